@@ -11591,12 +11591,13 @@ FOLD_API int fold_finite(const float *values, int n)
 }
 
 /* ==== section: model =========================================================================
-   Owns: parameters: values, gradients, the optimiser's state and packed weights, each in one span. It
-   holds the arrays of cells and of user ops, whose contents belong to cells and op recorders.
-   Uses: random numbers, ops, kernels, shapes, memory, errors. Invariant: a model knows no recording; packs
-   follow the values when these are written. */
+   Owns the parameters: values, gradients, optimiser state and packs, each in one array for the whole model.
+   It also has the arrays of cells and user ops, whose contents belong to cells and op recorders.
+   Uses random numbers, ops, kernels, shapes, memory, errors.
+   Invariant: a model knows of no recording. Whoever writes values refreshes the packs; readers never do, so
+   contexts of several threads can share a model. */
 
-/* Lists the arrays of a model: their names, what they hold, and the functions that give them. */
+/* The growing arrays of a model: name, element, accessor. fold_model_reserve lists sizes in this order. */
 #define FOLD__MODEL_ARRAYS(ARRAY)                        \
     ARRAY(PARAMS, fold__param_data, fold__params)        \
     ARRAY(VALUES, float, fold__values)                   \
@@ -11614,41 +11615,42 @@ enum {
     FOLD__MODEL_ARRAYS(FOLD__MODEL_ARRAY) FOLD__M_COUNT
 };
 enum { FOLD__RATE_SETS = 16, FOLD__SPAN_ALIGN = 16, FOLD__NORM_BLOCK = 1024, FOLD__STEP_ROWS = 32 };
-enum { FOLD__MAX_WIDTH = 1 << 24 }; /* of a layer: no product of them leaves int */
+enum { FOLD__MAX_WIDTH = 1 << 24 }; /* of a layer: all its gates together still fit an int */
 
 struct fold__cell_data;
 struct fold__tensor;
 struct fold_model {
     fold__arena arena;
     fold__array arrays[FOLD__M_COUNT];
-    fold__heap heap; /* shares out a caller's block */
+    fold__heap heap; /* of a caller's block */
     fold__error error;
     const fold__kernels *kernels;
-    /* Only a quantized model has these: others do without, and linkers too. */
+    /* Set by fold_model_quantize, so that programs without it do not link these kernels. */
     const fold__int8_kernels *formats[FOLD__WEIGHT_FORMATS];
     uint64_t seed;
-    uint32_t salt;            /* its handles carry it */
-    uint32_t version, layout; /* count writes of values; what is trained or not */
-    uint32_t quantized;       /* counts how often weights were made bytes */
+    uint32_t salt;            /* carried by its handles, to tell them from other models' */
+    uint32_t version, layout; /* count writes of values; parameters added, quantised, frozen or thawed */
+    uint32_t quantized;       /* counts successful calls of fold_model_quantize */
     uint32_t n_params, n_cells, n_ops;
-    uint32_t touched_rows;     /* rows that all lookup tables have */
-    size_t span, packs, bytes; /* floats of values and of packs; bytes of weights in bytes */
+    uint32_t touched_rows;     /* rows of all lookup tables */
+    size_t span, packs, bytes; /* floats of values, floats of packs, bytes of quantised weights */
 #ifndef FOLD_INFERENCE
-    uint64_t steps; /* steps that its optimiser made */
-    int rule;       /* whose state it is: an enum fold__rule */
+    uint64_t steps; /* of its optimiser */
+    int rule;       /* the optimiser whose state it has: an enum fold__rule */
     float set_rate[FOLD__RATE_SETS], set_decay[FOLD__RATE_SETS];
-    fold_parallel_for *parallel_for; /* NULL: steps are made on one thread */
+    fold_parallel_for *parallel_for; /* NULL: steps run on one thread */
     void *pool;
     int threads;
 #endif
-    fold_ctx *tracer; /* traces cell bodies; made with the first cell */
-    fold_memory tracing; /* it lies there; zero: in the model's memory */
+    fold_ctx *tracer;    /* traces cell bodies; made with the first cell */
+    fold_memory tracing; /* the tracer's; zero: the model's memory */
     uint8_t inference, flushes, sealed, has_tables;
-    uint32_t projected_cells; /* the first cells, which have their projections, or need none */
-    void (*project_cells)(fold_model *m); /* fold__project_cells, for the linker; NULL: no layer has a cell */
-    const void *image; /* parameters that are made are found in it; NULL: none */
+    uint32_t projected_cells; /* cells before this one have a projection, or need none */
+    /* This pointer and the two at the end are set where they are needed, so that programs which do not read
+       in place, quantise, or make layers with cells do not link these functions. */
+    void (*project_cells)(fold_model *m); /* fold__project_cells; NULL: no layer has a cell */
+    const void *image; /* of fold_model_read_in_place: new parameters are found in it; NULL: none */
     size_t image_size;
-    /* For the linker: fold__find_in_image, and fold__take_bytes in models that were quantized. */
     int (*find_in_image)(fold_model *m, const char *name, fold__param_data *param);
     int (*take_bytes)(fold_tensors *file, struct fold__tensor *tensor, fold__param_data *param);
 };
@@ -11669,7 +11671,7 @@ FOLD__MODEL_ARRAYS(FOLD__GIVE_ARRAY)
 
 FOLD__FAILS(fold__model_fail, fold_model, &of->error)
 
-/* Tells whether a call cannot go on: there is no model, it has an error, or something was not given. */
+/* 1: the call must stop. A missing argument becomes the model's error. */
 static int fold__lacks(fold_model *m, int given, const char *problem)
 {
     if (m && !given)
@@ -11679,8 +11681,8 @@ static int fold__lacks(fold_model *m, int given, const char *problem)
 
 /* -- settings -------------------------------------------------------------------------------- */
 
-/* All settings and their ranges. OF and AND are members of fold_<owner> that are checked together, ONE is a
-   number that a call is given. */
+/* Every checked setting and its range. OF starts the members of a struct fold_<owner> and AND continues them:
+   these are checked together. ONE is a number passed to a call. */
 #define FOLD__SETTINGS(OF, AND, ONE)                                                                     \
     OF(ctx_desc, schedule, UP_TO(FOLD_SCHEDULE_COUNT - 1)) OF(quantize_desc, min_values, FROM(0))        \
     OF(param_desc, init, UP_TO(FOLD_INIT_ORTHOGONAL)) AND(param_desc, init_scale, FINITE)                \
@@ -11715,7 +11717,7 @@ static int fold__lacks(fold_model *m, int given, const char *problem)
     ONE(share, float, FLOATS(0, 0, 1)) ONE(limit, float, FLOATS(0, 0, FLT_MAX))
 #endif
 
-/* Ranges of floats and of whole numbers: flags and ends, of which FLT_MAX stands for infinity. */
+/* A range: flags and both ends, where FLT_MAX means infinity. */
 enum { FOLD__A_FLOAT = 1, FOLD__OPEN_LOW = 2, FOLD__OPEN_HIGH = 4, FOLD__NEXT = 8 };
 #define FOLD__RANGE_FINITE FOLD__A_FLOAT | FOLD__OPEN_LOW | FOLD__OPEN_HIGH, -FLT_MAX, FLT_MAX
 #define FOLD__RANGE_AMOUNT FOLD__A_FLOAT | FOLD__OPEN_HIGH, 0, FLT_MAX
@@ -11734,7 +11736,7 @@ enum {
     FOLD__SET_at_most = FOLD__SET_high
 };
 static const struct fold__setting {
-    char name[12]; /* no pointer, which a loader would have to set */
+    char name[12]; /* not a pointer, which a loader would have to relocate */
     uint16_t offset;
     uint8_t size, flags;
     float low, high;
@@ -11746,8 +11748,8 @@ static const struct fold__setting {
     FOLD__SETTINGS(FOLD__ROW_FIRST, FOLD__ROW_AND, FOLD__ROW_ONE){ "", 0, 0, 0, 0, 0 }
 };
 
-/* Tells whether settings are in their ranges, those of an owner from the first on; if not, an error says
-   which is not. `name` is that of the parameter or layer; NULL: it has none. */
+/* Checks one owner's settings, from its row `first` on; the first one out of range becomes the error. `name`
+   is that of a parameter or layer, or NULL. */
 static int fold__settings_ok(fold__error *error, int first, const char *who, const char *name,
                              const void *settings)
 {
@@ -11776,7 +11778,6 @@ static int fold__settings_ok(fold__error *error, int first, const char *who, con
     return 1;
 }
 
-/* Defines the function that gives the defaults of a struct. */
 #define FOLD__BY_DEFAULT(type, ...)    \
     FOLD_API type type##_default(void) \
     {                                  \
@@ -11814,7 +11815,7 @@ static void fold__check_threads(fold__error *error, const char *who, int threads
 {
     if (threads < 0 || (threads > 1 && !can_run))
         fold__fail_in(error, FOLD_BAD_ARGUMENT, "%s: threads is %d, %s", who, threads,
-                      threads < 0 ? "must be in [0, inf)" : "but there is no parallel_for to run them");
+                      threads < 0 ? "must be in [0, inf)" : "but parallel_for is NULL");
 }
 
 FOLD_API fold_model *fold_model_new(const fold_model_desc *desc)
@@ -11825,7 +11826,7 @@ FOLD_API fold_model *fold_model_new(const fold_model_desc *desc)
     fold__error none = { FOLD_OK, "", settings.error, settings.error_user, NULL, 0 };
     if (!m && settings.memory.block)
         fold__fail_in(&none, FOLD_NO_MEMORY,
-                      "fold_model_desc: memory.block_size is %.0f, a model alone takes %.0f bytes",
+                      "fold_model_desc: memory.block_size is %.0f, a model alone needs %.0f bytes",
                       (double)settings.memory.block_size,
                       (double)(fold__to_align(settings.memory.block) + fold__alloc_size(sizeof *m)));
     if (!m)
@@ -11835,8 +11836,9 @@ FOLD_API fold_model *fold_model_new(const fold_model_desc *desc)
     m->kernels = kernels ? kernels : fold__kernels_for(NULL);
     m->error = none;
     if (!kernels)
-        fold__model_fail(m, FOLD_BAD_ARGUMENT, "isa '%s' is unknown, or not available here; '%s' is",
-                         settings.isa, m->kernels->name);
+        fold__model_fail(m, FOLD_BAD_ARGUMENT,
+                         "fold_model_desc: isa '%s' is unknown, or not available here; '%s' is", settings.isa,
+                         m->kernels->name);
     m->seed = settings.seed;
     m->inference = settings.inference != 0;
     m->flushes = settings.flush_subnormals != 0;
@@ -11859,8 +11861,7 @@ static const char *fold__when_full(const fold_model *m, char text[FOLD__WHEN_FUL
     *text = 0;
     if (m->heap.block)
         fold__format(text, FOLD__WHEN_FULL,
-                     ": the model's block has %.0f bytes, this needs %.0f or more: measure in a larger one "
-                     "(fold_model_measure)",
+                     "; the model's block has %.0f bytes, needs %.0f or more: see fold_model_measure",
                      (double)m->heap.size, (double)(m->heap.bytes_refused + FOLD__ALIGN - 1));
     return text;
 }
@@ -11920,14 +11921,14 @@ FOLD_API fold_status fold_model_reserve(fold_model *m, const fold_model_size *si
     for (int which = 0; which < FOLD__M_COUNT; which++) {
         const size_t had = m->arrays[which].need;
         if (!fold__arena_need(&m->arena, which, bytes[which]))
-            fold__model_fail(m, FOLD_NO_MEMORY, "reserve: there are no %.0f bytes%s", (double)bytes[which],
-                             fold__when_full(m, full));
-        m->arrays[which].need = had; /* fold_model_measure tells what is held */
+            fold__model_fail(m, FOLD_NO_MEMORY, "reserve: out of memory for %.0f bytes%s",
+                             (double)bytes[which], fold__when_full(m, full));
+        m->arrays[which].need = had; /* fold_model_measure reports what is used, not what is reserved */
     }
     return m->error.status;
 }
 
-/* Returns NULL for handles that are null or another model's. */
+/* NULL for a null handle or another model's. */
 static fold__param_data *fold__param_of(const fold_model *m, fold_param param)
 {
     if (!m || !param.id || param.salt != m->salt || param.id > m->n_params)
@@ -11935,7 +11936,7 @@ static fold__param_data *fold__param_of(const fold_model *m, fold_param param)
     return &fold__params(m)[param.id - 1];
 }
 
-/* The indices of all parameters if the handle is null, and of one or none if it is not. */
+/* All parameters if the handle is null, none if it is another model's. */
 typedef struct fold__range {
     uint32_t first, end;
 } fold__range;
@@ -11955,7 +11956,7 @@ static const fold__op_row *fold__op_of(const fold_model *m, uint32_t op)
 {
     return op < FOLD__OP_COUNT ? &fold__op_table[op] : &fold__user_ops(m)[op - FOLD__OP_COUNT].row;
 }
-/* Tells how an op of the program's own was described; NULL: it is another. */
+/* NULL for a built-in op. */
 static const fold_op_desc *fold__desc_of(const fold_model *m, uint32_t op)
 {
     return op < FOLD__OP_COUNT ? NULL : &fold__user_ops(m)[op - FOLD__OP_COUNT].desc;
@@ -11963,13 +11964,13 @@ static const fold_op_desc *fold__desc_of(const fold_model *m, uint32_t op)
 
 /* -- initial values -------------------------------------------------------------------------- */
 
-/* Makes orthonormal vectors along the shorter side by modified Gram-Schmidt, in double. */
+/* Makes the rows orthonormal, or the columns if they are fewer: modified Gram-Schmidt, in double. */
 static void fold__orthogonalise(float *values, size_t rows, size_t columns, float gain)
 {
     const size_t count = fold__min_size(rows, columns);
     const size_t length = fold__max_size(rows, columns);
     const size_t step = rows <= columns ? columns : 1;   /* from vector to vector */
-    const size_t within = rows <= columns ? 1 : columns; /* steps from value to value of one vector */
+    const size_t within = rows <= columns ? 1 : columns; /* from value to value within one */
     for (size_t vector = 0; vector < count; vector++) {
         for (int pass = 0; pass < 2; pass++) /* twice is enough (Kahan and Parlett) */
             for (size_t earlier = 0; earlier < vector; earlier++) {
@@ -12045,7 +12046,7 @@ static int fold__has_floats(const fold__param_data *param)
 {
     return fold__floats_in_place(param) || fold__keeps_values(param);
 }
-/* Pointers into an image are never written through. NULL: there are bytes alone. */
+/* NULL if only quantised values are left. Values in an image are never written. */
 static float *fold__param_values(const fold_model *m, const fold__param_data *param)
 {
     if (fold__floats_in_place(param))
@@ -12053,8 +12054,7 @@ static float *fold__param_values(const fold_model *m, const fold__param_data *pa
     return fold__keeps_values(param) ? fold__values(m) + param->at : NULL;
 }
 
-/* Packs are refreshed by whoever writes values, never by readers. A bias is its own pack. first and count are
-   of the first axis. */
+/* Refreshes the packs of `count` rows of the first axis. The pack of a bias is a plain copy. */
 static void fold__pack_part(fold_model *m, const fold__param_data *param, int which, int first, int count)
 {
     const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
@@ -12085,14 +12085,13 @@ static void fold__refresh_rows(fold_model *m, const fold__param_data *param, int
         fold__pack_part(m, param, FOLD__PACK_BOTH & ~forward, from, to - from);
 #endif
 }
-/* Packs a parameter anew, after its values were written. */
 static void fold__refresh_packs(fold_model *m, const fold__param_data *param)
 {
     fold__refresh_rows(m, param, 0, param->shape.dim[0]);
 }
 
-/* Keeps from now on the rows of the pack that a gradient of an input reads. Many weights never need them (a
-   first layer's), or only those that multiply states. */
+/* From now on these rows are packed for gradients of inputs, too. That is done on demand, since many weights
+   never need it (a first layer's), or only for the rows that multiply states. */
 static void fold__keep_back_pack(fold_model *m, fold__param_data *param, int first, int count)
 {
 #ifdef FOLD_INFERENCE
@@ -12109,7 +12108,8 @@ static void fold__keep_back_pack(fold_model *m, fold__param_data *param, int fir
 #endif
 }
 
-/* Tells whether tiles can read a weight where it lies: they may read a bit beyond it. */
+/* Whether products can read a weight in the image. Tiles may read FOLD__BEYOND floats past its end, which
+   must be in the image as well. */
 static int fold__fits_in_place(const fold_model *m, const fold__param_data *param)
 {
     const size_t beyond = (size_t)FOLD__BEYOND;
@@ -12121,7 +12121,7 @@ static int fold__fits_in_place(const fold_model *m, const fold__param_data *para
     return m->image_size - end >= beyond * sizeof(float);
 }
 
-/* Gives a parameter the places of its packs, from `packs` floats on. Returns where the next would begin. */
+/* Assigns offsets to a parameter's packs, from `packs` floats on. Returns their end. */
 static size_t fold__layout_packs(const fold_model *m, fold__param_data *param, size_t packs)
 {
     const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
@@ -12162,7 +12162,7 @@ static int fold__param_reserve(fold_model *m, const fold__param_data *param, siz
            fold__arena_need(arena, FOLD__M_IS_TOUCHED, m->touched_rows + rows);
 }
 
-/* Counts the bytes of the UTF-8 sequence that a text begins with (Unicode 15, table 3-7); 0: it is none. */
+/* Length of the UTF-8 sequence at the start of a text (Unicode 15, table 3-7); 0 if it is invalid. */
 static int fold__utf8(const char *from)
 {
     const unsigned char *bytes = (const unsigned char *)from;
@@ -12192,10 +12192,10 @@ static int fold__is_text(const char *from)
     return 1;
 }
 
-/* Tells what the name of a tensor ends with that holds the scales of another, whose values are bytes. */
+/* In files the scales of int8 tensor "W" are tensor "W.scale". */
 #define FOLD__SCALES ".scale"
 
-/* Makes a hash: FNV-1a, by Fowler, Noll and Vo. */
+/* FNV-1a, by Fowler, Noll and Vo. */
 static uint32_t fold__hash_name(const char *name, size_t length)
 {
     uint32_t hash = 0x811c9dc5u;
@@ -12217,7 +12217,7 @@ static fold__param_data *fold__find_name(const fold_model *m, const char *name, 
     return NULL;
 }
 
-/* The parameter of bytes alone whose scales have a name in files, or NULL. */
+/* The int8 parameter whose scales have this name in files, or NULL. */
 static const fold__param_data *fold__scales_of(const fold_model *m, const char *name)
 {
     const size_t length = strlen(name), end = strlen(FOLD__SCALES);
@@ -12230,21 +12230,21 @@ static const fold__param_data *fold__scales_of(const fold_model *m, const char *
 static const char *fold__param_problem(const fold_model *m, const fold_param_desc *desc)
 {
     if (!desc->name || !desc->name[0])
-        return "a parameter needs a name";
+        return "the name is missing";
     if (!fold__is_text(desc->name))
-        return "its name is not UTF-8, as files need";
+        return "the name is not UTF-8, which files need";
     if (!strncmp(desc->name, "optimizer.", 10) || fold__same_text(desc->name, "__metadata__"))
-        return "in files its name stands for something else";
+        return "the name is reserved in files; choose a different one";
     if (fold__scales_of(m, desc->name))
-        return "in files its name stands for the scales of another";
+        return "in files this is the name of an int8 parameter's scales; choose a different one";
     if (!fold__shape_ok(&desc->shape))
         return fold__shape_problem(&desc->shape);
     if (m->span + (size_t)fold__shape_size(&desc->shape) > INT_MAX - FOLD__SPAN_ALIGN)
-        return "a model holds at most 2147483647 values";
+        return "the model would have more than 2147483647 values";
     if (fold_param_find(m, desc->name).id)
-        return "there is a parameter of that name already";
+        return "the model already has a parameter of this name";
     if ((desc->uses & (FOLD_FOR_LINEAR | FOLD_FOR_LINEAR_T)) && desc->shape.rank != 2)
-        return "a weight of linear ops must have rank 2";
+        return "a weight for fold_linear or fold_linear_t must have rank 2";
     if ((desc->uses & FOLD_FOR_CONV) && desc->shape.rank < 3)
         return "a filter must have rank 3 or 4";
     return NULL;
@@ -12267,7 +12267,7 @@ static void fold__first_values(fold_model *m, const fold__param_data *param, con
     fold__fp_leave(saved);
 }
 
-/* Puts the model's next parameter where fold_param_find comes to when it finds no such name. */
+/* Links the model's next parameter where fold__find_name ends if the name is new. */
 static void fold__list_name(fold_model *m, fold__param_data *param)
 {
     uint32_t unlisted = 0, *id = &unlisted;
@@ -12286,7 +12286,7 @@ static int fold__can_add(fold_model *m, const char *what, const char *name)
     return !m->error.status;
 }
 
-/* Tells what a parameter is, by its description. Its packs have no places yet. */
+/* fold__layout_packs adds the offsets of packs. */
 static fold__param_data fold__described_param(const fold_model *m, const fold_param_desc *desc)
 {
     fold__param_data param = FOLD__ALL_ZERO;
@@ -12311,7 +12311,7 @@ FOLD_API fold_param fold_param_new(fold_model *m, const fold_param_desc *desc)
         return none;
     if (desc && !fold__settings_ok(&m->error, FOLD__SET_param_desc, "parameter", desc->name, desc))
         return none;
-    const char *problem = desc ? fold__param_problem(m, desc) : "no description";
+    const char *problem = desc ? fold__param_problem(m, desc) : "desc is NULL";
     if (problem)
         return fold__model_fail(m, FOLD_BAD_ARGUMENT, "parameter '%s': %s",
                                 desc && desc->name && fold__is_text(desc->name) ? desc->name : "", problem),
@@ -12435,8 +12435,8 @@ FOLD_API float *fold_values_write_begin(fold_model *m, fold_param param)
         if (!fold__is_quantized(each) && !each->image_data)
             continue;
         fold__model_fail(m, FOLD_BAD_STATE, "fold_values_write_begin: parameter '%s' is %s", each->name,
-                         each->image_data ? "read in place, in an image"
-                                          : "quantized: write values before fold_model_quantize, or load");
+                         each->image_data ? "read in place from an image, which is never written"
+                                          : "quantised; write before fold_model_quantize, or load a file");
         return NULL;
     }
     const fold__param_data *data = fold__param_of(m, param);
@@ -12452,7 +12452,7 @@ FOLD_API void fold_values_write_end(fold_model *m, fold_param param)
         m->version++;
 }
 
-/* Tells the part of a parameter's name behind a layer's; NULL: it is none of the layer's. */
+/* "W" for "dense.W" in layer "dense", NULL for a parameter outside the layer. All are in layer "". */
 static const char *fold__part_in(const char *name, const char *layer)
 {
     const size_t size = strlen(layer);
@@ -12469,11 +12469,11 @@ static const fold_array *fold__array_for(fold_model *m, fold_param param, const 
         if (!arrays[i].part || !arrays[i].values || !fold__same_text(arrays[i].part, part))
             continue;
         if (arrays[i].count != fold__shape_size(&data->shape))
-            fold__model_fail(m, FOLD_BAD_SHAPE, "fold_values_fill: '%s' has %d values, and %d are given",
+            fold__model_fail(m, FOLD_BAD_SHAPE, "fold_values_fill: '%s' has %d values, but its array %d",
                              data->name, (int)fold__shape_size(&data->shape), arrays[i].count);
         return fold_values_write_begin(m, param) ? &arrays[i] : NULL;
     }
-    fold__model_fail(m, FOLD_BAD_ARGUMENT, "fold_values_fill: there are no values for '%s'", data->name);
+    fold__model_fail(m, FOLD_BAD_ARGUMENT, "fold_values_fill: no array for parameter '%s'", data->name);
     return NULL;
 }
 
@@ -12481,8 +12481,9 @@ FOLD_API fold_status fold_values_fill(fold_model *m, const char *name, const fol
 {
     int found = 0;
     if (m && (!name || !arrays || count < 1))
-        fold__model_fail(m, FOLD_BAD_ARGUMENT, "fold_values_fill: there is no name, or no array");
-    for (int copying = 0; copying < 2 && m && !m->error.status; copying++) {
+        fold__model_fail(m, FOLD_BAD_ARGUMENT, "fold_values_fill: %s",
+                         !name ? "name is NULL" : "arrays is NULL, or count is below 1");
+    for (int copying = 0; copying < 2 && m && !m->error.status; copying++) { /* checks first */
         for (int index = 0; index < fold_param_count(m) && !m->error.status; index++) {
             const fold_param param = fold_param_at(m, index);
             const char *part = fold__part_in(fold_param_name(m, param), name);
@@ -12495,8 +12496,8 @@ FOLD_API fold_status fold_values_fill(fold_model *m, const char *name, const fol
         }
         if (found < count)
             fold__model_fail(m, FOLD_BAD_ARGUMENT,
-                             "fold_values_fill: of %d arrays %d have no parameter in '%s'", count,
-                             count - found, name);
+                             "fold_values_fill: %d of %d arrays match no parameter of '%s'", count - found,
+                             count, name);
     }
     return fold_model_status(m);
 }
@@ -12504,7 +12505,7 @@ FOLD_API fold_status fold_values_fill(fold_model *m, const char *name, const fol
 static int fold__same_params(fold_model *m, const fold_model *from, const char *who)
 {
     if (!from)
-        fold__model_fail(m, FOLD_BAD_ARGUMENT, "%s: the other model is NULL", who);
+        fold__model_fail(m, FOLD_BAD_ARGUMENT, "%s: from is NULL", who);
     if (!from || m->error.status)
         return 0;
     if (m->n_params != from->n_params)
@@ -12516,10 +12517,10 @@ static int fold__same_params(fold_model *m, const fold_model *from, const char *
         fold__shape_text(here, sizeof here, 0, &mine->shape);
         fold__shape_text(there, sizeof there, 0, &other->shape);
         if (!fold__same_text(mine->name, other->name) || !fold__shape_same(&mine->shape, &other->shape))
-            fold__model_fail(m, FOLD_BAD_SHAPE, "%s: parameter %d is '%s' %s, in the other model '%s' %s",
+            fold__model_fail(m, FOLD_BAD_SHAPE, "%s: parameter %d is '%s' %s, but '%s' %s in the other model",
                              who, (int)index, mine->name, here, other->name, there);
         else if (fold__is_quantized(mine) || fold__is_quantized(other))
-            fold__model_fail(m, FOLD_BAD_STATE, "%s: parameter '%s' is quantized%s", who, mine->name,
+            fold__model_fail(m, FOLD_BAD_STATE, "%s: parameter '%s' is quantised%s", who, mine->name,
                              fold__is_quantized(mine) ? "" : " in the other model");
         else if (mine->image_data || other->image_data)
             fold__model_fail(m, FOLD_BAD_STATE, "%s: parameter '%s' is read in place%s", who, mine->name,
@@ -12585,7 +12586,7 @@ FOLD_API void fold_model_scale_rates(fold_model *m, int rate_set, float rate, fl
 }
 #endif /* FOLD_INFERENCE */
 
-/* -- weights in bytes ------------------------------------------------------------------------ */
+/* -- quantised weights ----------------------------------------------------------------------- */
 
 FOLD__BY_DEFAULT(fold_quantize_desc, FOLD__ALL_ZERO)
 
@@ -12609,14 +12610,14 @@ static int fold__can_quantize(const fold__param_data *param, const fold_quantize
     return !(param->uses & FOLD_FOR_CONV) || param->shape.dim[param->shape.rank - 2] > 1;
 }
 
-/* Its bytes lie behind the first `had`. */
+/* Whether this call quantised it: the first `had` bytes are of earlier ones. */
 static int fold__is_newly_quantized(const fold__param_data *param, size_t had)
 {
     return !param->stored && ((param->bytes != FOLD__NO_PACK && param->bytes >= had) ||
                               (param->bytes_t != FOLD__NO_PACK && param->bytes_t >= had));
 }
 
-/* Gives a weight the places of its bytes, behind `bytes` others. Returns where the next would begin. */
+/* Assigns offsets to a weight's bytes, from `bytes` on. Returns their end. */
 static size_t fold__layout_int8(const fold_model *m, fold__param_data *param, int bits, size_t bytes)
 {
     const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
@@ -12666,7 +12667,7 @@ static void fold__read_lines(const fold_model *m, const fold__param_data *param,
     }
 }
 
-/* Makes the bytes of a weight, which has its places, of values. 0 when one is not finite. */
+/* Quantises values to where fold__layout_int8 put the weight. 0 if one is not finite. */
 static int fold__make_bytes(fold_model *m, fold__param_data *param, const float *values)
 {
     const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
@@ -12680,8 +12681,8 @@ static int fold__make_bytes(fold_model *m, fold__param_data *param, const float 
     return error[0] <= 1 && error[1] <= 1;
 }
 
-/* Makes the bytes of all weights that can have them. Their parameters tell of it, but values stay where they
-   were. Returns 0 with an error when that fails; then nothing is told. */
+/* Quantises all weights that can be. Their floats stay until fold__drop_floats. On failure (0, with an error)
+   the model is as before. */
 static int fold__quantize_all(fold_model *m, const fold_quantize_desc *desc)
 {
     char full[FOLD__WHEN_FULL];
@@ -12716,8 +12717,8 @@ static int fold__quantize_all(fold_model *m, const fold_quantize_desc *desc)
     return there && !wrong;
 }
 
-/* Tells whether nothing reads the floats of a weight beside its bytes. A table's rows are read from the bytes
-   of its transpose, or from bf16. */
+/* Whether the floats of a weight can go. Lookups then read the rows of its transpose, or bf16; fold_use in a
+   cell can only read floats. */
 static int fold__has_bytes_alone(const fold__param_data *param, int tables)
 {
     const int direct = param->bytes != FOLD__NO_PACK, transposed = param->bytes_t != FOLD__NO_PACK;
@@ -12726,7 +12727,7 @@ static int fold__has_bytes_alone(const fold__param_data *param, int tables)
            !(param->uses & FOLD__FOR_CELLS);
 }
 
-/* Moves the values that are still read together, and the packs that are made of them. */
+/* Closes the gaps in values and packs that quantised weights leave. */
 static void fold__drop_floats(fold_model *m, int tables)
 {
     m->span = m->packs = 0;
@@ -12756,8 +12757,7 @@ FOLD_API fold_status fold_model_quantize(fold_model *m, const fold_quantize_desc
         return fold_model_status(m);
     if (fold__can_train(m))
         fold__model_fail(m, FOLD_BAD_STATE,
-                         "fold_model_quantize: the model can be trained: make it with `inference` in its "
-                         "desc");
+                         "fold_model_quantize: the model can be trained; set `inference` in its desc");
     else if (settings.bits && settings.bits != 8 && settings.bits != 16)
         fold__model_fail(m, FOLD_BAD_ARGUMENT, "fold_model_quantize: bits is %d, must be 8 or 16",
                          settings.bits);
@@ -12838,7 +12838,7 @@ FOLD_API float *fold_grads_write_begin(fold_model *m, fold_param param)
     return data ? fold__grads(m) + data->at : fold__grads(m);
 }
 
-/* Notes that a gradient was written: rows of a lookup table that are not zero count as touched. */
+/* After a caller wrote a gradient: rows of a lookup table that are not zero count as touched. */
 static void fold__note_grad(fold_model *m, fold__param_data *param)
 {
     const size_t width = param->size / (size_t)param->shape.dim[0];
@@ -12879,8 +12879,9 @@ FOLD_API void fold_grads_write_rows_end(fold_model *m, fold_param param, const i
         if (rows[i] >= 0 && rows[i] < data->shape.dim[0])
             fold__touch_row(m, data, (uint32_t)rows[i]);
         else
-            fold__model_fail(m, FOLD_BAD_ARGUMENT, "fold_grads_write_rows_end: row %d is not in 0..%d",
-                             rows[i], data->shape.dim[0] - 1);
+            fold__model_fail(m, FOLD_BAD_ARGUMENT,
+                             "fold_grads_write_rows_end: rows[%d] is %d, must be in [0, %d)", i, rows[i],
+                             data->shape.dim[0]);
     }
 }
 
@@ -12929,80 +12930,78 @@ static void fold__begin_states(fold_model *m, int rule, uint64_t steps)
 #endif
 
 /* ==== section: storage =======================================================================
-   Owns: the structs of a context and of its run, the arrays that they lie in, and the pointers into them:
-   how arrays grow, what is said when they cannot, and which run is open.
-   Uses: model, memory, errors. Invariant: pointers are refreshed whenever arrays have moved (fold__ask);
-   what lies in the arrays is decided elsewhere.
+   Owns the structs of a context and of its run, the arrays behind them and the pointers into these: how
+   arrays grow, the message if they cannot, and which run is open. Later sections fill the arrays.
+   Uses model, memory, errors.
+   Invariant: after arrays have moved, all pointers are refreshed (fold__ask).
 
-   Six structs tell of a signature, from what lasts longest to what lasts shortest:
-     fold__sig          the context's: the key, the program and the shapes of equal calls
-     fold__sig_cache    the context's, one for each fold__sig: finds the next three
-     fold__analysis     all that its program needs when certain inputs get gradients; for many runs
-     fold__value_facts  a value, input or operand of its program, as an analysis found it
-     fold__run_sig      the signature in a run: how many calls, which inputs get gradients
-     fold__group_sig    the signature in a group of a run: its calls there, what feeds it, its buffers */
+   Six structs describe a signature, from the longest-lived to the shortest:
+     fold__sig          of the context: key, program and shapes of equal calls
+     fold__sig_cache    of the context, one for each fold__sig: finds the next three
+     fold__analysis     what its program needs if certain inputs get gradients; valid for many runs
+     fold__value_facts  one value, input or operand of its program, as an analysis found it
+     fold__run_sig      of a run: how many calls, which inputs get gradients
+     fold__group_sig    of a group of a run: its calls there, its predecessors, its buffers */
 
-/* Lists every array of a context that grows, in the order in which they lie in a caller's block. It tells the
-   name in the enum, the type of an element, the pointer to it, and what it holds. From this table follow the
-   enum, the pointers and their refresh after arrays have moved.
-     NODE   an element for every node, by id, but for CALLS: a member of the context
-     EDGE   an element for every operand of every node, by edge: a member of the context
-     KEEP   a member of the context; its contents stay when the array grows
-     DISCARDABLE  a member of the context; its contents need not stay when the array grows
-     RUN    a member of the run; RUN_DISCARDABLE: and what it holds need not stay */
+/* Every growing array of a context, in its order in a caller's block: name in the enum, element, pointer. The
+   enum, the pointers and their refresh after arrays have moved follow from this table.
+     NODE   of the context: an element for each node, by id (in CALLS, for each call)
+     EDGE   of the context: an element for each operand of each node
+     KEEP   of the context; contents survive growth. DISCARDABLE: they need not
+     RUN    of the run; contents survive growth. RUN_DISCARDABLE: they need not */
 #define FOLD__ARRAYS(NODE, EDGE, KEEP, DISCARDABLE, RUN, RUN_DISCARDABLE)                                    \
     NODE(SIG, uint32_t, sig)                  /* the signature of a call */                                  \
-    NODE(KIND, uint8_t, kind)                 /* tells the node's kind, and flags */                         \
+    NODE(KIND, uint8_t, kind)                 /* kind and flags */                                           \
     NODE(FIRST_EDGE, uint32_t, first_edge)    /* its operands end where those of the next node begin */      \
-    NODE(SOURCE, uint32_t, source)            /* the value that it shows: its own or, a view, another */     \
-    NODE(OFFSET, uint32_t, offset)            /* a view begins there in that value, in floats */             \
-    NODE(SHAPE, uint32_t, shape)              /* index into `shapes`: of a list, the shape of a row */       \
-    NODE(LENGTH, uint32_t, length)            /* how many rows a list has, how many list elements a call */  \
-    NODE(DATA_AT, uint32_t, data_at)              /* its value lies there in `data`, in 16 floats */         \
-    NODE(NODE_DATA, uint64_t, node_data)      /* by kind: see fold__node_op_data */                          \
-    NODE(VALUE_ROW, float *, value)           /* in a run: where a value that no op makes lies */            \
-    NODE(CALLS, uint32_t, calls)              /* the nodes that are ops or calls of cells, in order */       \
+    NODE(SOURCE, uint32_t, source)            /* the node whose value it shows: itself, but for views */     \
+    NODE(OFFSET, uint32_t, offset)            /* where a view starts in that value, in floats */             \
+    NODE(SHAPE, uint32_t, shape)              /* index into `shapes`; for a list, of one row */              \
+    NODE(LENGTH, uint32_t, length)            /* rows of a list, or list elements of a call */               \
+    NODE(DATA_AT, uint32_t, data_at)          /* offset of its value in `data`, in units of 16 floats */     \
+    NODE(NODE_DATA, uint64_t, node_data)      /* by kind: see fold__set_node_data */                         \
+    NODE(VALUE_ROW, float *, value)           /* in a run: the address of a value that no op computes */     \
+    NODE(CALLS, uint32_t, calls)              /* the nodes that are calls, in order */                       \
     EDGE(EDGE_SOURCE, uint32_t, edge_source)  /* the value that is read */                                   \
     EDGE(EDGE_OFFSET, uint32_t, edge_offset)  /* see fold__edge_offset */                                    \
     KEEP(DATA, float, data)                   /* copied inputs, kept values and gradients */                 \
-    KEEP(PARAM_NODES, uint32_t, param_nodes)  /* for every parameter its node, plain and shared */           \
-    KEEP(DEDUPE_TABLE, uint32_t, dedupe_table)              /* hash table of nodes, for identical calls */   \
+    KEEP(PARAM_NODES, uint32_t, param_nodes)  /* two nodes of each parameter: plain and shared */            \
+    KEEP(DEDUPE_TABLE, uint32_t, dedupe_table) /* hash table of nodes, to find identical calls */            \
     KEEP(READERS, uint32_t, readers)          /* with dedupe: the first call whose last operand a node is */ \
-    KEEP(MERGED, fold__merged_range, found)           /* ranges of nodes that samples share by merging */    \
-    KEEP(KEPT_GRADS, fold__kept_grad, kept_grads) /* the gradients that fold_keep_grad asks for */           \
-    KEEP(INDEX_REFS, fold__index_ref, index_refs) /* see fold_index_ref */                                   \
-    KEEP(OUTPUT_REFS, fold__output_ref, output_refs) /* see fold_output_ref */                               \
-    KEEP(STEPS, fold_node, steps)             /* the steps of an unrolled layer while it is recorded */      \
-    KEEP(SIGS, fold__sig, sigs)               /* the signatures; number 0 is none */                         \
+    KEEP(MERGED, fold__merged_range, found)   /* ranges of nodes that samples share by merging */            \
+    KEEP(KEPT_GRADS, fold__kept_grad, kept_grads) /* of fold_keep_grad */                                    \
+    KEEP(INDEX_REFS, fold__index_ref, index_refs) /* of fold_index_ref and fold_edges_ref */                 \
+    KEEP(OUTPUT_REFS, fold__output_ref, output_refs) /* of fold_output_ref */                                \
+    KEEP(STEPS, fold_node, steps)             /* of an unrolled layer while it is recorded */                \
+    KEEP(SIGS, fold__sig, sigs)               /* number 0 is none */                                         \
     KEEP(SIG_TABLE, uint32_t, sig_table)      /* their hash table */                                         \
-    KEEP(SHAPES, fold__shape_entry, shapes)   /* the shapes that nodes have, each once */                    \
-    KEEP(KEYS, uint32_t, keys)                /* the words that tell signatures apart */                     \
-    KEEP(OPS, fold__body_op, ops)             /* the programs of signatures that are one op */               \
-    KEEP(REFS, fold__ref, refs)               /* the operands that those programs have */                    \
-    KEEP(OP_SHAPES, fold_shape, op_shapes)    /* their shapes */                                             \
-    KEEP(VALUES, fold__value, values)         /* their values */                                             \
-    RUN_DISCARDABLE(NODE_ARRAYS, char, node_arrays) /* of nodes in a run: see FOLD__RUN_NODE_ARRAYS */       \
-    RUN(SIG_CACHE, fold__sig_cache, sig_cache)            /* what is remembered of every signature */        \
-    RUN(COSTS, fold__cost, cost)              /* tells how long batches take: see fold__cost_of */           \
-    RUN(ANALYSES, fold__analysis, analysis)   /* tells what those need for gradients */                      \
+    KEEP(SHAPES, fold__shape_entry, shapes)   /* the shapes of nodes, each once */                           \
+    KEEP(KEYS, uint32_t, keys)                /* of signatures */                                            \
+    KEEP(OPS, fold__body_op, ops)             /* the programs of signatures: ops, */                         \
+    KEEP(REFS, fold__ref, refs)               /* operands, */                                                \
+    KEEP(OP_SHAPES, fold_shape, op_shapes)    /* shapes */                                                   \
+    KEEP(VALUES, fold__value, values)         /* and values */                                               \
+    RUN_DISCARDABLE(NODE_ARRAYS, char, node_arrays) /* see FOLD__RUN_NODE_ARRAYS */                          \
+    RUN(SIG_CACHE, fold__sig_cache, sig_cache)                                                               \
+    RUN(COSTS, fold__cost, cost)              /* how long batches take: see fold__cost_of */                 \
+    RUN(ANALYSES, fold__analysis, analysis)                                                                  \
     RUN(RUN_SIGS, fold__run_sig, run_sig)     /* the signatures of this run */                               \
-    RUN(FACTS, fold__value_facts, facts)         /* values, inputs and operands that their programs have */  \
-    RUN(STAGES, char, stages)                 /* how stages of signatures run: see fold__stages */           \
-    RUN(BATCHES, fold__batch, batch)          /* the batches, in the order in which they run */              \
-    RUN(GROUPS, fold__group, group)           /* the groups of samples; the prefix first, the suffix last */ \
-    RUN(GROUP_SIGS, fold__group_sig, group_sig) /* the signatures that each group has */                     \
-    RUN(BUFFERS, fold__buffer, buffer)        /* the buffers that those have */                              \
-    RUN(USES, fold__use, use)                 /* the uses of parameters and shared nodes */                  \
-    KEEP(PLANS, char, plans)                  /* the kept plans: see the plan cache */                       \
-    RUN(WORKERS, fold__worker, worker)        /* every thread has a worker */                                \
-    DISCARDABLE(PLANNING, char, planning)           /* serves one step of planning */                        \
-    DISCARDABLE(PREDECESSORS, fold__predecessor, predecessors)     /* which signature feeds which */         \
-    RUN_DISCARDABLE(REGION, float, region)          /* holds values and gradients of groups */               \
-    RUN_DISCARDABLE(SCRATCH, float, scratch)        /* the scratch of workers */                             \
-    RUN_DISCARDABLE(SUMS, float, sums)              /* the sums of the uses of parameters */                 \
+    RUN(FACTS, fold__value_facts, facts)      /* of analyses */                                              \
+    RUN(STAGES, char, stages)                 /* see fold__stages */                                         \
+    RUN(BATCHES, fold__batch, batch)          /* in the order in which they run */                           \
+    RUN(GROUPS, fold__group, group)           /* the prefix first, the suffix last */                        \
+    RUN(GROUP_SIGS, fold__group_sig, group_sig)                                                              \
+    RUN(BUFFERS, fold__buffer, buffer)                                                                       \
+    RUN(USES, fold__use, use)                 /* of parameters and shared nodes */                           \
+    KEEP(PLANS, char, plans)                  /* see fold__plans */                                          \
+    RUN(WORKERS, fold__worker, worker)        /* one for each thread */                                      \
+    DISCARDABLE(PLANNING, char, planning)     /* serves one step of planning */                              \
+    DISCARDABLE(PREDECESSORS, fold__predecessor, predecessors)                                               \
+    RUN_DISCARDABLE(REGION, float, region)    /* values and gradients of groups */                           \
+    RUN_DISCARDABLE(SCRATCH, float, scratch)  /* of workers */                                               \
+    RUN_DISCARDABLE(SUMS, float, sums)        /* of the uses of parameters */                                \
     KEEP(TABLE_ROWS, fold__row_sum, table_rows) /* the rows of tables that lookups of this run touch */      \
-    KEEP(LOOK, char, look)                    /* is needed while something is printed */                     \
-    KEEP(TRACE, fold__event, trace)           /* the events of batches, in equal parts for every worker */
+    KEEP(LOOK, char, look)                    /* serves printing */                                          \
+    KEEP(TRACE, fold__event, trace)           /* an equal part for each worker */
 
 #define FOLD__NO_ARRAY(name, type, pointer)
 enum {
@@ -13011,8 +13010,7 @@ enum {
                  FOLD__ARRAY_NAME) FOLD__ARRAY_COUNT
 };
 
-/* Tells what a node is: the low three bits of its kind, and flags beside them. It is one enum because C++20
-   warns where constants of two are joined. */
+/* The low three bits of `kind`, and flags. One enum, because C++20 warns if constants of two are or-ed. */
 enum {
     FOLD__NODE_OP,
     FOLD__NODE_OUTPUT,
@@ -13023,29 +13021,29 @@ enum {
     FOLD__NODE_PARAM,
     FOLD__NODE_MARKER,
     FOLD__KIND_MASK = 7,
-    FOLD__IS_LIST = 8,    /* a list, a value a row; while a body is traced, a value per list element */
+    FOLD__IS_LIST = 8,    /* one value per row; while a body is traced, one per list element */
     FOLD__IS_SHARED = 16, /* one value for all rows of a batch */
-    FOLD__IS_STORED = 32,   /* its value lies in the recording's data, at `data_at` */
-    FOLD__IS_KEPT = 64,   /* keep its value when it runs */
+    FOLD__IS_STORED = 32, /* its value is in the recording's data, at `data_at` */
+    FOLD__IS_KEPT = 64,
     FOLD__IS_GRAD_KEPT = 128
 };
 
-/* Tells where a program's op finds an operand: a value of the program, a fixed input, a component of the
-   list's elements, or a parameter; `offset` floats into it. */
+/* Where an op of a program finds an operand: in a value of the program, a fixed input, a component of the
+   list's elements, or a parameter, from float `offset` on. */
 enum { FOLD__FROM_VALUE, FOLD__FROM_INPUT, FOLD__FROM_LIST, FOLD__FROM_PARAM };
 typedef struct fold__ref {
     uint32_t kind, index, offset;
 } fold__ref;
 
-/* One op of a program. Refs, shapes (inputs, then outputs) and values are ranges of the program's. */
+/* One op of a program. Its refs, shapes (inputs, then outputs) and values are ranges of the program's. */
 typedef struct fold__body_op {
     uint32_t op, first_ref, first_shape, first_value;
     uint8_t n_in, n_out;
-    uint8_t elem; /* it runs once for every element of the list */
-    uint8_t is_random; /* it is dropout */
+    uint8_t elem;      /* it runs once for every element of the list */
+    uint8_t is_random; /* dropout */
     int32_t attr[4];
-    uint32_t param[2]; /* id, 0: none */
-    uint64_t data;     /* constant data; of dropout: the ordinal of the draw */
+    uint32_t param[2]; /* ids; 0: none */
+    uint64_t data;     /* constant data; for dropout, the ordinal of the draw */
     fold__op_run *forward;
 #ifndef FOLD_INFERENCE
     fold__op_run *backward;
@@ -13062,7 +13060,7 @@ static fold__op_run *fold__backward_of(const fold__body_op *op)
 #endif
 }
 
-/* Tells how many operands of an op meet its weight. Behind them may be the rows a linear op starts from. */
+/* Number of operands that are multiplied by the op's weight. The rows that a linear op adds to may follow. */
 static int fold__segments(const fold__body_op *op)
 {
     return op->n_in - (op->op == FOLD__OP_linear ? op->attr[FOLD__LINEAR_STARTS] : 0);
@@ -13075,85 +13073,85 @@ static const fold_shape *fold__made_shape(const fold_shape *shape, const fold__b
 
 typedef struct fold__value {
     uint32_t size;
-    uint32_t op;    /* the op that makes it */
+    uint32_t op;    /* the op that computes it */
     uint8_t elem;   /* there is one for every element of the list */
     uint8_t passes; /* some output's gradient reaches it */
 } fold__value;
 
-/* Tells what a signature runs: one op, or a cell's body. Everything after recording sees only programs. */
+/* What a signature runs: one op, or a cell's body. After recording everything works on programs alone. */
 typedef struct fold__program {
     int n_ops, n_refs, n_values, n_shapes, n_in, n_list, n_out, is_cell;
     const fold__body_op *op;
     const fold__ref *ref;
     const fold_shape *shape;
     const fold__value *value;
-    const fold__ref *out; /* FROM_VALUE: whole values, each of which is there once */
+    const fold__ref *out; /* FROM_VALUE only: distinct values, each of them whole */
 } fold__program;
 
-/* An op of a traced body as it was recorded; the ops of eager calls are held against it. */
+/* An op of a traced body as it was recorded. The ops of eager calls are compared with it. */
 typedef struct fold__trace_op {
     uint16_t op;
-    uint16_t live; /* 1 + its place in the program; 0: it is not there */
+    uint16_t live; /* 1 + its index in the program; 0: no output needs it */
 } fold__trace_op;
 
 typedef struct fold__cell_data {
     char *name;
     fold_cell_body *body;
     const void *user;
-    const fold_shape *shape; /* shapes of inputs, list components and outputs */
+    const fold_shape *shape; /* of inputs, list components and outputs */
     fold__program program;
     fold__trace_op *trace;
     int n_trace;
-    int n_draws; /* draws of dropout, in one call */
-    uint8_t max_of_list; /* an empty list is an error */
-    uint8_t border_out;  /* mask of outputs that the body reads too, */
-    uint16_t border_in;  /* and of inputs that it reads in other ways than once and whole */
-    uint8_t in_order;    /* it reads the others in their order */
-    uint8_t products;    /* a layer's cell: how many products its projection takes for its first input */
-    uint8_t is_projected; /* it is another's projection: fold_model_print does not list it */
-    fold_cell projection; /* see fold__project_cells; null: there is none */
-    void *memory;     /* all of the above lies in this one block */
+    int n_draws;          /* of dropout, in one call */
+    uint8_t max_of_list;  /* it takes the maximum over the list, so an empty list is an error */
+    uint8_t border_out;   /* mask of outputs that the body reads as well, */
+    uint16_t border_in;   /* and of inputs that it does not read exactly once and whole */
+    uint8_t in_order;     /* it reads the other inputs in their order */
+    uint8_t products;     /* of a layer's cell: how many products its projection takes for the first input */
+    uint8_t is_projected; /* it is the projection of a cell: fold_model_print does not list it */
+    fold_cell projection; /* see fold__project_cells; null: none */
+    void *memory;         /* the one block of all of the above */
     size_t memory_size;
 } fold__cell_data;
 
 #define FOLD__CELL_OP 0x8000u /* key word: op ids from here on are cells */
 
-/* Signatures share arrays, called pools, in this order from FOLD__ARRAY_KEYS on: keys, parts of programs. */
+/* Keys and programs of signatures are ranges of shared arrays, pools, in this order from FOLD__ARRAY_KEYS. */
 enum { FOLD__POOL_KEYS, FOLD__POOL_OPS, FOLD__POOL_REFS, FOLD__POOL_SHAPES, FOLD__POOL_VALUES, FOLD__POOLS };
 static const uint8_t fold__pool_bytes[] = { sizeof(uint32_t), sizeof(fold__body_op), sizeof(fold__ref),
                                             sizeof(fold_shape), sizeof(fold__value) };
 
-/* A signature: the key (compared in full) and what follows from it. Key: op and inputs, attributes,
-   parameters, input shapes, shared operands, tag. */
+/* A signature: the key, which is compared in full, and what follows from it. The key is the op and its number
+   of inputs, attributes, parameters, input shapes, shared operands and tag. */
 typedef struct fold__sig {
-    uint32_t first[FOLD__POOLS]; /* its key and its program lie there in the pools; a cell's is the model's */
+    uint32_t first[FOLD__POOLS]; /* its key and program in the pools; the program of a cell is the model's */
     uint32_t count[FOLD__POOLS];
     uint32_t hash;
-    uint32_t op;       /* or FOLD__CELL_OP | cell */
-    uint32_t shared;   /* mask of shared inputs */
-    uint32_t lists;    /* mask of operands, as the op or cell has them, that are lists */
-    uint32_t list_mode;     /* how they are taken: FOLD__ROW_BY_ROW … */
-    uint32_t tag_cell; /* in eager and traced bodies: the call whose op this is; else 0 */
-    uint32_t tag_op;   /* numbers that body's ops from 1 on; else 0 */
-    uint32_t in_shape; /* names the first input's shape, as a word of the key */
+    uint32_t op;        /* or FOLD__CELL_OP | cell */
+    uint32_t shared;    /* mask of shared inputs */
+    uint32_t lists;     /* mask of the op's or cell's operands that are lists */
+    uint32_t list_mode; /* FOLD__ROW_BY_ROW ... */
+    uint32_t tag_cell;  /* in eager and traced bodies: the call whose op this is; else 0 */
+    uint32_t tag_op;    /* in such a body the ordinal of the op, from 1 on; else 0 */
+    uint32_t in_shape;  /* the first input's shape: which word of the key */
     uint8_t n_in, n_list, n_out, is_cell;
-    uint8_t own_program; /* its program is in the context's pools, and not the cell's own */
-    uint8_t out_lists;   /* mask of outputs that are lists */
-    uint64_t differentiable; /* mask of fixed inputs, then list components */
+    uint8_t own_program;     /* its program is in the context's pools, not the cell's */
+    uint8_t out_lists;       /* mask of outputs that are lists */
+    uint64_t differentiable; /* mask of inputs, then list components */
     uint32_t out_shape[FOLD_MAX_OUT];
 } fold__sig;
 
-/* The sum of a row of a table. It and a block lie there in the run's sums, in 16 floats. */
+/* The gradient of a looked-up row: offsets of its sum and of a block in the run's sums, in 16 floats. */
 typedef struct fold__row_sum {
-    uint32_t sum_at, block_at, count; /* so many rows were added */
+    uint32_t sum_at, block_at, count; /* rows added so far */
 } fold__row_sum;
 
 typedef struct fold__shape_entry {
     fold_shape shape;
     uint32_t size;
-    uint32_t next; /* 1 + that of the shape before it in its bucket; 0: it is the last */
+    uint32_t next; /* 1 + the shape before it in its bucket; 0: none */
 } fold__shape_entry;
-/* Tells a signature that feeds another, by its place in the group, and a mask of the inputs that it feeds. */
+/* A signature that feeds another, by its index in the group, and a mask of the inputs that it feeds. */
 typedef struct fold__predecessor {
     uint64_t operands;
     uint32_t sig;
@@ -13165,9 +13163,9 @@ typedef struct fold__merged_range {
 typedef struct fold__kept_grad {
     uint32_t node, data_at, filled;
 } fold__kept_grad;
-/* A node whose index, one a row, the caller keeps. All are less than `end`. An attention may have edges from
-   what the index tells instead, `most` at most. `edges` checks and writes them: it is fold__visit_edges, by a
-   pointer for the linker, which leaves it out of programs without fold_edges_ref. */
+/* A node whose indices, one per row and all below `end`, are in the caller's memory. Attention along edges
+   has up to `most` edges there instead, from `index` to `to`. `edges` checks and copies them: it is
+   fold__visit_edges, a pointer so that programs without fold_edges_ref do not link it. */
 typedef struct fold__index_ref {
     const int *index;
     uint32_t node;
@@ -13175,37 +13173,37 @@ typedef struct fold__index_ref {
     const int *to, *count;
     int (*edges)(fold_ctx *f, const struct fold__index_ref *ref, int writes);
 } fold__index_ref;
-/* A node whose values the caller gets at `to`. */
+/* A node whose value is copied to the caller's memory at `to`. */
 typedef struct fold__output_ref {
     float *to;
     fold_node node;
 } fold__output_ref;
 
-/* Sets of kinds have bit `kind` for each, flags FOLD__IS_LIST (8) and FOLD__IS_SHARED (16) included. The
-   first are the values per list element while tracing: all with FOLD__IS_LIST. The others are the markers
-   that stand for them in an eager body: kind 7, with any flags. */
+/* Sets of kinds: bit k is for kind k, including the flags FOLD__IS_LIST (8) and FOLD__IS_SHARED (16). The
+   first is the values per list element while tracing, all that have FOLD__IS_LIST. The second is the markers
+   that represent them in an eager body: kind 7, any flags. */
 #define FOLD__KINDS_PER_ELEMENT 0xff00ff00u
 #define FOLD__KINDS_MARKER 0x80808080u
 
-/* An operand: what lies from float `offset` on in the value `source`. */
+/* An operand: the value of `source` from float `offset` on. */
 typedef struct fold__operand {
     uint32_t source, offset, shape;
     uint8_t kind;
 } fold__operand;
 
-/* The eager or traced body being recorded. */
+/* The body being recorded: by an eager call, or traced. */
 typedef struct fold__frame {
     uint32_t cell;     /* 1 + its id; 0: no body is recorded */
-    uint32_t tag;      /* tells its ops from those of other calls: it is the call's signature */
+    uint32_t tag;      /* the call's signature, to tell its ops from those of other calls */
     uint32_t ordinal;  /* ops recorded so far */
     uint32_t elements; /* eager: length of the list, */
-    uint32_t first;    /* its first node, or that of its borders; 0: the body is traced, or there is none */
-    const fold__operand *in; /* and its inputs: what the call was given, or copies */
+    uint32_t first;    /* the first node of the body or of its argument copies (0: traced, or no body), */
+    const fold__operand *in; /* and its inputs: the call's operands, or copies of them */
     int tracing;
     int list_max;  /* the maximum over the list was taken */
 } fold__frame;
 
-/* A batch in a trace; kind: forward, backward, and what of a cell runs first. */
+/* A batch in a trace. FOLD__EVENT_PROLOGUE is a flag. */
 enum { FOLD__EVENT_FORWARD, FOLD__EVENT_BACKWARD, FOLD__EVENT_PROLOGUE = 2 };
 typedef struct fold__event {
     uint64_t start, end;
@@ -13213,25 +13211,25 @@ typedef struct fold__event {
     uint32_t batch : 30, kind : 2;
 } fold__event;
 
-#ifndef FOLD__LONG_LIST /* rows that a list has at least of which some run at a time */
+#ifndef FOLD__LONG_LIST /* lists with at least this many rows run in chunks */
 #define FOLD__LONG_LIST 128
 #endif
 enum {
     FOLD__RECENT = 64,
     FOLD__SHAPE_BUCKETS = 64,
-    FOLD__KEPT_SHAPES = 8 * sizeof(void *), /* so many a context in a block keeps over a reset */
-    FOLD__GROUP_ROWS = 12, /* with fewer rows a batch, weights are read too often */
-    FOLD__PART_ROWS = 4,   /* with fewer, scalar kernels, which read them for each row, begin too often */
-    FOLD__TRAIN_ROWS = 20, /* more are worth no more memory in training */
+    FOLD__KEPT_SHAPES = 8 * sizeof(void *), /* that a context in a block keeps over a reset */
+    FOLD__GROUP_ROWS = 12, /* with fewer rows per batch, weights are read too often */
+    FOLD__PART_ROWS = 4,   /* the same for scalar kernels, which read weights for every row anyway */
+    FOLD__TRAIN_ROWS = 20, /* in training, more are not worth their memory */
     FOLD__MAX_ROWS = 64,
-    FOLD__MAX_BUDGETS = 3 /* of bytes that a group takes to have those */
+    FOLD__MAX_BUDGETS = 3 /* a group uses up to this many byte budgets to have enough rows */
 };
 
 struct fold__request;
 struct fold__list;
 struct fold__use;
-/* What an eager context does where others only record. The sections of recording come before that of eager
-   mode, so they reach it through these. */
+/* What an eager context does where others only record. Eager mode is a later section, so recording reaches it
+   through these pointers. */
 typedef struct fold__eager {
     int (*holds_trace)(fold_ctx *f, const struct fold__request *request);
     fold_node (*record_elements)(fold_ctx *f, const struct fold__request *request);
@@ -13247,78 +13245,76 @@ struct fold_ctx {
     fold__array arrays[FOLD__ARRAY_COUNT];
     fold_model *model;
     fold__error error;
-    fold__error read_error; /* the last read's, which does not stick */
-    int unusable;           /* it was made with wrong settings: its error stays */
-    int (*reclaim)(fold_ctx *f); /* frees what idle signatures take: fold__forget_idle. 0: there is nothing */
+    fold__error read_error;      /* the last read's, which does not stick */
+    int unusable;                /* it was made with wrong settings: its error stays */
+    int (*reclaim)(fold_ctx *f); /* frees what idle signatures use: fold__forget_idle; 0: nothing was freed */
 
     /* settings */
-    fold_ctx_desc desc; /* as they were given; its threads are those that there are */
+    fold_ctx_desc desc; /* as passed to fold_ctx_new, but with the threads that it has */
     const fold__eager *eager; /* NULL: the context batches */
-    size_t group_bytes; /* bytes that a group has at least */
-    size_t group_rows;  /* rows that it has at least, on average of its batches */
-    size_t trace_events; /* each thread's, at most; and as many again for a slow run that is kept */
-    uint64_t slow_began, slow_plan_ns; /* the kept slow run's */
+    size_t group_bytes; /* budget of a group */
+    size_t group_rows;  /* groups exceed it if their average batch has fewer rows; 0: never */
+    size_t trace_events; /* the most of a thread; the slow run that is kept has room for as many again */
+    uint64_t slow_began, slow_plan_ns; /* of the slow run that is kept */
 
     /* the recording */
-    uint32_t salt; /* that of its handles */
+    uint32_t salt; /* of its handles */
     uint64_t resets;
     uint64_t seed;  /* for dropout, from the last fold_dropout_seed on */
-    uint64_t draws; /* dropout's since then, also over resets; a body that is traced counts its own */
+    uint64_t draws; /* of dropout since then, over resets as well; a traced body counts its own */
 #define FOLD__ARRAY_MEMBER(name, type, pointer) type *pointer;
     FOLD__ARRAYS(FOLD__ARRAY_MEMBER, FOLD__ARRAY_MEMBER, FOLD__ARRAY_MEMBER, FOLD__ARRAY_MEMBER,
                  FOLD__NO_ARRAY, FOLD__NO_ARRAY)
     uint32_t *element_tag; /* `data_at` of a marker of list elements: what identifies it in its body */
     uint32_t *header_call; /* `data_at` of the header of an eager call that merges: the call's first output */
-    uint32_t first_keep; /* no kept node before it waits for its value */
-    uint32_t pending_step; /* the place of the last step of a cache that has not run, or FOLD__NONE */
+    uint32_t first_keep; /* no kept node before this one waits for its value */
+    uint32_t pending_step; /* offset in `data` of the last cache step that has not run, or FOLD__NONE */
     uint32_t quantized;  /* the model's, at the last reset */
-    uint32_t tables_version; /* the model's when rows of tables in bytes were made data */
+    uint32_t tables_version; /* the model's when rows of quantised tables were copied to data */
     uint32_t dedupe_size;
-    uint32_t done_version; /* the model's, when kept values were computed */
-    uint32_t node_cap; /* how many nodes and edges there is room for */
+    uint32_t done_version; /* the model's when kept values were computed */
+    uint32_t node_cap;     /* nodes and edges that fit without asking */
     uint32_t edge_cap;
 
     /* a reset clears all from n_nodes to frame */
     uint32_t n_nodes; /* node ids start at 1 */
     uint32_t n_edges;
     uint32_t n_calls;
-    uint32_t peak_nodes; /* with those that were dropped, as merged calls are */
+    uint32_t peak_nodes; /* including dropped ones, such as merged calls */
     uint32_t peak_edges;
-    size_t data_used; /* floats */
-    size_t bytes_refused;   /* bytes that this recording was refused */
-    /* fold__refresh_tables, for the linker; NULL: there are no such rows */
-    void (*refresh_tables)(fold_ctx *f);
+    size_t data_used;                    /* floats */
+    size_t bytes_refused;                /* that this recording could not get */
+    void (*refresh_tables)(fold_ctx *f); /* fold__refresh_tables, if a quantised table was looked up */
     uint32_t n_keeps;
-    /* values and gradients that were named to be kept before any run had made them */
-    uint32_t n_keep_requests;
-    uint32_t old_nodes; /* how many nodes there were at the last run, */
-    uint32_t old_merged; /* and merged calls */
+    uint32_t n_keep_requests; /* values and gradients to keep that were requested before they were computed */
+    uint32_t old_nodes;       /* n_nodes at the last run */
+    uint32_t old_merged;      /* n_merged then */
     uint32_t n_kept_grads;
-    uint32_t n_index_refs, old_index_refs; /* how many, and how many of them runs have met */
+    uint32_t n_index_refs, old_index_refs; /* old: those that a run has already read */
     uint32_t n_output_refs, old_output_refs;
-    uint64_t n_draws; /* dropout's, in this recording */
+    uint64_t n_draws; /* of dropout, in this recording */
     uint32_t dedupe_used;
     uint32_t readers_size;
-    uint64_t word_cells; /* with dedupe: which cells were given words, by their ids modulo 64 */
+    uint64_t word_cells; /* with dedupe: which cells were called with a looked-up row, by id modulo 64 */
     uint32_t n_merged;
-    int kept_concats; /* some gradient is kept of a concatenation */
+    int kept_concats; /* the gradient of some concatenation is kept */
     int any_done;
-    int values_shown; /* the caller was given the address of a value of this recording */
+    int values_shown; /* the caller has the address of a value of this recording */
     fold__frame frame;
 
     /* signatures */
     uint32_t n_sigs;
     uint32_t n_shapes;
-    uint32_t table_size; /* the hash table's */
+    uint32_t table_size; /* of the hash table */
     uint32_t pool_used[FOLD__POOLS];
-    uint32_t sig_tables; /* how often signatures were forgotten */
+    uint32_t sig_tables; /* counts how often signatures were forgotten */
     uint64_t forgot_at;  /* the reset since which idle signatures were forgotten */
-    int sig_pins;          /* signatures are in use beside the recording: none may be forgotten */
-    size_t block_peak;   /* bytes of the block that a recording before the reset would have needed */
-    uint32_t recent[FOLD__RECENT]; /* signatures, by what is quick to tell of a request; 0: none */
-    uint32_t shape_bucket[FOLD__SHAPE_BUCKETS]; /* 1 + the newest shape that has the hash; 0: none */
-    uint32_t row_of;                            /* the table looked into last; 0: none */
-    uint32_t row_shape;                         /* the shape that its rows have */
+    int sig_pins;        /* above 0, others than the recording use signatures, and none may be forgotten */
+    size_t block_peak;   /* block bytes that an earlier recording would have needed */
+    uint32_t recent[FOLD__RECENT]; /* signatures by a quick hash of the request; 0: none */
+    uint32_t shape_bucket[FOLD__SHAPE_BUCKETS]; /* 1 + the newest shape with the hash; 0: none */
+    uint32_t row_of;                            /* the table of the last lookup; 0: none */
+    uint32_t row_shape;                         /* the shape of its rows */
 
     /* the run */
     fold_stats stats;
@@ -13327,17 +13323,16 @@ struct fold_ctx {
 
 static int fold__in_training(const fold_ctx *f) { return FOLD__TRAINING(f->desc.training); }
 
-/* Tells what `node_data` holds, by kind of node. It is read by the accessors below; parameters count from 0
-   in it.
-   - OP: what the op or call was recorded with and is no part of its signature, see fold__request.data. In a
-     product, the concatenation whose parts it reads: fold__node_concat.
+/* `node_data` by kind of node, which the accessors below read. Parameters count from 0 in it.
+   - OP: what the op or call was recorded with beside its signature, see fold__request.data. For a product,
+     the concatenation whose parts it reads: fold__node_concat.
    - OUTPUT: the node of its call, which is the call's first output: fold__node_call.
    - INPUT: in a traced body, which of the body's inputs it is: fold__node_ordinal.
    - INPUT_REF: the address of the caller's values: fold__node_address.
    - LOOKUP: the table and the row: fold__node_table and fold__node_table_row.
    - PARAM: the parameter: fold__node_param.
-   - VIEW: how many outputs there are, where it stands for the first of an eager or inlined call, else 0:
-     fold__node_outputs; of an eager call also the first node of its body: fold__body_first. In the header of
+   - VIEW: if it is the first output of an eager or inlined call, the number of outputs, else 0:
+     fold__node_outputs. For an eager call also the first node of its body: fold__body_first. In the header of
      an eager call that merges: where the call's draws begin.
    - MARKER: the length of the list. */
 FOLD__INLINE void fold__set_node_data(fold_ctx *f, uint32_t id, uint64_t data) { f->node_data[id] = data; }
@@ -13368,7 +13363,7 @@ FOLD__INLINE uint32_t fold__node_table_row(const fold_ctx *f, uint32_t id)
     return (uint32_t)f->node_data[id];
 }
 
-/* Eager: returns the first node of a call's body, of the view that stands for its first output; else 0. */
+/* The first node of an eager call's body, if `id` is the view of the call's first output; else 0. */
 FOLD__INLINE uint32_t fold__body_first(const fold_ctx *f, uint32_t id)
 {
     return (f->kind[id] & FOLD__KIND_MASK) == FOLD__NODE_VIEW && !f->sig[id]
@@ -13376,8 +13371,8 @@ FOLD__INLINE uint32_t fold__body_first(const fold_ctx *f, uint32_t id)
                : 0;
 }
 
-/* An operand begins `offset` floats into the value that it reads. The highest bit says that it reads a list
-   whole: `offset` floats into each of its rows. */
+/* An operand starts `offset` floats into the value that it reads. The highest bit is set if it reads a list
+   whole: it then starts `offset` floats into each row. */
 #define FOLD__WHOLE_LIST 0x80000000u
 FOLD__INLINE uint32_t fold__edge_offset(const fold_ctx *f, uint32_t edge)
 {
@@ -13398,7 +13393,7 @@ static size_t fold__ctx_bytes(void);
 
 FOLD__FAILS(fold__fail, fold_ctx, &of->error)
 
-/* Records what a call is made of: messages then name that call. */
+/* For a public call that consists of others: messages name it, not the call in it that failed. */
 #define FOLD__AS_CALL(f, name, record) (fold__call_begins(f, name), fold__call_ends(f, record))
 static void fold__call_begins(fold_ctx *f, const char *name)
 {
@@ -13414,8 +13409,7 @@ static fold_node fold__call_ends(fold_ctx *f, fold_node made)
 
 static int fold__broken(const fold_ctx *f) { return !f || f->error.status || f->model->error.status; }
 
-/* Settings that cost code. They are read through these functions alone, so that compilers leave out what no
-   context of a build with FOLD_PLAIN_CONTEXTS can ask for. */
+/* Settings that cost code are read only here, so that FOLD_PLAIN_CONTEXTS lets compilers drop that code. */
 FOLD__INLINE int fold__is_eager(const fold_ctx *f) { return FOLD__NOT_PLAIN(f->desc.eager); }
 FOLD__INLINE int fold__merges(const fold_ctx *f) { return FOLD__NOT_PLAIN(f->desc.dedupe); }
 FOLD__INLINE int fold__has_clock(const fold_ctx *f) { return FOLD__NOT_PLAIN(f->desc.clock != NULL); }
@@ -13429,7 +13423,7 @@ FOLD__INLINE fold_schedule fold__schedule_of(const fold_ctx *f)
 
 static void fold__refresh_pointers(fold_ctx *f);
 
-/* Bytes in use of the node and edge arrays, which fill their slack without asking. */
+/* Node and edge arrays fill their slack without asking, so their `need` is brought up to date from these. */
 static const uint8_t fold__node_bytes[] = {
 #define FOLD__ELEMENT_BYTES(name, type, pointer) sizeof(type),
     FOLD__ARRAYS(FOLD__ELEMENT_BYTES, FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__NO_ARRAY,
@@ -13450,7 +13444,7 @@ static size_t fold__array_use(const fold_ctx *f, int which)
 static void fold__note_use(fold_ctx *f)
 {
     for (int i = FOLD__ARRAY_SIG; i <= FOLD__ARRAY_EDGE_OFFSET; i++)
-        f->arrays[i].need = fold__array_use(f, i); /* others ask for what they use */
+        f->arrays[i].need = fold__array_use(f, i); /* that of the others is right already */
 }
 
 static uint32_t fold__capacity(const fold_ctx *f, int which, size_t size)
@@ -13458,7 +13452,7 @@ static uint32_t fold__capacity(const fold_ctx *f, int which, size_t size)
     return (uint32_t)fold__min_size(f->arrays[which].capacity / size, FOLD__NONE / 2);
 }
 
-/* Tells how many nodes and edges fit without asking again: growing one array can take slack from others. */
+/* Call after arrays have moved: growing one array can take slack from the node and edge arrays. */
 static void fold__note_room(fold_ctx *f)
 {
     uint32_t nodes = FOLD__NONE;
@@ -13472,9 +13466,9 @@ static void fold__note_room(fold_ctx *f)
     f->edge_cap = sources < offsets ? sources : offsets;
 }
 
-/* Returns the size of a block, wherever it begins, that holds the context and all that was asked for since
-   the reset. It is not counted which of the known shapes this recording had. So there is room for all of
-   them, beside those that a context in the block keeps from recordings before. */
+/* The size of a block, at any address, for the context and all that was asked for since the reset. Shapes are
+   not counted by recording, so there is room for all known ones, and for those that a context in the block
+   keeps from earlier recordings. */
 static size_t fold__block_bytes(const fold_ctx *f)
 {
     const size_t shapes =
@@ -13486,14 +13480,13 @@ static size_t fold__block_bytes(const fold_ctx *f)
     return bytes;
 }
 
-#define FOLD__MEASURED \
-    ": a context with fold_ctx_desc.measure tells how many a recording needs (fold_ctx_stats)"
-/* whole: nothing more than what was asked for is needed. */
+#define FOLD__MEASURED " (see fold_ctx_desc.measure)"
+/* whole: the bytes are all that is needed, not a lower bound. */
 static int fold__out_of_memory(fold_ctx *f, int whole)
 {
     if (!f->arena.block)
         fold__fail(f, FOLD_NO_MEMORY,
-                   "out of memory: the allocator gave none; this recording takes %s%.0f bytes",
+                   "out of memory: the allocator failed; this recording needs %s%.0f bytes",
                    whole ? "" : "more than ", (double)fold__block_bytes(f));
     else
         fold__fail(f, FOLD_NO_MEMORY,
@@ -13502,8 +13495,8 @@ static int fold__out_of_memory(fold_ctx *f, int whole)
     return 0;
 }
 
-/* Tells whether array `which` holds so much now. Any array may move; then the pointers of the context and its
-   run are set anew. Whoever asks holds no pointer into an array across the call. */
+/* Grows an array. Any array may move, and the pointers of the context and its run are then refreshed, so
+   callers hold no other pointer into an array across the call. 0 without an error: there is no memory. */
 static FOLD__NOINLINE int fold__ask(fold_ctx *f, int which, size_t count, size_t size)
 {
     const size_t bytes = fold__size(count, size, 0);
@@ -13527,7 +13520,7 @@ static FOLD__NOINLINE int fold__ask(fold_ctx *f, int which, size_t count, size_t
     return fits;
 }
 
-/* Makes an array hold `count` elements; 0 with an error: there is no memory. Arrays may move. */
+/* As fold__ask, but 0 comes with an error. */
 static FOLD__NOINLINE int fold__need(fold_ctx *f, int which, size_t count, size_t size)
 {
     return fold__ask(f, which, count, size) || fold__out_of_memory(f, 0);
@@ -13537,7 +13530,7 @@ static int fold__grow_nodes(fold_ctx *f, uint32_t more)
 {
     const size_t count = (size_t)f->n_nodes + more + 2;
     if (count > FOLD__NONE / 2)
-        return fold__fail(f, FOLD_NO_MEMORY, "a recording holds at most two thousand million nodes");
+        return fold__fail(f, FOLD_NO_MEMORY, "a recording has at most two billion nodes");
     for (int i = 0; i < FOLD__NODE_ARRAYS; i++)
         if (!fold__need(f, FOLD__ARRAY_SIG + i, count, fold__node_bytes[i]))
             return 0;
@@ -13548,16 +13541,14 @@ static int fold__grow_edges(fold_ctx *f, size_t more)
 {
     const size_t count = (size_t)f->n_edges + more;
     if (count > FOLD__NONE / 2)
-        return fold__fail(f, FOLD_NO_MEMORY, "a recording holds at most two thousand million operands");
+        return fold__fail(f, FOLD_NO_MEMORY, "a recording has at most two billion operands");
     return fold__need(f, FOLD__ARRAY_EDGE_SOURCE, count, 4) &&
            fold__need(f, FOLD__ARRAY_EDGE_OFFSET, count, 4);
 }
 
-/* Returns the recording's data from an offset on, which is in 16 floats. */
+/* data_at is in units of 16 floats. */
 static float *fold__data_ptr(const fold_ctx *f, uint32_t data_at) { return f->data + (size_t)data_at * 16; }
 
-/* These two tell which table a lookup reads, and which row of it a row of the lookup is. Draws of a list lie
-   in the recording's data. */
 FOLD__INLINE fold__param_data *fold__lookup_table(const fold_ctx *f, uint32_t id)
 {
     return &fold__params(f->model)[fold__node_table(f, id)];
@@ -13574,8 +13565,7 @@ static const uint64_t *fold__row_data(const fold_ctx *f, uint32_t id)
     return (const uint64_t *)(const void *)fold__data_ptr(f, (uint32_t)fold__node_op_data(f, id));
 }
 
-/* Makes room for `floats` in the recording's data. Returns its offset (in 16 floats), or FOLD__NONE with an
-   error: then nothing is recorded any more. */
+/* Allocates in the recording's data. Returns the offset in units of 16 floats; FOLD__NONE with an error. */
 static uint32_t fold__alloc_data(fold_ctx *f, size_t floats)
 {
     const size_t at = f->data_used, end = at + fold__round_up(floats, 16);
@@ -13585,29 +13575,27 @@ static uint32_t fold__alloc_data(fold_ctx *f, size_t floats)
     return (uint32_t)(at / 16);
 }
 
-/* Tells where a buffer of a program lives: nowhere, in the group's region, or in a worker's scratch. There it
-   lasts for a batch or for a tile of its rows. */
+/* Storage of a buffer: none, in the group's region, or in a worker's scratch for a batch or for one tile. */
 enum { FOLD__SLAB_NONE, FOLD__SLAB, FOLD__PER_BATCH, FOLD__PER_TILE };
 /* How a gradient is put together. */
 enum {
-    FOLD__GRAD_ZERO,       /* nobody contributes: it is cleared */
-    FOLD__GRAD_WHOLE,      /* one contribution is written in place */
-    FOLD__GRAD_DISJOINT,      /* several are written in place, which together cover it */
-    FOLD__GRAD_DISJOINT_AND_ZERO, /* several are written in place, and the rest is cleared before */
-    FOLD__GRAD_SUM,        /* each contribution has a row of its own, and they are added up */
-    FOLD__GRAD_ROOT        /* it is the root: one */
+    FOLD__GRAD_ZERO,              /* no contributions: it is cleared */
+    FOLD__GRAD_WHOLE,             /* one contribution, written in place */
+    FOLD__GRAD_DISJOINT,          /* several, written in place, which together cover it */
+    FOLD__GRAD_DISJOINT_AND_ZERO, /* several, written in place after the rest is cleared */
+    FOLD__GRAD_SUM,               /* each contribution has a row of its own, and these are added up */
+    FOLD__GRAD_ROOT               /* the root's, which is one */
 };
-/* Tells what a run does with a node. */
+/* A run's state of a node. */
 enum {
     FOLD__RUNS = 1,
-    FOLD__ON_GRAD_PATH = 2,   /* a root's gradient reaches it */
-    FOLD__PERSIST = 4, /* its value is readable afterwards */
-    /* it crosses from the prefix into a sample or the suffix, or from a sample into the suffix */
-    FOLD__BOUNDARY = 8,
+    FOLD__ON_GRAD_PATH = 2, /* the root's gradient reaches it */
+    FOLD__PERSIST = 4,      /* its value is readable afterwards */
+    FOLD__BOUNDARY = 8,     /* it passes from the prefix to a later group, or from a sample to the suffix */
     FOLD__SUFFIX = 16,
     FOLD__INNER = 32, /* something outside the suffix reads it */
     FOLD__PREFIX = 64,
-    FOLD__NEEDED_IF_EMPTY = 128, /* eager: more than the elements of an empty list needs it */
+    FOLD__NEEDED_IF_EMPTY = 128, /* eager: it is needed even if the list is empty, not only by its elements */
     /* a call passes these on to what it reads */
     FOLD__PASSED = FOLD__RUNS | FOLD__ON_GRAD_PATH | FOLD__PREFIX | FOLD__NEEDED_IF_EMPTY
 };
@@ -13615,161 +13603,156 @@ enum {
 /* Stages of a program. */
 enum { FOLD__PROLOGUE, FOLD__BODY };
 
-/* Calls of one signature that run together. */
 typedef struct fold__batch {
-    uint32_t group_sig, stage;       /* FOLD__PROLOGUE or FOLD__BODY */
-    uint32_t first, count;           /* its calls, in the order of the run */
-    uint32_t first_call_row, first_elem; /* they begin at these rows of the signature's buffers */
-    uint32_t elems;                  /* elements of their lists */
-    uint32_t prologue_row, prologue_elem; /* the prologue before it began at these */
+    uint32_t group_sig, stage;            /* FOLD__PROLOGUE or FOLD__BODY */
+    uint32_t first, count;                /* its calls, in the order of the run */
+    uint32_t first_call_row, first_elem;  /* their first rows in the signature's buffers */
+    uint32_t elems;                       /* elements of their lists */
+    uint32_t prologue_row, prologue_elem; /* where the prologue before it began */
 } fold__batch;
-/* A group of samples, or the prefix, or the suffix. Sizes and places are in floats. In the region its slabs
+/* A group of samples, or the prefix, or the suffix. Sizes and offsets are in floats. In the region its slabs
    come first, then rows of contributions, then gradients of leaves. */
 typedef struct fold__group {
     uint32_t first_batch, end_batch, first_sig, end_sig, first_call, end_call, first_leaf, end_leaf;
-    uint32_t rows;  /* rows of contributions, in 16 floats */
-    uint32_t chunk;  /* rows of lists that run at a time, forward and backward; 0: all do */
-    uint32_t length; /* rows of all its lists */
-    uint32_t row;    /* while it runs: the first of the chunk */
-    size_t floats;  /* floats that its slabs take */
-    size_t base, rows_at, leaf_at; /* slabs, contributions and gradients of leaves begin there */
+    uint32_t rows;                 /* size of all rows of contributions, in 16 floats */
+    uint32_t chunk;                /* rows of every list that run at a time, forward and backward; 0: all */
+    uint32_t length;               /* if in chunks: the rows that each of its lists has */
+    uint32_t row;                  /* while it runs: the first row of the chunk */
+    size_t floats;                 /* of its slabs */
+    size_t base, rows_at, leaf_at; /* where slabs, contributions and gradients of leaves begin */
 } fold__group;
 /* A signature in a group. */
 typedef struct fold__group_sig {
     uint32_t run_sig, group, calls, elems;
-    uint32_t by_sig; /* an array of its own, one element in each: all in order of signature, then of group */
-    uint32_t first_record;            /* its calls begin there in calls_by_sig */
-    uint32_t first_buffer, n_buffers; /* its buffers */
-    uint32_t max_rows, max_elems; /* a batch's; while batches are made: rows and elements given out so far */
-    uint32_t rows, elem_rows; /* its slabs have so many: for calls and elements, fewer if used again */
-    uint32_t block, first_block; /* about so many rows are used again together; its first such block */
-    uint32_t chain; /* the longest chain of its own calls; mixed: once fold__count_bound has counted it */
-    uint32_t component;           /* signatures that feed each other have the same */
-    /* the signatures that feed it, in the array of predecessors */
-    uint32_t first_predecessor, end_predecessor;
-    uint32_t first_batch, last_batch;  /* its own batches lie between */
-    uint32_t last_read;  /* the last batch that reads its outputs; NONE: none does */
-    uint32_t first_back; /* the first batch whose backward reads them, which comes last; NONE: none does */
-    uint64_t recurrent;  /* mask of inputs that come from the same component */
-    uint32_t tile;        /* rows of a tile of its batches */
-    /* rows that a batch runs forward at a time, at most; max_rows: all of them */
-    uint32_t sub_batch_rows;
+    uint32_t by_sig; /* an element of a list spread over this array: all, by signature and then by group */
+    uint32_t first_record;            /* its first call in calls_by_sig */
+    uint32_t first_buffer, n_buffers;
+    uint32_t max_rows, max_elems; /* of a batch; while batches are made: rows and elements assigned so far */
+    uint32_t rows, elem_rows; /* of its slabs, for calls and elements: fewer if rows are reused */
+    uint32_t block, first_block; /* about this many rows are reused together; its first such block */
+    uint32_t chain; /* its longest chain; in mixed components, once fold__count_bound has counted it */
+    uint32_t component;
+    uint32_t first_predecessor, end_predecessor; /* in the array of predecessors */
+    uint32_t first_batch, last_batch;
+    uint32_t last_read;      /* the last batch that reads its outputs; NONE: none */
+    uint32_t first_back;     /* the first batch whose backward reads them, so the last in time; NONE: none */
+    uint64_t recurrent;      /* mask of inputs from the same component */
+    uint32_t tile;           /* rows of a tile */
+    uint32_t sub_batch_rows; /* rows that a batch runs forward at a time; max_rows: all */
     uint8_t n_in, n_list, n_out;
     uint8_t has_elements; /* see fold__has_elements */
-    uint8_t cyclic;       /* 1: it feeds itself; 2: with other signatures */
-    uint8_t has_prologue; /* the prologue runs something of it */
+    uint8_t cyclic;       /* 1: it feeds itself; 2: with other signatures (mixed) */
+    uint8_t has_prologue; /* the prologue is not empty */
     uint8_t read_late;    /* weight gradients read its outputs */
     uint8_t cleared;      /* mask of outputs whose gradients are cleared before any backward */
-    size_t stages;  /* 1 + where its stages are kept */
-    size_t op_at;   /* an op's own floats begin there in the scratch, behind its transient buffers, */
-    size_t free_at; /* and then come pointers to rows */
+    size_t stages;        /* 1 + where its stages are kept */
+    size_t op_at;         /* in scratch, the floats of an op follow its transient buffers, */
+    size_t free_at;       /* and then come pointers to rows */
 } fold__group_sig;
-/* A buffer of a signature in a group holds rows of one value, gradient or contribution. */
 typedef struct fold__buffer {
     size_t offset, floats; /* in the group's region or in scratch */
     uint32_t size;         /* floats of a row */
     uint32_t first, last;  /* a slab's lifetime */
-    uint8_t elem;          /* it has a row for each list element, else one for each call */
-    uint8_t storage;         /* FOLD__SLAB… */
-    uint8_t per_prologue;         /* a slab with rows for one prologue at a time */
+    uint8_t elem;          /* a row for each list element, else one for each call */
+    uint8_t storage;       /* FOLD__SLAB... */
+    uint8_t per_prologue;  /* a slab with rows for one prologue at a time */
 } fold__buffer;
-/* Tells what follows for a signature's program when these inputs get gradients. */
+/* What follows for a signature's program if these inputs get gradients. */
 typedef struct fold__analysis {
-    uint32_t next; /* 1 + the analysis that the same signature has next */
+    uint32_t next; /* 1 + the signature's next analysis */
     uint32_t first_facts;
-    uint32_t row_floats;    /* floats of values and gradients that outlive a batch, for a call, */
+    uint32_t row_floats;    /* of values and gradients that outlive a batch, for a call, */
     uint32_t elem_floats;   /* and for a list element */
-    uint32_t arrays;        /* arrays of pointers to rows that a batch takes at most */
+    uint32_t arrays;        /* the most arrays of pointers to rows that a batch uses */
     uint8_t backward, grad; /* whether the run goes backward, and whether some call needs a gradient */
-    uint64_t operand_grad;     /* mask of inputs that get a gradient in some call */
-    uint64_t operand_back;     /* mask of inputs that backward reads */
-    uint64_t operand_late;     /* mask of inputs that weight gradients read at the end, */
-    uint64_t operand_soon;     /* and of those that backward of a batch reads */
+    uint64_t operand_grad;  /* mask of inputs that get a gradient in some call */
+    uint64_t operand_back;  /* mask of inputs that backward reads */
+    uint64_t operand_late;  /* mask of inputs that weight gradients read at the end, */
+    uint64_t operand_soon;  /* and of those that backward of a batch reads */
 } fold__analysis;
-/* Tells of a signature in a run: of its calls that run, and what was found for them. */
 typedef struct fold__run_sig {
     uint32_t sig;
     uint32_t group_sig;         /* its number in the group being listed, else NONE */
-    uint32_t first_by_sig, n_groups; /* in how many groups it is, and where they begin in `by_sig` */
-    uint32_t first, first_elem; /* its first call that reaches the root, and the first with a list element */
-    uint32_t calls;             /* how many run */
-    size_t elems;               /* list elements of the calls that run */
+    uint32_t first_by_sig, n_groups; /* its groups: where they begin in `by_sig`, and how many */
+    uint32_t first, first_elem; /* its first call on the gradient path, and the first with a list element */
+    uint32_t calls;             /* that run */
+    size_t elems;               /* list elements of those */
     uint8_t partly;             /* some call needs no gradient */
     fold__analysis found;
 } fold__run_sig;
-/* One value of an analysed program, one of its inputs (behind the values), or one operand of an op (behind
-   those). An operand has only its size, piece_floats and grad. */
+/* Facts of a value of an analysed program. Those of its inputs follow, then those of the operands of ops,
+   which use only piece_floats and grad. */
 typedef struct fold__value_facts {
-    uint64_t deps;      /* mask of inputs it depends on */
-    uint64_t pieces_written;     /* mask of pieces that got a contribution */
-    uint32_t piece_floats;      /* floats of such a piece */
-    uint8_t grad;       /* it gets a gradient */
-    uint8_t mode;       /* FOLD__GRAD_…: how that is put together */
-    uint8_t back, late; /* backward reads it; weight gradients read it when all batches have run backward */
-    uint8_t needed_if_empty;     /* it is needed even by a call whose list is empty */
-    uint8_t grad_late;  /* weight gradients read its gradient */
-    uint8_t transient;      /* it lives there if it does not outlive its batch: PER_TILE or PER_BATCH */
-    int8_t out;         /* which output it is; -1: none */
+    uint64_t deps;           /* mask of inputs it depends on */
+    uint64_t pieces_written; /* mask of pieces that got a contribution */
+    uint32_t piece_floats;   /* size of such a piece */
+    uint8_t grad;            /* it gets a gradient */
+    uint8_t mode;            /* FOLD__GRAD_...: how that is put together */
+    uint8_t back, late;      /* backward reads it; weight gradients read it after all backward batches */
+    uint8_t needed_if_empty; /* it is needed even by a call whose list is empty */
+    uint8_t grad_late;       /* weight gradients read its gradient */
+    uint8_t transient;       /* its storage unless it outlives its batch: PER_TILE or PER_BATCH */
+    int8_t out;              /* which output it is; -1: none */
 } fold__value_facts;
-/* What a run found out about a signature, kept since parameters were added or frozen. */
+/* What is remembered of a signature until parameters are added, frozen or thawed. */
 typedef struct fold__sig_cache {
-    uint32_t run, run_sig; /* the run that met it last, and its number there */
-    uint32_t analyses;     /* 1 + the analysis that it has first */
+    uint32_t run, run_sig; /* the last run that met it, and its number there */
+    uint32_t analyses;     /* 1 + its first analysis */
     uint8_t trains;        /* its program trains a parameter */
     uint8_t flows;         /* its calls may be of the suffix (fold__in_suffix) */
     uint8_t stops;         /* no gradient flows to some of its inputs */
     size_t stages;         /* 1 + where its last stages are kept */
 } fold__sig_cache;
-/* Tells what batches of a signature took: sums over the batches timed, of which later ones count more. */
+/* How long batches took: sums over those timed, weighted towards later ones, for a line through them. */
 typedef struct fold__cost {
-    double count, rows, squares, ns, products; /* add up: squares of rows, products of rows and ns */
+    double count, rows, squares, ns, products; /* sums of 1, rows, rows^2, ns and rows * ns */
 } fold__cost;
-/* Tells what a multiplication took, by all that was timed. */
+/* Time of one multiplication, judging by all that was timed. */
 typedef struct fold__work_unit {
     double ns;
     int known;
 } fold__work_unit;
-enum { FOLD__SUM_UNITS = 16 }; /* so many times of sums are kept; uses share them by turns */
-enum { FOLD__COSTS = 4 }; /* a signature has four: its prologue and its body, forward and backward */
+enum { FOLD__SUM_UNITS = 16 }; /* uses share this many in turn */
+enum { FOLD__COSTS = 4 }; /* of a signature: prologue and body, forward and backward */
 
-/* Tells how far a run is: in a phase, which is one group forward or backward, before its nth batch (or,
-   when all ran backward, its sums). So many rows of that, or so much work, are done. */
+/* How far a run is: in a phase, before its batch `at` or, after the backward of all batches, before the sums.
+   `done` rows of that batch, or that much work of the sums, are done. */
 typedef struct fold__progress {
-    uint32_t phase; /* see fold__find_phase; NONE: all is run */
+    uint32_t phase; /* see fold__find_phase; NONE: the run has finished */
     uint32_t group, at;
     int backward;
     uint64_t done;
 } fold__progress;
 
-/* A use of a parameter or shared node is a segment of an op's weight, its bias, a value that is an operand,
+/* What reads a parameter or shared node: a segment of an op's weight, its bias, an operand that is a value,
    or an input that all calls share. */
 enum { FOLD__USE_WEIGHT, FOLD__USE_BIAS, FOLD__USE_VALUE, FOLD__USE_OPERAND };
-/* Tells how the sum of a use joins its floats of the target's total. It is made in place if no earlier use of
-   the parameter reaches there, or apart and then added, by the kernel that makes it or later. */
+/* How the sum of a use joins the target's total: computed in place if no earlier use of the parameter has
+   written there; else separately, and added by the kernel that computes it, or later. */
 enum { FOLD__SUM_IN_PLACE, FOLD__SUM_BY_KERNEL, FOLD__SUM_SEPARATE };
 #define FOLD__NO_TOTAL SIZE_MAX
 typedef struct fold__use {
-    uint32_t run_sig, op, ref; /* the program's op and operand that read it; of USE_OPERAND, the input */
-    uint32_t kind, target;     /* FOLD__USE_…, and the parameter or node that is read */
-    uint32_t first;            /* the first call that has rows of it: uses are in this order */
+    uint32_t run_sig, op, ref; /* the program's op and operand that read it; for USE_OPERAND, the input */
+    uint32_t kind, target;     /* FOLD__USE_..., and the parameter or node that is read */
+    uint32_t first;            /* the first call that reads it: uses are in this order */
     int is_node;               /* the target is a node */
-    uint32_t before;           /* the use of the same parameter before it, or NONE */
-    int leads;                 /* it is the first use of its parameter */
-    int sum;                   /* FOLD__SUM_… */
+    uint32_t before;           /* the previous use of the same parameter, or NONE */
+    int leads;                 /* the first use of its parameter */
+    int sum;                   /* FOLD__SUM_... */
     size_t at, size;           /* the floats of the target that it reads */
-    int turned;                /* rows of its target are columns of what the op makes */
-    size_t ld;                 /* rows of its target are so far apart */
-    size_t lines, block;       /* a row is so many lines, and a block */
-    size_t sum_at, block_at;   /* its sum lies there in the run's sums; a block, from the second on */
-    size_t done, next;         /* lines summed before the groups that run, and with them */
-    size_t total;  /* its parameter's total lies there, too; NO_TOTAL: it is the gradient itself */
-    uint64_t rows, work; /* in the groups being summed, and what they cost */
+    int turned;                /* transposed: rows of its target are columns of the op's result */
+    size_t ld;                 /* distance of rows of its target */
+    size_t lines, block;       /* number of lines in a row, and in a block */
+    size_t sum_at, block_at;   /* offsets in the run's sums: its sum; blocks, from the second on */
+    size_t done, next;         /* lines summed before the groups being run, and including them */
+    size_t total;              /* offset of its parameter's total there; NO_TOTAL: the gradient itself */
+    uint64_t rows, work;       /* in the groups being summed, and their cost */
 } fold__use;
 
-/* How a batch gets from row 0 of an operand to its own first row. The operand stays where it is: parameters,
-   what is made tile by tile, or nothing, with base NULL. Or it moves by the calls or the list elements of the
-   signature, or by those since its prologue began, or by rows of the batch. Otherwise it is what the batch
-   reads or writes outside. */
+/* How a batch gets from row 0 of an operand to its own first row. FIXED operands stay where they are:
+   parameters, values of one tile, or none (base NULL). Others advance with the calls or list elements of the
+   signature, with those since its prologue began, or with the batch's rows. EXTERNAL is outside the
+   signature's buffers. */
 enum {
     FOLD__BIND_FIXED,
     FOLD__BIND_CALL,
@@ -13779,158 +13762,155 @@ enum {
     FOLD__BIND_BATCH_ROW,
     FOLD__BIND_EXTERNAL
 };
-/* Tells where the rows of an operand lie, for all batches of a stage: in a buffer of the signature, outside,
-   or in a parameter. */
+/* Where the rows of an operand are, for all batches of a stage: in a buffer of the signature, outside, or in
+   a parameter. */
 typedef struct fold__binding {
     ptrdiff_t stride;
     uint32_t buffer;
-    uint32_t offset;  /* begins so many floats into each row */
+    uint32_t offset;  /* in each row, in floats */
     uint32_t param;   /* 1 + the parameter, or 0 */
-    uint32_t outside; /* in the worker, so many bytes from its start: rows that lie outside; or 0 */
+    uint32_t outside; /* byte offset in the worker of the fold_rows of an external operand; or 0 */
     uint8_t indexed_by;
-    uint8_t per_element; /* a call's row is repeated for each of its list elements; how the rows move, or 0 */
+    uint8_t per_element; /* if a call's row is repeated for its list elements, how rows advance; else 0 */
 } fold__binding;
 
-/* Tells what a stage of a signature does with an op. */
 typedef struct fold__instruction {
-    uint32_t wanted; /* mask of operands that get a gradient from it, */
-    uint32_t per_element; /* and of those that get it by list elements first */
-    int first, end;  /* the ops that run tile by tile with it */
+    uint32_t wanted;      /* mask of operands whose gradients it computes, */
+    uint32_t per_element; /* and of those that it computes per list element first */
+    int first, end;       /* the ops that run tile by tile with it */
     uint8_t forward, backward, tiled;
-    uint8_t for_elements; /* only list elements need it */
-    uint8_t is_list;      /* it takes a list of elements for each row */
-    uint8_t finishes;     /* mask of outputs whose gradients are put together before */
-    uint8_t gathers;      /* it reads data of each row */
+    uint8_t for_elements;           /* only list elements need it */
+    uint8_t is_list;                /* it reads a list of elements for each row */
+    uint8_t finishes;               /* mask of outputs whose gradients are put together before its backward */
+    uint8_t gathers;                /* it reads data of each row */
     int first_segment, end_segment; /* as in fold__engine */
     fold__op_run *run, *run_back;
-    fold__map_fn map[3];   /* its own and those of its operands' gradients; NULL: it is called */
-    uint32_t bindings[3][4];  /* of what each map writes and reads */
+    fold__map_fn map[3];     /* its own, and those of its operands' gradients; NULL: use run, run_back */
+    uint32_t bindings[3][4]; /* of what each map writes and reads */
 } fold__instruction;
-/* Tells how the stages of a signature run. Nothing in it depends on the number of calls, or on where anything
-   lies, so it is kept from run to run. Kinds of buffers stand behind it, then instructions, those of the
-   ordinary stage first, and bindings. */
+/* How the stages of a signature run. It does not depend on the number of calls or on addresses, so it is kept
+   from run to run. Its buffers, instructions (those of the body first) and bindings follow it. */
 typedef struct fold__stages {
-    size_t next;        /* 1 + where the next of the same signature is */
-    size_t op_floats;   /* scratch floats that an op without parameters takes at most */
-    uint64_t recurrent; /* the inputs that close its cycle, if there is a prologue */
-    uint32_t first_facts, has_prologue; /* the analysis is known by the first */
+    size_t next;                        /* 1 + where the next one of the signature is */
+    size_t op_floats;                   /* the most scratch floats of an op without parameters */
+    uint64_t recurrent;                 /* the inputs that close its cycle, if there is a prologue */
+    uint32_t first_facts, has_prologue; /* first_facts identifies the analysis */
 } fold__stages;
 
-/* Tells how many operands and outputs of an op have gradients. */
+/* Operands and outputs of an op that can have gradients. */
 enum {
     FOLD__BACK_IN = FOLD__TRAINING(1) ? FOLD_MAX_IN : 1,
     FOLD__BACK_OUT = FOLD__TRAINING(1) ? FOLD_MAX_OUT : 1
 };
 
-/* A worker runs batches, one for each of the context's threads. */
+/* A worker runs batches. Each thread of the context has one. */
 typedef struct fold__worker {
-    /* the batch, or part of one, and what its stage has in common with others */
+    /* the batch, or a part of one, and its stage */
     fold__batch batch;
     const fold__group_sig *group_sig;
     const fold__run_sig *run_sig;
     fold__program program;
-    fold__instruction *instruction; /* one instruction for each of the program's ops in stage `stage` */
+    fold__instruction *instruction;            /* of each op of the program, in stage `stage` */
     fold__binding *binding, *out, *dout, *din; /* of operands, values, their gradients, and contributions */
     const fold__buffer *buffer;
     uint32_t stage;
     const uint32_t *ids; /* its calls */
-    uint32_t *list;      /* each call's elements begin and end there within the batch. In a part that
-                            begins within a list the first is below 0, wrapped round */
+    uint32_t *list;      /* where each call's elements begin in the batch, and the end of the last. If a part
+                            begins within a list, the first is negative and wraps around */
     const fold_model *model;
-    float *region;       /* its group's slabs begin there */
+    float *region;       /* its group's slabs */
     /* the tile */
-    uint32_t tile, row; /* rows of a tile; first row of the tile being run */
-    ptrdiff_t at[FOLD__BIND_EXTERNAL]; /* by what indexes a binding: where that row is */
+    uint32_t tile, row;                /* rows of a tile; first row of the tile being run */
+    ptrdiff_t at[FOLD__BIND_EXTERNAL]; /* by kind of binding: the index of that row */
     /* scratch */
     float *scratch;
-    char *free; /* the part of scratch for pointers that is not in use */
-    fold__command_list *commands; /* its calls are written down there, if not NULL */
+    char *free;                   /* the unused part of scratch for pointers */
+    fold__command_list *commands; /* records its kernel calls, unless NULL */
     /* rows of inputs, of contributions to them, and of gradients that come from outside */
     fold_rows in[FOLD_MAX_IN], dest[FOLD__BACK_IN], outer[FOLD__BACK_OUT];
-    /* the call of an op being made */
+    /* arguments of the op being run */
     fold__prepared prepared;
     fold_rows op_in[FOLD_MAX_IN + 1], op_out[FOLD_MAX_OUT];
     fold_rows op_dout[FOLD__BACK_OUT], op_din[FOLD__BACK_IN + 1];
-    int lengths[FOLD_MAX_IN]; /* how long the lists are that an op takes whole */
-    uint32_t one_list[2]; /* eager: the one list, */
-    uint64_t draw;        /* and the key of a random draw */
-    /* its counts */
+    int lengths[FOLD_MAX_IN]; /* of lists that an op reads whole */
+    uint32_t one_list[2];     /* eager: the one list, */
+    uint64_t draw;            /* and the key of a random draw */
+    /* statistics */
     size_t kernel_calls, one_row_calls, events;
-    size_t slow_events; /* in the slow run that is kept */
+    size_t slow_events; /* of the slow run that is kept */
 } fold__worker;
 
-/* Tells what a plan consists of, beside its arrays. */
+/* A plan, but for its arrays. */
 typedef struct fold__plan {
-    uint32_t first_node, first_call; /* the run looks at nodes and calls from here on (fold__look_from) */
+    uint32_t first_node, first_call; /* the run visits nodes and calls from here on (fold__look_from) */
     uint32_t last_node, calls, order, kept, leaves, batches, groups, group_sigs, buffers, run_sigs;
-    int has_prefix, has_suffix;         /* whether there is one */
-    size_t region, scratch; /* floats that all groups' region takes, and a worker's scratch */
+    int has_prefix, has_suffix;
+    size_t region, scratch; /* floats of the region of all groups, and of a worker's scratch */
     size_t without_reuse;   /* floats of all buffers if none shared memory */
-    const char *one_group;  /* why there is but one */
+    const char *one_group;  /* why there is only one */
 } fold__plan;
 
-/* Tells what tells one run's structure from another's, quickly. */
+/* Finds a kept plan. Keys of different structures can be equal, so the structure is then compared in full. */
 typedef struct fold__plan_key {
     uint64_t hash;
     uint32_t nodes, edges, found, roots, words, layout;
     uint64_t mode;
 } fold__plan_key;
 
-/* Tells what a run knows of nodes (by id), calls and edges: type, pointer, count. These arrays lie one behind
-   the other in one array of the context. TRAINING: there in training alone. SAME: another name, for another
-   phase, of an array that is not needed then. The first table is part of a plan, which may be kept: */
+/* What a run knows of nodes (by id), calls and edges: type, pointer, count. These arrays follow one another
+   in one array of the context. TRAINING: only in training. SAME: the memory of a different array, which is
+   not in use at that time. The first table is part of a plan, which may be kept: */
 #define FOLD__RUN_NODE_ARRAYS(ALL, TRAINING, SAME)                                                          \
-    ALL(uint8_t, state, nodes)         /* flags: FOLD__RUNS and so on */                                    \
+    ALL(uint8_t, state, nodes)         /* flags: FOLD__RUNS ... */                                          \
     ALL(uint8_t, grad, nodes)          /* whether it gets a gradient */                                     \
-    ALL(uint8_t, mode, nodes)          /* how its gradient is put together: FOLD__GRAD_ZERO and so on */    \
-    ALL(uint32_t, call_row, nodes)         /* a call's: its row in its signature's buffers */               \
+    ALL(uint8_t, mode, nodes)          /* FOLD__GRAD_...: how that is put together */                       \
+    ALL(uint32_t, call_row, nodes)         /* of a call: its row in its signature's buffers */              \
     SAME(uint32_t, leaf_group, call_row)   /* before: the group that reads a leaf */                        \
     SAME(uint32_t, gathered_at, call_row)  /* before: of a value, the index of its call in a set */         \
-    ALL(uint32_t, first_elem_row, nodes)    /* a call's: its list's first row in buffers of elements */     \
+    ALL(uint32_t, first_elem_row, nodes)    /* of a call: its list's first row in buffers of elements */    \
     SAME(uint32_t, depth, first_elem_row)   /* before: 1 + the largest depth of what it reads */            \
     ALL(uint32_t, chain, nodes)        /* the longest chain of its own signature that ends with it */       \
     SAME(uint32_t, block_of, chain)    /* then: the block of its rows (fold__find_blocks) */                \
-    SAME(uint32_t, boundary_grad_at, chain)   /* then: where a gradient lies that crosses between groups */ \
+    SAME(uint32_t, boundary_grad_at, chain)   /* then: the offset of a boundary gradient */                 \
     ALL(uint32_t, reach, nodes)        /* the last call outside the suffix that reads it */                 \
-    SAME(uint32_t, boundary_value_at, reach)  /* then: where a value lies that crosses between groups */    \
-    ALL(uint32_t, calls, calls)        /* calls that run, in record order, prefix and suffix apart */       \
-    ALL(uint32_t, calls_by_sig, calls) /* the same, sorted by signature of a group */                       \
+    SAME(uint32_t, boundary_value_at, reach)  /* then: the offset of a boundary value */                    \
+    ALL(uint32_t, calls, calls)        /* calls that run, in record order: prefix, samples, suffix */       \
+    ALL(uint32_t, calls_by_sig, calls) /* the same, sorted by signature in each group */                    \
     ALL(uint32_t, kept, nodes)         /* values that stay readable */                                      \
     ALL(uint32_t, order, calls)        /* calls in the order in which they run, batch by batch */           \
-    TRAINING(uint32_t, leaves, nodes)  /* values that no op makes and that get gradients, by group */       \
-    TRAINING(uint32_t, first_contribution, nodes) /* the first edge of those that are added up for it */    \
+    TRAINING(uint32_t, leaves, nodes)  /* leaves that get gradients, by group */                            \
+    TRAINING(uint32_t, first_contribution, nodes) /* the first edge whose contribution is added up */       \
     TRAINING(uint32_t, contribution_at, edges)    /* its row, in 16 floats from the group's rows */         \
-    TRAINING(uint32_t, next_contribution, edges)  /* the edge that follows to the same value */             \
+    TRAINING(uint32_t, next_contribution, edges)  /* the next edge to the same value */                     \
     TRAINING(uint32_t, contribution_floats, edges) /* floats of one row of it; FOLD__SPARSE_GRAD */
-#define FOLD__SPARSE_GRAD 0x80000000u /* in those floats: for few rows of the list (fold__is_sparse_take) */
-/* These are needed only until all is planned, or not before the plan runs: */
+#define FOLD__SPARSE_GRAD 0x80000000u /* flag in those: of few rows of the list (fold__is_sparse_take) */
+/* These are only needed until everything is planned, or only when the plan runs: */
 #define FOLD__RUN_PLANNING_ARRAYS(ALL, TRAINING, SAME)                                                       \
-    ALL(uint32_t, producer, nodes) /* a value's: the signature in a group that makes it */                   \
+    ALL(uint32_t, producer, nodes) /* of a value: the signature in a group that computes it */               \
     ALL(uint32_t, piece_floats, nodes)  /* the size of the pieces that contributions write */                \
     SAME(uint32_t, last_contribution, piece_floats)    /* then: the last edge that is added up for it */     \
     ALL(uint32_t, gathered, 7 * calls + 2 * edges) /* calls of signatures that feed each other */            \
-    SAME(uint32_t, spare_calls, gathered)      /* before: calls while they are put into another order */     \
-    TRAINING(uint64_t, pieces_written, nodes)           /* pieces of a value that are written, a bit each */ \
-    TRAINING(float *, grad_row, nodes)         /* while it runs: where its gradient lies */
+    SAME(uint32_t, spare_calls, gathered)      /* before: calls while they are sorted */                     \
+    TRAINING(uint64_t, pieces_written, nodes)  /* pieces of a value that are written, a bit each */          \
+    TRAINING(float *, grad_row, nodes)         /* while it runs: the address of its gradient */
 
-/* How much was recorded, and named to be kept, by some time. */
+/* A point in a recording. */
 typedef struct fold__recorded {
     uint32_t nodes, edges, wanted;
 } fold__recorded;
 
-/* What a run computes. From AGAIN on it does not stop at values that are there. */
+/* What a run computes. From AGAIN on it also computes values that are there. */
 enum fold__run_scope {
-    FOLD__SCOPE_NOTHING, /* all is there, and the plan stays that of the run before */
-    FOLD__SCOPE_NEW,     /* what the roots need and is not there */
-    FOLD__SCOPE_AGAIN,   /* all that the roots need: in a backward */
-    FOLD__SCOPE_CHANGED, /* all that roots and kept nodes need: parameters have changed since */
-    FOLD__SCOPE_REPLAY,  /* what the run before did */
+    FOLD__SCOPE_NOTHING,   /* all is there, and the plan stays the previous run's */
+    FOLD__SCOPE_NEW,       /* what the roots need and is not there */
+    FOLD__SCOPE_AGAIN,     /* all that the roots need: in a backward */
+    FOLD__SCOPE_CHANGED,   /* all that roots and kept nodes need: parameters have changed since */
+    FOLD__SCOPE_REPLAY,    /* what the previous run did */
     FOLD__SCOPE_REPLAY_ALL /* in eager mode, after a change of parameters: all that was recorded */
 };
 enum fold__run_life { FOLD__CLOSED, FOLD__OPEN, FOLD__BEGUN, FOLD__SLICED }; /* BEGUN: to run in slices */
 
 typedef struct fold__run {
-    /* pointers to what it knows of nodes, calls and edges, and to its arrays in the context */
 #define FOLD__RUN_MEMBER(type, pointer, count) type *pointer;
     FOLD__RUN_NODE_ARRAYS(FOLD__RUN_MEMBER, FOLD__RUN_MEMBER, FOLD__RUN_MEMBER)
     FOLD__RUN_PLANNING_ARRAYS(FOLD__RUN_MEMBER, FOLD__RUN_MEMBER, FOLD__RUN_MEMBER)
@@ -13938,51 +13918,50 @@ typedef struct fold__run {
                  FOLD__ARRAY_MEMBER)
 
     /* remembered of signatures from run to run */
-    uint32_t runs; /* since it is known; the number of this run */
+    uint32_t runs; /* the number of this run, counted since these were last forgotten */
     uint32_t n_sig_caches, n_analyses, n_facts, n_stages;
     size_t stage_bytes;
-    uint32_t of_layout, of_table; /* the parameters and signatures that it is known of */
+    uint32_t of_layout, of_table; /* valid for these parameters and signatures */
 
-    /* asked of this run */
+    /* what this run does */
     enum fold__run_scope scope;
     enum fold__run_life life;
-    uint32_t root, root_offset; /* the root of a backward: its value, and which float of that it is; else 0 */
-    int backward;       /* there is a root, and it depends on something that has a gradient */
+    uint32_t root, root_offset; /* of a backward: the root's value, and which float of it; else 0 */
+    int backward;    /* there is a root, and it depends on something that has a gradient */
     int grad_leaves; /* inputs or looked-up values get gradients */
-    int grad_has_holes;  /* contributions leave free blocks in some gradient */
-    uint32_t first_new; /* the first node recorded since the run before */
-    fold__command_list commands;    /* lies at the end of scratch */
-    uint64_t capture_moves; /* how often arrays had moved when it was written */
-    uint32_t interrupted_salt; /* the recording whose values are of two runs, as a begun one did not end */
+    int grad_has_holes; /* contributions leave gaps in some gradient */
+    uint32_t first_new; /* the first node recorded since the previous run */
+    fold__command_list commands; /* at the end of scratch */
+    uint64_t capture_moves; /* arena.moves when it was captured */
+    uint32_t interrupted_salt; /* the recording whose values are of two runs, as an abandoned one left them */
     uint32_t version;    /* the model's when it began, */
-    fold__recorded from; /* and what was recorded by then */
+    fold__recorded from; /* and what was recorded then */
     uint64_t executions;
-    fold__fp host_fp; /* the host's settings of the processor, while a run executes */
+    fold__fp host_fp; /* the host's floating-point settings, while a run executes */
     fold__progress progress;
     int timing;         /* this run's batches are timed */
     fold__work_unit batch_unit, sum_unit[FOLD__SUM_UNITS]; /* for batches and for sums of uses */
-    uint64_t moves; /* how often arrays had moved before it executed: its rows are addresses */
-    uint64_t began; /* when, by the clock */
+    uint64_t moves; /* arena.moves before it executed, since its rows are addresses */
+    uint64_t began; /* by the clock */
 
     /* the plan */
     fold__plan plan;
-    fold__plan_key key; /* the run's, when the context keeps plans */
-    size_t node_bytes;       /* bytes of the arrays of nodes that make up a plan */
-    size_t replayed; /* they lie there in the array of plans when an earlier plan is used again; else 0 */
-    uint32_t bound;                    /* no schedule has fewer batches; NONE: not counted yet */
-    uint32_t plan_salt;               /* the recording whose plan this is; 0: no plan is whole */
-    fold__recorded plan_of;              /* all that was recorded by then */
+    fold__plan_key key;     /* if the context keeps plans */
+    size_t node_bytes;      /* of FOLD__RUN_NODE_ARRAYS */
+    size_t replayed;        /* where these are in the array of plans if a kept plan is used; else 0 */
+    uint32_t bound;         /* no schedule has fewer batches; NONE: not counted yet */
+    uint32_t plan_salt;     /* the recording whose plan this is; 0: no plan is complete */
+    fold__recorded plan_of; /* what was recorded then */
 
     /* sums of the uses of parameters and shared nodes */
     uint32_t n_uses;
     int shared_grads;   /* some use is of a shared node */
-    int sums_in_one_go; /* one group and one thread make all sums of parameters: each is whole, and added,
-                           before the next begins */
-    size_t sum_floats;  /* for uses and totals */
-    size_t sums_used;   /* taken by those and the looked-up rows so far */
+    int sums_in_one_go; /* one group and one thread sum all parameters: each sum is complete, and added,
+                           before the next one starts */
+    size_t sum_floats;  /* of uses and totals */
+    size_t sums_used;   /* of those and the rows looked up so far */
 
-    /* rows that are written and that nobody reads, one for each worker */
-    float *sink;
+    float *sink;         /* a row for each worker that is written and never read */
     size_t widest_value; /* floats of such a row */
 } fold__run;
 
@@ -13997,7 +13976,7 @@ static struct fold__run *fold__run_of(fold_ctx *f)
     return (fold__run *)(void *)((char *)f + fold__round_up(sizeof(fold_ctx), FOLD__ALIGN));
 }
 
-/* Returns the call that makes a value: its own node or, of an output behind the first, the call's. */
+/* Outputs after the first are nodes of their own. */
 static uint32_t fold__call_of(const fold_ctx *f, uint32_t id)
 {
     return (f->kind[id] & FOLD__KIND_MASK) == FOLD__NODE_OUTPUT ? fold__node_call(f, id) : id;
@@ -14008,7 +13987,7 @@ FOLD__INLINE uint32_t *fold__key_of(const fold_ctx *f, const fold__sig *sig)
     return f->keys + sig->first[FOLD__POOL_KEYS];
 }
 
-/* Gives the shape and size of an input of a signature; the list's components follow the fixed inputs. */
+/* The list's components follow the fixed inputs. */
 FOLD__INLINE const fold__shape_entry *fold__sig_input(const fold_ctx *f, const fold__sig *sig, uint32_t input)
 {
     return &f->shapes[fold__key_of(f, sig)[sig->in_shape + input]];
@@ -14019,7 +13998,7 @@ static fold__cell_data *fold__called_cell(const fold_model *m, uint32_t op)
     return &fold__cells(m)[op & ~FOLD__CELL_OP];
 }
 
-/* Returns the program of a signature. Pointers hold until the next recording call. */
+/* Its pointers are valid until the next recording call, since arrays may move. */
 static FOLD__NOINLINE fold__program fold__program_of(const fold_ctx *f, const fold__sig *sig)
 {
     if (!sig->own_program)
@@ -14041,7 +14020,6 @@ static FOLD__NOINLINE fold__program fold__program_of(const fold_ctx *f, const fo
     return program;
 }
 
-/* Tells how many floats an input of a signature has: a fixed one or, behind those, a list's component. */
 FOLD__INLINE uint32_t fold__input_floats(const fold_ctx *f, const fold__sig *sig, int operand)
 {
     return fold__sig_input(f, sig, (uint32_t)operand)->size;
@@ -14058,13 +14036,12 @@ FOLD__INLINE fold__program fold__program_in_run(const fold_ctx *f, uint32_t run_
 {
     return fold__program_of(f, &f->sigs[f->run->run_sig[run_sig].sig]);
 }
-/* Returns a row of a slab, for a call or a list element. The region begins where the group's slabs do. The
-   first row of a list lies before its slab while a later chunk runs: its number is wrapped round. */
+/* `region` is where the group's slabs begin. While a later chunk runs, the first row of a list is before its
+   slab: `row` is then negative and wraps around. */
 FOLD__INLINE float *fold__slab_row(const fold__buffer *buffer, float *region, uint32_t row)
 {
     return region + buffer->offset + (ptrdiff_t)(int32_t)row * (ptrdiff_t)buffer->size;
 }
-/* Returns the group of a signature in a group; its chunk, and how many rows that has which runs. */
 FOLD__INLINE fold__group *fold__group_of(const fold_ctx *f, const fold__group_sig *group_sig)
 {
     return &f->run->group[group_sig->group];
@@ -14079,7 +14056,7 @@ static uint32_t fold__chunk_rows(const fold__group *group)
     return left < group->chunk ? left : group->chunk;
 }
 
-/* Carves arrays out of one of the context: a pass without base for the size, and one for the pointers. */
+/* Carves arrays out of one: a first pass without base finds the size, a second the pointers. */
 typedef struct fold__carver {
     char *base;
     size_t at;
@@ -14118,8 +14095,8 @@ static void fold__share_scratch(const fold_ctx *f)
         run->worker[thread].scratch = run->scratch + (size_t)thread * run->plan.scratch;
 }
 
-/* Sets all pointers of the context and its run to where the arrays lie. Pointers carved out of one are right
-   as long as nothing more was recorded since they were carved (fold__node_arrays). */
+/* Call after arrays have moved. Carved pointers are right only if nothing was recorded since they were
+   carved, because their sizes are those of the recording (fold__node_arrays). */
 static FOLD__NOINLINE void fold__refresh_pointers(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -14140,13 +14117,13 @@ static FOLD__NOINLINE void fold__refresh_pointers(fold_ctx *f)
     fold__share_scratch(f);
 }
 
-/* Begins the array of plans. Two tables of hashes follow, and the buckets. The first table has the structures
-   without a plan that were seen last. When it is half full it takes the place of the second. */
+/* The head of the array of plans. Two tables of hashes follow, then the buckets and the plans. The first
+   table has the structures without a plan that were seen last; when half full it replaces the second. */
 typedef struct fold__plans {
     uint64_t runs;
-    size_t begin, end; /* the blobs lie between them */
-    uint32_t slots;    /* each table has so many, a power of two */
-    uint32_t n_seen;   /* so many are in the first */
+    size_t begin, end; /* of the plans */
+    uint32_t slots;    /* of each table, a power of two */
+    uint32_t n_seen;   /* number in the first table */
 } fold__plans;
 
 static fold__plans *fold__plans_of(const fold_ctx *f)
@@ -14155,7 +14132,7 @@ static fold__plans *fold__plans_of(const fold_ctx *f)
     return FOLD__NOT_PLAIN(array->need != 0) ? (fold__plans *)(void *)array->data : NULL;
 }
 
-/* Returns how many slots a table has: about one for 512 bytes, the least that a plan takes being 1 KB. */
+/* About one slot per 512 bytes, since a plan takes at least 1 KB. */
 static uint32_t fold__plan_slots(size_t bytes)
 {
     uint32_t slots = 2;
@@ -14191,7 +14168,7 @@ static int fold__reserve_plans(fold_ctx *f, size_t bytes)
     return 1;
 }
 
-/* Forgets what earlier runs knew of signatures, which have other numbers now. */
+/* Call when signatures are renumbered: what runs remember of them is by number. */
 static void fold__forget_runs(fold_ctx *f)
 {
     f->arrays[FOLD__ARRAY_SIG_CACHE].need = f->arrays[FOLD__ARRAY_ANALYSES].need =
@@ -14216,15 +14193,15 @@ static int fold__nothing_since(const fold_ctx *f, const fold__recorded *then)
     return then->nodes == f->n_nodes && then->edges == f->n_edges && then->wanted == f->n_keep_requests;
 }
 
-/* Lets the next backward write kept gradients instead of adding to them: a replay replaces them, and those of
-   a backward that was given up are incomplete. */
+/* The next backward then writes kept gradients instead of adding to them: a replay replaces them, and those
+   of an abandoned backward are incomplete. */
 static void fold__restart_kept_grads(fold_ctx *f)
 {
     for (uint32_t at = 0; at < f->n_kept_grads; at++)
         f->kept_grads[at].filled = 0;
 }
 
-/* Closes an open run, finished or not. The next backward expects no sums of looked-up rows. */
+/* Sums of looked-up rows that an abandoned run leaves are dropped, because the next backward expects none. */
 static void fold__close_run(fold_ctx *f)
 {
     fold__run *run = fold__run_of(f);
@@ -14239,6 +14216,7 @@ static void fold__close_run(fold_ctx *f)
     run->life = FOLD__CLOSED;
 }
 
+/* An open run pins signatures. begin: it will run in slices. */
 static void fold__open_run(fold_ctx *f, enum fold__run_scope scope, int begin)
 {
     fold__close_run(f);
@@ -14267,14 +14245,15 @@ static int fold__node_arrays(fold_ctx *f)
     fold__carve_planning(f, &carver);
     if (!fold__need(f, FOLD__ARRAY_NODE_ARRAYS, carver.at, 1))
         return 0;
-    fold__refresh_pointers(f); /* more may have been recorded since the run before */
+    fold__refresh_pointers(f); /* more may have been recorded since the previous run */
     return 1;
 }
 
 /* ==== section: signatures ====================================================================
-   Owns: the shapes and signatures of a context: what tells calls apart, and the program that each runs.
-   Uses: storage, ops, model. Invariant: equal keys have one signature; nothing here knows how calls are
-   batched or run. */
+   Owns the shapes and signatures of a context: what calls must share to be batched, and the program that each
+   signature runs. Nothing here knows how calls are batched or run.
+   Uses storage, ops, model.
+   Invariant: equal keys have one signature. */
 
 static FOLD__NOINLINE uint32_t fold__new_shape(fold_ctx *f, const fold_shape *shape, uint32_t *bucket)
 {
@@ -14312,7 +14291,7 @@ static uint32_t fold__value_size(const fold_ctx *f, uint32_t id)
     return fold__row_size(f, id) * fold__rows_of(f, id);
 }
 
-/* Tells where the row of a table lies that a lookup shows. Bytes were read to the recording's data. */
+/* The row of the table, or of the recording's data, where rows of a quantised table were dequantised. */
 FOLD__INLINE float *fold__looked_up_row(const fold_ctx *f, uint32_t id, uint32_t row)
 {
     const float *values = fold__param_values(f->model, fold__lookup_table(f, id));
@@ -14321,8 +14300,8 @@ FOLD__INLINE float *fold__looked_up_row(const fold_ctx *f, uint32_t id, uint32_t
                   : fold__data_ptr(f, f->data_at[id]) + row * width;
 }
 
-/* Does the same for what reads a list that was looked up, `offset` floats into it. It reads all rows, this
-   being the nth, or one, which the offset tells. */
+/* The same for an operand that starts `offset` floats into a looked-up list: row `nth` if it reads all rows,
+   else the one row that it starts in. */
 static float *fold__looked_up_part(const fold_ctx *f, uint32_t id, uint32_t offset, int all, uint32_t nth)
 {
     const uint32_t width = fold__row_size(f, id);
@@ -14338,15 +14317,15 @@ static uint32_t fold__hash_words(const uint32_t *words, uint32_t count)
     return (uint32_t)(hash >> 16);
 }
 
-/* The elements of a list: component c of element e is second[e] when there is a second array and c is 1, else
-   first[e * step + c]. Inside a traced or eager body: whole lists of values, by their nodes. */
+/* The elements of a list: component c of element e is second[e] if there is a second array and c is 1, else
+   first[e * step + c]. In a traced or eager body: whole lists of values, by their nodes. */
 typedef struct fold__list {
     const fold_node *first, *second;
     size_t step, count;
     const fold__operand *elems; /* the components of a body's list, */
     const fold__operand *whole; /* or a whole list for each component */
-    uint32_t elements;          /* how many rows a component has */
-    int of_steps;               /* `first` is the context's steps, which may move */
+    uint32_t elements;          /* rows of a component */
+    int of_steps;               /* use the context's steps in place of `first`, since they may move */
 } fold__list;
 
 static fold__list fold__list_of(const fold_node *first, const fold_node *second, int step, int count)
@@ -14360,28 +14339,28 @@ static fold__list fold__list_of(const fold_node *first, const fold_node *second,
     return list;
 }
 
-/* How an op or cell takes lists, and what it makes of them. */
+/* List modes of an op or cell. */
 enum {
-    FOLD__ROW_BY_ROW = 1, /* it takes them row by row, as the components of a list, and gives lists */
-    FOLD__WHOLE_IN = 2,   /* it takes them whole, as fixed inputs */
-    FOLD__WHOLE_OUT = 4,  /* it gives lists, too, where it takes them whole */
-    FOLD__ROW_DATA = 8    /* each row has data of its own, and `data` says where: see fold__row_data */
+    FOLD__ROW_BY_ROW = 1, /* reads lists row by row, as the components of a list; the results are lists */
+    FOLD__WHOLE_IN = 2,   /* reads lists whole, as fixed inputs */
+    FOLD__WHOLE_OUT = 4,  /* with WHOLE_IN: the results are lists as well */
+    FOLD__ROW_DATA = 8    /* each row has its own data, at `data`: see fold__row_data */
 };
 
-/* Tells what is being recorded: fixed inputs and, for list ops and cells, a list of n_list components. */
+/* What is being recorded: fixed inputs and, for list ops and cells, a list of n_list components. */
 typedef struct fold__request {
     uint32_t op, n_in;
-    const fold__op_impl *impl; /* an op's */
+    const fold__op_impl *impl; /* of an op */
     int n_list, n_attr, has_params;
-    uint32_t lists; /* mask of the operands that are lists, beside the components of a list */
-    uint32_t list_mode;  /* how they are taken: FOLD__ROW_BY_ROW … */
-    uint32_t rows;  /* rows that an op over whole lists gives; 1 where that is a single value */
+    uint32_t lists; /* mask of the operands that are lists, without the components of a list */
+    uint32_t list_mode;
+    uint32_t rows;  /* rows in the result of an op over whole lists; 1 for a single value */
     const fold__operand *in;
     const fold__list *list;
     int32_t attr[4];
     uint32_t param[2];
     uint64_t data;
-    uint32_t list_shape[FOLD_MAX_IN]; /* the components' */
+    uint32_t list_shape[FOLD_MAX_IN]; /* of the components */
 } fold__request;
 
 static void fold__clear_request(fold__request *request)
@@ -14389,7 +14368,6 @@ static void fold__clear_request(fold__request *request)
     memset(request, 0, offsetof(fold__request, list_shape));
 }
 
-/* Makes a request of an op with fixed inputs, and with as many attributes as it has. */
 FOLD__INLINE void fold__ask_op(const fold_ctx *f, fold__request *request, const fold__op_impl *impl,
                                const fold__operand *in, int n_in, const int32_t *attr, uint64_t data)
 {
@@ -14420,15 +14398,14 @@ static const char *fold__request_name(const fold_ctx *f, uint32_t op)
     return op & FOLD__CELL_OP ? fold__called_cell(f->model, op)->name : own ? own->name : fold__op_name(op);
 }
 
-/* Tells whether calls of a signature have list elements: of their own list, or as rows of what they give. */
+/* Elements of a list of their own, or rows of a result that is a list. */
 FOLD__INLINE int fold__has_elements(const fold__sig *sig) { return sig->n_list || sig->out_lists; }
 
-/* Tells whether a signature's calls take lists row by row; whether they take them whole. */
 FOLD__INLINE int fold__is_by_rows(const fold__sig *sig) { return (sig->list_mode & FOLD__ROW_BY_ROW) != 0; }
 FOLD__INLINE int fold__is_whole(const fold__sig *sig) { return (sig->list_mode & FOLD__WHOLE_IN) != 0; }
 
-/* Tells an operand's place in the list of a signature's inputs, by its position in the op or cell. Fixed
-   inputs come first, and behind them the components of the list. */
+/* Index in a signature's inputs of the operand at `position` of the op or cell. In a call by rows the fixed
+   inputs come first, then the lists, which are components of the signature's list. */
 static uint32_t fold__operand_number(const fold__sig *sig, uint32_t position)
 {
     uint32_t before = 0;
@@ -14439,7 +14416,6 @@ static uint32_t fold__operand_number(const fold__sig *sig, uint32_t position)
     return sig->lists >> position & 1 ? sig->n_in + before : position - before;
 }
 
-/* Makes room in the context's pools for a new signature's program: ops, operands, shapes, values, outputs. */
 static int fold__alloc_program(fold_ctx *f, fold__sig *sig, int n_ops, int n_refs, int n_shapes, int n_values)
 {
     const int count[FOLD__POOLS] = { 0, n_ops, n_refs + sig->n_out, n_shapes, n_values };
@@ -14463,7 +14439,7 @@ static void fold__retarget_ref(const fold__sig *sig, uint32_t position, fold__re
     ref->index = operand < sig->n_in ? operand : operand - sig->n_in;
 }
 
-/* Makes the one-op program of a new signature, whose shapes of inputs and outputs lie there already. */
+/* Makes the one-op program of a new signature. fold__infer_op has already put the shapes in their pool. */
 static int fold__make_program(fold_ctx *f, fold__sig *sig, const fold__request *request)
 {
     const int inputs = sig->n_in + sig->n_list, rows = fold__is_by_rows(sig);
@@ -14503,7 +14479,8 @@ static int fold__make_program(fold_ctx *f, fold__sig *sig, const fold__request *
     return 1;
 }
 
-/* Makes the program of a cell's call by lists: the cell's, with what depends on a list made for every row. */
+/* Makes the program of a cell that is called row by row: the cell's own, but all that depends on a list runs
+   for every row. */
 static int fold__lift_program(fold_ctx *f, fold__sig *sig)
 {
     const fold__program *body = &fold__called_cell(f->model, sig->op)->program;
@@ -14514,7 +14491,7 @@ static int fold__lift_program(fold_ctx *f, fold__sig *sig)
     fold__value *values = f->values + sig->first[FOLD__POOL_VALUES];
     fold_shape *shapes = f->op_shapes + sig->first[FOLD__POOL_SHAPES];
     memcpy(ops, body->op, (size_t)body->n_ops * sizeof *ops);
-    memcpy(refs, body->ref, sig->count[FOLD__POOL_REFS] * sizeof *refs); /* its outputs lie behind them */
+    memcpy(refs, body->ref, sig->count[FOLD__POOL_REFS] * sizeof *refs); /* and outputs, which follow them */
     memcpy(values, body->value, (size_t)body->n_values * sizeof *values);
     memcpy(shapes, body->shape, (size_t)body->n_shapes * sizeof *shapes);
     for (int op_index = 0; op_index < body->n_ops; op_index++) {
@@ -14549,7 +14526,7 @@ static int fold__ref_operand(const fold__program *program, const fold__ref *ref)
     return (int)ref->index + (ref->kind == FOLD__FROM_LIST ? program->n_in : 0);
 }
 
-/* Operand j of an op of a program when some output's gradient reaches it, else NULL. */
+/* The operand, or NULL if no output's gradient reaches it. */
 static const fold__ref *fold__passed_operand(const fold_model *m, const fold__program *program,
                                              const fold__body_op *op, int operand)
 {
@@ -14558,7 +14535,7 @@ static const fold__ref *fold__passed_operand(const fold_model *m, const fold__pr
     return &program->ref[op->first_ref + (uint32_t)operand];
 }
 
-/* Tells which inputs may get a gradient: those that some output's gradient reaches. */
+/* Mask of inputs that some output's gradient reaches. */
 static uint64_t fold__differentiable_inputs(const fold_ctx *f, const fold__sig *sig)
 {
     uint64_t mask = 0;
@@ -14572,7 +14549,7 @@ static uint64_t fold__differentiable_inputs(const fold_ctx *f, const fold__sig *
     return mask;
 }
 
-/* Tells whether a cell is that of a recurrent layer or of a child-sum's, whose inputs are x, h and c. */
+/* A cell of a recurrent or child-sum layer: messages call its inputs x, h and c. */
 static int fold__is_layer(const fold__cell_data *cell) { return cell->products || cell->is_projected; }
 
 static int fold__check_cell_shape(fold_ctx *f, const fold__cell_data *cell, int i, const fold_shape *shape)
@@ -14580,7 +14557,7 @@ static int fold__check_cell_shape(fold_ctx *f, const fold__cell_data *cell, int 
     if (fold__shape_same(shape, &cell->shape[i]))
         return 1;
     const int component = i - cell->program.n_in;
-    char name[40], has[64], wanted[64];
+    char name[40], has[64], right[64];
     if (fold__is_layer(cell))
         fold__format(name, sizeof name, component < 0 ? "%c" : "%c of its children",
                      "xhc"[component < 0 ? i : component + 1]);
@@ -14588,12 +14565,12 @@ static int fold__check_cell_shape(fold_ctx *f, const fold__cell_data *cell, int 
         fold__format(name, sizeof name, component < 0 ? "input %d" : "component %d of its list",
                      component < 0 ? i : component);
     fold__shape_text(has, sizeof has, 0, shape);
-    fold__shape_text(wanted, sizeof wanted, 0, &cell->shape[i]);
-    return fold__fail(f, FOLD_BAD_SHAPE, "%s: %s has %s, wanted %s", cell->name, name, has, wanted);
+    fold__shape_text(right, sizeof right, 0, &cell->shape[i]);
+    return fold__fail(f, FOLD_BAD_SHAPE, "%s: %s is %s, must be %s", cell->name, name, has, right);
 }
 
-/* Infers the output shapes of an op, checks them and makes its program. All its shapes are put where the
-   program will have them: forty would take much of a small stack. */
+/* Infers the output shapes of an op, checks them and makes its program. Shapes go straight into the pool, as
+   forty of them would use much of a small stack. */
 static int fold__infer_op(fold_ctx *f, fold__sig *sig, const fold__request *request, const uint32_t *in_shape)
 {
     const int inputs = sig->n_in + sig->n_list;
@@ -14608,13 +14585,12 @@ static int fold__infer_op(fold_ctx *f, fold__sig *sig, const fold__request *requ
     const char *wrong = op->infer(shape, inputs, request->attr, shape + inputs);
     for (int output = 0; output < sig->n_out && !wrong; output++)
         if (!fold__shape_ok(&shape[inputs + output]))
-            wrong = "the output would have no valid shape";
+            wrong = "the result would be empty, or have more than 1073741824 values";
     if (wrong)
         return fold__fail_shapes(f, fold__request_name(f, request->op), wrong, shape, inputs);
     return fold__make_program(f, sig, request);
 }
 
-/* Infers the output shapes of a new signature and interns them; 0 with an error when they do not fit. */
 static FOLD__NOINLINE int fold__new_sig(fold_ctx *f, fold__sig *sig, const fold__request *request,
                                         const uint32_t *in_shape)
 {
@@ -14647,7 +14623,6 @@ static void fold__enter_sig(fold_ctx *f, uint32_t sig)
     table[at] = sig;
 }
 
-/* Enters all signatures into a table of this size, for which there is room. */
 static void fold__fill_table(fold_ctx *f, uint32_t size)
 {
     f->table_size = size;
@@ -14667,7 +14642,8 @@ static FOLD__NOINLINE int fold__grow_table(fold_ctx *f, int which, uint32_t size
     return 1;
 }
 
-/* Returns the signature of a key, made of its draft if new; 0 on failure. Keys are compared in full. */
+/* Finds the signature of a key, or makes it from the draft; 0 on failure. Equal hashes are not enough: keys
+   are compared in full. */
 static uint32_t fold__intern_sig(fold_ctx *f, const fold__request *request, fold__sig *draft,
                                  const uint32_t *key, uint32_t words)
 {
@@ -14699,14 +14675,15 @@ static uint32_t fold__intern_sig(fold_ctx *f, const fold__request *request, fold
     return f->n_sigs;
 }
 
-/* Returns the identity of a shared operand in a key: a parameter, or a place in the recording. */
+/* What identifies a shared operand in a key: its parameter, or its node. */
 static uint32_t fold__shared_word(const fold_ctx *f, const fold__operand *operand)
 {
     const uint32_t kind = fold__kind_of(f, operand->source);
     return kind == FOLD__NODE_PARAM ? 0x80000000u | fold__node_param(f, operand->source) : operand->source;
 }
 
-/* Writes the key of a request and returns its words; `shared` gets the mask of shared inputs. */
+/* Returns the number of words, and in `shared` the mask of shared inputs. fold__is_request compares a request
+   with a key of this layout, and fold__key_tag finds the tag in it. */
 static uint32_t fold__request_key(const fold_ctx *f, const fold__request *request, uint32_t *key,
                                   uint32_t *shared)
 {
@@ -14742,6 +14719,7 @@ static uint32_t fold__request_key(const fold_ctx *f, const fold__request *reques
     return words;
 }
 
+/* Compares without making a key, since most requests repeat a recent one. */
 static int fold__is_request(const fold_ctx *f, const fold__sig *sig, const fold__request *request)
 {
     const uint32_t *word = fold__key_of(f, sig) + 1;
@@ -14776,7 +14754,7 @@ static int fold__is_request(const fold_ctx *f, const fold__sig *sig, const fold_
     return !differ;
 }
 
-/* An output that is for backward alone is none where there is no backward. */
+/* Inference leaves out an output that only backward reads. */
 static uint8_t fold__outputs_of(const fold_ctx *f, uint32_t op)
 {
     if (op & FOLD__CELL_OP)
@@ -14785,7 +14763,6 @@ static uint8_t fold__outputs_of(const fold_ctx *f, uint32_t op)
     return (uint8_t)(row->n_out - ((row->flags & FOLD__TWO) && !f->desc.training));
 }
 
-/* Returns the signature of a request by its key, made when it is new; 0 on failure. */
 static uint32_t fold__sig_by_key(fold_ctx *f, const fold__request *request)
 {
     uint32_t key[17 + 3 * FOLD_MAX_IN], shared;
@@ -14811,22 +14788,20 @@ static uint32_t fold__sig_by_key(fold_ctx *f, const fold__request *request)
     return sig;
 }
 
-/* Returns the signature of a request, or 0: there is no memory, not even by forgetting idle signatures. */
+/* If memory runs out, idle signatures are forgotten and it tries once more. */
 static FOLD__NOINLINE uint32_t fold__find_sig(fold_ctx *f, const fold__request *request)
 {
     const uint32_t sig = fold__sig_by_key(f, request);
     return sig || !(f->reclaim)(f) ? sig : fold__sig_by_key(f, request);
 }
 
-/* Tells where a signature is noted as one of the last, by its op, its weight, its first input's shape and, in
-   a body, its place there. */
+/* A direct-mapped cache of signatures, by op, weight, first input's shape and, in a body, ordinal. */
 FOLD__INLINE uint32_t *fold__recent_sig(fold_ctx *f, uint32_t op, uint32_t param, uint32_t shape,
                                         uint32_t ordinal)
 {
     return &f->recent[(op * 5u + param + shape * 3u + ordinal * 7u) % FOLD__RECENT];
 }
 
-/* Returns the signature of a request. Most are like one of the last: those are found without making a key. */
 FOLD__INLINE uint32_t fold__request_sig(fold_ctx *f, const fold__request *request)
 {
     uint32_t *recent = fold__recent_sig(f, request->op, request->param[0],
@@ -14837,8 +14812,8 @@ FOLD__INLINE uint32_t fold__request_sig(fold_ctx *f, const fold__request *reques
     return *recent;
 }
 
-/* Tags in an eager body of what a traced body does not have: from each of these on copies at inputs, copies
-   at outputs, copies of what elements read, parameters. */
+/* An eager body also records what a traced body does not have. Each kind has a range of ordinals: copies of
+   arguments, copies of results, copies of calls' values for list elements, and parameters. */
 enum {
     FOLD__TAG_ARGUMENT = 0x10000,
     FOLD__TAG_RESULT = 0x18000,
@@ -14848,10 +14823,10 @@ enum {
 
 /* -- forgetting ------------------------------------------------------------------------------ */
 
-/* Signatures stay from one recording to the next. When a block has no room left, those go that the present
-   recording does not use. So what fits alone fits after whatever came before. Shapes stay. */
+/* Signatures stay from one recording to the next. If a block is full, those that this recording does not use
+   are dropped, so a recording that fits a block alone fits it after any others. Shapes stay. */
 
-/* Marks the signatures in use, in place of their hashes; those of eager bodies use that of their call. */
+/* Overwrites hashes with marks: 1 for signatures in use. Those of an eager body need that of their call. */
 static void fold__mark_sigs(fold_ctx *f)
 {
     fold__sig *sigs = f->sigs;
@@ -14869,7 +14844,7 @@ static uint32_t *fold__key_tag(const fold_ctx *f, const fold__sig *sig)
            (sig->list_mode ? 1 : 0);
 }
 
-/* Moves what a signature has in the pools down to where they are used so far. */
+/* Compacts the pools by one signature. */
 static void fold__move_down(fold_ctx *f, fold__sig *sig)
 {
     for (int pool = 0; pool < FOLD__POOLS; pool++) {
@@ -14941,10 +14916,10 @@ static void fold__forget_all(fold_ctx *f)
 }
 
 /* ==== section: recorder core =================================================================
-   Owns: nodes and their operands, the rules of handles, identical calls, and which idle signatures are
-   forgotten.
-   Uses: signatures, storage. Invariant: operands come before the call that reads them, and node ids grow
-   in record order. An eager context runs each op at once, through the functions of fold__eager. */
+   Owns nodes and their operands, the checks of handles, the merging of identical calls, and which idle
+   signatures are forgotten.
+   Uses signatures, storage. An eager context runs each op at once, through fold__eager.
+   Invariant: operands are recorded before the call that reads them, and node ids grow in record order. */
 
 static const fold_node fold__null = { 0, 0 };
 #define fold__fail_node(...) (fold__fail(__VA_ARGS__), fold__null)
@@ -14957,7 +14932,7 @@ static fold_node fold__handle(const fold_ctx *f, uint32_t id)
     return node;
 }
 
-/* Appends one node; capacity is there. Its edges are those added since the last node. */
+/* Needs reserved capacity. The node's edges are those added since the last node. */
 FOLD__INLINE uint32_t fold__append(fold_ctx *f, uint8_t kind, uint32_t sig, uint32_t source, uint32_t offset,
                                    uint32_t shape, uint64_t data)
 {
@@ -14969,11 +14944,11 @@ FOLD__INLINE uint32_t fold__append(fold_ctx *f, uint8_t kind, uint32_t sig, uint
     f->shape[id] = shape;
     f->first_edge[id + 1] = f->n_edges;
     fold__set_node_data(f, id, data);
-    f->kind[id] = kind; /* last: for all the compiler knows, a byte may lie anywhere */
+    f->kind[id] = kind; /* last: a byte may alias anything, so pointers would be loaded again after it */
     return id;
 }
 
-/* Appends the node of an op or a call, which is its first output, and those of its others. */
+/* The node of a call is its first output. Its other outputs are the next nodes. */
 FOLD__INLINE uint32_t fold__append_call(fold_ctx *f, uint32_t sig, uint8_t flags, uint64_t data)
 {
     const fold__sig *signature = &f->sigs[sig];
@@ -14998,13 +14973,12 @@ static int fold__results_fit(fold_ctx *f, const fold__request *request, const fo
         const uint32_t size = f->shapes[sig->out_shape[output]].size, rows = fold__elements_in(request);
         if (!(sig->out_lists >> output & 1) || (uint64_t)rows * size < FOLD__WHOLE_LIST)
             continue;
-        return fold__fail(f, FOLD_BAD_SHAPE, "%s: %u rows of %u values are more than a list can have",
+        return fold__fail(f, FOLD_BAD_SHAPE, "%s: %u rows of %u values exceed a list's 2147483647 values",
                           fold__request_name(f, request->op), (unsigned)rows, (unsigned)size);
     }
     return 1;
 }
 
-/* Notes how many list elements a call has, and which of its outputs are lists of so many rows. */
 static void fold__set_length(fold_ctx *f, uint32_t id, uint32_t elements)
 {
     const fold__sig *signature = fold__node_sig(f, id);
@@ -15030,7 +15004,7 @@ FOLD__INLINE int fold__reserve_nodes(fold_ctx *f, uint32_t nodes, size_t edges)
 }
 
 #define FOLD__STALE_NODE "%s: the node is from another context, or from before the last fold_ctx_reset"
-/* Tells why a node is no operand, and which, if there are several (else -1). An error that is there stays. */
+/* which: the input, or -1 if the call has only one. */
 static FOLD__NOINLINE void fold__bad_operand(fold_ctx *f, fold_node node, const char *who, int which)
 {
     if (fold__broken(f))
@@ -15038,12 +15012,12 @@ static FOLD__NOINLINE void fold__bad_operand(fold_ctx *f, fold_node node, const 
     if (node.id)
         fold__fail(f, FOLD_BAD_HANDLE, FOLD__STALE_NODE, who);
     else if (which < 0)
-        fold__fail(f, FOLD_BAD_ARGUMENT, "%s: its input is the null node", who);
+        fold__fail(f, FOLD_BAD_ARGUMENT, "%s: the input is the null node", who);
     else
         fold__fail(f, FOLD_BAD_ARGUMENT, "%s: input %d is the null node", who, which);
 }
 
-/* Takes a node of a call as an operand, if it is a live node of this context; 0 otherwise. */
+/* 0 with an error if it is no node of this recording. A view becomes an operand into the value it shows. */
 FOLD__INLINE int fold__input_of(fold_ctx *f, const fold_node *in, int which, const char *who,
                                 fold__operand *operand)
 {
@@ -15053,12 +15027,11 @@ FOLD__INLINE int fold__input_of(fold_ctx *f, const fold_node *in, int which, con
     operand->source = f->source[node.id];
     operand->offset = f->offset[node.id];
     operand->shape = f->shape[node.id];
-    const uint8_t own = FOLD__IS_SHARED | FOLD__IS_LIST; /* the view's, where it is one */
+    const uint8_t own = FOLD__IS_SHARED | FOLD__IS_LIST; /* a view has its own */
     operand->kind = (uint8_t)((f->kind[node.id] & own) | (f->kind[operand->source] & ~own));
     return 1;
 }
 
-/* Checks a handle and finds the operand that it stands for. 0 with an error: it is none of this recording. */
 FOLD__INLINE int fold__operand_of(fold_ctx *f, fold_node node, const char *who, fold__operand *operand)
 {
     return fold__input_of(f, &node, -1, who, operand);
@@ -15073,7 +15046,7 @@ FOLD__INLINE int fold__inputs_of(fold_ctx *f, const fold_node *in, int count, co
     return 1;
 }
 
-/* In a body: tells whether an operand stands for a value of every list element of the call. */
+/* In a body: the operand represents a value of every list element of the call. */
 static int fold__is_element_marker(const fold_ctx *f, const fold__operand *operand)
 {
     return (operand->kind & FOLD__KIND_MASK) == FOLD__NODE_MARKER ||
@@ -15128,9 +15101,9 @@ static uint32_t fold__duplicate_hash(const fold_ctx *f, uint32_t id)
     return hash ^ (uint32_t)fold__mix64(fold__node_op_data(f, id));
 }
 
-/* With the dedupe flag: finds the earlier node that is the same call with the same operands and data, or 0.
-   Most calls are the first that read their last operand. None before them can be the same, so they are only
-   noted with the operand. The others, and leaves, are found in a hash table. */
+/* With dedupe: the earlier node that is the same call with the same operands and data, or 0. Most calls are
+   the first to read the newest of their operands, so no earlier call can be identical. They are only noted
+   with that operand, which is cheaper than the hash table for the others, and for leaves. */
 static uint32_t fold__find_duplicate(fold_ctx *f, uint32_t id)
 {
     const uint32_t mask = f->dedupe_size - 1;
@@ -15152,7 +15125,6 @@ static uint32_t fold__find_duplicate(fold_ctx *f, uint32_t id)
     return 0;
 }
 
-/* Enters the recording's calls and leaves into a table of duplicates of this size, which fits. */
 static void fold__fill_dedupe_table(fold_ctx *f, uint32_t size)
 {
     f->dedupe_size = size;
@@ -15166,7 +15138,8 @@ static void fold__fill_dedupe_table(fold_ctx *f, uint32_t size)
     }
 }
 
-/* When memory ran out in a block, forgets what this recording does not use. 1: there may be room now. */
+/* If a block ran out of memory, drops what this recording does not use. 1: there may be room now. It helps
+   only once per recording, and not while a run uses signatures. */
 static int fold__forget_idle(fold_ctx *f)
 {
     const int in_need = !f->error.status || f->error.status == FOLD_NO_MEMORY;
@@ -15202,7 +15175,7 @@ static FOLD__NOINLINE int fold__grow_readers(fold_ctx *f)
     return 1;
 }
 
-/* Makes room for one more duplicate: the table is at most half full, and every node can have a reader. */
+/* The table stays at most half full, and every node can have a reader. */
 FOLD__INLINE int fold__dedupe_ready(fold_ctx *f)
 {
     return (f->n_nodes < f->readers_size || fold__grow_readers(f)) &&
@@ -15211,7 +15184,7 @@ FOLD__INLINE int fold__dedupe_ready(fold_ctx *f)
                              fold__fill_dedupe_table));
 }
 
-/* Nodes [first, last] that were found when they were asked for again, most often by another sample. */
+/* Samples may share nodes [first, last] now, which grouping must know. */
 static int fold__note_merged(fold_ctx *f, uint32_t first, uint32_t last)
 {
     if (!fold__need(f, FOLD__ARRAY_MERGED, (size_t)f->n_merged + 1, sizeof(fold__merged_range)))
@@ -15231,21 +15204,19 @@ static void fold__unrecord(fold_ctx *f, uint32_t id)
         f->n_calls--;
 }
 
-/* Tells what stands for node `id`, just recorded: the same, recorded earlier. */
 static fold_node fold__found_duplicate(fold_ctx *f, uint32_t id, uint32_t duplicate)
 {
     fold__unrecord(f, id);
     return fold__note_merged(f, duplicate, duplicate) ? fold__handle(f, duplicate) : fold__null;
 }
 
-/* Returns a parameter's node in this recording; behind it lies its per-sample copy's. 0: not made yet. */
+/* A parameter's node in this recording, followed by the node of its per-sample copy; 0: not recorded yet. */
 static uint32_t *fold__param_node(const fold_ctx *f, uint32_t param)
 {
     return f->param_nodes + 2 * (size_t)param;
 }
 
-/* Finds element e of component c of a list whose handles were checked. Edges lie component by component. A
-   parameter stands for its per-sample copy. */
+/* An element of a list whose handles were checked. For a parameter it is the per-sample copy. */
 static void fold__list_operand(const fold_ctx *f, const fold__list *list, int component, size_t element,
                                uint32_t *source, uint32_t *offset)
 {
@@ -15274,7 +15245,8 @@ static size_t fold__n_operands(const fold__request *request)
     return request->n_in + (request->n_list ? request->list->count * (size_t)request->n_list : 0);
 }
 
-/* Appends a request's operands; capacity is there. Returns the set of kinds of its fixed inputs. */
+/* Needs reserved capacity. Fixed inputs come first, then the list, component by component. Returns the set of
+   kinds of the fixed inputs. */
 FOLD__INLINE uint32_t fold__add_edges(fold_ctx *f, const fold__request *request)
 {
     uint32_t edge = f->n_edges, kinds = 0;
@@ -15295,7 +15267,6 @@ FOLD__INLINE uint32_t fold__add_edges(fold_ctx *f, const fold__request *request)
 
 static fold_node fold__record_by_rows(fold_ctx *f, const fold__request *request);
 
-/* Records an op or a call: its operands, its signature and its node. Null if it cannot. */
 FOLD__INLINE fold_node fold__record_request(fold_ctx *f, const fold__request *request)
 {
     const int body = f->frame.cell != 0, dedupe_table = fold__merges(f) && !body;
@@ -15309,10 +15280,10 @@ FOLD__INLINE fold_node fold__record_request(fold_ctx *f, const fold__request *re
         f->n_edges = edges;
         return fold__record_by_rows(f, request);
     }
-    const int marked = FOLD__NOT_PLAIN((kinds & FOLD__KINDS_MARKER) != 0); /* in eager contexts alone */
+    const int marked = FOLD__NOT_PLAIN((kinds & FOLD__KINDS_MARKER) != 0); /* only in eager contexts */
     uint32_t sig = marked ? 0 : fold__request_sig(f, request);
     if (sig &&
-        !fold__fits(f, f->sigs[sig].n_out, 0)) /* growing may forget signatures: it is asked for again */
+        !fold__fits(f, f->sigs[sig].n_out, 0)) /* growing may forget signatures, so it is looked up again */
         sig = fold__grow(f, f->sigs[sig].n_out, 0) ? fold__request_sig(f, request) : 0;
     if (!sig) {
         f->n_edges = edges;
@@ -15337,7 +15308,7 @@ FOLD__INLINE fold_node fold__record_request(fold_ctx *f, const fold__request *re
     return fold__broken(f) ? fold__null : fold__handle(f, id);
 }
 
-/* Records what a caller or a body asks for: the one way in. */
+/* All calls and ops are recorded through here, except by fold__record_again. */
 static fold_node fold__record(fold_ctx *f, const fold__request *request)
 {
     if (FOLD__NOT_PLAIN(f->frame.in != NULL) && !(f->eager->holds_trace)(f, request))
@@ -15345,14 +15316,15 @@ static fold_node fold__record(fold_ctx *f, const fold__request *request)
     return fold__record_request(f, request);
 }
 
-/* A request by rows: its fixed inputs, and behind them the lists, as components of its list. */
+/* A request by rows: fixed inputs, followed by the lists, which are components of its list. */
 typedef struct fold__row_request {
     fold__request request;
     fold__list list;
     fold__operand operand[FOLD_MAX_IN + 1];
 } fold__row_request;
 
-/* Tells whether an element-wise op's node beside a list has no more axes than a row; an error otherwise. */
+/* An element-wise op of a list and a node with more axes than the rows is an error: it would combine every
+   row with the whole node, which is hardly ever meant. */
 static int fold__meets_rows(fold_ctx *f, const fold__request *request)
 {
     fold_shape shape[2];
@@ -15364,12 +15336,11 @@ static int fold__meets_rows(fold_ctx *f, const fold__request *request)
     shape[1] = *fold__operand_shape(f, &request->in[node]);
     return shape[1].rank <= shape[0].rank || (request->in[node].kind & FOLD__IS_LIST) ||
            fold__fail_shapes(f, fold__request_name(f, request->op),
-                             "each row of the list would meet all of the node: fold_list_unstack "
-                             "makes a list of its rows, fold_list_stack makes a value of the list",
+                             "the node has more axes than the list's rows; see fold_list_unstack, "
+                             "fold_list_stack",
                              shape, 2);
 }
 
-/* Makes the request by rows of one whose inputs are lists, in part or all. */
 static int fold__by_rows(fold_ctx *f, const fold__request *request, fold__row_request *made)
 {
     const char *who = fold__request_name(f, request->op);
@@ -15378,7 +15349,7 @@ static int fold__by_rows(fold_ctx *f, const fold__request *request, fold__row_re
     made->request = *request;
     memset(&made->list, 0, sizeof made->list);
     if (request->n_list)
-        return fold__fail(f, FOLD_BAD_CELL, "cell '%s': a cell with a list takes no list as an input", who);
+        return fold__fail(f, FOLD_BAD_CELL, "cell '%s': inputs of a cell with a list cannot be lists", who);
     for (uint32_t input = 0; input < request->n_in; input++)
         fixed += !(request->in[input].kind & FOLD__IS_LIST);
     for (uint32_t input = 0, at = 0; input < request->n_in; input++) {
@@ -15390,7 +15361,7 @@ static int fold__by_rows(fold_ctx *f, const fold__request *request, fold__row_re
         const uint32_t rows = f->length[operand->source];
         if (first >= 0 && rows != made->list.elements)
             return fold__fail(f, FOLD_BAD_SHAPE,
-                              "%s: lists must have one length, and inputs %d and %d have %u and %u rows", who,
+                              "%s: lists must be equal in length, inputs %d and %d have %u and %u rows", who,
                               first, (int)input, (unsigned)made->list.elements, (unsigned)rows);
         first = first < 0 ? (int)input : first;
         made->list.elements = rows;
@@ -15423,8 +15394,8 @@ static FOLD__NOINLINE fold_node fold__record_copy(fold_ctx *f, const fold__opera
     return fold__record(f, &request);
 }
 
-/* Writes edges of nodes that lie `node_stride` from each other. Returns 0 if all are values of one sample
-   each, and have the shapes that are given: with shape_stride 0, one for all. */
+/* Writes edges for nodes that are `node_stride` apart. Returns 0 if none is shared or a list, and all have
+   the given shapes (one shape for all if shape_stride is 0). */
 FOLD__INLINE uint32_t fold__write_plain(const fold_ctx *f, uint32_t edge, const fold_node *in,
                                         uint32_t node_stride, uint32_t count, const uint32_t *shape,
                                         uint32_t shape_stride)
@@ -15441,9 +15412,9 @@ FOLD__INLINE uint32_t fold__write_plain(const fold_ctx *f, uint32_t edge, const 
     return differ;
 }
 
-/* Records an op, or a call with a list of `count` elements, that is in all like one of the last: nothing
-   else needs to be looked at then. Null: it may not be, or may be wrong. `words` are those of its key, which
-   are attributes and parameters; `weight` is the first of these. */
+/* The fast path for an op, or a call with a list of `count` elements, that repeats a recent signature: only
+   handles and shapes are checked. The null node means that it may differ or be wrong; callers then record it
+   the full way. `words` are the attributes and parameters in its key, `weight` is its first parameter. */
 FOLD__INLINE fold_node fold__record_again(fold_ctx *f, uint32_t op, uint32_t weight, const uint32_t *words,
                                           int n_words, const fold_node *in, int n_in, const fold_node *list,
                                           int count, uint64_t data)
@@ -15478,7 +15449,7 @@ FOLD__INLINE fold_node fold__record_again(fold_ctx *f, uint32_t op, uint32_t wei
     return fold__handle(f, id);
 }
 
-/* Records an element-wise, reducing or otherwise simple op of up to four nodes. */
+/* For ops of up to four nodes without parameters or lists of operands. */
 static fold_node fold__op(fold_ctx *f, const fold__op_impl *impl, const fold_node *in, int count,
                           const int32_t *attr, uint64_t data)
 {
@@ -15498,26 +15469,28 @@ static fold_node fold__op(fold_ctx *f, const fold__op_impl *impl, const fold_nod
 static int fold__in_body(fold_ctx *f, const char *who)
 {
     if (f->frame.cell)
-        fold__fail(f, FOLD_BAD_CELL, "%s: not in a cell body, which records one call's ops and no more", who);
+        fold__fail(f, FOLD_BAD_CELL, "%s: not allowed in a cell body, which may only record ops", who);
     return f->frame.cell != 0;
 }
 
-static int fold__missing(fold_ctx *f, const char *who)
+static int fold__no_pointer(fold_ctx *f, const char *who, const char *name)
 {
-    return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: a pointer is NULL", who);
+    return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: %s is NULL", who, name);
 }
+
+static int fold__missing(fold_ctx *f, const char *who) { return fold__no_pointer(f, who, "a pointer"); }
 
 FOLD__INLINE int fold__count_ok(fold_ctx *f, int count, const char *who)
 {
     if (count < 0)
-        fold__fail(f, FOLD_BAD_ARGUMENT, "%s: a count of %d", who, count);
+        fold__fail(f, FOLD_BAD_ARGUMENT, "%s: the count is %d, must not be negative", who, count);
     return count >= 0;
 }
 
 static int fold__is_of_model(fold_ctx *f)
 {
     if (f->quantized != f->model->quantized)
-        fold__fail(f, FOLD_BAD_STATE, "fold_model_quantize changed the model: reset the context after it");
+        fold__fail(f, FOLD_BAD_STATE, "fold_model_quantize changed the model; call fold_ctx_reset first");
     return f->quantized == f->model->quantized;
 }
 
@@ -15530,9 +15503,9 @@ static void fold__note_draws(fold_ctx *f, int count)
 }
 
 /* ==== section: context lifecycle =============================================================
-   Owns: making, resetting and freeing a context, and what it says of errors.
-   Uses: recorder core, signatures, storage. Invariant: a reset keeps memory and signatures, and forgets
-   every node. */
+   Owns creating, resetting and freeing a context, its status and its message.
+   Uses recorder core, signatures, storage.
+   Invariant: a reset forgets every node, but keeps memory and signatures. */
 
 FOLD__BY_DEFAULT(fold_ctx_desc, FOLD__ALL_ZERO)
 
@@ -15545,7 +15518,7 @@ static void fold__new_salt(fold_ctx *f)
 
 static void fold__reset(fold_ctx *f);
 
-/* Sets up the arrays of a new context; in a caller's block they follow its own `size` bytes. */
+/* In a caller's block the arrays follow the `size` bytes of the context itself. */
 static void fold__set_arena(fold_ctx *f, const fold_memory *memory, size_t size)
 {
     static const uint8_t lasting[] = {
@@ -15589,7 +15562,7 @@ static size_t fold__trace_room(const fold_ctx *f)
     return f->trace_events * (size_t)fold__threads_of(f) * (f->desc.trace_over_ns ? 2 : 1);
 }
 
-/* Tells why there cannot be a context as asked for, and how large its block would have to be, if known. */
+/* Why a context was refused, and the block size that it needs, if known. */
 typedef struct fold__refusal {
     fold__error error;
     size_t block_bytes;
@@ -15601,29 +15574,29 @@ static void fold__check_settings(const fold_ctx_desc *settings, fold__refusal *w
     const fold_memory *memory = &settings->memory;
     fold__settings_ok(&why->error, FOLD__SET_ctx_desc, "fold_ctx_desc", NULL, settings);
     if (settings->training && !FOLD__TRAINING(1))
-        fold__wrong_setting(why, "fold_ctx_desc: training is set, and the library built with FOLD_INFERENCE");
+        fold__wrong_setting(why, "fold_ctx_desc: training is set, but FOLD_INFERENCE left training out");
     if (!FOLD__NOT_PLAIN(1) &&
         (settings->eager || settings->dedupe || settings->schedule || settings->clock || settings->zone ||
          settings->plan_cache_bytes || settings->threads > 1))
-        fold__wrong_setting(why, "fold_ctx_desc: the library, built with FOLD_PLAIN_CONTEXTS, has no eager, "
-                                 "dedupe, schedule, clock, zone, plan_cache_bytes and threads");
+        fold__wrong_setting(why, "fold_ctx_desc: FOLD_PLAIN_CONTEXTS left out eager, dedupe, schedule, "
+                                 "clock, zone, plan_cache_bytes and threads");
     fold__check_threads(&why->error, "fold_ctx_desc", settings->threads,
                         FOLD__NOT_PLAIN(settings->parallel_for || settings->measure));
     if (!memory->block && memory->alloc && !memory->free)
-        fold__wrong_setting(why, "fold_ctx_desc: memory.alloc is there, but no memory.free");
+        fold__wrong_setting(why, "fold_ctx_desc: memory.alloc is set, but memory.free is NULL");
     if (!memory->block)
         return;
     const size_t least = fold__to_align(memory->block) + fold__ctx_bytes();
     if (memory->block_size < least)
         fold__wrong_setting(why,
-                            "fold_ctx_desc: memory.block_size is %.0f, a context alone takes %.0f "
+                            "fold_ctx_desc: memory.block_size is %.0f, a context alone needs %.0f "
                             "bytes" FOLD__MEASURED,
                             (double)memory->block_size, (double)least);
 }
 
 static const fold__eager *fold__eager_mode(void);
 
-/* Makes a context of settings that are good; NULL where memory runs out, which a block refuses. */
+/* Settings have been checked. NULL if there is no memory; `why` then has an error if it is a block. */
 static fold_ctx *fold__make_ctx(fold_model *m, const fold_ctx_desc *settings, fold__refusal *why)
 {
     const size_t size = fold__ctx_bytes();
@@ -15665,7 +15638,7 @@ FOLD_API fold_ctx *fold_ctx_new(fold_model *m, const fold_ctx_desc *desc)
     fold_ctx *f = why.error.status ? NULL : fold__make_ctx(m, &settings, &why);
     if (!why.error.status)
         return f;
-    settings = fold_ctx_desc_default();
+    settings = fold_ctx_desc_default(); /* for a context that only carries the message */
     fold__refusal again = { { FOLD_OK, "", NULL, NULL, NULL, 0 }, 0 };
     f = fold__make_ctx(m, &settings, &again);
     if (!f)
@@ -15693,8 +15666,7 @@ static void fold__reset(fold_ctx *f)
     fold__close_run(f);
     const int failed = f->error.status == FOLD_NO_MEMORY || f->n_shapes > FOLD__KEPT_SHAPES;
     f->block_peak = fold__max_size(f->block_peak, fold__block_bytes(f));
-    if (f->n_sigs > FOLD__MAX_IDLE_SIGS ||
-        (f->arena.block && failed)) /* structure that may never come again */
+    if (f->n_sigs > FOLD__MAX_IDLE_SIGS || (f->arena.block && failed)) /* its structure may never recur */
         fold__forget_all(f);
     for (int i = 0; i < FOLD__ARRAY_COUNT; i++)
         if (!f->arrays[i].lasting)
@@ -15718,7 +15690,8 @@ static void fold__reset(fold_ctx *f)
 
 FOLD_API void fold_ctx_reset(fold_ctx *f)
 {
-    if (f && !fold__in_body(f, "fold_ctx_reset") && !f->arrays[FOLD__ARRAY_LOOK].need) /* no writer */
+    /* the callbacks of printing and visiting may not reset what they are shown */
+    if (f && !fold__in_body(f, "fold_ctx_reset") && !f->arrays[FOLD__ARRAY_LOOK].need)
         fold__reset(f);
 }
 
@@ -15748,10 +15721,11 @@ FOLD_API void fold_dropout_seed(fold_ctx *f, uint64_t key)
 FOLD_API int fold_node_is_null(fold_node node) { return !node.id; }
 
 /* ==== section: op recorders ==================================================================
-   Owns: the public calls that record inputs and ops: what each accepts, and which op or view it becomes.
-   Uses: recorder core, signatures, ops, model. Invariant: nothing here knows how ops run. */
+   Owns the public calls that record inputs and ops: what each accepts, and which op or view it becomes.
+   Nothing here knows how ops run.
+   Uses recorder core, signatures, ops, model. */
 
-/* Tells where in the recording's own data given values lie, in floats; FOLD__ELSEWHERE: outside of it. */
+/* Offset of values that are in this recording's own data, in floats; FOLD__ELSEWHERE for all others. */
 #define FOLD__ELSEWHERE SIZE_MAX
 static size_t fold__own_offset(const fold_ctx *f, const float *values)
 {
@@ -15759,14 +15733,14 @@ static size_t fold__own_offset(const fold_ctx *f, const float *values)
     return from < f->arrays[FOLD__ARRAY_DATA].capacity ? from / sizeof *values : FOLD__ELSEWHERE;
 }
 
-/* Gives an input a place, with its values. They may be the recording's own, which move when it grows. Values
-   of before a reset are told by their place, or by nobody having been shown any since. */
+/* Copies values for an input. They may be the recording's own, which move as it grows. Values from before a
+   reset are an error: found if they are past the data in use, or if no address was given out since. */
 static uint32_t fold__alloc_input(fold_ctx *f, const float *values, size_t size)
 {
     const size_t own_offset = values ? fold__own_offset(f, values) : FOLD__ELSEWHERE;
     if (own_offset != FOLD__ELSEWHERE && (!f->values_shown || own_offset + size > f->data_used))
         return fold__fail(f, FOLD_BAD_ARGUMENT,
-                          "input: these values of the context ended with its reset: fold_read them before"),
+                          "input: values are from before fold_ctx_reset; copy them with fold_read first"),
                FOLD__NONE;
     const uint32_t data_at = fold__alloc_data(f, size);
     if (data_at == FOLD__NONE)
@@ -15788,7 +15762,7 @@ static int fold__shape_fits(fold_ctx *f, const char *who, const fold_shape *shap
     return !problem;
 }
 
-/* Appends a leaf: a list of so many rows or, with -1, a single value. */
+/* rows: of a list; -1 for a single value. */
 static fold_node fold__append_leaf(fold_ctx *f, int kind, const fold_shape *shape, int rows, uint64_t data)
 {
     const uint32_t index = fold__broken(f) ? FOLD__NONE : fold__intern_shape(f, shape);
@@ -15811,7 +15785,7 @@ static fold_node fold__append_input(fold_ctx *f, const float *values, const fold
     return input;
 }
 
-#define fold__missing_node(f, who) (fold__missing(f, who), fold__null)
+#define fold__no_pointer_node(f, who, name) (fold__no_pointer(f, who, name), fold__null)
 
 static int fold__given_ok(fold_ctx *f, int first, const char *who, const void *settings)
 {
@@ -15822,9 +15796,10 @@ static fold_node fold__append_ref(fold_ctx *f, const char *who, const float *val
                                   int rows)
 {
     if (!values)
-        return fold__missing_node(f, who);
+        return fold__no_pointer_node(f, who, "values");
     if (fold__own_offset(f, values) != FOLD__ELSEWHERE)
-        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: the context's own values move: %s copies them", who,
+        return fold__fail_node(f, FOLD_BAD_ARGUMENT,
+                               "%s: values are this context's own, which may move; copy them with %s", who,
                                rows < 0 ? "fold_input" : "fold_list_input");
     return fold__append_leaf(f, FOLD__NODE_INPUT_REF, shape, rows, (uint64_t)(uintptr_t)values);
 }
@@ -15834,7 +15809,7 @@ static int fold__input_fits(fold_ctx *f, const char *who, const fold_shape *shap
     if (fold__broken(f) || !fold__shape_fits(f, who, shape))
         return 0;
     return !f->frame.cell ||
-           fold__fail(f, FOLD_BAD_CELL, "%s: a cell body has no inputs but those it is given", who);
+           fold__fail(f, FOLD_BAD_CELL, "%s: not allowed in a cell body; pass the node in as an input", who);
 }
 
 static fold_node fold__input(fold_ctx *f, const float *values, const fold_shape *shape)
@@ -15844,7 +15819,8 @@ static fold_node fold__input(fold_ctx *f, const float *values, const fold_shape 
 FOLD_API fold_node fold_input_shaped(fold_ctx *f, const float *values, fold_shape shape)
 {
     return FOLD__AS_CALL(f, "input_shaped",
-                         values ? fold__input(f, values, &shape) : fold__missing_node(f, "input"));
+                         values ? fold__input(f, values, &shape)
+                                : fold__no_pointer_node(f, "input", "values"));
 }
 FOLD_API fold_node fold_input(fold_ctx *f, const float *values, int count)
 {
@@ -15862,7 +15838,7 @@ FOLD_API fold_node fold_one_hot(fold_ctx *f, int index, int n)
     if (fold_node_is_null(zeros))
         return zeros;
     if (index < 0 || index >= n)
-        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "one_hot: index %d, but there are %d values", index, n);
+        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "one_hot: index is %d, must be in [0, %d)", index, n);
     fold__data_ptr(f, f->data_at[zeros.id])[index] = 1.0f;
     return zeros;
 }
@@ -15883,7 +15859,7 @@ static fold_node fold__append_bytes(fold_ctx *f, const uint8_t *bytes, const fol
 FOLD_API fold_node fold_input_bytes(fold_ctx *f, const uint8_t *bytes, fold_shape shape, float factor)
 {
     if (!bytes)
-        return fold__missing_node(f, "input_bytes");
+        return fold__no_pointer_node(f, "input_bytes", "bytes");
     return fold__input_fits(f, "input_bytes", &shape) &&
                    fold__given_ok(f, FOLD__SET_factor, "input_bytes", &factor)
                ? fold__append_bytes(f, bytes, &shape, -1, factor)
@@ -15906,7 +15882,7 @@ static fold__param_data *fold__param_or_fail(fold_ctx *f, fold_param param, cons
     return data;
 }
 
-/* Returns the shape of a table's rows, remembered until another table is looked into. */
+/* Remembered until a different table is looked up, so that fold_lookup need not intern it each time. */
 static uint32_t fold__row_shape(fold_ctx *f, uint32_t table, const fold_shape *whole)
 {
     const fold_shape shape = fold__shape_of_rows(whole);
@@ -15915,15 +15891,14 @@ static uint32_t fold__row_shape(fold_ctx *f, uint32_t table, const fold_shape *w
     return f->row_shape;
 }
 
-/* Returns a table that may be looked into here; an error otherwise. */
 FOLD__INLINE const fold__param_data *fold__table_or_fail(fold_ctx *f, fold_param table, const char *who)
 {
     const fold__param_data *param = fold__param_or_fail(f, table, who);
     if (param && f->frame.cell)
-        fold__fail(f, FOLD_BAD_CELL, "%s: not in a cell body: look up outside and pass the node in", who);
+        fold__fail(f, FOLD_BAD_CELL, "%s: not allowed in a cell body; pass the node in as an input", who);
     else if (param && !(param->uses & FOLD_FOR_LOOKUP))
-        fold__fail(f, FOLD_BAD_ARGUMENT, "%s: parameter '%s' was not made with FOLD_FOR_LOOKUP", who,
-                   param->name);
+        fold__fail(f, FOLD_BAD_ARGUMENT, "%s: parameter '%s' was made without FOLD_FOR_LOOKUP in its uses",
+                   who, param->name);
     else
         return param;
     return NULL;
@@ -15939,7 +15914,8 @@ static void fold__read_table_rows(const fold_ctx *f, uint32_t id)
     fold__fp_leave(saved);
 }
 
-/* Reads the rows of tables in bytes again if the model was loaded anew, or they are others. */
+/* Dequantises looked-up rows again if the model was loaded since, or a fold_index_ref may have changed which
+   rows they are. */
 static void fold__refresh_tables(fold_ctx *f)
 {
     if (f->tables_version == f->model->version && !f->n_index_refs)
@@ -15971,8 +15947,8 @@ FOLD_API fold_node fold_lookup(fold_ctx *f, fold_param table, int row)
     if (!param)
         return fold__null;
     if (row < 0 || row >= param->shape.dim[0])
-        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "lookup: row %d, but '%s' has %d rows", row, param->name,
-                               param->shape.dim[0]);
+        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "lookup: row is %d, must be in [0, %d) of table '%s'",
+                               row, param->shape.dim[0], param->name);
     const uint32_t shape = f->row_of == table.id ? f->row_shape : fold__row_shape(f, table.id, &param->shape);
     if (shape == FOLD__NONE || (fold__merges(f) && !fold__dedupe_ready(f)) || !fold__reserve_nodes(f, 1, 0))
         return fold__null;
@@ -15988,7 +15964,7 @@ FOLD_API fold_node fold_use(fold_ctx *f, fold_param param)
 {
     const fold__param_data *data = fold__param_or_fail(f, param, "use");
     if (data && !fold__has_floats(data))
-        fold__fail(f, FOLD_BAD_STATE, "use: parameter '%s' is quantized, only linear ops read it",
+        fold__fail(f, FOLD_BAD_STATE, "use: parameter '%s' is quantised; only products and lookups read it",
                    data->name);
     if (!data || !fold__has_floats(data))
         return fold__null;
@@ -16013,7 +15989,7 @@ FOLD_API fold_node fold_shared(fold_ctx *f, fold_node x)
     if (!fold__operand_of(f, x, "shared", &operand))
         return fold__null;
     if (fold__is_list_operand(f, &operand))
-        return fold__fail_node(f, FOLD_BAD_SHAPE, "shared: a list cannot be a shared operand");
+        return fold__fail_node(f, FOLD_BAD_SHAPE, "shared: x is a list, must be a single node");
     if (f->frame.cell || (operand.kind & FOLD__IS_SHARED))
         return x;
     const fold_shape shape = *fold__operand_shape(f, &operand);
@@ -16022,9 +15998,9 @@ FOLD_API fold_node fold_shared(fold_ctx *f, fold_node x)
 
 /* -- products -------------------------------------------------------------------------------- */
 
-/* Records a linear op over operands, which are the parts of concatenation `whole` unless that is 0. In a list
-   cell, leading segments that do not depend on the element become an op of their own per call, which the
-   elements' op continues. */
+/* Records a linear op. If `whole` is not 0, the operands are the parts of that concatenation. In a cell with
+   a list, leading segments that do not depend on the element become an op of their own, which runs once per
+   call, and the elements' op continues its sums. */
 static fold_node fold__linear_op(fold_ctx *f, fold__operand *operand, int count, const int32_t attr[4],
                                  const uint32_t param[2], uint32_t whole)
 {
@@ -16055,18 +16031,18 @@ static fold_node fold__linear_op(fold_ctx *f, fold__operand *operand, int count,
 
 static int fold__is_concat(const fold_ctx *f, uint32_t id)
 {
-    /* a list's elements: it has their signature */
-    const int marks = fold__kind_of(f, id) == FOLD__NODE_MARKER;
+    const int marks = fold__kind_of(f, id) == FOLD__NODE_MARKER; /* has the signature of its elements */
     return f->sig[id] && (marks || fold__is_op(f, id)) && fold__node_sig(f, id)->op == FOLD__OP_concat;
 }
 
-/* Replaces a concatenated vector by its parts. Parts past the room for operands stay concatenated. The parts
-   of a list that has nodes beside lists are views: fold__read_whole could not make lists of the nodes. */
+/* Replaces a concatenated vector by its parts, so that a product reads them without the copy. If a list was
+   concatenated from lists and nodes, the parts are views of it, because fold__read_whole could not turn the
+   nodes into lists. */
 static int fold__expand_concat(const fold_ctx *f, fold__operand *operand, int count)
 {
     const fold__operand whole = operand[0];
     if (count != 1 || !fold__is_concat(f, whole.source) || (whole.kind & FOLD__IS_SHARED) ||
-        whole.source < f->frame.first) /* it was joined outside of the body */
+        whole.source < f->frame.first) /* it was concatenated outside the body */
         return count;
     if (((f->kind[whole.source] ^ whole.kind) & FOLD__IS_LIST) && !f->frame.tracing)
         return count; /* one row of a concatenated list */
@@ -16093,7 +16069,7 @@ static int fold__expand_concat(const fold_ctx *f, fold__operand *operand, int co
     return parts;
 }
 
-/* Lets a product recorded over the parts of concatenation `whole` read them where they lie in that. */
+/* Changes a product over the parts of concatenation `whole` to read that instead. */
 static void fold__read_whole(fold_ctx *f, uint32_t id, uint32_t whole)
 {
     const fold__sig *sig = fold__node_sig(f, id);
@@ -16107,7 +16083,7 @@ static void fold__read_whole(fold_ctx *f, uint32_t id, uint32_t whole)
     fold__set_node_data(f, id, 0);
 }
 
-/* Products read the parts of a concatenation past it, unless its gradient is kept: then that is theirs. */
+/* A concatenation whose gradient is kept must get that gradient, so products may not bypass it. */
 static void fold__read_kept_whole(fold_ctx *f)
 {
     for (uint32_t call = 0; call < f->n_calls && f->kept_concats; call++) {
@@ -16127,14 +16103,15 @@ static int fold__copy_shared(fold_ctx *f, fold__operand *operand)
     return fold__copy_operand(f, operand);
 }
 
-/* Makes a single value a row of the call's own: it is not shared, and a parameter's is a copy. */
+/* Products need a row per call: a value that is not shared, or the per-sample copy of a parameter. */
 static int fold__own_operand(fold_ctx *f, fold__operand *operand)
 {
     operand->kind = (uint8_t)(operand->kind & ~FOLD__IS_SHARED);
     return fold__kind_of(f, operand->source) != FOLD__NODE_PARAM || fold__copy_shared(f, operand);
 }
 
-/* Tells which rows of W inputs meet: all, the first, or the last, where the last of `in` is the start. */
+/* Rows of W that the inputs are multiplied by: all, the first, or the last. For LAST, the last of `in` is the
+   start, to which the product is added. */
 enum { FOLD__ROWS_ALL, FOLD__ROWS_FIRST, FOLD__ROWS_LAST };
 static fold_node fold__linear(fold_ctx *f, const fold_node *in, int count, fold_param weight, fold_param bias,
                               int transposed, int part)
@@ -16146,15 +16123,15 @@ static fold_node fold__linear(fold_ctx *f, const fold_node *in, int count, fold_
     if (!matrix || (bias.id && !(vector = fold__param_or_fail(f, bias, who))))
         return fold__null;
     if (!in)
-        return fold__missing_node(f, who);
+        return fold__no_pointer_node(f, who, "x");
     if (count < 1 || count > FOLD_MAX_IN)
-        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: takes 1 to %d inputs, got %d", who, FOLD_MAX_IN,
-                               count);
+        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: n is %d, must be in [1, %d]", who, count,
+                               FOLD_MAX_IN);
     if (!fold__inputs_of(f, in, count, who, operands))
         return fold__null;
     const uint32_t read = operands[0].source;
     if (!starts)
-        count = fold__expand_concat(f, operands, count); /* behind the start there is no room for parts */
+        count = fold__expand_concat(f, operands, count); /* the start leaves no room for parts */
     const uint32_t whole = operands[0].source != read && !f->frame.cell ? read : 0;
     if (!(matrix->uses & (transposed ? FOLD_FOR_LINEAR_T : FOLD_FOR_LINEAR)))
         return fold__fail_node(f, FOLD_BAD_ARGUMENT,
@@ -16165,10 +16142,12 @@ static fold_node fold__linear(fold_ctx *f, const fold_node *in, int count, fold_
     for (int i = 0; i < count - starts; i++)
         given += fold__shape_last(fold__operand_shape(f, &operands[i]));
     if (part == FOLD__ROWS_ALL ? given != inputs : given > inputs)
-        return fold__fail_node(f, FOLD_BAD_SHAPE, "%s: input has %d values, %s is [%d x %d]", who, given,
-                               matrix->name, matrix->shape.dim[0], matrix->shape.dim[1]);
+        return fold__fail_node(f, FOLD_BAD_SHAPE,
+                               "%s: the input has %d values, must have %s%d ('%s' is [%d x %d])", who, given,
+                               part == FOLD__ROWS_ALL ? "" : "at most ", inputs, matrix->name,
+                               matrix->shape.dim[0], matrix->shape.dim[1]);
     if (vector && (vector->shape.rank != 1 || vector->shape.dim[0] != outputs))
-        return fold__fail_node(f, FOLD_BAD_SHAPE, "%s: bias %s must be [%d], %s is [%d x %d]", who,
+        return fold__fail_node(f, FOLD_BAD_SHAPE, "%s: bias '%s' must be [%d] ('%s' is [%d x %d])", who,
                                vector->name, outputs, matrix->name, matrix->shape.dim[0],
                                matrix->shape.dim[1]);
     for (int i = 0; i < count; i++)
@@ -16179,7 +16158,7 @@ static fold_node fold__linear(fold_ctx *f, const fold_node *in, int count, fold_
     return fold__linear_op(f, operands, count, attr, param, whole);
 }
 
-/* Joined inputs are left to fold__linear, which takes them apart. */
+/* Concatenations go to fold__linear, which takes them apart. */
 FOLD_API fold_node fold_linear(fold_ctx *f, fold_node x, fold_param weight, fold_param bias)
 {
     fold_node again = FOLD__ALL_ZERO;
@@ -16218,7 +16197,7 @@ FOLD_API fold_node fold_matmul(fold_ctx *f, fold_node a, fold_node b)
     fold__operand operand;
     if (!fold__input_of(f, in, 0, "matmul", &operand) || !fold__input_of(f, in, 1, "matmul", &operand))
         return fold__null;
-    const int whole = operand.shape == f->shape[operand.source]; /* as it is packed */
+    const int whole = operand.shape == f->shape[operand.source]; /* a reshaped weight has no pack */
     if (fold__kind_of(f, operand.source) == FOLD__NODE_PARAM && whole) {
         const fold_param weight = { fold__node_param(f, operand.source) + 1, f->model->salt },
                          none = { 0, 0 };
@@ -16229,7 +16208,7 @@ FOLD_API fold_node fold_matmul(fold_ctx *f, fold_node a, fold_node b)
     return fold__op(f, &fold__impl_matmul, in, 2, NULL, 0);
 }
 
-/* Records an op over whole lists that gives so many rows; -1: a single value. */
+/* rows: of the result, which is a list; -1 for a single value. */
 static fold_node fold__record_whole(fold_ctx *f, const fold__op_impl *impl, const fold__operand *in,
                                     uint32_t n_in, const int32_t *attr, int rows, uint64_t data)
 {
@@ -16283,24 +16262,25 @@ static int fold__filter_fits(fold_ctx *f, const char *who, const fold_shape *sha
                                  &filter->shape, 1);
     if (depthwise ? filter->shape.dim[rank] != 1 || outputs != channels : filter->shape.dim[rank] != channels)
         return fold__fail_shapes(f, who,
-                                 depthwise ? "a depthwise filter needs 1 input, and outputs as x has channels"
-                                           : "the filter needs inputs as x has channels: "
-                                             "there are no groups but depthwise",
+                                 depthwise ? "a depthwise filter must have 1 input, and the channels of x as "
+                                             "outputs"
+                                           : "the filter's inputs must be the channels of x; groups are not "
+                                             "supported, except depthwise",
                                  both, 2);
     if (bias && (bias->shape.rank != 1 || bias->shape.dim[0] != outputs))
-        return fold__fail(f, FOLD_BAD_SHAPE, "%s: bias %s must be [%d], as %s has outputs", who, bias->name,
-                          outputs, filter->name);
+        return fold__fail(f, FOLD_BAD_SHAPE, "%s: bias '%s' must be [%d], the outputs of '%s'", who,
+                          bias->name, outputs, filter->name);
     return 1;
 }
 
-/* Tells whether rows of channels are a line: a list of them is, of any length. */
+/* A list of rows of channels is a line of any length, so lines of all lengths batch together. */
 static int fold__is_line(const fold_ctx *f, const fold__operand *operand, int rank)
 {
     return rank == 1 && fold__is_list_operand(f, operand) && f->shapes[operand->shape].shape.rank == 1 &&
            !f->frame.cell;
 }
 
-/* Makes a list's rows lie end to end: those of a table and parts of rows are copied. */
+/* Windows need rows that are contiguous, so rows of a table and parts of rows are copied. */
 static int fold__line_operand(fold_ctx *f, fold__operand *operand)
 {
     const int is_whole = f->shapes[operand->shape].size == fold__row_size(f, operand->source);
@@ -16308,7 +16288,7 @@ static int fold__line_operand(fold_ctx *f, fold__operand *operand)
            fold__copy_operand(f, operand);
 }
 
-/* Stands for a list of any length where attributes are checked: every window fits. */
+/* In place of a list when attributes are checked: every window fits into it. */
 static fold_shape fold__long_line(const fold_shape *row) { return fold_shape2(INT_MAX / 2, row->dim[0]); }
 
 /* Records an op of windows over a line, a list. If no window fits, it is an empty list. */
@@ -16329,7 +16309,7 @@ static fold_node fold__over_line(fold_ctx *f, fold__operand *operand, const fold
 static fold_node fold__conv(fold_ctx *f, fold_node x, fold_param weight, fold_param bias,
                             const fold_conv_desc *given, const char *who, int rank);
 
-/* Multiplies windows by their filter, in the segments that a convolution has. */
+/* Multiplies windows by their filter, in the segments of fold__impl_conv, so that sums are the same. */
 static fold_node fold__filter_windows(fold_ctx *f, fold_node windows, fold_param weight, fold_param bias,
                                       const fold_conv_desc *desc, const char *who)
 {
@@ -16347,8 +16327,8 @@ static fold_node fold__filter_windows(fold_ctx *f, fold_node windows, fold_param
         fold__is_narrow(taps * channels, outputs) && desc->dilation > 1 && channels >= FOLD__LANES ? taps : 1;
     if (count > FOLD_MAX_IN)
         return fold__fail_node(f, FOLD_BAD_SHAPE,
-                               "%s: %d taps with dilation to %d outputs: over a list at most %d", who, taps,
-                               outputs, FOLD_MAX_IN);
+                               "%s: a dilated filter with %d outputs has %d taps; over a list at most %d",
+                               who, outputs, taps, FOLD_MAX_IN);
     const fold_shape part = fold_shape1(taps * channels / count);
     operand[0].shape = fold__intern_shape(f, &part);
     if (operand[0].shape == FOLD__NONE)
@@ -16451,7 +16431,7 @@ static fold_node fold__along(fold_ctx *f, const fold__op_impl *impl, fold_node n
     return fold__op(f, impl, &node, 1, attr, 0);
 }
 
-/* The public calls of ops by their form in FOLD__OPS. */
+/* Public calls by the form of the op in FOLD__OPS. */
 #define FOLD__CALL_unary(name)                                  \
     FOLD_API fold_node fold_##name(fold_ctx *f, fold_node x)    \
     {                                                           \
@@ -16499,13 +16479,12 @@ FOLD_API fold_node fold_clip(fold_ctx *f, fold_node x, float low, float high)
 {
     if (fold__given_ok(f, FOLD__SET_low, "clip", &low) && fold__given_ok(f, FOLD__SET_high, "clip", &high) &&
         low > high)
-        fold__fail(f, FOLD_BAD_ARGUMENT, "clip: low is %g, must be at most high (%g)", (double)low,
-                   (double)high);
+        fold__fail(f, FOLD_BAD_ARGUMENT, "clip: low (%g) is above high (%g)", (double)low, (double)high);
     return FOLD__AS_CALL(f, "clip", fold_at_most(f, fold_at_least(f, x, low), high));
 }
 
-/* Tells whether a parameter still is the zeros that it is made of when nobody says what. Inference models
-   wait for a file. */
+/* A gain that was made without values or initialiser is all zeros, which is a mistake in training. Inference
+   models wait for a file. */
 static int fold__is_forgotten(const fold_model *m, const fold__param_data *param)
 {
     size_t at = 0;
@@ -16530,8 +16509,8 @@ static fold_node fold__norm(fold_ctx *f, const fold__op_impl *impl, fold_node no
     const fold__param_data *gain = &fold__params(f->model)[params[0].id - 1];
     if (fold__is_forgotten(f->model, gain))
         return fold__fail_node(f, FOLD_BAD_ARGUMENT,
-                               "%s: the gain '%.60s' is all zeros, as it was made: fold_gain_new makes ones",
-                               name, gain->name);
+                               "%s: gain '%.60s' is all zeros; fold_gain_new makes one of ones", name,
+                               gain->name);
     fold__given_ok(f, FOLD__SET_epsilon, name, &epsilon);
     return fold__op(f, impl, in, count + 1, attr, 0);
 }
@@ -16546,7 +16525,7 @@ FOLD_API fold_node fold_rms_norm(fold_ctx *f, fold_node x, fold_param gain, floa
     return fold__norm(f, &fold__impl_rms_norm, x, &gain, 1, epsilon);
 }
 
-/* Ends the call that its caller began. */
+/* Ends the call that the caller began with fold__call_begins. */
 static fold_node fold__over_deviation(fold_ctx *f, const char *who, fold_node centred, fold_node variance,
                                       float epsilon)
 {
@@ -16590,8 +16569,8 @@ FOLD_API fold_node fold_huber(fold_ctx *f, fold_node a, fold_node b, float delta
     return fold__op(f, &fold__impl_huber, in, 2, attr, 0);
 }
 
-/* Ops with an index into their input: data, checked here because kernels trust it. From its end, if it may be
-   below 0. */
+/* For ops with an index into their input, which is checked here because kernels trust it. from_end: negative
+   ones count from the end. */
 static fold_node fold__indexed(fold_ctx *f, const fold__op_impl *impl, fold_node node, int index,
                                int from_end)
 {
@@ -16601,13 +16580,13 @@ static fold_node fold__indexed(fold_ctx *f, const fold__op_impl *impl, fold_node
         return fold__null;
     const int size = (int)f->shapes[operand.shape].size, at = index < 0 && from_end ? index + size : index;
     if (at < 0 || at >= size)
-        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: index %d, but there are %d values", name, index,
-                               size);
+        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: index is %d, must be in [%d, %d)", name, index,
+                               from_end ? -size : 0, size);
     return fold__op(f, impl, &node, 1, NULL, (uint64_t)at);
 }
 
-/* Policies need these, which are made of the ops above. A choice ruled out by a logit of -infinity adds
-   0 log 0 = 0: the logarithm is clamped, as in torch.distributions.Categorical. */
+/* A choice that a logit of -infinity rules out adds 0 log 0 = 0 to the entropy: the logarithm is clamped, as
+   in torch.distributions.Categorical. */
 static fold_node fold__p_log_p(fold_ctx *f, fold_node chance, fold_node logarithm)
 {
     return fold_mul(f, chance, fold_at_least(f, logarithm, -FLT_MAX));
@@ -16659,9 +16638,9 @@ FOLD_API fold_node fold_concat(fold_ctx *f, const fold_node *x, int count, int a
     if (fold__broken(f))
         return fold__null;
     if (!x)
-        return fold__missing_node(f, "concat");
+        return fold__no_pointer_node(f, "concat", "x");
     if (count < 1)
-        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "concat: needs at least one node, got %d", count);
+        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "concat: n is %d, must be at least 1", count);
     if (count > FOLD_MAX_IN) { /* in two halves */
         fold_node half[2];
         half[0] = fold_concat(f, x, count / 2, axis);
@@ -16703,14 +16682,14 @@ FOLD_API fold_node fold_slice(fold_ctx *f, fold_node x, int axis, int start, int
     return fold__record_view(f, &operand, offset, &out, 0);
 }
 
-/* Takes parts of x along its first axis, which goes if they are rows; null nodes unless all can be taken. */
+/* Parts of x along its first axis. rows: each part is one row, without that axis. On failure all are null. */
 static void fold__take_parts(fold_ctx *f, const char *who, fold_node x, int count, int rows, fold_node *parts)
 {
     fold__operand operand;
     if (!parts)
-        fold__missing(f, who);
+        fold__no_pointer(f, who, "parts");
     else if (count < 1)
-        fold__fail(f, FOLD_BAD_ARGUMENT, "%s: into at least 1 part, got %d", who, count);
+        fold__fail(f, FOLD_BAD_ARGUMENT, "%s: n is %d, must be at least 1", who, count);
     for (int i = 0; i < count && parts; i++)
         parts[i] = fold__null;
     if (count < 1 || !parts || !fold__operand_of(f, x, who, &operand))
@@ -16718,10 +16697,8 @@ static void fold__take_parts(fold_ctx *f, const char *who, fold_node x, int coun
     const fold_shape shape = *fold__operand_shape(f, &operand);
     fold_shape part = rows ? fold__shape_of_rows(&shape) : shape;
     if (rows ? shape.dim[0] != count : shape.dim[0] % count)
-        fold__fail_shapes(f, who,
-                          rows ? "the first axis has another size than the parts asked for"
-                               : "the first axis does not divide evenly",
-                          &shape, 1);
+        fold__fail(f, FOLD_BAD_SHAPE, "%s: n is %d, must %s the first axis of x, %d", who, count,
+                   rows ? "equal" : "divide", shape.dim[0]);
     part.dim[0] /= rows ? 1 : count;
     for (int i = 0; i < count && !fold__broken(f); i++)
         parts[i] = fold__record_view(f, &operand, (uint32_t)(i * fold__shape_size(&part)), &part, 0);
@@ -16742,9 +16719,9 @@ FOLD_API fold_node fold_stack(fold_ctx *f, const fold_node *x, int count)
     if (fold__broken(f))
         return fold__null;
     if (!x)
-        return fold__missing_node(f, "stack");
+        return fold__no_pointer_node(f, "stack", "x");
     if (count < 1)
-        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "stack: needs at least one node, got %d", count);
+        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "stack: n is %d, must be at least 1", count);
     for (int i = 0; i < count; i++) {
         fold__operand operand;
         if (!fold__input_of(f, x, i, "stack", &operand))
@@ -16752,11 +16729,11 @@ FOLD_API fold_node fold_stack(fold_ctx *f, const fold_node *x, int count)
         both[i > 0] = *fold__operand_shape(f, &operand);
         if (!i || fold__shape_same(&both[0], &both[1]))
             continue;
-        return fold__fail_shapes(f, "stack", "its values must have one shape", both, 2), fold__null;
+        return fold__fail_shapes(f, "stack", "values must be equal in shape", both, 2), fold__null;
     }
     const fold_shape one = both[0];
     if (one.rank == FOLD_MAX_RANK)
-        return fold__fail_shapes(f, "stack", "takes values of rank 1 to 3", &one, 1), fold__null;
+        return fold__fail_shapes(f, "stack", "values must have rank 1 to 3", &one, 1), fold__null;
     const fold_shape all = { one.rank + 1, { count, one.dim[0], one.dim[1], one.dim[2] } };
     return FOLD__AS_CALL(f, "stack", fold_reshape(f, fold_concat(f, x, count, 0), all));
 }
@@ -16766,9 +16743,11 @@ FOLD_API fold_node fold_reshape(fold_ctx *f, fold_node x, fold_shape shape)
     fold__operand operand;
     if (!fold__operand_of(f, x, "reshape", &operand))
         return fold__null;
-    const fold_shape given = *fold__operand_shape(f, &operand);
-    if (!fold__shape_ok(&shape) || fold__shape_size(&shape) != fold__shape_size(&given))
-        return fold__fail_shapes(f, "reshape", "the new shape has another number of values", &given, 1),
+    const fold_shape both[2] = { *fold__operand_shape(f, &operand), shape };
+    if (!fold__shape_fits(f, "reshape", &shape))
+        return fold__null;
+    if (fold__shape_size(&both[0]) != fold__shape_size(&shape))
+        return fold__fail_shapes(f, "reshape", "shapes differ in their number of values", both, 2),
                fold__null;
     return fold__record_view(f, &operand, 0, &shape, 0);
 }
@@ -16795,7 +16774,7 @@ static int fold__one_shape(fold_ctx *f, const char *who, uint32_t one, uint32_t 
     return fold__fail_shapes(f, who, problem, both, 2);
 }
 
-/* Checks the handles of one component and finds its shape; `shape` is given for empty lists. */
+/* Checks the handles of one component. *shape is FOLD__NONE, or what they must have; it becomes theirs. */
 static int fold__check_list(fold_ctx *f, const char *who, const fold_node *nodes, size_t step, size_t count,
                             uint32_t *shape)
 {
@@ -16807,14 +16786,14 @@ static int fold__check_list(fold_ctx *f, const char *who, const fold_node *nodes
             return 0;
         if (fold__is_list_operand(f, &operand))
             return fold__fail(f, FOLD_BAD_SHAPE,
-                              "%s: it takes nodes, and element %d is a list: see fold_list_join, "
-                              "fold_list_sum and fold_call_list",
+                              "%s: element %d is a list, must be a node (see fold_list_join, fold_list_sum, "
+                              "fold_call_list)",
                               who, (int)at);
         if ((operand.kind & FOLD__KIND_MASK) == FOLD__NODE_PARAM && !fold__copy_param(f, operand.source))
             return 0;
         if (*shape == FOLD__NONE)
             *shape = operand.shape;
-        if (!fold__one_shape(f, who, *shape, operand.shape, "the elements of a list must have one shape"))
+        if (!fold__one_shape(f, who, *shape, operand.shape, "the elements must be equal in shape"))
             return 0;
     }
     return 1;
@@ -16828,12 +16807,13 @@ static fold_node fold__list_op(fold_ctx *f, const fold__op_impl *impl, const fol
     if (fold__broken(f) || !fold__count_ok(f, count, who))
         return fold__null;
     if (count && !first)
-        return fold__missing_node(f, who);
+        return fold__no_pointer_node(f, who, second ? "score" : "x");
     if (f->frame.cell)
-        return fold__fail_node(f, FOLD_BAD_CELL, "%s: in a cell body use the fold_list_ reductions", who);
+        return fold__fail_node(f, FOLD_BAD_CELL,
+                               "%s: not allowed in a cell body; use the fold_list_ reductions", who);
     if (!count)
-        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: no nodes have no shape: record fold_zeros instead",
-                               who);
+        return fold__fail_node(f, FOLD_BAD_ARGUMENT,
+                               "%s: n is 0, so there is no shape; record fold_zeros instead", who);
     const fold__list list = fold__list_of(first, second, 1, count);
     fold__ask_list_op(f, &request, impl, second ? 2 : 1, &list);
     request.list_shape[0] = request.list_shape[1] = FOLD__NONE;
@@ -16846,7 +16826,7 @@ static fold_node fold__list_op(fold_ctx *f, const fold__op_impl *impl, const fol
 FOLD_API fold_node fold_softmax_mean_n(fold_ctx *f, const fold_node *score, const fold_node *value, int count)
 {
     if (count && !value)
-        return fold__missing_node(f, "softmax_mean_n");
+        return fold__no_pointer_node(f, "softmax_mean_n", "value");
     return fold__list_op(f, &fold__impl_softmax_mean_n, score, value, count);
 }
 
@@ -16857,11 +16837,10 @@ static int fold__list_fits(fold_ctx *f, const char *who, const fold_shape *row, 
     if (fold__broken(f) || !fold__count_ok(f, count, who) || !fold__shape_fits(f, who, row))
         return 0;
     if (f->frame.cell)
-        return fold__fail(f, FOLD_BAD_CELL, "%s: not in a cell body: make the list outside and pass it in",
-                          who);
+        return fold__fail(f, FOLD_BAD_CELL, "%s: not allowed in a cell body; pass the list in", who);
     if ((uint64_t)count * (uint64_t)fold__shape_size(row) >= FOLD__WHOLE_LIST)
-        return fold__fail(f, FOLD_BAD_SHAPE, "%s: %d rows of %d values are more than a list can have", who,
-                          count, fold__shape_size(row));
+        return fold__fail(f, FOLD_BAD_SHAPE, "%s: %d rows of %d values exceed a list's 2147483647 values",
+                          who, count, fold__shape_size(row));
     return 1;
 }
 
@@ -16869,7 +16848,7 @@ FOLD_API fold_node fold_list_input(fold_ctx *f, const float *values, int count, 
 {
     if (!fold__list_fits(f, "list_input", &row, count))
         return fold__null;
-    return count && !values ? fold__missing_node(f, "list_input")
+    return count && !values ? fold__no_pointer_node(f, "list_input", "values")
                             : fold__append_input(f, count ? values : NULL, &row, count);
 }
 
@@ -16879,7 +16858,7 @@ FOLD_API fold_node fold_list_input_bytes(fold_ctx *f, const uint8_t *bytes, int 
     if (!fold__list_fits(f, "list_input_bytes", &row, count) ||
         !fold__given_ok(f, FOLD__SET_factor, "list_input_bytes", &factor))
         return fold__null;
-    return count && !bytes ? fold__missing_node(f, "list_input_bytes")
+    return count && !bytes ? fold__no_pointer_node(f, "list_input_bytes", "bytes")
                            : fold__append_bytes(f, bytes, &row, count, factor);
 }
 
@@ -16891,13 +16870,13 @@ FOLD_API fold_node fold_list_input_ref(fold_ctx *f, const float *values, int cou
                  : fold_list_input(f, NULL, 0, row);
 }
 
-static int fold__each_row_has(fold_ctx *f, const char *who, int count, const char *what, int rows)
+static int fold__each_row_has(fold_ctx *f, const char *who, int count, const char *name, int rows)
 {
-    return count == rows || fold__fail(f, FOLD_BAD_ARGUMENT, "%s: %d %s for %d row%s", who, count, what, rows,
-                                       rows == 1 ? "" : "s");
+    return count == rows || fold__fail(f, FOLD_BAD_ARGUMENT, "%s: %s is %d, but the list has %d row%s", who,
+                                       name, count, rows, rows == 1 ? "" : "s");
 }
 
-/* Returns the first index that is not in [0, end), or the count. The highest bit tells of all at once. */
+/* The first index outside [0, end), or the count. The sign bit checks all of them without a branch. */
 static int fold__first_wrong(const int *index, int count, int end)
 {
     unsigned wrong = 0;
@@ -16909,27 +16888,27 @@ static int fold__first_wrong(const int *index, int count, int end)
     return count;
 }
 
-static int fold__indices_ok(fold_ctx *f, const char *who, const char *of, const int *index, int count,
+static int fold__indices_ok(fold_ctx *f, const char *who, const char *name, const int *index, int count,
                             int end)
 {
     if (count && !index)
-        return fold__missing(f, who);
+        return fold__no_pointer(f, who, name);
     const int wrong = fold__first_wrong(index, count, end);
-    return wrong == count || fold__fail(f, FOLD_BAD_ARGUMENT, "%s: index %d of %s %d is not in [0, %d)", who,
-                                        index[wrong], of, wrong, end);
+    return wrong == count || fold__fail(f, FOLD_BAD_ARGUMENT, "%s: %s[%d] is %d, must be in [0, %d)", who,
+                                        name, wrong, index[wrong], end);
 }
 
-/* Places indices: those given or, where none are, all from the first on. */
+/* Copies indices. index NULL: first, first + 1, ... */
 static uint32_t fold__alloc_indices(fold_ctx *f, const int *index, int first, int count)
 {
-    const uint32_t data_at = fold__alloc_data(f, fold__max_size((size_t)count, 1)); /* somewhere, if empty */
+    const uint32_t data_at = fold__alloc_data(f, fold__max_size((size_t)count, 1));
     int *placed = data_at == FOLD__NONE ? NULL : (int *)(void *)fold__data_ptr(f, data_at);
     for (int at = 0; at < count && placed; at++)
         placed[at] = index ? index[at] : first + at;
     return data_at;
 }
 
-/* Looks up rows of a table: those named or, where none are, all from the first on. */
+/* rows NULL: first, first + 1, ... */
 static fold_node fold__list_lookup(fold_ctx *f, fold_param table, const char *who, const int *rows, int first,
                                    int count)
 {
@@ -16940,14 +16919,14 @@ static fold_node fold__list_lookup(fold_ctx *f, fold_param table, const char *wh
     const fold_shape row = f->shapes[shape].shape;
     const int end = param->shape.dim[0];
     if (!rows && (first < 0 || count < 0 || first > end || count > end - first))
-        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: %d rows from row %d on, but '%s' has %d rows", who,
-                               count, first, param->name, end);
+        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: %d rows from row %d on are outside '%s' (%d rows)",
+                               who, count, first, param->name, end);
     if (!fold__list_fits(f, who, &row, count))
         return fold__null;
     const int wrong = rows ? fold__first_wrong(rows, count, end) : count;
     if (wrong < count)
-        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: rows[%d] is row %d, but '%s' has %d rows", who,
-                               wrong, rows[wrong], param->name, end);
+        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: rows[%d] is %d, must be in [0, %d) of table '%s'",
+                               who, wrong, rows[wrong], end, param->name);
     const uint32_t data_at = fold__alloc_indices(f, rows, first, count);
     const fold_node list =
         fold__append_leaf(f, FOLD__NODE_LOOKUP, &row, count, fold__lookup_data(table.id - 1, data_at));
@@ -16957,7 +16936,7 @@ static fold_node fold__list_lookup(fold_ctx *f, fold_param table, const char *wh
 FOLD_API fold_node fold_list_lookup(fold_ctx *f, fold_param table, const int *rows, int count)
 {
     static const int none = 0;
-    return count > 0 && !rows ? fold__missing_node(f, "list_lookup")
+    return count > 0 && !rows ? fold__no_pointer_node(f, "list_lookup", "rows")
                               : fold__list_lookup(f, table, "list_lookup", rows ? rows : &none, 0, count);
 }
 
@@ -16966,20 +16945,19 @@ FOLD_API fold_node fold_list_positions(fold_ctx *f, fold_param table, int first,
     return fold__list_lookup(f, table, "list_positions", NULL, first, count);
 }
 
-/* Takes a list among the operands of a call that takes one; an error otherwise. */
 static int fold__list_operand_of(fold_ctx *f, fold_node x, const char *who, fold__operand *operand)
 {
     if (!fold__operand_of(f, x, who, operand))
         return 0;
     if (f->frame.cell)
-        return fold__fail(f, FOLD_BAD_CELL, "%s: not in a cell body", who);
+        return fold__fail(f, FOLD_BAD_CELL, "%s: not allowed in a cell body", who);
     return fold__is_list_operand(f, operand) ||
            fold__fail(f, FOLD_BAD_SHAPE,
-                      "%s: it takes a list, and this is a single value: fold_list_unstack gives its rows",
+                      "%s: the input is a node, must be a list; fold_list_unstack makes a list of its rows",
                       who);
 }
 
-/* Joins nodes or, where x is NULL, those of the context's steps, which may move meanwhile. */
+/* x NULL: joins the context's steps, which may move during this call. */
 static fold_node fold__join_list(fold_ctx *f, const fold_node *x, int count)
 {
     fold__request request;
@@ -16989,7 +16967,7 @@ static fold_node fold__join_list(fold_ctx *f, const fold_node *x, int count)
         return fold__null;
     if (!count)
         return fold__fail_node(f, FOLD_BAD_ARGUMENT,
-                               "list_join: nothing to join: fold_list_input makes an empty list");
+                               "list_join: n is 0; fold_list_input makes an empty list");
     for (int i = 0; i < count; i++) {
         fold__operand operand;
         if (!fold__input_of(f, x ? x : f->steps, i, "list_join", &operand) ||
@@ -16997,13 +16975,12 @@ static fold_node fold__join_list(fold_ctx *f, const fold_node *x, int count)
             return fold__null;
         rows += fold__is_list_operand(f, &operand) ? f->length[operand.source] : 1;
         row_shape = i ? row_shape : operand.shape;
-        if (!fold__one_shape(f, "list_join", row_shape, operand.shape,
-                             "the rows of a list must have one shape"))
+        if (!fold__one_shape(f, "list_join", row_shape, operand.shape, "the rows must be equal in shape"))
             return fold__null;
     }
     const fold_shape row = f->shapes[row_shape].shape;
     if (rows > INT_MAX)
-        return fold__fail_node(f, FOLD_BAD_SHAPE, "list_join: %.0f rows are more than a list can have",
+        return fold__fail_node(f, FOLD_BAD_SHAPE, "list_join: %.0f rows exceed a list's 2147483647",
                                (double)rows);
     if (!fold__list_fits(f, "list_join", &row, (int)rows))
         return fold__null;
@@ -17019,7 +16996,7 @@ static fold_node fold__join_list(fold_ctx *f, const fold_node *x, int count)
 
 FOLD_API fold_node fold_list_join(fold_ctx *f, const fold_node *x, int count)
 {
-    return count > 0 && !x ? fold__missing_node(f, "list_join") : fold__join_list(f, x, count);
+    return count > 0 && !x ? fold__no_pointer_node(f, "list_join", "x") : fold__join_list(f, x, count);
 }
 
 FOLD_API fold_node fold_list_at(fold_ctx *f, fold_node x, int i)
@@ -17030,7 +17007,7 @@ FOLD_API fold_node fold_list_at(fold_ctx *f, fold_node x, int i)
     const uint32_t source = operand.source, width = fold__row_size(f, source);
     const int rows = (int)f->length[source], at = i < 0 ? i + rows : i;
     if (at < 0 || at >= rows)
-        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "list_at: row %d, but the list has %d rows", i, rows);
+        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "list_at: i is %d, must be in [%d, %d)", i, -rows, rows);
     const fold_shape shape = *fold__operand_shape(f, &operand);
     operand.kind = (uint8_t)(operand.kind & ~FOLD__IS_LIST);
     return fold__record_view(f, &operand, (uint32_t)at * width, &shape, 0);
@@ -17044,7 +17021,7 @@ FOLD_API int fold_list_length(fold_ctx *f, fold_node x)
     return (int)f->length[operand.source];
 }
 
-/* Takes a list that an op takes whole: at one address and stride. The rows of a lookup are copied. */
+/* Ops read whole lists at one address and stride, so the rows of a lookup are copied. */
 static int fold__whole_operand_of(fold_ctx *f, fold_node x, const char *who, fold__operand *operand)
 {
     return fold__list_operand_of(f, x, who, operand) &&
@@ -17066,7 +17043,7 @@ FOLD_API fold_node fold_list_stack(fold_ctx *f, fold_node x)
     const uint32_t rows = f->length[operand.source];
     if (!rows || row.rank == FOLD_MAX_RANK)
         return fold__fail_node(f, FOLD_BAD_SHAPE,
-                               "list_stack: takes at least one row, of rank 1 to 3: there are %u, of rank %d",
+                               "list_stack: the list has %u rows of rank %d; needs 1 or more of rank 1 to 3",
                                (unsigned)rows, row.rank);
     const fold_shape all = { row.rank + 1, { (int)rows, row.dim[0], row.dim[1], row.dim[2] } };
     if (!fold__shape_fits(f, "list_stack", &all) || !fold__line_operand(f, &operand))
@@ -17082,8 +17059,7 @@ FOLD_API fold_node fold_list_unstack(fold_ctx *f, fold_node x)
         return fold__null;
     const fold_shape shape = *fold__operand_shape(f, &operand), row = fold__shape_of_rows(&shape);
     if (fold__is_list_operand(f, &operand))
-        return fold__fail_shapes(f, "list_unstack", "takes a value, and this is a list of rows", &shape, 1),
-               fold__null;
+        return fold__fail_node(f, FOLD_BAD_SHAPE, "list_unstack: x is a list already");
     if (!fold__list_fits(f, "list_unstack", &row, shape.dim[0]) || !fold__own_operand(f, &operand))
         return fold__null;
     return fold__record_whole(f, &fold__impl_list_unstack, &operand, 1, NULL, shape.dim[0], 0);
@@ -17091,8 +17067,8 @@ FOLD_API fold_node fold_list_unstack(fold_ctx *f, fold_node x)
 
 static int fold__sparse_pays(int taken, uint32_t rows) { return (uint32_t)taken < rows / 4; }
 
-/* Places indices, and behind them where the row of each is taken first. A table of hashes tells that, for
-   which the memory of what comes next is borrowed. */
+/* Copies indices, followed by the position at which each index first occurs. These come from a hash table in
+   memory that is given back at once. */
 static uint32_t fold__alloc_sparse_index(fold_ctx *f, const int *index, int count)
 {
     uint32_t room = 1;
@@ -17125,7 +17101,7 @@ FOLD_API fold_node fold_list_take(fold_ctx *f, fold_node x, const int *index, in
     if (!fold__whole_operand_of(f, x, "list_take", &operand))
         return fold__null;
     if (!fold__count_ok(f, count, "list_take") ||
-        !fold__indices_ok(f, "list_take", "row", index, count, (int)f->length[operand.source]))
+        !fold__indices_ok(f, "list_take", "index", index, count, (int)f->length[operand.source]))
         return fold__null;
     const int sparse = fold__in_training(f) && fold__sparse_pays(count, f->length[operand.source]);
     const uint32_t data_at =
@@ -17133,7 +17109,7 @@ FOLD_API fold_node fold_list_take(fold_ctx *f, fold_node x, const int *index, in
     return fold__record_whole(f, &fold__impl_list_take, &operand, 1, NULL, count, data_at);
 }
 
-/* Tells where those of each target end that an index names, `count` targets and one more. */
+/* end[target]: where the rows of a target end when rows are sorted by target; end[count] is the total. */
 static void fold__ends_of_targets(const int *to, int rows, int count, int *end)
 {
     memset(end, 0, ((size_t)count + 1) * sizeof *end);
@@ -17145,7 +17121,7 @@ static void fold__ends_of_targets(const int *to, int rows, int count, int *end)
     }
 }
 
-/* Tells whether an index is in order, as most are; if so, where the rows of each target begin. */
+/* Most indices are in order and need no sorting. If so, `start` is where the rows of each target begin. */
 static int fold__is_in_order(const int *to, int rows, int count, int *start)
 {
     int last = 0, falls = 0;
@@ -17160,19 +17136,19 @@ static int fold__is_in_order(const int *to, int rows, int count, int *start)
     return !falls;
 }
 
-/* Turns an index round: the rows k in the order of to[k], and where those of each target begin. */
+/* Inverts an index: rows sorted by target, and where those of each target begin. Rows of one target keep
+   their order, since that is the order of their sum. */
 static void fold__invert_index(const int *to, int rows, int count, int *order, int *start)
 {
     fold__ends_of_targets(to, rows, count, start);
-    for (int row = rows; row-- > 0;) /* filled from their ends, they begin there in the end */
+    for (int row = rows; row-- > 0;) /* each target is filled from its end, so its start is left */
         order[--start[to[row]]] = row;
 }
 
-/* Places that, as fold__segments_of finds it: whether rows are in order, their order unless they are, and
-   where those of each target begin. */
+/* In the layout of fold__segments_of: whether rows are in order, their order if they are not, and where those
+   of each target begin. Room for a choice per target follows. */
 static uint32_t fold__alloc_segments(fold_ctx *f, const int *to, int rows, int count)
 {
-    /* choices go behind */
     const uint32_t data_at = fold__alloc_data(f, (size_t)rows + 2 * (size_t)count + 2);
     if (data_at == FOLD__NONE)
         return FOLD__NONE;
@@ -17188,9 +17164,8 @@ static size_t fold__adjacency_ints(const fold_ctx *f, size_t pairs, size_t queri
     return queries + 1 + pairs + (fold__in_training(f) ? keys + 1 + 2 * pairs : 0);
 }
 
-/* Writes who sees whom: where the pairs of each query begin, and whom they see. For gradients it also writes
-   where the pairs of each key begin, who sees it, and where the pair's weight is. They lie as
-   fold__adjacency_of has them. */
+/* Writes the fold__adjacency of edges, in the layout of fold__adjacency_of: keys by query and, for gradients,
+   the transpose: queries by key, and where the weight of each pair is. */
 static void fold__write_adjacency(fold_ctx *f, uint32_t data_at, const int *from, const int *to, int pairs,
                                   int queries, int keys)
 {
@@ -17229,11 +17204,10 @@ static fold_node fold__list_to(fold_ctx *f, const fold__op_impl *impl, const cha
             return fold__null;
     const uint32_t rows = f->length[operand[0].source], last = f->length[operand[n_in - 1].source];
     if (rows != last)
-        return fold__fail_node(f, FOLD_BAD_SHAPE,
-                               "%s: lists must have one length, and these have %u and %u rows", who,
-                               (unsigned)rows, (unsigned)last);
+        return fold__fail_node(f, FOLD_BAD_SHAPE, "%s: lists must be equal in length, have %u and %u rows",
+                               who, (unsigned)rows, (unsigned)last);
     if (!fold__each_row_has(f, who, edges, "edges", (int)rows) || !fold__count_ok(f, count, who) ||
-        !fold__indices_ok(f, who, "edge", to, edges, count))
+        !fold__indices_ok(f, who, "to", to, edges, count))
         return fold__null;
     const uint32_t data_at = fold__alloc_segments(f, to, edges, count);
     return FOLD__AS_CALL(f, who, fold__record_whole(f, impl, operand, n_in, NULL, count, data_at));
@@ -17246,24 +17220,23 @@ FOLD_API fold_node fold_list_softmax_mean_to(fold_ctx *f, fold_node score, fold_
     return fold__list_to(f, &fold__impl_softmax_mean_n, "list_softmax_mean_to", both, 2, to, edges, rows);
 }
 
-/* Checks the row that each target chooses or, with -1 targets, the one of a list. */
+/* count: targets, each of which chooses one of its rows; -1 for the whole list, which chooses one. */
 static int fold__choices_ok(fold_ctx *f, const char *who, const int *label, const int *to, int rows,
                             int count)
 {
     if (count < 0)
         return (label[0] >= 0 && label[0] < rows) ||
-               fold__fail(f, FOLD_BAD_ARGUMENT, "%s: label %d, but the list has %d rows", who, label[0],
-                          rows);
-    if (!fold__indices_ok(f, who, "row", label, count, rows))
+               fold__fail(f, FOLD_BAD_ARGUMENT, "%s: label is %d, must be in [0, %d)", who, label[0], rows);
+    if (!fold__indices_ok(f, who, "label", label, count, rows))
         return 0;
     for (int row = 0; row < count; row++)
         if (to[label[row]] != row)
-            return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: label %d of row %d is an edge to row %d", who,
-                              label[row], row, to[label[row]]);
+            return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: label[%d] is edge %d, which goes to row %d", who,
+                              row, label[row], to[label[row]]);
     return 1;
 }
 
-/* Writes choices behind the index of segments, each counted from the first row of its target. */
+/* Writes choices after the segments, each relative to the first row of its target. */
 static void fold__write_choices(int *index, const int *label, int rows, int count)
 {
     const int *order, *start = fold__segments_of(index, rows, &order);
@@ -17275,7 +17248,7 @@ static void fold__write_choices(int *index, const int *label, int rows, int coun
     }
 }
 
-/* Takes the rows that go to each target or, with -1 targets, all of a list. label NULL: it chooses none. */
+/* count: targets; -1 for the whole list. label NULL: nothing is chosen. */
 static fold_node fold__rows_op(fold_ctx *f, const fold__op_impl *impl, const char *who, fold_node x,
                                const int *label, const int *to, int edges, int count)
 {
@@ -17284,10 +17257,10 @@ static fold_node fold__rows_op(fold_ctx *f, const fold__op_impl *impl, const cha
         return fold__null;
     const int rows = (int)f->length[operand.source], all = count < 0, targets = all ? 1 : count;
     if (!all && (!fold__each_row_has(f, who, edges, "edges", rows) ||
-                 !fold__indices_ok(f, who, "edge", to, edges, count)))
+                 !fold__indices_ok(f, who, "to", to, edges, count)))
         return fold__null;
     if (all && impl->op == FOLD__OP_list_logsumexp && !rows)
-        return fold__fail_node(f, FOLD_BAD_SHAPE, "%s: a list of 0 rows has none", who);
+        return fold__fail_node(f, FOLD_BAD_SHAPE, "%s: the list is empty, so the result is undefined", who);
     if (label && !fold__choices_ok(f, who, label, to, rows, count))
         return fold__null;
     const uint32_t data_at =
@@ -17304,7 +17277,7 @@ static fold_node fold__rows_op(fold_ctx *f, const fold__op_impl *impl, const cha
                               data_at);
 }
 
-/* The calls over all rows of a list, and over those that go to each of some rows. */
+/* Calls over all rows of a list, and over the rows of each target. */
 #define FOLD__ROWS_OPS(name)                                                                               \
     FOLD_API fold_node fold_list_##name(fold_ctx *f, fold_node x)                                          \
     {                                                                                                      \
@@ -17351,12 +17324,12 @@ FOLD_API fold_node fold_list_choice_xent_to(fold_ctx *f, fold_node x, const int 
 {
     static const int none = 0;
     static const char *const who = "list_choice_xent_to";
-    if (!fold__count_ok(f, rows, who) || (rows && !label && fold__missing(f, who) == 0))
+    if (!fold__count_ok(f, rows, who) || (rows && !label && !fold__no_pointer(f, who, "label")))
         return fold__null;
     return fold__rows_op(f, &fold__impl_list_softmax_xent, who, x, label ? label : &none, to, edges, rows);
 }
 
-/* Takes queries, keys and values of an attention, if heads divide them. q may be a single node. */
+/* q may be a single node. */
 static int fold__attention_operands(fold_ctx *f, const char *who, const fold_node in[3], int heads,
                                     fold__operand operand[3])
 {
@@ -17367,13 +17340,14 @@ static int fold__attention_operands(fold_ctx *f, const char *who, const fold_nod
             return 0;
     const uint32_t keys = f->length[operand[1].source], values = f->length[operand[2].source];
     if (keys != values)
-        return fold__fail(f, FOLD_BAD_SHAPE, "%s: k and v must have one length, and they have %u and %u rows",
-                          who, (unsigned)keys, (unsigned)values);
+        return fold__fail(f, FOLD_BAD_SHAPE, "%s: k and v must be equal in length, have %u and %u rows", who,
+                          (unsigned)keys, (unsigned)values);
     const int width = (int)f->shapes[operand[0].shape].size,
               value_width = (int)f->shapes[operand[2].shape].size;
     return (heads > 0 && width % heads == 0 && value_width % heads == 0) ||
            fold__fail(f, heads < 1 ? FOLD_BAD_ARGUMENT : FOLD_BAD_SHAPE,
-                      "%s: %d heads do not divide rows of %d and %d values", who, heads, width, value_width);
+                      "%s: heads is %d, must divide rows of %d (q, k) and %d (v) values", who, heads, width,
+                      value_width);
 }
 
 FOLD_API fold_node fold_list_attention(fold_ctx *f, fold_node q, fold_node k, fold_node v, int heads,
@@ -17389,7 +17363,7 @@ FOLD_API fold_node fold_list_attention(fold_ctx *f, fold_node q, fold_node k, fo
                               0);
 }
 
-/* Records values with which an attention gives its weights: row i has a 1 at key i for every head. */
+/* Attention over these values returns its weights: row i has a 1 at key i, for every head. */
 static fold_node fold__values_for_weights(fold_ctx *f, fold_node k, int heads)
 {
     static const char *const who = "list_attention_weights";
@@ -17398,7 +17372,9 @@ static fold_node fold__values_for_weights(fold_ctx *f, fold_node k, int heads)
         return fold__null;
     const int keys = (int)f->length[operand.source];
     if (heads < 1 || keys < 1 || keys > INT_MAX / heads)
-        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: there are %d heads and %d keys", who, heads, keys);
+        return fold__fail_node(f, FOLD_BAD_ARGUMENT,
+                               "%s: heads (%d) times rows of k (%d) must be in [1, 2147483647]", who, heads,
+                               keys);
     const fold_shape row = fold_shape1(heads * keys);
     if (!fold__list_fits(f, who, &row, keys))
         return fold__null;
@@ -17426,8 +17402,8 @@ FOLD_API fold_node fold_list_attention_weights_to(fold_ctx *f, fold_node q, fold
 static int fold__edges_fit(fold_ctx *f, const char *who, int edges, int queries)
 {
     return (uint64_t)edges + (uint64_t)FOLD__LANES * (uint64_t)queries <= INT_MAX ||
-           fold__fail(f, FOLD_BAD_SHAPE, "%s: %d edges to %d rows are more than an attention can have", who,
-                      edges, queries);
+           fold__fail(f, FOLD_BAD_SHAPE, "%s: %d edges to %d rows are too many: edges + %d * rows > %d", who,
+                      edges, queries, FOLD__LANES, INT_MAX);
 }
 
 FOLD_API fold_node fold_list_attention_to(fold_ctx *f, fold_node q, fold_node k, fold_node v, int heads,
@@ -17441,8 +17417,8 @@ FOLD_API fold_node fold_list_attention_to(fold_ctx *f, fold_node q, fold_node k,
         !fold__attention_operands(f, who, in, heads, operand) || !fold__count_ok(f, edges, who))
         return fold__null;
     const int queries = (int)f->length[operand[0].source], keys = (int)f->length[operand[1].source];
-    if (!fold__edges_fit(f, who, edges, queries) || !fold__indices_ok(f, who, "edge", from, edges, keys) ||
-        !fold__indices_ok(f, who, "edge", to, edges, queries))
+    if (!fold__edges_fit(f, who, edges, queries) || !fold__indices_ok(f, who, "from", from, edges, keys) ||
+        !fold__indices_ok(f, who, "to", to, edges, queries))
         return fold__null;
     const size_t ints = fold__adjacency_ints(f, (size_t)edges, (size_t)queries, (size_t)keys);
     const uint32_t data_at = fold__alloc_data(f, ints);
@@ -17454,7 +17430,6 @@ FOLD_API fold_node fold_list_attention_to(fold_ctx *f, fold_node q, fold_node k,
                                             data_at));
 }
 
-/* Takes q, k and v of a step: three single values, or three lists of one length. */
 static int fold__step_operands(fold_ctx *f, const char *who, const fold_node in[3], fold__operand operand[3])
 {
     int rows[3];
@@ -17469,8 +17444,7 @@ static int fold__step_operands(fold_ctx *f, const char *who, const fold_node in[
     if (rows[0] == rows[1] && rows[0] == rows[2])
         return 1;
     return fold__fail(f, FOLD_BAD_SHAPE,
-                      "%s: q, k and v must be nodes, or lists of one length: they have %d, %d and %d rows "
-                      "(-1: a node)",
+                      "%s: q, k and v must be nodes, or lists of equal length; rows: %d, %d, %d (-1: a node)",
                       who, rows[0], rows[1], rows[2]);
 }
 
@@ -17479,8 +17453,8 @@ static fold__appended *fold__step_at(const fold_ctx *f, uint32_t data_at)
     return (fold__appended *)(void *)fold__data_ptr(f, data_at);
 }
 
-/* Tells whether a step of the cache waits for a run of this recording. Its note alone does not tell: a
-   context that is gone may have had the same salts. */
+/* Whether a step of the cache waits for a run of this recording. cache->internal.recorded alone does not show
+   it, because a freed context may have had the same salt. */
 static int fold__step_waits(const fold_ctx *f, const fold_cache *cache)
 {
     uint32_t at = cache->internal.recorded == f->salt ? f->pending_step : FOLD__NONE;
@@ -17494,12 +17468,11 @@ static int fold__can_step(fold_ctx *f, const char *who, const fold_cache *cache,
     if (fold__broken(f))
         return 0;
     if (!cache)
-        return fold__missing(f, who);
+        return fold__no_pointer(f, who, "the cache");
     if (fold__in_body(f, who))
         return 0;
     return !fold__in_training(f) ||
-           fold__fail(f, FOLD_BAD_STATE, "%s: it has no gradients: in contexts of training, %s", who,
-                      instead);
+           fold__fail(f, FOLD_BAD_STATE, "%s: has no gradient; in a training context use %s", who, instead);
 }
 
 static int fold__cache_takes(fold_ctx *f, const char *who, const fold_cache *cache, int is_ring, int width,
@@ -17507,8 +17480,7 @@ static int fold__cache_takes(fold_ctx *f, const char *who, const fold_cache *cac
 {
     if (!cache->memory || !fold__cache_ok(cache) || cache->length < 0 || fold__is_ring(cache) != is_ring)
         return fold__fail(f, FOLD_BAD_ARGUMENT,
-                          "%s: the cache has no memory, or no good sizes: capacity %d, %d heads,"
-                          " widths %d and %d",
+                          "%s: the cache has no memory, or wrong sizes: capacity %d, heads %d, widths %d, %d",
                           who, cache->capacity, cache->heads, cache->width, cache->value_width);
     if (cache->width != width || fold__cache_value_width(cache) != value_width)
         return fold__fail(f, FOLD_BAD_SHAPE,
@@ -17516,10 +17488,11 @@ static int fold__cache_takes(fold_ctx *f, const char *who, const fold_cache *cac
                           width, value_width, cache->width, fold__cache_value_width(cache));
     return !fold__step_waits(f, cache) ||
            fold__fail(f, FOLD_BAD_STATE,
-                      "%s: the last step of this cache has not run; fold_cache_truncate gives it up", who);
+                      "%s: the cache's last step has not run; run it, or drop it with fold_cache_truncate",
+                      who);
 }
 
-/* Records a step that takes the cache to `end` rows. rows -1: it is a single one. */
+/* The step extends the cache to `end` rows. rows: of the result; -1 for a single node. */
 static fold_node fold__record_step(fold_ctx *f, const fold__op_impl *impl, fold_cache *cache,
                                    const fold__operand *operand, uint32_t n_in, const int32_t *attr, int rows,
                                    int end)
@@ -17551,7 +17524,7 @@ FOLD_API fold_node fold_attention_step(fold_ctx *f, fold_cache *cache, fold_node
         return fold__null;
     if ((uint64_t)cache->length + rows > (uint64_t)cache->capacity)
         return fold__fail_node(f, FOLD_BAD_SHAPE,
-                               "%s: the cache has %d rows, and %u more are beyond its capacity of %d", who,
+                               "%s: %d rows in the cache and %u more exceed its capacity of %d", who,
                                cache->length, (unsigned)rows, cache->capacity);
     const int32_t attr[2] = { cache->heads, cache->capacity };
     return fold__record_step(f, &fold__impl_attention_step, cache, operand, 3, attr, list ? (int)rows : -1,
@@ -17574,8 +17547,7 @@ FOLD_API fold_node fold_conv1d_step(fold_ctx *f, fold_cache *past, fold_node x, 
     const int rows = list ? (int)f->length[operand.source] : 1;
     if (row.rank != 1 || desc->stride > 1 || desc->padding)
         return fold__fail_node(f, FOLD_BAD_SHAPE,
-                               "%s: x must be [channels], without stride and padding: it is of rank %d, with "
-                               "%d and %d",
+                               "%s: x has rank %d, stride is %d, padding is %d; must be 1, 0 or 1, and 0",
                                who, row.rank, desc->stride, desc->padding);
     if (!fold__filter_fits(f, who, &row, 1, filter, vector, desc->depthwise) ||
         !fold__window_attr(f, who, fold__long_line(&row), 1, size, desc, attr) ||
@@ -17584,9 +17556,8 @@ FOLD_API fold_node fold_conv1d_step(fold_ctx *f, fold_cache *past, fold_node x, 
     const int before = fold__window_reach(size[1], attr[FOLD__FILTER_STEPS] >> 16) - 1;
     if ((int64_t)before + rows > past->capacity)
         return fold__fail_node(f, FOLD_BAD_SHAPE,
-                               "%s: %d rows look back on %d, and the cache must hold both: it has a capacity "
-                               "of %d",
-                               who, rows, before, past->capacity);
+                               "%s: %d rows and the %d before them exceed the cache's capacity of %d", who,
+                               rows, before, past->capacity);
     if (!(list ? fold__line_operand(f, &operand) : fold__own_operand(f, &operand)))
         return fold__null;
     const int end = past->length + rows, turns = end / past->capacity;
@@ -17597,15 +17568,15 @@ FOLD_API fold_node fold_conv1d_step(fold_ctx *f, fold_cache *past, fold_node x, 
 }
 
 static fold_node fold__list_indexed(fold_ctx *f, const fold__op_impl *impl, const char *who, fold_node x,
-                                    const int *index, const char *what, int count)
+                                    const int *index, const char *name, int count)
 {
     fold__operand operand;
     fold__request request;
     if (!fold__list_operand_of(f, x, who, &operand))
         return fold__null;
     const int rows = (int)f->length[operand.source];
-    if (!fold__each_row_has(f, who, count, what, rows) ||
-        !fold__indices_ok(f, who, "row", index, rows, (int)f->shapes[operand.shape].size))
+    if (!fold__each_row_has(f, who, count, "n", rows) ||
+        !fold__indices_ok(f, who, name, index, rows, (int)f->shapes[operand.shape].size))
         return fold__null;
     const uint32_t data_at = fold__alloc_data(f, 2 * (size_t)rows);
     if (data_at == FOLD__NONE)
@@ -17618,39 +17589,48 @@ static fold_node fold__list_indexed(fold_ctx *f, const fold__op_impl *impl, cons
     return fold__record(f, &request);
 }
 
-/* The calls that take an index into a node, and one into each row of a list. */
-#define FOLD__INDEXED(name, from_end, what)                                                                \
+/* Calls with an index into a node, and with one into each row of a list. */
+#define FOLD__INDEXED(name, from_end, index_name)                                                          \
     FOLD_API fold_node fold_##name(fold_ctx *f, fold_node x, int index)                                    \
     {                                                                                                      \
         return fold__indexed(f, &fold__impl_##name, x, index, from_end);                                   \
     }                                                                                                      \
     FOLD_API fold_node fold_##name##_each(fold_ctx *f, fold_node x, const int *index, int count)           \
     {                                                                                                      \
-        return fold__list_indexed(f, &fold__impl_##name, #name "_each", x, index, what, count);            \
+        return fold__list_indexed(f, &fold__impl_##name, #name "_each", x, index, index_name, count);      \
     }
-FOLD__INDEXED(pick, 1, "indices")
-FOLD__INDEXED(softmax_xent, 0, "labels")
-FOLD__INDEXED(hinge, 0, "labels")
+FOLD__INDEXED(pick, 1, "index")
+FOLD__INDEXED(softmax_xent, 0, "label")
+FOLD__INDEXED(hinge, 0, "label")
 
 /* -- user ops -------------------------------------------------------------------------------- */
 
 FOLD__BY_DEFAULT(fold_op_desc, FOLD__ALL_ZERO)
+
+static const char *fold__op_problem(const fold_op_desc *desc)
+{
+    if (!desc || !desc->name || !desc->infer || !desc->forward)
+        return "name, infer or forward is NULL";
+    if (desc->n_in == 0)
+        return "n_in is 0";
+    if (desc->is_list && (desc->n_in < 1 || desc->n_in > 2 || desc->n_out != 1))
+        return "with is_list, n_in must be 1 or 2, and n_out 1";
+    if (desc->is_whole && (desc->is_list || desc->one_row || desc->n_in == FOLD_MAX_IN))
+        return "with is_whole, is_list and one_row must be 0, and n_in at most 31";
+    return NULL;
+}
 
 FOLD_API fold_op fold_op_new(fold_model *m, const fold_op_desc *desc)
 {
     fold_op none = { 0, 0 };
     if (!m || !fold__can_add(m, "op", desc ? desc->name : NULL))
         return none;
-    const int bad = !desc || !desc->name || !desc->infer || !desc->forward || desc->n_in == 0 ||
-                    (desc->is_list && (desc->n_in < 1 || desc->n_in > 2 || desc->n_out != 1)) ||
-                    (desc->is_whole && (desc->is_list || desc->one_row || desc->n_in == FOLD_MAX_IN));
     if (desc && !fold__settings_ok(&m->error, FOLD__SET_op_desc, "op", desc->name, desc))
         return none;
-    if (bad)
-        return fold__model_fail(m, FOLD_BAD_ARGUMENT,
-                                "op '%s': needs a name, infer, forward and inputs (list ops 1 or 2, and 1 "
-                                "output); is_whole with neither is_list nor one_row, and at most 31 inputs",
-                                desc && desc->name ? desc->name : ""),
+    const char *problem = fold__op_problem(desc);
+    if (problem)
+        return fold__model_fail(m, FOLD_BAD_ARGUMENT, "op '%s': %s", desc && desc->name ? desc->name : "",
+                                problem),
                none;
     char *name = fold__copy_name(m, desc->name);
     if (!name || !fold__arena_need(&m->arena, FOLD__M_OPS, (m->n_ops + 1) * sizeof(fold__user_op))) {
@@ -17675,7 +17655,6 @@ FOLD_API fold_op fold_op_new(fold_model *m, const fold_op_desc *desc)
     return op;
 }
 
-/* The op of a handle, and what it runs, when it can be applied to so many inputs. */
 static const fold_op_desc *fold__op_or_fail(fold_ctx *f, fold_op op, const fold_node *in, int n_in,
                                             const int32_t *attr, fold__op_impl *impl)
 {
@@ -17683,16 +17662,21 @@ static const fold_op_desc *fold__op_or_fail(fold_ctx *f, fold_op op, const fold_
     if (fold__broken(f))
         return none;
     if (!op.id || op.salt != f->model->salt || op.id > f->model->n_ops)
-        return fold__fail(f, FOLD_BAD_HANDLE, "apply: not an op of this context's model"), none;
+        return fold__fail(f, FOLD_BAD_HANDLE, "op_apply: not an op of this context's model"), none;
     impl->op = FOLD__OP_COUNT + op.id - 1;
     const fold_op_desc *desc = fold__desc_of(f->model, impl->op);
     impl->forward = desc->forward;
     impl->backward = desc->backward;
     if (!in || (desc->n_attr && !attr))
-        return fold__missing(f, desc->name), none;
+        return fold__no_pointer(f, desc->name, in ? "attr" : "in"), none;
     if (desc->is_list ? n_in <= 0 || n_in % desc->n_in
                       : n_in <= 0 || n_in > FOLD_MAX_IN || (desc->n_in > 0 && n_in != desc->n_in))
-        return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: %d inputs do not fit", desc->name, n_in), none;
+        return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: n_in is %d, must be %s%d", desc->name, n_in,
+                          desc->is_list    ? "a positive multiple of "
+                          : desc->n_in > 0 ? ""
+                                           : "1 to ",
+                          desc->n_in > 0 ? desc->n_in : FOLD_MAX_IN),
+               none;
     return desc;
 }
 
@@ -17706,9 +17690,9 @@ FOLD_API fold_node fold_op_apply_whole(fold_ctx *f, fold_op op, const fold_node 
         return fold__null;
     if (!desc->is_whole || n_in >= FOLD_MAX_IN || rows < -1 || f->frame.cell)
         return fold__fail_node(f, f->frame.cell ? FOLD_BAD_CELL : FOLD_BAD_ARGUMENT, "%s: %s", desc->name,
-                               f->frame.cell    ? "not in a cell body"
-                               : desc->is_whole ? "it takes at most 31 inputs, and gives -1, 0 or more rows"
-                                                : "it was made without is_whole");
+                               f->frame.cell    ? "not allowed in a cell body"
+                               : desc->is_whole ? "n_in must be at most 31, and rows at least -1"
+                                                : "the op has no is_whole; use fold_op_apply");
     for (int input = 0; input < n_in; input++) {
         if (!fold__input_of(f, in, n_in > 1 ? input : -1, desc->name, &operands[input]) ||
             !fold__whole_or_own(f, in[input], desc->name, &operands[input]))
@@ -17727,12 +17711,12 @@ FOLD_API fold_node fold_op_apply(fold_ctx *f, fold_op op, const fold_node *in, i
     if (!desc)
         return fold__null;
     if (desc->is_whole)
-        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: it takes lists whole: see fold_op_apply_whole",
+        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: the op has is_whole; use fold_op_apply_whole",
                                desc->name);
     fold__ask_op(f, &request, &impl, operands, desc->is_list ? 0 : n_in, attr, data);
     if (desc->is_list) {
         if (f->frame.cell)
-            return fold__fail_node(f, FOLD_BAD_CELL, "%s: list ops of your own cannot be used in a cell body",
+            return fold__fail_node(f, FOLD_BAD_CELL, "%s: a list op, which is not allowed in a cell body",
                                    desc->name);
         const fold__list list = fold__list_of(in, NULL, desc->n_in, n_in / desc->n_in);
         request.n_list = desc->n_in;
@@ -17749,9 +17733,9 @@ FOLD_API fold_node fold_op_apply(fold_ctx *f, fold_op op, const fold_node *in, i
 }
 
 /* ==== section: cells =========================================================================
-   Owns: tracing a body into a program, holding later bodies against the trace, and recording calls of
-   cells.
-   Uses: op recorders, recorder core. Invariant: a cell's later bodies do what was traced, or are errors. */
+   Owns tracing a body into a program, comparing bodies of eager calls with the trace, and recording calls.
+   Uses op recorders, recorder core.
+   Invariant: the body of a later call records what was traced, or it is an error. */
 
 FOLD__INLINE uint32_t fold__operand_tag(const fold_ctx *f, uint32_t source)
 {
@@ -17762,11 +17746,11 @@ FOLD__INLINE uint32_t fold__operand_tag(const fold_ctx *f, uint32_t source)
                ((source - fold__node_call(f, source)) << 20);
     case FOLD__NODE_INPUT: return FOLD__TAG_ARGUMENT + 1 + fold__node_ordinal(f, source);
     case FOLD__NODE_PARAM: return FOLD__TAG_PARAM + fold__node_param(f, source);
-    default: return f->element_tag[source]; /* elements */
+    default: return f->element_tag[source];
     }
 }
 
-/* Eager: tells whether an operand is what it was when the body was traced. Only inputs are from outside. */
+/* Eager: whether an operand is the one of the trace. Only inputs can be from outside the body. */
 static int fold__is_traced_operand(const fold_ctx *f, const fold__cell_data *cell,
                                    const fold__operand *operand, const fold__ref *ref)
 {
@@ -17803,31 +17787,30 @@ static int fold__is_traced(const fold_ctx *f, const fold__cell_data *cell, const
     return 1;
 }
 
-/* Holds an eager body's op against the one that was traced. What no output needs may differ. */
+/* Compares an op of an eager body with the trace. Ops that no output needs may differ. */
 static int fold__holds_trace(fold_ctx *f, const fold__request *request)
 {
     const fold__cell_data *cell = &fold__cells(f->model)[f->frame.cell - 1];
     const uint32_t at = f->frame.ordinal, op = request->op;
     const fold__trace_op *traced = at < (uint32_t)cell->n_trace ? &cell->trace[at] : NULL;
     const int same_op = traced && traced->op == op;
-    if (at >= FOLD__TAG_ARGUMENT || fold__broken(f) || /* a copy */
+    if (at >= FOLD__TAG_ARGUMENT || fold__broken(f) || /* a copy, which no trace has */
         (same_op &&
          (!traced->live || fold__is_traced(f, cell, &cell->program.op[traced->live - 1], request))))
         return 1;
     const char *name = fold__request_name(f, op);
     if (!traced)
-        return fold__fail(f, FOLD_BAD_CELL, "cell '%s': it had %d ops when traced, and records another, '%s'",
+        return fold__fail(f, FOLD_BAD_CELL, "cell '%s': traced with %d ops, this call records more ('%s')",
                           cell->name, cell->n_trace, name);
     if (!same_op)
         return fold__fail(f, FOLD_BAD_CELL, "cell '%s': op %d was '%s' when traced and is '%s' in this call",
                           cell->name, (int)at, fold__request_name(f, traced->op), name);
     return fold__fail(f, FOLD_BAD_CELL,
-                      "cell '%s': op %d ('%s') has other operands or attributes in this call than when "
-                      "traced",
+                      "cell '%s': op %d ('%s') has different operands or attributes than when traced",
                       cell->name, (int)at, name);
 }
 
-/* Aims a reduction at a whole list or, in a body, at what stands for the elements of the cell's list. */
+/* Reduces a whole list or, in a body, what represents the elements of the cell's list. */
 static int fold__reduced(fold_ctx *f, const char *who, const fold__operand *operand, int component,
                          fold__request *request, fold__list *list)
 {
@@ -17835,12 +17818,10 @@ static int fold__reduced(fold_ctx *f, const char *who, const fold__operand *oper
     const uint32_t rows = whole ? f->length[operand->source] : f->frame.tracing ? 1 : f->frame.elements;
     if (!whole && !fold__is_element_marker(f, operand))
         return fold__fail(f, f->frame.cell ? FOLD_BAD_CELL : FOLD_BAD_SHAPE,
-                          "%s: it takes a list or, in the body of a cell with a list, "
-                          "values of the list's elements",
-                          who);
+                          "%s: the input must be a list or, in a cell body, depend on the cell's list", who);
     if (component && rows != list->elements)
-        return fold__fail(f, FOLD_BAD_SHAPE, "%s: lists must have one length, and these have %u and %u rows",
-                          who, (unsigned)list->elements, (unsigned)rows);
+        return fold__fail(f, FOLD_BAD_SHAPE, "%s: lists must be equal in length, have %u and %u rows", who,
+                          (unsigned)list->elements, (unsigned)rows);
     list->elements = rows;
     list->count = whole ? 1 : rows;
     request->list_shape[component] = operand->shape;
@@ -17865,13 +17846,13 @@ static fold_node fold__list_reduce(fold_ctx *f, const fold__op_impl *impl, const
     if (fold__is_list_operand(f, &operands[0]))
         list.whole = operands;
     if (list.whole && impl->op == FOLD__OP_max_n && !list.elements)
-        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: an empty list has no maximum", who);
+        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: the list is empty, so it has no maximum", who);
     if (impl->op == FOLD__OP_max_n)
         f->frame.list_max = 1;
     return FOLD__AS_CALL(f, who, fold__record(f, &request));
 }
 
-/* The calls that reduce nodes, a list, and rows of a list to targets. */
+/* Calls that reduce nodes, a list, and the rows of each target. */
 #define FOLD__REDUCTION(name)                                                                              \
     FOLD_API fold_node fold_##name##_n(fold_ctx *f, const fold_node *x, int count)                         \
     {                                                                                                      \
@@ -17897,11 +17878,11 @@ FOLD__INLINE int fold__output_of(fold_ctx *f, const char *name, const fold_node 
                                  fold__operand *operand)
 {
     if (!out[output].id && !fold__broken(f))
-        fold__fail(f, FOLD_BAD_CELL, "cell '%s': its body left output %d null", name, output);
+        fold__fail(f, FOLD_BAD_CELL, "cell '%s': the body left output %d null", name, output);
     return fold__operand_of(f, out[output], name, operand);
 }
 
-/* Makes every output a whole value of the body, each its own: copies those that are not. */
+/* A program's outputs are distinct, whole values of the body, so all others are copied. */
 static int fold__finish_outputs(fold_ctx *f, const char *name, fold_node *out, int count)
 {
     for (int output = 0; output < count; output++) {
@@ -17910,8 +17891,9 @@ static int fold__finish_outputs(fold_ctx *f, const char *name, fold_node *out, i
             return 0;
         if (fold__is_element_marker(f, &operand))
             return fold__fail(f, FOLD_BAD_CELL,
-                              "cell '%s': output %d is one value per list element: reduce it first", name,
-                              output);
+                              "cell '%s': output %d has a value per list element; reduce it, e.g. by "
+                              "fold_list_sum",
+                              name, output);
         int copy = operand.source < f->frame.first ||
                    fold__operand_tag(f, operand.source) % (1u << 20) >= FOLD__TAG_ARGUMENT ||
                    f->shapes[operand.shape].size != fold__row_size(f, operand.source);
@@ -17938,7 +17920,7 @@ typedef struct fold__trace {
     fold__cell_data *cell;
     const uint32_t *out;
     uint32_t *value_of;
-    fold_shape *shapes; /* its live ops have these, see fold__shared_shapes */
+    fold_shape *shapes; /* of live ops, see fold__shared_shapes */
     uint8_t *live;
 } fold__trace;
 
@@ -17948,7 +17930,7 @@ static void fold__trace_live(const fold__trace *trace)
     for (int output = 0; output < trace->cell->program.n_out; output++)
         trace->live[tracer->source[trace->out[output]]] = 1;
     for (uint32_t id = tracer->n_nodes; id > 0; id--) {
-        if (fold__kind_of(tracer, id) == FOLD__NODE_PARAM) /* eager contexts read what no op does, too */
+        if (fold__kind_of(tracer, id) == FOLD__NODE_PARAM) /* eager contexts read it even if no op does */
             fold__params(tracer->model)[fold__node_param(tracer, id)].uses |= FOLD__FOR_CELLS;
         if (!trace->live[id])
             continue;
@@ -18008,7 +17990,7 @@ static int fold__trace_keeps(const fold__trace *trace, uint32_t id, const fold__
     return live;
 }
 
-/* Tells where some shapes stand in a row among those of a program, or else are added. */
+/* Index of a run of shapes among those of a program. Equal runs are stored once, to keep cells small. */
 static uint32_t fold__shared_shapes(fold_shape *shapes, int *used, const fold_shape *shape, int count)
 {
     int at = 0;
@@ -18022,7 +18004,7 @@ static uint32_t fold__shared_shapes(fold_shape *shapes, int *used, const fold_sh
     return (uint32_t)at;
 }
 
-/* Tells what the live ops of a trace need, and how many ops it has in all. */
+/* Sizes of a trace's live ops. `traced` counts all ops. */
 typedef struct fold__live_count {
     size_t ops, refs, values, traced;
     int shapes;
@@ -18047,8 +18029,7 @@ static fold__live_count fold__count_live(const fold__trace *trace)
     return count;
 }
 
-/* Makes the live ops of a trace the cell's program. Its arrays are large enough for all of them, and its
-   shapes are there. */
+/* Makes a trace's live ops the cell's program. fold__count_live sized its arrays and stored its shapes. */
 static void fold__compile(const fold__trace *trace, fold__body_op *ops, fold__ref *refs, fold__value *values)
 {
     const fold_ctx *tracer = trace->tracer;
@@ -18098,8 +18079,9 @@ static void fold__compile(const fold__trace *trace, fold__body_op *ops, fold__re
     fold__mark_passes(tracer->model, program, values);
 }
 
-/* Finds at which inputs and outputs of a cell gradients are put together apart from those outside: an input
-   that is read more than once, or in part, and an output that is read inside. */
+/* Finds the inputs and outputs of a cell whose gradients are summed inside a call before they join those from
+   outside: inputs that are read more than once or in part, and outputs that the body reads. An eager call
+   puts copies there, so that it sums in the same order. */
 static void fold__find_borders(fold__cell_data *cell)
 {
     const fold__program *program = &cell->program;
@@ -18143,7 +18125,7 @@ static uint32_t fold__shapes_around(const fold__trace *trace, int *used)
     return fold__shared_shapes(trace->shapes, used, around, count);
 }
 
-/* What lies in a cell's block, in this order. */
+/* Contents of a cell's block, in this order. */
 enum {
     FOLD__AT_USER,
     FOLD__AT_OPS,
@@ -18155,7 +18137,7 @@ enum {
     FOLD__AT_END
 };
 
-/* Stores a cell in one block: its names, trace and program. out: the nodes that its body gave. */
+/* Stores a cell's name, trace and program in one block. out: the outputs of its body. */
 static FOLD__NOINLINE int fold__store_cell(fold_model *m, fold__cell_data *cell, const fold_cell_desc *desc,
                                            const uint32_t *out)
 {
@@ -18215,14 +18197,14 @@ static FOLD__NOINLINE int fold__store_cell(fold_model *m, fold__cell_data *cell,
 static const char *fold__cell_problem(const fold_cell_desc *desc)
 {
     if (!desc || !desc->name || !desc->body)
-        return "it needs a name and a body";
-    const char *problem = desc->n_in + desc->n_list < 1 ? "it needs inputs" : NULL;
+        return "name or body is NULL";
+    const char *problem = desc->n_in + desc->n_list < 1 ? "n_in and n_list are 0" : NULL;
     for (int i = 0; i < desc->n_in + desc->n_list && !problem; i++)
         problem = fold__shape_problem(i < desc->n_in ? &desc->in[i] : &desc->list[i - desc->n_in]);
     return problem;
 }
 
-/* Runs the body over placeholders in the tracing context; tells the outputs. 0: the model has the error. */
+/* Runs the body over placeholders in the tracing context. 0: the error is set on the model. */
 static int fold__trace_body(fold_model *m, const fold_cell_desc *desc, uint32_t *out)
 {
     fold_ctx *tracer = m->tracer;
@@ -18267,7 +18249,7 @@ FOLD_API fold_cell fold_cell_new(fold_model *m, const fold_cell_desc *desc)
                                 problem),
                none;
     if (m->tracer && m->tracer->frame.tracing)
-        return fold__model_fail(m, FOLD_BAD_CELL, "cell '%s': a cell cannot be made in the body of another",
+        return fold__model_fail(m, FOLD_BAD_CELL, "cell '%s': cells cannot be created in a cell body",
                                 desc->name),
                none;
     if (!m->tracer) {
@@ -18303,10 +18285,10 @@ FOLD__INLINE int fold__check_inputs(fold_ctx *f, const fold__cell_data *cell, co
                                     fold__operand *operand)
 {
     if (n_in != cell->program.n_in)
-        return fold__fail(f, FOLD_BAD_ARGUMENT, "cell '%s': takes %d inputs, got %d", cell->name,
-                          cell->program.n_in, n_in);
+        return fold__fail(f, FOLD_BAD_ARGUMENT, "cell '%s': n_in is %d, must be %d", cell->name, n_in,
+                          cell->program.n_in);
     if (n_in && !in)
-        return fold__missing(f, cell->name);
+        return fold__no_pointer(f, cell->name, "in");
     for (int input = 0; input < n_in && fold__is_layer(cell); input++)
         if (!in[input].id && !fold__broken(f))
             return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: input %d (%c) is the null node", cell->name, input,
@@ -18317,8 +18299,7 @@ FOLD__INLINE int fold__check_inputs(fold_ctx *f, const fold__cell_data *cell, co
 static int fold__has_maximum(fold_ctx *f, const fold__cell_data *cell, uint32_t elements)
 {
     return elements || !cell->max_of_list ||
-           fold__fail(f, FOLD_BAD_ARGUMENT, "cell '%s': it takes the maximum over its list, which is empty",
-                      cell->name);
+           fold__fail(f, FOLD_BAD_ARGUMENT, "cell '%s': the list is empty, so it has no maximum", cell->name);
 }
 
 static int fold__check_call(fold_ctx *f, const fold__cell_data *cell, const fold_node *in, int n_in,
@@ -18327,9 +18308,10 @@ static int fold__check_call(fold_ctx *f, const fold__cell_data *cell, const fold
     if (!fold__count_ok(f, count, cell->name))
         return 0;
     if (count && !cell->program.n_list)
-        return fold__fail(f, FOLD_BAD_ARGUMENT, "cell '%s': it takes no list", cell->name);
+        return fold__fail(f, FOLD_BAD_ARGUMENT, "cell '%s': count is %d, but the cell has no list",
+                          cell->name, count);
     if (count && !list)
-        return fold__missing(f, cell->name);
+        return fold__no_pointer(f, cell->name, "list");
     if (!fold__check_inputs(f, cell, in, n_in, operand) || !fold__has_maximum(f, cell, (uint32_t)count))
         return 0;
     for (int component = 0; component < cell->program.n_list; component++) {
@@ -18343,17 +18325,18 @@ static int fold__check_call(fold_ctx *f, const fold__cell_data *cell, const fold
     return 1;
 }
 
-/* A cell whose body has run: a cell made meanwhile, which is an error, may have moved it. */
+/* Finds the cell again after its body has run. The body may have created a cell, which is an error, but moves
+   this one. */
 static const fold__cell_data *fold__cell_after_body(fold_ctx *f, uint32_t id, uint32_t cells)
 {
     const fold__cell_data *cell = &fold__cells(f->model)[id];
     if (f->model->n_cells != cells && !fold__broken(f))
-        fold__fail(f, FOLD_BAD_CELL, "cell '%s': a cell cannot be made in the body of another, '%s'",
+        fold__fail(f, FOLD_BAD_CELL, "cell '%s': cells cannot be created in a cell body ('%s')",
                    fold__cells(f->model)[cells].name, cell->name);
     return cell;
 }
 
-/* Tells whether a call can stand in a body. Apart, so that its operands are off the stack when bodies run. */
+/* A function of its own, so that its operands are off the stack while bodies run. */
 static FOLD__NOINLINE int fold__check_inline(fold_ctx *f, const fold__cell_data *cell, const fold_node *in,
                                              int n_in, const fold_node *items, int count)
 {
@@ -18370,8 +18353,7 @@ static FOLD__NOINLINE int fold__check_inline(fold_ctx *f, const fold__cell_data 
     return !cell->program.n_list;
 }
 
-/* Makes consecutive views of what a cell's body gave, which stand for the call's outputs. Eager: `body` is
-   its first node, else 0. */
+/* Makes consecutive views of a body's outputs, for fold_out. body: the first node of an eager one, else 0. */
 static fold_node fold__view_outputs(fold_ctx *f, int count, const fold_node *out, uint32_t body)
 {
     if (!fold__reserve_nodes(f, (uint32_t)count, 0))
@@ -18386,7 +18368,7 @@ static fold_node fold__view_outputs(fold_ctx *f, int count, const fold_node *out
     return fold__handle(f, f->n_nodes + 1 - (uint32_t)count);
 }
 
-/* Records a call inside another body: the cell's body, inlined, and its outputs as consecutive views. */
+/* A call in a cell body records the body of the called cell. */
 static FOLD__NOINLINE fold_node fold__inline_call(fold_ctx *f, uint32_t id, const fold_node *in, int n_in,
                                                   const fold_node *items, int count)
 {
@@ -18431,7 +18413,7 @@ FOLD__INLINE fold_node fold__record_call(fold_ctx *f, fold_cell cell, fold__oper
     return fold__record(f, request);
 }
 
-/* Records a call of a cell that is there. Apart, so that calls like one of the last do without its frame. */
+/* A function of its own, so that the fast path (fold__record_again) needs no stack frame. */
 static FOLD__NOINLINE fold_node fold__call_checked(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in,
                                                    const fold_node *items, int count)
 {
@@ -18474,7 +18456,7 @@ static int fold__check_lists(fold_ctx *f, const fold__cell_data *cell, const fol
 {
     if (!cell->program.n_list || !lists)
         return fold__fail(f, FOLD_BAD_ARGUMENT, "cell '%s': %s", cell->name,
-                          cell->program.n_list ? "a pointer is NULL" : "it takes no list");
+                          cell->program.n_list ? "lists is NULL" : "the cell has no list; use fold_call");
     if (!fold__inputs_of(f, lists, cell->program.n_list, cell->name, operand))
         return 0;
     for (int component = 0; component < cell->program.n_list; component++) {
@@ -18483,8 +18465,8 @@ static int fold__check_lists(fold_ctx *f, const fold__cell_data *cell, const fol
         const uint32_t rows = f->length[operand[component].source];
         if (component && rows != list->elements)
             return fold__fail(f, FOLD_BAD_SHAPE,
-                              "cell '%s': lists must have one length, and these have %u and %u rows",
-                              cell->name, (unsigned)list->elements, (unsigned)rows);
+                              "cell '%s': lists must be equal in length, have %u and %u rows", cell->name,
+                              (unsigned)list->elements, (unsigned)rows);
         list->elements = rows;
         request->list_shape[component] = operand[component].shape;
     }
@@ -18521,7 +18503,7 @@ FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i)
                           ? fold__node_outputs(f, call.id)
                           : 1;
     if (i < 0 || i >= count)
-        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "out: output %d of a call with %d", i, count);
+        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "out: i is %d, must be in [0, %d)", i, count);
     return fold__handle(f, call.id + (uint32_t)i);
 }
 

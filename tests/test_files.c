@@ -1095,7 +1095,7 @@ static void cannot_save(void)
         fold_model *m = fold_model_new(NULL);
         fold_bias_new(m, bad[i], 1);
         CHECK_INT(fold_model_status(m), FOLD_BAD_ARGUMENT);
-        CHECK_TEXT(fold_model_message(m), i < 3 ? "in files its name stands for something else" : "parameter '': its name is not UTF-8");
+        CHECK_TEXT(fold_model_message(m), i < 3 ? "the name is reserved in files" : "parameter '': the name is not UTF-8");
         CHECK_INT(fold_param_count(m), 0);
         fold_model_clear_error(m);
         CHECK(!fold_param_is_null(fold_bias_new(m, "optimizer", 1))); /* alone it is a name like any other */
@@ -1831,7 +1831,7 @@ static void in_place_bytes(void)
         CHECK_INT(fold_model_load_memory(m, file.bytes, file.n, NULL), FOLD_BAD_STATE);
         in_place_error(m, FOLD_OK, "load: words \"quoted\" is read in place and cannot be changed"); /* bytes, the first */
         CHECK(!fold_values_write_begin(m, n.V));
-        in_place_error(m, FOLD_BAD_STATE, "fold_values_write_begin: parameter 'V' is read in place, in an image");
+        in_place_error(m, FOLD_BAD_STATE, "fold_values_write_begin: parameter 'V' is read in place from an image");
         fold_model_free(m);
     }
 }
