@@ -71,12 +71,12 @@ static inline int look(const meadow *w, int ant, float crumb[MOST][2])
 /* The way to the nearest crumb; east if the ant sees none. */
 static inline int best_way(float crumb[][2], int n)
 {
-    float near = 2 * SIGHT + 1;
+    float nearest = 2 * SIGHT + 1;
     int way = EAST;
     for (int i = 0; i < n; i++) {
         float x = crumb[i][0], y = crumb[i][1], wide = x < 0 ? -x : x, high = y < 0 ? -y : y;
-        if (wide + high >= near) continue;
-        near = wide + high;
+        if (wide + high >= nearest) continue;
+        nearest = wide + high;
         way = wide >= high ? (x > 0 ? EAST : WEST) : y > 0 ? NORTH : SOUTH;
     }
     return way;

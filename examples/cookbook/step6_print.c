@@ -13,10 +13,10 @@ int main(void)
     fold_model *m = fold_model_new(NULL);
     brain b = brain_new(m);
     if (fold_model_load(m, "ants.safetensors", NULL)) return puts(fold_model_message(m)), 1;
+    /* [print] */
     fold_ctx_desc eager = fold_ctx_desc_default();
     eager.eager = 1; /* shows the ops inside of a GRU, which are what is printed */
     fold_ctx *f = fold_ctx_new(m, &eager);
-    /* [print] */
     fold_node seen = fold_input(f, zeros, 2), h = fold_input(f, zeros, HIDDEN);
     fold_state before = { h, FOLD_NULL_NODE }, after = fold_recurrent_apply(f, &b.memory, seen, before);
     fold_to_c_port in = { "crumb", seen, FOLD_NULL_NODE }, memory = { "memory", h, after.h };
