@@ -1,10 +1,12 @@
-/* agents: 50 agents decide 60 times a second, each from its own state and up to 10 neighbours, in two static arrays.
+/* agents: 50 agents decide 60 times a second, each from its own state and up to 10 neighbours. Everything
+   runs in two static arrays.
 
      cc -O2 -o agents examples/agents.c -lm && ./agents
 
-   All agents are one list; two arrays of numbers, which change every frame, say who sees whom. 1,000 frames are recorded
-   from scratch, and 1,000 replay the last recording, which reads the arrays again. The model and the context are in
-   static arrays, so nothing is allocated. `./agents --sizes` prints how large the arrays must be. */
+   All agents are rows of one list. Two arrays of indices say which agent sees which, and they change every
+   frame. The program records 1,000 frames from scratch, then replays the last recording 1,000 times; each
+   replay reads the two arrays again. The model and the context are in static arrays, so nothing is allocated.
+   `./agents --sizes` prints how large these arrays must be. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #include "unfused.h"

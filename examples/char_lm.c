@@ -1,21 +1,25 @@
-/* char_lm: a character language model learns from lines of uneven length: padded, in buckets, and as they are.
+/* char_lm: a character language model learns from lines of different lengths in three ways: padded, in
+   buckets, and without padding.
 
      cc -O2 -o char_lm examples/char_lm.c -lm
      ./char_lm --data FILE
 
-   The program reads the lines of any text; without --data it makes up sentences. The model is a stack of two LSTMs. A
-   line of n characters is n + 1 steps: each predicts the next character, the last one the end of the line. Models, data,
-   optimiser and lines a batch are the same in all three ways:
-     padded     Every line of a batch is unrolled to the batch's longest.
-     bucketed   A batch has lines of one bucket, all unrolled to the bucket's length. Buckets end at the lengths given, or
-                wherever enough lines have come together. They take turns at random, in proportion to the lines that they
-                still have. Batches with equal steps and lines have the same network, so it is scheduled once, and its plan
-                is replayed from then on (fold_ctx_desc.plan_cache_bytes).
-     dynamic    Every line is as long as it is, without padding.
-   Padding repeats the end of the line, and a mask of 0 removes its loss. In all three ways the loss of a batch is the mean
-   over the lines' own steps, so the three must agree, and the program checks it. Each held-out line has the same loss to
-   the bit. Gradients are sums over all steps, and padding changes their order, so those of one batch agree except for
-   rounding. Padded and dynamic training see the same batches, and must reach nearly the same perplexity. */
+   The program reads the lines of any text file; without --data it makes up sentences. The model is a stack of
+   two LSTMs. A line of n characters takes n + 1 steps: each step predicts the next character, and the last
+   one predicts the end of the line. The model, the data, the optimiser and the number of lines per batch are
+   the same in all three ways:
+     padded     Every line of a batch is padded to the length of the batch's longest line.
+     bucketed   Every batch contains lines of a single bucket, all padded to the bucket's length. You can give
+                the lengths; otherwise a bucket ends as soon as it has enough lines. Batches come from the
+                buckets at random, in proportion to the lines each bucket has left. Batches with the same
+                numbers of steps and lines have the same network, so it is scheduled once and its plan is
+                then reused (fold_ctx_desc.plan_cache_bytes).
+     dynamic    Every line keeps its own length. Nothing is padded.
+   Padding repeats the end-of-line character, and a mask of 0 removes its loss. In all three ways the loss of
+   a batch is the mean over the lines' own steps, so all three must agree, and the program checks that they
+   do. The loss of each held-out line must be bit-identical. Gradients are sums over all steps, and padding
+   changes the order of these sums, so the gradients of one batch agree except for rounding. Padded and
+   dynamic training see the same batches and must reach nearly the same perplexity. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #define DATA_IMPLEMENTATION

@@ -2,16 +2,18 @@
 
      cc -O2 -o export examples/export.c -lm && ./export model.safetensors --name my_weights --out my_weights.h
 
-   The array is the file as it is, four bytes to a word, because every compiler aligns words as floats need it; with gcc
-   and clang it starts at a cache line. It is for little-endian machines. Pass it to fold_model_read_in_place:
+   The array contains the file byte for byte, for little-endian machines. Its elements are 32-bit words, so
+   that every compiler aligns it well enough for floats; gcc and clang align it to a cache line. Pass it to
+   fold_model_read_in_place:
 
      #include "my_weights.h"
      fold_model_read_in_place(m, my_weights, my_weights_bytes);
 
-   The array's comment lists what the file contains. Without a file the program first trains the policy of
-   examples/policy.h, which examples/firmware.c reads, for --steps batches: when the last value of an observation is 1, the
-   policy must remember ten others, and act on them until the next such moment. With --bytes the weights become bytes, a
-   quarter of the size; a program that reads such a file calls fold_model_quantize before it makes layers. */
+   A comment above the array lists what the file contains. Without a file, the program first trains the policy
+   of examples/policy.h, which examples/firmware.c runs, for --steps batches. The task: when the last value of
+   an observation is 1, the policy must remember ten of the others, and act on them until the next such
+   observation. --bytes quantises the weights to int8, a quarter of the size; a program that reads such a file
+   must call fold_model_quantize before it creates its layers. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #include "policy.h"

@@ -1,25 +1,28 @@
-/* game_jobs: a game's physics and its robots' network share one job system.
+/* game_jobs: the physics of a game and the network of its robots share one job system.
 
      cc -O2 -o game_jobs examples/game_jobs.c -lm -lpthread && ./game_jobs
 
-   Balls roll over a field and bounce. Robots must keep out of their way and stay together. A robot sees the balls near it
-   and hears the other robots: each says something, and all hear the mean. The network imitates a rule that knows where
-   all robots are. It learns while the next frames of its lessons are simulated, and in the game it decides while physics
-   makes the next frame. These are two jobs of one pool, and both consist of smaller jobs: physics moves 256 bodies at a
-   time, and fold.h passes parts of its work to the same pool through fold_ctx_desc.parallel_for.
+   Balls roll across a field and bounce. Robots must avoid the balls and stay together. A robot sees the balls
+   near it, and each robot sends a message; all robots receive the mean of the messages. The network imitates
+   a rule that knows where all robots are. During training, the network learns while the next frames of its
+   lessons are simulated; in the game, it decides while physics computes the next frame. The network and the
+   physics are two jobs in one pool, and both split into smaller jobs: physics moves 256 bodies per job, and
+   fold.h passes parts of its work to the same pool through fold_ctx_desc.parallel_for.
 
-   fold.h divides work only where that is faster, because waking a thread takes longer than a small batch. In learning,
-   whole groups of lessons run at the same time. In the game all robots hear each other, so there is one group, and the
-   rows of its large batches are divided among threads. The program counts both kinds with fold_ctx_desc.zone.
+   fold.h divides work only if that is faster, because waking a thread takes longer than running a small
+   batch. In training, whole groups of lessons run at the same time. In the game all robots depend on each
+   other's messages, so they form one group, and fold.h divides the rows of its large batches among the
+   threads. The program counts both kinds of jobs with fold_ctx_desc.zone.
 
-   The pool has one thread per processor that you ask for, and a queue for each thread. A thread runs the newest of its own
-   jobs; when there are none it steals the oldest of another thread. A thread that waits in the middle of a job runs only
-   the jobs that it waits for, so that a decision does not wait for a frame of physics.
+   The pool has as many threads as you ask for, each with its own queue. A thread runs the newest of its own
+   jobs; if it has none, it steals the oldest job of another thread. A thread that waits in the middle of a
+   job runs only the jobs it is waiting for, so that a decision never waits for a frame of physics.
 
-   The game is played on 1, 2 and 4 threads, and each ball must end with the same bits. It does because each job writes to
-   memory of its own, whatever thread runs it, and because fold.h gives the same bits on any number of threads. A hit is a
-   ball that begins to touch a robot. For comparison the rule itself plays the game, and robots that do nothing. Times are
-   of whole frames and mean little on a busy machine. All of it takes about twenty seconds of one processor. */
+   The game is played on 1, 2 and 4 threads, and every ball must end up with the same bits. It does, because
+   each job writes only to its own memory, whichever thread runs it, and because fold.h computes the same bits
+   on any number of threads. A hit is counted when a ball begins to touch a robot. For comparison, the program
+   also plays the game with the rule itself, and with robots that do nothing. Times are for whole frames, and
+   mean little on a busy machine. Everything takes about twenty seconds of processor time. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #include "options.h"

@@ -1,16 +1,17 @@
-/* listops.c - a network shaped like its input learns to evaluate nested lists.
+/* listops: a network that takes the shape of its input learns to evaluate nested lists.
 
-       cc -O2 -o listops examples/listops.c -lm && ./listops
+     cc -O2 -o listops examples/listops.c -lm && ./listops
 
-   ListOps (Nangia and Bowman 2018) asks for the value of expressions such as [MAX 2 9 [MIN 4 7 ] 0 ]. The operators are
-   MAX, MIN, MED (median) and SM (sum modulo 10). The expressions are generated here from the published distribution. The
-   network follows the nesting by plain recursion, one expression at a time; fold.h runs the lists of all expressions of a
-   batch together, whatever their depths and lengths.
+   ListOps (Nangia and Bowman 2018) is the task of evaluating expressions such as [MAX 2 9 [MIN 4 7 ] 0 ]. The
+   operators are MAX, MIN, MED (median) and SM (sum modulo 10). Expressions are generated here, following the
+   published distribution. The network follows the nesting by plain recursion, one expression at a time;
+   fold.h runs the lists of all the expressions in a batch together, whatever their depth and length.
 
-   In the network the value of anything, digit or list, is a probability distribution over the ten digits. That of a list
-   is computed from its operator and the sum of its arguments' distributions, because no operator depends on their order
-   (Zaheer et al. 2017). It learns from the answers of whole expressions only. In the paper a tree-LSTM that is given the
-   nesting reaches 98.7 % on test expressions. */
+   The network represents the value of anything, digit or list, as a probability distribution over the ten
+   digits. The distribution of a list is computed from its operator and the sum of its arguments'
+   distributions, since no operator depends on argument order (Zaheer et al. 2017). The network sees only the
+   answers to whole expressions. In the paper, a tree-LSTM that is given the nesting reaches 98.7 % on the
+   test expressions. */
 
 #define _POSIX_C_SOURCE 200809L /* clock_gettime */
 #define FOLD_IMPLEMENTATION

@@ -1,15 +1,18 @@
-/* mnist: a plain network, 784-200-100-10, reads handwritten digits; it is written for one image and runs in batches.
+/* mnist: a plain 784-200-100-10 network classifies handwritten digits. It is written for one image and runs
+   in batches.
 
      cc -O2 -o mnist examples/mnist.c -lm
      ./mnist --data DIR
 
-   The program follows 2.1 and 2.2 of TorchFold's notebook: first inference, then training with Adam and cross entropy over
-   5,000 images, each in batches of 32 and one at a time. Only the context differs, batched or eager, and both must end
-   with the same bits. Then the network is trained in earnest, with a learning rate that falls from 0.001 to zero along
-   half a cosine. After 12 epochs, which take 11 seconds, it gets 98.4 % of the test images right.
+   The program follows sections 2.1 and 2.2 of TorchFold's notebook: first inference, then training with Adam
+   and cross entropy on 5,000 images. It runs both in batches of 32 and one image at a time. Only the context
+   differs, batched or eager, and the results must be bit-identical. Then the program trains the network
+   fully, with a learning rate that falls from 0.001 to zero along half a cosine. After 12 epochs, which take
+   11 seconds, the network classifies 98.4 % of the test images correctly.
 
-   It reads DIR/mnist/{train,t10k}-{images-idx3,labels-idx1}-ubyte (LeCun et al. 1998). Without data it draws digits from a
-   5 x 7 font, moved, scaled, slanted and blurred at random, with noise. */
+   Images and labels are read from DIR/mnist/{train,t10k}-{images-idx3,labels-idx1}-ubyte (LeCun et al. 1998).
+   Without --data, the program draws digits from a 5 x 7 font, randomly moved, scaled, slanted and blurred,
+   with noise. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #define DATA_IMPLEMENTATION

@@ -1,27 +1,31 @@
-/* molecules: graph networks classify graphs; a graph is two lists, its atoms and its bonds.
+/* molecules: graph networks classify graphs. A graph is two lists, one of atoms and one of bonds.
 
      cc -O2 -o molecules examples/molecules.c -lm && ./molecules && ./molecules --attention
      ./molecules --data DIR/MUTAG
 
-   The network makes three rounds of messages, then predicts a class from the means and maxima over all atoms, before the
-   first round and after each. In a round every atom sums the values of its neighbours, two layers turn this sum and the
-   atom's own values into a change, and the atom adds the change (GIN, Xu et al. 2019). With --attention it uses the
-   neighbours' mean instead, weighted by scores of both ends and the kind of bond (GAT, Velickovic et al. 2018). A round
-   is a handful of nodes, however large the graph is.
+   The network passes messages for three rounds. Then it predicts a class from the means and maxima over all
+   atoms, taken before the first round and after every round. In a round, every atom sums the values of its
+   neighbours, two layers compute a change from this sum and the atom's own values, and the atom adds the
+   change (GIN, Xu et al. 2019). With --attention, an atom uses a weighted mean of its neighbours instead; the
+   weights are computed from both atoms and the kind of bond (GAT, Velickovic et al. 2018). A round records
+   only a handful of nodes, however large the graph is.
 
-   Without data it makes rings of 14 to 40 atoms. All atoms are alike except two marked ones, and the class is whether these
-   are at most 6 bonds apart. After k rounds an atom knows nothing from more than k bonds away. So if the marked atoms are
-   more than 2 k bonds apart, no atom has seen both, and the ring looks the same wherever they are. Half of the rings are
-   of each class, and the distances 1 to 6 are equally frequent, so one round can get 67 % right, two rounds 83 %, and
-   three all: try --rounds 2.
+   Without --data, the program generates rings of 14 to 40 atoms. All atoms are alike except two marked ones,
+   and the class is whether the marked atoms are at most 6 bonds apart. After k rounds, an atom has no
+   information from more than k bonds away. So if the marked atoms are more than 2 k bonds apart, no atom has
+   seen both, and the ring looks the same wherever they are. Half of the rings are in each class, and the
+   distances 1 to 6 are equally frequent, so one round can classify 67 % correctly, two rounds 83 %, and three
+   rounds all of them: try --rounds 2.
 
-   With data it reads the text files of the TU collection (Morris et al. 2020): DIR/DS_A.txt, DS_graph_indicator.txt and
-   DS_graph_labels.txt, and DS_node_labels.txt and DS_edge_labels.txt if they exist. DS is the last part of DIR.
+   With --data, the program reads the text files of the TU collection (Morris et al. 2020): DIR/DS_A.txt,
+   DS_graph_indicator.txt and DS_graph_labels.txt, and if they exist DS_node_labels.txt and
+   DS_edge_labels.txt. DS is the last component of DIR.
 
-   The accuracy is that of cross-validation. The graphs are shuffled class by class and dealt to 10 folds. Each fold is
-   tested by a network trained on all others, from new weights, for a fixed number of epochs; the program prints the mean
-   of the folds and its deviation. Every graph must have the same bits in a batch as alone in an eager context. Seconds are
-   processor time: all of it takes about twenty. */
+   Accuracy is measured by 10-fold cross-validation. The graphs of each class are shuffled and dealt to the
+   folds. Each fold is tested with a network trained on the other nine, from new weights, for a fixed number
+   of epochs. The program prints the mean accuracy of the folds and its standard deviation. Every graph must
+   give the same bits in a batch as alone in an eager context. Seconds are processor time; everything takes
+   about twenty. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #define DATA_IMPLEMENTATION

@@ -1,23 +1,26 @@
-/* mpi_sick: data-parallel training over MPI, to the same bits as one process.
+/* mpi_sick: data-parallel training over MPI, bit-identical to training in one process.
 
      cc -O2 -o mpi_sick examples/mpi_sick.c -lm -lpthread           one process: ./mpi_sick --shards 2
      mpicc -O2 -DUSE_MPI -o mpi_sick examples/mpi_sick.c -lm -lpthread      ranks: mpirun -np 2 ./mpi_sick
      make mpi                                                       both, compared for 2, 3 and 4 ranks
 
-   The model scores how similar two sentences are, as in treelstm_sick: a child-sum tree-LSTM (Tai, Socher and Manning 2015)
-   with a head on l * r and |l - r|. Here word vectors are learned too, so that gradients of lookups are exchanged as well.
-   --data DIR (or FOLD_DATA) reads SICK (Marelli et al. 2014) as DIR/sick/{train,dev}/{a,b}.{toks,parents} and sim.txt: a line
-   is a sentence's words, the number of each word's head (0: it is the root), and a score from 1 to 5. Without data the
-   program makes up pairs. It deals every batch to the ranks, pair by pair, so that all get as many words. Each rank records
-   and runs its shard; then gradients are summed, and every rank takes the same optimiser step.
+   The model scores how similar two sentences are, like the one in treelstm_sick: a child-sum tree-LSTM (Tai,
+   Socher and Manning 2015) and a classifier over l * r and |l - r|. Here the word vectors are trained too, so
+   that the gradients of lookup tables are exchanged as well. With --data DIR (or FOLD_DATA), the program
+   reads SICK (Marelli et al. 2014) from DIR/sick/{train,dev}/{a,b}.{toks,parents} and sim.txt. Each line of
+   .toks holds a sentence's words, each line of .parents the number of each word's head (0 for the root), and
+   each line of sim.txt a score from 1 to 5. Without data, the program makes up pairs. It deals the pairs of
+   every batch to the ranks so that all ranks get about as many words. Each rank records and runs its shard.
+   Then the gradients are summed, and every rank makes the same optimiser step.
 
-   Adding floats in a different order changes their sum, and MPI_Allreduce may choose any order. With two ranks a + b is
-   b + a; with more the bits would depend on the order. So each rank receives one slice of all ranks' gradients, adds it in
-   rank order, and sends the sum to all, which is no more traffic than an all-reduce. The gradient of the word table travels
-   as the rows that a shard has looked up, each with its number, if that is less than the table; every rank adds them in
-   rank order too. One process with --shards N runs the shards one after another, and fold_backward adds to the gradients,
-   so the order is the same. The hash of the trained parameters shows it. bench/log/threads.md says what limits more
-   ranks. */
+   Adding floats in a different order changes the sum, and MPI_Allreduce may choose any order. With two ranks
+   that does no harm, since a + b is b + a; with more, the bits would depend on the order. So each rank
+   receives one slice of every rank's gradients, adds the slices in rank order, and sends the sum to all
+   ranks. This is no more traffic than an all-reduce. For the gradient of the word table, each rank sends only
+   the rows that its shard has looked up, with their indices, if that is smaller than the table; every rank
+   adds these rows in rank order too. One process with --shards N runs the shards one after another, and
+   fold_backward adds to the gradients, so the order is the same. The hash of the trained parameters proves
+   it. bench/log/threads.md explains what limits more ranks. */
 #define FOLD_USE_THREADS
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"

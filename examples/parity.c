@@ -1,9 +1,11 @@
-/* parity: is the number of ones even or odd? A sequence of bits, of any length, is read bit by bit.
+/* parity: reads a sequence of bits, of any length, bit by bit and decides whether the number of ones is even
+   or odd.
 
      cc -O2 -o parity examples/parity.c -lm && ./parity
 
-   This is all it takes to train a network on sequences of uneven length. A sequence is as long as it is, nothing is padded,
-   and the steps of all sequences share batches. It learns on sequences of 1 to 12 bits and is tested on some of 100. */
+   This is all it takes to train a network on sequences of different lengths. Nothing is padded, and the steps
+   of all sequences share batches. The network learns from sequences of 1 to 12 bits and is tested on
+   sequences of 100. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #include <stdio.h>

@@ -1,10 +1,11 @@
-/* plan: draws four small trees and the batches they run in, the picture in the README.
+/* plan: draws the picture in the README: four small trees and the batches they run in.
 
      cc -O2 -o plan examples/plan.c -lm && ./plan >plan.svg
      ./plan --text
 
-   A tree is written the way it is read: "(1 (2 3))" joins the leaf 1 with the join of 2 and 3. A leaf looks up a row of a
-   table, a join is one call of a cell, and every root has a loss. The mean of the four losses is the root of it all. */
+   Trees are written with parentheses: "(1 (2 3))" joins the leaf 1 with the join of the leaves 2 and 3. A
+   leaf looks up a row of a table, a join is one call of a cell, and each tree has a loss. The root of the
+   recording is the mean of the four losses. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #define FOLD_DRAW_IMPLEMENTATION

@@ -1,15 +1,17 @@
-/* policy: runs a network from an ONNX file, such as the policy.onnx of a robot or a game, for any number of agents at once.
+/* policy: runs a network from an ONNX file, such as the policy.onnx of a robot or a game, for any number of
+   agents at once.
 
      cc -O2 -o policy examples/policy.c -lm && ./policy policy.onnx --agents 256 --time
 
-   It prints the contract: inputs, outputs and metadata. Without a file it writes a small network to policy.onnx and runs
-   that. Observations are text, one line per agent with the values of all inputs in their order, separated by commas or
-   blanks; without any they are random. Actions are all outputs, one line per agent. Without --seed there is no noise in
-   actions, and a choice is the most probable one.
+   The program prints the file's inputs, outputs and metadata. Without a file, it writes a small network to
+   policy.onnx and runs that. Observations are text: one line per agent, with the values of all inputs in the
+   file's order, separated by commas or blanks. Without an observation file they are random. The program
+   prints the actions, which are all outputs, one line per agent. Without --seed, actions have no noise, and a
+   choice is the most probable one.
 
-   --c FILE prints the network as C (fold_to_c.h) for --agents, with one argument for each input and output. For one robot
-   with one network that is faster, and needs no library; for many robots at once fold.h is faster. With --quantize 8 its
-   weights are bytes.
+   --c FILE prints the network as C (fold_to_c.h) for --agents agents, as a function with one argument per
+   input and output. For one robot with one network, printed C is faster and needs no library; for many robots
+   at once, fold.h is faster. --quantize 8 prints the weights as int8.
 
    --check DIR compares the outputs with those of another program. DIR/index.txt has these lines:
      model FILE ...            the network's file

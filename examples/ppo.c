@@ -1,20 +1,23 @@
-/* ppo: a player with a memory learns a small game from nothing, by PPO with an LSTM.
+/* ppo: a player with a memory learns a small game from scratch, by proximal policy optimisation with an LSTM.
 
      cc -O2 -o ppo examples/ppo.c -lm -lpthread && ./ppo --svg ppo.svg
 
-   Balls fall one after the other through a field of 11 columns and 12 rows, some of them askew, and bounce off the walls. A
-   player of three columns moves along the bottom, one column a step. It sees a ball only in the upper four rows: below is
-   mist, so it must remember where the ball was and which way it went. Catching a ball earns 1. Missing one ends the game, and
-   so does the twentieth ball: the most is 20. The game is solved when the mean of 100 games played without chance is at
-   least 19.
+   Balls fall one after another through a field of 11 columns and 12 rows. Some fall diagonally and bounce off
+   the walls. The player is three columns wide and moves along the bottom, one column per step. It sees a ball
+   only in the upper four rows; everything below is fog, so the player must remember where the ball was and
+   which way it was going. Catching a ball earns 1. The game ends when the player misses a ball or has caught
+   twenty, so the maximum is 20. The game counts as solved when the mean of 100 games, played without
+   randomness in the actions, is at least 19.
 
-   Games run side by side, 64 of them at first in step. Each update plays 64 steps of every game, and games end and begin
-   anywhere in them. So there are pieces of 1 to 64 steps: each is a sequence of its own length, which starts from the state
-   that the LSTM had, or from zeros if a game begins there. All pieces of a part run in the same batches, without padding or
-   masks. Then proximal policy optimisation (Schulman et al. 2017) makes passes over the pieces, with the calls of fold_rl.h.
+   64 games start together and run side by side. Each update plays 64 steps of every game, and games end and begin anywhere
+   within these steps. This yields pieces of 1 to 64 steps. Each piece is a sequence of its own length; it
+   starts from the LSTM's state at that time, or from zeros if a game begins there. All pieces of a minibatch
+   run in the same batches, without padding or masks. Proximal policy optimisation (Schulman et al. 2017) then
+   makes several passes over the pieces, using fold_rl.h.
 
-   A step of playing has the same structure every time, so it is recorded once and replayed. Every game draws from a
-   generator of its own. The weights are the same on any number of threads, and with --eager, which runs op by op. */
+   A step of playing always has the same structure, so it is recorded once and replayed. Every game has its
+   own random generator. The trained weights are the same on any number of threads, and with --eager, which
+   runs op by op. */
 #define FOLD_USE_THREADS
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"

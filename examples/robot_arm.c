@@ -1,25 +1,29 @@
-/* robot_arm: one network moves arms of 2 to 7 joints, with and without tools, a thousand times a second.
+/* robot_arm: one network controls arms of 2 to 7 joints, with and without tools, at 1000 Hz.
 
      cc -O2 -o robot_arm examples/robot_arm.c -lm && ./robot_arm --svg robot_arm.svg
 
-   Which torques give a planar arm the acceleration you want? The Newton-Euler recursion computes them (Luh, Walker and Paul
-   1980): motion is passed from the base to the tip, forces come back from the tip to the base. The network is the same
-   recursion in ordinary C, with learned cells in place of mechanics. It is trained on random arms of all numbers of links,
-   in all positions, each a structure of its own; then it moves arms that it has not seen. Its cells are made of products of
-   linear layers, as mechanics is.
+   Which torques give a planar arm the acceleration you want? The Newton-Euler recursion computes them (Luh,
+   Walker and Paul 1980): motion is passed from the base to the tip, and forces come back from the tip to the
+   base. The network is the same recursion, written in ordinary C, with learned cells in place of the
+   mechanics. The cells multiply the outputs of linear layers, because the equations of mechanics contain such
+   products. The network is trained on random arms with any number of links and in any position, each with its
+   own structure. Then it controls arms that it has not seen.
 
-   In control each joint follows a path. It asks for the acceleration of the path plus one that corrects the error, and the
-   network computes the torques of all arms in one run. Arms grip tools and let go of them, which changes the recording;
-   until then it is replayed with new sensor values (fold_replay). Time is simulated, in ticks of a millisecond. Everything
-   is done twice: first with a whole run in each tick, which gives the same result every time, and then in slices, where the
-   network has only --budget microseconds of a tick (fold_run_more) and torques stay until a run has finished. There, tip
-   errors depend on the machine's speed. A miss is a tick whose slice took longer than the tick lasts, which happens on a
-   busy machine. Jitter is the deviation of the slices' times. An eager context repeats some ticks, and its bits must be
-   the same; the ratio is that of the fastest of these ticks.
+   In control, each joint follows a path. Its desired acceleration is the acceleration of the path plus a
+   correction of the error, and the network computes the torques of all arms in one run. When an arm grips a
+   tool or lets go of it, the network must be recorded again; until then, the recording is replayed with new
+   sensor values (fold_replay). Time is simulated, in ticks of one millisecond. Everything is done twice. The
+   first time, each tick computes a whole run, and the results are always the same. The second time, the
+   network has only --budget microseconds of each tick (fold_run_more), and torques stay the same until a run
+   has finished, so tip errors depend on the speed of the machine. A miss is a tick whose slice took longer
+   than the tick lasts, which happens on a busy machine. Jitter is the standard deviation of the slices'
+   times. An eager context repeats some ticks and must compute the same bits; the printed ratio compares the
+   fastest of these ticks.
 
-   For comparison the recursion of mechanics itself moves the same arms, and so does feedback alone, with the inertia that
-   each joint has when the arm is stretched out. Tip errors are root mean squares in millimetres, of arms a metre or two
-   long. Errors of torque are relative to the torque that holds the stretched arm against gravity. */
+   For comparison, the same arms are also controlled by the mechanics themselves, and by feedback alone, which
+   assumes the inertia that each joint has when the arm is stretched out. Tip errors are root mean squares in
+   millimetres, for arms that are one or two metres long. Torque errors are relative to the torque that holds
+   the stretched arm against gravity. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #include "options.h"

@@ -1,10 +1,11 @@
-/* save: a game learns while it is played, is saved and loaded, and continues with the same bits as one that never stopped.
+/* save: a game learns while it is played. It is saved and loaded, and continues bit-identically to a game
+   that was never interrupted.
 
      cc -O2 -o save examples/save.c -lm && ./save
 
-   It plays rock, paper, scissors against a player with habits. Before a round the network reads the last eight rounds and
-   guesses the player's move; afterwards it learns from past rounds. One file has it all: the weights, the optimiser's state,
-   and, as `config`, what the game itself must know. */
+   The game is rock, paper, scissors against a player with habits. Before each round the network reads the
+   last eight rounds and guesses the player's move; afterwards it learns from past rounds. A single file holds
+   everything: the weights, the optimiser's state and, as `config`, the game's own state. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #include <inttypes.h>

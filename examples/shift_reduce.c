@@ -1,20 +1,23 @@
-/* shift_reduce: a stack machine with learned parts, like SPINN (Bowman et al. 2016); every sample has its own program.
+/* shift_reduce: a stack machine with learned parts, like SPINN (Bowman et al. 2016), in which every sample
+   runs its own program.
 
      cc -O2 -o shift_reduce examples/shift_reduce.c -lm && ./shift_reduce
 
-   A sample is a list of words, the buffer, and a list of transitions. Shift moves the next word to the stack. Reduce
-   replaces the two topmost entries by their composition, that of a binary tree-LSTM (Tai et al. 2015). Before every
-   transition a tracking LSTM reads the top of the buffer and the two topmost entries, and the composition sees its state.
-   The machine below is a plain loop over one sample's transitions. All samples of a batch run together, although each has a
-   different next transition.
+   A sample is a list of words (the buffer) and a list of transitions. Shift pushes the next word onto the
+   stack. Reduce replaces the top two entries with their composition, computed by a binary tree-LSTM (Tai et
+   al. 2015). Before each transition, a tracking LSTM reads the front of the buffer and the top two entries;
+   its state is an input to the composition. The machine below is a plain loop over one sample's transitions.
+   All samples in a batch run together, even though their next transitions differ.
 
-   The task is to evaluate nested expressions in Polish notation, such as - max 2 3 + 1 1. Numbers count modulo 4, and the
-   operators min, max, + and - are words like the numbers. Only whole expressions have answers, so the machine must find out
-   what the operators do. It is trained on expressions of 1 to 8 operators and tested on new ones of 4 to 8. With --chain 1
-   the transitions do not follow the nesting, and it learns far less from the same words.
+   The task is to evaluate nested expressions in Polish notation, such as - max 2 3 + 1 1, with arithmetic
+   modulo 4. The operators min, max, + and - are just words, like the numbers. Answers are given only for
+   whole expressions, so the machine has to work out for itself what the operators do. It trains on
+   expressions with 1 to 8 operators and is tested on unseen ones with 4 to 8. With --chain 1, the transitions
+   ignore the nesting, and the machine learns far less from the same words.
 
-   With --data DIR it reads sentences and their trees instead, DIR/sst/{train,test}.txt (Socher et al. 2013). It learns
-   their sentiment, in five classes, from all phrases, and is tested on whole sentences. */
+   With --data DIR, it reads sentences and their parse trees from DIR/sst/{train,test}.txt instead (Socher et
+   al. 2013). It trains on the sentiment of every phrase, in five classes, and is tested on whole
+   sentences. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #define DATA_IMPLEMENTATION

@@ -1,23 +1,27 @@
-/* speech: a network learns what was said, from utterances of uneven length that do not mark where a symbol begins.
+/* speech: a network learns which symbols an utterance contains, from utterances of different lengths without
+   marks where a symbol begins.
 
      cc -O2 -o speech examples/speech.c -lm && ./speech --svg speech.svg
      ./speech --check
 
-   An utterance is 2 to 8 of ten symbols, as frames of 12 frequency bands. A symbol is one or two tones, steady or gliding,
-   of any loudness and length, and silence may follow. There is noise, and the speaker's pitch shifts all tones. The program
-   makes up the utterances. It gives the network the symbols that were said, in order, but never where.
+   The program makes up the utterances. Each consists of 2 to 8 symbols out of ten, as frames of 12 frequency
+   bands. A symbol is one or two tones, steady or gliding, of any loudness and length, and silence may follow
+   it. There is noise, and the speaker's pitch shifts all tones. In training, the network is given the symbols
+   in order, but never their positions.
 
-   The network is written for one utterance. A convolution over time has stride 2, so that a step is two frames, and a GRU
-   reads the steps in both directions. Each step computes the logits of the ten symbols and of a blank, which means nothing
-   new. An alignment gives each step a symbol or the blank; merging repeats and then dropping blanks leaves what it says. The
-   loss is -log of the probability of all alignments that say the right symbols: connectionist temporal classification
-   (Graves et al. 2006). It is an op of the program's own over a whole list, the logits of an utterance, and gets the symbols
-   as its data. --check compares the loss with sums over all alignments, one by one, and its gradient with difference
-   quotients of those, in double precision.
+   The network is written for one utterance. A convolution over time with stride 2 turns every two frames into
+   one step, and a GRU reads the steps in both directions. Each step computes the logits of the ten symbols
+   and of a blank, which means "nothing new". An alignment assigns a symbol or the blank to each step; merging
+   repeats and then dropping blanks gives its symbols. The loss is -log of the total probability of all
+   alignments that give the right symbols: connectionist temporal classification (Graves et al. 2006). It is a
+   user-defined op over a whole list, the logits of an utterance, and receives the symbols as its data.
+   --check compares the loss with a sum over all alignments, one by one, and its gradient with difference
+   quotients of that sum, in double precision.
 
-   What it hears is the likeliest symbol of each step, merged. The error rate is the number of symbols to insert, delete or
-   change, divided by the number that were said. Utterances alone in an eager context must have the same logits as in
-   batches, and training on them must give the same weights. Seconds are processor time. */
+   To recognise an utterance, the program takes the most probable symbol of each step, merges repeats and
+   drops blanks. The error rate is the number of symbols to insert, delete or change, divided by the number of
+   symbols in the utterances. Utterances alone in an eager context must give the same logits as in batches,
+   and training on them must give the same weights. Seconds are processor time. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #define FOLD_FIT_IMPLEMENTATION

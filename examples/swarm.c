@@ -1,28 +1,33 @@
-/* swarm: some hundred agents learn to fly as a flock, and then fly by their network 60 times a second.
+/* swarm: about a hundred agents learn to fly as a flock, and are then flown by their network at 60 frames per
+   second.
 
      cc -O2 -o swarm examples/swarm.c -lm && ./swarm --svg swarm.svg
 
-   Hand-written rules fly the flock first (Reynolds 1987): keep apart, fly as your neighbours do, stay with them, stay
-   inside, flee from the hawk. An agent that sees the hawk is alarmed and flies faster. A neighbour of an alarmed agent is
-   alarmed too, a little less, and an alarm takes a second to fade. The network imitates the rules, but is not told who is
-   alarmed: it must learn that from its neighbours' states, and remember. At first the rules fly while it learns. Later it
-   flies itself and is told what the rules would have done (Ross, Gordon and Bagnell 2011).
+   To begin with, hand-written rules fly the flock (Reynolds 1987): keep your distance, match your neighbours'
+   velocity, stay with them, stay in bounds, flee the hawk. An agent that sees the hawk is alarmed and flies
+   faster. Its neighbours become alarmed too, a little less so, and an alarm takes a second to fade. The
+   network imitates the rules but is not told who is alarmed: it has to learn that from its neighbours'
+   states, and remember it. At first the rules fly while the network learns; later the network flies, and is
+   told what the rules would have done (Ross, Gordon and Bagnell 2011).
 
-   Every agent has a state of its own, a GRU's, and looks at up to 12 neighbours in sight, with two kinds of attention: over
-   where they are (fold_list_softmax_mean_to, a score and a value for each pair) and over their states
-   (fold_list_attention_to). All agents are one list and all pairs another, so a frame is two dozen nodes for any number of
-   agents. It runs in a fixed block of memory, whose size is measured in advance with a frame in which every agent sees 12
-   neighbours. Everything an agent senses is relative to its own heading: ahead and to its left.
+   Each agent has its own GRU state and looks at up to 12 visible neighbours, with two kinds of attention:
+   over their positions (fold_list_softmax_mean_to, with a score and a value for each pair) and over their
+   states (fold_list_attention_to). All agents form one list and all pairs another, so a frame takes two dozen
+   nodes however many agents there are. The network runs in a fixed block of memory, sized in advance by
+   measuring a frame in which every agent sees 12 neighbours. Everything an agent senses is relative to its
+   own heading: ahead, and to its left.
 
-   Errors are the mean square of the differences from the rules' acceleration, divided by the mean square of that. An eager
-   context repeats some frames, and its bits must be the same. Times are those of recording, running and reading a frame,
-   without the search for neighbours and the movement. The eager context's time, and the ratio, are of the fastest frames
-   that both ran.
+   The error is the mean squared difference from the rules' acceleration, divided by the mean square of that
+   acceleration. Some frames are repeated in an eager context, and the results must be bit-identical. Times
+   cover recording, running and reading back a frame, but not the neighbour search or the movement. The eager
+   time and the speedup come from the fastest of the frames run both ways.
 
-   --soak SECONDS flies swarms for that long. Their sizes and number change from frame to frame, and other recordings with
-   ever new shapes run between them. Memory must not grow, and sampled frames must have the bits of an eager context.
+   --soak SECONDS flies swarms for that long. The size and number of swarms change from frame to frame, and
+   other recordings with ever-changing shapes run in between. Memory use must not grow, and sampled frames
+   must match an eager context bit for bit.
 
-   `make web` puts the swarm into a page, build/swarm.html, with a network that --save wrote: see web/page.c. */
+   `make web` builds a web page, build/swarm.html, that shows the swarm flown by a network saved with --save:
+   see web/page.c. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #include "options.h"

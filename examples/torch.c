@@ -1,11 +1,14 @@
-/* torch: a network from PyTorch, an nn.LSTM with an nn.Linear, classifies sequences of any length and continues learning.
+/* torch: loads a PyTorch sequence classifier (an nn.LSTM followed by an nn.Linear), runs it on sequences of
+   any length and continues training it.
 
      cc -O2 -o torch examples/torch.c -lm && ./torch
 
-   In Python make net.lstm = nn.LSTM(8, 16) and net.head = nn.Linear(16, 3), of any sizes, layers and directions. Save it with
-   safetensors.torch.save_file(net.state_dict(), "net.safetensors"), and `./torch net.safetensors` reads it. Without a file
-   the program writes one with the same names and reads that. It prints net.head(net.lstm(x)[0][-1]), trains on a loss over
-   the classes, saves, loads and compares bits. */
+   In Python, create net.lstm = nn.LSTM(8, 16) and net.head = nn.Linear(16, 3), with any sizes and any number
+   of layers or directions. Save the network with safetensors.torch.save_file(net.state_dict(),
+   "net.safetensors"), then run `./torch net.safetensors`. Without a file, the program writes one with the
+   same tensor names and reads that. It prints net.head(net.lstm(x)[0][-1]) and trains with a classification
+   loss. Then it saves the trained weights, loads them into a second model and checks that they are
+   bit-identical. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #define FOLD_FIT_IMPLEMENTATION

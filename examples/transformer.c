@@ -1,25 +1,30 @@
-/* transformer: an encoder (Vaswani et al. 2017) reads sentences of uneven length, trained from scratch, without padding.
+/* transformer: an encoder (Vaswani et al. 2017) is trained from scratch on sentences of different lengths,
+   without padding.
 
      cc -O2 -o transformer examples/transformer.c -lm && ./transformer
      ./transformer --data DIR
 
-   A sentence is a list of words and runs as one. Word and position vectors go through two pre-norm blocks of attention and
-   feed-forward layers (fold_transformer), and the mean over the words gives a class. A block is recorded as a cell,
-   attention, and a cell, however long the sentence is.
+   A sentence is one list of words. The sums of word and position vectors go through two pre-norm blocks of
+   attention and feed-forward layers (fold_transformer), and the mean over the words predicts a class. A block
+   takes three nodes, however long the sentence is: a call of a cell, attention, and a call of another cell.
 
-   Without data it makes sentences of 4 to 48 words. Three of them are names, each there once, and the class is the order of
-   the three, one of six. Every bag of words occurs equally often with each order, so a network that does not see where
-   words are is right in one of six cases. With data it reads the Stanford Sentiment Treebank (Socher et al. 2013) as
-   DIR/sst/{train,dev,test}.txt. It uses the words of each sentence and its class, one of five, and no phrases.
+   Without --data, the program generates sentences of 4 to 48 words. Three of the words are names, each
+   occurring once, and the class is the order of the three, one of six. Every bag of words occurs equally
+   often with each order, so a network that ignores word positions is right in one case out of six. With
+   --data, the program reads the Stanford Sentiment Treebank (Socher et al. 2013) from
+   DIR/sst/{train,dev,test}.txt. It uses the words of each sentence and its class, one of five, but no
+   phrases.
 
-   The epoch that is best on the dev sentences is kept and tested. Then three things are measured, in batches of 64:
-   - Sentences a second, as they are and padded. The padded form has the same weights, but each sentence is as long as the
-     longest of its batch, and padding is computed like any other word, attention included. A mask, which would cost extra,
-     is not applied, so the padded form's answers are good for nothing but its time.
-   - The share of a training step's time that attention needs, forward and backward, from the trace of batches
+   The best epoch on the dev sentences is kept and tested. Then the program measures three things, in batches
+   of 64:
+   - Sentences per second, without padding and padded. The padded form has the same weights, but every
+     sentence is as long as the longest of its batch, and padding is computed like any other word, attention
+     included. A mask, which would cost extra, is not applied, so only the time of the padded form means
+     anything, not its answers.
+   - The share of a training step that attention takes, forward and backward. It comes from the trace
      (fold_ctx_visit_times), which has the time of each batch and of scheduling.
-   - Whether a sentence has the same bits in a batch as alone in an eager context.
-   Seconds are processor time: all of it takes about thirty. */
+   - Whether a sentence gives the same bits in a batch as alone in an eager context. Seconds are processor
+     time; everything takes about thirty. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #define DATA_IMPLEMENTATION

@@ -1,20 +1,24 @@
-/* treelstm_sick: a child-sum tree-LSTM over dependency trees (Tai, Socher and Manning 2015) scores how similar two
-   sentences are. It is timed batched and one pair at a time.
+/* treelstm_sick: scores how similar two sentences are, using a child-sum tree-LSTM over their dependency
+   trees (Tai, Socher and Manning 2015). The program times it both batched and one pair at a time.
 
      cc -O2 -o treelstm_sick examples/treelstm_sick.c -lm
      ./treelstm_sick --data DIR --seeds 5
 
-   It reads SICK (Marelli et al. 2014) as DIR/sick/{train,dev,test}/{a,b}.{toks,parents} and sim.txt. A line is a sentence's
-   words, the number of each word's head (0: it is the root), and a score from 1 to 5. The vectors of
-   DIR/sick/glove840b300d.sick.words (Pennington et al. 2014) are in glove840b300d.sick.f32le, row by row, little endian.
-   Without data it generates pairs of trees whose score depends on how many words changed their meaning.
+   SICK (Marelli et al. 2014) is read from DIR/sick/{train,dev,test}/{a,b}.{toks,parents} and sim.txt. Each
+   line of .toks holds a sentence's words, each line of .parents the number of each word's head (0 for the
+   root), and each line of sim.txt a score from 1 to 5. DIR/sick/glove840b300d.sick.words lists the words with
+   GloVe vectors (Pennington et al. 2014); the vectors themselves are in glove840b300d.sick.f32le, row by row,
+   little-endian. Without --data, the program generates pairs of trees whose score depends on how many words
+   were replaced by words with a different meaning.
 
-   The settings are those of the paper. Word vectors are frozen, and a state has 150 values. The head has 50 sigmoid units on
-   l * r and |l - r|, and five classes. The loss is the KL divergence from the two classes around the score. Adagrad takes
-   steps of 0.05 on the mean loss of 25 pairs, with an L2 of 1e-4 on all weights, for 10 epochs. Weights start uniform within
-   1 / sqrt(inputs), as Torch's did. Two things differ: forget gates start with a bias of 1, and evaluation uses the running
-   average of the weights (Polyak and Juditsky 1992). The epoch with the best Pearson correlation on the dev pairs is chosen,
-   and the test pairs are looked at once, at the end. MSE is that of the expected score. */
+   Settings follow the paper. Word vectors are frozen, and states have 150 values. The classifier has 50
+   sigmoid units over l * r and |l - r|, then five classes; the loss is the KL divergence from a target split
+   between the two classes nearest the score. Adagrad trains for 10 epochs with a learning rate of 0.05, on
+   the mean loss over batches of 25 pairs, with L2 regularisation of 1e-4 on all weights. Weights are
+   initialised uniformly within 1 / sqrt(inputs), as in Torch. There are two differences: forget gate biases
+   start at 1, and evaluation uses a running average of the weights (Polyak and Juditsky 1992). The epoch is
+   chosen by Pearson correlation on the dev pairs; the test pairs are used only once, at the end. The mean
+   squared error is computed on the expected score. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #define DATA_IMPLEMENTATION

@@ -1,17 +1,18 @@
-/* treelstm_sst: a constituency tree-LSTM (Tai, Socher and Manning 2015) predicts the sentiment of every phrase of a
-   sentence. Its word vectors start at random.
+/* treelstm_sst: a constituency tree-LSTM (Tai, Socher and Manning 2015) predicts the sentiment of every
+   phrase in a sentence. Its word vectors are initialised randomly.
 
      cc -O2 -o treelstm_sst examples/treelstm_sst.c -lm
      ./treelstm_sst --data DIR
 
-   It reads the Stanford Sentiment Treebank (Socher et al. 2013) as DIR/sst/{train,dev,test}.txt. A line is a binary tree, such
-   as (3 (2 a) (3 (4 great) (2 film))). Every node has a class from 0, very negative, to 4, very positive. Without data it
-   generates small trees of the same kind.
+   The Stanford Sentiment Treebank (Socher et al. 2013) is read from DIR/sst/{train,dev,test}.txt. Each line
+   is a binary tree, such as (3 (2 a) (3 (4 great) (2 film))). Every node has a class from 0, very negative,
+   to 4, very positive. Without --data, the program generates small trees of the same kind.
 
-   Every node is trained, and roots are evaluated: among five classes, and among two, with sentences of class 2 left out. The
-   two-class answer comes from the same model: p(3) + p(4) against p(0) + p(1). Evaluation uses the running average of the
-   weights (Polyak and Juditsky 1992). The epoch with the largest sum of the two accuracies on the dev trees is chosen, and
-   the test trees are looked at once, at the end. */
+   Training uses every node; evaluation uses the roots, with five classes and with two. The two-class
+   evaluation leaves out sentences of class 2 and uses the same model: it compares p(3) + p(4) with p(0) +
+   p(1). Evaluation uses a running average of the weights (Polyak and Juditsky 1992). The epoch with the
+   largest sum of both accuracies on the dev trees is chosen; the test trees are used only once, at the
+   end. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #define DATA_IMPLEMENTATION

@@ -1,4 +1,4 @@
-/* amp: prints an LSTM with a head as one C file, which needs no fold.h
+/* amp: prints an LSTM with a dense layer as one C file that does not need fold.h
      cc -O2 -o amp examples/cookbook/amp.c -lm && ./amp     writes amp_network.c */
 #define FOLD_IMPLEMENTATION
 #include "../../fold.h"

@@ -1,4 +1,4 @@
-/* ants: the meadow and the brain that the programs of the tutorial share; include it after fold.h */
+/* ants: the meadow and the brain, shared by the programs of the tutorial. Include it after fold.h. */
 #ifndef ANTS_H
 #define ANTS_H
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* beams: searches with four beams, whose caches share their beginnings
+/* beams: searches with four beams, which share the beginnings of their caches
      cc -O2 -o beams examples/cookbook/beams.c -lm && ./beams */
 #define FOLD_IMPLEMENTATION
 #include "../../fold.h"

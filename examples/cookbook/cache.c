@@ -1,4 +1,4 @@
-/* cache: writes a text word by word, with a KV cache
+/* cache: generates a text word by word, with a KV cache
      cc -O2 -o cache examples/cookbook/cache.c -lm && ./cache */
 #define FOLD_IMPLEMENTATION
 #include "../../fold.h"

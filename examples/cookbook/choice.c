@@ -1,4 +1,4 @@
-/* choice: learns to choose the best of any number of moves, then plays
+/* choice: learns to choose the best of a varying number of moves, then plays
      cc -O2 -o choice examples/cookbook/choice.c -lm && ./choice */
 #define FOLD_IMPLEMENTATION
 #include "../../fold.h"

@@ -1,4 +1,4 @@
-/* compose: makes an RMS norm and SiLU from the built-in ops
+/* compose: builds RMS norm and SiLU from built-in ops
      cc -O2 -o compose examples/cookbook/compose.c -lm && ./compose */
 #define FOLD_IMPLEMENTATION
 #include "../../fold.h"

@@ -1,4 +1,4 @@
-/* controller: a controller that is recorded once and replayed every step, in a static block of memory
+/* controller: records a controller once and replays it every step, in a static block of memory
      cc -O2 -o controller examples/cookbook/controller.c -lm && ./controller */
 #define FOLD_IMPLEMENTATION
 #include "../../fold.h"

@@ -1,4 +1,4 @@
-/* conv: finds a pattern in sequences of any length by a convolution
+/* conv: finds a pattern in sequences of any length with a convolution
      cc -O2 -o conv examples/cookbook/conv.c -lm && ./conv */
 #define FOLD_IMPLEMENTATION
 #include "../../fold.h"

@@ -1,4 +1,4 @@
-/* cross_attention: learns to write digits backwards, with cross-attention from a decoder to an encoder
+/* cross_attention: learns to reverse a string of digits, with cross-attention from a decoder to an encoder
      cc -O2 -o cross_attention examples/cookbook/cross_attention.c -lm && ./cross_attention */
 #define FOLD_IMPLEMENTATION
 #include "../../fold.h"

@@ -1,4 +1,4 @@
-/* errors: makes a mistake, reads its message, and continues
+/* errors: makes a mistake, prints its message and continues
      cc -O2 -o errors examples/cookbook/errors.c -lm && ./errors */
 #define FOLD_IMPLEMENTATION
 #include "../../fold.h"

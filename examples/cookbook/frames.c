@@ -1,4 +1,4 @@
-/* frames: agents that come and go, each recorded by itself, in a context that keeps its plans
+/* frames: records agents that come and go, one by one, in a context that caches its plans
      cc -O2 -o frames examples/cookbook/frames.c -lm && ./frames */
 #define FOLD_IMPLEMENTATION
 #include "../../fold.h"

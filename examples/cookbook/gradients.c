@@ -1,4 +1,4 @@
-/* gradients: writes gradients under the names of PyTorch, to compare
+/* gradients: saves gradients under PyTorch's names, to compare them with PyTorch's
      cc -O2 -o gradients examples/cookbook/gradients.c -lm && cp tests/tagger.safetensors . && ./gradients */
 #define FOLD_IMPLEMENTATION
 #include "../../fold.h"

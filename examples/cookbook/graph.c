@@ -1,4 +1,4 @@
-/* graph: guesses the mean degree of random graphs; their vertices are nodes of the recording
+/* graph: predicts the mean degree of random graphs, with one node of the recording per vertex
      cc -O2 -o graph examples/cookbook/graph.c -lm && ./graph */
 #define FOLD_IMPLEMENTATION
 #include "../../fold.h"

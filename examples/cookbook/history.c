@@ -1,4 +1,4 @@
-/* history: eight robots that encode the last second by causal convolutions, a row a frame
+/* history: eight robots encode the last second with causal convolutions, one row per frame
      cc -O2 -o history examples/cookbook/history.c -lm && ./history */
 #define FOLD_IMPLEMENTATION
 #include "../../fold.h"

@@ -1,4 +1,4 @@
-/* lists: sentences through a transformer layer, molecules through a graph network, both as lists
+/* lists: runs sentences through a transformer layer and molecules through a graph network, both as lists
      cc -O2 -o lists examples/cookbook/lists.c -lm && ./lists */
 #define FOLD_IMPLEMENTATION
 #include "../../fold.h"

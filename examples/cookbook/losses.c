@@ -1,4 +1,4 @@
-/* losses: trains one body with two heads and two losses
+/* losses: trains a shared network with two heads and two losses
      cc -O2 -o losses examples/cookbook/losses.c -lm && ./losses */
 #define FOLD_IMPLEMENTATION
 #include "../../fold.h"

@@ -1,4 +1,4 @@
-/* neighbours: agents that come and go and see changing neighbours, as the rows of one list
+/* neighbours: runs agents that come and go and whose neighbours change, as the rows of one list
      cc -O2 -o neighbours examples/cookbook/neighbours.c -lm && ./neighbours */
 #define FOLD_IMPLEMENTATION
 #include "../../fold.h"

@@ -1,4 +1,4 @@
-/* op: an op of your own, the cube of each element, with its gradient
+/* op: adds a user-defined op, the cube of each element, with its gradient
      cc -O2 -o op examples/cookbook/op.c -lm && ./op */
 #define FOLD_IMPLEMENTATION
 #include "../../fold.h"

@@ -1,4 +1,4 @@
-/* padded: sequences of uneven length from a padded array, sample first or time first
+/* padded: reads sequences of different lengths from a padded array, sample-first or time-first
      cc -O2 -o padded examples/cookbook/padded.c -lm && ./padded */
 #define FOLD_IMPLEMENTATION
 #include "../../fold.h"

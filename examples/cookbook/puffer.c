@@ -1,4 +1,4 @@
-/* puffer: reads the nameless floats of a PufferLib policy, and writes them for PyTorch
+/* puffer: loads the unnamed floats of a PufferLib policy and saves them for PyTorch
      cc -O2 -o puffer examples/cookbook/puffer.c -lm && ./puffer */
 #define FOLD_IMPLEMENTATION
 #include "../../fold.h"

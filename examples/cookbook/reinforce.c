@@ -1,4 +1,4 @@
-/* reinforce: learns to walk to a goal, from episodes as long as they turn out
+/* reinforce: learns to walk to a goal from episodes of any length (REINFORCE)
      cc -O2 -o reinforce examples/cookbook/reinforce.c -lm && ./reinforce */
 #define FOLD_IMPLEMENTATION
 #include "../../fold.h"

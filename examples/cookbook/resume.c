@@ -1,4 +1,4 @@
-/* resume: continues training from a checkpoint, to the same bits as without the interruption
+/* resume: resumes training from a checkpoint, bit-identically to training without the interruption
      cc -O2 -o resume examples/cookbook/resume.c -lm && ./resume */
 #define FOLD_IMPLEMENTATION
 #include "../../fold.h"

@@ -1,4 +1,4 @@
-/* same: shows that a sample has the same bits alone and in a batch
+/* same: shows that a sample gives the same bits alone and in a batch
      cc -O2 -o same examples/cookbook/same.c -lm && ./same */
 #define FOLD_IMPLEMENTATION
 #include "../../fold.h"

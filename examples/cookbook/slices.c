@@ -1,4 +1,4 @@
-/* slices: trains in slices of 0.3 ms, between other work of a frame
+/* slices: trains in slices of 0.3 ms, between the other work of a frame
      cc -O2 -o slices examples/cookbook/slices.c -lm && ./slices */
 #define FOLD_IMPLEMENTATION
 #include "../../fold.h"

@@ -1,4 +1,4 @@
-/* step1_record: three ants, each of which sees a different number of crumbs, decide together
+/* step1_record: three ants, each seeing a different number of crumbs, decide together
      cc -O2 -o step1_record examples/cookbook/step1_record.c -lm && ./step1_record */
 #define FOLD_IMPLEMENTATION
 #include "../../fold.h"

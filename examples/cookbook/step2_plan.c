@@ -1,4 +1,4 @@
-/* step2_plan: how the decisions of twenty ants are batched
+/* step2_plan: prints how the decisions of twenty ants are batched
      cc -O2 -o step2_plan examples/cookbook/step2_plan.c -lm && ./step2_plan */
 #define FOLD_IMPLEMENTATION
 #include "../../fold.h"

@@ -1,4 +1,4 @@
-/* step3_train: ants learn to go to the nearest crumb, and their weights are saved
+/* step3_train: trains ants to go to the nearest crumb, and saves the weights
      cc -O2 -o step3_train examples/cookbook/step3_train.c -lm && ./step3_train     writes ants.safetensors */
 #define FOLD_IMPLEMENTATION
 #include "../../fold.h"

@@ -1,5 +1,5 @@
-/* step4_play: ants that learned, loaded from a file, play against ants that did not
-     cc -O2 -o step4_play examples/cookbook/step4_play.c -lm && ./step4_play     reads ants.safetensors of step3_train */
+/* step4_play: ants play before and after they load the weights that step3_train saved
+     cc -O2 -o step4_play examples/cookbook/step4_play.c -lm && ./step4_play     reads ants.safetensors, from step3_train */
 #define FOLD_IMPLEMENTATION
 #include "../../fold.h"
 #include <stdio.h>

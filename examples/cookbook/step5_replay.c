@@ -1,5 +1,5 @@
-/* step5_replay: the ants of a game, one glance a tick: recorded once, replayed for ever, in one static block
-     cc -O2 -o step5_replay examples/cookbook/step5_replay.c -lm && ./step5_replay     reads ants.safetensors of step3_train */
+/* step5_replay: runs the ants of a game, one glance per tick, by replaying one recording in a static block
+     cc -O2 -o step5_replay examples/cookbook/step5_replay.c -lm && ./step5_replay     reads ants.safetensors, from step3_train */
 #define FOLD_IMPLEMENTATION
 #include "../../fold.h"
 #include <stdio.h>

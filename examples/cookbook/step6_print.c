@@ -1,4 +1,4 @@
-/* step6_print: one ant's brain as plain C
+/* step6_print: prints one ant's brain as plain C
      cc -O2 -o step6_print examples/cookbook/step6_print.c -lm && ./step6_print     reads ants.safetensors, writes ant.c */
 #define FOLD_IMPLEMENTATION
 #include "../../fold.h"

@@ -1,4 +1,4 @@
-/* tagger: reads a tagger that PyTorch trained, and tags a sentence
+/* tagger: loads a tagger that PyTorch trained, and tags a sentence
      cc -O2 -o tagger examples/cookbook/tagger.c -lm && cp tests/tagger.safetensors . && ./tagger */
 #define FOLD_IMPLEMENTATION
 #include "../../fold.h"

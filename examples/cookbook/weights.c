@@ -1,4 +1,4 @@
-/* weights: weighs the losses of samples, and takes the mean over tokens
+/* weights: weights the losses of samples, and takes the mean over tokens
      cc -O2 -o weights examples/cookbook/weights.c -lm && ./weights */
 #define FOLD_IMPLEMENTATION
 #include "../../fold.h"

@@ -1,4 +1,4 @@
-/* window: a controller that reads the last second as one row of a window
+/* window: runs a controller that reads the last second as one row, from a sliding window
      cc -O2 -o window examples/cookbook/window.c -lm && ./window */
 #define FOLD_IMPLEMENTATION
 #include "../../fold.h"
