@@ -1,4 +1,4 @@
-/* cc -O2 -o hello examples/hello.c -lm && ./hello      learns to find the largest digit of a tree of digits */
+/* cc -O2 -o hello examples/hello.c -lm && ./hello      learns to find the largest digit in a tree */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #include <stdio.h>
