@@ -36,20 +36,20 @@
 extern "C" {
 #endif
 
-/* Writes a graph for Graphviz's dot, with a cluster for each batch, coloured by kind of call. */
+/* Writes a graph for Graphviz's dot, with one cluster per batch, coloured by kind of call. */
 FOLD_API fold_status fold_draw_dot(fold_ctx *f, fold_writer *write, void *user);
 
-/* Writes a self-contained SVG picture: a column for each batch, coloured by kind of call, and a legend. It
-   has at most 64 rows. If there are more samples, only the first are drawn, and the calls of the others are
-   counted. */
+/* Writes a self-contained SVG picture with a legend: one column per batch, coloured by kind of call. It has
+   at most 64 rows. If there are more samples, only the first ones are drawn, and the calls of the others are
+   only counted. */
 FOLD_API fold_status fold_draw_svg(fold_ctx *f, fold_writer *write, void *user);
 
-/* Writes a timeline as JSON in the Trace Event Format, which Perfetto and chrome://tracing display: when the
-   last run since the reset was planned, and when each of its batches ran, forward and backward, with its
-   calls and group. With fold_ctx_desc.trace_over_ns it is the last slow run. tid is the thread, and times are
-   in microseconds since the run began. otherData counts as "dropped" the events that did not fit into
-   fold_ctx_desc.trace_bytes. Without trace_bytes or clock, and in eager contexts, there are no events.
-   Nothing is allocated. */
+/* Writes a timeline as JSON in the Trace Event Format, which Perfetto and chrome://tracing display. It shows
+   when the last run since the reset was planned, and when each of its batches ran, forward and backward, with
+   its calls and group. With fold_ctx_desc.trace_over_ns it shows the last slow run. tid is the thread, and
+   times are in microseconds since the run began. "dropped" in otherData is the number of events that did not
+   fit into fold_ctx_desc.trace_bytes. Without trace_bytes or a clock, and in eager contexts, there are no
+   events. Nothing is allocated. */
 FOLD_API fold_status fold_draw_trace(fold_ctx *f, fold_writer *write, void *user);
 
 #ifdef __cplusplus
@@ -68,7 +68,7 @@ FOLD_API fold_status fold_draw_trace(fold_ctx *f, fold_writer *write, void *user
 
 /* ---- text ---------------------------------------------------------------------------------- */
 
-enum { FOLD_DRAW__JSON, FOLD_DRAW__XML }; /* how names are escaped; JSON's way also suits dot */
+enum { FOLD_DRAW__JSON, FOLD_DRAW__XML }; /* how to escape names; dot uses JSON's escapes */
 typedef struct fold_draw__text {
     fold_writer *write;
     void *user;
@@ -81,7 +81,7 @@ static void fold_draw__bytes(fold_draw__text *text, const char *from, size_t cou
         text->stopped = (text->write)(from, count, text->user);
 }
 
-/* For at most 299 bytes. fold_draw__name writes names of any length. */
+/* Writes formatted text of at most 299 bytes. Write names, which may be longer, with fold_draw__name. */
 static void fold_draw__put(fold_draw__text *text, const char *format, ...)
 {
     char buffer[300];
@@ -93,7 +93,8 @@ static void fold_draw__put(fold_draw__text *text, const char *format, ...)
         fold_draw__bytes(text, buffer, (size_t)count < sizeof buffer ? (size_t)count : sizeof buffer - 1);
 }
 
-/* The length in bytes of the UTF-8 sequence that a text begins with (Unicode 15, table 3-7); 0: not UTF-8. */
+/* Returns the length in bytes of the UTF-8 sequence at the start of the text (Unicode 15, table 3-7), or 0 if
+   it is not valid UTF-8. */
 static int fold_draw__utf8(const char *from)
 {
     const unsigned char *bytes = (const unsigned char *)from;
@@ -113,14 +114,14 @@ static int fold_draw__utf8(const char *from)
     return count;
 }
 
-/* U+FFFE or U+FFFF, which XML does not allow (XML 1.0, section 2.2). */
+/* Whether the bytes are U+FFFE or U+FFFF, which XML does not allow (XML 1.0, section 2.2). */
 static int fold_draw__is_no_xml(const char *from)
 {
     return !strncmp(from, "\xef\xbf\xbe", 3) || !strncmp(from, "\xef\xbf\xbf", 3);
 }
 
-/* Writes the first `characters` of a name, safe inside quotes: special characters are escaped, and bytes that
-   are not UTF-8 become '?', as do characters that XML does not allow. */
+/* Writes the first `characters` of a name, made safe inside quotes: special characters are escaped. Bytes
+   that are not UTF-8, and characters that XML does not allow, are replaced with '?'. */
 enum { FOLD_DRAW__WHOLE = 0x7fffffff };
 static void fold_draw__name(fold_draw__text *text, const char *from, int characters)
 {
@@ -145,7 +146,7 @@ static void fold_draw__name(fold_draw__text *text, const char *from, int charact
         fold_draw__bytes(text, "..", 2);
 }
 
-/* Such as "1 call" or "3 batches". */
+/* Writes a count with its noun, e.g. "1 call" or "3 batches". */
 static void fold_draw__count(fold_draw__text *text, int count, const char *one, const char *many)
 {
     fold_draw__put(text, "%d %s", count, count == 1 ? one : many);
@@ -161,7 +162,7 @@ static void fold_draw__number(fold_draw__text *text, double number, int is_float
         fold_draw__put(text, "%s%.0f", number < 0 ? "-" : "", number < 0 ? -number : number);
 }
 
-/* Such as "linear(W, b)", "sum(axis 0)" or "compose". */
+/* Writes what a call computes, e.g. "linear(W, b)", "sum(axis 0)" or "compose". */
 static void fold_draw__signature(fold_draw__text *text, const fold_model *m, const fold_seen *seen)
 {
     const char *open = "(";
@@ -196,7 +197,7 @@ static void fold_draw__shape(fold_draw__text *text, const fold_shape *shape)
     fold_draw__bytes(text, "]", 1);
 }
 
-/* Three or more equal operand shapes in a row are counted: "15 of [1 x 1]". */
+/* Writes the operand shapes of a call. Three or more equal shapes in a row are written as "15 of [1 x 1]". */
 static void fold_draw__shapes(fold_draw__text *text, const fold_seen *seen)
 {
     for (int input = 0, same; input < seen->n_in + seen->n_list; input += same) {
@@ -221,35 +222,36 @@ static void fold_draw__shapes(fold_draw__text *text, const fold_seen *seen)
 
 enum { FOLD_DRAW__NOTHING, FOLD_DRAW__LEAF, FOLD_DRAW__CALL };
 typedef struct fold_draw__node {
-    int is, column;         /* of a leaf: the column of its first reader */
-    uint32_t call;          /* the call whose output it is */
+    int is, column;         /* kind of node; for a leaf, the column of its first reader */
+    uint32_t call;          /* index of the call that computes the node */
     size_t first_operand;
     int n_operands;
-    const char *name;       /* of a leaf; lookups of one table differ in `row` */
+    const char *name;       /* name of a leaf; lookups of one table differ in `row` */
     int rows, row, is_param;
-    int top, low;           /* y in a picture; `low` is only used to compute `top` */
+    int top, low;           /* y coordinate in a picture; `low` is only used to compute `top` */
 } fold_draw__node;
 typedef struct fold_draw__column { /* a batch */
     int kind, number, group, first, calls, left;
 } fold_draw__column;
 typedef struct fold_draw__kind {
-    fold_seen seen; /* its shapes are copied below, since a visitor's are only valid until it returns */
+    fold_seen seen; /* the call; its shapes are copied below, since a visitor's pointers are only valid until
+                       it returns */
     fold_shape in[2 * FOLD_MAX_IN], out[FOLD_MAX_OUT];
     int calls, batches;
 } fold_draw__kind;
 typedef struct fold_draw__plan {
     const fold_model *m;
     fold_seen run;
-    size_t n_nodes, n_operands, n_calls, n_columns, n_kinds;           /* n_nodes: the last id + 1 */
+    size_t n_nodes, n_operands, n_calls, n_columns, n_kinds;           /* n_nodes is the last id + 1 */
     size_t nodes_room, operands_room, calls_room, columns_room, kinds_room;
-    fold_draw__node *node;       /* by id */
+    fold_draw__node *node;       /* nodes by id */
     uint32_t *operand;
-    uint32_t *call, *spare; /* ids, column by column */
+    uint32_t *call, *spare; /* ids of calls, column by column */
     fold_draw__column *column;
     fold_draw__kind *kind;
 } fold_draw__plan;
 
-/* New items are zero. */
+/* Grows an array to hold at least `wanted` items. New items are zero. */
 static int fold_draw__grow(void *items, size_t *room, size_t wanted, size_t size)
 {
     void *old = NULL, *grown;
@@ -298,13 +300,13 @@ static int fold_draw__take(const fold_seen *seen, void *user)
         plan->node[output].call = (uint32_t)id;
     fold_draw__node *node = &plan->node[id];
     if (seen->batch < 0)
-        return 0; /* nothing reads it */
+        return 0; /* nothing reads this leaf */
     node->is = is_call ? FOLD_DRAW__CALL : FOLD_DRAW__LEAF;
     node->name = seen->name;
     node->rows = seen->rows;
     node->row = seen->row;
     node->is_param = seen->row < 0 && !fold_param_is_null(seen->param[0]) && !seen->n_operands;
-    node->column = seen->batch; /* its batch, until all columns are known */
+    node->column = seen->batch; /* the batch, until all columns are known */
     if (!is_call)
         return 0;
     fold_draw__column *last = plan->column + plan->n_columns - 1;
@@ -347,7 +349,7 @@ static fold_status fold_draw__copy(fold_ctx *f, fold_draw__plan *plan)
     plan->m = fold_ctx_model(f);
     fold_status status = fold_ctx_visit(f, fold_draw__take, plan);
     if (status == FOLD_IO)
-        status = FOLD_NO_MEMORY; /* the visitor stops for no other reason */
+        status = FOLD_NO_MEMORY; /* the visitor has no other reason to stop */
     for (size_t at = 0; at < plan->n_kinds; at++) {
         fold_draw__kind *kind = &plan->kind[at];
         for (int input = 0; input < kind->seen.n_in + kind->seen.n_list; input++)
@@ -369,7 +371,7 @@ static fold_status fold_draw__copy(fold_ctx *f, fold_draw__plan *plan)
     return status;
 }
 
-/* Such as "27 calls in 6 batches, …". */
+/* Writes the title, e.g. "27 calls in 6 batches, …". */
 static void fold_draw__head(fold_draw__text *text, const fold_draw__plan *plan)
 {
     const int prologues = plan->run.batch - (int)plan->n_columns;
@@ -390,7 +392,8 @@ static void fold_draw__head(fold_draw__text *text, const fold_draw__plan *plan)
         fold_draw__put(text, ", lower bound %d, schedule %s", plan->run.lower_bound, plan->run.name);
 }
 
-/* Such as "embed 7", "W", "input 3" or, for a value that an earlier run computed, "compose 12". */
+/* Writes a node's label: "embed 7", "W", "input 3", or "compose 12" for a value that an earlier run
+   computed. */
 static void fold_draw__leaf(fold_draw__text *text, const fold_draw__node *node, size_t id, int characters)
 {
     fold_draw__name(text, node->name, characters);
@@ -402,7 +405,8 @@ static void fold_draw__leaf(fold_draw__text *text, const fold_draw__node *node, 
         fold_draw__put(text, " %lu", (unsigned long)id);
 }
 
-/* The call whose output an operand is. Several operands from one call are drawn as a single edge. */
+/* Returns the call that computes an operand. If a call computes several operands, they are drawn as a single
+   edge. */
 static uint32_t fold_draw__operand(const fold_draw__plan *plan, const fold_draw__node *node, int operand)
 {
     return plan->node[plan->operand[node->first_operand + (size_t)operand]].call;
@@ -475,8 +479,8 @@ FOLD_API fold_status fold_draw_dot(fold_ctx *f, fold_writer *write, void *user)
 
 /* ---- a picture ------------------------------------------------------------------------------- */
 
-/* Sizes in a picture. A lane holds one node. Leaves are drawn in the space before the column of their first
-   reader. Calls without a lane are counted instead of drawn. */
+/* Sizes in a picture. A lane holds one node. Leaves are drawn to the left of the column of their first
+   reader. Calls for which there is no lane are only counted. */
 enum {
     FOLD_DRAW__MOST_LANES = 64,
     FOLD_DRAW__LANE = 24,
@@ -502,9 +506,9 @@ static int fold_draw__count_hidden(const fold_draw__plan *plan, const fold_draw_
     return count;
 }
 
-/* Spreads `count` nodes of a column so that none overlap, moving them as little as possible: to the middle
-   between pushing all down and pushing all up. There are at most FOLD_DRAW__MOST_LANES nodes, in the order of
-   their ids. */
+/* Moves the `count` nodes of a column apart until none overlap. Each position is the mean of two layouts: one
+   that pushes all nodes down, and one that pushes all up. There are at most FOLD_DRAW__MOST_LANES nodes, in
+   the order of their ids. */
 static void fold_draw__part_column(fold_draw__plan *plan, uint32_t *ids, int count)
 {
     fold_draw__node *node = plan->node;
@@ -529,8 +533,8 @@ static void fold_draw__part_column(fold_draw__plan *plan, uint32_t *ids, int cou
         node[ids[i]].top = (node[ids[i]].top + node[ids[i]].low) / 2;
 }
 
-/* Places a call at the mean height of its operands that are drawn, and returns whether it can be drawn. A
-   call that reads nothing already has a lane, if any was left. */
+/* Places a call at the mean height of its drawn operands, and returns whether it can be drawn. A call that
+   reads nothing already has a lane, if any was left. */
 static int fold_draw__place_call(fold_draw__plan *plan, uint32_t id, int needs_all)
 {
     fold_draw__node *node = &plan->node[id];
@@ -551,8 +555,8 @@ static int fold_draw__place_call(fold_draw__plan *plan, uint32_t id, int needs_a
     return 1;
 }
 
-/* Draws the calls whose operands are all drawn, so that samples are complete. If there are none, as in a
-   column that combines all samples, it draws calls with at least one operand that is drawn. */
+/* Draws the calls whose operands are all drawn, so that samples are complete. If a column has no such call,
+   as when it combines all samples, draws the calls with at least one drawn operand. */
 static void fold_draw__lay_out_column(fold_draw__plan *plan, const fold_draw__column *column)
 {
     int count = 0;
@@ -567,8 +571,8 @@ static void fold_draw__lay_out_column(fold_draw__plan *plan, const fold_draw__co
     fold_draw__part_column(plan, plan->spare, count);
 }
 
-/* Leaves, and calls that read nothing, get a lane each in the order of the recording, while there are lanes.
-   Then columns are laid out from left to right. Returns the height of the picture. */
+/* Gives a lane to each leaf and to each call that reads nothing, in recording order, while there are lanes.
+   Then lays out the columns from left to right. Returns the height of the picture. */
 static int fold_draw__lay_out(fold_draw__plan *plan)
 {
     int lanes = 0, top = 0, bottom = 0;
@@ -716,7 +720,7 @@ FOLD_API fold_status fold_draw_svg(fold_ctx *f, fold_writer *write, void *user)
     int lanes = fold_draw__lay_out(&plan), hidden = 0;
     for (size_t id = 0; id < plan.n_nodes; id++)
         hidden += plan.node[id].is && !fold_draw__is_drawn(&plan.node[id]);
-    lanes += hidden ? FOLD_DRAW__LANE : 0; /* for the number of nodes that are not drawn */
+    lanes += hidden ? FOLD_DRAW__LANE : 0; /* for the count of hidden nodes */
     const int columns = fold_draw__place_columns(&plan), width = columns < 560 ? 560 : columns;
     const int height = FOLD_DRAW__TOP + lanes + 18 * (int)plan.n_kinds + 24;
     fold_draw__put(&text,
@@ -741,7 +745,7 @@ FOLD_API fold_status fold_draw_svg(fold_ctx *f, fold_writer *write, void *user)
 
 /* ---- times ----------------------------------------------------------------------------------- */
 
-/* Nanoseconds as microseconds, in two parts since fold_format has no %.3f. */
+/* Writes nanoseconds as microseconds, in two parts since fold_format has no %.3f. */
 static void fold_draw__time(fold_draw__text *text, const char *key, uint64_t ns)
 {
     fold_draw__put(text, ",\"%s\":%.0f.%03u", key, (double)(ns / 1000), (unsigned)(ns % 1000));

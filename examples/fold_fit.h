@@ -40,69 +40,72 @@ extern "C" {
    it clips the gradients and makes a step, at the optimiser's rate times the factor of `rates`. The last
    batch may be smaller. At the end of the epoch it computes the metric, writes files and checks patience. */
 
-/* What ended fold_fit. DIVERGED: a loss or, with `clip`, the norm of the gradients is infinite or NaN. This
-   is an error, and the step is not made. */
+/* Why fold_fit ended. DIVERGED means that a loss or, with `clip`, the norm of the gradients is infinite or
+   NaN. This is an error, and the step is not made. */
 enum { FOLD_FIT_EPOCHS, FOLD_FIT_PATIENCE, FOLD_FIT_PROGRESS, FOLD_FIT_ERROR, FOLD_FIT_DIVERGED };
 
 typedef struct fold_fit_report {
-    int epoch;          /* the current one, or the last */
-    int epoch_end;      /* 1: it is complete, and metric is its metric */
-    int trained;        /* samples of this epoch trained on so far */
-    double loss;        /* their weighted mean loss, each computed before its batch's step */
-    double metric;      /* of the last complete epoch; NaN before there is one */
-    double best;        /* the best metric so far, including the run that this one continues; NaN before there
-                           is one */
-    int best_epoch;     /* -1: none yet */
-    double per_second;  /* samples a second, without metric and files; 0 without FOLD_HAS_CLOCK */
-    int ended;          /* FOLD_FIT_… */
-    double rate_factor; /* of the last step, from fold_fit_desc.rates */
+    int epoch;          /* the current epoch, or the last one */
+    int epoch_end;      /* 1: the epoch is complete, and `metric` is its metric */
+    int trained;        /* number of this epoch's samples trained on so far */
+    double loss;        /* weighted mean loss of these samples, each computed before its batch's step */
+    double metric;      /* metric of the last complete epoch; NaN before the first epoch ends */
+    double best;        /* best metric so far, including a resumed run; NaN if there is none yet */
+    int best_epoch;     /* epoch of `best`; -1: none yet */
+    double per_second;  /* training samples per second, not counting metric and files; 0 without
+                           FOLD_HAS_CLOCK */
+    int ended;          /* why training ended: FOLD_FIT_… */
+    double rate_factor; /* learning rate factor of the last step, from fold_fit_desc.rates */
 } fold_fit_report;
 
 typedef struct fold_fit_desc {
-    fold_ctx *ctx;           /* made for training, with any settings */
-    int samples;             /* at least 1 */
-    fold_node (*loss)(fold_ctx *f, int sample, void *user); /* records one sample, returns its scalar loss */
-    float (*weight)(int sample, void *user); /* how much a sample counts; NULL: all count the same. If a loss
-                                                is a mean over tokens, return their number, for a mean per
-                                                token */
-    double (*metric)(fold_model *m, void *user); /* computed after each epoch, larger is better, such as the
-                                                    accuracy on validation samples, in its own context. NULL:
-                                                    the epoch's mean loss, where smaller is better */
+    fold_ctx *ctx;           /* a context for training, with any other settings */
+    int samples;             /* number of samples, at least 1 */
+    fold_node (*loss)(fold_ctx *f, int sample, void *user); /* records one sample and returns its scalar
+                                                               loss */
+    float (*weight)(int sample, void *user); /* returns the weight of a sample's loss; NULL: 1. If losses are
+                                                means over tokens, return the number of tokens, so that the
+                                                total is a mean per token */
+    double (*metric)(fold_model *m, void *user); /* returns the metric after each epoch, e.g. the accuracy on
+                                                    validation samples, computed in its own context. Larger is
+                                                    better, unless smaller_is_better. NULL: the epoch's mean
+                                                    loss, where smaller is better */
     int (*progress)(const fold_fit_report *report, void *user); /* called after each batch and each epoch;
-                                                                   return nonzero to stop. Also called, with
-                                                                   `ended` set, if an error ends the
+                                                                   return nonzero to stop training. Also
+                                                                   called, with `ended` set, if an error ends
                                                                    training */
-    void *user;              /* passed to all four */
+    void *user;              /* passed to the four callbacks */
     int batch;               /* 0: 32 */
     int epochs;              /* 0: 10 */
-    int first_epoch;         /* to continue a run: the number of its next epoch, such as fold_model_steps /
-                                batches an epoch, after fold_model_load with state. Above 0, the best metric
-                                so far and its epoch are read from best_path or, if that is NULL, last_path,
-                                where fold_fit noted them: only a better epoch then replaces best_path, and
-                                patience counts from the best epoch. A file without the note, such as one of
-                                0.3.0, starts without a best */
-    uint64_t seed;           /* of the order, and of dropout in each epoch and sample */
-    int in_order;            /* do not shuffle the samples */
-    const fold_sgd *sgd;     /* exactly one of the four is not NULL. progress may change its rate */
+    int first_epoch;         /* to resume training: the number of the next epoch, e.g. fold_model_steps /
+                                batches per epoch, after fold_model_load with `state`. If above 0, the best
+                                metric so far and its epoch are read from best_path or, if that is NULL,
+                                last_path, where fold_fit noted them. Then only a better epoch replaces
+                                best_path, and patience counts from the best epoch. A file without this note,
+                                e.g. from 0.3.0, starts without a best */
+    uint64_t seed;           /* seed for shuffling, and for dropout in each epoch and sample */
+    int in_order;            /* 1: do not shuffle the samples */
+    const fold_sgd *sgd;     /* the optimiser: set exactly one of the four. `progress` may change its rate */
     const fold_adagrad *adagrad;
     const fold_rmsprop *rmsprop;
     const fold_adam *adam;
-    fold_rates rates;        /* factor of the rate at each step, counted from epoch 0. rates.steps 0: the
-                                steps up to the end of the last epoch; rates.every 0: the steps of one
-                                epoch */
-    float clip;              /* limit for fold_grads_clip; 0: no clipping; infinity: only check that the norm
-                                is finite */
-    int smaller_is_better;   /* for metric */
+    fold_rates rates;        /* learning rate schedule: a factor for each step, counted from epoch 0.
+                                rates.steps 0: the number of steps up to the end of the last epoch;
+                                rates.every 0: the number of steps per epoch */
+    float clip;              /* maximum norm of the gradients (fold_grads_clip); 0: no clipping; infinity:
+                                only check that the norm is finite */
+    int smaller_is_better;   /* 1: smaller values of `metric` are better */
     int patience;            /* stop after this many epochs in a row without a new best; 0: never */
-    int keep_best;           /* keep the values of the best epoch in memory and restore them at the end. A
-                                continued run reads them from best_path; without it, only its own epochs
-                                count */
+    int keep_best;           /* 1: keep the parameters of the best epoch in memory and restore them at the
+                                end. A resumed run reads the earlier best from best_path; without that file,
+                                only its own epochs count */
 #ifndef FOLD_NO_STDIO
-    const char *best_path;   /* file for the values of each new best (fold_model_save); NULL: none */
-    const char *last_path;   /* file for values and optimiser state, written after each epoch; NULL: none.
-                                Both files note the best so far in their metadata, as `fit` */
+    const char *best_path;   /* file for the parameters of each new best epoch (fold_model_save); NULL:
+                                none */
+    const char *last_path;   /* file for parameters and optimiser state, written after each epoch; NULL: none.
+                                Both files note the best metric so far in their metadata, as `fit` */
 #endif
-    const char *config;      /* saved in both files (fold_save_desc.config) */
+    const char *config;      /* text saved in both files (fold_save_desc.config) */
 } fold_fit_desc;
 FOLD_API fold_fit_desc fold_fit_desc_default(void);
 
@@ -119,29 +122,32 @@ FOLD_API fold_status fold_fit(const fold_fit_desc *desc, fold_fit_report *report
 #endif
 
 typedef struct fold_fit_predict_desc {
-    fold_ctx *ctx;           /* any; if it is made for training, fold_dropout is active */
-    int samples;             /* may be 0 */
-    fold_node (*record)(fold_ctx *f, int sample, void *user); /* records one sample, returns its output */
-    void (*take)(fold_ctx *f, int sample, fold_node output, void *user); /* reads it; must not record */
-    void *user;              /* passed to both */
+    fold_ctx *ctx;           /* any context; in one for training, fold_dropout is active */
+    int samples;             /* number of samples, may be 0 */
+    fold_node (*record)(fold_ctx *f, int sample, void *user); /* records one sample and returns its output */
+    void (*take)(fold_ctx *f, int sample, fold_node output, void *user); /* reads the output; must not
+                                                                            record */
+    void *user;              /* passed to both callbacks */
     int batch;               /* 0: 32 */
 } fold_fit_predict_desc;
 FOLD_API fold_fit_predict_desc fold_fit_predict_desc_default(void);
-/* Runs all samples for inference, as fold_fit does for training. For each batch it resets the context, has
-   `record` record the samples, runs them, and passes the outputs, which may be lists, to `take` in the order
-   of the samples. Until it returns it takes 8 bytes for each sample of a batch from the model's allocator.
-   Returns the context's status. Outputs that were taken before an error are valid. */
+/* Runs all samples in batches, without training. For each batch it resets the context, calls `record` for
+   each sample, runs the recording, and passes the outputs, which may be lists, to `take` in sample order.
+   Until it returns, it uses 8 bytes per sample of a batch from the model's allocator. Returns the context's
+   status. Outputs passed to `take` before an error are valid. */
 FOLD_API fold_status fold_fit_predict(const fold_fit_predict_desc *desc);
 
 /* Measures of n results. They return NaN if n is below 1 or an array is NULL. */
-/* The share of guesses that equal their labels. */
+/* Returns the share of guesses that equal their labels. */
 FOLD_API double fold_fit_accuracy(const int *guess, const int *label, int n);
-/* F1 of the class `positive`, the harmonic mean of precision and recall: 2 hits / (its guesses + its labels)
-   (van Rijsbergen 1979); 0 if there are neither. */
+/* Returns the F1 score of the class `positive`, the harmonic mean of precision and recall: 2 hits / (guesses
+   of the class + labels of the class) (van Rijsbergen 1979). Returns 0 if there are neither. */
 FOLD_API double fold_fit_f1(const int *guess, const int *label, int n, int positive);
-/* e to the mean of n losses, each minus the log of a probability, such as those of fold_softmax_xent. */
+/* Returns e to the power of the mean of n losses. Each loss is minus the log of a probability, as
+   fold_softmax_xent computes. */
 FOLD_API double fold_fit_perplexity(const float *loss, int n);
-/* Pearson's correlation: the covariance divided by the product of deviations; NaN if one of these is 0. */
+/* Returns Pearson's correlation: the covariance divided by the product of the standard deviations; NaN if one
+   of them is 0. */
 FOLD_API double fold_fit_pearson(const float *a, const float *b, int n);
 
 #ifdef __cplusplus
@@ -160,7 +166,8 @@ FOLD_API double fold_fit_pearson(const float *a, const float *b, int n);
 #endif
 #include <string.h>
 
-/* Every product and sum is rounded by itself, so results do not depend on the compiler or its flags. */
+/* Compilers must round every product and every sum separately, so that results do not depend on the compiler
+   or its flags. */
 #if defined(__clang__)
 #pragma STDC FP_CONTRACT OFF
 #elif defined(__GNUC__)
@@ -186,7 +193,8 @@ static int fold_fit__fail(fold_ctx *f, fold_status status, const char *format, .
     return 0;
 }
 
-/* `data` is NULL if count is 0, the size overflows or there is no memory. */
+/* Memory from the model's allocator. `data` is NULL if count is 0, the size overflows or there is no
+   memory. */
 typedef struct fold_fit__memory { void *data; size_t size; } fold_fit__memory;
 static fold_fit__memory fold_fit__take(const fold_model *m, size_t count, size_t size)
 {
@@ -209,13 +217,14 @@ typedef struct fold_fit__training {
     fold_fit_desc desc;
     fold_fit_report report;
     fold_model *model;
-    fold_fit__memory orders, losses, values; /* values of the best epoch, with keep_best */
-    fold_fit__memory config;                 /* with room for a note in front */
-    int has_kept;                            /* `values` are those of an epoch with metric `kept` */
+    fold_fit__memory orders, losses, values; /* `values` holds the parameters of the best epoch, with
+                                                keep_best */
+    fold_fit__memory config;                 /* config of the files, with room for a note in front */
+    int has_kept;                            /* 1: `values` holds an epoch whose metric is `kept` */
     double kept;
     int *order;
-    fold_node *loss; /* of the samples of a batch */
-    double sum;      /* of the losses of this epoch, each times its weight */
+    fold_node *loss; /* losses of the samples of a batch */
+    double sum;      /* sum of the weighted losses of this epoch */
     double weights;  /* sum of the weights of this epoch */
     uint64_t ns;     /* time spent on the batches of this epoch */
 } fold_fit__training;
@@ -231,7 +240,7 @@ FOLD_API fold_fit_desc fold_fit_desc_default(void)
 
 static int fold_fit__is_finite(double value) { return value - value == 0; }
 
-/* A setting, which must be in [low, high] or, if is_open, in [low, high). */
+/* A setting, its value and its range: [low, high] or, if is_open, [low, high). */
 typedef struct fold_fit__setting {
     const char *owner, *name;
     double value, low, high;
@@ -256,7 +265,7 @@ static int fold_fit__settings_ok(fold_ctx *f, const fold_fit__setting *settings,
     return 1;
 }
 
-/* The same ranges as in fold.h, which checks them only in each step. */
+/* Checks the optimiser's settings against the ranges in fold.h, which checks them only in each step. */
 static int fold_fit__optimiser_ok(const fold_fit_desc *desc)
 {
     const double inf = (double)INFINITY;
@@ -317,11 +326,16 @@ static int fold_fit__desc_ok(const fold_fit_desc *desc)
    whole. The note needs room next to it. So a file is saved with blanks in front of config, which are then
    overwritten: `"config":"   …  h=8"` becomes `"fit":"epoch 3, …","config":"h=8"`, of the same length. */
 
-enum { FOLD_FIT__BLANKS = 80, FOLD_FIT__HEAD = 512 }; /* bytes of the head; config begins before its end */
+enum {
+    FOLD_FIT__BLANKS = 80,
+    FOLD_FIT__HEAD = 512
+}; /* blanks in front of config; bytes of a file's head, in
+      which config begins */
 static const char fold_fit__config[] = ",\"config\":\"", fold_fit__note[] = ",\"fit\":\"",
                   fold_fit__digits[] = "0123456789abcdef";
 
-/* Reads the beginning of a file as a text that ends in zeros. The first 8 bytes are the header's length. */
+/* Reads the beginning of a file as zero-terminated text. The first 8 bytes of the file are the header's
+   length. */
 static void fold_fit__read_head(FILE *file, char head[FOLD_FIT__HEAD + 1])
 {
     memset(head, 0, FOLD_FIT__HEAD + 1);
@@ -329,7 +343,7 @@ static void fold_fit__read_head(FILE *file, char head[FOLD_FIT__HEAD + 1])
         head[8] = 0;
 }
 
-/* Returns 0 if the file cannot be written. */
+/* Writes the note into a file. Returns 0 if the file cannot be written. */
 static int fold_fit__write_note(const char *path, const char *note, int has_config)
 {
     char head[FOLD_FIT__HEAD + 1], text[FOLD_FIT__BLANKS + 32];
@@ -350,7 +364,7 @@ static int fold_fit__write_note(const char *path, const char *note, int has_conf
     return done;
 }
 
-/* Text that is too long is cut. */
+/* Writes formatted text, cut if it is too long. */
 static void fold_fit__format(char *text, size_t size, const char *format, ...)
 {
     va_list args;
@@ -359,7 +373,8 @@ static void fold_fit__format(char *text, size_t size, const char *format, ...)
     va_end(args);
 }
 
-/* The note holds the bits of the best metric, to be read back, and the metric for people. */
+/* Writes the note. It contains the best metric twice: as bits, to be read back, and as a number for
+   people. */
 static void fold_fit__put_note(const fold_fit_report *report, char note[FOLD_FIT__BLANKS])
 {
     uint64_t bits;
@@ -368,7 +383,7 @@ static void fold_fit__put_note(const fold_fit_report *report, char note[FOLD_FIT
                      (unsigned)(bits >> 32), (unsigned)bits, report->best);
 }
 
-/* Returns 0 if the file has no note. */
+/* Reads the note of a file. Returns 0 if there is none. */
 static int fold_fit__read_note(const char *path, fold_fit_report *report)
 {
     char head[FOLD_FIT__HEAD + 1];
@@ -397,7 +412,8 @@ static int fold_fit__read_note(const char *path, fold_fit_report *report)
     return 1;
 }
 
-/* Reads the values of the best epoch, to be restored at the end. If the file lacks any, none are kept. */
+/* Reads the parameters of the best epoch, to be restored at the end. If the file lacks any of them, keeps
+   none. */
 static void fold_fit__read_best(fold_fit__training *training)
 {
     fold_model *m = training->model;
@@ -422,7 +438,7 @@ static void fold_fit__read_best(fold_fit__training *training)
     training->kept = training->report.best;
 }
 
-/* Prepares the config of files, and reads the best of the run that is continued. */
+/* Prepares the config of the files, and reads the best metric of a resumed run. */
 static int fold_fit__start_files(fold_fit__training *training)
 {
     const fold_fit_desc *desc = &training->desc;
@@ -495,7 +511,8 @@ static uint64_t fold_fit__now(void)
 #endif
 }
 
-/* `first` is the index in the order of the batch's first sample. */
+/* Returns the learning rate factor of a batch's step. `first` is the position of the batch's first sample in
+   the shuffled order. */
 static float fold_fit__factor(const fold_fit__training *training, int first)
 {
     const int batch = training->desc.batch;
@@ -509,8 +526,7 @@ static float fold_fit__factor(const fold_fit__training *training, int first)
     return fold_rate_factor(&rates, (uint64_t)training->report.epoch * batches + (uint64_t)(first / batch));
 }
 
-/* Runs the batch once more without its gradient, to name a sample whose loss is not finite, if there is
-   one. */
+/* Runs the batch again without gradients, to name the sample whose loss is not finite, if there is one. */
 static void fold_fit__diverged(fold_fit__training *training, int first, int count, const char *what)
 {
     fold_ctx *f = training->desc.ctx;
@@ -529,7 +545,7 @@ static void fold_fit__diverged(fold_fit__training *training, int first, int coun
                        first, first + count - 1, epoch);
 }
 
-/* Returns 0 if the norm of the gradients is not finite. */
+/* Clips the gradients. Returns 0 if their norm is not finite. */
 static int fold_fit__clip(fold_fit__training *training)
 {
     const float limit = training->desc.clip;
@@ -555,7 +571,7 @@ static fold_status fold_fit__step(fold_fit__training *training, float factor)
                            : fold_adam_step(training->model, &adam);
 }
 
-/* Returns the loss times the sample's weight, and adds the weight to *weights. */
+/* Returns a sample's weighted loss, and adds its weight to *weights. */
 static fold_node fold_fit__weigh(const fold_fit__training *training, int sample, fold_node loss,
                                  double *weights)
 {
@@ -626,7 +642,7 @@ static fold_status fold_fit__save_with(const fold_fit__training *training, const
                            fold_model_message(training->model)); /* ends the training */
 }
 
-/* If the file cannot be opened again for the note, it is saved once more without one. */
+/* Saves a file with the note. If it cannot be opened again to write the note, saves it again without one. */
 static void fold_fit__save(const fold_fit__training *training, const char *path, int state)
 {
     const char *config = training->desc.config;
@@ -659,7 +675,7 @@ static void fold_fit__keep(fold_fit__training *training)
     training->kept = metric;
 }
 
-/* Returns whether to continue. */
+/* Ends an epoch, and returns whether to continue. */
 static int fold_fit__epoch_end(fold_fit__training *training)
 {
     fold_fit_report *report = &training->report;

@@ -56,26 +56,28 @@ extern "C" {
 typedef fold_tensors fold_torch;
 
 #ifndef FOLD_NO_STDIO
-/* Opens a safetensors file, as fold_tensors_open does. If it cannot be read, the next call makes that an
-   error of the model and returns null handles, and fold_torch_close returns the error. Returns NULL if there
+/* Opens a safetensors file, as fold_tensors_open does. If the file cannot be read, the next call sets an
+   error on the model and returns null handles, and fold_torch_close returns the error. Returns NULL if there
    is no memory for the handle. */
 FOLD_API fold_torch *fold_torch_open(fold_model *m, const char *path);
 #endif
-/* Opens a file in memory, which must stay until fold_torch_close. */
+/* Opens a safetensors file in memory, which must stay valid until fold_torch_close. */
 FOLD_API fold_torch *fold_torch_open_memory(fold_model *m, const void *bytes, size_t size);
-/* Frees t; call it before the model is freed. Returns the model's status. A tensor that was neither read nor
-   skipped is an error. */
+/* Frees t and returns the model's status. Call it before you free the model. A tensor that was neither read
+   nor skipped is an error. */
 FOLD_API fold_status fold_torch_close(fold_torch *t);
-/* Skips tensors whose names begin with prefix; "": all that have not been read. */
+/* Skips all tensors whose names begin with `prefix`; "" skips all that have not been read. */
 FOLD_API void fold_torch_skip(fold_torch *t, const char *prefix);
 
-/* Adds any tensor of rank 1 to 4, unchanged, as a parameter of the same name. uses as in fold_param_desc:
-   FOLD_FOR_LOOKUP | FOLD_FOR_LINEAR_T for a "words.weight" that is tied to the output. */
+/* Adds any tensor of rank 1 to 4, unchanged, as a parameter with the same name. `uses` is as in
+   fold_param_desc: FOLD_FOR_LOOKUP | FOLD_FOR_LINEAR_T for a "words.weight" that is tied to the output
+   layer. */
 FOLD_API fold_param fold_torch_param(fold_torch *t, const char *tensor, unsigned uses);
-/* Reads nn.Embedding: a table for fold_lookup. If name is "", the parameter is named "weight". max_norm is
-   not in the file, and is not applied. */
+/* Reads nn.Embedding as a lookup table for fold_lookup. If the name is "", the parameter is named "weight".
+   max_norm is not in the file, and is not applied. */
 FOLD_API fold_param fold_torch_embedding(fold_torch *t, const char *name);
-/* Reads nn.Linear; pass the activation that follows it. nn.GELU is FOLD_ACT_GELU, unless it approximates. */
+/* Reads nn.Linear. Pass the activation that follows it; nn.GELU is FOLD_ACT_GELU unless it uses an
+   approximation. */
 FOLD_API fold_dense fold_torch_linear(fold_torch *t, const char *name, fold_activation activation);
 /* Reads nn.Conv1d or nn.Conv2d, depending on the rank of the weight. groups must be 1 or, with
    desc->depthwise, the number of channels, and padding_mode "zeros". Neither is in the file: a different
@@ -87,32 +89,33 @@ FOLD_API fold_dense fold_torch_linear(fold_torch *t, const char *name, fold_acti
        x = fold_transpose(f, x, 0, 1);                               // lines */
 FOLD_API fold_conv fold_torch_conv(fold_torch *t, const char *name, const fold_conv_desc *desc,
                                    fold_activation activation);
-/* Reads nn.LayerNorm over one axis, nn.RMSNorm, or nn.BatchNorm1d and 2d, whose running statistics are folded
-   into gain and bias (FOLD_NORM_FIXED). epsilon 0 is PyTorch's default: 1e-5, or 1.1920929e-7 for RMSNorm.
-   The file does not contain epsilon, and nothing in it distinguishes nn.GroupNorm from nn.LayerNorm, or
-   nn.RMSNorm from an nn.LayerNorm without a bias. */
+/* Reads nn.LayerNorm over one axis, nn.RMSNorm, nn.BatchNorm1d or nn.BatchNorm2d. The running statistics of a
+   batch norm are folded into gain and bias (FOLD_NORM_FIXED). An epsilon of 0 means PyTorch's default: 1e-5,
+   or 1.1920929e-7 for RMSNorm. Epsilon is not in the file. Nor does the file distinguish nn.GroupNorm from
+   nn.LayerNorm, or nn.RMSNorm from an nn.LayerNorm without a bias. */
 FOLD_API fold_norm fold_torch_norm(fold_torch *t, const char *name, fold_norm_kind kind, float epsilon);
 /* Read nn.RNN (tanh or relu), nn.LSTM or nn.GRU with 1 to FOLD_MAX_LAYERS layers, one or two directions, and
    no proj_size. The `nonlinearity` of nn.RNN is not in the file: choose the right call, since the other one
    silently computes different values. The two biases of nn.LSTM and nn.RNN are loaded as their sum; a GRU
-   keeps both. nn.LSTMCell, nn.GRUCell and nn.RNNCell are read as a stack of one layer, whose cell[0] is a
-   fold_recurrent. The number of inputs is the rows of the parameter NAME.0.W, minus the hidden size except in
-   a GRU. */
+   keeps both. nn.LSTMCell, nn.GRUCell and nn.RNNCell are read as a stack with one layer; its cell[0] is a
+   fold_recurrent. To find the number of inputs, take the number of rows of the parameter NAME.0.W and
+   subtract the hidden size, except for a GRU. */
 FOLD_API fold_rnn_stack fold_torch_rnn(fold_torch *t, const char *name);
 FOLD_API fold_rnn_stack fold_torch_rnn_relu(fold_torch *t, const char *name);
 FOLD_API fold_rnn_stack fold_torch_lstm(fold_torch *t, const char *name);
 FOLD_API fold_rnn_stack fold_torch_gru(fold_torch *t, const char *name);
-/* Reads nn.MultiheadAttention, without add_bias_kv, which is refused, and without add_zero_attn, which is not
-   in the file. */
+/* Reads nn.MultiheadAttention. add_bias_kv is refused; add_zero_attn is not supported, but cannot be detected
+   from the file. */
 FOLD_API fold_attention fold_torch_attention(fold_torch *t, const char *name, int heads);
-/* Reads nn.TransformerEncoderLayer; the layers of an nn.TransformerEncoder are named "layers.0" and so on. If
-   width or inner in desc is 0, it is taken from the file. PyTorch's "gelu" is FOLD_ACT_GELU. activation,
-   norm_first and epsilon are not in the file. */
+/* Reads nn.TransformerEncoderLayer. The layers of an nn.TransformerEncoder are named "layers.0" and so on. If
+   width or inner in desc is 0, the size comes from the file. PyTorch's "gelu" is FOLD_ACT_GELU. activation,
+   norm_first and epsilon are not in the file: set them in desc. */
 FOLD_API fold_transformer fold_torch_transformer(fold_torch *t, const char *name,
                                                  const fold_transformer_desc *desc);
-/* Reads nn.TransformerEncoder, with its final norm if there is one, into your array `layer` of `room` layers,
-   which must stay as long as the encoder. desc applies to all layers. The final norm gets PyTorch's default
-   epsilon, whatever the layers have; if yours differs, set norm.epsilon of the encoder. */
+/* Reads nn.TransformerEncoder, with its final norm if there is one, into your array `layer` with room for
+   `room` layers, which must stay valid as long as the encoder is used. desc applies to all layers. The final
+   norm gets PyTorch's default epsilon, whatever epsilon the layers have; if yours differs, set norm.epsilon
+   of the encoder. */
 FOLD_API fold_encoder fold_torch_encoder(fold_torch *t, const char *name, fold_transformer *layer, int room,
                                          const fold_transformer_desc *desc);
 
@@ -128,57 +131,60 @@ FOLD_API fold_encoder fold_torch_encoder(fold_torch *t, const char *name, fold_t
    order of gates. If fold.h has one bias for PyTorch's two, it is written as the first, with zeros as the
    second; when loading, the two are added. */
 enum {
-    FOLD_TORCH_PARAM,       /* a parameter, unchanged, under its own name */
-    FOLD_TORCH_EMBEDDING,   /* a table */
+    FOLD_TORCH_PARAM,       /* a parameter, unchanged, with its own name */
+    FOLD_TORCH_EMBEDDING,   /* a lookup table */
     FOLD_TORCH_LINEAR,      /* a fold_dense */
     FOLD_TORCH_CONV,        /* a fold_conv */
     FOLD_TORCH_NORM,        /* a fold_norm that is nn.LayerNorm or nn.RMSNorm */
-    FOLD_TORCH_BATCH_NORM,  /* FOLD_NORM_FIXED, written with running means 0 and variances 1, for a module
-                               with the default epsilon. Cannot be loaded from raw floats */
+    FOLD_TORCH_BATCH_NORM,  /* a fold_norm of kind FOLD_NORM_FIXED, written with running means of 0 and
+                               variances of 1, for a module with the default epsilon. Cannot be loaded from
+                               raw floats */
     FOLD_TORCH_RNN,         /* a fold_rnn_stack of such cells or, with FOLD_TORCH_CELL, one cell */
     FOLD_TORCH_LSTM,
     FOLD_TORCH_GRU,
     FOLD_TORCH_ATTENTION,   /* a fold_attention */
     FOLD_TORCH_TRANSFORMER, /* a fold_transformer */
     FOLD_TORCH_ENCODER,     /* a fold_encoder */
-    FOLD_TORCH_NO_BIAS = 64, /* added to a kind: the module has bias=False, so the layer's biases are left
-                                out. For a batch norm it means affine=False: there is no weight either, and
-                                gain and bias are written into its statistics. Each gain must be above 0 and
-                                at most 316.2, the inverse root of epsilon */
-    FOLD_TORCH_CELL = 128    /* added to a stack of one layer: the module is nn.RNNCell, nn.LSTMCell or
+    FOLD_TORCH_NO_BIAS = 64, /* flag: the module has bias=False, so the layer's biases are left out. For a
+                                batch norm it means affine=False: there is no weight either, and gain and bias
+                                are stored in its statistics. Each gain must then be above 0 and at most
+                                316.2, the inverse square root of epsilon */
+    FOLD_TORCH_CELL = 128    /* flag for a stack with one layer: the module is nn.RNNCell, nn.LSTMCell or
                                 nn.GRUCell */
 };
 typedef struct fold_torch_layer { int kind; const char *name; } fold_torch_layer;
 
-/* Adds the tensors of n layers of m to the model `out` as parameters, which fold_model_save or
-   fold_model_save_to then writes as a safetensors file (not with FOLD_INFERENCE). Returns the status of out.
-   Errors, set on out: m has no such layer, or its weights are quantised. */
+/* Adds the tensors of n layers of m to the model `out` as parameters. fold_model_save or fold_model_save_to
+   can then write `out` as a safetensors file (not with FOLD_INFERENCE). Returns the status of `out`. Errors,
+   set on `out`: m has no such layer, or its weights are quantised. */
 FOLD_API fold_status fold_torch_export(fold_model *out, fold_model *m, const fold_torch_layer *layers, int n);
 #ifndef FOLD_INFERENCE
-/* Like fold_torch_export, but for the current gradients of m, with the same names and shapes: what PyTorch
-   has in p.grad of net.named_parameters(). If fold.h has one bias for two, both get its gradient. Frozen
-   parameters get zeros. A batch norm's gradients are those of the module that fold_torch_export writes. */
+/* Adds the current gradients of m to `out`, with the names and shapes that fold_torch_export uses: what
+   p.grad is in PyTorch for net.named_parameters(). If PyTorch has two biases and fold.h one, both get its
+   gradient. Frozen parameters get zeros. Gradients of a batch norm are those of the module that
+   fold_torch_export writes. */
 FOLD_API fold_status fold_torch_export_grads(fold_model *out, fold_model *m, const fold_torch_layer *layers,
                                              int n);
 #endif
-/* Loads n layers from consecutive floats without names, such as an array in a C export. Errors: too few or
-   too many floats, or m has no such layer. Then nothing changes. */
+/* Loads n layers from an array of consecutive floats without names, such as a C export. Errors, after which
+   nothing has changed: too few or too many floats, or m has no such layer. */
 FOLD_API fold_status fold_torch_load_raw_memory(fold_model *m, const float *values, size_t count,
                                                 const fold_torch_layer *layers, int n);
 #ifndef FOLD_NO_STDIO
-/* Loads n layers from a file of consecutive little-endian floats, such as a .bin of PufferLib. FOLD_IO: it
-   cannot be read. */
+/* Loads n layers from a file of consecutive little-endian floats, such as PufferLib's .bin files. Returns
+   FOLD_IO if the file cannot be read. */
 FOLD_API fold_status fold_torch_load_raw(fold_model *m, const char *path, const fold_torch_layer *layers,
                                          int n);
-/* Writes n layers to a file of consecutive little-endian floats. FOLD_IO: it cannot be written. */
+/* Writes n layers to a file as consecutive little-endian floats. Returns FOLD_IO if the file cannot be
+   written. */
 FOLD_API fold_status fold_torch_save_raw(fold_model *m, const char *path, const fold_torch_layer *layers,
                                          int n);
 #ifndef FOLD_INFERENCE
 /* Writes n layers to a safetensors file, with fold_torch_export and fold_model_save. The temporary model uses
    m's allocator. Returns the status of m. */
 FOLD_API fold_status fold_torch_save(fold_model *m, const char *path, const fold_torch_layer *layers, int n);
-/* Writes the gradients of n layers to a safetensors file. Call it after fold_backward, before an optimiser's
-   step clears them. */
+/* Writes the gradients of n layers to a safetensors file. Call it after fold_backward and before the
+   optimiser's step, which clears the gradients. */
 FOLD_API fold_status fold_torch_save_grads(fold_model *m, const char *path, const fold_torch_layer *layers,
                                            int n);
 #endif
@@ -200,7 +206,8 @@ FOLD_API fold_status fold_torch_save_grads(fold_model *m, const char *path, cons
 #endif
 #include <string.h>
 
-/* Every product and sum is rounded by itself, so results do not depend on the compiler or its flags. */
+/* Compilers must round every product and every sum separately, so that results do not depend on the compiler
+   or its flags. */
 #if defined(__clang__)
 #pragma STDC FP_CONTRACT OFF
 #elif defined(__GNUC__)
@@ -212,7 +219,7 @@ FOLD_API fold_status fold_torch_save_grads(fold_model *m, const char *path, cons
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
-/* Text that is too long is cut. */
+/* Writes formatted text, cut if it is too long. */
 static void fold_torch__format(char *text, size_t size, const char *format, ...)
 {
     va_list args;
@@ -243,7 +250,7 @@ static const char *fold_torch__shorten(char out[FOLD_TORCH__SHORT], const char *
     return out;
 }
 
-/* Such as "[? x 3]": if `wanted`, a length of 0 stands for any. */
+/* Formats a shape, e.g. "[? x 3]". If `wanted`, a length of 0 stands for any length. */
 static void fold_torch__shape(char text[FOLD_TORCH__SHORT], const int *dim, int rank, int wanted)
 {
     size_t at = 0;
@@ -275,7 +282,7 @@ FOLD_API void fold_torch_skip(fold_torch *t, const char *prefix)
 
 FOLD_API fold_status fold_torch_close(fold_torch *t)
 {
-    const char *left = NULL; /* the first by name */
+    const char *left = NULL; /* the first unread tensor by name */
     char shown[FOLD_TORCH__SHORT];
     int count = 0;
     for (int i = 0; i < fold_tensors_count(t); i++) {
@@ -302,7 +309,7 @@ static int fold_torch__ready(fold_torch *t, const char *name)
     return t && name && !fold_model_status(fold_tensors_model(t));
 }
 
-/* The full name of a module's part, or of a layer's parameter. If it is cut here, it is too long for any
+/* The full name of a module's tensor, or of a layer's parameter. A name that is cut here is too long for any
    layer. */
 typedef struct fold_torch__name {
     char text[256];
@@ -314,7 +321,8 @@ static fold_torch__name fold_torch__join(const char *name, const char *part)
     return full;
 }
 
-/* The name of a layer's part in the model, as _new makes it. If the layer is "", it begins with the dot. */
+/* Returns the name of a layer's parameter in the model, as the constructor makes it. If the layer is "", the
+   name begins with the dot. */
 static fold_torch__name fold_torch__part(const char *layer, const char *part)
 {
     fold_torch__name full;
@@ -322,14 +330,14 @@ static fold_torch__name fold_torch__part(const char *layer, const char *part)
     return full;
 }
 
-/* Does not take the tensor. Its name is NULL if it is not there. */
+/* Finds a tensor without marking it as read. Its name is NULL if the file has no such tensor. */
 static fold_tensor fold_torch__look(fold_torch *t, const char *name, const char *part)
 {
     const fold_torch__name full = fold_torch__join(name, part);
     return fold_tensors_at(t, fold_tensors_find(t, full.text));
 }
 
-/* A tensor that was taken. It has floats and at most 4 axes. index -1: none. */
+/* A tensor marked as read. It has floats and at most 4 axes. index -1: none. */
 typedef struct fold_torch__tensor {
     fold_torch *file;
     int index;
@@ -337,7 +345,7 @@ typedef struct fold_torch__tensor {
     size_t count;
 } fold_torch__tensor;
 
-/* Returns 0 with an error if type or shape do not fit. A wanted length of 0 is any. */
+/* Checks type and shape. Returns 0 with an error if they do not fit. A wanted length of 0 matches any. */
 static int fold_torch__fits(fold_torch *t, const fold_tensor *tensor, const fold_shape *wanted)
 {
     static const char *const types[] = { "F32", "F16", "BF16", "F64" };
@@ -359,8 +367,8 @@ static int fold_torch__fits(fold_torch *t, const fold_tensor *tensor, const fold
                             "torch: '%s' is %s in the file, expected %s", shown, there, here);
 }
 
-/* Returns none if the tensor is missing, which is an error only if it `must` be there, or if it does not
-   fit. */
+/* Marks a tensor as read and returns it. Returns none if it does not fit, or if it is missing, which is an
+   error only if `must`. */
 static fold_torch__tensor fold_torch__take(fold_torch *t, const char *name, const char *part,
                                            fold_shape wanted, int must)
 {
@@ -389,7 +397,7 @@ static int fold_torch__is_in_file(fold_torch *t, const char *name, const char *p
     return fold_torch__ready(t, name) && fold_torch__look(t, name, part).name != NULL;
 }
 
-/* Refuses a module of a different kind, which the presence of this tensor shows. */
+/* Sets an error if a tensor exists that shows that the module is of a different kind. */
 static void fold_torch__refuse_with(fold_torch *t, const char *name, const char *part, const char *why)
 {
     char shown[FOLD_TORCH__SHORT];
@@ -398,7 +406,7 @@ static void fold_torch__refuse_with(fold_torch *t, const char *name, const char 
                          fold_torch__shorten(shown, fold_torch__join(name, part).text), why);
 }
 
-/* Says that fold.h has no such module, before its shapes are reported as wrong. */
+/* Sets an error saying that fold.h has no such module, before its shapes are reported as wrong. */
 static void fold_torch__refuse(fold_torch *t, const char *name, const char *has, int count, const char *unit)
 {
     char shown[FOLD_TORCH__SHORT];
@@ -407,7 +415,7 @@ static void fold_torch__refuse(fold_torch *t, const char *name, const char *has,
                      fold_torch__shorten(shown, name), has, count, unit);
 }
 
-/* Checked before other sizes are computed from these. */
+/* Checks sizes before other sizes are computed from them. */
 static int fold_torch__sizes_fit(fold_torch *t, const char *name, int inputs, int outputs)
 {
     enum { FOLD_TORCH__MAX = 1 << 24 };
@@ -418,7 +426,7 @@ static int fold_torch__sizes_fit(fold_torch *t, const char *name, int inputs, in
                             fold_torch__shorten(shown, name), inputs, outputs, (int)FOLD_TORCH__MAX);
 }
 
-/* A weight and its bias, which may be missing. `part` is what their names begin with. */
+/* A weight and its bias, which may be missing. Their names begin with `part`. */
 typedef struct fold_torch__pair {
     fold_torch__tensor weight, bias;
 } fold_torch__pair;
@@ -438,7 +446,7 @@ static fold_torch__pair fold_torch__take_pair(fold_torch *t, const char *name, c
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
-/* Values are written to `out` at distances of `step`. */
+/* Copies values to every `step`-th element of `out`. */
 static void fold_torch__read(const fold_torch__tensor *tensor, size_t from, size_t count, float *out,
                              size_t step)
 {
@@ -451,8 +459,8 @@ static float fold_torch__value(const fold_torch__tensor *tensor, int index)
     return value;
 }
 
-/* Writes rows [from, from + count) of a weight as columns of `out`, whose rows have `width` values: PyTorch
-   has [outputs x inputs x taps], fold.h [taps x inputs x outputs]. */
+/* Writes rows [from, from + count) of a weight as columns of `out`, whose rows have `width` values. PyTorch's
+   weights are [outputs x inputs x taps], those of fold.h [taps x inputs x outputs]. */
 static void fold_torch__columns(const fold_torch__tensor *weight, int from, int count, float *out, int width)
 {
     const size_t inputs = weight->shape.rank > 2 ? (size_t)weight->shape.dim[1] : 1;
@@ -463,7 +471,7 @@ static void fold_torch__columns(const fold_torch__tensor *weight, int from, int 
                              out + input * (size_t)width + row, inputs * (size_t)width);
 }
 
-/* Loads a vector from `from` on. If the module lacks it, the parameter is zeros and frozen. */
+/* Loads a vector, from index `from` on. If the module lacks it, the parameter becomes zeros and frozen. */
 static void fold_torch__vector(fold_model *m, const fold_torch__tensor *tensor, int from, fold_param param)
 {
     const int count = fold_param_shape(m, param).dim[0], there = tensor && fold_torch__has(tensor);
@@ -477,12 +485,12 @@ static void fold_torch__vector(fold_model *m, const fold_torch__tensor *tensor, 
         fold_param_freeze(m, param, 1);
 }
 
-/* Loads a layer from the outputs [from, …) of a weight and a bias. */
+/* Loads a layer from the outputs of a weight and a bias, beginning with output `from`. */
 static void fold_torch__weights(fold_model *m, const fold_torch__pair *pair, int from, fold_param weight,
                                 fold_param bias)
 {
     if (fold_model_status(m))
-        return; /* there is no layer */
+        return; /* the layer was not created */
     const int outputs = fold_param_shape(m, bias).dim[0];
     fold_torch__columns(&pair->weight, from, outputs, fold_values_write_begin(m, weight), outputs);
     fold_values_write_end(m, weight);
@@ -536,8 +544,7 @@ FOLD_API fold_dense fold_torch_linear(fold_torch *t, const char *name, fold_acti
     return layer;
 }
 
-/* The weight of a transposed convolution is [inputs x outputs x …], so the length of the bias gives it
-   away. */
+/* Detects a transposed convolution by the length of its bias, since its weight is [inputs x outputs x …]. */
 static void fold_torch__refuse_transposed(fold_torch *t, const char *name, const fold_tensor *weight)
 {
     char shown[FOLD_TORCH__SHORT], there[FOLD_TORCH__SHORT];
@@ -546,7 +553,7 @@ static void fold_torch__refuse_transposed(fold_torch *t, const char *name, const
         bias.dim[0] == weight->dim[0])
         return;
     if (bias.dim[0] % weight->dim[1])
-        return; /* with groups it is a multiple */
+        return; /* with groups, the length is a multiple */
     fold_torch__shape(there, weight->dim, weight->rank, 0);
     fold_torch__fail(fold_tensors_model(t), FOLD_BAD_SHAPE,
                      "torch: '%s' has a weight of %s and a bias of [%d], as nn.ConvTranspose%dd has, which "
@@ -640,7 +647,7 @@ static void fold_torch__norm_values(fold_model *m, const fold_norm *norm, const 
         fold_torch__vector(m, &pair->bias, 0, norm->bias);
 }
 
-/* `layer` is the name in the model. */
+/* Reads a norm. `layer` is its name in the model. */
 static fold_norm fold_torch__norm(fold_torch *t, const char *name, const char *layer, fold_norm_kind kind,
                                   float epsilon)
 {
@@ -675,7 +682,7 @@ typedef struct fold_torch__gates {
     int count, apart, place[4];
 } fold_torch__gates;
 
-/* One direction of a layer: the weights that read inputs, and those that read the state. */
+/* One direction of a layer: the weights for inputs, and the weights for the state. */
 typedef struct fold_torch__cell {
     fold_torch__pair from[2];
 } fold_torch__cell;
@@ -695,7 +702,7 @@ static fold_torch__cell fold_torch__take_cell(fold_torch *t, const char *name, c
     return cell;
 }
 
-/* Loads the gates of a bias in fold.h's order, and adds those of a second bias if there is one. */
+/* Loads the gates of a bias in fold.h's order, and adds the gates of a second bias if there is one. */
 static void fold_torch__gate_bias(fold_model *m, const fold_torch__gates *gates, fold_param param,
                                   const fold_torch__tensor *one, const fold_torch__tensor *other)
 {
@@ -746,7 +753,7 @@ static void fold_torch__cell_values(fold_model *m, const fold_torch__gates *gate
         fold_torch__gate_bias(m, gates, fold_torch__named(m, name, place, "c"), &cell->from[1].bias, NULL);
 }
 
-/* layers 0: there is no such module. */
+/* Sizes of a stack, found in the file. layers is 0 if there is no such module. */
 typedef struct fold_torch__sizes {
     int layers, directions, inputs, hidden, is_cell;
 } fold_torch__sizes;
@@ -789,7 +796,7 @@ static fold_torch__cell fold_torch__take_place(fold_torch *t, const char *name, 
                                  layer ? sizes->directions * sizes->hidden : sizes->inputs, sizes->hidden);
 }
 
-/* All cells are checked before any is made. */
+/* Reads a stack. All cells are checked before any is made. */
 static fold_rnn_stack fold_torch__stack(fold_torch *t, const char *name, const fold_torch__gates *gates)
 {
     fold_rnn_stack stack;
@@ -838,13 +845,14 @@ FOLD_API fold_rnn_stack fold_torch_gru(fold_torch *t, const char *name)
 
 /* ---- attention ------------------------------------------------------------------------------- */
 
-/* Projections of queries, keys and values: rows [from, from + width), since all three may be one tensor. */
+/* Projections of queries, keys and values. Each is rows [from, from + width) of its weight, since all three
+   may be in one tensor. */
 typedef struct fold_torch__heads {
     fold_torch__pair in[3], joined;
     int from[3], width;
 } fold_torch__heads;
 
-/* width 0: any. `part` is what the tensors' names begin with. */
+/* Finds the projections of an attention. width 0: any. The tensors' names begin with `part`. */
 static fold_torch__heads fold_torch__take_heads(fold_torch *t, const char *name, const char *part, int width)
 {
     static const char *const apart[3] = { "q_proj_weight", "k_proj_weight", "v_proj_weight" };
@@ -896,7 +904,7 @@ static fold_dense fold_torch__projection(fold_model *m, const char *name, const 
     return fold_dense_new(m, full.text, inputs, outputs, FOLD_ACT_LINEAR);
 }
 
-/* Parts are made one by one, since keys and values may have different widths. */
+/* Makes the parts one by one, since keys and values may have different widths. */
 FOLD_API fold_attention fold_torch_attention(fold_torch *t, const char *name, int heads)
 {
     fold_attention layer;
@@ -931,7 +939,7 @@ static void fold_torch__check_transformer(fold_torch *t, const char *name, fold_
     fold_torch__check_norm(t, first.text, kind);
 }
 
-/* `made` is the name in the model. */
+/* Reads a transformer layer. `made` is its name in the model. */
 static fold_transformer fold_torch__transformer(fold_torch *t, const char *name, const char *made,
                                                 const fold_transformer_desc *desc)
 {
@@ -984,7 +992,7 @@ FOLD_API fold_encoder fold_torch_encoder(fold_torch *t, const char *name, fold_t
         fold_torch__format(part, sizeof part, "layers.%d.linear1.weight", layers);
     while (fold_torch__look(t, name, part).name && layers++ <= room);
     if (!layers)
-        layers = 1; /* reading it reports what is missing */
+        layers = 1; /* reading this layer reports what is missing */
     if (!layer || layers > room) {
         char shown[FOLD_TORCH__SHORT];
         fold_torch__fail(fold_tensors_model(t), FOLD_BAD_ARGUMENT,
@@ -1012,31 +1020,34 @@ FOLD_API fold_encoder fold_torch_encoder(fold_torch *t, const char *name, fold_t
    inputs x rows], from input `first` on. Without a parameter they are `constant`. `second` marks the second
    of two biases, which is written as zeros and added when loaded. */
 typedef struct fold_torch__piece {
-    const char *part; /* of the tensor's name; NULL: more rows of the tensor before */
-    fold_shape shape; /* of the whole tensor */
+    const char *part; /* end of the tensor's name; NULL: further rows of the previous tensor */
+    fold_shape shape; /* shape of the whole tensor */
     fold_param param;
     const fold_torch__gates *gates;
     int rows, inputs, taps, first, all_inputs, second;
     float constant;
-    int statistic;         /* FOLD_TORCH__MEAN or _VARIANCE of a batch norm without a weight, from gain and
-                              bias */
+    int statistic;         /* FOLD_TORCH__MEAN or _VARIANCE of a batch norm without a weight, computed from
+                              gain and bias */
     fold_param gain, bias;
 } fold_torch__piece;
 enum { FOLD_TORCH__NO_STATISTIC, FOLD_TORCH__MEAN, FOLD_TORCH__VARIANCE };
-#define FOLD_TORCH__EPSILON 1e-5 /* default of PyTorch's batch norms */
+#define FOLD_TORCH__EPSILON 1e-5 /* epsilon of PyTorch's batch norms by default */
 
 /* A walk over the pieces of layers, in the order of state_dict. Errors are set on `told`. */
 typedef struct fold_torch__walk {
     fold_model *m, *told;
-    const char *layer, *own; /* names of the current layer in PyTorch, and in the model */
+    const char *layer, *own; /* names of the current layer, in PyTorch and in the model */
     void (*visit)(struct fold_torch__walk *walk, const fold_torch__piece *piece);
-    fold_param target;      /* of an export: the tensor being written, and how many floats of it are */
+    fold_param target;      /* when exporting: the tensor being written, and the number of its floats written
+                               so far */
     size_t written;
-    int grads;              /* export gradients */
-    size_t count, given;    /* floats that the layers take so far, and all that are given */
-    fold_torch__name now, lacks; /* the current tensor, and the first for which floats are missing */
+    int grads;              /* 1: export gradients instead of values */
+    size_t count, given;    /* number of floats that the layers have needed so far, and number of floats
+                               given */
+    fold_torch__name now, lacks; /* names of the current tensor, and of the first tensor for which floats are
+                                    missing */
     int lacking;
-    const float *values; /* the next to load, from memory or from the file */
+    const float *values; /* the next floats to load, from memory or from the file */
 #ifndef FOLD_NO_STDIO
     FILE *file;
     int broken;
@@ -1048,7 +1059,7 @@ static size_t fold_torch__size(const fold_torch__piece *piece)
     return (size_t)piece->rows * (size_t)piece->inputs * (size_t)piece->taps;
 }
 
-/* The index in its parameter of a piece's value. */
+/* Returns the index, in its parameter, of a value of a piece. */
 static size_t fold_torch__place(const fold_torch__piece *piece, size_t at)
 {
     const size_t taps = (size_t)piece->taps, size = (size_t)piece->inputs * taps, row = at / size;
@@ -1059,19 +1070,20 @@ static size_t fold_torch__place(const fold_torch__piece *piece, size_t at)
            column;
 }
 
-/* The name in PyTorch of a layer's part or, if part is "", of the layer itself, which then is a parameter. */
+/* Returns the name of a layer's tensor in PyTorch. If `part` is "", the layer itself is a parameter. */
 static fold_torch__name fold_torch__full_name(const fold_torch__walk *walk, const char *part)
 {
     return *part ? fold_torch__join(walk->layer, part) : fold_torch__join("", walk->layer);
 }
 
-/* The name in the model. */
+/* Returns the name of a layer's parameter in the model. */
 static fold_torch__name fold_torch__own_name(const fold_torch__walk *walk, const char *part)
 {
     return *part ? fold_torch__part(walk->own, part) : fold_torch__join("", walk->own);
 }
 
-/* If the layer is "", its parts may be layers that a program made and named itself, without the dot. */
+/* Finds a parameter of a layer. If the layer is "", its parts may be layers that a program made and named
+   itself, without the dot. */
 static fold_param fold_torch__param(const fold_torch__walk *walk, const char *part)
 {
     const fold_torch__name full = fold_torch__own_name(walk, part);
@@ -1095,7 +1107,7 @@ static fold_param fold_torch__find(fold_torch__walk *walk, const char *part)
     return param;
 }
 
-/* The piece that is a whole parameter. */
+/* Returns the piece that covers a whole parameter. */
 static fold_torch__piece fold_torch__piece_of(fold_torch__walk *walk, const char *part, const char *source,
                                               const fold_torch__gates *gates)
 {
@@ -1132,7 +1144,7 @@ static void fold_torch__walk_one(fold_torch__walk *walk, const char *part, const
     fold_torch__visit(walk, &piece);
 }
 
-/* Visits an unchanged parameter, named like the layer or, if that is "", like the part. */
+/* Visits an unchanged parameter. It has the name of the layer or, if that is "", of the part. */
 static void fold_torch__walk_param(fold_torch__walk *walk, const char *part)
 {
     fold_torch__piece piece = fold_torch__piece_of(walk, part, *walk->own ? "" : part, &fold_torch__rnn);
@@ -1142,7 +1154,7 @@ static void fold_torch__walk_param(fold_torch__walk *walk, const char *part)
     fold_torch__visit(walk, &piece);
 }
 
-/* `to` and `from` are what the names of weight and bias begin with, in PyTorch and in the model. */
+/* Visits a weight and a bias. Their names begin with `to` in PyTorch and with `from` in the model. */
 static void fold_torch__walk_pair(fold_torch__walk *walk, const char *to, const char *from,
                                   const char *weight, const char *bias)
 {
@@ -1155,7 +1167,7 @@ static void fold_torch__walk_pair(fold_torch__walk *walk, const char *to, const 
     }
 }
 
-/* A gain is written as the variance of which it is the inverse root, which limits its values. */
+/* Checks that a gain can be written as a variance, of which it is the inverse square root. */
 static void fold_torch__check_gain(fold_torch__walk *walk, fold_param gain)
 {
     const float *values = fold_param_value(walk->m, gain);
@@ -1169,7 +1181,7 @@ static void fold_torch__check_gain(fold_torch__walk *walk, fold_param gain)
                              i, fold_torch__shorten(shown, walk->layer), (double)values[i]);
 }
 
-/* If the module has no weight and bias, the statistics hold gain and bias. */
+/* Visits a batch norm. If the module has no weight and bias, its statistics hold gain and bias. */
 static void fold_torch__walk_statistics(fold_torch__walk *walk, int is_affine)
 {
     fold_torch__piece piece = fold_torch__piece_of(walk, "running_mean", "gain", &fold_torch__rnn);
@@ -1182,13 +1194,14 @@ static void fold_torch__walk_statistics(fold_torch__walk *walk, int is_affine)
     memset(&piece.param, 0, sizeof piece.param);
     fold_torch__visit(walk, &piece);
     piece.part = "running_var";
-    piece.constant = (float)(1 - FOLD_TORCH__EPSILON); /* plus epsilon: 1 */
+    piece.constant = (float)(1 - FOLD_TORCH__EPSILON); /* adding epsilon gives 1 */
     if (!is_affine)
         piece.statistic = FOLD_TORCH__VARIANCE;
     fold_torch__visit(walk, &piece);
 }
 
-/* One direction of a layer. `from` begins its names in the model, `suffix` ends those in PyTorch. */
+/* Visits one direction of a layer. Its names begin with `from` in the model and end with `suffix` in
+   PyTorch. */
 static void fold_torch__walk_cell(fold_torch__walk *walk, const fold_torch__gates *gates, const char *from,
                                   const char *suffix, int with_bias)
 {
@@ -1227,7 +1240,8 @@ static void fold_torch__walk_stack(fold_torch__walk *walk, const fold_torch__gat
     }
 }
 
-/* The projections are rows of one tensor or, if keys or values have different widths, separate tensors. */
+/* Visits an attention. The projections are rows of one tensor or, if keys or values have different widths,
+   separate tensors. */
 static void fold_torch__walk_heads(fold_torch__walk *walk, const char *to, const char *from, int with_bias)
 {
     static const char *const sources[3] = { "query.", "key.", "value." };
@@ -1463,7 +1477,7 @@ static void fold_torch__load_piece(fold_torch__walk *walk, const fold_torch__pie
         fold_values_write_end(walk->m, piece->param);
 }
 
-/* Checks that there are as many floats as the layers take, before any is loaded. */
+/* Checks that the number of floats is right before any float is loaded. */
 static fold_status fold_torch__load(fold_torch__walk *walk, const char *from, size_t given,
                                     const fold_torch_layer *layers, int n)
 {
