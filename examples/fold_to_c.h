@@ -55,26 +55,27 @@ extern "C" {
 
 /* An input, an output or a state of the network. */
 typedef struct fold_to_c_port {
-    const char *name; /* of the argument or, for a state, the struct's member: a C identifier */
-    fold_node node;   /* of an input: from fold_input_ref or fold_input. Of an output: any node. Of a state:
-                         the input that reads it, whose value in the recording is what lstm_reset sets */
-    fold_node next;   /* of a state: its value for the next step, which may also be an output. Else null */
+    const char *name; /* name of the argument or, for a state, of the struct's member: a C identifier */
+    fold_node node;   /* input: a node from fold_input_ref or fold_input. Output: any node. State: the input
+                         node that reads it; its recorded value is the initial state that lstm_reset sets */
+    fold_node next;   /* state: the node with its value for the next step, which may also be an output.
+                         Otherwise null */
 } fold_to_c_port;
 
 /* Prints a user-defined op: C statements that compute `float *own_out` from `const float *own_in0, *own_in1,
-   ...`. Returns nonzero if it cannot. `@` is replaced with the prefix of names and its `_`. */
+   ...`. Returns nonzero if it cannot print the op. `@` is replaced with the prefix of names and its `_`. */
 typedef int fold_to_c_print_op(const fold_seen *seen, fold_writer *write, void *writer, void *user);
 
 typedef struct fold_to_c_desc {
-    const char *name;   /* prefix of all names in the file, followed by `_`. NULL: "network" */
-    const char *source; /* where the network comes from, for the first comment. NULL: not mentioned */
-    int agents;         /* each step computes this many, stored one after another in the arguments and in an
-                           array of states. 0: 1 */
+    const char *name;   /* prefix of all names in the file, before a `_`. NULL: "network" */
+    const char *source; /* origin of the network, for the first comment of the file. NULL: not mentioned */
+    int agents;         /* number of agents that each step computes, stored one after another in the arguments
+                           and in an array of states. 0: 1 */
     const fold_to_c_port *in, *out, *state;
     int n_in, n_out, n_state;
     int bytes;          /* weights with at least this many values become int8, a quarter of the size. On every
-                           processor their products are bit-identical to those after fold_model_quantize with
-                           this min_values. 0: all stay floats */
+                           processor, their products are bit-identical to those after fold_model_quantize with
+                           this min_values. 0: all weights stay float */
     fold_to_c_print_op *print_op;      /* NULL: user-defined ops are refused */
     void *print_op_user;
 } fold_to_c_desc;
@@ -82,15 +83,15 @@ FOLD_API fold_to_c_desc fold_to_c_desc_default(void); /* all zero */
 
 typedef struct fold_to_c_result {
     fold_status status;   /* FOLD_OK, FOLD_IO if the writer stopped, FOLD_NO_MEMORY, or FOLD_BAD_ARGUMENT */
-    size_t weight_bytes;  /* of the constants. All three sizes are without the padding for vectors */
-    size_t state_bytes;   /* of the states of one agent */
-    size_t work_bytes;    /* of the values that a step keeps on its stack */
-    char message[240];    /* what is wrong, with the op's name; "" after success */
+    size_t weight_bytes;  /* bytes of the constants. All three sizes exclude the padding for vectors */
+    size_t state_bytes;   /* bytes of the states of one agent */
+    size_t work_bytes;    /* bytes of the values that a step keeps on its stack */
+    char message[240];    /* error message with the op's name; "" after success */
 } fold_to_c_result;
 
-/* Prints whatever is needed to compute the outputs and next states from the inputs and states. Copied inputs
-   that are not ports become constants, and so do looked-up rows, even with fold_index_ref. A fold_input_ref
-   that is not a port is an error, even as an output. f must be eager; it is not changed. */
+/* Prints the code that computes the outputs and next states from the inputs and states. Copied inputs that
+   are not ports become constants, and so do looked-up rows, even with fold_index_ref. A fold_input_ref that
+   is not a port is an error, even as an output. f must be eager, and is not changed. */
 FOLD_API fold_to_c_result fold_to_c(fold_ctx *f, const fold_to_c_desc *desc, fold_writer *write, void *user);
 
 #ifdef __cplusplus
@@ -255,8 +256,8 @@ static const char *const fold_to_c__head[] = {
     "#define @PAD(n) (((n) + @WIDTH - 1) / @WIDTH * @WIDTH) /* rounds up to whole vectors */\n\n"
 };
 
-/* Functions that are printed only if "@name(" occurs in a text that is printed. Each comes after those that
-   it calls. `only`: the preprocessor condition for it. */
+/* Functions that are printed only if "@name(" occurs in printed text. Each function comes after the functions
+   that it calls. `only` is the preprocessor condition for it. */
 typedef struct fold_to_c__helper {
     const char *name, *only, *text;
 } fold_to_c__helper;
@@ -751,7 +752,7 @@ enum {
 };
 static const int fold_to_c__widths[FOLD_TO_C__WIDTHS] = { 1, 4, 8, 16 };
 
-/* How an op is printed. In the text of a map A, B and C are its operands and S is its number. */
+/* How an op is printed. In the text of a map, A, B and C are its operands and S is its number. */
 typedef enum fold_to_c__kind {
     FOLD_TO_C__MAP,
     FOLD_TO_C__COPY,
@@ -835,7 +836,7 @@ static const fold_to_c__op fold_to_c__ops[] = {
     { "transpose", FOLD_TO_C__TRANSPOSE, NULL, FOLD_TO_C__NO_NUMBER },
     { "pick", FOLD_TO_C__PICK, NULL, FOLD_TO_C__NO_NUMBER }
 };
-/* Why ops are refused. */
+/* Ops that cannot be printed, and why. */
 static const struct {
     const char *name, *why;
 } fold_to_c__refused[] = {
@@ -846,29 +847,30 @@ static const struct {
     { "huber", "losses are for training" },        { "hinge", "losses are for training" }
 };
 
-/* what a value is */
+/* kinds of values */
 enum { FOLD_TO_C__NOTHING, FOLD_TO_C__INPUT, FOLD_TO_C__STATE, FOLD_TO_C__CONSTANT, FOLD_TO_C__MADE };
 
 /* A value. Its floats are stored in `size / block` parts of `block` floats, each padded to whole vectors. If
-   all readers of a map read parts of it, it is split into a map for each part: the value itself then is
-   NOTHING, and its parts are the values from `part` on. */
+   all readers of a map read only parts of it, the map is split into one map per part. The kind of the
+   original value is then NOTHING, and its parts are the values from index `part` on. */
 typedef struct fold_to_c__value {
     int is, port, size, block, part;
-    int span;               /* floats of all rows of a list; else its size */
-    int copy_of;            /* operand of the copy that made it, or -1 */
+    int span;               /* number of floats in all rows of a list; otherwise equal to `size` */
+    int copy_of;            /* operand of the copy that made the value, or -1 */
     fold_shape shape;
-    int line;               /* of a shifting state, and of the concat stored in it: how many floats are
-                               appended in each step; else 0 */
-    int is_ref;             /* an input by reference, which cannot become a constant */
+    int line;               /* for a shifting state, and the concat stored in it: number of floats appended in
+                               each step; otherwise 0 */
+    int is_ref;             /* 1: an input by reference, which cannot become a constant */
     fold_node node;
-    fold_param param;       /* of a constant: the parameter that it shows */
-    const float *constant;  /* values, which are read after the visit */
-    int call, made, last;   /* the call and the stage that make it; the last stage that reads it */
-    int is_read;            /* read by its own loop */
-    int in_memory, slack;   /* read by anything else; as whole vectors that start inside it */
-    int copied;             /* an input or state that is read as vectors, so it is copied to where it can
-                               be */
-    int slot, number;       /* its memory, and its number in names */
+    fold_param param;       /* for a constant: the parameter that it is a view of */
+    const float *constant;  /* floats of a constant, which are read after the visit */
+    int call, made, last;   /* the call and the stage that compute the value; the last stage that reads it */
+    int is_read;            /* 1: the loop that computes the value also reads it */
+    int in_memory, slack;   /* in_memory: anything else reads the value. slack: whole vectors are read that
+                               may start inside it */
+    int copied;             /* 1: an input or state that is read as vectors, so it is copied to memory where
+                               this is possible */
+    int slot, number;       /* the value's memory, and its number in names */
     char letter;            /* distinguishes parts of a map in names; 0: none */
 } fold_to_c__value;
 typedef struct fold_to_c__operand {
@@ -879,14 +881,14 @@ typedef struct fold_to_c__call {
     const fold_to_c__op *op;
     const char *name, *cell;
     int value, first, n_in, needed, stage;
-    int broadcasts;         /* a map whose operands repeat along axes */
+    int broadcasts;         /* 1: a map whose operands are broadcast */
     fold_shape out;
     fold_param param[2];
     int attr[4];
     float number;
-    fold_seen seen;         /* of a user-defined op; shapes are in the operands */
+    fold_seen seen;         /* for a user-defined op; the shapes are in the operands */
 } fold_to_c__call;
-/* MAP: a loop of maps */
+/* A printed statement or loop. If its kind is MAP, it is a loop of maps. */
 typedef struct fold_to_c__stage {
     fold_to_c__kind kind;
     int size, call, part;
@@ -894,12 +896,12 @@ typedef struct fold_to_c__stage {
 typedef struct fold_to_c__item {
     int call, part, stage;
 } fold_to_c__item;
-/* value: the last that got it */
+/* Memory for values. `value` is the last value placed in it. */
 typedef struct fold_to_c__slot {
     int count, block, slack, value;
 } fold_to_c__slot;
-/* Weights as they are printed: in one of these forms, in parts of `block` columns. int8 weights (BYTES) are
-   stored column by column, with a scale for each column (UNITS). */
+/* Weights as printed: in one of these forms, in parts of `block` columns. int8 weights (BYTES) are stored
+   column by column, with a scale for each column (UNITS). */
 enum { FOLD_TO_C__AS_IS, FOLD_TO_C__ROWS, FOLD_TO_C__COLUMNS, FOLD_TO_C__BYTES, FOLD_TO_C__UNITS };
 typedef struct fold_to_c__weight {
     int form, block, from, inner, columns, transposed, value;
@@ -922,15 +924,15 @@ typedef struct fold_to_c__printer {
     fold_to_c__value *value;
     fold_to_c__call *call;
     fold_to_c__operand *operand;
-    int *id;                /* by node id: 1 + its value, or 0 */
+    int *id;                /* by node id: 1 + the index of the node's value, or 0 */
     fold_to_c__stage *stage;
     fold_to_c__item *item;
     fold_to_c__slot *slot;
     fold_to_c__weight *weight;
-    int not_eager; /* the context is not, which then begins every message */
+    int not_eager; /* 1: the context is not eager; then every message begins by saying so */
 } fold_to_c__printer;
 
-/* Only the first error is kept. */
+/* Sets the result's error, unless there is one already. */
 static void fold_to_c__fail(fold_to_c__printer *p, fold_status status, const char *format, ...)
 {
     va_list args;
@@ -944,7 +946,7 @@ static void fold_to_c__fail(fold_to_c__printer *p, fold_status status, const cha
     va_end(args);
 }
 
-/* New items are zero. */
+/* Grows an array to hold at least `wanted` items. New items are zero. */
 static int fold_to_c__grow(fold_to_c__printer *p, void *items, size_t *room, size_t wanted, size_t size)
 {
     void *old = NULL, *grown;
@@ -975,7 +977,8 @@ static int fold_to_c__size(const fold_shape *shape)
 
 /* ---- text -------------------------------------------------------------------------------------- */
 
-/* Writes text to p->write, with the prefix of names for `@`. It is also the writer of fold_to_c_print_op. */
+/* Writes text to p->write, replacing `@` with the prefix of names. It is also the writer for
+   fold_to_c_print_op. */
 static int fold_to_c__bytes(const void *bytes, size_t size, void *user)
 {
     fold_to_c__printer *p = (fold_to_c__printer *)user;
@@ -991,7 +994,7 @@ static int fold_to_c__bytes(const void *bytes, size_t size, void *user)
     return p->stopped;
 }
 
-/* Marks the helpers that a text calls, and those that they call. */
+/* Marks the helpers that a text calls, and the helpers that these call. */
 static void fold_to_c__scan(fold_to_c__printer *p, const char *text)
 {
     for (const char *at = strchr(text, '@'); at; at = strchr(at + 1, '@'))
@@ -1012,7 +1015,7 @@ static void fold_to_c__text(fold_to_c__printer *p, const char *text)
     fold_to_c__bytes(text, strlen(text), p);
 }
 
-/* At most 399 bytes. */
+/* Prints formatted text of at most 399 bytes. */
 static void fold_to_c__put(fold_to_c__printer *p, const char *format, ...)
 {
     char text[400];
@@ -1023,7 +1026,7 @@ static void fold_to_c__put(fold_to_c__printer *p, const char *format, ...)
     fold_to_c__text(p, text);
 }
 
-/* A name in a comment: anything that could end the comment, or is not printable ASCII, becomes '?'. */
+/* Prints a name in a comment. Anything that could end the comment, or is not printable ASCII, becomes '?'. */
 static void fold_to_c__comment(fold_to_c__printer *p, const char *name)
 {
     for (; name && *name; name++) {
@@ -1033,7 +1036,7 @@ static void fold_to_c__comment(fold_to_c__printer *p, const char *name)
     }
 }
 
-/* The shortest text that reads back as the same float, with a point in every locale. */
+/* Returns the shortest text that reads back as the same float, with a decimal point in every locale. */
 static const char *fold_to_c__float(float value, char text[32])
 {
     const char *point = localeconv()->decimal_point;
@@ -1126,7 +1129,7 @@ static void fold_to_c__see_call(fold_to_c__printer *p, const fold_seen *seen)
         call->number = (float)seen->attr[0];
     for (int i = 0; i < seen->n_operands; i++) {
         fold_to_c__operand *operand = &p->operand[p->n_operands++];
-        operand->value = (int)seen->operand[i]; /* the id, until all values are known */
+        operand->value = (int)seen->operand[i]; /* the node's id, until all values are known */
         operand->offset = (int)(seen->offset[i] & 0x7fffffffu);
         if (i >= seen->n_in)
             continue;
@@ -1135,7 +1138,7 @@ static void fold_to_c__see_call(fold_to_c__printer *p, const fold_seen *seen)
     }
 }
 
-/* The visitor. */
+/* The visitor: copies a leaf or a call. */
 static int fold_to_c__see(const fold_seen *seen, void *user)
 {
     fold_to_c__printer *p = (fold_to_c__printer *)user;
@@ -1159,11 +1162,11 @@ static int fold_to_c__see(const fold_seen *seen, void *user)
 
 /* ---- the plan: loops, and memory of values ------------------------------------------------------- */
 
-/* If so, each column of a product is summed in sixteen chains along the inputs, otherwise in one. This is the
+/* Whether each column of a product is summed in sixteen chains along the inputs, instead of one. This is the
    order of fold.h (fold__is_narrow). */
 static int fold_to_c__is_narrow(int rows, int columns) { return columns < 16 && rows > 4 * columns; }
 
-/* The attributes in fold.h of a linear op, and of one on windows. */
+/* Attributes of linear ops in fold.h, and of linear ops on windows. */
 enum { FOLD_TO_C__TRANSPOSED, FOLD_TO_C__STARTS, FOLD_TO_C__FIRST_ROW, FOLD_TO_C__OUTPUTS };
 
 static const fold_to_c__operand *fold_to_c__in(const fold_to_c__printer *p, const fold_to_c__call *call,
@@ -1179,7 +1182,7 @@ static int fold_to_c__by_number(const void *one, const void *other)
     return a < b ? -1 : a > b;
 }
 
-/* Replaces a copy with its operand. Calls come after those that they read, so one step is enough. */
+/* Replaces a copy with its operand. Calls come after the calls that they read, so one step is enough. */
 static void fold_to_c__behind_copy(const fold_to_c__printer *p, fold_to_c__operand *operand)
 {
     if (operand->value < 0 || p->value[operand->value].copy_of < 0)
@@ -1189,7 +1192,7 @@ static void fold_to_c__behind_copy(const fold_to_c__printer *p, fold_to_c__opera
     operand->value = from->value;
 }
 
-/* Finds the value of a node. If that is a view, its floats are part of another value. */
+/* Finds the value of a node. If the node is a view, its floats are part of a different value. */
 static int fold_to_c__locate(fold_to_c__printer *p, fold_node node, const char *what, const char *name,
                              fold_to_c__operand *found)
 {
@@ -1228,7 +1231,7 @@ static int fold_to_c__locate(fold_to_c__printer *p, fold_node node, const char *
     return 0;
 }
 
-/* An input or a state. If nothing reads it, it was not visited as a leaf. */
+/* Adds an input or a state. If nothing reads it, the visitor did not see it as a leaf. */
 static void fold_to_c__port(fold_to_c__printer *p, const fold_to_c_port *port, int is, int index)
 {
     const char *what = is == FOLD_TO_C__INPUT ? "input" : "state", *name = port->name ? port->name : "";
@@ -1284,7 +1287,7 @@ static int fold_to_c__is_name(const char *name)
               *at == '_'))
             return 0;
     snprintf(word, sizeof word, " %.40s ", name);
-    /* values and their memory */
+    /* names of values and of their memory */
     if ((*name == 't' || *name == 'm') && name[1] >= '0' && name[1] <= '9')
         return 0;
     return at - name < FOLD_TO_C__NAME / 2 && !strstr(used, word) && strncmp(name, "own_", 4) &&
@@ -1304,7 +1307,7 @@ static void fold_to_c__check_names(fold_to_c__printer *p)
                 fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "'%.60s' is not a C name, or used by the printed code",
                                 all[which][i].name ? all[which][i].name : "");
             else
-                /* states are members, so they may be named like arguments */
+                /* states are struct members, so they may have the same names as arguments */
                 for (int k = 0; k < i + (which == 1 ? desc->n_in : 0) && !p->result.status; k++)
                     if (!strcmp(all[which][i].name, (k < i ? all[which][k] : desc->in[k - i]).name))
                         fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "two ports are named '%.60s'",
@@ -1348,8 +1351,8 @@ static void fold_to_c__resolve(fold_to_c__printer *p)
     }
 }
 
-/* Marks the calls that outputs and next states depend on, from the last to the first. Only these are refused
-   if they cannot be printed. */
+/* Marks the calls that outputs and next states depend on, from the last to the first. Only marked calls cause
+   an error if they cannot be printed. */
 static void fold_to_c__mark(fold_to_c__printer *p)
 {
     for (int i = 0; i < p->desc->n_out + p->desc->n_state; i++) {
@@ -1383,7 +1386,7 @@ static void fold_to_c__mark(fold_to_c__printer *p)
 
 static int fold_to_c__reads_vectors(const fold_to_c__printer *p, const fold_to_c__call *call, int i);
 
-/* -1: one of the readers reads whole vectors. */
+/* Counts the readers of a value. Returns -1 if one of them reads whole vectors. */
 static int fold_to_c__count_readers(const fold_to_c__printer *p, int value)
 {
     int readers = 0;
@@ -1398,9 +1401,9 @@ static int fold_to_c__count_readers(const fold_to_c__printer *p, int value)
     return readers;
 }
 
-/* Finds states that shift, such as the lines of a TCN: the next state is the old one without its first
-   values, and with new ones appended. It is stored in twice the memory, so that a step only appends, and is
-   moved back when it reaches the end. */
+/* Finds states that shift, such as the delay lines of a temporal convolution: the next state is the old state
+   without its first values, with new values appended. Such a state gets twice the memory, so that a step only
+   appends, and moves the values back when it reaches the end. */
 static void fold_to_c__find_lines(fold_to_c__printer *p)
 {
     for (int i = 0; i < p->desc->n_state; i++) {
@@ -1431,7 +1434,7 @@ static int fold_to_c__is_loop(const fold_to_c__call *call)
     return call->op->kind == FOLD_TO_C__MAP && !call->broadcasts;
 }
 
-/* fold_to_c__is_narrow of a linear op. */
+/* Whether a linear op is narrow. */
 static int fold_to_c__has_lanes(const fold_to_c__printer *p, const fold_to_c__call *call)
 {
     const fold_shape shape = fold_param_shape(p->m, call->param[0]);
@@ -1439,7 +1442,7 @@ static int fold_to_c__has_lanes(const fold_to_c__printer *p, const fold_to_c__ca
                                 call->attr[FOLD_TO_C__OUTPUTS]);
 }
 
-/* In whole vectors. */
+/* Whether a call reads its operand i in whole vectors. */
 static int fold_to_c__reads_vectors(const fold_to_c__printer *p, const fold_to_c__call *call, int i)
 {
     const int starts =
@@ -1448,8 +1451,8 @@ static int fold_to_c__reads_vectors(const fold_to_c__printer *p, const fold_to_c
                   : fold_to_c__is_loop(call) && fold_to_c__in(p, call, i)->size > 1;
 }
 
-/* Returns the size of the parts in which all readers read a value, such as the gates of an LSTM, or the
-   value's size. */
+/* Returns the size of the parts in which all readers read a value, such as the gates of an LSTM. Without such
+   parts, returns the value's size. */
 static int fold_to_c__find_parts(const fold_to_c__printer *p, int value)
 {
     const fold_to_c__value *v = &p->value[value];
@@ -1462,7 +1465,8 @@ static int fold_to_c__find_parts(const fold_to_c__printer *p, int value)
     for (int i = 0; i < p->desc->n_out + p->desc->n_state; i++)
         if (p->end[i].value == value)
             return v->size;
-    for (int pass = 0; pass < 2; pass++) /* readers of vectors determine the size; others must fit */
+    for (int pass = 0; pass < 2; pass++) /* first pass: vector readers determine the size; second pass: the
+                                            others must fit */
         for (size_t c = (size_t)v->call + 1; c < p->n_calls; c++) {
             const fold_to_c__call *call = &p->call[c];
             for (int i = 0; i < call->n_in && call->needed; i++) {
@@ -1484,7 +1488,7 @@ static int fold_to_c__find_parts(const fold_to_c__printer *p, int value)
     return part < FOLD_TO_C__LEAST_PART || v->size / part > FOLD_TO_C__PARTS ? v->size : part;
 }
 
-/* Splits values into parts, the last first. Each part of a map becomes a value. */
+/* Splits values into parts, from the last value to the first. Each part of a map becomes a value. */
 static void fold_to_c__cut(fold_to_c__printer *p)
 {
     for (int i = (int)p->n_calls - 1; i >= 0 && !p->result.status; i--) {
@@ -1509,7 +1513,7 @@ static void fold_to_c__cut(fold_to_c__printer *p)
     }
 }
 
-/* The operand of a part of a map: in a value, or in one of its parts. */
+/* Returns the operand of one part of a map: floats of a value, or of one of its parts. */
 static fold_to_c__operand fold_to_c__at(const fold_to_c__printer *p, fold_to_c__operand operand, int part,
                                         int block)
 {
@@ -1538,13 +1542,13 @@ static int fold_to_c__made_by(const fold_to_c__printer *p, const fold_to_c__item
     return v->part >= 0 ? v->part + item->part : p->call[item->call].value;
 }
 
-/* A map can be in the loop that makes its operand if it reads the same element. */
+/* Whether a map can be in the loop that computes its operand: it must read the same element. */
 static int fold_to_c__is_beside(const fold_to_c__printer *p, const fold_to_c__operand *operand, int size)
 {
     return operand->offset == 0 && operand->size == size && p->value[operand->value].size == size;
 }
 
-/* The first loop of its size after what it reads, or -1. */
+/* Returns the first loop of a map's size after the stages that it reads, or -1. */
 static int fold_to_c__find_loop(const fold_to_c__printer *p, const fold_to_c__call *call, int part, int size)
 {
     int from = 0;
@@ -1562,7 +1566,7 @@ static int fold_to_c__find_loop(const fold_to_c__printer *p, const fold_to_c__ca
     return -1;
 }
 
-/* Maps of one size share a loop; any other call is a stage of its own. */
+/* Divides the calls into stages. Maps of one size share a loop; any other call is a separate stage. */
 static void fold_to_c__stages(fold_to_c__printer *p)
 {
     for (size_t c = 0; c < p->n_calls && !p->result.status; c++) {
@@ -1590,7 +1594,7 @@ static void fold_to_c__stages(fold_to_c__printer *p)
     }
 }
 
-/* Notes that a stage reads a value from memory, maybe in whole vectors. */
+/* Notes that a stage reads a value from memory, possibly in whole vectors. */
 static void fold_to_c__read(fold_to_c__printer *p, const fold_to_c__operand *operand, int stage, int vectors)
 {
     fold_to_c__value *v = &p->value[operand->value];
@@ -1606,8 +1610,8 @@ static void fold_to_c__read(fold_to_c__printer *p, const fold_to_c__operand *ope
     }
 }
 
-/* Finds what is read from memory, and until when. It begins with the last stage, so that values which only
-   unused parts read become unused as well. */
+/* Finds which values are read from memory, and the last stage that reads each. Goes from the last stage to
+   the first, so that values which only unused parts read become unused as well. */
 static void fold_to_c__readers(fold_to_c__printer *p)
 {
     for (int i = 0; i < p->desc->n_out + p->desc->n_state; i++) {
@@ -1659,8 +1663,8 @@ static fold_to_c__value fold_to_c__value_like(const fold_to_c__slot *slot)
     return v;
 }
 
-/* Whether a loop may write a value over one that nothing reads later. Each vector must be read before it is
-   written, and an element that every iteration reads may not be overwritten. */
+/* Whether a loop may write a value over a value that nothing reads later. Each vector must be read before it
+   is written, and an element that every iteration reads must not be overwritten. */
 static int fold_to_c__overwrites(const fold_to_c__printer *p, int value, int read)
 {
     const int stage = p->value[value].made, block = p->value[read].block;
@@ -1682,8 +1686,8 @@ static int fold_to_c__overwrites(const fold_to_c__printer *p, int value, int rea
     return is_made;
 }
 
-/* Gives a value a slot that is free: the smallest that holds it, else one that is enlarged, else a new
-   one. */
+/* Places a value in a free slot: the smallest one that is large enough, or else an enlarged one, or else a
+   new one. */
 static void fold_to_c__place(fold_to_c__printer *p, int value)
 {
     fold_to_c__value *v = &p->value[value];
@@ -1732,7 +1736,8 @@ static void fold_to_c__slots(fold_to_c__printer *p)
         p->result.work_bytes += sizeof(float) * (size_t)(p->slot[i].count * p->slot[i].block);
 }
 
-/* Wider vectors are not always faster: if half of their lanes are padding, half the width is better. */
+/* Chooses the vector width. Wider vectors are not always faster: if half of their lanes are padding, half the
+   width is better. */
 static void fold_to_c__choose_width(fold_to_c__printer *p)
 {
     double cost[FOLD_TO_C__WIDTHS] = { 0, 0, 0, 0 };
@@ -1773,7 +1778,7 @@ static fold_to_c__string fold_to_c__name_of(const fold_to_c__value *v)
     return fold_to_c__format(v->letter ? "t%d%c" : "t%d", v->number, v->letter);
 }
 
-/* Finds these weights, or adds them. */
+/* Returns the index of these weights, and adds them if they are new. */
 static int fold_to_c__weight_of(fold_to_c__printer *p, const fold_to_c__weight *wanted)
 {
     for (size_t i = 0; i < p->n_weights; i++) {
@@ -1811,7 +1816,7 @@ static int fold_to_c__param_weight(fold_to_c__printer *p, fold_param param, int 
     return fold_to_c__weight_of(p, &w);
 }
 
-/* The address of an operand's floats, as an expression. */
+/* Returns a C expression for the address of an operand's floats. */
 static fold_to_c__string fold_to_c__address(fold_to_c__printer *p, const fold_to_c__operand *operand)
 {
     const fold_to_c__value *v = &p->value[operand->value];
@@ -1839,7 +1844,7 @@ static fold_to_c__string fold_to_c__address(fold_to_c__printer *p, const fold_to
                 : fold_to_c__format("%s%s", at.text, more.text);
 }
 
-/* The address of an operand of a call that is not in a loop of maps. */
+/* Returns a C expression for the address of an operand. The call must not be in a loop of maps. */
 static fold_to_c__string fold_to_c__place_of(fold_to_c__printer *p, const fold_to_c__call *call, int i)
 {
     const fold_to_c__operand operand = fold_to_c__operand_of(p, call, i, 0);
@@ -1850,7 +1855,7 @@ static int fold_to_c__in_size(const fold_to_c__printer *p, const fold_to_c__call
     return fold_to_c__in(p, call, i)->size;
 }
 
-/* "@PAD(20)", or the number itself if it is whole vectors of any width. */
+/* Returns e.g. "@PAD(20)", or the number itself if it fills whole vectors of any width. */
 static fold_to_c__string fold_to_c__padded(int count, int block)
 {
     if (block % 16 == 0)
@@ -1871,7 +1876,7 @@ static void fold_to_c__put_shape(fold_to_c__printer *p, const fold_shape *shape)
     fold_to_c__put(p, "]");
 }
 
-/* "/" "* t5 [64]: linear of lstm.W, in lstm *" "/" */
+/* Prints a comment, e.g. "t5 [64]: linear of lstm.W, in lstm". */
 static void fold_to_c__put_comment(fold_to_c__printer *p, const fold_to_c__call *call, int value)
 {
     fold_to_c__put(p, "    /* %s ", fold_to_c__name_of(&p->value[value]).text);
@@ -1888,7 +1893,7 @@ static void fold_to_c__put_comment(fold_to_c__printer *p, const fold_to_c__call 
     fold_to_c__put(p, " */\n");
 }
 
-/* Declares a value's pointer. */
+/* Prints the declaration of a value's pointer. */
 static void fold_to_c__declare(fold_to_c__printer *p, int value)
 {
     const fold_to_c__value *v = &p->value[value];
@@ -1899,7 +1904,7 @@ static void fold_to_c__declare(fold_to_c__printer *p, int value)
                        p->desc->state[v->port].name, p->desc->state[v->port].name);
 }
 
-/* Zeros after a value that is read in whole vectors. */
+/* Prints code that sets zeros after a value that is read in whole vectors. */
 static void fold_to_c__put_rest(fold_to_c__printer *p, const fold_to_c__value *v, int whole)
 {
     if (v->line)
@@ -1914,7 +1919,7 @@ static void fold_to_c__put_rest(fold_to_c__printer *p, const fold_to_c__value *v
 
 /* -- loops of maps -- */
 
-/* An operand of a map as an expression. */
+/* Returns an operand of a map as a C expression. */
 static fold_to_c__string fold_to_c__lane(fold_to_c__printer *p, const fold_to_c__call *call, int i, int part,
                                          int stage)
 {
@@ -1989,8 +1994,8 @@ static void fold_to_c__put_loop(fold_to_c__printer *p, int stage)
 
 /* -- products -- */
 
-/* A segment of a product: the columns of `to`, in blocks, are those of `from` plus the products of `inner`
-   values of x with the weights from `row` on. */
+/* A segment of a product. It computes the columns of `to`, in blocks: `from` plus the products of `inner`
+   values of x with the weights from row `row` on. */
 typedef struct fold_to_c__segment {
     fold_param param;
     int transposed, row, inner, columns, block;
@@ -1998,7 +2003,8 @@ typedef struct fold_to_c__segment {
     const char *to, *from, *x;
 } fold_to_c__segment;
 
-/* As fold_model_quantize decides for a weight of a linear op, or a filter with several channels. */
+/* Whether a weight of a linear op, or a filter with several channels, becomes int8, as fold_model_quantize
+   decides. */
 static int fold_to_c__becomes_bytes(const fold_to_c__printer *p, fold_param param, int columns)
 {
     const fold_shape shape = fold_param_shape(p->m, param);
@@ -2013,7 +2019,7 @@ static int fold_to_c__segment_weight(fold_to_c__printer *p, const fold_to_c__seg
                                    s->transposed, s->block);
 }
 
-/* Few columns: the inputs are padded with zeros to a multiple of sixteen. */
+/* Prints a product with few columns. Its inputs are padded with zeros to a multiple of sixteen. */
 static void fold_to_c__put_few(fold_to_c__printer *p, const fold_to_c__segment *s)
 {
     const int room = (s->inner + 15) / 16 * 16, weight = fold_to_c__segment_weight(p, s, FOLD_TO_C__COLUMNS);
@@ -2028,7 +2034,8 @@ static void fold_to_c__put_few(fold_to_c__printer *p, const fold_to_c__segment *
                    weight);
 }
 
-/* int8 weights. Without `is_padded` nothing is written after the columns, since other lines follow. */
+/* Prints a product with int8 weights. Without `is_padded`, nothing is written after the columns, since other
+   rows follow. */
 static void fold_to_c__put_bytes(fold_to_c__printer *p, const fold_to_c__segment *s, int is_padded)
 {
     const int weight = fold_to_c__segment_weight(p, s, FOLD_TO_C__BYTES),
@@ -2110,7 +2117,7 @@ static void fold_to_c__put_linear(fold_to_c__printer *p, const fold_to_c__call *
 
 /* -- other ops: plain loops over values in memory -- */
 
-/* A value as [outer][length][inner] around an axis; FOLD_ALL: [1][size][1]. */
+/* A shape seen as [outer][length][inner] around an axis; FOLD_ALL: [1][size][1]. */
 typedef struct fold_to_c__axis {
     int outer, length, inner;
 } fold_to_c__axis;
@@ -2124,7 +2131,8 @@ static fold_to_c__axis fold_to_c__around(const fold_shape *shape, int axis)
     return around;
 }
 
-/* A sum of adjacent values, the first of which `x` names: blocks of at most 512, added in pairs. */
+/* Prints the sum of adjacent values, in blocks of at most 512 that are added in pairs. `x` is the first
+   value. */
 static void fold_to_c__put_sum(fold_to_c__printer *p, const char *x, int from, int count)
 {
     int left = 512;
@@ -2141,8 +2149,8 @@ static void fold_to_c__put_sum(fold_to_c__printer *p, const char *x, int from, i
     fold_to_c__put(p, ")");
 }
 
-/* A sum of values at distances of `inner`, from `first` on: at most 32 in one chain, chains added in
-   pairs. */
+/* Prints the sum of every `inner`-th value, beginning with `first`: chains of at most 32 values, which are
+   added in pairs. */
 static void fold_to_c__put_apart_sum(fold_to_c__printer *p, const char *x, int first, int count, int inner)
 {
     int left = 32;
@@ -2159,7 +2167,7 @@ static void fold_to_c__put_apart_sum(fold_to_c__printer *p, const char *x, int f
     fold_to_c__put(p, ")");
 }
 
-/* `x` names the first value of the line. */
+/* Prints the sum of a line. `x` is its first value. */
 static void fold_to_c__put_line_sum(fold_to_c__printer *p, const char *x, const fold_to_c__axis *axis)
 {
     if (axis->inner == 1)
@@ -2203,7 +2211,7 @@ static void fold_to_c__put_slice(fold_to_c__printer *p, const fold_to_c__call *c
                    from.text, at, whole.length * whole.inner, part);
 }
 
-/* Loops over all elements of a shape, with indices i0, i1, … of its axes. */
+/* Prints loops over all elements of a shape, with the indices i0, i1, … of its axes. */
 static void fold_to_c__put_nest(fold_to_c__printer *p, const fold_shape *shape)
 {
     fold_to_c__put(p, "    {\n        int i0%s%s%s;\n", shape->rank > 1 ? ", i1" : "",
@@ -2212,7 +2220,7 @@ static void fold_to_c__put_nest(fold_to_c__printer *p, const fold_shape *shape)
         fold_to_c__put(p, "        for (i%d = 0; i%d < %d; i%d++)\n", k, k, shape->dim[k], k);
 }
 
-/* An element's index, from the step of each axis. */
+/* Returns the index of an element, computed from the step of each axis. */
 static fold_to_c__string fold_to_c__index(const fold_shape *shape, const int step[FOLD_TO_C__AXES])
 {
     fold_to_c__string index = fold_to_c__format("0");
@@ -2242,7 +2250,7 @@ static void fold_to_c__put_transpose(fold_to_c__printer *p, const fold_to_c__cal
     fold_to_c__put(p, "%s];\n    }\n", fold_to_c__index(&call->out, from).text);
 }
 
-/* A map whose operands repeat along axes. */
+/* Prints a map whose operands are broadcast. */
 static void fold_to_c__put_broadcast(fold_to_c__printer *p, const fold_to_c__call *call)
 {
     static const struct {
@@ -2295,7 +2303,7 @@ static void fold_to_c__put_softmax(fold_to_c__printer *p, const fold_to_c__call 
                    axis.length);
 }
 
-/* The result of a line: `x` names its first value, `y` the result. */
+/* Prints code for one line. `x` is its first value, `y` the result. */
 static void fold_to_c__put_line(fold_to_c__printer *p, const char *name, const fold_to_c__axis *axis)
 {
     const int length = axis->length, inner = axis->inner;
@@ -2376,8 +2384,8 @@ static void fold_to_c__put_cumsum(fold_to_c__printer *p, const fold_to_c__call *
                    size, axis.inner, axis.inner);
 }
 
-/* Prints code that sets `factor` to the mean square of a row and `source` to the row, minus its mean if it is
-   `centred`. If a sum leaves the range of floats, it is repeated with the row times a power of two, as in
+/* Prints code that sets `factor` to the mean square of a row, and `source` to the row, minus its mean if
+   `centred`. If a sum overflows or underflows, the code repeats it with the row times a power of two, as in
    fold__standardise. */
 static void fold_to_c__put_deviation(fold_to_c__printer *p, int count, int centred, const char *share,
                                      const char *epsilon)
@@ -2486,7 +2494,7 @@ static fold_to_c__filter fold_to_c__filter_of(const fold_shape *in, const fold_t
     return filter;
 }
 
-/* The taps of one position that are inside x, for pools and filters of single channels. */
+/* Prints loops over the taps of one position that are inside x, for pools and depthwise filters. */
 static void fold_to_c__put_taps(fold_to_c__printer *p, const fold_to_c__call *call,
                                 const fold_to_c__filter *filter, const char *begin, const char *tap,
                                 const char *end)
@@ -2529,7 +2537,7 @@ static void fold_to_c__put_pool(fold_to_c__printer *p, const fold_to_c__call *ca
                         mean ? end.text : "(void)seen;");
 }
 
-/* A filter that mixes channels is a product of patches of x, which is copied if it is padded. */
+/* Prints a filter that mixes channels, as products of patches of x. If x is padded, it is copied first. */
 static void fold_to_c__put_filter(fold_to_c__printer *p, const fold_to_c__call *call,
                                   const fold_to_c__filter *filter)
 {
@@ -2667,7 +2675,7 @@ static float fold_to_c__param_at(const fold_to_c__printer *p, const fold_to_c__w
     return values[(size_t)column * (size_t)(fold_to_c__size(&shape) / w->columns) + (size_t)row];
 }
 
-/* The largest magnitude in a parameter's column; 0 if fold.h treats the column as zeros. */
+/* Returns the largest magnitude in a parameter's column; 0 if fold.h treats the column as zeros. */
 static float fold_to_c__largest_of(const fold_to_c__printer *p, const fold_to_c__weight *w, int column)
 {
     const fold_shape shape = fold_param_shape(p->m, w->param);
@@ -2687,7 +2695,7 @@ static float fold_to_c__weight_at(const fold_to_c__printer *p, const fold_to_c__
     return fold_to_c__param_at(p, w, w->from + row, column);
 }
 
-/* A value that becomes int8; 0 with an error if it is an infinity or a NaN. */
+/* Returns a value that becomes int8. If it is infinite or NaN, sets an error and returns 0. */
 static float fold_to_c__finite_at(fold_to_c__printer *p, const fold_to_c__weight *w, int row, int column)
 {
     const float value = fold_to_c__weight_at(p, w, row, column);
@@ -2707,7 +2715,7 @@ static void fold_to_c__put_byte_column(fold_to_c__printer *p, const fold_to_c__w
                        (int)nearbyintf(fold_to_c__finite_at(p, w, row, column) * factor));
 }
 
-/* Pads with zeros to whole vectors, or to a multiple of sixteen. */
+/* Prints floats, padded with zeros to whole vectors or to a multiple of sixteen. */
 static void fold_to_c__put_floats(fold_to_c__printer *p, const fold_to_c__weight *w, int row, int column,
                                   int count, int down)
 {
@@ -2762,7 +2770,7 @@ static void fold_to_c__put_weight(fold_to_c__printer *p, int index)
         p->scanning ? 0 : (is_bytes ? 1 : sizeof(float)) * (size_t)w->inner * (size_t)w->columns;
 }
 
-/* Zeros that pad parts of n columns to whole vectors. */
+/* Prints the zeros that pad parts of n columns to whole vectors. */
 static void fold_to_c__put_rests(fold_to_c__printer *p)
 {
     int used[16] = { 0 };
@@ -3031,7 +3039,7 @@ FOLD_API fold_to_c_result fold_to_c(fold_ctx *f, const fold_to_c_desc *desc, fol
         fold_to_c__fail(&p, seen, "the recording cannot be visited");
     if (!p.result.status)
         fold_to_c__plan(&p);
-    /* the first pass finds the helpers */
+    /* the first pass only finds the helpers to print */
     for (p.scanning = 1; p.scanning >= 0 && !p.result.status; p.scanning--)
         fold_to_c__put_file(&p);
     if (p.stopped)
