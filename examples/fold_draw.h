@@ -1,4 +1,4 @@
-/* fold_draw.h - pictures and timelines of a context's run, drawn with fold_ctx_visit.
+/* fold_draw.h - draws pictures and timelines of a context's run, using fold_ctx_visit.
 
    In one C or C++ file:  #define FOLD_DRAW_IMPLEMENTATION
                           #include "fold_draw.h"
@@ -6,16 +6,16 @@
        fold_run(f, &loss, 1);
        fold_draw_svg(f, fold_to_file, stdout);
 
-   A picture shows the plan of the last run or, if something was recorded since, the recording by depth, as
-   fold_ctx_print does. Draw one if batches are not what you expect, and a timeline if a run takes long.
+   A picture shows the plan of the last run or, if something was recorded since, the recording by depth, like
+   fold_ctx_print. Draw a picture if the batches are not as you expect, or a timeline if a run takes long.
 
-   All calls return FOLD_OK, FOLD_IO if the writer stopped, FOLD_BAD_ARGUMENT without a context, or
-   FOLD_NO_MEMORY. A picture allocates about 60 bytes a node with malloc, until it is written. The calls also
-   work in a context with an error, and do not change its status. The writer may use the context. There are no
-   globals. The file is C99 and C++17. With FOLD_NO_TEXT contexts cannot be visited, and nothing is declared.
+   All calls return FOLD_OK, FOLD_IO if the writer stopped, FOLD_BAD_ARGUMENT if f is NULL, or FOLD_NO_MEMORY.
+   While a picture is being written, it needs about 60 bytes per node from malloc. The calls also work in a
+   context with an error, and do not change its status. The writer may use the context. There are no globals.
+   The file compiles as C99 and C++17. With FOLD_NO_TEXT, contexts cannot be visited, and nothing is declared.
 
-   The file also serves as an example of a visitor: fold_draw__take copies what it needs of each call, and
-   everything else reads the copy. */
+   The file is also an example of a visitor: fold_draw__take copies what it needs from each call, and all
+   other code reads the copy. */
 
 #ifndef FOLD_DRAW_H
 #define FOLD_DRAW_H

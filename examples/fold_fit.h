@@ -1,5 +1,5 @@
-/* fold_fit.h - the usual loops over data with fold.h: training, prediction, and measures of how good results
-   are. It uses public calls only.
+/* fold_fit.h - the usual loops over data with fold.h: training, prediction and evaluation. It uses only
+   public calls.
 
    In one C or C++ file:  #define FOLD_FIT_IMPLEMENTATION
                           #include "fold_fit.h"
@@ -9,9 +9,9 @@
        d.ctx = f; d.samples = n; d.loss = my_loss; d.user = my_data; d.adam = &adam;
        if (fold_fit(&d, NULL)) puts(fold_ctx_message(f));
 
-   Errors are set on the context, with a message. Memory comes from the model's allocator only, and there are
-   no globals. The file is C99 and C++17 and works in every build of fold.h: with FOLD_INFERENCE there is no
-   fold_fit, and with FOLD_NO_STDIO it writes no files. */
+   Errors are set on the context, with a message. All memory comes from the model's allocator, and there are
+   no globals. The file compiles as C99 and C++17 and works in every build of fold.h: with FOLD_INFERENCE
+   there is no fold_fit, and with FOLD_NO_STDIO it writes no files. */
 
 #ifndef FOLD_FIT_H
 #define FOLD_FIT_H
@@ -32,13 +32,14 @@ extern "C" {
 #endif
 
 #ifndef FOLD_INFERENCE
-/* fold_fit is the usual training loop. It does what its settings say and nothing else.
+/* fold_fit is the usual training loop.
 
-   Each epoch starts by shuffling the samples, in an order that depends on (seed, epoch) alone, unless
-   in_order is set. For each batch it resets the context, has `loss` record every sample, and differentiates
-   the mean of the losses; with weights, that is the sum of weight x loss divided by the sum of weights. Then
-   it clips the gradients and makes a step, at the optimiser's rate times the factor of `rates`. The last
-   batch may be smaller. At the end of the epoch it computes the metric, writes files and checks patience. */
+   At the start of each epoch it shuffles the samples, unless in_order is set; the order depends only on
+   (seed, epoch). For each batch it resets the context, calls `loss` to record every sample, and runs backward
+   from the mean of the losses; with weights, this is the sum of weight x loss divided by the sum of weights.
+   Then it clips the gradients and makes an optimiser step, with the optimiser's learning rate times the
+   factor of `rates`. The last batch may be smaller. At the end of each epoch it computes the metric, writes
+   files and checks patience. */
 
 /* Why fold_fit ended. DIVERGED means that a loss or, with `clip`, the norm of the gradients is infinite or
    NaN. This is an error, and the step is not made. */
@@ -109,14 +110,14 @@ typedef struct fold_fit_desc {
 } fold_fit_desc;
 FOLD_API fold_fit_desc fold_fit_desc_default(void);
 
-/* Trains, and returns the context's status (see fold_ctx_message). report gets the last state, or is NULL.
-   Gradients from before are cleared. Until it returns it takes from the model's allocator 4 bytes a sample, 8
-   for each sample of a batch, the size of the values with keep_best, and with a path the size of config and
-   80 bytes. Errors:
-   - A setting of the desc, the optimiser or the rates that is NaN or out of range is FOLD_BAD_ARGUMENT, such
-     as "fit: clip is -1, must be in [0, inf]". Then nothing has changed, except that the context is reset.
-   - Errors of loss, steps and files, and weights that are negative, not finite or all 0 in a batch end the
-     training. The model has the values of the last step, or with keep_best the best.
+/* Trains the model, and returns the context's status (see fold_ctx_message). report may be NULL; otherwise it
+   gets the final report. Earlier gradients are cleared. Until it returns, fold_fit uses memory from the
+   model's allocator: 4 bytes per sample, 8 bytes per sample of a batch, with keep_best the size of the
+   parameters, and with a path the size of config plus 80 bytes. Errors:
+   - A setting of the desc, the optimiser or the rates that is NaN or out of range is FOLD_BAD_ARGUMENT, with
+     a message like "fit: clip is -1, must be in [0, inf]". Nothing changes, except that the context is reset.
+   - Training ends with an error if `loss`, a step or a file fails, or if the weights of a batch are negative,
+     not finite or all 0. The model has the parameters of the last step or, with keep_best, the best ones.
    - An infinite or NaN loss is FOLD_BAD_STATE, and the message names the sample. Gradients are then zero. */
 FOLD_API fold_status fold_fit(const fold_fit_desc *desc, fold_fit_report *report);
 #endif

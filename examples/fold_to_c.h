@@ -12,27 +12,28 @@
        fold_to_c_result printed = fold_to_c(f, &net, fold_to_file, file);
        if (printed.status) puts(printed.message);
 
-   The file contains constant weights, a struct of states, and
+   The printed file contains constant weights, a struct for the states, and
 
        void lstm_reset(lstm_state *s);
        void lstm_step(lstm_state *s, const float *x, float *y);
 
-   It needs neither fold.h nor libm, and no memory except its stack. It is C99 and C++17 and compiles without
-   warnings. Flags for unsafe mathematics do not change its results; if they would, it does not compile. It
-   uses vectors as wide as the compiler may (-march=native), otherwise plain loops. To use it, compile it, and
-   include it in other files after `#define lstm_DECLARATIONS`; or include it in a single file.
+   It needs neither fold.h nor libm, and no memory except its stack. It compiles as C99 and C++17 without
+   warnings. Unsafe floating-point flags do not change its results; the file does not compile with flags that
+   would. It uses the widest vectors that the compiler flags allow (-march=native), otherwise plain loops. To
+   use it, compile it, and include it in other files after `#define lstm_DECLARATIONS`. Or include it in a
+   single file.
 
    Use it for one small network that runs on one sample at a time: in a plugin, on a chip, in a control loop.
-   For many voices or robots at once fold_replay is faster, since it reads each weight once for all of them.
+   For many voices or robots at once, fold_replay is faster, since it reads each weight once for all of them.
 
-   Results are bit-identical to fold_replay if both have fused multiply-adds, and to the portable kernels if
-   neither has. Subnormal numbers are kept or flushed, as the processor is set. NaN and infinities are
-   printed, except in weights that become int8. Weights must be floats: print before fold_model_quantize, and
-   set fold_to_c_desc.bytes if they should become int8. Ops of lists, losses and random ops are refused, with
-   a message that names the op; user-defined ops are also refused unless fold_to_c_desc.print_op prints them.
+   Results are bit-identical to fold_replay if both use fused multiply-adds, and to the portable kernels if
+   neither does. Denormals are kept or flushed, depending on how the processor is set. Weights may be NaN or
+   infinite, unless they become int8. Weights must be floats: print before you call fold_model_quantize, and
+   set fold_to_c_desc.bytes if they should become int8. List ops, losses and random ops are errors, with a
+   message that names the op. So are user-defined ops, unless fold_to_c_desc.print_op prints them.
 
-   There are no globals. Printing allocates with malloc until it returns. With FOLD_NO_TEXT contexts cannot be
-   visited, and nothing is declared. */
+   There are no globals. Memory for printing comes from malloc, and is freed before fold_to_c returns. With
+   FOLD_NO_TEXT, contexts cannot be visited, and nothing is declared. */
 
 #ifndef FOLD_TO_C_H
 #define FOLD_TO_C_H

@@ -1,5 +1,5 @@
-/* fold_torch.h - loads PyTorch networks into fold.h, with one call a layer, from a safetensors file of a
-   state_dict. It also writes such files, of weights or gradients, and reads and writes floats without names.
+/* fold_torch.h - loads PyTorch networks into fold.h from a safetensors file of a state_dict, with one call
+   per layer. It also saves weights or gradients in such files, and reads and writes raw floats without names.
 
    In one C or C++ file:  #define FOLD_TORCH_IMPLEMENTATION
                           #include "fold_torch.h"
@@ -15,24 +15,24 @@
        if (fold_torch_close(t)) puts(fold_model_message(m));
 
    `name` is the path of a module in the network, such as "encoder.layers.0"; "" is the network itself, here
-   and in the lists of layers below. A call reads the module's tensors, name.weight and so on, and adds a
-   layer of that name to the model, as the layer's _new call would, with the sizes and values of the file. You
-   pass what the tensors do not contain, such as heads and strides. The layer is applied, trained and saved
-   like any other, and its file can be loaded into a layer made with _new. Weights are transposed, gates are
-   put into fold.h's order, and two biases are added where fold.h has one. A bias that the module lacks is
-   zero and frozen. Tensors can be F32, F16, BF16 or F64.
+   and in the lists of layers below. A call reads the module's tensors (name.weight and so on) and adds a
+   layer with that name to the model, as the layer's constructor would, with the sizes and values in the file. You
+   pass the settings that the tensors do not contain, such as heads and strides. You can apply, train and save
+   the layer like any other, and load its file into a layer made with the constructor. Weights are transposed,
+   gates are put into fold.h's order, and if fold.h has one bias for PyTorch's two, the two are added. If the
+   module has no bias, the layer's bias is zero and frozen. Tensors can be F32, F16, BF16 or F64.
 
-   Tied weights: safetensors.torch.save_model writes a tensor that modules share only once, and notes its
-   other names in the metadata, so all of its names can be read here. Each call copies the values, so layers
-   that are tied in PyTorch are trained separately. To share one parameter between a table and the output
-   layer, read it with fold_torch_param.
+   Tied weights: safetensors.torch.save_model writes a shared tensor only once, and notes its other names in
+   the metadata, so you can read it here by any of its names. Each call copies the values, so layers that are
+   tied in PyTorch are trained separately. To share one parameter between a lookup table and the output layer,
+   read it with fold_torch_param.
 
-   Errors: a tensor that is missing, or whose shape does not fit the others, is an error of the model, whose
-   message names the tensor, its shape and the expected shape. The call then returns null handles. A module
-   that its tensors show to be of a different kind is refused. But tensors do not show everything: the
-   comments below say what you have to know about the network.
+   Errors: a tensor that is missing, or whose shape does not match the others, sets an error on the model. The
+   message names the tensor, its shape and the expected shape, and the call returns null handles. If the
+   tensors show that a module is of a different kind, the call is an error as well. But tensors do not show
+   everything: the comments below say what you have to know about the network.
 
-   Memory comes from the model's allocator only, and there are no globals. The file is C99 and C++17 and works
+   All memory comes from the model's allocator, and there are no globals. The file is C99 and C++17 and works
    in every build of fold.h, including FOLD_INFERENCE and FOLD_NO_STDIO. */
 
 #ifndef FOLD_TORCH_H
@@ -80,11 +80,11 @@ FOLD_API fold_param fold_torch_embedding(fold_torch *t, const char *name);
    approximation. */
 FOLD_API fold_dense fold_torch_linear(fold_torch *t, const char *name, fold_activation activation);
 /* Reads nn.Conv1d or nn.Conv2d, depending on the rank of the weight. groups must be 1 or, with
-   desc->depthwise, the number of channels, and padding_mode "zeros". Neither is in the file: a different
-   padding silently computes different values. nn.ConvTranspose1d and 2d look the same; they are refused if
-   the bias shows it, but not without a bias or with as many inputs as outputs. Channels are last here:
-   [height x width x channels] or [length x channels]. nn.Flatten in PyTorch expects them first, so transpose
-   before it:
+   desc->depthwise, the number of channels; padding_mode must be "zeros". Neither is in the file, so a
+   different padding_mode silently computes different values. nn.ConvTranspose1d and 2d have similar tensors.
+   They are refused if the length of the bias shows it, which it does not if there is no bias or if the
+   numbers of inputs and outputs are equal. In fold.h, channels are last: [height x width x channels] or
+   [length x channels]. nn.Flatten in PyTorch has channels first, so transpose before flattening:
        x = fold_transpose(f, fold_transpose(f, x, 0, 2), 1, 2);      // grids
        x = fold_transpose(f, x, 0, 1);                               // lines */
 FOLD_API fold_conv fold_torch_conv(fold_torch *t, const char *name, const fold_conv_desc *desc,
@@ -120,16 +120,16 @@ FOLD_API fold_encoder fold_torch_encoder(fold_torch *t, const char *name, fold_t
                                          const fold_transformer_desc *desc);
 
 /* ---- writing files for PyTorch; raw floats, both ways ----
-   You list layers of the model, by kind and name, in the order of your nn.Module. They were read with the
-   calls above, or made with fold_dense_new and the other layer constructors, which determine the sizes:
+   Pass an array with the kind and name of each layer, in the order of your nn.Module. The layers must exist
+   in the model, either read with the calls above or made with fold_dense_new and the other constructors:
 
        fold_torch_layer layers[] = { { FOLD_TORCH_LINEAR, "encoder" }, { FOLD_TORCH_LSTM, "lstm" } };
        fold_torch_save(m, "net.safetensors", layers, 2);  // net.load_state_dict(load_file("net.safetensors"))
        fold_torch_load_raw(m, "net.bin", layers, 2);      // all floats of net.parameters(), in order
 
-   Each layer has the tensors of its module, in the order of state_dict, with PyTorch's names, shapes and
-   order of gates. If fold.h has one bias for PyTorch's two, it is written as the first, with zeros as the
-   second; when loading, the two are added. */
+   For each layer, the file has the tensors of its module in the order of state_dict, with PyTorch's names,
+   shapes and order of gates. If fold.h has one bias for PyTorch's two, it is written as the first, with zeros
+   as the second; when loading, the two are added. */
 enum {
     FOLD_TORCH_PARAM,       /* a parameter, unchanged, with its own name */
     FOLD_TORCH_EMBEDDING,   /* a lookup table */
@@ -544,7 +544,7 @@ FOLD_API fold_dense fold_torch_linear(fold_torch *t, const char *name, fold_acti
     return layer;
 }
 
-/* Detects a transposed convolution by the length of its bias, since its weight is [inputs x outputs x …]. */
+/* Detects a transposed convolution by the length of its bias: its weight is [inputs x outputs x …]. */
 static void fold_torch__refuse_transposed(fold_torch *t, const char *name, const fold_tensor *weight)
 {
     char shown[FOLD_TORCH__SHORT], there[FOLD_TORCH__SHORT];
