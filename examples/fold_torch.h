@@ -16,11 +16,12 @@
 
    `name` is the path of a module in the network, such as "encoder.layers.0"; "" is the network itself, here
    and in the lists of layers below. A call reads the module's tensors (name.weight and so on) and adds a
-   layer with that name to the model, as the layer's constructor would, with the sizes and values in the file. You
-   pass the settings that the tensors do not contain, such as heads and strides. You can apply, train and save
-   the layer like any other, and load its file into a layer made with the constructor. Weights are transposed,
-   gates are put into fold.h's order, and if fold.h has one bias for PyTorch's two, the two are added. If the
-   module has no bias, the layer's bias is zero and frozen. Tensors can be F32, F16, BF16 or F64.
+   layer with that name to the model, as the layer's constructor would, with the sizes and values in the
+   file. You pass the settings that the tensors do not contain, such as heads and strides. You can apply,
+   train and save the layer like any other, and load its file into a layer made with the constructor. Weights
+   are transposed, gates are put into fold.h's order, and if fold.h has one bias for PyTorch's two, the two
+   are added. If the module has no bias, the layer's bias is zero and frozen. Tensors can be F32, F16, BF16
+   or F64.
 
    Tied weights: safetensors.torch.save_model writes a shared tensor only once, and notes its other names in
    the metadata, so you can read it here by any of its names. Each call copies the values, so layers that are
