@@ -25174,16 +25174,16 @@ static void fold__execute(fold_ctx *f)
 }
 
 /* ==== section: sliced runs ===================================================================
-   Owns: how far a begun run is. It takes batches, and the sums behind them, one after another, and cuts
-   what would take too long.
-   Uses: plan execution, cost model. Invariant: a sliced run gives the bits of one in one go. */
+   Owns: the progress of a begun run. It executes one step after another, a batch or the sums of a group's
+   weight gradients, and cuts a step that would take too long.
+   Uses: plan execution, cost model. Invariant: results are bit-identical to an uninterrupted run. */
 
 enum { FOLD__TIMED_FIRST = 4, FOLD__TIMED_EACH = 64, FOLD__MIN_WORK = 1 << 14 };
 
-/* Whether a begun run that did not end has overwritten values of this recording. */
+/* An unfinished run has overwritten values of this recording, so none can be read. */
 static int fold__is_interrupted(const fold_ctx *f) { return f->run->interrupted_salt == f->salt; }
 
-/* Returns the batch of a step, or NONE: it is the sums. */
+/* FOLD__NONE is the last step of a group's backward: its sums of weight gradients. */
 static uint32_t fold__step_batch(const fold__run *run, const fold__progress *progress)
 {
     const fold__group *group = &run->group[progress->group];
@@ -25200,7 +25200,8 @@ static uint64_t fold__rows_of_step(const fold_ctx *f, const fold__progress *prog
                                : fold__rows_to_cut(f, &f->run->batch[which]);
 }
 
-/* Tells how much of the next work of sums is of a use, and where that begins, which moves on. */
+/* In a group's sums the work of all uses is laid end to end. Returns how much of the next `work` belongs to
+   this use, which begins at *at. */
 static uint64_t fold__work_of_use(const fold__use *use, uint64_t *at, const fold__progress *progress,
                                   uint64_t work)
 {
@@ -25229,7 +25230,8 @@ static double fold__estimate_rows(const fold_ctx *f, const fold__progress *progr
     return fold__estimate_batch(f, &batch, progress->backward ? FOLD__EVENT_BACKWARD : FOLD__EVENT_FORWARD);
 }
 
-/* Tells how many of so many rows of a step, or of so much of its work, take no longer than they may. */
+/* How many of the rows of a step (in sums: how much work) are estimated to fit into ns; at least enough to
+   make progress. */
 static uint64_t fold__rows_within(const fold_ctx *f, const fold__progress *progress, uint64_t rows, double ns)
 {
     const int is_sums = fold__step_batch(f->run, progress) == FOLD__NONE;
@@ -25251,7 +25253,7 @@ static void fold__run_sums(fold_ctx *f, const fold__progress *progress, uint64_t
     const double expected = fold__estimate_rows(f, progress, work);
     const double times = fold__as_double(fold__now(f) - start) / (expected > 0 ? expected : 1);
     uint64_t at = 0;
-    for (uint32_t use = 0; use < run->n_uses; use++) { /* a unit of nothing would stay nothing */
+    for (uint32_t use = 0; use < run->n_uses; use++) { /* learnt by a factor, so never 0 */
         fold__work_unit *unit = &run->sum_unit[use % FOLD__SUM_UNITS];
         const double ns = fold__unit_ns(unit) > 1e-4 ? fold__unit_ns(unit) : 1e-4;
         if (fold__work_of_use(&run->use[use], &at, progress, work))
@@ -25259,7 +25261,7 @@ static void fold__run_sums(fold_ctx *f, const fold__progress *progress, uint64_t
     }
 }
 
-/* Runs the next rows of a step, and goes on to the next step when all are done. */
+/* Runs the next `rows` of the `all` rows of a step, and moves to the next step after the last. */
 static void fold__run_rows(fold_ctx *f, uint64_t rows, uint64_t all)
 {
     fold__run *run = f->run;
@@ -25284,13 +25286,13 @@ static void fold__run_rows(fold_ctx *f, uint64_t rows, uint64_t all)
     if (++progress->at < fold__phase_steps(run, progress))
         return;
     if (progress->backward == fold__goes_back(run) && fold__next_chunk(f, progress->group))
-        progress->phase -= (uint32_t)progress->backward; /* forward again */
+        progress->phase -= (uint32_t)progress->backward; /* the next chunk begins forward */
     else
         progress->phase++;
     fold__find_phase(run, progress);
 }
 
-/* Makes all ready for the first slice. Gradients that serve as totals get their parts from now on. */
+/* A gradient without a separate total is written from the first slice on, so it cannot count as zeros. */
 static void fold__begin_slices(fold_ctx *f)
 {
     fold__first_phase(f->run, &f->run->progress);
@@ -25304,11 +25306,11 @@ static void fold__begin_slices(fold_ctx *f)
 }
 
 /* ==== section: run calls =====================================================================
-   Owns: a run from its roots to its results: it plans, or takes an earlier plan, lets it run at once, in
-   slices or again, and notes what was done.
-   Uses: all sections above. Invariant: what can fail comes before the first write. */
+   Owns: a run from its roots to its results: making a plan or finding an earlier one, executing it at once,
+   in slices or again, and recording what was computed.
+   Uses: all sections above. Invariant: whatever can fail does so before the first write. */
 
-/* Reserves everything an eager backward writes: contributions, then a gradient row per value. */
+/* Reserves everything that an eager backward writes: contributions first, then a gradient row per value. */
 static int fold__eager_reserve(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -25373,7 +25375,7 @@ static int fold__eager_backward(fold_ctx *f)
             fold__eager_use(f, &run->use[use]);
     for (uint32_t i = 0; i < run->plan.leaves; i++)
         fold__finish_gradient(f, run->worker, run->leaves[i], run->group, fold__all_rows);
-    for (int prefix = 0; prefix <= FOLD__PREFIX; prefix += FOLD__PREFIX) /* the prefix's come last */
+    for (int prefix = 0; prefix <= FOLD__PREFIX; prefix += FOLD__PREFIX) /* the prefix comes last */
         for (uint32_t i = 0; i < run->plan.leaves; i++)
             if (fold__kind_of(f, run->leaves[i]) == FOLD__NODE_LOOKUP &&
                 (run->state[run->leaves[i]] & FOLD__PREFIX) == prefix)
@@ -25384,7 +25386,7 @@ static int fold__eager_backward(fold_ctx *f)
     return 1;
 }
 
-/* Tells why a read gave nothing, or a run did nothing. It is no error of the context, which goes on. */
+/* Says why a read returned nothing or a run did nothing. It is not sticky: the context stays usable. */
 #define fold__refuse(f, ...) fold__fail_in(&(f)->read_error, __VA_ARGS__)
 
 static fold_status fold__run_status(const fold_ctx *f)
@@ -25392,7 +25394,7 @@ static fold_status fold__run_status(const fold_ctx *f)
     return fold__broken(f) ? fold_ctx_status(f) : f->read_error.status;
 }
 
-/* -- what the caller keeps: indices that a run reads, values that it gives ---------------------- */
+/* -- indices and edges in the caller's memory -------------------------------------------------- */
 
 static int fold__has_row_data(const fold_ctx *f, uint32_t id)
 {
@@ -25403,7 +25405,7 @@ static int fold__is_choice(const fold_ctx *f, uint32_t id)
     return fold__kind_of(f, id) == FOLD__NODE_OP && !fold__is_list(f, id) &&
            fold__node_sig(f, id)->op == FOLD__OP_list_softmax_xent;
 }
-/* Counts one for each row, unless one index is that of all rows of a list; none of edges. */
+/* One for each row, or one for all rows of a list. Edges have a count of their own. */
 static uint32_t fold__n_indices(const fold_ctx *f, const fold__index_ref *ref)
 {
     const int each = fold__kind_of(f, ref->node) == FOLD__NODE_LOOKUP || fold__has_row_data(f, ref->node);
@@ -25434,7 +25436,7 @@ static void fold__set_index(fold_ctx *f, uint32_t id, uint32_t row, int index)
         data[row] = (uint64_t)index;
     } else if (fold__is_choice(f, id)) {
         int *own = (int *)(void *)fold__data_ptr(f, (uint32_t)fold__node_op_data(f, id));
-        own[fold__edge_rows(f, f->first_edge[id]) + 3] = index; /* as fold__write_choices has it */
+        own[fold__edge_rows(f, f->first_edge[id]) + 3] = index; /* where fold__write_choices puts it */
     } else if (fold__kind_of(f, id) != FOLD__NODE_LOOKUP) {
         fold__set_node_data(f, id, (uint64_t)index);
     } else if (fold__is_list(f, id)) {
@@ -25455,15 +25457,15 @@ static void fold__read_index_refs(fold_ctx *f, uint32_t first)
     }
 }
 
-/* -- what a run did --------------------------------------------------------------------------- */
+/* -- after a run ------------------------------------------------------------------------------ */
 
-/* Tells whether values that are there are not those of the parameters, or of two runs. */
+/* Stored values are out of date: parameters have changed, or an unfinished run has overwritten some. */
 static int fold__is_stale(const fold_ctx *f)
 {
     return f->any_done && (f->done_version != f->model->version || fold__is_interrupted(f));
 }
 
-/* Forgets a value; where it was named to be kept, the next run computes it. */
+/* If the value is to be kept, the next run computes it again. */
 static void fold__forget_value(fold_ctx *f, uint32_t id)
 {
     if ((f->kind[id] & FOLD__IS_KEPT) && fold__makes_value(f->kind[id]) && id < f->first_keep)
@@ -25471,7 +25473,7 @@ static void fold__forget_value(fold_ctx *f, uint32_t id)
     f->kind[id] &= (uint8_t)~FOLD__IS_STORED;
 }
 
-/* Marks the values that stay readable as computed, and those of other parameters as not computed. */
+/* Marks kept values as stored, and forgets earlier ones that are out of date. */
 static void fold__mark_done(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -25522,7 +25524,7 @@ static void fold__note_stats(fold_ctx *f)
     stats->one_group = run->plan.one_group;
 }
 
-/* -- the bound is counted when it is asked for ----------------------------------------------- */
+/* -- lower bound of the batches, counted on request ------------------------------------------- */
 
 static int fold__shows_plan(const fold_ctx *f)
 {
@@ -25546,8 +25548,8 @@ static void fold__find_last_readers(const fold_ctx *f, const fold__group *group,
     }
 }
 
-/* Returns the longest chain of a signature's own calls, whatever lies between them. It looks only at calls
-   from one of its own to the last that depends on that. */
+/* The longest chain of calls of one signature, with any other calls between them. Only calls from one of its
+   own to the last that depends on it are visited. */
 static uint32_t fold__own_chain(const fold_ctx *f, const fold__group_sig *group_sig, const uint32_t *last,
                                 uint32_t *chain)
 {
@@ -25578,8 +25580,8 @@ static uint32_t fold__own_chain(const fold_ctx *f, const fold__group_sig *group_
     return longest;
 }
 
-/* Returns the sum of the longest chains of all signatures in groups. Planning leaves those of signatures that
-   feed each other, and its arrays serve to count them. */
+/* The longest chains of all signatures, summed over groups. Planning leaves out signatures that feed each
+   other; they are counted here, in arrays that planning no longer needs. */
 static uint32_t fold__count_bound(const fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -25632,7 +25634,7 @@ static int fold__check_roots(fold_ctx *f, const fold_node *roots, int count, con
     }
     if (fold__is_eager(f) && f->any_done && f->done_version != f->model->version)
         return fold__fail(f, FOLD_BAD_STATE,
-                          "%s: parameters changed since this eager context computed: fold_ctx_reset and "
+                          "%s: parameters changed since this eager context ran; fold_ctx_reset and "
                           "record again",
                           who);
     return 1;
@@ -25661,7 +25663,6 @@ static void fold__settle_kept_grads(fold_ctx *f)
     }
 }
 
-/* Finds what runs, what gets a gradient, and the plan. Returns 0 after an error. */
 static int fold__plan_roots(fold_ctx *f, const fold_node *roots, size_t n_roots)
 {
     fold__run *run = f->run;
@@ -25673,7 +25674,7 @@ static int fold__plan_roots(fold_ctx *f, const fold_node *roots, size_t n_roots)
         memset(run->grad + run->plan.first_node, 0, (size_t)f->n_nodes + 2 - run->plan.first_node);
     } else {
         fold__mark_grads(f);
-        if (!run->grad[run->root]) { /* it depends on nothing that has a gradient: run forward alone */
+        if (!run->grad[run->root]) { /* nothing below the root needs a gradient: forward is enough */
             run->backward = 0;
             return fold__node_arrays(f) && fold__plan_roots(f, roots, n_roots);
         }
@@ -25700,7 +25701,7 @@ static int fold__steps_fit(fold_ctx *f)
     return !fold__broken(f);
 }
 
-/* Caches have what a run has appended; other steps wait on. */
+/* Caches now contain what the run appended. Steps that it did not run stay pending. */
 static void fold__commit_steps(fold_ctx *f)
 {
     uint32_t *waiting = &f->pending_step;
@@ -25738,7 +25739,7 @@ static int fold__is_there(const fold_ctx *f, uint32_t source)
            (!fold__is_interrupted(f) && (f->kind[source] & FOLD__IS_STORED));
 }
 
-/* Tells where a row lies of a list that is there, or of a node its values. A node may be a row of a list. */
+/* The address of a row of a stored list or, with row 0, of a node, which may be a view of a list's row. */
 static const float *fold__row_to_read(const fold_ctx *f, const fold__operand *operand, uint32_t row)
 {
     const uint32_t source = operand->source, width = fold__row_size(f, source);
@@ -25757,8 +25758,8 @@ static float *fold__copy_value(const fold_ctx *f, const fold__operand *operand, 
     return to;
 }
 
-/* Copies values to where the caller wants them: those asked for since the last run, and those that this run
-   computed again. */
+/* Copies values to the addresses of fold_output_ref: of new ones always, of those from earlier runs if this
+   run computed their value again. */
 static void fold__give_outputs(fold_ctx *f)
 {
     const fold__run *run = f->run;
@@ -25894,7 +25895,8 @@ static int fold__try_run(fold_ctx *f, const fold_node *roots, size_t n_roots, in
     return 1;
 }
 
-/* Runs need signatures to keep their numbers: idle ones are forgotten between two tries for memory. */
+/* A run relies on signature ids, so unused signatures are freed only between two attempts, and only if memory
+   ran out. */
 static fold_status fold__run_roots(fold_ctx *f, const fold_node *roots, size_t n_roots, int backward,
                                    int begin)
 {
@@ -25927,7 +25929,7 @@ FOLD_API fold_status fold_run_begin(fold_ctx *f, const fold_node *roots, int cou
 }
 
 #ifndef FOLD_INFERENCE
-/* A parameter's gradient is the sum of its uses. So a copy uses it when it is the root of a backward. */
+/* A parameter gets its gradient from its uses. If it is the root itself, a copy is its use. */
 static fold_node fold__root_of(fold_ctx *f, fold_node x)
 {
     fold__operand operand;
@@ -25940,9 +25942,7 @@ static fold_node fold__root_of(fold_ctx *f, fold_node x)
     operand.kind = FOLD__NODE_OP;
     return fold__record_view(f, &operand, 0, &shape, 0);
 }
-#endif /* FOLD_INFERENCE */
 
-#ifndef FOLD_INFERENCE
 static fold_status fold__backward(fold_ctx *f, fold_node root, const char *who, int begin)
 {
     if (!fold__check_roots(f, &root, 1, who))
@@ -25975,24 +25975,24 @@ FOLD_API fold_status fold_backward_begin(fold_ctx *f, fold_node root)
 }
 #endif /* FOLD_INFERENCE */
 
-/* -- running the same again ------------------------------------------------------------------ */
+/* -- replay ---------------------------------------------------------------------------------- */
 
 static const char *fold__replay_problem(const fold_ctx *f)
 {
     const fold__run *run = f->run;
     if (run->plan_salt != f->salt)
-        return f->old_nodes ? "the last run was not finished: run anew" : "nothing was run since the reset";
+        return f->old_nodes ? "the last run did not finish; run again" : "nothing was run since the reset";
     if (!fold__nothing_since(f, &run->plan_of))
-        return "something was recorded since the last run, or named to be kept: run it first";
+        return "something was recorded or newly kept since the last run; run it first";
     if (run->of_layout != f->model->layout)
-        return "parameters were added, frozen or thawed since the last run: record and run anew";
+        return "parameters were added, frozen or thawed since the last run; record and run again";
     if (run->plan.first_node > 1 && f->done_version != f->model->version)
-        return "the last run reads values of an earlier one, and parameters have changed since: run anew";
+        return "the last run used values of an earlier run, and parameters have changed since; run again";
     return NULL;
 }
 
-/* Draws on: each call of the last run, or recorded for it, gets the draws that it would have in a recording
-   made anew. */
+/* Each call that the last run executed, or that was recorded for it, gets the draws that a fresh recording
+   would give it. */
 static void fold__draw_again(fold_ctx *f)
 {
     for (uint32_t at = 0; at < f->n_calls && f->n_draws; at++) {
@@ -26006,7 +26006,7 @@ static void fold__draw_again(fold_ctx *f)
     f->draws += f->n_draws;
 }
 
-/* Computes and differentiates the recorded ops again; after a change of parameters all, as all are there. */
+/* All values of an eager context can be read, so after a change of parameters all ops are computed again. */
 static fold_status fold__replay_eager(fold_ctx *f)
 {
     if (f->done_version != f->model->version)
@@ -26018,8 +26018,8 @@ static fold_status fold__replay_eager(fold_ctx *f)
     return fold__finish_eager(f);
 }
 
-/* Lets a replay write down its calls: those of one thread that runs one group forward are the same in each
-   replay, as long as nothing moves. */
+/* Captures the kernel calls of a replay. If one thread runs one group forward, they are the same in every
+   replay until arrays move. */
 static void fold__begin_capture(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -26034,7 +26034,7 @@ static void fold__begin_capture(fold_ctx *f)
     run->worker->commands = commands;
 }
 
-/* Makes room for what was counted. The context goes without commands if there is none. */
+/* Reserves room for the commands that were counted. Without memory for them replays run uncaptured. */
 static void fold__end_capture(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -26050,7 +26050,7 @@ static void fold__end_capture(fold_ctx *f)
     f->bytes_refused = bytes_refused;
 }
 
-/* Runs the plan again. With commands it finds what was reserved. */
+/* Captured commands are only valid while nothing has moved, so with them nothing has to be reserved. */
 static fold_status fold__replay_batched(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -26105,7 +26105,7 @@ static fold_status fold__replay(fold_ctx *f, const char *who, int begin)
 FOLD_API fold_status fold_replay(fold_ctx *f) { return fold__replay(f, "replay", 0); }
 FOLD_API fold_status fold_replay_begin(fold_ctx *f) { return fold__replay(f, "replay_begin", 1); }
 
-/* -- slices of time -------------------------------------------------------------------------- */
+/* -- slices ---------------------------------------------------------------------------------- */
 
 static uint32_t fold__chunks_left(const fold__run *run, uint32_t which)
 {
@@ -26144,19 +26144,19 @@ static const char *fold__slice_problem(const fold_ctx *f, uint64_t ns)
 {
     const fold__run *run = f->run;
     if (run->life < FOLD__BEGUN)
-        return "no run is begun: fold_run_begin, fold_backward_begin, fold_replay_begin";
+        return "no run in progress; call fold_run_begin, fold_backward_begin or fold_replay_begin";
     if (ns && !fold__has_clock(f))
-        return "a slice of time needs the context's clock: see fold_ctx_desc.clock";
+        return "a time limit needs a clock; set fold_ctx_desc.clock";
     const int moved = run->scope != FOLD__SCOPE_NOTHING && !fold__is_eager(f) && run->moves != f->arena.moves;
     if (moved || !fold__nothing_since(f, &run->from))
-        return "something was recorded, printed or named to be kept since the run began: begin it anew";
+        return "something was recorded, printed or kept since the run began; begin it again";
     if (run->version != f->model->version || run->of_layout != f->model->layout)
-        return "parameters changed since the run began: begin it anew";
+        return "parameters changed since the run began; begin it again";
     return NULL;
 }
 
-/* Runs steps until the time is used up. The first one is cut to the rows that fit, one at least. Steps behind
-   it run whole, or wait for the next slice. Between slices ops may have been added, and all moved. */
+/* Runs steps until the time is used up. The first is cut to the rows that fit, at least one; later ones run
+   whole or wait for the next slice. Between slices ops may have been added and arrays may have moved. */
 static void fold__run_slice(fold_ctx *f, uint64_t ns)
 {
     fold__progress *progress = &f->run->progress;
@@ -26167,10 +26167,10 @@ static void fold__run_slice(fold_ctx *f, uint64_t ns)
         fold__restart_kept_grads(f);
     run->life = FOLD__SLICED;
     if (progress->phase != FOLD__NONE && run->scope >= FOLD__SCOPE_AGAIN)
-        run->interrupted_salt = f->salt; /* values that are there get others */
+        run->interrupted_salt = f->salt; /* stored values are overwritten from here on */
     f->run->worker->group_sig = NULL;
     if (f->desc.measure &&
-        (!ns || progress->done++)) /* a run that is given up and planned anew may take more */
+        (!ns || progress->done++)) /* may be abandoned after a slice: planning again can need more */
         progress->phase = FOLD__NONE;
     for (int ran = 0; progress->phase != FOLD__NONE && !f->desc.measure; ran = 1) {
         const uint64_t used = ns ? fold__now(f) - start : 0, all = fold__rows_of_step(f, progress);
@@ -26216,8 +26216,8 @@ FOLD_API fold_status fold_run_more(fold_ctx *f, uint64_t ns, int *more)
 }
 
 /* ==== section: results =======================================================================
-   Owns: what callers name to be kept, what they give and get by reference, and the values, gradients and
-   statistics that they read.
+   Owns: what callers keep, the addresses that they pass (output_ref, index_ref, edges_ref), and what they
+   read: values, gradients, statistics.
    Uses: run calls, storage. Invariant: reading changes no value. */
 
 static const char *fold__node_name(const fold_ctx *f, uint32_t id)
@@ -26280,14 +26280,14 @@ FOLD_API void fold_index_ref(fold_ctx *f, fold_node x, const int *index, int cou
     if (count && !index)
         fold__missing(f, "index_ref");
     else if (fold__merges(f))
-        fold__fail(f, FOLD_BAD_STATE, "index_ref: not with dedupe, which makes equal lookups one node");
+        fold__fail(f, FOLD_BAD_STATE, "index_ref: not possible with dedupe, which merges equal lookups");
     else if (!ref.end || f->source[x.id] != x.id)
         fold__fail(f, FOLD_BAD_ARGUMENT,
-                   "index_ref: node %u (%s) has no index: only lookup, pick, softmax_xent, hinge, their list "
-                   "forms and list_choice_xent do",
+                   "index_ref: node %u (%s) has no index; [list_]lookup, pick, softmax_xent, hinge, "
+                   "choice_xent have one",
                    (unsigned)x.id, fold__node_name(f, x.id));
     else if (count != (int)fold__n_indices(f, &ref))
-        fold__fail(f, FOLD_BAD_ARGUMENT, "index_ref: %d indices for node %u (%s), which has %d", count,
+        fold__fail(f, FOLD_BAD_ARGUMENT, "index_ref: %d indices for node %u (%s), which needs %d", count,
                    (unsigned)x.id, fold__node_name(f, x.id), (int)fold__n_indices(f, &ref));
     else if (fold__need(f, FOLD__ARRAY_INDEX_REFS, (size_t)f->n_index_refs + 1, sizeof ref))
         f->index_refs[f->n_index_refs++] = ref;
@@ -26300,7 +26300,7 @@ static int fold__has_edges(const fold_ctx *f, uint32_t id)
            fold__program_of(f, sig).op->attr[1] == FOLD__MASK_EDGES;
 }
 
-/* Tells whether the caller's edges can be written, or writes them. */
+/* Checks the caller's edges or, if `writes`, writes them to the node. */
 static int fold__visit_edges(fold_ctx *f, const fold__index_ref *ref, int writes)
 {
     const int count = *ref->count, rows[2] = { ref->end, (int)f->length[ref->node] };
@@ -26311,8 +26311,8 @@ static int fold__visit_edges(fold_ctx *f, const fold__index_ref *ref, int writes
         return 1;
     }
     if (count < 0 || count > ref->most)
-        return fold__refuse(f, FOLD_BAD_ARGUMENT, "edges_ref: %d edges of node %u are not in [0, %d]", count,
-                            (unsigned)ref->node, ref->most);
+        return fold__refuse(f, FOLD_BAD_ARGUMENT, "edges_ref: node %u has %d edges, not in [0, %d]",
+                            (unsigned)ref->node, count, ref->most);
     for (int end = 0; end < 2; end++) {
         const int edge = fold__first_wrong(ends[end], count, rows[end]);
         if (edge < count)
@@ -26328,14 +26328,14 @@ static void fold__refer_edges(fold_ctx *f, fold__index_ref ref)
     const uint32_t queries = f->length[ref.node], recorded = (uint32_t)fold__node_op_data(f, ref.node);
     const int edges = ((const int *)(const void *)fold__data_ptr(f, recorded))[queries];
     if (ref.most < edges) {
-        fold__fail(f, FOLD_BAD_ARGUMENT, "edges_ref: %d edges at most, but node %u was recorded with %d",
+        fold__fail(f, FOLD_BAD_ARGUMENT, "edges_ref: max_edges is %d, but node %u was recorded with %d edges",
                    ref.most, (unsigned)ref.node, edges);
         return;
     }
     const size_t keys = (size_t)ref.end;
     const size_t had = fold__round_up(fold__adjacency_ints(f, (size_t)edges, queries, keys), 16);
     const size_t wanted = fold__round_up(fold__adjacency_ints(f, (size_t)ref.most, queries, keys), 16);
-    const int grows = 16 * (size_t)recorded + had == f->data_used; /* nothing lies behind it */
+    const int grows = 16 * (size_t)recorded + had == f->data_used; /* it is the last data */
     const uint32_t data_at = fold__alloc_data(f, grows ? wanted - had : wanted);
     if (data_at == FOLD__NONE ||
         !fold__need(f, FOLD__ARRAY_INDEX_REFS, (size_t)f->n_index_refs + 1, sizeof ref))
@@ -26355,15 +26355,14 @@ FOLD_API void fold_edges_ref(fold_ctx *f, fold_node x, const int *from, const in
     if (!edges || (max_edges && (!from || !to)))
         fold__missing(f, "edges_ref");
     else if (fold__merges(f))
-        fold__fail(f, FOLD_BAD_STATE, "edges_ref: not with dedupe, which makes equal attentions one node");
+        fold__fail(f, FOLD_BAD_STATE, "edges_ref: not possible with dedupe, which merges equal attentions");
     else if (!fold__has_edges(f, operand.source) || f->source[x.id] != x.id)
         fold__fail(f, FOLD_BAD_ARGUMENT,
-                   "edges_ref: node %u (%s) has no edges: only list_attention_to and "
-                   "list_attention_weights_to do",
+                   "edges_ref: node %u (%s) has no edges; list_attention_to and list_attention_weights_to do",
                    (unsigned)x.id, fold__node_name(f, x.id));
     else if (operand.source <= f->old_nodes || fold__node_op_data(f, operand.source) >> 32)
-        fold__fail(f, FOLD_BAD_STATE, "edges_ref: node %u was there in a run, or its edges are yours already",
-                   (unsigned)x.id);
+        fold__fail(f, FOLD_BAD_STATE, "edges_ref: node %u (%s) has already been run, or has an edges_ref",
+                   (unsigned)x.id, fold__node_name(f, x.id));
     else if (fold__edges_fit(f, "edges_ref", max_edges, fold_list_length(f, x))) {
         const int keys = (int)fold__edge_rows(f, f->first_edge[operand.source] + 1);
         const fold__index_ref ref = { from, operand.source, keys, max_edges, to, edges, fold__visit_edges };
@@ -26379,7 +26378,7 @@ FOLD_API void fold_keep_grad(fold_ctx *f, fold_node x)
         !fold__in_training(f) || (f->kind[operand.source] & FOLD__IS_GRAD_KEPT))
         return;
     if ((operand.kind & FOLD__KIND_MASK) == FOLD__NODE_PARAM)
-        fold__fail(f, FOLD_BAD_ARGUMENT, "keep_grad: a parameter's gradient is read by fold_param_grad");
+        fold__fail(f, FOLD_BAD_ARGUMENT, "keep_grad: x is a parameter; call fold_param_grad instead");
     else if (fold__need(f, FOLD__ARRAY_KEPT_GRADS, f->n_kept_grads + 1, sizeof(fold__kept_grad))) {
         fold__kept_grad *kept = &f->kept_grads[f->n_kept_grads++];
         kept->node = operand.source;
@@ -26408,14 +26407,14 @@ static int fold__readable(fold_ctx *f, fold_node x, const char *who, fold__opera
     return 0;
 }
 
-/* Does the same for a node whose values are asked for. While a body is traced there are none, and what the
-   body made of them would become part of the cell. */
+/* While a body is traced there are no values, and anything that it computed from them would become a constant
+   of the cell. */
 static int fold__valuable(fold_ctx *f, fold_node x, const char *who, fold__operand *operand)
 {
     if (f && f->frame.tracing)
         fold__fail(f, FOLD_BAD_CELL,
-                   "%s: there are no values while fold_cell_new traces a body; it may read them "
-                   "when it runs in an eager context",
+                   "%s: a body has no values while fold_cell_new traces it, only when an eager context "
+                   "runs it",
                    who);
     return fold__readable(f, x, who, operand);
 }
@@ -26443,13 +26442,13 @@ static int fold__refuse_node(fold_ctx *f, fold_node x, const char *who, const ch
                         fold__node_name(f, f->source[x.id]), why);
 }
 
-/* Tells why a run's value is not there: it is unfinished, there was none, or nothing kept that. */
+/* `why` is the reason unless a run is unfinished, or there was none. */
 static int fold__not_made(fold_ctx *f, fold_node x, const char *who, const char *why)
 {
     if (f->run->life >= FOLD__BEGUN || fold__is_interrupted(f))
-        return fold__refuse(f, FOLD_BAD_STATE, "%s: the begun run is not finished: see fold_run_more", who);
+        return fold__refuse(f, FOLD_BAD_STATE, "%s: the begun run has not finished; call fold_run_more", who);
     if (!f->old_nodes)
-        return fold__refuse(f, FOLD_BAD_STATE, "%s: nothing was run yet", who);
+        return fold__refuse(f, FOLD_BAD_STATE, "%s: nothing has been run yet", who);
     return fold__refuse_node(f, x, who, why);
 }
 
@@ -26461,10 +26460,10 @@ static int fold__has_values(fold_ctx *f, fold_node x, const char *who, fold__ope
     if (!fold__is_there(f, operand->source))
         return fold__not_made(f, x, who,
                               kind & FOLD__IS_KEPT
-                                  ? "is kept, but the last run or replay did not compute it: run again"
-                                  : "was not kept: make it a root, or fold_keep it before the run");
+                                  ? "is kept, but the last run or replay did not compute it; run again"
+                                  : "was not kept; make it a root, or fold_keep it before the run");
     if ((kind & FOLD__KIND_MASK) == FOLD__NODE_MARKER)
-        return fold__refuse_node(f, x, who, "stands for all elements of a list");
+        return fold__refuse_node(f, x, who, "represents the elements of a list, and has no value");
     f->values_shown = 1;
     return 1;
 }
@@ -26476,10 +26475,10 @@ FOLD_API const float *fold_value(fold_ctx *f, fold_node x)
         return NULL;
     if (fold__is_scattered(f, &operand) &&
         !fold__refuse_node(f, x, "value",
-                           "is a list whose rows do not lie end to end: fold_read copies them"))
+                           "is a list whose rows are not contiguous; copy them with fold_read"))
         return NULL;
     if (fold__is_list_operand(f, &operand) && !f->length[operand.source])
-        return fold__no_values; /* it has no rows: any address will do */
+        return fold__no_values; /* no rows: any address but NULL */
     return fold__row_to_read(f, &operand, 0);
 }
 
@@ -26496,7 +26495,7 @@ FOLD_API int fold_random_row(fold_random *random, fold_ctx *f, fold_node scores)
 FOLD_API const float *fold_grad(fold_ctx *f, fold_node x)
 {
     fold__operand operand;
-    const char *why = "has no gradient: name it to fold_keep_grad before fold_backward";
+    const char *why = "has no gradient; call fold_keep_grad before fold_backward";
     if (!fold__valuable(f, x, "grad", &operand) || fold__only_measures(f, "grad"))
         return NULL;
     for (uint32_t at = 0; at < f->n_kept_grads && !fold__is_interrupted(f); at++) {
@@ -26507,7 +26506,7 @@ FOLD_API const float *fold_grad(fold_ctx *f, fold_node x)
         if (!fold__is_list_operand(f, &operand) ||
             f->shapes[operand.shape].size == fold__row_size(f, operand.source))
             return fold__data_ptr(f, kept->data_at) + operand.offset;
-        why = "is a view of a list's rows: ask for the gradient of the list";
+        why = "is a view of a list's rows; read the gradient of the list";
     }
     fold__not_made(f, x, "grad", why);
     return NULL;
@@ -26537,17 +26536,17 @@ FOLD_API fold_status fold_read(fold_ctx *f, const fold_node *x, int count, float
         return FOLD_BAD_ARGUMENT;
     fold__clear_error(&f->read_error);
     if (count < 0)
-        fold__refuse(f, FOLD_BAD_ARGUMENT, "read: a count of %d", count);
+        fold__refuse(f, FOLD_BAD_ARGUMENT, "read: count is %d", count);
     else if (count && (!x || !values))
-        fold__refuse(f, FOLD_BAD_ARGUMENT, "read: a pointer is NULL");
+        fold__refuse(f, FOLD_BAD_ARGUMENT, "read: %s is NULL", x ? "values" : "x");
     for (int i = 0; i < count && !f->read_error.status; i++) {
         fold__operand operand;
         if (!fold__has_values(f, x[i], "read", &operand))
             break;
         const size_t floats = f->shapes[operand.shape].size;
         if (i && floats != size) {
-            fold__refuse(f, FOLD_BAD_SHAPE, "read: x[%d] has %d values, those before it %d", i, (int)floats,
-                         (int)size);
+            fold__refuse(f, FOLD_BAD_SHAPE, "read: x[%d] has %d values, the nodes before it %d", i,
+                         (int)floats, (int)size);
             break;
         }
         size = floats;
@@ -26584,21 +26583,21 @@ FOLD_API fold_stats fold_ctx_stats(const fold_ctx *f)
 
 enum {
     FOLD__MAX_THREADS = 64,
-    FOLD__SPINS = 4000
-}; /* looks for work before a thread sleeps: jobs follow each other closely */
+    FOLD__SPINS = 4000 /* before a thread sleeps: jobs follow each other closely */
+};
 struct fold_pool {
     pthread_mutex_t lock;
     pthread_cond_t wake, done;
     pthread_t thread[FOLD__MAX_THREADS];
-    long process;          /* whose threads they are: a fork's child has none */
+    long process;          /* that has the threads: a fork's child has none */
     int wanted, started, stop;
     unsigned round;        /* counts calls of fold_pool_for */
-    int next, count, left; /* tasks handed out, all, not finished */
+    int next, count, left; /* tasks: the next to start, all, those not finished */
     fold_task *task;
     void *user;
 };
 
-/* Takes tasks of the present round until none is left; the lock is held on entry and exit. */
+/* The lock is held on entry and exit. */
 static void fold__work_off(fold_pool *pool)
 {
     while (pool->next < pool->count) {
@@ -26661,7 +26660,7 @@ FOLD_API void fold_pool_for(int count, fold_task *task, void *user, void *pool)
     if (!task || count < 1 || !own_pool)
         return;
     if (own_pool->process != fold__process())
-        fold__pool_start(own_pool); /* a lock may have been held when the process was copied */
+        fold__pool_start(own_pool); /* the lock may have been held when the process forked */
     pthread_mutex_lock(&own_pool->lock);
     own_pool->task = task;
     own_pool->user = user;
@@ -26716,9 +26715,8 @@ FOLD_API void fold_pool_free(fold_pool *pool)
 
 #ifndef FOLD_INFERENCE
 /* ==== section: optimisers ====================================================================
-   Owns: updating values from gradients, and clipping gradients.
-   Uses: model, kernels, memory. Invariant: a step takes every parameter or, if its settings are wrong,
-   none. */
+   Owns: steps, which update parameters from their gradients; clipping; learning rate schedules.
+   Uses: model, kernels, memory. Invariant: a step with wrong settings changes nothing. */
 
 FOLD__BY_DEFAULT(fold_sgd, { 0.01f, 0, 0 })
 FOLD__BY_DEFAULT(fold_adagrad, { 0.05f, 1e-8f, 0 })
@@ -26734,17 +26732,16 @@ static void fold__step_rows(fold_model *m, const fold__param_data *param, const 
                                  state2 ? state2 + at : NULL, count * width);
 }
 
-/* Tells what lanes make of a step. The rows of all parameters lie end to end. A lane has the blocks of rows
-   that begin in its share: a block is still in cache when it is packed. */
+/* One step, as workers share it. The updated rows of all parameters, laid end to end, are cut into equal
+   shares. A worker gets the blocks that begin in its share: a block is packed while it is in cache. */
 typedef struct fold__stepping {
     fold_model *model;
     fold__step step;
     int decoupled;
-    size_t floats; /* counts those of all rows that are updated */
+    size_t floats; /* in all rows that are updated */
     int lanes;
 } fold__stepping;
 
-/* Counts the rows that a step updates: all of a parameter, or those of a lookup table that were touched. */
 static size_t fold__stepped_rows(const fold_model *m, const fold__param_data *param)
 {
     return !fold__trainable(m, param) ? 0
@@ -26752,7 +26749,7 @@ static size_t fold__stepped_rows(const fold_model *m, const fold__param_data *pa
                                       : (size_t)param->shape.dim[0];
 }
 
-/* Updates some of these rows, and their packs. A table's are packed when all lanes are done. */
+/* Packs of the rows are refreshed here, but those of a lookup table only when all workers are done. */
 static void fold__step_param(const fold__stepping *stepping, fold__step step, const fold__param_data *param,
                              size_t from, size_t to)
 {
@@ -26773,15 +26770,14 @@ static void fold__step_param(const fold__stepping *stepping, fold__step step, co
     }
 }
 
-/* Returns the first of so many rows that begins at or behind a place, in floats from the first one on, and
-   with which a block begins. */
+/* The first row of a block that begins at float `place` or later; at most `rows`. */
 static size_t fold__row_behind(size_t rows, size_t width, size_t place)
 {
     const size_t block = width * FOLD__STEP_ROWS;
     return fold__min_size(rows, (place + block - 1) / block * FOLD__STEP_ROWS);
 }
 
-/* Multiplies by squaring: the same on every platform. */
+/* By squaring: pow differs between platforms. */
 static double fold__power(double base, uint64_t exponent)
 {
     double power = 1;
@@ -26793,7 +26789,7 @@ static double fold__power(double base, uint64_t exponent)
     return power;
 }
 
-/* Corrects the bias of states that began as zeros so many steps ago. Not inlined, as above. */
+/* The states began as zeros `steps` steps ago. Not inlined: see fold__settle_step. */
 FOLD__NOINLINE static void fold__correct_bias(fold__step *step, uint64_t steps)
 {
     step->steps = steps;
@@ -26824,7 +26820,7 @@ static void fold__step_lane(int worker_index, void *user)
     fold__fp_leave(saved);
 }
 
-/* Makes a step of all parameters, on threads if that pays. A float takes about as long as 16 products. */
+/* On threads if that pays; a float takes about as long as 16 products. */
 static void fold__step_all(fold__stepping *stepping)
 {
     fold_model *m = stepping->model;
@@ -26846,7 +26842,7 @@ static void fold__step_all(fold__stepping *stepping)
 static float fold__or(float setting, float standard) { return setting != 0 ? setting : standard; }
 static int fold__step_refused(fold_model *m, int first, const char *who, const void *settings)
 {
-    return fold__lacks(m, settings != NULL, "optimiser: its settings are NULL") ||
+    return fold__lacks(m, settings != NULL, "optimiser: settings is NULL") ||
            !fold__settings_ok(&m->error, first, who, NULL, settings);
 }
 
@@ -26864,8 +26860,8 @@ static fold__step fold__step_of(enum fold__rule rule, float rate, float decay, f
     return step;
 }
 
-/* Computes what a step adds to what it keeps: as in runs, whatever rounding the host has set. Not inlined, or
-   a compiler could move it out of there. */
+/* These differences are rounded as in runs, whatever mode the host has set. Not inlined, since a compiler
+   could then move them out of the caller's fold__fp_enter and fold__fp_leave. */
 FOLD__NOINLINE static void fold__settle_step(fold__step *step)
 {
     if (step->add1 == 0)
@@ -26883,7 +26879,7 @@ static fold_status fold__step_model(fold_model *m, fold__step *step, int decoupl
     fold__settle_step(step);
     fold__fp_leave(saved);
     if (step->states && m->rule != (int)step->rule)
-        fold__begin_states(m, (int)step->rule, 0); /* the state of one rule means nothing to another */
+        fold__begin_states(m, (int)step->rule, 0); /* one rule's state is meaningless to another */
     fold__stepping stepping = { m, *step, decoupled, 0, 1 };
     fold__step_all(&stepping);
     for (uint32_t index = 0; index < m->n_params; index++) {
@@ -26942,7 +26938,7 @@ FOLD_API fold_status fold_adam_step(fold_model *m, const fold_adam *settings)
     return fold__step_model(m, &step, settings->decoupled);
 }
 
-/* Returns the sum of n squares, by the dot kernel; chunks that may leave the range of float go by double. */
+/* The dot kernel is fastest; blocks whose sum may leave the range of float are summed in double. */
 static double fold__squares(const fold__kernels *kernels, const float *grads, size_t count)
 {
     double sum = 0;
@@ -26959,7 +26955,7 @@ static double fold__squares(const fold__kernels *kernels, const float *grads, si
     return sum;
 }
 
-/* Returns the sum of squares of all gradients that may not be zero, or when `factor` is not 1 scales them. */
+/* Returns the sum of squares of all gradients or, if `factor` is not 1, scales them. */
 static double fold__each_grad(fold_model *m, float factor)
 {
     double sum = 0;
@@ -26992,12 +26988,12 @@ FOLD_API double fold_grads_clip(fold_model *m, float limit)
     return norm;
 }
 
-/* Not inlined, as other settings that are computed: see fold__settle_step. */
+/* Not inlined: see fold__settle_step. */
 FOLD__NOINLINE static float fold__rate_factor(const fold_rates *rates, uint64_t step)
 {
     const uint64_t warm_up = (uint64_t)rates->warm_up;
     const uint64_t steps = rates->steps ? (uint64_t)rates->steps : UINT64_MAX;
-    double left = 1, sine, cosine; /* left: what is left of the way to the end, 1 - t */
+    double left = 1, sine, cosine; /* left: the share of the steps that remain, 1 - t */
     if (step < warm_up)
         return (float)((double)(step + 1) / (double)warm_up);
     if (rates->kind == FOLD_RATE_STEP)
@@ -27024,11 +27020,11 @@ FOLD_API float fold_rate_factor(const fold_rates *rates, uint64_t step)
 #endif /* FOLD_INFERENCE */
 
 /* ==== section: layers ========================================================================
-   Owns: the public layers, whose bodies are made of public ops.
-   Uses: the public calls; recorder core for what unrolled layers keep, cells for the products that merging
-   contexts share. Invariant: a layer does what its ops would do when recorded one by one. */
+   Owns: the public layers, built from public ops.
+   Uses: the public calls; recorder core for the steps of unrolled layers, cells for the products that merging
+   contexts share. Invariant: a layer computes what its ops would if recorded one by one. */
 
-/* The name of a layer's part; empty, as no parameter's can be, when the model has an error. */
+/* The name of a part of a layer. It is empty, which no parameter accepts, if the model has an error. */
 typedef struct fold__name {
     char text[128];
 } fold__name;
@@ -27038,7 +27034,7 @@ static fold__name fold__join(fold_model *m, const char *layer, const char *part)
     const int length = fold__format(full.text, sizeof full.text, "%s.%s", layer ? layer : "", part);
     if (length < 0 || (size_t)length >= sizeof full.text)
         fold__model_fail(m, FOLD_BAD_ARGUMENT,
-                         "layer '%.60s..': its name and '.%s' together have more than %d bytes", layer, part,
+                         "layer '%.60s..': name and '.%s' together are longer than %d bytes", layer, part,
                          (int)sizeof full.text - 1);
     if (m->error.status)
         full.text[0] = 0;
@@ -27049,10 +27045,10 @@ static int fold__layer_ok(fold_model *m, const char *kind, const char *name, int
 {
     const int fine = inputs > 0 && outputs > 0 && inputs <= FOLD__MAX_WIDTH && outputs <= FOLD__MAX_WIDTH;
     if (!name)
-        fold__model_fail(m, FOLD_BAD_ARGUMENT, "%s: a layer needs a name", kind);
+        fold__model_fail(m, FOLD_BAD_ARGUMENT, "%s: name is NULL", kind);
     else if (!fine)
-        fold__model_fail(m, FOLD_BAD_ARGUMENT, "%s '%.60s': from %d to %d values, each is 1 to %d", kind,
-                         name, inputs, outputs, (int)FOLD__MAX_WIDTH);
+        fold__model_fail(m, FOLD_BAD_ARGUMENT, "%s '%.60s': %d inputs, %d outputs; both must be 1 to %d",
+                         kind, name, inputs, outputs, (int)FOLD__MAX_WIDTH);
     return m && name && fine;
 }
 
@@ -27130,7 +27126,7 @@ FOLD_API fold_mlp fold_mlp_new(fold_model *m, const char *name, const int *sizes
                                fold_activation hidden)
 {
     fold_mlp mlp = FOLD__ALL_ZERO;
-    if (!m || fold__lacks(m, sizes != NULL, "mlp: its sizes are NULL") ||
+    if (!m || fold__lacks(m, sizes != NULL, "mlp: sizes is NULL") ||
         !fold__settings_ok(&m->error, FOLD__SET_layers, "mlp", name, &count) ||
         !fold__settings_ok(&m->error, FOLD__SET_hidden, "mlp", name, &hidden))
         return mlp;
@@ -27164,7 +27160,7 @@ FOLD_API fold_conv fold_conv_new(fold_model *m, const char *name, fold_shape fil
     fold_conv layer = FOLD__ALL_ZERO;
     const int fine = filter.rank == 3 || filter.rank == 4, outputs = fine ? filter.dim[filter.rank - 1] : 1;
     if (name && !fine)
-        fold__model_fail(m, FOLD_BAD_ARGUMENT, "conv '%.60s': its filter is of rank %d, not 3 or 4", name,
+        fold__model_fail(m, FOLD_BAD_ARGUMENT, "conv '%.60s': the filter has rank %d, not 3 or 4", name,
                          filter.rank);
     if (!fold__layer_ok(m, "conv", name, 1, outputs) || !fine ||
         (desc && !fold__settings_ok(&m->error, FOLD__SET_conv_desc, "conv", name, desc)) ||
@@ -27226,8 +27222,7 @@ FOLD_API fold_attention fold_attention_new(fold_model *m, const char *name, int 
         return layer;
     if (heads < 1 || width % heads)
         return fold__model_fail(m, FOLD_BAD_ARGUMENT,
-                                "attention '%.60s': %d heads do not divide a width of %d", name, heads,
-                                width),
+                                "attention '%.60s': %d heads do not divide the width %d", name, heads, width),
                layer;
     layer.query = fold__named_dense(m, name, "query", width, width, FOLD_ACT_LINEAR);
     layer.key = fold__named_dense(m, name, "key", width, width, FOLD_ACT_LINEAR);
@@ -27257,7 +27252,7 @@ static fold_node fold__drop(fold_ctx *f, fold_node x, float rate)
     return rate > 0 ? fold_dropout(f, x, rate) : x;
 }
 
-/* Takes in: x. Makes out: its query, key and value. */
+/* in: x; out: its query, key and value. */
 static void fold__before_attention(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
     const fold_transformer *layer = (const fold_transformer *)user;
@@ -27267,7 +27262,7 @@ static void fold__before_attention(fold_ctx *f, const fold_node *in, fold_node *
     out[2] = fold_dense_apply(f, &layer->attention.value, x);
 }
 
-/* Takes in: x, and what attention found. Makes out: the layer's result. */
+/* in: x, and the result of attention; out: the layer's result. */
 static void fold__after_attention(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
     const fold_transformer *layer = (const fold_transformer *)user;
@@ -27288,7 +27283,7 @@ static fold_norm fold__transformer_norm(fold_model *m, const char *name, const c
     return fold_norm_new(m, full.text, desc->width, desc->norm, desc->epsilon);
 }
 
-/* A cell of inputs of one width, but for the first. */
+/* All inputs but the first have the width `others`. */
 static void fold__layer_desc(fold_cell_desc *desc, const char *name, fold_cell_body *body, const void *user,
                              size_t user_size, int n_in, int first, int others, int n_out)
 {
@@ -27317,7 +27312,7 @@ FOLD_API fold_status fold_transformer_assemble(fold_model *m, const char *name, 
     static const char who[] = "transformer";
     if (fold__lacks(m, layer != NULL, "transformer: the layer is NULL"))
         return fold_model_status(m);
-    const fold_attention *on = &layer->attention; /* parts come from anywhere */
+    const fold_attention *on = &layer->attention; /* callers can fill in the parts */
     const fold_dense *dense[] = {
         &on->query, &on->key, &on->value, &on->joined, &layer->inner, &layer->outer
     };
@@ -27338,7 +27333,7 @@ FOLD_API fold_transformer fold_transformer_new(fold_model *m, const char *name,
 {
     fold_transformer layer = FOLD__ALL_ZERO;
     if (!desc)
-        fold__model_fail(m, FOLD_BAD_ARGUMENT, "transformer '%.60s': no desc", name ? name : "");
+        fold__model_fail(m, FOLD_BAD_ARGUMENT, "transformer '%.60s': desc is NULL", name ? name : "");
     if (!m || !desc || !fold__layer_ok(m, "transformer", name, desc->width, desc->width) ||
         !fold__settings_ok(&m->error, FOLD__SET_transformer_desc, "transformer", name, desc))
         return layer;
@@ -27389,7 +27384,7 @@ FOLD_API fold_encoder fold_encoder_new(fold_model *m, const char *name, fold_tra
     fold_encoder encoder = FOLD__ALL_ZERO;
     if (!desc || !layer || layers < 1)
         return fold__model_fail(m, FOLD_BAD_ARGUMENT,
-                                "encoder '%.60s': takes a desc and an array for at least one layer, got %d",
+                                "encoder '%.60s': desc or layer is NULL, or layers (%d) is below 1",
                                 name ? name : "", layers),
                encoder;
     if (!fold__layer_ok(m, "encoder", name, desc->width, desc->width))
@@ -27417,17 +27412,17 @@ FOLD_API fold_node fold_encoder_apply(fold_ctx *f, const fold_encoder *encoder, 
     return encoder->has_norm ? FOLD__AS_CALL(f, "encoder_apply", fold_norm_apply(f, &encoder->norm, x)) : x;
 }
 
-/* Tells what the body of a layer's cell needs. It is copied into the model. */
+/* The `user` of a layer's cell, copied into the model. */
 typedef struct fold__gates {
     fold_param weight, bias, recurrent, recurrent_bias;
     int hidden;
     int arity;     /* children of a node, in trees */
-    int projected; /* the body is given the first input's products with weight (and recurrent) */
-    fold_activation activation; /* is that of a cell without gates */
+    int projected; /* instead of the first input the body gets its products with weight (and recurrent) */
+    fold_activation activation; /* of a cell without gates */
 } fold__gates;
 
-/* Makes a layer's cell once more, given its first input's products instead of that input. Contexts that merge
-   identical calls record it for a looked-up word. */
+/* Makes the projection of a layer's cell: a second cell that takes products of the first input in its place.
+   Contexts that merge identical calls record it for looked-up words, so that each word is multiplied once. */
 static void fold__project_cell(fold_model *m, uint32_t id)
 {
     const fold__cell_data cell = fold__cells(m)[id];
@@ -27449,8 +27444,8 @@ static void fold__project_cell(fold_model *m, uint32_t id)
     fold__cells(m)[made.id - 1].is_projected = 1;
 }
 
-/* A model with lookup tables has a projection of every layer's cell, whichever of both was made first.
-   Projections for a table that a body makes wait until it is traced. */
+/* A model with lookup tables has a projection of every layer's cell, whichever of the two was made first. If
+   a body makes the table, they wait until it has been traced. */
 static void fold__project_cells(fold_model *m)
 {
     while (m->projected_cells < m->n_cells && !m->error.status && !m->tracer->frame.tracing) {
@@ -27471,15 +27466,15 @@ static fold_cell fold__layer_cell(fold_model *m, const fold_cell_desc *desc, int
     return cell;
 }
 
-/* Makes the gates of a linear output: all but the last through sigmoid, in one go, the last through tanh. */
+/* All gates but the last go through one sigmoid, the last through tanh. */
 static void fold__gates_of(fold_ctx *f, fold_node gates, int hidden, int count, fold_node *gate)
 {
     fold_split(f, fold_sigmoid(f, fold_slice(f, gates, 0, 0, (count - 1) * hidden)), count - 1, gate);
     gate[count - 1] = fold_tanh(f, fold_slice(f, gates, 0, (count - 1) * hidden, hidden));
 }
 
-/* Makes c' and h' from the input, output and update gates and what is kept of the old cell state (Tai et al.
-   2015, equations 6-8). */
+/* out: h' and c' (Tai et al. 2015, equations 6-8). `kept` is what the forget gates leave of the old c, or
+   null. */
 static void fold__lstm_out(fold_ctx *f, fold_node in_gate, fold_node out_gate, fold_node update,
                            fold_node kept, fold_node *out)
 {
@@ -27496,9 +27491,9 @@ static fold_node fold__gate_product(fold_ctx *f, const fold__gates *gates, fold_
                             : fold_linear_n(f, both, 2, weight, bias);
 }
 
-/* If identical calls become one, a word's product is a call of its own: one for all its occurrences,
-   whatever states they meet. A cell that was given a word is given products from then on, so that all its
-   calls can share batches: the cell becomes its projection. NULL: the cell is called with x itself. */
+/* If identical calls are merged, the product of a looked-up word becomes a call of its own, made once for all
+   its occurrences, whatever the states. From its first word on, a cell takes products for every input, so
+   that all its calls can share batches: *cell becomes its projection. NULL: the cell takes x itself. */
 static const fold__gates *fold__project_word(fold_ctx *f, fold_cell *cell, fold_node x)
 {
     if (!f || !fold__merges(f) || f->frame.cell || cell->salt != f->model->salt || !cell->id ||
@@ -27546,7 +27541,7 @@ static void fold__gru_body(fold_ctx *f, const fold_node *in, fold_node *out, con
     out[0] = fold_add(f, candidate, fold_mul(f, update, fold_sub(f, in[1], candidate)));
 }
 
-/* Sets values [from, to) of a new bias, unless it lies in an image, which has its values. */
+/* A bias that is read in place keeps the values of its image. */
 static void fold__set_bias(fold_model *m, fold_param bias, int from, int to, float value)
 {
     const fold__param_data *data = fold__param_of(m, bias);
@@ -27663,20 +27658,20 @@ static int fold__unroll_begin(fold_ctx *f, const char *who, const fold_recurrent
     if (!layer || !layer->cell.id)
         return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: the cell is null", who);
     if (begin && (fold_node_is_null(begin->h) || fold_node_is_null(begin->c) != !layer->has_c))
-        return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: a state of this cell is %s", who,
-                          layer->has_c ? "h and c, neither null" : "h alone, not null, and c is null");
+        return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: begin must have %s", who,
+                          layer->has_c ? "both h and c" : "h, and a null c");
     *state = begin ? *begin : fold_recurrent_zeros(f, layer);
     return !fold__broken(f);
 }
 
-/* Checks the first states of sequences that are one sample each: no part of them is a list. */
+/* Each sequence is one sample here, so its first states may not be lists. */
 static int fold__states_are_single(fold_ctx *f, const char *who, const fold_state *begin, int count)
 {
     for (int i = 0; begin && i < 2 * count; i++) {
         const int rows = fold_list_length(f, i % 2 ? begin[i / 2].c : begin[i / 2].h);
         if (rows >= 0)
             return fold__fail(f, FOLD_BAD_SHAPE,
-                              "%s: begin[%d].%c is a list of %d rows, and must be a single node", who, i / 2,
+                              "%s: begin[%d].%c is a list of %d rows; it must be a single node", who, i / 2,
                               "hc"[i % 2], rows);
     }
     return !fold__broken(f);
@@ -27687,7 +27682,7 @@ static int fold__unroll_length(fold_ctx *f, const char *who, const fold_node *x,
     if (fold__broken(f))
         return 0;
     if (count < 0)
-        return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: a sequence of %d steps", who, count);
+        return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: a sequence cannot have %d steps", who, count);
     if (count && !x)
         return fold__missing(f, who);
     for (int step = 0; step < count; step++)
@@ -27717,8 +27712,8 @@ FOLD_API fold_rnn_stack fold_rnn_stack_new(fold_model *m, const char *name, fold
     fold_rnn_stack stack = FOLD__ALL_ZERO;
     if (!make || layers < 1 || layers > FOLD_MAX_LAYERS)
         return fold__model_fail(m, FOLD_BAD_ARGUMENT,
-                                "rnn_stack '%.60s': takes a maker of cells and 1 to %d layers, got %d",
-                                name ? name : "", FOLD_MAX_LAYERS, layers),
+                                "rnn_stack '%.60s': make is NULL, or layers (%d) is not 1 to %d",
+                                name ? name : "", layers, FOLD_MAX_LAYERS),
                stack;
     if (!fold__layer_ok(m, "rnn_stack", name, inputs, hidden))
         return stack;
@@ -27736,9 +27731,8 @@ FOLD_API fold_rnn_stack fold_rnn_stack_new(fold_model *m, const char *name, fold
     return stack;
 }
 
-/* Records one direction of a layer. It reads the first `count` nodes of `steps`, which lie in the context's
-   memory and may move with every call that records. The states h become the `count` nodes after them or, in
-   reverse, are concatenated with what is there. */
+/* Reads the first `count` nodes of f->steps, an array that may move with every call that records. The states
+   h are written to the `count` nodes after them or, in reverse, are concatenated with those. */
 static fold_state fold__stack_direction(fold_ctx *f, const char *who, const fold_recurrent *layer, int count,
                                         int reverse, const fold_state *begin)
 {
@@ -27765,7 +27759,7 @@ static int fold__room_for_steps(fold_ctx *f, int count)
     return fold__need(f, FOLD__ARRAY_STEPS, 2 * (size_t)count * sizeof(fold_node) + 1, 1);
 }
 
-/* Unrolls a stack over the first `count` nodes of the steps, which its outputs replace. */
+/* The first `count` nodes of f->steps are the inputs, and become the outputs. */
 static void fold__unroll_layers(fold_ctx *f, const char *who, const fold_rnn_stack *stack, int count,
                                 int fine, const fold_state *begin, fold_state *last)
 {
@@ -27784,7 +27778,7 @@ static void fold__unroll_layers(fold_ctx *f, const char *who, const fold_rnn_sta
 static int fold__is_stack(fold_ctx *f, const char *who, const fold_rnn_stack *stack)
 {
     return fold__stack_cells(stack) ||
-           fold__fail(f, FOLD_BAD_ARGUMENT, "%s: it is NULL, or was not made by fold_rnn_stack_new", who);
+           fold__fail(f, FOLD_BAD_ARGUMENT, "%s: the stack is NULL, or not from fold_rnn_stack_new", who);
 }
 
 FOLD_API fold_status fold_unroll_stack(fold_ctx *f, const fold_rnn_stack *stack, const fold_node *x,
@@ -27804,7 +27798,7 @@ FOLD_API fold_status fold_unroll_stack(fold_ctx *f, const fold_rnn_stack *stack,
     return fold_ctx_status(f);
 }
 
-/* Makes the rows of a list the steps; returns how many, or -1 with an error. */
+/* Writes the rows of a list to f->steps. Returns how many there are, or -1 after an error. */
 static int fold__steps_of_list(fold_ctx *f, const char *who, fold_node x)
 {
     fold__operand operand;
@@ -27853,7 +27847,7 @@ FOLD_API fold_node fold_unroll_list(fold_ctx *f, const fold_recurrent *layer, fo
     return count < 0 ? fold__null : fold__list_of_steps(f, count, layer->hidden);
 }
 
-/* No children: h and c of none are zero, so only W x is left of the gates. */
+/* Without children h and c are zero, so only W x is left of the gates. */
 static void fold__leaf_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
     const fold__gates *gates = (const fold__gates *)user;
@@ -27922,8 +27916,8 @@ FOLD_API fold_state fold_tree_lstm_apply_inner(fold_ctx *f, const fold_tree_lstm
     return fold__state_of(fold_call(f, layer->inner, in, 2 * layer->arity), 1);
 }
 
-/* in: x, or its products with W and W_f; of every child: h, c. Equations 2-8 of Tai et al. 2015; W x and U h
-   of a gate are one product. */
+/* in: x, or its products with W and W_f; then lists of the children's h and c. Equations 2-8 of Tai et al.
+   2015, with W x and U h of a gate as one product. */
 static void fold__child_sum_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
     const fold__gates *gates = (const fold__gates *)user;
@@ -27976,13 +27970,13 @@ FOLD_API fold_state fold_child_sum_apply(fold_ctx *f, const fold_child_sum *laye
         return fold__state_of(fold_call(f, cell, in, 1), 1);
     if (gates)
         in[1] = fold_linear_first(f, x, gates->recurrent, gates->recurrent_bias);
-    /* a state is two nodes, h and c: the list's components as they lie */
+    /* as fold_call_n expects of a list with two components, h and c alternate: a state is just these two */
     return fold__state_of(fold_call_n(f, cell, in, gates ? 2 : 1, (const fold_node *)(const void *)children,
                                       count),
                           1);
 }
 
-/* The sections from here to the end run seldom: they are compiled for size. */
+/* The sections from here to the end seldom run, so they are compiled for size. */
 #if defined(__GNUC__) && !defined(__clang__) && defined(__OPTIMIZE__)
 #pragma GCC push_options
 #pragma GCC optimize("Os")
@@ -27990,7 +27984,7 @@ FOLD_API fold_state fold_child_sum_apply(fold_ctx *f, const fold_child_sum *laye
 
 /* ==== section: text output ===================================================================
    Owns: writing through a caller's function, quoting, UTF-8.
-   Uses: libc. Invariant: no byte that moves a cursor is written from a name. */
+   Uses: libc. Invariant: names never write control characters. */
 
 #ifndef FOLD_NO_STDIO
 FOLD_API int fold_to_file(const void *bytes, size_t count, void *file)
@@ -27999,7 +27993,7 @@ FOLD_API int fold_to_file(const void *bytes, size_t count, void *file)
 }
 #endif
 
-/* Tells whether a text begins with a character that moves no cursor; `count` gets its bytes, or 1. */
+/* Whether a text begins with valid UTF-8 that is no control character. `count` gets its bytes, or 1. */
 static int fold__is_plain(const char *from, int *count)
 {
     *count = fold__utf8(from);
@@ -28008,11 +28002,11 @@ static int fold__is_plain(const char *from, int *count)
     return plain;
 }
 
-#if !defined(FOLD_NO_TEXT) || !defined(FOLD_INFERENCE) /* something is written */
+#if !defined(FOLD_NO_TEXT) || !defined(FOLD_INFERENCE) /* printing or saving */
 typedef struct fold__text {
     fold_writer *write;
     void *user;
-    int quoted, stopped; /* names are escaped as JSON wants it */
+    int quoted, stopped; /* quoted: names are escaped for JSON */
     size_t count;
     char buffer[256];
 } fold__text;
@@ -28047,7 +28041,7 @@ static void fold__put_bytes(fold__text *text, const char *from, size_t count)
     }
 }
 
-/* Formats of up to 200 bytes. Names go by fold__put_name, whatever their length. */
+/* For at most 199 bytes. fold__put_name writes names of any length. */
 static void fold__put(fold__text *text, const char *format, ...) FOLD__PRINTF(2, 3);
 static void fold__put(fold__text *text, const char *format, ...)
 {
@@ -28060,7 +28054,7 @@ static void fold__put(fold__text *text, const char *format, ...)
         fold__put_bytes(text, buffer, fold__min_size((size_t)count, sizeof buffer - 1));
 }
 
-/* Writes a name that is safe in quotes: what would end them is escaped, what is no text becomes '?'. */
+/* Control characters become '?', but are escaped if `quoted`; invalid bytes always become '?'. */
 static void fold__put_name(fold__text *text, const char *from)
 {
     for (int count; *from; from += count) {
@@ -28087,10 +28081,9 @@ static void fold__put_spaces(fold__text *text, size_t used, size_t width)
 
 #ifndef FOLD_NO_TEXT
 /* ==== section: inspection ====================================================================
-   Owns: texts of a recording and of the plan of its last run, what visitors see of it, and the summary of
-   a model.
-   Uses: text output, and a snapshot of the plan that is made here. Invariant: nothing that runs read is
-   changed. */
+   Owns: printing and visiting a recording and the plan of its last run, both from a snapshot that is made
+   here; the summary of a model.
+   Uses: text output, results. Invariant: nothing that runs read is changed. */
 
 static void fold__put_shape(fold__text *text, const fold_shape *shape)
 {
@@ -28099,7 +28092,7 @@ static void fold__put_shape(fold__text *text, const fold_shape *shape)
     fold__put_bytes(text, "]", 1);
 }
 
-/* "1 call", "3 batches", behind another text. */
+/* `before`, and then such as "1 call" or "3 batches". */
 static void fold__put_count(fold__text *text, const char *before, size_t count, const char *what)
 {
     fold__put(text, "%s%lu %s%s", before, (unsigned long)count, what,
@@ -28110,34 +28103,34 @@ static void fold__put_count(fold__text *text, const char *before, size_t count, 
 
 typedef struct fold__seen_batch {
     uint32_t sig;
-    uint32_t first; /* its calls begin there in the snapshot's */
-    uint32_t count; /* how many calls it has */
-    uint32_t elems; /* in the lists of all its calls */
+    uint32_t first; /* index of its first call in the snapshot's `call` */
+    uint32_t count; /* calls */
+    uint32_t elems; /* elements of the lists of all its calls */
     uint32_t group;
-    int prologue; /* it is the part of a cell that runs first for all calls */
+    int prologue;
 } fold__seen_batch;
 typedef struct fold__seen_sig {
     uint32_t sig;
     uint32_t calls;
     uint32_t batches;
-    uint32_t chain;      /* batches that no schedule can avoid, because calls read others */
-    uint32_t groups;     /* groups of samples that have such calls */
+    uint32_t chain;      /* its longest chains, summed over groups: no schedule has fewer batches */
+    uint32_t groups;     /* how many groups have such calls */
     uint32_t last_group; /* 1 + the last of those */
 } fold__seen_sig;
 
 typedef struct fold__snapshot {
     fold_ctx *ctx;
     fold__error error; /* the context's */
-    int planned;       /* the last run's batches; else the recording's, by depth */
+    int planned;       /* batches are the last run's; else the recording's, by depth */
     uint32_t n_batches, n_calls, n_sigs, n_groups, bound;
     fold__seen_batch *batch;
     const uint32_t *call; /* batch by batch */
-    uint32_t *at; /* a call's: 1 + its batch; any other value's that calls read: the first such batch,
-                     and LEAF; else 0 */
-    uint32_t *sig_at;        /* a signature's: 1 + its place in sig */
-    fold__seen_sig *sig;     /* as they come */
-    uint32_t *work;          /* as large as the recording */
-    uint32_t *sample;        /* the nodes': 1 + their sample, or 0 */
+    uint32_t *at; /* by node. A call: 1 + its batch. Another value that calls read: 1 + the first batch that
+                     reads it, and FOLD__LEAF. Otherwise 0 */
+    uint32_t *sig_at;        /* by signature: 1 + its index in `sig` */
+    fold__seen_sig *sig;     /* in order of first batches */
+    uint32_t *work;          /* scratch, by node */
+    uint32_t *sample;        /* by node: 1 + its sample, or 0 */
 } fold__snapshot;
 #define FOLD__LEAF 0x80000000u
 
@@ -28164,7 +28157,7 @@ static int fold__shallower(const void *snapshot, uint32_t one, uint32_t other)
     return f->sig[one] != f->sig[other] ? f->sig[one] < f->sig[other] : one < other;
 }
 
-/* Views all calls recorded, those of equal depth and signature as a batch. */
+/* All recorded calls; those of equal depth and signature are a batch. */
 static void fold__snapshot_by_depth(fold__snapshot *snapshot)
 {
     const fold_ctx *f = snapshot->ctx;
@@ -28257,8 +28250,8 @@ static void fold__index_snapshot(fold__snapshot *snapshot)
     }
 }
 
-/* Finds what there is to show. Whatever happens here is no fault of the recording. Until fold__end_snapshot
-   the context has an error that refuses what a writer must not do. */
+/* A failure here is no error of the recording. Until fold__end_snapshot the context has an error, so that it
+   refuses every call of a writer or visitor. */
 static fold_status fold__make_snapshot(fold_ctx *f, fold__snapshot *snapshot)
 {
     if (!f || f->arrays[FOLD__ARRAY_LOOK].need)
@@ -28289,7 +28282,8 @@ static fold_status fold__make_snapshot(fold_ctx *f, fold__snapshot *snapshot)
         fold__snapshot_by_depth(snapshot);
     fold__index_snapshot(snapshot);
     fold__clear_error(&f->error);
-    return fold__fail(f, FOLD_BAD_STATE, "print, visit: what they call must not use this context"), FOLD_OK;
+    return fold__fail(f, FOLD_BAD_STATE, "print, visit: writers and visitors must not use the context"),
+           FOLD_OK;
 }
 
 static fold_status fold__end_snapshot(fold__snapshot *snapshot, fold_status status)
@@ -28367,7 +28361,7 @@ static int fold__leaf_param(const fold_ctx *f, uint32_t id, uint32_t *param)
     return 1;
 }
 
-/* Tells what makes a value, as a name, and of calls with several outputs which of them. */
+/* `out` says which output of a call with several, or is -1. */
 typedef struct fold__producer {
     const char *name;
     int out;
@@ -28389,7 +28383,7 @@ static int fold__same_producer(const fold__producer *one, const fold__producer *
     return one->name == other->name && one->out == other->out;
 }
 
-/* Holds, for an operand of all calls of a batch, up to three producers; a fourth stands for more. */
+/* The producers of one operand over all calls of a batch. Three are shown; a fourth stands for more. */
 typedef struct fold__producers {
     fold__producer seen[4];
     int count;
@@ -28453,7 +28447,7 @@ static int fold__equal_operands(const fold__snapshot *snapshot, const fold__seen
     return same < 3 ? 1 : same;
 }
 
-/* "numbers [3], shared [1 x 2]": the operands of a batch. Without calls it stands for all of its kind. */
+/* The operands of a batch or, if it has no calls, of its signature: "numbers [3], shared [1 x 2]". */
 static void fold__put_operands(fold__text *text, const fold__snapshot *snapshot,
                                const fold__seen_batch *batch)
 {
@@ -28588,7 +28582,7 @@ static void fold__put_param_or_none(fold__text *text, const fold_ctx *f, uint32_
     fold__put_name(text, param ? fold__params(f->model)[param - 1].name : "none");
 }
 
-/* Tells how ops of one signature each differ in attributes and parameters; returns in how many. */
+/* Returns in how many attributes and parameters the two differ. */
 static int fold__put_op_differences(fold__text *text, const fold_ctx *f, const fold__sig *one,
                                     const fold__sig *other)
 {
@@ -28627,7 +28621,7 @@ static void fold__put_differences(fold__text *text, const fold_ctx *f, const fol
     if (ins != other_ins)
         fold__put(text, "%s%d inputs for %d", count++ ? ", " : "", ins, other_ins);
     else if (one->n_in != other->n_in)
-        fold__put(text, "%sother inputs are lists", count++ ? ", " : "");
+        fold__put(text, "%sdifferent inputs are lists", count++ ? ", " : "");
     for (int component = 0; component < ins && ins == other_ins && one->n_in == other->n_in; component++) {
         const fold_shape *shape = fold__sig_in_shape(f, one, component);
         const fold_shape *other_shape = fold__sig_in_shape(f, other, component);
@@ -28639,11 +28633,11 @@ static void fold__put_differences(fold__text *text, const fold_ctx *f, const fol
         fold__put_shape(text, other_shape);
     }
     if (one->shared != other->shared)
-        fold__put(text, "%sother inputs are shared", count++ ? ", " : "");
+        fold__put(text, "%sdifferent inputs are shared", count++ ? ", " : "");
     if (one->tag_cell != other->tag_cell || one->tag_op != other->tag_op)
-        fold__put(text, "%sanother place in a cell", count++ ? ", " : "");
+        fold__put(text, "%sa different place in a cell", count++ ? ", " : "");
     if (!count)
-        fold__put(text, "another value is shared");
+        fold__put(text, "a different value is shared");
 }
 
 static uint32_t fold__key_distance(const fold_ctx *f, const fold__sig *one, const fold__sig *other)
@@ -28657,8 +28651,8 @@ static uint32_t fold__key_distance(const fold_ctx *f, const fold__sig *one, cons
     return count;
 }
 
-/* The signatures of one op, of which `first` is the first in the snapshot, each with what tells it from the
-   one most like it. */
+/* Lists the signatures of one op, from its `first` in the snapshot on, each with how it differs from the most
+   similar of those before it. */
 enum { FOLD__COMPARED = 64 };
 static void fold__put_op_splits(fold__text *text, const fold__snapshot *snapshot, uint32_t first,
                                 unsigned long count)
@@ -28748,7 +28742,7 @@ FOLD_API fold_status fold_ctx_print_splits(fold_ctx *f, fold_writer *write, void
     return fold__end_snapshot(&snapshot, fold__text_end(&text));
 }
 
-/* -- for other programs ---------------------------------------------------------------------- */
+/* -- visitors -------------------------------------------------------------------------------- */
 
 static void fold__see_signature(const fold_ctx *f, uint32_t sig, fold_seen *seen)
 {
@@ -28782,11 +28776,11 @@ static void fold__see_signature(const fold_ctx *f, uint32_t sig, fold_seen *seen
         seen->cell = fold__request_name(f, f->sigs[signature->tag_cell].op);
 }
 
-/* Numbers samples from 1 on. One begins with a call that reads no earlier sample's, as all calls behind it.
-   Nodes that samples share, or that only join them, belong to none. */
+/* Numbers samples from 1 on. A sample begins at a call if neither it nor a later one reads a call before it.
+   Nodes that samples share, or that only combine them, belong to none. */
 static void fold__number_samples(fold__snapshot *snapshot)
 {
-    /* a sample's call reads it; it is a sample's; it begins one */
+    /* read by a sample's call; in a sample; the first of one */
     enum { FOLD__SAMPLE_READ = 1, FOLD__SAMPLE_INSIDE, FOLD__SAMPLE_FIRST };
     const fold_ctx *f = snapshot->ctx;
     uint32_t lowest = FOLD__NONE, sample = 0;
@@ -28842,7 +28836,7 @@ static void fold__see_leaf(const fold__snapshot *snapshot, uint32_t id, fold_see
         seen->row = seen->rows < 0 ? (int)fold__node_table_row(f, id) : 0;
 }
 
-/* Visits all of a snapshot; whether the visitor stopped. */
+/* Returns whether the visitor stopped. */
 static FOLD__NOINLINE int fold__visit_snapshot(const fold__snapshot *snapshot, fold_visitor *visit,
                                                void *user)
 {
@@ -28998,18 +28992,18 @@ FOLD_API fold_status fold_model_print(const fold_model *m, fold_writer *write, v
 #endif /* FOLD_NO_TEXT */
 
 /* ==== section: safetensors ===================================================================
-   Owns: the safetensors format, both ways.
-   Uses: text output, model, optimisers. Invariant: nothing that is read is trusted, and a load that fails
+   Owns: reading and writing safetensors files.
+   Uses: text output, model, optimisers. Invariant: nothing in a file is trusted, and a load that fails
    changes nothing. */
 
 enum {
     FOLD__DTYPES_READ = 4,
-    FOLD__DTYPE_I8 = 6, /* which are read with their scales */
+    FOLD__DTYPE_I8 = 6, /* only read together with its scales */
     FOLD__HEADER_LIMIT = 100000000, /* bytes */
-    FOLD__MIN_TENSOR = 48         /* bytes that a tensor's entry takes in the header, at least */
+    FOLD__MIN_TENSOR = 48         /* bytes of the shortest entry of a tensor in the header */
 };
 
-/* The format's types, first those that can be read. Others, and those of less than a byte, have no size. */
+/* Types that can be read come first. Unknown ones, and those smaller than a byte, have no size. */
 static const struct fold__dtype {
     char name[8];
     int bytes;
@@ -29020,8 +29014,8 @@ enum { FOLD__DTYPES = sizeof fold__dtypes / sizeof *fold__dtypes };
 
 enum { FOLD__PART_STEPS = 3 };
 
-/* Returns a span of the model: array 0 is the values, 1 and 2 the optimiser's state. Array 3, of Adam, is no
-   span: how many steps a parameter made, where they are not the model's. */
+/* Part 0 of a parameter is its values, 1 and 2 are the optimiser's state. Part 3, which only Adam has, is no
+   array but the parameter's number of steps, saved if it is not the model's. */
 static float *fold__state_array(const fold_model *m, int nth)
 {
     static const int array[] = { FOLD__M_VALUES, FOLD__M_STATE1, FOLD__M_STATE2 };
@@ -29067,7 +29061,7 @@ static int fold__compare_joined(const char *text, const char *const parts[3])
 
 #ifndef FOLD_NO_STDIO
 #ifdef FOLD__DISK_WINDOWS
-/* A path is of UTF-8 or, where it is none, of the process's code page. One that is too long becomes empty. */
+/* A path is UTF-8 or, if that is invalid, in the process's code page. If it is too long it becomes empty. */
 enum { FOLD__WIDE = 260 };
 static const wchar_t *fold__wide(const char *path, wchar_t to[FOLD__WIDE])
 {
@@ -29094,7 +29088,7 @@ static void fold__path_fail(fold__error *error, const char *who, const char *pat
 }
 #endif
 
-/* Ends a call on a file. What went wrong has lost nothing: it is the model's message, but no error of it. */
+/* A save or load that failed has changed nothing. So the model gets its message, but no error that sticks. */
 static fold_status fold__file_end(fold_model *m, const fold__error *error)
 {
     if (m->error.status)
@@ -29115,19 +29109,19 @@ static int fold__can_save(const fold_model *m, const fold_save_desc *desc, fold_
         const char *name = fold__params(m)[index].name;
         const fold__param_data *in_bytes = fold__scales_of(m, name);
         if (in_bytes)
-            fold__fail_in(error, FOLD_BAD_ARGUMENT,
-                          "save: in files the name '%s' stands for the scales of '%s'", name, in_bytes->name);
+            fold__fail_in(error, FOLD_BAD_ARGUMENT, "save: the name '%s' is taken by the scales of '%s'",
+                          name, in_bytes->name);
     }
     if (desc->config && !fold__is_text(desc->config))
         fold__fail_in(error, FOLD_BAD_ARGUMENT, "save: config is not UTF-8");
     return !error->status;
 }
 
-/* How a tensor holds a part of a parameter. A form that takes more bytes comes first in a file, so that all
-   lie at multiples of their size. */
+/* How a tensor stores a part of a parameter. Wider formats come first in a file, so that every tensor is
+   aligned to the size of its values. */
 enum { FOLD__AS_FLOATS, FOLD__AS_SCALES, FOLD__AS_BF16, FOLD__AS_INT8, FOLD__FORMS };
 
-/* State that never made a step, and cannot now, is left out. */
+/* The state of a frozen parameter that never made a step is left out. */
 static int fold__is_saved(const fold_model *m, const fold__param_data *param, int part, int format)
 {
     if (!part && !fold__has_floats(param))
@@ -29137,8 +29131,8 @@ static int fold__is_saved(const fold_model *m, const fold__param_data *param, in
            (part != FOLD__PART_STEPS || param->steps != m->steps);
 }
 
-/* Writes a tensor's entry; `at` is where its data begin, and then where they end. The scales of bytes have
-   the shape that Python multiplies them by. */
+/* `at` is the offset of the tensor's data, and moves to their end. Scales of int8 weights have the shape that
+   broadcasts in Python. */
 static void fold__put_tensor(fold__text *text, const fold_model *m, const fold__param_data *param, int part,
                              int format, unsigned long long *at)
 {
@@ -29200,7 +29194,7 @@ static void fold__put_number(fold__text *text, uint64_t number, int width)
 
 static void fold__put_floats(fold__text *text, const float *values, size_t count)
 {
-    if (fold__is_little_endian()) /* as they lie: many times as fast */
+    if (fold__is_little_endian()) /* in one piece: many times as fast */
         fold__put_bytes(text, (const char *)values, count * sizeof *values);
     for (size_t i = 0; i < count && !fold__is_little_endian(); i++)
         fold__put_number(text, fold__bits_of(values[i]), 4);
@@ -29240,7 +29234,7 @@ static void fold__put_data(fold__text *text, const fold_model *m, const fold__pa
                          param->size);
 }
 
-/* Returns FOLD_IO when the writer stopped; the caller then says so. Other errors are in `error` already. */
+/* FOLD_IO: the writer stopped, which the caller has to report. Other errors are already in `error`. */
 static fold_status fold__write_file(fold_model *m, fold_writer *write, void *user, const fold_save_desc *desc,
                                     fold__error *error)
 {
@@ -29256,7 +29250,7 @@ static fold_status fold__write_file(fold_model *m, fold_writer *write, void *use
     fold__text_end(&text);
     const size_t padded = fold__round_up(length, 8);
     if (padded > FOLD__HEADER_LIMIT)
-        fold__fail_in(error, FOLD_BAD_ARGUMENT, "save: names and config take over 100 MB");
+        fold__fail_in(error, FOLD_BAD_ARGUMENT, "save: names and config exceed 100 MB");
     if (error->status)
         return error->status;
     fold__text_start(&text, write, user, 1);
@@ -29278,20 +29272,20 @@ FOLD_API fold_status fold_model_save_to(fold_model *m, fold_writer *write, void 
     if (!m || m->error.status)
         return fold_model_status(m);
     if (!write)
-        fold__fail_in(&error, FOLD_BAD_ARGUMENT, "save: no writer");
+        fold__fail_in(&error, FOLD_BAD_ARGUMENT, "save: write is NULL");
     else if (fold__write_file(m, write, user, desc, &error) == FOLD_IO)
         fold__fail_in(&error, FOLD_IO, "save: the writer stopped");
     return fold__file_end(m, &error);
 }
 
 #ifndef FOLD_NO_STDIO
-/* Does what C has no words for. It makes a file that others know to be held while its descriptor is open,
-   removes one that nobody holds, and waits for the disk. Stdio writes the file. */
-enum { FOLD__NAME_IN_USE = -2 }; /* instead of a descriptor: the name is not free; -1: another reason */
+/* What C cannot do: create a file that counts as held while its descriptor is open, remove one only if no one
+   holds it, and wait for the disk. Stdio writes the contents. */
+enum { FOLD__NAME_IN_USE = -2 }; /* in place of a descriptor: the name is taken; -1: any other failure */
 
 #if defined(FOLD__DISK_POSIX)
 #if !defined(__cplusplus) && (!defined(_POSIX_C_SOURCE) || _POSIX_C_SOURCE < 200112L)
-ssize_t readlink(const char *path, char *to, size_t size); /* headers hide it from strict C */
+ssize_t readlink(const char *path, char *to, size_t size); /* headers do not declare it in strict C */
 #endif
 static int fold__disk_replaceable(const char *path)
 {
@@ -29300,8 +29294,8 @@ static int fold__disk_replaceable(const char *path)
     return readlink(path, &target, 1) < 0 && (stat(path, &there) || S_ISREG(there.st_mode));
 }
 
-/* Locks an open file, for its descriptor alone, until that is closed or the process ends. 0: another holds
-   it, or it has its name no longer; -1: the system has no locks. */
+/* Locks an open file, for its descriptor alone, until that is closed or the process ends. 0: someone else
+   holds it, or it has lost its name; -1: the system has no locks. */
 static int fold__disk_lock(int file, const char *path)
 {
     struct stat mine, there;
@@ -29317,7 +29311,7 @@ static int fold__disk_lock(int file, const char *path)
 static void fold__disk_close(int file) { close(file); }
 static void fold__disk_remove(const char *path) { remove(path); }
 
-/* Between both calls another may think that the new file was left, and remove it. */
+/* Between open and lock another saver can take our file for a leftover and remove it; the lock notices. */
 static int fold__disk_create(const char *path)
 {
     const int file = open(path, O_WRONLY | O_CREAT | O_EXCL, 0666);
@@ -29336,12 +29330,12 @@ static void fold__disk_clear(const char *path)
         close(file);
 }
 
-/* Returns nonzero when the disk fails; that a file system has nothing to wait for is no failure. */
+/* Nonzero if the disk fails. A file system that has nothing to wait for is no failure. */
 static int fold__disk_sync(int file)
 {
 #ifdef F_FULLFSYNC
     if (!fcntl(file, F_FULLFSYNC))
-        return 0; /* there fsync does not wait for the drive's own cache */
+        return 0; /* there fsync leaves data in the drive's cache */
 #endif
     while (fsync(file))
         if (errno != EINTR)
@@ -29350,7 +29344,8 @@ static int fold__disk_sync(int file)
 }
 static int fold__disk_rename(const char *from, const char *to) { return rename(from, to); }
 
-/* Cuts `path` to its folder, and waits for the disk. A folder that cannot be opened is left to the system. */
+/* Cuts `path` to its folder and waits until the disk has the new name. A folder that cannot be opened is left
+   to the system. */
 static int fold__disk_sync_folder(char *path)
 {
     char *slash = strrchr(path, '/');
@@ -29363,8 +29358,8 @@ static int fold__disk_sync_folder(char *path)
     return failed;
 }
 #elif defined(FOLD__DISK_WINDOWS)
-/* To open a file here tells what others may do with it meanwhile. The holder lets them do all; to remove a
-   file it must be alone with it, which fails while it is held. */
+/* Whoever opens a file here says what others may do with it at the same time. The holder allows everything. A
+   remover allows nothing, so it cannot open a file that is held. */
 static int fold__disk_create(const char *path)
 {
     const unsigned long writing = 0x40000000, share_all = 7, create_new = 1, is_there = 80;
@@ -29389,7 +29384,7 @@ static void fold__disk_clear(const char *path)
 static int fold__disk_sync(int file) { return _commit(file); }
 static void fold__disk_close(int file) { _close(file); }
 
-/* Waits a second at most for those who have the file open, such as another saver about to close it. */
+/* Tries for a second or longer while others have the file open, such as a saver that is about to close it. */
 static int fold__disk_rename(const char *from, const char *to)
 {
     const unsigned long replace_existing = 1, write_through = 8;
@@ -29406,14 +29401,14 @@ static void fold__disk_remove(const char *path)
     wchar_t wide[FOLD__WIDE];
     _wremove(fold__wide(path, wide));
 }
-static int fold__disk_sync_folder(char *path) { return (void)path, 0; } /* moving waited for it */
+static int fold__disk_sync_folder(char *path) { return (void)path, 0; } /* write_through waited for it */
 static int fold__disk_replaceable(const char *path)
 {
     struct _stat there;
     wchar_t wide[FOLD__WIDE];
     return _wstat(fold__wide(path, wide), &there) || (there.st_mode & _S_IFMT) == _S_IFREG;
 }
-#else /* C alone: savers to one path take turns, and the system writes when it likes */
+#else /* plain C: only one saver to a path at a time, and no waiting for the disk */
 static int fold__disk_create(const char *path)
 {
     FILE *there = fold__open_file(path, 0);
@@ -29428,8 +29423,7 @@ static int fold__disk_sync_folder(char *path) { return (void)path, 0; }
 static int fold__disk_replaceable(const char *path) { return (void)path, 1; }
 #endif
 
-/* A temporary file is the file before it gets its name. Gives its own name, the first of 100 that nobody
-   holds. */
+/* The file is written under a temporary name, the first of 100 that no saver holds, and then renamed. */
 enum { FOLD__DRAFTS = 100 };
 static int fold__temp_file_new(const char *path, char *temp_file, size_t size, fold__error *error)
 {
@@ -29441,7 +29435,7 @@ static int fold__temp_file_new(const char *path, char *temp_file, size_t size, f
     }
     if (file == FOLD__NAME_IN_USE)
         fold__fail_in(error, FOLD_IO,
-                      "save: '%.120s.tmp' and %d more are there, of savers at work or that died", path,
+                      "save: '%.120s.tmp' and %d more exist; remove those of savers that died", path,
                       FOLD__DRAFTS - 1);
     else if (file < 0)
         fold__path_fail(error, "save", temp_file);
@@ -29463,7 +29457,7 @@ static void fold__save_as(fold_model *m, const char *path, char *temp_file, size
                           const fold_save_desc *desc, fold__error *error)
 {
     if (!fold__disk_replaceable(path)) {
-        fold__fail_in(error, FOLD_IO, "save: '%.120s' is no regular file", path);
+        fold__fail_in(error, FOLD_IO, "save: '%.120s' is not a regular file", path);
         return;
     }
     const int descriptor = fold__temp_file_new(path, temp_file, size, error);
@@ -29487,7 +29481,7 @@ FOLD_API fold_status fold_model_save(fold_model *m, const char *path, const fold
     const size_t size = (path ? strlen(path) : 0) + sizeof ".99.tmp";
     char *temp_file = (char *)(m->arena.memory.alloc)(size, FOLD__ALIGN, m->arena.memory.user);
     if (!path)
-        fold__fail_in(&error, FOLD_BAD_ARGUMENT, "save: no path");
+        fold__fail_in(&error, FOLD_BAD_ARGUMENT, "save: path is NULL");
     else if (temp_file)
         fold__save_as(m, path, temp_file, size, desc, &error);
     else
@@ -29500,7 +29494,7 @@ FOLD_API fold_status fold_model_save(fold_model *m, const char *path, const fold
 
 /* -- reading a header ------------------------------------------------------------------------ */
 
-/* JSON of the few forms of a header, ended by a zero byte. Strings are decoded where they lie. */
+/* As much JSON as a header can have, ended by a zero byte. Strings are decoded in place. */
 typedef struct fold__json {
     char *start, *at;
     const char *problem;
@@ -29514,7 +29508,7 @@ static int fold__json_fail(fold__json *json, const char *problem)
 }
 static void fold__json_blanks(fold__json *json) { json->at += strspn(json->at, " \t\n\r"); }
 
-/* Tells whether this character comes next; then it is passed. */
+/* Skips the character if it comes next, and returns whether it did. */
 static int fold__json_next(fold__json *json, char character)
 {
     fold__json_blanks(json);
@@ -29534,7 +29528,7 @@ static int fold__json_take(fold__json *json, char character)
            fold__json_fail(json, expected[strchr(what, character) - what]);
 }
 
-/* Reads four hexadecimal digits; more than 0xffff when they are not there. */
+/* Four hexadecimal digits; above 0xffff if they are not there. */
 static uint32_t fold__json_hex(fold__json *json)
 {
     static const char digits[] = "0123456789abcdef0123456789ABCDEF";
@@ -29565,7 +29559,7 @@ static int fold__json_escape(fold__json *json, char **out)
         impl = 0;
     }
     if (!impl)
-        return fold__json_fail(json, "a string has an escape that is no character"); /* a zero byte neither */
+        return fold__json_fail(json, "a string has an invalid escape"); /* nor is a zero byte */
     const int more = impl < 0x80 ? 0 : impl < 0x800 ? 1 : impl < 0x10000 ? 2 : 3;
     static const unsigned char lead[] = { 0, 0xc0, 0xe0, 0xf0 };
     *(*out)++ = (char)(lead[more] | impl >> 6 * more);
@@ -29582,7 +29576,7 @@ static char *fold__json_string(fold__json *json)
     while (*json->at != '"') {
         const int count = fold__utf8(json->at);
         if (!count || (unsigned char)*json->at < 32)
-            fold__json_fail(json, "a string is not UTF-8 text, or does not end");
+            fold__json_fail(json, "a string is not UTF-8, or does not end");
         if (json->problem)
             return NULL;
         if (*json->at == '\\') {
@@ -29615,23 +29609,22 @@ static int fold__json_number(fold__json *json, uint64_t *number)
     return 1;
 }
 
-/* A tensor of a file. */
 typedef struct fold__tensor {
     const char *name;
     int dtype;           /* index into fold__dtypes */
     int part;            /* the parameter's: see fold__state_array */
     int taken;           /* see fold_tensors_take */
-    fold_shape shape;    /* has four dimensions at most; those above INT_MAX are INT_MAX */
-    char *dims;          /* all of them, in the header */
+    fold_shape shape;    /* its true rank, but only the first four dimensions, at most INT_MAX each */
+    char *dims;          /* text of all dimensions, in the header */
     uint32_t param;      /* 1 + the parameter that it is loaded into; 0: none */
-    int of_bytes;        /* it holds scales of bytes that are loaded */
-    const struct fold__tensor *scales; /* for a tensor of bytes that is loaded: one for each value of its last
-                                          axis, or if their rank is above 1 one for each line of it */
-    uint64_t begin, end; /* its bytes lie there in the file's data */
+    int of_bytes;        /* it holds the scales of an int8 tensor that is loaded */
+    const struct fold__tensor *scales; /* of an int8 tensor that is loaded: one for each value of its last
+                                          axis or, if their rank is above 1, for each vector along it */
+    uint64_t begin, end; /* its bytes in the file's data */
     const unsigned char *data;
 } fold__tensor;
 
-/* Reads a shape, of which `dim` has room for so many dimensions; `count` gets the product of all. */
+/* `dim` gets the first `room` dimensions, `rank` their number and `count` their product, both of all. */
 static int fold__json_shape(fold__json *json, int *dim, int room, int *rank, uint64_t *count)
 {
     uint64_t number;
@@ -29675,7 +29668,7 @@ static int fold__json_tensor(fold__json *json, fold__tensor *tensor)
         while (which < 3 && !fold__same_text(key, member[which]))
             which++;
         if (which == 3 || (seen & 1u << which))
-            return fold__json_fail(json, "a tensor has a member twice, or one that the format has not");
+            return fold__json_fail(json, "a tensor has a repeated or unknown member");
         seen |= 1u << which;
         if (which == 1)
             tensor->dims = json->at;
@@ -29705,32 +29698,31 @@ enum { /* arrays of a file */
        FOLD__F_TENSORS,
        FOLD__F_ORDER,
        FOLD__F_STAGE,
-       FOLD__F_FLOATS, /* a tensor's, while they become bytes */
+       FOLD__F_FLOATS, /* values of a tensor that is being quantised */
        FOLD__F_COUNT
 };
 
-/* A file that is being loaded. */
 typedef struct fold_tensors {
-    fold_model *model;   /* stays as it is when the file is only listed */
+    fold_model *model;   /* not changed if the file is only listed */
     fold__error failure; /* why it could not be read */
-    fold__error *error;  /* this, or the model's: in an image, and of tensors once it is open */
+    fold__error *error;  /* &failure, or the model's: for an image, and for fold_tensors once open */
     fold__arena arena;
     fold__array arrays[FOLD__F_COUNT];
     fold_load_desc desc;
-    fold_reader *read; /* NULL: `bytes` are what is left of a block of memory */
+    fold_reader *read; /* NULL: the file is in memory, and `left` bytes remain from `bytes` on */
     void *user;
     const unsigned char *bytes;
     size_t left;
-    int keeps_all; /* a stream's data are wanted in memory, of every tensor */
+    int keeps_all; /* a stream is read into memory with every tensor, not only those to be loaded */
     fold__tensor *tensor;
     uint32_t *order, count;
-    const char *metadata, *metadata_end;    /* texts, each with a zero behind it: a key, what it tells, ... */
-    const char *optimizer, *steps, *config; /* of these; NULL: not there */
+    const char *metadata, *metadata_end;    /* zero-terminated texts: key, value, key, value, ... */
+    const char *optimizer, *steps, *config; /* values among these, or NULL */
     int rule;
     uint64_t n_steps;
 } fold__file;
 
-/* Texts move to the front of the metadata, where they lie end to end. */
+/* Decoded texts are moved to the front of the metadata, one right after another. */
 static int fold__json_metadata(fold__json *json, fold__file *file)
 {
     char *to = json->at;
@@ -29754,7 +29746,7 @@ static int fold__json_metadata(fold__json *json, fold__file *file)
         if (fold__same_text(key, "config"))
             want = &file->config;
         if (want && *want)
-            return fold__json_fail(json, "the metadata have a key twice");
+            return fold__json_fail(json, "the metadata repeat a key");
         if (want)
             *want = text;
     } while (fold__json_next(json, ','));
@@ -29765,7 +29757,7 @@ static int fold__json_header(fold__json *json, fold__file *file, size_t length)
 {
     int metadata = 0;
     if (*json->at != '{')
-        return fold__json_fail(json, "expected {"); /* no space before it */
+        return fold__json_fail(json, "expected {"); /* not even a space before it */
     json->at++;
     if (!fold__json_next(json, '}')) {
         do {
@@ -29808,10 +29800,10 @@ FOLD__BY_DEFAULT(fold_load_desc, FOLD__ALL_ZERO)
 
 #define fold__load_fail(file, ...) fold__fail_in((file)->error, __VA_ARGS__)
 
-/* Copies text without what would move a terminal's cursor, and cuts it to a size. */
+/* Copies text with '?' for control characters and invalid bytes. Text that is too long ends in "..". */
 static const char *fold__plain_text(char *out, size_t size, const char *text)
 {
-    size_t at = 0, cut = 0; /* where it is cut if the rest is too long */
+    size_t at = 0, cut = 0; /* where to cut it if the rest is too long */
     for (int count; *text; text += count) {
         const int plain = fold__is_plain(text, &count);
         const size_t bytes = plain ? (size_t)count : 1;
@@ -29825,7 +29817,7 @@ static const char *fold__plain_text(char *out, size_t size, const char *text)
     return out;
 }
 
-/* Bytes of a name for messages, with its zero, and of an error that a caller tells. */
+/* The most bytes of a name in a message, with its zero, and of a message that a caller sets. */
 enum { FOLD__SHORT = 64, FOLD__TOLD = 240 };
 static const char *fold__shorten(char out[FOLD__SHORT], const char *name)
 {
@@ -29873,8 +29865,8 @@ static int fold__file_read(fold__file *file, void *to, size_t count)
     return 1;
 }
 
-/* Reads the next `length` bytes into an array, and a zero byte behind them. Memory for a stream grows as the
-   bytes come: a wrong length costs nothing. */
+/* Reads `length` bytes and appends a zero byte. For a stream memory grows as bytes arrive, so that a wrong
+   length in a file cannot ask for gigabytes. */
 static char *fold__read_array(fold__file *file, int which, size_t length)
 {
     enum { FOLD__FIRST_READ = 1 << 16 };
@@ -29901,11 +29893,11 @@ static int fold__load_header(fold__file *file)
     const uint64_t length = fold__number_at(head, sizeof head);
     if (head[0] == 'P' && head[1] == 'K')
         return fold__load_fail(file, FOLD_IO,
-                               "load: not a safetensors file but an archive, as torch.save writes: "
-                               "save_file of safetensors.torch writes one");
+                               "load: an archive of torch.save, not a safetensors file; write one with "
+                               "safetensors.torch");
     if (length > FOLD__HEADER_LIMIT)
         return fold__load_fail(file, FOLD_IO,
-                               "load: not a safetensors file (its header would have over 100 MB)");
+                               "load: not a safetensors file (its header would exceed 100 MB)");
     if (!file->read && length > file->left)
         return fold__load_fail(file, FOLD_IO, "load: the file ends too early");
     char *header = fold__read_array(file, FOLD__F_HEADER, (size_t)length);
@@ -29948,8 +29940,8 @@ static fold__tensor *fold__find_tensor(const fold__file *file, const char *const
 }
 
 #ifndef FOLD_NO_TEXT
-/* Counts the letters to change between two names, behind what both begin with and before what both end with.
-   There are none where one is the other with modules before it. */
+/* Edit distance of two names, between what both begin with and what both end with; 0 if one is the other with
+   modules in front. */
 static size_t fold__name_distance(const char *a, const char *b)
 {
     size_t n = strlen(a), m = strlen(b), row[FOLD__SHORT];
@@ -29975,7 +29967,7 @@ static size_t fold__name_distance(const char *a, const char *b)
     return row[m];
 }
 
-/* Says of the tensors that are nothing else's which has the nearest name. */
+/* Names the nearest of the tensors that are not loaded or taken. */
 static void fold__say_nearest(const fold__file *file, const char *name, char *text, size_t size)
 {
     char shown[FOLD__SHORT];
@@ -30071,7 +30063,7 @@ static int fold__match_state(fold__file *file, uint32_t index, int part)
                                fold__there_text(there, tensor), here);
     }
     if (param->image_data)
-        return fold__load_fail(file, FOLD_BAD_STATE, "load: %s is read in place, in an image", name);
+        return fold__load_fail(file, FOLD_BAD_STATE, "load: %s is read in place and cannot be changed", name);
     tensor->param = index + 1;
     tensor->part = part;
     return tensor->dtype != FOLD__DTYPE_I8 || fold__match_scales(file, tensor, param, name);
@@ -30094,8 +30086,7 @@ static int fold__load_rule(fold__file *file)
         file->n_steps = file->n_steps * 10 + (uint64_t)(from[digits] - '0');
     if (file->rule < FOLD__RULE_COUNT && digits && !from[digits])
         return 1;
-    return fold__load_fail(file, FOLD_IO,
-                           "load: the metadata's `optimizer` or `steps` are not those of fold.h");
+    return fold__load_fail(file, FOLD_IO, "load: the metadata's `optimizer` or `steps` are not from fold.h");
 }
 
 static int fold__is_wanted(const fold__tensor *tensor) { return tensor->param || tensor->of_bytes; }
@@ -30120,8 +30111,9 @@ static int fold__load_match(fold__file *file)
     }
     const size_t config = (file->config ? strlen(file->config) : 0) + 1;
     if (file->desc.config && config > file->desc.config_size)
-        return fold__load_fail(file, FOLD_BAD_ARGUMENT, "load: the file's config needs %lu bytes",
-                               (unsigned long)config);
+        return fold__load_fail(file, FOLD_BAD_ARGUMENT,
+                               "load: config_size is %lu, but the file's config needs %lu bytes",
+                               (unsigned long)file->desc.config_size, (unsigned long)config);
     return 1;
 }
 
@@ -30149,12 +30141,11 @@ static int fold__load_data(fold__file *file)
         const fold__tensor *tensor = &file->tensor[file->order[i]];
         if (tensor->begin != at)
             return fold__load_fail(file, FOLD_IO,
-                                   "load: the data of '%s' do not begin where those before end",
+                                   "load: the data of '%s' overlap those before, or leave a gap",
                                    fold__shorten(shown, tensor->name));
         at = tensor->end;
         if (fold__is_wanted(tensor))
-            staged +=
-                (size_t)(tensor->end - tensor->begin); /* at most 24 bytes for every value of the model */
+            staged += (size_t)(tensor->end - tensor->begin); /* at most 24 bytes a value of the model */
     }
     if (file->read && file->keeps_all && !fold__take_stream(file, at))
         return 0;
@@ -30188,7 +30179,7 @@ static float fold__half(uint32_t bits)
     return fold__float_of(sign | (exponent == 31 ? 255u : exponent + 112) << 23 | fraction << 13);
 }
 
-/* Reads the floats of a tensor from `in` on; they go to `out`, `step` apart. */
+/* Values are written to `out` at distances of `step`. */
 FOLD__NOINLINE static void fold__read_floats(float *out, size_t step, const unsigned char *in, size_t count,
                                              int dtype)
 {
@@ -30241,12 +30232,13 @@ static int fold__check_bytes(fold__file *file, const fold__tensor *tensor)
         const float scale = fold__scale_at(tensor, at);
         if (!(scale >= 0 && scale <= FLT_MAX / 127))
             return fold__load_fail(file, FOLD_BAD_ARGUMENT,
-                                   "load: %s" FOLD__SCALES " has %g, which is no scale", name, (double)scale);
+                                   "load: %s" FOLD__SCALES " has the scale %g, not in [0, %g]", name,
+                                   (double)scale, (double)(FLT_MAX / 127));
         if (number == -128)
             return fold__load_fail(file, FOLD_BAD_ARGUMENT,
-                                   "load: %s has the byte -128; they are from -127 to 127", name);
+                                   "load: %s has the int8 value -128, not in [-127, 127]", name);
         if (number && scale == 0)
-            return fold__load_fail(file, FOLD_BAD_ARGUMENT, "load: %s has the byte %d with a scale of 0",
+            return fold__load_fail(file, FOLD_BAD_ARGUMENT, "load: %s has the int8 value %d with scale 0",
                                    name, number);
     }
     return 1;
@@ -30259,7 +30251,7 @@ static int fold__has_its_bytes(const fold__tensor *tensor, const fold__param_dat
            (param->bytes != FOLD__NO_PACK) != by_rows && (param->bytes_t != FOLD__NO_PACK) == by_rows;
 }
 
-/* Looks at what becomes bytes, or was, and makes room for floats on the way. */
+/* Checks the values that are int8, or will be quantised, and reserves floats to quantise them from. */
 static int fold__load_check(fold__file *file)
 {
     enum { FOLD__CHECKED_FLOATS = 64 };
@@ -30273,7 +30265,7 @@ static int fold__load_check(fold__file *file)
         const float steps = tensor->part == FOLD__PART_STEPS ? fold__value_of(tensor) : 0;
         if (!(steps >= 0 && steps < 0x1p63f && (float)(uint64_t)steps == steps))
             return fold__load_fail(file, FOLD_BAD_ARGUMENT,
-                                   "load: %s is %g, which is no number of steps; they are whole, from 0 on",
+                                   "load: %s is %g, not a number of steps (whole, at least 0)",
                                    fold__shorten(name, tensor->name), (double)steps);
         if (!param || !fold__is_quantized(param) || fold__has_its_bytes(tensor, param))
             continue;
@@ -30285,7 +30277,7 @@ static int fold__load_check(fold__file *file)
                 fold__read_values(values, tensor, at, fold__min_size(param->size - at, FOLD__CHECKED_FLOATS));
             if (!(fabsf(values[at % FOLD__CHECKED_FLOATS]) <= FLT_MAX))
                 return fold__load_fail(file, FOLD_BAD_ARGUMENT,
-                                       "load: %s is quantized and has a value in the file that is not finite",
+                                       "load: %s is quantised, but a value in the file is not finite",
                                        fold__shorten(name, param->name));
         }
     }
@@ -30310,7 +30302,7 @@ static void fold__load_bytes(fold_model *m, fold__param_data *param, const unsig
     param->byte_error = 0;
 }
 
-/* A model holds values as it does, whatever they are in the file. */
+/* The format of the values in the model does not depend on the file's. */
 static void fold__load_tensor(fold__file *file, const fold__tensor *tensor)
 {
     fold_model *m = file->model;
@@ -30327,7 +30319,7 @@ static void fold__load_tensor(fold__file *file, const fold__tensor *tensor)
 }
 
 #ifndef FOLD_INFERENCE
-/* A parameter made the file's steps, unless it has no state there, or steps of its own. */
+/* A parameter made the file's number of steps, unless it has no state there or a number of its own. */
 static void fold__load_steps(fold__file *file)
 {
     fold__begin_states(file->model, file->rule, file->n_steps);
@@ -30341,7 +30333,7 @@ static void fold__load_steps(fold__file *file)
 }
 #endif
 
-/* Everything was checked: now the model is written. */
+/* Everything has been checked, so from here on the model may change. */
 static void fold__load_values(fold__file *file)
 {
     fold_model *m = file->model;
@@ -30378,7 +30370,7 @@ static void fold__file_begin(fold__file *file, fold_model *m, fold_reader *read,
     file->error = &file->failure;
 }
 
-/* Loads a file. With `ends`, nothing may follow it. */
+/* `ends`: nothing may follow the file's data. */
 static fold_status fold__load_file(fold__file *file, int ends)
 {
     fold_model *m = file->model;
@@ -30405,7 +30397,7 @@ static fold_status fold__load(fold_model *m, fold_reader *read, void *user, cons
         return FOLD_BAD_ARGUMENT;
     fold__file_begin(&file, m, read, user, bytes, size, desc);
     if (!read && !bytes)
-        fold__load_fail(&file, FOLD_BAD_ARGUMENT, "load: no bytes, or no reader");
+        fold__load_fail(&file, FOLD_BAD_ARGUMENT, "load: bytes or read is NULL");
     return fold__load_file(&file, 0);
 }
 
@@ -30431,7 +30423,7 @@ static int fold__is_aligned(fold__file *file, const fold__tensor *tensor)
     char name[FOLD__SHORT];
     return (uintptr_t)tensor->data % sizeof(float) == 0 ||
            fold__load_fail(file, FOLD_BAD_ARGUMENT,
-                           "read in place: %s lies at no multiple of 4 bytes; align the image",
+                           "read in place: %s is not aligned to 4 bytes; align the image",
                            fold__shorten(name, tensor->name));
 }
 
@@ -30442,11 +30434,12 @@ static int fold__can_be_bytes(fold__file *file, const fold__param_data *param)
     fold__shorten(name, param->name);
     return (fold__can_quantize(param, &any) && fold__forward_packs(param->uses) != FOLD__PACK_BOTH) ||
            fold__load_fail(file, FOLD_BAD_ARGUMENT,
-                           "read in place: %s is of type I8, which fold_model_quantize would not make of it",
+                           "read in place: %s is of type I8, but fold_model_quantize would keep it float",
                            name);
 }
 
-/* Gives a parameter the bytes of a tensor, in place, or in groups in the model. */
+/* int8 weights stay in the image if the kernels can read them as saved; otherwise the model gets a copy in
+   the kernels' layout. */
 static int fold__take_bytes(fold__file *file, fold__tensor *tensor, fold__param_data *param)
 {
     char full[FOLD__WHEN_FULL];
@@ -30459,8 +30452,8 @@ static int fold__take_bytes(fold__file *file, fold__tensor *tensor, fold__param_
         return 0;
     if ((tensor->scales->shape.rank == 1) != by_columns)
         return fold__load_fail(file, FOLD_BAD_SHAPE,
-                               "read in place: %s" FOLD__SCALES " is that of %s; its use needs that of %s",
-                               name, by_columns ? "rows" : "columns", by_columns ? "columns" : "rows");
+                               "read in place: %s" FOLD__SCALES " has a scale a %s; its use needs one a %s",
+                               name, by_columns ? "row" : "column", by_columns ? "column" : "row");
     const size_t bytes = fold__layout_int8(m, param, 8, m->bytes);
     param->image_data = tensor->data;
     param->stored = 1;
@@ -30476,7 +30469,7 @@ static int fold__take_bytes(fold__file *file, fold__tensor *tensor, fold__param_
     return 1;
 }
 
-/* Gives a parameter its values in the model's image. 0 and an error when they cannot be read there. */
+/* Points a parameter at its values in the image. Returns 0 with an error if they cannot be read there. */
 static int fold__take_tensor(fold__file *file, fold__param_data *param)
 {
     const char *const joined[3] = { param->name, "", "" };
@@ -30494,17 +30487,17 @@ static int fold__take_tensor(fold__file *file, fold__param_data *param)
         return file->model->take_bytes ? file->model->take_bytes(file, tensor, param)
                                        : fold__load_fail(file, FOLD_BAD_STATE,
                                                          "read in place: %s is of type I8; call "
-                                                         "fold_model_quantize before it is made",
+                                                         "fold_model_quantize before creating it",
                                                          name);
     if (tensor->dtype)
         return fold__load_fail(file, FOLD_BAD_ARGUMENT,
-                               "read in place: %s is of type %s; F32 and I8 can be read, others loaded", name,
-                               fold__dtypes[tensor->dtype].name);
+                               "read in place: %s is of type %s; only F32 and I8 are possible, others need "
+                               "fold_model_load",
+                               name, fold__dtypes[tensor->dtype].name);
     param->image_data = tensor->data;
     return fold__is_aligned(file, tensor);
 }
 
-/* Takes a parameter's values from the image, by its name, if they can be read where they lie. 1: it did. */
 static int fold__find_in_image(fold_model *m, const char *name, fold__param_data *param)
 {
     fold__file file;
@@ -30525,9 +30518,9 @@ FOLD_API fold_status fold_model_read_in_place(fold_model *m, const void *image, 
     m->image = NULL;
     if (!image)
         return FOLD_OK;
-    const char *wrong = fold__is_little_endian() ? NULL : "bytes have another order here: load the file";
+    const char *wrong = fold__is_little_endian() ? NULL : "this machine is not little-endian; load the file";
     if (fold__can_train(m))
-        wrong = "the model can be trained: make it with `inference` in its desc";
+        wrong = "the model can be trained; set `inference` in its desc";
     if (wrong)
         return fold__model_fail(m, FOLD_BAD_STATE, "read in place: %s", wrong), m->error.status;
     fold__file_begin(&file, m, NULL, NULL, image, size, NULL);
@@ -30580,7 +30573,7 @@ static void fold__put_tensors(fold__text *text, const fold__file *file)
     fold__put_bytes(text, "\n", 1);
 }
 
-/* Prints what a file holds, or what keeps it from being read: an error that is there, or its header's. */
+/* Prints what the file holds, or the error that keeps it from being read. */
 static fold_status fold__print_file(fold__file *file, fold_writer *write, void *user)
 {
     fold__text text;
@@ -30617,7 +30610,7 @@ static FILE *fold__open_to_load(fold__file *file, const char *path)
     file->read = fold__from_file;
     file->user = path ? fold__open_file(path, 0) : NULL;
     if (!path)
-        fold__load_fail(file, FOLD_BAD_ARGUMENT, "load: no path");
+        fold__load_fail(file, FOLD_BAD_ARGUMENT, "load: path is NULL");
     else if (!file->user)
         fold__path_fail(file->error, "load", path);
     return (FILE *)file->user;
@@ -30655,7 +30648,7 @@ FOLD_API fold_status fold_model_print_file(const fold_model *m, const char *path
 
 /* -- tensors of any program ------------------------------------------------------------------ */
 
-/* Begins to open a file; NULL with an error of the model when there is no memory for a handle. */
+/* Returns NULL, with an error of the model, if there is no memory for a handle. */
 static fold_tensors *fold__tensors_begin(fold_model *m, const void *bytes, size_t size)
 {
     fold_tensors *t =
@@ -30667,12 +30660,11 @@ static fold_tensors *fold__tensors_begin(fold_model *m, const void *bytes, size_
     return t;
 }
 
-/* Reads the header and the data. A file that cannot be read has no tensors; the first that is asked for makes
-   that an error of the model. */
+/* A file that cannot be read has no tensors. Asking for one makes the failure an error of the model. */
 static fold_tensors *fold__tensors_open(fold_tensors *t)
 {
     if (t->model->image)
-        fold__load_fail(t, FOLD_BAD_STATE, "load: parameters of the model are read in place, in an image");
+        fold__load_fail(t, FOLD_BAD_STATE, "load: the model's parameters are read in place");
     t->keeps_all = 1;
     if (!fold__open_tensors(t))
         t->count = 0;
@@ -30690,7 +30682,7 @@ FOLD_API fold_tensors *fold_tensors_open_memory(fold_model *m, const void *bytes
 {
     fold_tensors *t = fold__tensors_begin(m, bytes, size);
     if (t && !bytes)
-        fold__load_fail(t, FOLD_BAD_ARGUMENT, "load: no bytes");
+        fold__load_fail(t, FOLD_BAD_ARGUMENT, "load: bytes is NULL");
     return t ? fold__tensors_open(t) : NULL;
 }
 #ifndef FOLD_NO_STDIO
@@ -30772,7 +30764,7 @@ FOLD_API fold_status fold_tensors_read(fold_tensors *t, int index, size_t from, 
     const fold__tensor *tensor = fold__tensor_at(t, index);
     char shown[FOLD__SHORT];
     if (!t || !fold__tensors_there(t) ||
-        fold__lacks(t->model, tensor && (out || !count), "tensors: no such tensor, or no place"))
+        fold__lacks(t->model, tensor && (out || !count), "tensors: no such tensor, or out is NULL"))
         return fold_model_status(fold_tensors_model(t));
     const size_t width = (size_t)fold__dtypes[tensor->dtype].bytes;
     const size_t size = width ? (size_t)(tensor->end - tensor->begin) / width : 0;
@@ -30782,7 +30774,7 @@ FOLD_API fold_status fold_tensors_read(fold_tensors *t, int index, size_t from, 
         fold__load_fail(t, FOLD_BAD_ARGUMENT, "tensors: '%s' is of type %s; F32, F16, BF16 and F64 are read",
                         shown, fold__dtypes[tensor->dtype].name);
     else if (from > size || count > size - from)
-        fold__load_fail(t, FOLD_BAD_ARGUMENT, "tensors: '%s' has %lu values, not %lu from %lu on", shown,
+        fold__load_fail(t, FOLD_BAD_ARGUMENT, "tensors: '%s' has %lu values, so not %lu from %lu on", shown,
                         (unsigned long)size, (unsigned long)count, (unsigned long)from);
     else
         fold__read_floats(out, step, tensor->data + from * width, count, tensor->dtype);

@@ -182,24 +182,24 @@ static void reads_before_a_run(void)
     for (int turn = 0; turn < 2; turn++) {
         const fold_node x = input2(f, 1, 2), inside = fold_tanh(f, x), y = fold_sum(f, inside, FOLD_ALL);
         CHECK(fold_value(f, x) && !fold_value(f, y));
-        expect_message(f, "value: nothing was run yet");
+        expect_message(f, "value: nothing has been run yet");
         CHECK(isnan(fold_scalar(f, y)));
-        expect_message(f, "scalar: nothing was run yet");
+        expect_message(f, "scalar: nothing has been run yet");
         CHECK(!fold_grad(f, x));
-        expect_message(f, "grad: nothing was run yet");
+        expect_message(f, "grad: nothing has been run yet");
         CHECK_INT(fold_read(f, &y, 1, two), FOLD_BAD_STATE);
-        expect_message(f, "read: nothing was run yet");
+        expect_message(f, "read: nothing has been run yet");
         CHECK_INT(fold_run(f, &y, 1), FOLD_OK);
         CHECK(!isnan(fold_scalar(f, y)) && isnan(fold_scalar(f, inside)));
-        expect_message(f, "scalar: node 2 (tanh) was not kept: make it a root, or fold_keep it before the run");
+        expect_message(f, "scalar: node 2 (tanh) was not kept; make it a root, or fold_keep it before the run");
         CHECK(!fold_grad(f, x));
-        expect_message(f, "grad: node 1 (input) has no gradient: name it to fold_keep_grad before fold_backward");
+        expect_message(f, "grad: node 1 (input) has no gradient; call fold_keep_grad before fold_backward");
         fold_ctx_reset(f); /* and all is as it was */
     }
     const fold_node x = input2(eager, 1, 2), y = fold_sum(eager, x, FOLD_ALL);
     CHECK_NEAR(fold_scalar(eager, y), 3, 0);
     CHECK(!fold_grad(eager, x));
-    expect_message(eager, "grad: nothing was run yet");
+    expect_message(eager, "grad: nothing has been run yet");
     const fold_node rows = fold_list_input(f, two, 2, fold_shape1(1));
     CHECK(isnan(fold_scalar(f, rows)));
     expect_message(f, "scalar: node 1 (input) is a list");
@@ -1362,7 +1362,7 @@ static void mistakes_with_values(void)
     x[1] = fold_input_ref(f, values, fold_shape2(1, 1 << 20));
     CTX_SAYS(fold_matmul(f, x[0], x[1]), FOLD_BAD_SHAPE, "matmul: the output would have no valid shape");
     x[0] = fold_use(f, b);
-    CTX_SAYS(fold_keep_grad(f, x[0]), FOLD_BAD_ARGUMENT, "keep_grad: a parameter's gradient is read by fold_param_grad");
+    CTX_SAYS(fold_keep_grad(f, x[0]), FOLD_BAD_ARGUMENT, "keep_grad: x is a parameter; call fold_param_grad instead");
     x[0] = fold_tanh(f, fold_use(f, b)); /* shared already, once more: the same */
     x[1] = fold_shared(f, x[0]);
     CHECK_INT(fold_shared(f, x[1]).id, x[1].id);
@@ -1456,7 +1456,7 @@ static void mistakes_with_parameters(void)
         config[too_much - 1] = 0;
         save.config = config;
         CHECK_INT(fold_model_save_to(m, fold_to_file, NULL, &save), FOLD_BAD_ARGUMENT);
-        CHECK_TEXT(fold_model_message(m), "save: names and config take over 100 MB");
+        CHECK_TEXT(fold_model_message(m), "save: names and config exceed 100 MB");
     }
     free(config);
     fold_ctx *f = context(m, 1, 0);
@@ -1471,7 +1471,7 @@ static void mistakes_with_parameters(void)
     CHECK_INT(fold_ctx_status(f), FOLD_OK);
     fit.ctx = f;
     CHECK(fold_fit(&fit, NULL) == FOLD_BAD_ARGUMENT);
-    CHECK_TEXT(fold_ctx_message(f), "no function records the loss");
+    CHECK_TEXT(fold_ctx_message(f), "fit: loss is NULL");
     fold_ctx_free(f);
     fold_model_free(m);
     fold_model_desc desc = fold_model_desc_default();

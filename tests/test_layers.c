@@ -1790,10 +1790,10 @@ static void test_attention_of_parts(void)
 
 static void test_layers_that_cannot_be(void)
 {
-    static const char *const says[] = { "conv 'x': its filter is of rank 2, not 3 or 4", "attention 'x': 4 heads do not divide a width of 6",
-                                        "attention 'x': 0 heads do not divide a width of 6", "transformer 'x': no desc",
+    static const char *const says[] = { "conv 'x': the filter has rank 2, not 3 or 4", "attention 'x': 4 heads do not divide the width 6",
+                                        "attention 'x': 0 heads do not divide the width 6", "transformer 'x': desc is NULL",
                                         "transformer 'x': from 0 to 0 values", "norm 'x': from 0 to 0 values",
-                                        "transformer 'x': dropout is 1, must be in [0, 1)", "attention 'x.attention': 4 heads do not divide a width of 6" };
+                                        "transformer 'x': dropout is 1, must be in [0, 1)", "attention 'x.attention': 4 heads do not divide the width 6" };
     static const char *const says_ctx[] = { "list_standardize: it takes a list", "list_standardize: epsilon is -1, must be in [0, inf)",
                                             "standardize: shapes differ",
                                             "transformer_apply: it takes a list, and this is a single value: fold_list_unstack gives its rows",
@@ -1907,7 +1907,7 @@ static void test_long_names(void)
             }
             CHECK_SAYS(fold_model_status(m) == (over ? FOLD_BAD_ARGUMENT : FOLD_OK), "%s: %s", named[i].kind, fold_model_message(m));
             CHECK_SAYS(over ? longest < 128 : longest == 127, "%s: the longest name has %d bytes", named[i].kind, (int)longest);
-            if (over) CHECK_TEXT(fold_model_message(m), "together have more than 127 bytes");
+            if (over) CHECK_TEXT(fold_model_message(m), "together are longer than 127 bytes");
             fold_model_free(m);
         }
 }

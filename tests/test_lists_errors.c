@@ -143,8 +143,8 @@ static void bad_beginnings(mistakes *x)
 {
     const fold_rnn_stack stack = fold_rnn_stack_new(x->n.m, "stack", fold_lstm_new, WIDTH, WIDTH, 1, 1);
     static const fold_state none[2];
-    BAD_IN(fold_unroll_list(x->f, &x->n.lstm, x->l3, 0, none, NULL), BAD_ARGUMENT, "unroll_list: a state of this cell is h and c", "");
-    BAD_IN(fold_unroll_stack_list(x->f, &stack, x->l3, none, NULL), BAD_ARGUMENT, "unroll_stack_list: a state of this cell is h and c", "");
+    BAD_IN(fold_unroll_list(x->f, &x->n.lstm, x->l3, 0, none, NULL), BAD_ARGUMENT, "unroll_list: begin must have both h and c", "");
+    BAD_IN(fold_unroll_stack_list(x->f, &stack, x->l3, none, NULL), BAD_ARGUMENT, "unroll_stack_list: begin must have both h and c", "");
     BAD_IN(unrolled(x, x->l3, x->v), BAD_SHAPE, "unroll_list: begin[0].h is a list of 3 rows", "a single node");
     BAD_IN(unrolled(x, x->v, x->l1), BAD_SHAPE, "unroll_list: begin[0].c is a list of 1 rows", "a single node");
     BAD_IN(unrolled_stack(x, &stack, 0, x->l3), BAD_SHAPE, "unroll_stack_list: begin[0].h is a list of 3 rows", "");

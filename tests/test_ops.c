@@ -1434,7 +1434,7 @@ static void test_bad_runs(void)
     BAD((fold_run(f, &n.foreign, 1), null), BAD_HANDLE, "run", "another context");
     BAD((fold_run(f, &n.v3, -1), null), BAD_ARGUMENT, "run", "count of -1");
     CHECK_INT(fold_read(f, &n.v3, -1, values), FOLD_BAD_ARGUMENT);
-    CHECK_TEXT(fold_ctx_message(f), "read: a count of -1");
+    CHECK_TEXT(fold_ctx_message(f), "read: count is -1");
     BAD((fold_keep(f, n.stale), null), BAD_HANDLE, "keep", "fold_ctx_reset");
     BAD((fold_keep_grad(f, n.foreign), null), BAD_HANDLE, "keep_grad", "another context");
     CHECK_INT(fold_backward(n.inference, fold_sum(n.inference, n.foreign, 0)), FOLD_BAD_STATE);

@@ -854,7 +854,7 @@ static void rounded_to_halves(void)
             fold_values_write_end(m, W);
             CHECK_INT(fold_model_quantize(m, &halves), FOLD_OK);
             CHECK_INT(fold_model_load_memory(m, b.bytes, b.n, NULL), FOLD_BAD_ARGUMENT);
-            says(&n, FOLD_OK, "load: W is quantized and has a value in the file that is not finite");
+            says(&n, FOLD_OK, "load: W is quantised, but a value in the file is not finite");
         }
         save(m, &b);
         CHECK_TEXT((char *)b.bytes + 8, "\"W\":{\"dtype\":\"BF16\"");
@@ -890,12 +890,12 @@ static void hostile_files(void)
     static const char good[] = SCALE("F32", "[16]", "64") "," BYTES("[2,16]", "64", "96");
     static const struct { const char *header; float scale; int number; size_t data; fold_status status; const char *says; } files[] = {
         { good, 1, 127, 96, FOLD_OK, "" },
-        { good, 0, 0, 96, FOLD_BAD_ARGUMENT, "load: W has the byte 127 with a scale of 0" },
-        { good, 1, -128, 96, FOLD_BAD_ARGUMENT, "load: W has the byte -128; they are from -127 to 127" },
-        { good, (float)NAN, 1, 96, FOLD_BAD_ARGUMENT, "load: W.scale has nan, which is no scale" },
-        { good, (float)INFINITY, 1, 96, FOLD_BAD_ARGUMENT, "load: W.scale has inf, which is no scale" },
-        { good, -1, 1, 96, FOLD_BAD_ARGUMENT, "load: W.scale has -1, which is no scale" },
-        { good, FLT_MAX, 1, 96, FOLD_BAD_ARGUMENT, "load: W.scale has 3.40282e+38, which is no scale" },
+        { good, 0, 0, 96, FOLD_BAD_ARGUMENT, "load: W has the int8 value 127 with scale 0" },
+        { good, 1, -128, 96, FOLD_BAD_ARGUMENT, "load: W has the int8 value -128, not in [-127, 127]" },
+        { good, (float)NAN, 1, 96, FOLD_BAD_ARGUMENT, "load: W.scale has the scale nan, not in [0, " },
+        { good, (float)INFINITY, 1, 96, FOLD_BAD_ARGUMENT, "load: W.scale has the scale inf, not in [0, " },
+        { good, -1, 1, 96, FOLD_BAD_ARGUMENT, "load: W.scale has the scale -1, not in [0, " },
+        { good, FLT_MAX, 1, 96, FOLD_BAD_ARGUMENT, "load: W.scale has the scale 3.40282e+38, not in [0, 2.67938e+36]" },
         { good, 1, 1, 95, FOLD_IO, "load: the file ends too early" },
         { SCALE("F32", "[16]", "64") "," BYTES("[16,2]", "64", "96"), 1, 1, 96, FOLD_BAD_SHAPE, "load: W is [16 x 2] in the file, [2 x 16] in the model" },
         { SCALE("F32", "[16]", "64") "," BYTES("[2,16]", "64", "95"), 1, 1, 95, FOLD_IO, "data_offsets do not fit the type and shape" },
@@ -951,7 +951,7 @@ static void files_at_the_edges(void)
     first[2] = 0x80, first[3] = 0x7f; /* an infinity */
     first[0] = first[1] = 0;
     CHECK_INT(fold_model_load_memory(m, b.bytes, b.n, NULL), FOLD_BAD_ARGUMENT);
-    says(&n, FOLD_OK, "load: W is quantized and has a value in the file that is not finite");
+    says(&n, FOLD_OK, "load: W is quantised, but a value in the file is not finite");
     first[3] = 0x3f;
     load(m, &b);
     save(m, &b);

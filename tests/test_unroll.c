@@ -347,7 +347,7 @@ static void test_unroll_errors(void)
     inputs_of(f, &b, 2, x);
     memset(out, 0xff, sizeof out);
     s = fold_unroll(f, &b.lstm, x, -1, 0, NULL, out);
-    expect(&b, fold_node_is_null(s.h) && fold_node_is_null(s.c), "unroll: a sequence of -1 steps");
+    expect(&b, fold_node_is_null(s.h) && fold_node_is_null(s.c), "unroll: a sequence cannot have -1 steps");
     s = fold_unroll(f, NULL, x, 2, 0, NULL, out);
     expect(&b, fold_node_is_null(s.h) && fold_node_is_null(out[1]), "unroll: the cell is null");
     s = fold_unroll(f, &none, x, 2, 0, NULL, NULL);
@@ -366,10 +366,10 @@ static void test_unroll_errors(void)
            "lstm: x has [8], wanted [7]");
     s = fold_recurrent_zeros(f, &b.gru);
     s = fold_unroll(f, &b.lstm, x, 0, 0, &s, NULL);
-    expect(&b, fold_node_is_null(s.h), "unroll: a state of this cell is h and c, neither null");
+    expect(&b, fold_node_is_null(s.h), "unroll: begin must have both h and c");
     s = fold_recurrent_zeros(f, &b.lstm);
     s = fold_unroll(f, &b.gru, x, 0, 0, &s, NULL);
-    expect(&b, fold_node_is_null(s.h), "unroll: a state of this cell is h alone, not null, and c is null");
+    expect(&b, fold_node_is_null(s.h), "unroll: begin must have h, and a null c");
     close_bed(&b);
 }
 
@@ -386,11 +386,11 @@ static void test_stack_errors(void)
     expect(&b, fold_node_is_null(out[1]) && fold_node_is_null(last[5].h),
            "stack.0: x has [6], wanted [7]");
     CHECK(fold_unroll_stack(b.f, &none, x, 2, NULL, out, last) == FOLD_BAD_ARGUMENT);
-    expect(&b, fold_node_is_null(out[0]), "unroll_stack: it is NULL");
+    expect(&b, fold_node_is_null(out[0]), "unroll_stack: the stack is NULL");
     CHECK(fold_unroll_stack(b.f, &b.stack, x, -2, NULL, out, last) == FOLD_BAD_ARGUMENT);
-    expect(&b, fold_node_is_null(last[0].h), "unroll_stack: a sequence of -2 steps");
+    expect(&b, fold_node_is_null(last[0].h), "unroll_stack: a sequence cannot have -2 steps");
     fold_rnn_stack_new(b.m, "tall", fold_rnn_new, 3, 4, FOLD_MAX_LAYERS + 1, 0);
-    CHECK_TEXT(fold_model_message(b.m), "rnn_stack 'tall': takes a maker of cells and 1 to 8 layers, got 9");
+    CHECK_TEXT(fold_model_message(b.m), "rnn_stack 'tall': make is NULL, or layers (9) is not 1 to 8");
     fold_model_clear_error(b.m);
     close_bed(&b);
 }
