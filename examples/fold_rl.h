@@ -952,6 +952,11 @@ static int fold_rl__make_parameters(fold_rl_trainer *t, const char *name)
         fold_rl__fail(t->m, NULL, FOLD_BAD_SHAPE,
                       "fold_rl_trainer_new: the policy has %d inputs, but sees %d values", t->policy.inputs,
                       t->features);
+    const fold_shape weights = fold_param_shape(t->m, t->policy.actor.W);
+    if (weights.rank != 2 || weights.dim[1] != t->total)
+        fold_rl__fail(t->m, NULL, FOLD_BAD_SHAPE,
+                      "fold_rl_trainer_new: the policy's actor has %d outputs, but actions need %d",
+                      weights.rank == 2 ? weights.dim[1] : 0, t->total);
     if (!d->choices)
         t->deviation = fold_bias_new(t->m, fold_rl__join(part, t->m, name, "log_deviation"), d->heads);
     if (!d->raw && !d->bytes)
