@@ -136,6 +136,9 @@ static world world_new(int environments, uint64_t seed)
 }
 static void world_free(world *w)
 {
+#ifdef ENVIRONMENT_HAS_CLOSE
+    for (int i = 0; i < w->environments; i++) environment_close(&w->each[i]);
+#endif
     free(w->each); free(w->seen); free(w->actions); free(w->rewards); free(w->sums); free(w->terminals);
 }
 

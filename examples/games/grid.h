@@ -4,6 +4,8 @@ typedef Grid Env;
 typedef unsigned char environment_value;
 enum { environment_agents = 1, environment_observations = 121, environment_one_hot = 8, environment_heads = 1 };
 static const int environment_choices[] = { 5 };
+/* Its own c_close also frees the game itself. */
+#define GAME_CLOSE(e) free((e)->env.grid), free((e)->env.counts), free((e)->env.agents)
 static void game_init(Env *e)
 {
     enum { MAZES = 1024, SIDE = 11 };

@@ -35,6 +35,12 @@ static void environment_init(environment *e, uint64_t seed)
     game_init(&e->env);
 }
 
+#define ENVIRONMENT_HAS_CLOSE
+#ifndef GAME_CLOSE
+#define GAME_CLOSE(e) c_close(&(e)->env)
+#endif
+static void environment_close(environment *e) { GAME_CLOSE(e); }
+
 static void environment_reset(environment *e, environment_value *seen)
 {
     c_reset(&e->env);
