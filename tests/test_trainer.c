@@ -19,7 +19,8 @@ static const int one_head[1] = { 2 }, two_heads[2] = { 2, 3 }, masked_head[1] = 
 
 typedef struct world {
     kind kind;
-    int agents, length;
+    int agents, length, steps;
+    int varies; /* 1: agents come and go */
     fold_random chance[AGENTS];
     int cue[AGENTS], step[AGENTS];
     float seen[AGENTS * 2], actions[AGENTS * 2], rewards[AGENTS];
@@ -110,12 +111,20 @@ static fold_rl_trainer_desc desc_of(kind k, int agents)
     return d;
 }
 
+/* Agents come and go, in the same way in every run. */
+static void world_people(world *w)
+{
+    for (int i = 0; i < w->agents; i++) w->present[i] = (i + w->steps / 7) % 4 != 0;
+}
+
 /* Makes an update. Returns the share of what could be had, of the episodes that ended. */
 static double update(fold_rl_trainer *t, world *w, fold_rl_report *report)
 {
     double sum = 0, n = 0;
     while (!fold_rl_trainer_is_full(t)) {
         const fold_rl_seen seen = world_seen(w);
+        if (w->varies) world_people(w);
+        w->steps++;
         if (fold_rl_trainer_act(t, &seen, w->actions)) return -1;
         for (int i = 0; w->kind == MASKS && i < w->agents; i++)
             if (w->present[i]) CHECK(w->mask[MOST * i + (int)w->actions[i]]);
@@ -185,18 +194,9 @@ static void same_bits(void)
     }
 }
 
-/* Agents come and go, in the same way in every run. */
-static void world_people(world *w, int update, int step)
-{
-    for (int i = 0; i < w->agents; i++) w->present[i] = (i + update + step / 5) % 4 != 0;
-}
-
 static void continue_for(fold_rl_trainer *t, world *w, int updates)
 {
-    for (int i = 0; i < updates; i++) {
-        world_people(w, fold_rl_trainer_updates(t), i);
-        update(t, w, NULL);
-    }
+    for (int i = 0; i < updates; i++) update(t, w, NULL);
 }
 static void checkpoints(void)
 {
@@ -211,6 +211,7 @@ static void checkpoints(void)
         fold_rl_trainer *t = fold_rl_trainer_new(m, "agent", &d), *again = fold_rl_trainer_new(other, "agent", &d);
         world w = world_new(kinds[k], AGENTS);
         w.length = 5; /* so that episodes go on from rollout to rollout */
+        w.varies = 1;
         continue_for(t, &w, 3);
         CHECK_INT(fold_model_save(m, path, &saving), FOLD_OK);
         world copy = w;
@@ -273,21 +274,25 @@ static void agents_that_leave(void)
     fold_rl_trainer_desc d = desc_of(ONE_HEAD, 1);
     float seen[2] = { 1, 2 }, action, reward = 1;
     unsigned char there = 1;
+    fold_rl_report report;
     const fold_rl_seen s = { seen, NULL, NULL, &there };
     d.steps = 4;
     d.raw = 1;
     d.discount = d.trace = 1;
     fold_rl_trainer *t = fold_rl_trainer_new(m, "agent", &d);
-    for (int step = 0; step < 4; step++) {
-        there = step != 2;
-        fold_rl_trainer_act(t, &s, &action);
-        fold_rl_trainer_add(t, &reward, NULL);
+    for (int i = 0; i < 4; i++) { /* from the second on, values are not 0 */
+        for (int step = 0; step < 4; step++) {
+            there = step != 2;
+            fold_rl_trainer_act(t, &s, &action);
+            fold_rl_trainer_add(t, &reward, NULL);
+        }
+        there = 0; /* gone at the end: so step 3 is an episode, whose return is 1 */
+        CHECK_INT(fold_rl_trainer_learn(t, &s, &report), FOLD_OK);
+        CHECK_INT(report.steps, 3);
+        CHECK_NEAR(t->target[0], 2, 1e-5);
+        CHECK_NEAR(t->target[1], 1, 1e-5);
+        CHECK_NEAR(t->target[3], 1, 1e-5);
     }
-    there = 0; /* gone at the end: so step 3 is an episode, whose return is 1 */
-    CHECK_INT(fold_rl_trainer_learn(t, &s, NULL), FOLD_OK);
-    CHECK_NEAR(t->target[0], 2, 1e-5);
-    CHECK_NEAR(t->target[1], 1, 1e-5);
-    CHECK_NEAR(t->target[3], 1, 1e-5);
     fold_rl_trainer_free(t);
     fold_model_free(m);
 }
@@ -342,16 +347,24 @@ static void ratios_begin_at_one(void)
         fold_model *m = fold_model_new(NULL);
         fold_rl_trainer_desc d = desc_of((kind)k, AGENTS);
         world w = world_new((kind)k, AGENTS);
+        float remembered[AGENTS * 16];
+        double carried = 0;
         fold_rl_report report;
         d.epochs = d.minibatches = 1;
+        d.rate = 0.1f; /* so that weights are large enough to tell */
         w.length = 5;
+        w.varies = 1;
         fold_rl_trainer *t = fold_rl_trainer_new(m, "agent", &d);
-        for (int i = 0; i < 4; i++) {
-            world_people(&w, i, 2 * i);
+        for (int i = 0; i < 6; i++) {
+            if (k == MEMORY) memcpy(remembered, t->h, sizeof remembered);
             update(t, &w, &report);
             CHECK_SAYS(fabs(report.approx_kl) < 1e-7 && report.clip_fraction == 0, "%s: %g", kind_names[k], report.approx_kl);
-            CHECK(i == 0 || fabs(report.policy_loss) < 1e-4);
+            for (int row = 0; row < report.steps; row++) CHECK_NEAR(t->part_log_prob[row], t->part_old[row], 1e-5);
+            for (int j = 0; k == MEMORY && j < AGENTS * 16; j++) CHECK_NEAR(t->first_h[j], t->present[j / 16 * d.steps] ? remembered[j] : 0, 0);
+            for (int j = 0; k == MEMORY && j < AGENTS * 16; j++) carried += fabs((double)t->first_h[j]);
+            if (k == TWO_HEADS && i == 0) CHECK_NEAR(report.entropy, log(2.0) + log(3.0), 1e-3);
         }
+        CHECK(k != MEMORY || carried > 1);
         fold_rl_trainer_free(t);
         fold_model_free(m);
     }
