@@ -237,6 +237,12 @@ FOLD_API int fold_rl_trainer_is_full(const fold_rl_trainer *t); /* 1: fold_rl_tr
    model: an observation is not finite, weights are not numbers any more, an agent has a head without a legal
    move, or the call is not the next in turn. The step is not kept then. */
 FOLD_API fold_status fold_rl_trainer_act(fold_rl_trainer *t, const fold_rl_seen *seen, float *actions);
+/* For episodes that a limit of time cut in this step, though they would have gone on [truncations]; between
+   act and add, only in steps with such agents. `last` shows what they saw last, before they began again; its
+   `present` must be 1 for them, and 0 for all others. Their discounted values count as part of the reward
+   (Pardo et al. 2018), and `terminals` must be set for them in add. Costs a step of the policy. Errors, set
+   on the model: those of fold_rl_trainer_act, and a `present` that is NULL. */
+FOLD_API fold_status fold_rl_trainer_truncate(fold_rl_trainer *t, const fold_rl_seen *last);
 /* Keeps what came of the actions: rewards [agents], and terminals [agents], not 0 where an episode is over,
    whose agent remembers nothing in the next step; NULL: none is over. Those of absent agents are not read.
    Errors, set on the model: a reward is not finite, or the call is not the next in turn. */
@@ -745,7 +751,7 @@ struct fold_rl_trainer {
     fold_random *chance;
     fold_random shuffle;
     fold_node *node, *actor, *critic;
-    float *now, *logits, *next_value, *h, *c, *first_h, *first_c, *last_h, *last_c;
+    float *now, *logits, *cut, *next_value, *h, *c, *first_h, *first_c, *last_h, *last_c;
     float *seen, *log_prob, *value, *reward, *number, *advantage, *target, *after;
     unsigned char *seen_bytes, *mask, *present, *is_over, *present_now;
     float *part_seen, *part_mask, *part_old, *part_advantage, *part_target, *part_number;
@@ -790,6 +796,7 @@ static void fold_rl__lay_out_rollout(fold_rl_trainer *t, fold_rl__room *room)
     t->now = fold_rl__floats(room, agents * (size_t)t->features);
     t->logits = fold_rl__floats(room, agents * total);
     t->next_value = fold_rl__floats(room, agents);
+    t->cut = fold_rl__floats(room, agents);
     t->present_now = fold_rl__octets(room, agents);
     for (int i = 0; i < 6; i++)
         *state[i] = fold_rl__floats(room, states);
@@ -1287,6 +1294,29 @@ FOLD_API fold_status fold_rl_trainer_act(fold_rl_trainer *t, const fold_rl_seen 
     return FOLD_OK;
 }
 
+/* Computes next_value for what agents see, without a change of what they remember. */
+static int fold_rl__values(fold_rl_trainer *t, const fold_rl_seen *seen)
+{
+    const size_t states = (size_t)t->d.agents * (size_t)t->policy.memory.hidden * sizeof(float);
+    memcpy(t->last_h, t->h, states);
+    memcpy(t->last_c, t->c, states);
+    const int computed = fold_rl__see(t, seen, 0) && !fold_rl__run_policy(t);
+    memcpy(t->h, t->last_h, states);
+    memcpy(t->c, t->last_c, states);
+    return computed;
+}
+
+FOLD_API fold_status fold_rl_trainer_truncate(fold_rl_trainer *t, const fold_rl_seen *last)
+{
+    if (!fold_rl__in_turn(t, "fold_rl_trainer_truncate", 1, last ? last->present : NULL))
+        return fold_rl__status(t);
+    if (!fold_rl__values(t, last))
+        return fold_rl__status(t);
+    for (int agent = 0; agent < t->d.agents; agent++)
+        t->cut[agent] = t->present_now[agent] ? t->next_value[agent] : 0;
+    return FOLD_OK;
+}
+
 FOLD_API fold_status fold_rl_trainer_add(fold_rl_trainer *t, const float *rewards,
                                          const unsigned char *terminals)
 {
@@ -1304,7 +1334,8 @@ FOLD_API fold_status fold_rl_trainer_add(fold_rl_trainer *t, const float *reward
         float reward = t->present[row] ? rewards[agent] : 0;
         if (limit > 0)
             reward = reward > limit ? limit : reward < -limit ? -limit : reward;
-        t->reward[row] = reward;
+        t->reward[row] = reward + t->d.discount * t->cut[agent];
+        t->cut[agent] = 0;
         t->is_over[row] = !t->present[row] || (terminals && terminals[agent]);
         if (t->is_over[row])
             fold_rl__forget(t, agent);
@@ -1565,13 +1596,8 @@ FOLD_API fold_status fold_rl_trainer_learn(fold_rl_trainer *t, const fold_rl_see
     if (!fold_rl__in_turn(t, "fold_rl_trainer_learn", 2, seen))
         return fold_rl__status(t);
     const int before = fold_rl_trainer_updates(t);
-    const size_t states = (size_t)t->d.agents * (size_t)t->policy.memory.hidden * sizeof(float);
-    memcpy(t->last_h, t->h, states); /* the step for the values after changes no state */
-    memcpy(t->last_c, t->c, states);
-    if (!fold_rl__see(t, seen, 0) || fold_rl__run_policy(t))
+    if (!fold_rl__values(t, seen)) /* of what comes after the rollout */
         return fold_rl__status(t);
-    memcpy(t->h, t->last_h, states);
-    memcpy(t->c, t->last_c, states);
     fold_rl__cut(t);
     made.updates = before + 1;
     made.rate = (double)(t->d.rate * fold_rate_factor(&t->d.rates, (uint64_t)before));

@@ -297,6 +297,47 @@ static void agents_that_leave(void)
     fold_model_free(m);
 }
 
+/* An episode that was cut by a limit of time has the value of what its agent saw last; one that is over has none. */
+static void truncations(void)
+{
+    for (int k = 0; k < 2; k++) { /* without a memory and with one */
+        fold_model *m = fold_model_new(NULL);
+        fold_rl_trainer_desc d = desc_of(k ? MEMORY : ONE_HEAD, 2);
+        const float seen[4] = { 0.5f, 1, 0.25f, -1 }, last[4] = { 2, 3, 4, 5 }, rewards[2] = { 1, 1 };
+        const unsigned char present[2] = { 0, 1 }, terminals[2] = { 1, 1 };
+        const fold_rl_seen now = { seen, NULL, NULL, NULL }, then = { last, NULL, NULL, present };
+        float actions[2], h[2 * 16], c[2 * 16];
+        d.steps = 1;
+        d.raw = 1;
+        d.discount = 0.5f;
+        fold_rl_trainer *t = fold_rl_trainer_new(m, "agent", &d);
+        CHECK_INT(fold_rl_trainer_act(t, &now, actions), FOLD_OK);
+        memcpy(h, t->h, k ? sizeof h : 0);
+        memcpy(c, t->c, k ? sizeof c : 0);
+        CHECK_INT(fold_rl_trainer_truncate(t, &then), FOLD_OK);
+        if (k) CHECK_BITS(t->h, h, 32);
+        fold_ctx *f = fold_ctx_new(m, NULL);
+        fold_state state = { { 0, 0 }, { 0, 0 } };
+        if (k) state.h = fold_input(f, h + 16, 16), state.c = fold_input(f, c + 16, 16);
+        const fold_node x = fold_input(f, last + 2, 2), critic = fold_rl_policy_apply(f, fold_rl_trainer_policy(t), x, state).critic;
+        CHECK_INT(fold_run(f, &critic, 1), FOLD_OK);
+        const double value = (double)fold_scalar(f, critic);
+        fold_ctx_free(f);
+        CHECK_INT(fold_rl_trainer_add(t, rewards, terminals), FOLD_OK);
+        CHECK_INT(fold_rl_trainer_learn(t, &now, NULL), FOLD_OK);
+        CHECK(fabs(value) > 1e-3);
+        CHECK_NEAR(t->target[0], 1, 1e-6);
+        CHECK_NEAR(t->target[1], 1 + 0.5 * value, 1e-6);
+        fold_rl_trainer_act(t, &now, actions);
+        fold_rl_trainer_add(t, rewards, terminals);
+        fold_rl_trainer_learn(t, &now, NULL);
+        CHECK_NEAR(t->target[1], 1, 1e-6); /* only in the step in which it was told */
+        CHECK_INT(fold_rl_trainer_truncate(t, &then), FOLD_BAD_STATE);
+        fold_rl_trainer_free(t);
+        fold_model_free(m);
+    }
+}
+
 /* -- reports and settings -------------------------------------------------------------------------- */
 
 /* With a single pass in one part all figures are those of the policy that played. */
@@ -532,6 +573,7 @@ static void calls_refused(void)
     CHECK(fold_rl_trainer_updates(NULL) == 0 && fold_rl_trainer_is_full(NULL) == 0);
     CHECK_INT(fold_rl_trainer_act(NULL, NULL, NULL), FOLD_BAD_ARGUMENT);
     CHECK_INT(fold_rl_trainer_add(NULL, NULL, NULL), FOLD_BAD_ARGUMENT);
+    CHECK_INT(fold_rl_trainer_truncate(NULL, NULL), FOLD_BAD_ARGUMENT);
     CHECK_INT(fold_rl_trainer_learn(NULL, NULL, NULL), FOLD_BAD_ARGUMENT);
 }
 
@@ -543,6 +585,7 @@ int main(int argc, char **argv)
     check_run("checkpoints", checkpoints);
     check_run("absent agents", absent_agents);
     check_run("agents that leave", agents_that_leave);
+    check_run("truncations", truncations);
     check_run("reports", reports);
     check_run("ratios begin at one", ratios_begin_at_one);
     check_run("rates and limits", rates_and_limits);
