@@ -1,15 +1,17 @@
 /* fold_rl.h - reinforcement learning with fold.h: policies, log-probabilities of actions in plain floats,
-   running means and deviations of observations, advantages, and the loss of PPO. It uses public calls only.
+   running means and deviations of observations, advantages, the loss of PPO, and a trainer that learns by PPO
+   from many environments. It uses public calls only.
 
    In one C or C++ file:  #define FOLD_RL_IMPLEMENTATION
                           #include "fold_rl.h"
    Everywhere else:       #include "fold_rl.h"
 
-   examples/ppo.c learns a game with it, and examples/cartpole.cpp learns to balance a pole.
+   examples/train.c trains any environment with it, examples/ppo.c learns a game by calls of its own, and
+   examples/cartpole.cpp learns to balance a pole.
 
-   Errors are set on the model or context, with a message. Nothing is allocated, and there are no globals. The
-   file is C99 and C++17 and works in every build of fold.h. With FOLD_INFERENCE the calls for training are
-   not declared. */
+   Errors are set on the model or context, with a message. Only a trainer takes memory, from the model's
+   allocator, and there are no globals. The file is C99 and C++17 and works in every build of fold.h. With
+   FOLD_INFERENCE the calls for training are not declared. */
 
 #ifndef FOLD_RL_H
 #define FOLD_RL_H
@@ -917,6 +919,14 @@ static int fold_rl__settings_ok(fold_model *m, const fold_rl_trainer_desc *d)
                                  "fold_rl_trainer_new: choices[%d] is %d, must be in [1, 65536]", i,
                                  d->choices[i]),
                    0;
+    const double rows = (double)d->agents * d->steps, most_rows = 1 << 30, most_features = 1 << 24;
+    const double features = (double)d->observations * (d->one_hot ? d->one_hot : 1);
+    if (rows > most_rows || features > most_features)
+        return fold_rl__fail(m, NULL, FOLD_BAD_ARGUMENT,
+                             "fold_rl_trainer_new: a rollout has %g steps of %g values, must be at most 2^30 "
+                             "of 2^24",
+                             rows, features),
+               0;
     const float factor = fold_rate_factor(&d->rates, 0);
     if (!fold_finite(&factor, 1) || (d->masks && !d->choices))
         return fold_rl__fail(m, NULL, FOLD_BAD_ARGUMENT, "fold_rl_trainer_new: %s",
@@ -981,12 +991,12 @@ static int fold_rl__make_parameters(fold_rl_trainer *t, const char *name)
 static int fold_rl__take_arrays(fold_rl_trainer *t)
 {
     const fold_memory memory = fold_model_memory(t->m);
-    const double rows = (double)t->rows,
-                 per_row = 4.0 * t->features + 8.0 * t->d.heads + 8.0 * t->total + 256;
+    const double rows = (double)t->rows, hidden = (double)t->policy.memory.hidden;
+    const double row = 8.0 * t->features + 8.0 * t->d.heads + 8.0 * t->total + 24 * hidden + 256;
     fold_rl__room room = { NULL, 0 };
     fold_rl__lay_out_rollout(t, &room);
     fold_rl__lay_out_part(t, &room);
-    if (rows * per_row < (double)(SIZE_MAX / 4))
+    if (rows * row < (double)(SIZE_MAX / 4))
         t->block = (char *)(memory.alloc)(room.used, 64, memory.user);
     if (!t->block)
         return fold_rl__fail(t->m, NULL, FOLD_NO_MEMORY,
@@ -1027,8 +1037,7 @@ FOLD_API fold_rl_trainer *fold_rl_trainer_new(fold_model *m, const char *name, c
     t->features = complete.observations * (complete.one_hot ? complete.one_hot : 1);
     for (int i = 0; i < complete.heads; i++)
         t->total += complete.choices ? complete.choices[i] : 1;
-    const double rows = (double)complete.agents * complete.steps;
-    t->rows = rows < (double)(1 << 30) ? (int)rows : 1 << 30;
+    t->rows = complete.agents * complete.steps;
     fold_ctx_desc ctx = complete.ctx ? *complete.ctx : fold_ctx_desc_default();
     if (fold_rl__make_parameters(t, name)) {
         t->part_rows = t->policy.memory.hidden ? t->rows : (t->rows - 1) / complete.minibatches + 1;

@@ -1,5 +1,5 @@
-/* test_trainer.c - the trainer of examples/fold_rl.h: it learns all kinds of actions and observations, to the same bits whatever
-   the threads, and goes on from a checkpoint.
+/* test_trainer.c - the trainer of examples/fold_rl.h: it learns all kinds of actions and observations, to the same
+   bits whatever the threads, and goes on from a checkpoint.
        cc -O2 -o test_trainer tests/test_trainer.c -lm -lpthread */
 
 #define FOLD_USE_THREADS
@@ -442,6 +442,7 @@ typedef struct counted { int taken; size_t held; } counted;
 static void *count_alloc(size_t size, size_t align, void *user)
 {
     counted *c = (counted *)user;
+    if (size > 1 << 26) return NULL;
     char *raw = (char *)malloc(size + align + sizeof(void *));
     if (!raw) return NULL;
     char *at = (char *)(((uintptr_t)raw + sizeof(void *) + align - 1) / align * align);
@@ -510,9 +511,15 @@ static void settings_refused(void)
                                         "width is -1", "steps is -3", "epochs is -1", "minibatches is -1", "rate is nan", "discount is 1.5",
                                         "trace is -0.5", "clip is inf", "value_share is nan", "entropy_share is -1", "max_norm is -1",
                                         "target_kl is nan", "reward_limit is -1", "choices[0] is 0", "masks need choices", "a setting of rates",
-                                        "no memory for" };
+                                        "no memory for 4194304 steps of 2 values", "a rollout has 1.09951e+12 steps of 2 values",
+                                        "a rollout has 256 steps of 3.35544e+07 values" };
     for (size_t i = 0; i < sizeof says / sizeof *says; i++) {
-        fold_model *m = fold_model_new(NULL);
+        counted c = { 0, 0 };
+        fold_model_desc desc = fold_model_desc_default();
+        desc.memory.alloc = count_alloc;
+        desc.memory.free = count_free;
+        desc.memory.user = &c;
+        fold_model *m = fold_model_new(&desc);
         fold_rl_trainer_desc d = desc_of(ONE_HEAD, AGENTS);
         int *const whole[] = { &d.agents, &d.observations, &d.one_hot, &d.heads, &d.layers, &d.width, &d.steps, &d.epochs, &d.minibatches };
         const int wholes[] = { 0, 0, 257, 65, 5, -1, -3, -1, -1 };
@@ -523,10 +530,13 @@ static void settings_refused(void)
         if (i == 18) d.choices = none;
         if (i == 19) d.choices = NULL, d.masks = 1;
         if (i == 20) d.rates.kind = 77;
-        if (i == 21) d.agents = d.steps = 1 << 20, d.observations = 1 << 20;
+        if (i == 21) d.agents = 1 << 14, d.steps = 1 << 8;
+        if (i == 22) d.agents = d.steps = 1 << 20;
+        if (i == 23) d.observations = 1 << 24, d.one_hot = 2;
         CHECK(fold_rl_trainer_new(m, "agent", &d) == NULL);
         CHECK_SAYS(strstr(fold_model_message(m), says[i]), "%d: %s", (int)i, fold_model_message(m));
         fold_model_free(m);
+        CHECK(c.held == 0);
     }
 }
 
