@@ -243,10 +243,10 @@ static void update(fold_rl_trainer *t, world *w, run *r)
     r->steps += r->report.steps;
 }
 
-/* Adds a point to the curve if enough episodes have ended. Returns whether the goal is reached. */
-static int note(world *w, run *r, double goal)
+/* Adds a point to the curve if at least so many episodes have ended. Returns whether the goal is reached. */
+static int note(world *w, run *r, double goal, double at_least)
 {
-    if (w->episodes < 100) return 0;
+    if (w->episodes < at_least) return 0;
     r->score = w->score / w->episodes;
     if (!r->points || r->score > r->best) r->best = r->score;
     r->curve_steps[r->points] = r->steps;
@@ -357,6 +357,7 @@ int main(int argc, char **argv)
     if (!ctx.pool) fail("there are no threads to be had");
     ctx.eager = s.eager;
     r.by_chance = score_by_chance(&s);
+    r.score = r.best = (double)NAN; /* until episodes have ended */
     fold_model *m = fold_model_new(&desc);
     fold_rl_trainer *t = trainer_of(m, &s, &ctx);
     if (s.load && fold_model_load(m, s.load, &loading)) fail(fold_model_message(m));
@@ -371,7 +372,7 @@ int main(int argc, char **argv)
     while (r.report.updates < s.updates) {
         update(t, &w, &r);
         if (fold_model_status(m)) fail(fold_model_message(m));
-        if (note(&w, &r, s.goal)) break;
+        if (note(&w, &r, s.goal, r.report.updates < s.updates || r.points ? 100 : 1)) break; /* a short run has one point, too */
         tell(&r, 0);
     }
     tell(&r, 1);

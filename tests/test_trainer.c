@@ -13,12 +13,12 @@
 
 /* Each agent sees a cue, 0 or 1, in the first of `length` steps or in all, and is asked for it in the last one. */
 enum { AGENTS = 16, MOST = 3, KINDS = 7 };
-typedef enum kind { ONE_HEAD, TWO_HEADS, NUMBERS, BYTES, ONE_HOT, MEMORY, MASKS } kind;
+typedef enum task { ONE_HEAD, TWO_HEADS, NUMBERS, BYTES, ONE_HOT, MEMORY, MASKS } task;
 static const char *const kind_names[KINDS] = { "one head", "two heads", "numbers", "bytes", "one-hot", "memory", "masks" };
 static const int one_head[1] = { 2 }, two_heads[2] = { 2, 3 }, masked_head[1] = { 3 };
 
 typedef struct world {
-    kind kind;
+    task kind;
     int agents, length, steps;
     int varies; /* 1: agents come and go */
     fold_random chance[AGENTS];
@@ -45,7 +45,7 @@ static void world_begin(world *w, int agent)
     w->cue[agent] = fold_random_below(&w->chance[agent], 2);
     w->step[agent] = 0;
 }
-static world world_new(kind k, int agents)
+static world world_new(task k, int agents)
 {
     world w;
     memset(&w, 0, sizeof w);
@@ -91,7 +91,7 @@ static fold_rl_seen world_seen(const world *w)
     return seen;
 }
 
-static fold_rl_trainer_desc desc_of(kind k, int agents)
+static fold_rl_trainer_desc desc_of(task k, int agents)
 {
     fold_rl_trainer_desc d = fold_rl_trainer_desc_default();
     d.agents = agents;
@@ -147,7 +147,7 @@ static uint64_t hash_of(const fold_model *m)
 }
 
 /* Trains for some updates. Returns the hash of the weights. */
-static uint64_t train(kind k, const fold_ctx_desc *ctx, int updates, double *share)
+static uint64_t train(task k, const fold_ctx_desc *ctx, int updates, double *share)
 {
     fold_model *m = fold_model_new(NULL);
     fold_rl_trainer_desc d = desc_of(k, AGENTS);
@@ -171,7 +171,7 @@ static void all_kinds_learn(void)
 {
     for (int k = 0; k < KINDS; k++) {
         double share = 0;
-        train((kind)k, NULL, k == NUMBERS ? 60 : 40, &share);
+        train((task)k, NULL, k == NUMBERS ? 60 : 40, &share);
         CHECK_SAYS(share > (k == NUMBERS ? 0.7 : 0.95), "%s: %g", kind_names[k], share);
     }
 }
@@ -187,7 +187,7 @@ static void same_bits(void)
             ctx.parallel_for = fold_pool_for;
             ctx.pool = pool;
             ctx.eager = way == 3;
-            hash[way] = train((kind)k, &ctx, 2, NULL);
+            hash[way] = train((task)k, &ctx, 2, NULL);
             fold_pool_free(pool);
         }
         for (int way = 1; way < 4; way++) CHECK_SAYS(hash[way] == hash[0], "%s, way %d", kind_names[k], way);
@@ -200,7 +200,7 @@ static void continue_for(fold_rl_trainer *t, world *w, int updates)
 }
 static void checkpoints(void)
 {
-    const kind kinds[] = { ONE_HEAD, MEMORY, MASKS };
+    const task kinds[] = { ONE_HEAD, MEMORY, MASKS };
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
         const char *path = "build/trainer.safetensors";
         const fold_rl_trainer_desc d = desc_of(kinds[k], AGENTS);
@@ -233,7 +233,7 @@ static void checkpoints(void)
 static void absent_agents(void)
 {
     enum { THERE = 5 };
-    const kind kinds[] = { ONE_HEAD, MEMORY, NUMBERS };
+    const task kinds[] = { ONE_HEAD, MEMORY, NUMBERS };
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
         uint64_t hash[2];
         for (int crowd = 0; crowd < 2; crowd++) {
@@ -386,8 +386,8 @@ static void ratios_begin_at_one(void)
 {
     for (int k = 0; k < KINDS; k++) {
         fold_model *m = fold_model_new(NULL);
-        fold_rl_trainer_desc d = desc_of((kind)k, AGENTS);
-        world w = world_new((kind)k, AGENTS);
+        fold_rl_trainer_desc d = desc_of((task)k, AGENTS);
+        world w = world_new((task)k, AGENTS);
         float remembered[AGENTS * 16];
         double carried = 0;
         fold_rl_report report;
@@ -467,8 +467,8 @@ static void memory_is_taken_once(void)
     desc.memory.user = &c;
     for (int k = 0; k < KINDS; k++) {
         fold_model *m = fold_model_new(&desc);
-        const fold_rl_trainer_desc d = desc_of((kind)k, AGENTS);
-        world w = world_new((kind)k, AGENTS);
+        const fold_rl_trainer_desc d = desc_of((task)k, AGENTS);
+        world w = world_new((task)k, AGENTS);
         fold_rl_trainer *t = fold_rl_trainer_new(m, "agent", &d);
         for (int i = 0; i < 3; i++) update(t, &w, NULL);
         const int before = c.taken;
