@@ -237,7 +237,7 @@ static void absent_agents(void)
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
         uint64_t hash[2];
         for (int crowd = 0; crowd < 2; crowd++) {
-            const int agents = crowd ? AGENTS : THERE;
+            const int agents = crowd ? (int)AGENTS : (int)THERE;
             fold_model *m = fold_model_new(NULL);
             const fold_rl_trainer_desc d = desc_of(kinds[k], agents);
             fold_rl_trainer *t = fold_rl_trainer_new(m, "agent", &d);
