@@ -2006,7 +2006,7 @@ FOLD_API int fold_finite(const float *values, int n);
 
 /* ==== section: platform ======================================================================
    Owns: what differs between compilers and systems, and small helpers on numbers.
-   Uses: libc. Invariant: nothing here knows of fold.h. */
+   Uses: libc. Invariant: nothing here knows the rest of fold.h. */
 
 #if (defined(__FAST_MATH__) || defined(_M_FP_FAST) || (defined(__clang__) && __FINITE_MATH_ONLY__ + 0)) && \
     !defined(FOLD_ALLOW_FAST_MATH)
@@ -2014,7 +2014,7 @@ FOLD_API int fold_finite(const float *values, int n);
 FOLD_ALLOW_FAST_MATH accepts that"
 #endif
 #if defined(_MSVC_LANG) && _MSVC_LANG < 201703L
-#error "fold.h: C++ must be C++17 at least: compile with /std:c++17"
+#error "fold.h: needs C++17 or later; compile with /std:c++17"
 #endif
 
 #include <errno.h>
@@ -2044,8 +2044,8 @@ FOLD_ALLOW_FAST_MATH accepts that"
 #ifdef __cplusplus
 extern "C" {
 #endif
-struct _SECURITY_ATTRIBUTES; /* as <windows.h> has it all, which may be included too */
-union _LARGE_INTEGER; /* 64 bits */
+struct _SECURITY_ATTRIBUTES; /* these match <windows.h>, which may be included as well */
+union _LARGE_INTEGER; /* a 64-bit integer */
 __declspec(dllimport) int __stdcall QueryPerformanceCounter(union _LARGE_INTEGER *count);
 __declspec(dllimport) int __stdcall QueryPerformanceFrequency(union _LARGE_INTEGER *a_second);
 __declspec(dllimport) int __stdcall MoveFileExW(const wchar_t *from, const wchar_t *to, unsigned long flags);
@@ -2085,12 +2085,12 @@ __declspec(dllimport) void *__stdcall CreateFileW(const wchar_t *path, unsigned 
 #endif
 
 #ifdef _MSC_VER
-#pragma warning(push, 3) /* /W4 warns of what C99 allows, such as initial values that are not constant */
-#pragma warning(disable : 4996) /* it wants fopen_s, which C99 lacks; /sdl makes that an error */
+#pragma warning(push, 3) /* /W4 warns about valid C99, such as initialisers that are not constant */
+#pragma warning(disable : 4996) /* asks for fopen_s, which C99 lacks; /sdl makes that an error */
 #endif
 
-/* Contraction of a*b+c into one rounding would make results depend on the compiler: pinned off here. So is
-   all that unsafe flags allow, such as folding x + big - big, which rounds x, to x. */
+/* Contracting a*b+c into one rounding would make results depend on the compiler, so it is off here. So is
+   everything that unsafe flags allow, such as folding x + big - big, which rounds x, to x. */
 #if defined(__clang__)
 #if __clang_major__ > 12 && (defined(__x86_64__) || defined(__i386__))
 #define FOLD__PRECISE
@@ -2102,15 +2102,15 @@ __declspec(dllimport) void *__stdcall CreateFileW(const wchar_t *path, unsigned 
 #elif defined(__GNUC__)
 #pragma GCC push_options
 #pragma GCC optimize("fp-contract=off", \
-                     "no-inline-functions") /* the latter: a third less to compile, as fast */
+                     "no-inline-functions") /* compiles in a third less time, runs as fast */
 #pragma GCC optimize("no-unsafe-math-optimizations", "no-associative-math", "no-reciprocal-math")
 #pragma GCC optimize("signed-zeros", "no-finite-math-only", "no-single-precision-constant")
-typedef char fold__no_single_precision_constant[sizeof 1.0 == sizeof(double) ? 1 : -1]; /* g++ reads on */
-#ifndef __OPTIMIZE_SIZE__ /* These passes find too little here for an eighth of the time to compile. */
+typedef char fold__no_single_precision_constant[sizeof 1.0 == sizeof(double) ? 1 : -1]; /* g++ reads ahead */
+#ifndef __OPTIMIZE_SIZE__ /* These passes gain too little here for an eighth of the compile time. */
 #pragma GCC optimize("no-tree-vectorize", "no-tree-vrp", "no-tree-pre", "no-code-hoisting", "no-tree-slsr")
 #pragma GCC optimize("no-tree-tail-merge", "no-schedule-insns2", "no-tree-dominator-opts", "no-crossjumping")
-#pragma GCC optimize("no-tree-pta", "no-rerun-cse-after-loop", "ira-region=one") /* kernels have these */
-#else /* takes more room than it saves */
+#pragma GCC optimize("no-tree-pta", "no-rerun-cse-after-loop", "ira-region=one") /* back on for kernels */
+#else /* hoisting makes the code larger */
 #pragma GCC optimize("no-move-loop-invariants")
 #endif
 #if defined(__i386__) && !defined(__SSE2_MATH__)
@@ -2119,7 +2119,7 @@ typedef char fold__no_single_precision_constant[sizeof 1.0 == sizeof(double) ? 1
 #elif defined(_MSC_VER)
 #define FOLD__PRECISE
 #pragma float_control(precise, on, push)
-#pragma fp_contract(off) /* on until Visual Studio 2022 17.0 */
+#pragma fp_contract(off) /* on by default before Visual Studio 2022 17.0 */
 #endif
 
 #if (defined(__GNUC__) || defined(__clang__)) && (defined(__x86_64__) || defined(__i386__))
@@ -2135,7 +2135,7 @@ typedef char fold__no_single_precision_constant[sizeof 1.0 == sizeof(double) ? 1
 #define FOLD__LIKELY(condition) (condition)
 #endif
 
-/* Does not compile where an array has another number of entries. */
+/* Fails to compile unless the array has `count` entries. */
 #define FOLD__SAME_COUNT(array, count) (void)sizeof(char[sizeof(array) / sizeof *(array) == (count) ? 1 : -1])
 
 #ifdef __has_attribute
@@ -2166,15 +2166,15 @@ typedef char fold__no_single_precision_constant[sizeof 1.0 == sizeof(double) ? 1
 #define FOLD__PREFETCH(address) (void)(address)
 #endif
 
-/* The initial value of a struct, whatever its first member is. */
+/* Zeroes a struct, whatever its first member is. */
 #ifdef __cplusplus
 #define FOLD__ALL_ZERO {}
 #else
 #define FOLD__ALL_ZERO { 0 }
 #endif
 
-/* A build with FOLD_INFERENCE checks what only training needs, where that is not left out as a whole, and
-   makes nothing of it. */
+/* In a build with FOLD_INFERENCE, code for training that no #ifdef leaves out is still checked by the
+   compiler, but generates nothing. */
 #ifdef FOLD_INFERENCE
 #define FOLD__TRAINING(condition) (0 && (condition))
 #define FOLD__FOR_TRAINING(function) (0 ? (function) : NULL)
@@ -2189,7 +2189,7 @@ typedef char fold__no_single_precision_constant[sizeof 1.0 == sizeof(double) ? 1
 #define FOLD__NOT_PLAIN(value) (value)
 #endif
 #if defined(FOLD_PLAIN_CONTEXTS) || (defined(FOLD_INFERENCE) && defined(FOLD_ONLY_PORTABLE))
-#define FOLD__IN_CHUNKS(value) (0 && (value)) /* small builds do without: they are for short lists */
+#define FOLD__IN_CHUNKS(value) (0 && (value)) /* small builds are for short lists, which need no chunks */
 #else
 #define FOLD__IN_CHUNKS(value) (value)
 #endif
@@ -2215,7 +2215,7 @@ FOLD__INLINE float fold__float_of(uint32_t bits)
     return value;
 }
 
-/* Returns a * b + c, or SIZE_MAX when that overflows: no allocator grants SIZE_MAX. */
+/* Returns count * size + more, or SIZE_MAX, which no allocator grants, if a term exceeds half of that. */
 static size_t fold__size(size_t count, size_t size, size_t more)
 {
     if (more > SIZE_MAX / 2 || (size && count > SIZE_MAX / 2 / size))
@@ -2223,7 +2223,7 @@ static size_t fold__size(size_t count, size_t size, size_t more)
     return count * size + more;
 }
 
-/* Does the same as a conversion, without the library that small machines convert by. */
+/* Converts as a cast would, without the library function that small machines convert with. */
 static double fold__as_double(uint64_t number)
 {
     return (double)(uint32_t)(number >> 32) * 4294967296.0 + (double)(uint32_t)number;
@@ -2238,7 +2238,7 @@ static uint64_t fold__mix64(uint64_t bits) /* the finaliser of splitmix64 (Steel
     return bits ^ (bits >> 31);
 }
 
-/* Compares two texts: strcmp is 700 bytes of a small machine's library. */
+/* strcmp would add 700 bytes on a small machine. */
 static int fold__same_text(const char *one, const char *other)
 {
     while (*one && *one == *other) {
@@ -2248,7 +2248,7 @@ static int fold__same_text(const char *one, const char *other)
     return *one == *other;
 }
 
-/* Sorts by heapsort (Williams 1964), which needs neither recursion nor memory. */
+/* Heapsort (Williams 1964), which needs neither recursion nor memory. */
 static void fold__sort(uint32_t *items, uint32_t count,
                        int (*before)(const void *by, uint32_t one, uint32_t other), const void *by)
 {
@@ -2271,11 +2271,11 @@ static void fold__sort(uint32_t *items, uint32_t count,
 }
 
 /* ==== section: errors ========================================================================
-   Owns: text from formats, the first error and its text, the text of a status.
+   Owns: formatting of text, the first error and its message, the text of a status.
    Uses: libc. Invariant: the first error stays until it is cleared, whoever it belongs to. */
 
-/* Text from a format, as far as this file's formats go: what vsnprintf would bring with it is larger than all
-   messages. Its length is that of the whole text, of which `size` bytes are kept, the last a zero. */
+/* Text being formatted, with only the conversions that this file uses: vsnprintf would add more code than all
+   messages. `length` counts the whole text, of which `size` bytes are kept, the last a zero. */
 typedef struct fold__line {
     char *text;
     size_t size, length;
@@ -2293,7 +2293,7 @@ static void fold__line_fill(fold__line *line, char character, int count)
         fold__line_add(line, character);
 }
 
-/* Divides by a base of at most 16, without the library that divides 64 bits by software; returns the rest. */
+/* Divides by a base of at most 16 and returns the remainder, without the library's 64-bit division. */
 static uint32_t fold__divide_number(uint64_t *number, uint32_t base)
 {
     uint64_t quotient = 0;
@@ -2307,7 +2307,7 @@ static uint32_t fold__divide_number(uint64_t *number, uint32_t base)
     return rest;
 }
 
-/* Writes the digits of a number before `end`; returns where they begin. */
+/* Writes the digits so that they end before `end`; returns the first. */
 static char *fold__digits(char *end, uint64_t number, uint32_t base)
 {
     do
@@ -2318,20 +2318,20 @@ static char *fold__digits(char *end, uint64_t number, uint32_t base)
 
 enum { FOLD__NUMBER = 32 }; /* bytes of a number as text */
 
-/* Doubles are looked at by bits: a host may trap a comparison with NaN, and flush subnormal numbers. */
+/* Doubles are inspected as bits, because a host may trap comparisons with NaN and flush subnormals. */
 static uint64_t fold__double_bits(double value)
 {
     uint64_t bits;
     memcpy(&bits, &value, sizeof bits);
     return bits;
 }
-#define FOLD__DOUBLE(exponent) ((uint64_t)(1023 + (exponent)) << 52) /* the bits of 2 to the power of that */
+#define FOLD__DOUBLE(exponent) ((uint64_t)(1023 + (exponent)) << 52) /* the bits of 2^exponent */
 
-/* Finds the first six digits of a value that is not negative, and the exponent of the first, from all of its
-   digits: as the value is a whole number times a power of two, these come from products by 2, or by 5. */
+/* Returns the first six digits of a value that is not negative, rounded half to even, and the exponent of the
+   first. The value is an integer times a power of two, so multiplying that by 2 or 5 gives all its digits. */
 static uint32_t fold__six_digits(double value, int *exponent)
 {
-    uint8_t digit[776] = { 0 }; /* the lowest first */
+    uint8_t digit[776] = { 0 }; /* lowest first; a double has at most 767 */
     uint32_t digits = 0;
     uint64_t whole = fold__double_bits(value);
     const int biased = (int)(whole >> 52);
@@ -2357,7 +2357,7 @@ static uint32_t fold__six_digits(double value, int *exponent)
         digits = 10 * digits + (count >= place ? digit[count - place] : 0u);
     for (int at = 0; at + 7 < count; at++)
         rest |= digit[at];
-    rest = count < 7 ? 0 : 2 * digit[count - 7] + (rest != 0); /* ten is half of a last digit */
+    rest = count < 7 ? 0 : 2 * digit[count - 7] + (rest != 0); /* 10 is half of the last digit */
     digits += rest > 10 || (rest == 10 && (digits & 1));
     *exponent += digits == 1000000;
     return digits == 1000000 ? digits / 10 : digits;
@@ -2383,7 +2383,7 @@ static size_t fold__general(char text[FOLD__NUMBER], double value)
     while (count > 1 && digit[count - 1] == '0')
         count--;
     const int scientific = exponent < -4 || exponent > 5;
-    const int before = scientific ? 1 : exponent + 1; /* digits before the point, or zeros behind it */
+    const int before = scientific ? 1 : exponent + 1; /* digits before the point, or minus the zeros after */
     fold__line_fill(&line, '0', before < 1);
     for (; at < before; at++)
         fold__line_add(&line, at < count ? digit[at] : '0');
@@ -2403,9 +2403,9 @@ static size_t fold__general(char text[FOLD__NUMBER], double value)
     return line.length;
 }
 
-/* Tells what stands between % and the letter. */
+/* What is between % and the letter of a conversion. */
 typedef struct fold__field {
-    int left, zeros, width, precision; /* precision -1: none */
+    int left, zeros, width, precision; /* precision -1: not given */
 } fold__field;
 
 static int fold__field_number(const char **format)
@@ -2441,7 +2441,7 @@ static void fold__line_field(fold__line *line, fold__field field, const char *fr
     fold__line_fill(line, ' ', field.left ? pad : 0);
 }
 
-/* Writes the whole number next to a value below 2^64 before `end`, of two the even one. */
+/* Writes the nearest integer to a value below 2^64, ties to even, so that it ends before `end`. */
 static char *fold__whole_digits(char *end, double value)
 {
     const double size = value < 0 ? -value : value;
@@ -2526,11 +2526,11 @@ typedef struct fold__error {
     char text[248];
     void (*tell)(const char *message, void *user); /* see fold_ctx_desc.error */
     void *user;
-    const char *call; /* is made of other calls, and messages name it, not them. NULL: none */
-    int calls;        /* made of others, one inside the other */
+    const char *call; /* a call that is made of others: messages name it, not them. NULL: none */
+    int calls;        /* how deeply such calls are nested */
 } fold__error;
 
-/* Lets a message begin with the call that was made, instead of the one that found the error. */
+/* Replaces the call that a message begins with by the one that the user made. */
 static void fold__name_call(char *text, size_t size, const char *call)
 {
     const size_t head = strspn(text, "abcdefghijklmnopqrstuvwxyz_0123456789"), length = strlen(call) + 2;
@@ -2541,7 +2541,6 @@ static void fold__name_call(char *text, size_t size, const char *call)
     text[size - 1] = 0;
 }
 
-/* Keeps the first error and its text, and tells the callback. */
 static void fold__fail_v(fold__error *error, fold_status status, const char *format, va_list args)
 {
     if (error->status)
@@ -2554,7 +2553,7 @@ static void fold__fail_v(fold__error *error, fold_status status, const char *for
         error->tell(error->text, error->user);
 }
 
-/* Defines a function that notes the error of what it is given, unless that is NULL. It returns 0. */
+/* Defines a function that records an error on `of`, which may be NULL, and returns 0. */
 #define FOLD__FAILS(name, type, error)                                                         \
     static int name(type *of, fold_status status, const char *format, ...) FOLD__PRINTF(3, 4); \
     static int name(type *of, fold_status status, const char *format, ...)                     \
@@ -2586,13 +2585,13 @@ FOLD_API const char *fold_status_text(fold_status status)
 
 /* ==== section: memory ========================================================================
    Owns: all memory of a context or model, as a fixed list of growing arrays. With an allocator each array
-   is one allocation; in a caller's block they lie side by side, and growing one moves those behind it, so
-   the exact size of a block is the sum of what the arrays need.
-   Uses: libc. Invariant: arrays shrink only by fold__arena_shrink, so nothing is allocated after warm-up;
-   what they hold is not known here. */
+   is one allocation. In a caller's block they are side by side, and growing one moves those after it, so the
+   exact size of a block is the sum of what the arrays need.
+   Uses: libc. Invariant: arrays shrink only in fold__arena_shrink, so nothing is allocated after warm-up;
+   nothing here knows what they hold. */
 
-/* bytes; need: the most asked for; of a context's arrays since its reset, unless they are lasting.
-   discardable: * what it holds is not needed when it grows, nor is it asked for often. */
+/* Sizes in bytes. need: the most requested; in a context since its reset, unless the array is lasting.
+   discardable: the contents are not needed when the array grows, and it rarely does. */
 typedef struct fold__array {
     char *data;
     size_t capacity, need;
@@ -2603,10 +2602,10 @@ typedef struct fold__arena {
     fold_memory memory;
     fold__array *array;
     int count;
-    char *block; /* lies in the caller's block, behind the context itself; else NULL */
+    char *block; /* in the caller's block, after the context itself; else NULL */
     size_t block_size;
     size_t bytes, peak;
-    uint64_t moves; /* how often arrays may have moved */
+    uint64_t moves; /* times that arrays may have moved */
 } fold__arena;
 
 #ifndef FOLD_NO_MALLOC
@@ -2646,24 +2645,23 @@ static fold_memory fold__memory_or_default(const fold_memory *given)
     return memory;
 }
 
-/* Tells how many bytes of a caller's block lie before its first multiple of FOLD__ALIGN. */
+/* Bytes up to the block's first multiple of FOLD__ALIGN. */
 static size_t fold__to_align(const void *block)
 {
     return (FOLD__ALIGN - (uintptr_t)block % FOLD__ALIGN) % FOLD__ALIGN;
 }
 
-/* A model's block hands out pieces like an allocator. Sizes are multiples of FOLD__HEAP_ALIGN, and what is
-   free is a list of free blocks in the order of addresses. A piece comes from the first free block that is
-   large enough, so where pieces lie does not depend on how large the block is. */
+/* A model's block works like an allocator: first fit over a list of free blocks in the order of addresses,
+   with sizes in multiples of FOLD__HEAP_ALIGN. First fit makes addresses independent of the block's size. */
 typedef struct fold__free_block {
     size_t size;
     struct fold__free_block *next;
 } fold__free_block;
 typedef struct fold__heap {
     fold__free_block *first;
-    char *block; /* NULL: there is none */
-    size_t size, used; /* its bytes, and the most that were in use */
-    size_t bytes_refused;    /* so large it would have to be for what did not fit last */
+    char *block;          /* NULL: no block */
+    size_t size, used;    /* bytes of the block, and how far allocations have reached */
+    size_t bytes_refused; /* the size that the last refused allocation would have needed */
 } fold__heap;
 
 enum { FOLD__HEAP_ALIGN = sizeof(fold__free_block) };
@@ -2686,7 +2684,7 @@ static void *fold__heap_take(size_t size, size_t align, void *user)
     const size_t bytes = size < SIZE_MAX / 2 ? fold__alloc_size(size) : SIZE_MAX;
     for (fold__free_block **at = &heap->first; *at; at = &(*at)->next) {
         fold__free_block *block = *at;
-        /* aligning to pages would be for speed alone */
+        /* page alignment only helps speed, so FOLD__ALIGN will do */
         const size_t skip = align < FOLD__ALIGN ? 0 : fold__to_align(block);
         if (block->size < skip || block->size - skip < bytes)
             continue;
@@ -2700,7 +2698,7 @@ static void *fold__heap_take(size_t size, size_t align, void *user)
     }
     heap->bytes_refused = heap->size;
     for (fold__free_block *block = heap->first; block; block = block->next)
-        /* it would begin in the last free block */
+        /* the allocation would start in the last free block */
         if ((char *)block + block->size == heap->block + heap->size)
             heap->bytes_refused = (size_t)((char *)block - heap->block);
     heap->bytes_refused = fold__round_up(heap->bytes_refused, align < FOLD__ALIGN ? (size_t)FOLD__HEAP_ALIGN
@@ -2735,7 +2733,7 @@ static void fold__heap_give(void *memory, size_t size, void *user)
         fold__join_free_blocks(before);
 }
 
-/* Makes one free block of all of a block; of a small one, none. */
+/* All of a block as one free block; none if it is too small. */
 static fold__heap fold__heap_of(const fold_memory *memory)
 {
     const size_t skip = fold__to_align(memory->block);
@@ -2755,8 +2753,8 @@ static void fold__arena_account(fold__arena *arena, size_t more, size_t less)
         arena->peak = arena->bytes;
 }
 
-/* Large arrays begin at pages. If two are walked through together, one that lay a few cache lines further in
-   its page would hold up loads of the other. Their addresses have the low bits of a store just made. */
+/* Large arrays start on pages. If two are walked through together and one starts a few cache lines further
+   into its page, loads of one have the low address bits of a store just made to the other, and wait. */
 static size_t fold__alignment(size_t capacity)
 {
     return capacity < 16 * FOLD__PAGE ? FOLD__ALIGN : FOLD__PAGE;
@@ -2766,7 +2764,7 @@ static int fold__grow_allocated(fold__arena *arena, fold__array *array, size_t n
 {
     const size_t wanted = array->discardable ? need + need / 8 : fold__max_size(need, array->capacity * 2);
     const size_t capacity = fold__round_up(wanted, FOLD__ALIGN);
-    if (array->data && array->discardable) { /* freed first: the peak is one of them */
+    if (array->data && array->discardable) { /* freed first, so that the peak counts one of them */
         (arena->memory.free)(array->data, array->capacity, arena->memory.user);
         fold__arena_account(arena, 0, array->capacity);
         array->data = NULL;
@@ -2788,12 +2786,12 @@ static int fold__grow_allocated(fold__arena *arena, fold__array *array, size_t n
     return 1;
 }
 
-/* Lays the arrays of a block out anew with the given room for one of them, moving what they hold. Arrays
-   only move up when their lower neighbours grew and down when those gave up slack: two passes. */
+/* Lays out a block's arrays again with the given room for one of them, and moves their contents. Arrays move
+   up only if lower ones grew, and down only if lower ones gave up slack, so two passes are enough. */
 static void fold__block_layout(fold__arena *arena, int grown, size_t capacity, int trim)
 {
     size_t at = 0, end = 0;
-    for (int i = 0; i < arena->count; i++) { /* downwards moves, in order */
+    for (int i = 0; i < arena->count; i++) { /* moves down, lowest first */
         fold__array *array = &arena->array[i];
         size_t keep = trim ? fold__min_size(array->capacity, fold__round_up(array->need, FOLD__ALIGN))
                            : array->capacity;
@@ -2804,7 +2802,7 @@ static void fold__block_layout(fold__arena *arena, int grown, size_t capacity, i
         at += keep;
     }
     end = at - arena->array[grown].capacity + capacity;
-    for (int i = arena->count - 1; i > grown; i--) { /* upwards moves, from the top */
+    for (int i = arena->count - 1; i > grown; i--) { /* moves up, highest first */
         fold__array *array = &arena->array[i];
         end -= array->capacity;
         if (array->capacity)
@@ -2828,6 +2826,7 @@ static int fold__grow_in_block(fold__arena *arena, int which, size_t need)
     if (need > arena->block_size || trimmed + exact > arena->block_size)
         return 0;
     if (more <= room) {
+        /* slack for the next growth; other arrays take it back when the block is full */
         size_t slack = fold__min_size(exact / 2, (room - more) / 4) / FOLD__ALIGN * FOLD__ALIGN;
         fold__block_layout(arena, which, exact + slack, 0);
     } else {
@@ -2841,9 +2840,9 @@ static int fold__grow_in_block(fold__arena *arena, int which, size_t need)
 }
 
 #if defined(FOLD__MOVE_ARRAYS) && !defined(FOLD_NO_MALLOC)
-/* A build of the tests: at one request of FOLD__MOVE_ARRAYS all arrays of a context move, large ones less
-   often. Now and then they lose their slack. So AddressSanitizer finds whoever still holds a pointer, or
-   writes where no room was asked for. Allocators of tests, which count, are left alone. */
+/* A build of the tests: one request in FOLD__MOVE_ARRAYS moves all arrays of a context, large ones less
+   often, and sometimes takes their slack. So AddressSanitizer finds stale pointers and writes without a
+   request. Allocators of tests are left alone, because they count. */
 static void fold__move_arrays(fold__arena *arena)
 {
     const uint32_t turn = (uint32_t)(++arena->moves * 0x9E3779B97F4A7C15u >> 32);
@@ -2865,7 +2864,8 @@ static void fold__move_arrays(fold__arena *arena)
 }
 #endif
 
-/* Makes array `which` hold `need` bytes; what it held stays. 0, with nothing changed: there is no memory. */
+/* Makes array `which` hold `need` bytes, and returns 0 if there is no memory. Either way only a discardable
+   array may lose its contents. */
 static int fold__arena_need(fold__arena *arena, int which, size_t need)
 {
     fold__array *array = &arena->array[which];
@@ -2882,8 +2882,8 @@ static int fold__arena_need(fold__arena *arena, int which, size_t need)
     return 1;
 }
 
-/* Gives back what an array holds beyond its first `need` bytes: in a block for others, when they grow.
-   Without memory for a smaller one it stays as large. */
+/* Gives back what an array holds beyond its first `need` bytes; in a block others get it when they grow. The
+   array stays as large if there is no memory for a smaller copy. */
 static void fold__arena_shrink(fold__arena *arena, int which, size_t need)
 {
     fold__array *array = &arena->array[which], smaller = *array;
@@ -2910,7 +2910,7 @@ static void fold__arena_free(fold__arena *arena)
 }
 
 /* ==== section: shapes ========================================================================
-   Owns: sizes of shapes and their text.
+   Owns: sizes of shapes and their text, access to rows.
    Uses: errors. Invariant: a shape has no more than 2^30 floats. */
 
 FOLD_API fold_shape fold_shape1(int count)
@@ -2943,7 +2943,7 @@ static const char *fold__shape_problem(const fold_shape *shape)
         size = size > 1u << 30 ? size : size * (uint64_t)shape->dim[axis];
     }
     if (!least)
-        return "a shape needs rank 1 to 4 and dimensions of at least 1";
+        return "a shape needs rank 1 to 4, and each dimension at least 1";
     return size > 1u << 30 ? "a shape is too large: a value has at most 1073741824 floats" : NULL;
 }
 
@@ -2983,7 +2983,7 @@ static int fold__shape_lines(const fold_shape *shape)
     return fold__shape_size(shape) / fold__shape_last(shape);
 }
 
-/* Appends "[3 x 4]" to the text at `at` of `size` bytes; returns the new end. */
+/* Appends "[3 x 4]" at `at` to a text of `size` bytes; returns the new end. */
 static size_t fold__shape_text(char *text, size_t size, size_t at, const fold_shape *shape)
 {
     for (int axis = 0; axis < shape->rank && at < size; axis++)
@@ -3005,10 +3005,10 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
 
 /* ==== section: kernels =======================================================================
    Owns: everything that touches many floats: packed weights, products, weight gradients, element-wise
-   maps, reductions, heads of attention, once per instruction set behind one table of functions.
-   Uses: platform. Invariant: kernels see pointers and sizes, never ops and nodes. Every element of a
-   product is one chain of fused multiply-adds in an order fixed by (K, N) alone, so a row's bits depend
-   neither on the rows beside it nor on the instruction set. */
+   maps, reductions, heads of attention. Each is compiled once per instruction set and called by tables.
+   Uses: platform. Invariant: kernels see pointers and sizes, never ops and nodes. An element of a product
+   is summed by fused multiply-adds in an order fixed by (K, N) alone. So a row's bits depend neither on the
+   rows next to it nor, where multiply-adds are fused, on the instruction set. */
 
 #if (defined(__x86_64__) || defined(_M_X64)) && !defined(_M_ARM64EC) &&                      \
     (defined(__GNUC__) || defined(__clang__) || defined(_MSC_VER)) && !defined(__TINYC__) && \
@@ -3024,7 +3024,7 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
 #define FOLD__X86 0
 #endif
 
-/* Compilers that know the instructions for products of bytes. */
+/* Compilers that know the instructions for int8 dot products. */
 #if FOLD__X86 && !defined(FOLD_NO_AVX512) && \
     (defined(__clang__) ? __clang_major__ >= 7 : !defined(__GNUC__) || __GNUC__ >= 8)
 #define FOLD__VNNI 1
@@ -3033,14 +3033,14 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
 #endif
 
 #if (defined(__SSE__) || defined(_M_X64)) && !defined(__TINYC__)
-#include <xmmintrin.h> /* the control register */
+#include <xmmintrin.h> /* _mm_getcsr */
 #endif
 #ifdef __wasm_simd128__
 #include <wasm_simd128.h>
 #endif
 
-/* Set where there are registers for vectors of four floats, and the compiler uses them: others emulate
-   vectors through memory. Not 32-bit ARM's, nor POWER's before VSX, which flush denormals. */
+/* Set if there are registers for vectors of four floats and the compiler uses them: others emulate vectors
+   through memory. Left out are 32-bit ARM and POWER before VSX, whose vectors flush denormals. */
 #if (defined(__GNUC__) || defined(__clang__)) && !defined(__TINYC__) && !defined(FOLD__PLAIN_SCALARS) && \
     (defined(__SSE2__) || (defined(__aarch64__) && defined(__ARM_NEON)) || defined(__VSX__) ||           \
      (defined(__VX__) && __ARCH__ >= 12) || defined(__wasm_simd128__) || defined(__mips_msa) ||          \
@@ -3060,7 +3060,7 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
 #define FOLD__NEON 0
 #endif
 
-/* Set where some processors have an instruction for products of bytes that the compiler was not told of. */
+/* Set if some processors have an int8 dot product that the compiler may not use unasked. */
 #if FOLD__NEON && defined(__linux__) && !defined(__ARM_FEATURE_DOTPROD)
 #define FOLD__SDOT 1
 #include <sys/auxv.h>
@@ -3068,7 +3068,7 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
 #define FOLD__SDOT 0
 #endif
 
-/* Set where the portable products of bytes have an instruction for the sum of two products of 16 bits. */
+/* Set if the portable int8 products have an instruction that adds two products of 16 bits. */
 #if FOLD__GNU_VECTORS && (FOLD__X86 || defined(__wasm_simd128__))
 #define FOLD__PAIRS 1
 #else
@@ -3080,12 +3080,12 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
 #define FOLD_CBLAS_HEADER <cblas.h>
 #endif
 #include FOLD_CBLAS_HEADER
-#define FOLD__NO_PANELS(panel) ((panel) == 0) /* the weight as it is, for cblas */
+#define FOLD__NO_PANELS(panel) ((panel) == 0) /* packs are the plain weight */
 #else
 #define FOLD__NO_PANELS(panel) (0 && (panel) == 0)
 #endif
 
-/* fold_row for the hot loops: gcc inlines no ordinary function across a change of optimize options. */
+/* fold_row for hot loops: gcc inlines no ordinary function across a change of optimize options. */
 FOLD__INLINE float *fold__at(const fold_rows *rows, ptrdiff_t row)
 {
     return rows->rows ? rows->rows[row] : rows->base + row * rows->stride;
@@ -3095,7 +3095,7 @@ FOLD__INLINE float *fold__next(const fold_rows *rows, const float *before, size_
     return rows->rows ? rows->rows[row] : (float *)(uintptr_t)before + rows->stride;
 }
 
-/* Stands for the other rows when a map has one row alone. */
+/* What a map of a single row gets instead of its other rows. */
 static const fold_rows fold__no_others[4] = { { NULL, 0, NULL } };
 static fold_rows fold__rows_from(const fold_rows *input, ptrdiff_t row)
 {
@@ -3108,63 +3108,62 @@ static fold_rows fold__rows_from(const fold_rows *input, ptrdiff_t row)
 }
 
 enum {
-    FOLD__LANES = 16,        /* partial chains that a narrow product or a reduction has, on every path */
-    FOLD__ROW_BLOCK = 96,    /* rows of one weight-gradient block */
-    FOLD__K_BLOCK = 96,      /* rows of the weight that the block covers; a multiple of every tile height */
-    FOLD__N_BLOCK = 64,      /* its columns, when nothing is packed */
-    FOLD__PASSING = 1 << 16, /* floats of an operand that passes again and again then */
-    FOLD__PACKING = 1 << 15, /* floats of a weight from which on packing pays: it is not in the first cache */
-    FOLD__TRANSPOSE_ROWS = 10,    /* rows for each last column from which on their transpose is summed */
-    FOLD__EXP_TILE = 1024,   /* exps made at a time when they are summed */
-    FOLD__NARROW_ELEMENTS = 32, /* elements whose lanes a narrow product joins at once; a multiple of 8 */
-    FOLD__NARROW_ROWS = 4,      /* rows that a narrow tile has at most */
-    FOLD__TILE_BLOCK = 40, /* row tiles that pass over a panel before the next panel: their rows stay in L2 */
-    FOLD__TILE_ROWS = 6,   /* rows that a tile has at most */
-    FOLD__TILE_SEGMENTS = 4, /* whose chains a tile continues without putting them down */
-    FOLD__TILE_ARRAYS = FOLD__TILE_SEGMENTS + 2, /* arrays that point to the rows of a block of tiles */
-    FOLD__BEYOND = 15,                           /* columns that tiles may read beyond a weight's last */
-    FOLD__TILE_WIDTH = FOLD__X86 ? 128 : 80, /* columns that a tile has at most, or a group of bf16 */
-    FOLD__PANEL_KEYS = 64,                          /* keys of attention that lie side by side */
-    /* rows that attention weighs at once; a block has room */
-    FOLD__SOFTMAXED_ROWS = 4,
-    FOLD__QUERY_BLOCK = 48,                         /* the most rows of attention whose scores are held */
-    FOLD__MIN_QUERIES = 12,                         /* the fewest, where there are many keys */
-    FOLD__SCORES = 1 << 15,                         /* floats of scores that stay in L2 */
-    FOLD__EDGE_SCORES = 1 << 11,                   /* floats of a head by index that stay in L1 */
-    FOLD__EDGE_HEADS = 2,                          /* heads by index that go side by side */
-    FOLD__TRANSPOSE_COLUMNS = 64,                   /* columns of rows that a transpose reads side by side */
-    FOLD__INT8_GROUP = 16,                          /* columns of a weight in bytes that lie together */
-    FOLD__INT8_WIDE = 4,                            /* groups that a tile has at most */
-    FOLD__INT8_ROWS = 24,                           /* rows whose bytes are in scratch at a time */
-    FOLD__INT8_LINE = 64,                           /* bytes of a quad of a group */
-    FOLD__INT8_INNER = 1 << 17, /* rows of a weight, at most: 127 times 127 times as many is an int32_t */
-    FOLD__BF16_GROUP = 64,  /* columns of a bf16 weight that lie together, at the end up to 15 more */
-    FOLD__BF16_INNER = 320, /* rows of a group that are floats in scratch at a time */
-    FOLD__BF16_ROWS = 240,  /* rows of x that pass over them */
-    FOLD__BF16_FEW = 6,     /* rows that pass one by one, without scratch */
-    FOLD__CBLAS_BLOCK = 128     /* rows gathered for one call of sgemm */
+    FOLD__LANES = 16,             /* partial sums of a narrow product or a reduction, on every path */
+    FOLD__ROW_BLOCK = 96,         /* rows of a block of a weight gradient */
+    FOLD__K_BLOCK = 96,           /* rows of the weight that it covers; a multiple of every tile height */
+    FOLD__N_BLOCK = 64,           /* its columns, if nothing is packed */
+    FOLD__PASSING = 1 << 16,      /* floats of the narrower operand per pass then: they stay in L2 */
+    FOLD__PACKING = 1 << 15,      /* floats of a weight from which packing pays: it exceeds L1 */
+    FOLD__TRANSPOSE_ROWS = 10,    /* rows per leftover column from which summing their transpose pays */
+    FOLD__EXP_TILE = 1024,        /* exps computed at a time when they are summed */
+    FOLD__NARROW_ELEMENTS = 32,   /* elements whose lanes a narrow product adds up at once; a multiple of 8 */
+    FOLD__NARROW_ROWS = 4,        /* most rows of a narrow tile */
+    FOLD__TILE_BLOCK = 40,        /* row tiles that pass over each panel in turn: their rows stay in L2 */
+    FOLD__TILE_ROWS = 6,          /* most rows of a tile */
+    FOLD__TILE_SEGMENTS = 4,      /* segments that a tile chains without storing its sums */
+    FOLD__TILE_ARRAYS = FOLD__TILE_SEGMENTS + 2, /* arrays of row pointers for a block of tiles */
+    FOLD__BEYOND = 15,            /* columns that tiles may read past a weight's last */
+    FOLD__TILE_WIDTH = FOLD__X86 ? 128 : 80, /* most columns of a tile, or of a group of bf16 */
+    FOLD__PANEL_KEYS = 64,        /* keys of attention in a panel */
+    FOLD__SOFTMAXED_ROWS = 4,     /* rows of a softmax that run together; a block has room for whole ones */
+    FOLD__QUERY_BLOCK = 48,       /* most query rows whose scores are held */
+    FOLD__MIN_QUERIES = 12,       /* fewest, if there are many keys */
+    FOLD__SCORES = 1 << 15,       /* floats of scores that stay in L2 */
+    FOLD__EDGE_SCORES = 1 << 11,  /* floats of a head's scores, by edges, that stay in L1 */
+    FOLD__EDGE_HEADS = 2,         /* heads by edges that run together */
+    FOLD__TRANSPOSE_COLUMNS = 64, /* columns of its rows that a transpose reads together */
+    FOLD__INT8_GROUP = 16,        /* columns of an int8 weight that are stored together */
+    FOLD__INT8_WIDE = 4,          /* most groups of a tile */
+    FOLD__INT8_ROWS = 24,         /* rows of x whose bytes are in scratch at a time */
+    FOLD__INT8_LINE = 64,         /* bytes of a quad of a group */
+    FOLD__INT8_INNER = 1 << 17,   /* most rows of an int8 weight: 2^17 products of 127 * 127 fit an int32_t */
+    FOLD__BF16_GROUP = 64,        /* columns of bf16 stored together; the last group has up to 15 more */
+    FOLD__BF16_INNER = 320,       /* rows of a group that are floats in scratch at a time */
+    FOLD__BF16_ROWS = 240,        /* rows of x that pass over them */
+    FOLD__BF16_FEW = 6,           /* most rows that pass one by one, without scratch */
+    FOLD__CBLAS_BLOCK = 128       /* rows gathered for one call of sgemm */
 };
 
-/* One K-segment of a product: `weights` is the packed weight block, already advanced to the segment's first
-   row; `inner` is the segment's K. Only `row` is read with weights in bytes: the segment's first row. */
+/* One K-segment of a product. weights: the packed block, from the segment's first row on. inner: the
+   segment's K. row: its first row, which int8 and bf16 weights need instead. */
 typedef struct fold__seg {
     fold_rows input;
     const float *weights;
     int inner, row;
 } fold__seg;
 
-/* output[row] = init[row] + sum over segments of input[row] . W, or some of its columns. The layout of the
-   pack and the order of summation follow n_pack, so a column's bits do not depend on the others asked for. */
+/* output[row] = init[row] + the sum over segments of input[row] . W, or some of its columns. The layout of
+   the pack and the order of summation follow n_pack, so a column's bits do not depend on the others. */
 typedef struct fold__product {
-    int rows, columns, n_seg; /* output and init have so many columns */
-    int n_pack, col;          /* columns of the packed weight (0: `columns`) and the first one wanted */
+    int rows, columns, n_seg; /* columns of output and init */
+    int n_pack, col;          /* columns of the packed weight (0: `columns`), and the first one to compute */
     int inner;                /* rows of the whole weight, whatever part of its K is used */
-    size_t in_place; /* `weights` are no packs but row-major, rows so many floats apart; 0: packs. Behind
-                        those that are not narrow there are FOLD__BEYOND floats, whatever they are */
+    size_t in_place; /* 0: `weights` are packs. Else they are row-major with this stride, and unless narrow
+                        followed by FOLD__BEYOND readable floats of any value */
     const fold__seg *seg;
-    fold_rows init; /* base and rows NULL: zero. stride 0: the bias. May be the rows of output */
+    fold_rows init; /* base and rows NULL: zeros. stride 0: a bias. May be the rows of output */
     fold_rows output;
-    struct fold__command_list *commands; /* its tiles are written down there, if not NULL */
+    struct fold__command_list *commands; /* if not NULL, its tiles are recorded there */
 } fold__product;
 
 static int fold__pack_columns_of(const fold__product *product)
@@ -3172,37 +3171,37 @@ static int fold__pack_columns_of(const fold__product *product)
     return product->n_pack ? product->n_pack : product->columns;
 }
 
-/* The edges of attention, by query and by key. Query row i attends to key rows key_of[query_start[i]] to
-   key_of[query_start[i + 1] - 1], in this order. In
-   backward the weights of all pairs are held, those of a row from a multiple of FOLD__LANES on. Key row j is
-   attended to by rows query_of[p] with weights weight_at[p], p from key_start[j] to key_start[j + 1] - 1. */
+/* Attention along edges as CSR, by query and by key. Query i attends to keys key_of[p], p in [query_start[i],
+   query_start[i + 1]), in that order. Through the transpose each key sums its gradients as one chain in query
+   order: over queries query_of[p] with weights weight_at[p], p in [key_start[j], key_start[j + 1]). Backward
+   holds the weights of all edges, each row from a multiple of FOLD__LANES on. */
 typedef struct fold__adjacency {
     const int *query_start, *key_of, *key_start, *query_of, *weight_at;
-    int max_edges; /* there may be so many pairs; 0: those that there are */
+    int max_edges; /* most edges there may be; 0: as many as there are */
 } fold__adjacency;
 
-/* One call of attention: queries, keys and values are rows with the parts of all heads side by side. A head
-   has `width` floats of query and key, and `value_width` of value and out. Every fold_rows here has a base
-   and a stride, no row pointers. Query row i sees the keys below fold__attention_seen; out[i] is the mean of
-   their values weighted by exp(scale q.k), or zeros where there is none. */
+/* One call of attention. Rows of queries, keys and values hold the parts of all heads side by side: of each
+   head `width` floats in query and key, `value_width` in value and out. All fold_rows here have a base and a
+   stride, no row pointers. Query i sees the keys below fold__attention_seen; out[i] is the mean of their
+   values weighted by exp(scale q.k), or zeros if it sees none. */
 typedef struct fold__attention_call {
     int queries, keys, heads, width, value_width;
-    int causal;  /* row i sees keys up to i + keys - queries, else all */
-    float scale; /* multiplies scores. 0: it is 1 / sqrt(width) */
-    /* says who sees whom by index: not with causal or key_panels. NULL: as above */
+    int causal;  /* query i sees keys up to i + keys - queries, else all */
+    float scale; /* factor of the scores. 0: 1 / sqrt(width) */
+    /* which keys a query sees; not with causal or key_panels. NULL: as above */
     const fold__adjacency *adjacency;
     fold_rows query, key, value;
     const float *key_panels; /* the keys by attention_append, read by forward instead of key. NULL: none */
     fold_rows out;   /* written by forward; backward does not read it */
-    fold_rows norms; /* [queries x 2 heads]: a head's largest score and its sum of exps, by forward for
+    fold_rows norms; /* [queries x 2 heads]: each head's largest score and sum of exps, by forward for
                         backward. Base NULL in forward: not kept */
-    fold_rows d_out; /* read by backward, which writes the next three, each unless its base is NULL */
+    fold_rows d_out; /* read by backward, which writes those of the next three whose base is not NULL */
     fold_rows d_query, d_key, d_value;
 } fold__attention_call;
 
-/* The maps: y = f(a, b, c, s), written in the vector macros of the SIMD section so that NaN goes through and
-   has PyTorch's gradients. relu adds a zero, so that -0 is zero whatever a compiler makes of VMAX. d_f maps
-   take the gradient of y in a. LIGHT: maps that wait for memory or are rare; AVX-512 takes those of AVX2. */
+/* The maps y = f(a, b, c, s), in the vector macros of the SIMD section, written so that NaN passes, with
+   PyTorch's gradients. relu adds a zero, so that -0 becomes 0 whatever a compiler makes of VMAX. Maps d_f
+   take the gradient of y in a. LIGHT maps wait for memory or are rare, so AVX-512 uses AVX2's. */
 #define FOLD__MAPS(X, LIGHT)                                                                             \
     X(add, FOLD__VADD(FOLD__A, FOLD__B))                                                                 \
     LIGHT(sub, FOLD__VSUB(FOLD__A, FOLD__B))                                                             \
@@ -3237,7 +3236,7 @@ typedef struct fold__attention_call {
     LIGHT(at_most, FOLD__VSEL(FOLD__VLT(FOLD__S, FOLD__A), FOLD__S, FOLD__A))                            \
     LIGHT(axpy, FOLD__VFMA(FOLD__A, FOLD__S, FOLD__C))                                                   \
     X(addmul, FOLD__VFMA(FOLD__A, FOLD__B, FOLD__C))
-/* The maps of gradients, which backward alone reads. */
+/* The maps of gradients, which only backward reads. */
 #define FOLD__SLOPES(X, LIGHT)                                                                           \
     LIGHT(d_min_a, FOLD__VSEL(FOLD__VLE(FOLD__C, FOLD__B), FOLD__VZERO(), FOLD__A))                      \
     LIGHT(d_min_b, FOLD__VSEL(FOLD__VLT(FOLD__B, FOLD__C), FOLD__VZERO(), FOLD__A))                      \
@@ -3268,7 +3267,6 @@ typedef struct fold__attention_call {
     LIGHT(d_largest, FOLD__VGIVE(FOLD__A, FOLD__B, FOLD__C))                                             \
     LIGHT(d_others, FOLD__VXOR(FOLD__A, FOLD__B))
 
-/* The maps that are compiled. */
 #ifdef FOLD_INFERENCE
 #define FOLD__MADE_MAPS FOLD__MAPS
 #else
@@ -3280,18 +3278,18 @@ enum fold__map {
     FOLD__MAPS(FOLD__MAP_ENUM, FOLD__MAP_ENUM) FOLD__SLOPES(FOLD__MAP_ENUM, FOLD__MAP_ENUM) FOLD__MAP_COUNT
 };
 
-/* `count` elements of each of `rows` rows. out, in_a, in_b and in_c are the first rows of all[0..3]; `all`
-   may be NULL for one row. out may be exactly one of the inputs. An input that the map does not use may be
-   NULL: its rows are then those of out. */
+/* Maps `rows` rows of `count` elements. out, in_a, in_b and in_c are the first rows of all[0..3]; `all` may
+   be NULL for one row. out may be exactly one of the inputs. An input that the map does not use may be NULL;
+   its rows are then those of out. */
 typedef void (*fold__map_fn)(float *out, const float *in_a, const float *in_b, const float *in_c,
                              float scalar, size_t count, size_t rows, const fold_rows all[4]);
 
 /* The optimisers' rules: by how much a value falls (`change`), from its gradient `grad` (weight decay added)
-   and its states state1 and state2, which the rule renews. True divisions and roots and no fused operations:
-   one result on every path.
-   A state that only decays would end among subnormal numbers, where rounding keeps it for ever and processors
-   take a hundred cycles for each. So what is too small to change a value is 0: a mean of gradients below
-   2^-100, and a mean of their squares below 2^-139. */
+   and its states state1 and state2, which the rule updates. Divisions and roots are correctly rounded and
+   nothing is fused, so that every path gives the same result.
+   A state that only decays would end among the subnormals, where rounding keeps it for ever and each
+   operation takes a hundred cycles. So states too small to change a value become 0: a mean of gradients below
+   2^-100, a mean of their squares below 2^-139. */
 #define FOLD__FADING(least, keep, state, added) \
     FOLD__ISA(unless_below)(FOLD__VADD(FOLD__VMUL(keep, state), added), least)
 #define FOLD__MEAN(keep, state, added) FOLD__FADING(0x1p-100f, keep, state, added)
@@ -3313,14 +3311,14 @@ enum fold__rule {
     FOLD__RULES(FOLD__RULE_ENUM) FOLD__RULE_COUNT
 };
 
-/* Tells what a step reads beside the values. decay is added to the gradient, shrink (rate included) to what w
- * loses. */
+/* What a step reads besides the values. decay * value is added to the gradient, shrink * value to the change;
+   shrink includes the rate. */
 typedef struct fold__step {
     enum fold__rule rule;
     int states;
     float rate, decay, shrink, epsilon;
     float keep1, add1, scale1, keep2, add2, scale2;
-    uint64_t steps; /* of the parameter, this one too: the scales are for them. 0: for none */
+    uint64_t steps; /* the parameter's, this one included, that the scales are for. 0: for none */
 } fold__step;
 typedef void (*fold__rule_fn)(const fold__step *step, float *values, float *grads, float *states1,
                               float *states2, size_t count);
@@ -3328,53 +3326,53 @@ typedef void (*fold__rule_fn)(const fold__step *step, float *values, float *grad
 struct fold__row_sums;
 typedef struct fold__kernels {
     const char *name; /* "avx512", "avx2", "neon", "portable", "cblas" */
-    int set;          /* names whose vectors it takes: 0 portable, 1 AVX2 or NEON, 2 AVX-512 */
+    int set;          /* whose vectors it uses: 0 portable, 1 AVX2 or NEON, 2 AVX-512 */
     int panel,
         vector; /* columns of the widest panel and of a vector; panel 0: packs are plain row-major (cblas) */
-    /* Packs rows first..first+count of weights, row-major [inner x columns]. If transposed, the weights are
+    /* Packs rows first..first+count of weights, row-major [inner x columns]. If transposed, weights are
        row-major [columns x inner] and their transpose is packed. */
     void (*pack)(float *dst, const float *weights, int inner, int columns, int transposed, int first,
                  int count);
     void (*product)(const fold__product *product, float *scratch);
-    /* dw[i*ldw + j] continues as a chain over r in row order of x[r][i] * dy[r][j]. `separate`, of one row
-       at least, if fold__adds_separately: chains begin at zero and are added to dw. */
+    /* Continues dw[i*ldw + j] as a chain over r, in row order, of x[r][i] * dy[r][j]. If `separate` (see
+       fold__adds_separately; at least one row), chains begin at zero and are then added to dw. */
     void (*weight_grad)(int rows, const fold_rows *input, int inner, const fold_rows *dy, int columns,
                         float *dw, size_t ldw, float *scratch, int separate);
-    /* sum[i] continues as a chain over r in row order of left[r][i] * right[r][i] */
+    /* Continues sum[i] as a chain over r, in row order, of left[r][i] * right[r][i]. */
     void (*add_products)(int rows, const fold_rows *left, const fold_rows *right, float *sum, size_t count);
-    fold__rule_fn rule[FOLD__RULE_COUNT]; /* updates n values and clears their gradient */
+    fold__rule_fn rule[FOLD__RULE_COUNT]; /* updates `count` values and clears their gradients */
 } fold__kernels;
 
-/* Reductions and rows by index, apart from the kernels, so that a linker leaves them out with the ops that
-   reduce: fold__reducer_of. */
+/* Reductions and rows by index. They are not among the kernels, so that a linker drops them with the ops that
+   need them: fold__reducer_of. */
 typedef struct fold__reducer {
     float (*sum)(const float *values, size_t count);
     float (*dot)(const float *left, const float *right, size_t count);
-    float (*largest)(const float *values, size_t count); /* NaN never wins; -inf when nothing does */
-    /* to = exp(from - largest); returns their sum. Unless `kept`, `to` has room for FOLD__EXP_TILE. */
+    float (*largest)(const float *values, size_t count); /* ignores NaN; -inf if nothing is left */
+    /* to = exp(from - largest); returns the sum. Unless `kept`, `to` needs room for FOLD__EXP_TILE only. */
     float (*exp_sum)(float *to, const float *from, float largest, size_t count, int kept);
-    /* values = exp(values - largest); returns what their sum in order comes to, begun with `sum` */
+    /* values = exp(values - largest); returns `sum` with these added in order. */
     float (*exp_chain)(float *values, float largest, float sum, int count);
     void (*divide)(float *values, float divisor, int count);
-    /* Take `count` rows from the first-th on, from a column on: products[r] = left . row r;
-       row r = factor[r] times `from`. */
+    /* Of `count` rows from the first-th on, from column `col` on: products[r] = left . row r; and the other
+       way round, row r = factor[r] times `from`. */
     void (*dots)(const float *left, const fold_rows *rows, ptrdiff_t first, int count, ptrdiff_t col,
                  size_t width, float *products);
     void (*scale_rows)(const float *from, const float *factor, const fold_rows *rows, ptrdiff_t first,
                        int count, ptrdiff_t col, size_t width);
     void (*gather)(const struct fold__row_sums *at);
-    /* Move rows by index, one by one: to[r] = from[index[r]], and to[index[r]] += from[r]. */
+    /* Row by row: take_rows is to[r] = from[index[r]], add_rows is to[index[r]] += from[r]. */
     void (*take_rows)(const int *index, int rows, const fold_rows *from, const fold_rows *to, size_t width);
     void (*add_rows)(const int *index, int rows, const fold_rows *from, const fold_rows *to, size_t width);
-    /* Take the largest values of `count` rows from the first-th on; a later one wins only when it is larger.
-       And give `from` to the first row that has the largest, zeros to the others. */
+    /* The largest of each column of `count` rows from the first-th on, an earlier one winning ties. Its
+       gradient: `from` for the first row that has the largest, zeros for the others. */
     void (*largest_rows)(float *largest, const fold_rows *rows, ptrdiff_t first, int count, size_t width);
     void (*first_largest)(const float *from, const float *largest, const fold_rows *rows, const fold_rows *to,
                           ptrdiff_t first, int count, size_t width);
 } fold__reducer;
 
-/* Tells where the columns of a pack lie. Vectors are dealt out evenly: 5 vectors are panels of 3 + 2, not 4 +
-   1. Rows of every panel are `width` floats apart, so that one offset advances all panels to a weight row. */
+/* Where the columns of a pack are. Vectors are spread evenly over panels: 5 vectors make panels of 3 + 2, not
+   4 + 1. Rows of all panels are `width` floats apart, so one offset advances all panels to a weight row. */
 typedef struct fold__layout {
     int panels, full, vectors, width;
 } fold__layout; /* the first `full` panels have `vectors`, the others one less */
@@ -3399,17 +3397,17 @@ static int fold__layout_start(const fold__layout *layout, int panel)
     return panel * layout->vectors - (panel > layout->full ? panel - layout->full : 0);
 }
 
-/* Tells whether products with a weight are narrow. Their sums are long, and one chain would wait for each of
-   its steps, so a sum has FOLD__LANES chains. Else a vector has the sums of as many columns. */
+/* The sums of a narrow weight are long, and a single chain would wait for each of its steps, so a sum has
+   FOLD__LANES chains. Otherwise the lanes of a vector are the sums of as many columns. */
 static int fold__is_narrow(int inner, int columns) { return columns < FOLD__LANES && inner > 4 * columns; }
 
-/* Counts the floats between the columns of a narrow pack: a multiple of a cache line. */
+/* Floats from column to column of a narrow pack: whole cache lines. */
 static size_t fold__narrow_stride(int inner)
 {
     return ((size_t)inner + FOLD__LANES - 1) / FOLD__LANES * FOLD__LANES;
 }
 
-/* Counts the floats between the panels of a pack of k weight rows (narrow: between its columns). */
+/* Floats from panel to panel of a pack; if narrow, from column to column. */
 static size_t fold__pack_stride(const fold__kernels *kernels, int inner, int columns)
 {
     return fold__is_narrow(inner, columns)
@@ -3432,7 +3430,7 @@ static size_t fold__pack_row(const fold__kernels *kernels, int inner, int column
                : row * (size_t)fold__layout_of(kernels->panel, kernels->vector, columns).width;
 }
 
-/* Counts floats of scratch for the tiles of a block of at most so many rows: a tile aside, then pointers. */
+/* Scratch of a block of at most `rows` rows of tiles, in floats: a tile's buffer, then row pointers. */
 static size_t fold__buffered_floats(size_t rows)
 {
     return fold__min_size(rows, FOLD__TILE_ROWS) * FOLD__TILE_WIDTH;
@@ -3453,7 +3451,7 @@ static size_t fold__product_floats(const fold__kernels *kernels, size_t rows, in
     return fold__max_size(narrow, fold__tile_floats(rows));
 }
 
-/* Counts the same for product and weight_grad, of any number of rows. */
+/* Scratch for both product and weight_grad, whatever the number of rows. */
 static size_t fold__scratch_floats(const fold__kernels *kernels, int inner, int count)
 {
     const size_t product = fold__product_floats(kernels, SIZE_MAX, inner, count);
@@ -3464,7 +3462,7 @@ static size_t fold__scratch_floats(const fold__kernels *kernels, int inner, int 
            (size_t)FOLD__ROW_BLOCK * ((size_t)FOLD__K_BLOCK + (size_t)layout.panels * (size_t)layout.width);
 }
 
-/* Sets dst[c*ld + r] = src[r][c] for four rows and cols columns. */
+/* dst[c*ld + r] = src[r][c] for four rows and `cols` columns. */
 FOLD__INLINE void fold__transpose_4(float *dst, size_t ld, const float *const src[4], int cols)
 {
     int column = 0;
@@ -3500,17 +3498,17 @@ FOLD__INLINE void fold__transpose_4(float *dst, size_t ld, const float *const sr
     }
 }
 
-/* Tells what packing uses of an instruction set. */
+/* What packing needs of an instruction set. */
 typedef struct fold__packer {
-    /* Rows row..row+rows of x, n columns, as panels `stride` floats apart; what is left of the last one's
-     * vectors is zero. */
+    /* Packs rows row..row+rows of `input` as panels `stride` floats apart. What is left of the last panel's
+       vectors becomes zero. */
     void (*pack_rows)(float *dst, size_t stride, const fold__layout *layout, const fold_rows *input,
                       ptrdiff_t row, int rows, int columns);
     /* dst[c*ld + r] = src[r][c] for eight rows. NULL: rows go by fours. */
     void (*transpose_8)(float *dst, size_t ld, const float *const src[8], int cols);
 } fold__packer;
 
-/* Sets dst[c*ld + r] = x[row + r][col + c], in blocks that touch whole cache lines on both sides. */
+/* dst[c*ld + r] = x[row + r][col + c], in blocks that touch whole cache lines on both sides. */
 static void fold__transpose(const fold__packer *packer, float *dst, size_t ld, const fold_rows *input,
                             ptrdiff_t row, int rows, int col, int cols)
 {
@@ -3536,7 +3534,7 @@ static void fold__transpose(const fold__packer *packer, float *dst, size_t ld, c
     }
 }
 
-/* Rows first..first+count of x are columns of the weight. */
+/* Rows first..first+count of `input` are columns of the weight. */
 static void fold__pack_columns(const fold__packer *packer, float *dst, const fold__layout *layout, int vector,
                                const fold_rows *input, int inner, int columns, int first, int count)
 {
@@ -3587,10 +3585,10 @@ static void fold__pack_any(const fold__packer *packer, int panel, int vector, fl
                           &input, first, count, columns);
 }
 
-/* Tells what tiles do. There are `count` of them, one below the other, on some segments. Packs are read from
-   `offset` on, with `width` floats from one weight row to the next. Chains start from and go to these columns
-   of the rows given. In the last vector `last` columns are started and written, at least one. Not started:
-   from is zeros. Scattered: inputs are to be fetched. Distant: so are the rows that chains go on from. */
+/* What a tile function computes: `count` tiles, one below the other, over some segments. Packs are read from
+   `offset` on, with `width` floats from weight row to weight row. Chains start from from[row] + from_col and
+   are stored to to[row] + to_col, of the last vector only `last` columns, at least one. If not `started`,
+   `from` is zeros. scattered: inputs are prefetched. distant: so are the rows that chains continue. */
 typedef struct fold__tile_args {
     int n_seg, count, last, started, scattered, distant;
     size_t offset, width, panel_stride, from_col, to_col;
@@ -3604,15 +3602,14 @@ typedef struct fold__tile_args {
 } fold__tile_args;
 typedef void (*fold__tile_fn)(const fold__tile_args *at);
 
-/* A command is an op, tiles of a product or, with neither, a map, copy or batch. Behind it lies that
-   call, a fold__prepared, fold__tile_args or fold__map_call. */
+/* A command is an op, tiles of a product or, with neither, a map, copy or batch. Its arguments follow it: a
+   fold__prepared, fold__tile_args or fold__map_call. */
 typedef struct fold__command {
     struct fold__command *next;
     void (*op)(const fold_op_call *);
     fold__tile_fn tile;
 } fold__command;
-/* A map of values that lie side by side. Without a map it is a copy, and without `out` it is batch number
-   `count`. */
+/* A map of contiguous values. Without a map it is a copy; without `out` it is batch number `count`. */
 typedef struct fold__map_call {
     fold__map_fn map;
     float *out;
@@ -3620,18 +3617,18 @@ typedef struct fold__map_call {
     float scalar;
     size_t count;
 } fold__map_call;
-/* The command list is all that replays run, in one piece of memory. It is written twice: first without
-   memory, to count the bytes that it takes. */
+/* All that a replay runs, in one piece of memory. The list is written twice, at first without memory, to
+   count how many bytes it takes. */
 typedef struct fold__command_list {
     char *base;
     size_t used, size;
-    fold__command *first, **last; /* first NULL: it is not written */
-    int incomplete;  /* something has no command: the batch that runs becomes one */
-    int opaque; /* some of an op is neither map nor tile that can run again */
-    int disabled;   /* there is no room for it, or replays differ in what they take */
+    fold__command *first, **last; /* first NULL: there is no list */
+    int incomplete;               /* an op has no commands, so the batch that runs becomes one */
+    int opaque;                   /* part of an op is neither a map nor a tile that can be repeated */
+    int disabled;                 /* there is no room for it, or replays need different amounts */
 } fold__command_list;
 
-/* Takes memory that stays as it is from replay to replay. NULL: there is none. */
+/* Returns memory that stays as it is from replay to replay, or NULL if there is none. */
 static FOLD__NOINLINE void *fold__command_memory(fold__command_list *commands, size_t bytes)
 {
     const size_t from = commands->used;
@@ -3639,7 +3636,7 @@ static FOLD__NOINLINE void *fold__command_memory(fold__command_list *commands, s
     return commands->used <= commands->size ? commands->base + from : NULL;
 }
 
-/* Appends a step with a copy of what lies behind it, which is returned. NULL: there is no memory. */
+/* Appends a command with a copy of its arguments, and returns the copy. NULL: there is no memory. */
 static FOLD__NOINLINE void *fold__emit(fold__command_list *commands, void (*op)(const fold_op_call *),
                                        fold__tile_fn tile, const void *with, size_t bytes)
 {
@@ -3662,16 +3659,16 @@ static FOLD__NOINLINE void fold__drop_commands(fold__command_list *commands, siz
     *last = NULL;
 }
 
-/* Columns of a narrow pack lie `stride` floats apart, from `weights` on. */
+/* Columns of a narrow pack are `stride` floats apart, from `weights` on. */
 typedef void (*fold__narrow_fn)(const fold__seg *seg, ptrdiff_t first_row, const float *weights,
                                 size_t stride, float *lanes);
 
-/* A product out[r] = sum over t of left[r][t] right[t], each a chain in order of t: some vectors of `count`
-   tiles, one below the other. Strides may be of any sign; `next` ones lead from tile to tile. With a ramp of
-   1, rows of a tile end one step after the other. With one of -1 they begin so, from the last on. `steps` are
-   those of the last row, which takes all. */
+/* out[r] = the sum over t of left[r][t] right[t], each a chain in order of t: some vectors of `count` tiles,
+   one below the other. Strides may have any sign; the `next` ones lead from tile to tile. Each causal row
+   sees one key more: with a ramp of 1 the rows of a tile end one step apart; with a ramp of -1 they begin one
+   step apart, the last one first. `steps` are those of the last row, which has all. */
 typedef struct fold__strided {
-    const float *left, *right, *factor; /* factor: of a row, multiplied in at the end. NULL: 1 */
+    const float *left, *right, *factor; /* factor: per row, applied at the end. NULL: 1 */
     float *out;
     ptrdiff_t left_row, left_step, right_step, out_row;
     ptrdiff_t left_next, right_next, out_next;
@@ -3680,54 +3677,54 @@ typedef struct fold__strided {
 } fold__strided;
 typedef void (*fold__strided_fn)(const fold__strided *at);
 
-/* Rows of scores that are weighed, and in backward of slopes, `stride` floats apart. Row r has seen + r grow
-   of them, which are weighed together with what fills FOLD__LANES. largest and factor are of a row; rows of
-   lanes are FOLD__LANES apart. Up to the next multiple of FOLD__SOFTMAXED_ROWS, rows are read and written. */
+/* Rows of scores, and in backward of slopes, `stride` floats apart. Row r has seen + r grow of them, filled
+   up to FOLD__LANES. largest and factor are per row; rows of lanes are FOLD__LANES apart. Rows are read and
+   written up to the next multiple of FOLD__SOFTMAXED_ROWS. */
 typedef struct fold__softmax_tile {
     int rows, seen, grow;
     float scale;
     size_t stride;
     float *scores, *slopes, *lanes, *largest, *factor;
-    const int *first; /* rows are uneven: row r has first[r + 1] - first[r] scores, and the next row begins
-                         at the next multiple of FOLD__LANES; there is no seen, grow or stride */
+    const int *first; /* not NULL: rows are uneven. Row r has first[r + 1] - first[r] scores, the next row
+                         begins at the next multiple of FOLD__LANES; seen, grow and stride are unused */
 } fold__softmax_tile;
 typedef void (*fold__softmax_fn)(const fold__softmax_tile *with);
 typedef struct fold__softmax_kernels {
-    /* value fills up to FOLD__LANES */
+    /* fills rows up to FOLD__LANES with value */
     void (*fill)(const fold__softmax_tile *with, float *scores, float value);
-    fold__softmax_fn largest; /* makes lanes of the largest score */
-    fold__softmax_fn exps;    /* scores become exp(scale (score - largest)); makes lanes of their sum */
-    fold__softmax_fn weights; /* the same times factor; lanes of the sum of weight times slope */
-    fold__softmax_fn slopes;  /* slopes become weight (slope - factor) scale */
+    fold__softmax_fn largest; /* lanes: the largest scores */
+    fold__softmax_fn exps;    /* scores = exp(scale (score - largest)); lanes: their sum */
+    fold__softmax_fn weights; /* the same times factor; lanes: the sum of weight times slope */
+    fold__softmax_fn slopes;  /* slopes = weight (slope - factor) scale */
 } fold__softmax_kernels;
 
-/* Sums rows: to[r] = factor[r] times a chain from zero of weights[e] from[index[e]], over the entries e of
-   row r, first[r] to first[r + 1] - 1. It takes `width` columns, from from_col and to_col on. */
+/* to[r] = factor[r] times a chain from zero of weights[e] from[index[e]], over the entries e of row r,
+   first[r] to first[r + 1] - 1. It takes `width` columns, from from_col and to_col on. */
 typedef struct fold__row_sums {
-    int rows, width, started;      /* started: chains continue what is in `to` */
-    int heads;                     /* 1, or 2: another one's columns are `width`, */
-    ptrdiff_t next;                /* its weights and factors lie `next` floats further */
-    const int *first, *index; /* an entry's row of `from`, which has no row pointers. NULL: its own, it may */
-    const int *weight_at;     /* with an index: e has weights[weight_at[e]]. NULL: they follow each other, */
-    size_t align;             /* each row's begin at multiples of this power of two; 0: rows share them */
+    int rows, width, started;    /* started: chains continue what is in `to` */
+    int heads;                   /* 1, or 2: the second's columns are `width` further, */
+    ptrdiff_t next;              /* its weights and factors `next` floats further */
+    const int *first, *index;    /* row of `from` for e, which then has no row pointers. NULL: row e */
+    const int *weight_at;        /* with an index: e has weights[weight_at[e]]. NULL: weights are in order, */
+    size_t align;                /* each row's from a multiple of this power of two on; 0: rows share them */
     const float *weights, *factor; /* factor NULL: 1 */
     fold_rows from, to;
     ptrdiff_t from_col, to_col;
 } fold__row_sums;
 
-/* Some rows of X and dY on their way over a block of dW. The sums are read from where the rows before them
-   left them, and put where the rows after them look for them. */
+/* Some rows of X and dY as they pass over a block of dW. Sums are read from where the rows before left them,
+   and stored where the rows after expect them. */
 typedef struct fold__pass {
     const float *from;
     float *to;
-    size_t from_separate, to_separate; /* floats that lie between rows of dW there */
-    int whole;                   /* a vector may be stored whole where columns end */
-    int adds;                    /* the sums begin with what lies there */
-    int start;                   /* the first */
-    int next, n_next;            /* rows that come after them, asked for meanwhile */
+    size_t from_separate, to_separate; /* floats from row to row of dW there */
+    int whole;                         /* vectors may be stored whole where columns end */
+    int adds;                          /* the sums are added to what is in `to` */
+    int start;                         /* the first row */
+    int next, n_next;                  /* the rows after these: where they begin, how many to prefetch */
 } fold__pass;
 
-/* While a cache line of X's columns passes, a line of each of the next rows of X and dY is asked for. */
+/* Prefetches a line of each of the next rows of X and dY while a cache line of X's columns passes. */
 FOLD__INLINE void fold__fetch_next(const fold__pass *pass, const fold_rows *input, ptrdiff_t first,
                                    const fold_rows *dy, ptrdiff_t from)
 {
@@ -3737,40 +3734,39 @@ FOLD__INLINE void fold__fetch_next(const fold__pass *pass, const fold_rows *inpu
     }
 }
 
-/* Tells what the drivers below need to know of an instruction set. */
+/* What the drivers below need of an instruction set. */
 typedef struct fold__tiles {
-    int vector, panel; /* floats that make a vector, vectors that make a panel */
+    int vector, panel; /* floats of a vector, vectors of a panel */
     int least,
-        tallest; /* vectors of the narrowest tile (1: tiles end with parts of vectors), rows of the tallest */
-    int reach[FOLD__TILE_ROWS];             /* panels one tile may span, by height: a power of two */
+        tallest; /* vectors of the narrowest tile (1: tiles may end with part of one), rows of the tallest */
+    int reach[FOLD__TILE_ROWS];             /* panels that a tile of each height may span: a power of two */
     fold__tile_fn tile[FOLD__TILE_ROWS][8]; /* [rows - 1][vectors - 1] */
-    fold__tile_fn short_tile[4]; /* the tallest of 1 to 4 vectors of which the last is half a vector; NULL:
-                                    there is none */
-    int narrow_columns;                     /* columns that a narrow tile has at most */
-    /* [rows - 1][columns - 1]: writes the lanes of element after element, row by row */
+    fold__tile_fn short_tile[4]; /* the tallest of 1 to 4 vectors, the last only half a vector; NULL: none */
+    int narrow_columns;                     /* most columns of a narrow tile */
+    /* [rows - 1][columns - 1]: stores the lanes of each element, row by row */
     fold__narrow_fn narrow[FOLD__NARROW_ROWS][8];
-    /* Adds the sums of `count` elements' lanes to their totals. Reads and writes as if count were the next
-     * multiple of 8. */
+    /* Adds the sums of the lanes of `count` elements to their totals. Reads and writes up to the next
+       multiple of 8. */
     void (*add_lanes)(float *total, const float *lanes, int count);
-    int few, many; /* rows that pass over dW at once; up to which no weight gradient packs its operands */
-    /* dW, [inner x columns], continues as the product (transpose of X) . dY, for columns of X from `first` on
-       and of dY from `from` on. Sums of many rows are held in `block`, [FOLD__K_BLOCK x FOLD__N_BLOCK] at
-       most, unless that is NULL. Chains begin at zero and are added to dW if `separate`, with a block. */
+    int few, many; /* rows that pass over dW at once; up to which weight gradients pack nothing */
+    /* dW, [inner x columns], continues as the product of X transposed and dY, for columns of X from `first`
+       on and of dY from `from` on. `block`, unless NULL, holds the sums of many rows, [FOLD__K_BLOCK x
+       FOLD__N_BLOCK] at most. If `separate`, with a block, chains begin at zero and are then added to dW. */
     void (*grad)(int rows, const fold_rows *input, int first, int inner, const fold_rows *dy, int from,
                  int columns, float *dw, size_t ldw, float *block, int separate);
     fold__packer packer;
 } fold__tiles;
 
-/* Tells what attention needs beside them, apart, so that a linker leaves it out with the ops that attend. */
+/* What attention needs besides; separate, so that a linker drops it with the ops that attend. */
 typedef struct fold__attender {
     const fold__tiles *tiles;
-    fold__softmax_kernels softmax[2]; /* the first takes even rows, the other uneven ones */
-    void (*join_largest)(float *largest, const float *lanes, int count); /* as add_lanes, but written */
+    fold__softmax_kernels softmax[2]; /* the first for even rows, the other for uneven ones */
+    void (*join_largest)(float *largest, const float *lanes, int count); /* as add_lanes, but stored */
     void (*invert)(float *values, int count); /* 1 / value; reads and writes up to the next FOLD__LANES */
     fold__strided_fn strided[FOLD__TILE_ROWS][8]; /* [rows - 1][vectors - 1] */
     void (*gather)(const fold__row_sums *at);
-    /* Multiplies `rows` rows of queries with the keys that each sees, to uneven rows of scores. It takes some
-       heads, whose columns begin at col and whose scores lie `next` floats apart. */
+    /* Multiplies `rows` query rows by the keys that each sees, into uneven rows of scores, for some heads.
+       Their columns begin at col, their scores are `next` floats apart. */
     void (*scores)(const fold__adjacency *adjacency, int row, int rows, const fold_rows *query,
                    const fold_rows *key, ptrdiff_t col, int width, int heads, float *scores, size_t next);
 } fold__attender;
@@ -3792,8 +3788,8 @@ FOLD__INLINE void fold__copy_short(float *to, const float *from, int count)
         *to = *from;
 }
 
-/* Runs tiles of columns `start` to `end` of the pack when more than the end of the last vector is not wanted.
-   They work in `buffer`; its unwanted columns hold whatever finite value they came to. */
+/* Runs tiles of columns `start` to `end` of the pack if more than the end of the last vector is not
+   requested. They work in `buffer`, whose other columns hold whatever finite value they come to. */
 static void fold__tiles_buffered(fold__tile_fn tile, fold__tile_args *at, int height, int first, int last,
                                  int start, int end, float *buffer)
 {
@@ -3807,7 +3803,7 @@ static void fold__tiles_buffered(fold__tile_fn tile, fold__tile_args *at, int he
         at->from = (const float *const *)own;
     at->to = own;
     at->from_col = at->to_col = 0;
-    at->count = 1; /* the span is not copied for this: that takes as long as a small tile */
+    at->count = 1; /* set here, since copying all arguments takes as long as a small tile */
     for (int above = 0; above < count * height; above += height) {
         for (int row = 0; at->started && row < height; row++)
             fold__copy_short(own[row] + (low - start), from[above + row] + (low - first), high - low);
@@ -3831,12 +3827,12 @@ static fold__tile_fn fold__tile_of(const fold__tiles *tiles, int height, int vec
                                                           : tiles->tile[height - 1][vectors - 1];
 }
 
-/* Counts the panels that a tile of `height` rows covers: several, if something of all vectors is wanted. */
+/* Panels that a tile of `height` rows covers: several, if each of their vectors has a column to compute. */
 static int fold__panels_together(const fold__tiles *tiles, const fold__product *product,
                                  const fold__layout *layout, int height, int panel)
 {
     const int start = fold__layout_start(layout, panel) * tiles->vector,
-              spare = tiles->least > 1 ? layout->width : tiles->vector, /* unwanted columns: more go aside */
+              spare = tiles->least > 1 ? layout->width : tiles->vector, /* more unused columns need buffers */
         last = product->col + product->columns + spare - 1;
     int together = tiles->reach[height - 1];
     if (layout->vectors != tiles->panel || start < product->col)
@@ -3846,7 +3842,7 @@ static int fold__panels_together(const fold__tiles *tiles, const fold__product *
     return together;
 }
 
-/* Runs tiles of `height` rows, panel after panel, without the vectors of a panel that nobody wants. */
+/* Runs tiles of `height` rows, panel after panel, without vectors that have no column to compute. */
 static void fold__tile_rows(const fold__tiles *tiles, const fold__product *product,
                             const fold__layout *layout, fold__tile_args *at, int height, float *buffer)
 {
@@ -3867,7 +3863,7 @@ static void fold__tile_rows(const fold__tiles *tiles, const fold__product *produ
             start += vector;
         while (end - vector >= last && end - start > narrowest && together == 1)
             end -= vector;
-        /* a mask leaves out the end of the last vector, where tiles have one; all else takes a buffer */
+        /* where tiles can end with part of a vector a mask cuts it off; all else needs a buffer */
         const int buffered = start < first || end - last >= (tiles->least > 1 ? 1 : vector);
         at->last = end <= last || buffered ? vector : vector - (end - last);
         at->offset =
@@ -3881,15 +3877,15 @@ static void fold__tile_rows(const fold__tiles *tiles, const fold__product *produ
             tile(at);
         if (product->commands) {
             product->commands->opaque |= buffered;
-            fold__emit(product->commands, NULL, tile, at, /* as far as its segments go */
+            fold__emit(product->commands, NULL, tile, at, /* only the segments in use */
                        offsetof(fold__tile_args, seg) + (size_t)at->n_seg * sizeof *at->seg);
         }
         at->scattered = 0;
     }
 }
 
-/* Counts the rows of the next tile when `left` are left. There are tiles of 1, 2, 3, 4 and 6 rows, perhaps of
-   `five`, of 1, 2 and 4, or of 1 and 2; 7 is 4 + 3. */
+/* Rows of the next tile if `left` are left. There are tiles of 1, 2, 3, 4 and 6 rows, perhaps of `five`; of
+   1, 2 and 4; or of 1 and 2. So 7 rows are 4 + 3. */
 static int fold__tile_height(int tallest, int left, int five)
 {
     const int height = left < tallest ? left : tallest, rest = left - height;
@@ -3922,7 +3918,7 @@ static void fold__tile_block(const fold__tiles *tiles, const fold__product *prod
         float **kept =
             (float **)fold__command_memory(product->commands, (size_t)(rows * arrays) * sizeof *kept);
         made = kept ? kept : made;
-        product->commands->opaque |= product->n_seg > FOLD__TILE_SEGMENTS; /* which use them again */
+        product->commands->opaque |= product->n_seg > FOLD__TILE_SEGMENTS; /* which reuse the pointers */
     }
     at.width = product->in_place ? product->in_place : (size_t)layout->width;
     at.panel_stride = (size_t)layout->width * (product->in_place ? 1 : (size_t)product->inner);
@@ -3951,7 +3947,7 @@ static void fold__tile_block(const fold__tiles *tiles, const fold__product *prod
     } while (segment < product->n_seg);
 }
 
-/* Takes one chain per element. Rows go in blocks, which stay in cache from panel to panel. */
+/* One chain per element. Rows go in blocks, which stay in cache from panel to panel. */
 static void fold__product_wide(const fold__tiles *tiles, const fold__product *product, float *scratch)
 {
     const fold__layout layout =
@@ -3976,7 +3972,7 @@ static size_t fold__narrow_copied(const fold__product *product)
     return fold__narrow_stride(longest);
 }
 
-/* A column of a segment's weights, one value behind the other; a row-major one is copied to `to`. */
+/* A column of a segment's weights, contiguous; from a row-major weight it is copied to `to`. */
 static const float *fold__narrow_column(const fold__product *product, const fold__seg *seg, int col,
                                         float *to)
 {
@@ -4016,7 +4012,7 @@ static void fold__narrow_rows(const fold__tiles *tiles, const fold__product *pro
         fold__copy_short(fold__at(&product->output, row + line) + col, from, cols);
 }
 
-/* Takes sixteen chains per element and segment. Columns are dealt out evenly; copied ones go singly. */
+/* Sixteen chains per element and segment. Columns are spread evenly; those that are copied go one by one. */
 static void fold__product_narrow(const fold__tiles *tiles, const fold__product *product, float *scratch)
 {
     const int wide = product->in_place ? 1 : tiles->narrow_columns,
@@ -4031,7 +4027,6 @@ static void fold__product_narrow(const fold__tiles *tiles, const fold__product *
     }
 }
 
-/* Runs a product by the kernels for narrow weights or by those for wide ones. */
 static void fold__product_any(const fold__tiles *tiles, const fold__product *product, float *scratch)
 {
     if (product->rows < 1 || product->columns < 1)
@@ -4042,10 +4037,10 @@ static void fold__product_any(const fold__tiles *tiles, const fold__product *pro
         fold__product_wide(tiles, product, scratch);
 }
 
-/* Sums a weight gradient by blocks of dW, which stay in the first cache while some rows pass. As many pass as
-   keep the narrower operand in the second cache. That operand passes once for every strip of blocks, the
-   wider one and dW once in all. Few rows pass over all of dW at once. If lines share sets of the cache they
-   pass over line after line: a load of one would wait for the stores to the last. */
+/* Sums a weight gradient in blocks of dW, which stay in L1 while some rows pass: as many as keep the narrower
+   operand in L2. That operand passes once for every strip of blocks, the wider one and dW once in all. Few
+   rows pass over all of dW at once. If lines of dW share cache sets, rows pass over line after line, because
+   a load from one would wait for the stores to the line before. */
 static void fold__weight_grad_direct(const fold__tiles *tiles, int rows, const fold_rows *input, int inner,
                                      const fold_rows *dy, int columns, float *dw, size_t ldw, float *held,
                                      int separate)
@@ -4071,7 +4066,7 @@ static void fold__weight_grad_direct(const fold__tiles *tiles, int rows, const f
     }
 }
 
-/* Takes few columns of dY: the transpose of dW has wide rows. A block needs no more than a packed operand. */
+/* For few columns of dY: the transpose of dW has wide rows. A block takes no more than a packed operand. */
 static void fold__weight_grad_narrow(const fold__tiles *tiles, int rows, const fold_rows *input, int inner,
                                      const fold_rows *dy, int from, int columns, float *dw, size_t ldw,
                                      float *block, int separate)
@@ -4094,7 +4089,7 @@ static void fold__weight_grad_narrow(const fold__tiles *tiles, int rows, const f
 }
 
 /* Sums it as a product of packed operands, whose sums stay in registers while rows pass: blocks of rows are
-   its K-segments, X transposed and dY packed. Half a block of X stays in the first cache beside a panel. */
+   its K-segments, X transposed and dY packed. Half a block of X fits in L1 together with a panel. */
 static void fold__weight_grad_packed(const fold__tiles *tiles, int rows, const fold_rows *input, int inner,
                                      const fold_rows *dy, int columns, float *dw, size_t ldw, float *scratch)
 {
@@ -4124,19 +4119,19 @@ static void fold__weight_grad_packed(const fold__tiles *tiles, int rows, const f
     }
 }
 
-/* Counts the last columns of dW whose transpose is summed: all of a narrow one or, with rows enough, those
+/* How many last columns of dW are summed as its transpose: all of a narrow one or, given enough rows, those
    that fill less than half a vector. */
 static int fold__columns_turned(const fold__tiles *tiles, int rows, int inner, int columns)
 {
     const int rest = columns % tiles->vector;
     if (inner < FOLD__LANES || tiles->many <= tiles->few)
         return 0;
-    if (columns < FOLD__LANES) /* eight are a vector, if a short one: more rows pay for wider ones */
+    if (columns < FOLD__LANES) /* eight fill a short vector: the transpose pays only for more rows */
         return columns == 8 && rows <= FOLD__ROW_BLOCK / 2 ? 0 : columns;
     return 2 * rest < tiles->vector && rows >= FOLD__TRANSPOSE_ROWS * rest ? rest : 0;
 }
 
-/* Both operands are packed for a large weight, and for any where there are few registers. */
+/* Packs both operands for a large weight, and for any if there are few registers. */
 static void fold__weight_grad_any(const fold__tiles *tiles, int rows, const fold_rows *input, int inner,
                                   const fold_rows *dy, int columns, float *dw, size_t ldw, float *scratch,
                                   int separate)
@@ -4181,8 +4176,8 @@ static size_t fold__edge_attention_floats(const fold__adjacency *adjacency, int 
     return floats * FOLD__LANES;
 }
 
-/* Tells how many are held: those of all rows in backward, else of a block, which may be a long row. Twice
-   that at most, so that a kept plan has room for many an index. */
+/* How many scores are held: those of all rows in backward, else of a block, which may be one long row. Sizes
+   double, so that a kept plan has room for other edges. */
 static size_t fold__edge_attention_held(const fold__attention_call *call, int backward)
 {
     const size_t rows = backward ? (size_t)call->queries : 1, most = (size_t)call->adjacency->max_edges;
@@ -4207,7 +4202,7 @@ static int fold__edge_block(const fold__attention_call *call, int row)
     return rows;
 }
 
-/* Counts the query rows of the next block when `left` are left: even blocks of whole tiles. */
+/* Query rows of the next block if `left` are left: blocks of equal size, in whole tiles. */
 static int fold__attention_block(const fold__attention_call *call, int left)
 {
     const int fit = FOLD__SCORES / (call->keys < 1 ? 1 : call->keys) / FOLD__TILE_ROWS * FOLD__TILE_ROWS;
@@ -4219,16 +4214,16 @@ static int fold__attention_block(const fold__attention_call *call, int left)
     return whole < left ? whole : left;
 }
 
-/* Tells where things lie in the scratch of a head, and what every function below asks for. Panels hold
-   FOLD__PANEL_KEYS keys, one beside the other; the rest of the last one's vectors repeats its last key. */
+/* Where a head's data are in scratch. Panels hold FOLD__PANEL_KEYS keys side by side; the last one's vectors
+   are filled up with its last key. */
 typedef struct fold__attention_head {
     const fold__attender *attender;
     const fold__attention_call *call;
-    ptrdiff_t q_col, v_col; /* the head begins at this column in query and key, in value and out */
-    int row;                /* the block's first */
-    fold__softmax_tile block;   /* its scores have room to fill beyond the last key */
-    const float *key_panels; /* the head's */
-    size_t key_next;         /* floats until its next panel begins */
+    ptrdiff_t q_col, v_col;   /* the head's first column in query and key, in value and out */
+    int row;                  /* the block's first */
+    fold__softmax_tile block; /* its scores have room to fill beyond the last key */
+    const float *key_panels;  /* the head's first panel */
+    size_t key_next;          /* floats to its next panel */
     float *packed_keys, *packed_values;
 } fold__attention_head;
 
@@ -4243,7 +4238,7 @@ static size_t fold__attention_held(const fold__attention_call *call, int backwar
                            : FOLD__QUERY_BLOCK * fold__attention_stride(call);
 }
 
-/* Counts the floats of scratch for one head at a time, whatever the number of heads. */
+/* Scratch of one head at a time (by edges, of two), however many heads there are. */
 static size_t fold__attention_floats(const fold__attention_call *call, int backward)
 {
     const size_t keys = call->adjacency ? 0 : fold__round_up((size_t)call->keys, FOLD__PANEL_KEYS),
@@ -4281,8 +4276,8 @@ static void fold__attention_begin(fold__attention_head *at, const fold__attender
     at->block.factor = at->block.largest + FOLD__QUERY_BLOCK;
 }
 
-/* Panels of keys of all heads: [keys / FOLD__PANEL_KEYS][heads][width][FOLD__PANEL_KEYS]. The first of every
-   FOLD__LANES keys clears the others. */
+/* Puts keys into panels of all heads: [keys / FOLD__PANEL_KEYS][heads][width][FOLD__PANEL_KEYS]. The first of
+   every FOLD__LANES keys clears the others. */
 static void fold__attention_append(float *panels, const fold_rows *keys, int first, int count, int heads,
                                    int width)
 {
@@ -4325,7 +4320,7 @@ static void fold__attention_pack(const fold__attender *attender, float *panel, c
 }
 
 /* Multiplies some rows by some columns, tile by tile. With a ramp of 1, row r takes r steps more than row 0,
-   whose steps are given. With a ramp of -1 it leaves out the first r of them. */
+   whose steps are given. With a ramp of -1 it leaves out the first r. */
 static void fold__strided_run(const fold__attender *attender, const fold__strided *all, int rows, int columns)
 {
     for (int row = 0, height, count; row < rows; row += height * count) {
@@ -4363,7 +4358,7 @@ static void fold__strided_run(const fold__attender *attender, const fold__stride
     }
 }
 
-/* Sets to[r][j] = rows[r] . key j for the rows of the block and the keys that they see, and some more. */
+/* to[r][j] = rows[r] . key j, for the block's rows and the keys that they see, and a few more. */
 static void fold__attention_scores(const fold__attention_head *at, const fold_rows *input, ptrdiff_t col,
                                    const float *panels, size_t next, int width, float *to)
 {
@@ -4377,7 +4372,7 @@ static void fold__attention_scores(const fold__attention_head *at, const fold_ro
     product.out_row = (ptrdiff_t)at->block.stride;
     product.steps = width;
     for (int first = 0; first < last; first += FOLD__PANEL_KEYS) {
-        /* a causal block goes tile by tile, so that few keys are multiplied that are not seen */
+        /* causal blocks go tile by tile, to multiply few keys that are not seen */
         const int start = first - fold__attention_seen(call, at->row) + 1;
         for (int row = call->causal && start > 0 ? start : 0; row < at->block.rows; row += rows) {
             const int left = at->block.rows - row;
@@ -4394,7 +4389,7 @@ static void fold__attention_scores(const fold__attention_head *at, const fold_ro
     }
 }
 
-/* Sets to[r] = sum over keys seen of weights[r][j] from[j], times factor[r]. */
+/* to[r] = factor[r] times the sum of weights[r][j] from[j] over the keys j that r sees. */
 static void fold__attention_sums(const fold__attention_head *at, const float *weights, const fold_rows *from,
                                  ptrdiff_t col, int width, const fold_rows *to, const float *factor)
 {
@@ -4412,8 +4407,8 @@ static void fold__attention_sums(const fold__attention_head *at, const float *we
     fold__strided_run(at->attender, &product, at->block.rows, width);
 }
 
-/* Sets to[j] = sum over queries that see j of weights[i][j] from[i], continued from block to block. In a
-   causal block the last keys are seen from its first row on, its second row on and so forth. */
+/* to[j] = the sum of weights[i][j] from[i] over the queries i that see j, continued from block to block. The
+   last keys of a causal block are first seen by its first row, its second row and so on. */
 static void fold__attention_scatter(const fold__attention_head *at, const float *weights,
                                     const fold_rows *from, ptrdiff_t col, int width, const fold_rows *to)
 {
@@ -4445,7 +4440,7 @@ static const fold__softmax_kernels *fold__attention_softmax(fold__attention_head
     return &at->attender->softmax[at->call->adjacency != NULL];
 }
 
-/* Scores of the block become exps, unseen ones 0; factor is 1 by their sums. */
+/* Scores of the block become exps, 0 for unseen keys; factor becomes 1 / their sum. */
 static void fold__attention_exps(fold__attention_head *at, int head)
 {
     const fold__attender *attender = at->attender;
@@ -4465,7 +4460,7 @@ static void fold__attention_exps(fold__attention_head *at, int head)
     attender->invert(at->block.factor, at->block.rows);
 }
 
-/* Scores of the block become weights, slopes, which are the gradients of weights, those of scores. */
+/* Scores of the block become weights; slopes, which are gradients of weights, become those of scores. */
 static void fold__attention_slopes(fold__attention_head *at, int head)
 {
     const fold__attender *attender = at->attender;
@@ -4480,7 +4475,7 @@ static void fold__attention_slopes(fold__attention_head *at, int head)
     }
     attender->invert(at->block.factor, at->block.rows);
     softmax->weights(&at->block);
-    /* from here on the mean of slopes */
+    /* from here on factor is the mean of slopes */
     memset(at->block.factor, 0, (size_t)at->block.rows * sizeof *at->block.factor);
     attender->tiles->add_lanes(at->block.factor, at->block.lanes, at->block.rows);
     softmax->slopes(&at->block);
@@ -4492,7 +4487,6 @@ static void fold__attention_clear(const fold_rows *output, int rows, ptrdiff_t c
         memset(output->base + row * output->stride + col, 0, (size_t)width * sizeof(float));
 }
 
-/* Runs one head, a block of query rows at a time. */
 static void fold__attention_forward(const fold__attender *attender, const fold__attention_call *call,
                                     int head, float *scratch)
 {
@@ -4513,7 +4507,7 @@ static void fold__attention_forward(const fold__attender *attender, const fold__
     }
 }
 
-/* Runs one head. Weights are computed again; the mean of their slopes needs no output. */
+/* Recomputes the weights from `norms`. The mean of slopes is summed from them, so it needs no output. */
 static void fold__attention_backward(const fold__attender *attender, const fold__attention_call *call,
                                      int head, float *scratch)
 {
@@ -4547,9 +4541,9 @@ static void fold__attention_backward(const fold__attender *attender, const fold_
     }
 }
 
-/* -- by index: heads are taken two by two */
+/* -- by edges: two heads at a time */
 
-/* Sums of the rows of a block over those that they see, and of all keys over those that see them. */
+/* Sums for the block's rows over the keys that they see; below, for keys over the queries that see them. */
 static void fold__edge_gather(const fold__attention_head *at, int heads, size_t next, const float *weights,
                               const fold_rows *from, ptrdiff_t col, int width, const fold_rows *to,
                               const float *factor)
@@ -4600,7 +4594,6 @@ static size_t fold__edge_attention_begin(fold__attention_head at[FOLD__EDGE_HEAD
     return next;
 }
 
-/* Runs some heads over the edges alone. */
 static void fold__edge_attention_forward(const fold__attender *attender, const fold__attention_call *call,
                                          int head, int heads, float *scratch)
 {
@@ -4620,7 +4613,7 @@ static void fold__edge_attention_forward(const fold__attender *attender, const f
     }
 }
 
-/* Scores and slopes of all rows are held for the sums of keys and values. */
+/* Holds scores and slopes of all rows, since keys and values are summed over them at the end. */
 static void fold__edge_attention_backward(const fold__attender *attender, const fold__attention_call *call,
                                           int head, int heads, float *scratch)
 {
@@ -4652,39 +4645,38 @@ static void fold__edge_attention_backward(const fold__attender *attender, const 
                        &call->d_key);
 }
 
-/* -- products of bytes --
-   A weight in bytes has a scale for each column c: w[k][c] is about scale[c] q[k][c], with whole q from -127
-   to 127. x is made bytes as well, when it is read, for each row and segment: x[k] is about s q[k] with s =
-   max |x| / 127. q[k] is x[k] times (127 / max |x|), rounded to the nearest whole number, of two to the even
-   one. The sum over k of q[k] q[k][c] is exact. It is made a float, times s, times scale[c], and added to
-   what was there, each of these rounded on its own. So the bits do not depend on the instruction set, on a
-   fused multiply-add being there, or on how sums are cut into tiles.
+/* -- int8 products --
+   An int8 weight has a scale for each column c: w[k][c] is about scale[c] q[k][c], with integers q from -127
+   to 127. x is rounded to integers as well, when it is read, per row and segment: x[k] is about s v[k] with
+   s = max |x| / 127, and v[k] is x[k] times (127 / max |x|), rounded to nearest, ties to even, by adding
+   1.5 * 2^23. The sum over k of v[k] q[k][c] is exact. It is converted to float, multiplied by s and by
+   scale[c], and added to what was there, each of these rounded on its own. So the bits do not depend on the
+   instruction set, on fused multiply-add, or on how sums are cut into tiles.
    A row whose largest magnitude is below 2^-119 counts as zeros, since 127 / max |x| must be finite. A row
-   with an infinity or a NaN has the scale NaN, and so has all that it comes to.
+   with an infinity or NaN has the scale NaN, so everything computed from it becomes NaN.
 
-   Columns lie in groups of 16. In a group four rows of the weight, a quad, follow on four. A quad has four
-   bytes of each column; where x takes 16 bits it has two of each column, then the other two of each. A
-   segment that begins or ends within a quad has zeros in q for the rest of it. Bytes lie as files have them
-   where products are plain loops, and in tables that no product reads (fold__int8_lines): so those in an
-   image are read in place. They lie row by row, or column by column for a transpose, whose scales are those
-   of rows there. */
+   Columns are stored in groups of 16. A group is a sequence of quads, of four rows of the weight each. A quad
+   has four bytes of each column or, if x takes 16 bits, two of each column, then the other two of each. A
+   segment that begins or ends within a quad has zeros in v for the rest of it. For products that are plain
+   loops, and for tables that no product reads (fold__int8_lines), bytes are stored as in files, so that those
+   in an image are read in place: row by row or, for a transpose, column by column, with a scale per row. */
 
-/* A weight in bytes: groups are `group` bytes apart. If bytes lie as files have them, columns are `group`
-   bytes apart and rows `row`. */
+/* An int8 weight: groups are `group` bytes apart. If it is stored as in files, columns are `group` bytes
+   apart and rows `row` bytes. */
 typedef struct fold__int8_weight {
     const uint8_t *bytes;
     const float *scales;
     size_t group, row;
 } fold__int8_weight;
 
-/* A tile: some rows of x, `stride` bytes apart, and as many quads of some groups. Sums begin with start[row].
-   Times scale[row] and the columns' scales they are added to `from` and go to `to`. There are `columns` of
-   them, from from_col and to_col on. */
+/* A tile: some rows of x, `stride` bytes apart, times `quads` quads of some groups. Sums begin with
+   start[row], are multiplied by scale[row] and the columns' scales, and are added to `from`; the results go
+   to `to`. There are `columns` of them, from from_col and to_col on. */
 typedef struct fold__int8_tile_args {
     const char *rows;
     const uint8_t *weights;
     size_t stride, group, row;
-    int quads, columns; /* `quads` are values of x where bytes lie as files have them */
+    int quads, columns; /* values of x instead, if bytes are stored as in files */
     const int32_t *start;
     const float *scale, *scales;
     const float *const *from;
@@ -4693,32 +4685,32 @@ typedef struct fold__int8_tile_args {
 } fold__int8_tile_args;
 typedef void (*fold__int8_tile_fn)(const fold__int8_tile_args *at);
 
-/* Tells what products of bytes need of an instruction set. Bytes of weights are stored with the bits of
-   `flip` turned. For an instruction that takes a byte without a sign, 128 is added to the weights, and sums
-   begin with -128 times the sum of the row's bytes. */
+/* What int8 products need of an instruction set. Weights are stored with the bits of `flip` inverted: an
+   instruction that takes unsigned bytes needs 128 added to them, and sums then begin with -128 times the sum
+   of the row's bytes. */
 typedef struct fold__int8_kernels {
     const char *name;
     void (*product)(const struct fold__int8_kernels *kernels, const struct fold__int8_weight *weight,
-                    const fold__product *product, float *scratch); /* fold__int8_product, for the linker */
+                    const fold__product *product, float *scratch); /* fold__int8_product, linked if used */
     float (*pack)(const struct fold__int8_kernels *kernels, uint8_t *bytes, const float *weights, int inner,
                   int columns, int transposed); /* fold__int8_pack */
-    int size;     /* bytes that a value of x takes: 1, or 2 where an instruction takes 16 bits */
-    int as_saved; /* no groups: bytes lie as files have them */
+    int size;     /* bytes of a value of x: 1, or 2 where an instruction takes 16 bits */
+    int as_saved; /* no groups: bytes are stored as in files */
     unsigned flip;
-    int tallest; /* rows of the tallest tile, see fold__tile_height */
-    fold__int8_tile_fn tile[FOLD__TILE_ROWS][FOLD__INT8_WIDE]; /* [rows - 1][groups - 1]; NULL: not there */
-    /* The bits of the largest magnitude: above those of infinity when there is a NaN. */
+    int tallest; /* most rows of a tile, see fold__tile_height */
+    fold__int8_tile_fn tile[FOLD__TILE_ROWS][FOLD__INT8_WIDE]; /* [rows - 1][groups - 1]; NULL: none */
+    /* The bits of the largest magnitude; those of a NaN exceed infinity's. */
     uint32_t (*largest)(const float *from, int count);
-    /* Rounds from[i] * factor, which is at most 127, to values of `size`, and four zeros behind them; returns
-       their sum where `flip` is not 0. Writes fewer than FOLD__LANES values more. */
+    /* Rounds from[i] * factor, which is at most 127, to values of `size` bytes, with four zeros after them.
+       Returns their sum if `flip` is not 0. May write up to FOLD__LANES - 1 values more. */
     int32_t (*round)(const float *from, int count, float factor, char *to);
-    const struct fold__bf16_kernels *bf16; /* take bf16 weights; NULL: they are int8 */
+    const struct fold__bf16_kernels *bf16; /* for bf16 weights; NULL: they are int8 */
 } fold__int8_kernels;
 
 static int fold__int8_groups(int columns) { return (columns - 1) / FOLD__INT8_GROUP + 1; }
-/* Counts the bytes from group to group: an odd number of lines, so that the next lies in other cache sets. */
+/* Bytes from group to group: an odd number of lines, so that neighbours fall into different cache sets. */
 static size_t fold__int8_stride(int inner) { return (size_t)(((inner + 3) / 4) | 1) * FOLD__INT8_LINE; }
-/* Counts the bytes of a weight, behind which its scales lie. */
+/* The size of a weight in bytes; its scales follow it. */
 static size_t fold__int8_size(const fold__int8_kernels *kernels, int inner, int columns)
 {
     return kernels->as_saved ? fold__round_up((size_t)inner * (size_t)columns, sizeof(float))
@@ -4756,6 +4748,7 @@ static uint8_t *fold__int8_at(const fold__int8_kernels *kernels, const fold__int
 }
 
 static int fold__int8_number(unsigned bits) { return (int)bits - 2 * (int)(bits & 128u); }
+/* Bytes of a row of x: up to three zeros on either side complete quads, and rounding writes past the end. */
 static size_t fold__int8_row(const fold__int8_kernels *kernels, int inner)
 {
     const size_t bytes = ((size_t)inner + 6 + FOLD__LANES) * (size_t)kernels->size;
@@ -4767,7 +4760,7 @@ static size_t fold__int8_floats(const fold__int8_kernels *kernels, size_t rows, 
     return 2 * FOLD__INT8_ROWS + block * fold__int8_row(kernels, inner) / sizeof(float);
 }
 
-/* Tells what a row or column of that largest magnitude is multiplied with to become bytes; its scale. */
+/* The factor that takes that largest magnitude to 127; *scale is its inverse. */
 FOLD__INLINE float fold__int8_factor(uint32_t largest, float *scale)
 {
     float most;
@@ -4778,7 +4771,7 @@ FOLD__INLINE float fold__int8_factor(uint32_t largest, float *scale)
     return largest >= 0x7f800000u || most < 0x1p-119f ? 0.0f : 127.0f / most;
 }
 
-/* One segment of some rows of a product; their bytes, and what goes with each row, are in scratch. */
+/* One segment of some rows of a product. Their bytes, and the numbers of each row, are in scratch. */
 typedef struct fold__int8_block {
     const fold__int8_kernels *kernels;
     const fold__seg *seg;
@@ -4791,10 +4784,10 @@ typedef struct fold__int8_block {
     size_t stride;
     const float *from[FOLD__INT8_ROWS];
     float *to[FOLD__INT8_ROWS];
-    ptrdiff_t ahead, end; /* rows behind them that are to be fetched */
+    ptrdiff_t ahead, end; /* later rows that are to be prefetched */
 } fold__int8_block;
 
-/* Brings a row that may lie anywhere into the cache, long before it is read. */
+/* Prefetches a row that may be anywhere, long before it is read. */
 FOLD__INLINE void fold__int8_fetch(const fold__seg *seg, ptrdiff_t row)
 {
     for (int at = 0; at < seg->inner; at += FOLD__LANES)
@@ -4869,7 +4862,7 @@ static void fold__int8_segment(fold__int8_block *block, const fold__int8_weight 
     }
 }
 
-/* Makes the product of whole weights in bytes: n_pack and col of the product are not read. */
+/* Takes whole weights: n_pack and col of the product are not read. */
 static void fold__int8_product(const fold__int8_kernels *kernels, const fold__int8_weight *weight,
                                const fold__product *product, float *scratch)
 {
@@ -4895,16 +4888,16 @@ static void fold__int8_product(const fold__int8_kernels *kernels, const fold__in
     }
 }
 
-/* Returns the larger of an error and that of a column, of squares that rounding changed and of its values. */
+/* The larger of `worst` and a column's error, from the squares of what rounding changed and of its values. */
 static float fold__worse(float worst, double lost, double whole)
 {
     const float error = lost > 0 ? (float)sqrt(lost / whole) : 0;
     return error > worst ? error : worst;
 }
 
-/* Makes bytes of a weight, row-major [inner x columns], or [columns x inner] if transposed. Returns the
-   largest error of a column: the root of the mean square of what rounding changed, beside that of its values.
-   Returns NaN when a value is not finite. */
+/* Rounds a weight to bytes, row-major [inner x columns], or [columns x inner] if transposed. Returns the
+   largest error of a column, the root mean square of what rounding changed relative to that of its values, or
+   NaN if a value is not finite. */
 static float fold__int8_pack(const fold__int8_kernels *kernels, uint8_t *bytes, const float *weights,
                              int inner, int columns, int transposed)
 {
@@ -4938,35 +4931,35 @@ static float fold__int8_pack(const fold__int8_kernels *kernels, uint8_t *bytes, 
     return worst;
 }
 
-/* Serves tables that no product reads. */
+/* For tables that no product reads. */
 static const fold__int8_kernels fold__int8_lines = { "lines", NULL, fold__int8_pack, 1,    1,
                                                      0,       0,    { { NULL } },    NULL, NULL,
                                                      NULL };
 
-/* -- products of bf16 --
-   A bf16 weight has the upper halves of floats. Its products are those of the floats
-   that they stand for, to the bit. Two rows lie together: a word of 32 bits has the value of an even row in
-   its lower half, and that of the next row in its upper half. So a shift or a mask makes floats of words,
-   whatever a vector's width. No word is an infinity or a NaN as a float; so they are held as floats. Columns
-   lie in groups, of which none is narrow (see fold__product_any). */
+/* -- bf16 products --
+   A bf16 weight has the upper halves of floats. Its products are those of the floats that they stand for, to
+   the bit. Two rows are stored together: a 32-bit word has the value of an even row in its lower half, and
+   that of the next row in its upper half, so a shift or a mask makes floats of words at any vector width. No
+   word is an infinity or NaN as a float, so words are held as floats. Columns are stored in groups, none of
+   them narrow (see fold__product_any). */
 
 typedef struct fold__bf16_group {
     const float *words;
     int from, width; /* columns */
 } fold__bf16_group;
 
-/* Tells what products of bf16 need of an instruction set. */
+/* What bf16 products need of an instruction set. */
 typedef struct fold__bf16_kernels {
     void (*widen)(const fold__bf16_group *group, int row, int rows, float *to); /* row-major, without gaps */
-    /* Sets to = from + the rows' values of x, `input`, times them, for the columns of one group. */
+    /* to = from + the values of x in `input` times those rows, for the columns of one group. */
     void (*line)(const fold__bf16_group *group, const fold__seg *seg, const float *input, const float *from,
                  float *to);
     void (*floats)(const fold__product *product, float *scratch);
     void (*read)(const struct fold__bf16_kernels *bf16, const fold__int8_weight *weight, int rows,
-                 int columns, int transposed, int line, float *to); /* fold__bf16_read, for the linker */
+                 int columns, int transposed, int line, float *to); /* fold__bf16_read, linked if used */
 } fold__bf16_kernels;
 
-static size_t fold__bf16_size(int inner, int columns) /* tiles read a bit beyond */
+static size_t fold__bf16_size(int inner, int columns) /* tiles read past the end */
 {
     return ((size_t)inner + 1) / 2 * (size_t)columns * sizeof(float) + FOLD__BF16_GROUP * sizeof(float);
 }
@@ -5085,7 +5078,7 @@ static void fold__bf16_product(const fold__int8_kernels *kernels, const fold__in
     }
 }
 
-/* Takes the nearest bfloat16 of a finite float, of two the even one; beyond the largest, the largest. */
+/* Rounds a finite float to the nearest bfloat16, ties to even; beyond the largest, to the largest. */
 static uint32_t fold__bf16_of(uint32_t bits)
 {
     const uint32_t half = (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
@@ -5120,9 +5113,9 @@ static float fold__bf16_pack(const fold__int8_kernels *kernels, uint8_t *bytes, 
 }
 
 #if defined(FOLD_REPRODUCIBLE) && !defined(__FMA__) && !defined(__FP_FAST_FMAF)
-/* Computes fmaf by way of double, where the product is exact. Rounding twice differs from rounding once only
-   when the double lies half-way between two floats, or the float is subnormal. Then the sum is rounded to odd
-   first (Boldo and Melquiond 2008). Libraries are not relied on: some round twice. */
+/* fmaf by way of double, in which the product is exact. Rounding twice differs from rounding once only if the
+   double is halfway between two floats or the float is subnormal. Then the sum is first rounded to odd (Boldo
+   and Melquiond 2008). Libraries are not relied on: some round twice. */
 FOLD__INLINE float fold__fmaf(float a, float b, float c)
 {
     const double product = (double)a * (double)b, addend = (double)c;
@@ -5131,7 +5124,7 @@ FOLD__INLINE float fold__fmaf(float a, float b, float c)
     memcpy(&bits, &sum, sizeof bits);
     if ((bits & 0x1fffffffu) == 0x10000000u || (sum != 0.0 && sum < 0x1p-126 && sum > -0x1p-126)) {
         const double back = sum - product, error = (product - (sum - back)) +
-                                                   (addend - back); /* rounding the sum lost exactly this */
+                                                   (addend - back); /* exactly what rounding the sum lost */
         if (error != 0.0 && !(bits & 1))
             bits = (error > 0.0) == (sum > 0.0) ? bits + 1 : bits - 1;
         memcpy(&sum, &bits, sizeof sum);
@@ -5143,7 +5136,7 @@ FOLD__INLINE float fold__fmaf(float a, float b, float c)
 #endif
 
 #ifdef FOLD_USE_CBLAS
-/* Products by sgemm on gathered rows, with plain row-major packs. Gives up the bit contract. */
+/* Products by sgemm on gathered rows, with plain row-major packs. They give up the bit contract. */
 static void fold__gather(float *dst, const fold_rows *input, ptrdiff_t row, int rows, int count)
 {
     for (int line = 0; line < rows; line++)
@@ -5197,7 +5190,7 @@ static const int32_t fold__masks[16] = {
     -1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0
 }; /* from the 8 - n th on: n of 8 lanes */
 #if FOLD__GNU_VECTORS
-/* They lie as in memory, with no particular alignment. */
+/* Vectors in memory, aligned as floats are. */
 typedef float fold__f8 __attribute__((vector_size(32), aligned(4), may_alias));
 typedef float fold__f16 __attribute__((vector_size(64), aligned(4), may_alias));
 typedef uint32_t fold__u8 __attribute__((vector_size(32)));
@@ -5205,11 +5198,11 @@ typedef uint32_t fold__u16 __attribute__((vector_size(64)));
 #endif
 #endif
 
-/* ---- The passes, by bits of a vector. 1 is portable. ---- */
+/* ---- the passes, by bits of a vector; 1 is portable ---- */
 
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC push_options
-#ifndef __OPTIMIZE_SIZE__ /* Without these passes the loops of kernels keep vectors in memory. */
+#ifndef __OPTIMIZE_SIZE__ /* Without these passes kernels' loops keep vectors in memory. */
 #pragma GCC optimize("tree-pta", "rerun-cse-after-loop", "ira-region=mixed")
 #endif
 #endif
@@ -5219,7 +5212,7 @@ typedef uint32_t fold__u16 __attribute__((vector_size(64)));
 #if FOLD__NEON
 #ifndef __clang__
 #pragma GCC push_options
-#pragma GCC optimize("no-schedule-insns") /* before registers are given out, it loads more than they hold */
+#pragma GCC optimize("no-schedule-insns") /* before registers are allocated, it loads more than fit */
 #endif
 #define FOLD__SIMD_PASS 128
 #include FOLD_FILENAME
@@ -5245,7 +5238,7 @@ typedef uint32_t fold__u16 __attribute__((vector_size(64)));
 #pragma GCC pop_options
 #endif
 
-/* ---- Which of them this machine runs. ---- */
+/* ---- which of them this machine runs ---- */
 
 #if FOLD__X86
 static void fold__cpuid(uint32_t leaf, uint32_t out[4])
@@ -5260,7 +5253,7 @@ static void fold__cpuid(uint32_t leaf, uint32_t out[4])
 #endif
 }
 
-/* Reads the register state the operating system saves. */
+/* The register state that the operating system saves. */
 static uint32_t fold__xcr0(void)
 {
 #ifdef _MSC_VER
@@ -5272,7 +5265,7 @@ static uint32_t fold__xcr0(void)
 #endif
 }
 
-/* Returns 512, 256 or 1, by what leaves 1 and 7 of cpuid tell and the registers that the system saves. */
+/* 512, 256 or 1, from leaves 1 and 7 of cpuid and the registers that the system saves. */
 static int fold__pass_of(uint32_t basic, uint32_t saved, uint32_t extended)
 {
     const uint32_t avx = 1u << 27 | 1u << 28 | 1u << 12;                /* osxsave, avx, fma */
@@ -5327,9 +5320,9 @@ static const fold__kernels *fold__kernels_for(const char *name)
     return NULL;
 }
 
-/* Stand around all that computes: it rounds to nearest, traps nothing and keeps subnormal numbers, or flushes
-   them to zero where the model asks, whatever the program had. Draws, files and first values keep them for
-   every model. The program finds its settings and its exception flags again, so that nothing fires late. */
+/* These enclose all that computes. Inside, rounding is to nearest, nothing traps, and subnormals are kept, or
+   flushed if the model asks, whatever the program had set. Draws, files and initial values keep them for
+   every model. The program gets its settings and exception flags back, so that nothing fires late. */
 #if (defined(__SSE__) || defined(_M_X64)) && !defined(__TINYC__)
 #define FOLD__MXCSR 1
 typedef uint64_t fold__fp;
@@ -5342,13 +5335,13 @@ typedef fenv_t fold__fp;
 static fold__fp fold__fp_enter(int flush)
 {
 #ifdef FOLD__MXCSR
-    /* 0x8000 flushes results, 0x40 takes subnormal operands for zero, 0x6000 is the rounding, 0x1f80 masks */
+    /* 0x8000 flushes results, 0x40 treats subnormal operands as zero, 0x6000 is the rounding, 0x1f80 masks */
     const unsigned saved = _mm_getcsr(), wanted = (saved & ~0xe040u) | 0x1f80u | (flush ? 0x8040u : 0);
     if (wanted != saved)
         _mm_setcsr(wanted);
     return saved;
 #elif defined(FOLD__FPCR)
-    uint64_t saved, wanted, flags; /* 0x01000000 flushes, 0x00080000 halves, too; 0x00c00000 rounds; */
+    uint64_t saved, wanted, flags; /* 0x01000000 flushes, 0x00080000 does for halves, 0x00c00000 rounds, */
     __asm__ volatile("mrs %0, fpcr" : "=r"(saved));
     __asm__ volatile("mrs %0, fpsr" : "=r"(flags));
     wanted = (saved & ~(uint64_t)0x01c89f00u) | (flush ? 0x01000000u : 0); /* 0x9f00 traps */
@@ -5359,7 +5352,7 @@ static fold__fp fold__fp_enter(int flush)
     fenv_t saved;
     memset(&saved, 0, sizeof saved);
 #ifdef FE_UPWARD
-    feholdexcept(&saved); /* C knows no flushing to zero: what sets it here stays */
+    feholdexcept(&saved); /* C cannot set flushing to zero: it stays as it is */
     if (fegetround() != FE_TONEAREST)
         fesetround(FE_TONEAREST);
 #endif
@@ -5383,7 +5376,7 @@ static void fold__fp_leave(fold__fp saved)
 #endif
 }
 
-/* ---- Kernels that only some ops need, of the set that others are of. ---- */
+/* ---- kernels that only some ops need, of the same set as the others ---- */
 
 #if FOLD__X86
 #define FOLD__SETS(what) { &fold__##what##__portable, &fold__##what##__avx2, &FOLD__AVX512(what) }
@@ -5405,9 +5398,7 @@ FOLD__MADE_MAPS(FOLD__MAP_SETS, FOLD__LIGHT_MAP_SETS)
     static const fold__map_fn fold__maps_##name[3] = { NULL, NULL, NULL };
 FOLD__SLOPES(FOLD__NO_SLOPE, FOLD__NO_SLOPE)
 #endif
-/* A map of the same set as these kernels. */
 #define FOLD__MAP_OF(kernels, name) (fold__maps_##name[(kernels)->set])
-/* Other kernels of the same set. */
 #define FOLD__IN_SET(of, type, name)                       \
     static const type *of(const fold__kernels *kernels)    \
     {                                                      \
@@ -5418,7 +5409,7 @@ FOLD__IN_SET(fold__reducer_of, fold__reducer, reducer)
 FOLD__IN_SET(fold__attender_of, fold__attender, attender)
 FOLD__IN_SET(fold__bf16_kernels_for, fold__int8_kernels, bf16_table)
 
-/* The products of bytes that go with a kernel set, by what the processor has for them. */
+/* The int8 products of a kernel set, by what the processor has for them. */
 static const fold__int8_kernels *fold__int8_kernels_for(const fold__kernels *kernels)
 {
     static const fold__int8_kernels *const set[] = FOLD__LIGHT_SETS(int8_table);
@@ -5436,7 +5427,7 @@ static const fold__int8_kernels *fold__int8_kernels_for(const fold__kernels *ker
     return set[kernels->set];
 }
 
-/* Runs attention by heads first..last-1, with fold__attention_floats of scratch. Heads share no output. */
+/* Runs attention for heads first..last-1, in fold__attention_floats of scratch. Heads share no output. */
 static void fold__attend(const fold__kernels *kernels, const fold__attention_call *call, int first, int last,
                          float *scratch, int backward)
 {
@@ -5455,14 +5446,14 @@ static void fold__attend(const fold__kernels *kernels, const fold__attention_cal
 #endif /* FOLD_IMPLEMENTATION: its first part, which includes this file for the next section */
 
 /* ==== section: SIMD kernels ==================================================================
-   Owns: the same kernels, written in vector macros. The file includes itself to compile this section
-   alone, once for each FOLD__SIMD_PASS.
-   Uses: kernels. Invariant: nothing asks which set it is, but by the width of its vectors. */
+   Owns: the same kernels in vector macros. The file includes itself to compile this section alone, once for
+   each FOLD__SIMD_PASS.
+   Uses: kernels. Invariant: code asks how wide vectors are, never which set it is in. */
 #ifdef FOLD__SIMD_PASS
 
-/* FOLD__V is W floats, FOLD__I their bits as unsigned integers, FOLD__M a comparison's outcome. VLOAD_M and
-   VSTORE_M touch the first n <= W floats only, for a mask TAIL(n), and load zeros for the rest. VMIN and VMAX
-   are a<b?a:b and a>b?a:b. */
+/* FOLD__V is a vector of FOLD__W floats, FOLD__I their bits as unsigned integers, FOLD__M the result of a
+   comparison. VLOAD_M and VSTORE_M touch the first n <= W floats only, by a mask FOLD__SOME(n); VLOAD_M fills
+   up with zeros. VMIN and VMAX are a<b?a:b and a>b?a:b, so NaN in either gives b. */
 
 #if defined(_MSC_VER) && !defined(__clang__)
 #define FOLD__FOR(features)
@@ -5548,7 +5539,7 @@ FOLD__NOINLINE static void fold__f4_store_n__neon(float *to, float32x4_t value, 
 #define FOLD__VFMA(a, b, c) vfmaq_f32(c, a, b)
 #define FOLD__VSEL(mask, a, b) vbslq_f32(mask, a, b)
 
-#else /* portable: takes four lanes of a GNU compiler's generic vectors, or one float */
+#else /* portable: four lanes of a GNU compiler's generic vectors, or one float */
 
 #define FOLD__ISA(name) fold__##name##__portable
 #define FOLD__ISA_NAME "portable"
@@ -5606,7 +5597,7 @@ FOLD__NOINLINE static fold__f4 fold__f4_fma_exact(fold__f4 a, fold__f4 b, fold__
     return sums;
 }
 
-/* Computes fold__fmaf in four lanes: all go the long way if one is half-way or a subnormal that is not 0. */
+/* fold__fmaf in four lanes: all go the long way if one is halfway, or a subnormal that is not 0. */
 FOLD__INLINE fold__f4 fold__f4_fma_doubles(fold__f4 a, fold__f4 b, fold__f4 c)
 {
     const __m128 av = (__m128)a, bv = (__m128)b, cv = (__m128)c;
@@ -5621,7 +5612,7 @@ FOLD__INLINE fold__f4 fold__f4_fma_doubles(fold__f4 a, fold__f4 b, fold__f4 c)
     const __m128i halfway =
         _mm_cmpeq_epi32(_mm_and_si128(low, _mm_set1_epi32(0x1fffffff)), _mm_set1_epi32(0x10000000));
     const __m128i zero =
-        _mm_cmpeq_epi32(_mm_slli_epi32(high, 1), _mm_setzero_si128()); /* it is exact, or below every float */
+        _mm_cmpeq_epi32(_mm_slli_epi32(high, 1), _mm_setzero_si128()); /* 0, or below every float */
     const __m128 sizes = _mm_and_ps(sums, _mm_castsi128_ps(_mm_set1_epi32(0x7fffffff)));
     const __m128i tiny = _mm_castps_si128(_mm_cmple_ps(sizes, _mm_set1_ps(0x1p-126f)));
     if (_mm_movemask_epi8(_mm_or_si128(halfway, _mm_andnot_si128(zero, tiny))))
@@ -5683,7 +5674,7 @@ FOLD__INLINE fold__f4 fold__f4_fma(fold__f4 a, fold__f4 b, fold__f4 c)
 #endif
 
 #endif
-#if FOLD__SIMD_PASS > 128 /* x86: the names of both sets differ in the width alone */
+#if FOLD__SIMD_PASS > 128 /* x86: the names of both sets differ only in the width */
 #define FOLD__PASTE_TEXT(left, right) left##right
 #define FOLD__PASTE(left, right) FOLD__PASTE_TEXT(left, right)
 #define FOLD__MM(name) FOLD__PASTE(FOLD__PASTE(_mm, FOLD__SIMD_PASS), _##name)
@@ -5698,7 +5689,7 @@ FOLD__INLINE fold__f4 fold__f4_fma(fold__f4 a, fold__f4 b, fold__f4 c)
 #define FOLD__VMIN(a, b) FOLD__MM_ALL(min_ps, a, b)
 #define FOLD__VMAX(a, b) FOLD__MM_ALL(max_ps, a, b)
 #define FOLD__VSTORE_M(to, value, mask, count)      \
-    do { /* a store under a mask is slow on some */ \
+    do { /* masked stores are slow on some cores */ \
         if ((count) >= FOLD__W)                     \
             FOLD__VSTORE(to, value);                \
         else                                        \
@@ -5727,15 +5718,15 @@ FOLD__INLINE fold__f4 fold__f4_fma(fold__f4 a, fold__f4 b, fold__f4 c)
 #define FOLD__MASK size_t
 #define FOLD__SOME(count) ((size_t)(count))
 #endif
-#ifndef FOLD__ISA_8 /* the same where vectors of eight serve AVX-512 better, or as well */
+#ifndef FOLD__ISA_8 /* the same set; AVX-512 takes AVX2's where eight lanes serve it as well */
 #define FOLD__ISA_8 FOLD__ISA
 #endif
-#ifndef FOLD__VMAX /* NEON's own give NaN where either is, and the larger zero */
+#ifndef FOLD__VMAX /* NEON's own give NaN if either is, and tell zeros apart */
 #define FOLD__VMIN(a, b) FOLD__VSEL(FOLD__VLT(a, b), a, b)
 #define FOLD__VMAX(a, b) FOLD__VSEL(FOLD__VLT(b, a), a, b)
 #endif
 
-/* Compilers of GNU vectors compile operators in a fraction of the time that intrinsics take. */
+/* GNU compilers compile operators in a fraction of the time that intrinsics take. */
 #ifndef FOLD__EITHER
 #define FOLD__EITHER(expression, call) (expression)
 #endif
@@ -5764,21 +5755,20 @@ FOLD__INLINE fold__f4 fold__f4_fma(fold__f4 a, fold__f4 b, fold__f4 c)
 #define FOLD__VABS(value) FOLD__IFLOATS(FOLD__IAND(FOLD__VBITS(value), FOLD__ISET(0x7fffffffu)))
 #define FOLD__VNEG(value) FOLD__IFLOATS(FOLD__IXOR(FOLD__VBITS(value), FOLD__ISET(0x80000000u)))
 #define FOLD__VXOR(a, b) FOLD__IFLOATS(FOLD__IXOR(FOLD__VBITS(a), FOLD__VBITS(b)))
-/* A gradient where `value` is the largest, or is NaN, which then is the largest; else zero. */
+/* A gradient, if `value` is the largest or NaN, which counts as the largest; else zero. */
 #define FOLD__VGIVE(grad, value, largest) \
     FOLD__VSEL(FOLD__VLE(value, value), FOLD__VSEL(FOLD__VEQ(value, largest), grad, FOLD__VZERO()), grad)
 
-/* ---- exp, log and what is made of them ----
-   The same operations on every path. Largest errors found, in ulp over every seventh float of the 2^32:
+/* ---- exp, log and functions made of them ----
+   The same operations on every path. Largest errors found, in ulp, over every seventh of the 2^32 floats:
                       exp   log   tanh  sigmoid  softplus
      fused            0.89  0.86  2.60   2.34     1.82
      portable plain   1.17  0.93  2.67   2.34     1.77
-   gelu_tanh: 3.2 ulp down to -10; from there on, where exp(-|z|) is subnormal and its error is multiplied by
-   x, 6.5. gelu: 6.6, portable plain 7.9. silu: 3.2 down to -87; from there on, as for gelu_tanh, 52. elu:
-   0.95. sin and cos within 2^18: 1.6. pow: 0.9 + 0.65 |exponent|, portable plain 1.3 + 0.9 |exponent|. */
+   gelu_tanh: 3.2 down to -10; below that 6.5, since exp(-|z|) is subnormal and its error is multiplied by x.
+   gelu: 6.6, portable plain 7.9. silu: 3.2 down to -87; below that 52, for the same reason. elu: 0.95. sin
+   and cos within 2^18: 1.6. pow: 0.9 + 0.65 |exponent|, portable plain 1.3 + 0.9 |exponent|. */
 
-/* x = n ln 2 + r with |r| <= ln 2 / 2: returns r; *number is the integer n, as bits above the magic
- * number's. */
+/* x = n ln 2 + r with |r| <= ln 2 / 2: returns r, and the integer n in *number. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_reduce)(FOLD__V x, FOLD__I *number)
 {
     const FOLD__V magic = FOLD__VSET(12582912.0f); /* 1.5 * 2^23: adding it rounds to an integer */
@@ -5799,7 +5789,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_tail)(FOLD__V r)
     return FOLD__VFMA(q, r, FOLD__VSET(0x1.fffffcp-2f));
 }
 
-/* exp(r) 2^n. 2^n is applied in two factors: it overflows to infinity and rounds once into the denormals. */
+/* exp(r) 2^n. 2^n is applied as two factors: so overflow gives infinity, and denormals are rounded once. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_made)(FOLD__V r, FOLD__I number)
 {
     const FOLD__V one = FOLD__VSET(1.0f);
@@ -5807,14 +5797,14 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_made)(FOLD__V r, FOLD__I number)
     FOLD__I half;
     p = FOLD__VFMA(FOLD__ISA(exp_tail)(r), r, one);
     p = FOLD__VFMA(p, r, one);
-    number = FOLD__IADD(number, FOLD__ISET(254u)); /* adds both halves' exponent bias; now it is positive */
+    number = FOLD__IADD(number, FOLD__ISET(254u)); /* plus the exponent bias of both halves: now positive */
     half = FOLD__ISHR(number, 1);
     p = FOLD__VMUL(p, FOLD__IFLOATS(FOLD__ISHL(half, 23)));
     number = FOLD__ISUB(number, half);
     return FOLD__VMUL(p, FOLD__IFLOATS(FOLD__ISHL(number, 23)));
 }
 
-/* Computes exp of x <= 89. The bounds are written so that NaN passes. */
+/* exp of x <= 89, where it is infinite; it is 0 from -104 down. The bounds let NaN pass. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_low)(FOLD__V x)
 {
     const FOLD__V low = FOLD__VSET(-104.0f);
@@ -5872,7 +5862,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(log)(FOLD__V x)
     return FOLD__VSEL(FOLD__VLT(x, inf), result, x); /* NaN and infinity are their own logarithms */
 }
 
-/* Computes sigmoid from e = exp(-|x|), which cannot overflow. */
+/* sigmoid from e = exp(-|x|), which cannot overflow. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(sigmoid_of)(FOLD__V x, FOLD__V e)
 {
     const FOLD__V one = FOLD__VSET(1.0f);
@@ -5884,14 +5874,14 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(sigmoid)(FOLD__V x)
 }
 
 #ifndef FOLD_INFERENCE
-/* Serves those that need it beside much else: one copy. */
+/* Out of line, for callers that are large anyway. */
 FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(sigmoid_call)(FOLD__V x)
 {
     return FOLD__ISA(sigmoid)(x);
 }
 #endif
 
-/* Computes exp(x) - 1 for |x| up to some 80. */
+/* exp(x) - 1 = 2^n (exp(r) - 1) + (2^n - 1) for |x| up to about 80, accurate around 0 as well. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_less_one)(FOLD__V x)
 {
     FOLD__I number;
@@ -5901,7 +5891,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_less_one)(FOLD__V x)
     return FOLD__VFMA(power, q, FOLD__VSUB(power, FOLD__VSET(1.0f)));
 }
 
-/* Computes q / (q + 2) with q = exp(2|x|) - 1, then gives it the sign of x. */
+/* q / (q + 2) with q = exp(2|x|) - 1, and the sign of x. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(tanh)(FOLD__V x)
 {
     const FOLD__V ten = FOLD__VSET(10.0f); /* tanh is 1 from 9.02 on */
@@ -5923,7 +5913,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(softplus)(FOLD__V x)
     return FOLD__VADD(above, FOLD__ISA(log_core)(fraction, FOLD__VSEL(large, one, zero)));
 }
 
-/* Computes a b - c rounded once, where c is near a b. */
+/* a b - c rounded once, for c near a b. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(product_rest)(FOLD__V a, FOLD__V b, FOLD__V c)
 {
 #if FOLD__SIMD_PASS > 1 || defined(FOLD_REPRODUCIBLE)
@@ -5939,7 +5929,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(product_rest)(FOLD__V a, FOLD__V b, 
 }
 
 /* gelu_tanh(x) = 0.5 x (1 + tanh(z / 2)) = x sigmoid(z), where z = 2 sqrt(2/pi) (x + 0.044715 x^3). At |x| =
-   12 it has reached x, or 0: further out the same is computed. The bounds are written so that NaN passes. */
+   12 it has reached x, or 0, so beyond that it is computed as at 12. NaN passes the bounds. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu_tanh_low)(FOLD__V x)
 {
     const FOLD__V low = FOLD__VSET(-12.0f);
@@ -5947,8 +5937,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu_tanh_low)(FOLD__V x)
 }
 
 /* exp(-|z|) = 2^(n + r). The exponent is x p, p = a + b x^2, and may be 150. For r to be as accurate as a
-   float, p is computed in two parts, from constants in two parts. The first of a is so short that p - a is
-   exact. */
+   float, p and its constants have two parts; the first of a is so short that p - a is exact. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu_tanh_exp)(FOLD__V x)
 {
     const FOLD__V a = FOLD__VSET(0x1.26afp+1f), a_rest = FOLD__VSET(-0x1.ef218cp-18f);
@@ -5975,7 +5964,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu_tanh)(FOLD__V x)
 }
 
 #ifndef FOLD_INFERENCE
-/* d gelu_tanh / dx = s + x s (1 - s) z'(x). */
+/* The derivative of gelu_tanh is s + x s (1 - s) z'(x). */
 FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(gelu_tanh_slope)(FOLD__V x)
 {
     const FOLD__V high = FOLD__VSET(12.0f);
@@ -5987,9 +5976,9 @@ FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(gelu_tanh_slope)(FOLD__V x)
 }
 #endif
 
-/* gelu(x) = x P(x), P(x) = (1 + erf(x / sqrt 2)) / 2 the normal distribution. For x < 0 it is exp(-x^2 / 2)
-   R(-x), and R is smooth. It is u = 1 / (1 + 0.3 t) times a polynomial of u - 0.75, fitted to 3.5e-9 for t in
-   [0, 14.4]. Further out the same is computed: there x P(x) has reached x, or 0. */
+/* gelu(x) = x P(x), where P(x) = (1 + erf(x / sqrt 2)) / 2 is the normal distribution. P(-t) = exp(-t^2 / 2)
+   R(t) with a smooth R: u = 1 / (1 + 0.3 t) times a polynomial of u - 0.75, fitted to 3.5e-9 up to t = 14.4.
+   Beyond that it is computed as at 14.4: x P(x) has reached x, or 0. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(normal_tail)(FOLD__V t)
 {
     const FOLD__V one = FOLD__VSET(1.0f);
@@ -6007,7 +5996,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(normal_tail)(FOLD__V t)
     return FOLD__VMUL(p, u);
 }
 
-/* exp(-t^2 / 2): what t^2 loses in rounding is subtracted from the rest that exp_reduce leaves. */
+/* exp(-t^2 / 2): what rounding t^2 loses is taken off the remainder that exp_reduce leaves. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(normal_exp)(FOLD__V t)
 {
     const FOLD__V half = FOLD__VSET(-0.5f);
@@ -6021,12 +6010,12 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu)(FOLD__V x)
 {
     FOLD__V size = FOLD__VABS(x), t = FOLD__VMIN(FOLD__VSET(14.4f), size); /* NaN passes */
     FOLD__V tail = FOLD__VMUL(t, FOLD__ISA(normal_tail)(t)), e = FOLD__ISA(normal_exp)(t);
-    FOLD__V above = FOLD__VABS(FOLD__VMAX(FOLD__VZERO(), x)); /* with its sign: -0 at -0, and far below */
+    FOLD__V above = FOLD__VABS(FOLD__VMAX(FOLD__VZERO(), x)); /* with x's sign: -0 at -0, and far below */
     above = FOLD__IFLOATS(FOLD__IXOR(FOLD__VBITS(above), FOLD__IXOR(FOLD__VBITS(x), FOLD__VBITS(size))));
     return FOLD__VFMA(FOLD__VNEG(tail), e, above);
 }
 #ifndef FOLD_INFERENCE
-/* P(x) + x exp(-x^2 / 2) / sqrt(2 pi). */
+/* P(x) + x exp(-x^2 / 2) / sqrt(2 pi), which has reached 0 or 1 at 14.43. */
 FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(gelu_slope)(FOLD__V x)
 {
     FOLD__V size = FOLD__VABS(x), t = FOLD__VMIN(FOLD__VSET(14.43f), size); /* NaN passes */
@@ -6036,7 +6025,7 @@ FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(gelu_slope)(FOLD__V x)
 }
 #endif
 
-/* silu(x) = x sigmoid(x), 0 from -104 on. */
+/* silu(x) = x sigmoid(x), which is 0 from -104 down. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(silu)(FOLD__V x)
 {
     const FOLD__V low = FOLD__VSET(-104.0f);
@@ -6044,7 +6033,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(silu)(FOLD__V x)
     return FOLD__VMUL(x, FOLD__ISA(sigmoid)(x));
 }
 #ifndef FOLD_INFERENCE
-/* s (1 + x (1 - s)), s = sigmoid(x). */
+/* s (1 + x (1 - s)), s = sigmoid(x). x is bounded, since infinity times 0 is NaN. */
 FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(silu_slope)(FOLD__V x)
 {
     const FOLD__V low = FOLD__VSET(-104.0f), high = FOLD__VSET(104.0f), one = FOLD__VSET(1.0f);
@@ -6054,8 +6043,8 @@ FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(silu_slope)(FOLD__V x)
 }
 #endif
 
-#if FOLD__SIMD_PASS != 512 /* only light maps use these: AVX-512 has those of AVX2 */
-/* x > 0 ? x : alpha (e^x - 1). */
+#if FOLD__SIMD_PASS != 512 /* only light maps use these, and AVX-512 has AVX2's */
+/* x > 0 ? x : alpha (e^x - 1), where e^x - 1 is -1 from -30 down. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(elu)(FOLD__V x, FOLD__V alpha)
 {
     const FOLD__V low = FOLD__VSET(-30.0f), zero = FOLD__VZERO();
@@ -6070,8 +6059,8 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(elu_slope)(FOLD__V x, FOLD__V alpha)
     return FOLD__VSEL(FOLD__VLE(x, zero), FOLD__VMUL(alpha, below), FOLD__VSET(1.0f));
 }
 
-/* sin(x + quarters pi / 2) for |x| <= 2^18, NaN beyond. Reduces x to n pi/2 + r, with pi/2 in three parts,
-   the first of which leaves x - n pi/2 exact. |r| <= 0.81, since n is rounded from a rounded product. */
+/* sin(x + quarters pi / 2) for |x| <= 2^18, NaN beyond. x is reduced to n pi/2 + r, with pi/2 in three parts,
+   the first of which leaves x - n pi/2 exact. |r| <= 0.81, not pi/4, since n comes from a rounded product. */
 FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(sine)(FOLD__V x, uint32_t quarters)
 {
     const FOLD__V magic = FOLD__VSET(12582912.0f), zero = FOLD__VZERO(); /* as for exp */
@@ -6106,8 +6095,8 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(floor)(FOLD__V x)
     return FOLD__VSEL(FOLD__VLT(size, whole), rounded, x);
 }
 
-/* |x|^p = 2^(p exponent) e^(p log(1 + fraction)). p times the exponent is kept in two parts. So only the
-   logarithm of a number near 1 is multiplied by p: p / 2 ulp are lost, however large the result. */
+/* |x|^p = 2^(p exponent) e^(p log(1 + fraction)), with p exponent kept in two parts. So p multiplies only the
+   logarithm of a number near 1: p / 2 ulp are lost, however large the result. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(pow_positive)(FOLD__V x, FOLD__V p)
 {
     const FOLD__V magic = FOLD__VSET(12582912.0f), zero = FOLD__VZERO(),
@@ -6122,14 +6111,14 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(pow_positive)(FOLD__V x, FOLD__V p)
     r = FOLD__VFMA(r, FOLD__VSET(0x1.62e43p-1f), log_part); /* ln 2 */
     r = FOLD__VMIN(one, FOLD__VMAX(FOLD__VNEG(one), r));
     r = FOLD__ISA(exp_made)(r, FOLD__ISUB(FOLD__VBITS(n), FOLD__ISET(0x4b400000u)));
-    edge = FOLD__VSEL(FOLD__VLT(x, one), zero, inf); /* if x is 0 or infinity: powers above 0, and below */
+    edge = FOLD__VSEL(FOLD__VLT(x, one), zero, inf); /* x is 0 or infinity: p above 0, then below */
     edge = FOLD__VSEL(FOLD__VLT(p, zero), FOLD__VSEL(FOLD__VLT(x, one), inf, zero), edge);
     edge = FOLD__VSEL(FOLD__VEQ(p, zero), one, edge);
     r = FOLD__VSEL(FOLD__VEQ(x, zero), edge, r);
     return FOLD__VSEL(FOLD__VLT(x, inf), r, FOLD__VSEL(FOLD__VEQ(x, inf), edge, x));
 }
 
-/* x^p, below 0 where p is odd and x has a sign, -0 too; of x < 0 only where p is an integer, else NaN. */
+/* x^p. An odd p keeps the sign of x, that of -0 included; x < 0 gives NaN unless p is an integer. */
 FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(pow)(FOLD__V x, FOLD__V p)
 {
     const FOLD__V half = FOLD__VMUL(p, FOLD__VSET(0.5f)), sign = FOLD__VXOR(FOLD__VABS(x), x);
@@ -6139,7 +6128,7 @@ FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(pow)(FOLD__V x, FOLD__V p)
     return FOLD__VSEL(FOLD__VEQ(FOLD__ISA(floor)(p), p), whole, power);
 }
 
-/* p x^(p - 1), 0 when p is 0. */
+/* p x^(p - 1); 0 if p is 0, even where x^(p - 1) is infinite. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(pow_slope)(FOLD__V x, FOLD__V p)
 {
     FOLD__V slope = FOLD__VMUL(p, FOLD__ISA(pow)(x, FOLD__VSUB(p, FOLD__VSET(1.0f))));
@@ -6149,7 +6138,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(pow_slope)(FOLD__V x, FOLD__V p)
 
 /* ---- maps ---- */
 
-/* The expressions of FOLD__MAPS read these. */
+/* What the expressions of FOLD__MAPS read. */
 #define FOLD__A va
 #define FOLD__B vb
 #define FOLD__C vc
@@ -6160,8 +6149,8 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(pow_slope)(FOLD__V x, FOLD__V p)
 #define FOLD__MAP_WHOLE(in) FOLD__VLOAD(in + at)
 #define FOLD__MAP_REST(in) FOLD__VLOAD_M(in + at, last)
 
-/* The rows of out, in_a, in_b and in_c as variables: a store to out might change what `all` points to, for
-   all a compiler knows. An input that the map does not use is out. */
+/* Copies `all` into variables, because for all a compiler knows a store to out might change what it points
+   to. An input that the map does not use is out. */
 #define FOLD__MAP_BEGIN(out, in_a, in_b, in_c)                                                       \
     const fold_rows *others = all ? all : fold__no_others, out_rows = others[0], a_rows = others[1], \
                     b_rows = others[2], c_rows = others[3];                                          \
@@ -6178,8 +6167,8 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(pow_slope)(FOLD__V x, FOLD__V p)
     in_c = fold__next(&c_rows, in_c, row);
 
 #if FOLD__SIMD_PASS == 1
-/* One loop for all of them: choosing anew for every vector costs little when vectors are short. The remainder
-   of a row goes through a buffer and the same loop again. */
+/* One loop for all maps: choosing the map for every vector costs little if vectors are short. The remainder
+   of a row goes through a buffer and the same loop. */
 #define FOLD__MAP_CASE(name, expression) \
     case FOLD__MAP_##name: result = expression; break;
 static void FOLD__ISA(map)(int map, float *out, const float *in_a, const float *in_b, const float *in_c,
@@ -6219,9 +6208,9 @@ static void FOLD__ISA(map)(int map, float *out, const float *in_a, const float *
     }
 
 #else
-/* One loop for rows and vectors, so that constants are set once; what is left of a row is under a mask. */
+/* One loop over rows and vectors, so that constants are set once; the remainder of a row is masked. */
 #if FOLD__SIMD_PASS == 512
-/* Rows of at most eight floats go two by two. */
+/* Rows of at most eight floats go two at a time. */
 #define FOLD__MAP_TWO(in)                                                                           \
     _mm512_maskz_insertf32x8(FOLD__ALL, _mm512_castps256_ps512(_mm256_maskz_loadu_ps(half, in##0)), \
                              _mm256_maskz_loadu_ps(half, in), 1)
@@ -6279,7 +6268,7 @@ FOLD__MADE_MAPS(FOLD__MAP_DEFINE, FOLD__NO_MAP)
 FOLD__MADE_MAPS(FOLD__MAP_DEFINE, FOLD__MAP_DEFINE)
 #endif
 
-/* ---- sixteen lanes, in as many vectors as that takes ---- */
+/* ---- sixteen lanes, in as many vectors as they need ---- */
 
 #define FOLD__L FOLD__ISA(lanes)
 #define FOLD__PART(index) FOLD__V part##index;
@@ -6303,7 +6292,7 @@ FOLD__TARGET FOLD__INLINE FOLD__L FOLD__ISA(lanes_load)(const float *from)
     return lanes;
 }
 
-/* Loads the first n floats, then zeros. */
+/* Loads the first `count` floats, then zeros. */
 #if FOLD__W <= 4
 FOLD__NOINLINE static FOLD__L FOLD__ISA(lanes_load_n)(const float *from, int count)
 {
@@ -6351,7 +6340,7 @@ FOLD__TARGET FOLD__INLINE FOLD__L FOLD__ISA(lanes_max)(FOLD__L a, FOLD__L b)
     return a;
 }
 
-/* The fixed tree: lane l and l + 8, then + 4, + 2, + 1. */
+/* Lanes are joined by a fixed tree, the same at every width: lane l and l + 8, then + 4, + 2, + 1. */
 #if FOLD__SIMD_PASS == 512
 #define FOLD__JOIN_HALVES(op)                                                      \
     _mm256_##op##_ps(_mm512_maskz_extractf32x8_ps((__mmask8)0xff, lanes.part0, 1), \
@@ -6360,8 +6349,8 @@ FOLD__TARGET FOLD__INLINE FOLD__L FOLD__ISA(lanes_max)(FOLD__L a, FOLD__L b)
 #define FOLD__JOIN_HALVES(op) _mm256_##op##_ps(lanes.part1, lanes.part0)
 #endif
 #if FOLD__SIMD_PASS == 512 && !defined(__clang__)
-#define FOLD__JOINED FOLD__NOINLINE static /* inlined, gcc 12 makes a mess of the loops before it, */
-#define FOLD__JOIN_END _mm256_zeroupper()  /* and it leaves this out, which slows all that follows */
+#define FOLD__JOINED FOLD__NOINLINE static /* inlined, it spoils the loops before it in gcc 12, */
+#define FOLD__JOIN_END _mm256_zeroupper()  /* which leaves this out and slows all that follows */
 #else
 #define FOLD__JOINED FOLD__INLINE
 #define FOLD__JOIN_END (void)0
@@ -6447,7 +6436,7 @@ FOLD__TARGET static float FOLD__ISA(max)(const float *from, size_t count)
     }
     for (; count >= FOLD__LANES; count -= FOLD__LANES, from += FOLD__LANES)
         lanes = FOLD__ISA(lanes_max)(FOLD__ISA(lanes_load)(from), lanes);
-    if (count) /* some of them again */
+    if (count) /* some of them twice */
         lanes = FOLD__ISA(lanes_max)(FOLD__ISA(lanes_load)(from + count - FOLD__LANES), lanes);
     return FOLD__ISA(lanes_largest)(lanes);
 }
@@ -6466,7 +6455,7 @@ FOLD__TARGET static void FOLD__ISA(exps)(float *to, const float *from, float lar
     }
 }
 
-/* Takes tiles that stay in the first cache; the sum's lanes run on from tile to tile. */
+/* In tiles that stay in L1; the lanes of the sum continue from tile to tile. */
 FOLD__TARGET static float FOLD__ISA(exp_sum)(float *to, const float *from, float largest, size_t count,
                                              int kept)
 {
@@ -6485,7 +6474,7 @@ FOLD__TARGET static float FOLD__ISA(exp_sum)(float *to, const float *from, float
 
 /* ---- optimisers ---- */
 
-/* One vector of values, by LOAD(p) and STORE(p, v). */
+/* Steps one vector of values, by LOAD(p) and STORE(p, v). */
 #define FOLD__RULE_STEP(states, body, LOAD, STORE)                                                    \
     FOLD__V value = LOAD(values + at), grad = FOLD__VADD(LOAD(grads + at), FOLD__VMUL(decay, value)), \
             state1 = grad, state2 = grad, change;                                                     \
@@ -6537,9 +6526,9 @@ FOLD__RULES(FOLD__RULE_DEFINE)
 
 /* ---- tiles: ROWS rows by VECTORS vectors of a wide product ---- */
 
-/* The cells are spelled out by macros, since an array of accumulators would rely on the compiler to find
-   registers for it. FOLD__ROWS_n is F(row, with) for every row, FOLD__COLS_n is F(with, column)
-   for every vector of a row or column. */
+/* A tile's accumulators are spelled out by macros, because with an array it would be up to the compiler to
+   find registers for them. FOLD__ROWS_n is F(row, with) for every row, FOLD__COLS_n is F(with, column) for
+   every vector of a row or column. */
 #define FOLD__ROWS_1(F, with) F(0, with)
 #define FOLD__ROWS_2(F, with) FOLD__ROWS_1(F, with) F(1, with)
 #define FOLD__ROWS_3(F, with) FOLD__ROWS_2(F, with) F(2, with)
@@ -6555,18 +6544,18 @@ FOLD__RULES(FOLD__RULE_DEFINE)
 #define FOLD__COLS_5(F, with) FOLD__COLS_4(F, with) F(with, 4)
 #define FOLD__COLS_8(F, with) FOLD__COLS_5(F, with) F(with, 5) F(with, 6) F(with, 7)
 
-/* A panel has so many vectors. */
+/* Vectors of a panel. */
 #define FOLD__VPP (FOLD__W == 1 ? 8 : FOLD__SIMD_PASS == 512 || FOLD__SIMD_PASS == 128 ? 4 : 2)
 
-/* A panel vector meets few rows, so gcc would rather load it again for each: always for two and three rows,
-   and for four when it tunes for AMD's Zen. This stops it. */
+/* A panel vector is used by few rows, so gcc would rather load it again for each: always for two and three
+   rows, and for four when it tunes for AMD's Zen. This stops it. */
 #if defined(__GNUC__) && !defined(__clang__) && FOLD__SIMD_PASS > 128
 #define FOLD__IS_KEPT(vector) __asm__("" : "+v"(vector));
 #else
 #define FOLD__IS_KEPT(vector)
 #endif
 
-/* The last vector of a row may be a part of one, in tiles that end separately. */
+/* The last vector of a row may be part of one, in tiles that end separately. */
 #define FOLD__IS_PART(column) \
     (FOLD__END_SEPARATE && column + 1 == FOLD__TILE_VECTORS && (FOLD__W > 4 || last < FOLD__W))
 #define FOLD__VLOAD_OF(from, column)                                        \
@@ -6592,7 +6581,7 @@ FOLD__RULES(FOLD__RULE_DEFINE)
     FOLD__V weight##column = FOLD__PANEL_VECTOR(column); \
     FOLD__IS_KEPT(weight##column)
 #define FOLD__LOAD_X(row, VECTORS) const FOLD__V input##row = FOLD__VSET(inputs##row[element]);
-/* Up to three rows: x stays in registers, the panels' vectors pass. */
+/* Up to three rows: x stays in registers while the panels' vectors pass. */
 #define FOLD__COLUMN(ROWS, column)                                         \
     {                                                                      \
         FOLD__V weight##column = FOLD__PANEL_VECTOR(column);               \
@@ -6606,7 +6595,7 @@ FOLD__RULES(FOLD__RULE_DEFINE)
 #define FOLD__STEP_1(VECTORS) FOLD__ROWS_1(FOLD__LOAD_X, VECTORS) FOLD__COLS_##VECTORS(FOLD__COLUMN_OF_ONE, 1)
 #define FOLD__STEP_2(VECTORS) FOLD__ROWS_2(FOLD__LOAD_X, VECTORS) FOLD__COLS_##VECTORS(FOLD__COLUMN, 2)
 #define FOLD__STEP_3(VECTORS) FOLD__ROWS_3(FOLD__LOAD_X, VECTORS) FOLD__COLS_##VECTORS(FOLD__COLUMN, 3)
-/* More: the panel's vectors stay, x passes. */
+/* More: the panel's vectors stay while x passes. */
 #define FOLD__ROW_OF(row, VECTORS)                                      \
     {                                                                   \
         FOLD__LOAD_X(row, VECTORS) FOLD__COLS_##VECTORS(FOLD__FMA, row) \
@@ -6616,7 +6605,7 @@ FOLD__RULES(FOLD__RULE_DEFINE)
 #define FOLD__STEP_6(VECTORS) FOLD__COLS_##VECTORS(FOLD__LOAD_B, 6) FOLD__ROWS_6(FOLD__ROW_OF, VECTORS)
 #define FOLD__STEP_12(VECTORS) FOLD__COLS_##VECTORS(FOLD__LOAD_B, 12) FOLD__ROWS_12(FOLD__ROW_OF, VECTORS)
 
-/* All tiles of ROWS rows that are left. VECTORS of `vectors` vectors are whole, all or all but the last. */
+/* All tiles of ROWS rows that are left. VECTORS vectors are whole: all of them, or all but the last. */
 #define FOLD__TILE_LOOP(ROWS, VECTORS, FROM_ROW, STEP, TO_ROW)                                          \
     for (; line + ROWS <= lines; line += ROWS, from += ROWS, to += ROWS) {                              \
         FOLD__ROWS_##ROWS(FROM_ROW, VECTORS)                                                            \
@@ -6641,7 +6630,7 @@ FOLD__RULES(FOLD__RULE_DEFINE)
         FOLD__ROWS_##ROWS(TO_ROW, VECTORS)                                                              \
     }
 
-/* Six chains do not fill the time of a multiply-add, so two tiles of six rows and one vector go together. */
+/* Six chains do not hide a multiply-add's latency, so two tiles of six rows and one vector go together. */
 #define FOLD__TILE_OF(name, ROWS, VECTORS, of_all, FROM_ROW, STEP, TO_ROW)                        \
     FOLD__TARGET static void FOLD__ISA(name)(const fold__tile_args *at)                           \
     {                                                                                             \
@@ -6663,7 +6652,7 @@ FOLD__RULES(FOLD__RULE_DEFINE)
                   FOLD__TO_ROW)
 #define FOLD__AT(ROWS, VECTORS) FOLD__ISA(tile_##ROWS##_by_##VECTORS)
 
-/* The tallest with half a vector behind the whole ones: for 150 columns they multiply a twentieth less. */
+/* The tallest tiles with half a vector at the end: for 150 columns they multiply a twentieth less. */
 #if FOLD__SIMD_PASS == 512
 #define FOLD__SHORT_FROM_ROW(row, VECTORS) \
     FOLD__FROM_ROW(row, VECTORS)           \
@@ -6714,7 +6703,7 @@ FOLD__TARGET static void FOLD__ISA(pack_rows)(float *dst, size_t stride, const f
 }
 
 #if FOLD__SIMD_PASS == 256
-/* Four columns of eight rows, and what is done with the eight values of each: USE(column, values). */
+/* Four columns of eight rows: USE(column, values) gets the eight values of each. */
 #define FOLD__PAIR(src, row, at)                                                       \
     _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(src[row] + column + at)), \
                          _mm_loadu_ps(src[row + 4] + column + at), 1)
@@ -6748,7 +6737,7 @@ FOLD__TARGET static void fold__transpose_8__avx2(float *dst, size_t ld, const fl
 #define FOLD__TRANSPOSE_8 fold__transpose_8__avx2
 #endif
 
-/* ---- tiles of a narrow product: ROWS rows by COLUMNS columns, each column of the pack one row ---- */
+/* ---- tiles of a narrow product: ROWS rows by COLUMNS columns, a column of the pack being contiguous ---- */
 
 #define FOLD__NARROW_X(row, COLUMNS) const float *inputs##row = fold__at(&seg->input, first_row + row);
 #define FOLD__NARROW_W(ROWS, column) const float *weights##column = weights + column * stride;
@@ -6773,7 +6762,7 @@ FOLD__TARGET static void fold__transpose_8__avx2(float *dst, size_t ld, const fl
     to += FOLD__LANES;
 #define FOLD__LANES_PUT_ROW(row, COLUMNS) FOLD__COLS_##COLUMNS(FOLD__LANES_PUT, row)
 
-/* One vector of the lanes after the other. Lanes without a last element of their own go on with zeros. */
+/* One vector of lanes after the other. Lanes that have no last element add zeros. */
 #define FOLD__NARROW(ROWS, COLUMNS)                                                                        \
     FOLD__TARGET static void FOLD__ISA(narrow_##ROWS##_by_##COLUMNS)(                                      \
         const fold__seg *seg, ptrdiff_t first_row, const float *weights, size_t stride, float *lanes)      \
@@ -6800,8 +6789,8 @@ FOLD__TARGET static void fold__transpose_8__avx2(float *dst, size_t ld, const fl
 #define FOLD__NARROW_AT(ROWS, COLUMNS) FOLD__ISA(narrow_##ROWS##_by_##COLUMNS)
 
 #if FOLD__SIMD_PASS == 256
-/* Eight elements at a time: every step joins one half of two elements' lanes with the other, so the tree is
- * the fixed one. */
+/* Eight elements at a time. Each step joins one half of two elements' lanes with the other half, so that the
+   tree is the fixed one. */
 #define FOLD__EIGHT(JOIN, element) \
     JOIN(FOLD__VLOAD(from + (element)*FOLD__LANES), FOLD__VLOAD(from + (element)*FOLD__LANES + 8))
 #define FOLD__FOUR(JOIN, element)                                   \
@@ -6880,7 +6869,7 @@ static void FOLD__ISA(grad)(int rows, const fold_rows *input, int first, int inn
 #define FOLD__GRAD_ADD(row, column) \
     total##column = FOLD__VADD(FOLD__VLOAD(to + column * FOLD__W), total##column);
 #define FOLD__GRAD_STORE(row, column) FOLD__VSTORE(to + column * FOLD__W, total##column);
-/* The next rows are asked for only by those that are FOLLOWED by some as a rule. */
+/* Only heights that are FOLLOWED by more rows, as a rule, prefetch these. */
 #define FOLD__GRAD(ROWS, COLUMNS, FOLLOWED)                                                                \
     FOLD__TARGET static void FOLD__ISA(grad_##ROWS)(const fold_rows *input, int first, int inner,          \
                                                     const fold_rows *dy, int from, int columns,            \
@@ -6941,7 +6930,7 @@ static void FOLD__ISA(grad_pass)(int height, const fold_rows *input, int first, 
                                  const fold_rows *dy, int from, int columns, const fold__pass *pass)
 {
 #if FOLD__SIMD_PASS == 512
-    if (columns == 8 || (columns < 8 && pass->whole)) { /* AVX2's stores under a mask are slow */
+    if (columns == 8 || (columns < 8 && pass->whole)) { /* AVX2's masked stores, needed otherwise, are slow */
         fold__grad_pass__avx2(height, input, first, inner, dy, from, columns, pass);
         return;
     }
@@ -6955,8 +6944,8 @@ static void FOLD__ISA(grad_pass)(int height, const fold_rows *input, int first, 
     }
 }
 
-/* The sums of more than two passes stay in the block in between, where rows are side by side and begin with a
-   cache line. The sums of two do if a line of dW would wait for the line before. */
+/* Between passes the sums of more than two stay in the block, where rows are side by side and begin on cache
+   lines. Those of two do so only if a line of dW would wait for the line before. */
 static void FOLD__ISA(grad)(int rows, const fold_rows *input, int first, int inner, const fold_rows *dy,
                             int from, int columns, float *dw, size_t ldw, float *block, int separate)
 {
@@ -6982,7 +6971,7 @@ static void FOLD__ISA(grad)(int rows, const fold_rows *input, int first, int inn
 
 /* ---- attention: weights from scores ---- */
 
-/* exp(x), but 0 below -87: denormals would slow down what follows. One scaling is enough then. */
+/* exp(x), but 0 below -87: denormals would slow down what follows. So one scaling is enough. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_share)(FOLD__V x)
 {
     const FOLD__V one = FOLD__VSET(1.0f), high = FOLD__VSET(88.0f);
@@ -6994,7 +6983,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_share)(FOLD__V x)
     return FOLD__VSEL(FOLD__VLT(x, FOLD__VSET(-87.0f)), FOLD__VZERO(), p);
 }
 
-/* Tells what is done with FOLD__LANES scores of a row and as many slopes: body(index) for each vector. */
+/* What is done with FOLD__LANES scores of a row and as many slopes: body(index) for each vector. */
 /* clang-format off */
 #define FOLD__SOFTMAX_STEP(name, body)                                                                       \
     FOLD__TARGET FOLD__INLINE FOLD__L FOLD__ISA(step_##name)(float *scores, float *slopes, FOLD__V scale,    \
@@ -7033,7 +7022,7 @@ FOLD__SOFTMAX_STEP(exps, FOLD__SOFTMAX_EXPS)
 FOLD__SOFTMAX_STEP(weights, FOLD__SOFTMAX_WEIGHTS)
 FOLD__SOFTMAX_STEP(slopes, FOLD__SOFTMAX_SLOPES)
 
-/* Rows go side by side, so that four vectors at least are under way (eight are not faster). */
+/* Rows go side by side, so that at least four vectors are in flight (eight are no faster). */
 #define FOLD__SOFTMAX_ROW(row, start)                                                                  \
     float *scores##row = with->scores + (size_t)(line + row) * with->stride,                           \
           *slopes##row = with->slopes + (size_t)(line + row) * with->stride;                           \
@@ -7069,7 +7058,7 @@ FOLD__SOFTMAX_ALL(exps, 0.0f)
 FOLD__SOFTMAX_ALL(weights, 0.0f)
 FOLD__SOFTMAX_ALL(slopes, 0.0f)
 
-/* Does the same for rows of any lengths, one by one. */
+/* The same for rows of any length, one by one. */
 #define FOLD__SOFTMAX_UNEVEN(name, start)                                                          \
     FOLD__TARGET static void FOLD__ISA(softmax_##name##_uneven)(const fold__softmax_tile *with)    \
     {                                                                                              \
@@ -7094,7 +7083,7 @@ FOLD__SOFTMAX_UNEVEN(exps, 0.0f)
 FOLD__SOFTMAX_UNEVEN(weights, 0.0f)
 FOLD__SOFTMAX_UNEVEN(slopes, 0.0f)
 
-/* FOLD__LANES floats, of which those from the seen-th on become `value`. */
+/* Sets the floats after the first `seen` of FOLD__LANES to `value`. */
 FOLD__TARGET FOLD__INLINE void FOLD__ISA(fill_lanes)(float *to, int seen, FOLD__V value)
 {
     const FOLD__V first = FOLD__VSET((float)seen);
@@ -7119,7 +7108,7 @@ FOLD__TARGET static void FOLD__ISA(softmax_fill_uneven)(const fold__softmax_tile
     }
 }
 
-/* Fills as far as the last row is weighed that goes side by side with this one. */
+/* Fills as far as the longest of the rows that run side by side with this one. */
 FOLD__TARGET static void FOLD__ISA(softmax_fill)(const fold__softmax_tile *with, float *scores, float value)
 {
     const FOLD__V values = FOLD__VSET(value);
@@ -7134,7 +7123,7 @@ FOLD__TARGET static void FOLD__ISA(softmax_fill)(const fold__softmax_tile *with,
     }
 }
 
-#if FOLD__SIMD_PASS != 512 /* AVX2's vectors are those of the sums just stored */
+#if FOLD__SIMD_PASS != 512 /* AVX-512 takes AVX2's: its loads match the stores of the sums just made */
 FOLD__TARGET static void FOLD__ISA(softmax_invert)(float *values, int count)
 {
     for (int at = 0; at < count; at += FOLD__W)
@@ -7165,7 +7154,7 @@ FOLD__TARGET static void FOLD__ISA(softmax_invert)(float *values, int count)
     float *to##row = out + row * at->out_row; \
     FOLD__COLS_##VECTORS(FOLD__TO, row)
 
-/* The steps of a ramp, of rows from `first` on, come before or after those of all rows. */
+/* The steps of a ramp, for rows from `first` on, come before or after the steps of all rows. */
 #define FOLD__STRIDED(ROWS, VECTORS)                                                                        \
     FOLD__TARGET static void FOLD__ISA(strided_##ROWS##_by_##VECTORS)(const fold__strided *at)              \
     {                                                                                                       \
@@ -7210,7 +7199,7 @@ FOLD__TARGET static void FOLD__ISA(softmax_invert)(float *values, int count)
     }
 #define FOLD__STRIDED_AT(ROWS, VECTORS) FOLD__ISA(strided_##ROWS##_by_##VECTORS)
 
-/* ---- shares of a sum of exps ---- */
+/* ---- softmax weights, from a sum of exps ---- */
 
 FOLD__TARGET static float FOLD__ISA(exp_chain)(float *values, float largest, float sum, int count)
 {
@@ -7220,7 +7209,7 @@ FOLD__TARGET static float FOLD__ISA(exp_chain)(float *values, float largest, flo
     return sum;
 }
 
-/* The vector from column `at` on of a row: how many of its floats the row has, and their mask. */
+/* The vector at column `at` of a row: how many of its floats the row has, and their mask. */
 #define FOLD__TAIL_OF(width)                                                                           \
     const int have = (size_t)(width) - at < FOLD__W ? (int)((size_t)(width) - at) : FOLD__W;           \
     const FOLD__MASK tail = FOLD__SOME(have);
@@ -7237,7 +7226,7 @@ FOLD__TARGET static void FOLD__ISA(divide)(float *values, float divisor, int cou
 /* ---- rows one by one ---- */
 
 #if FOLD__SIMD_PASS != 512
-/* Lanes of eight at a time, so that they are joined together. */
+/* Eight rows at a time, so that their lanes are joined together. */
 FOLD__TARGET static void FOLD__ISA(dots)(const float *left, const fold_rows *rows, ptrdiff_t first, int count,
                                          ptrdiff_t col, size_t width, float *products)
 {
@@ -7300,7 +7289,7 @@ FOLD__TARGET static void FOLD__ISA(largest_rows)(float *largest, const fold_rows
     for (size_t at = 0; at < width; at += FOLD__W) {
         FOLD__TAIL_OF(width)
         FOLD__V most = FOLD__VLOAD_M(fold__at(rows, first) + at, tail);
-        FOLD__V nan = most; /* once there was one */
+        FOLD__V nan = most; /* the last one, if there was any */
         for (int row = 1; row < count; row++) {
             const FOLD__V next = FOLD__VLOAD_M(fold__at(rows, first + row) + at, tail);
             nan = FOLD__VSEL(FOLD__VLE(next, next), nan, next);
@@ -7353,7 +7342,7 @@ FOLD__TARGET static void FOLD__ISA(first_largest)(const float *from, const float
         const ptrdiff_t place = weight_of;                   \
         FOLD__ROWS_##HEADS(FOLD__GATHER_STEP_HEAD, VECTORS)  \
     }
-/* Some vectors of the columns of some heads, from `start` on; `last` floats of the last one. */
+/* Some vectors of the columns of some heads, from `start` on; the last has `last` floats. */
 #define FOLD__GATHER(HEADS, VECTORS)                                                                        \
     FOLD__TARGET static void FOLD__ISA(gather_##HEADS##_by_##VECTORS)(const fold__row_sums *at, int start,  \
                                                                       int last)                             \
@@ -7405,7 +7394,7 @@ static void FOLD__ISA(gather)(const fold__row_sums *at)
 }
 
 #if FOLD__SIMD_PASS != 512
-/* Multiplies a row with eight others, or twice eight side by side, each a chain over some columns. */
+/* Products of a row with eight others, or with twice eight side by side, each a chain over some columns. */
 #if FOLD__SIMD_PASS == 256
 #define FOLD__COLUMN_TIMES_0(at, values) acc0 = FOLD__VFMA(FOLD__VSET(query[column + at]), values, acc0);
 #define FOLD__COLUMN_TIMES_1(at, values) acc1 = FOLD__VFMA(FOLD__VSET(query[column + at]), values, acc1);
@@ -7469,7 +7458,7 @@ static void FOLD__ISA(sixteen_products)(const float *query, const float *const *
     FOLD__ISA(eight_products)(query, src + 8, first, last, to + 8);
 }
 #endif
-/* The rest of a row's last eight keys repeats the last. Heads go side by side: rows are found once. */
+/* The last eight keys of a row are filled up with its last. Heads go side by side, so rows are found once. */
 FOLD__TARGET static void FOLD__ISA(edge_products)(const fold__adjacency *adjacency, int row, int rows,
                                                    const fold_rows *query, const fold_rows *key,
                                                    ptrdiff_t col, int width, int heads, float *scores,
@@ -7504,7 +7493,7 @@ FOLD__TARGET static void FOLD__ISA(edge_products)(const fold__adjacency *adjacen
 
 /* ---- sums of products, column by column ---- */
 
-/* Takes two vectors of columns at a time: their chains run side by side. */
+/* Two vectors of columns at a time, so that their chains overlap. */
 FOLD__TARGET static void FOLD__ISA(add_products)(int rows, const fold_rows *left, const fold_rows *right,
                                                  float *sum, size_t count)
 {
@@ -7527,9 +7516,9 @@ FOLD__TARGET static void FOLD__ISA(add_products)(int rows, const fold_rows *left
 
 /* ---- which tiles there are ---- */
 
-/* The tiles of each height by their widths: vectors of wide ones and of strided ones, columns of narrow ones,
-   groups of those of bytes. Before them, in the order of fold__tiles, stand the narrowest, the tallest, and
-   how many panels those of each height reach. The tallest heights without any are left out. */
+/* The tiles of each height by their widths: vectors of wide and strided ones, columns of narrow ones, groups
+   of int8 ones. FOLD__TILE_LIMITS has what comes before them in fold__tiles: the narrowest, the tallest, and
+   how many panels each height reaches. The tallest heights are left out if they have no tiles. */
 #define FOLD__SIX_ROWS(ROW, tile, of_one, of_more)                   \
     ROW(tile, 1, of_one) ROW(tile, 2, of_more) ROW(tile, 3, of_more) \
     ROW(tile, 4, of_more) ROW(tile, 5, NONE) ROW(tile, 6, of_more)
@@ -7567,7 +7556,7 @@ FOLD__TARGET static void FOLD__ISA(add_products)(int rows, const fold_rows *left
 #define FOLD__NARROW_TILES(ROW, tile) ROW(tile, 1, 12)
 #endif
 
-/* The tiles of one height: F for each width, GAP for what is missing between them. */
+/* The tiles of one height: F for each width, GAP for those that are missing in between. */
 #define FOLD__WIDE_NONE(F, GAP, tile, rows) GAP()
 #define FOLD__WIDE_1(F, GAP, tile, rows) F(tile, rows, 1)
 #define FOLD__WIDE_2(F, GAP, tile, rows) GAP() F(tile, rows, 2)
@@ -7622,15 +7611,15 @@ static const fold__attender FOLD__ISA(attender) = {
     FOLD__ISA_8(edge_products)
 };
 
-/* ---- products of bytes ---- */
+/* ---- int8 products ---- */
 
 #if FOLD__SIMD_PASS != 512 || FOLD__VNNI
 #define FOLD__INT8_SIZE (FOLD__SIMD_PASS == 256 || (FOLD__SIMD_PASS == 1 && FOLD__PAIRS) ? 2 : 1)
 #define FOLD__INT8_AS_SAVED (FOLD__SIMD_PASS == 1 && !FOLD__PAIRS)
 #define FOLD__INT8_FLIP (FOLD__SIMD_PASS == 512 ? 0x80 : 0)
 #define FOLD__INT8_TALLEST (FOLD__SIMD_PASS > 128 ? 6 : FOLD__SIMD_PASS == 128 ? 4 : FOLD__PAIRS ? 2 : 1)
-/* FOLD__IMAX of bits without sign, FOLD__IMOST the largest of a vector, FOLD__ITOTAL its sum, FOLD__IBYTES
-   stores FOLD__INT8_SIZE low bytes of each. */
+/* FOLD__IMAX compares without sign. FOLD__IMOST is the largest of a vector, FOLD__ITOTAL its sum.
+   FOLD__IBYTES stores FOLD__INT8_SIZE low bytes of each. */
 #if FOLD__GNU_VECTORS && FOLD__SIMD_PASS > 128
 #define FOLD__IRAW(bits) ((FOLD__MM_I)(bits))
 #else
@@ -7681,7 +7670,6 @@ FOLD__INLINE void fold__store_bytes__neon(char *to, uint32x4_t numbers)
     memcpy(to, &four, sizeof four);
 }
 #else
-/* Bits without a sign that are compared have none set. */
 FOLD__INLINE FOLD__I fold__int_max__portable(FOLD__I a, FOLD__I b)
 {
     uint32_t left[FOLD__W], right[FOLD__W];
@@ -7720,7 +7708,7 @@ FOLD__INLINE void fold__store_bytes__portable(char *to, FOLD__I numbers)
 #define FOLD__IBYTES(to, numbers) fold__store_bytes__portable(to, numbers)
 #endif
 
-#ifndef FOLD__ITOTAL /* nobody asks for it */
+#ifndef FOLD__ITOTAL /* not needed without a `flip` */
 #define FOLD__ITOTAL(bits) ((void)(bits), 0)
 #endif
 
@@ -7738,7 +7726,7 @@ FOLD__TARGET static uint32_t FOLD__ISA(byte_largest)(const float *from, int coun
     return FOLD__IMOST(largest);
 }
 
-/* Whole numbers are the bits above those of the magic number. */
+/* The integers are the bits above those of the magic number. */
 FOLD__TARGET static int32_t FOLD__ISA(byte_round)(const float *from, int count, float factor, char *to)
 {
     const FOLD__V scale = FOLD__VSET(factor), magic = FOLD__VSET(12582912.0f);
@@ -7763,8 +7751,8 @@ FOLD__TARGET static int32_t FOLD__ISA(byte_round)(const float *from, int count, 
 }
 
 #if FOLD__SIMD_PASS > 1 || FOLD__PAIRS
-/* In a step all rows add products of 32 bits of x, which all columns read, with as many values of each
-   column. These are a quad, or two values that are widened to 16 bits. */
+/* In each step a row multiplies 32 bits of x, the same for all columns, by 32 bits of each column: a quad, or
+   two values that are widened to 16 bits. */
 #if FOLD__SIMD_PASS == 512
 #define FOLD__INT8_V __m512i
 #define FOLD__INT8_SET(number) _mm512_set1_epi32(number)
@@ -7890,7 +7878,7 @@ FOLD__INT8_TILES(FOLD__MAKE_ROW, FOLD__INT8_TILE_OF)
 #define FOLD__INT8_ALL FOLD__INT8_TILES(FOLD__NAME_ROW, FOLD__INT8_AT_OF)
 
 #else
-/* Sums of four columns, weights as they were saved. If fewer are left, the last is read again. */
+/* Sums of four columns, of weights as they were saved. If fewer are left, the last is read again. */
 FOLD__NOINLINE static void fold__int8_sums__portable(const fold__int8_tile_args *at, int column,
                                                      int32_t *sums)
 {
@@ -7931,7 +7919,7 @@ static void fold__int8_tile__portable(const fold__int8_tile_args *at)
 static const fold__int8_kernels FOLD__ISA(int8_table) = FOLD__INT8_TABLE(FOLD__ISA_NAME);
 
 #if FOLD__SDOT && FOLD__SIMD_PASS == 128
-/* The same tiles by one instruction for a quad of each of four columns, for processors that have it. */
+/* The same tiles with one instruction for a quad of each of four columns, on processors that have it. */
 #undef FOLD__INT8_DOT
 #undef FOLD__INT8_AT
 #define FOLD__INT8_DOT(row, column) \
@@ -7972,7 +7960,7 @@ static const fold__int8_kernels fold__int8_table__sdot = FOLD__INT8_TABLE("sdot"
 #undef FOLD__INT8_ALL
 #endif
 
-/* ---- products of bf16 ---- */
+/* ---- bf16 products ---- */
 
 #if FOLD__SIMD_PASS == 512
 #define FOLD__BF16_COLS FOLD__COLS_4
@@ -8119,7 +8107,7 @@ static const fold__kernels FOLD__ISA(cblas) = { "cblas",
                                                 { FOLD__RULES(FOLD__RULE_ENTRY) } };
 #endif
 
-/* These differ from pass to pass. Macros with one text in every pass stay: they may be defined again. */
+/* These differ from pass to pass. Macros with the same text in every pass stay: they may be redefined. */
 #undef FOLD__BF16_COLS
 #undef FOLD__ISA
 #undef FOLD__ISA_8
@@ -8167,26 +8155,26 @@ static const fold__kernels FOLD__ISA(cblas) = { "cblas",
 
 /* ==== section: ops ===========================================================================
    Owns: every built-in op: its shapes, forward, backward, and what backward reads. Other sections ask the
-   table's flags; those that treat one op differently name it.
+   table's flags, and name an op only to treat it differently.
    Uses: kernels, shapes. Invariant: an op sees rows, never nodes, plans or memory. */
 
-/* Tells what only built-in ops see. A linear op may be run in two parts, leading segments first (a cell's
-   prologue); continuing one starts from the output's own rows. */
+/* What only built-in ops see. A linear op may run in two parts, leading segments first (a cell's prologue);
+   the second part starts from the output's own rows. */
 typedef struct fold__engine {
     const fold__kernels *kernels;
-    const struct fold__param_data *param[2]; /* W and b (NULL when absent) */
-    const float *packs, *values;             /* the model's */
+    const struct fold__param_data *param[2]; /* W and b; NULL if absent */
+    const float *packs, *values; /* the model's */
     const struct fold__int8_kernels *const *formats; /* the model's, by fold__param_data.format */
-    const uint8_t *bytes;                          /* the model's weights that are int8 or bf16 */
-    int size, alike; /* floats of a row of the first output, and whether the inputs' rows have as many */
-    int first_segment, end_segment;          /* linear: the segments to run now */
-    const int *index;                        /* ops over whole lists: indices, as the op has them */
-    int sparse_grad; /* list_take: the contribution has a row for each taken, not for each there is */
-    fold__command_list *commands; /* maps and tiles are written down there, if not NULL */
-    const struct fold__elementwise **maps; /* an element-wise op says there which its maps are, if not NULL */
+    const uint8_t *bytes;     /* the model's int8 and bf16 weights */
+    int size, alike;          /* floats of a row of the first output; whether the inputs' rows have as many */
+    int first_segment, end_segment; /* linear: the segments to run */
+    const int *index;         /* ops over whole lists: the op's indices */
+    int sparse_grad;          /* list_take: the contribution has a row per taken row, not per row there is */
+    fold__command_list *commands; /* if not NULL, maps and tiles are recorded there */
+    const struct fold__elementwise **maps; /* if not NULL, an element-wise op stores its maps there */
 } fold__engine;
 
-/* The call of an op, complete but for its rows. Built-in ops find the engine beside their call. */
+/* An op's call, complete but for its rows. Built-in ops find the engine next to their call. */
 typedef struct fold__prepared {
     fold_op_call call;
     fold__engine engine;
@@ -8201,36 +8189,36 @@ typedef struct fold__param_data {
     char *name;
     fold_shape shape;
     uint32_t touched_at; /* lookup tables: first of dim[0] entries in the touched lists */
-    size_t at, size;     /* place in the spans of values and gradients, in floats; FOLD__NO_PACK: no values */
-    const void *image_data;   /* in the image that it is read from in place; NULL: it has values of its own */
-    size_t pack, pack_t; /* in the packs, in floats; FOLD__NO_PACK when not kept */
-    size_t bytes, bytes_t; /* in the model's int8 or bf16: the weight and its transpose; FOLD__NO_PACK: as
-                              floats. In an image they tell how far behind bytes scales lie */
+    size_t at, size;     /* offset and size in values and gradients, in floats; FOLD__NO_PACK: no values */
+    const void *image_data;   /* where an image has it, if read in place; NULL: it has its own values */
+    size_t pack, pack_t; /* offsets in the packs, in floats; FOLD__NO_PACK: not kept */
+    size_t bytes, bytes_t; /* offsets of the int8 or bf16 weight and of its transpose; FOLD__NO_PACK: as
+                              floats. For bytes in an image: how far after them scales are */
     uint32_t touched; /* rows in the touched list */
-    unsigned uses; /* uses that were asked for, and FOLD__FOR_CELLS */
+    unsigned uses; /* requested uses, and FOLD__FOR_CELLS */
 #ifndef FOLD_INFERENCE
-    uint64_t steps;         /* steps that its state comes from: Adam corrects the bias by them */
-    int back_from, back_to; /* rows kept in the pack that only gradients of inputs read: those asked for */
+    uint64_t steps;         /* steps that its state has taken: Adam corrects the bias by them */
+    int back_from, back_to; /* requested rows of the pack that only gradients of inputs read */
 #endif
     uint8_t frozen, buffer, rate_set;
-    uint8_t zeros_by_default; /* it was made with neither values nor an initialiser */
-    uint8_t grad_clear;       /* the gradient is all zeros: a total is written over them, or made there */
+    uint8_t zeros_by_default; /* made with neither values nor an initialiser */
+    uint8_t grad_clear;       /* the gradient is all zeros: a total overwrites them, or is summed in place */
     uint8_t grad_dense;       /* lookup table with a dense gradient (tied): all rows are touched */
-    uint8_t format;             /* how its bytes lie, an enum fold__weight_format */
-    uint8_t stored;           /* bytes lie in the image, else floats */
-    float byte_error;         /* the error of the weight in bytes, see fold__int8_pack */
+    uint8_t format;           /* how its bytes are stored, an enum fold__weight_format */
+    uint8_t stored;           /* the image has bytes, not floats */
+    float byte_error;         /* the weight's error in bytes, see fold__int8_pack */
     uint32_t name_hash;
-    uint32_t by_hash[2]; /* names are found in a binary tree by hash, from the first parameter on. 1 + the
-                            parameter below whose hash is smaller, and the one whose hash is not; 0: none */
+    uint32_t by_hash[2]; /* a binary tree of names by hash, from the first parameter on: 1 + the child with
+                            smaller hashes, 1 + the other child; 0: none */
 } fold__param_data;
 #define FOLD__NO_PACK SIZE_MAX
-enum { FOLD__FOR_CELLS = 16 }; /* the body of a cell has it by fold_use */
-/* int8 that products read, that of tables alone, bf16. */
+enum { FOLD__FOR_CELLS = 16 }; /* a cell's body uses it by fold_use */
+/* int8 for products, int8 for tables alone, bf16. */
 enum fold__weight_format {
     FOLD__FORMAT_INT8_COLUMNS,
     FOLD__FORMAT_INT8_ROWS,
     FOLD__FORMAT_BF16,
-    FOLD__SOFTMAXT_FORMATS
+    FOLD__WEIGHT_FORMATS
 };
 
 static size_t fold__format_size(const fold__int8_kernels *kernels, int inner, int columns)
@@ -8252,7 +8240,7 @@ static int fold__param_bits(const fold__param_data *param)
     return !fold__is_quantized(param) ? 32 : param->format == FOLD__FORMAT_BF16 ? 16 : 8;
 }
 
-/* A weight as the matrix that its packs hold: a filter's taps and inputs are rows. */
+/* A weight as the matrix in its packs: of a filter, taps and inputs are rows. */
 static int fold__matrix_columns(const fold__param_data *param) { return fold__shape_last(&param->shape); }
 static int fold__matrix_rows(const fold__param_data *param) /* each product asks: a division takes longer */
 {
@@ -8264,7 +8252,7 @@ static int fold__matrix_rows(const fold__param_data *param) /* each product asks
 
 enum {                       /* flags of an op row */
        FOLD__LIST = 1,       /* takes a list */
-       FOLD__GEMM = 2,       /* a product: wants all rows of the batch at once */
+       FOLD__GEMM = 2,       /* a product: runs all rows of a batch at once */
        FOLD__FLOW = 4,       /* linear, and backward reads no values: gradients pass before values exist */
        FOLD__ONE_ROW = 8,    /* user op without a batched path */
        FOLD__RANDOM = 16,    /* data is a dropout key */
@@ -8280,7 +8268,7 @@ enum {                       /* flags of an op row */
 typedef struct fold__op_row {
     fold_op_infer *infer;
     int8_t n_in, n_out, n_attr; /* as in fold_op_desc */
-    uint8_t needs;              /* FOLD_NEEDS_… */
+    uint8_t needs;              /* FOLD_NEEDS_* */
     uint16_t flags, name_at;    /* fold__op_name */
 } fold__op_row;
 
@@ -8289,19 +8277,19 @@ static int32_t fold__float_attr(float value) { return (int32_t)fold__bits_of(val
 static float fold__data_float(uint64_t data) { return fold__attr_float((int32_t)(uint32_t)data); }
 
 #define FOLD__MAP(call, name) FOLD__MAP_OF(fold__engine_of(call)->kernels, name)
-/* Runs one row of a map. */
+/* Maps a single row. */
 #define FOLD__RUN_MAP(kernels, name, out, in_a, in_b, in_c, scalar, count) \
     FOLD__MAP_OF(kernels, name)(out, in_a, in_b, in_c, scalar, count, 1, NULL)
 
 /* -- element-wise ---------------------------------------------------------------------------- */
 
-/* Tells how operands repeat to the shape of an output. Its axes are in groups. Along each, an operand has all
-   values one behind the other, or (a bit of `repeats`) one that repeats. */
+/* How operands repeat to the shape of an output. The output's axes are merged into groups; along each an
+   operand has all values, contiguous, or (a bit of `repeats`) one that repeats. */
 typedef struct fold__broadcast {
     int groups, length[FOLD_MAX_RANK];
     unsigned repeats[FOLD_MAX_RANK];
 } fold__broadcast;
-/* Operands without a shape are of the output's. Shapes are compared from the last axis on. */
+/* Operands without a shape have the output's. Shapes are compared from the last axis on. */
 static fold__broadcast fold__broadcast_to(const fold_shape *out, const fold_shape *const shape[3])
 {
     fold__broadcast broadcast = { 0, { 1, 1, 1, 1 }, { 0, 0, 0, 0 } };
@@ -8320,11 +8308,11 @@ static fold__broadcast fold__broadcast_to(const fold_shape *out, const fold_shap
         broadcast.repeats[broadcast.groups - 1] = repeats;
         broadcast.length[broadcast.groups - 1] *= out->dim[axis];
     }
-    broadcast.groups += !broadcast.groups; /* it is one value */
+    broadcast.groups += !broadcast.groups; /* a single value */
     return broadcast;
 }
 
-/* Runs the last group of a row's map, where an operand is a line or one value. */
+/* Maps the last group of a row, in which an operand is a line or a single value. */
 static FOLD__NOINLINE void fold__map_line(fold__map_fn map, float *out, int length, const float *const in[3],
                                           unsigned repeats, float scalar)
 {
@@ -8347,8 +8335,7 @@ static FOLD__NOINLINE void fold__map_line(fold__map_fn map, float *out, int leng
     }
 }
 
-/* Runs one row of a map whose operands may repeat. If none does in the last group, that and the one before it
-   are one call. */
+/* Maps one row of operands that may repeat. If none does in the last group, the last two are one call. */
 static void fold__map_broadcast(fold__map_fn map, float *out, const float *const in[3],
                                 const fold__broadcast *broadcast, float scalar)
 {
@@ -8381,7 +8368,7 @@ static void fold__map_broadcast(fold__map_fn map, float *out, const float *const
     }
 }
 
-/* Sets y[r] = map(x0[r], x1[r], x2[r]) over all rows, which have `count` values each. */
+/* y[r] = map(x0[r], x1[r], x2[r]) over all rows, which have `count` values each. */
 FOLD__INLINE void fold__map_alike(fold__map_fn map, const fold_rows *output, const fold_rows *first,
                                   const fold_rows *second, const fold_rows *third, float scalar, int count,
                                   size_t n_rows, fold__command_list *commands)
@@ -8411,12 +8398,12 @@ static int fold__shapes_alike(const fold_shape *const shape[3], int size)
     return alike;
 }
 
-/* Does the same of any shapes. Operands that are absent are NULL. */
+/* The same for any shapes. Absent operands are NULL. */
 static void fold__map_rows(const fold_op_call *call, fold__map_fn map, const fold_rows *output,
                            const fold_rows *const in[3], const fold_shape *const shape[3], float scalar)
 {
     const fold_rows *first = in[0] ? in[0] : output, *second = in[1] ? in[1] : output,
-                    *third = in[2] ? in[2] : output; /* an input that is not used must only be there */
+                    *third = in[2] ? in[2] : output; /* an input that is not used only has to be there */
     if (!call->rows)
         return;
     const fold__engine *engine = fold__engine_of(call);
@@ -8440,10 +8427,10 @@ static int fold__in_size(const fold_op_call *call, int input)
 }
 static int fold__out_size(const fold_op_call *call) { return fold__shape_size(&call->out_shape[0]); }
 
-/* Describes an element-wise op of one or two inputs: its map, and per input the map of its gradient with that
-   map's operands. They are written as letters: g output gradient, a b inputs, y output. */
+/* An element-wise op of one or two inputs: its map and, per input, the map of its gradient with that map's
+   operands as letters: g output gradient, a b inputs, y output. */
 typedef struct fold__elementwise {
-    const fold__map_fn *map, *derivative[2]; /* for each set */
+    const fold__map_fn *map, *derivative[2]; /* per kernel set */
     const char *from[2];
 } fold__elementwise;
 
@@ -8475,18 +8462,18 @@ static void fold__elementwise_forward(const fold_op_call *call, const fold__elem
     fold__map_rows(call, map, &call->out[0], in, shape, scalar);
 }
 
-/* Sums of many values. Additions one after the other lose more the more there are, so each takes at most
-   FOLD__CHAIN values: longer sums are made of blocks, joined by pairs. The order depends on the number of
-   values alone. Values that lie side by side go by sixteen lanes, each a chain. */
+/* Sums of many values. A chain loses accuracy as it grows, so it has at most FOLD__CHAIN values: longer sums
+   are made of blocks, joined in pairs. The order depends only on the number of values. Contiguous values are
+   summed in sixteen lanes, each a chain. */
 enum { FOLD__CHAIN = 32, FOLD__LANES_CHAIN = FOLD__LANES * FOLD__CHAIN, FOLD__SUM_WIDTH = 128 };
 
-/* Gradients that many rows give to a parameter, a row of a table or a value are summed by blocks. Each is a
-   chain of rows, and so are their sums. A row's block depends on how many rows came before it alone. */
+/* Gradients that many rows give to a parameter, table row or value are summed in blocks. Each block is a
+   chain of rows, and so are the blocks' sums. A row's block depends only on the number of rows before it. */
 #ifndef FOLD__BLOCK_ROWS /* tests make it smaller */
 #define FOLD__BLOCK_ROWS 512
 #endif
 
-/* Tells how many of n > block values the left half of a sum takes: a power of two of blocks. */
+/* The left half of a sum of count > block values: a power of two of blocks, at least half of the values. */
 static size_t fold__left_half(size_t count, size_t block)
 {
     while (block < count - block)
@@ -8501,8 +8488,7 @@ static float fold__sum(const fold__kernels *kernels, const float *values, size_t
     return fold__sum(kernels, values, left) + fold__sum(kernels, values + left, count - left);
 }
 
-/* Sets to[r] = the sum of elements first[r] to first[r + 1] - 1, FOLD__CHAIN at most, of `size` of their
-   floats from `at` on. */
+/* to[r] = the sum of elements first[r] to first[r + 1] - 1, FOLD__CHAIN at most: `size` floats from `at`. */
 static void fold__sum_chains(const fold__kernels *kernels, const fold_rows *to, size_t size,
                              const fold_rows *input, size_t at, const int *first, int rows, int started)
 {
@@ -8546,7 +8532,7 @@ static void fold__sum_rows(const fold__kernels *kernels, float *total, size_t si
 }
 
 /* Sums the full-size gradient of a repeated operand over the groups of axes along which it repeats, the last
-   first. There are two at most: of four axes, every other one. `full` has as much room behind it. */
+   first. There are at most two: every other one of four axes. `full` has as much room after it. */
 static void fold__sum_repeats(const fold__kernels *kernels, float *din, size_t own, float *full, size_t size,
                               const fold__broadcast *broadcast)
 {
@@ -8637,7 +8623,7 @@ static void fold__elementwise_backward(const fold_op_call *call, const fold__ele
     X(at_most, at_most, d_at_most, "ga", copy, "")       \
     X(copy, copy, copy, "g", copy, "")                   \
     X(stop, copy, copy, "", copy, "")
-/* The scalar of the map and of its gradient's is the op's attribute, if it has one. */
+/* The op's attribute, if any, is the scalar of its map and of its gradient's. */
 #define FOLD__DEFINE(name, map, da, from_a, db, from_b)                                            \
     static const fold__elementwise fold__e_##name = { fold__maps_##map,                            \
                                                       { fold__maps_##da, fold__maps_##db },        \
@@ -8687,7 +8673,7 @@ static const char *fold__infer_same(const fold_shape *in, int count, const int32
     return NULL;
 }
 
-/* Shapes meet from the last axis on; axes of 1, and missing ones, repeat. */
+/* Shapes are compared from the last axis on; axes of 1, and missing ones, repeat. */
 static const char *fold__infer_broadcast(const fold_shape *in, int count, const int32_t *attr,
                                          fold_shape *out)
 {
@@ -8699,7 +8685,7 @@ static const char *fold__infer_broadcast(const fold_shape *in, int count, const 
         int *dim = &out->dim[out->rank - axis];
         const int of_other = other->dim[other->rank - axis];
         if (*dim != of_other && *dim != 1 && of_other != 1)
-            return "shapes differ in an axis, counted from the last, that is 1 in neither";
+            return "shapes do not broadcast: an axis from the end differs and is 1 in neither";
         *dim = *dim == 1 ? of_other : *dim;
     }
     return NULL;
@@ -8742,7 +8728,7 @@ static const char *fold__infer_equal(const fold_shape *in, int count, const int3
     return NULL;
 }
 
-/* Masks depend on the key and the element alone. x - x is what 0 times x is, but for a zero's sign. */
+/* Masks depend only on the key and the element. x - x is what 0 times x is, but for a zero's sign. */
 static void fold__dropout_rows(const fold_op_call *call, const fold_rows *output, const fold_rows *input)
 {
     const int count = fold__out_size(call);
@@ -8770,8 +8756,8 @@ static void fold__dropout_backward(const fold_op_call *call)
 
 /* -- products -------------------------------------------------------------------------------- */
 
-/* Attributes of a linear op. Its inputs are segments of x, and then the rows to start from instead of the
-   bias, if there are any. A value of x has one or more lines of inputs. */
+/* Attributes of a linear op. Its inputs are the segments of x, and then, if any, the rows to start from
+   instead of the bias. A value of x has one or more lines of inputs. */
 enum {
     FOLD__LINEAR_T,      /* W is [outputs x inputs] */
     FOLD__LINEAR_STARTS, /* its sums start from the last input */
@@ -8787,11 +8773,11 @@ static const char *fold__infer_linear(const fold_shape *in, int count, const int
         if (in[segment].rank != 1 || in[0].rank != 1)
             return "several inputs must be vectors";
     if (attr[FOLD__LINEAR_STARTS] && !fold__shape_same(&in[count - 1], &out[0]))
-        return "the rows to start from have another shape";
+        return "the rows to start from do not have the shape of the output";
     return NULL;
 }
 
-/* Tells whether the bytes of a weight or its transpose are read in an image, or among those of the model. */
+/* Kernels that take bytes as they are saved read them in the image. */
 static int fold__has_stored_bytes(const fold__int8_kernels *kernels, const fold__param_data *param)
 {
     return param->stored && kernels->as_saved;
@@ -8815,14 +8801,14 @@ static const float *fold__weight_pack(const fold__engine *engine, int transposed
 {
     return engine->packs + (transposed ? engine->param[0]->pack_t : engine->param[0]->pack);
 }
-/* Tells whether a weight's products read it where it lies, row-major. Its transpose has a pack. */
+/* Products read such a weight in place, row-major. Its transpose has a pack. */
 static int fold__is_read_in_place(const fold__param_data *param, int transposed)
 {
     return fold__floats_in_place(param) && !transposed && param->pack == FOLD__NO_PACK;
 }
 
-/* Returns the first row of a weight in the pack that gradients of its inputs alone read, which has no columns
-   for those before it. So many that sums of wide products stay those of wide ones. */
+/* The first row of a weight in the pack that only gradients of its inputs read; that has no columns for
+   earlier rows. At least FOLD__LANES rows are left, so that sums of wide products stay those of wide ones. */
 static int fold__back_first(const fold__param_data *param)
 {
 #ifdef FOLD_INFERENCE
@@ -8842,7 +8828,7 @@ static const float *fold__engine_values(const fold__engine *engine, int which)
     return place ? place : engine->values + param->at;
 }
 
-/* Tells what chains start from: the bias, or nothing. It is never written through. */
+/* What chains start from: the bias, or nothing. It is never written through. */
 static fold_rows fold__bias_rows(const fold__engine *engine)
 {
     fold_rows rows = { NULL, 0, NULL };
@@ -8853,7 +8839,7 @@ static fold_rows fold__bias_rows(const fold__engine *engine)
     return rows;
 }
 
-/* Gives a segment of a product in which op reads `inner` rows of a weight, or its transpose, from `row`. */
+/* The segment of a product that reads `inner` rows of a weight, or of its transpose, from `row` on. */
 static fold__seg fold__weight_seg(const fold__engine *engine, int transposed, size_t row, int inner,
                                   fold_rows input)
 {
@@ -8899,7 +8885,7 @@ static fold_rows fold__lines_of(const fold_rows *rows, int row, int width)
     return lines;
 }
 
-/* Makes rows of `lines` lines each one long run of rows, where memory allows it; else the caller takes one
+/* Makes rows of `lines` lines each one long run of rows, if they are contiguous; if not, the caller takes one
    sample at a time. */
 static int fold__rows_flatten(fold_rows *input, int lines, int width)
 {
@@ -8923,7 +8909,7 @@ static void fold__linear_product(const fold_op_call *call, size_t rows, const fo
     for (int before = 0; before < engine->first_segment; before++)
         row += (size_t)fold__shape_last(&call->in_shape[before]);
     for (int segment = engine->first_segment; segment < engine->end_segment;
-         at = 0) { /* takes eight segments at a time, continuing the chain */
+         at = 0) { /* eight segments at a time; the chain continues */
         for (; segment < engine->end_segment && at < 8; segment++, at++) {
             seg[at] = fold__weight_seg(engine, transposed, row, fold__shape_last(&call->in_shape[segment]),
                                        input[segment]);
@@ -8940,7 +8926,6 @@ static void fold__linear_product(const fold_op_call *call, size_t rows, const fo
     }
 }
 
-/* Multiplies all lines of the call's rows with the weight, on top of the bias or what the sum starts from. */
 static void fold__linear_forward(const fold_op_call *call)
 {
     const fold__engine *engine = fold__engine_of(call);
@@ -8967,7 +8952,7 @@ static void fold__linear_forward(const fold_op_call *call)
     }
 }
 
-/* Computes dX = dY Wᵀ for inputs [from, to) of the weight. */
+/* dX = dY W^T for inputs [from, to) of the weight. */
 static void fold__linear_dx(const fold_op_call *call, size_t rows, fold_rows dy, fold_rows dx, int from,
                             int to)
 {
@@ -9021,7 +9006,7 @@ static void fold__linear_backward(const fold_op_call *call)
     }
 }
 
-/* Measures products of at most so many rows; for training, of any number. */
+/* Scratch for products of at most `lines` rows; in training, of any number. */
 static size_t fold__linear_scratch(const fold__kernels *kernels, const fold__int8_kernels *const *formats,
                                    const fold__param_data *weight, size_t lines, int trains)
 {
@@ -9039,7 +9024,7 @@ static size_t fold__linear_scratch(const fold__kernels *kernels, const fold__int
     return fold__max_size(forward, backward);
 }
 
-/* Columns [from, to) of a gradient, which one of several threads adds up; or rows of what a part takes. */
+/* Columns [from, to) of a gradient that one of several threads sums, or rows of a part. */
 typedef struct fold__extent {
     int from, to;
 } fold__extent;
@@ -9056,8 +9041,8 @@ static size_t fold__segment_at(const int32_t *attr, const fold_shape *in_shape, 
 /* Portable kernels and a BLAS cannot. */
 static int fold__adds_separately(const fold__kernels *kernels) { return kernels->set && kernels->vector > 1; }
 
-/* Adds xᵀ dy to acc for one segment of a linear op and some columns of dy. Lines come in order and continue
-   the chains of acc (the segment's rows of W), or are summed apart. dy begins at the first of the columns. */
+/* Adds x^T dy to acc for one segment of a linear op and some columns of dy, which begins at the first of
+   them. Lines continue the chains of acc (the segment's rows of W) in order, or are summed separately. */
 static void fold__linear_weight_grad(const fold_op_call *call, int lines, int segment, const fold_rows *input,
                                      const fold_rows *dy, fold__extent extent, int separate, float *acc)
 {
@@ -9078,10 +9063,10 @@ typedef struct fold__matrix {
     int rows, columns;
 } fold__matrix;
 
-/* Below so many rows a product of two values reads the right one in place: packing it would take as long. */
+/* With fewer rows a product of two values reads the right one in place: packing it takes as long. */
 enum { FOLD__FEW_ROWS = 4 };
 
-/* Sets to = left right, or left rightᵀ: the sums of linear ops without bias. */
+/* to = left right, or left right^T, with the sums of linear ops without bias. */
 static void fold__matrix_product(const fold__kernels *kernels, fold__matrix left, fold__matrix right,
                                  int transposed, float *to, float *scratch)
 {
@@ -9106,7 +9091,7 @@ static void fold__matrix_product(const fold__kernels *kernels, fold__matrix left
                                                         FOLD__LANES));
 }
 
-/* Sets to = left right of few rows, to the same bits. */
+/* to = left right for few rows, with the same bits. */
 static void fold__matrix_rows_product(const fold__kernels *kernels, fold__matrix left, fold__matrix right,
                                       float *to)
 {
@@ -9118,7 +9103,7 @@ static void fold__matrix_rows_product(const fold__kernels *kernels, fold__matrix
                           left.values[row * left.columns + element], columns);
 }
 
-/* Sets to = leftᵀ right, as a product with the transpose of left. */
+/* to = left^T right, with the sums of a product with the transpose of left. */
 static void fold__matrix_transposed_product(const fold__kernels *kernels, fold__matrix left,
                                             fold__matrix right, float *to, float *scratch)
 {
@@ -9138,7 +9123,7 @@ static void fold__matrix_transposed_product(const fold__kernels *kernels, fold__
     fold__matrix_product(kernels, turned, right, 0, to, scratch);
 }
 
-/* The factors of one product: matrices, or a vector on one side. `count`: products of a sample, in a row. */
+/* The factors of one product: matrices, or a vector on one side. count: products of a sample, in a row. */
 typedef struct fold__factors {
     fold__matrix left, right;
     int count;
@@ -9215,7 +9200,7 @@ static const char *fold__infer_matmul(const fold_shape *in, int count, const int
     const int several = left->rank == 3 && right->rank == 3;
     if (several ? left->dim[0] != right->dim[0]
                 : left->rank > 2 || right->rank > 2 || (left->rank == 1 && right->rank == 1))
-        return "needs a matrix and a matrix or vector, or as many matrices as matrices";
+        return "needs a matrix and a matrix or vector, or as many matrices on both sides";
     if (fold__shape_last(left) != right->dim[right->rank > 1 ? right->rank - 2 : 0])
         return "the inner dimensions differ";
     *out = *left;
@@ -9272,18 +9257,19 @@ static fold__axis fold__around(const fold_shape *shape, int axis)
     return extent;
 }
 
+static const char fold__no_axis[] = "there is no such axis; it must be from -rank to rank - 1";
 static const char *fold__infer_along(const fold_shape *in, int count, const int32_t *attr, fold_shape *out)
 {
     (void)count;
     out[0] = in[0];
-    return attr[0] < 0 || attr[0] >= in[0].rank ? "there is no such axis" : NULL;
+    return attr[0] < 0 || attr[0] >= in[0].rank ? fold__no_axis : NULL;
 }
 
 static const char *fold__infer_axis(const fold_shape *in, int count, const int32_t *attr, fold_shape *out)
 {
     (void)count;
     if (attr[0] != FOLD_ALL && (attr[0] < 0 || attr[0] >= in[0].rank))
-        return "there is no such axis";
+        return "there is no such axis; it must be from -rank to rank - 1, or FOLD_ALL";
     if (attr[0] == FOLD_ALL || in[0].rank == 1) {
         *out = fold_shape1(1);
         return NULL;
@@ -9295,13 +9281,13 @@ static const char *fold__infer_axis(const fold_shape *in, int count, const int32
     return NULL;
 }
 
-/* Tells what an op over an axis sees at once: the lines of one outer index. Losses go over all of a value.
-   out and dout are one line, or as many as in. In backward din is there, the gradient of `input`, and of in
-   and out what the op asks for. */
+/* What an op over an axis sees at once: the lines of one outer index; for losses, all of a value. out and
+   dout have one line, or as many as in. Backward gets din, the gradient of `input`, and of in and out what
+   the op asks for. */
 typedef struct fold__lines {
     const fold__kernels *kernels;
     fold__axis axis;
-    size_t inner, size; /* how many lines, and how far apart a line's values are; the values of all */
+    size_t inner, size; /* the number of lines, which is also a line's stride; the values of all */
     const fold_op_call *call;
     int row, input;
     float *in, *out, *dout, *din, *scratch;
@@ -9313,7 +9299,7 @@ static float *fold__part_of(const fold_rows *rows, int row, size_t at)
     return values ? values + at : NULL;
 }
 
-/* Goes forward where `input` is -1. */
+/* `input` is -1 in forward. */
 static void fold__each_lines(const fold_op_call *call, int axis, int input, fold__lines_fn *over)
 {
     fold__lines lines = FOLD__ALL_ZERO;
@@ -9344,7 +9330,7 @@ static void fold__each_lines_back(const fold_op_call *call, int axis, fold__line
             fold__each_lines(call, axis, input, over);
 }
 
-/* Makes both passes of an op from what they do with the lines of one outer index. */
+/* Defines both passes of an op by what each does with the lines of one outer index. */
 #define FOLD__OVER_LINES(name, axis)                                  \
     static void fold__##name##_forward(const fold_op_call *call)      \
     {                                                                 \
@@ -9376,7 +9362,7 @@ static void fold__mean_to(const fold__lines *lines, float *out, float *in)
 static void fold__sum_lines(const fold__lines *lines) { fold__sum_to(lines, lines->out, lines->in); }
 static void fold__mean_lines(const fold__lines *lines) { fold__mean_to(lines, lines->out, lines->in); }
 
-/* Gives every value of the lines the gradient of their sum, times a factor. */
+/* Gives every value the gradient of its line's sum, times a factor. */
 static void fold__broadcast_lines(const fold__lines *lines, float factor)
 {
     const fold_rows dout = { lines->dout, 0, NULL },
@@ -9398,7 +9384,7 @@ static void fold__mean_lines_grad(const fold__lines *lines)
 FOLD__OVER_AXIS(sum)
 FOLD__OVER_AXIS(mean)
 
-/* Tells where in a line the first NaN is, else the first largest (sign 1) or the first smallest (sign -1). */
+/* Where the first NaN of a line is, else the first largest (sign 1) or the first smallest (sign -1). */
 static size_t fold__first_of(const fold__lines *lines, size_t column, float sign)
 {
     float most = sign * lines->in[column];
@@ -9428,14 +9414,13 @@ static void fold__amin_lines_grad(const fold__lines *lines) { fold__extreme_line
 FOLD__OVER_AXIS(amax)
 FOLD__OVER_AXIS(amin)
 
-/* Sets to = from - less, with the same `inner` floats for every line. */
+/* to = from - less, with the same `inner` floats for every line. */
 static void fold__lines_less(const fold__axis *axis, float *to, const float *from, const float *less)
 {
     for (int line = 0; line < axis->length; line++)
         for (int column = 0; column < axis->inner; column++)
             *to++ = *from++ - less[column];
 }
-/* Multiplies values by factor, by the same `inner` floats in every line. */
 static void fold__lines_times(const fold__axis *axis, float *values, const float *factor)
 {
     for (int line = 0; line < axis->length; line++)
@@ -9464,7 +9449,7 @@ static void fold__variance_lines_grad(const fold__lines *lines)
 
 FOLD__OVER_AXIS(variance)
 
-/* The largest of a line is subtracted before exp and added after log; an infinite one stays where it is. */
+/* A line's largest is subtracted before exp and added after log, unless it is infinite: inf - inf is NaN. */
 static float fold__no_infinity(float value) { return fabsf(value) > FLT_MAX ? 0 : value; }
 
 static void fold__logsumexp_lines(const fold__lines *lines)
@@ -9500,7 +9485,7 @@ static void fold__prod_lines(const fold__lines *lines)
             lines->out[column] *= lines->in[at + column];
 }
 
-/* Takes the product of all others, which a zero does not hide: of those before it times those behind. */
+/* The product of all others is that before times that after: a quotient would fail at zeros. */
 static void fold__prod_lines_grad(const fold__lines *lines)
 {
     float *running = lines->scratch;
@@ -9581,7 +9566,7 @@ static const char *fold__infer_norm(const fold_shape *in, int count, const int32
     (void)attr;
     for (int input = 1; input < count; input++)
         if (in[input].rank != 1 || in[input].dim[0] != fold__shape_last(&in[0]))
-            return "gain and bias must be vectors of the last axis";
+            return "gain and bias must be vectors as long as the last axis";
     out[0] = in[0];
     return NULL;
 }
@@ -9589,8 +9574,8 @@ static const char *fold__infer_norm(const fold_shape *in, int count, const int32
 /* Layer norm subtracts the mean and has a bias, RMS norm does neither. */
 static int fold__centred(const fold_op_call *call) { return call->n_in > 2; }
 
-/* Sets target = (in - mean) / deviation, or in / root of mean square; returns 1 / what it divides by. A row
-   whose sum or squares leave the range of floats is computed with again, times a power of two. */
+/* target = (in - mean) / deviation, or in / root of mean square; returns 1 / the divisor. If a row's sum or
+   squares leave the range of floats, or come near its end, it is computed again times a power of two. */
 static float fold__standardise(const fold_op_call *call, float *target, const float *in, size_t count,
                                float power)
 {
@@ -9636,12 +9621,12 @@ static void fold__layer_norm_forward(const fold_op_call *call)
 
 static void fold__rms_norm_forward(const fold_op_call *call) { fold__layer_norm_forward(call); }
 
-/* Gives the gradient of x for one line, from standardised values and the output's gradient times the gain. */
+/* The gradient of x for one line, from standardised values and the output's gradient times the gain. */
 static void fold__norm_line_grad(const fold_op_call *call, float *din, const float *target, float *work,
                                  float inverse, size_t count)
 {
     const fold__kernels *kernels = fold__engine_of(call)->kernels;
-    const float minus = -(float)count; /* a quotient is not negated: clang 14 lets unsafe flags in there */
+    const float minus = -(float)count; /* not a negated quotient: clang 14 lets unsafe flags in there */
     const float mean = fold__centred(call) ? fold__sum(kernels, work, count) / minus : 0,
                 slope = fold__reducer_of(kernels)->dot(work, target, count) / minus;
     if (fold__centred(call))
@@ -9693,7 +9678,7 @@ static const char *fold__infer_attention(const fold_shape *in, int count, const 
     if (in[0].rank != 1 || in[1].rank != 1 || in[2].rank != 1)
         return "rows must be vectors";
     if (in[0].dim[0] != in[1].dim[0])
-        return "rows of q and k must have one length";
+        return "rows of q and k differ in length";
     out[0] = in[2];
     out[1] = fold_shape1(2 * attr[0]);
     return NULL;
@@ -9722,7 +9707,7 @@ static const char *fold__infer_softmax_mean(const fold_shape *in, int count, con
     (void)count, (void)attr;
     const int heads = fold__shape_size(&in[0]), size = fold__shape_size(&in[1]);
     if (heads > 1 && (in[0].rank > 1 || size % heads))
-        return "a score must be [1], or [heads] where a value has as many equal parts";
+        return "a score must be [1], or [heads] that divide the size of a value";
     out[0] = in[1];
     return NULL;
 }
@@ -9797,16 +9782,16 @@ static void fold__max_n_backward(const fold_op_call *call)
     }
 }
 
-/* Shares of the elements of one row: exp(score - largest) / sum, the sum in list order, of each head its own.
-   Shares of some elements are held at a time; in most rows that is all. */
+/* Softmax weights (shares) of one row's elements: exp(score - largest) / sum, summed in list order, per head.
+   The shares of some elements are held at a time, which in most rows is all. */
 typedef struct fold__softmax_mean {
     const fold_op_call *call;
     const fold__kernels *kernels;
     int heads, room;
-    size_t width;                           /* floats of a head's part of a value */
+    size_t width;                           /* floats of a value per head */
     int begin, end;                         /* the row's elements */
     int from, to;                           /* the elements whose shares are held */
-    float *largest, *sum, *shares, *slopes; /* two belong to heads, two to elements, `room` apart */
+    float *largest, *sum, *shares, *slopes; /* two per head; two per head and element, heads `room` apart */
 } fold__softmax_mean;
 
 static int fold__softmax_mean_room(int heads) { return heads < 128 ? 512 / heads : 4; }
@@ -9853,7 +9838,7 @@ static void fold__softmax_mean_exps(const fold__softmax_mean *at, float *sum)
     }
 }
 
-/* Finds largest scores and sums of a row. If there is room for all its elements their exps are held then. */
+/* Finds a row's largest scores and sums. If there is room for all its elements, their exps are held then. */
 static void fold__softmax_mean_begin(fold__softmax_mean *at, int row)
 {
     at->begin = at->call->list[row];
@@ -9915,8 +9900,7 @@ static void fold__softmax_mean_n_forward(const fold_op_call *call)
     }
 }
 
-/* Makes the gradients of the elements whose shares are held: of a score its share of what dout . value has
-   more than on average. */
+/* Gradients of the elements whose shares are held. A score gets its share of dout . value minus the mean. */
 static void fold__softmax_mean_back(const fold__softmax_mean *at, const float *out, const float *dout)
 {
     const fold_op_call *call = at->call;
@@ -9953,20 +9937,20 @@ static void fold__softmax_mean_n_backward(const fold_op_call *call)
 static const char *fold__infer_concat(const fold_shape *in, int count, const int32_t *attr, fold_shape *out)
 {
     if (attr[0] < 0 || attr[0] >= in[0].rank)
-        return "there is no such axis";
+        return fold__no_axis;
     out[0] = in[0];
     for (int input = 1; input < count; input++) {
         if (in[input].rank != in[0].rank)
             return "ranks differ";
         for (int axis = 0; axis < in[0].rank; axis++)
             if (axis != attr[0] && in[input].dim[axis] != in[0].dim[axis])
-                return "shapes differ off the axis";
+                return "shapes may differ only along the axis";
         out[0].dim[attr[0]] += in[input].dim[attr[0]];
     }
     return NULL;
 }
 
-/* Copies `length` entries of an axis of a value, from `first` on, to a part that has these alone; or back. */
+/* Copies `length` entries of an axis, from `first` on, from a whole to a part with only these, or back. */
 static void fold__move_part(const fold_shape *shape, int along, int first, int length, float *whole,
                             float *part, int into_whole)
 {
@@ -10003,9 +9987,9 @@ static const char *fold__infer_slice(const fold_shape *in, int count, const int3
 {
     (void)count;
     if (attr[0] < 0 || attr[0] >= in[0].rank)
-        return "there is no such axis";
+        return fold__no_axis;
     if (attr[1] < 0 || attr[2] < 1 || attr[1] > in[0].dim[attr[0]] - attr[2])
-        return "the slice reaches outside";
+        return "start and length reach outside the axis";
     out[0] = in[0];
     out[0].dim[attr[0]] = attr[2];
     return NULL;
@@ -10032,14 +10016,14 @@ static const char *fold__infer_transpose(const fold_shape *in, int count, const 
 {
     (void)count;
     if (attr[0] < 0 || attr[1] < 0 || attr[0] >= in[0].rank || attr[1] >= in[0].rank)
-        return "there is no such axis";
+        return fold__no_axis;
     out[0] = in[0];
     out[0].dim[attr[0]] = in[0].dim[attr[1]];
     out[0].dim[attr[1]] = in[0].dim[attr[0]];
     return NULL;
 }
 
-/* Sets to = from with two axes swapped; `shape` is from's. Values that lie behind both stay together. */
+/* to = from with two axes swapped; `shape` is from's. Values of the axes after both stay together. */
 static void fold__swap_axes(const fold_shape *shape, const int32_t *axes, float *from, float *to)
 {
     static const fold__packer by_fours = { NULL, NULL };
@@ -10103,7 +10087,7 @@ static const float *fold__target_of(const fold__lines *lines)
 {
     return fold__row(&lines->call->in[1], lines->row);
 }
-/* Makes the slopes of a loss the gradient of its input; a target's is the negated one. */
+/* Turns the slopes of a loss into the gradient of its input; that of a target is the negative. */
 static void fold__loss_grad(const fold__lines *lines)
 {
     FOLD__RUN_MAP(lines->kernels, scale, lines->din, lines->din, NULL, NULL,
@@ -10230,13 +10214,14 @@ FOLD__OVER_ALL(hinge)
 
 /* -- windows that move over a grid or a line ------------------------------------------------- */
 
-/* Convolutions and pools. A line is a grid one high. The orders of sums: an output of a filter that mixes
-   channels is a product of its patch of x, made as linear ops make theirs. It begins with the bias and goes
-   over rows of taps, taps and channels. With fewer than sixteen outputs each run of the patch (fold__runs) is
-   a segment. To the gradient of an element of x each position that reads it adds one product, in the order of
-   positions. The gradient of a weight is a chain over the positions of one sample after the other. If
-   channels stay apart (depthwise filters, pools) outputs are chains over taps, and gradients of x over
-   positions. */
+/* Convolutions and pools. A line is a grid of height 1. The orders of sums:
+   - If a filter mixes channels, an output is a product with its patch of x, made as those of linear ops are:
+     it begins with the bias and goes over rows of taps, taps and channels. With fewer than sixteen outputs
+     each run of the patch (fold__runs) is a segment.
+   - The gradient of an element of x adds a product for each position that reads it, in order of positions.
+   - The gradient of a weight is a chain over the positions of one sample after the other.
+   - If channels stay apart (depthwise filters, pools), outputs are chains over taps, and gradients of x over
+     positions. */
 typedef struct fold__filter {
     int height, width, channels; /* x's */
     int tall, wide;              /* the window's, in taps */
@@ -10248,11 +10233,10 @@ typedef struct fold__filter {
 enum {
     FOLD__FILTER_SIZE,    /* tall and wide */
     FOLD__FILTER_STEPS,   /* stride and dilation */
-    FOLD__FILTER_PADDING, /* on lines none above */
-    FOLD__FILTER_OUT      /* outputs, 0 where channels stay apart */
+    FOLD__FILTER_PADDING, /* a line has none above */
+    FOLD__FILTER_OUT      /* outputs, 0 if channels stay apart */
 };
-enum { FOLD__MAX_FILTER = 32767 }; /* no number is larger */
-/* Tells how many values a window makes of `size`, and what it reaches over. */
+enum { FOLD__MAX_FILTER = 32767 }; /* the largest of these numbers */
 static int fold__window_reach(int taps, int dilation) { return (taps - 1) * dilation + 1; }
 
 static int fold__positions(const fold__filter *filter, int size, int padding, int taps)
@@ -10286,9 +10270,9 @@ static const char *fold__infer_filter(const fold_shape *in, int count, const int
     const int high = fold__window_reach(filter.tall, filter.dilation);
     const int broad = fold__window_reach(filter.wide, filter.dilation);
     if (filter.above >= high || filter.left >= broad)
-        return "the padding is no less than what a window reaches over";
+        return "padding must be smaller than the window, which spans (taps - 1) * dilation + 1";
     if (filter.height + 2 * filter.above < high || filter.width + 2 * filter.left < broad)
-        return "a window reaches over more than there is, with padding";
+        return "the window spans more than the padded input";
     *out = in[0];
     out->dim[0] = in[0].rank == 3 ? filter.lines : filter.columns;
     out->dim[in[0].rank - 2] = filter.columns;
@@ -10303,7 +10287,7 @@ static const char *fold__infer_windows(const fold_shape *in, int count, const in
     return NULL;
 }
 
-/* The `count` positions of a line from `first` on at which a tap lies in x, and the first pixel it reads. */
+/* Where a tap is inside x: at `count` positions of a line from `first` on; and the first pixel it reads. */
 typedef struct fold__tap {
     int first, count;
     size_t pixel;
@@ -10334,7 +10318,7 @@ static void fold__map_pixels(fold__map_fn map, int count, int channels, fold_row
         (size_t)(dense ? 1 : count), all);
 }
 
-/* Gives pixels of x from a tap on, and of y, or another array as wide, from a position of a line on. */
+/* Pixels of x from a tap on; below, of y, or of an array as wide, from a position of a line on. */
 static fold_rows fold__tap_in(const fold__filter *filter, const float *values, const fold__tap *tap)
 {
     const fold_rows rows = { (float *)(uintptr_t)values + tap->pixel * (size_t)filter->channels,
@@ -10349,8 +10333,8 @@ static fold_rows fold__tap_out(const fold__filter *filter, const float *values, 
     return rows;
 }
 
-/* Adds the taps of a line by a map of what they read, their weights or else the sum, and the sum.
-   It adds to y tap after tap, or back to x with the last tap first, so that positions come in order. */
+/* Adds the taps of a line by a map of what they read, their weights (or the sum) and the sum: to y tap after
+   tap, back to x with the last tap first, so that positions come in order. */
 static void fold__over_taps(const fold__filter *filter, fold__map_fn map, const float *weights,
                             const float *x, const float *y, int line, int back)
 {
@@ -10418,9 +10402,9 @@ static void fold__depthwise_weight_grad(const fold_op_call *call, const fold__fi
         }
 }
 
-/* -- filters that mix channels: products of patches, which are read where they lie */
+/* -- filters that mix channels: products of patches, which are read in place */
 
-/* A patch is so many runs of floats that lie side by side. Short ones are copied, which makes them one. */
+/* A patch is `count` runs of contiguous floats. Short ones are copied, which makes them one. */
 typedef struct fold__runs {
     int count, length, copied;
 } fold__runs;
@@ -10443,7 +10427,7 @@ static size_t fold__padded_floats(const fold__filter *filter)
     return ((size_t)filter->height + 2 * (size_t)filter->above) * width * (size_t)filter->channels;
 }
 
-/* Copies an image into a larger one of zeros at `scratch`, unless it can be read as it is. */
+/* Copies x with its padding, which is zeros, to `scratch`, unless it can be read in place. */
 static fold__padded fold__pad(const fold__filter *filter, const float *in, float *scratch)
 {
     const size_t line = (size_t)filter->width * (size_t)filter->channels;
@@ -10461,7 +10445,7 @@ static fold__padded fold__pad(const fold__filter *filter, const float *in, float
 
 enum {
     FOLD__FILTER_ROWS = FOLD__TILE_BLOCK * FOLD__TILE_ROWS, /* positions of a block */
-    FOLD__FILTER_PATCHES = 1 << 14                          /* floats of a block's patches, about */
+    FOLD__FILTER_PATCHES = 1 << 14                          /* about the floats of a block's patches */
 };
 static int fold__patch_rows(int length)
 {
@@ -10474,7 +10458,7 @@ static size_t fold__filter_pointers(void)
     return (size_t)FOLD__TILE_SEGMENTS * (size_t)FOLD__FILTER_ROWS * sizeof(float *) / sizeof(float);
 }
 
-/* A block's scratch: pointers to runs, then patches, then x with its padding. Products come behind. */
+/* A block's scratch: pointers to runs, patches, then x with its padding. The scratch of products follows. */
 typedef struct fold__filter_scratch {
     float **pointers, *patches, *padded, *product;
 } fold__filter_scratch;
@@ -10527,7 +10511,7 @@ static fold_rows fold__point_at_run(const fold__filter *filter, const fold__runs
     return rows;
 }
 
-/* Copies patches one behind the other. A run takes FOLD__LANES floats; the next overwrites the excess. */
+/* Copies patches one after the other. A run copies FOLD__LANES floats, and the next overwrites the excess. */
 static void fold__copy_patches(const fold__filter *filter, const fold__runs *runs, const fold__padded *padded,
                                int first, int count, float *patches)
 {
@@ -10602,7 +10586,7 @@ static void fold__add_patches(const fold_op_call *call, const fold__filter *filt
     for (int line = first / filter->columns; line * filter->columns < end; line++) {
         const int start = line * filter->columns, from = first > start ? first - start : 0,
                   to = end - start < filter->columns ? end - start : filter->columns;
-        for (int tap = taps - 1; tap >= 0; tap--) { /* so positions come in order */
+        for (int tap = taps - 1; tap >= 0; tap--) { /* so that positions come in order */
             const fold__tap at = fold__tap_of(filter, line, from, to, tap);
             const fold_rows sum = fold__tap_in(filter, din, &at);
             const size_t row = (size_t)(start + at.first - first);
@@ -10665,7 +10649,6 @@ static void fold__dense_weight_grad(const fold_op_call *call, const fold__filter
     }
 }
 
-/* Runs a convolution sample by sample: a dense or a depthwise one. */
 static void fold__conv_forward(const fold_op_call *call)
 {
     const fold__filter filter = fold__filter_of(call->in_shape, call->attr);
@@ -10677,7 +10660,6 @@ static void fold__conv_forward(const fold_op_call *call)
                                     fold__row(&call->out[0], row));
 }
 
-/* Gives the gradient of a convolution's input, sample by sample. */
 static void fold__conv_backward(const fold_op_call *call)
 {
     const fold__filter filter = fold__filter_of(call->in_shape, call->attr);
@@ -10688,7 +10670,7 @@ static void fold__conv_backward(const fold_op_call *call)
             fold__depthwise_dx(call, &filter, fold__row(&call->dout[0], row), fold__row(&call->din[0], row));
 }
 
-/* acc continues as a chain over the positions of the rows in order; dy begins at the first of the columns. */
+/* Continues acc as a chain over positions, row by row; dy begins at the first of the columns. */
 static void fold__conv_weight_grad(const fold_op_call *call, size_t rows, const fold_rows *input,
                                    const fold_rows *dy, fold__extent extent, float *acc)
 {
@@ -10703,7 +10685,7 @@ static void fold__conv_weight_grad(const fold_op_call *call, size_t rows, const 
 
 /* -- pools */
 
-/* A line's gradient rests in scratch and goes tap by tap to the first that is the largest. */
+/* A line's gradient starts in scratch and goes, tap by tap, to the first that has the largest value. */
 static void fold__max_pool_line(const fold_op_call *call, const fold__filter *filter, int row, int line)
 {
     const float *in = fold__row(&call->in[0], row), *out = fold__row(&call->out[0], row);
@@ -10754,7 +10736,7 @@ static void fold__divide_line(const fold_op_call *call, const fold__filter *filt
             if (fold__taps_within(end * stride - filter->left, filter->wide, filter->width) != wide)
                 break;
         fold__map_pixels(FOLD__MAP(call, scale), end - column, filter->channels, to, from, from, from,
-                         1.0f / (float)(tall * (wide ? wide : 1))); /* of a list without rows: zeros */
+                         1.0f / (float)(tall * (wide ? wide : 1))); /* lists without rows: zeros */
         to.base += (end - column) * to.stride;
         from.base += (end - column) * from.stride;
     }
@@ -10858,7 +10840,7 @@ static void fold__list_take_forward(const fold_op_call *call)
         ->take_rows(engine->index, call->rows, &call->in[0], &call->out[0], (size_t)fold__out_size(call));
 }
 
-/* A contribution of few rows has each sum where its row is taken first; behind the index lies where. */
+/* If `sparse_grad`, each sum is where its row is taken first; these places follow the index. */
 static void fold__list_take_backward(const fold_op_call *call)
 {
     const fold__engine *engine = fold__engine_of(call);
@@ -10882,7 +10864,7 @@ static void fold__list_unstack_backward(const fold_op_call *call)
     fold__copy_pixels(call, call->rows, fold__out_size(call), parts, call->dout[0]);
 }
 
-/* Returns where the rows of each target begin in their order, which is NULL where they are as they lie. */
+/* Where each target's rows begin in `order`, which is NULL if the rows are in that order already. */
 static const int *fold__segments_of(const int *index, int rows, const int **order)
 {
     *order = index[0] ? NULL : index + 1;
@@ -10898,9 +10880,9 @@ static void fold__move_column(const fold_rows *rows, const int *order, int first
     }
 }
 
-/* Runs an op over vectors along the rows that go to each target: a column of theirs is a line. An op that
-   reduces gives a row for each target, zeros if it has none; the others give one for each row. Behind the
-   index of an op that chooses is the row that each target chooses, counted from its first. */
+/* Runs an op over vectors along the rows of each target: a column of these is a line. An op that reduces has
+   a row per target, zeros if no row goes there; others have one per row. For an op that chooses, the index is
+   followed by the row that each target chooses, counted from its first. */
 enum { FOLD__KEEPS_ROWS, FOLD__REDUCES, FOLD__CHOOSES };
 enum { FOLD__LINES_OVER_ROWS = 5 };
 static size_t fold__over_rows_floats(size_t rows) { return FOLD__LINES_OVER_ROWS * (rows + 1); }
@@ -10952,10 +10934,10 @@ static void fold__over_rows(const fold_op_call *call, fold__lines_fn *over, int 
 FOLD__OVER_ROWS(softmax, FOLD__KEEPS_ROWS)
 FOLD__OVER_ROWS(log_softmax, FOLD__KEEPS_ROWS)
 FOLD__OVER_ROWS(logsumexp, FOLD__REDUCES)
-FOLD__OVER_ROWS(sum, FOLD__REDUCES) /* as fold_sum does; fold_list_sum adds rows, in another order */
+FOLD__OVER_ROWS(sum, FOLD__REDUCES) /* in fold_sum's order; fold_list_sum adds rows in another */
 FOLD__OVER_ROWS(softmax_xent, FOLD__CHOOSES)
 
-/* Tells which rows an attention's row sees: it is its second attribute. */
+/* Which keys a query sees: attention's second attribute. */
 enum { FOLD__MASK_NONE, FOLD__MASK_CAUSAL, FOLD__MASK_EDGES };
 
 /* See fold_list_attention. The second output keeps what backward computes the weights from again. */
@@ -10972,7 +10954,7 @@ static fold__attention_call fold__attention_of(const fold_shape *shape, const in
     return attention;
 }
 
-/* Tells where the parts of an index of who sees whom lie: fold__adjacency_of. */
+/* The parts of an index that holds edges. */
 static fold__adjacency fold__adjacency_of(const int *index, int queries, int keys)
 {
     fold__adjacency adjacency;
@@ -11023,7 +11005,7 @@ static void fold__list_attention_backward(const fold_op_call *call)
 
 /* -- attention to a cache ----------------------------------------------------------------------- */
 
-/* Tells what a step's data are: which rows it appends. */
+/* The data of a step: which rows it appends. */
 typedef struct fold__appended {
     fold_cache *cache;
     int first, end;
@@ -11045,7 +11027,7 @@ static int fold__cache_ok(const fold_cache *cache)
                  : cache->capacity <= INT_MAX / 4 && !cache->value_width;
 }
 
-/* Tells whether a cache is a ring of rows, which a convolution looks back on. */
+/* A ring of rows, which a convolution looks back on. */
 static int fold__is_ring(const fold_cache *cache) { return cache->heads == 0; }
 static size_t fold__cache_values_at(const fold_cache *cache)
 {
@@ -11089,7 +11071,7 @@ FOLD_API fold_status fold_cache_copy(fold_cache *to, const fold_cache *from)
     return FOLD_OK;
 }
 
-/* Its scratch is for a full cache, so that a plan is good for every length. */
+/* Scratch is for a full cache, so that a plan serves every length. */
 static fold__attention_call fold__cached_attention(const fold_shape *shape, const int32_t *attr, int queries,
                                                    int keys)
 {
@@ -11119,8 +11101,7 @@ static void fold__attention_step_forward(const fold_op_call *call)
 }
 #define fold__attention_step_backward ((void (*)(const fold_op_call *))0)
 
-/* Copies rows of a ring from the `first` on to `plain`, or from it into the ring. Before the beginning there
-   are zeros. */
+/* Copies rows of a ring from `first` on to `plain`, or back. Rows before the beginning are zeros. */
 static void fold__copy_ring(const fold_op_call *call, const fold_cache *ring, int first, int rows,
                             fold_rows plain, int into)
 {
@@ -11151,8 +11132,8 @@ static void fold__conv1d_step_forward(const fold_op_call *call)
 
 #define FOLD__IN FOLD_NEEDS_IN
 #define FOLD__OUT FOLD_NEEDS_OUT
-/* name, form of its public call, inputs, attributes, what messages call the first of them, flags, what
-   backward reads, shapes. CONTRIBUTING.md tells how to add an op. */
+/* Columns: name, form of the public call, numbers of inputs and attributes, what messages call the first
+   attribute, flags, what backward reads, shape rule. CONTRIBUTING.md says how to add an op. */
 #define FOLD__OPS(X)                                                                                    \
     X(linear, other, -1, 4, NULL, FOLD__GEMM, FOLD__IN, linear)                                         \
     X(matmul, other, 2, 0, NULL, 0, FOLD__IN, matmul)                                                   \
@@ -11238,7 +11219,7 @@ enum {
     FOLD__OPS(FOLD__ENUM) FOLD__OP_COUNT
 };
 
-/* The names of ops lie in one object: a pointer to each would have to be set whenever a program is loaded. */
+/* The names of ops are one object: pointers to them would have to be set whenever a program is loaded. */
 typedef struct fold__op_names {
 #define FOLD__NAME(name, form, inputs, attrs, attr, flags, needs, infer) char op_##name[sizeof #name];
     FOLD__OPS(FOLD__NAME)
@@ -11259,7 +11240,7 @@ static const char *fold__op_name(uint32_t op)
     return (const char *)&names + fold__op_table[op].name_at;
 }
 
-/* Tells what an op runs. The call that records it names this, so that a linker leaves out unused ops. */
+/* What an op runs. The call that records it names this, so that a linker leaves out unused ops. */
 typedef void fold__op_run(const fold_op_call *call);
 typedef struct fold__op_impl {
     uint32_t op;
@@ -11271,7 +11252,7 @@ typedef struct fold__op_impl {
 FOLD__OPS(FOLD__IMPL)
 
 #ifndef FOLD_NO_TEXT
-/* The name of an attribute, for messages; NULL: it has none worth telling. */
+/* The name of an attribute in messages; NULL: not worth printing. */
 static const char *fold__attr_name(uint32_t op, int index)
 {
 #define FOLD__ATTR(name, form, inputs, attrs, attr, flags, needs, infer) attr,
@@ -11297,7 +11278,8 @@ static int fold__differentiable(const fold__op_row *op, int input)
    Uses: kernels, for the processor's settings. Invariant: the same seed gives the same numbers on every
    platform. */
 
-/* Draw d of a seed has key mix(seed + (d + 1) * step): a cell call stores where its draws begin. */
+/* Draw d of a seed has key mix(seed + (d + 1) * step), so a cell call only stores where its draws begin. The
+   steps are 2^64 / the golden ratio, as in splitmix64, and a multiplier of Steele and Vigna (2021). */
 #define FOLD__DRAW_STEP UINT64_C(0x9e3779b97f4a7c15)
 #define FOLD__ELEMENT_STEP UINT64_C(0xd1342543de82ef95)
 FOLD__INLINE uint64_t fold__draw_key(uint64_t base, uint64_t draw, uint64_t element)
@@ -11309,7 +11291,7 @@ static uint64_t fold__random_element(const fold_random *random, int element)
     return fold__draw_key(fold__mix64(random->key), random->draw, (uint64_t)element);
 }
 
-/* Makes a generator for what the library draws itself, and one for a program: with the same seed, others. */
+/* Generators for the library's own draws and for a program: the same seed gives them different numbers. */
 static fold_random fold__random_of(uint64_t seed, uint64_t stream)
 {
     const fold_random random = { seed ^ fold__mix64(stream), 0 };
@@ -11335,7 +11317,7 @@ FOLD_API float fold_random_uniform(fold_random *random)
 FOLD_API int fold_random_below(fold_random *random, int n)
 {
     const uint64_t bits = fold_random_bits(random);
-    return n < 1 ? 0 : (int)(bits % (uint64_t)n); /* chances differ from equal ones by at most 2^-33 */
+    return n < 1 ? 0 : (int)(bits % (uint64_t)n); /* chances are off by at most 2^-33 */
 }
 
 FOLD_API void fold_random_shuffle(fold_random *random, int n, int *items)
@@ -11347,7 +11329,7 @@ FOLD_API void fold_random_shuffle(fold_random *random, int n, int *items)
     }
 }
 
-/* Returns -2 log(value) for a positive value, to about 11 digits. The value is mantissa * 2^exponent, and the
+/* -2 log(value) for a positive value, to about 11 digits. The value is mantissa * 2^exponent, and the
    logarithm of the mantissa is 2 artanh(ratio) with ratio = (mantissa - 1) / (mantissa + 1). */
 FOLD__INLINE double fold__minus_2_log(double value)
 {
@@ -11355,7 +11337,7 @@ FOLD__INLINE double fold__minus_2_log(double value)
     double mantissa, ratio, square;
     double series = 1.0 / 11;
     memcpy(&bits, &value, sizeof bits);
-    /* the mantissa comes to lie in sqrt(1/2) .. sqrt(2) */
+    /* brings the mantissa into sqrt(1/2) .. sqrt(2) */
     exponent = (bits + (UINT64_C(0x3ff0000000000000) - UINT64_C(0x3fe6a09e667f3bcd))) >> 52;
     bits -= (exponent - 1023) << 52;
     memcpy(&mantissa, &bits, sizeof mantissa);
@@ -11369,7 +11351,7 @@ FOLD__INLINE double fold__minus_2_log(double value)
     return -2 * ((double)((int)exponent - 1023) * 0.69314718055994530942 + 2 * ratio * series);
 }
 
-/* Takes an angle within an eighth of a turn either side of 0. */
+/* For an angle within an eighth of a turn of 0. */
 FOLD__INLINE void fold__sine_cosine(double angle, double *sine, double *cosine)
 {
     const double square = angle * angle;
@@ -11386,9 +11368,9 @@ FOLD__INLINE void fold__sine_cosine(double angle, double *sine, double *cosine)
     *cosine = even * square + 1;
 }
 
-/* Makes two normal values of 64 random bits by the method of Box and Muller (1958). Plain arithmetic alone:
-   they are the same on every platform. The angle is one of an eighth of a turn either side of the axis; a bit
-   each turns it by half and exchanges the two values. */
+/* Two normal values from 64 random bits (Box and Muller 1958), by plain arithmetic alone, so that they are
+   the same on every platform. The angle is within an eighth of a turn of the axis; one bit turns it by half,
+   another exchanges the two values. */
 static void fold__normals(uint64_t bits, float scale, float out[2])
 {
     const double radius = sqrt(fold__minus_2_log(((double)(uint32_t)(bits >> 32) + 0.5) / 4294967296.0));
@@ -11402,7 +11384,7 @@ static void fold__normals(uint64_t bits, float scale, float out[2])
     out[!exchanged] = scale * (float)(radius * sine);
 }
 
-/* Not inlined, or a compiler could move what it computes out of where the processor's settings are ours. */
+/* Not inlined: a compiler could move what it computes to where the processor's settings are not ours. */
 FOLD__NOINLINE static void fold__gaussian(const fold_random *random, const float *mean,
                                           const float *deviation, int count, float *values)
 {
@@ -11434,16 +11416,16 @@ FOLD_API float fold_random_normal(fold_random *random)
     return value;
 }
 
-/* Returns e^x to about 8 digits for x within 700 of 0. Others are taken as -700 and 700, and NaN stays. It is
-   a power of 2^(1/16), whose exponent is added as bits, times a short series. A NaN made of a float has zeros
-   in these bits and stays one. */
+/* e^x to about 8 digits for x within 700 of 0; others are taken as -700 and 700, and NaN stays. It is a power
+   of 2^(1/16), whose exponent is added as bits, times a short series. A NaN that was a float has zeros in
+   these bits and stays one. */
 FOLD__INLINE double fold__exp_shortly(double x)
 {
     static const double table[16] = { 1.00000000000, 1.04427378243, 1.09050773267, 1.13878863476,
                                       1.18920711500, 1.24185781207, 1.29683955465, 1.35425554694,
                                       1.41421356237, 1.47682614594, 1.54221082541, 1.61049033195,
                                       1.68179283051, 1.75625216037, 1.83400808641, 1.91520656140 };
-    const double whole = 6755399441055744.0; /* 1.5 * 2^52: a sum with it is rounded to a whole number */
+    const double whole = 6755399441055744.0; /* 1.5 * 2^52: a sum with it is rounded to an integer */
     x = x < -700 ? -700 : x;
     x = x > 700 ? 700 : x;
     x *= 23.083120654223414518; /* 16 / log 2 */
@@ -11458,7 +11440,7 @@ FOLD__INLINE double fold__exp_shortly(double x)
     return series * x;
 }
 
-/* Sums the shares e^(logit - less). sums[part] gets the sum up to the end of a part of 2^by logits. */
+/* Sums the shares e^(logit - less); sums[part] is the sum up to the end of a part of 2^by logits. */
 FOLD__NOINLINE static double fold__sum_shares(const float *logits, int count, int by, double less,
                                               double *sums)
 {
@@ -11468,9 +11450,9 @@ FOLD__NOINLINE static double fold__sum_shares(const float *logits, int count, in
     return sum;
 }
 
-/* Draws an index of one head, and adds the logarithm of its probability. A point on the line of all shares
-   lies within the share that is drawn. The share of -infinity is too small to move a sum, so that nobody
-   draws it. If all shares are too large or too small for that, the largest logit is subtracted first. */
+/* Draws an index of one head, and adds the logarithm of its probability. A point on the line of all shares is
+   within the share that is drawn. The share of -infinity is too small to move a sum, so it is never drawn. If
+   the shares are too large or too small for that, the largest logit is subtracted first. */
 static int fold__softmax_head(uint64_t bits, const float *logits, int count, double *log_probability)
 {
     enum { FOLD__PARTIAL_SUMS = 64 };
@@ -11490,7 +11472,7 @@ static int fold__softmax_head(uint64_t bits, const float *logits, int count, dou
     }
     const double point = ((double)(bits >> 12) + 0.5) * (1 / 4503599627370496.0) * sum;
     for (int i = 0; i < (count - 1) >> by; i++)
-        part += sums[i] < point; /* this is no branch, since nobody could predict it */
+        part += sums[i] < point; /* not a branch, which would be unpredictable */
     int chosen = part << by;
     double passed = part ? sums[part - 1] : 0;
     while (by && (passed += fold__exp_shortly((double)logits[chosen] - less)) < point)
@@ -11500,7 +11482,7 @@ static int fold__softmax_head(uint64_t bits, const float *logits, int count, dou
     return chosen;
 }
 
-/* Returns the logarithm of the probability of all choices, or NaN when a head has none. */
+/* The logarithm of the probability of all choices, or NaN if a head has none. */
 FOLD__NOINLINE static float fold__softmax_heads(const fold_random *random, const float *logits,
                                                 const int *sizes, int heads, int *chosen)
 {
@@ -11520,7 +11502,7 @@ FOLD__NOINLINE static int fold__softmax(const fold_random *random, const float *
     return fold__softmax_head(fold__random_element(random, 0), logits, count, NULL);
 }
 
-/* Returns the last index whose weights before it leave something of the point on the line of all weights. */
+/* The last index of positive weight such that the weights before it sum to no more than the point. */
 FOLD__NOINLINE static int fold__weighted(const fold_random *random, const float *weights, int count)
 {
     int chosen = -1;
@@ -11609,12 +11591,13 @@ FOLD_API int fold_finite(const float *values, int n)
 }
 
 /* ==== section: model =========================================================================
-   Owns: parameters: values, gradients, the optimiser's state and packed weights, each in one span. It
-   holds the arrays of cells and of user ops, whose contents belong to cells and op recorders.
-   Uses: random numbers, ops, kernels, shapes, memory, errors. Invariant: a model knows no recording; packs
-   follow the values when these are written. */
+   Owns the parameters: values, gradients, optimiser state and packs, each in one array for the whole model.
+   It also has the arrays of cells and user ops, whose contents belong to cells and op recorders.
+   Uses random numbers, ops, kernels, shapes, memory, errors.
+   Invariant: a model knows of no recording. Whoever writes values refreshes the packs; readers never do, so
+   contexts of several threads can share a model. */
 
-/* Lists the arrays of a model: their names, what they hold, and the functions that give them. */
+/* The growing arrays of a model: name, element, accessor. fold_model_reserve lists sizes in this order. */
 #define FOLD__MODEL_ARRAYS(ARRAY)                        \
     ARRAY(PARAMS, fold__param_data, fold__params)        \
     ARRAY(VALUES, float, fold__values)                   \
@@ -11632,41 +11615,42 @@ enum {
     FOLD__MODEL_ARRAYS(FOLD__MODEL_ARRAY) FOLD__M_COUNT
 };
 enum { FOLD__RATE_SETS = 16, FOLD__SPAN_ALIGN = 16, FOLD__NORM_BLOCK = 1024, FOLD__STEP_ROWS = 32 };
-enum { FOLD__MAX_WIDTH = 1 << 24 }; /* of a layer: no product of them leaves int */
+enum { FOLD__MAX_WIDTH = 1 << 24 }; /* of a layer: all its gates together still fit an int */
 
 struct fold__cell_data;
 struct fold__tensor;
 struct fold_model {
     fold__arena arena;
     fold__array arrays[FOLD__M_COUNT];
-    fold__heap heap; /* shares out a caller's block */
+    fold__heap heap; /* of a caller's block */
     fold__error error;
     const fold__kernels *kernels;
-    /* Only a quantized model has these: others do without, and linkers too. */
-    const fold__int8_kernels *formats[FOLD__SOFTMAXT_FORMATS];
+    /* Set by fold_model_quantize, so that programs without it do not link these kernels. */
+    const fold__int8_kernels *formats[FOLD__WEIGHT_FORMATS];
     uint64_t seed;
-    uint32_t salt;            /* its handles carry it */
-    uint32_t version, layout; /* count writes of values; what is trained or not */
-    uint32_t quantized;       /* counts how often weights were made bytes */
+    uint32_t salt;            /* carried by its handles, to tell them from other models' */
+    uint32_t version, layout; /* count writes of values; parameters added, quantised, frozen or thawed */
+    uint32_t quantized;       /* counts successful calls of fold_model_quantize */
     uint32_t n_params, n_cells, n_ops;
-    uint32_t touched_rows;     /* rows that all lookup tables have */
-    size_t span, packs, bytes; /* floats of values and of packs; bytes of weights in bytes */
+    uint32_t touched_rows;     /* rows of all lookup tables */
+    size_t span, packs, bytes; /* floats of values, floats of packs, bytes of quantised weights */
 #ifndef FOLD_INFERENCE
-    uint64_t steps; /* steps that its optimiser made */
-    int rule;       /* whose state it is: an enum fold__rule */
+    uint64_t steps; /* of its optimiser */
+    int rule;       /* the optimiser whose state it has: an enum fold__rule */
     float set_rate[FOLD__RATE_SETS], set_decay[FOLD__RATE_SETS];
-    fold_parallel_for *parallel_for; /* NULL: steps are made on one thread */
+    fold_parallel_for *parallel_for; /* NULL: steps run on one thread */
     void *pool;
     int threads;
 #endif
-    fold_ctx *tracer; /* traces cell bodies; made with the first cell */
-    fold_memory tracing; /* it lies there; zero: in the model's memory */
+    fold_ctx *tracer;    /* traces cell bodies; made with the first cell */
+    fold_memory tracing; /* the tracer's; zero: the model's memory */
     uint8_t inference, flushes, sealed, has_tables;
-    uint32_t projected_cells; /* the first cells, which have their projections, or need none */
-    void (*project_cells)(fold_model *m); /* fold__project_cells, for the linker; NULL: no layer has a cell */
-    const void *image; /* parameters that are made are found in it; NULL: none */
+    uint32_t projected_cells; /* cells before this one have a projection, or need none */
+    /* This pointer and the two at the end are set where they are needed, so that programs which do not read
+       in place, quantise, or make layers with cells do not link these functions. */
+    void (*project_cells)(fold_model *m); /* fold__project_cells; NULL: no layer has a cell */
+    const void *image; /* of fold_model_read_in_place: new parameters are found in it; NULL: none */
     size_t image_size;
-    /* For the linker: fold__find_in_image, and fold__take_bytes in models that were quantized. */
     int (*find_in_image)(fold_model *m, const char *name, fold__param_data *param);
     int (*take_bytes)(fold_tensors *file, struct fold__tensor *tensor, fold__param_data *param);
 };
@@ -11687,7 +11671,7 @@ FOLD__MODEL_ARRAYS(FOLD__GIVE_ARRAY)
 
 FOLD__FAILS(fold__model_fail, fold_model, &of->error)
 
-/* Tells whether a call cannot go on: there is no model, it has an error, or something was not given. */
+/* 1: the call must stop. A missing argument becomes the model's error. */
 static int fold__lacks(fold_model *m, int given, const char *problem)
 {
     if (m && !given)
@@ -11697,8 +11681,8 @@ static int fold__lacks(fold_model *m, int given, const char *problem)
 
 /* -- settings -------------------------------------------------------------------------------- */
 
-/* All settings and their ranges. OF and AND are members of fold_<owner> that are checked together, ONE is a
-   number that a call is given. */
+/* Every checked setting and its range. OF starts the members of a struct fold_<owner> and AND continues them:
+   these are checked together. ONE is a number passed to a call. */
 #define FOLD__SETTINGS(OF, AND, ONE)                                                                     \
     OF(ctx_desc, schedule, UP_TO(FOLD_SCHEDULE_COUNT - 1)) OF(quantize_desc, min_values, FROM(0))        \
     OF(param_desc, init, UP_TO(FOLD_INIT_ORTHOGONAL)) AND(param_desc, init_scale, FINITE)                \
@@ -11733,7 +11717,7 @@ static int fold__lacks(fold_model *m, int given, const char *problem)
     ONE(share, float, FLOATS(0, 0, 1)) ONE(limit, float, FLOATS(0, 0, FLT_MAX))
 #endif
 
-/* Ranges of floats and of whole numbers: flags and ends, of which FLT_MAX stands for infinity. */
+/* A range: flags and both ends, where FLT_MAX means infinity. */
 enum { FOLD__A_FLOAT = 1, FOLD__OPEN_LOW = 2, FOLD__OPEN_HIGH = 4, FOLD__NEXT = 8 };
 #define FOLD__RANGE_FINITE FOLD__A_FLOAT | FOLD__OPEN_LOW | FOLD__OPEN_HIGH, -FLT_MAX, FLT_MAX
 #define FOLD__RANGE_AMOUNT FOLD__A_FLOAT | FOLD__OPEN_HIGH, 0, FLT_MAX
@@ -11752,7 +11736,7 @@ enum {
     FOLD__SET_at_most = FOLD__SET_high
 };
 static const struct fold__setting {
-    char name[12]; /* no pointer, which a loader would have to set */
+    char name[12]; /* not a pointer, which a loader would have to relocate */
     uint16_t offset;
     uint8_t size, flags;
     float low, high;
@@ -11764,8 +11748,8 @@ static const struct fold__setting {
     FOLD__SETTINGS(FOLD__ROW_FIRST, FOLD__ROW_AND, FOLD__ROW_ONE){ "", 0, 0, 0, 0, 0 }
 };
 
-/* Tells whether settings are in their ranges, those of an owner from the first on; if not, an error says
-   which is not. `name` is that of the parameter or layer; NULL: it has none. */
+/* Checks one owner's settings, from its row `first` on; the first one out of range becomes the error. `name`
+   is that of a parameter or layer, or NULL. */
 static int fold__settings_ok(fold__error *error, int first, const char *who, const char *name,
                              const void *settings)
 {
@@ -11794,7 +11778,6 @@ static int fold__settings_ok(fold__error *error, int first, const char *who, con
     return 1;
 }
 
-/* Defines the function that gives the defaults of a struct. */
 #define FOLD__BY_DEFAULT(type, ...)    \
     FOLD_API type type##_default(void) \
     {                                  \
@@ -11832,7 +11815,7 @@ static void fold__check_threads(fold__error *error, const char *who, int threads
 {
     if (threads < 0 || (threads > 1 && !can_run))
         fold__fail_in(error, FOLD_BAD_ARGUMENT, "%s: threads is %d, %s", who, threads,
-                      threads < 0 ? "must be in [0, inf)" : "but there is no parallel_for to run them");
+                      threads < 0 ? "must be in [0, inf)" : "but parallel_for is NULL");
 }
 
 FOLD_API fold_model *fold_model_new(const fold_model_desc *desc)
@@ -11843,7 +11826,7 @@ FOLD_API fold_model *fold_model_new(const fold_model_desc *desc)
     fold__error none = { FOLD_OK, "", settings.error, settings.error_user, NULL, 0 };
     if (!m && settings.memory.block)
         fold__fail_in(&none, FOLD_NO_MEMORY,
-                      "fold_model_desc: memory.block_size is %.0f, a model alone takes %.0f bytes",
+                      "fold_model_desc: memory.block_size is %.0f, a model alone needs %.0f bytes",
                       (double)settings.memory.block_size,
                       (double)(fold__to_align(settings.memory.block) + fold__alloc_size(sizeof *m)));
     if (!m)
@@ -11853,8 +11836,9 @@ FOLD_API fold_model *fold_model_new(const fold_model_desc *desc)
     m->kernels = kernels ? kernels : fold__kernels_for(NULL);
     m->error = none;
     if (!kernels)
-        fold__model_fail(m, FOLD_BAD_ARGUMENT, "isa '%s' is unknown, or not available here; '%s' is",
-                         settings.isa, m->kernels->name);
+        fold__model_fail(m, FOLD_BAD_ARGUMENT,
+                         "fold_model_desc: isa '%s' is unknown, or not available here; '%s' is", settings.isa,
+                         m->kernels->name);
     m->seed = settings.seed;
     m->inference = settings.inference != 0;
     m->flushes = settings.flush_subnormals != 0;
@@ -11877,8 +11861,7 @@ static const char *fold__when_full(const fold_model *m, char text[FOLD__WHEN_FUL
     *text = 0;
     if (m->heap.block)
         fold__format(text, FOLD__WHEN_FULL,
-                     ": the model's block has %.0f bytes, this needs %.0f or more: measure in a larger one "
-                     "(fold_model_measure)",
+                     "; the model's block has %.0f bytes, needs %.0f or more: see fold_model_measure",
                      (double)m->heap.size, (double)(m->heap.bytes_refused + FOLD__ALIGN - 1));
     return text;
 }
@@ -11938,14 +11921,14 @@ FOLD_API fold_status fold_model_reserve(fold_model *m, const fold_model_size *si
     for (int which = 0; which < FOLD__M_COUNT; which++) {
         const size_t had = m->arrays[which].need;
         if (!fold__arena_need(&m->arena, which, bytes[which]))
-            fold__model_fail(m, FOLD_NO_MEMORY, "reserve: there are no %.0f bytes%s", (double)bytes[which],
-                             fold__when_full(m, full));
-        m->arrays[which].need = had; /* fold_model_measure tells what is held */
+            fold__model_fail(m, FOLD_NO_MEMORY, "reserve: out of memory for %.0f bytes%s",
+                             (double)bytes[which], fold__when_full(m, full));
+        m->arrays[which].need = had; /* fold_model_measure reports what is used, not what is reserved */
     }
     return m->error.status;
 }
 
-/* Returns NULL for handles that are null or another model's. */
+/* NULL for a null handle or another model's. */
 static fold__param_data *fold__param_of(const fold_model *m, fold_param param)
 {
     if (!m || !param.id || param.salt != m->salt || param.id > m->n_params)
@@ -11953,7 +11936,7 @@ static fold__param_data *fold__param_of(const fold_model *m, fold_param param)
     return &fold__params(m)[param.id - 1];
 }
 
-/* The indices of all parameters if the handle is null, and of one or none if it is not. */
+/* All parameters if the handle is null, none if it is another model's. */
 typedef struct fold__range {
     uint32_t first, end;
 } fold__range;
@@ -11973,7 +11956,7 @@ static const fold__op_row *fold__op_of(const fold_model *m, uint32_t op)
 {
     return op < FOLD__OP_COUNT ? &fold__op_table[op] : &fold__user_ops(m)[op - FOLD__OP_COUNT].row;
 }
-/* Tells how an op of the program's own was described; NULL: it is another. */
+/* NULL for a built-in op. */
 static const fold_op_desc *fold__desc_of(const fold_model *m, uint32_t op)
 {
     return op < FOLD__OP_COUNT ? NULL : &fold__user_ops(m)[op - FOLD__OP_COUNT].desc;
@@ -11981,13 +11964,13 @@ static const fold_op_desc *fold__desc_of(const fold_model *m, uint32_t op)
 
 /* -- initial values -------------------------------------------------------------------------- */
 
-/* Makes orthonormal vectors along the shorter side by modified Gram-Schmidt, in double. */
+/* Makes the rows orthonormal, or the columns if they are fewer: modified Gram-Schmidt, in double. */
 static void fold__orthogonalise(float *values, size_t rows, size_t columns, float gain)
 {
     const size_t count = fold__min_size(rows, columns);
     const size_t length = fold__max_size(rows, columns);
     const size_t step = rows <= columns ? columns : 1;   /* from vector to vector */
-    const size_t within = rows <= columns ? 1 : columns; /* steps from value to value of one vector */
+    const size_t within = rows <= columns ? 1 : columns; /* from value to value within one */
     for (size_t vector = 0; vector < count; vector++) {
         for (int pass = 0; pass < 2; pass++) /* twice is enough (Kahan and Parlett) */
             for (size_t earlier = 0; earlier < vector; earlier++) {
@@ -12063,7 +12046,7 @@ static int fold__has_floats(const fold__param_data *param)
 {
     return fold__floats_in_place(param) || fold__keeps_values(param);
 }
-/* Pointers into an image are never written through. NULL: there are bytes alone. */
+/* NULL if only quantised values are left. Values in an image are never written. */
 static float *fold__param_values(const fold_model *m, const fold__param_data *param)
 {
     if (fold__floats_in_place(param))
@@ -12071,8 +12054,7 @@ static float *fold__param_values(const fold_model *m, const fold__param_data *pa
     return fold__keeps_values(param) ? fold__values(m) + param->at : NULL;
 }
 
-/* Packs are refreshed by whoever writes values, never by readers. A bias is its own pack. first and count are
-   of the first axis. */
+/* Refreshes the packs of `count` rows of the first axis. The pack of a bias is a plain copy. */
 static void fold__pack_part(fold_model *m, const fold__param_data *param, int which, int first, int count)
 {
     const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
@@ -12103,14 +12085,13 @@ static void fold__refresh_rows(fold_model *m, const fold__param_data *param, int
         fold__pack_part(m, param, FOLD__PACK_BOTH & ~forward, from, to - from);
 #endif
 }
-/* Packs a parameter anew, after its values were written. */
 static void fold__refresh_packs(fold_model *m, const fold__param_data *param)
 {
     fold__refresh_rows(m, param, 0, param->shape.dim[0]);
 }
 
-/* Keeps from now on the rows of the pack that a gradient of an input reads. Many weights never need them (a
-   first layer's), or only those that multiply states. */
+/* From now on these rows are packed for gradients of inputs, too. That is done on demand, since many weights
+   never need it (a first layer's), or only for the rows that multiply states. */
 static void fold__keep_back_pack(fold_model *m, fold__param_data *param, int first, int count)
 {
 #ifdef FOLD_INFERENCE
@@ -12127,7 +12108,8 @@ static void fold__keep_back_pack(fold_model *m, fold__param_data *param, int fir
 #endif
 }
 
-/* Tells whether tiles can read a weight where it lies: they may read a bit beyond it. */
+/* Whether products can read a weight in the image. Tiles may read FOLD__BEYOND floats past its end, which
+   must be in the image as well. */
 static int fold__fits_in_place(const fold_model *m, const fold__param_data *param)
 {
     const size_t beyond = (size_t)FOLD__BEYOND;
@@ -12139,7 +12121,7 @@ static int fold__fits_in_place(const fold_model *m, const fold__param_data *para
     return m->image_size - end >= beyond * sizeof(float);
 }
 
-/* Gives a parameter the places of its packs, from `packs` floats on. Returns where the next would begin. */
+/* Assigns offsets to a parameter's packs, from `packs` floats on. Returns their end. */
 static size_t fold__layout_packs(const fold_model *m, fold__param_data *param, size_t packs)
 {
     const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
@@ -12180,7 +12162,7 @@ static int fold__param_reserve(fold_model *m, const fold__param_data *param, siz
            fold__arena_need(arena, FOLD__M_IS_TOUCHED, m->touched_rows + rows);
 }
 
-/* Counts the bytes of the UTF-8 sequence that a text begins with (Unicode 15, table 3-7); 0: it is none. */
+/* Length of the UTF-8 sequence at the start of a text (Unicode 15, table 3-7); 0 if it is invalid. */
 static int fold__utf8(const char *from)
 {
     const unsigned char *bytes = (const unsigned char *)from;
@@ -12210,10 +12192,10 @@ static int fold__is_text(const char *from)
     return 1;
 }
 
-/* Tells what the name of a tensor ends with that holds the scales of another, whose values are bytes. */
+/* In files the scales of int8 tensor "W" are tensor "W.scale". */
 #define FOLD__SCALES ".scale"
 
-/* Makes a hash: FNV-1a, by Fowler, Noll and Vo. */
+/* FNV-1a, by Fowler, Noll and Vo. */
 static uint32_t fold__hash_name(const char *name, size_t length)
 {
     uint32_t hash = 0x811c9dc5u;
@@ -12235,7 +12217,7 @@ static fold__param_data *fold__find_name(const fold_model *m, const char *name, 
     return NULL;
 }
 
-/* The parameter of bytes alone whose scales have a name in files, or NULL. */
+/* The int8 parameter whose scales have this name in files, or NULL. */
 static const fold__param_data *fold__scales_of(const fold_model *m, const char *name)
 {
     const size_t length = strlen(name), end = strlen(FOLD__SCALES);
@@ -12248,21 +12230,21 @@ static const fold__param_data *fold__scales_of(const fold_model *m, const char *
 static const char *fold__param_problem(const fold_model *m, const fold_param_desc *desc)
 {
     if (!desc->name || !desc->name[0])
-        return "a parameter needs a name";
+        return "the name is missing";
     if (!fold__is_text(desc->name))
-        return "its name is not UTF-8, as files need";
+        return "the name is not UTF-8, which files need";
     if (!strncmp(desc->name, "optimizer.", 10) || fold__same_text(desc->name, "__metadata__"))
-        return "in files its name stands for something else";
+        return "the name is reserved in files; choose a different one";
     if (fold__scales_of(m, desc->name))
-        return "in files its name stands for the scales of another";
+        return "in files this is the name of an int8 parameter's scales; choose a different one";
     if (!fold__shape_ok(&desc->shape))
         return fold__shape_problem(&desc->shape);
     if (m->span + (size_t)fold__shape_size(&desc->shape) > INT_MAX - FOLD__SPAN_ALIGN)
-        return "a model holds at most 2147483647 values";
+        return "the model would have more than 2147483647 values";
     if (fold_param_find(m, desc->name).id)
-        return "there is a parameter of that name already";
+        return "the model already has a parameter of this name";
     if ((desc->uses & (FOLD_FOR_LINEAR | FOLD_FOR_LINEAR_T)) && desc->shape.rank != 2)
-        return "a weight of linear ops must have rank 2";
+        return "a weight for fold_linear or fold_linear_t must have rank 2";
     if ((desc->uses & FOLD_FOR_CONV) && desc->shape.rank < 3)
         return "a filter must have rank 3 or 4";
     return NULL;
@@ -12285,7 +12267,7 @@ static void fold__first_values(fold_model *m, const fold__param_data *param, con
     fold__fp_leave(saved);
 }
 
-/* Puts the model's next parameter where fold_param_find comes to when it finds no such name. */
+/* Links the model's next parameter where fold__find_name ends if the name is new. */
 static void fold__list_name(fold_model *m, fold__param_data *param)
 {
     uint32_t unlisted = 0, *id = &unlisted;
@@ -12304,7 +12286,7 @@ static int fold__can_add(fold_model *m, const char *what, const char *name)
     return !m->error.status;
 }
 
-/* Tells what a parameter is, by its description. Its packs have no places yet. */
+/* fold__layout_packs adds the offsets of packs. */
 static fold__param_data fold__described_param(const fold_model *m, const fold_param_desc *desc)
 {
     fold__param_data param = FOLD__ALL_ZERO;
@@ -12329,7 +12311,7 @@ FOLD_API fold_param fold_param_new(fold_model *m, const fold_param_desc *desc)
         return none;
     if (desc && !fold__settings_ok(&m->error, FOLD__SET_param_desc, "parameter", desc->name, desc))
         return none;
-    const char *problem = desc ? fold__param_problem(m, desc) : "no description";
+    const char *problem = desc ? fold__param_problem(m, desc) : "desc is NULL";
     if (problem)
         return fold__model_fail(m, FOLD_BAD_ARGUMENT, "parameter '%s': %s",
                                 desc && desc->name && fold__is_text(desc->name) ? desc->name : "", problem),
@@ -12453,8 +12435,8 @@ FOLD_API float *fold_values_write_begin(fold_model *m, fold_param param)
         if (!fold__is_quantized(each) && !each->image_data)
             continue;
         fold__model_fail(m, FOLD_BAD_STATE, "fold_values_write_begin: parameter '%s' is %s", each->name,
-                         each->image_data ? "read in place, in an image"
-                                          : "quantized: write values before fold_model_quantize, or load");
+                         each->image_data ? "read in place from an image, which is never written"
+                                          : "quantised; write before fold_model_quantize, or load a file");
         return NULL;
     }
     const fold__param_data *data = fold__param_of(m, param);
@@ -12470,7 +12452,7 @@ FOLD_API void fold_values_write_end(fold_model *m, fold_param param)
         m->version++;
 }
 
-/* Tells the part of a parameter's name behind a layer's; NULL: it is none of the layer's. */
+/* "W" for "dense.W" in layer "dense", NULL for a parameter outside the layer. All are in layer "". */
 static const char *fold__part_in(const char *name, const char *layer)
 {
     const size_t size = strlen(layer);
@@ -12487,11 +12469,11 @@ static const fold_array *fold__array_for(fold_model *m, fold_param param, const 
         if (!arrays[i].part || !arrays[i].values || !fold__same_text(arrays[i].part, part))
             continue;
         if (arrays[i].count != fold__shape_size(&data->shape))
-            fold__model_fail(m, FOLD_BAD_SHAPE, "fold_values_fill: '%s' has %d values, and %d are given",
+            fold__model_fail(m, FOLD_BAD_SHAPE, "fold_values_fill: '%s' has %d values, but its array %d",
                              data->name, (int)fold__shape_size(&data->shape), arrays[i].count);
         return fold_values_write_begin(m, param) ? &arrays[i] : NULL;
     }
-    fold__model_fail(m, FOLD_BAD_ARGUMENT, "fold_values_fill: there are no values for '%s'", data->name);
+    fold__model_fail(m, FOLD_BAD_ARGUMENT, "fold_values_fill: no array for parameter '%s'", data->name);
     return NULL;
 }
 
@@ -12499,8 +12481,9 @@ FOLD_API fold_status fold_values_fill(fold_model *m, const char *name, const fol
 {
     int found = 0;
     if (m && (!name || !arrays || count < 1))
-        fold__model_fail(m, FOLD_BAD_ARGUMENT, "fold_values_fill: there is no name, or no array");
-    for (int copying = 0; copying < 2 && m && !m->error.status; copying++) {
+        fold__model_fail(m, FOLD_BAD_ARGUMENT, "fold_values_fill: %s",
+                         !name ? "name is NULL" : "arrays is NULL, or count is below 1");
+    for (int copying = 0; copying < 2 && m && !m->error.status; copying++) { /* checks first */
         for (int index = 0; index < fold_param_count(m) && !m->error.status; index++) {
             const fold_param param = fold_param_at(m, index);
             const char *part = fold__part_in(fold_param_name(m, param), name);
@@ -12513,8 +12496,8 @@ FOLD_API fold_status fold_values_fill(fold_model *m, const char *name, const fol
         }
         if (found < count)
             fold__model_fail(m, FOLD_BAD_ARGUMENT,
-                             "fold_values_fill: of %d arrays %d have no parameter in '%s'", count,
-                             count - found, name);
+                             "fold_values_fill: %d of %d arrays match no parameter of '%s'", count - found,
+                             count, name);
     }
     return fold_model_status(m);
 }
@@ -12522,7 +12505,7 @@ FOLD_API fold_status fold_values_fill(fold_model *m, const char *name, const fol
 static int fold__same_params(fold_model *m, const fold_model *from, const char *who)
 {
     if (!from)
-        fold__model_fail(m, FOLD_BAD_ARGUMENT, "%s: the other model is NULL", who);
+        fold__model_fail(m, FOLD_BAD_ARGUMENT, "%s: from is NULL", who);
     if (!from || m->error.status)
         return 0;
     if (m->n_params != from->n_params)
@@ -12534,10 +12517,10 @@ static int fold__same_params(fold_model *m, const fold_model *from, const char *
         fold__shape_text(here, sizeof here, 0, &mine->shape);
         fold__shape_text(there, sizeof there, 0, &other->shape);
         if (!fold__same_text(mine->name, other->name) || !fold__shape_same(&mine->shape, &other->shape))
-            fold__model_fail(m, FOLD_BAD_SHAPE, "%s: parameter %d is '%s' %s, in the other model '%s' %s",
+            fold__model_fail(m, FOLD_BAD_SHAPE, "%s: parameter %d is '%s' %s, but '%s' %s in the other model",
                              who, (int)index, mine->name, here, other->name, there);
         else if (fold__is_quantized(mine) || fold__is_quantized(other))
-            fold__model_fail(m, FOLD_BAD_STATE, "%s: parameter '%s' is quantized%s", who, mine->name,
+            fold__model_fail(m, FOLD_BAD_STATE, "%s: parameter '%s' is quantised%s", who, mine->name,
                              fold__is_quantized(mine) ? "" : " in the other model");
         else if (mine->image_data || other->image_data)
             fold__model_fail(m, FOLD_BAD_STATE, "%s: parameter '%s' is read in place%s", who, mine->name,
@@ -12603,7 +12586,7 @@ FOLD_API void fold_model_scale_rates(fold_model *m, int rate_set, float rate, fl
 }
 #endif /* FOLD_INFERENCE */
 
-/* -- weights in bytes ------------------------------------------------------------------------ */
+/* -- quantised weights ----------------------------------------------------------------------- */
 
 FOLD__BY_DEFAULT(fold_quantize_desc, FOLD__ALL_ZERO)
 
@@ -12627,14 +12610,14 @@ static int fold__can_quantize(const fold__param_data *param, const fold_quantize
     return !(param->uses & FOLD_FOR_CONV) || param->shape.dim[param->shape.rank - 2] > 1;
 }
 
-/* Its bytes lie behind the first `had`. */
+/* Whether this call quantised it: the first `had` bytes are of earlier ones. */
 static int fold__is_newly_quantized(const fold__param_data *param, size_t had)
 {
     return !param->stored && ((param->bytes != FOLD__NO_PACK && param->bytes >= had) ||
                               (param->bytes_t != FOLD__NO_PACK && param->bytes_t >= had));
 }
 
-/* Gives a weight the places of its bytes, behind `bytes` others. Returns where the next would begin. */
+/* Assigns offsets to a weight's bytes, from `bytes` on. Returns their end. */
 static size_t fold__layout_int8(const fold_model *m, fold__param_data *param, int bits, size_t bytes)
 {
     const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
@@ -12684,7 +12667,7 @@ static void fold__read_lines(const fold_model *m, const fold__param_data *param,
     }
 }
 
-/* Makes the bytes of a weight, which has its places, of values. 0 when one is not finite. */
+/* Quantises values to where fold__layout_int8 put the weight. 0 if one is not finite. */
 static int fold__make_bytes(fold_model *m, fold__param_data *param, const float *values)
 {
     const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
@@ -12698,8 +12681,8 @@ static int fold__make_bytes(fold_model *m, fold__param_data *param, const float 
     return error[0] <= 1 && error[1] <= 1;
 }
 
-/* Makes the bytes of all weights that can have them. Their parameters tell of it, but values stay where they
-   were. Returns 0 with an error when that fails; then nothing is told. */
+/* Quantises all weights that can be. Their floats stay until fold__drop_floats. On failure (0, with an error)
+   the model is as before. */
 static int fold__quantize_all(fold_model *m, const fold_quantize_desc *desc)
 {
     char full[FOLD__WHEN_FULL];
@@ -12734,8 +12717,8 @@ static int fold__quantize_all(fold_model *m, const fold_quantize_desc *desc)
     return there && !wrong;
 }
 
-/* Tells whether nothing reads the floats of a weight beside its bytes. A table's rows are read from the bytes
-   of its transpose, or from bf16. */
+/* Whether the floats of a weight can go. Lookups then read the rows of its transpose, or bf16; fold_use in a
+   cell can only read floats. */
 static int fold__has_bytes_alone(const fold__param_data *param, int tables)
 {
     const int direct = param->bytes != FOLD__NO_PACK, transposed = param->bytes_t != FOLD__NO_PACK;
@@ -12744,7 +12727,7 @@ static int fold__has_bytes_alone(const fold__param_data *param, int tables)
            !(param->uses & FOLD__FOR_CELLS);
 }
 
-/* Moves the values that are still read together, and the packs that are made of them. */
+/* Closes the gaps in values and packs that quantised weights leave. */
 static void fold__drop_floats(fold_model *m, int tables)
 {
     m->span = m->packs = 0;
@@ -12774,8 +12757,7 @@ FOLD_API fold_status fold_model_quantize(fold_model *m, const fold_quantize_desc
         return fold_model_status(m);
     if (fold__can_train(m))
         fold__model_fail(m, FOLD_BAD_STATE,
-                         "fold_model_quantize: the model can be trained: make it with `inference` in its "
-                         "desc");
+                         "fold_model_quantize: the model can be trained; set `inference` in its desc");
     else if (settings.bits && settings.bits != 8 && settings.bits != 16)
         fold__model_fail(m, FOLD_BAD_ARGUMENT, "fold_model_quantize: bits is %d, must be 8 or 16",
                          settings.bits);
@@ -12856,7 +12838,7 @@ FOLD_API float *fold_grads_write_begin(fold_model *m, fold_param param)
     return data ? fold__grads(m) + data->at : fold__grads(m);
 }
 
-/* Notes that a gradient was written: rows of a lookup table that are not zero count as touched. */
+/* After a caller wrote a gradient: rows of a lookup table that are not zero count as touched. */
 static void fold__note_grad(fold_model *m, fold__param_data *param)
 {
     const size_t width = param->size / (size_t)param->shape.dim[0];
@@ -12897,8 +12879,9 @@ FOLD_API void fold_grads_write_rows_end(fold_model *m, fold_param param, const i
         if (rows[i] >= 0 && rows[i] < data->shape.dim[0])
             fold__touch_row(m, data, (uint32_t)rows[i]);
         else
-            fold__model_fail(m, FOLD_BAD_ARGUMENT, "fold_grads_write_rows_end: row %d is not in 0..%d",
-                             rows[i], data->shape.dim[0] - 1);
+            fold__model_fail(m, FOLD_BAD_ARGUMENT,
+                             "fold_grads_write_rows_end: rows[%d] is %d, must be in [0, %d)", i, rows[i],
+                             data->shape.dim[0]);
     }
 }
 
@@ -12947,80 +12930,78 @@ static void fold__begin_states(fold_model *m, int rule, uint64_t steps)
 #endif
 
 /* ==== section: storage =======================================================================
-   Owns: the structs of a context and of its run, the arrays that they lie in, and the pointers into them:
-   how arrays grow, what is said when they cannot, and which run is open.
-   Uses: model, memory, errors. Invariant: pointers are refreshed whenever arrays have moved (fold__ask);
-   what lies in the arrays is decided elsewhere.
+   Owns the structs of a context and of its run, the arrays behind them and the pointers into these: how
+   arrays grow, the message if they cannot, and which run is open. Later sections fill the arrays.
+   Uses model, memory, errors.
+   Invariant: after arrays have moved, all pointers are refreshed (fold__ask).
 
-   Six structs tell of a signature, from what lasts longest to what lasts shortest:
-     fold__sig          the context's: the key, the program and the shapes of equal calls
-     fold__sig_cache    the context's, one for each fold__sig: finds the next three
-     fold__analysis     all that its program needs when certain inputs get gradients; for many runs
-     fold__value_facts  a value, input or operand of its program, as an analysis found it
-     fold__run_sig      the signature in a run: how many calls, which inputs get gradients
-     fold__group_sig    the signature in a group of a run: its calls there, what feeds it, its buffers */
+   Six structs describe a signature, from the longest-lived to the shortest:
+     fold__sig          of the context: key, program and shapes of equal calls
+     fold__sig_cache    of the context, one for each fold__sig: finds the next three
+     fold__analysis     what its program needs if certain inputs get gradients; valid for many runs
+     fold__value_facts  one value, input or operand of its program, as an analysis found it
+     fold__run_sig      of a run: how many calls, which inputs get gradients
+     fold__group_sig    of a group of a run: its calls there, its predecessors, its buffers */
 
-/* Lists every array of a context that grows, in the order in which they lie in a caller's block. It tells the
-   name in the enum, the type of an element, the pointer to it, and what it holds. From this table follow the
-   enum, the pointers and their refresh after arrays have moved.
-     NODE   an element for every node, by id, but for CALLS: a member of the context
-     EDGE   an element for every operand of every node, by edge: a member of the context
-     KEEP   a member of the context; its contents stay when the array grows
-     DISCARDABLE  a member of the context; its contents need not stay when the array grows
-     RUN    a member of the run; RUN_DISCARDABLE: and what it holds need not stay */
+/* Every growing array of a context, in its order in a caller's block: name in the enum, element, pointer. The
+   enum, the pointers and their refresh after arrays have moved follow from this table.
+     NODE   of the context: an element for each node, by id (in CALLS, for each call)
+     EDGE   of the context: an element for each operand of each node
+     KEEP   of the context; contents survive growth. DISCARDABLE: they need not
+     RUN    of the run; contents survive growth. RUN_DISCARDABLE: they need not */
 #define FOLD__ARRAYS(NODE, EDGE, KEEP, DISCARDABLE, RUN, RUN_DISCARDABLE)                                    \
     NODE(SIG, uint32_t, sig)                  /* the signature of a call */                                  \
-    NODE(KIND, uint8_t, kind)                 /* tells the node's kind, and flags */                         \
+    NODE(KIND, uint8_t, kind)                 /* kind and flags */                                           \
     NODE(FIRST_EDGE, uint32_t, first_edge)    /* its operands end where those of the next node begin */      \
-    NODE(SOURCE, uint32_t, source)            /* the value that it shows: its own or, a view, another */     \
-    NODE(OFFSET, uint32_t, offset)            /* a view begins there in that value, in floats */             \
-    NODE(SHAPE, uint32_t, shape)              /* index into `shapes`: of a list, the shape of a row */       \
-    NODE(LENGTH, uint32_t, length)            /* how many rows a list has, how many list elements a call */  \
-    NODE(DATA_AT, uint32_t, data_at)              /* its value lies there in `data`, in 16 floats */         \
-    NODE(NODE_DATA, uint64_t, node_data)      /* by kind: see fold__node_op_data */                          \
-    NODE(VALUE_ROW, float *, value)           /* in a run: where a value that no op makes lies */            \
-    NODE(CALLS, uint32_t, calls)              /* the nodes that are ops or calls of cells, in order */       \
+    NODE(SOURCE, uint32_t, source)            /* the node whose value it shows: itself, but for views */     \
+    NODE(OFFSET, uint32_t, offset)            /* where a view starts in that value, in floats */             \
+    NODE(SHAPE, uint32_t, shape)              /* index into `shapes`; for a list, of one row */              \
+    NODE(LENGTH, uint32_t, length)            /* rows of a list, or list elements of a call */               \
+    NODE(DATA_AT, uint32_t, data_at)          /* offset of its value in `data`, in units of 16 floats */     \
+    NODE(NODE_DATA, uint64_t, node_data)      /* by kind: see fold__set_node_data */                         \
+    NODE(VALUE_ROW, float *, value)           /* in a run: the address of a value that no op computes */     \
+    NODE(CALLS, uint32_t, calls)              /* the nodes that are calls, in order */                       \
     EDGE(EDGE_SOURCE, uint32_t, edge_source)  /* the value that is read */                                   \
     EDGE(EDGE_OFFSET, uint32_t, edge_offset)  /* see fold__edge_offset */                                    \
     KEEP(DATA, float, data)                   /* copied inputs, kept values and gradients */                 \
-    KEEP(PARAM_NODES, uint32_t, param_nodes)  /* for every parameter its node, plain and shared */           \
-    KEEP(DEDUPE_TABLE, uint32_t, dedupe_table)              /* hash table of nodes, for identical calls */   \
+    KEEP(PARAM_NODES, uint32_t, param_nodes)  /* two nodes of each parameter: plain and shared */            \
+    KEEP(DEDUPE_TABLE, uint32_t, dedupe_table) /* hash table of nodes, to find identical calls */            \
     KEEP(READERS, uint32_t, readers)          /* with dedupe: the first call whose last operand a node is */ \
-    KEEP(MERGED, fold__merged_range, found)           /* ranges of nodes that samples share by merging */    \
-    KEEP(KEPT_GRADS, fold__kept_grad, kept_grads) /* the gradients that fold_keep_grad asks for */           \
-    KEEP(INDEX_REFS, fold__index_ref, index_refs) /* see fold_index_ref */                                   \
-    KEEP(OUTPUT_REFS, fold__output_ref, output_refs) /* see fold_output_ref */                               \
-    KEEP(STEPS, fold_node, steps)             /* the steps of an unrolled layer while it is recorded */      \
-    KEEP(SIGS, fold__sig, sigs)               /* the signatures; number 0 is none */                         \
+    KEEP(MERGED, fold__merged_range, found)   /* ranges of nodes that samples share by merging */            \
+    KEEP(KEPT_GRADS, fold__kept_grad, kept_grads) /* of fold_keep_grad */                                    \
+    KEEP(INDEX_REFS, fold__index_ref, index_refs) /* of fold_index_ref and fold_edges_ref */                 \
+    KEEP(OUTPUT_REFS, fold__output_ref, output_refs) /* of fold_output_ref */                                \
+    KEEP(STEPS, fold_node, steps)             /* of an unrolled layer while it is recorded */                \
+    KEEP(SIGS, fold__sig, sigs)               /* number 0 is none */                                         \
     KEEP(SIG_TABLE, uint32_t, sig_table)      /* their hash table */                                         \
-    KEEP(SHAPES, fold__shape_entry, shapes)   /* the shapes that nodes have, each once */                    \
-    KEEP(KEYS, uint32_t, keys)                /* the words that tell signatures apart */                     \
-    KEEP(OPS, fold__body_op, ops)             /* the programs of signatures that are one op */               \
-    KEEP(REFS, fold__ref, refs)               /* the operands that those programs have */                    \
-    KEEP(OP_SHAPES, fold_shape, op_shapes)    /* their shapes */                                             \
-    KEEP(VALUES, fold__value, values)         /* their values */                                             \
-    RUN_DISCARDABLE(NODE_ARRAYS, char, node_arrays) /* of nodes in a run: see FOLD__RUN_NODE_ARRAYS */       \
-    RUN(SIG_CACHE, fold__sig_cache, sig_cache)            /* what is remembered of every signature */        \
-    RUN(COSTS, fold__cost, cost)              /* tells how long batches take: see fold__cost_of */           \
-    RUN(ANALYSES, fold__analysis, analysis)   /* tells what those need for gradients */                      \
+    KEEP(SHAPES, fold__shape_entry, shapes)   /* the shapes of nodes, each once */                           \
+    KEEP(KEYS, uint32_t, keys)                /* of signatures */                                            \
+    KEEP(OPS, fold__body_op, ops)             /* the programs of signatures: ops, */                         \
+    KEEP(REFS, fold__ref, refs)               /* operands, */                                                \
+    KEEP(OP_SHAPES, fold_shape, op_shapes)    /* shapes */                                                   \
+    KEEP(VALUES, fold__value, values)         /* and values */                                               \
+    RUN_DISCARDABLE(NODE_ARRAYS, char, node_arrays) /* see FOLD__RUN_NODE_ARRAYS */                          \
+    RUN(SIG_CACHE, fold__sig_cache, sig_cache)                                                               \
+    RUN(COSTS, fold__cost, cost)              /* how long batches take: see fold__cost_of */                 \
+    RUN(ANALYSES, fold__analysis, analysis)                                                                  \
     RUN(RUN_SIGS, fold__run_sig, run_sig)     /* the signatures of this run */                               \
-    RUN(FACTS, fold__value_facts, facts)         /* values, inputs and operands that their programs have */  \
-    RUN(STAGES, char, stages)                 /* how stages of signatures run: see fold__stages */           \
-    RUN(BATCHES, fold__batch, batch)          /* the batches, in the order in which they run */              \
-    RUN(GROUPS, fold__group, group)           /* the groups of samples; the prefix first, the suffix last */ \
-    RUN(GROUP_SIGS, fold__group_sig, group_sig) /* the signatures that each group has */                     \
-    RUN(BUFFERS, fold__buffer, buffer)        /* the buffers that those have */                              \
-    RUN(USES, fold__use, use)                 /* the uses of parameters and shared nodes */                  \
-    KEEP(PLANS, char, plans)                  /* the kept plans: see the plan cache */                       \
-    RUN(WORKERS, fold__worker, worker)        /* every thread has a worker */                                \
-    DISCARDABLE(PLANNING, char, planning)           /* serves one step of planning */                        \
-    DISCARDABLE(PREDECESSORS, fold__predecessor, predecessors)     /* which signature feeds which */         \
-    RUN_DISCARDABLE(REGION, float, region)          /* holds values and gradients of groups */               \
-    RUN_DISCARDABLE(SCRATCH, float, scratch)        /* the scratch of workers */                             \
-    RUN_DISCARDABLE(SUMS, float, sums)              /* the sums of the uses of parameters */                 \
+    RUN(FACTS, fold__value_facts, facts)      /* of analyses */                                              \
+    RUN(STAGES, char, stages)                 /* see fold__stages */                                         \
+    RUN(BATCHES, fold__batch, batch)          /* in the order in which they run */                           \
+    RUN(GROUPS, fold__group, group)           /* the prefix first, the suffix last */                        \
+    RUN(GROUP_SIGS, fold__group_sig, group_sig)                                                              \
+    RUN(BUFFERS, fold__buffer, buffer)                                                                       \
+    RUN(USES, fold__use, use)                 /* of parameters and shared nodes */                           \
+    KEEP(PLANS, char, plans)                  /* see fold__plans */                                          \
+    RUN(WORKERS, fold__worker, worker)        /* one for each thread */                                      \
+    DISCARDABLE(PLANNING, char, planning)     /* serves one step of planning */                              \
+    DISCARDABLE(PREDECESSORS, fold__predecessor, predecessors)                                               \
+    RUN_DISCARDABLE(REGION, float, region)    /* values and gradients of groups */                           \
+    RUN_DISCARDABLE(SCRATCH, float, scratch)  /* of workers */                                               \
+    RUN_DISCARDABLE(SUMS, float, sums)        /* of the uses of parameters */                                \
     KEEP(TABLE_ROWS, fold__row_sum, table_rows) /* the rows of tables that lookups of this run touch */      \
-    KEEP(LOOK, char, look)                    /* is needed while something is printed */                     \
-    KEEP(TRACE, fold__event, trace)           /* the events of batches, in equal parts for every worker */
+    KEEP(LOOK, char, look)                    /* serves printing */                                          \
+    KEEP(TRACE, fold__event, trace)           /* an equal part for each worker */
 
 #define FOLD__NO_ARRAY(name, type, pointer)
 enum {
@@ -13029,8 +13010,7 @@ enum {
                  FOLD__ARRAY_NAME) FOLD__ARRAY_COUNT
 };
 
-/* Tells what a node is: the low three bits of its kind, and flags beside them. It is one enum because C++20
-   warns where constants of two are joined. */
+/* The low three bits of `kind`, and flags. One enum, because C++20 warns if constants of two are or-ed. */
 enum {
     FOLD__NODE_OP,
     FOLD__NODE_OUTPUT,
@@ -13041,29 +13021,29 @@ enum {
     FOLD__NODE_PARAM,
     FOLD__NODE_MARKER,
     FOLD__KIND_MASK = 7,
-    FOLD__IS_LIST = 8,    /* a list, a value a row; while a body is traced, a value per list element */
+    FOLD__IS_LIST = 8,    /* one value per row; while a body is traced, one per list element */
     FOLD__IS_SHARED = 16, /* one value for all rows of a batch */
-    FOLD__IS_STORED = 32,   /* its value lies in the recording's data, at `data_at` */
-    FOLD__IS_KEPT = 64,   /* keep its value when it runs */
+    FOLD__IS_STORED = 32, /* its value is in the recording's data, at `data_at` */
+    FOLD__IS_KEPT = 64,
     FOLD__IS_GRAD_KEPT = 128
 };
 
-/* Tells where a program's op finds an operand: a value of the program, a fixed input, a component of the
-   list's elements, or a parameter; `offset` floats into it. */
+/* Where an op of a program finds an operand: in a value of the program, a fixed input, a component of the
+   list's elements, or a parameter, from float `offset` on. */
 enum { FOLD__FROM_VALUE, FOLD__FROM_INPUT, FOLD__FROM_LIST, FOLD__FROM_PARAM };
 typedef struct fold__ref {
     uint32_t kind, index, offset;
 } fold__ref;
 
-/* One op of a program. Refs, shapes (inputs, then outputs) and values are ranges of the program's. */
+/* One op of a program. Its refs, shapes (inputs, then outputs) and values are ranges of the program's. */
 typedef struct fold__body_op {
     uint32_t op, first_ref, first_shape, first_value;
     uint8_t n_in, n_out;
-    uint8_t elem; /* it runs once for every element of the list */
-    uint8_t is_random; /* it is dropout */
+    uint8_t elem;      /* it runs once for every element of the list */
+    uint8_t is_random; /* dropout */
     int32_t attr[4];
-    uint32_t param[2]; /* id, 0: none */
-    uint64_t data;     /* constant data; of dropout: the ordinal of the draw */
+    uint32_t param[2]; /* ids; 0: none */
+    uint64_t data;     /* constant data; for dropout, the ordinal of the draw */
     fold__op_run *forward;
 #ifndef FOLD_INFERENCE
     fold__op_run *backward;
@@ -13080,7 +13060,7 @@ static fold__op_run *fold__backward_of(const fold__body_op *op)
 #endif
 }
 
-/* Tells how many operands of an op meet its weight. Behind them may be the rows a linear op starts from. */
+/* Number of operands that are multiplied by the op's weight. The rows that a linear op adds to may follow. */
 static int fold__segments(const fold__body_op *op)
 {
     return op->n_in - (op->op == FOLD__OP_linear ? op->attr[FOLD__LINEAR_STARTS] : 0);
@@ -13093,85 +13073,85 @@ static const fold_shape *fold__made_shape(const fold_shape *shape, const fold__b
 
 typedef struct fold__value {
     uint32_t size;
-    uint32_t op;    /* the op that makes it */
+    uint32_t op;    /* the op that computes it */
     uint8_t elem;   /* there is one for every element of the list */
     uint8_t passes; /* some output's gradient reaches it */
 } fold__value;
 
-/* Tells what a signature runs: one op, or a cell's body. Everything after recording sees only programs. */
+/* What a signature runs: one op, or a cell's body. After recording everything works on programs alone. */
 typedef struct fold__program {
     int n_ops, n_refs, n_values, n_shapes, n_in, n_list, n_out, is_cell;
     const fold__body_op *op;
     const fold__ref *ref;
     const fold_shape *shape;
     const fold__value *value;
-    const fold__ref *out; /* FROM_VALUE: whole values, each of which is there once */
+    const fold__ref *out; /* FROM_VALUE only: distinct values, each of them whole */
 } fold__program;
 
-/* An op of a traced body as it was recorded; the ops of eager calls are held against it. */
+/* An op of a traced body as it was recorded. The ops of eager calls are compared with it. */
 typedef struct fold__trace_op {
     uint16_t op;
-    uint16_t live; /* 1 + its place in the program; 0: it is not there */
+    uint16_t live; /* 1 + its index in the program; 0: no output needs it */
 } fold__trace_op;
 
 typedef struct fold__cell_data {
     char *name;
     fold_cell_body *body;
     const void *user;
-    const fold_shape *shape; /* shapes of inputs, list components and outputs */
+    const fold_shape *shape; /* of inputs, list components and outputs */
     fold__program program;
     fold__trace_op *trace;
     int n_trace;
-    int n_draws; /* draws of dropout, in one call */
-    uint8_t max_of_list; /* an empty list is an error */
-    uint8_t border_out;  /* mask of outputs that the body reads too, */
-    uint16_t border_in;  /* and of inputs that it reads in other ways than once and whole */
-    uint8_t in_order;    /* it reads the others in their order */
-    uint8_t products;    /* a layer's cell: how many products its projection takes for its first input */
-    uint8_t is_projected; /* it is another's projection: fold_model_print does not list it */
-    fold_cell projection; /* see fold__project_cells; null: there is none */
-    void *memory;     /* all of the above lies in this one block */
+    int n_draws;          /* of dropout, in one call */
+    uint8_t max_of_list;  /* it takes the maximum over the list, so an empty list is an error */
+    uint8_t border_out;   /* mask of outputs that the body reads as well, */
+    uint16_t border_in;   /* and of inputs that it does not read exactly once and whole */
+    uint8_t in_order;     /* it reads the other inputs in their order */
+    uint8_t products;     /* of a layer's cell: how many products its projection takes for the first input */
+    uint8_t is_projected; /* it is the projection of a cell: fold_model_print does not list it */
+    fold_cell projection; /* see fold__project_cells; null: none */
+    void *memory;         /* the one block of all of the above */
     size_t memory_size;
 } fold__cell_data;
 
 #define FOLD__CELL_OP 0x8000u /* key word: op ids from here on are cells */
 
-/* Signatures share arrays, called pools, in this order from FOLD__ARRAY_KEYS on: keys, parts of programs. */
+/* Keys and programs of signatures are ranges of shared arrays, pools, in this order from FOLD__ARRAY_KEYS. */
 enum { FOLD__POOL_KEYS, FOLD__POOL_OPS, FOLD__POOL_REFS, FOLD__POOL_SHAPES, FOLD__POOL_VALUES, FOLD__POOLS };
 static const uint8_t fold__pool_bytes[] = { sizeof(uint32_t), sizeof(fold__body_op), sizeof(fold__ref),
                                             sizeof(fold_shape), sizeof(fold__value) };
 
-/* A signature: the key (compared in full) and what follows from it. Key: op and inputs, attributes,
-   parameters, input shapes, shared operands, tag. */
+/* A signature: the key, which is compared in full, and what follows from it. The key is the op and its number
+   of inputs, attributes, parameters, input shapes, shared operands and tag. */
 typedef struct fold__sig {
-    uint32_t first[FOLD__POOLS]; /* its key and its program lie there in the pools; a cell's is the model's */
+    uint32_t first[FOLD__POOLS]; /* its key and program in the pools; the program of a cell is the model's */
     uint32_t count[FOLD__POOLS];
     uint32_t hash;
-    uint32_t op;       /* or FOLD__CELL_OP | cell */
-    uint32_t shared;   /* mask of shared inputs */
-    uint32_t lists;    /* mask of operands, as the op or cell has them, that are lists */
-    uint32_t list_mode;     /* how they are taken: FOLD__ROW_BY_ROW … */
-    uint32_t tag_cell; /* in eager and traced bodies: the call whose op this is; else 0 */
-    uint32_t tag_op;   /* numbers that body's ops from 1 on; else 0 */
-    uint32_t in_shape; /* names the first input's shape, as a word of the key */
+    uint32_t op;        /* or FOLD__CELL_OP | cell */
+    uint32_t shared;    /* mask of shared inputs */
+    uint32_t lists;     /* mask of the op's or cell's operands that are lists */
+    uint32_t list_mode; /* FOLD__ROW_BY_ROW ... */
+    uint32_t tag_cell;  /* in eager and traced bodies: the call whose op this is; else 0 */
+    uint32_t tag_op;    /* in such a body the ordinal of the op, from 1 on; else 0 */
+    uint32_t in_shape;  /* the first input's shape: which word of the key */
     uint8_t n_in, n_list, n_out, is_cell;
-    uint8_t own_program; /* its program is in the context's pools, and not the cell's own */
-    uint8_t out_lists;   /* mask of outputs that are lists */
-    uint64_t differentiable; /* mask of fixed inputs, then list components */
+    uint8_t own_program;     /* its program is in the context's pools, not the cell's */
+    uint8_t out_lists;       /* mask of outputs that are lists */
+    uint64_t differentiable; /* mask of inputs, then list components */
     uint32_t out_shape[FOLD_MAX_OUT];
 } fold__sig;
 
-/* The sum of a row of a table. It and a block lie there in the run's sums, in 16 floats. */
+/* The gradient of a looked-up row: offsets of its sum and of a block in the run's sums, in 16 floats. */
 typedef struct fold__row_sum {
-    uint32_t sum_at, block_at, count; /* so many rows were added */
+    uint32_t sum_at, block_at, count; /* rows added so far */
 } fold__row_sum;
 
 typedef struct fold__shape_entry {
     fold_shape shape;
     uint32_t size;
-    uint32_t next; /* 1 + that of the shape before it in its bucket; 0: it is the last */
+    uint32_t next; /* 1 + the shape before it in its bucket; 0: none */
 } fold__shape_entry;
-/* Tells a signature that feeds another, by its place in the group, and a mask of the inputs that it feeds. */
+/* A signature that feeds another, by its index in the group, and a mask of the inputs that it feeds. */
 typedef struct fold__predecessor {
     uint64_t operands;
     uint32_t sig;
@@ -13183,9 +13163,9 @@ typedef struct fold__merged_range {
 typedef struct fold__kept_grad {
     uint32_t node, data_at, filled;
 } fold__kept_grad;
-/* A node whose index, one a row, the caller keeps. All are less than `end`. An attention may have edges from
-   what the index tells instead, `most` at most. `edges` checks and writes them: it is fold__visit_edges, by a
-   pointer for the linker, which leaves it out of programs without fold_edges_ref. */
+/* A node whose indices, one per row and all below `end`, are in the caller's memory. Attention along edges
+   has up to `most` edges there instead, from `index` to `to`. `edges` checks and copies them: it is
+   fold__visit_edges, a pointer so that programs without fold_edges_ref do not link it. */
 typedef struct fold__index_ref {
     const int *index;
     uint32_t node;
@@ -13193,37 +13173,37 @@ typedef struct fold__index_ref {
     const int *to, *count;
     int (*edges)(fold_ctx *f, const struct fold__index_ref *ref, int writes);
 } fold__index_ref;
-/* A node whose values the caller gets at `to`. */
+/* A node whose value is copied to the caller's memory at `to`. */
 typedef struct fold__output_ref {
     float *to;
     fold_node node;
 } fold__output_ref;
 
-/* Sets of kinds have bit `kind` for each, flags FOLD__IS_LIST (8) and FOLD__IS_SHARED (16) included. The
-   first are the values per list element while tracing: all with FOLD__IS_LIST. The others are the markers
-   that stand for them in an eager body: kind 7, with any flags. */
+/* Sets of kinds: bit k is for kind k, including the flags FOLD__IS_LIST (8) and FOLD__IS_SHARED (16). The
+   first is the values per list element while tracing, all that have FOLD__IS_LIST. The second is the markers
+   that represent them in an eager body: kind 7, any flags. */
 #define FOLD__KINDS_PER_ELEMENT 0xff00ff00u
 #define FOLD__KINDS_MARKER 0x80808080u
 
-/* An operand: what lies from float `offset` on in the value `source`. */
+/* An operand: the value of `source` from float `offset` on. */
 typedef struct fold__operand {
     uint32_t source, offset, shape;
     uint8_t kind;
 } fold__operand;
 
-/* The eager or traced body being recorded. */
+/* The body being recorded: by an eager call, or traced. */
 typedef struct fold__frame {
     uint32_t cell;     /* 1 + its id; 0: no body is recorded */
-    uint32_t tag;      /* tells its ops from those of other calls: it is the call's signature */
+    uint32_t tag;      /* the call's signature, to tell its ops from those of other calls */
     uint32_t ordinal;  /* ops recorded so far */
     uint32_t elements; /* eager: length of the list, */
-    uint32_t first;    /* its first node, or that of its borders; 0: the body is traced, or there is none */
-    const fold__operand *in; /* and its inputs: what the call was given, or copies */
+    uint32_t first;    /* the first node of the body or of its argument copies (0: traced, or no body), */
+    const fold__operand *in; /* and its inputs: the call's operands, or copies of them */
     int tracing;
     int list_max;  /* the maximum over the list was taken */
 } fold__frame;
 
-/* A batch in a trace; kind: forward, backward, and what of a cell runs first. */
+/* A batch in a trace. FOLD__EVENT_PROLOGUE is a flag. */
 enum { FOLD__EVENT_FORWARD, FOLD__EVENT_BACKWARD, FOLD__EVENT_PROLOGUE = 2 };
 typedef struct fold__event {
     uint64_t start, end;
@@ -13231,25 +13211,25 @@ typedef struct fold__event {
     uint32_t batch : 30, kind : 2;
 } fold__event;
 
-#ifndef FOLD__LONG_LIST /* rows that a list has at least of which some run at a time */
+#ifndef FOLD__LONG_LIST /* lists with at least this many rows run in chunks */
 #define FOLD__LONG_LIST 128
 #endif
 enum {
     FOLD__RECENT = 64,
     FOLD__SHAPE_BUCKETS = 64,
-    FOLD__KEPT_SHAPES = 8 * sizeof(void *), /* so many a context in a block keeps over a reset */
-    FOLD__GROUP_ROWS = 12, /* with fewer rows a batch, weights are read too often */
-    FOLD__PART_ROWS = 4,   /* with fewer, scalar kernels, which read them for each row, begin too often */
-    FOLD__TRAIN_ROWS = 20, /* more are worth no more memory in training */
+    FOLD__KEPT_SHAPES = 8 * sizeof(void *), /* that a context in a block keeps over a reset */
+    FOLD__GROUP_ROWS = 12, /* with fewer rows per batch, weights are read too often */
+    FOLD__PART_ROWS = 4,   /* the same for scalar kernels, which read weights for every row anyway */
+    FOLD__TRAIN_ROWS = 20, /* in training, more are not worth their memory */
     FOLD__MAX_ROWS = 64,
-    FOLD__MAX_BUDGETS = 3 /* of bytes that a group takes to have those */
+    FOLD__MAX_BUDGETS = 3 /* a group uses up to this many byte budgets to have enough rows */
 };
 
 struct fold__request;
 struct fold__list;
 struct fold__use;
-/* What an eager context does where others only record. The sections of recording come before that of eager
-   mode, so they reach it through these. */
+/* What an eager context does where others only record. Eager mode is a later section, so recording reaches it
+   through these pointers. */
 typedef struct fold__eager {
     int (*holds_trace)(fold_ctx *f, const struct fold__request *request);
     fold_node (*record_elements)(fold_ctx *f, const struct fold__request *request);
@@ -13265,78 +13245,76 @@ struct fold_ctx {
     fold__array arrays[FOLD__ARRAY_COUNT];
     fold_model *model;
     fold__error error;
-    fold__error read_error; /* the last read's, which does not stick */
-    int unusable;           /* it was made with wrong settings: its error stays */
-    int (*reclaim)(fold_ctx *f); /* frees what idle signatures take: fold__forget_idle. 0: there is nothing */
+    fold__error read_error;      /* the last read's, which does not stick */
+    int unusable;                /* it was made with wrong settings: its error stays */
+    int (*reclaim)(fold_ctx *f); /* frees what idle signatures use: fold__forget_idle; 0: nothing was freed */
 
     /* settings */
-    fold_ctx_desc desc; /* as they were given; its threads are those that there are */
+    fold_ctx_desc desc; /* as passed to fold_ctx_new, but with the threads that it has */
     const fold__eager *eager; /* NULL: the context batches */
-    size_t group_bytes; /* bytes that a group has at least */
-    size_t group_rows;  /* rows that it has at least, on average of its batches */
-    size_t trace_events; /* each thread's, at most; and as many again for a slow run that is kept */
-    uint64_t slow_began, slow_plan_ns; /* the kept slow run's */
+    size_t group_bytes; /* budget of a group */
+    size_t group_rows;  /* groups exceed it if their average batch has fewer rows; 0: never */
+    size_t trace_events; /* the most of a thread; the slow run that is kept has room for as many again */
+    uint64_t slow_began, slow_plan_ns; /* of the slow run that is kept */
 
     /* the recording */
-    uint32_t salt; /* that of its handles */
+    uint32_t salt; /* of its handles */
     uint64_t resets;
     uint64_t seed;  /* for dropout, from the last fold_dropout_seed on */
-    uint64_t draws; /* dropout's since then, also over resets; a body that is traced counts its own */
+    uint64_t draws; /* of dropout since then, over resets as well; a traced body counts its own */
 #define FOLD__ARRAY_MEMBER(name, type, pointer) type *pointer;
     FOLD__ARRAYS(FOLD__ARRAY_MEMBER, FOLD__ARRAY_MEMBER, FOLD__ARRAY_MEMBER, FOLD__ARRAY_MEMBER,
                  FOLD__NO_ARRAY, FOLD__NO_ARRAY)
     uint32_t *element_tag; /* `data_at` of a marker of list elements: what identifies it in its body */
     uint32_t *header_call; /* `data_at` of the header of an eager call that merges: the call's first output */
-    uint32_t first_keep; /* no kept node before it waits for its value */
-    uint32_t pending_step; /* the place of the last step of a cache that has not run, or FOLD__NONE */
+    uint32_t first_keep; /* no kept node before this one waits for its value */
+    uint32_t pending_step; /* offset in `data` of the last cache step that has not run, or FOLD__NONE */
     uint32_t quantized;  /* the model's, at the last reset */
-    uint32_t tables_version; /* the model's when rows of tables in bytes were made data */
+    uint32_t tables_version; /* the model's when rows of quantised tables were copied to data */
     uint32_t dedupe_size;
-    uint32_t done_version; /* the model's, when kept values were computed */
-    uint32_t node_cap; /* how many nodes and edges there is room for */
+    uint32_t done_version; /* the model's when kept values were computed */
+    uint32_t node_cap;     /* nodes and edges that fit without asking */
     uint32_t edge_cap;
 
     /* a reset clears all from n_nodes to frame */
     uint32_t n_nodes; /* node ids start at 1 */
     uint32_t n_edges;
     uint32_t n_calls;
-    uint32_t peak_nodes; /* with those that were dropped, as merged calls are */
+    uint32_t peak_nodes; /* including dropped ones, such as merged calls */
     uint32_t peak_edges;
-    size_t data_used; /* floats */
-    size_t bytes_refused;   /* bytes that this recording was refused */
-    /* fold__refresh_tables, for the linker; NULL: there are no such rows */
-    void (*refresh_tables)(fold_ctx *f);
+    size_t data_used;                    /* floats */
+    size_t bytes_refused;                /* that this recording could not get */
+    void (*refresh_tables)(fold_ctx *f); /* fold__refresh_tables, if a quantised table was looked up */
     uint32_t n_keeps;
-    /* values and gradients that were named to be kept before any run had made them */
-    uint32_t n_keep_requests;
-    uint32_t old_nodes; /* how many nodes there were at the last run, */
-    uint32_t old_merged; /* and merged calls */
+    uint32_t n_keep_requests; /* values and gradients to keep that were requested before they were computed */
+    uint32_t old_nodes;       /* n_nodes at the last run */
+    uint32_t old_merged;      /* n_merged then */
     uint32_t n_kept_grads;
-    uint32_t n_index_refs, old_index_refs; /* how many, and how many of them runs have met */
+    uint32_t n_index_refs, old_index_refs; /* old: those that a run has already read */
     uint32_t n_output_refs, old_output_refs;
-    uint64_t n_draws; /* dropout's, in this recording */
+    uint64_t n_draws; /* of dropout, in this recording */
     uint32_t dedupe_used;
     uint32_t readers_size;
-    uint64_t word_cells; /* with dedupe: which cells were given words, by their ids modulo 64 */
+    uint64_t word_cells; /* with dedupe: which cells were called with a looked-up row, by id modulo 64 */
     uint32_t n_merged;
-    int kept_concats; /* some gradient is kept of a concatenation */
+    int kept_concats; /* the gradient of some concatenation is kept */
     int any_done;
-    int values_shown; /* the caller was given the address of a value of this recording */
+    int values_shown; /* the caller has the address of a value of this recording */
     fold__frame frame;
 
     /* signatures */
     uint32_t n_sigs;
     uint32_t n_shapes;
-    uint32_t table_size; /* the hash table's */
+    uint32_t table_size; /* of the hash table */
     uint32_t pool_used[FOLD__POOLS];
-    uint32_t sig_tables; /* how often signatures were forgotten */
+    uint32_t sig_tables; /* counts how often signatures were forgotten */
     uint64_t forgot_at;  /* the reset since which idle signatures were forgotten */
-    int sig_pins;          /* signatures are in use beside the recording: none may be forgotten */
-    size_t block_peak;   /* bytes of the block that a recording before the reset would have needed */
-    uint32_t recent[FOLD__RECENT]; /* signatures, by what is quick to tell of a request; 0: none */
-    uint32_t shape_bucket[FOLD__SHAPE_BUCKETS]; /* 1 + the newest shape that has the hash; 0: none */
-    uint32_t row_of;                            /* the table looked into last; 0: none */
-    uint32_t row_shape;                         /* the shape that its rows have */
+    int sig_pins;        /* above 0, others than the recording use signatures, and none may be forgotten */
+    size_t block_peak;   /* block bytes that an earlier recording would have needed */
+    uint32_t recent[FOLD__RECENT]; /* signatures by a quick hash of the request; 0: none */
+    uint32_t shape_bucket[FOLD__SHAPE_BUCKETS]; /* 1 + the newest shape with the hash; 0: none */
+    uint32_t row_of;                            /* the table of the last lookup; 0: none */
+    uint32_t row_shape;                         /* the shape of its rows */
 
     /* the run */
     fold_stats stats;
@@ -13345,17 +13323,16 @@ struct fold_ctx {
 
 static int fold__in_training(const fold_ctx *f) { return FOLD__TRAINING(f->desc.training); }
 
-/* Tells what `node_data` holds, by kind of node. It is read by the accessors below; parameters count from 0
-   in it.
-   - OP: what the op or call was recorded with and is no part of its signature, see fold__request.data. In a
-     product, the concatenation whose parts it reads: fold__node_concat.
+/* `node_data` by kind of node, which the accessors below read. Parameters count from 0 in it.
+   - OP: what the op or call was recorded with beside its signature, see fold__request.data. For a product,
+     the concatenation whose parts it reads: fold__node_concat.
    - OUTPUT: the node of its call, which is the call's first output: fold__node_call.
    - INPUT: in a traced body, which of the body's inputs it is: fold__node_ordinal.
    - INPUT_REF: the address of the caller's values: fold__node_address.
    - LOOKUP: the table and the row: fold__node_table and fold__node_table_row.
    - PARAM: the parameter: fold__node_param.
-   - VIEW: how many outputs there are, where it stands for the first of an eager or inlined call, else 0:
-     fold__node_outputs; of an eager call also the first node of its body: fold__body_first. In the header of
+   - VIEW: if it is the first output of an eager or inlined call, the number of outputs, else 0:
+     fold__node_outputs. For an eager call also the first node of its body: fold__body_first. In the header of
      an eager call that merges: where the call's draws begin.
    - MARKER: the length of the list. */
 FOLD__INLINE void fold__set_node_data(fold_ctx *f, uint32_t id, uint64_t data) { f->node_data[id] = data; }
@@ -13386,7 +13363,7 @@ FOLD__INLINE uint32_t fold__node_table_row(const fold_ctx *f, uint32_t id)
     return (uint32_t)f->node_data[id];
 }
 
-/* Eager: returns the first node of a call's body, of the view that stands for its first output; else 0. */
+/* The first node of an eager call's body, if `id` is the view of the call's first output; else 0. */
 FOLD__INLINE uint32_t fold__body_first(const fold_ctx *f, uint32_t id)
 {
     return (f->kind[id] & FOLD__KIND_MASK) == FOLD__NODE_VIEW && !f->sig[id]
@@ -13394,8 +13371,8 @@ FOLD__INLINE uint32_t fold__body_first(const fold_ctx *f, uint32_t id)
                : 0;
 }
 
-/* An operand begins `offset` floats into the value that it reads. The highest bit says that it reads a list
-   whole: `offset` floats into each of its rows. */
+/* An operand starts `offset` floats into the value that it reads. The highest bit is set if it reads a list
+   whole: it then starts `offset` floats into each row. */
 #define FOLD__WHOLE_LIST 0x80000000u
 FOLD__INLINE uint32_t fold__edge_offset(const fold_ctx *f, uint32_t edge)
 {
@@ -13416,7 +13393,7 @@ static size_t fold__ctx_bytes(void);
 
 FOLD__FAILS(fold__fail, fold_ctx, &of->error)
 
-/* Records what a call is made of: messages then name that call. */
+/* For a public call that consists of others: messages name it, not the call in it that failed. */
 #define FOLD__AS_CALL(f, name, record) (fold__call_begins(f, name), fold__call_ends(f, record))
 static void fold__call_begins(fold_ctx *f, const char *name)
 {
@@ -13432,8 +13409,7 @@ static fold_node fold__call_ends(fold_ctx *f, fold_node made)
 
 static int fold__broken(const fold_ctx *f) { return !f || f->error.status || f->model->error.status; }
 
-/* Settings that cost code. They are read through these functions alone, so that compilers leave out what no
-   context of a build with FOLD_PLAIN_CONTEXTS can ask for. */
+/* Settings that cost code are read only here, so that FOLD_PLAIN_CONTEXTS lets compilers drop that code. */
 FOLD__INLINE int fold__is_eager(const fold_ctx *f) { return FOLD__NOT_PLAIN(f->desc.eager); }
 FOLD__INLINE int fold__merges(const fold_ctx *f) { return FOLD__NOT_PLAIN(f->desc.dedupe); }
 FOLD__INLINE int fold__has_clock(const fold_ctx *f) { return FOLD__NOT_PLAIN(f->desc.clock != NULL); }
@@ -13447,7 +13423,7 @@ FOLD__INLINE fold_schedule fold__schedule_of(const fold_ctx *f)
 
 static void fold__refresh_pointers(fold_ctx *f);
 
-/* Bytes in use of the node and edge arrays, which fill their slack without asking. */
+/* Node and edge arrays fill their slack without asking, so their `need` is brought up to date from these. */
 static const uint8_t fold__node_bytes[] = {
 #define FOLD__ELEMENT_BYTES(name, type, pointer) sizeof(type),
     FOLD__ARRAYS(FOLD__ELEMENT_BYTES, FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__NO_ARRAY,
@@ -13468,7 +13444,7 @@ static size_t fold__array_use(const fold_ctx *f, int which)
 static void fold__note_use(fold_ctx *f)
 {
     for (int i = FOLD__ARRAY_SIG; i <= FOLD__ARRAY_EDGE_OFFSET; i++)
-        f->arrays[i].need = fold__array_use(f, i); /* others ask for what they use */
+        f->arrays[i].need = fold__array_use(f, i); /* that of the others is right already */
 }
 
 static uint32_t fold__capacity(const fold_ctx *f, int which, size_t size)
@@ -13476,7 +13452,7 @@ static uint32_t fold__capacity(const fold_ctx *f, int which, size_t size)
     return (uint32_t)fold__min_size(f->arrays[which].capacity / size, FOLD__NONE / 2);
 }
 
-/* Tells how many nodes and edges fit without asking again: growing one array can take slack from others. */
+/* Call after arrays have moved: growing one array can take slack from the node and edge arrays. */
 static void fold__note_room(fold_ctx *f)
 {
     uint32_t nodes = FOLD__NONE;
@@ -13490,9 +13466,9 @@ static void fold__note_room(fold_ctx *f)
     f->edge_cap = sources < offsets ? sources : offsets;
 }
 
-/* Returns the size of a block, wherever it begins, that holds the context and all that was asked for since
-   the reset. It is not counted which of the known shapes this recording had. So there is room for all of
-   them, beside those that a context in the block keeps from recordings before. */
+/* The size of a block, at any address, for the context and all that was asked for since the reset. Shapes are
+   not counted by recording, so there is room for all known ones, and for those that a context in the block
+   keeps from earlier recordings. */
 static size_t fold__block_bytes(const fold_ctx *f)
 {
     const size_t shapes =
@@ -13504,14 +13480,13 @@ static size_t fold__block_bytes(const fold_ctx *f)
     return bytes;
 }
 
-#define FOLD__MEASURED \
-    ": a context with fold_ctx_desc.measure tells how many a recording needs (fold_ctx_stats)"
-/* whole: nothing more than what was asked for is needed. */
+#define FOLD__MEASURED " (see fold_ctx_desc.measure)"
+/* whole: the bytes are all that is needed, not a lower bound. */
 static int fold__out_of_memory(fold_ctx *f, int whole)
 {
     if (!f->arena.block)
         fold__fail(f, FOLD_NO_MEMORY,
-                   "out of memory: the allocator gave none; this recording takes %s%.0f bytes",
+                   "out of memory: the allocator failed; this recording needs %s%.0f bytes",
                    whole ? "" : "more than ", (double)fold__block_bytes(f));
     else
         fold__fail(f, FOLD_NO_MEMORY,
@@ -13520,8 +13495,8 @@ static int fold__out_of_memory(fold_ctx *f, int whole)
     return 0;
 }
 
-/* Tells whether array `which` holds so much now. Any array may move; then the pointers of the context and its
-   run are set anew. Whoever asks holds no pointer into an array across the call. */
+/* Grows an array. Any array may move, and the pointers of the context and its run are then refreshed, so
+   callers hold no other pointer into an array across the call. 0 without an error: there is no memory. */
 static FOLD__NOINLINE int fold__ask(fold_ctx *f, int which, size_t count, size_t size)
 {
     const size_t bytes = fold__size(count, size, 0);
@@ -13545,7 +13520,7 @@ static FOLD__NOINLINE int fold__ask(fold_ctx *f, int which, size_t count, size_t
     return fits;
 }
 
-/* Makes an array hold `count` elements; 0 with an error: there is no memory. Arrays may move. */
+/* As fold__ask, but 0 comes with an error. */
 static FOLD__NOINLINE int fold__need(fold_ctx *f, int which, size_t count, size_t size)
 {
     return fold__ask(f, which, count, size) || fold__out_of_memory(f, 0);
@@ -13555,7 +13530,7 @@ static int fold__grow_nodes(fold_ctx *f, uint32_t more)
 {
     const size_t count = (size_t)f->n_nodes + more + 2;
     if (count > FOLD__NONE / 2)
-        return fold__fail(f, FOLD_NO_MEMORY, "a recording holds at most two thousand million nodes");
+        return fold__fail(f, FOLD_NO_MEMORY, "a recording has at most two billion nodes");
     for (int i = 0; i < FOLD__NODE_ARRAYS; i++)
         if (!fold__need(f, FOLD__ARRAY_SIG + i, count, fold__node_bytes[i]))
             return 0;
@@ -13566,16 +13541,14 @@ static int fold__grow_edges(fold_ctx *f, size_t more)
 {
     const size_t count = (size_t)f->n_edges + more;
     if (count > FOLD__NONE / 2)
-        return fold__fail(f, FOLD_NO_MEMORY, "a recording holds at most two thousand million operands");
+        return fold__fail(f, FOLD_NO_MEMORY, "a recording has at most two billion operands");
     return fold__need(f, FOLD__ARRAY_EDGE_SOURCE, count, 4) &&
            fold__need(f, FOLD__ARRAY_EDGE_OFFSET, count, 4);
 }
 
-/* Returns the recording's data from an offset on, which is in 16 floats. */
+/* data_at is in units of 16 floats. */
 static float *fold__data_ptr(const fold_ctx *f, uint32_t data_at) { return f->data + (size_t)data_at * 16; }
 
-/* These two tell which table a lookup reads, and which row of it a row of the lookup is. Draws of a list lie
-   in the recording's data. */
 FOLD__INLINE fold__param_data *fold__lookup_table(const fold_ctx *f, uint32_t id)
 {
     return &fold__params(f->model)[fold__node_table(f, id)];
@@ -13592,8 +13565,7 @@ static const uint64_t *fold__row_data(const fold_ctx *f, uint32_t id)
     return (const uint64_t *)(const void *)fold__data_ptr(f, (uint32_t)fold__node_op_data(f, id));
 }
 
-/* Makes room for `floats` in the recording's data. Returns its offset (in 16 floats), or FOLD__NONE with an
-   error: then nothing is recorded any more. */
+/* Allocates in the recording's data. Returns the offset in units of 16 floats; FOLD__NONE with an error. */
 static uint32_t fold__alloc_data(fold_ctx *f, size_t floats)
 {
     const size_t at = f->data_used, end = at + fold__round_up(floats, 16);
@@ -13603,29 +13575,27 @@ static uint32_t fold__alloc_data(fold_ctx *f, size_t floats)
     return (uint32_t)(at / 16);
 }
 
-/* Tells where a buffer of a program lives: nowhere, in the group's region, or in a worker's scratch. There it
-   lasts for a batch or for a tile of its rows. */
+/* Storage of a buffer: none, in the group's region, or in a worker's scratch for a batch or for one tile. */
 enum { FOLD__SLAB_NONE, FOLD__SLAB, FOLD__PER_BATCH, FOLD__PER_TILE };
 /* How a gradient is put together. */
 enum {
-    FOLD__GRAD_ZERO,       /* nobody contributes: it is cleared */
-    FOLD__GRAD_WHOLE,      /* one contribution is written in place */
-    FOLD__GRAD_DISJOINT,      /* several are written in place, which together cover it */
-    FOLD__GRAD_DISJOINT_AND_ZERO, /* several are written in place, and the rest is cleared before */
-    FOLD__GRAD_SUM,        /* each contribution has a row of its own, and they are added up */
-    FOLD__GRAD_ROOT        /* it is the root: one */
+    FOLD__GRAD_ZERO,              /* no contributions: it is cleared */
+    FOLD__GRAD_WHOLE,             /* one contribution, written in place */
+    FOLD__GRAD_DISJOINT,          /* several, written in place, which together cover it */
+    FOLD__GRAD_DISJOINT_AND_ZERO, /* several, written in place after the rest is cleared */
+    FOLD__GRAD_SUM,               /* each contribution has a row of its own, and these are added up */
+    FOLD__GRAD_ROOT               /* the root's, which is one */
 };
-/* Tells what a run does with a node. */
+/* A run's state of a node. */
 enum {
     FOLD__RUNS = 1,
-    FOLD__ON_GRAD_PATH = 2,   /* a root's gradient reaches it */
-    FOLD__PERSIST = 4, /* its value is readable afterwards */
-    /* it crosses from the prefix into a sample or the suffix, or from a sample into the suffix */
-    FOLD__BOUNDARY = 8,
+    FOLD__ON_GRAD_PATH = 2, /* the root's gradient reaches it */
+    FOLD__PERSIST = 4,      /* its value is readable afterwards */
+    FOLD__BOUNDARY = 8,     /* it passes from the prefix to a later group, or from a sample to the suffix */
     FOLD__SUFFIX = 16,
     FOLD__INNER = 32, /* something outside the suffix reads it */
     FOLD__PREFIX = 64,
-    FOLD__NEEDED_IF_EMPTY = 128, /* eager: more than the elements of an empty list needs it */
+    FOLD__NEEDED_IF_EMPTY = 128, /* eager: it is needed even if the list is empty, not only by its elements */
     /* a call passes these on to what it reads */
     FOLD__PASSED = FOLD__RUNS | FOLD__ON_GRAD_PATH | FOLD__PREFIX | FOLD__NEEDED_IF_EMPTY
 };
@@ -13633,161 +13603,156 @@ enum {
 /* Stages of a program. */
 enum { FOLD__PROLOGUE, FOLD__BODY };
 
-/* Calls of one signature that run together. */
 typedef struct fold__batch {
-    uint32_t group_sig, stage;       /* FOLD__PROLOGUE or FOLD__BODY */
-    uint32_t first, count;           /* its calls, in the order of the run */
-    uint32_t first_call_row, first_elem; /* they begin at these rows of the signature's buffers */
-    uint32_t elems;                  /* elements of their lists */
-    uint32_t prologue_row, prologue_elem; /* the prologue before it began at these */
+    uint32_t group_sig, stage;            /* FOLD__PROLOGUE or FOLD__BODY */
+    uint32_t first, count;                /* its calls, in the order of the run */
+    uint32_t first_call_row, first_elem;  /* their first rows in the signature's buffers */
+    uint32_t elems;                       /* elements of their lists */
+    uint32_t prologue_row, prologue_elem; /* where the prologue before it began */
 } fold__batch;
-/* A group of samples, or the prefix, or the suffix. Sizes and places are in floats. In the region its slabs
+/* A group of samples, or the prefix, or the suffix. Sizes and offsets are in floats. In the region its slabs
    come first, then rows of contributions, then gradients of leaves. */
 typedef struct fold__group {
     uint32_t first_batch, end_batch, first_sig, end_sig, first_call, end_call, first_leaf, end_leaf;
-    uint32_t rows;  /* rows of contributions, in 16 floats */
-    uint32_t chunk;  /* rows of lists that run at a time, forward and backward; 0: all do */
-    uint32_t length; /* rows of all its lists */
-    uint32_t row;    /* while it runs: the first of the chunk */
-    size_t floats;  /* floats that its slabs take */
-    size_t base, rows_at, leaf_at; /* slabs, contributions and gradients of leaves begin there */
+    uint32_t rows;                 /* size of all rows of contributions, in 16 floats */
+    uint32_t chunk;                /* rows of every list that run at a time, forward and backward; 0: all */
+    uint32_t length;               /* if in chunks: the rows that each of its lists has */
+    uint32_t row;                  /* while it runs: the first row of the chunk */
+    size_t floats;                 /* of its slabs */
+    size_t base, rows_at, leaf_at; /* where slabs, contributions and gradients of leaves begin */
 } fold__group;
 /* A signature in a group. */
 typedef struct fold__group_sig {
     uint32_t run_sig, group, calls, elems;
-    uint32_t by_sig; /* an array of its own, one element in each: all in order of signature, then of group */
-    uint32_t first_record;            /* its calls begin there in calls_by_sig */
-    uint32_t first_buffer, n_buffers; /* its buffers */
-    uint32_t max_rows, max_elems; /* a batch's; while batches are made: rows and elements given out so far */
-    uint32_t rows, elem_rows; /* its slabs have so many: for calls and elements, fewer if used again */
-    uint32_t block, first_block; /* about so many rows are used again together; its first such block */
-    uint32_t chain; /* the longest chain of its own calls; mixed: once fold__count_bound has counted it */
-    uint32_t component;           /* signatures that feed each other have the same */
-    /* the signatures that feed it, in the array of predecessors */
-    uint32_t first_predecessor, end_predecessor;
-    uint32_t first_batch, last_batch;  /* its own batches lie between */
-    uint32_t last_read;  /* the last batch that reads its outputs; NONE: none does */
-    uint32_t first_back; /* the first batch whose backward reads them, which comes last; NONE: none does */
-    uint64_t recurrent;  /* mask of inputs that come from the same component */
-    uint32_t tile;        /* rows of a tile of its batches */
-    /* rows that a batch runs forward at a time, at most; max_rows: all of them */
-    uint32_t sub_batch_rows;
+    uint32_t by_sig; /* an element of a list spread over this array: all, by signature and then by group */
+    uint32_t first_record;            /* its first call in calls_by_sig */
+    uint32_t first_buffer, n_buffers;
+    uint32_t max_rows, max_elems; /* of a batch; while batches are made: rows and elements assigned so far */
+    uint32_t rows, elem_rows; /* of its slabs, for calls and elements: fewer if rows are reused */
+    uint32_t block, first_block; /* about this many rows are reused together; its first such block */
+    uint32_t chain; /* its longest chain; in mixed components, once fold__count_bound has counted it */
+    uint32_t component;
+    uint32_t first_predecessor, end_predecessor; /* in the array of predecessors */
+    uint32_t first_batch, last_batch;
+    uint32_t last_read;      /* the last batch that reads its outputs; NONE: none */
+    uint32_t first_back;     /* the first batch whose backward reads them, so the last in time; NONE: none */
+    uint64_t recurrent;      /* mask of inputs from the same component */
+    uint32_t tile;           /* rows of a tile */
+    uint32_t sub_batch_rows; /* rows that a batch runs forward at a time; max_rows: all */
     uint8_t n_in, n_list, n_out;
     uint8_t has_elements; /* see fold__has_elements */
-    uint8_t cyclic;       /* 1: it feeds itself; 2: with other signatures */
-    uint8_t has_prologue; /* the prologue runs something of it */
+    uint8_t cyclic;       /* 1: it feeds itself; 2: with other signatures (mixed) */
+    uint8_t has_prologue; /* the prologue is not empty */
     uint8_t read_late;    /* weight gradients read its outputs */
     uint8_t cleared;      /* mask of outputs whose gradients are cleared before any backward */
-    size_t stages;  /* 1 + where its stages are kept */
-    size_t op_at;   /* an op's own floats begin there in the scratch, behind its transient buffers, */
-    size_t free_at; /* and then come pointers to rows */
+    size_t stages;        /* 1 + where its stages are kept */
+    size_t op_at;         /* in scratch, the floats of an op follow its transient buffers, */
+    size_t free_at;       /* and then come pointers to rows */
 } fold__group_sig;
-/* A buffer of a signature in a group holds rows of one value, gradient or contribution. */
 typedef struct fold__buffer {
     size_t offset, floats; /* in the group's region or in scratch */
     uint32_t size;         /* floats of a row */
     uint32_t first, last;  /* a slab's lifetime */
-    uint8_t elem;          /* it has a row for each list element, else one for each call */
-    uint8_t storage;         /* FOLD__SLAB… */
-    uint8_t per_prologue;         /* a slab with rows for one prologue at a time */
+    uint8_t elem;          /* a row for each list element, else one for each call */
+    uint8_t storage;       /* FOLD__SLAB... */
+    uint8_t per_prologue;  /* a slab with rows for one prologue at a time */
 } fold__buffer;
-/* Tells what follows for a signature's program when these inputs get gradients. */
+/* What follows for a signature's program if these inputs get gradients. */
 typedef struct fold__analysis {
-    uint32_t next; /* 1 + the analysis that the same signature has next */
+    uint32_t next; /* 1 + the signature's next analysis */
     uint32_t first_facts;
-    uint32_t row_floats;    /* floats of values and gradients that outlive a batch, for a call, */
+    uint32_t row_floats;    /* of values and gradients that outlive a batch, for a call, */
     uint32_t elem_floats;   /* and for a list element */
-    uint32_t arrays;        /* arrays of pointers to rows that a batch takes at most */
+    uint32_t arrays;        /* the most arrays of pointers to rows that a batch uses */
     uint8_t backward, grad; /* whether the run goes backward, and whether some call needs a gradient */
-    uint64_t operand_grad;     /* mask of inputs that get a gradient in some call */
-    uint64_t operand_back;     /* mask of inputs that backward reads */
-    uint64_t operand_late;     /* mask of inputs that weight gradients read at the end, */
-    uint64_t operand_soon;     /* and of those that backward of a batch reads */
+    uint64_t operand_grad;  /* mask of inputs that get a gradient in some call */
+    uint64_t operand_back;  /* mask of inputs that backward reads */
+    uint64_t operand_late;  /* mask of inputs that weight gradients read at the end, */
+    uint64_t operand_soon;  /* and of those that backward of a batch reads */
 } fold__analysis;
-/* Tells of a signature in a run: of its calls that run, and what was found for them. */
 typedef struct fold__run_sig {
     uint32_t sig;
     uint32_t group_sig;         /* its number in the group being listed, else NONE */
-    uint32_t first_by_sig, n_groups; /* in how many groups it is, and where they begin in `by_sig` */
-    uint32_t first, first_elem; /* its first call that reaches the root, and the first with a list element */
-    uint32_t calls;             /* how many run */
-    size_t elems;               /* list elements of the calls that run */
+    uint32_t first_by_sig, n_groups; /* its groups: where they begin in `by_sig`, and how many */
+    uint32_t first, first_elem; /* its first call on the gradient path, and the first with a list element */
+    uint32_t calls;             /* that run */
+    size_t elems;               /* list elements of those */
     uint8_t partly;             /* some call needs no gradient */
     fold__analysis found;
 } fold__run_sig;
-/* One value of an analysed program, one of its inputs (behind the values), or one operand of an op (behind
-   those). An operand has only its size, piece_floats and grad. */
+/* Facts of a value of an analysed program. Those of its inputs follow, then those of the operands of ops,
+   which use only piece_floats and grad. */
 typedef struct fold__value_facts {
-    uint64_t deps;      /* mask of inputs it depends on */
-    uint64_t pieces_written;     /* mask of pieces that got a contribution */
-    uint32_t piece_floats;      /* floats of such a piece */
-    uint8_t grad;       /* it gets a gradient */
-    uint8_t mode;       /* FOLD__GRAD_…: how that is put together */
-    uint8_t back, late; /* backward reads it; weight gradients read it when all batches have run backward */
-    uint8_t needed_if_empty;     /* it is needed even by a call whose list is empty */
-    uint8_t grad_late;  /* weight gradients read its gradient */
-    uint8_t transient;      /* it lives there if it does not outlive its batch: PER_TILE or PER_BATCH */
-    int8_t out;         /* which output it is; -1: none */
+    uint64_t deps;           /* mask of inputs it depends on */
+    uint64_t pieces_written; /* mask of pieces that got a contribution */
+    uint32_t piece_floats;   /* size of such a piece */
+    uint8_t grad;            /* it gets a gradient */
+    uint8_t mode;            /* FOLD__GRAD_...: how that is put together */
+    uint8_t back, late;      /* backward reads it; weight gradients read it after all backward batches */
+    uint8_t needed_if_empty; /* it is needed even by a call whose list is empty */
+    uint8_t grad_late;       /* weight gradients read its gradient */
+    uint8_t transient;       /* its storage unless it outlives its batch: PER_TILE or PER_BATCH */
+    int8_t out;              /* which output it is; -1: none */
 } fold__value_facts;
-/* What a run found out about a signature, kept since parameters were added or frozen. */
+/* What is remembered of a signature until parameters are added, frozen or thawed. */
 typedef struct fold__sig_cache {
-    uint32_t run, run_sig; /* the run that met it last, and its number there */
-    uint32_t analyses;     /* 1 + the analysis that it has first */
+    uint32_t run, run_sig; /* the last run that met it, and its number there */
+    uint32_t analyses;     /* 1 + its first analysis */
     uint8_t trains;        /* its program trains a parameter */
     uint8_t flows;         /* its calls may be of the suffix (fold__in_suffix) */
     uint8_t stops;         /* no gradient flows to some of its inputs */
     size_t stages;         /* 1 + where its last stages are kept */
 } fold__sig_cache;
-/* Tells what batches of a signature took: sums over the batches timed, of which later ones count more. */
+/* How long batches took: sums over those timed, weighted towards later ones, for a line through them. */
 typedef struct fold__cost {
-    double count, rows, squares, ns, products; /* add up: squares of rows, products of rows and ns */
+    double count, rows, squares, ns, products; /* sums of 1, rows, rows^2, ns and rows * ns */
 } fold__cost;
-/* Tells what a multiplication took, by all that was timed. */
+/* Time of one multiplication, judging by all that was timed. */
 typedef struct fold__work_unit {
     double ns;
     int known;
 } fold__work_unit;
-enum { FOLD__SUM_UNITS = 16 }; /* so many times of sums are kept; uses share them by turns */
-enum { FOLD__COSTS = 4 }; /* a signature has four: its prologue and its body, forward and backward */
+enum { FOLD__SUM_UNITS = 16 }; /* uses share this many in turn */
+enum { FOLD__COSTS = 4 }; /* of a signature: prologue and body, forward and backward */
 
-/* Tells how far a run is: in a phase, which is one group forward or backward, before its nth batch (or,
-   when all ran backward, its sums). So many rows of that, or so much work, are done. */
+/* How far a run is: in a phase, before its batch `at` or, after the backward of all batches, before the sums.
+   `done` rows of that batch, or that much work of the sums, are done. */
 typedef struct fold__progress {
-    uint32_t phase; /* see fold__find_phase; NONE: all is run */
+    uint32_t phase; /* see fold__find_phase; NONE: the run has finished */
     uint32_t group, at;
     int backward;
     uint64_t done;
 } fold__progress;
 
-/* A use of a parameter or shared node is a segment of an op's weight, its bias, a value that is an operand,
+/* What reads a parameter or shared node: a segment of an op's weight, its bias, an operand that is a value,
    or an input that all calls share. */
 enum { FOLD__USE_WEIGHT, FOLD__USE_BIAS, FOLD__USE_VALUE, FOLD__USE_OPERAND };
-/* Tells how the sum of a use joins its floats of the target's total. It is made in place if no earlier use of
-   the parameter reaches there, or apart and then added, by the kernel that makes it or later. */
+/* How the sum of a use joins the target's total: computed in place if no earlier use of the parameter has
+   written there; else separately, and added by the kernel that computes it, or later. */
 enum { FOLD__SUM_IN_PLACE, FOLD__SUM_BY_KERNEL, FOLD__SUM_SEPARATE };
 #define FOLD__NO_TOTAL SIZE_MAX
 typedef struct fold__use {
-    uint32_t run_sig, op, ref; /* the program's op and operand that read it; of USE_OPERAND, the input */
-    uint32_t kind, target;     /* FOLD__USE_…, and the parameter or node that is read */
-    uint32_t first;            /* the first call that has rows of it: uses are in this order */
+    uint32_t run_sig, op, ref; /* the program's op and operand that read it; for USE_OPERAND, the input */
+    uint32_t kind, target;     /* FOLD__USE_..., and the parameter or node that is read */
+    uint32_t first;            /* the first call that reads it: uses are in this order */
     int is_node;               /* the target is a node */
-    uint32_t before;           /* the use of the same parameter before it, or NONE */
-    int leads;                 /* it is the first use of its parameter */
-    int sum;                   /* FOLD__SUM_… */
+    uint32_t before;           /* the previous use of the same parameter, or NONE */
+    int leads;                 /* the first use of its parameter */
+    int sum;                   /* FOLD__SUM_... */
     size_t at, size;           /* the floats of the target that it reads */
-    int turned;                /* rows of its target are columns of what the op makes */
-    size_t ld;                 /* rows of its target are so far apart */
-    size_t lines, block;       /* a row is so many lines, and a block */
-    size_t sum_at, block_at;   /* its sum lies there in the run's sums; a block, from the second on */
-    size_t done, next;         /* lines summed before the groups that run, and with them */
-    size_t total;  /* its parameter's total lies there, too; NO_TOTAL: it is the gradient itself */
-    uint64_t rows, work; /* in the groups being summed, and what they cost */
+    int turned;                /* transposed: rows of its target are columns of the op's result */
+    size_t ld;                 /* distance of rows of its target */
+    size_t lines, block;       /* number of lines in a row, and in a block */
+    size_t sum_at, block_at;   /* offsets in the run's sums: its sum; blocks, from the second on */
+    size_t done, next;         /* lines summed before the groups being run, and including them */
+    size_t total;              /* offset of its parameter's total there; NO_TOTAL: the gradient itself */
+    uint64_t rows, work;       /* in the groups being summed, and their cost */
 } fold__use;
 
-/* How a batch gets from row 0 of an operand to its own first row. The operand stays where it is: parameters,
-   what is made tile by tile, or nothing, with base NULL. Or it moves by the calls or the list elements of the
-   signature, or by those since its prologue began, or by rows of the batch. Otherwise it is what the batch
-   reads or writes outside. */
+/* How a batch gets from row 0 of an operand to its own first row. FIXED operands stay where they are:
+   parameters, values of one tile, or none (base NULL). Others advance with the calls or list elements of the
+   signature, with those since its prologue began, or with the batch's rows. EXTERNAL is outside the
+   signature's buffers. */
 enum {
     FOLD__BIND_FIXED,
     FOLD__BIND_CALL,
@@ -13797,158 +13762,155 @@ enum {
     FOLD__BIND_BATCH_ROW,
     FOLD__BIND_EXTERNAL
 };
-/* Tells where the rows of an operand lie, for all batches of a stage: in a buffer of the signature, outside,
-   or in a parameter. */
+/* Where the rows of an operand are, for all batches of a stage: in a buffer of the signature, outside, or in
+   a parameter. */
 typedef struct fold__binding {
     ptrdiff_t stride;
     uint32_t buffer;
-    uint32_t offset;  /* begins so many floats into each row */
+    uint32_t offset;  /* in each row, in floats */
     uint32_t param;   /* 1 + the parameter, or 0 */
-    uint32_t outside; /* in the worker, so many bytes from its start: rows that lie outside; or 0 */
+    uint32_t outside; /* byte offset in the worker of the fold_rows of an external operand; or 0 */
     uint8_t indexed_by;
-    uint8_t per_element; /* a call's row is repeated for each of its list elements; how the rows move, or 0 */
+    uint8_t per_element; /* if a call's row is repeated for its list elements, how rows advance; else 0 */
 } fold__binding;
 
-/* Tells what a stage of a signature does with an op. */
 typedef struct fold__instruction {
-    uint32_t wanted; /* mask of operands that get a gradient from it, */
-    uint32_t per_element; /* and of those that get it by list elements first */
-    int first, end;  /* the ops that run tile by tile with it */
+    uint32_t wanted;      /* mask of operands whose gradients it computes, */
+    uint32_t per_element; /* and of those that it computes per list element first */
+    int first, end;       /* the ops that run tile by tile with it */
     uint8_t forward, backward, tiled;
-    uint8_t for_elements; /* only list elements need it */
-    uint8_t is_list;      /* it takes a list of elements for each row */
-    uint8_t finishes;     /* mask of outputs whose gradients are put together before */
-    uint8_t gathers;      /* it reads data of each row */
+    uint8_t for_elements;           /* only list elements need it */
+    uint8_t is_list;                /* it reads a list of elements for each row */
+    uint8_t finishes;               /* mask of outputs whose gradients are put together before its backward */
+    uint8_t gathers;                /* it reads data of each row */
     int first_segment, end_segment; /* as in fold__engine */
     fold__op_run *run, *run_back;
-    fold__map_fn map[3];   /* its own and those of its operands' gradients; NULL: it is called */
-    uint32_t bindings[3][4];  /* of what each map writes and reads */
+    fold__map_fn map[3];     /* its own, and those of its operands' gradients; NULL: use run, run_back */
+    uint32_t bindings[3][4]; /* of what each map writes and reads */
 } fold__instruction;
-/* Tells how the stages of a signature run. Nothing in it depends on the number of calls, or on where anything
-   lies, so it is kept from run to run. Kinds of buffers stand behind it, then instructions, those of the
-   ordinary stage first, and bindings. */
+/* How the stages of a signature run. It does not depend on the number of calls or on addresses, so it is kept
+   from run to run. Its buffers, instructions (those of the body first) and bindings follow it. */
 typedef struct fold__stages {
-    size_t next;        /* 1 + where the next of the same signature is */
-    size_t op_floats;   /* scratch floats that an op without parameters takes at most */
-    uint64_t recurrent; /* the inputs that close its cycle, if there is a prologue */
-    uint32_t first_facts, has_prologue; /* the analysis is known by the first */
+    size_t next;                        /* 1 + where the next one of the signature is */
+    size_t op_floats;                   /* the most scratch floats of an op without parameters */
+    uint64_t recurrent;                 /* the inputs that close its cycle, if there is a prologue */
+    uint32_t first_facts, has_prologue; /* first_facts identifies the analysis */
 } fold__stages;
 
-/* Tells how many operands and outputs of an op have gradients. */
+/* Operands and outputs of an op that can have gradients. */
 enum {
     FOLD__BACK_IN = FOLD__TRAINING(1) ? FOLD_MAX_IN : 1,
     FOLD__BACK_OUT = FOLD__TRAINING(1) ? FOLD_MAX_OUT : 1
 };
 
-/* A worker runs batches, one for each of the context's threads. */
+/* A worker runs batches. Each thread of the context has one. */
 typedef struct fold__worker {
-    /* the batch, or part of one, and what its stage has in common with others */
+    /* the batch, or a part of one, and its stage */
     fold__batch batch;
     const fold__group_sig *group_sig;
     const fold__run_sig *run_sig;
     fold__program program;
-    fold__instruction *instruction; /* one instruction for each of the program's ops in stage `stage` */
+    fold__instruction *instruction;            /* of each op of the program, in stage `stage` */
     fold__binding *binding, *out, *dout, *din; /* of operands, values, their gradients, and contributions */
     const fold__buffer *buffer;
     uint32_t stage;
     const uint32_t *ids; /* its calls */
-    uint32_t *list;      /* each call's elements begin and end there within the batch. In a part that
-                            begins within a list the first is below 0, wrapped round */
+    uint32_t *list;      /* where each call's elements begin in the batch, and the end of the last. If a part
+                            begins within a list, the first is negative and wraps around */
     const fold_model *model;
-    float *region;       /* its group's slabs begin there */
+    float *region;       /* its group's slabs */
     /* the tile */
-    uint32_t tile, row; /* rows of a tile; first row of the tile being run */
-    ptrdiff_t at[FOLD__BIND_EXTERNAL]; /* by what indexes a binding: where that row is */
+    uint32_t tile, row;                /* rows of a tile; first row of the tile being run */
+    ptrdiff_t at[FOLD__BIND_EXTERNAL]; /* by kind of binding: the index of that row */
     /* scratch */
     float *scratch;
-    char *free; /* the part of scratch for pointers that is not in use */
-    fold__command_list *commands; /* its calls are written down there, if not NULL */
+    char *free;                   /* the unused part of scratch for pointers */
+    fold__command_list *commands; /* records its kernel calls, unless NULL */
     /* rows of inputs, of contributions to them, and of gradients that come from outside */
     fold_rows in[FOLD_MAX_IN], dest[FOLD__BACK_IN], outer[FOLD__BACK_OUT];
-    /* the call of an op being made */
+    /* arguments of the op being run */
     fold__prepared prepared;
     fold_rows op_in[FOLD_MAX_IN + 1], op_out[FOLD_MAX_OUT];
     fold_rows op_dout[FOLD__BACK_OUT], op_din[FOLD__BACK_IN + 1];
-    int lengths[FOLD_MAX_IN]; /* how long the lists are that an op takes whole */
-    uint32_t one_list[2]; /* eager: the one list, */
-    uint64_t draw;        /* and the key of a random draw */
-    /* its counts */
+    int lengths[FOLD_MAX_IN]; /* of lists that an op reads whole */
+    uint32_t one_list[2];     /* eager: the one list, */
+    uint64_t draw;            /* and the key of a random draw */
+    /* statistics */
     size_t kernel_calls, one_row_calls, events;
-    size_t slow_events; /* in the slow run that is kept */
+    size_t slow_events; /* of the slow run that is kept */
 } fold__worker;
 
-/* Tells what a plan consists of, beside its arrays. */
+/* A plan, but for its arrays. */
 typedef struct fold__plan {
-    uint32_t first_node, first_call; /* the run looks at nodes and calls from here on (fold__look_from) */
+    uint32_t first_node, first_call; /* the run visits nodes and calls from here on (fold__look_from) */
     uint32_t last_node, calls, order, kept, leaves, batches, groups, group_sigs, buffers, run_sigs;
-    int has_prefix, has_suffix;         /* whether there is one */
-    size_t region, scratch; /* floats that all groups' region takes, and a worker's scratch */
+    int has_prefix, has_suffix;
+    size_t region, scratch; /* floats of the region of all groups, and of a worker's scratch */
     size_t without_reuse;   /* floats of all buffers if none shared memory */
-    const char *one_group;  /* why there is but one */
+    const char *one_group;  /* why there is only one */
 } fold__plan;
 
-/* Tells what tells one run's structure from another's, quickly. */
+/* Finds a kept plan. Keys of different structures can be equal, so the structure is then compared in full. */
 typedef struct fold__plan_key {
     uint64_t hash;
     uint32_t nodes, edges, found, roots, words, layout;
     uint64_t mode;
 } fold__plan_key;
 
-/* Tells what a run knows of nodes (by id), calls and edges: type, pointer, count. These arrays lie one behind
-   the other in one array of the context. TRAINING: there in training alone. SAME: another name, for another
-   phase, of an array that is not needed then. The first table is part of a plan, which may be kept: */
+/* What a run knows of nodes (by id), calls and edges: type, pointer, count. These arrays follow one another
+   in one array of the context. TRAINING: only in training. SAME: the memory of a different array, which is
+   not in use at that time. The first table is part of a plan, which may be kept: */
 #define FOLD__RUN_NODE_ARRAYS(ALL, TRAINING, SAME)                                                          \
-    ALL(uint8_t, state, nodes)         /* flags: FOLD__RUNS and so on */                                    \
+    ALL(uint8_t, state, nodes)         /* flags: FOLD__RUNS ... */                                          \
     ALL(uint8_t, grad, nodes)          /* whether it gets a gradient */                                     \
-    ALL(uint8_t, mode, nodes)          /* how its gradient is put together: FOLD__GRAD_ZERO and so on */    \
-    ALL(uint32_t, call_row, nodes)         /* a call's: its row in its signature's buffers */               \
+    ALL(uint8_t, mode, nodes)          /* FOLD__GRAD_...: how that is put together */                       \
+    ALL(uint32_t, call_row, nodes)         /* of a call: its row in its signature's buffers */              \
     SAME(uint32_t, leaf_group, call_row)   /* before: the group that reads a leaf */                        \
     SAME(uint32_t, gathered_at, call_row)  /* before: of a value, the index of its call in a set */         \
-    ALL(uint32_t, first_elem_row, nodes)    /* a call's: its list's first row in buffers of elements */     \
+    ALL(uint32_t, first_elem_row, nodes)    /* of a call: its list's first row in buffers of elements */    \
     SAME(uint32_t, depth, first_elem_row)   /* before: 1 + the largest depth of what it reads */            \
     ALL(uint32_t, chain, nodes)        /* the longest chain of its own signature that ends with it */       \
     SAME(uint32_t, block_of, chain)    /* then: the block of its rows (fold__find_blocks) */                \
-    SAME(uint32_t, boundary_grad_at, chain)   /* then: where a gradient lies that crosses between groups */ \
+    SAME(uint32_t, boundary_grad_at, chain)   /* then: the offset of a boundary gradient */                 \
     ALL(uint32_t, reach, nodes)        /* the last call outside the suffix that reads it */                 \
-    SAME(uint32_t, boundary_value_at, reach)  /* then: where a value lies that crosses between groups */    \
-    ALL(uint32_t, calls, calls)        /* calls that run, in record order, prefix and suffix apart */       \
-    ALL(uint32_t, calls_by_sig, calls) /* the same, sorted by signature of a group */                       \
+    SAME(uint32_t, boundary_value_at, reach)  /* then: the offset of a boundary value */                    \
+    ALL(uint32_t, calls, calls)        /* calls that run, in record order: prefix, samples, suffix */       \
+    ALL(uint32_t, calls_by_sig, calls) /* the same, sorted by signature in each group */                    \
     ALL(uint32_t, kept, nodes)         /* values that stay readable */                                      \
     ALL(uint32_t, order, calls)        /* calls in the order in which they run, batch by batch */           \
-    TRAINING(uint32_t, leaves, nodes)  /* values that no op makes and that get gradients, by group */       \
-    TRAINING(uint32_t, first_contribution, nodes) /* the first edge of those that are added up for it */    \
+    TRAINING(uint32_t, leaves, nodes)  /* leaves that get gradients, by group */                            \
+    TRAINING(uint32_t, first_contribution, nodes) /* the first edge whose contribution is added up */       \
     TRAINING(uint32_t, contribution_at, edges)    /* its row, in 16 floats from the group's rows */         \
-    TRAINING(uint32_t, next_contribution, edges)  /* the edge that follows to the same value */             \
+    TRAINING(uint32_t, next_contribution, edges)  /* the next edge to the same value */                     \
     TRAINING(uint32_t, contribution_floats, edges) /* floats of one row of it; FOLD__SPARSE_GRAD */
-#define FOLD__SPARSE_GRAD 0x80000000u /* in those floats: for few rows of the list (fold__is_sparse_take) */
-/* These are needed only until all is planned, or not before the plan runs: */
+#define FOLD__SPARSE_GRAD 0x80000000u /* flag in those: of few rows of the list (fold__is_sparse_take) */
+/* These are only needed until everything is planned, or only when the plan runs: */
 #define FOLD__RUN_PLANNING_ARRAYS(ALL, TRAINING, SAME)                                                       \
-    ALL(uint32_t, producer, nodes) /* a value's: the signature in a group that makes it */                   \
+    ALL(uint32_t, producer, nodes) /* of a value: the signature in a group that computes it */               \
     ALL(uint32_t, piece_floats, nodes)  /* the size of the pieces that contributions write */                \
     SAME(uint32_t, last_contribution, piece_floats)    /* then: the last edge that is added up for it */     \
     ALL(uint32_t, gathered, 7 * calls + 2 * edges) /* calls of signatures that feed each other */            \
-    SAME(uint32_t, spare_calls, gathered)      /* before: calls while they are put into another order */     \
-    TRAINING(uint64_t, pieces_written, nodes)           /* pieces of a value that are written, a bit each */ \
-    TRAINING(float *, grad_row, nodes)         /* while it runs: where its gradient lies */
+    SAME(uint32_t, spare_calls, gathered)      /* before: calls while they are sorted */                     \
+    TRAINING(uint64_t, pieces_written, nodes)  /* pieces of a value that are written, a bit each */          \
+    TRAINING(float *, grad_row, nodes)         /* while it runs: the address of its gradient */
 
-/* How much was recorded, and named to be kept, by some time. */
+/* A point in a recording. */
 typedef struct fold__recorded {
     uint32_t nodes, edges, wanted;
 } fold__recorded;
 
-/* What a run computes. From AGAIN on it does not stop at values that are there. */
+/* What a run computes. From AGAIN on it also computes values that are there. */
 enum fold__run_scope {
-    FOLD__SCOPE_NOTHING, /* all is there, and the plan stays that of the run before */
-    FOLD__SCOPE_NEW,     /* what the roots need and is not there */
-    FOLD__SCOPE_AGAIN,   /* all that the roots need: in a backward */
-    FOLD__SCOPE_CHANGED, /* all that roots and kept nodes need: parameters have changed since */
-    FOLD__SCOPE_REPLAY,  /* what the run before did */
+    FOLD__SCOPE_NOTHING,   /* all is there, and the plan stays the previous run's */
+    FOLD__SCOPE_NEW,       /* what the roots need and is not there */
+    FOLD__SCOPE_AGAIN,     /* all that the roots need: in a backward */
+    FOLD__SCOPE_CHANGED,   /* all that roots and kept nodes need: parameters have changed since */
+    FOLD__SCOPE_REPLAY,    /* what the previous run did */
     FOLD__SCOPE_REPLAY_ALL /* in eager mode, after a change of parameters: all that was recorded */
 };
 enum fold__run_life { FOLD__CLOSED, FOLD__OPEN, FOLD__BEGUN, FOLD__SLICED }; /* BEGUN: to run in slices */
 
 typedef struct fold__run {
-    /* pointers to what it knows of nodes, calls and edges, and to its arrays in the context */
 #define FOLD__RUN_MEMBER(type, pointer, count) type *pointer;
     FOLD__RUN_NODE_ARRAYS(FOLD__RUN_MEMBER, FOLD__RUN_MEMBER, FOLD__RUN_MEMBER)
     FOLD__RUN_PLANNING_ARRAYS(FOLD__RUN_MEMBER, FOLD__RUN_MEMBER, FOLD__RUN_MEMBER)
@@ -13956,51 +13918,50 @@ typedef struct fold__run {
                  FOLD__ARRAY_MEMBER)
 
     /* remembered of signatures from run to run */
-    uint32_t runs; /* since it is known; the number of this run */
+    uint32_t runs; /* the number of this run, counted since these were last forgotten */
     uint32_t n_sig_caches, n_analyses, n_facts, n_stages;
     size_t stage_bytes;
-    uint32_t of_layout, of_table; /* the parameters and signatures that it is known of */
+    uint32_t of_layout, of_table; /* valid for these parameters and signatures */
 
-    /* asked of this run */
+    /* what this run does */
     enum fold__run_scope scope;
     enum fold__run_life life;
-    uint32_t root, root_offset; /* the root of a backward: its value, and which float of that it is; else 0 */
-    int backward;       /* there is a root, and it depends on something that has a gradient */
+    uint32_t root, root_offset; /* of a backward: the root's value, and which float of it; else 0 */
+    int backward;    /* there is a root, and it depends on something that has a gradient */
     int grad_leaves; /* inputs or looked-up values get gradients */
-    int grad_has_holes;  /* contributions leave free blocks in some gradient */
-    uint32_t first_new; /* the first node recorded since the run before */
-    fold__command_list commands;    /* lies at the end of scratch */
-    uint64_t capture_moves; /* how often arrays had moved when it was written */
-    uint32_t interrupted_salt; /* the recording whose values are of two runs, as a begun one did not end */
+    int grad_has_holes; /* contributions leave gaps in some gradient */
+    uint32_t first_new; /* the first node recorded since the previous run */
+    fold__command_list commands; /* at the end of scratch */
+    uint64_t capture_moves; /* arena.moves when it was captured */
+    uint32_t interrupted_salt; /* the recording whose values are of two runs, as an abandoned one left them */
     uint32_t version;    /* the model's when it began, */
-    fold__recorded from; /* and what was recorded by then */
+    fold__recorded from; /* and what was recorded then */
     uint64_t executions;
-    fold__fp host_fp; /* the host's settings of the processor, while a run executes */
+    fold__fp host_fp; /* the host's floating-point settings, while a run executes */
     fold__progress progress;
     int timing;         /* this run's batches are timed */
     fold__work_unit batch_unit, sum_unit[FOLD__SUM_UNITS]; /* for batches and for sums of uses */
-    uint64_t moves; /* how often arrays had moved before it executed: its rows are addresses */
-    uint64_t began; /* when, by the clock */
+    uint64_t moves; /* arena.moves before it executed, since its rows are addresses */
+    uint64_t began; /* by the clock */
 
     /* the plan */
     fold__plan plan;
-    fold__plan_key key; /* the run's, when the context keeps plans */
-    size_t node_bytes;       /* bytes of the arrays of nodes that make up a plan */
-    size_t replayed; /* they lie there in the array of plans when an earlier plan is used again; else 0 */
-    uint32_t bound;                    /* no schedule has fewer batches; NONE: not counted yet */
-    uint32_t plan_salt;               /* the recording whose plan this is; 0: no plan is whole */
-    fold__recorded plan_of;              /* all that was recorded by then */
+    fold__plan_key key;     /* if the context keeps plans */
+    size_t node_bytes;      /* of FOLD__RUN_NODE_ARRAYS */
+    size_t replayed;        /* where these are in the array of plans if a kept plan is used; else 0 */
+    uint32_t bound;         /* no schedule has fewer batches; NONE: not counted yet */
+    uint32_t plan_salt;     /* the recording whose plan this is; 0: no plan is complete */
+    fold__recorded plan_of; /* what was recorded then */
 
     /* sums of the uses of parameters and shared nodes */
     uint32_t n_uses;
     int shared_grads;   /* some use is of a shared node */
-    int sums_in_one_go; /* one group and one thread make all sums of parameters: each is whole, and added,
-                           before the next begins */
-    size_t sum_floats;  /* for uses and totals */
-    size_t sums_used;   /* taken by those and the looked-up rows so far */
+    int sums_in_one_go; /* one group and one thread sum all parameters: each sum is complete, and added,
+                           before the next one starts */
+    size_t sum_floats;  /* of uses and totals */
+    size_t sums_used;   /* of those and the rows looked up so far */
 
-    /* rows that are written and that nobody reads, one for each worker */
-    float *sink;
+    float *sink;         /* a row for each worker that is written and never read */
     size_t widest_value; /* floats of such a row */
 } fold__run;
 
@@ -14015,7 +13976,7 @@ static struct fold__run *fold__run_of(fold_ctx *f)
     return (fold__run *)(void *)((char *)f + fold__round_up(sizeof(fold_ctx), FOLD__ALIGN));
 }
 
-/* Returns the call that makes a value: its own node or, of an output behind the first, the call's. */
+/* Outputs after the first are nodes of their own. */
 static uint32_t fold__call_of(const fold_ctx *f, uint32_t id)
 {
     return (f->kind[id] & FOLD__KIND_MASK) == FOLD__NODE_OUTPUT ? fold__node_call(f, id) : id;
@@ -14026,7 +13987,7 @@ FOLD__INLINE uint32_t *fold__key_of(const fold_ctx *f, const fold__sig *sig)
     return f->keys + sig->first[FOLD__POOL_KEYS];
 }
 
-/* Gives the shape and size of an input of a signature; the list's components follow the fixed inputs. */
+/* The list's components follow the fixed inputs. */
 FOLD__INLINE const fold__shape_entry *fold__sig_input(const fold_ctx *f, const fold__sig *sig, uint32_t input)
 {
     return &f->shapes[fold__key_of(f, sig)[sig->in_shape + input]];
@@ -14037,7 +13998,7 @@ static fold__cell_data *fold__called_cell(const fold_model *m, uint32_t op)
     return &fold__cells(m)[op & ~FOLD__CELL_OP];
 }
 
-/* Returns the program of a signature. Pointers hold until the next recording call. */
+/* Its pointers are valid until the next recording call, since arrays may move. */
 static FOLD__NOINLINE fold__program fold__program_of(const fold_ctx *f, const fold__sig *sig)
 {
     if (!sig->own_program)
@@ -14059,7 +14020,6 @@ static FOLD__NOINLINE fold__program fold__program_of(const fold_ctx *f, const fo
     return program;
 }
 
-/* Tells how many floats an input of a signature has: a fixed one or, behind those, a list's component. */
 FOLD__INLINE uint32_t fold__input_floats(const fold_ctx *f, const fold__sig *sig, int operand)
 {
     return fold__sig_input(f, sig, (uint32_t)operand)->size;
@@ -14076,13 +14036,12 @@ FOLD__INLINE fold__program fold__program_in_run(const fold_ctx *f, uint32_t run_
 {
     return fold__program_of(f, &f->sigs[f->run->run_sig[run_sig].sig]);
 }
-/* Returns a row of a slab, for a call or a list element. The region begins where the group's slabs do. The
-   first row of a list lies before its slab while a later chunk runs: its number is wrapped round. */
+/* `region` is where the group's slabs begin. While a later chunk runs, the first row of a list is before its
+   slab: `row` is then negative and wraps around. */
 FOLD__INLINE float *fold__slab_row(const fold__buffer *buffer, float *region, uint32_t row)
 {
     return region + buffer->offset + (ptrdiff_t)(int32_t)row * (ptrdiff_t)buffer->size;
 }
-/* Returns the group of a signature in a group; its chunk, and how many rows that has which runs. */
 FOLD__INLINE fold__group *fold__group_of(const fold_ctx *f, const fold__group_sig *group_sig)
 {
     return &f->run->group[group_sig->group];
@@ -14097,7 +14056,7 @@ static uint32_t fold__chunk_rows(const fold__group *group)
     return left < group->chunk ? left : group->chunk;
 }
 
-/* Carves arrays out of one of the context: a pass without base for the size, and one for the pointers. */
+/* Carves arrays out of one: a first pass without base finds the size, a second the pointers. */
 typedef struct fold__carver {
     char *base;
     size_t at;
@@ -14136,8 +14095,8 @@ static void fold__share_scratch(const fold_ctx *f)
         run->worker[thread].scratch = run->scratch + (size_t)thread * run->plan.scratch;
 }
 
-/* Sets all pointers of the context and its run to where the arrays lie. Pointers carved out of one are right
-   as long as nothing more was recorded since they were carved (fold__node_arrays). */
+/* Call after arrays have moved. Carved pointers are right only if nothing was recorded since they were
+   carved, because their sizes are those of the recording (fold__node_arrays). */
 static FOLD__NOINLINE void fold__refresh_pointers(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -14158,13 +14117,13 @@ static FOLD__NOINLINE void fold__refresh_pointers(fold_ctx *f)
     fold__share_scratch(f);
 }
 
-/* Begins the array of plans. Two tables of hashes follow, and the buckets. The first table has the structures
-   without a plan that were seen last. When it is half full it takes the place of the second. */
+/* The head of the array of plans. Two tables of hashes follow, then the buckets and the plans. The first
+   table has the structures without a plan that were seen last; when half full it replaces the second. */
 typedef struct fold__plans {
     uint64_t runs;
-    size_t begin, end; /* the blobs lie between them */
-    uint32_t slots;    /* each table has so many, a power of two */
-    uint32_t n_seen;   /* so many are in the first */
+    size_t begin, end; /* of the plans */
+    uint32_t slots;    /* of each table, a power of two */
+    uint32_t n_seen;   /* number in the first table */
 } fold__plans;
 
 static fold__plans *fold__plans_of(const fold_ctx *f)
@@ -14173,7 +14132,7 @@ static fold__plans *fold__plans_of(const fold_ctx *f)
     return FOLD__NOT_PLAIN(array->need != 0) ? (fold__plans *)(void *)array->data : NULL;
 }
 
-/* Returns how many slots a table has: about one for 512 bytes, the least that a plan takes being 1 KB. */
+/* About one slot per 512 bytes, since a plan takes at least 1 KB. */
 static uint32_t fold__plan_slots(size_t bytes)
 {
     uint32_t slots = 2;
@@ -14209,7 +14168,7 @@ static int fold__reserve_plans(fold_ctx *f, size_t bytes)
     return 1;
 }
 
-/* Forgets what earlier runs knew of signatures, which have other numbers now. */
+/* Call when signatures are renumbered: what runs remember of them is by number. */
 static void fold__forget_runs(fold_ctx *f)
 {
     f->arrays[FOLD__ARRAY_SIG_CACHE].need = f->arrays[FOLD__ARRAY_ANALYSES].need =
@@ -14234,15 +14193,15 @@ static int fold__nothing_since(const fold_ctx *f, const fold__recorded *then)
     return then->nodes == f->n_nodes && then->edges == f->n_edges && then->wanted == f->n_keep_requests;
 }
 
-/* Lets the next backward write kept gradients instead of adding to them: a replay replaces them, and those of
-   a backward that was given up are incomplete. */
+/* The next backward then writes kept gradients instead of adding to them: a replay replaces them, and those
+   of an abandoned backward are incomplete. */
 static void fold__restart_kept_grads(fold_ctx *f)
 {
     for (uint32_t at = 0; at < f->n_kept_grads; at++)
         f->kept_grads[at].filled = 0;
 }
 
-/* Closes an open run, finished or not. The next backward expects no sums of looked-up rows. */
+/* Sums of looked-up rows that an abandoned run leaves are dropped, because the next backward expects none. */
 static void fold__close_run(fold_ctx *f)
 {
     fold__run *run = fold__run_of(f);
@@ -14257,6 +14216,7 @@ static void fold__close_run(fold_ctx *f)
     run->life = FOLD__CLOSED;
 }
 
+/* An open run pins signatures. begin: it will run in slices. */
 static void fold__open_run(fold_ctx *f, enum fold__run_scope scope, int begin)
 {
     fold__close_run(f);
@@ -14285,14 +14245,15 @@ static int fold__node_arrays(fold_ctx *f)
     fold__carve_planning(f, &carver);
     if (!fold__need(f, FOLD__ARRAY_NODE_ARRAYS, carver.at, 1))
         return 0;
-    fold__refresh_pointers(f); /* more may have been recorded since the run before */
+    fold__refresh_pointers(f); /* more may have been recorded since the previous run */
     return 1;
 }
 
 /* ==== section: signatures ====================================================================
-   Owns: the shapes and signatures of a context: what tells calls apart, and the program that each runs.
-   Uses: storage, ops, model. Invariant: equal keys have one signature; nothing here knows how calls are
-   batched or run. */
+   Owns the shapes and signatures of a context: what calls must share to be batched, and the program that each
+   signature runs. Nothing here knows how calls are batched or run.
+   Uses storage, ops, model.
+   Invariant: equal keys have one signature. */
 
 static FOLD__NOINLINE uint32_t fold__new_shape(fold_ctx *f, const fold_shape *shape, uint32_t *bucket)
 {
@@ -14330,7 +14291,7 @@ static uint32_t fold__value_size(const fold_ctx *f, uint32_t id)
     return fold__row_size(f, id) * fold__rows_of(f, id);
 }
 
-/* Tells where the row of a table lies that a lookup shows. Bytes were read to the recording's data. */
+/* The row of the table, or of the recording's data, where rows of a quantised table were dequantised. */
 FOLD__INLINE float *fold__looked_up_row(const fold_ctx *f, uint32_t id, uint32_t row)
 {
     const float *values = fold__param_values(f->model, fold__lookup_table(f, id));
@@ -14339,8 +14300,8 @@ FOLD__INLINE float *fold__looked_up_row(const fold_ctx *f, uint32_t id, uint32_t
                   : fold__data_ptr(f, f->data_at[id]) + row * width;
 }
 
-/* Does the same for what reads a list that was looked up, `offset` floats into it. It reads all rows, this
-   being the nth, or one, which the offset tells. */
+/* The same for an operand that starts `offset` floats into a looked-up list: row `nth` if it reads all rows,
+   else the one row that it starts in. */
 static float *fold__looked_up_part(const fold_ctx *f, uint32_t id, uint32_t offset, int all, uint32_t nth)
 {
     const uint32_t width = fold__row_size(f, id);
@@ -14356,15 +14317,15 @@ static uint32_t fold__hash_words(const uint32_t *words, uint32_t count)
     return (uint32_t)(hash >> 16);
 }
 
-/* The elements of a list: component c of element e is second[e] when there is a second array and c is 1, else
-   first[e * step + c]. Inside a traced or eager body: whole lists of values, by their nodes. */
+/* The elements of a list: component c of element e is second[e] if there is a second array and c is 1, else
+   first[e * step + c]. In a traced or eager body: whole lists of values, by their nodes. */
 typedef struct fold__list {
     const fold_node *first, *second;
     size_t step, count;
     const fold__operand *elems; /* the components of a body's list, */
     const fold__operand *whole; /* or a whole list for each component */
-    uint32_t elements;          /* how many rows a component has */
-    int of_steps;               /* `first` is the context's steps, which may move */
+    uint32_t elements;          /* rows of a component */
+    int of_steps;               /* use the context's steps in place of `first`, since they may move */
 } fold__list;
 
 static fold__list fold__list_of(const fold_node *first, const fold_node *second, int step, int count)
@@ -14378,28 +14339,28 @@ static fold__list fold__list_of(const fold_node *first, const fold_node *second,
     return list;
 }
 
-/* How an op or cell takes lists, and what it makes of them. */
+/* List modes of an op or cell. */
 enum {
-    FOLD__ROW_BY_ROW = 1, /* it takes them row by row, as the components of a list, and gives lists */
-    FOLD__WHOLE_IN = 2,   /* it takes them whole, as fixed inputs */
-    FOLD__WHOLE_OUT = 4,  /* it gives lists, too, where it takes them whole */
-    FOLD__ROW_DATA = 8    /* each row has data of its own, and `data` says where: see fold__row_data */
+    FOLD__ROW_BY_ROW = 1, /* reads lists row by row, as the components of a list; the results are lists */
+    FOLD__WHOLE_IN = 2,   /* reads lists whole, as fixed inputs */
+    FOLD__WHOLE_OUT = 4,  /* with WHOLE_IN: the results are lists as well */
+    FOLD__ROW_DATA = 8    /* each row has its own data, at `data`: see fold__row_data */
 };
 
-/* Tells what is being recorded: fixed inputs and, for list ops and cells, a list of n_list components. */
+/* What is being recorded: fixed inputs and, for list ops and cells, a list of n_list components. */
 typedef struct fold__request {
     uint32_t op, n_in;
-    const fold__op_impl *impl; /* an op's */
+    const fold__op_impl *impl; /* of an op */
     int n_list, n_attr, has_params;
-    uint32_t lists; /* mask of the operands that are lists, beside the components of a list */
-    uint32_t list_mode;  /* how they are taken: FOLD__ROW_BY_ROW … */
-    uint32_t rows;  /* rows that an op over whole lists gives; 1 where that is a single value */
+    uint32_t lists; /* mask of the operands that are lists, without the components of a list */
+    uint32_t list_mode;
+    uint32_t rows;  /* rows in the result of an op over whole lists; 1 for a single value */
     const fold__operand *in;
     const fold__list *list;
     int32_t attr[4];
     uint32_t param[2];
     uint64_t data;
-    uint32_t list_shape[FOLD_MAX_IN]; /* the components' */
+    uint32_t list_shape[FOLD_MAX_IN]; /* of the components */
 } fold__request;
 
 static void fold__clear_request(fold__request *request)
@@ -14407,7 +14368,6 @@ static void fold__clear_request(fold__request *request)
     memset(request, 0, offsetof(fold__request, list_shape));
 }
 
-/* Makes a request of an op with fixed inputs, and with as many attributes as it has. */
 FOLD__INLINE void fold__ask_op(const fold_ctx *f, fold__request *request, const fold__op_impl *impl,
                                const fold__operand *in, int n_in, const int32_t *attr, uint64_t data)
 {
@@ -14438,15 +14398,14 @@ static const char *fold__request_name(const fold_ctx *f, uint32_t op)
     return op & FOLD__CELL_OP ? fold__called_cell(f->model, op)->name : own ? own->name : fold__op_name(op);
 }
 
-/* Tells whether calls of a signature have list elements: of their own list, or as rows of what they give. */
+/* Elements of a list of their own, or rows of a result that is a list. */
 FOLD__INLINE int fold__has_elements(const fold__sig *sig) { return sig->n_list || sig->out_lists; }
 
-/* Tells whether a signature's calls take lists row by row; whether they take them whole. */
 FOLD__INLINE int fold__is_by_rows(const fold__sig *sig) { return (sig->list_mode & FOLD__ROW_BY_ROW) != 0; }
 FOLD__INLINE int fold__is_whole(const fold__sig *sig) { return (sig->list_mode & FOLD__WHOLE_IN) != 0; }
 
-/* Tells an operand's place in the list of a signature's inputs, by its position in the op or cell. Fixed
-   inputs come first, and behind them the components of the list. */
+/* Index in a signature's inputs of the operand at `position` of the op or cell. In a call by rows the fixed
+   inputs come first, then the lists, which are components of the signature's list. */
 static uint32_t fold__operand_number(const fold__sig *sig, uint32_t position)
 {
     uint32_t before = 0;
@@ -14457,7 +14416,6 @@ static uint32_t fold__operand_number(const fold__sig *sig, uint32_t position)
     return sig->lists >> position & 1 ? sig->n_in + before : position - before;
 }
 
-/* Makes room in the context's pools for a new signature's program: ops, operands, shapes, values, outputs. */
 static int fold__alloc_program(fold_ctx *f, fold__sig *sig, int n_ops, int n_refs, int n_shapes, int n_values)
 {
     const int count[FOLD__POOLS] = { 0, n_ops, n_refs + sig->n_out, n_shapes, n_values };
@@ -14481,7 +14439,7 @@ static void fold__retarget_ref(const fold__sig *sig, uint32_t position, fold__re
     ref->index = operand < sig->n_in ? operand : operand - sig->n_in;
 }
 
-/* Makes the one-op program of a new signature, whose shapes of inputs and outputs lie there already. */
+/* Makes the one-op program of a new signature. fold__infer_op has already put the shapes in their pool. */
 static int fold__make_program(fold_ctx *f, fold__sig *sig, const fold__request *request)
 {
     const int inputs = sig->n_in + sig->n_list, rows = fold__is_by_rows(sig);
@@ -14521,7 +14479,8 @@ static int fold__make_program(fold_ctx *f, fold__sig *sig, const fold__request *
     return 1;
 }
 
-/* Makes the program of a cell's call by lists: the cell's, with what depends on a list made for every row. */
+/* Makes the program of a cell that is called row by row: the cell's own, but all that depends on a list runs
+   for every row. */
 static int fold__lift_program(fold_ctx *f, fold__sig *sig)
 {
     const fold__program *body = &fold__called_cell(f->model, sig->op)->program;
@@ -14532,7 +14491,7 @@ static int fold__lift_program(fold_ctx *f, fold__sig *sig)
     fold__value *values = f->values + sig->first[FOLD__POOL_VALUES];
     fold_shape *shapes = f->op_shapes + sig->first[FOLD__POOL_SHAPES];
     memcpy(ops, body->op, (size_t)body->n_ops * sizeof *ops);
-    memcpy(refs, body->ref, sig->count[FOLD__POOL_REFS] * sizeof *refs); /* its outputs lie behind them */
+    memcpy(refs, body->ref, sig->count[FOLD__POOL_REFS] * sizeof *refs); /* and outputs, which follow them */
     memcpy(values, body->value, (size_t)body->n_values * sizeof *values);
     memcpy(shapes, body->shape, (size_t)body->n_shapes * sizeof *shapes);
     for (int op_index = 0; op_index < body->n_ops; op_index++) {
@@ -14567,7 +14526,7 @@ static int fold__ref_operand(const fold__program *program, const fold__ref *ref)
     return (int)ref->index + (ref->kind == FOLD__FROM_LIST ? program->n_in : 0);
 }
 
-/* Operand j of an op of a program when some output's gradient reaches it, else NULL. */
+/* The operand, or NULL if no output's gradient reaches it. */
 static const fold__ref *fold__passed_operand(const fold_model *m, const fold__program *program,
                                              const fold__body_op *op, int operand)
 {
@@ -14576,7 +14535,7 @@ static const fold__ref *fold__passed_operand(const fold_model *m, const fold__pr
     return &program->ref[op->first_ref + (uint32_t)operand];
 }
 
-/* Tells which inputs may get a gradient: those that some output's gradient reaches. */
+/* Mask of inputs that some output's gradient reaches. */
 static uint64_t fold__differentiable_inputs(const fold_ctx *f, const fold__sig *sig)
 {
     uint64_t mask = 0;
@@ -14590,7 +14549,7 @@ static uint64_t fold__differentiable_inputs(const fold_ctx *f, const fold__sig *
     return mask;
 }
 
-/* Tells whether a cell is that of a recurrent layer or of a child-sum's, whose inputs are x, h and c. */
+/* A cell of a recurrent or child-sum layer: messages call its inputs x, h and c. */
 static int fold__is_layer(const fold__cell_data *cell) { return cell->products || cell->is_projected; }
 
 static int fold__check_cell_shape(fold_ctx *f, const fold__cell_data *cell, int i, const fold_shape *shape)
@@ -14598,7 +14557,7 @@ static int fold__check_cell_shape(fold_ctx *f, const fold__cell_data *cell, int 
     if (fold__shape_same(shape, &cell->shape[i]))
         return 1;
     const int component = i - cell->program.n_in;
-    char name[40], has[64], wanted[64];
+    char name[40], has[64], right[64];
     if (fold__is_layer(cell))
         fold__format(name, sizeof name, component < 0 ? "%c" : "%c of its children",
                      "xhc"[component < 0 ? i : component + 1]);
@@ -14606,12 +14565,12 @@ static int fold__check_cell_shape(fold_ctx *f, const fold__cell_data *cell, int 
         fold__format(name, sizeof name, component < 0 ? "input %d" : "component %d of its list",
                      component < 0 ? i : component);
     fold__shape_text(has, sizeof has, 0, shape);
-    fold__shape_text(wanted, sizeof wanted, 0, &cell->shape[i]);
-    return fold__fail(f, FOLD_BAD_SHAPE, "%s: %s has %s, wanted %s", cell->name, name, has, wanted);
+    fold__shape_text(right, sizeof right, 0, &cell->shape[i]);
+    return fold__fail(f, FOLD_BAD_SHAPE, "%s: %s is %s, must be %s", cell->name, name, has, right);
 }
 
-/* Infers the output shapes of an op, checks them and makes its program. All its shapes are put where the
-   program will have them: forty would take much of a small stack. */
+/* Infers the output shapes of an op, checks them and makes its program. Shapes go straight into the pool, as
+   forty of them would use much of a small stack. */
 static int fold__infer_op(fold_ctx *f, fold__sig *sig, const fold__request *request, const uint32_t *in_shape)
 {
     const int inputs = sig->n_in + sig->n_list;
@@ -14626,13 +14585,12 @@ static int fold__infer_op(fold_ctx *f, fold__sig *sig, const fold__request *requ
     const char *wrong = op->infer(shape, inputs, request->attr, shape + inputs);
     for (int output = 0; output < sig->n_out && !wrong; output++)
         if (!fold__shape_ok(&shape[inputs + output]))
-            wrong = "the output would have no valid shape";
+            wrong = "the result would be empty, or have more than 1073741824 values";
     if (wrong)
         return fold__fail_shapes(f, fold__request_name(f, request->op), wrong, shape, inputs);
     return fold__make_program(f, sig, request);
 }
 
-/* Infers the output shapes of a new signature and interns them; 0 with an error when they do not fit. */
 static FOLD__NOINLINE int fold__new_sig(fold_ctx *f, fold__sig *sig, const fold__request *request,
                                         const uint32_t *in_shape)
 {
@@ -14665,7 +14623,6 @@ static void fold__enter_sig(fold_ctx *f, uint32_t sig)
     table[at] = sig;
 }
 
-/* Enters all signatures into a table of this size, for which there is room. */
 static void fold__fill_table(fold_ctx *f, uint32_t size)
 {
     f->table_size = size;
@@ -14685,7 +14642,8 @@ static FOLD__NOINLINE int fold__grow_table(fold_ctx *f, int which, uint32_t size
     return 1;
 }
 
-/* Returns the signature of a key, made of its draft if new; 0 on failure. Keys are compared in full. */
+/* Finds the signature of a key, or makes it from the draft; 0 on failure. Equal hashes are not enough: keys
+   are compared in full. */
 static uint32_t fold__intern_sig(fold_ctx *f, const fold__request *request, fold__sig *draft,
                                  const uint32_t *key, uint32_t words)
 {
@@ -14717,14 +14675,15 @@ static uint32_t fold__intern_sig(fold_ctx *f, const fold__request *request, fold
     return f->n_sigs;
 }
 
-/* Returns the identity of a shared operand in a key: a parameter, or a place in the recording. */
+/* What identifies a shared operand in a key: its parameter, or its node. */
 static uint32_t fold__shared_word(const fold_ctx *f, const fold__operand *operand)
 {
     const uint32_t kind = fold__kind_of(f, operand->source);
     return kind == FOLD__NODE_PARAM ? 0x80000000u | fold__node_param(f, operand->source) : operand->source;
 }
 
-/* Writes the key of a request and returns its words; `shared` gets the mask of shared inputs. */
+/* Returns the number of words, and in `shared` the mask of shared inputs. fold__is_request compares a request
+   with a key of this layout, and fold__key_tag finds the tag in it. */
 static uint32_t fold__request_key(const fold_ctx *f, const fold__request *request, uint32_t *key,
                                   uint32_t *shared)
 {
@@ -14760,6 +14719,7 @@ static uint32_t fold__request_key(const fold_ctx *f, const fold__request *reques
     return words;
 }
 
+/* Compares without making a key, since most requests repeat a recent one. */
 static int fold__is_request(const fold_ctx *f, const fold__sig *sig, const fold__request *request)
 {
     const uint32_t *word = fold__key_of(f, sig) + 1;
@@ -14794,7 +14754,7 @@ static int fold__is_request(const fold_ctx *f, const fold__sig *sig, const fold_
     return !differ;
 }
 
-/* An output that is for backward alone is none where there is no backward. */
+/* Inference leaves out an output that only backward reads. */
 static uint8_t fold__outputs_of(const fold_ctx *f, uint32_t op)
 {
     if (op & FOLD__CELL_OP)
@@ -14803,7 +14763,6 @@ static uint8_t fold__outputs_of(const fold_ctx *f, uint32_t op)
     return (uint8_t)(row->n_out - ((row->flags & FOLD__TWO) && !f->desc.training));
 }
 
-/* Returns the signature of a request by its key, made when it is new; 0 on failure. */
 static uint32_t fold__sig_by_key(fold_ctx *f, const fold__request *request)
 {
     uint32_t key[17 + 3 * FOLD_MAX_IN], shared;
@@ -14829,22 +14788,20 @@ static uint32_t fold__sig_by_key(fold_ctx *f, const fold__request *request)
     return sig;
 }
 
-/* Returns the signature of a request, or 0: there is no memory, not even by forgetting idle signatures. */
+/* If memory runs out, idle signatures are forgotten and it tries once more. */
 static FOLD__NOINLINE uint32_t fold__find_sig(fold_ctx *f, const fold__request *request)
 {
     const uint32_t sig = fold__sig_by_key(f, request);
     return sig || !(f->reclaim)(f) ? sig : fold__sig_by_key(f, request);
 }
 
-/* Tells where a signature is noted as one of the last, by its op, its weight, its first input's shape and, in
-   a body, its place there. */
+/* A direct-mapped cache of signatures, by op, weight, first input's shape and, in a body, ordinal. */
 FOLD__INLINE uint32_t *fold__recent_sig(fold_ctx *f, uint32_t op, uint32_t param, uint32_t shape,
                                         uint32_t ordinal)
 {
     return &f->recent[(op * 5u + param + shape * 3u + ordinal * 7u) % FOLD__RECENT];
 }
 
-/* Returns the signature of a request. Most are like one of the last: those are found without making a key. */
 FOLD__INLINE uint32_t fold__request_sig(fold_ctx *f, const fold__request *request)
 {
     uint32_t *recent = fold__recent_sig(f, request->op, request->param[0],
@@ -14855,8 +14812,8 @@ FOLD__INLINE uint32_t fold__request_sig(fold_ctx *f, const fold__request *reques
     return *recent;
 }
 
-/* Tags in an eager body of what a traced body does not have: from each of these on copies at inputs, copies
-   at outputs, copies of what elements read, parameters. */
+/* An eager body also records what a traced body does not have. Each kind has a range of ordinals: copies of
+   arguments, copies of results, copies of calls' values for list elements, and parameters. */
 enum {
     FOLD__TAG_ARGUMENT = 0x10000,
     FOLD__TAG_RESULT = 0x18000,
@@ -14866,10 +14823,10 @@ enum {
 
 /* -- forgetting ------------------------------------------------------------------------------ */
 
-/* Signatures stay from one recording to the next. When a block has no room left, those go that the present
-   recording does not use. So what fits alone fits after whatever came before. Shapes stay. */
+/* Signatures stay from one recording to the next. If a block is full, those that this recording does not use
+   are dropped, so a recording that fits a block alone fits it after any others. Shapes stay. */
 
-/* Marks the signatures in use, in place of their hashes; those of eager bodies use that of their call. */
+/* Overwrites hashes with marks: 1 for signatures in use. Those of an eager body need that of their call. */
 static void fold__mark_sigs(fold_ctx *f)
 {
     fold__sig *sigs = f->sigs;
@@ -14887,7 +14844,7 @@ static uint32_t *fold__key_tag(const fold_ctx *f, const fold__sig *sig)
            (sig->list_mode ? 1 : 0);
 }
 
-/* Moves what a signature has in the pools down to where they are used so far. */
+/* Compacts the pools by one signature. */
 static void fold__move_down(fold_ctx *f, fold__sig *sig)
 {
     for (int pool = 0; pool < FOLD__POOLS; pool++) {
@@ -14959,10 +14916,10 @@ static void fold__forget_all(fold_ctx *f)
 }
 
 /* ==== section: recorder core =================================================================
-   Owns: nodes and their operands, the rules of handles, identical calls, and which idle signatures are
-   forgotten.
-   Uses: signatures, storage. Invariant: operands come before the call that reads them, and node ids grow
-   in record order. An eager context runs each op at once, through the functions of fold__eager. */
+   Owns nodes and their operands, the checks of handles, the merging of identical calls, and which idle
+   signatures are forgotten.
+   Uses signatures, storage. An eager context runs each op at once, through fold__eager.
+   Invariant: operands are recorded before the call that reads them, and node ids grow in record order. */
 
 static const fold_node fold__null = { 0, 0 };
 #define fold__fail_node(...) (fold__fail(__VA_ARGS__), fold__null)
@@ -14975,7 +14932,7 @@ static fold_node fold__handle(const fold_ctx *f, uint32_t id)
     return node;
 }
 
-/* Appends one node; capacity is there. Its edges are those added since the last node. */
+/* Needs reserved capacity. The node's edges are those added since the last node. */
 FOLD__INLINE uint32_t fold__append(fold_ctx *f, uint8_t kind, uint32_t sig, uint32_t source, uint32_t offset,
                                    uint32_t shape, uint64_t data)
 {
@@ -14987,11 +14944,11 @@ FOLD__INLINE uint32_t fold__append(fold_ctx *f, uint8_t kind, uint32_t sig, uint
     f->shape[id] = shape;
     f->first_edge[id + 1] = f->n_edges;
     fold__set_node_data(f, id, data);
-    f->kind[id] = kind; /* last: for all the compiler knows, a byte may lie anywhere */
+    f->kind[id] = kind; /* last: a byte may alias anything, so pointers would be loaded again after it */
     return id;
 }
 
-/* Appends the node of an op or a call, which is its first output, and those of its others. */
+/* The node of a call is its first output. Its other outputs are the next nodes. */
 FOLD__INLINE uint32_t fold__append_call(fold_ctx *f, uint32_t sig, uint8_t flags, uint64_t data)
 {
     const fold__sig *signature = &f->sigs[sig];
@@ -15016,13 +14973,12 @@ static int fold__results_fit(fold_ctx *f, const fold__request *request, const fo
         const uint32_t size = f->shapes[sig->out_shape[output]].size, rows = fold__elements_in(request);
         if (!(sig->out_lists >> output & 1) || (uint64_t)rows * size < FOLD__WHOLE_LIST)
             continue;
-        return fold__fail(f, FOLD_BAD_SHAPE, "%s: %u rows of %u values are more than a list can have",
+        return fold__fail(f, FOLD_BAD_SHAPE, "%s: %u rows of %u values exceed a list's 2147483647 values",
                           fold__request_name(f, request->op), (unsigned)rows, (unsigned)size);
     }
     return 1;
 }
 
-/* Notes how many list elements a call has, and which of its outputs are lists of so many rows. */
 static void fold__set_length(fold_ctx *f, uint32_t id, uint32_t elements)
 {
     const fold__sig *signature = fold__node_sig(f, id);
@@ -15048,7 +15004,7 @@ FOLD__INLINE int fold__reserve_nodes(fold_ctx *f, uint32_t nodes, size_t edges)
 }
 
 #define FOLD__STALE_NODE "%s: the node is from another context, or from before the last fold_ctx_reset"
-/* Tells why a node is no operand, and which, if there are several (else -1). An error that is there stays. */
+/* which: the input, or -1 if the call has only one. */
 static FOLD__NOINLINE void fold__bad_operand(fold_ctx *f, fold_node node, const char *who, int which)
 {
     if (fold__broken(f))
@@ -15056,12 +15012,12 @@ static FOLD__NOINLINE void fold__bad_operand(fold_ctx *f, fold_node node, const 
     if (node.id)
         fold__fail(f, FOLD_BAD_HANDLE, FOLD__STALE_NODE, who);
     else if (which < 0)
-        fold__fail(f, FOLD_BAD_ARGUMENT, "%s: its input is the null node", who);
+        fold__fail(f, FOLD_BAD_ARGUMENT, "%s: the input is the null node", who);
     else
         fold__fail(f, FOLD_BAD_ARGUMENT, "%s: input %d is the null node", who, which);
 }
 
-/* Takes a node of a call as an operand, if it is a live node of this context; 0 otherwise. */
+/* 0 with an error if it is no node of this recording. A view becomes an operand into the value it shows. */
 FOLD__INLINE int fold__input_of(fold_ctx *f, const fold_node *in, int which, const char *who,
                                 fold__operand *operand)
 {
@@ -15071,12 +15027,11 @@ FOLD__INLINE int fold__input_of(fold_ctx *f, const fold_node *in, int which, con
     operand->source = f->source[node.id];
     operand->offset = f->offset[node.id];
     operand->shape = f->shape[node.id];
-    const uint8_t own = FOLD__IS_SHARED | FOLD__IS_LIST; /* the view's, where it is one */
+    const uint8_t own = FOLD__IS_SHARED | FOLD__IS_LIST; /* a view has its own */
     operand->kind = (uint8_t)((f->kind[node.id] & own) | (f->kind[operand->source] & ~own));
     return 1;
 }
 
-/* Checks a handle and finds the operand that it stands for. 0 with an error: it is none of this recording. */
 FOLD__INLINE int fold__operand_of(fold_ctx *f, fold_node node, const char *who, fold__operand *operand)
 {
     return fold__input_of(f, &node, -1, who, operand);
@@ -15091,7 +15046,7 @@ FOLD__INLINE int fold__inputs_of(fold_ctx *f, const fold_node *in, int count, co
     return 1;
 }
 
-/* In a body: tells whether an operand stands for a value of every list element of the call. */
+/* In a body: the operand represents a value of every list element of the call. */
 static int fold__is_element_marker(const fold_ctx *f, const fold__operand *operand)
 {
     return (operand->kind & FOLD__KIND_MASK) == FOLD__NODE_MARKER ||
@@ -15146,9 +15101,9 @@ static uint32_t fold__duplicate_hash(const fold_ctx *f, uint32_t id)
     return hash ^ (uint32_t)fold__mix64(fold__node_op_data(f, id));
 }
 
-/* With the dedupe flag: finds the earlier node that is the same call with the same operands and data, or 0.
-   Most calls are the first that read their last operand. None before them can be the same, so they are only
-   noted with the operand. The others, and leaves, are found in a hash table. */
+/* With dedupe: the earlier node that is the same call with the same operands and data, or 0. Most calls are
+   the first to read the newest of their operands, so no earlier call can be identical. They are only noted
+   with that operand, which is cheaper than the hash table for the others, and for leaves. */
 static uint32_t fold__find_duplicate(fold_ctx *f, uint32_t id)
 {
     const uint32_t mask = f->dedupe_size - 1;
@@ -15170,7 +15125,6 @@ static uint32_t fold__find_duplicate(fold_ctx *f, uint32_t id)
     return 0;
 }
 
-/* Enters the recording's calls and leaves into a table of duplicates of this size, which fits. */
 static void fold__fill_dedupe_table(fold_ctx *f, uint32_t size)
 {
     f->dedupe_size = size;
@@ -15184,7 +15138,8 @@ static void fold__fill_dedupe_table(fold_ctx *f, uint32_t size)
     }
 }
 
-/* When memory ran out in a block, forgets what this recording does not use. 1: there may be room now. */
+/* If a block ran out of memory, drops what this recording does not use. 1: there may be room now. It helps
+   only once per recording, and not while a run uses signatures. */
 static int fold__forget_idle(fold_ctx *f)
 {
     const int in_need = !f->error.status || f->error.status == FOLD_NO_MEMORY;
@@ -15220,7 +15175,7 @@ static FOLD__NOINLINE int fold__grow_readers(fold_ctx *f)
     return 1;
 }
 
-/* Makes room for one more duplicate: the table is at most half full, and every node can have a reader. */
+/* The table stays at most half full, and every node can have a reader. */
 FOLD__INLINE int fold__dedupe_ready(fold_ctx *f)
 {
     return (f->n_nodes < f->readers_size || fold__grow_readers(f)) &&
@@ -15229,7 +15184,7 @@ FOLD__INLINE int fold__dedupe_ready(fold_ctx *f)
                              fold__fill_dedupe_table));
 }
 
-/* Nodes [first, last] that were found when they were asked for again, most often by another sample. */
+/* Samples may share nodes [first, last] now, which grouping must know. */
 static int fold__note_merged(fold_ctx *f, uint32_t first, uint32_t last)
 {
     if (!fold__need(f, FOLD__ARRAY_MERGED, (size_t)f->n_merged + 1, sizeof(fold__merged_range)))
@@ -15249,21 +15204,19 @@ static void fold__unrecord(fold_ctx *f, uint32_t id)
         f->n_calls--;
 }
 
-/* Tells what stands for node `id`, just recorded: the same, recorded earlier. */
 static fold_node fold__found_duplicate(fold_ctx *f, uint32_t id, uint32_t duplicate)
 {
     fold__unrecord(f, id);
     return fold__note_merged(f, duplicate, duplicate) ? fold__handle(f, duplicate) : fold__null;
 }
 
-/* Returns a parameter's node in this recording; behind it lies its per-sample copy's. 0: not made yet. */
+/* A parameter's node in this recording, followed by the node of its per-sample copy; 0: not recorded yet. */
 static uint32_t *fold__param_node(const fold_ctx *f, uint32_t param)
 {
     return f->param_nodes + 2 * (size_t)param;
 }
 
-/* Finds element e of component c of a list whose handles were checked. Edges lie component by component. A
-   parameter stands for its per-sample copy. */
+/* An element of a list whose handles were checked. For a parameter it is the per-sample copy. */
 static void fold__list_operand(const fold_ctx *f, const fold__list *list, int component, size_t element,
                                uint32_t *source, uint32_t *offset)
 {
@@ -15292,7 +15245,8 @@ static size_t fold__n_operands(const fold__request *request)
     return request->n_in + (request->n_list ? request->list->count * (size_t)request->n_list : 0);
 }
 
-/* Appends a request's operands; capacity is there. Returns the set of kinds of its fixed inputs. */
+/* Needs reserved capacity. Fixed inputs come first, then the list, component by component. Returns the set of
+   kinds of the fixed inputs. */
 FOLD__INLINE uint32_t fold__add_edges(fold_ctx *f, const fold__request *request)
 {
     uint32_t edge = f->n_edges, kinds = 0;
@@ -15313,7 +15267,6 @@ FOLD__INLINE uint32_t fold__add_edges(fold_ctx *f, const fold__request *request)
 
 static fold_node fold__record_by_rows(fold_ctx *f, const fold__request *request);
 
-/* Records an op or a call: its operands, its signature and its node. Null if it cannot. */
 FOLD__INLINE fold_node fold__record_request(fold_ctx *f, const fold__request *request)
 {
     const int body = f->frame.cell != 0, dedupe_table = fold__merges(f) && !body;
@@ -15327,10 +15280,10 @@ FOLD__INLINE fold_node fold__record_request(fold_ctx *f, const fold__request *re
         f->n_edges = edges;
         return fold__record_by_rows(f, request);
     }
-    const int marked = FOLD__NOT_PLAIN((kinds & FOLD__KINDS_MARKER) != 0); /* in eager contexts alone */
+    const int marked = FOLD__NOT_PLAIN((kinds & FOLD__KINDS_MARKER) != 0); /* only in eager contexts */
     uint32_t sig = marked ? 0 : fold__request_sig(f, request);
     if (sig &&
-        !fold__fits(f, f->sigs[sig].n_out, 0)) /* growing may forget signatures: it is asked for again */
+        !fold__fits(f, f->sigs[sig].n_out, 0)) /* growing may forget signatures, so it is looked up again */
         sig = fold__grow(f, f->sigs[sig].n_out, 0) ? fold__request_sig(f, request) : 0;
     if (!sig) {
         f->n_edges = edges;
@@ -15355,7 +15308,7 @@ FOLD__INLINE fold_node fold__record_request(fold_ctx *f, const fold__request *re
     return fold__broken(f) ? fold__null : fold__handle(f, id);
 }
 
-/* Records what a caller or a body asks for: the one way in. */
+/* All calls and ops are recorded through here, except by fold__record_again. */
 static fold_node fold__record(fold_ctx *f, const fold__request *request)
 {
     if (FOLD__NOT_PLAIN(f->frame.in != NULL) && !(f->eager->holds_trace)(f, request))
@@ -15363,14 +15316,15 @@ static fold_node fold__record(fold_ctx *f, const fold__request *request)
     return fold__record_request(f, request);
 }
 
-/* A request by rows: its fixed inputs, and behind them the lists, as components of its list. */
+/* A request by rows: fixed inputs, followed by the lists, which are components of its list. */
 typedef struct fold__row_request {
     fold__request request;
     fold__list list;
     fold__operand operand[FOLD_MAX_IN + 1];
 } fold__row_request;
 
-/* Tells whether an element-wise op's node beside a list has no more axes than a row; an error otherwise. */
+/* An element-wise op of a list and a node with more axes than the rows is an error: it would combine every
+   row with the whole node, which is hardly ever meant. */
 static int fold__meets_rows(fold_ctx *f, const fold__request *request)
 {
     fold_shape shape[2];
@@ -15382,12 +15336,11 @@ static int fold__meets_rows(fold_ctx *f, const fold__request *request)
     shape[1] = *fold__operand_shape(f, &request->in[node]);
     return shape[1].rank <= shape[0].rank || (request->in[node].kind & FOLD__IS_LIST) ||
            fold__fail_shapes(f, fold__request_name(f, request->op),
-                             "each row of the list would meet all of the node: fold_list_unstack "
-                             "makes a list of its rows, fold_list_stack makes a value of the list",
+                             "the node has more axes than the list's rows; see fold_list_unstack, "
+                             "fold_list_stack",
                              shape, 2);
 }
 
-/* Makes the request by rows of one whose inputs are lists, in part or all. */
 static int fold__by_rows(fold_ctx *f, const fold__request *request, fold__row_request *made)
 {
     const char *who = fold__request_name(f, request->op);
@@ -15396,7 +15349,7 @@ static int fold__by_rows(fold_ctx *f, const fold__request *request, fold__row_re
     made->request = *request;
     memset(&made->list, 0, sizeof made->list);
     if (request->n_list)
-        return fold__fail(f, FOLD_BAD_CELL, "cell '%s': a cell with a list takes no list as an input", who);
+        return fold__fail(f, FOLD_BAD_CELL, "cell '%s': inputs of a cell with a list cannot be lists", who);
     for (uint32_t input = 0; input < request->n_in; input++)
         fixed += !(request->in[input].kind & FOLD__IS_LIST);
     for (uint32_t input = 0, at = 0; input < request->n_in; input++) {
@@ -15408,7 +15361,7 @@ static int fold__by_rows(fold_ctx *f, const fold__request *request, fold__row_re
         const uint32_t rows = f->length[operand->source];
         if (first >= 0 && rows != made->list.elements)
             return fold__fail(f, FOLD_BAD_SHAPE,
-                              "%s: lists must have one length, and inputs %d and %d have %u and %u rows", who,
+                              "%s: lists must be equal in length, inputs %d and %d have %u and %u rows", who,
                               first, (int)input, (unsigned)made->list.elements, (unsigned)rows);
         first = first < 0 ? (int)input : first;
         made->list.elements = rows;
@@ -15441,8 +15394,8 @@ static FOLD__NOINLINE fold_node fold__record_copy(fold_ctx *f, const fold__opera
     return fold__record(f, &request);
 }
 
-/* Writes edges of nodes that lie `node_stride` from each other. Returns 0 if all are values of one sample
-   each, and have the shapes that are given: with shape_stride 0, one for all. */
+/* Writes edges for nodes that are `node_stride` apart. Returns 0 if none is shared or a list, and all have
+   the given shapes (one shape for all if shape_stride is 0). */
 FOLD__INLINE uint32_t fold__write_plain(const fold_ctx *f, uint32_t edge, const fold_node *in,
                                         uint32_t node_stride, uint32_t count, const uint32_t *shape,
                                         uint32_t shape_stride)
@@ -15459,9 +15412,9 @@ FOLD__INLINE uint32_t fold__write_plain(const fold_ctx *f, uint32_t edge, const 
     return differ;
 }
 
-/* Records an op, or a call with a list of `count` elements, that is in all like one of the last: nothing
-   else needs to be looked at then. Null: it may not be, or may be wrong. `words` are those of its key, which
-   are attributes and parameters; `weight` is the first of these. */
+/* The fast path for an op, or a call with a list of `count` elements, that repeats a recent signature: only
+   handles and shapes are checked. The null node means that it may differ or be wrong; callers then record it
+   the full way. `words` are the attributes and parameters in its key, `weight` is its first parameter. */
 FOLD__INLINE fold_node fold__record_again(fold_ctx *f, uint32_t op, uint32_t weight, const uint32_t *words,
                                           int n_words, const fold_node *in, int n_in, const fold_node *list,
                                           int count, uint64_t data)
@@ -15496,7 +15449,7 @@ FOLD__INLINE fold_node fold__record_again(fold_ctx *f, uint32_t op, uint32_t wei
     return fold__handle(f, id);
 }
 
-/* Records an element-wise, reducing or otherwise simple op of up to four nodes. */
+/* For ops of up to four nodes without parameters or lists of operands. */
 static fold_node fold__op(fold_ctx *f, const fold__op_impl *impl, const fold_node *in, int count,
                           const int32_t *attr, uint64_t data)
 {
@@ -15516,26 +15469,28 @@ static fold_node fold__op(fold_ctx *f, const fold__op_impl *impl, const fold_nod
 static int fold__in_body(fold_ctx *f, const char *who)
 {
     if (f->frame.cell)
-        fold__fail(f, FOLD_BAD_CELL, "%s: not in a cell body, which records one call's ops and no more", who);
+        fold__fail(f, FOLD_BAD_CELL, "%s: not allowed in a cell body, which may only record ops", who);
     return f->frame.cell != 0;
 }
 
-static int fold__missing(fold_ctx *f, const char *who)
+static int fold__no_pointer(fold_ctx *f, const char *who, const char *name)
 {
-    return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: a pointer is NULL", who);
+    return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: %s is NULL", who, name);
 }
+
+static int fold__missing(fold_ctx *f, const char *who) { return fold__no_pointer(f, who, "a pointer"); }
 
 FOLD__INLINE int fold__count_ok(fold_ctx *f, int count, const char *who)
 {
     if (count < 0)
-        fold__fail(f, FOLD_BAD_ARGUMENT, "%s: a count of %d", who, count);
+        fold__fail(f, FOLD_BAD_ARGUMENT, "%s: the count is %d, must not be negative", who, count);
     return count >= 0;
 }
 
 static int fold__is_of_model(fold_ctx *f)
 {
     if (f->quantized != f->model->quantized)
-        fold__fail(f, FOLD_BAD_STATE, "fold_model_quantize changed the model: reset the context after it");
+        fold__fail(f, FOLD_BAD_STATE, "fold_model_quantize changed the model; call fold_ctx_reset first");
     return f->quantized == f->model->quantized;
 }
 
@@ -15548,9 +15503,9 @@ static void fold__note_draws(fold_ctx *f, int count)
 }
 
 /* ==== section: context lifecycle =============================================================
-   Owns: making, resetting and freeing a context, and what it says of errors.
-   Uses: recorder core, signatures, storage. Invariant: a reset keeps memory and signatures, and forgets
-   every node. */
+   Owns creating, resetting and freeing a context, its status and its message.
+   Uses recorder core, signatures, storage.
+   Invariant: a reset forgets every node, but keeps memory and signatures. */
 
 FOLD__BY_DEFAULT(fold_ctx_desc, FOLD__ALL_ZERO)
 
@@ -15563,7 +15518,7 @@ static void fold__new_salt(fold_ctx *f)
 
 static void fold__reset(fold_ctx *f);
 
-/* Sets up the arrays of a new context; in a caller's block they follow its own `size` bytes. */
+/* In a caller's block the arrays follow the `size` bytes of the context itself. */
 static void fold__set_arena(fold_ctx *f, const fold_memory *memory, size_t size)
 {
     static const uint8_t lasting[] = {
@@ -15607,7 +15562,7 @@ static size_t fold__trace_room(const fold_ctx *f)
     return f->trace_events * (size_t)fold__threads_of(f) * (f->desc.trace_over_ns ? 2 : 1);
 }
 
-/* Tells why there cannot be a context as asked for, and how large its block would have to be, if known. */
+/* Why a context was refused, and the block size that it needs, if known. */
 typedef struct fold__refusal {
     fold__error error;
     size_t block_bytes;
@@ -15619,29 +15574,29 @@ static void fold__check_settings(const fold_ctx_desc *settings, fold__refusal *w
     const fold_memory *memory = &settings->memory;
     fold__settings_ok(&why->error, FOLD__SET_ctx_desc, "fold_ctx_desc", NULL, settings);
     if (settings->training && !FOLD__TRAINING(1))
-        fold__wrong_setting(why, "fold_ctx_desc: training is set, and the library built with FOLD_INFERENCE");
+        fold__wrong_setting(why, "fold_ctx_desc: training is set, but FOLD_INFERENCE left training out");
     if (!FOLD__NOT_PLAIN(1) &&
         (settings->eager || settings->dedupe || settings->schedule || settings->clock || settings->zone ||
          settings->plan_cache_bytes || settings->threads > 1))
-        fold__wrong_setting(why, "fold_ctx_desc: the library, built with FOLD_PLAIN_CONTEXTS, has no eager, "
-                                 "dedupe, schedule, clock, zone, plan_cache_bytes and threads");
+        fold__wrong_setting(why, "fold_ctx_desc: FOLD_PLAIN_CONTEXTS left out eager, dedupe, schedule, "
+                                 "clock, zone, plan_cache_bytes and threads");
     fold__check_threads(&why->error, "fold_ctx_desc", settings->threads,
                         FOLD__NOT_PLAIN(settings->parallel_for || settings->measure));
     if (!memory->block && memory->alloc && !memory->free)
-        fold__wrong_setting(why, "fold_ctx_desc: memory.alloc is there, but no memory.free");
+        fold__wrong_setting(why, "fold_ctx_desc: memory.alloc is set, but memory.free is NULL");
     if (!memory->block)
         return;
     const size_t least = fold__to_align(memory->block) + fold__ctx_bytes();
     if (memory->block_size < least)
         fold__wrong_setting(why,
-                            "fold_ctx_desc: memory.block_size is %.0f, a context alone takes %.0f "
+                            "fold_ctx_desc: memory.block_size is %.0f, a context alone needs %.0f "
                             "bytes" FOLD__MEASURED,
                             (double)memory->block_size, (double)least);
 }
 
 static const fold__eager *fold__eager_mode(void);
 
-/* Makes a context of settings that are good; NULL where memory runs out, which a block refuses. */
+/* Settings have been checked. NULL if there is no memory; `why` then has an error if it is a block. */
 static fold_ctx *fold__make_ctx(fold_model *m, const fold_ctx_desc *settings, fold__refusal *why)
 {
     const size_t size = fold__ctx_bytes();
@@ -15683,7 +15638,7 @@ FOLD_API fold_ctx *fold_ctx_new(fold_model *m, const fold_ctx_desc *desc)
     fold_ctx *f = why.error.status ? NULL : fold__make_ctx(m, &settings, &why);
     if (!why.error.status)
         return f;
-    settings = fold_ctx_desc_default();
+    settings = fold_ctx_desc_default(); /* for a context that only carries the message */
     fold__refusal again = { { FOLD_OK, "", NULL, NULL, NULL, 0 }, 0 };
     f = fold__make_ctx(m, &settings, &again);
     if (!f)
@@ -15711,8 +15666,7 @@ static void fold__reset(fold_ctx *f)
     fold__close_run(f);
     const int failed = f->error.status == FOLD_NO_MEMORY || f->n_shapes > FOLD__KEPT_SHAPES;
     f->block_peak = fold__max_size(f->block_peak, fold__block_bytes(f));
-    if (f->n_sigs > FOLD__MAX_IDLE_SIGS ||
-        (f->arena.block && failed)) /* structure that may never come again */
+    if (f->n_sigs > FOLD__MAX_IDLE_SIGS || (f->arena.block && failed)) /* its structure may never recur */
         fold__forget_all(f);
     for (int i = 0; i < FOLD__ARRAY_COUNT; i++)
         if (!f->arrays[i].lasting)
@@ -15736,7 +15690,8 @@ static void fold__reset(fold_ctx *f)
 
 FOLD_API void fold_ctx_reset(fold_ctx *f)
 {
-    if (f && !fold__in_body(f, "fold_ctx_reset") && !f->arrays[FOLD__ARRAY_LOOK].need) /* no writer */
+    /* the callbacks of printing and visiting may not reset what they are shown */
+    if (f && !fold__in_body(f, "fold_ctx_reset") && !f->arrays[FOLD__ARRAY_LOOK].need)
         fold__reset(f);
 }
 
@@ -15766,10 +15721,11 @@ FOLD_API void fold_dropout_seed(fold_ctx *f, uint64_t key)
 FOLD_API int fold_node_is_null(fold_node node) { return !node.id; }
 
 /* ==== section: op recorders ==================================================================
-   Owns: the public calls that record inputs and ops: what each accepts, and which op or view it becomes.
-   Uses: recorder core, signatures, ops, model. Invariant: nothing here knows how ops run. */
+   Owns the public calls that record inputs and ops: what each accepts, and which op or view it becomes.
+   Nothing here knows how ops run.
+   Uses recorder core, signatures, ops, model. */
 
-/* Tells where in the recording's own data given values lie, in floats; FOLD__ELSEWHERE: outside of it. */
+/* Offset of values that are in this recording's own data, in floats; FOLD__ELSEWHERE for all others. */
 #define FOLD__ELSEWHERE SIZE_MAX
 static size_t fold__own_offset(const fold_ctx *f, const float *values)
 {
@@ -15777,14 +15733,14 @@ static size_t fold__own_offset(const fold_ctx *f, const float *values)
     return from < f->arrays[FOLD__ARRAY_DATA].capacity ? from / sizeof *values : FOLD__ELSEWHERE;
 }
 
-/* Gives an input a place, with its values. They may be the recording's own, which move when it grows. Values
-   of before a reset are told by their place, or by nobody having been shown any since. */
+/* Copies values for an input. They may be the recording's own, which move as it grows. Values from before a
+   reset are an error: found if they are past the data in use, or if no address was given out since. */
 static uint32_t fold__alloc_input(fold_ctx *f, const float *values, size_t size)
 {
     const size_t own_offset = values ? fold__own_offset(f, values) : FOLD__ELSEWHERE;
     if (own_offset != FOLD__ELSEWHERE && (!f->values_shown || own_offset + size > f->data_used))
         return fold__fail(f, FOLD_BAD_ARGUMENT,
-                          "input: these values of the context ended with its reset: fold_read them before"),
+                          "input: values are from before fold_ctx_reset; copy them with fold_read first"),
                FOLD__NONE;
     const uint32_t data_at = fold__alloc_data(f, size);
     if (data_at == FOLD__NONE)
@@ -15806,7 +15762,7 @@ static int fold__shape_fits(fold_ctx *f, const char *who, const fold_shape *shap
     return !problem;
 }
 
-/* Appends a leaf: a list of so many rows or, with -1, a single value. */
+/* rows: of a list; -1 for a single value. */
 static fold_node fold__append_leaf(fold_ctx *f, int kind, const fold_shape *shape, int rows, uint64_t data)
 {
     const uint32_t index = fold__broken(f) ? FOLD__NONE : fold__intern_shape(f, shape);
@@ -15829,7 +15785,7 @@ static fold_node fold__append_input(fold_ctx *f, const float *values, const fold
     return input;
 }
 
-#define fold__missing_node(f, who) (fold__missing(f, who), fold__null)
+#define fold__no_pointer_node(f, who, name) (fold__no_pointer(f, who, name), fold__null)
 
 static int fold__given_ok(fold_ctx *f, int first, const char *who, const void *settings)
 {
@@ -15840,9 +15796,10 @@ static fold_node fold__append_ref(fold_ctx *f, const char *who, const float *val
                                   int rows)
 {
     if (!values)
-        return fold__missing_node(f, who);
+        return fold__no_pointer_node(f, who, "values");
     if (fold__own_offset(f, values) != FOLD__ELSEWHERE)
-        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: the context's own values move: %s copies them", who,
+        return fold__fail_node(f, FOLD_BAD_ARGUMENT,
+                               "%s: values are this context's own, which may move; copy them with %s", who,
                                rows < 0 ? "fold_input" : "fold_list_input");
     return fold__append_leaf(f, FOLD__NODE_INPUT_REF, shape, rows, (uint64_t)(uintptr_t)values);
 }
@@ -15852,7 +15809,7 @@ static int fold__input_fits(fold_ctx *f, const char *who, const fold_shape *shap
     if (fold__broken(f) || !fold__shape_fits(f, who, shape))
         return 0;
     return !f->frame.cell ||
-           fold__fail(f, FOLD_BAD_CELL, "%s: a cell body has no inputs but those it is given", who);
+           fold__fail(f, FOLD_BAD_CELL, "%s: not allowed in a cell body; pass the node in as an input", who);
 }
 
 static fold_node fold__input(fold_ctx *f, const float *values, const fold_shape *shape)
@@ -15862,7 +15819,8 @@ static fold_node fold__input(fold_ctx *f, const float *values, const fold_shape 
 FOLD_API fold_node fold_input_shaped(fold_ctx *f, const float *values, fold_shape shape)
 {
     return FOLD__AS_CALL(f, "input_shaped",
-                         values ? fold__input(f, values, &shape) : fold__missing_node(f, "input"));
+                         values ? fold__input(f, values, &shape)
+                                : fold__no_pointer_node(f, "input", "values"));
 }
 FOLD_API fold_node fold_input(fold_ctx *f, const float *values, int count)
 {
@@ -15880,7 +15838,7 @@ FOLD_API fold_node fold_one_hot(fold_ctx *f, int index, int n)
     if (fold_node_is_null(zeros))
         return zeros;
     if (index < 0 || index >= n)
-        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "one_hot: index %d, but there are %d values", index, n);
+        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "one_hot: index is %d, must be in [0, %d)", index, n);
     fold__data_ptr(f, f->data_at[zeros.id])[index] = 1.0f;
     return zeros;
 }
@@ -15901,7 +15859,7 @@ static fold_node fold__append_bytes(fold_ctx *f, const uint8_t *bytes, const fol
 FOLD_API fold_node fold_input_bytes(fold_ctx *f, const uint8_t *bytes, fold_shape shape, float factor)
 {
     if (!bytes)
-        return fold__missing_node(f, "input_bytes");
+        return fold__no_pointer_node(f, "input_bytes", "bytes");
     return fold__input_fits(f, "input_bytes", &shape) &&
                    fold__given_ok(f, FOLD__SET_factor, "input_bytes", &factor)
                ? fold__append_bytes(f, bytes, &shape, -1, factor)
@@ -15924,7 +15882,7 @@ static fold__param_data *fold__param_or_fail(fold_ctx *f, fold_param param, cons
     return data;
 }
 
-/* Returns the shape of a table's rows, remembered until another table is looked into. */
+/* Remembered until a different table is looked up, so that fold_lookup need not intern it each time. */
 static uint32_t fold__row_shape(fold_ctx *f, uint32_t table, const fold_shape *whole)
 {
     const fold_shape shape = fold__shape_of_rows(whole);
@@ -15933,15 +15891,14 @@ static uint32_t fold__row_shape(fold_ctx *f, uint32_t table, const fold_shape *w
     return f->row_shape;
 }
 
-/* Returns a table that may be looked into here; an error otherwise. */
 FOLD__INLINE const fold__param_data *fold__table_or_fail(fold_ctx *f, fold_param table, const char *who)
 {
     const fold__param_data *param = fold__param_or_fail(f, table, who);
     if (param && f->frame.cell)
-        fold__fail(f, FOLD_BAD_CELL, "%s: not in a cell body: look up outside and pass the node in", who);
+        fold__fail(f, FOLD_BAD_CELL, "%s: not allowed in a cell body; pass the node in as an input", who);
     else if (param && !(param->uses & FOLD_FOR_LOOKUP))
-        fold__fail(f, FOLD_BAD_ARGUMENT, "%s: parameter '%s' was not made with FOLD_FOR_LOOKUP", who,
-                   param->name);
+        fold__fail(f, FOLD_BAD_ARGUMENT, "%s: parameter '%s' was made without FOLD_FOR_LOOKUP in its uses",
+                   who, param->name);
     else
         return param;
     return NULL;
@@ -15957,7 +15914,8 @@ static void fold__read_table_rows(const fold_ctx *f, uint32_t id)
     fold__fp_leave(saved);
 }
 
-/* Reads the rows of tables in bytes again if the model was loaded anew, or they are others. */
+/* Dequantises looked-up rows again if the model was loaded since, or a fold_index_ref may have changed which
+   rows they are. */
 static void fold__refresh_tables(fold_ctx *f)
 {
     if (f->tables_version == f->model->version && !f->n_index_refs)
@@ -15989,8 +15947,8 @@ FOLD_API fold_node fold_lookup(fold_ctx *f, fold_param table, int row)
     if (!param)
         return fold__null;
     if (row < 0 || row >= param->shape.dim[0])
-        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "lookup: row %d, but '%s' has %d rows", row, param->name,
-                               param->shape.dim[0]);
+        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "lookup: row is %d, must be in [0, %d) of table '%s'",
+                               row, param->shape.dim[0], param->name);
     const uint32_t shape = f->row_of == table.id ? f->row_shape : fold__row_shape(f, table.id, &param->shape);
     if (shape == FOLD__NONE || (fold__merges(f) && !fold__dedupe_ready(f)) || !fold__reserve_nodes(f, 1, 0))
         return fold__null;
@@ -16006,7 +15964,7 @@ FOLD_API fold_node fold_use(fold_ctx *f, fold_param param)
 {
     const fold__param_data *data = fold__param_or_fail(f, param, "use");
     if (data && !fold__has_floats(data))
-        fold__fail(f, FOLD_BAD_STATE, "use: parameter '%s' is quantized, only linear ops read it",
+        fold__fail(f, FOLD_BAD_STATE, "use: parameter '%s' is quantised; only products and lookups read it",
                    data->name);
     if (!data || !fold__has_floats(data))
         return fold__null;
@@ -16031,7 +15989,7 @@ FOLD_API fold_node fold_shared(fold_ctx *f, fold_node x)
     if (!fold__operand_of(f, x, "shared", &operand))
         return fold__null;
     if (fold__is_list_operand(f, &operand))
-        return fold__fail_node(f, FOLD_BAD_SHAPE, "shared: a list cannot be a shared operand");
+        return fold__fail_node(f, FOLD_BAD_SHAPE, "shared: x is a list, must be a single node");
     if (f->frame.cell || (operand.kind & FOLD__IS_SHARED))
         return x;
     const fold_shape shape = *fold__operand_shape(f, &operand);
@@ -16040,9 +15998,9 @@ FOLD_API fold_node fold_shared(fold_ctx *f, fold_node x)
 
 /* -- products -------------------------------------------------------------------------------- */
 
-/* Records a linear op over operands, which are the parts of concatenation `whole` unless that is 0. In a list
-   cell, leading segments that do not depend on the element become an op of their own per call, which the
-   elements' op continues. */
+/* Records a linear op. If `whole` is not 0, the operands are the parts of that concatenation. In a cell with
+   a list, leading segments that do not depend on the element become an op of their own, which runs once per
+   call, and the elements' op continues its sums. */
 static fold_node fold__linear_op(fold_ctx *f, fold__operand *operand, int count, const int32_t attr[4],
                                  const uint32_t param[2], uint32_t whole)
 {
@@ -16073,18 +16031,18 @@ static fold_node fold__linear_op(fold_ctx *f, fold__operand *operand, int count,
 
 static int fold__is_concat(const fold_ctx *f, uint32_t id)
 {
-    /* a list's elements: it has their signature */
-    const int marks = fold__kind_of(f, id) == FOLD__NODE_MARKER;
+    const int marks = fold__kind_of(f, id) == FOLD__NODE_MARKER; /* has the signature of its elements */
     return f->sig[id] && (marks || fold__is_op(f, id)) && fold__node_sig(f, id)->op == FOLD__OP_concat;
 }
 
-/* Replaces a concatenated vector by its parts. Parts past the room for operands stay concatenated. The parts
-   of a list that has nodes beside lists are views: fold__read_whole could not make lists of the nodes. */
+/* Replaces a concatenated vector by its parts, so that a product reads them without the copy. If a list was
+   concatenated from lists and nodes, the parts are views of it, because fold__read_whole could not turn the
+   nodes into lists. */
 static int fold__expand_concat(const fold_ctx *f, fold__operand *operand, int count)
 {
     const fold__operand whole = operand[0];
     if (count != 1 || !fold__is_concat(f, whole.source) || (whole.kind & FOLD__IS_SHARED) ||
-        whole.source < f->frame.first) /* it was joined outside of the body */
+        whole.source < f->frame.first) /* it was concatenated outside the body */
         return count;
     if (((f->kind[whole.source] ^ whole.kind) & FOLD__IS_LIST) && !f->frame.tracing)
         return count; /* one row of a concatenated list */
@@ -16111,7 +16069,7 @@ static int fold__expand_concat(const fold_ctx *f, fold__operand *operand, int co
     return parts;
 }
 
-/* Lets a product recorded over the parts of concatenation `whole` read them where they lie in that. */
+/* Changes a product over the parts of concatenation `whole` to read that instead. */
 static void fold__read_whole(fold_ctx *f, uint32_t id, uint32_t whole)
 {
     const fold__sig *sig = fold__node_sig(f, id);
@@ -16125,7 +16083,7 @@ static void fold__read_whole(fold_ctx *f, uint32_t id, uint32_t whole)
     fold__set_node_data(f, id, 0);
 }
 
-/* Products read the parts of a concatenation past it, unless its gradient is kept: then that is theirs. */
+/* A concatenation whose gradient is kept must get that gradient, so products may not bypass it. */
 static void fold__read_kept_whole(fold_ctx *f)
 {
     for (uint32_t call = 0; call < f->n_calls && f->kept_concats; call++) {
@@ -16145,14 +16103,15 @@ static int fold__copy_shared(fold_ctx *f, fold__operand *operand)
     return fold__copy_operand(f, operand);
 }
 
-/* Makes a single value a row of the call's own: it is not shared, and a parameter's is a copy. */
+/* Products need a row per call: a value that is not shared, or the per-sample copy of a parameter. */
 static int fold__own_operand(fold_ctx *f, fold__operand *operand)
 {
     operand->kind = (uint8_t)(operand->kind & ~FOLD__IS_SHARED);
     return fold__kind_of(f, operand->source) != FOLD__NODE_PARAM || fold__copy_shared(f, operand);
 }
 
-/* Tells which rows of W inputs meet: all, the first, or the last, where the last of `in` is the start. */
+/* Rows of W that the inputs are multiplied by: all, the first, or the last. For LAST, the last of `in` is the
+   start, to which the product is added. */
 enum { FOLD__ROWS_ALL, FOLD__ROWS_FIRST, FOLD__ROWS_LAST };
 static fold_node fold__linear(fold_ctx *f, const fold_node *in, int count, fold_param weight, fold_param bias,
                               int transposed, int part)
@@ -16164,15 +16123,15 @@ static fold_node fold__linear(fold_ctx *f, const fold_node *in, int count, fold_
     if (!matrix || (bias.id && !(vector = fold__param_or_fail(f, bias, who))))
         return fold__null;
     if (!in)
-        return fold__missing_node(f, who);
+        return fold__no_pointer_node(f, who, "x");
     if (count < 1 || count > FOLD_MAX_IN)
-        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: takes 1 to %d inputs, got %d", who, FOLD_MAX_IN,
-                               count);
+        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: n is %d, must be in [1, %d]", who, count,
+                               FOLD_MAX_IN);
     if (!fold__inputs_of(f, in, count, who, operands))
         return fold__null;
     const uint32_t read = operands[0].source;
     if (!starts)
-        count = fold__expand_concat(f, operands, count); /* behind the start there is no room for parts */
+        count = fold__expand_concat(f, operands, count); /* the start leaves no room for parts */
     const uint32_t whole = operands[0].source != read && !f->frame.cell ? read : 0;
     if (!(matrix->uses & (transposed ? FOLD_FOR_LINEAR_T : FOLD_FOR_LINEAR)))
         return fold__fail_node(f, FOLD_BAD_ARGUMENT,
@@ -16183,10 +16142,12 @@ static fold_node fold__linear(fold_ctx *f, const fold_node *in, int count, fold_
     for (int i = 0; i < count - starts; i++)
         given += fold__shape_last(fold__operand_shape(f, &operands[i]));
     if (part == FOLD__ROWS_ALL ? given != inputs : given > inputs)
-        return fold__fail_node(f, FOLD_BAD_SHAPE, "%s: input has %d values, %s is [%d x %d]", who, given,
-                               matrix->name, matrix->shape.dim[0], matrix->shape.dim[1]);
+        return fold__fail_node(f, FOLD_BAD_SHAPE,
+                               "%s: the input has %d values, must have %s%d ('%s' is [%d x %d])", who, given,
+                               part == FOLD__ROWS_ALL ? "" : "at most ", inputs, matrix->name,
+                               matrix->shape.dim[0], matrix->shape.dim[1]);
     if (vector && (vector->shape.rank != 1 || vector->shape.dim[0] != outputs))
-        return fold__fail_node(f, FOLD_BAD_SHAPE, "%s: bias %s must be [%d], %s is [%d x %d]", who,
+        return fold__fail_node(f, FOLD_BAD_SHAPE, "%s: bias '%s' must be [%d] ('%s' is [%d x %d])", who,
                                vector->name, outputs, matrix->name, matrix->shape.dim[0],
                                matrix->shape.dim[1]);
     for (int i = 0; i < count; i++)
@@ -16197,7 +16158,7 @@ static fold_node fold__linear(fold_ctx *f, const fold_node *in, int count, fold_
     return fold__linear_op(f, operands, count, attr, param, whole);
 }
 
-/* Joined inputs are left to fold__linear, which takes them apart. */
+/* Concatenations go to fold__linear, which takes them apart. */
 FOLD_API fold_node fold_linear(fold_ctx *f, fold_node x, fold_param weight, fold_param bias)
 {
     fold_node again = FOLD__ALL_ZERO;
@@ -16236,7 +16197,7 @@ FOLD_API fold_node fold_matmul(fold_ctx *f, fold_node a, fold_node b)
     fold__operand operand;
     if (!fold__input_of(f, in, 0, "matmul", &operand) || !fold__input_of(f, in, 1, "matmul", &operand))
         return fold__null;
-    const int whole = operand.shape == f->shape[operand.source]; /* as it is packed */
+    const int whole = operand.shape == f->shape[operand.source]; /* a reshaped weight has no pack */
     if (fold__kind_of(f, operand.source) == FOLD__NODE_PARAM && whole) {
         const fold_param weight = { fold__node_param(f, operand.source) + 1, f->model->salt },
                          none = { 0, 0 };
@@ -16247,7 +16208,7 @@ FOLD_API fold_node fold_matmul(fold_ctx *f, fold_node a, fold_node b)
     return fold__op(f, &fold__impl_matmul, in, 2, NULL, 0);
 }
 
-/* Records an op over whole lists that gives so many rows; -1: a single value. */
+/* rows: of the result, which is a list; -1 for a single value. */
 static fold_node fold__record_whole(fold_ctx *f, const fold__op_impl *impl, const fold__operand *in,
                                     uint32_t n_in, const int32_t *attr, int rows, uint64_t data)
 {
@@ -16301,24 +16262,25 @@ static int fold__filter_fits(fold_ctx *f, const char *who, const fold_shape *sha
                                  &filter->shape, 1);
     if (depthwise ? filter->shape.dim[rank] != 1 || outputs != channels : filter->shape.dim[rank] != channels)
         return fold__fail_shapes(f, who,
-                                 depthwise ? "a depthwise filter needs 1 input, and outputs as x has channels"
-                                           : "the filter needs inputs as x has channels: "
-                                             "there are no groups but depthwise",
+                                 depthwise ? "a depthwise filter must have 1 input, and the channels of x as "
+                                             "outputs"
+                                           : "the filter's inputs must be the channels of x; groups are not "
+                                             "supported, except depthwise",
                                  both, 2);
     if (bias && (bias->shape.rank != 1 || bias->shape.dim[0] != outputs))
-        return fold__fail(f, FOLD_BAD_SHAPE, "%s: bias %s must be [%d], as %s has outputs", who, bias->name,
-                          outputs, filter->name);
+        return fold__fail(f, FOLD_BAD_SHAPE, "%s: bias '%s' must be [%d], the outputs of '%s'", who,
+                          bias->name, outputs, filter->name);
     return 1;
 }
 
-/* Tells whether rows of channels are a line: a list of them is, of any length. */
+/* A list of rows of channels is a line of any length, so lines of all lengths batch together. */
 static int fold__is_line(const fold_ctx *f, const fold__operand *operand, int rank)
 {
     return rank == 1 && fold__is_list_operand(f, operand) && f->shapes[operand->shape].shape.rank == 1 &&
            !f->frame.cell;
 }
 
-/* Makes a list's rows lie end to end: those of a table and parts of rows are copied. */
+/* Windows need rows that are contiguous, so rows of a table and parts of rows are copied. */
 static int fold__line_operand(fold_ctx *f, fold__operand *operand)
 {
     const int is_whole = f->shapes[operand->shape].size == fold__row_size(f, operand->source);
@@ -16326,7 +16288,7 @@ static int fold__line_operand(fold_ctx *f, fold__operand *operand)
            fold__copy_operand(f, operand);
 }
 
-/* Stands for a list of any length where attributes are checked: every window fits. */
+/* In place of a list when attributes are checked: every window fits into it. */
 static fold_shape fold__long_line(const fold_shape *row) { return fold_shape2(INT_MAX / 2, row->dim[0]); }
 
 /* Records an op of windows over a line, a list. If no window fits, it is an empty list. */
@@ -16347,7 +16309,7 @@ static fold_node fold__over_line(fold_ctx *f, fold__operand *operand, const fold
 static fold_node fold__conv(fold_ctx *f, fold_node x, fold_param weight, fold_param bias,
                             const fold_conv_desc *given, const char *who, int rank);
 
-/* Multiplies windows by their filter, in the segments that a convolution has. */
+/* Multiplies windows by their filter, in the segments of fold__impl_conv, so that sums are the same. */
 static fold_node fold__filter_windows(fold_ctx *f, fold_node windows, fold_param weight, fold_param bias,
                                       const fold_conv_desc *desc, const char *who)
 {
@@ -16365,8 +16327,8 @@ static fold_node fold__filter_windows(fold_ctx *f, fold_node windows, fold_param
         fold__is_narrow(taps * channels, outputs) && desc->dilation > 1 && channels >= FOLD__LANES ? taps : 1;
     if (count > FOLD_MAX_IN)
         return fold__fail_node(f, FOLD_BAD_SHAPE,
-                               "%s: %d taps with dilation to %d outputs: over a list at most %d", who, taps,
-                               outputs, FOLD_MAX_IN);
+                               "%s: a dilated filter with %d outputs has %d taps; over a list at most %d",
+                               who, outputs, taps, FOLD_MAX_IN);
     const fold_shape part = fold_shape1(taps * channels / count);
     operand[0].shape = fold__intern_shape(f, &part);
     if (operand[0].shape == FOLD__NONE)
@@ -16469,7 +16431,7 @@ static fold_node fold__along(fold_ctx *f, const fold__op_impl *impl, fold_node n
     return fold__op(f, impl, &node, 1, attr, 0);
 }
 
-/* The public calls of ops by their form in FOLD__OPS. */
+/* Public calls by the form of the op in FOLD__OPS. */
 #define FOLD__CALL_unary(name)                                  \
     FOLD_API fold_node fold_##name(fold_ctx *f, fold_node x)    \
     {                                                           \
@@ -16517,13 +16479,12 @@ FOLD_API fold_node fold_clip(fold_ctx *f, fold_node x, float low, float high)
 {
     if (fold__given_ok(f, FOLD__SET_low, "clip", &low) && fold__given_ok(f, FOLD__SET_high, "clip", &high) &&
         low > high)
-        fold__fail(f, FOLD_BAD_ARGUMENT, "clip: low is %g, must be at most high (%g)", (double)low,
-                   (double)high);
+        fold__fail(f, FOLD_BAD_ARGUMENT, "clip: low (%g) is above high (%g)", (double)low, (double)high);
     return FOLD__AS_CALL(f, "clip", fold_at_most(f, fold_at_least(f, x, low), high));
 }
 
-/* Tells whether a parameter still is the zeros that it is made of when nobody says what. Inference models
-   wait for a file. */
+/* A gain that was made without values or initialiser is all zeros, which is a mistake in training. Inference
+   models wait for a file. */
 static int fold__is_forgotten(const fold_model *m, const fold__param_data *param)
 {
     size_t at = 0;
@@ -16548,8 +16509,8 @@ static fold_node fold__norm(fold_ctx *f, const fold__op_impl *impl, fold_node no
     const fold__param_data *gain = &fold__params(f->model)[params[0].id - 1];
     if (fold__is_forgotten(f->model, gain))
         return fold__fail_node(f, FOLD_BAD_ARGUMENT,
-                               "%s: the gain '%.60s' is all zeros, as it was made: fold_gain_new makes ones",
-                               name, gain->name);
+                               "%s: gain '%.60s' is all zeros; fold_gain_new makes one of ones", name,
+                               gain->name);
     fold__given_ok(f, FOLD__SET_epsilon, name, &epsilon);
     return fold__op(f, impl, in, count + 1, attr, 0);
 }
@@ -16564,7 +16525,7 @@ FOLD_API fold_node fold_rms_norm(fold_ctx *f, fold_node x, fold_param gain, floa
     return fold__norm(f, &fold__impl_rms_norm, x, &gain, 1, epsilon);
 }
 
-/* Ends the call that its caller began. */
+/* Ends the call that the caller began with fold__call_begins. */
 static fold_node fold__over_deviation(fold_ctx *f, const char *who, fold_node centred, fold_node variance,
                                       float epsilon)
 {
@@ -16608,8 +16569,8 @@ FOLD_API fold_node fold_huber(fold_ctx *f, fold_node a, fold_node b, float delta
     return fold__op(f, &fold__impl_huber, in, 2, attr, 0);
 }
 
-/* Ops with an index into their input: data, checked here because kernels trust it. From its end, if it may be
-   below 0. */
+/* For ops with an index into their input, which is checked here because kernels trust it. from_end: negative
+   ones count from the end. */
 static fold_node fold__indexed(fold_ctx *f, const fold__op_impl *impl, fold_node node, int index,
                                int from_end)
 {
@@ -16619,13 +16580,13 @@ static fold_node fold__indexed(fold_ctx *f, const fold__op_impl *impl, fold_node
         return fold__null;
     const int size = (int)f->shapes[operand.shape].size, at = index < 0 && from_end ? index + size : index;
     if (at < 0 || at >= size)
-        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: index %d, but there are %d values", name, index,
-                               size);
+        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: index is %d, must be in [%d, %d)", name, index,
+                               from_end ? -size : 0, size);
     return fold__op(f, impl, &node, 1, NULL, (uint64_t)at);
 }
 
-/* Policies need these, which are made of the ops above. A choice ruled out by a logit of -infinity adds
-   0 log 0 = 0: the logarithm is clamped, as in torch.distributions.Categorical. */
+/* A choice that a logit of -infinity rules out adds 0 log 0 = 0 to the entropy: the logarithm is clamped, as
+   in torch.distributions.Categorical. */
 static fold_node fold__p_log_p(fold_ctx *f, fold_node chance, fold_node logarithm)
 {
     return fold_mul(f, chance, fold_at_least(f, logarithm, -FLT_MAX));
@@ -16677,9 +16638,9 @@ FOLD_API fold_node fold_concat(fold_ctx *f, const fold_node *x, int count, int a
     if (fold__broken(f))
         return fold__null;
     if (!x)
-        return fold__missing_node(f, "concat");
+        return fold__no_pointer_node(f, "concat", "x");
     if (count < 1)
-        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "concat: needs at least one node, got %d", count);
+        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "concat: n is %d, must be at least 1", count);
     if (count > FOLD_MAX_IN) { /* in two halves */
         fold_node half[2];
         half[0] = fold_concat(f, x, count / 2, axis);
@@ -16721,14 +16682,14 @@ FOLD_API fold_node fold_slice(fold_ctx *f, fold_node x, int axis, int start, int
     return fold__record_view(f, &operand, offset, &out, 0);
 }
 
-/* Takes parts of x along its first axis, which goes if they are rows; null nodes unless all can be taken. */
+/* Parts of x along its first axis. rows: each part is one row, without that axis. On failure all are null. */
 static void fold__take_parts(fold_ctx *f, const char *who, fold_node x, int count, int rows, fold_node *parts)
 {
     fold__operand operand;
     if (!parts)
-        fold__missing(f, who);
+        fold__no_pointer(f, who, "parts");
     else if (count < 1)
-        fold__fail(f, FOLD_BAD_ARGUMENT, "%s: into at least 1 part, got %d", who, count);
+        fold__fail(f, FOLD_BAD_ARGUMENT, "%s: n is %d, must be at least 1", who, count);
     for (int i = 0; i < count && parts; i++)
         parts[i] = fold__null;
     if (count < 1 || !parts || !fold__operand_of(f, x, who, &operand))
@@ -16736,10 +16697,8 @@ static void fold__take_parts(fold_ctx *f, const char *who, fold_node x, int coun
     const fold_shape shape = *fold__operand_shape(f, &operand);
     fold_shape part = rows ? fold__shape_of_rows(&shape) : shape;
     if (rows ? shape.dim[0] != count : shape.dim[0] % count)
-        fold__fail_shapes(f, who,
-                          rows ? "the first axis has another size than the parts asked for"
-                               : "the first axis does not divide evenly",
-                          &shape, 1);
+        fold__fail(f, FOLD_BAD_SHAPE, "%s: n is %d, must %s the first axis of x, %d", who, count,
+                   rows ? "equal" : "divide", shape.dim[0]);
     part.dim[0] /= rows ? 1 : count;
     for (int i = 0; i < count && !fold__broken(f); i++)
         parts[i] = fold__record_view(f, &operand, (uint32_t)(i * fold__shape_size(&part)), &part, 0);
@@ -16760,9 +16719,9 @@ FOLD_API fold_node fold_stack(fold_ctx *f, const fold_node *x, int count)
     if (fold__broken(f))
         return fold__null;
     if (!x)
-        return fold__missing_node(f, "stack");
+        return fold__no_pointer_node(f, "stack", "x");
     if (count < 1)
-        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "stack: needs at least one node, got %d", count);
+        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "stack: n is %d, must be at least 1", count);
     for (int i = 0; i < count; i++) {
         fold__operand operand;
         if (!fold__input_of(f, x, i, "stack", &operand))
@@ -16770,11 +16729,11 @@ FOLD_API fold_node fold_stack(fold_ctx *f, const fold_node *x, int count)
         both[i > 0] = *fold__operand_shape(f, &operand);
         if (!i || fold__shape_same(&both[0], &both[1]))
             continue;
-        return fold__fail_shapes(f, "stack", "its values must have one shape", both, 2), fold__null;
+        return fold__fail_shapes(f, "stack", "values must be equal in shape", both, 2), fold__null;
     }
     const fold_shape one = both[0];
     if (one.rank == FOLD_MAX_RANK)
-        return fold__fail_shapes(f, "stack", "takes values of rank 1 to 3", &one, 1), fold__null;
+        return fold__fail_shapes(f, "stack", "values must have rank 1 to 3", &one, 1), fold__null;
     const fold_shape all = { one.rank + 1, { count, one.dim[0], one.dim[1], one.dim[2] } };
     return FOLD__AS_CALL(f, "stack", fold_reshape(f, fold_concat(f, x, count, 0), all));
 }
@@ -16784,9 +16743,11 @@ FOLD_API fold_node fold_reshape(fold_ctx *f, fold_node x, fold_shape shape)
     fold__operand operand;
     if (!fold__operand_of(f, x, "reshape", &operand))
         return fold__null;
-    const fold_shape given = *fold__operand_shape(f, &operand);
-    if (!fold__shape_ok(&shape) || fold__shape_size(&shape) != fold__shape_size(&given))
-        return fold__fail_shapes(f, "reshape", "the new shape has another number of values", &given, 1),
+    const fold_shape both[2] = { *fold__operand_shape(f, &operand), shape };
+    if (!fold__shape_fits(f, "reshape", &shape))
+        return fold__null;
+    if (fold__shape_size(&both[0]) != fold__shape_size(&shape))
+        return fold__fail_shapes(f, "reshape", "shapes differ in their number of values", both, 2),
                fold__null;
     return fold__record_view(f, &operand, 0, &shape, 0);
 }
@@ -16813,7 +16774,7 @@ static int fold__one_shape(fold_ctx *f, const char *who, uint32_t one, uint32_t 
     return fold__fail_shapes(f, who, problem, both, 2);
 }
 
-/* Checks the handles of one component and finds its shape; `shape` is given for empty lists. */
+/* Checks the handles of one component. *shape is FOLD__NONE, or what they must have; it becomes theirs. */
 static int fold__check_list(fold_ctx *f, const char *who, const fold_node *nodes, size_t step, size_t count,
                             uint32_t *shape)
 {
@@ -16825,14 +16786,14 @@ static int fold__check_list(fold_ctx *f, const char *who, const fold_node *nodes
             return 0;
         if (fold__is_list_operand(f, &operand))
             return fold__fail(f, FOLD_BAD_SHAPE,
-                              "%s: it takes nodes, and element %d is a list: see fold_list_join, "
-                              "fold_list_sum and fold_call_list",
+                              "%s: element %d is a list, must be a node (see fold_list_join, fold_list_sum, "
+                              "fold_call_list)",
                               who, (int)at);
         if ((operand.kind & FOLD__KIND_MASK) == FOLD__NODE_PARAM && !fold__copy_param(f, operand.source))
             return 0;
         if (*shape == FOLD__NONE)
             *shape = operand.shape;
-        if (!fold__one_shape(f, who, *shape, operand.shape, "the elements of a list must have one shape"))
+        if (!fold__one_shape(f, who, *shape, operand.shape, "the elements must be equal in shape"))
             return 0;
     }
     return 1;
@@ -16846,12 +16807,13 @@ static fold_node fold__list_op(fold_ctx *f, const fold__op_impl *impl, const fol
     if (fold__broken(f) || !fold__count_ok(f, count, who))
         return fold__null;
     if (count && !first)
-        return fold__missing_node(f, who);
+        return fold__no_pointer_node(f, who, second ? "score" : "x");
     if (f->frame.cell)
-        return fold__fail_node(f, FOLD_BAD_CELL, "%s: in a cell body use the fold_list_ reductions", who);
+        return fold__fail_node(f, FOLD_BAD_CELL,
+                               "%s: not allowed in a cell body; use the fold_list_ reductions", who);
     if (!count)
-        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: no nodes have no shape: record fold_zeros instead",
-                               who);
+        return fold__fail_node(f, FOLD_BAD_ARGUMENT,
+                               "%s: n is 0, so there is no shape; record fold_zeros instead", who);
     const fold__list list = fold__list_of(first, second, 1, count);
     fold__ask_list_op(f, &request, impl, second ? 2 : 1, &list);
     request.list_shape[0] = request.list_shape[1] = FOLD__NONE;
@@ -16864,7 +16826,7 @@ static fold_node fold__list_op(fold_ctx *f, const fold__op_impl *impl, const fol
 FOLD_API fold_node fold_softmax_mean_n(fold_ctx *f, const fold_node *score, const fold_node *value, int count)
 {
     if (count && !value)
-        return fold__missing_node(f, "softmax_mean_n");
+        return fold__no_pointer_node(f, "softmax_mean_n", "value");
     return fold__list_op(f, &fold__impl_softmax_mean_n, score, value, count);
 }
 
@@ -16875,11 +16837,10 @@ static int fold__list_fits(fold_ctx *f, const char *who, const fold_shape *row, 
     if (fold__broken(f) || !fold__count_ok(f, count, who) || !fold__shape_fits(f, who, row))
         return 0;
     if (f->frame.cell)
-        return fold__fail(f, FOLD_BAD_CELL, "%s: not in a cell body: make the list outside and pass it in",
-                          who);
+        return fold__fail(f, FOLD_BAD_CELL, "%s: not allowed in a cell body; pass the list in", who);
     if ((uint64_t)count * (uint64_t)fold__shape_size(row) >= FOLD__WHOLE_LIST)
-        return fold__fail(f, FOLD_BAD_SHAPE, "%s: %d rows of %d values are more than a list can have", who,
-                          count, fold__shape_size(row));
+        return fold__fail(f, FOLD_BAD_SHAPE, "%s: %d rows of %d values exceed a list's 2147483647 values",
+                          who, count, fold__shape_size(row));
     return 1;
 }
 
@@ -16887,7 +16848,7 @@ FOLD_API fold_node fold_list_input(fold_ctx *f, const float *values, int count, 
 {
     if (!fold__list_fits(f, "list_input", &row, count))
         return fold__null;
-    return count && !values ? fold__missing_node(f, "list_input")
+    return count && !values ? fold__no_pointer_node(f, "list_input", "values")
                             : fold__append_input(f, count ? values : NULL, &row, count);
 }
 
@@ -16897,7 +16858,7 @@ FOLD_API fold_node fold_list_input_bytes(fold_ctx *f, const uint8_t *bytes, int 
     if (!fold__list_fits(f, "list_input_bytes", &row, count) ||
         !fold__given_ok(f, FOLD__SET_factor, "list_input_bytes", &factor))
         return fold__null;
-    return count && !bytes ? fold__missing_node(f, "list_input_bytes")
+    return count && !bytes ? fold__no_pointer_node(f, "list_input_bytes", "bytes")
                            : fold__append_bytes(f, bytes, &row, count, factor);
 }
 
@@ -16909,13 +16870,13 @@ FOLD_API fold_node fold_list_input_ref(fold_ctx *f, const float *values, int cou
                  : fold_list_input(f, NULL, 0, row);
 }
 
-static int fold__each_row_has(fold_ctx *f, const char *who, int count, const char *what, int rows)
+static int fold__each_row_has(fold_ctx *f, const char *who, int count, const char *name, int rows)
 {
-    return count == rows || fold__fail(f, FOLD_BAD_ARGUMENT, "%s: %d %s for %d row%s", who, count, what, rows,
-                                       rows == 1 ? "" : "s");
+    return count == rows || fold__fail(f, FOLD_BAD_ARGUMENT, "%s: %s is %d, but the list has %d row%s", who,
+                                       name, count, rows, rows == 1 ? "" : "s");
 }
 
-/* Returns the first index that is not in [0, end), or the count. The highest bit tells of all at once. */
+/* The first index outside [0, end), or the count. The sign bit checks all of them without a branch. */
 static int fold__first_wrong(const int *index, int count, int end)
 {
     unsigned wrong = 0;
@@ -16927,27 +16888,27 @@ static int fold__first_wrong(const int *index, int count, int end)
     return count;
 }
 
-static int fold__indices_ok(fold_ctx *f, const char *who, const char *of, const int *index, int count,
+static int fold__indices_ok(fold_ctx *f, const char *who, const char *name, const int *index, int count,
                             int end)
 {
     if (count && !index)
-        return fold__missing(f, who);
+        return fold__no_pointer(f, who, name);
     const int wrong = fold__first_wrong(index, count, end);
-    return wrong == count || fold__fail(f, FOLD_BAD_ARGUMENT, "%s: index %d of %s %d is not in [0, %d)", who,
-                                        index[wrong], of, wrong, end);
+    return wrong == count || fold__fail(f, FOLD_BAD_ARGUMENT, "%s: %s[%d] is %d, must be in [0, %d)", who,
+                                        name, wrong, index[wrong], end);
 }
 
-/* Places indices: those given or, where none are, all from the first on. */
+/* Copies indices. index NULL: first, first + 1, ... */
 static uint32_t fold__alloc_indices(fold_ctx *f, const int *index, int first, int count)
 {
-    const uint32_t data_at = fold__alloc_data(f, fold__max_size((size_t)count, 1)); /* somewhere, if empty */
+    const uint32_t data_at = fold__alloc_data(f, fold__max_size((size_t)count, 1));
     int *placed = data_at == FOLD__NONE ? NULL : (int *)(void *)fold__data_ptr(f, data_at);
     for (int at = 0; at < count && placed; at++)
         placed[at] = index ? index[at] : first + at;
     return data_at;
 }
 
-/* Looks up rows of a table: those named or, where none are, all from the first on. */
+/* rows NULL: first, first + 1, ... */
 static fold_node fold__list_lookup(fold_ctx *f, fold_param table, const char *who, const int *rows, int first,
                                    int count)
 {
@@ -16958,14 +16919,14 @@ static fold_node fold__list_lookup(fold_ctx *f, fold_param table, const char *wh
     const fold_shape row = f->shapes[shape].shape;
     const int end = param->shape.dim[0];
     if (!rows && (first < 0 || count < 0 || first > end || count > end - first))
-        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: %d rows from row %d on, but '%s' has %d rows", who,
-                               count, first, param->name, end);
+        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: %d rows from row %d on are outside '%s' (%d rows)",
+                               who, count, first, param->name, end);
     if (!fold__list_fits(f, who, &row, count))
         return fold__null;
     const int wrong = rows ? fold__first_wrong(rows, count, end) : count;
     if (wrong < count)
-        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: rows[%d] is row %d, but '%s' has %d rows", who,
-                               wrong, rows[wrong], param->name, end);
+        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: rows[%d] is %d, must be in [0, %d) of table '%s'",
+                               who, wrong, rows[wrong], end, param->name);
     const uint32_t data_at = fold__alloc_indices(f, rows, first, count);
     const fold_node list =
         fold__append_leaf(f, FOLD__NODE_LOOKUP, &row, count, fold__lookup_data(table.id - 1, data_at));
@@ -16975,7 +16936,7 @@ static fold_node fold__list_lookup(fold_ctx *f, fold_param table, const char *wh
 FOLD_API fold_node fold_list_lookup(fold_ctx *f, fold_param table, const int *rows, int count)
 {
     static const int none = 0;
-    return count > 0 && !rows ? fold__missing_node(f, "list_lookup")
+    return count > 0 && !rows ? fold__no_pointer_node(f, "list_lookup", "rows")
                               : fold__list_lookup(f, table, "list_lookup", rows ? rows : &none, 0, count);
 }
 
@@ -16984,20 +16945,19 @@ FOLD_API fold_node fold_list_positions(fold_ctx *f, fold_param table, int first,
     return fold__list_lookup(f, table, "list_positions", NULL, first, count);
 }
 
-/* Takes a list among the operands of a call that takes one; an error otherwise. */
 static int fold__list_operand_of(fold_ctx *f, fold_node x, const char *who, fold__operand *operand)
 {
     if (!fold__operand_of(f, x, who, operand))
         return 0;
     if (f->frame.cell)
-        return fold__fail(f, FOLD_BAD_CELL, "%s: not in a cell body", who);
+        return fold__fail(f, FOLD_BAD_CELL, "%s: not allowed in a cell body", who);
     return fold__is_list_operand(f, operand) ||
            fold__fail(f, FOLD_BAD_SHAPE,
-                      "%s: it takes a list, and this is a single value: fold_list_unstack gives its rows",
+                      "%s: the input is a node, must be a list; fold_list_unstack makes a list of its rows",
                       who);
 }
 
-/* Joins nodes or, where x is NULL, those of the context's steps, which may move meanwhile. */
+/* x NULL: joins the context's steps, which may move during this call. */
 static fold_node fold__join_list(fold_ctx *f, const fold_node *x, int count)
 {
     fold__request request;
@@ -17007,7 +16967,7 @@ static fold_node fold__join_list(fold_ctx *f, const fold_node *x, int count)
         return fold__null;
     if (!count)
         return fold__fail_node(f, FOLD_BAD_ARGUMENT,
-                               "list_join: nothing to join: fold_list_input makes an empty list");
+                               "list_join: n is 0; fold_list_input makes an empty list");
     for (int i = 0; i < count; i++) {
         fold__operand operand;
         if (!fold__input_of(f, x ? x : f->steps, i, "list_join", &operand) ||
@@ -17015,13 +16975,12 @@ static fold_node fold__join_list(fold_ctx *f, const fold_node *x, int count)
             return fold__null;
         rows += fold__is_list_operand(f, &operand) ? f->length[operand.source] : 1;
         row_shape = i ? row_shape : operand.shape;
-        if (!fold__one_shape(f, "list_join", row_shape, operand.shape,
-                             "the rows of a list must have one shape"))
+        if (!fold__one_shape(f, "list_join", row_shape, operand.shape, "the rows must be equal in shape"))
             return fold__null;
     }
     const fold_shape row = f->shapes[row_shape].shape;
     if (rows > INT_MAX)
-        return fold__fail_node(f, FOLD_BAD_SHAPE, "list_join: %.0f rows are more than a list can have",
+        return fold__fail_node(f, FOLD_BAD_SHAPE, "list_join: %.0f rows exceed a list's 2147483647",
                                (double)rows);
     if (!fold__list_fits(f, "list_join", &row, (int)rows))
         return fold__null;
@@ -17037,7 +16996,7 @@ static fold_node fold__join_list(fold_ctx *f, const fold_node *x, int count)
 
 FOLD_API fold_node fold_list_join(fold_ctx *f, const fold_node *x, int count)
 {
-    return count > 0 && !x ? fold__missing_node(f, "list_join") : fold__join_list(f, x, count);
+    return count > 0 && !x ? fold__no_pointer_node(f, "list_join", "x") : fold__join_list(f, x, count);
 }
 
 FOLD_API fold_node fold_list_at(fold_ctx *f, fold_node x, int i)
@@ -17048,7 +17007,7 @@ FOLD_API fold_node fold_list_at(fold_ctx *f, fold_node x, int i)
     const uint32_t source = operand.source, width = fold__row_size(f, source);
     const int rows = (int)f->length[source], at = i < 0 ? i + rows : i;
     if (at < 0 || at >= rows)
-        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "list_at: row %d, but the list has %d rows", i, rows);
+        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "list_at: i is %d, must be in [%d, %d)", i, -rows, rows);
     const fold_shape shape = *fold__operand_shape(f, &operand);
     operand.kind = (uint8_t)(operand.kind & ~FOLD__IS_LIST);
     return fold__record_view(f, &operand, (uint32_t)at * width, &shape, 0);
@@ -17062,7 +17021,7 @@ FOLD_API int fold_list_length(fold_ctx *f, fold_node x)
     return (int)f->length[operand.source];
 }
 
-/* Takes a list that an op takes whole: at one address and stride. The rows of a lookup are copied. */
+/* Ops read whole lists at one address and stride, so the rows of a lookup are copied. */
 static int fold__whole_operand_of(fold_ctx *f, fold_node x, const char *who, fold__operand *operand)
 {
     return fold__list_operand_of(f, x, who, operand) &&
@@ -17084,7 +17043,7 @@ FOLD_API fold_node fold_list_stack(fold_ctx *f, fold_node x)
     const uint32_t rows = f->length[operand.source];
     if (!rows || row.rank == FOLD_MAX_RANK)
         return fold__fail_node(f, FOLD_BAD_SHAPE,
-                               "list_stack: takes at least one row, of rank 1 to 3: there are %u, of rank %d",
+                               "list_stack: the list has %u rows of rank %d; needs 1 or more of rank 1 to 3",
                                (unsigned)rows, row.rank);
     const fold_shape all = { row.rank + 1, { (int)rows, row.dim[0], row.dim[1], row.dim[2] } };
     if (!fold__shape_fits(f, "list_stack", &all) || !fold__line_operand(f, &operand))
@@ -17100,8 +17059,7 @@ FOLD_API fold_node fold_list_unstack(fold_ctx *f, fold_node x)
         return fold__null;
     const fold_shape shape = *fold__operand_shape(f, &operand), row = fold__shape_of_rows(&shape);
     if (fold__is_list_operand(f, &operand))
-        return fold__fail_shapes(f, "list_unstack", "takes a value, and this is a list of rows", &shape, 1),
-               fold__null;
+        return fold__fail_node(f, FOLD_BAD_SHAPE, "list_unstack: x is a list already");
     if (!fold__list_fits(f, "list_unstack", &row, shape.dim[0]) || !fold__own_operand(f, &operand))
         return fold__null;
     return fold__record_whole(f, &fold__impl_list_unstack, &operand, 1, NULL, shape.dim[0], 0);
@@ -17109,8 +17067,8 @@ FOLD_API fold_node fold_list_unstack(fold_ctx *f, fold_node x)
 
 static int fold__sparse_pays(int taken, uint32_t rows) { return (uint32_t)taken < rows / 4; }
 
-/* Places indices, and behind them where the row of each is taken first. A table of hashes tells that, for
-   which the memory of what comes next is borrowed. */
+/* Copies indices, followed by the position at which each index first occurs. These come from a hash table in
+   memory that is given back at once. */
 static uint32_t fold__alloc_sparse_index(fold_ctx *f, const int *index, int count)
 {
     uint32_t room = 1;
@@ -17143,7 +17101,7 @@ FOLD_API fold_node fold_list_take(fold_ctx *f, fold_node x, const int *index, in
     if (!fold__whole_operand_of(f, x, "list_take", &operand))
         return fold__null;
     if (!fold__count_ok(f, count, "list_take") ||
-        !fold__indices_ok(f, "list_take", "row", index, count, (int)f->length[operand.source]))
+        !fold__indices_ok(f, "list_take", "index", index, count, (int)f->length[operand.source]))
         return fold__null;
     const int sparse = fold__in_training(f) && fold__sparse_pays(count, f->length[operand.source]);
     const uint32_t data_at =
@@ -17151,7 +17109,7 @@ FOLD_API fold_node fold_list_take(fold_ctx *f, fold_node x, const int *index, in
     return fold__record_whole(f, &fold__impl_list_take, &operand, 1, NULL, count, data_at);
 }
 
-/* Tells where those of each target end that an index names, `count` targets and one more. */
+/* end[target]: where the rows of a target end when rows are sorted by target; end[count] is the total. */
 static void fold__ends_of_targets(const int *to, int rows, int count, int *end)
 {
     memset(end, 0, ((size_t)count + 1) * sizeof *end);
@@ -17163,7 +17121,7 @@ static void fold__ends_of_targets(const int *to, int rows, int count, int *end)
     }
 }
 
-/* Tells whether an index is in order, as most are; if so, where the rows of each target begin. */
+/* Most indices are in order and need no sorting. If so, `start` is where the rows of each target begin. */
 static int fold__is_in_order(const int *to, int rows, int count, int *start)
 {
     int last = 0, falls = 0;
@@ -17178,19 +17136,19 @@ static int fold__is_in_order(const int *to, int rows, int count, int *start)
     return !falls;
 }
 
-/* Turns an index round: the rows k in the order of to[k], and where those of each target begin. */
+/* Inverts an index: rows sorted by target, and where those of each target begin. Rows of one target keep
+   their order, since that is the order of their sum. */
 static void fold__invert_index(const int *to, int rows, int count, int *order, int *start)
 {
     fold__ends_of_targets(to, rows, count, start);
-    for (int row = rows; row-- > 0;) /* filled from their ends, they begin there in the end */
+    for (int row = rows; row-- > 0;) /* each target is filled from its end, so its start is left */
         order[--start[to[row]]] = row;
 }
 
-/* Places that, as fold__segments_of finds it: whether rows are in order, their order unless they are, and
-   where those of each target begin. */
+/* In the layout of fold__segments_of: whether rows are in order, their order if they are not, and where those
+   of each target begin. Room for a choice per target follows. */
 static uint32_t fold__alloc_segments(fold_ctx *f, const int *to, int rows, int count)
 {
-    /* choices go behind */
     const uint32_t data_at = fold__alloc_data(f, (size_t)rows + 2 * (size_t)count + 2);
     if (data_at == FOLD__NONE)
         return FOLD__NONE;
@@ -17206,9 +17164,8 @@ static size_t fold__adjacency_ints(const fold_ctx *f, size_t pairs, size_t queri
     return queries + 1 + pairs + (fold__in_training(f) ? keys + 1 + 2 * pairs : 0);
 }
 
-/* Writes who sees whom: where the pairs of each query begin, and whom they see. For gradients it also writes
-   where the pairs of each key begin, who sees it, and where the pair's weight is. They lie as
-   fold__adjacency_of has them. */
+/* Writes the fold__adjacency of edges, in the layout of fold__adjacency_of: keys by query and, for gradients,
+   the transpose: queries by key, and where the weight of each pair is. */
 static void fold__write_adjacency(fold_ctx *f, uint32_t data_at, const int *from, const int *to, int pairs,
                                   int queries, int keys)
 {
@@ -17247,11 +17204,10 @@ static fold_node fold__list_to(fold_ctx *f, const fold__op_impl *impl, const cha
             return fold__null;
     const uint32_t rows = f->length[operand[0].source], last = f->length[operand[n_in - 1].source];
     if (rows != last)
-        return fold__fail_node(f, FOLD_BAD_SHAPE,
-                               "%s: lists must have one length, and these have %u and %u rows", who,
-                               (unsigned)rows, (unsigned)last);
+        return fold__fail_node(f, FOLD_BAD_SHAPE, "%s: lists must be equal in length, have %u and %u rows",
+                               who, (unsigned)rows, (unsigned)last);
     if (!fold__each_row_has(f, who, edges, "edges", (int)rows) || !fold__count_ok(f, count, who) ||
-        !fold__indices_ok(f, who, "edge", to, edges, count))
+        !fold__indices_ok(f, who, "to", to, edges, count))
         return fold__null;
     const uint32_t data_at = fold__alloc_segments(f, to, edges, count);
     return FOLD__AS_CALL(f, who, fold__record_whole(f, impl, operand, n_in, NULL, count, data_at));
@@ -17264,24 +17220,23 @@ FOLD_API fold_node fold_list_softmax_mean_to(fold_ctx *f, fold_node score, fold_
     return fold__list_to(f, &fold__impl_softmax_mean_n, "list_softmax_mean_to", both, 2, to, edges, rows);
 }
 
-/* Checks the row that each target chooses or, with -1 targets, the one of a list. */
+/* count: targets, each of which chooses one of its rows; -1 for the whole list, which chooses one. */
 static int fold__choices_ok(fold_ctx *f, const char *who, const int *label, const int *to, int rows,
                             int count)
 {
     if (count < 0)
         return (label[0] >= 0 && label[0] < rows) ||
-               fold__fail(f, FOLD_BAD_ARGUMENT, "%s: label %d, but the list has %d rows", who, label[0],
-                          rows);
-    if (!fold__indices_ok(f, who, "row", label, count, rows))
+               fold__fail(f, FOLD_BAD_ARGUMENT, "%s: label is %d, must be in [0, %d)", who, label[0], rows);
+    if (!fold__indices_ok(f, who, "label", label, count, rows))
         return 0;
     for (int row = 0; row < count; row++)
         if (to[label[row]] != row)
-            return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: label %d of row %d is an edge to row %d", who,
-                              label[row], row, to[label[row]]);
+            return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: label[%d] is edge %d, which goes to row %d", who,
+                              row, label[row], to[label[row]]);
     return 1;
 }
 
-/* Writes choices behind the index of segments, each counted from the first row of its target. */
+/* Writes choices after the segments, each relative to the first row of its target. */
 static void fold__write_choices(int *index, const int *label, int rows, int count)
 {
     const int *order, *start = fold__segments_of(index, rows, &order);
@@ -17293,7 +17248,7 @@ static void fold__write_choices(int *index, const int *label, int rows, int coun
     }
 }
 
-/* Takes the rows that go to each target or, with -1 targets, all of a list. label NULL: it chooses none. */
+/* count: targets; -1 for the whole list. label NULL: nothing is chosen. */
 static fold_node fold__rows_op(fold_ctx *f, const fold__op_impl *impl, const char *who, fold_node x,
                                const int *label, const int *to, int edges, int count)
 {
@@ -17302,10 +17257,10 @@ static fold_node fold__rows_op(fold_ctx *f, const fold__op_impl *impl, const cha
         return fold__null;
     const int rows = (int)f->length[operand.source], all = count < 0, targets = all ? 1 : count;
     if (!all && (!fold__each_row_has(f, who, edges, "edges", rows) ||
-                 !fold__indices_ok(f, who, "edge", to, edges, count)))
+                 !fold__indices_ok(f, who, "to", to, edges, count)))
         return fold__null;
     if (all && impl->op == FOLD__OP_list_logsumexp && !rows)
-        return fold__fail_node(f, FOLD_BAD_SHAPE, "%s: a list of 0 rows has none", who);
+        return fold__fail_node(f, FOLD_BAD_SHAPE, "%s: the list is empty, so the result is undefined", who);
     if (label && !fold__choices_ok(f, who, label, to, rows, count))
         return fold__null;
     const uint32_t data_at =
@@ -17322,7 +17277,7 @@ static fold_node fold__rows_op(fold_ctx *f, const fold__op_impl *impl, const cha
                               data_at);
 }
 
-/* The calls over all rows of a list, and over those that go to each of some rows. */
+/* Calls over all rows of a list, and over the rows of each target. */
 #define FOLD__ROWS_OPS(name)                                                                               \
     FOLD_API fold_node fold_list_##name(fold_ctx *f, fold_node x)                                          \
     {                                                                                                      \
@@ -17369,12 +17324,12 @@ FOLD_API fold_node fold_list_choice_xent_to(fold_ctx *f, fold_node x, const int 
 {
     static const int none = 0;
     static const char *const who = "list_choice_xent_to";
-    if (!fold__count_ok(f, rows, who) || (rows && !label && fold__missing(f, who) == 0))
+    if (!fold__count_ok(f, rows, who) || (rows && !label && !fold__no_pointer(f, who, "label")))
         return fold__null;
     return fold__rows_op(f, &fold__impl_list_softmax_xent, who, x, label ? label : &none, to, edges, rows);
 }
 
-/* Takes queries, keys and values of an attention, if heads divide them. q may be a single node. */
+/* q may be a single node. */
 static int fold__attention_operands(fold_ctx *f, const char *who, const fold_node in[3], int heads,
                                     fold__operand operand[3])
 {
@@ -17385,13 +17340,14 @@ static int fold__attention_operands(fold_ctx *f, const char *who, const fold_nod
             return 0;
     const uint32_t keys = f->length[operand[1].source], values = f->length[operand[2].source];
     if (keys != values)
-        return fold__fail(f, FOLD_BAD_SHAPE, "%s: k and v must have one length, and they have %u and %u rows",
-                          who, (unsigned)keys, (unsigned)values);
+        return fold__fail(f, FOLD_BAD_SHAPE, "%s: k and v must be equal in length, have %u and %u rows", who,
+                          (unsigned)keys, (unsigned)values);
     const int width = (int)f->shapes[operand[0].shape].size,
               value_width = (int)f->shapes[operand[2].shape].size;
     return (heads > 0 && width % heads == 0 && value_width % heads == 0) ||
            fold__fail(f, heads < 1 ? FOLD_BAD_ARGUMENT : FOLD_BAD_SHAPE,
-                      "%s: %d heads do not divide rows of %d and %d values", who, heads, width, value_width);
+                      "%s: heads is %d, must divide rows of %d (q, k) and %d (v) values", who, heads, width,
+                      value_width);
 }
 
 FOLD_API fold_node fold_list_attention(fold_ctx *f, fold_node q, fold_node k, fold_node v, int heads,
@@ -17407,7 +17363,7 @@ FOLD_API fold_node fold_list_attention(fold_ctx *f, fold_node q, fold_node k, fo
                               0);
 }
 
-/* Records values with which an attention gives its weights: row i has a 1 at key i for every head. */
+/* Attention over these values returns its weights: row i has a 1 at key i, for every head. */
 static fold_node fold__values_for_weights(fold_ctx *f, fold_node k, int heads)
 {
     static const char *const who = "list_attention_weights";
@@ -17416,7 +17372,9 @@ static fold_node fold__values_for_weights(fold_ctx *f, fold_node k, int heads)
         return fold__null;
     const int keys = (int)f->length[operand.source];
     if (heads < 1 || keys < 1 || keys > INT_MAX / heads)
-        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: there are %d heads and %d keys", who, heads, keys);
+        return fold__fail_node(f, FOLD_BAD_ARGUMENT,
+                               "%s: heads (%d) times rows of k (%d) must be in [1, 2147483647]", who, heads,
+                               keys);
     const fold_shape row = fold_shape1(heads * keys);
     if (!fold__list_fits(f, who, &row, keys))
         return fold__null;
@@ -17444,8 +17402,8 @@ FOLD_API fold_node fold_list_attention_weights_to(fold_ctx *f, fold_node q, fold
 static int fold__edges_fit(fold_ctx *f, const char *who, int edges, int queries)
 {
     return (uint64_t)edges + (uint64_t)FOLD__LANES * (uint64_t)queries <= INT_MAX ||
-           fold__fail(f, FOLD_BAD_SHAPE, "%s: %d edges to %d rows are more than an attention can have", who,
-                      edges, queries);
+           fold__fail(f, FOLD_BAD_SHAPE, "%s: %d edges to %d rows are too many: edges + %d * rows > %d", who,
+                      edges, queries, FOLD__LANES, INT_MAX);
 }
 
 FOLD_API fold_node fold_list_attention_to(fold_ctx *f, fold_node q, fold_node k, fold_node v, int heads,
@@ -17459,8 +17417,8 @@ FOLD_API fold_node fold_list_attention_to(fold_ctx *f, fold_node q, fold_node k,
         !fold__attention_operands(f, who, in, heads, operand) || !fold__count_ok(f, edges, who))
         return fold__null;
     const int queries = (int)f->length[operand[0].source], keys = (int)f->length[operand[1].source];
-    if (!fold__edges_fit(f, who, edges, queries) || !fold__indices_ok(f, who, "edge", from, edges, keys) ||
-        !fold__indices_ok(f, who, "edge", to, edges, queries))
+    if (!fold__edges_fit(f, who, edges, queries) || !fold__indices_ok(f, who, "from", from, edges, keys) ||
+        !fold__indices_ok(f, who, "to", to, edges, queries))
         return fold__null;
     const size_t ints = fold__adjacency_ints(f, (size_t)edges, (size_t)queries, (size_t)keys);
     const uint32_t data_at = fold__alloc_data(f, ints);
@@ -17472,7 +17430,6 @@ FOLD_API fold_node fold_list_attention_to(fold_ctx *f, fold_node q, fold_node k,
                                             data_at));
 }
 
-/* Takes q, k and v of a step: three single values, or three lists of one length. */
 static int fold__step_operands(fold_ctx *f, const char *who, const fold_node in[3], fold__operand operand[3])
 {
     int rows[3];
@@ -17487,8 +17444,7 @@ static int fold__step_operands(fold_ctx *f, const char *who, const fold_node in[
     if (rows[0] == rows[1] && rows[0] == rows[2])
         return 1;
     return fold__fail(f, FOLD_BAD_SHAPE,
-                      "%s: q, k and v must be nodes, or lists of one length: they have %d, %d and %d rows "
-                      "(-1: a node)",
+                      "%s: q, k and v must be nodes, or lists of equal length; rows: %d, %d, %d (-1: a node)",
                       who, rows[0], rows[1], rows[2]);
 }
 
@@ -17497,8 +17453,8 @@ static fold__appended *fold__step_at(const fold_ctx *f, uint32_t data_at)
     return (fold__appended *)(void *)fold__data_ptr(f, data_at);
 }
 
-/* Tells whether a step of the cache waits for a run of this recording. Its note alone does not tell: a
-   context that is gone may have had the same salts. */
+/* Whether a step of the cache waits for a run of this recording. cache->internal.recorded alone does not show
+   it, because a freed context may have had the same salt. */
 static int fold__step_waits(const fold_ctx *f, const fold_cache *cache)
 {
     uint32_t at = cache->internal.recorded == f->salt ? f->pending_step : FOLD__NONE;
@@ -17512,12 +17468,11 @@ static int fold__can_step(fold_ctx *f, const char *who, const fold_cache *cache,
     if (fold__broken(f))
         return 0;
     if (!cache)
-        return fold__missing(f, who);
+        return fold__no_pointer(f, who, "the cache");
     if (fold__in_body(f, who))
         return 0;
     return !fold__in_training(f) ||
-           fold__fail(f, FOLD_BAD_STATE, "%s: it has no gradients: in contexts of training, %s", who,
-                      instead);
+           fold__fail(f, FOLD_BAD_STATE, "%s: has no gradient; in a training context use %s", who, instead);
 }
 
 static int fold__cache_takes(fold_ctx *f, const char *who, const fold_cache *cache, int is_ring, int width,
@@ -17525,8 +17480,7 @@ static int fold__cache_takes(fold_ctx *f, const char *who, const fold_cache *cac
 {
     if (!cache->memory || !fold__cache_ok(cache) || cache->length < 0 || fold__is_ring(cache) != is_ring)
         return fold__fail(f, FOLD_BAD_ARGUMENT,
-                          "%s: the cache has no memory, or no good sizes: capacity %d, %d heads,"
-                          " widths %d and %d",
+                          "%s: the cache has no memory, or wrong sizes: capacity %d, heads %d, widths %d, %d",
                           who, cache->capacity, cache->heads, cache->width, cache->value_width);
     if (cache->width != width || fold__cache_value_width(cache) != value_width)
         return fold__fail(f, FOLD_BAD_SHAPE,
@@ -17534,10 +17488,11 @@ static int fold__cache_takes(fold_ctx *f, const char *who, const fold_cache *cac
                           width, value_width, cache->width, fold__cache_value_width(cache));
     return !fold__step_waits(f, cache) ||
            fold__fail(f, FOLD_BAD_STATE,
-                      "%s: the last step of this cache has not run; fold_cache_truncate gives it up", who);
+                      "%s: the cache's last step has not run; run it, or drop it with fold_cache_truncate",
+                      who);
 }
 
-/* Records a step that takes the cache to `end` rows. rows -1: it is a single one. */
+/* The step extends the cache to `end` rows. rows: of the result; -1 for a single node. */
 static fold_node fold__record_step(fold_ctx *f, const fold__op_impl *impl, fold_cache *cache,
                                    const fold__operand *operand, uint32_t n_in, const int32_t *attr, int rows,
                                    int end)
@@ -17569,7 +17524,7 @@ FOLD_API fold_node fold_attention_step(fold_ctx *f, fold_cache *cache, fold_node
         return fold__null;
     if ((uint64_t)cache->length + rows > (uint64_t)cache->capacity)
         return fold__fail_node(f, FOLD_BAD_SHAPE,
-                               "%s: the cache has %d rows, and %u more are beyond its capacity of %d", who,
+                               "%s: %d rows in the cache and %u more exceed its capacity of %d", who,
                                cache->length, (unsigned)rows, cache->capacity);
     const int32_t attr[2] = { cache->heads, cache->capacity };
     return fold__record_step(f, &fold__impl_attention_step, cache, operand, 3, attr, list ? (int)rows : -1,
@@ -17592,8 +17547,7 @@ FOLD_API fold_node fold_conv1d_step(fold_ctx *f, fold_cache *past, fold_node x, 
     const int rows = list ? (int)f->length[operand.source] : 1;
     if (row.rank != 1 || desc->stride > 1 || desc->padding)
         return fold__fail_node(f, FOLD_BAD_SHAPE,
-                               "%s: x must be [channels], without stride and padding: it is of rank %d, with "
-                               "%d and %d",
+                               "%s: x has rank %d, stride is %d, padding is %d; must be 1, 0 or 1, and 0",
                                who, row.rank, desc->stride, desc->padding);
     if (!fold__filter_fits(f, who, &row, 1, filter, vector, desc->depthwise) ||
         !fold__window_attr(f, who, fold__long_line(&row), 1, size, desc, attr) ||
@@ -17602,9 +17556,8 @@ FOLD_API fold_node fold_conv1d_step(fold_ctx *f, fold_cache *past, fold_node x, 
     const int before = fold__window_reach(size[1], attr[FOLD__FILTER_STEPS] >> 16) - 1;
     if ((int64_t)before + rows > past->capacity)
         return fold__fail_node(f, FOLD_BAD_SHAPE,
-                               "%s: %d rows look back on %d, and the cache must hold both: it has a capacity "
-                               "of %d",
-                               who, rows, before, past->capacity);
+                               "%s: %d rows and the %d before them exceed the cache's capacity of %d", who,
+                               rows, before, past->capacity);
     if (!(list ? fold__line_operand(f, &operand) : fold__own_operand(f, &operand)))
         return fold__null;
     const int end = past->length + rows, turns = end / past->capacity;
@@ -17615,15 +17568,15 @@ FOLD_API fold_node fold_conv1d_step(fold_ctx *f, fold_cache *past, fold_node x, 
 }
 
 static fold_node fold__list_indexed(fold_ctx *f, const fold__op_impl *impl, const char *who, fold_node x,
-                                    const int *index, const char *what, int count)
+                                    const int *index, const char *name, int count)
 {
     fold__operand operand;
     fold__request request;
     if (!fold__list_operand_of(f, x, who, &operand))
         return fold__null;
     const int rows = (int)f->length[operand.source];
-    if (!fold__each_row_has(f, who, count, what, rows) ||
-        !fold__indices_ok(f, who, "row", index, rows, (int)f->shapes[operand.shape].size))
+    if (!fold__each_row_has(f, who, count, "n", rows) ||
+        !fold__indices_ok(f, who, name, index, rows, (int)f->shapes[operand.shape].size))
         return fold__null;
     const uint32_t data_at = fold__alloc_data(f, 2 * (size_t)rows);
     if (data_at == FOLD__NONE)
@@ -17636,39 +17589,48 @@ static fold_node fold__list_indexed(fold_ctx *f, const fold__op_impl *impl, cons
     return fold__record(f, &request);
 }
 
-/* The calls that take an index into a node, and one into each row of a list. */
-#define FOLD__INDEXED(name, from_end, what)                                                                \
+/* Calls with an index into a node, and with one into each row of a list. */
+#define FOLD__INDEXED(name, from_end, index_name)                                                          \
     FOLD_API fold_node fold_##name(fold_ctx *f, fold_node x, int index)                                    \
     {                                                                                                      \
         return fold__indexed(f, &fold__impl_##name, x, index, from_end);                                   \
     }                                                                                                      \
     FOLD_API fold_node fold_##name##_each(fold_ctx *f, fold_node x, const int *index, int count)           \
     {                                                                                                      \
-        return fold__list_indexed(f, &fold__impl_##name, #name "_each", x, index, what, count);            \
+        return fold__list_indexed(f, &fold__impl_##name, #name "_each", x, index, index_name, count);      \
     }
-FOLD__INDEXED(pick, 1, "indices")
-FOLD__INDEXED(softmax_xent, 0, "labels")
-FOLD__INDEXED(hinge, 0, "labels")
+FOLD__INDEXED(pick, 1, "index")
+FOLD__INDEXED(softmax_xent, 0, "label")
+FOLD__INDEXED(hinge, 0, "label")
 
 /* -- user ops -------------------------------------------------------------------------------- */
 
 FOLD__BY_DEFAULT(fold_op_desc, FOLD__ALL_ZERO)
+
+static const char *fold__op_problem(const fold_op_desc *desc)
+{
+    if (!desc || !desc->name || !desc->infer || !desc->forward)
+        return "name, infer or forward is NULL";
+    if (desc->n_in == 0)
+        return "n_in is 0";
+    if (desc->is_list && (desc->n_in < 1 || desc->n_in > 2 || desc->n_out != 1))
+        return "with is_list, n_in must be 1 or 2, and n_out 1";
+    if (desc->is_whole && (desc->is_list || desc->one_row || desc->n_in == FOLD_MAX_IN))
+        return "with is_whole, is_list and one_row must be 0, and n_in at most 31";
+    return NULL;
+}
 
 FOLD_API fold_op fold_op_new(fold_model *m, const fold_op_desc *desc)
 {
     fold_op none = { 0, 0 };
     if (!m || !fold__can_add(m, "op", desc ? desc->name : NULL))
         return none;
-    const int bad = !desc || !desc->name || !desc->infer || !desc->forward || desc->n_in == 0 ||
-                    (desc->is_list && (desc->n_in < 1 || desc->n_in > 2 || desc->n_out != 1)) ||
-                    (desc->is_whole && (desc->is_list || desc->one_row || desc->n_in == FOLD_MAX_IN));
     if (desc && !fold__settings_ok(&m->error, FOLD__SET_op_desc, "op", desc->name, desc))
         return none;
-    if (bad)
-        return fold__model_fail(m, FOLD_BAD_ARGUMENT,
-                                "op '%s': needs a name, infer, forward and inputs (list ops 1 or 2, and 1 "
-                                "output); is_whole with neither is_list nor one_row, and at most 31 inputs",
-                                desc && desc->name ? desc->name : ""),
+    const char *problem = fold__op_problem(desc);
+    if (problem)
+        return fold__model_fail(m, FOLD_BAD_ARGUMENT, "op '%s': %s", desc && desc->name ? desc->name : "",
+                                problem),
                none;
     char *name = fold__copy_name(m, desc->name);
     if (!name || !fold__arena_need(&m->arena, FOLD__M_OPS, (m->n_ops + 1) * sizeof(fold__user_op))) {
@@ -17693,7 +17655,6 @@ FOLD_API fold_op fold_op_new(fold_model *m, const fold_op_desc *desc)
     return op;
 }
 
-/* The op of a handle, and what it runs, when it can be applied to so many inputs. */
 static const fold_op_desc *fold__op_or_fail(fold_ctx *f, fold_op op, const fold_node *in, int n_in,
                                             const int32_t *attr, fold__op_impl *impl)
 {
@@ -17701,16 +17662,21 @@ static const fold_op_desc *fold__op_or_fail(fold_ctx *f, fold_op op, const fold_
     if (fold__broken(f))
         return none;
     if (!op.id || op.salt != f->model->salt || op.id > f->model->n_ops)
-        return fold__fail(f, FOLD_BAD_HANDLE, "apply: not an op of this context's model"), none;
+        return fold__fail(f, FOLD_BAD_HANDLE, "op_apply: not an op of this context's model"), none;
     impl->op = FOLD__OP_COUNT + op.id - 1;
     const fold_op_desc *desc = fold__desc_of(f->model, impl->op);
     impl->forward = desc->forward;
     impl->backward = desc->backward;
     if (!in || (desc->n_attr && !attr))
-        return fold__missing(f, desc->name), none;
+        return fold__no_pointer(f, desc->name, in ? "attr" : "in"), none;
     if (desc->is_list ? n_in <= 0 || n_in % desc->n_in
                       : n_in <= 0 || n_in > FOLD_MAX_IN || (desc->n_in > 0 && n_in != desc->n_in))
-        return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: %d inputs do not fit", desc->name, n_in), none;
+        return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: n_in is %d, must be %s%d", desc->name, n_in,
+                          desc->is_list    ? "a positive multiple of "
+                          : desc->n_in > 0 ? ""
+                                           : "1 to ",
+                          desc->n_in > 0 ? desc->n_in : FOLD_MAX_IN),
+               none;
     return desc;
 }
 
@@ -17724,9 +17690,9 @@ FOLD_API fold_node fold_op_apply_whole(fold_ctx *f, fold_op op, const fold_node 
         return fold__null;
     if (!desc->is_whole || n_in >= FOLD_MAX_IN || rows < -1 || f->frame.cell)
         return fold__fail_node(f, f->frame.cell ? FOLD_BAD_CELL : FOLD_BAD_ARGUMENT, "%s: %s", desc->name,
-                               f->frame.cell    ? "not in a cell body"
-                               : desc->is_whole ? "it takes at most 31 inputs, and gives -1, 0 or more rows"
-                                                : "it was made without is_whole");
+                               f->frame.cell    ? "not allowed in a cell body"
+                               : desc->is_whole ? "n_in must be at most 31, and rows at least -1"
+                                                : "the op has no is_whole; use fold_op_apply");
     for (int input = 0; input < n_in; input++) {
         if (!fold__input_of(f, in, n_in > 1 ? input : -1, desc->name, &operands[input]) ||
             !fold__whole_or_own(f, in[input], desc->name, &operands[input]))
@@ -17745,12 +17711,12 @@ FOLD_API fold_node fold_op_apply(fold_ctx *f, fold_op op, const fold_node *in, i
     if (!desc)
         return fold__null;
     if (desc->is_whole)
-        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: it takes lists whole: see fold_op_apply_whole",
+        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: the op has is_whole; use fold_op_apply_whole",
                                desc->name);
     fold__ask_op(f, &request, &impl, operands, desc->is_list ? 0 : n_in, attr, data);
     if (desc->is_list) {
         if (f->frame.cell)
-            return fold__fail_node(f, FOLD_BAD_CELL, "%s: list ops of your own cannot be used in a cell body",
+            return fold__fail_node(f, FOLD_BAD_CELL, "%s: a list op, which is not allowed in a cell body",
                                    desc->name);
         const fold__list list = fold__list_of(in, NULL, desc->n_in, n_in / desc->n_in);
         request.n_list = desc->n_in;
@@ -17767,9 +17733,9 @@ FOLD_API fold_node fold_op_apply(fold_ctx *f, fold_op op, const fold_node *in, i
 }
 
 /* ==== section: cells =========================================================================
-   Owns: tracing a body into a program, holding later bodies against the trace, and recording calls of
-   cells.
-   Uses: op recorders, recorder core. Invariant: a cell's later bodies do what was traced, or are errors. */
+   Owns tracing a body into a program, comparing bodies of eager calls with the trace, and recording calls.
+   Uses op recorders, recorder core.
+   Invariant: the body of a later call records what was traced, or it is an error. */
 
 FOLD__INLINE uint32_t fold__operand_tag(const fold_ctx *f, uint32_t source)
 {
@@ -17780,11 +17746,11 @@ FOLD__INLINE uint32_t fold__operand_tag(const fold_ctx *f, uint32_t source)
                ((source - fold__node_call(f, source)) << 20);
     case FOLD__NODE_INPUT: return FOLD__TAG_ARGUMENT + 1 + fold__node_ordinal(f, source);
     case FOLD__NODE_PARAM: return FOLD__TAG_PARAM + fold__node_param(f, source);
-    default: return f->element_tag[source]; /* elements */
+    default: return f->element_tag[source];
     }
 }
 
-/* Eager: tells whether an operand is what it was when the body was traced. Only inputs are from outside. */
+/* Eager: whether an operand is the one of the trace. Only inputs can be from outside the body. */
 static int fold__is_traced_operand(const fold_ctx *f, const fold__cell_data *cell,
                                    const fold__operand *operand, const fold__ref *ref)
 {
@@ -17821,31 +17787,30 @@ static int fold__is_traced(const fold_ctx *f, const fold__cell_data *cell, const
     return 1;
 }
 
-/* Holds an eager body's op against the one that was traced. What no output needs may differ. */
+/* Compares an op of an eager body with the trace. Ops that no output needs may differ. */
 static int fold__holds_trace(fold_ctx *f, const fold__request *request)
 {
     const fold__cell_data *cell = &fold__cells(f->model)[f->frame.cell - 1];
     const uint32_t at = f->frame.ordinal, op = request->op;
     const fold__trace_op *traced = at < (uint32_t)cell->n_trace ? &cell->trace[at] : NULL;
     const int same_op = traced && traced->op == op;
-    if (at >= FOLD__TAG_ARGUMENT || fold__broken(f) || /* a copy */
+    if (at >= FOLD__TAG_ARGUMENT || fold__broken(f) || /* a copy, which no trace has */
         (same_op &&
          (!traced->live || fold__is_traced(f, cell, &cell->program.op[traced->live - 1], request))))
         return 1;
     const char *name = fold__request_name(f, op);
     if (!traced)
-        return fold__fail(f, FOLD_BAD_CELL, "cell '%s': it had %d ops when traced, and records another, '%s'",
+        return fold__fail(f, FOLD_BAD_CELL, "cell '%s': traced with %d ops, this call records more ('%s')",
                           cell->name, cell->n_trace, name);
     if (!same_op)
         return fold__fail(f, FOLD_BAD_CELL, "cell '%s': op %d was '%s' when traced and is '%s' in this call",
                           cell->name, (int)at, fold__request_name(f, traced->op), name);
     return fold__fail(f, FOLD_BAD_CELL,
-                      "cell '%s': op %d ('%s') has other operands or attributes in this call than when "
-                      "traced",
+                      "cell '%s': op %d ('%s') has different operands or attributes than when traced",
                       cell->name, (int)at, name);
 }
 
-/* Aims a reduction at a whole list or, in a body, at what stands for the elements of the cell's list. */
+/* Reduces a whole list or, in a body, what represents the elements of the cell's list. */
 static int fold__reduced(fold_ctx *f, const char *who, const fold__operand *operand, int component,
                          fold__request *request, fold__list *list)
 {
@@ -17853,12 +17818,10 @@ static int fold__reduced(fold_ctx *f, const char *who, const fold__operand *oper
     const uint32_t rows = whole ? f->length[operand->source] : f->frame.tracing ? 1 : f->frame.elements;
     if (!whole && !fold__is_element_marker(f, operand))
         return fold__fail(f, f->frame.cell ? FOLD_BAD_CELL : FOLD_BAD_SHAPE,
-                          "%s: it takes a list or, in the body of a cell with a list, "
-                          "values of the list's elements",
-                          who);
+                          "%s: the input must be a list or, in a cell body, depend on the cell's list", who);
     if (component && rows != list->elements)
-        return fold__fail(f, FOLD_BAD_SHAPE, "%s: lists must have one length, and these have %u and %u rows",
-                          who, (unsigned)list->elements, (unsigned)rows);
+        return fold__fail(f, FOLD_BAD_SHAPE, "%s: lists must be equal in length, have %u and %u rows", who,
+                          (unsigned)list->elements, (unsigned)rows);
     list->elements = rows;
     list->count = whole ? 1 : rows;
     request->list_shape[component] = operand->shape;
@@ -17883,13 +17846,13 @@ static fold_node fold__list_reduce(fold_ctx *f, const fold__op_impl *impl, const
     if (fold__is_list_operand(f, &operands[0]))
         list.whole = operands;
     if (list.whole && impl->op == FOLD__OP_max_n && !list.elements)
-        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: an empty list has no maximum", who);
+        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: the list is empty, so it has no maximum", who);
     if (impl->op == FOLD__OP_max_n)
         f->frame.list_max = 1;
     return FOLD__AS_CALL(f, who, fold__record(f, &request));
 }
 
-/* The calls that reduce nodes, a list, and rows of a list to targets. */
+/* Calls that reduce nodes, a list, and the rows of each target. */
 #define FOLD__REDUCTION(name)                                                                              \
     FOLD_API fold_node fold_##name##_n(fold_ctx *f, const fold_node *x, int count)                         \
     {                                                                                                      \
@@ -17915,11 +17878,11 @@ FOLD__INLINE int fold__output_of(fold_ctx *f, const char *name, const fold_node 
                                  fold__operand *operand)
 {
     if (!out[output].id && !fold__broken(f))
-        fold__fail(f, FOLD_BAD_CELL, "cell '%s': its body left output %d null", name, output);
+        fold__fail(f, FOLD_BAD_CELL, "cell '%s': the body left output %d null", name, output);
     return fold__operand_of(f, out[output], name, operand);
 }
 
-/* Makes every output a whole value of the body, each its own: copies those that are not. */
+/* A program's outputs are distinct, whole values of the body, so all others are copied. */
 static int fold__finish_outputs(fold_ctx *f, const char *name, fold_node *out, int count)
 {
     for (int output = 0; output < count; output++) {
@@ -17928,8 +17891,9 @@ static int fold__finish_outputs(fold_ctx *f, const char *name, fold_node *out, i
             return 0;
         if (fold__is_element_marker(f, &operand))
             return fold__fail(f, FOLD_BAD_CELL,
-                              "cell '%s': output %d is one value per list element: reduce it first", name,
-                              output);
+                              "cell '%s': output %d has a value per list element; reduce it, e.g. by "
+                              "fold_list_sum",
+                              name, output);
         int copy = operand.source < f->frame.first ||
                    fold__operand_tag(f, operand.source) % (1u << 20) >= FOLD__TAG_ARGUMENT ||
                    f->shapes[operand.shape].size != fold__row_size(f, operand.source);
@@ -17956,7 +17920,7 @@ typedef struct fold__trace {
     fold__cell_data *cell;
     const uint32_t *out;
     uint32_t *value_of;
-    fold_shape *shapes; /* its live ops have these, see fold__shared_shapes */
+    fold_shape *shapes; /* of live ops, see fold__shared_shapes */
     uint8_t *live;
 } fold__trace;
 
@@ -17966,7 +17930,7 @@ static void fold__trace_live(const fold__trace *trace)
     for (int output = 0; output < trace->cell->program.n_out; output++)
         trace->live[tracer->source[trace->out[output]]] = 1;
     for (uint32_t id = tracer->n_nodes; id > 0; id--) {
-        if (fold__kind_of(tracer, id) == FOLD__NODE_PARAM) /* eager contexts read what no op does, too */
+        if (fold__kind_of(tracer, id) == FOLD__NODE_PARAM) /* eager contexts read it even if no op does */
             fold__params(tracer->model)[fold__node_param(tracer, id)].uses |= FOLD__FOR_CELLS;
         if (!trace->live[id])
             continue;
@@ -18026,7 +17990,7 @@ static int fold__trace_keeps(const fold__trace *trace, uint32_t id, const fold__
     return live;
 }
 
-/* Tells where some shapes stand in a row among those of a program, or else are added. */
+/* Index of a run of shapes among those of a program. Equal runs are stored once, to keep cells small. */
 static uint32_t fold__shared_shapes(fold_shape *shapes, int *used, const fold_shape *shape, int count)
 {
     int at = 0;
@@ -18040,7 +18004,7 @@ static uint32_t fold__shared_shapes(fold_shape *shapes, int *used, const fold_sh
     return (uint32_t)at;
 }
 
-/* Tells what the live ops of a trace need, and how many ops it has in all. */
+/* Sizes of a trace's live ops. `traced` counts all ops. */
 typedef struct fold__live_count {
     size_t ops, refs, values, traced;
     int shapes;
@@ -18065,8 +18029,7 @@ static fold__live_count fold__count_live(const fold__trace *trace)
     return count;
 }
 
-/* Makes the live ops of a trace the cell's program. Its arrays are large enough for all of them, and its
-   shapes are there. */
+/* Makes a trace's live ops the cell's program. fold__count_live sized its arrays and stored its shapes. */
 static void fold__compile(const fold__trace *trace, fold__body_op *ops, fold__ref *refs, fold__value *values)
 {
     const fold_ctx *tracer = trace->tracer;
@@ -18116,8 +18079,9 @@ static void fold__compile(const fold__trace *trace, fold__body_op *ops, fold__re
     fold__mark_passes(tracer->model, program, values);
 }
 
-/* Finds at which inputs and outputs of a cell gradients are put together apart from those outside: an input
-   that is read more than once, or in part, and an output that is read inside. */
+/* Finds the inputs and outputs of a cell whose gradients are summed inside a call before they join those from
+   outside: inputs that are read more than once or in part, and outputs that the body reads. An eager call
+   puts copies there, so that it sums in the same order. */
 static void fold__find_borders(fold__cell_data *cell)
 {
     const fold__program *program = &cell->program;
@@ -18161,7 +18125,7 @@ static uint32_t fold__shapes_around(const fold__trace *trace, int *used)
     return fold__shared_shapes(trace->shapes, used, around, count);
 }
 
-/* What lies in a cell's block, in this order. */
+/* Contents of a cell's block, in this order. */
 enum {
     FOLD__AT_USER,
     FOLD__AT_OPS,
@@ -18173,7 +18137,7 @@ enum {
     FOLD__AT_END
 };
 
-/* Stores a cell in one block: its names, trace and program. out: the nodes that its body gave. */
+/* Stores a cell's name, trace and program in one block. out: the outputs of its body. */
 static FOLD__NOINLINE int fold__store_cell(fold_model *m, fold__cell_data *cell, const fold_cell_desc *desc,
                                            const uint32_t *out)
 {
@@ -18233,14 +18197,14 @@ static FOLD__NOINLINE int fold__store_cell(fold_model *m, fold__cell_data *cell,
 static const char *fold__cell_problem(const fold_cell_desc *desc)
 {
     if (!desc || !desc->name || !desc->body)
-        return "it needs a name and a body";
-    const char *problem = desc->n_in + desc->n_list < 1 ? "it needs inputs" : NULL;
+        return "name or body is NULL";
+    const char *problem = desc->n_in + desc->n_list < 1 ? "n_in and n_list are 0" : NULL;
     for (int i = 0; i < desc->n_in + desc->n_list && !problem; i++)
         problem = fold__shape_problem(i < desc->n_in ? &desc->in[i] : &desc->list[i - desc->n_in]);
     return problem;
 }
 
-/* Runs the body over placeholders in the tracing context; tells the outputs. 0: the model has the error. */
+/* Runs the body over placeholders in the tracing context. 0: the error is set on the model. */
 static int fold__trace_body(fold_model *m, const fold_cell_desc *desc, uint32_t *out)
 {
     fold_ctx *tracer = m->tracer;
@@ -18285,7 +18249,7 @@ FOLD_API fold_cell fold_cell_new(fold_model *m, const fold_cell_desc *desc)
                                 problem),
                none;
     if (m->tracer && m->tracer->frame.tracing)
-        return fold__model_fail(m, FOLD_BAD_CELL, "cell '%s': a cell cannot be made in the body of another",
+        return fold__model_fail(m, FOLD_BAD_CELL, "cell '%s': cells cannot be created in a cell body",
                                 desc->name),
                none;
     if (!m->tracer) {
@@ -18321,10 +18285,10 @@ FOLD__INLINE int fold__check_inputs(fold_ctx *f, const fold__cell_data *cell, co
                                     fold__operand *operand)
 {
     if (n_in != cell->program.n_in)
-        return fold__fail(f, FOLD_BAD_ARGUMENT, "cell '%s': takes %d inputs, got %d", cell->name,
-                          cell->program.n_in, n_in);
+        return fold__fail(f, FOLD_BAD_ARGUMENT, "cell '%s': n_in is %d, must be %d", cell->name, n_in,
+                          cell->program.n_in);
     if (n_in && !in)
-        return fold__missing(f, cell->name);
+        return fold__no_pointer(f, cell->name, "in");
     for (int input = 0; input < n_in && fold__is_layer(cell); input++)
         if (!in[input].id && !fold__broken(f))
             return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: input %d (%c) is the null node", cell->name, input,
@@ -18335,8 +18299,7 @@ FOLD__INLINE int fold__check_inputs(fold_ctx *f, const fold__cell_data *cell, co
 static int fold__has_maximum(fold_ctx *f, const fold__cell_data *cell, uint32_t elements)
 {
     return elements || !cell->max_of_list ||
-           fold__fail(f, FOLD_BAD_ARGUMENT, "cell '%s': it takes the maximum over its list, which is empty",
-                      cell->name);
+           fold__fail(f, FOLD_BAD_ARGUMENT, "cell '%s': the list is empty, so it has no maximum", cell->name);
 }
 
 static int fold__check_call(fold_ctx *f, const fold__cell_data *cell, const fold_node *in, int n_in,
@@ -18345,9 +18308,10 @@ static int fold__check_call(fold_ctx *f, const fold__cell_data *cell, const fold
     if (!fold__count_ok(f, count, cell->name))
         return 0;
     if (count && !cell->program.n_list)
-        return fold__fail(f, FOLD_BAD_ARGUMENT, "cell '%s': it takes no list", cell->name);
+        return fold__fail(f, FOLD_BAD_ARGUMENT, "cell '%s': count is %d, but the cell has no list",
+                          cell->name, count);
     if (count && !list)
-        return fold__missing(f, cell->name);
+        return fold__no_pointer(f, cell->name, "list");
     if (!fold__check_inputs(f, cell, in, n_in, operand) || !fold__has_maximum(f, cell, (uint32_t)count))
         return 0;
     for (int component = 0; component < cell->program.n_list; component++) {
@@ -18361,17 +18325,18 @@ static int fold__check_call(fold_ctx *f, const fold__cell_data *cell, const fold
     return 1;
 }
 
-/* A cell whose body has run: a cell made meanwhile, which is an error, may have moved it. */
+/* Finds the cell again after its body has run. The body may have created a cell, which is an error, but moves
+   this one. */
 static const fold__cell_data *fold__cell_after_body(fold_ctx *f, uint32_t id, uint32_t cells)
 {
     const fold__cell_data *cell = &fold__cells(f->model)[id];
     if (f->model->n_cells != cells && !fold__broken(f))
-        fold__fail(f, FOLD_BAD_CELL, "cell '%s': a cell cannot be made in the body of another, '%s'",
+        fold__fail(f, FOLD_BAD_CELL, "cell '%s': cells cannot be created in a cell body ('%s')",
                    fold__cells(f->model)[cells].name, cell->name);
     return cell;
 }
 
-/* Tells whether a call can stand in a body. Apart, so that its operands are off the stack when bodies run. */
+/* A function of its own, so that its operands are off the stack while bodies run. */
 static FOLD__NOINLINE int fold__check_inline(fold_ctx *f, const fold__cell_data *cell, const fold_node *in,
                                              int n_in, const fold_node *items, int count)
 {
@@ -18388,8 +18353,7 @@ static FOLD__NOINLINE int fold__check_inline(fold_ctx *f, const fold__cell_data 
     return !cell->program.n_list;
 }
 
-/* Makes consecutive views of what a cell's body gave, which stand for the call's outputs. Eager: `body` is
-   its first node, else 0. */
+/* Makes consecutive views of a body's outputs, for fold_out. body: the first node of an eager one, else 0. */
 static fold_node fold__view_outputs(fold_ctx *f, int count, const fold_node *out, uint32_t body)
 {
     if (!fold__reserve_nodes(f, (uint32_t)count, 0))
@@ -18404,7 +18368,7 @@ static fold_node fold__view_outputs(fold_ctx *f, int count, const fold_node *out
     return fold__handle(f, f->n_nodes + 1 - (uint32_t)count);
 }
 
-/* Records a call inside another body: the cell's body, inlined, and its outputs as consecutive views. */
+/* A call in a cell body records the body of the called cell. */
 static FOLD__NOINLINE fold_node fold__inline_call(fold_ctx *f, uint32_t id, const fold_node *in, int n_in,
                                                   const fold_node *items, int count)
 {
@@ -18449,7 +18413,7 @@ FOLD__INLINE fold_node fold__record_call(fold_ctx *f, fold_cell cell, fold__oper
     return fold__record(f, request);
 }
 
-/* Records a call of a cell that is there. Apart, so that calls like one of the last do without its frame. */
+/* A function of its own, so that the fast path (fold__record_again) needs no stack frame. */
 static FOLD__NOINLINE fold_node fold__call_checked(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in,
                                                    const fold_node *items, int count)
 {
@@ -18492,7 +18456,7 @@ static int fold__check_lists(fold_ctx *f, const fold__cell_data *cell, const fol
 {
     if (!cell->program.n_list || !lists)
         return fold__fail(f, FOLD_BAD_ARGUMENT, "cell '%s': %s", cell->name,
-                          cell->program.n_list ? "a pointer is NULL" : "it takes no list");
+                          cell->program.n_list ? "lists is NULL" : "the cell has no list; use fold_call");
     if (!fold__inputs_of(f, lists, cell->program.n_list, cell->name, operand))
         return 0;
     for (int component = 0; component < cell->program.n_list; component++) {
@@ -18501,8 +18465,8 @@ static int fold__check_lists(fold_ctx *f, const fold__cell_data *cell, const fol
         const uint32_t rows = f->length[operand[component].source];
         if (component && rows != list->elements)
             return fold__fail(f, FOLD_BAD_SHAPE,
-                              "cell '%s': lists must have one length, and these have %u and %u rows",
-                              cell->name, (unsigned)list->elements, (unsigned)rows);
+                              "cell '%s': lists must be equal in length, have %u and %u rows", cell->name,
+                              (unsigned)list->elements, (unsigned)rows);
         list->elements = rows;
         request->list_shape[component] = operand[component].shape;
     }
@@ -18539,12 +18503,13 @@ FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i)
                           ? fold__node_outputs(f, call.id)
                           : 1;
     if (i < 0 || i >= count)
-        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "out: output %d of a call with %d", i, count);
+        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "out: i is %d, must be in [0, %d)", i, count);
     return fold__handle(f, call.id + (uint32_t)i);
 }
 
 /* ==== section: model lifecycle ===============================================================
-   Owns: sealing, measuring and freeing a model, with the context that traces its cells.
+   Owns: sealing, measuring and freeing a model. They come this late because they also free and measure the
+   context that traces the model's cells.
    Uses: cells, context lifecycle, model. Invariant: a model outlives its contexts. */
 
 FOLD_API fold_model_size fold_model_measure(const fold_model *m)
@@ -18596,26 +18561,27 @@ FOLD_API void fold_model_free(fold_model *m)
 }
 
 /* ==== section: reachability ==================================================================
-   Owns: which nodes a run computes, which of them get a gradient, and how a value's gradient is put
-   together from contributions.
-   Uses: signatures, storage, model. Invariant: batched and eager contexts both follow these rules: they
-   are the contract.
+   Owns: which nodes a run computes, which of them get a gradient, and how each gradient is assembled from its
+   contributions. fold__mark_calls goes backwards from the roots, fold__mark_grads forwards from what is
+   trained, fold__gradient_modes over the calls that run; each takes time in proportion to the operands.
+   Uses: signatures, storage, model. Invariant: batched and eager contexts follow the same rules, since they
+   fix the bits of gradients:
 
-   The rule. A root's gradient reaches what the root depends on by inputs that pass gradients. It reaches what
-   some output of a call depends on in this way, whichever outputs are used. Each consumer that is reached
-   computes its contribution from zero. A single contribution is written in place, and so are several to
-   different parts of a value (64 at most). Others get rows of their own, which are added to zero in record
-   order. The uses of shared operands and parameters are summed one by one, each over its rows in record
-   order. Rows of the prefix (what samples share by merging) come last. A call whose list is empty adds no row
-   of what only elements of the list need. */
+   - A root's gradient goes to the operands that can pass it on. It reaches a call as a whole: all outputs,
+     and all that any output depends on, whichever of them are used.
+   - Each consumer it reaches computes its contribution from zero. One contribution is written in place, and
+     so are several to disjoint pieces of a value, 64 at most. Otherwise each has rows of its own, and they
+     are added to zero in record order.
+   - The uses of shared operands and of parameters are summed one by one, each over its rows in record order,
+     with the rows of the prefix last.
+   - A call with an empty list adds no row for what only the list's elements need. */
 
-/* Eager: returns what tells an op of a body from the others; 0 of all other nodes. */
+/* Eager: identifies an op within the body of its cell; 0 for any other node. */
 static uint32_t fold__tag_of(const fold_ctx *f, uint32_t id)
 {
     return fold__is_eager(f) && fold__is_op(f, id) ? fold__node_sig(f, id)->tag_op : 0;
 }
 
-/* Eager: tells whether a node is the copy of an input of a cell, or of an element of its list. */
 static int fold__is_input_copy(const fold_ctx *f, uint32_t id)
 {
     const uint32_t tag = fold__tag_of(f, id);
@@ -18627,9 +18593,9 @@ static int fold__makes_value(uint8_t kind)
     return (kind & FOLD__KIND_MASK) == FOLD__NODE_OP || (kind & FOLD__KIND_MASK) == FOLD__NODE_OUTPUT;
 }
 
-/* Lets the run look at all nodes from this one on, of which nothing is marked yet. A run that computes no
-   value again looks at what was recorded since the last run. Before that it looks only as far back as it
-   needs values that are not there. So it costs what is new, however long the recording is. */
+/* Extends what the run visits back to node `id`. A run that computes nothing again visits what was recorded
+   since the last run, and goes further back only for values that are missing. So its cost is that of the new
+   part, however long the recording is. */
 static FOLD__NOINLINE void fold__look_from(const fold_ctx *f, uint32_t id)
 {
     fold__run *run = f->run;
@@ -18639,9 +18605,9 @@ static FOLD__NOINLINE void fold__look_from(const fold_ctx *f, uint32_t id)
     run->plan.first_node = id;
 }
 
-/* Marks a value as needed and returns its node. Returns 0 for a value of an earlier run, which is not
-   computed again except in backward and when parameters have changed since. Leaves that lie before what the
-   run looks at are not marked either. */
+/* Marks a value as needed and returns its node, or node 0, a dummy, if nothing has to run for it: because an
+   earlier run stored it (backward computes it again, and so does any run after parameters have changed), or
+   because it is a leaf before the visited nodes. */
 static FOLD__NOINLINE uint32_t fold__need_value(const fold_ctx *f, uint32_t source, uint8_t marks)
 {
     if ((f->kind[source] & FOLD__IS_STORED) && f->run->scope < FOLD__SCOPE_AGAIN)
@@ -18657,7 +18623,7 @@ static FOLD__NOINLINE uint32_t fold__need_value(const fold_ctx *f, uint32_t sour
     return source;
 }
 
-/* Eager: tells which input of a call an op with this tag copies, or NONE. */
+/* Eager: which input of a call an op with this tag copies, or NONE. */
 static uint32_t fold__copied_input(const fold__sig *call, uint32_t tag)
 {
     const uint32_t input = tag - 1 - FOLD__TAG_ARGUMENT;
@@ -18666,14 +18632,14 @@ static uint32_t fold__copied_input(const fold__sig *call, uint32_t tag)
                : FOLD__NONE;
 }
 
-/* Eager: returns the signature of the call whose outputs begin with this view. */
+/* Eager: the signature of the call whose outputs begin with this view. */
 static uint32_t fold__sig_of_call(const fold_ctx *f, uint32_t view)
 {
     return f->sigs[f->sig[fold__call_of(f, f->source[view])]].tag_cell;
 }
 
-/* Eager: a call needs all its inputs, however long its list is, as if it were one node. It needs copies for
-   its list elements too, which stand only if there are elements to read them. */
+/* Eager: a call needs all its inputs however long its list is, as the one node of a batched context does.
+   Copies that its list's elements read are needed only if there are elements. */
 static void fold__need_inputs(const fold_ctx *f, uint32_t view, uint8_t how)
 {
     uint8_t *state = f->run->state;
@@ -18696,8 +18662,8 @@ static void fold__need_inputs(const fold_ctx *f, uint32_t view, uint8_t how)
     }
 }
 
-/* Eager: who needs one output of a cell's call needs all, and all inputs, as if it were one node. Asked of
-   the view that stands for its first output, when all that read the outputs are marked. */
+/* Eager: a reader of one output needs all outputs and inputs of the call, as if that were one node. Called
+   for the view of the first output, when all readers of the outputs are marked. */
 static void fold__mark_body(const fold_ctx *f, uint32_t view)
 {
     fold__run *run = f->run;
@@ -18711,7 +18677,7 @@ static void fold__mark_body(const fold_ctx *f, uint32_t view)
         fold__need_inputs(f, view, how);
 }
 
-/* Eager: tells whether an op of a body makes no rows. A batched call leaves out what such ops alone read: see
+/* Eager: an op of a body on an empty list. A batched call leaves out what only such ops read: see
    fold__for_elements. */
 static int fold__makes_no_rows(const fold_ctx *f, uint32_t id)
 {
@@ -18730,7 +18696,7 @@ static int fold__leaf_grad(const fold_ctx *f, uint32_t id)
     }
 }
 
-/* Whether calls of a signature may be of the suffix: they only combine scalars. */
+/* Whether calls of a signature may be of the suffix: ops on scalars, whose backward reads no values. */
 static int fold__sig_flows(const fold_ctx *f, const fold__sig *sig)
 {
     int flows = !fold__is_eager(f) && !sig->is_cell && !sig->shared && !sig->out_lists &&
@@ -18741,9 +18707,9 @@ static int fold__sig_flows(const fold_ctx *f, const fold__sig *sig)
     return flows;
 }
 
-/* Whether a call is of the suffix: it only combines scalars of samples, or of a long list, on the way to the
-   roots. Such is the sum of losses. Gradients flow through it before any value exists, so it ties no samples
-   together. Asked of calls that only the suffix reads. */
+/* The suffix only combines scalars of samples, or of a long list, on the way to the roots, such as a sum of
+   losses. Its gradients need no values, so that samples can go backward before all have gone forward: it ties
+   none together. Asked of calls that only the suffix reads. */
 static FOLD__NOINLINE int fold__in_suffix(const fold_ctx *f, uint32_t id)
 {
     const fold__run *run = f->run;
@@ -18759,16 +18725,16 @@ static FOLD__NOINLINE int fold__in_suffix(const fold_ctx *f, uint32_t id)
     return fold__sig_flows(f, fold__node_sig(f, id));
 }
 
-/* Marks the prefix: what identical calls of several samples became. With all it depends on, it is the same
-   whatever runs. It runs before the samples, and backward after them, so that it ties none together. In each
-   sum of a weight's gradient its rows come last. */
+/* Marks the prefix: calls that several samples share because identical ones were merged, and all they depend
+   on (fold__mark_prefix), whether it runs or not: rows of the prefix come last in sums, and their order must
+   not depend on what runs. It runs before the samples and backward after them, so it ties none together. */
 static void fold__mark_merged(fold_ctx *f)
 {
     const uint32_t first = f->run->plan.first_node;
     for (uint32_t at = first > 1 ? f->old_merged : 0; at < f->n_merged; at++) {
         const fold__merged_range found = f->found[at];
         if (found.first < first)
-            continue; /* it is there, or of samples that this run ties together */
+            continue; /* computed already; if it is needed again, it ties its samples together */
         memset(f->run->state + found.first, FOLD__PREFIX, (size_t)found.last - found.first + 1);
     }
 }
@@ -18781,8 +18747,8 @@ static int fold__prefix_runs(const fold_ctx *f)
     return 0;
 }
 
-/* The operands of a call, input by input: first fixed inputs, an edge each, then components of the list. A
-   component is made of the rows of its edges: those of a whole list, or one. */
+/* The operands of a call by input: an edge for each fixed input, then the components of the list. The rows of
+   a component are those of its edges: all rows of a whole list, or one. */
 typedef struct fold__call_operands {
     const fold_ctx *ctx;
     const fold__sig *sig;
@@ -18825,8 +18791,7 @@ static int fold__operand_is_shared(const fold__call_operands *operands, int oper
     return operand < operands->sig->n_in && (operands->sig->shared >> operand & 1);
 }
 
-/* The operand of the nth of a call's edges. Behind those of fixed inputs, each component has as many as the
-   others. */
+/* Which operand a call's nth edge belongs to. After the fixed inputs, components have equal numbers. */
 FOLD__INLINE uint32_t fold__operand_of_edge(const fold__sig *sig, uint32_t nth, uint32_t edges)
 {
     if (nth < sig->n_in)
@@ -18845,8 +18810,8 @@ static FOLD__NOINLINE void fold__mark_passed(const fold_ctx *f, uint32_t id)
             fold__need_value(f, f->edge_source[first + nth], FOLD__ON_GRAD_PATH);
 }
 
-/* Tells what marking reads and writes, found before its loop. For all the compiler knows, bytes that are
-   written may lie anywhere, in a context too. */
+/* What marking reads and writes, loaded before its loop: the states it writes are bytes, which may alias
+   anything, so the compiler would load all of this again after each store. */
 typedef struct fold__marker {
     uint8_t *state;
     uint32_t *reach;
@@ -18854,8 +18819,8 @@ typedef struct fold__marker {
     const uint32_t *sig, *first_edge, *edge_source;
     const fold__sig_cache *sig_cache;
     uint32_t n_nodes;
-    uint8_t there;        /* kinds of values that are not computed again */
-    uint32_t first_plain; /* from here on, marking a value is no more than that */
+    uint8_t there;        /* the flag of values that are not computed again */
+    uint32_t first_plain; /* from this node on, fold__need_value would only set the marks */
     int backward;
 } fold__marker;
 FOLD__INLINE fold__marker fold__marker_of(const fold_ctx *f)
@@ -18876,7 +18841,7 @@ FOLD__INLINE fold__marker fold__marker_of(const fold_ctx *f)
     return marker;
 }
 
-/* Marks what a running call reads, and notes it as the last reader outside the suffix where it is. */
+/* Marks what a running call reads and, unless the call is of the suffix, notes it in `reach` as a reader. */
 FOLD__INLINE void fold__mark_inputs(fold_ctx *f, const fold__marker *marker, uint32_t id, uint8_t state)
 {
     const fold__sig_cache *sig_cache = &marker->sig_cache[marker->sig[id]];
@@ -18897,7 +18862,7 @@ FOLD__INLINE void fold__mark_inputs(fold_ctx *f, const fold__marker *marker, uin
     for (; edge < end; edge++) {
         uint32_t from = marker->edge_source[edge];
         if (from >= marker->first_plain && !(marker->kind[from] & marker->there))
-            marker->state[from] |= marks; /* as fold__need_value does */
+            marker->state[from] |= marks;
         else
             from = fold__need_value(f, from, marks);
         if (marker->reach[from] < reader)
@@ -18905,7 +18870,7 @@ FOLD__INLINE void fold__mark_inputs(fold_ctx *f, const fold__marker *marker, uin
     }
 }
 
-/* Marks all outputs of a call of the prefix, and what it reads, even if it does not run. */
+/* Marks the outputs and operands of a call of the prefix, whether it runs or not: see fold__mark_merged. */
 static FOLD__NOINLINE void fold__mark_prefix(fold_ctx *f, uint32_t id)
 {
     for (uint32_t output = 0; output < fold__node_sig(f, id)->n_out; output++)
@@ -18914,7 +18879,7 @@ static FOLD__NOINLINE void fold__mark_prefix(fold_ctx *f, uint32_t id)
         f->run->state[f->edge_source[edge]] |= FOLD__PREFIX;
 }
 
-/* Marks a call as its outputs are marked; its last reader is the last of theirs. */
+/* A call is needed as its outputs are, and its last reader is the last of theirs. */
 FOLD__INLINE uint8_t fold__gather_outputs(const fold__marker *marker, uint32_t id)
 {
     uint8_t marks = marker->state[id];
@@ -18930,7 +18895,7 @@ FOLD__INLINE uint8_t fold__gather_outputs(const fold__marker *marker, uint32_t i
     return marks;
 }
 
-/* Marks what is needed of the calls, the last first: all readers of a call are marked before it is. */
+/* Marks what calls need, the last call first: so all readers of a call are marked before it is. */
 static void fold__mark_calls(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -18954,6 +18919,7 @@ static void fold__mark_calls(fold_ctx *f)
     run->plan.first_call = call;
 }
 
+/* Keeps a value readable after the run if this run computes it. */
 static void fold__persist(fold_ctx *f, uint32_t source)
 {
     fold__run *run = f->run;
@@ -18969,7 +18935,7 @@ static uint32_t fold__first_to_see(const fold_ctx *f)
     return f->run->scope >= FOLD__SCOPE_AGAIN ? 1 : f->run->first_new;
 }
 
-/* Tells whether the run computes a call. Eager calls are computed when recorded, for the run to come. */
+/* Eager calls have run when they were recorded; they belong to the run that comes next. */
 static int fold__ran(const fold_ctx *f, uint32_t id)
 {
     const fold__run *run = f->run;
@@ -18977,7 +18943,6 @@ static int fold__ran(const fold_ctx *f, uint32_t id)
            (id >= run->plan.first_node && (run->state[id] & FOLD__RUNS));
 }
 
-/* Marks the ancestors of the roots and of kept nodes. */
 static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t n_roots)
 {
     fold__run *run = f->run;
@@ -18991,7 +18956,7 @@ static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t n_root
     for (size_t root = 0; root < n_roots; root++)
         fold__need_value(f, f->source[roots[root].id],
                          FOLD__RUNS | FOLD__ON_GRAD_PATH | FOLD__NEEDED_IF_EMPTY);
-    /* kept nodes run too, but bear on no root */
+    /* kept nodes run too, but no root depends on them */
     const int changed = run->scope == FOLD__SCOPE_CHANGED;
     for (uint32_t source = changed ? 1 : f->first_keep; source <= f->n_nodes && f->n_keeps; source++)
         if ((f->kind[source] & FOLD__IS_KEPT) && (!(f->kind[source] & FOLD__IS_STORED) || changed))
@@ -19005,8 +18970,8 @@ static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t n_root
             fold__persist(f, id);
 }
 
-/* Eager: a call gives gradients as if it were one node. All its outputs do if the body trains something or
-   an input that the body reads has a gradient. */
+/* Eager: all outputs of a call get gradients, as if it were one node, if the body trains something or an
+   input that the body reads has a gradient. */
 static void fold__mark_body_grads(const fold_ctx *f, uint32_t view)
 {
     fold__run *run = f->run;
@@ -19035,8 +19000,8 @@ static int fold__passes_grad(const fold_ctx *f, uint32_t id)
     return grad;
 }
 
-/* Marks the values that need a gradient: the root's gradient reaches them, and they depend on something that
-   is trained or on a node whose gradient is kept. */
+/* A value gets a gradient if a root's gradient reaches it, and it depends on something that is trained or on
+   a node whose gradient is kept. */
 static void fold__mark_grads(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -19074,11 +19039,9 @@ static uint32_t fold__common_divisor(uint32_t one, uint32_t other)
     return one;
 }
 
-/* Notes a contribution to `length` floats at `offset` of a value, and returns how the gradient is put
-   together so far. `piece_floats` is the largest length that all contributions so far are multiples of,
-   `pieces_written` a
-   mask of the pieces of that length that they cover. The mode is GRAD_SUM once a piece repeats or there are
-   too many. */
+/* Notes a contribution to `length` floats at `offset` of a value, and returns the mode of its gradient so
+   far: GRAD_SUM once a piece is written twice, or beyond 64 pieces. A piece has `piece_floats`, which divides
+   all lengths and offsets so far; `pieces_written` is a mask of pieces. */
 static uint8_t fold__note_piece(uint8_t mode, uint32_t *piece_floats, uint64_t *pieces_written,
                                 uint32_t offset, uint32_t length)
 {
@@ -19113,7 +19076,7 @@ static uint8_t fold__note_piece(uint8_t mode, uint32_t *piece_floats, uint64_t *
     return FOLD__GRAD_DISJOINT_AND_ZERO;
 }
 
-/* Tells how a gradient that comes in pieces is put together, when all contributions are noted. */
+/* The mode once all contributions are noted: whether the pieces cover the value. */
 static uint8_t fold__settle_pieces(uint32_t piece_floats, uint64_t pieces_written, uint32_t size)
 {
     if (piece_floats == size)
@@ -19130,15 +19093,15 @@ FOLD__INLINE fold__run_sig *fold__run_sig_of(const fold_ctx *f, uint32_t id)
     return &f->run->run_sig[f->run->sig_cache[f->sig[id]].run_sig];
 }
 
-/* The operands whose edges send contributions. Shared inputs, which are all fixed, send theirs as uses. */
+/* The operands whose edges carry contributions. Shared inputs, which are all fixed, have uses instead. */
 FOLD__INLINE uint64_t fold__sending_operands(const fold__sig *sig)
 {
     return sig->differentiable & ~(uint64_t)sig->shared;
 }
 
-/* Notes what a call contributes to the values that it reads; returns which operands read one with a gradient.
-   An edge that reads one row of a list is added up with others, which may read that row too. But each row of
-   an eager cell's copy of a whole list is read by the copy of one element alone. */
+/* Notes what a call contributes to the values that it reads; returns a mask of the operands that read one
+   with a gradient. An edge to one row of a list makes the list's gradient a sum, since others may read that
+   row too. But each row of an eager cell's copy of a list is read by the copy of one element alone. */
 FOLD__INLINE uint64_t fold__note_edges(fold_ctx *f, uint32_t id)
 {
     fold__run *run = f->run;
@@ -19170,8 +19133,7 @@ FOLD__INLINE uint64_t fold__note_edges(fold_ctx *f, uint32_t id)
     return operands;
 }
 
-/* Finds how the gradient of every value that needs one is put together, and which inputs of each signature
-   get a gradient in some call. */
+/* Finds how each gradient is assembled, and which inputs of each signature get one in some call. */
 static void fold__gradient_modes(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -19198,7 +19160,7 @@ static void fold__gradient_modes(fold_ctx *f)
     run->mode[run->root] = FOLD__GRAD_ROOT;
 }
 
-/* Eager: tells whether a signature is of an op in a cell's body that takes lists row by row. */
+/* Eager: an op in a cell's body that takes lists row by row. */
 static int fold__is_of_rows(const fold__sig *sig) { return sig->tag_cell && fold__is_by_rows(sig); }
 
 FOLD__INLINE int fold__is_sparse_take(const fold_ctx *f, uint32_t id)
@@ -19220,8 +19182,8 @@ static uint32_t fold__edge_call(const fold_ctx *f, uint32_t edge)
     return id;
 }
 
-/* Tells how many rows a call contributes by an edge. Eager: an op of a cell's body that takes lists row by
-   row contributes to a parameter once for every row, as the ops of a batched body do. */
+/* How many rows a call contributes through an edge. Eager: an op of a cell's body that takes lists row by row
+   contributes to a parameter once per row, as the ops of a batched body do. */
 FOLD__INLINE uint32_t fold__contribution_rows(const fold_ctx *f, uint32_t id, uint32_t edge, int sparse)
 {
     const int of_rows = sparse || (fold__is_of_rows(fold__node_sig(f, id)) &&
@@ -19230,10 +19192,10 @@ FOLD__INLINE uint32_t fold__contribution_rows(const fold_ctx *f, uint32_t id, ui
 }
 
 /* ==== section: program analysis ==============================================================
-   Owns: which values of the programs that run get a gradient, how that is put together, what must stay
-   until backward, and how much room it takes.
-   Uses: reachability, ops. Invariant: it depends only on the program and on which inputs get gradients, so
-   it is kept from run to run. */
+   Owns: the analysis of a program (fold__find_analysis): which of its values get a gradient and how that is
+   assembled, which must outlive their batch, and how many floats and how much scratch a call needs.
+   Uses: reachability, ops. Invariant: an analysis follows from the program and from which inputs get
+   gradients. So it is made once, in time in proportion to the program, and found again in later runs. */
 
 static int fold__ref_grad(const fold_ctx *f, const fold__run_sig *run_sig, const fold__program *program,
                           const fold__ref *ref)
@@ -19295,7 +19257,7 @@ static int fold__grad_is_outer(const fold__value_facts *facts)
     return facts->mode == FOLD__GRAD_WHOLE && facts->out >= 0;
 }
 
-/* Counts scratch floats of the product of an op, of at most so many rows of a batch. */
+/* Scratch is counted in floats, here and below, for batches of at most `rows` rows. */
 static size_t fold__product_scratch(const fold_ctx *f, const fold__program *program, const fold__body_op *op,
                                     size_t rows)
 {
@@ -19307,7 +19269,6 @@ static size_t fold__product_scratch(const fold_ctx *f, const fold__program *prog
                                 trains);
 }
 
-/* Counts scratch floats that an op takes beside its operands, in batches of at most so many rows. */
 static size_t fold__op_scratch(const fold_ctx *f, const fold__program *program, const fold__body_op *op,
                                size_t rows)
 {
@@ -19328,7 +19289,7 @@ static size_t fold__op_scratch(const fold_ctx *f, const fold__program *program, 
     return floats;
 }
 
-/* Counts bytes of scratch that a call of an op over whole lists takes beside that. */
+/* Counts the bytes that one call of an op over whole lists takes in addition. */
 static size_t fold__list_op_scratch(const fold_ctx *f, uint32_t id)
 {
     const fold__sig *sig = fold__node_sig(f, id);
@@ -19336,7 +19297,7 @@ static size_t fold__list_op_scratch(const fold_ctx *f, uint32_t id)
         return 0;
     const fold__program program = fold__program_of(f, sig);
     const uint32_t first = f->first_edge[id], rows = fold__edge_rows(f, first);
-    if (fold__op_of(f->model, program.op->op)->flags & FOLD__LIST) /* takes pointers to rows, both ways */
+    if (fold__op_of(f->model, program.op->op)->flags & FOLD__LIST) /* pointers to rows, and to gradients */
         return 2 * (size_t)sig->n_in * fold__round_up(rows * sizeof(float *), FOLD__ALIGN);
     if (program.op->op >= FOLD__OP_list_softmax && program.op->op <= FOLD__OP_list_softmax_xent)
         return fold__round_up(fold__over_rows_floats(rows) * sizeof(float), FOLD__ALIGN);
@@ -19360,7 +19321,7 @@ static size_t fold__list_op_scratch(const fold_ctx *f, uint32_t id)
     return fold__round_up(floats * sizeof(float), FOLD__ALIGN);
 }
 
-/* Counts scratch floats that an op of a program takes at most, in batches of at most so many rows. */
+/* The largest scratch among the ops with parameters, or among those without. */
 static size_t fold__batch_scratch(const fold_ctx *f, const fold__program *program, size_t rows, int of_params)
 {
     size_t floats = 0;
@@ -19370,8 +19331,8 @@ static size_t fold__batch_scratch(const fold_ctx *f, const fold__program *progra
     return floats;
 }
 
-/* Measures what a call, and an element of its list, add to what must outlive a batch. Counts the arrays of
-   pointers that a batch takes: for one op, and for its inputs and outputs. */
+/* Counts the floats that a call, and an element of its list, add to what must outlive a batch; and the arrays
+   of row pointers that a batch takes, for its inputs, its outputs and one op at a time. */
 static void fold__measure_program(fold__run_sig *run_sig, const fold__program *program,
                                   const fold__value_facts *facts)
 {
@@ -19390,8 +19351,8 @@ static void fold__measure_program(fold__run_sig *run_sig, const fold__program *p
     }
 }
 
-/* Products and list ops take all rows of a batch at once. Other ops run tile by tile, neighbours together
-   when both are of calls or both of list elements. */
+/* Products and list ops take all rows of a batch at once. Other ops run tile by tile, and neighbours run
+   together if both are of calls or both of list elements: they form a span. */
 static int fold__runs_tiled(const fold_ctx *f, const fold__body_op *op)
 {
     return !(fold__op_of(f->model, op->op)->flags & (FOLD__GEMM | FOLD__LIST | FOLD__OVER_LISTS));
@@ -19401,8 +19362,8 @@ static int fold__same_ops(const fold_ctx *f, const fold__body_op *one, const fol
     return fold__runs_tiled(f, one) && fold__runs_tiled(f, other) && one->elem == other->elem;
 }
 
-/* Marks outputs, values that are made and read within one span of ops, so that a tile of each is enough, and
- * gradients that are read late. */
+/* Marks outputs, values whose gradients the sums of weights read, and those made and read within one span: of
+   these a tile is enough. */
 static void fold__mark_transient(const fold_ctx *f, const fold__program *program, fold__value_facts *facts)
 {
     for (int op_index = 0, span = 0; op_index < program->n_ops; op_index++) {
@@ -19426,7 +19387,7 @@ static void fold__mark_transient(const fold_ctx *f, const fold__program *program
     }
 }
 
-/* Marks the values that lead to outputs by other ways than through the elements of a list. */
+/* A call with an empty list needs what its outputs depend on other than through list elements. */
 static void fold__mark_needed_if_empty(const fold__program *program, fold__value_facts *facts)
 {
     for (int output = 0; output < program->n_out; output++)
@@ -19442,7 +19403,7 @@ static void fold__mark_needed_if_empty(const fold__program *program, fold__value
     }
 }
 
-/* Tells whether only list elements need what an op makes. Calls with an empty list do without it. */
+/* Whether only list elements need what an op makes: calls with an empty list skip it. */
 static int fold__for_elements(const fold__program *program, const fold__value_facts *facts,
                               const fold__body_op *op)
 {
@@ -19452,7 +19413,7 @@ static int fold__for_elements(const fold__program *program, const fold__value_fa
     return !needed_if_empty;
 }
 
-/* Finds which inputs each value depends on and whether it gets a gradient. */
+/* Finds which inputs each value depends on, and which values get a gradient. */
 static void fold__mark_gradients(const fold_ctx *f, const fold__run_sig *run_sig,
                                  const fold__program *program, fold__value_facts *facts)
 {
@@ -19475,7 +19436,7 @@ static void fold__mark_gradients(const fold_ctx *f, const fold__run_sig *run_sig
                 (uint8_t)(grad && fold__goes_back(f->run) && program->value[op->first_value].passes);
         }
     }
-    for (int output = 0; output < program->n_out; output++) /* it may be kept where nothing passes it on */
+    for (int output = 0; output < program->n_out; output++) /* one may be kept though nothing passes it on */
         facts[program->out[output].index].grad |= run_sig->found.grad;
 }
 
@@ -19489,8 +19450,8 @@ static void fold__settle_fact_pieces(fold__value_facts *facts, uint32_t size)
         facts->mode = fold__settle_pieces(facts->piece_floats, facts->pieces_written, size);
 }
 
-/* Notes what each op that goes backward reads, which of its operands get a gradient from it, and the
-   contributions that it makes to values and inputs. */
+/* Notes what backward reads for each op that has a gradient, which operands get one from it, and which pieces
+   of values and inputs it contributes to. */
 static void fold__note_contributions(const fold_ctx *f, fold__run_sig *run_sig, const fold__program *program,
                                      fold__value_facts *facts)
 {
@@ -19521,8 +19482,6 @@ static uint32_t fold__n_facts_of(const fold__program *program)
     return (uint32_t)(program->n_values + program->n_in + program->n_list + program->n_refs);
 }
 
-/* Analyses a signature's program: what its values depend on, whether they get gradients, how those are put
-   together, and how much room all that takes. */
 static void fold__analyse_signature(fold_ctx *f, fold__run_sig *run_sig)
 {
     const fold__sig *sig = &f->sigs[run_sig->sig];
@@ -19535,7 +19494,7 @@ static void fold__analyse_signature(fold_ctx *f, fold__run_sig *run_sig)
     fold__mark_gradients(f, run_sig, &program, facts);
     if (FOLD__TRAINING(1))
         fold__note_contributions(f, run_sig, &program, facts);
-    for (int output = 0; output < program.n_out; output++) { /* these come from outside */
+    for (int output = 0; output < program.n_out; output++) { /* what the call's readers contribute */
         const uint32_t value = program.out[output].index;
         fold__note_fact_piece(&facts[value], 0, program.value[value].size);
     }
@@ -19563,12 +19522,12 @@ static int fold__trains(const fold_ctx *f, const fold__program *program)
     return 0;
 }
 
-/* Makes room for what is known of every signature. All is forgotten when parameters were added or frozen, or
-   when signatures began anew. */
+/* All that is known of signatures is forgotten when parameters were added or frozen, or when signatures got
+   new numbers. */
 static int fold__reserve_sig_caches(fold_ctx *f)
 {
     fold__run *run = f->run;
-    if (run->n_stages > 64 + 4 * f->n_sigs) /* inputs close cycles in ever other ways */
+    if (run->n_stages > 64 + 4 * f->n_sigs) /* the inputs that close cycles keep changing */
         fold__forget_runs(f);
     if (!fold__need(f, FOLD__ARRAY_SIG_CACHE, f->n_sigs + 1, sizeof(fold__sig_cache)) ||
         (fold__has_clock(f) && !fold__is_eager(f) &&
@@ -19596,7 +19555,7 @@ static int fold__reserve_sig_caches(fold_ctx *f)
     return 1;
 }
 
-/* Adds a signature that this run had not met yet. Arrays may move. */
+/* Arrays may move. */
 static FOLD__NOINLINE int fold__add_run_sig(fold_ctx *f, uint32_t sig)
 {
     fold__run *run = f->run;
@@ -19611,7 +19570,7 @@ static FOLD__NOINLINE int fold__add_run_sig(fold_ctx *f, uint32_t sig)
     return 1;
 }
 
-/* Lists the calls that run for the roots, in record order, and their signatures. */
+/* Lists the calls that run, in record order, and their signatures. */
 static int fold__collect(fold_ctx *f, const fold_node *roots, size_t n_roots)
 {
     fold__run *run = f->run;
@@ -19648,7 +19607,7 @@ static int fold__collect(fold_ctx *f, const fold_node *roots, size_t n_roots)
     return 1;
 }
 
-/* Finds or makes the analysis of a program for the inputs that get gradients in this run. Arrays may move. */
+/* Finds an analysis made for the same inputs with gradients, or makes it. Arrays may move. */
 static int fold__find_analysis(fold_ctx *f, uint32_t index)
 {
     fold__run *run = f->run;
@@ -19678,7 +19637,6 @@ static int fold__find_analysis(fold_ctx *f, uint32_t index)
     return 1;
 }
 
-/* Finds which inputs of each signature get a gradient in some call, and then the signature's analysis. */
 static int fold__analyse_signatures(fold_ctx *f)
 {
     for (uint32_t sig = 0; sig < f->run->plan.run_sigs; sig++)
@@ -19688,14 +19646,15 @@ static int fold__analyse_signatures(fold_ctx *f)
 }
 
 /* ==== section: scheduling: groups ============================================================
-   Owns: which calls run together in a group, and what passes between groups. It puts the prefix first and
-   the suffix last, and cuts between samples, so that groups fit into the cache and threads can share them
-   out.
-   Uses: program analysis, reachability. Invariant: a cut lies where no later call shares a value with an
-   earlier one. It sees calls, operands and sizes, never floats. */
+   Owns: how a run's calls are cut into groups (fold__form_groups): one for the prefix, some of samples each,
+   one for the suffix; and what passes between them. The values of a group should fit into the cache, yet its
+   batches should have rows enough for their weights; and threads share whole groups.
+   Uses: program analysis, reachability. Invariant: groups are cut only where no later call shares a value
+   with an earlier one. `reach`, the last reader of each value, shows all such places in one pass over the
+   calls and operands. Groups are formed from calls, operands and sizes, never from floats. */
 
-/* Returns the last call that shares a value with this one, or a leaf that needs a gradient. Leaves of the
-   head tie nothing together. */
+/* Returns the last call that shares a value with this one, or a leaf that gets a gradient. Leaves of the
+   prefix tie nothing together: the prefix sums their gradients. */
 FOLD__INLINE uint32_t fold__reach(const fold_ctx *f, uint32_t id)
 {
     const fold__run *run = f->run;
@@ -19713,8 +19672,8 @@ FOLD__INLINE uint32_t fold__reach(const fold_ctx *f, uint32_t id)
     return last;
 }
 
-/* Tells where a unit that begins with call `at` ends: the first place where no later call shares a value with
-   earlier ones. */
+/* Returns the end of the unit that begins with call `at`, the least that a group can have: no call after it
+   shares a value with one before it. */
 static uint32_t fold__end_of_unit(const fold_ctx *f, uint32_t at, uint32_t end)
 {
     const uint32_t *calls = f->run->calls;
@@ -19761,7 +19720,7 @@ static size_t fold__weight_floats(const fold_ctx *f, const fold__program *progra
     return floats;
 }
 
-/* Tells about how many multiplications so many calls of a signature make, with so many elements of lists. */
+/* About how many multiplications these calls and list elements of a signature make. */
 static double fold__work_of_rows(const fold_ctx *f, uint32_t run_sig, size_t calls, size_t elems)
 {
     const fold__program program = fold__program_in_run(f, run_sig);
@@ -19770,8 +19729,8 @@ static double fold__work_of_rows(const fold_ctx *f, uint32_t run_sig, size_t cal
            (double)elems * (double)(weights + f->run->run_sig[run_sig].found.elem_floats);
 }
 
-/* Tells how much work is worth handing to other threads, in multiplications. One thread takes some 20
-   microseconds for it, several times as long as waking a thread that has just worked. */
+/* How much work is worth handing to other threads, in multiplications: some 20 microseconds for one thread,
+   which is several times what it takes to wake a thread that has just worked. */
 #ifndef FOLD__SHARED_WORK
 #define FOLD__SHARED_WORK (1 << 20)
 #endif
@@ -19785,8 +19744,8 @@ static double fold__all_work(const fold_ctx *f)
     return work;
 }
 
-/* Tells how many rows a batch should have on average. Each batch reads its weights, and those of more than a
-   few megabytes come from memory each time; so larger weights ask for more rows: 2 for a megabyte. */
+/* How many rows a batch should have on average. Each batch reads its weights, and more than a few megabytes
+   come from memory each time; so larger weights ask for more rows: 2 for a megabyte. */
 static size_t fold__rows_wanted(const fold_ctx *f)
 {
     size_t most = 0;
@@ -19797,11 +19756,11 @@ static size_t fold__rows_wanted(const fold_ctx *f)
     return f->group_rows ? fold__min_size(fold__max_size(most >> 17, f->group_rows), FOLD__MAX_ROWS) : 0;
 }
 
-/* Tells how many calls the prefix and the suffix have. */
+/* How many calls the prefix and the suffix have. */
 typedef struct fold__ends {
     uint32_t prefix, suffix;
 } fold__ends;
-/* Puts the prefix's calls before those of samples, and the suffix's behind them. */
+/* Moves the prefix's calls before those of samples, and the suffix's after them, all in record order. */
 static fold__ends fold__part_calls(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -19841,10 +19800,10 @@ static size_t fold__all_bytes(const fold_ctx *f)
 
 static size_t fold__shares(size_t bytes, size_t of) { return bytes / of + (bytes % of >= (of + 1) / 2); }
 
-/* Tells into how many groups samples are cut, which have so many bytes. A group has as many units as use up
-   the budget. It has up to three times that, to have more rows a batch and, before a backward, about
-   twice as many bytes as the gradients of weights that each group passes over. It has yet more where weights
-   would be read for too few rows. A batch has a row of each unit, about, or those of a call's lists. */
+/* Returns how many groups to cut samples of so many bytes into. A group fills the budget of bytes. It may
+   fill up to three budgets for more rows a batch and, before a backward, for about twice the bytes of the
+   weight gradients that each group passes over; and even more if weights would be read for too few rows. A
+   batch is expected to have a row for each unit, or for each element of a call's lists. */
 static size_t fold__groups_wanted(const fold_ctx *f, size_t bytes, uint32_t units)
 {
     const fold__run *run = f->run;
@@ -19861,7 +19820,7 @@ static size_t fold__groups_wanted(const fold_ctx *f, size_t bytes, uint32_t unit
         rows += fold__is_by_rows(&f->sigs[run_sig->sig]) ? run_sig->elems : run_sig->calls;
         calls += run_sig->calls;
     }
-    const size_t of_batch = (size_t)(units * rows / calls); /* if all ran together */
+    const size_t of_batch = (size_t)(units * rows / calls); /* its rows, in a single group */
     size_t few = of_batch / (fold__goes_back(run) ? FOLD__TRAIN_ROWS : FOLD__MAX_ROWS);
     if (fold__goes_back(run))
         few = fold__min_size(few, fold__shares(bytes, fold__max_size(budget, (size_t)(2 * weights))));
@@ -19869,9 +19828,9 @@ static size_t fold__groups_wanted(const fold_ctx *f, size_t bytes, uint32_t unit
     return fold__max_size(fold__min_size(fold__min_size(groups, few), of_batch / least), 1);
 }
 
-/* Cuts the calls of samples into groups of about one size, and counts the units, which are samples whose
-   ranges in the recording do not interleave. When all calls fit into the budget at most two are counted.
-   Threads get as many of a few groups each, unless there is one of little work. */
+/* Cuts the samples' calls into groups of about equal size, and counts the units: samples, or several whose
+   recordings interleave. If all calls fit the budget, no more than two are counted. With fewer than four
+   groups a thread, all threads get the same number, unless there is one of too little work to share. */
 static int fold__cut_samples(fold_ctx *f, uint32_t first_call, uint32_t end_call, uint32_t *units)
 {
     const int whole = fold__shares(fold__all_bytes(f), f->group_bytes) < 2;
@@ -19884,7 +19843,7 @@ static int fold__cut_samples(fold_ctx *f, uint32_t first_call, uint32_t end_call
     if (threads > 1 && groups < 4 * threads && (groups > 1 || fold__worth_sharing(fold__all_work(f))))
         groups = fold__round_up(groups, threads);
     const int64_t share = (int64_t)(all / groups + 1);
-    int64_t left = share; /* bytes of it */
+    int64_t left = share; /* bytes until the next cut */
     uint32_t start = first_call;
     for (uint32_t unit = first_call, end; unit < end_call && groups > 1; unit = end) {
         end = fold__end_of_unit(f, unit, end_call);
@@ -19892,7 +19851,7 @@ static int fold__cut_samples(fold_ctx *f, uint32_t first_call, uint32_t end_call
         left -= bytes;
         if (left > 0)
             continue;
-        const uint32_t cut = unit > start && left + bytes < -left ? unit : end; /* the nearest to a share */
+        const uint32_t cut = unit > start && left + bytes < -left ? unit : end; /* the nearer to a share */
         if (!fold__add_group(f, start, cut))
             return 0;
         start = cut;
@@ -19901,8 +19860,8 @@ static int fold__cut_samples(fold_ctx *f, uint32_t first_call, uint32_t end_call
     return start == end_call || fold__add_group(f, start, end_call);
 }
 
-/* Ties the lookups of a table that needs gradients together, because the table sums them in record order:
-   each lookup reaches at least as far as those before it. */
+/* A table sums the gradients of its lookups in record order, so they are tied together: each reaches at least
+   as far as those before it. */
 static int fold__tie_lookups(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -19920,10 +19879,10 @@ static int fold__tie_lookups(fold_ctx *f)
     return 1;
 }
 
-/* Tells whether a call of a group can run on some rows of its lists, whatever happens to the others. It works
-   row by row, on lists of one length, and reads no single row. It gives gradients to nothing but lists of the
-   group, and its own is not cleared or kept as a whole. Weights sum their rows chunk by chunk, so no other
-   call of the group has rows of the same sums. */
+/* Whether a call of a group can run on some rows of its lists, whatever happens to the others: it works row
+   by row, on lists of one length, and reads no single row. It passes gradients only to lists of the group,
+   and its own is neither cleared nor kept as a whole. Weights sum their rows chunk by chunk, so no earlier
+   call of the group may have rows in the same sums. */
 static int fold__fits_chunks(const fold_ctx *f, const fold__group *group, uint32_t call)
 {
     const fold__run *run = f->run;
@@ -19946,7 +19905,7 @@ static int fold__fits_chunks(const fold_ctx *f, const fold__group *group, uint32
     return fits;
 }
 
-/* Finds whether a group, one sample, can take some rows of its long lists at a time, and how many: as fit the
+/* Decides whether a group of one sample takes its long lists in chunks. A chunk has as many rows as fit the
    budget of each thread. */
 static void fold__find_chunks(const fold_ctx *f, fold__group *group, uint32_t threads)
 {
@@ -19965,7 +19924,6 @@ static void fold__find_chunks(const fold_ctx *f, fold__group *group, uint32_t th
     group->length = length;
 }
 
-/* Makes the prefix one group, then groups of samples, and the suffix one behind them. */
 static int fold__form_groups(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -19993,7 +19951,7 @@ static int fold__form_groups(fold_ctx *f)
                                : "all calls are shared by samples";
     if (ends.suffix && (samples > 1 || (samples && fold__chunk_of(&run->group[prefix]))))
         return fold__add_group(f, end_call, run->plan.calls);
-    if (ends.suffix) { /* nothing to tie together: the suffix is an ordinary part of the one group */
+    if (ends.suffix) { /* one group of samples: the suffix is an ordinary part of it */
         run->plan.has_suffix = 0;
         run->plan.groups = prefix;
         for (uint32_t call = run->plan.first_call, at = first_call; call < f->n_calls; call++) {
@@ -20005,11 +19963,11 @@ static int fold__form_groups(fold_ctx *f)
     }
     if (run->plan.groups && !ends.suffix)
         return 1;
-    return fold__add_group(f, first_call, run->plan.calls); /* without calls where the root is a leaf */
+    return fold__add_group(f, first_call, run->plan.calls); /* without calls if the root is a leaf */
 }
 
-/* Marks the values that cross from samples into the suffix or out of the prefix, and the leaves of the prefix
-   that others read. */
+/* Marks what crosses between groups: values out of the prefix or into the suffix, and the leaves of the
+   prefix that others read. */
 static void fold__mark_boundary(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -20027,8 +19985,8 @@ static void fold__mark_boundary(fold_ctx *f)
             }
 }
 
-/* Lists the leaves that need gradients, by the group that reads them, in record order. Leaves of the prefix
-   go to the prefix. */
+/* Lists the leaves that get gradients, by the group that reads them, in record order. Leaves of the prefix
+   are the prefix's. */
 static void fold__list_leaves(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -20044,7 +20002,7 @@ static void fold__list_leaves(fold_ctx *f)
             continue;
         }
         if (run->leaf_group[id] == FOLD__NONE || (run->state[id] & FOLD__PREFIX))
-            run->leaf_group[id] = 0; /* the prefix's, or the root, which nobody reads */
+            run->leaf_group[id] = 0; /* the prefix's, or the root, which no call reads */
         run->group[run->leaf_group[id]].end_leaf++;
         run->plan.leaves++;
     }
@@ -20059,9 +20017,10 @@ static void fold__list_leaves(fold_ctx *f)
 }
 
 /* ==== section: scheduling: dependencies ======================================================
-   Owns: the signatures of one group, which of them feed which input of which, and their components.
-   Uses: storage. Invariant: producers come before what they feed. It sees signatures and operands, never
-   sizes or floats. */
+   Owns: the graph of a group's signatures (fold__find_components): which feeds which inputs of which, the
+   longest chain of calls in each, and the components.
+   Uses: storage. Invariant: afterwards signatures are numbered by component, producers first. Time is in
+   proportion to calls and operands, then to pairs of signatures that feed each other. */
 
 static fold__group_sig *fold__group_sig_of(const fold_ctx *f, uint32_t id)
 {
@@ -20086,7 +20045,7 @@ static int fold__add_group_sig(fold_ctx *f, uint32_t group, uint32_t run_sig)
     return 1;
 }
 
-/* Lists the group's signatures as they come, and notes which of them makes each value. */
+/* Lists the group's signatures in the order of their first calls, and which of them makes each value. */
 static int fold__list_signatures(fold_ctx *f, uint32_t group)
 {
     fold__run *run = f->run;
@@ -20133,19 +20092,19 @@ static void fold__sort_calls_by_signature(fold_ctx *f, const fold__group *group)
     }
 }
 
-/* The signature of a group whose operands are being looked at, and what that needs at hand. */
+/* What reading the operands of one signature in a group needs, looked up once and not for each. */
 typedef struct fold__reader {
     const uint32_t *producer, *chain;
     uint32_t *leaf_group;       /* for leaves, in training: the group that reads them */
     uint32_t first_sig, n_sigs; /* the group's signatures */
     uint32_t self;              /* which of them reads */
     uint32_t group;
-    uint64_t *operands;       /* for each signature, the inputs of this one that it feeds */
-    fold__predecessor *predecessors; /* all that feed any, as found */
+    uint64_t *operands;       /* for each signature, a mask of the inputs that it feeds */
+    fold__predecessor *predecessors; /* the signatures that feed some input, as they are found */
 } fold__reader;
 
-/* Notes which signature makes an input's value, behind the other predecessors if it is a new one. Returns the
-   reader's own longest chain up to the value. */
+/* Notes which signature makes an operand's value, among the predecessors if it is a new one. Returns the
+   longest chain of the reader's own calls up to the value. */
 FOLD__INLINE uint32_t fold__read_operand(const fold__reader *reader, uint32_t source, uint64_t operand,
                                          uint32_t *n_predecessors)
 {
@@ -20159,11 +20118,11 @@ FOLD__INLINE uint32_t fold__read_operand(const fold__reader *reader, uint32_t so
             reader->predecessors[(*n_predecessors)++].sig = from;
         reader->operands[from] |= operand;
     }
-    return reader->chain[source] & (0u - (from == reader->self)); /* as likely as not: no branch */
+    return reader->chain[source] & (0u - (from == reader->self)); /* no branch: often mispredicted */
 }
 
-/* Finds which signatures feed which inputs of a signature, and for each of its calls the longest chain of its
-   own calls that ends there. `operands` is all zero, before and afterwards. */
+/* Finds which signatures feed which inputs of a signature, and for each call the longest chain of the
+   signature's calls that ends there. `operands` must be all zero, and is again afterwards. */
 static void fold__read_operands(fold_ctx *f, const fold__group *group, uint32_t self, uint64_t *operands)
 {
     fold__run *run = f->run;
@@ -20213,7 +20172,8 @@ static void fold__read_operands(fold_ctx *f, const fold__group *group, uint32_t 
     }
 }
 
-/* Finds strongly connected components, producers first (Tarjan 1972). `index` has 5 numbers a signature. */
+/* Finds strongly connected components, producers first (Tarjan 1972), without recursion. `index` has room for
+   5 numbers a signature. */
 static void fold__condense(fold__group_sig *sigs, uint32_t n_sigs, const fold__predecessor *predecessors,
                            uint32_t *index)
 {
@@ -20234,7 +20194,7 @@ static void fold__condense(fold__group_sig *sigs, uint32_t n_sigs, const fold__p
                 next[current] = sigs[current].first_predecessor;
                 stack[n_stack++] = current;
             }
-            for (; next[current] < end; next[current]++) { /* again after its return, which lowers `low` */
+            for (; next[current] < end; next[current]++) { /* one just visited is looked at again for `low` */
                 const uint32_t predecessor = predecessors[next[current]].sig;
                 if (!index[predecessor])
                     break;
@@ -20261,7 +20221,7 @@ static void fold__condense(fold__group_sig *sigs, uint32_t n_sigs, const fold__p
     }
 }
 
-/* Notes which inputs of a signature come from its own component, and whether it feeds itself. */
+/* Notes which inputs of a signature close a cycle: those that its own component feeds. */
 static void fold__find_recurrent(fold__group_sig *sigs, uint32_t sig, const fold__predecessor *predecessors)
 {
     for (uint32_t at = sigs[sig].first_predecessor; at < sigs[sig].end_predecessor; at++) {
@@ -20272,7 +20232,7 @@ static void fold__find_recurrent(fold__group_sig *sigs, uint32_t sig, const fold
     }
 }
 
-/* Numbers the group's signatures by component, producers first. `place` has two numbers a signature. */
+/* Numbers the group's signatures by component, producers first. `place` has room for two numbers each. */
 static void fold__sort_signatures(fold_ctx *f, const fold__group *group, uint32_t n_predecessors,
                                   uint32_t *place)
 {
@@ -20303,7 +20263,7 @@ static void fold__sort_signatures(fold_ctx *f, const fold__group *group, uint32_
             run->producer[id + output] = group->first_sig + place[sig];
     }
     for (uint32_t sig = 0; sig < n_sigs; sig++)
-        while (place[sig] != sig) { /* each exchange puts one where it belongs */
+        while (place[sig] != sig) { /* each swap puts one where it belongs */
             const uint32_t to = place[sig];
             const fold__group_sig moved = sigs[to];
             sigs[to] = sigs[sig];
@@ -20313,11 +20273,10 @@ static void fold__sort_signatures(fold_ctx *f, const fold__group *group, uint32_
         }
 }
 
-/* Makes the graph of the group's signatures and finds its components and which inputs close a cycle. */
 static int fold__find_components(fold_ctx *f, uint32_t which)
 {
     fold__run *run = f->run;
-    const fold__group group = run->group[which]; /* which moves */
+    const fold__group group = run->group[which]; /* a copy: arrays may move */
     const size_t n_sigs = group.end_sig - group.first_sig;
     uint32_t n_predecessors = 0;
     if (!n_sigs)
@@ -20344,12 +20303,16 @@ static int fold__find_components(fold_ctx *f, uint32_t which)
 }
 
 /* ==== section: scheduling: batches ===========================================================
-   Owns: the order of execution within a group. A signature that feeds only itself runs in a batch for each
-   level of its chain, perhaps behind a prologue; inside a component of several signatures the policy
-   chooses.
-   Uses: scheduling: dependencies. Invariant: every call is in one batch, behind all that it reads. */
+   Owns: the batches of a group and their order (fold__schedule_group). By default components run in order. A
+   signature that is one alone has a batch for each level of its chain, the fewest possible, perhaps after a
+   prologue. In larger ones the policy decides: after each batch it picks the signature of highest priority
+   and runs all of its calls that are ready; the agenda does so in the whole group. Time is in proportion to
+   calls and operands, and for each signature that a batch changes to the logarithm of their number. By depth,
+   calls are sorted, and those of one depth and signature are a batch.
+   Uses: scheduling: dependencies. Invariant: every call is in one batch, which comes after all that it reads;
+   a prologue's batch comes on top. */
 
-/* Ends a batch, and gives its calls, up to `end` in the order, their rows in the signature's buffers. */
+/* Ends a batch at `end` in the order of calls; its calls get the next rows of the signature's buffers. */
 static void fold__end_batch(const fold_ctx *f, fold__batch *batch, uint32_t end)
 {
     fold__run *run = f->run;
@@ -20357,13 +20320,13 @@ static void fold__end_batch(const fold_ctx *f, fold__batch *batch, uint32_t end)
     const uint32_t *const calls = run->order + batch->first;
     const uint32_t count = end - batch->first, rows = group_sig->max_rows; /* so far */
     const uint32_t chunk = fold__chunk_of(fold__group_of(f, group_sig));
-    uint32_t *const operand = run->call_row, *const first_elem_row = run->first_elem_row,
+    uint32_t *const call_row = run->call_row, *const first_elem_row = run->first_elem_row,
                     elems = group_sig->max_elems;
     batch->count = count;
     batch->first_call_row = rows;
     batch->first_elem = elems;
     for (uint32_t call = 0; call < count; call++) {
-        operand[calls[call]] = rows + call;
+        call_row[calls[call]] = rows + call;
         first_elem_row[calls[call]] = elems;
         if (group_sig->has_elements)
             elems += chunk ? chunk : f->length[calls[call]];
@@ -20373,7 +20336,7 @@ static void fold__end_batch(const fold_ctx *f, fold__batch *batch, uint32_t end)
     batch->elems = elems - batch->first_elem;
 }
 
-/* Makes a batch of the last calls in the order. Arrays may move. */
+/* Makes a batch of the calls from `first` on in the order of calls. Arrays may move. */
 static int fold__add_batch(fold_ctx *f, uint32_t sig, uint32_t first)
 {
     fold__run *run = f->run;
@@ -20387,14 +20350,15 @@ static int fold__add_batch(fold_ctx *f, uint32_t sig, uint32_t first)
 
 /* -- prologues ------------------------------------------------------------------------------- */
 
-/* Tells whether an op runs in the prologue: it depends on no input that closes the cycle. */
+/* An op runs in the prologue if it depends on no input that closes the cycle. */
 static int fold__in_prologue(const fold_ctx *f, const fold__group_sig *group_sig, const fold__body_op *op)
 {
     return !(f->run->facts[f->run->run_sig[group_sig->run_sig].found.first_facts + op->first_value].deps &
              group_sig->recurrent);
 }
 
-/* Tells how many leading segments of a product can run in the prologue although the product itself cannot. */
+/* Counts the leading segments of a product that can run in the prologue although the product cannot: its sums
+   begin with them. */
 static int fold__leading_segments(const fold_ctx *f, const fold__group_sig *group_sig,
                                   const fold__program *program, const fold__body_op *op)
 {
@@ -20420,11 +20384,11 @@ static int fold__crosses_stages(const fold_ctx *f, const fold__group_sig *group_
            (fold__in_prologue(f, group_sig, op) || fold__leading_segments(f, group_sig, program, op));
 }
 
-/* What transient buffers of a signature take, or rows that are used again together. */
+/* A share of a group's memory: for transient buffers of a signature, or rows that are reused together. */
 static size_t fold__transient_floats(const fold_ctx *f) { return f->group_bytes / 4 / sizeof(float); }
 
-/* Tells how many calls make a block, whose rows are used again together. In inference it takes a share of a
-   group's memory, if that is enough rows for products: a prologue runs for a block at a time. */
+/* How many calls make a block, whose rows are reused together. In inference a block takes a share of the
+   group's memory, but has rows enough for products, as a prologue runs for one block at a time. */
 static uint32_t fold__block_calls(const fold_ctx *f, const fold__group_sig *group_sig)
 {
     const fold__analysis *found = &f->run->run_sig[group_sig->run_sig].found;
@@ -20436,8 +20400,8 @@ static uint32_t fold__block_calls(const fold_ctx *f, const fold__group_sig *grou
     return (uint32_t)fold__max_size(least * calls / (calls + elems) + 1, most / (floats / calls + 1));
 }
 
-/* Decides whether a prologue pays. A signature that feeds itself in small batches first runs the products
-   that do not depend on the recursion, for many calls at once. Larger batches would gain nothing by it. */
+/* A prologue runs those products of a cell that do not depend on the recursion for many calls at once. It
+   pays if the signature feeds itself in small batches; larger ones would gain nothing. */
 enum { FOLD__PROLOGUE_ROWS = 8 };
 static void fold__plan_prologue(const fold_ctx *f, fold__group_sig *group_sig)
 {
@@ -20451,20 +20415,20 @@ static void fold__plan_prologue(const fold_ctx *f, fold__group_sig *group_sig)
                                    fold__leading_segments(f, group_sig, &program, &program.op[i]));
 }
 
-/* Makes the batches of a signature that is a component of its own: one per level of its chain. If a prologue
-   pays, one stands before the first level of each block, with the block's calls. */
+/* Makes a batch for each level of a signature's chain. With a prologue, each block of rows begins with a
+   batch of that for all of the block's calls. */
 static int fold__batch_by_chain(fold_ctx *f, uint32_t sig)
 {
     fold__run *run = f->run;
     fold__plan_prologue(f, &run->group_sig[sig]);
-    const fold__group_sig of = run->group_sig[sig]; /* which moves */
+    const fold__group_sig of = run->group_sig[sig]; /* a copy: arrays may move */
     const uint32_t block = of.has_prologue ? fold__block_calls(f, &of) : of.calls;
     const uint32_t prologues = of.has_prologue ? (of.calls - 1) / block + 1 : 0;
     if (!fold__need(f, FOLD__ARRAY_BATCHES, run->plan.batches + prologues + of.chain, sizeof(fold__batch)))
         return 0;
     const uint32_t *const calls = run->calls_by_sig + of.first_record;
     fold__batch *to = run->batch + run->plan.batches, *prologue = NULL;
-    fold__batch *const level = to + prologues; /* chains of 1 first, then of 2; they move to the front */
+    fold__batch *const level = to + prologues; /* by chain, from 1 on; finished ones move to the front */
     memset(level, 0, of.chain * sizeof *level);
     for (uint32_t call = 0; call < of.calls; call++)
         level[run->chain[calls[call]] - 1].count++;
@@ -20498,40 +20462,39 @@ static int fold__batch_by_chain(fold_ctx *f, uint32_t sig)
 
 /* -- policies that choose among signatures --------------------------------------------------- */
 
-/* Holds, for a signature, a queue of calls that are ready to run, linked through `next`, and calls that have
-   not run. */
+/* A signature's queue of ready calls, linked through `next`, and counts of what has not run. */
 typedef struct fold__ready {
     uint32_t first, last, ready; /* the first and the last ready call, and their number */
     uint32_t pending;           /* calls that have not run */
-    uint32_t highest;           /* the largest height that those have */
-    uint32_t heights;           /* their counts by height begin there */
-    uint64_t depths;            /* the sum of the depths of those */
-    int changed;                /* since signatures were compared */
+    uint32_t highest;           /* the largest height among those */
+    uint32_t heights;           /* where its counts by height begin */
+    uint64_t depths;            /* the sum of the depths of pending calls */
+    int changed;                /* its priority may differ now */
 } fold__ready;
-/* Counts calls of one signature and height. */
+/* Counts of calls with one signature and height. */
 typedef struct fold__height {
     uint32_t ready, pending;
 } fold__height;
-/* Holds all that policies need of a gathered call: calls become ready in any order, so it lies together. */
+/* What policies need of a gathered call, all in one place, as calls become ready in any order. */
 typedef struct fold__waiting {
     uint32_t id, sig;      /* signatures count from the first of those gathered */
-    uint32_t height;       /* the longest way through readers from it on; then its count's place */
+    uint32_t height;       /* calls on the longest way through its readers; then where its count is */
     uint32_t missing;      /* how many operands have not run */
     uint32_t next;         /* the next call in its queue */
-    uint32_t reader;       /* the first of those that read it, or NONE */
+    uint32_t reader;       /* the first of its readers in `reads`, or NONE */
 } fold__waiting;
 typedef struct fold__reads {
-    uint32_t reader, next; /* a call, and who else reads the same one, or NONE */
+    uint32_t reader, next; /* a call, and the next reader of what it reads, or NONE */
 } fold__reads;
-/* The work area of the greedy policies. Calls go by their index among those gathered. */
+/* The work area of the greedy policies. Calls are numbered as they are gathered. */
 typedef struct fold__greedy {
-    fold__waiting *waiting; /* each gathered call, and one more, which stands for all others */
+    fold__waiting *waiting; /* each gathered call, and one that represents all others */
     fold__reads *reads;     /* each operand has one */
     uint32_t *depth;        /* each call's, for the agenda */
     fold__ready *queue;     /* each signature has one */
     fold__height *heights; /* by signature and height */
-    uint32_t *changed;     /* signatures to compare anew */
-    /* a tree over the signatures' priorities, from 1 on: the larger of both below */
+    uint32_t *changed;     /* signatures whose priority may have changed */
+    /* the tournament of priorities: a node, from 1 on, has the larger of its two children */
     uint64_t *winner;
     uint32_t first_sig, n_sigs, leaves, n_changed;
 } fold__greedy;
@@ -20556,7 +20519,7 @@ FOLD__INLINE void fold__make_ready(fold__greedy *greedy, uint32_t call)
     ready->last = call;
 }
 
-/* Points to the work area, which moves in a caller's block when the array of batches grows. */
+/* Called again whenever arrays may have moved: those of a caller's block do when the batches grow. */
 static void fold__greedy_pointers(fold_ctx *f, fold__greedy *greedy, uint32_t count)
 {
     greedy->queue = (fold__ready *)(void *)f->planning;
@@ -20568,7 +20531,7 @@ static void fold__greedy_pointers(fold_ctx *f, fold__greedy *greedy, uint32_t co
     greedy->reads = (fold__reads *)(void *)(greedy->depth + count);
 }
 
-/* Gathers the group's calls of these signatures in record order; notes each one's index for its outputs. */
+/* Gathers the group's calls of these signatures in record order, and numbers their outputs likewise. */
 static uint32_t fold__gather_calls(fold_ctx *f, uint32_t group, uint32_t first_sig, uint32_t end_sig)
 {
     fold__run *run = f->run;
@@ -20586,8 +20549,8 @@ static uint32_t fold__gather_calls(fold_ctx *f, uint32_t group, uint32_t first_s
     return count;
 }
 
-/* Finds who reads each gathered call, how many of its operands are gathered calls, and its height. All
-   readers of a call come after it. */
+/* Finds each gathered call's readers, its height, and how many of its operands are gathered calls. As readers
+   come later, one pass from the end does. */
 static void fold__find_readers(const fold_ctx *f, fold__greedy *greedy, uint32_t count)
 {
     const uint32_t *const producer = f->run->producer, *const gathered_at = f->run->gathered_at;
@@ -20599,7 +20562,7 @@ static void fold__find_readers(const fold_ctx *f, fold__greedy *greedy, uint32_t
         uint32_t missing = 0;
         for (uint32_t edge = f->first_edge[id], end = f->first_edge[id + 1]; edge < end; edge++) {
             const uint32_t source = f->edge_source[edge];
-            /* as likely as not: no branch */
+            /* no branch: it would often be mispredicted */
             const uint32_t inside = producer[source] - greedy->first_sig < greedy->n_sigs;
             fold__waiting *const from = &waiting[inside ? gathered_at[source] : count];
             const fold__reads read = { call, from->reader };
@@ -20615,9 +20578,9 @@ static void fold__find_readers(const fold_ctx *f, fold__greedy *greedy, uint32_t
     }
 }
 
-/* Counts are kept by signature and height, in room that is in proportion to calls. If many signatures are in
-   high components, heights are counted in steps of more than one. */
-enum { FOLD__HEIGHTS = 4 }; /* counts there may be for each call, beside one for each signature */
+/* Counts are kept by signature and height, in memory in proportion to calls. If many signatures are in deep
+   components, heights are counted in steps of more than one. */
+enum { FOLD__HEIGHTS = 4 }; /* how many counts there may be for each call, besides two for each signature */
 static uint32_t fold__height_step(uint32_t height, uint32_t shift) { return ((height - 1) >> shift) + 1; }
 
 static size_t fold__layout_heights(const fold__greedy *greedy, uint32_t shift)
@@ -20630,7 +20593,7 @@ static size_t fold__layout_heights(const fold__greedy *greedy, uint32_t shift)
     return at;
 }
 
-/* Counts operands, readers and heights of the gathered calls, and queues those that are ready. */
+/* Lays the work area out, counts all that the policies go by, and queues the calls that are ready. */
 static int fold__greedy_start(fold_ctx *f, fold__greedy *greedy, uint32_t count, uint32_t first_sig,
                               uint32_t end_sig)
 {
@@ -20679,17 +20642,16 @@ static void fold__agenda_depths(fold__greedy *greedy, uint32_t count)
     }
 }
 
-/* Tells how good it is to run a signature next: the larger the better, and of equally good ones the first has
-   the largest. The agenda wants pending calls of the least depth on average. The ratio is the share of
-   pending calls that are ready, times that share of the highest, times their height, as most waits for those.
-   0: none is ready. */
+/* Priority of running a signature next; ties go to the first, and 0 means that nothing is ready. Agenda:
+   least mean depth of the pending calls. Ratio: the share of pending calls that are ready, times that share
+   among the calls of greatest height, times their height, because most of the rest waits for those. */
 static uint64_t fold__priority_of(const fold_ctx *f, const fold__greedy *greedy, uint32_t sig)
 {
     const fold__ready *ready = &greedy->queue[sig];
     const fold__height *highest = &greedy->heights[ready->heights + ready->highest];
     const int agenda = fold__schedule_of(f) == FOLD_SCHEDULE_AGENDA;
     float priority;
-    uint32_t bits; /* floats that are not negative have bits in the order of the floats */
+    uint32_t bits; /* those of non-negative floats sort as the floats do */
     if (!ready->ready)
         return 0;
     if (agenda)
@@ -20701,7 +20663,7 @@ static uint64_t fold__priority_of(const fold_ctx *f, const fold__greedy *greedy,
     return (uint64_t)(agenda ? ~bits : bits) << 32 | (uint32_t)~sig;
 }
 
-/* Returns the signature to run next. Only those that changed are compared, one by one if few. */
+/* Returns the signature of highest priority. Only those that changed are compared, one by one if few. */
 static uint32_t fold__pick_signature(const fold_ctx *f, fold__greedy *greedy)
 {
     const int few = greedy->n_changed < greedy->leaves / 16;
@@ -20725,7 +20687,7 @@ static uint32_t fold__pick_signature(const fold_ctx *f, fold__greedy *greedy)
     return ~(uint32_t)winner[1];
 }
 
-/* Puts all ready calls of a signature in order. */
+/* Takes all ready calls of a signature, and queues those that become ready by that. */
 static void fold__run_ready(fold_ctx *f, fold__greedy *greedy, uint32_t sig)
 {
     const int agenda = fold__schedule_of(f) == FOLD_SCHEDULE_AGENDA;
@@ -20750,7 +20712,6 @@ static void fold__run_ready(fold_ctx *f, fold__greedy *greedy, uint32_t sig)
     }
 }
 
-/* Gathers the group's calls of these signatures, and makes a batch of the best one until all have run. */
 static int fold__schedule_greedy(fold_ctx *f, uint32_t group, uint32_t first_sig, uint32_t end_sig)
 {
     fold__greedy greedy;
@@ -20770,7 +20731,6 @@ static int fold__schedule_greedy(fold_ctx *f, uint32_t group, uint32_t first_sig
     return 1;
 }
 
-/* Within a depth calls run by signature, as they come. */
 static int fold__by_depth(const void *by, uint32_t one, uint32_t other)
 {
     const fold__run *run = (const fold__run *)by;
@@ -20819,7 +20779,7 @@ static uint32_t fold__component_end(const fold_ctx *f, uint32_t group, uint32_t 
     return end;
 }
 
-/* Makes batches component by component, producers first. */
+/* Components are in order: producers come first. */
 static int fold__schedule_ratio(fold_ctx *f, uint32_t group)
 {
     for (uint32_t sig = f->run->group[group].first_sig, end; sig < f->run->group[group].end_sig; sig = end) {
@@ -20830,7 +20790,7 @@ static int fold__schedule_ratio(fold_ctx *f, uint32_t group)
     return 1;
 }
 
-/* Makes each call a batch: a chunk of its list has rows enough. */
+/* Each call is a batch: a chunk of its list has rows enough. */
 static int fold__schedule_chunks(fold_ctx *f, const fold__group *group)
 {
     fold__run *run = f->run;
@@ -20842,7 +20802,6 @@ static int fold__schedule_chunks(fold_ctx *f, const fold__group *group)
     return 1;
 }
 
-/* Schedules one group: its signatures, its batches and the order of its calls. */
 static int fold__schedule_group(fold_ctx *f, uint32_t group)
 {
     fold__run *run = f->run;
@@ -20850,7 +20809,7 @@ static int fold__schedule_group(fold_ctx *f, uint32_t group)
     if (!fold__list_signatures(f, group) || !fold__find_components(f, group))
         return 0;
     const fold_schedule policy = fold__schedule_of(f);
-    const fold__group of = run->group[group]; /* which moves */
+    const fold__group of = run->group[group]; /* a copy: arrays may move */
     if (!(fold__chunk_of(&of)              ? fold__schedule_chunks(f, &of)
           : policy == FOLD_SCHEDULE_DEPTH  ? fold__schedule_depth(f, group)
           : policy == FOLD_SCHEDULE_AGENDA ? fold__schedule_greedy(f, group, of.first_sig, of.end_sig)
@@ -20861,15 +20820,16 @@ static int fold__schedule_group(fold_ctx *f, uint32_t group)
 }
 
 /* ==== section: memory planner ================================================================
-   Owns: where the values, gradients and contributions of programs lie. A buffer that outlives a batch is a
-   slab in the group's region, its rows in the order in which they are made; others are transient and lie
-   in scratch.
-   Uses: scheduling. Invariant: slabs share memory only if their lifetimes do not overlap. It sees sizes
-   and times, never floats. */
+   Owns: the memory of values, gradients and contributions within programs (fold__plan_group). A buffer that
+   outlives a batch is a slab in the group's region, with its rows in the order of batches, so that those of a
+   batch are contiguous. Others are transient and in a worker's scratch.
+   Uses: scheduling. Invariant: buffers share memory only if their lifetimes, intervals of batches forward and
+   backward, are disjoint. Offsets come from one sweep over time (fold__offset_allocator), which compares no
+   buffers in pairs. */
 
-/* Buffers of a program have numbers in this order: values, and in training gradients of values, contributions
-   of operands, and gradients of outputs from outside. With a list, contributions of operands of calls by list
-   element follow. */
+/* A program's buffers are numbered in this order: values, and in training gradients of values, contributions
+   to operands, and gradients of outputs from outside. With a list, contributions of list elements follow, for
+   operands of calls. */
 static uint32_t fold__buffer_value(uint32_t value) { return value; }
 static uint32_t fold__buffer_grad(const fold__program *program, uint32_t value)
 {
@@ -20895,7 +20855,7 @@ static uint32_t fold__n_buffers_of(const fold_ctx *f, uint32_t sig)
     return (uint32_t)program.n_values;
 }
 
-/* How many rows a tile of a program has: so few that its values stay in the first level of the cache. */
+/* A tile has so few rows that its values stay in the first-level cache. */
 enum { FOLD__TILE_FLOATS = 4096 };
 static uint32_t fold__rows_of_tile(const fold__program *program)
 {
@@ -20912,8 +20872,8 @@ static void fold__set_buffer(fold__buffer *buffer, uint32_t size, int elem, int 
     buffer->storage = (uint8_t)storage;
 }
 
-/* Tells what kind of buffer holds the rows that an op contributes to the gradient of an operand. If elements
-   share the operand each makes a row first, and their sum is the contribution. */
+/* Chooses the buffer for what an op contributes to the gradient of an operand. If list elements share the
+   operand, each makes a row first, and their sum is the contribution. */
 static void fold__choose_storage(const fold_ctx *f, const fold__group_sig *group_sig,
                                  const fold__program *program, const fold__body_op *op, uint32_t operand,
                                  fold__buffer *buffer)
@@ -20948,7 +20908,6 @@ static void fold__choose_storage(const fold_ctx *f, const fold__group_sig *group
                          by_rows && fold__has_clock(f) ? FOLD__SLAB : FOLD__PER_BATCH); /* slices cut lists */
 }
 
-/* Tells how large the rows of all buffers of a signature are, and which of them outlive a batch. */
 static void fold__choose_buffers(const fold_ctx *f, const fold__group_sig *group_sig,
                                  const fold__program *program, fold__buffer *buffer)
 {
@@ -20984,8 +20943,8 @@ static void fold__choose_buffers(const fold_ctx *f, const fold__group_sig *group
 
 /* -- lifetimes ------------------------------------------------------------------------------- */
 
-/* The time of a group of n batches: batch b runs forward at b and backward at 2n - 1 - b, and weight
-   gradients are made at 2n. */
+/* The time within a group of n batches: batch b runs forward at b and backward at 2n - 1 - b, and weight
+   gradients are summed at 2n. */
 typedef struct fold__times {
     uint32_t first_batch, count;
 } fold__times;
@@ -20999,7 +20958,7 @@ static uint32_t fold__time_backward(const fold__times *times, uint32_t batch)
     return 2 * times->count - 1 - (batch - times->first_batch);
 }
 
-/* Lengthens the lifetime of a slab to [first, last]. FOLD__NONE and 0 leave its begin or its end as it is. */
+/* Extends the lifetime of a slab to [first, last]. FOLD__NONE and 0 leave its begin or its end as it is. */
 static void fold__live(fold__buffer *buffer, uint32_t first, uint32_t last)
 {
     if (buffer->storage != FOLD__SLAB)
@@ -21010,7 +20969,7 @@ static void fold__live(fold__buffer *buffer, uint32_t first, uint32_t last)
         buffer->last = last;
 }
 
-/* Lengthens the lifetimes of a signature's slabs by what it does between its first and last batch. */
+/* Extends the lifetimes of a signature's slabs by what its own batches do. */
 static void fold__live_own(fold_ctx *f, const fold__group_sig *group_sig, const fold__program *program,
                            const fold__times *times)
 {
@@ -21041,7 +21000,7 @@ static void fold__live_own(fold_ctx *f, const fold__group_sig *group_sig, const 
     }
 }
 
-/* Notes when the outputs of signatures are read: by any batch of those they feed. */
+/* Notes the last batches to read the outputs of each signature, forward and backward. */
 static void fold__note_readers(fold_ctx *f, const fold__group *group)
 {
     fold__run *run = f->run;
@@ -21061,7 +21020,7 @@ static void fold__note_readers(fold_ctx *f, const fold__group *group)
     }
 }
 
-/* Lengthens the lifetimes of a signature's slabs by what the group's batches read of it. */
+/* Extends the lifetimes of a signature's outputs by what batches that it feeds read. */
 static void fold__live_read(fold_ctx *f, const fold__group_sig *group_sig, const fold__program *program,
                             const fold__times *times)
 {
@@ -21091,17 +21050,14 @@ typedef struct fold__gap {
     size_t offset, floats;
 } fold__gap;
 /* Buffers are placed in the order in which time brings them into use. Each takes the lowest gap that is large
-   enough, and gives it back when it is no longer in use. So placing many takes time in proportion to their
-   number. The last gap has no end. */
+   enough, and gives it back after its last use. The last gap has no end. */
 typedef struct fold__offset_allocator {
     fold__gap *gap; /* in order of offset; no two touch */
     uint32_t n_gaps;
-    uint32_t *enter, *leave;           /* for each time the first buffer that comes into use or was last used
-                                          then, */
-    uint32_t *next_enter, *next_leave; /* and for each buffer the one that comes next then, or NONE */
+    uint32_t *enter, *leave;           /* for each time, the first buffer whose use begins or ends then, */
+    uint32_t *next_enter, *next_leave; /* and for each buffer the next one of that time, or NONE */
 } fold__offset_allocator;
 
-/* Counts the bytes of memory that placing takes for so many buffers and times. */
 static size_t fold__offset_bytes(size_t buffers, size_t times)
 {
     return (buffers + 1) * sizeof(fold__gap) + 2 * (buffers + times) * sizeof(uint32_t);
@@ -21141,7 +21097,7 @@ static void fold__take_gap(fold__offset_allocator *offsets, fold__buffer *buffer
 
 static void fold__give_gap(fold__offset_allocator *offsets, const fold__buffer *buffer)
 {
-    uint32_t low = 0, high = offsets->n_gaps - 1; /* find the gap behind the buffer */
+    uint32_t low = 0, high = offsets->n_gaps - 1; /* find the gap after the buffer */
     while (low < high) {
         const uint32_t middle = (low + high) / 2;
         if (offsets->gap[middle].offset < buffer->offset)
@@ -21150,7 +21106,7 @@ static void fold__give_gap(fold__offset_allocator *offsets, const fold__buffer *
             high = middle;
     }
     fold__gap *gap = offsets->gap + low;
-    if (buffer->offset + buffer->floats != gap->offset) { /* no gap begins there: an empty one does */
+    if (buffer->offset + buffer->floats != gap->offset) { /* it does not touch the buffer: make one */
         memmove(gap + 1, gap, (size_t)(offsets->gap + offsets->n_gaps++ - gap) * sizeof *gap);
         gap->floats = 0;
     }
@@ -21162,9 +21118,9 @@ static void fold__give_gap(fold__offset_allocator *offsets, const fold__buffer *
     }
 }
 
-/* Gives offsets to the slabs among the buffers, or to the transient ones, whose lifetimes lie in 0 to times -
-   1; returns the floats they take together. If backward runs, time goes from its end: much is in use until
-   then, and lies without gaps if it is placed first. */
+/* Assigns offsets to the slabs among the buffers, or to the transient ones, whose lifetimes end before
+   `times`. Returns the floats they take together. If backward runs, time goes from its end: much is in use
+   until then, and is packed without gaps if it is placed first. */
 static size_t fold__assign_offset(const fold_ctx *f, fold__buffer *buffer, uint32_t n_buffers, int transient,
                                   uint32_t times)
 {
@@ -21193,7 +21149,6 @@ static size_t fold__assign_offset(const fold_ctx *f, fold__buffer *buffer, uint3
     return floats;
 }
 
-/* Returns the block in which the rows of a batch lie. */
 static fold__buffer *fold__block_of(const fold__run *run, fold__buffer *block, const fold__batch *batch)
 {
     const fold__group_sig *group_sig = &run->group_sig[batch->group_sig];
@@ -21201,9 +21156,9 @@ static fold__buffer *fold__block_of(const fold__run *run, fold__buffer *block, c
 }
 
 /* Finds when blocks of rows are in use: from their first batch, or the prologue for it, to the last that
-   reads a value of their calls. Looks from the end for what uses each block last, until that is found for
-   all. Returns whether some block begins when another is not in use any more. Behind the blocks come those of
-   elements. */
+   reads a value of their calls. The second pass goes from the end until the last use of each is found.
+   Returns whether some block begins after the last use of another. The blocks of elements follow those of
+   calls. */
 static int fold__find_blocks(fold_ctx *f, const fold__group *group, fold__buffer *block, uint32_t n_blocks)
 {
     fold__run *run = f->run;
@@ -21223,7 +21178,7 @@ static int fold__find_blocks(fold_ctx *f, const fold__group *group, fold__buffer
             continue;
         own->storage = own[n_blocks].storage = FOLD__SLAB;
         own->first = own[n_blocks].first = index - group->first_batch;
-        own->size = batch->first_call_row; /* where it lies until it is placed */
+        own->size = batch->first_call_row; /* where it is until it is placed */
         own[n_blocks].size = batch->first_elem;
         left += (uint32_t)several;
         latest = several ? index : latest;
@@ -21248,8 +21203,8 @@ static int fold__find_blocks(fold_ctx *f, const fold__group *group, fold__buffer
     return left || index + 1 < latest;
 }
 
-/* Lets calls of a group have rows again that held what nobody reads any more: places blocks as buffers of as
-   many floats as they have rows. Roots, and what other groups read, were copied from there. */
+/* Places blocks as buffers of as many floats as they have rows, so that calls reuse the rows of values that
+   are not read any more. Roots, and what other groups read, have been copied from there. */
 static void fold__reuse_rows(fold_ctx *f, const fold__group *group, fold__buffer *block, uint32_t n_blocks)
 {
     fold__run *run = f->run;
@@ -21279,9 +21234,9 @@ static void fold__reuse_rows(fold_ctx *f, const fold__group *group, fold__buffer
     }
 }
 
-/* Tells when the transient values of a program are in use, by numbers of ops. A value that lasts for a batch
-   is in use from the first op of the span that makes it to the last of the span that reads it last. For a
-   tile of rows runs through a whole span before the next does. */
+/* Finds when the transient values of a program are in use, in numbers of ops. One that lasts for a batch is
+   in use from the first op of the span that makes it to the last op of the span that reads it last, because a
+   tile of rows runs through a whole span before the next tile does. */
 static void fold__live_transient(const fold_ctx *f, const fold__program *program, fold__buffer *buffer)
 {
     uint32_t span = 0;
@@ -21310,15 +21265,15 @@ static void fold__live_transient(const fold_ctx *f, const fold__program *program
     }
 }
 
-/* Gives transient buffers their offsets in scratch, one behind the other. If that is more than a tile takes,
-   values that are not in use at the same time share one. In training they do not, as backward computes them
-   again. */
+/* Gives transient buffers their offsets in scratch, one after the other. If that is more than a tile takes,
+   values that are not in use at the same time share memory. In training none do, as fold__live_transient
+   knows nothing of gradients and contributions. */
 static void fold__assign_transient(fold_ctx *f, fold__group_sig *group_sig, const fold__program *program)
 {
     fold__run *run = f->run;
     fold__buffer *buffer = run->buffer + group_sig->first_buffer;
     const size_t rows = group_sig->sub_batch_rows, elems = group_sig->max_elems;
-    const size_t most = fold__max_size(fold__max_size(rows, elems), 1); /* a batch's: no tile has more */
+    const size_t most = fold__max_size(fold__max_size(rows, elems), 1); /* no tile has more */
     group_sig->tile = (uint32_t)fold__min_size(fold__rows_of_tile(program), most);
     group_sig->op_at = 0;
     for (uint32_t i = 0; i < group_sig->n_buffers; i++) {
@@ -21338,10 +21293,10 @@ static void fold__assign_transient(fold_ctx *f, fold__group_sig *group_sig, cons
     group_sig->op_at = fold__assign_offset(f, buffer, group_sig->n_buffers, 1, (uint32_t)program->n_ops + 1);
 }
 
-/* Forward a batch of many rows may run in parts, one after the other. Then its transient buffers stay in the
-   cache and take no more than a share of a group's memory. A part has as many rows as that allows, but not so
-   few that weights are read too often. Rows of calls with lists differ in size, and stay together, except in
-   chunks, whose rows are those of lists. */
+/* In inference, a batch of many rows may run in parts, one after the other, so that its transient buffers
+   stay in the cache and take no more than a share of a group's memory. A part has as many rows as that
+   allows, but not so few that weights are read too often. Calls with lists differ in size and stay together,
+   except in chunks, whose rows are those of lists. */
 static void fold__size_sub_batches(fold_ctx *f, fold__group_sig *group_sig, const fold__program *program)
 {
     const int chunks = fold__chunk_of(fold__group_of(f, group_sig)) != 0;
@@ -21359,8 +21314,8 @@ static void fold__size_sub_batches(fold_ctx *f, fold__group_sig *group_sig, cons
     fold__assign_transient(f, group_sig, program);
 }
 
-/* Lays out a signature's scratch (transient buffers, what ops take, instructions, row pointers); returns its
-   floats. */
+/* Lays out a signature's scratch: transient buffers, floats of the op that runs, then pointers to rows.
+   Returns the floats of all. */
 static size_t fold__group_sig_scratch(fold_ctx *f, fold__group_sig *group_sig, const fold__program *program)
 {
     fold__run *run = f->run;
@@ -21381,8 +21336,8 @@ static size_t fold__group_sig_scratch(fold_ctx *f, fold__group_sig *group_sig, c
     return group_sig->free_at + fold__max_size(pointers + whole / sizeof(float), late);
 }
 
-/* Notes between which batches the signatures of a group have theirs, how large these are, and which blocks
-   of rows there are. Returns how many, or 0 if each signature has but one. */
+/* Finds the first and last batch of each signature of a group, its largest, and the blocks of its rows.
+   Returns the number of blocks, or 0 if each signature has but one. */
 static uint32_t fold__note_batches(fold_ctx *f, const fold__group *group)
 {
     fold__run *run = f->run;
@@ -21413,8 +21368,7 @@ static uint32_t fold__note_batches(fold_ctx *f, const fold__group *group)
     return n_blocks > group->end_sig - group->first_sig ? n_blocks : 0;
 }
 
-/* Numbers the buffers of a group and reserves them, and the memory that placing them takes, or so many
-   blocks of rows. */
+/* Reserves the group's buffers, and the memory that placing them, or the blocks of rows, takes. */
 static int fold__open_buffers(fold_ctx *f, const fold__group *group, uint32_t n_blocks)
 {
     fold__run *run = f->run;
@@ -21435,7 +21389,6 @@ static int fold__open_buffers(fold_ctx *f, const fold__group *group, uint32_t n_
     return 1;
 }
 
-/* Finds how large a signature's buffers are, when its slabs are in use, and where the others lie. */
 static void fold__plan_group_sig(fold_ctx *f, fold__group_sig *group_sig, const fold__times *times)
 {
     fold__run *run = f->run;
@@ -21461,11 +21414,10 @@ static void fold__plan_group_sig(fold_ctx *f, fold__group_sig *group_sig, const 
     run->plan.scratch = fold__max_size(run->plan.scratch, scratch);
 }
 
-/* Plans one scheduled group: its buffers, their lifetimes and offsets. */
 static int fold__plan_group(fold_ctx *f, uint32_t which)
 {
     fold__run *run = f->run;
-    const fold__group group = run->group[which]; /* which moves */
+    const fold__group group = run->group[which]; /* a copy: arrays may move */
     const fold__times times = { group.first_batch, group.end_batch - group.first_batch };
     const uint32_t first_buffer = run->plan.buffers;
     const uint32_t n_blocks = fold__note_batches(f, &group);
@@ -21476,16 +21428,19 @@ static int fold__plan_group(fold_ctx *f, uint32_t which)
     fold__note_readers(f, &group);
     for (uint32_t sig = group.first_sig; sig < group.end_sig; sig++)
         fold__plan_group_sig(f, &run->group_sig[sig], &times);
-    const uint32_t buffers = run->plan.buffers - first_buffer; /* leaves have none */
+    const uint32_t buffers = run->plan.buffers - first_buffer; /* none if the root is a leaf */
     run->group[which].floats =
         buffers ? fold__assign_offset(f, run->buffer + first_buffer, buffers, 0, 2 * times.count + 1) : 0;
     return 1;
 }
 
 /* ==== section: forward execution =============================================================
-   Owns: how a batch runs, and forward. It finds the rows of operands and results, forward and backward,
-   calls ops, and copies out what stays readable.
-   Uses: ops, and of the plan its batches, offsets and prologues. Invariant: it allocates nothing:
+   Owns: how a batch runs, and forward (fold__forward_batch). It finds the rows of operands and results,
+   forward and backward, calls ops on them, products over all rows and other ops tile by tile, and copies out
+   what stays readable. How a stage runs its ops, and where their operands are, is worked out once for all
+   batches of a signature (fold__plan_stages) and kept from run to run; a batch adds only where its rows
+   begin.
+   Uses: ops, and of the plan its batches, offsets and prologues. Invariant: running allocates nothing:
    everything was reserved. */
 
 static FOLD__NOINLINE void *fold__scratch_array(fold__worker *worker, size_t count, size_t size)
@@ -21505,7 +21460,7 @@ FOLD__INLINE void fold__set_rows(fold_rows *rows, float *base, ptrdiff_t stride)
     rows->rows = NULL;
 }
 
-/* Turns pointers to rows into a base and a stride where rows are evenly spaced: kernels then run once. */
+/* Turns pointers to evenly spaced rows into a base and a stride: kernels then run once. */
 static fold_rows fold__tidy_rows(float **rows, size_t count, ptrdiff_t size)
 {
     fold_rows tidy = { NULL, 0, rows };
@@ -21518,9 +21473,8 @@ static fold_rows fold__tidy_rows(float **rows, size_t count, ptrdiff_t size)
     return tidy;
 }
 
-/* Shifts rows by `row` rows and `offset` floats. Pointers to `count` rows are copied when they change. This
-   and what follows write rows where they are used, member by member: a copy of a struct that was just written
-   would wait for its stores. */
+/* Shifts rows by `row` rows and `offset` floats. Pointers to `count` rows are copied when they change. Fields
+   are set one by one, here and below: a copy of a struct that was just written stalls on its stores. */
 FOLD__INLINE void fold__shift_rows(fold__worker *worker, fold_rows *rows, uint32_t row, uint32_t offset,
                                    size_t count)
 {
@@ -21576,7 +21530,7 @@ FOLD__INLINE float *fold__binding_base(const fold__worker *worker, const fold__b
            binding->offset;
 }
 
-/* Repeats an operand's rows, one for each call, for `count` list elements of the batch from `row` on. */
+/* Repeats a call's row of an operand for each of `count` list elements of the batch from `row` on. */
 static void fold__repeat_rows(fold__worker *worker, fold_rows *rows, uint32_t offset, uint32_t row,
                               size_t count)
 {
@@ -21595,6 +21549,7 @@ static void fold__repeat_rows(fold__worker *worker, fold_rows *rows, uint32_t of
     rows->rows = to;
 }
 
+/* Rows that no stride from a buffer reaches: of parameters, outside, or repeated by element. */
 static FOLD__NOINLINE void fold__other_rows(fold__worker *worker, const fold__binding *binding, size_t count,
                                             fold_rows *rows)
 {
@@ -21661,7 +21616,7 @@ static void fold__bind_operand(const fold__worker *worker, const fold__body_op *
 
 /* -- one op over some rows of a batch -------------------------------------------------------- */
 
-/* Gathers the data of each row: what was recorded with a call, or the key of a random draw. */
+/* Finds the data of each row: what was recorded with its call, or the key of its random draw. */
 static void fold__gather_data(const fold_ctx *f, fold__worker *worker, const fold__body_op *op, uint32_t row,
                               size_t count, fold_op_call *op_call)
 {
@@ -21720,7 +21675,7 @@ static void fold__prepare(const fold_ctx *f, fold__worker *worker, const fold__b
     engine->maps = NULL;
 }
 
-/* Makes the call of an op with `count` rows of the tile. List ops always take the whole batch. */
+/* Prepares the call of an op for `count` rows of the tile. If it takes lists, it gets all their elements. */
 static fold_op_call *fold__make_call(fold_ctx *f, fold__worker *worker, int op_index, size_t count)
 {
     const fold__instruction *instruction = &worker->instruction[op_index];
@@ -21743,6 +21698,7 @@ static fold_op_call *fold__make_call(fold_ctx *f, fold__worker *worker, int op_i
     return call;
 }
 
+/* Calls an op that takes one row at a time: all that it reads and writes moves on by a row. */
 static FOLD__NOINLINE void fold__call_list_row(fold__worker *worker, const fold__op_row *op,
                                                fold_op_call *call, void (*run)(const fold_op_call *))
 {
@@ -21783,7 +21739,7 @@ static void fold__call_rows(fold__worker *worker, const fold__op_row *op, fold_o
         fold__call_list_row(worker, op, call, run);
 }
 
-/* Runs an op and writes down the maps and tiles that are all of it, if they take little room, or its call. */
+/* Runs an op and captures its maps and tiles, if they are all it does and need little memory, or its call. */
 static FOLD__NOINLINE void fold__capture_op(const fold_ctx *f, fold__worker *worker,
                                             const fold__instruction *instruction, const fold__op_row *op)
 {
@@ -21809,7 +21765,7 @@ static FOLD__NOINLINE void fold__capture_op(const fold_ctx *f, fold__worker *wor
     call->out = (fold_rows *)memcpy(rows + inputs, worker->op_out, outputs * sizeof *rows);
 }
 
-/* Runs a map of an op over `count` rows of the tile. */
+/* Map 0 is the op's own; 1 and 2 are those of its operands' gradients. */
 FOLD__INLINE void fold__run_map(fold__worker *worker, int op_index, uint32_t which, size_t count)
 {
     const fold__instruction *instruction = &worker->instruction[op_index];
@@ -21844,7 +21800,7 @@ FOLD__INLINE void fold__forward_op(fold_ctx *f, fold__worker *worker, int op_ind
     worker->free = free;
 }
 
-/* Runs ops [first, last) tile by tile, or one op over all rows: all of calls, or all of list elements. */
+/* Runs ops [first, last) tile by tile, or one op over all rows, which are either calls or list elements. */
 static void fold__forward_ops(fold_ctx *f, fold__worker *worker, int first, int last)
 {
     const uint32_t rows = worker->program.op[first].elem ? worker->batch.elems : worker->batch.count;
@@ -21859,8 +21815,8 @@ static void fold__forward_ops(fold_ctx *f, fold__worker *worker, int first, int 
 
 /* -- instructions ---------------------------------------------------------------------------- */
 
-/* Tells whether a stage runs an op, and which segments of a product. The prologue runs what does not depend
-   on the recursion, and leading segments of products; the batches behind it run the rest. */
+/* Whether a stage runs an op, and which segments of a product. The prologue runs what does not depend on the
+   recursion, and leading segments of products; the batches after it run the rest. */
 static int fold__stage_part(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
                             fold__instruction *instruction)
 {
@@ -21888,8 +21844,8 @@ static void fold__bind_grad(const fold_ctx *f, const fold__worker *worker, uint3
         fold__bind_buffer(worker, fold__buffer_grad(&worker->program, value), binding);
 }
 
-/* Tells where the contribution to an operand goes: to rows of its own, or in place. Contributions by list
-   elements are summed into it first. */
+/* Binds the contribution to an operand: to rows of its own if it has any, else in place. What list elements
+   contribute is summed there later. */
 static void fold__bind_dest(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
                             int operand, fold__binding *binding)
 {
@@ -21905,7 +21861,7 @@ static void fold__bind_dest(const fold_ctx *f, const fold__worker *worker, const
     binding->offset = ref->offset;
 }
 
-/* Finds where an op's operands and results lie, and what backward reads and writes. */
+/* Binds an op's operands and results, and what its backward reads and writes. */
 static void fold__plan_operands(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
                                 fold__instruction *instruction)
 {
@@ -21939,7 +21895,8 @@ static void fold__plan_operands(const fold_ctx *f, const fold__worker *worker, c
     }
 }
 
-/* Finds the maps of an element-wise op whose operands have as many values as its result. */
+/* Finds the maps of an element-wise op whose operands are as large as its result: batches run these directly,
+   without a call of the op. */
 static void fold__plan_maps(fold__worker *worker, const fold__body_op *op, fold__instruction *instruction)
 {
     const uint32_t out = (uint32_t)(worker->out - worker->binding) + op->first_value,
@@ -21947,7 +21904,7 @@ static void fold__plan_maps(fold__worker *worker, const fold__body_op *op, fold_
     const fold__elementwise *maps = NULL;
     worker->prepared.engine.maps = &maps;
     worker->prepared.call.rows = 0;
-    instruction->run(&worker->prepared.call); /* no rows: it says its maps alone */
+    instruction->run(&worker->prepared.call); /* without rows it only reports its maps */
     for (uint32_t which = 0; which <= op->n_in; which++) {
         const char *from = which ? maps->from[which - 1] : op->n_in > 1 ? "ab" : "a";
         if (which ? instruction->for_elements || !(instruction->wanted >> (which - 1) & 1)
@@ -21955,7 +21912,7 @@ static void fold__plan_maps(fold__worker *worker, const fold__body_op *op, fold_
             continue;
         instruction->map[which] =
             (which ? maps->derivative[which - 1] : maps->map)[worker->prepared.engine.kernels->set];
-        for (int i = 0; i < 4; i++) { /* what is not used must only be there */
+        for (int i = 0; i < 4; i++) { /* unused ones need only be valid */
             const char name = i && *from ? *from++ : which ? 'd' : 'y';
             instruction->bindings[which][i] = name == 'y'   ? out
                                               : name == 'g' ? out + (uint32_t)worker->program.n_values
@@ -21994,7 +21951,6 @@ static void fold__bind_instructions(const fold_ctx *f, fold__worker *worker)
         worker->instruction[op_index].end = end;
 }
 
-/* Lets a worker run a stage of a signature. */
 static void fold__enter_stage(const fold_ctx *f, fold__worker *worker, const fold__group_sig *group_sig,
                               uint32_t stage)
 {
@@ -22005,7 +21961,7 @@ static void fold__enter_stage(const fold_ctx *f, fold__worker *worker, const fol
     worker->run_sig = &f->run->run_sig[group_sig->run_sig];
     worker->program = fold__program_of(f, &f->sigs[worker->run_sig->sig]);
     worker->tile = group_sig->tile;
-    worker->buffer = kinds; /* where buffers lie is decided later */
+    worker->buffer = kinds; /* without offsets, which come with the batch */
     worker->instruction = instructions + (stage ? 0 : worker->program.n_ops);
     worker->binding =
         (fold__binding *)(void *)(instructions + (worker->program.n_ops << group_sig->has_prologue));
@@ -22014,6 +21970,7 @@ static void fold__enter_stage(const fold_ctx *f, fold__worker *worker, const fol
     worker->din = worker->dout + worker->program.n_values;
 }
 
+/* Makes the stages of a signature: kinds of buffers, then instructions, then bindings. Arrays may move. */
 static int fold__plan_stages(fold_ctx *f, uint32_t sig)
 {
     fold__run *run = f->run;
@@ -22045,7 +22002,7 @@ static int fold__plan_stages(fold_ctx *f, uint32_t sig)
     return 1;
 }
 
-/* Finds how the stages of signatures in groups run, or plans it. Arrays may move. */
+/* Finds the stages of signatures in groups among those of earlier runs, or makes them. Arrays may move. */
 static int fold__find_stages(fold_ctx *f, uint32_t first, uint32_t end)
 {
     fold__run *run = f->run;
@@ -22067,8 +22024,8 @@ static int fold__find_stages(fold_ctx *f, uint32_t first, uint32_t end)
     return 1;
 }
 
-/* Tells whether parts of a batch are elements of its lists, within lists too: in slices, where ops take lists
-   row by row. Else they are calls. */
+/* Whether a batch is cut between list elements, within a list too: in slices, if its ops take lists row by
+   row. Otherwise it is cut between calls. */
 static int fold__cuts_lists(const fold_ctx *f, const fold__batch *batch)
 {
     const fold__run *run = f->run;
@@ -22084,7 +22041,7 @@ static uint32_t fold__rows_to_cut(const fold_ctx *f, const fold__batch *batch)
     return fold__cuts_lists(f, batch) ? batch->elems : batch->count;
 }
 
-/* Returns the first call of a batch whose elements do not begin before this one. */
+/* Returns the first call of a batch whose elements begin at this one or later. */
 static uint32_t fold__first_from(const fold_ctx *f, const fold__batch *batch, uint32_t elem)
 {
     uint32_t low = 0, high = batch->count;
@@ -22098,7 +22055,7 @@ static uint32_t fold__first_from(const fold_ctx *f, const fold__batch *batch, ui
     return low;
 }
 
-/* Cuts a batch down to some of its rows. Calls lie one behind the other, and so do their elements. */
+/* Cuts a batch down to some of its rows. Its calls are contiguous, and so are their elements. */
 static void fold__take_part(const fold_ctx *f, fold__batch *batch, uint32_t from, uint32_t to)
 {
     const fold__run *run = f->run;
@@ -22128,7 +22085,7 @@ static void fold__take_part(const fold_ctx *f, fold__batch *batch, uint32_t from
     batch->elems = end - begin;
 }
 
-/* Takes a batch, or some rows of it. It looks up once what a stage's successive batches have in common. */
+/* Enters a batch, or some rows of it. It looks up once what a stage's successive batches have in common. */
 static void fold__enter_batch(const fold_ctx *f, fold__worker *worker, uint32_t batch, uint32_t from,
                               uint32_t to)
 {
@@ -22152,8 +22109,8 @@ FOLD__INLINE float *fold__edge_row(const fold_ctx *f, uint32_t edge, uint32_t ro
     return f->value[source] + fold__edge_offset(f, edge) + (size_t)row * fold__row_size(f, source);
 }
 
-/* Tells how many rows of a call's list lie in the part of a batch that runs, and the first of them; of a
-   value beside lists its one row. */
+/* How many rows of a call's list are in the part of a batch that runs, and the first of them; 1 for a value
+   that is not per element. */
 FOLD__INLINE uint32_t fold__rows_in_part(const fold__worker *worker, int is_list, uint32_t call,
                                          uint32_t *first)
 {
@@ -22161,8 +22118,8 @@ FOLD__INLINE uint32_t fold__rows_in_part(const fold__worker *worker, int is_list
     return is_list ? worker->list[call + 1] - worker->list[call] - *first : 1;
 }
 
-/* Tells whether a component of all the batch's calls is whole lists that lie one behind the other, as those
-   of one signature do. Then pointers to rows are not needed. */
+/* Whether a component of the batch's calls is whole lists that follow each other in memory, as those of one
+   signature do: then rows need no pointers. */
 static int fold__in_one_piece(const fold_ctx *f, const fold__worker *worker, int operand, fold_rows *rows)
 {
     const float *expected = NULL;
@@ -22171,7 +22128,7 @@ static int fold__in_one_piece(const fold_ctx *f, const fold__worker *worker, int
     for (uint32_t call = 0; call < worker->batch.count; call++) {
         const fold__call_operands operands = fold__operands_of_call(f, worker->ids[call]);
         const uint32_t edge = fold__operand_first(&operands, operand);
-        if (operands.edges != 1 || !fold__edge_is_list(f, edge)) /* it may have none, beyond all edges */
+        if (operands.edges != 1 || !fold__edge_is_list(f, edge)) /* with no edges there is none to look at */
             return 0;
         const uint32_t source = f->edge_source[edge];
         if (fold__kind_of(f, source) == FOLD__NODE_LOOKUP)
@@ -22192,15 +22149,15 @@ static int fold__in_one_piece(const fold_ctx *f, const fold__worker *worker, int
     return rows->base != NULL;
 }
 
-/* Tells where the rows of a value's gradient or contributions begin. It is in its group or, when another
-   group writes them, in the part of the region that lasts for the whole run. */
+/* Where the contributions to a value are: in its group's memory or, if it crosses between groups, in the part
+   of the region that lasts for the whole run. */
 static float *fold__grad_area(const fold_ctx *f, uint32_t source, const fold__group *group)
 {
     const fold__run *run = f->run;
     return (run->state[source] & FOLD__BOUNDARY) ? run->region : run->region + group->rows_at;
 }
 
-/* Returns the worker's row that nobody reads, for a call that must write one. */
+/* A row that is written and never read. Each worker has its own, as threads would race for one. */
 static float *fold__sink_row(const fold_ctx *f, const fold__worker *worker)
 {
     return f->run->sink + (size_t)(worker - f->run->worker) * f->run->widest_value;
@@ -22218,17 +22175,17 @@ FOLD__INLINE float *fold__edge_dest(const fold_ctx *f, const fold__worker *worke
     return run->grad_row[source] + fold__edge_offset(f, edge);
 }
 
-/* Tells how many floats on an edge's contribution goes from one row of a list to the next. */
+/* Floats between what an edge contributes to one row of a list and to the next. */
 static size_t fold__dest_stride(const fold_ctx *f, uint32_t edge, uint32_t floats)
 {
     const uint32_t source = f->edge_source[edge];
     if (!f->run->grad[source])
-        return 0; /* all to the row that nobody reads */
+        return 0; /* all to the sink */
     return f->run->mode[source] == FOLD__GRAD_SUM ? floats : fold__row_size(f, source);
 }
 
-/* Lists the rows of an input of the batch's calls, which is one edge of each: those that are read or, with a
-   group that runs backward, those that get the contributions to it. */
+/* The rows of a fixed input of the batch's calls, one edge each: those that are read or, if a group is given,
+   which runs backward, those that its contributions go to. */
 static void fold__fixed_rows(const fold_ctx *f, const fold__worker *worker, int operand,
                              const fold__group *back, float **rows)
 {
@@ -22243,7 +22200,7 @@ static void fold__fixed_rows(const fold_ctx *f, const fold__worker *worker, int 
     }
 }
 
-/* The same of an input that is a list: a call's rows may be whole lists and rows of others. */
+/* The same of a component of lists: a call's rows may come from whole lists and from single rows. */
 static void fold__list_rows(const fold_ctx *f, const fold__worker *worker, int operand,
                             const fold__group *back, float **rows)
 {
@@ -22268,7 +22225,6 @@ static void fold__list_rows(const fold_ctx *f, const fold__worker *worker, int o
     }
 }
 
-/* Finds the rows of an input of the batch's calls. */
 static void fold__input_rows(fold_ctx *f, fold__worker *worker, int operand, const fold__group *back,
                              fold_rows *to)
 {
@@ -22305,8 +22261,7 @@ static void fold__find_inputs(fold_ctx *f, fold__worker *worker, uint64_t read)
     }
 }
 
-/* Makes a batch, or part of one, ready to run: its calls, its scratch, and the rows of the inputs in
-   `read`. */
+/* Makes a batch, or part of one, ready to run; `read` is a mask of the inputs whose rows it needs. */
 static void fold__begin_batch(fold_ctx *f, fold__worker *worker, uint64_t read)
 {
     worker->ids = f->run->order + worker->batch.first;
@@ -22317,8 +22272,8 @@ static void fold__begin_batch(fold_ctx *f, fold__worker *worker, uint64_t read)
 
 /* -- ops over whole lists, one call at a time ------------------------------------------------- */
 
-/* Runs an op over any number of rows, for each row of what it gives over those that an index tells
-   (fold__alloc_segments). */
+/* Runs an op that reduces any number of rows: for each row of its result over those that an index assigns to
+   it (fold__alloc_segments). */
 static void fold__run_segments(fold__worker *worker, const fold__engine *engine, fold_op_call *call,
                                void (*run)(const fold_op_call *), int backward)
 {
@@ -22337,13 +22292,13 @@ static void fold__run_segments(fold__worker *worker, const fold__engine *engine,
     }
     call->list = start;
     run(call);
-    for (int row = 0; row < call->rows && !backward; row++) /* an empty list gives zeros, its largest too */
+    for (int row = 0; row < call->rows && !backward; row++) /* of no rows: zeros, for the maximum as well */
         if (call->list[row] == call->list[row + 1])
             memset(fold__row(&call->out[0], row), 0,
                    (size_t)fold__shape_size(&call->out_shape[0]) * sizeof(float));
 }
 
-/* Runs one call. The places of the rows of its outputs, and in backward of gradients, were found before. */
+/* Runs one call. The caller has set the rows of its outputs and, in backward, of gradients. */
 static void fold__run_whole(fold_ctx *f, fold__worker *worker, uint32_t id, fold__op_run *run, int backward)
 {
     fold__prepared *prepared = &worker->prepared;
@@ -22398,8 +22353,8 @@ static void fold__forward_whole(fold_ctx *f, fold__worker *worker)
     }
 }
 
-/* Notes where a batch's calls have one of their outputs. Values that stay readable, or that another group
-   reads, move to their places. */
+/* Notes where a batch's calls have one of their outputs, after copying those that stay readable or that
+   another group reads to their own memory. */
 static void fold__note_output(fold_ctx *f, fold__worker *worker, int output)
 {
     const fold__run *run = f->run;
@@ -22409,7 +22364,7 @@ static void fold__note_output(fold_ctx *f, fold__worker *worker, int output)
     const uint32_t begin = fold__group_of(f, worker->group_sig)->row;
     fold_rows rows;
     fold__buffer_rows(worker, fold__buffer_value(value), &rows);
-    const ptrdiff_t stride = rows.stride; /* its rows are a buffer's, which has no pointers to them */
+    const ptrdiff_t stride = rows.stride; /* rows of a buffer need no pointers */
     float *const base = rows.base;
     for (uint32_t call = 0; call < count; call++) {
         const uint32_t id = ids[call] + (uint32_t)output;
@@ -22424,12 +22379,11 @@ static void fold__note_output(fold_ctx *f, fold__worker *worker, int output)
             if (worker->commands)
                 fold__emit(worker->commands, NULL, NULL, &copy, sizeof copy);
         }
-        if (first == begin) /* one thread notes it, which has the first rows */
+        if (first == begin) /* threads share a list: the one with its first rows writes this */
             f->value[id] = to;
     }
 }
 
-/* Runs a batch or a part of it forward, and copies out values that stay readable or cross between groups. */
 static void fold__forward_part(fold_ctx *f, fold__worker *worker)
 {
     fold__begin_batch(f, worker, UINT64_MAX);
@@ -22444,7 +22398,7 @@ static void fold__forward_part(fold_ctx *f, fold__worker *worker)
         fold__note_output(f, worker, output);
 }
 
-/* Runs a batch forward, in as many parts as its scratch was made for (fold__size_sub_batches). */
+/* Runs a batch forward, in parts if its scratch is for fewer rows (fold__size_sub_batches). */
 static void fold__forward_batch(fold_ctx *f, fold__worker *worker)
 {
     const fold__batch batch = worker->batch;
@@ -22471,8 +22425,8 @@ static void fold__add_row(const fold_ctx *f, float *to, const float *from, uint3
     FOLD__RUN_MAP(f->model->kernels, add, to, to, from, NULL, 0, count);
 }
 
-/* Returns the address of a value that is there: an input, a parameter, or what was computed and kept. The
-   rows of a list that was looked up have no address in common. */
+/* The address of a value that is stored: an input, a parameter, or what was computed and kept. The rows of a
+   looked-up list have none in common. */
 static float *fold__address(const fold_ctx *f, uint32_t id)
 {
     const fold_model *m = f->model;
@@ -22503,7 +22457,7 @@ static void fold__add_whole(const fold_ctx *f, const fold_rows *to, const fold_r
                             int first, size_t count)
 {
     const fold_rows all[4] = { *to, first ? *from : *to, *from, { NULL, 0, NULL } };
-    const fold__kernels *kernels = f->model->kernels; /* -0 becomes +0, as where it is added to zeros */
+    const fold__kernels *kernels = f->model->kernels; /* shifting by 0 makes -0 +0, as adding to zeros does */
     const fold__map_fn map = first ? FOLD__MAP_OF(kernels, shift) : FOLD__MAP_OF(kernels, add);
     if (count)
         map(fold__row(to, 0), fold__row(&all[1], 0), fold__row(from, 0), NULL, 0, size, count, all);
@@ -22515,7 +22469,7 @@ static void fold__clear_rows(const fold_rows *to, size_t first, size_t end, uint
         fold__clear_row(fold__row(to, (int)i), size);
 }
 
-/* Adds the nth row to a sum. The rows of the first block are added one by one. Each block behind it is summed
+/* Adds the nth row to a sum. The rows of the first block are added one by one. Each block after it is summed
    at `block`, which may be its first row, and added when it is full or ends with the last row. */
 static void fold__add_nth(const fold_ctx *f, float *sum, float *block, const float *row, uint32_t size,
                           uint32_t nth, int is_last)
@@ -22529,10 +22483,11 @@ static void fold__add_nth(const fold_ctx *f, float *sum, float *block, const flo
 }
 
 /* ==== section: parameter gradients ===========================================================
-   Owns: the gradients of parameters, shared nodes and rows of tables, which are sums over their uses.
-   Uses: forward execution, model. Invariant: each use sums its rows in record order. Uses are added to a
-   total in the order of their first rows, and a total to its gradient once, whatever the groups and
-   threads. */
+   Owns: the gradients of parameters, shared nodes and looked-up table rows. The use of a weight is summed by
+   one product over all rows of a group, X^T dY (fold__accumulate_use), whose columns threads share.
+   Uses: forward execution, model. Invariant: each use is summed separately, group by group, in record order;
+   the uses of a parameter, in the order of their first rows, then add up to a total, which is added to its
+   gradient once. That order is part of the numerics contract: groups and threads do not change it. */
 
 static void fold__find_extent(const fold_ctx *f, fold__use *use)
 {
@@ -22556,8 +22511,8 @@ static void fold__find_extent(const fold_ctx *f, fold__use *use)
     }
 }
 
-/* Puts a use into the list of uses: of a trained parameter, or of a shared node that needs a gradient. The
-   list is in the order of their first recorded rows. */
+/* Lists a use of a trained parameter, or of a shared node that gets a gradient, in the order of their first
+   recorded rows. */
 static int fold__add_use(fold_ctx *f, fold__use use, int elem)
 {
     fold__run *run = f->run;
@@ -22629,7 +22584,7 @@ static int fold__list_uses_of(fold_ctx *f, uint32_t run_sig)
     return 1;
 }
 
-/* Gives a parameter's first use its total. The gradient itself serves where it is clear. */
+/* Gives a parameter's first use its total: the gradient itself if it is clear. */
 static void fold__layout_total(fold_ctx *f, fold__use *use)
 {
     const fold__param_data *param = &fold__params(f->model)[use->target];
@@ -22641,8 +22596,8 @@ static void fold__layout_total(fold_ctx *f, fold__use *use)
     f->run->sum_floats += fold__round_up(param->size, 16);
 }
 
-/* Returns the shape of the rows that a use sums: of what the op of a weight or bias makes, or of a value. A
-   sum that calls share is made in one go: [1]. */
+/* The shape of the rows that a use sums: of what the op of a weight or bias makes, or of a value. It is [1]
+   for an operand that calls share, whose sum is not cut into columns. */
 static fold_shape fold__shape_of_use(const fold_ctx *f, const fold__use *use)
 {
     const fold__program program = fold__program_in_run(f, use->run_sig);
@@ -22686,7 +22641,7 @@ static int fold__sums_in_one_go(const fold_ctx *f)
     return group != FOLD__NONE;
 }
 
-/* Tells whether an earlier use of its parameter reaches into the floats of a use. */
+/* Whether an earlier use of its parameter overlaps the floats of a use. */
 static int fold__is_reached(const fold__run *run, const fold__use *use)
 {
     for (uint32_t which = use->before; which != FOLD__NONE; which = run->use[which].before) {
@@ -22697,8 +22652,8 @@ static int fold__is_reached(const fold__run *run, const fold__use *use)
     return 0;
 }
 
-/* Finds how many lines of a use make a block, more of a large sum, and places for the sum and, if there is a
-   second block, for blocks. The kernel of a convolution takes rows instead. That of a weight that is not
+/* Chooses how many lines of a use make a block, more of a large sum, and lays out the sum and, for a second
+   block, the blocks. A convolution's kernel takes rows instead of lines. The kernel of a weight that is not
    transposed adds the sum as well, if that is one block of vectors that slices of time need not cut. */
 enum { FOLD__KERNEL_WORK = 1 << 22 }; /* multiplications: they take at most some 100 microseconds */
 static void fold__place_sum(fold_ctx *f, fold__use *use)
@@ -22728,7 +22683,6 @@ static void fold__place_sum(fold_ctx *f, fold__use *use)
     run->sum_floats = use->block_at + (rows * use->lines > use->block ? fold__round_up(use->size, 16) : 0);
 }
 
-/* Lists all uses of the run, in the order of their first rows, and lays out their sums. */
 static int fold__list_uses(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -22763,14 +22717,13 @@ static float *fold__use_total(const fold_ctx *f, const fold__use *use)
     return use->total == FOLD__NO_TOTAL ? fold__grads(f->model) + fold__params(f->model)[use->target].at
                                         : f->run->sums + use->total;
 }
-/* Tells where the sum of a use goes: to a place of its own, or straight into the total. */
 static float *fold__use_sum(const fold_ctx *f, const fold__use *use)
 {
     return use->sum == FOLD__SUM_SEPARATE ? f->run->sums + use->sum_at : fold__use_total(f, use) + use->at;
 }
 
-/* Returns where some columns of the next lines of a use are added, and counts them. A full block is added to
-   the sum when the next begins; the first is the sum. */
+/* Returns where to add the next lines of a use, or some columns of them, and counts them. The first block is
+   the sum itself; each other is added to it when the next one begins. */
 static float *fold__next_lines(const fold_ctx *f, const fold__use *use, fold__extent share, size_t count,
                                size_t *done)
 {
@@ -22792,16 +22745,16 @@ static float *fold__next_lines(const fold_ctx *f, const fold__use *use, fold__ex
 static void fold__add_to_total(const fold_ctx *f, const fold__use *use)
 {
     float *const sum = fold__use_sum(f, use);
-    if (use->next > use->block) /* the last block; of fewer rows a sum may be -0 */
+    if (use->next > use->block) /* add the last block; with one alone, adding zeros would make -0 +0 */
         fold__add_row(f, sum, f->run->sums + use->block_at, (uint32_t)use->size);
     if (use->sum == FOLD__SUM_SEPARATE)
         fold__add_row(f, use->is_node ? f->run->grad_row[use->target] : fold__use_total(f, use) + use->at,
                       sum, (uint32_t)use->size);
 }
 
-/* Tells where the rows that a use sums lie: in a buffer. If that is NULL, the edges of an input tell it. If
-   both are NULL, they lie in the gradient that others gave an output. The sum begins `offset` floats into
-   each. A product reads no parameter as its rows: it reads a copy. */
+/* The rows that a use sums. They are in `buffer`; if that is NULL, at the edges of `input`; if both are NULL,
+   in the gradient of an output, which its readers made. The sum begins `offset` floats into each. A product
+   reads no parameter as its rows: it reads a copy. */
 typedef struct fold__source {
     const fold__buffer *buffer;
     const fold__ref *input;
@@ -22809,7 +22762,7 @@ typedef struct fold__source {
     size_t offset;
 } fold__source;
 
-/* Finds, from a column on, the gradient of what a use's op makes, or what the op adds to that of a value. */
+/* From a column on, the gradient of what the op makes or, for a value, what the op contributes to it. */
 static fold__source fold__gradient_source(const fold__run *run, const fold__use *use,
                                           const fold__group_sig *group_sig, const fold__program *program,
                                           const fold__body_op *op, uint32_t column)
@@ -22838,8 +22791,8 @@ static fold__source fold__operand_source(const fold__run *run, const fold__group
     return source;
 }
 
-/* Lists some rows of a source. They are in record order, from those calls of a signature in a group that need
-   a gradient and the op. */
+/* Lists some rows of a source in record order: those of a signature's calls in a group that get a gradient
+   and need the op. Whatever the batches were, sums have the same order. */
 static float **fold__record_rows(fold_ctx *f, const fold__group_sig *group_sig, const fold__program *program,
                                  const fold__body_op *op, const fold__source *source, fold__extent some,
                                  float *region, char **scratch, size_t *n_rows)
@@ -22856,7 +22809,7 @@ static float **fold__record_rows(fold_ctx *f, const fold__group_sig *group_sig, 
     size_t at = 0;
     const uint32_t from = (uint32_t)some.from, to = (uint32_t)some.to;
     const int of_each = !op->elem && !for_elements && !run->run_sig[group_sig->run_sig].partly;
-    const int quick = of_each && !is_list; /* one of each call: most are */
+    const int quick = of_each && !is_list; /* one row of each call, as most uses have */
     const uint32_t last = to < group_sig->calls ? to : group_sig->calls;
     const uint32_t input = source->input && !is_list ? source->input->index : 0;
     for (uint32_t call = from; call < last && quick; call++) {
@@ -22895,7 +22848,7 @@ static float **fold__record_rows(fold_ctx *f, const fold__group_sig *group_sig, 
     return rows;
 }
 
-/* Adds rows to the sum of a use, of which some lines are done, block by block. dy begins at the first of the
+/* Adds rows to the sum of a use after the `done` lines before, block by block. dy begins at the first of the
    columns. */
 static void fold__add_to_use(fold_ctx *f, fold__worker *worker, const fold__use *use,
                              const fold__program *program, size_t rows, const fold_rows *in,
@@ -22931,8 +22884,8 @@ static void fold__add_to_use(fold_ctx *f, fold__worker *worker, const fold__use 
     }
 }
 
-/* Tells what makes up the work of a use from `from` to `to`: columns, in whole vectors. In slices of time it
-   is rows where there are more of those. */
+/* A share of a use's work, from `from` to `to`: columns, in whole vectors, so that each sum stays in one
+   thread and in order. In slices of time it is rows if there are more of those. */
 typedef struct fold__use_share {
     fold__extent columns, rows;
 } fold__use_share;
@@ -22954,7 +22907,6 @@ static fold__use_share fold__share_of_use(const fold_ctx *f, const fold__use *us
     return share;
 }
 
-/* Adds rows that a call contributes to a value that calls share. */
 static void fold__add_to_shared(fold_ctx *f, fold__worker *worker, const fold__use *use, uint32_t id,
                                 const fold__group *group, uint32_t rows, size_t *done)
 {
@@ -22966,7 +22918,6 @@ static void fold__add_to_shared(fold_ctx *f, fold__worker *worker, const fold__u
                       floats);
 }
 
-/* Adds the rows of a group, or some of them or of their columns, to the sum of a use. */
 static void fold__accumulate_use(fold_ctx *f, fold__worker *worker, const fold__use *use,
                                  const fold__group *group, fold__use_share share, size_t *done)
 {
@@ -23000,10 +22951,11 @@ static void fold__accumulate_use(fold_ctx *f, fold__worker *worker, const fold__
     fold__add_to_use(f, worker, use, &program, rows, &in_rows, &dy_rows, share.columns, done);
 }
 
+/* Adds the sums of a shared node's uses to its gradient. */
 static void fold__shared_total(fold_ctx *f, fold__worker *worker, uint32_t id, const fold__group *group)
 {
     fold__run *run = f->run;
-    const fold__use_share whole = { { 0, 1 }, fold__all_rows }; /* a use of a node has no columns */
+    const fold__use_share whole = { { 0, 1 }, fold__all_rows }; /* a node's use is not cut into columns */
     for (uint32_t which = 0; which < run->n_uses; which++) {
         fold__use *use = &run->use[which];
         if (!use->is_node || use->target != id)
@@ -23016,7 +22968,6 @@ static void fold__shared_total(fold_ctx *f, fold__worker *worker, uint32_t id, c
     }
 }
 
-/* Adds the uses of each parameter in order, and their total to its gradient, once. */
 static void fold__commit_uses(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -23061,8 +23012,8 @@ static void fold__accumulate_lookup(fold_ctx *f, uint32_t id)
     }
 }
 
-/* Adds the sum of a looked-up row to the gradient of its table, where that was not done yet. The gradient of
-   a row that nothing touched is zero. */
+/* Adds the sum of a looked-up row to its table's gradient, unless another lookup of the row has. The gradient
+   of a row that was not touched is zero. */
 static void fold__commit_row(fold_ctx *f, fold__param_data *param, uint32_t row, uint32_t size)
 {
     fold_model *m = f->model;
@@ -23088,13 +23039,13 @@ static void fold__commit_lookups(fold_ctx *f)
     }
 }
 
-/* Reserves memory for the sums of uses and looked-up rows. Returns 0 when there is none, which the caller
-   tells. */
+/* Reserves memory for the sums of uses and looked-up rows. Returns 0 if there is none: the caller sets the
+   error. */
 static int fold__reserve_sums(fold_ctx *f)
 {
     fold__run *run = f->run;
     size_t floats = run->sum_floats;
-    /* totals too that gradients serve as now: what a context needs must not depend on that */
+    /* also totals that gradients replace in this run: what a context needs must not depend on that */
     for (uint32_t which = 0; which < run->n_uses; which++) {
         const fold__use *use = &run->use[which];
         if (!use->leads || use->total != FOLD__NO_TOTAL)
@@ -23116,13 +23067,15 @@ static int fold__reserve_sums(fold_ctx *f)
 }
 
 /* ==== section: backward execution ============================================================
-   Owns: the gradients of values, recorded ones and those within programs, over the same batches backwards.
-   Uses: forward execution, parameter gradients. Invariant: a gradient is complete before the op that made
-   its value runs backward. */
+   Owns: the gradients of values, recorded ones and those within programs. Batches run in reverse. Each
+   (fold__backward_batch) completes the gradients of its outputs, then runs its ops from last to first, which
+   write their contributions to operands, and at last completes those to inputs that several ops read.
+   Uses: forward execution, parameter gradients. Invariant: a gradient is complete before the op that made its
+   value runs backward. */
 
-/* Gives rows to the edges of a call that do not write in place, in units of 16 floats. They begin at *at, or
-   behind those of the call's group, or if the value crosses between groups, at *at_linked. The edges to a
-   summed value form a list in record order. */
+/* Lays out the contributions of a call that are not written in place, in units of 16 floats. They begin at
+   *at, or after those of the call's group if `at` is NULL; if the value crosses between groups, at
+   *at_linked. The edges to a summed value are linked in record order. */
 FOLD__INLINE void fold__assign_contribution_rows(fold_ctx *f, uint32_t id, uint32_t *at, uint32_t *at_linked)
 {
     fold__run *run = f->run;
@@ -23173,7 +23126,7 @@ static size_t fold__widest(const fold_ctx *f)
 static void fold__add_part(const fold_ctx *f, float *to, uint32_t width, uint32_t offset, const float *from,
                            uint32_t size, int first)
 {
-    if (first && size == width) { /* -0 becomes +0, as where it is added to zeros */
+    if (first && size == width) { /* shifting by 0 makes -0 +0, as adding to zeros does */
         FOLD__RUN_MAP(f->model->kernels, shift, to, from, NULL, NULL, 0, size);
         return;
     }
@@ -23182,8 +23135,8 @@ static void fold__add_part(const fold_ctx *f, float *to, uint32_t width, uint32_
     fold__add_row(f, to + offset, from, size);
 }
 
-/* Adds the contribution of an edge to some rows of a value's gradient. It goes to all, to one place, or to
-   the same place in all rows of a list, or few. */
+/* Adds the contribution of an edge to some rows of a value's gradient. It covers all, one range, the same
+   range in all rows of a list, or the rows that were taken from a list. */
 static void fold__add_contribution(const fold_ctx *f, uint32_t id, uint32_t edge, const float *from,
                                    int first, fold__extent some)
 {
@@ -23202,7 +23155,7 @@ static void fold__add_contribution(const fold_ctx *f, uint32_t id, uint32_t edge
     }
     if (first)
         fold__clear_row(to, end - at);
-    if (noted & FOLD__SPARSE_GRAD) { /* zeros where a row was taken before */
+    if (noted & FOLD__SPARSE_GRAD) { /* a row taken twice has its sum at the first, then zeros */
         const uint32_t call = fold__edge_call(f, edge);
         const float *data = fold__data_ptr(f, (uint32_t)fold__node_op_data(f, call));
         const int *index = (const int *)(const void *)data;
@@ -23217,7 +23170,7 @@ static void fold__add_contribution(const fold_ctx *f, uint32_t id, uint32_t edge
                       floats);
 }
 
-/* Adds up the contributions to some rows of a value; by blocks those to the whole of what is no list. */
+/* Adds up the contributions to some rows of a value; by blocks, if they cover a value that is no list. */
 static void fold__sum_contributions(const fold_ctx *f, uint32_t id, float *area, fold__extent some)
 {
     const fold__run *run = f->run;
@@ -23261,7 +23214,7 @@ static void fold__finish_gradient(fold_ctx *f, fold__worker *worker, uint32_t id
     if (run->shared_grads)
         fold__shared_total(f, worker, id, group); /* no list is shared */
     if (!(f->kind[id] & FOLD__IS_GRAD_KEPT) || !run->grad[id])
-        return; /* kept gradients stay where the root's does not reach */
+        return; /* a kept gradient stays as it is if the root's does not reach it */
     for (uint32_t which = 0; which < f->n_kept_grads; which++) {
         fold__kept_grad *kept = &f->kept_grads[which];
         if (kept->node != id)
@@ -23285,8 +23238,8 @@ static void fold__add_parts(const fold_ctx *f, const fold_rows *to, uint32_t wid
         fold__add_part(f, fold__row(to, (int)i), width, offset, fold__row(from, (int)i), size, first);
 }
 
-/* Adds up what ops from one on contribute to an input or a value of the program, in trace order. Their
-   operands tell which by `kind` and `index`. Returns whether there is anything. */
+/* Adds up, in trace order, what the ops from `op_index` on contribute to the input or value of the program
+   that refs of this kind and index read. Returns whether any does. */
 static int fold__add_contributions(fold_ctx *f, fold__worker *worker, int op_index, uint32_t kind,
                                    uint32_t index, const fold_rows *to, uint32_t width, size_t count)
 {
@@ -23309,8 +23262,8 @@ static int fold__add_contributions(fold_ctx *f, fold__worker *worker, int op_ind
     return any;
 }
 
-/* Completes the gradient of a value of the program for `count` rows of the tile. Adds up the contributions of
-   its readers in trace order, then what comes from outside. */
+/* Completes the gradient of a value of the program for `count` rows of the tile: the contributions of its
+   readers in trace order, then what comes from outside. */
 static void fold__finish_value(fold_ctx *f, fold__worker *worker, uint32_t value, const fold__binding *grad,
                                size_t count)
 {
@@ -23331,7 +23284,7 @@ static void fold__finish_value(fold_ctx *f, fold__worker *worker, uint32_t value
     fold__add_parts(f, &to, size, 0, &part, size, first, count);
 }
 
-/* Sums contributions of list elements to a call's operand in the order of the list, from part to part. */
+/* Sums what list elements contribute to a call's operand in the order of the list, from part to part. */
 static void fold__sum_per_element(fold_ctx *f, fold__worker *worker, const fold__body_op *op, int operand)
 {
     char *free = worker->free;
@@ -23348,7 +23301,7 @@ static void fold__sum_per_element(fold_ctx *f, fold__worker *worker, const fold_
         const uint32_t length = fold__elements_of(f, worker->ids[call]);
         const fold_rows list = fold__rows_from(&from, (int32_t)worker->list[call]);
         if (length == 1)
-            memcpy(row, fold__row(&list, 0), size * sizeof *row); /* -0 stays */
+            memcpy(row, fold__row(&list, 0), size * sizeof *row); /* -0 stays: it is not added to zeros */
         else if (!first)
             fold__clear_row(row, size);
         for (uint32_t nth = first; nth < first + count && length > 1; nth++)
@@ -23358,7 +23311,7 @@ static void fold__sum_per_element(fold_ctx *f, fold__worker *worker, const fold_
     worker->free = free;
 }
 
-/* A call whose list is empty gives zeros by what only elements need. */
+/* A call with an empty list contributes zeros through what only elements need. */
 static void fold__clear_empty(const fold_ctx *f, const fold__worker *worker, const fold_op_call *call)
 {
     for (int row = 0; row < call->rows; row++)
@@ -23369,7 +23322,6 @@ static void fold__clear_empty(const fold_ctx *f, const fold__worker *worker, con
                                 (uint32_t)fold__shape_size(&call->in_shape[operand]));
 }
 
-/* Completes the gradients of what an op made, and runs it backward, over some rows of the batch. */
 static void fold__backward_op(fold_ctx *f, fold__worker *worker, int op_index, size_t count)
 {
     char *free = worker->free;
@@ -23417,17 +23369,18 @@ static void fold__backward_ops(fold_ctx *f, fold__worker *worker, int first, int
     fold__set_tile(worker, 0);
 }
 
-/* Tells how many calls of a part an earlier one has begun: the first, or none. Their sums over lists go on,
-   and all that follows from those is computed anew. */
+/* How many calls of a part an earlier part has begun: the first, or none. Their sums over lists continue, and
+   all that follows from those is computed again. */
 static uint32_t fold__begun(const fold__worker *worker) { return worker->list && worker->list[0]; }
 
-/* Values whose gradients are sums of contributions to the whole of each, which are added up side by side. */
+/* Values whose gradients are sums of contributions to the whole of each. They are added up side by side, many
+   rows in one kernel call. */
 typedef struct fold__sums {
     uint32_t n, width, edge[32]; /* the contribution of each that is next */
     float *to[32];
 } fold__sums;
 
-/* Whether a gradient is there: readers wrote it in place, and nobody else wants it. */
+/* Whether readers have written a gradient in place, and it is neither shared nor kept. */
 FOLD__INLINE int fold__is_complete(const fold_ctx *f, uint32_t id)
 {
     const int in_place =
@@ -23435,8 +23388,8 @@ FOLD__INLINE int fold__is_complete(const fold_ctx *f, uint32_t id)
     return in_place && !f->run->shared_grads && !(f->kind[id] & FOLD__IS_GRAD_KEPT);
 }
 
-/* Takes a value in if it can. Returns 0 if more is to be done for its gradient: it is kept, or only a part of
-   it, or nobody, contributes. */
+/* Takes a value in if it can. Returns 0 if its gradient needs more: it is kept, nothing or only a part of it
+   is contributed, or more than a block of rows. */
 FOLD__INLINE int fold__join_sums(const fold_ctx *f, fold__sums *sums, uint32_t id)
 {
     const fold__run *run = f->run;
@@ -23503,7 +23456,7 @@ static void fold__begin_output(fold_ctx *f, fold__worker *worker, int output, co
     worker->outer[output] = fold__tidy_rows(rows, count, (ptrdiff_t)value->size);
 }
 
-/* Finds the rows of gradients from outside and of contributions, and clears those not written as a whole. */
+/* Finds the rows of gradients from outside and of contributions, and clears those not written in full. */
 static void fold__begin_backward(fold_ctx *f, fold__worker *worker, const fold__group *group)
 {
     fold__run *run = f->run;
@@ -23538,7 +23491,8 @@ static void fold__begin_backward(fold_ctx *f, fold__worker *worker, const fold__
     }
 }
 
-/* Completes the contributions to inputs that several ops of the program read, in trace order. */
+/* Completes the contributions to inputs that several ops of the program read, in trace order. With a
+   prologue, those to inputs that close no cycle are complete in its backward. */
 static void fold__finish_inputs(fold_ctx *f, fold__worker *worker)
 {
     const fold__value_facts *inputs =
@@ -23566,7 +23520,7 @@ static int fold__gives_grad(const fold_ctx *f, const fold__worker *worker)
     return 0;
 }
 
-/* Finds the rows of a call's output gradients and of contributions; returns whether any input wants one. */
+/* Finds the rows of a call's output gradients and of contributions; returns whether any input gets one. */
 static int fold__bind_list_call_backward(fold_ctx *f, fold__worker *worker, uint32_t id,
                                          const fold__group *group)
 {
@@ -23602,7 +23556,6 @@ static void fold__backward_whole(fold_ctx *f, fold__worker *worker, const fold__
     }
 }
 
-/* Runs a batch backward: completes the gradients of its outputs, then op by op in reverse. */
 static void fold__backward_batch(fold_ctx *f, fold__worker *worker, const fold__group *group)
 {
     if (!fold__gives_grad(f, worker))
@@ -23626,18 +23579,19 @@ static void fold__backward_batch(fold_ctx *f, fold__worker *worker, const fold__
 }
 
 /* ==== section: eager mode ====================================================================
-   Owns: running each op when it is recorded, a row at a time, the bodies of cells op by op, and gradients
-   over the recording backwards.
-   Uses: backward execution, recorder core, ops. Invariant: batched runs are held against it, so it shares
-   op rows, kernels and the rules of gradients with them, but no schedule, slab, tile or stage. */
+   Owns: running each op when it is recorded (fold__eager_run), a row at a time, the bodies of cells op by op;
+   and the backward of each (fold__eager_backward_op), for which runs go over the recording in reverse.
+   Uses: backward execution, recorder core, ops. Invariant: it is the oracle that batched runs are compared
+   with in tests, so it shares op rows, kernels and the rules of gradients with them, but no schedule, slab,
+   tile or stage. */
 
 static void fold__eager_run(fold_ctx *f, uint32_t id);
 
 /* -- calls of cells -------------------------------------------------------------------------- */
 
-/* The body runs op by op, on what the call was given. In training a batched call first puts together what its
-   body contributes to an input, and what is contributed to an output. So where the body reads an input not
-   once and whole, or an output too, an eager call has a copy there, which does the same. */
+/* The body runs op by op, on what the call was given. In training a batched call first assembles what its
+   body contributes to an input, and what is contributed to an output. So if the body reads an input other
+   than once and as a whole, or reads an output, an eager call has a copy there, whose gradient does that. */
 
 static fold_node fold__border(fold_ctx *f, uint32_t tag, const fold__operand *operand)
 {
@@ -23648,8 +23602,9 @@ static fold_node fold__border(fold_ctx *f, uint32_t tag, const fold__operand *op
     return copy;
 }
 
-/* Returns a mask of a call's inputs that are copied, and tells which outputs are. Of several inputs in one
-   value the contributions come in the order of inputs. What is shared is not in a body. */
+/* Returns a mask of the inputs that are copied, and one of the outputs. Several inputs that are one value get
+   copies if their contributions would not come in the order of inputs. Shared inputs always do: what is
+   shared is not in a body. */
 static uint32_t fold__borders(const fold_ctx *f, const fold__cell_data *cell, const fold__operand *in,
                               uint32_t *outputs)
 {
@@ -23667,8 +23622,8 @@ static uint32_t fold__borders(const fold_ctx *f, const fold__cell_data *cell, co
     return !fold__in_training(f) ? shared : lists ? ~0u : copied | shared;
 }
 
-/* Eager: an op on list elements is one op per element, behind a marker node that stands for them all. Values
-   of the call that it uses are copied once in training, so that their gradient sums the elements first. */
+/* An op on list elements is one op per element, after a marker node that represents them all. In training,
+   values of the call that it uses are copied once, so that their gradients sum the elements first. */
 static fold_node fold__record_elements(fold_ctx *f, const fold__request *request)
 {
     fold__operand in[FOLD_MAX_IN + 1];
@@ -23692,7 +23647,8 @@ static fold_node fold__record_elements(fold_ctx *f, const fold__request *request
         sig = fold__grow(f, count + 1, edges) ? fold__request_sig(f, &one) : 0;
     if (sig && f->sigs[sig].n_out > 1)
         return fold__fail_node(f, FOLD_BAD_CELL,
-                               "%s: an eager context runs no op of several outputs on list elements",
+                               "%s: an eager context runs no op with several outputs on list elements; use a "
+                               "batched one",
                                fold__request_name(f, request->op));
     if (!sig)
         return fold__null;
@@ -23715,8 +23671,8 @@ static fold_node fold__record_elements(fold_ctx *f, const fold__request *request
     return fold__broken(f) ? fold__null : fold__handle(f, marker);
 }
 
-/* Makes the list of a call as a body sees it: for each component a marker, and behind it the elements, in
-   training copies. */
+/* Makes a call's list as a body sees it: for each component a marker, followed by the elements, which are
+   copies in training and views otherwise. */
 static int fold__eager_list(fold_ctx *f, const fold__cell_data *cell, const fold__list *list, fold_node *seen)
 {
     for (int component = 0; component < cell->program.n_list; component++) {
@@ -23750,8 +23706,8 @@ static int fold__eager_list(fold_ctx *f, const fold__cell_data *cell, const fold
     return 1;
 }
 
-/* Makes the call's inputs as a body sees them: what was given, or copies. Lists come last, as they do among a
-   batched call's operands. */
+/* Makes the call's inputs as a body sees them: what was given, or copies. Copies of lists come last, as lists
+   do among a batched call's operands. */
 static int fold__eager_inputs(fold_ctx *f, const fold__cell_data *cell, uint32_t copied,
                               const fold__list *list, fold__operand *in, fold_node *seen)
 {
@@ -23802,7 +23758,8 @@ static fold_node fold__eager_body(fold_ctx *f, uint32_t id, uint32_t tag, fold__
     cell = fold__cell_after_body(f, id, cells);
     int fine = fold__finish_outputs(f, cell->name, out, n_out);
     if (fine && f->frame.ordinal != (uint32_t)cell->n_trace)
-        fine = fold__fail(f, FOLD_BAD_CELL, "cell '%s': it had %d ops when traced and has %d in this call",
+        fine = fold__fail(f, FOLD_BAD_CELL,
+                          "cell '%s': traced with %d ops, but %d in this call; a body's ops must not vary",
                           cell->name, cell->n_trace, (int)f->frame.ordinal);
     for (int output = 0; output < n_out && fine; output++)
         if ((copied_out >> output & 1) && fold__operand_of(f, out[output], cell->name, &made))
@@ -23811,7 +23768,7 @@ static fold_node fold__eager_body(fold_ctx *f, uint32_t id, uint32_t tag, fold__
     return fine && !fold__broken(f) ? fold__view_outputs(f, n_out, out, first) : fold__null;
 }
 
-/* With the dedupe flag, an eager call leaves a header node (a view with a signature) to be found again. */
+/* With dedupe, an eager call leaves a header node, a view with a signature, for identical calls to find. */
 static fold_node fold__eager_call(fold_ctx *f, const fold__request *request, fold__operand *operands,
                                   const fold__list *list, const fold_node *in)
 {
@@ -23842,7 +23799,7 @@ static fold_node fold__eager_call(fold_ctx *f, const fold__request *request, fol
 
 /* -- ops ------------------------------------------------------------------------------------- */
 
-/* Finds the addresses of the values that a call reads. They may have moved since they were recorded. */
+/* Finds the addresses of the values that a call reads, which may have moved since they were recorded. */
 static void fold__eager_resolve(fold_ctx *f, uint32_t id)
 {
     for (uint32_t edge = f->first_edge[id]; edge < f->first_edge[id + 1]; edge++)
@@ -23874,7 +23831,7 @@ static uint32_t fold__eager_times(const fold_ctx *f, uint32_t id)
     return fold__is_by_rows(fold__node_sig(f, id)) ? f->length[id] : 1;
 }
 
-/* Gives one row of an input, or of contributions to it, as an op takes it; all where it takes a list. */
+/* One row of an input, or of contributions to it, for an op that takes lists row by row; otherwise all. */
 static fold_rows fold__eager_part(const fold_rows *rows, int by_rows, uint32_t row)
 {
     if (!by_rows || fold__absent(rows))
@@ -23883,7 +23840,7 @@ static fold_rows fold__eager_part(const fold_rows *rows, int by_rows, uint32_t r
     return one;
 }
 
-/* Sets the call of one recorded op, or of its nth row. The rows of its inputs are found already. */
+/* Prepares the call of a recorded op, or of its nth row. The rows of its inputs are found already. */
 static fold_op_call *fold__eager_set_call(fold_ctx *f, uint32_t id, const fold__program *program,
                                           uint32_t row)
 {
@@ -23911,12 +23868,12 @@ static fold_op_call *fold__eager_set_call(fold_ctx *f, uint32_t id, const fold__
     return call;
 }
 
-/* Counts the floats that an op of an eager context and its sums over rows take. Counts pointers to rows of
-   its lists and of contributions to them, too. */
+/* An eager op's scratch: floats for the op and for sums over its rows, then pointers to the rows of its lists
+   and of contributions to them. */
 static size_t fold__eager_floats(const fold_ctx *f, const fold__program *program)
 {
     size_t floats = fold__round_up(fold__op_scratch(f, program, program->op, SIZE_MAX), 16);
-    for (int operand = 0; operand < program->op->n_in; operand++) /* of each a row, and a block of rows */
+    for (int operand = 0; operand < program->op->n_in; operand++) /* a row and a block of rows each */
         floats += 2 * fold__round_up(fold__operand_floats(program, program->op, operand), 16);
     return floats;
 }
@@ -23927,7 +23884,7 @@ static size_t fold__eager_pointers(const fold_ctx *f, uint32_t id)
            fold__list_op_scratch(f, id) / sizeof(float *);
 }
 
-/* Makes scratch for one op; returns where pointers to rows begin. */
+/* Reserves scratch for one op; returns where its pointers begin. */
 static float **fold__eager_scratch(fold_ctx *f, uint32_t id)
 {
     const fold__program program = fold__program_of(f, fold__node_sig(f, id));
@@ -23954,8 +23911,7 @@ static int fold__eager_stores(fold_ctx *f, uint32_t id)
     return 1;
 }
 
-/* Runs an op over whole lists, forward or backward. Backward finds the rows of gradients before
-   (fold__bind_list_call_backward). */
+/* Runs an op over whole lists. In backward, fold__bind_list_call_backward has found the rows of gradients. */
 static void fold__eager_whole(fold_ctx *f, uint32_t id, const fold__program *program, float **pointers,
                               int backward)
 {
@@ -23988,7 +23944,6 @@ static void fold__eager_compute(fold_ctx *f, uint32_t id)
     fold__fp_leave(saved);
 }
 
-/* Runs an op as soon as it is recorded, a row at a time. */
 static void fold__eager_run(fold_ctx *f, uint32_t id)
 {
     if (fold__is_of_model(f) && fold__eager_stores(f, id))
@@ -23997,8 +23952,7 @@ static void fold__eager_run(fold_ctx *f, uint32_t id)
 
 /* -- gradients ------------------------------------------------------------------------------- */
 
-/* Finds where an op's contributions to an input go; returns whether any does. Contributions to lists go to
-   rows by pointers. */
+/* Finds where an op's contributions to an input go, to lists by pointers; returns whether there are any. */
 static int fold__eager_dest(fold_ctx *f, uint32_t id, int operand, float ***pointers)
 {
     fold__run *run = f->run;
@@ -24016,7 +23970,7 @@ static int fold__eager_dest(fold_ctx *f, uint32_t id, int operand, float ***poin
     if (operand < operands.sig->n_in) {
         const uint32_t rows = fold__contribution_rows(f, id, first, fold__is_sparse_take(f, id));
         if (!rows)
-            return 0; /* it has no place */
+            return 0; /* an empty list has no memory */
         fold__set_rows(&worker->dest[operand],
                        fold__edge_dest(f, worker, first, fold__operand_is_shared(&operands, operand),
                                        run->group),
@@ -24033,8 +23987,8 @@ static int fold__eager_dest(fold_ctx *f, uint32_t id, int operand, float ***poin
     return 1;
 }
 
-/* Tells whether an op that takes lists row by row sums what its rows contribute to a node beside them: in row
-   order, as one contribution. A single row's is the contribution. */
+/* Whether an op that takes lists row by row sums what its rows contribute to a node that is no list: in row
+   order, as one contribution. If there is one row, it is the contribution. */
 static int fold__eager_sums(const fold_ctx *f, uint32_t id, int operand)
 {
     const fold__sig *sig = fold__node_sig(f, id);
@@ -24042,7 +23996,7 @@ static int fold__eager_sums(const fold_ctx *f, uint32_t id, int operand)
            !fold__absent(&f->run->worker->dest[operand]) && !f->run->worker->dest[operand].stride;
 }
 
-/* Runs an op backward for its nth row: for what goes to rows of its own, then once for each sum. */
+/* Runs an op backward for its nth row: once for all that has rows of its own, then once for each sum. */
 static void fold__eager_backward_row(fold_ctx *f, uint32_t id, const fold__program *program, uint32_t row)
 {
     fold__worker *worker = f->run->worker;
@@ -24157,12 +24111,14 @@ static const fold__eager *fold__eager_mode(void)
 }
 
 /* ==== section: plan cache ====================================================================
-   Owns: plans of earlier runs, in the bytes that the context was given for them. A plan is kept when its
-   structure comes for the second time.
-   Uses: storage. Invariant: a plan is found by a hash and used only if the whole structure is equal. */
+   Owns: plans of earlier runs, in the bytes that the context has for them. A plan is kept when its structure
+   comes for the second time (fold__store_plan), in place of those that were not used for longest, and used
+   from then on (fold__replay_plan).
+   Uses: storage. Invariant: a plan is found by a hash and used only if the whole structure is equal. Hashing
+   and comparing read the recording once each. */
 
 /* A kept plan is one blob of sections: the arrays of nodes, then the structure, then the other arrays. A run
-   uses the arrays of nodes where they are kept. */
+   uses the arrays of nodes in place, and copies the others. */
 enum {
     FOLD__SECTION_OF_NODES = 0,
     FOLD__SECTIONS_OF_STRUCTURE,
@@ -24176,11 +24132,11 @@ typedef struct fold__plan_section {
     void *data;
     size_t bytes, at; /* at: where it is in the blob */
 } fold__plan_section;
-/* Begins each blob. Blobs lie end to end behind the tables; place 0 is none. */
+/* Begins each blob. Blobs are end to end after the tables; offset 0 is none. */
 typedef struct fold__kept_plan {
     fold__plan_key of;
     uint64_t used; /* the run that used it last */
-    size_t bytes, next; /* next: the place of another plan of the same bucket */
+    size_t bytes, next; /* next: the offset of another plan of the same bucket */
     fold__plan plan;
 } fold__kept_plan;
 
@@ -24196,8 +24152,8 @@ static fold__kept_plan *fold__plan_at(fold__plans *plans, size_t at)
 }
 static size_t fold__plan_header(void) { return fold__round_up(sizeof(fold__kept_plan), FOLD__ALIGN); }
 
-/* Lists the words of a structure that are in no array of the recording, and counts them. These are parameters
-   of leaves, lengths of lists, the scratch of ops over lists, and the roots. */
+/* Lists the words of a structure that are in no array of the recording: parameters of leaves, lengths of
+   lists, the scratch of ops over lists, and the roots. */
 static int fold__list_words(fold_ctx *f, const fold_node *roots, size_t n_roots, uint32_t *n_words)
 {
     if (!fold__need(f, FOLD__ARRAY_PLANNING, 2 * (size_t)f->n_nodes + n_roots + 1, sizeof(uint32_t)))
@@ -24206,7 +24162,7 @@ static int fold__list_words(fold_ctx *f, const fold_node *roots, size_t n_roots,
     for (uint32_t id = 1; id <= f->n_nodes; id++) {
         const uint32_t kind = fold__kind_of(f, id);
         *to = kind == FOLD__NODE_LOOKUP ? fold__node_table(f, id) : fold__node_param(f, id);
-        /* no branch: nobody could predict it */
+        /* no branch: it could not be predicted */
         to += (kind == FOLD__NODE_LOOKUP) | (kind == FOLD__NODE_PARAM);
         if (!fold__is_list(f, id))
             continue;
@@ -24247,7 +24203,7 @@ static size_t fold__list_sections(const fold_ctx *f, uint32_t n_words, const fol
     return fold__round_up(at, FOLD__ALIGN);
 }
 
-/* Goes on with a hash. Two chains of products run side by side, because a product takes its time. */
+/* Continues a hash. Two chains of products run side by side to hide the latency of each. */
 static uint64_t fold__hash_bytes(uint64_t hash, const void *memory, size_t bytes)
 {
     uint64_t even = hash, odd = ~hash, words[2];
@@ -24288,11 +24244,11 @@ static int fold__fits_run(const fold_ctx *f, const fold__kept_plan *kept, uint32
     fold__list_sections(f, n_words, &kept->plan, section);
     for (int i = FOLD__SECTIONS_OF_STRUCTURE; i < FOLD__SECTIONS_OF_ARRAYS; i++)
         if (section[i].bytes && memcmp(blob + section[i].at, section[i].data, section[i].bytes))
-            return 0; /* an array without bytes may not be there */
+            return 0; /* an empty array may be NULL, which memcmp must not get */
     return 1;
 }
 
-/* Returns where the plan of the run's structure is kept, and lists its sections; 0: nowhere. */
+/* Returns the offset of the plan kept for the run's structure, and lists its sections; 0 if there is none. */
 static size_t fold__find_plan(const fold_ctx *f, uint32_t n_words,
                               fold__plan_section section[FOLD__PLAN_SECTIONS])
 {
@@ -24303,7 +24259,6 @@ static size_t fold__find_plan(const fold_ctx *f, uint32_t n_words,
     return at;
 }
 
-/* Gives the run the plan of an earlier one of the same structure, when there is one. */
 static int fold__replay_plan(fold_ctx *f, const fold_node *roots, size_t n_roots)
 {
     fold__run *run = f->run;
@@ -24333,7 +24288,7 @@ static int fold__replay_plan(fold_ctx *f, const fold_node *roots, size_t n_roots
     return 1;
 }
 
-/* Forgets the plan that was not used for longest, and moves those behind it. */
+/* Evicts the plan that was not used for longest, and moves those after it. */
 static void fold__drop_plan(fold__plans *plans)
 {
     size_t oldest = plans->begin;
@@ -24374,6 +24329,7 @@ static uint32_t *fold__seen_slot(uint32_t *table, uint32_t slots, uint64_t hash)
     return &table[slot];
 }
 
+/* The tables have 31 bits of each hash: where two agree in them, a plan is only kept a run early. */
 static int fold__seen_before(fold__plans *plans, uint64_t hash)
 {
     uint32_t *first = fold__seen_hashes(plans), *second = first + plans->slots;
@@ -24389,8 +24345,6 @@ static int fold__seen_before(fold__plans *plans, uint64_t hash)
     return 0;
 }
 
-/* Keeps the plan just made if its structure was seen before and the plan fits, perhaps in place of those that
-   were not used for longest. */
 static void fold__store_plan(fold_ctx *f, const fold_node *roots, size_t n_roots)
 {
     fold__run *run = f->run;
@@ -24415,10 +24369,10 @@ static void fold__store_plan(fold_ctx *f, const fold_node *roots, size_t n_roots
 }
 
 /* ==== section: cost model ====================================================================
-   Owns: how long batches of each signature took, and what others will take by that.
+   Owns: how long batches of each signature took, the latest counting most, and how long others will take.
    Uses: storage, program analysis. Invariant: times never change results, only where slices end. */
 
-#define FOLD__GUESSED_NS 0.05 /* a multiplication's, while nothing is known */
+#define FOLD__GUESSED_NS 0.05 /* for a multiplication, until one was timed */
 
 static fold__cost *fold__cost_of(const fold_ctx *f, const fold__batch *batch, int kind)
 {
@@ -24454,8 +24408,8 @@ static void fold__learn_cost(fold_ctx *f, const fold__batch *batch, int kind, do
     fold__learn_unit(&f->run->batch_unit, fold__batch_work(f, batch), ns);
 }
 
-/* Tells what a batch will take, by the line through what others took for their rows. Its slope is not
-   negative, and no rows take no less than nothing. */
+/* Least-squares line through the timed batches, or proportional to rows if these vary too little or the batch
+   is far larger than they were. Slope and intercept stay non-negative. */
 static double fold__estimate_batch(const fold_ctx *f, const fold__batch *batch, int kind)
 {
     const fold__cost *cost = fold__cost_of(f, batch, kind);
@@ -24473,19 +24427,21 @@ static double fold__estimate_batch(const fold_ctx *f, const fold__batch *batch, 
 }
 
 /* ==== section: plan execution ================================================================
-   Owns: making a plan, reserving what it writes, laying out its region, and running its groups forward and
-   backward, alone or shared out among threads.
+   Owns: making a plan (fold__make_plan), reserving what it writes (fold__reserve_run), and running its groups
+   forward and backward (fold__execute), phase by phase (fold__find_phase). In inference, threads share all
+   groups of samples. In training, as many groups run at a time as there are threads, which then share the
+   sums these groups add to.
    Uses: all sections above. Invariant: all memory is reserved before the first write. */
 
-/* Finds the address of a value that is there as a run begins. Others are gathered, but not read, before they
-   are computed. */
+/* Finds the address of a value that is there as a run begins. Rows of others may be gathered before they are
+   computed, but are not read before: they get the sink. */
 FOLD__INLINE void fold__resolve(fold_ctx *f, uint32_t id)
 {
     const int there = !fold__makes_value(f->kind[id]) || (f->kind[id] & FOLD__IS_STORED);
     f->value[id] = there ? fold__address(f, id) : f->run->sink;
 }
 
-/* Finds those of all nodes that the run looks at, and of those before them that they read. */
+/* Resolves the nodes that the run visits, and those before them that these read. */
 static void fold__resolve_values(fold_ctx *f)
 {
     const uint32_t first = f->run->plan.first_node;
@@ -24496,8 +24452,8 @@ static void fold__resolve_values(fold_ctx *f)
             fold__resolve(f, f->edge_source[edge]);
 }
 
-/* Gives roots and kept values their places in the recording's data, for which the caller makes room. A value
-   that is computed again stays where it lay. */
+/* Gives roots and kept values their offsets in the recording's data, which the caller reserves. A value that
+   is computed again keeps its offset. */
 static void fold__layout_results(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -24510,9 +24466,9 @@ static void fold__layout_results(fold_ctx *f)
     }
 }
 
-/* Places the values and gradients that cross between groups, and the contributions to them, in units of 16
-   floats from the region's start; returns the units. Leaves have their values already, and rows for gradients
-   with their group. Also places the contributions within groups, from each group's start. */
+/* Lays out the values and gradients that cross between groups, and the contributions to them, in units of 16
+   floats from the region's start; returns the units. Leaves have values already, and rows for gradients with
+   their group. Also lays out the contributions within groups, from each group's start. */
 static uint32_t fold__layout_boundary(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -24539,16 +24495,16 @@ static uint32_t fold__layout_boundary(fold_ctx *f)
     return rows;
 }
 
-/* These two tell which groups are of samples: from the first to the one behind the last. */
+/* Groups in [from, to) are of samples. */
 static uint32_t fold__samples_from(const fold__run *run) { return run->plan.has_prefix ? 1 : 0; }
 static uint32_t fold__samples_to(const fold__run *run)
 {
     return run->plan.groups - (run->plan.has_suffix ? 1 : 0);
 }
 
-/* Lays out the region: first what crosses between groups, then the prefix, the suffix, and room for as many
-   groups of samples as there are threads. Groups take it in turn. Behind a group's slabs lie its rows of
-   contributions, and behind those the gradients of its leaves. */
+/* Lays out the region: first what crosses between groups, then the prefix, the suffix, and memory for as many
+   groups of samples as there are threads, which groups use in turn. A group's slabs are followed by its rows
+   of contributions, and these by the gradients of its leaves. */
 static void fold__layout_groups(fold_ctx *f, size_t boundary)
 {
     fold__run *run = f->run;
@@ -24577,8 +24533,8 @@ static void fold__layout_groups(fold_ctx *f, size_t boundary)
     run->plan.region = end + samples * fold__min_size((size_t)fold__threads_of(f), to - from);
 }
 
-/* Clears what a run may ask of the nodes that it reads and that lie before those that it looks at. Nothing in
-   this run makes them, and they get no gradient. */
+/* Clears what a run may ask about nodes that it reads and that come before those it visits: it makes none of
+   them, and they get no gradient. */
 static void fold__clear_outside(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -24609,7 +24565,7 @@ static void fold__index_groups(fold__run *run)
     }
 }
 
-/* Makes the plan of a run: what runs, analyses, groups, batches, and where buffers lie. Arrays may move. */
+/* Arrays may move. */
 static int fold__make_plan(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -24639,7 +24595,7 @@ static int fold__make_plan(fold_ctx *f)
     return 1;
 }
 
-/* Packs the weights of products that give their inputs gradients in this run. */
+/* Packs, for backward, the weights of products whose inputs get gradients in this run. */
 static void fold__ready_packs(fold_ctx *f)
 {
     for (uint32_t sig = 0; sig < f->run->plan.run_sigs; sig++) {
@@ -24653,7 +24609,7 @@ static void fold__ready_packs(fold_ctx *f)
     }
 }
 
-/* Takes all memory that a planned run writes, before its first write. Arrays may move. */
+/* Arrays may move. */
 static int fold__reserve_run(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -24702,8 +24658,8 @@ static void fold__resolve_gradients(fold_ctx *f, const fold__group *group)
     }
 }
 
-/* Clears the gradients of a group's values and leaves that get only some parts, before any part is written:
-   those on the boundary, which other groups write, or the others. */
+/* Clears the gradients of a group's values and leaves that get only some pieces, before any is written: those
+   on the boundary, which other groups write, or the others. */
 static void fold__clear_partial(fold_ctx *f, const fold__group *group, int boundary)
 {
     fold__run *run = f->run;
@@ -24725,7 +24681,7 @@ static void fold__clear_partial(fold_ctx *f, const fold__group *group, int bound
     }
 }
 
-/* Begins a group, or its chunk from a row of lists on: they begin so far before their rows of slabs. */
+/* Begins a group, or its chunk from a row of lists on: lists then begin that many rows before their slabs. */
 static void fold__enter_chunk(fold_ctx *f, fold__group *group, uint32_t row)
 {
     fold__run *run = f->run;
@@ -24785,7 +24741,7 @@ static FOLD__NOINLINE void fold__note_event(fold_ctx *f, fold__worker *worker, c
 {
     const fold__run *run = f->run;
     if (kind == FOLD__EVENT_BACKWARD && !fold__gives_grad(f, worker))
-        return; /* it did nothing */
+        return; /* nothing ran */
     if (worker->events++ >= f->trace_events)
         return;
     fold__event *event = f->trace + (size_t)(worker - run->worker) * f->trace_events + worker->events - 1;
@@ -24805,8 +24761,8 @@ static const char *fold__batch_name(const fold_ctx *f, const fold__worker *worke
     return fold__request_name(f, f->sigs[worker->run_sig->sig].op);
 }
 
-/* Runs a batch forward and writes down what it runs. A batch whose calls are not the same in each replay, or
-   are too many, is a step itself. */
+/* Runs a batch forward and captures its commands. If they would differ in another replay, or are too many,
+   the batch itself becomes one command. */
 enum { FOLD__MAX_COMMAND_BYTES = 1 << 16 };
 static FOLD__NOINLINE void fold__capture_batch(fold_ctx *f, fold__worker *worker, uint32_t which)
 {
@@ -24845,13 +24801,13 @@ static void fold__run_batch(fold_ctx *f, fold__worker *worker, const fold__group
         fold__learn_cost(f, &worker->batch, kind, fold__as_double(fold__now(f) - start));
 }
 
-/* Tells what threads share out: groups [first, last) one by one, or all the work of the sums that those add
-   to. It is the rows of a batch where one group runs alone. */
+/* Work for several threads: groups [first, last) one by one, the sums that these add to, or the rows of a
+   batch of a group that runs alone. */
 typedef struct fold__job {
     fold_ctx *ctx;
     void (*run)(const struct fold__job *job, fold__worker *worker, uint64_t worker_index);
     uint32_t first, last;
-    uint64_t work, threads; /* so much of the sums, or so many rows */
+    uint64_t work, threads; /* work: of the sums, or the number of rows */
     uint32_t batch;
     int kind;
 } fold__job;
@@ -24864,8 +24820,8 @@ static void fold__run_job(int worker_index, void *user)
     fold__fp_leave(saved);
 }
 
-/* Hands a job to its threads. While it waits for them a job system may run other jobs of the host, so the
-   processor gets the host's settings back meanwhile. */
+/* Runs a job on its threads. While this thread waits for them, a job system may run other jobs of the host on
+   it, so the processor has the host's settings until they are done. */
 static void fold__on_threads(fold_ctx *f, fold__job *job)
 {
     if (job->threads > 1) {
@@ -24893,7 +24849,8 @@ static void fold__run_rows_job(const fold__job *job, fold__worker *worker, uint6
                     (uint32_t)(job->work * (worker_index + 1) / job->threads));
 }
 
-/* Runs a group's batches in order or, backward, from the last on. `alone`: no other group runs meanwhile. */
+/* Runs a group's batches in order or, backward, from the last on. `alone`: no other group runs at that time,
+   so threads may share a batch. */
 static void fold__run_group(fold_ctx *f, fold__worker *worker, uint32_t which, int kind, int alone)
 {
     const fold__group *group = &f->run->group[which];
@@ -24912,7 +24869,6 @@ static void fold__run_group(fold_ctx *f, fold__worker *worker, uint32_t which, i
     }
 }
 
-/* Runs a group's batches backward, then completes the gradients of its leaves. */
 static void fold__backward_group(fold_ctx *f, fold__worker *worker, uint32_t which, int alone)
 {
     const fold__group *group = &f->run->group[which];
@@ -24922,16 +24878,16 @@ static void fold__backward_group(fold_ctx *f, fold__worker *worker, uint32_t whi
         fold__finish_gradient(f, worker, f->run->leaves[leaf], group, fold__all_rows);
 }
 
-/* Tells whether a group's rows of a use are summed when the group has run. They are for parameters, and for
-   shared nodes of the prefix when the group is one of samples. All others are summed when the node's gradient
-   is completed (fold__shared_total). */
+/* Whether a group's rows of a use are summed after the group has run: for parameters, and for shared nodes of
+   the prefix if the group is one of samples. Others are summed when the node's gradient is completed
+   (fold__shared_total). */
 static int fold__adds_up(const fold__run *run, const fold__use *use, uint32_t group)
 {
     return !use->is_node || (group >= fold__samples_from(run) && (run->state[use->target] & FOLD__PREFIX));
 }
 
-/* Notes in a use how many rows it has in groups [first, last), and what they cost, which it returns: about as
-   much as so many multiplications. To find a row takes some, too. */
+/* Counts a use's rows in groups [first, last), and returns what they cost, in multiplications: finding a row
+   costs some, too. */
 enum { FOLD__FIND_WORK = 1024 };
 static uint64_t fold__measure_use(const fold_ctx *f, fold__use *use, uint32_t first, uint32_t last)
 {
@@ -24951,7 +24907,7 @@ static uint64_t fold__measure_use(const fold_ctx *f, fold__use *use, uint32_t fi
     return use->work = use->rows * (use->size + FOLD__FIND_WORK) * (uint64_t)fold__shape_lines(&shape);
 }
 
-/* Finds the same of all uses. fold__accumulate_groups shares the sums out by what is noted in each. */
+/* Returns what the sums of all uses cost. fold__accumulate_groups shares them out by what each notes. */
 static uint64_t fold__measure_sums(const fold_ctx *f, uint32_t first, uint32_t last)
 {
     uint64_t work = 0;
@@ -24960,8 +24916,8 @@ static uint64_t fold__measure_sums(const fold_ctx *f, uint32_t first, uint32_t l
     return work;
 }
 
-/* Sums, in order, a part of what groups [first, last) add to parameters and shared nodes. All uses are laid
-   end to end by what they cost, and the part begins and ends anywhere. */
+/* Sums, in order, a part of what groups [first, last) add to parameters and shared nodes. Uses are laid end
+   to end by their cost, and the part may begin and end anywhere. */
 static void fold__accumulate_groups(fold_ctx *f, fold__worker *worker, uint32_t first, uint32_t last,
                                     uint64_t from, uint64_t to)
 {
@@ -24973,13 +24929,13 @@ static void fold__accumulate_groups(fold_ctx *f, fold__worker *worker, uint32_t 
         size_t done = use->done;
         const int in_one = use->sum == FOLD__SUM_BY_KERNEL;
         if (begin == end || from >= end || to <= begin || (in_one && from > begin))
-            continue; /* the work of one kernel is whole in the part in which it begins */
+            continue; /* a sum by one kernel belongs to the part in which it begins */
         const fold__use_share share = fold__share_of_use(f, use, from > begin ? from - begin : 0,
                                                          (to < end && !in_one ? to : end) - begin);
         for (uint32_t group = first; group < last && share.columns.from < share.columns.to; group++)
             if (fold__adds_up(run, use, group))
                 fold__accumulate_use(f, worker, use, &run->group[group], share, &done);
-        if (to >= end || share.rows.to < (int)use->rows) /* one thread alone: others share columns */
+        if (to >= end || share.rows.to < (int)use->rows) /* of threads that share columns, the last writes */
             use->next = done;
         if (run->sums_in_one_go && to >= end && !use->is_node)
             fold__add_to_total(f, use);
@@ -24989,7 +24945,7 @@ static void fold__accumulate_groups(fold_ctx *f, fold__worker *worker, uint32_t 
             fold__accumulate_lookup(f, run->leaves[leaf]);
 }
 
-/* Runs a group of samples forward, all its chunks, or forward and backward, one chunk. */
+/* Runs a group of samples forward, in all its chunks, or one chunk of it forward and backward. */
 static void fold__run_sample(fold_ctx *f, fold__worker *worker, uint32_t group, int alone)
 {
     do
@@ -25011,7 +24967,7 @@ static void fold__sum_uses_job(const fold__job *job, fold__worker *worker, uint6
                             job->work * (worker_index + 1) / job->threads);
 }
 
-/* Counts what threads can share of the sums that were measured: see fold__share_of_use. */
+/* Counts the pieces that the measured sums can be cut into: see fold__share_of_use. */
 static uint64_t fold__pieces_of_sums(const fold_ctx *f)
 {
     uint64_t pieces = 0;
@@ -25024,7 +24980,6 @@ static uint64_t fold__pieces_of_sums(const fold_ctx *f)
     return pieces;
 }
 
-/* Sums what groups [first, last) add to parameters and shared nodes, among all threads. */
 static void fold__sum_groups(fold_ctx *f, uint32_t first, uint32_t last)
 {
     fold__job job = { f, fold__sum_uses_job, first, last, fold__measure_sums(f, first, last), 1, 0, 0 };
@@ -25033,17 +24988,16 @@ static void fold__sum_groups(fold_ctx *f, uint32_t first, uint32_t last)
     fold__on_threads(f, &job);
 }
 
-/* Tells how many steps a phase has: its group's batches and, behind those of backward, the sums. */
+/* A phase has a step for each batch of its group and, backward, one for the sums after those. */
 static uint32_t fold__phase_steps(const fold__run *run, const fold__progress *progress)
 {
     const fold__group *group = &run->group[progress->group];
     return group->end_batch - group->first_batch + (uint32_t)progress->backward;
 }
 
-/* Goes on to the next phase that has something to do, this one or one behind it. In order they are the
-   prefix, the suffix backward, each group of samples forward and backward, the suffix, and the prefix
-   backward. Gradients pass through the suffix before there are values, and through the prefix when all
-   samples have added theirs. */
+/* Moves on to the next phase that has something to do, this one or a later one. Their order: the prefix, the
+   suffix backward, each group of samples forward and backward, the suffix, the prefix backward. Gradients
+   pass through the suffix before there are values, through the prefix when all samples have added theirs. */
 static void fold__find_phase(const fold__run *run, fold__progress *progress)
 {
     const uint32_t from = fold__samples_from(run), suffix = 2 + 2 * (fold__samples_to(run) - from);
@@ -25068,17 +25022,17 @@ static void fold__first_phase(const fold__run *run, fold__progress *progress)
     fold__find_phase(run, progress);
 }
 
-/* Runs the next groups of samples, as many as threads take at once, from one on, and returns where it ends.
-   In inference all are shared out among the threads at once. In training as many run at a time as there are
-   threads, which then share out the sums that these groups add to. So every sum goes on in the order of
-   groups. A group that is left alone is shared out batch by batch. */
+/* Runs the next groups of samples, from `first` on, and returns the end of those that ran. In inference
+   threads share all of them. In training as many run at a time as there are threads, which then share the
+   sums that these add to, so that every sum continues in the order of groups. A lone group is shared batch by
+   batch. */
 static uint32_t fold__run_samples(fold_ctx *f, uint32_t first)
 {
     fold__run *run = f->run;
     const uint32_t left = fold__samples_to(run) - first, threads = (uint32_t)fold__threads_of(f);
     uint32_t count = fold__goes_back(run) && threads < left ? threads : left;
     for (uint32_t nth = 0; nth < count && fold__goes_back(run); nth++)
-        if (fold__chunk_of(&run->group[first + nth])) /* its chunks have sums of their own */
+        if (fold__chunk_of(&run->group[first + nth])) /* each chunk is followed by its sums */
             count = nth ? nth : 1;
     fold__job job = { f, fold__run_groups_job, first, first + count, 0, count < threads ? count : threads, 0,
                       0 };
@@ -25118,11 +25072,11 @@ static void fold__commit(fold_ctx *f)
     fold__commit_lookups(f);
 }
 
-/* Runs a command list. A batch finds nothing in scratch, which others have used since. */
+/* Runs a command list. Commands bypass the worker, so a batch among them enters its group and stage again. */
 static void fold__run_commands(fold_ctx *f)
 {
     fold__worker *const worker = f->run->worker;
-    const size_t calls = worker->kernel_calls, one_row = worker->one_row_calls; /* as counted before */
+    const size_t calls = worker->kernel_calls, one_row = worker->one_row_calls; /* as counted when captured */
     for (const fold__command *step = f->run->commands.first; step; step = step->next) {
         const fold__map_call *map = (const fold__map_call *)(const void *)(step + 1);
         if (step->op)
@@ -25164,7 +25118,7 @@ static void fold__execute(fold_ctx *f)
         at.phase++;
         if (!at.backward) {
             fold__run_group(f, run->worker, at.group, FOLD__EVENT_FORWARD, 1);
-        } else if (fold__goes_back(run)) { /* a build for inference has nothing of it */
+        } else if (fold__goes_back(run)) { /* always, but this drops the code from builds for inference */
             fold__backward_group(f, run->worker, at.group, 1);
             fold__sum_groups(f, at.group, at.group + 1);
         }
@@ -30774,7 +30728,7 @@ FOLD_API fold_status fold_tensors_read(fold_tensors *t, int index, size_t from, 
         fold__load_fail(t, FOLD_BAD_ARGUMENT, "tensors: '%s' is of type %s; F32, F16, BF16 and F64 are read",
                         shown, fold__dtypes[tensor->dtype].name);
     else if (from > size || count > size - from)
-        fold__load_fail(t, FOLD_BAD_ARGUMENT, "tensors: '%s' has %lu values, so not %lu from %lu on", shown,
+        fold__load_fail(t, FOLD_BAD_ARGUMENT, "tensors: '%s' has %lu values, not %lu from %lu on", shown,
                         (unsigned long)size, (unsigned long)count, (unsigned long)from);
     else
         fold__read_floats(out, step, tensor->data + from * width, count, tensor->dtype);

@@ -314,7 +314,7 @@ static int fold_fit__desc_ok(const fold_fit_desc *desc)
 /* -- the note of the best in files --
 
    fold_model_save writes a single text of the caller, config, into the metadata, and replaces a file as a
-   whole. The note needs room next to config. So a file is saved with blanks in front of config, which are then
+   whole. The note needs room next to it. So a file is saved with blanks in front of config, which are then
    overwritten: `"config":"   …  h=8"` becomes `"fit":"epoch 3, …","config":"h=8"`, of the same length. */
 
 enum { FOLD_FIT__BLANKS = 80, FOLD_FIT__HEAD = 512 }; /* bytes of the head; config begins before its end */

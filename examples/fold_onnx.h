@@ -434,9 +434,11 @@ static void *fold_onnx__take(fold_onnx *o, fold_onnx__arena *arena, size_t count
     arena->used += bytes;
     return memset(taken, 0, bytes);
 }
-#define FOLD_ONNX__KEPT(o, type, count) ((type *)fold_onnx__take(o, &(o)->kept, (size_t)(count), sizeof(type)))
-#define FOLD_ONNX__PASSING(o, type, count) ((type *)fold_onnx__take(o, &(o)->passing, (size_t)(count), sizeof(type)))
-#define FOLD_ONNX__SCRATCH(o, type, count) ((type *)fold_onnx__take(o, &(o)->scratch, (size_t)(count), sizeof(type)))
+#define FOLD_ONNX__TAKE(o, from, type, count) \
+    ((type *)fold_onnx__take(o, &(o)->from, (size_t)(count), sizeof(type)))
+#define FOLD_ONNX__KEPT(o, type, count) FOLD_ONNX__TAKE(o, kept, type, count)
+#define FOLD_ONNX__PASSING(o, type, count) FOLD_ONNX__TAKE(o, passing, type, count)
+#define FOLD_ONNX__SCRATCH(o, type, count) FOLD_ONNX__TAKE(o, scratch, type, count)
 
 /* ---- protobuf --------------------------------------------------------------------------------- */
 
@@ -1524,7 +1526,7 @@ static fold_onnx__step fold_onnx__begin(fold_onnx *o, fold_onnx__recorder *recor
     fold_onnx__step s;
     memset(&s, 0, sizeof s);
     if (o->node.n_in && fold_onnx__in(o, 0)->is_integer && !(o->node.op->flags & FOLD_ONNX__INTEGERS))
-        FOLD_ONNX__REFUSE(o, "'%.60s' has integers", fold_onnx__in(o, 0)->name);
+        FOLD_ONNX__REFUSE(o, "'%.60s' has integers, which are not supported here", fold_onnx__in(o, 0)->name);
     s.record = record;
     s.op = o->node.op;
     s.from = o->node.in;
@@ -2635,7 +2637,7 @@ static int fold_onnx__open_batch_norm(fold_onnx *o, const fold_onnx__value *from
     s.number[1] = l.outer;
     s.number[2] = l.count;
     if (o->version < 7 || fold_onnx__whole(o, "spatial", 1) != 1)
-        return FOLD_ONNX__REFUSE(o, "opset %d, or spatial=0, is not supported", o->version);
+        return FOLD_ONNX__REFUSE(o, "opset %d, or spatial other than 1, is not supported", o->version);
     s.number[0] = fold_onnx__whole(o, "training_mode", o->version < 14 && o->node.n_out > 1) != 0;
     s.real[0] = fold_onnx__epsilon(o);
     s.real[1] = fold_onnx__real(o, "momentum", 0.9f);
@@ -3064,7 +3066,8 @@ static int fold_onnx__open_recurrent(fold_onnx *o, const fold_onnx__value *from)
 #define FOLD_ONNX__WITH(type, with, alpha) \
     { type, 1, 1, "alpha", fold_onnx__open_elements, { NULL, with, NULL, NULL, NULL, NULL }, NULL, alpha, 0 }
 #define FOLD_ONNX__MANY(type, least, most, two, number, flags) \
-    { type, least, most, "", fold_onnx__open_elements, { NULL, NULL, NULL, two, NULL, NULL }, number, 0, flags }
+    { type, least, most, "", fold_onnx__open_elements,         \
+      { NULL, NULL, NULL, two, NULL, NULL }, number, 0, flags }
 #define FOLD_ONNX__TEST(type, inputs, number) \
     FOLD_ONNX__MANY(type, inputs, inputs, NULL, number, FOLD_ONNX__INTEGERS | FOLD_ONNX__TRUTH)
 #define FOLD_ONNX__REDUCE(type, before, along, after)                           \
@@ -3072,16 +3075,17 @@ static int fold_onnx__open_recurrent(fold_onnx *o, const fold_onnx__value *from)
       { before, NULL, NULL, NULL, along, after }, NULL, 0, 0 }
 #define FOLD_ONNX__MOVE(type, least, most, attributes, open) \
     FOLD_ONNX__ROW(type, least, most, attributes, open, NULL, FOLD_ONNX__INTEGERS)
-#define FOLD_ONNX__OTHER(type, least, most, words, open) FOLD_ONNX__ROW(type, least, most, words, open, NULL, 0)
+#define FOLD_ONNX__OTHER(type, least, most, words, open) \
+    FOLD_ONNX__ROW(type, least, most, words, open, NULL, 0)
 enum { FOLD_ONNX__ANY = 1 << 20 }; /* number of inputs, all required */
 
 /* How opsets 7 to 22 changed the way these ops are written, or what they compute. Not listed: ops that never
    changed, and versions that only allow more types or negative axes.
-     Softmax, LogSoftmax      before 13 all axes from `axis` on count as one, and `axis` is 1; then -1, one axis
+     Softmax, LogSoftmax      before 13 all axes from `axis` on are one, and `axis` is 1; then -1, one axis
      BatchNormalization       7, 8: `spatial`, which must be 1. 7 to 13: more than one output means training;
                               then `training_mode`. Before 7: refused
      Clip                     before 11 bounds are attributes, then inputs
-     Pad                      before 11 pads and value are attributes, then inputs; 18: axes. Mode: constant only
+     Pad                      before 11 pads and value are attributes, then inputs; 18: axes. Mode: constant
      Slice                    before 10 attributes, then inputs, with steps
      Squeeze, Unsqueeze       before 13 axes are an attribute, then an input
      Split                    before 13 sizes are an attribute, then an input; 18: num_outputs, unequal parts
@@ -3535,7 +3539,7 @@ static int fold_onnx__read_version(fold_onnx *o, fold_onnx__span model)
     if (!o->version)
         return FOLD_ONNX__REFUSE(o, "the file does not name its opset of ONNX's own ops (domain '')");
     if (o->version < 0 || o->version > 22)
-        return FOLD_ONNX__REFUSE(o, "the file has opset %d of ONNX's own ops; 1 to 22 are supported", o->version);
+        return FOLD_ONNX__REFUSE(o, "the file has opset %d of ONNX's own ops, not 1 to 22", o->version);
     return !o->failed;
 }
 

@@ -130,7 +130,7 @@ static const char *const fold_to_c__head[] = {
     "#pragma GCC optimize(\"fp-contract=off\", \"no-unsafe-math-optimizations\", \"no-associative-math\")\n"
     "#pragma GCC optimize(\"no-reciprocal-math\", \"signed-zeros\", \"no-finite-math-only\")\n"
     "#pragma GCC optimize(\"no-single-precision-constant\")\n"
-    "#pragma GCC optimize(\"no-tree-slp-vectorize\") /* with it gcc 12 sums x * y + z in a different order */\n"
+    "#pragma GCC optimize(\"no-tree-slp-vectorize\") /* with it gcc 12 sums in a different order */\n"
     "#if defined(__i386__) && !defined(__SSE2_MATH__) && !defined(__TINYC__)\n"
     "#pragma GCC target(\"sse2,fpmath=sse\") /* x87 registers would round twice */\n"
     "#endif\n"
@@ -299,7 +299,7 @@ static const fold_to_c__helper fold_to_c__helpers[] = {
       "    while (!(bits & 0x800000u)) bits <<= 1, exponent--;\n"
       "    exponent -= 127;\n"
       "    if (exponent & 1) bits <<= 1, exponent--;\n"
-      "    for (i = 0; i < 25; i++) { /* a bit of the root from two bits of the number, from the first on */\n"
+      "    for (i = 0; i < 25; i++) { /* each bit of the root from two bits of the number */\n"
       "        const uint32_t step = root * 4 + 1;\n"
       "        rest = rest * 4 + (i < 12 ? bits >> (23 - 2 * i) & 3u : i == 12 ? (bits & 1u) << 1 : 0u);\n"
       "        root *= 2;\n"
@@ -493,7 +493,7 @@ static const fold_to_c__helper fold_to_c__helpers[] = {
       "    return @LESS(x, zero, alpha * q, x);\n"
       "}\n" },
     { "sine", NULL,
-      "/* sin(x + quarters pi / 2) of |x| <= 2^18, else NaN: x = n pi / 2 + r, with pi / 2 in three parts */\n"
+      "/* sin(x + quarters pi / 2) of |x| <= 2^18, else NaN: x = n pi / 2 + r, pi / 2 in three parts */\n"
       "@INLINE @V @sine(@V x, uint32_t quarters)\n"
       "{\n"
       "    const @V magic = @ALL(12582912.0f), rounded = @FMA(x, @ALL(0x1.45f306p-1f), magic), n = rounded - "
@@ -568,8 +568,8 @@ static const fold_to_c__helper fold_to_c__helpers[] = {
       "    for (i = n; i < room; i++) to[i] = 0.0f;\n"
       "}\n" },
     { "products", NULL,
-      "/* y[j] = from[j] + x[0] w[0][j] + x[1] w[1][j] + ..., a chain of fused multiply-adds for each of n columns. Some vectors\n"
-      "   of columns at a time have their sums in registers. Without `from` sums begin with zero. */\n"
+      "/* y[j] = from[j] + x[0] w[0][j] + x[1] w[1][j] + ..., a chain of fused multiply-adds for each of n\n"
+      "   columns, a few vectors of them at a time in registers. Without `from` sums begin with 0. */\n"
       "#define @START(i) @V s##i = from ? @LOAD(from + j + i * @WIDTH) : @ALL(0.0f);\n"
       "#define @ADD(i) s##i = @FMA(factor, @LOAD(row + i * @WIDTH), s##i);\n"
       "#define @PUT(i) @STORE(y + j + i * @WIDTH, s##i);\n"
@@ -662,7 +662,7 @@ static const fold_to_c__helper fold_to_c__helpers[] = {
       "    for (j = 0; j < n; j++, w += inner) y[j] = (from ? from[j] : 0.0f) + @dot(x, w, inner);\n"
       "}\n" },
     { "to_bytes", NULL,
-      "/* Quantises x: the largest magnitude becomes 127. Returns the scale; NaN if x has an infinity or a NaN. */\n"
+      "/* Quantises x: the largest magnitude becomes 127. Returns the scale; NaN if x is not finite. */\n"
       "@INLINE float @to_bytes(signed char *bytes, const float *x, int count)\n"
       "{\n"
       "    uint32_t most = 0, bits;\n"
@@ -962,7 +962,8 @@ static int fold_to_c__grow(fold_to_c__printer *p, void *items, size_t *room, siz
     *room = more;
     return 1;
 }
-#define FOLD_TO_C__ADD(p, array, n, room) (fold_to_c__grow(p, &(p)->array, &(p)->room, (p)->n + 1, sizeof *(p)->array) ? (int)(p)->n++ : -1)
+#define FOLD_TO_C__ADD(p, array, n, room) \
+    (fold_to_c__grow(p, &(p)->array, &(p)->room, (p)->n + 1, sizeof *(p)->array) ? (int)(p)->n++ : -1)
 
 static int fold_to_c__size(const fold_shape *shape)
 {
@@ -2194,11 +2195,12 @@ static void fold_to_c__put_concat(fold_to_c__printer *p, const fold_to_c__call *
 static void fold_to_c__put_slice(fold_to_c__printer *p, const fold_to_c__call *call)
 {
     const fold_to_c__axis whole = fold_to_c__around(&fold_to_c__in(p, call, 0)->shape, call->attr[0]);
-    const int part = call->attr[2] * whole.inner;
-    fold_to_c__put(
-        p, "    for (i = 0; i < %d; i++) memcpy(%s + i * %d, %s + %d + i * %d, %d * sizeof(float));\n",
-        whole.outer, fold_to_c__name_of(&p->value[call->value]).text, part,
-        fold_to_c__place_of(p, call, 0).text, call->attr[1] * whole.inner, whole.length * whole.inner, part);
+    const fold_to_c__string to = fold_to_c__name_of(&p->value[call->value]);
+    const fold_to_c__string from = fold_to_c__place_of(p, call, 0);
+    const int part = call->attr[2] * whole.inner, at = call->attr[1] * whole.inner;
+    fold_to_c__put(p, "    for (i = 0; i < %d; i++) ", whole.outer);
+    fold_to_c__put(p, "memcpy(%s + i * %d, %s + %d + i * %d, %d * sizeof(float));\n", to.text, part,
+                   from.text, at, whole.length * whole.inner, part);
 }
 
 /* Loops over all elements of a shape, with indices i0, i1, … of its axes. */

@@ -155,8 +155,8 @@ typedef struct fold_torch_layer { int kind; const char *name; } fold_torch_layer
    Errors, set on out: m has no such layer, or its weights are quantised. */
 FOLD_API fold_status fold_torch_export(fold_model *out, fold_model *m, const fold_torch_layer *layers, int n);
 #ifndef FOLD_INFERENCE
-/* The same for the current gradients of m, under the same names and in the same shapes: what PyTorch has in
-   p.grad of net.named_parameters(). Where fold.h has one bias for two, both get its gradient. Frozen
+/* Like fold_torch_export, but for the current gradients of m, with the same names and shapes: what PyTorch
+   has in p.grad of net.named_parameters(). If fold.h has one bias for two, both get its gradient. Frozen
    parameters get zeros. A batch norm's gradients are those of the module that fold_torch_export writes. */
 FOLD_API fold_status fold_torch_export_grads(fold_model *out, fold_model *m, const fold_torch_layer *layers,
                                              int n);
@@ -166,17 +166,19 @@ FOLD_API fold_status fold_torch_export_grads(fold_model *out, fold_model *m, con
 FOLD_API fold_status fold_torch_load_raw_memory(fold_model *m, const float *values, size_t count,
                                                 const fold_torch_layer *layers, int n);
 #ifndef FOLD_NO_STDIO
-/* The same from a file of little-endian floats, such as a .bin of PufferLib. FOLD_IO: it cannot be read. */
+/* Loads n layers from a file of consecutive little-endian floats, such as a .bin of PufferLib. FOLD_IO: it
+   cannot be read. */
 FOLD_API fold_status fold_torch_load_raw(fold_model *m, const char *path, const fold_torch_layer *layers,
                                          int n);
-/* Writes such a file. FOLD_IO: it cannot be written. */
+/* Writes n layers to a file of consecutive little-endian floats. FOLD_IO: it cannot be written. */
 FOLD_API fold_status fold_torch_save_raw(fold_model *m, const char *path, const fold_torch_layer *layers,
                                          int n);
 #ifndef FOLD_INFERENCE
 /* Writes n layers to a safetensors file, with fold_torch_export and fold_model_save. The temporary model uses
    m's allocator. Returns the status of m. */
 FOLD_API fold_status fold_torch_save(fold_model *m, const char *path, const fold_torch_layer *layers, int n);
-/* The same for their gradients. Call it after fold_backward, before an optimiser's step clears them. */
+/* Writes the gradients of n layers to a safetensors file. Call it after fold_backward, before an optimiser's
+   step clears them. */
 FOLD_API fold_status fold_torch_save_grads(fold_model *m, const char *path, const fold_torch_layer *layers,
                                            int n);
 #endif

@@ -501,7 +501,7 @@ static const struct { const char *header; int data; fold_status status; const ch
     { "{\"W\":{\"dtype\":\"F32\"}}", 0, FOLD_IO, "lacks" },
     { "{\"W\":{\"dtype\":\"F32\",\"shape\":[2,3]}}", 24, FOLD_IO, "lacks" },
     { "{\"W\":{\"dtype\":\"F32\",\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]}}", 24, FOLD_IO, "repeated or unknown member" },
-    { "{\"W\":{\"dtype\":\"F32\",\"stride\":[2,3],\"data_offsets\":[0,24]}}", 24, FOLD_IO, "the format has not" },
+    { "{\"W\":{\"dtype\":\"F32\",\"stride\":[2,3],\"data_offsets\":[0,24]}}", 24, FOLD_IO, "repeated or unknown member" },
     { "{\"W\":{\"dtype\":32,\"shape\":[2,3],\"data_offsets\":[0,24]}}", 24, FOLD_IO, "expected a string" },
     { "{\"W\":{\"dtype\":\"F32\",\"shape\":[2,3,],\"data_offsets\":[0,24]}}", 24, FOLD_IO, "expected a whole number" },
     { "{\"W\":{\"dtype\":\"F32\",\"shape\":[2,-3],\"data_offsets\":[0,24]}}", 24, FOLD_IO, "expected a whole number" },
@@ -539,10 +539,10 @@ static const struct { const char *header; int data; fold_status status; const ch
       "\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[24,28]}}", 28, FOLD_BAD_ARGUMENT, "the model has no '\xf0\x9f\x98\x80'" },
     { "{\"\\n\\u001b[2J\":{\"dtype\":\"F32\",\"shape\":[0,7],\"data_offsets\":[28,28]},\"W\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]},"
       "\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[24,28]}}", 28, FOLD_BAD_ARGUMENT, "the model has no '?\?[2J'" },
-    { "{\"\\ud83d\":1}", 0, FOLD_IO, "no character" }, { "{\"\\ud83d\\u0041\":1}", 0, FOLD_IO, "no character" },
-    { "{\"\\ude00\":1}", 0, FOLD_IO, "no character" }, { "{\"\\u0000\":1}", 0, FOLD_IO, "no character" },
-    { "{\"\\u12g4\":1}", 0, FOLD_IO, "no character" }, { "{\"\\x\":1}", 0, FOLD_IO, "no character" },
-    { "{\"\\", 0, FOLD_IO, "no character" }, { "{\"\\u12", 0, FOLD_IO, "no character" },
+    { "{\"\\ud83d\":1}", 0, FOLD_IO, "invalid escape" }, { "{\"\\ud83d\\u0041\":1}", 0, FOLD_IO, "invalid escape" },
+    { "{\"\\ude00\":1}", 0, FOLD_IO, "invalid escape" }, { "{\"\\u0000\":1}", 0, FOLD_IO, "invalid escape" },
+    { "{\"\\u12g4\":1}", 0, FOLD_IO, "invalid escape" }, { "{\"\\x\":1}", 0, FOLD_IO, "invalid escape" },
+    { "{\"\\", 0, FOLD_IO, "invalid escape" }, { "{\"\\u12", 0, FOLD_IO, "invalid escape" },
     { "{\"\xff\":1}", 0, FOLD_IO, "not UTF-8" }, { "{\"\xc0\x80\":1}", 0, FOLD_IO, "not UTF-8" }, { "{\"\xed\xa0\x80\":1}", 0, FOLD_IO, "not UTF-8" },
     { "{\"\xe2\x82", 0, FOLD_IO, "not UTF-8" }, { "{\"a\nb\":1}", 0, FOLD_IO, "not UTF-8" }, { "{\"abc", 0, FOLD_IO, "does not end" },
     { "{\"__metadata__\":{}," "\"W\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[24,28]}}",
@@ -563,10 +563,10 @@ static void bad_headers(void)
     for (int k = 0; k < 8; k++) {
         memset(b.bytes, 0, 8);
         b.bytes[k] = 200;
-        loads(m, &b, NULL, FOLD_IO, k < 4 ? "" : "over 100 MB");
+        loads(m, &b, NULL, FOLD_IO, k < 4 ? "" : "exceed 100 MB");
     }
     memset(b.bytes, 255, 8);
-    loads(m, &b, NULL, FOLD_IO, "over 100 MB");
+    loads(m, &b, NULL, FOLD_IO, "exceed 100 MB");
     fold_model_free(m);
 }
 
@@ -1095,7 +1095,7 @@ static void cannot_save(void)
         fold_model *m = fold_model_new(NULL);
         fold_bias_new(m, bad[i], 1);
         CHECK_INT(fold_model_status(m), FOLD_BAD_ARGUMENT);
-        CHECK_TEXT(fold_model_message(m), i < 3 ? "in files its name stands for something else" : "parameter '': its name is not UTF-8");
+        CHECK_TEXT(fold_model_message(m), i < 3 ? "the name is reserved in files" : "parameter '': the name is not UTF-8");
         CHECK_INT(fold_param_count(m), 0);
         fold_model_clear_error(m);
         CHECK(!fold_param_is_null(fold_bias_new(m, "optimizer", 1))); /* alone it is a name like any other */
@@ -1344,7 +1344,7 @@ static void disk_without_locks(void)
         if (file) fclose(file);
     }
     CHECK_INT(fold_model_save(n.m, path, NULL), FOLD_IO);
-    CHECK_TEXT(fold_model_message(n.m), "files_two.safetensors.tmp' and 99 more are there");
+    CHECK_TEXT(fold_model_message(n.m), "files_two.safetensors.tmp' and 99 more exist");
     for (int i = 0; i < LIMIT; i++) {
         snprintf(draft, sizeof draft, i ? "%s.%d.tmp" : "%s.tmp", path, i);
         remove(draft);
@@ -1831,7 +1831,7 @@ static void in_place_bytes(void)
         CHECK_INT(fold_model_load_memory(m, file.bytes, file.n, NULL), FOLD_BAD_STATE);
         in_place_error(m, FOLD_OK, "load: words \"quoted\" is read in place and cannot be changed"); /* bytes, the first */
         CHECK(!fold_values_write_begin(m, n.V));
-        in_place_error(m, FOLD_BAD_STATE, "fold_values_write_begin: parameter 'V' is read in place, in an image");
+        in_place_error(m, FOLD_BAD_STATE, "fold_values_write_begin: parameter 'V' is read in place from an image");
         fold_model_free(m);
     }
 }

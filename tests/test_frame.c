@@ -548,7 +548,7 @@ static void refused(void)
         CHECK_INT(fold_ctx_status(f), FOLD_OK);
         fold_index_ref(f, fold_pick_each(f, two, both, 2), both, 1);
         CHECK_TEXT(fold_ctx_message(f), "index_ref: 1 indices for node");
-        CHECK_TEXT(fold_ctx_message(f), "(pick), which has 2");
+        CHECK_TEXT(fold_ctx_message(f), "(pick), which needs 2");
         fold_ctx_reset(f);
         fold_index_ref(f, fold_list_lookup(f, n.words, NULL, 0), NULL, 0);
         CHECK_INT(fold_ctx_status(f), FOLD_OK);
@@ -723,7 +723,7 @@ static void edges_refused(void)
         CHECK_BITS(fold_value(f, scores), was, GIVEN);
         for (int i = 0; i < 7; i++) {
             static const char *const says[] = { "edges_ref: node ", " (scale) has no edges", " (list_attention) has no edges",
-                                                "edges_ref: max_edges is 4, but node ", "edges_ref", "more than an attention can have",
+                                                "edges_ref: max_edges is 4, but node ", "edges_ref", "are too many: edges + ",
                                                 "(list_attention) has already been run, or has an edges_ref" };
             fold_ctx_reset(f);
             const fold_node x = fold_list_input_ref(f, w.state[0], HERD, fold_shape1(H));
@@ -1062,7 +1062,7 @@ static void slices_refused(void)
         fold_node loss = chains(f, &n, ends);
         CHECK_INT(fold_run_begin(f, ends, CHAINS), FOLD_OK);
         CHECK_INT(fold_run_more(f, 1000, &more), FOLD_BAD_STATE);
-        CHECK_TEXT(fold_ctx_message(f), "needs the context's clock");
+        CHECK_TEXT(fold_ctx_message(f), "a time limit needs a clock");
         if (!eager) CHECK(!fold_value(f, ends[0]));
         if (!eager) CHECK_TEXT(fold_ctx_message(f), "not finished");
         CHECK_INT(fold_run_more(f, 0, &more), FOLD_OK);
@@ -1726,7 +1726,7 @@ static void model_reserved(void)
         b.size = round < 2 ? 1 << 22 : size.values;
         fold_model *m = fold_model_new(&d);
         CHECK_INT(fold_model_reserve(m, round ? &size : NULL), round < 2 ? FOLD_OK : FOLD_NO_MEMORY);
-        if (round == 2) CHECK_TEXT(fold_model_message(m), "reserve: there are no ");
+        if (round == 2) CHECK_TEXT(fold_model_message(m), "reserve: out of memory for ");
         if (round == 2) break;
         for (int i = 0; i < 8; i++) {
             char name[16];
@@ -1827,7 +1827,7 @@ static void model_in_a_block(void)
         m = fold_model_new(&d);
         memset(got, 0, sizeof got);
         CHECK_INT(build(m, &size, got), less ? FOLD_NO_MEMORY : FOLD_OK);
-        if (less) CHECK_TEXT(fold_model_message(m), " or more: measure in a larger one (fold_model_measure)");
+        if (less) CHECK_TEXT(fold_model_message(m), " or more: see fold_model_measure");
         else CHECK_BITS(got, want, FLOATS_OF_IT);
         fold_model_free(m);
         free(block);
@@ -1844,10 +1844,10 @@ static void model_in_a_block(void)
         m = fold_model_new(&d);
         status = m ? build(m, &size, got) : FOLD_NO_MEMORY;
         if (status) {
-            const char *number = strstr(text, m ? "this needs " : "alone takes ");
+            const char *number = strstr(text, m ? "bytes, needs " : "alone needs ");
             CHECK_INT(status, FOLD_NO_MEMORY);
             if (!CHECK_SAYS(number != NULL, "\"%s\" tells no bytes", text)) turns = 100;
-            else told = (size_t)strtoul(number + (m ? 11 : 12), NULL, 10);
+            else told = (size_t)strtoul(number + (m ? 13 : 12), NULL, 10);
             CHECK_SAYS(told > room && told <= bytes[1], "%lu bytes after %lu, of %lu: %s", (unsigned long)told, (unsigned long)room,
                        (unsigned long)bytes[1], text);
         }

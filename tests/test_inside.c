@@ -947,7 +947,7 @@ static void broken_recording(void)
                     "1 call in 1 batch by depth, not run yet\n"
                     "leaves: 1 row of digit [10 x 4]\n"
                     "step 1: join = 1 x (digit [4], digit [4]) -> [4]\n"
-                    "error: linear: input has 4 values, W is [8 x 4]\n");
+                    "error: linear: the input has 4 values, must have 8 ('W' is [8 x 4])\n");
     CHECK_INT(fold_ctx_status(f), FOLD_BAD_SHAPE);
     CHECK(well_formed(said(f, fold_draw_svg)));
     fold_ctx_free(f);

@@ -808,8 +808,8 @@ static void whole_numbers(void)
         { 13, "1 2", "a 2=#-1,1;b 1=#2;z 1=-0.0", "Div a b > q;Cast q > c to=1;Mul c z > d;Mul x d > y", "-0 0" },
         { 13, "1 4", "h 1=0.25", "Mul x h > s;Cast s > i to=7;Cast i > y to=1", "0 0 0 -1" },
         { 13, "1 2", "h 2=-0.5,0.5", "Cast h > i to=6;Cast i > c to=1;Sub c x > y", "-1 2" },
-        { 13, "1 2", "a 2=#3,5", "ReduceSum a > s;Cast s > c to=1;Add x c > y", ":ReduceSum 's': 'a' has whole numbers" },
-        { 13, "1 2", "a 2=#3,5", "Relu a > s;Cast s > c to=1;Add x c > y", ":Relu 's': 'a' has whole numbers" },
+        { 13, "1 2", "a 2=#3,5", "ReduceSum a > s;Cast s > c to=1;Add x c > y", ":ReduceSum 's': 'a' has integers, which are not supported here" },
+        { 13, "1 2", "a 2=#3,5", "Relu a > s;Cast s > c to=1;Add x c > y", ":Relu 's': 'a' has integers, which are not supported here" },
         { 13, "1 2", "a 2=#3,5;b 1=#4;c 1=#2", "Max a b c > m;Div m c > s;Cast s > d to=1;Add x d > y", "3 0" },
         { 13, "1 2", "a 2=#3,5;b 2=#4,2;z 1=0", "Greater x z > g;Where g a b > w;Cast w > y to=1", "3 2" },
         { 13, "1 2", "a 2=#-7,7;b 2=#0,1", "Div a b > q;Cast q > c to=1;Add x c > y", ":Div 'q': the integer -inf: a division by 0, or too large" },
@@ -886,8 +886,8 @@ static void forms(void)
         { 15, "2 1", "g 1=2;b 1=1;m 1=5;v 1=7", "BatchNormalization x g b m v > y m2 v2 epsilon=0.75 training_mode=1", "2.7320508 -0.7320508" },
         { 15, "2 1", "g 1=2;b 1=1;m 1=1;v 1=0", "BatchNormalization x g b m v > y epsilon=1.0", "1 -5" },
         { 7, "2 1", "g 1=2;b 1=1;m 1=1;v 1=0", "BatchNormalization x g b m v > y epsilon=1.0 spatial=1", "1 -5" },
-        { 7, "2 1", "g 1=2;b 1=1;m 1=1;v 1=0", "BatchNormalization x g b m v > y spatial=:2", ":not spatial" },
-        { 6, "2 1", "g 1=2;b 1=1;m 1=1;v 1=0", "BatchNormalization x g b m v > y", ":opset 6, or spatial=0, is not supported" },
+        { 7, "2 1", "g 1=2;b 1=1;m 1=1;v 1=0", "BatchNormalization x g b m v > y spatial=:2", ":opset 7, or spatial other than 1, is not supported" },
+        { 6, "2 1", "g 1=2;b 1=1;m 1=1;v 1=0", "BatchNormalization x g b m v > y", ":opset 6, or spatial other than 1, is not supported" },
         { 12, "1 2 2", "", "Softmax x > y axis=1", "0.11840516 0.005895048 0.87490203 0.00079780727" },
         { 13, "1 2 2", "", "Softmax x > y axis=1", "0.11920292 0.88079708 0.88079708 0.11920292" },
         { 11, "1 2", "", "Softmax x > y", "0.95257413 0.047425873" },
@@ -913,7 +913,7 @@ static void forms(void)
         { 5, "1 2", "s 2=#2,-1", "Reshape x s > y", "1 -2" },
         { 1, "1 2", "", "Reshape x > y shape=2,1", "1 -2" },
         { 22, "1 2", "", "Identity x > y", "1 -2" },
-        { 23, "1 2", "", "Identity x > y", ":the file has opset 23 of ONNX's own ops; 1 to 22 are supported" },
+        { 23, "1 2", "", "Identity x > y", ":the file has opset 23 of ONNX's own ops, not 1 to 22" },
         { 5, "1 2", "", "Cast x > y to=FLOAT", ":Cast 'y': attribute to has the wrong type" },
         { 15, "1 2 3", "", "Shape x > s start=-2;Cast s > c to=1;ReduceSum c > d keepdims=0;Add x d > y", "6 3 8 1 10 -1" }
     };
@@ -957,7 +957,7 @@ static void parts(void)
         { 13, "1 2", "", "Sin x > z;Relu x > y", "1 0" },
         { 13, "1 2", "", "Sin x > z;Neg z > v;Relu x > y", "1 0" },
         { 13, "1 2", "", "Sin x > z;Neg z > y", ":onnx: Sin 'z': this op is not supported" },
-        { 13, "1 2", "", "Neg z > y;Neg y > z", ":'y' but what needs it" },
+        { 13, "1 2", "", "Neg z > y;Neg y > z", ":'y', except nodes that need it" },
         { 13, "1 2", "", "Neg y > y", ":nothing makes 'y', except nodes that need it" },
         { 13, "1 2", "", "Neg x > y;Relu x > y", ":'y' is made twice" }
     };

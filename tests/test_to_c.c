@@ -711,7 +711,7 @@ static void refused(void)
     expect(f, x, fold_list_at(f, fold_tanh(f, fold_list_input(f, ones, 2, fold_shape1(2))), 1), FOLD_BAD_ARGUMENT, "tanh cannot be printed: lists have no fixed length");
     const fold_node rows = fold_list_input(f, ones, 2, fold_shape1(2));
     fold_list_sum(f, rows); /* a call reads it */
-    expect(f, x, fold_list_at(f, rows, 1), FOLD_BAD_ARGUMENT, "output 'y' is of a list");
+    expect(f, x, fold_list_at(f, rows, 1), FOLD_BAD_ARGUMENT, "output 'y' is part of a list");
     expect(f, x, fold_op_apply(f, rounded, &x, 1, NULL, 0), FOLD_BAD_ARGUMENT, "round cannot be printed: it is a user-defined op");
     const fold_to_c_port y = { "y", fold_op_apply(f, rounded, &x, 1, NULL, 0), { 0, 0 } }, from = { "x", x, { 0, 0 } };
     fold_to_c_desc desc = fold_to_c_desc_default();
@@ -769,7 +769,7 @@ static void references_are_no_constants(void)
         expect(f, x, window, FOLD_BAD_ARGUMENT, "to_c: output 'y' is a fold_input_ref that is neither input nor state");
         expect(f, wide, window, FOLD_OK, "");
         expect(f, other, other, FOLD_OK, "");
-        expect(f, x, list, FOLD_BAD_ARGUMENT, "to_c: output 'y' is of a list");
+        expect(f, x, list, FOLD_BAD_ARGUMENT, "to_c: output 'y' is part of a list");
         if (calls) expect(f, x, windows, FOLD_BAD_ARGUMENT, "reads a fold_input_ref that is neither input nor state");
         const fold_to_c_port in = { "x", x, { 0, 0 } }, out = { "y", y, { 0, 0 } }, state = { "h", copied, other };
         fold_to_c_desc desc = fold_to_c_desc_default();
