@@ -80,6 +80,8 @@ static float game_step(game *g, int move)
     return (float)caught;
 }
 
+/* What a player senses is scaled to about 1: places as such, of 0 to 11, teach less. A game that shows pixels or metres gets
+   fold_rl_moments, as the trainer of fold_rl.h uses them. */
 static void game_sense(const game *g, float senses[SENSES])
 {
     const int seen = g->y < CLEAR;
@@ -306,7 +308,8 @@ static void learn(fold_ctx *f, const fold_rl_policy *policy, const memory *m, co
                 steps += m->length[order[i]];
             }
             fold_backward(f, fold_scale(f, fold_sum_n(f, loss, to - from), 1 / (float)steps));
-            fold_grads_clip(fold_ctx_model(f), 0.5f);
+            const float norm = (float)fold_grads_clip(fold_ctx_model(f), 0.5f);
+            if (!fold_finite(&norm, 1)) fail("the gradients are not numbers any more");
             if (fold_ctx_status(f) || fold_adam_step(fold_ctx_model(f), adam)) fail(fold_ctx_message(f));
         }
     }
