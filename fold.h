@@ -2011,7 +2011,7 @@ FOLD_API int fold_finite(const float *values, int n);
 
 /* ==== section: platform ======================================================================
    Owns: what differs between compilers and systems, and small helpers on numbers.
-   Uses: libc. Invariant: nothing here knows of fold.h. */
+   Uses: libc. Invariant: nothing here knows the rest of fold.h. */
 
 #if (defined(__FAST_MATH__) || defined(_M_FP_FAST) || (defined(__clang__) && __FINITE_MATH_ONLY__ + 0)) && \
     !defined(FOLD_ALLOW_FAST_MATH)
@@ -2019,7 +2019,7 @@ FOLD_API int fold_finite(const float *values, int n);
 FOLD_ALLOW_FAST_MATH accepts that"
 #endif
 #if defined(_MSVC_LANG) && _MSVC_LANG < 201703L
-#error "fold.h: C++ must be C++17 at least: compile with /std:c++17"
+#error "fold.h: needs C++17 or later; compile with /std:c++17"
 #endif
 
 #include <errno.h>
@@ -2049,8 +2049,8 @@ FOLD_ALLOW_FAST_MATH accepts that"
 #ifdef __cplusplus
 extern "C" {
 #endif
-struct _SECURITY_ATTRIBUTES; /* as <windows.h> has it all, which may be included too */
-union _LARGE_INTEGER; /* 64 bits */
+struct _SECURITY_ATTRIBUTES; /* these match <windows.h>, which may be included as well */
+union _LARGE_INTEGER; /* a 64-bit integer */
 __declspec(dllimport) int __stdcall QueryPerformanceCounter(union _LARGE_INTEGER *count);
 __declspec(dllimport) int __stdcall QueryPerformanceFrequency(union _LARGE_INTEGER *a_second);
 __declspec(dllimport) int __stdcall MoveFileExW(const wchar_t *from, const wchar_t *to, unsigned long flags);
@@ -2090,12 +2090,12 @@ __declspec(dllimport) void *__stdcall CreateFileW(const wchar_t *path, unsigned 
 #endif
 
 #ifdef _MSC_VER
-#pragma warning(push, 3) /* /W4 warns of what C99 allows, such as initial values that are not constant */
-#pragma warning(disable : 4996) /* it wants fopen_s, which C99 lacks; /sdl makes that an error */
+#pragma warning(push, 3) /* /W4 warns about valid C99, such as initialisers that are not constant */
+#pragma warning(disable : 4996) /* asks for fopen_s, which C99 lacks; /sdl makes that an error */
 #endif
 
-/* Contraction of a*b+c into one rounding would make results depend on the compiler: pinned off here. So is
-   all that unsafe flags allow, such as folding x + big - big, which rounds x, to x. */
+/* Contracting a*b+c into one rounding would make results depend on the compiler, so it is off here. So is
+   everything that unsafe flags allow, such as folding x + big - big, which rounds x, to x. */
 #if defined(__clang__)
 #if __clang_major__ > 12 && (defined(__x86_64__) || defined(__i386__))
 #define FOLD__PRECISE
@@ -2107,15 +2107,15 @@ __declspec(dllimport) void *__stdcall CreateFileW(const wchar_t *path, unsigned 
 #elif defined(__GNUC__)
 #pragma GCC push_options
 #pragma GCC optimize("fp-contract=off", \
-                     "no-inline-functions") /* the latter: a third less to compile, as fast */
+                     "no-inline-functions") /* compiles in a third less time, runs as fast */
 #pragma GCC optimize("no-unsafe-math-optimizations", "no-associative-math", "no-reciprocal-math")
 #pragma GCC optimize("signed-zeros", "no-finite-math-only", "no-single-precision-constant")
-typedef char fold__no_single_precision_constant[sizeof 1.0 == sizeof(double) ? 1 : -1]; /* g++ reads on */
-#ifndef __OPTIMIZE_SIZE__ /* These passes find too little here for an eighth of the time to compile. */
+typedef char fold__no_single_precision_constant[sizeof 1.0 == sizeof(double) ? 1 : -1]; /* g++ reads ahead */
+#ifndef __OPTIMIZE_SIZE__ /* These passes gain too little here for an eighth of the compile time. */
 #pragma GCC optimize("no-tree-vectorize", "no-tree-vrp", "no-tree-pre", "no-code-hoisting", "no-tree-slsr")
 #pragma GCC optimize("no-tree-tail-merge", "no-schedule-insns2", "no-tree-dominator-opts", "no-crossjumping")
-#pragma GCC optimize("no-tree-pta", "no-rerun-cse-after-loop", "ira-region=one") /* kernels have these */
-#else /* takes more room than it saves */
+#pragma GCC optimize("no-tree-pta", "no-rerun-cse-after-loop", "ira-region=one") /* back on for kernels */
+#else /* hoisting makes the code larger */
 #pragma GCC optimize("no-move-loop-invariants")
 #endif
 #if defined(__i386__) && !defined(__SSE2_MATH__)
@@ -2124,7 +2124,7 @@ typedef char fold__no_single_precision_constant[sizeof 1.0 == sizeof(double) ? 1
 #elif defined(_MSC_VER)
 #define FOLD__PRECISE
 #pragma float_control(precise, on, push)
-#pragma fp_contract(off) /* on until Visual Studio 2022 17.0 */
+#pragma fp_contract(off) /* on by default before Visual Studio 2022 17.0 */
 #endif
 
 #if (defined(__GNUC__) || defined(__clang__)) && (defined(__x86_64__) || defined(__i386__))
@@ -2140,7 +2140,7 @@ typedef char fold__no_single_precision_constant[sizeof 1.0 == sizeof(double) ? 1
 #define FOLD__LIKELY(condition) (condition)
 #endif
 
-/* Does not compile where an array has another number of entries. */
+/* Fails to compile unless the array has `count` entries. */
 #define FOLD__SAME_COUNT(array, count) (void)sizeof(char[sizeof(array) / sizeof *(array) == (count) ? 1 : -1])
 
 #ifdef __has_attribute
@@ -2171,15 +2171,15 @@ typedef char fold__no_single_precision_constant[sizeof 1.0 == sizeof(double) ? 1
 #define FOLD__PREFETCH(address) (void)(address)
 #endif
 
-/* The initial value of a struct, whatever its first member is. */
+/* Zeroes a struct, whatever its first member is. */
 #ifdef __cplusplus
 #define FOLD__ALL_ZERO {}
 #else
 #define FOLD__ALL_ZERO { 0 }
 #endif
 
-/* A build with FOLD_INFERENCE checks what only training needs, where that is not left out as a whole, and
-   makes nothing of it. */
+/* In a build with FOLD_INFERENCE, code for training that no #ifdef leaves out is still checked by the
+   compiler, but generates nothing. */
 #ifdef FOLD_INFERENCE
 #define FOLD__TRAINING(condition) (0 && (condition))
 #define FOLD__FOR_TRAINING(function) (0 ? (function) : NULL)
@@ -2194,7 +2194,7 @@ typedef char fold__no_single_precision_constant[sizeof 1.0 == sizeof(double) ? 1
 #define FOLD__NOT_PLAIN(value) (value)
 #endif
 #if defined(FOLD_PLAIN_CONTEXTS) || (defined(FOLD_INFERENCE) && defined(FOLD_ONLY_PORTABLE))
-#define FOLD__IN_CHUNKS(value) (0 && (value)) /* small builds do without: they are for short lists */
+#define FOLD__IN_CHUNKS(value) (0 && (value)) /* small builds are for short lists, which need no chunks */
 #else
 #define FOLD__IN_CHUNKS(value) (value)
 #endif
@@ -2220,7 +2220,7 @@ FOLD__INLINE float fold__float_of(uint32_t bits)
     return value;
 }
 
-/* Returns a * b + c, or SIZE_MAX when that overflows: no allocator grants SIZE_MAX. */
+/* Returns count * size + more, or SIZE_MAX, which no allocator grants, if a term exceeds half of that. */
 static size_t fold__size(size_t count, size_t size, size_t more)
 {
     if (more > SIZE_MAX / 2 || (size && count > SIZE_MAX / 2 / size))
@@ -2228,7 +2228,7 @@ static size_t fold__size(size_t count, size_t size, size_t more)
     return count * size + more;
 }
 
-/* Does the same as a conversion, without the library that small machines convert by. */
+/* Converts as a cast would, without the library function that small machines convert with. */
 static double fold__as_double(uint64_t number)
 {
     return (double)(uint32_t)(number >> 32) * 4294967296.0 + (double)(uint32_t)number;
@@ -2243,7 +2243,7 @@ static uint64_t fold__mix64(uint64_t bits) /* the finaliser of splitmix64 (Steel
     return bits ^ (bits >> 31);
 }
 
-/* Compares two texts: strcmp is 700 bytes of a small machine's library. */
+/* strcmp would add 700 bytes on a small machine. */
 static int fold__same_text(const char *one, const char *other)
 {
     while (*one && *one == *other) {
@@ -2253,7 +2253,7 @@ static int fold__same_text(const char *one, const char *other)
     return *one == *other;
 }
 
-/* Sorts by heapsort (Williams 1964), which needs neither recursion nor memory. */
+/* Heapsort (Williams 1964), which needs neither recursion nor memory. */
 static void fold__sort(uint32_t *items, uint32_t count,
                        int (*before)(const void *by, uint32_t one, uint32_t other), const void *by)
 {
@@ -2276,11 +2276,11 @@ static void fold__sort(uint32_t *items, uint32_t count,
 }
 
 /* ==== section: errors ========================================================================
-   Owns: text from formats, the first error and its text, the text of a status.
+   Owns: formatting of text, the first error and its message, the text of a status.
    Uses: libc. Invariant: the first error stays until it is cleared, whoever it belongs to. */
 
-/* Text from a format, as far as this file's formats go: what vsnprintf would bring with it is larger than all
-   messages. Its length is that of the whole text, of which `size` bytes are kept, the last a zero. */
+/* Text being formatted, with only the conversions that this file uses: vsnprintf would add more code than all
+   messages. `length` counts the whole text, of which `size` bytes are kept, the last a zero. */
 typedef struct fold__line {
     char *text;
     size_t size, length;
@@ -2298,7 +2298,7 @@ static void fold__line_fill(fold__line *line, char character, int count)
         fold__line_add(line, character);
 }
 
-/* Divides by a base of at most 16, without the library that divides 64 bits by software; returns the rest. */
+/* Divides by a base of at most 16 and returns the remainder, without the library's 64-bit division. */
 static uint32_t fold__divide_number(uint64_t *number, uint32_t base)
 {
     uint64_t quotient = 0;
@@ -2312,7 +2312,7 @@ static uint32_t fold__divide_number(uint64_t *number, uint32_t base)
     return rest;
 }
 
-/* Writes the digits of a number before `end`; returns where they begin. */
+/* Writes the digits so that they end before `end`; returns the first. */
 static char *fold__digits(char *end, uint64_t number, uint32_t base)
 {
     do
@@ -2323,20 +2323,20 @@ static char *fold__digits(char *end, uint64_t number, uint32_t base)
 
 enum { FOLD__NUMBER = 32 }; /* bytes of a number as text */
 
-/* Doubles are looked at by bits: a host may trap a comparison with NaN, and flush subnormal numbers. */
+/* Doubles are inspected as bits, because a host may trap comparisons with NaN and flush subnormals. */
 static uint64_t fold__double_bits(double value)
 {
     uint64_t bits;
     memcpy(&bits, &value, sizeof bits);
     return bits;
 }
-#define FOLD__DOUBLE(exponent) ((uint64_t)(1023 + (exponent)) << 52) /* the bits of 2 to the power of that */
+#define FOLD__DOUBLE(exponent) ((uint64_t)(1023 + (exponent)) << 52) /* the bits of 2^exponent */
 
-/* Finds the first six digits of a value that is not negative, and the exponent of the first, from all of its
-   digits: as the value is a whole number times a power of two, these come from products by 2, or by 5. */
+/* Returns the first six digits of a value that is not negative, rounded half to even, and the exponent of the
+   first. The value is an integer times a power of two, so multiplying that by 2 or 5 gives all its digits. */
 static uint32_t fold__six_digits(double value, int *exponent)
 {
-    uint8_t digit[776] = { 0 }; /* the lowest first */
+    uint8_t digit[776] = { 0 }; /* lowest first; a double has at most 767 */
     uint32_t digits = 0;
     uint64_t whole = fold__double_bits(value);
     const int biased = (int)(whole >> 52);
@@ -2362,7 +2362,7 @@ static uint32_t fold__six_digits(double value, int *exponent)
         digits = 10 * digits + (count >= place ? digit[count - place] : 0u);
     for (int at = 0; at + 7 < count; at++)
         rest |= digit[at];
-    rest = count < 7 ? 0 : 2 * digit[count - 7] + (rest != 0); /* ten is half of a last digit */
+    rest = count < 7 ? 0 : 2 * digit[count - 7] + (rest != 0); /* 10 is half of the last digit */
     digits += rest > 10 || (rest == 10 && (digits & 1));
     *exponent += digits == 1000000;
     return digits == 1000000 ? digits / 10 : digits;
@@ -2388,7 +2388,7 @@ static size_t fold__general(char text[FOLD__NUMBER], double value)
     while (count > 1 && digit[count - 1] == '0')
         count--;
     const int scientific = exponent < -4 || exponent > 5;
-    const int before = scientific ? 1 : exponent + 1; /* digits before the point, or zeros behind it */
+    const int before = scientific ? 1 : exponent + 1; /* digits before the point, or minus the zeros after */
     fold__line_fill(&line, '0', before < 1);
     for (; at < before; at++)
         fold__line_add(&line, at < count ? digit[at] : '0');
@@ -2408,9 +2408,9 @@ static size_t fold__general(char text[FOLD__NUMBER], double value)
     return line.length;
 }
 
-/* Tells what stands between % and the letter. */
+/* What is between % and the letter of a conversion. */
 typedef struct fold__field {
-    int left, zeros, width, precision; /* precision -1: none */
+    int left, zeros, width, precision; /* precision -1: not given */
 } fold__field;
 
 static int fold__field_number(const char **format)
@@ -2446,7 +2446,7 @@ static void fold__line_field(fold__line *line, fold__field field, const char *fr
     fold__line_fill(line, ' ', field.left ? pad : 0);
 }
 
-/* Writes the whole number next to a value below 2^64 before `end`, of two the even one. */
+/* Writes the nearest integer to a value below 2^64, ties to even, so that it ends before `end`. */
 static char *fold__whole_digits(char *end, double value)
 {
     const double size = value < 0 ? -value : value;
@@ -2531,11 +2531,11 @@ typedef struct fold__error {
     char text[248];
     void (*tell)(const char *message, void *user); /* see fold_ctx_desc.error */
     void *user;
-    const char *call; /* is made of other calls, and messages name it, not them. NULL: none */
-    int calls;        /* made of others, one inside the other */
+    const char *call; /* a call that is made of others: messages name it, not them. NULL: none */
+    int calls;        /* how deeply such calls are nested */
 } fold__error;
 
-/* Lets a message begin with the call that was made, instead of the one that found the error. */
+/* Replaces the call that a message begins with by the one that the user made. */
 static void fold__name_call(char *text, size_t size, const char *call)
 {
     const size_t head = strspn(text, "abcdefghijklmnopqrstuvwxyz_0123456789"), length = strlen(call) + 2;
@@ -2546,7 +2546,6 @@ static void fold__name_call(char *text, size_t size, const char *call)
     text[size - 1] = 0;
 }
 
-/* Keeps the first error and its text, and tells the callback. */
 static void fold__fail_v(fold__error *error, fold_status status, const char *format, va_list args)
 {
     if (error->status)
@@ -2559,7 +2558,7 @@ static void fold__fail_v(fold__error *error, fold_status status, const char *for
         error->tell(error->text, error->user);
 }
 
-/* Defines a function that notes the error of what it is given, unless that is NULL. It returns 0. */
+/* Defines a function that records an error on `of`, which may be NULL, and returns 0. */
 #define FOLD__FAILS(name, type, error)                                                         \
     static int name(type *of, fold_status status, const char *format, ...) FOLD__PRINTF(3, 4); \
     static int name(type *of, fold_status status, const char *format, ...)                     \
@@ -2591,13 +2590,13 @@ FOLD_API const char *fold_status_text(fold_status status)
 
 /* ==== section: memory ========================================================================
    Owns: all memory of a context or model, as a fixed list of growing arrays. With an allocator each array
-   is one allocation; in a caller's block they lie side by side, and growing one moves those behind it, so
-   the exact size of a block is the sum of what the arrays need.
-   Uses: libc. Invariant: arrays shrink only by fold__arena_shrink, so nothing is allocated after warm-up;
-   what they hold is not known here. */
+   is one allocation. In a caller's block they are side by side, and growing one moves those after it, so the
+   exact size of a block is the sum of what the arrays need.
+   Uses: libc. Invariant: arrays shrink only in fold__arena_shrink, so nothing is allocated after warm-up;
+   nothing here knows what they hold. */
 
-/* bytes; need: the most asked for; of a context's arrays since its reset, unless they are lasting.
-   discardable: * what it holds is not needed when it grows, nor is it asked for often. */
+/* Sizes in bytes. need: the most requested; in a context since its reset, unless the array is lasting.
+   discardable: the contents are not needed when the array grows, and it rarely does. */
 typedef struct fold__array {
     char *data;
     size_t capacity, need;
@@ -2608,10 +2607,10 @@ typedef struct fold__arena {
     fold_memory memory;
     fold__array *array;
     int count;
-    char *block; /* lies in the caller's block, behind the context itself; else NULL */
+    char *block; /* in the caller's block, after the context itself; else NULL */
     size_t block_size;
     size_t bytes, peak;
-    uint64_t moves; /* how often arrays may have moved */
+    uint64_t moves; /* times that arrays may have moved */
 } fold__arena;
 
 #ifndef FOLD_NO_MALLOC
@@ -2651,24 +2650,23 @@ static fold_memory fold__memory_or_default(const fold_memory *given)
     return memory;
 }
 
-/* Tells how many bytes of a caller's block lie before its first multiple of FOLD__ALIGN. */
+/* Bytes up to the block's first multiple of FOLD__ALIGN. */
 static size_t fold__to_align(const void *block)
 {
     return (FOLD__ALIGN - (uintptr_t)block % FOLD__ALIGN) % FOLD__ALIGN;
 }
 
-/* A model's block hands out pieces like an allocator. Sizes are multiples of FOLD__HEAP_ALIGN, and what is
-   free is a list of free blocks in the order of addresses. A piece comes from the first free block that is
-   large enough, so where pieces lie does not depend on how large the block is. */
+/* A model's block works like an allocator: first fit over a list of free blocks in the order of addresses,
+   with sizes in multiples of FOLD__HEAP_ALIGN. First fit makes addresses independent of the block's size. */
 typedef struct fold__free_block {
     size_t size;
     struct fold__free_block *next;
 } fold__free_block;
 typedef struct fold__heap {
     fold__free_block *first;
-    char *block; /* NULL: there is none */
-    size_t size, used; /* its bytes, and the most that were in use */
-    size_t bytes_refused;    /* so large it would have to be for what did not fit last */
+    char *block;          /* NULL: no block */
+    size_t size, used;    /* bytes of the block, and how far allocations have reached */
+    size_t bytes_refused; /* the size that the last refused allocation would have needed */
 } fold__heap;
 
 enum { FOLD__HEAP_ALIGN = sizeof(fold__free_block) };
@@ -2691,7 +2689,7 @@ static void *fold__heap_take(size_t size, size_t align, void *user)
     const size_t bytes = size < SIZE_MAX / 2 ? fold__alloc_size(size) : SIZE_MAX;
     for (fold__free_block **at = &heap->first; *at; at = &(*at)->next) {
         fold__free_block *block = *at;
-        /* aligning to pages would be for speed alone */
+        /* page alignment only helps speed, so FOLD__ALIGN will do */
         const size_t skip = align < FOLD__ALIGN ? 0 : fold__to_align(block);
         if (block->size < skip || block->size - skip < bytes)
             continue;
@@ -2705,7 +2703,7 @@ static void *fold__heap_take(size_t size, size_t align, void *user)
     }
     heap->bytes_refused = heap->size;
     for (fold__free_block *block = heap->first; block; block = block->next)
-        /* it would begin in the last free block */
+        /* the allocation would start in the last free block */
         if ((char *)block + block->size == heap->block + heap->size)
             heap->bytes_refused = (size_t)((char *)block - heap->block);
     heap->bytes_refused = fold__round_up(heap->bytes_refused, align < FOLD__ALIGN ? (size_t)FOLD__HEAP_ALIGN
@@ -2740,7 +2738,7 @@ static void fold__heap_give(void *memory, size_t size, void *user)
         fold__join_free_blocks(before);
 }
 
-/* Makes one free block of all of a block; of a small one, none. */
+/* All of a block as one free block; none if it is too small. */
 static fold__heap fold__heap_of(const fold_memory *memory)
 {
     const size_t skip = fold__to_align(memory->block);
@@ -2760,8 +2758,8 @@ static void fold__arena_account(fold__arena *arena, size_t more, size_t less)
         arena->peak = arena->bytes;
 }
 
-/* Large arrays begin at pages. If two are walked through together, one that lay a few cache lines further in
-   its page would hold up loads of the other. Their addresses have the low bits of a store just made. */
+/* Large arrays start on pages. If two are walked through together and one starts a few cache lines further
+   into its page, loads of one have the low address bits of a store just made to the other, and wait. */
 static size_t fold__alignment(size_t capacity)
 {
     return capacity < 16 * FOLD__PAGE ? FOLD__ALIGN : FOLD__PAGE;
@@ -2771,7 +2769,7 @@ static int fold__grow_allocated(fold__arena *arena, fold__array *array, size_t n
 {
     const size_t wanted = array->discardable ? need + need / 8 : fold__max_size(need, array->capacity * 2);
     const size_t capacity = fold__round_up(wanted, FOLD__ALIGN);
-    if (array->data && array->discardable) { /* freed first: the peak is one of them */
+    if (array->data && array->discardable) { /* freed first, so that the peak counts one of them */
         (arena->memory.free)(array->data, array->capacity, arena->memory.user);
         fold__arena_account(arena, 0, array->capacity);
         array->data = NULL;
@@ -2793,12 +2791,12 @@ static int fold__grow_allocated(fold__arena *arena, fold__array *array, size_t n
     return 1;
 }
 
-/* Lays the arrays of a block out anew with the given room for one of them, moving what they hold. Arrays
-   only move up when their lower neighbours grew and down when those gave up slack: two passes. */
+/* Lays out a block's arrays again with the given room for one of them, and moves their contents. Arrays move
+   up only if lower ones grew, and down only if lower ones gave up slack, so two passes are enough. */
 static void fold__block_layout(fold__arena *arena, int grown, size_t capacity, int trim)
 {
     size_t at = 0, end = 0;
-    for (int i = 0; i < arena->count; i++) { /* downwards moves, in order */
+    for (int i = 0; i < arena->count; i++) { /* moves down, lowest first */
         fold__array *array = &arena->array[i];
         size_t keep = trim ? fold__min_size(array->capacity, fold__round_up(array->need, FOLD__ALIGN))
                            : array->capacity;
@@ -2809,7 +2807,7 @@ static void fold__block_layout(fold__arena *arena, int grown, size_t capacity, i
         at += keep;
     }
     end = at - arena->array[grown].capacity + capacity;
-    for (int i = arena->count - 1; i > grown; i--) { /* upwards moves, from the top */
+    for (int i = arena->count - 1; i > grown; i--) { /* moves up, highest first */
         fold__array *array = &arena->array[i];
         end -= array->capacity;
         if (array->capacity)
@@ -2833,6 +2831,7 @@ static int fold__grow_in_block(fold__arena *arena, int which, size_t need)
     if (need > arena->block_size || trimmed + exact > arena->block_size)
         return 0;
     if (more <= room) {
+        /* slack for the next growth; other arrays take it back when the block is full */
         size_t slack = fold__min_size(exact / 2, (room - more) / 4) / FOLD__ALIGN * FOLD__ALIGN;
         fold__block_layout(arena, which, exact + slack, 0);
     } else {
@@ -2846,9 +2845,9 @@ static int fold__grow_in_block(fold__arena *arena, int which, size_t need)
 }
 
 #if defined(FOLD__MOVE_ARRAYS) && !defined(FOLD_NO_MALLOC)
-/* A build of the tests: at one request of FOLD__MOVE_ARRAYS all arrays of a context move, large ones less
-   often. Now and then they lose their slack. So AddressSanitizer finds whoever still holds a pointer, or
-   writes where no room was asked for. Allocators of tests, which count, are left alone. */
+/* A build of the tests: one request in FOLD__MOVE_ARRAYS moves all arrays of a context, large ones less
+   often, and sometimes takes their slack. So AddressSanitizer finds stale pointers and writes without a
+   request. Allocators of tests are left alone, because they count. */
 static void fold__move_arrays(fold__arena *arena)
 {
     const uint32_t turn = (uint32_t)(++arena->moves * 0x9E3779B97F4A7C15u >> 32);
@@ -2870,7 +2869,8 @@ static void fold__move_arrays(fold__arena *arena)
 }
 #endif
 
-/* Makes array `which` hold `need` bytes; what it held stays. 0, with nothing changed: there is no memory. */
+/* Makes array `which` hold `need` bytes, and returns 0 if there is no memory. Either way only a discardable
+   array may lose its contents. */
 static int fold__arena_need(fold__arena *arena, int which, size_t need)
 {
     fold__array *array = &arena->array[which];
@@ -2887,8 +2887,8 @@ static int fold__arena_need(fold__arena *arena, int which, size_t need)
     return 1;
 }
 
-/* Gives back what an array holds beyond its first `need` bytes: in a block for others, when they grow.
-   Without memory for a smaller one it stays as large. */
+/* Gives back what an array holds beyond its first `need` bytes; in a block others get it when they grow. The
+   array stays as large if there is no memory for a smaller copy. */
 static void fold__arena_shrink(fold__arena *arena, int which, size_t need)
 {
     fold__array *array = &arena->array[which], smaller = *array;
@@ -2915,7 +2915,7 @@ static void fold__arena_free(fold__arena *arena)
 }
 
 /* ==== section: shapes ========================================================================
-   Owns: sizes of shapes and their text.
+   Owns: sizes of shapes and their text, access to rows.
    Uses: errors. Invariant: a shape has no more than 2^30 floats. */
 
 FOLD_API fold_shape fold_shape1(int count)
@@ -2948,7 +2948,7 @@ static const char *fold__shape_problem(const fold_shape *shape)
         size = size > 1u << 30 ? size : size * (uint64_t)shape->dim[axis];
     }
     if (!least)
-        return "a shape needs rank 1 to 4 and dimensions of at least 1";
+        return "a shape needs rank 1 to 4, and each dimension at least 1";
     return size > 1u << 30 ? "a shape is too large: a value has at most 1073741824 floats" : NULL;
 }
 
@@ -2988,7 +2988,7 @@ static int fold__shape_lines(const fold_shape *shape)
     return fold__shape_size(shape) / fold__shape_last(shape);
 }
 
-/* Appends "[3 x 4]" to the text at `at` of `size` bytes; returns the new end. */
+/* Appends "[3 x 4]" at `at` to a text of `size` bytes; returns the new end. */
 static size_t fold__shape_text(char *text, size_t size, size_t at, const fold_shape *shape)
 {
     for (int axis = 0; axis < shape->rank && at < size; axis++)
@@ -3010,10 +3010,10 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
 
 /* ==== section: kernels =======================================================================
    Owns: everything that touches many floats: packed weights, products, weight gradients, element-wise
-   maps, reductions, heads of attention, once per instruction set behind one table of functions.
-   Uses: platform. Invariant: kernels see pointers and sizes, never ops and nodes. Every element of a
-   product is one chain of fused multiply-adds in an order fixed by (K, N) alone, so a row's bits depend
-   neither on the rows beside it nor on the instruction set. */
+   maps, reductions, heads of attention. Each is compiled once per instruction set and called by tables.
+   Uses: platform. Invariant: kernels see pointers and sizes, never ops and nodes. An element of a product
+   is summed by fused multiply-adds in an order fixed by (K, N) alone. So a row's bits depend neither on the
+   rows next to it nor, where multiply-adds are fused, on the instruction set. */
 
 #if (defined(__x86_64__) || defined(_M_X64)) && !defined(_M_ARM64EC) &&                      \
     (defined(__GNUC__) || defined(__clang__) || defined(_MSC_VER)) && !defined(__TINYC__) && \
@@ -3029,7 +3029,7 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
 #define FOLD__X86 0
 #endif
 
-/* Compilers that know the instructions for products of bytes. */
+/* Compilers that know the instructions for int8 dot products. */
 #if FOLD__X86 && !defined(FOLD_NO_AVX512) && \
     (defined(__clang__) ? __clang_major__ >= 7 : !defined(__GNUC__) || __GNUC__ >= 8)
 #define FOLD__VNNI 1
@@ -3038,14 +3038,14 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
 #endif
 
 #if (defined(__SSE__) || defined(_M_X64)) && !defined(__TINYC__)
-#include <xmmintrin.h> /* the control register */
+#include <xmmintrin.h> /* _mm_getcsr */
 #endif
 #ifdef __wasm_simd128__
 #include <wasm_simd128.h>
 #endif
 
-/* Set where there are registers for vectors of four floats, and the compiler uses them: others emulate
-   vectors through memory. Not 32-bit ARM's, nor POWER's before VSX, which flush denormals. */
+/* Set if there are registers for vectors of four floats and the compiler uses them: others emulate vectors
+   through memory. Left out are 32-bit ARM and POWER before VSX, whose vectors flush denormals. */
 #if (defined(__GNUC__) || defined(__clang__)) && !defined(__TINYC__) && !defined(FOLD__PLAIN_SCALARS) && \
     (defined(__SSE2__) || (defined(__aarch64__) && defined(__ARM_NEON)) || defined(__VSX__) ||           \
      (defined(__VX__) && __ARCH__ >= 12) || defined(__wasm_simd128__) || defined(__mips_msa) ||          \
@@ -3065,7 +3065,7 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
 #define FOLD__NEON 0
 #endif
 
-/* Set where some processors have an instruction for products of bytes that the compiler was not told of. */
+/* Set if some processors have an int8 dot product that the compiler may not use unasked. */
 #if FOLD__NEON && defined(__linux__) && !defined(__ARM_FEATURE_DOTPROD)
 #define FOLD__SDOT 1
 #include <sys/auxv.h>
@@ -3073,7 +3073,7 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
 #define FOLD__SDOT 0
 #endif
 
-/* Set where the portable products of bytes have an instruction for the sum of two products of 16 bits. */
+/* Set if the portable int8 products have an instruction that adds two products of 16 bits. */
 #if FOLD__GNU_VECTORS && (FOLD__X86 || defined(__wasm_simd128__))
 #define FOLD__PAIRS 1
 #else
@@ -3085,12 +3085,12 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
 #define FOLD_CBLAS_HEADER <cblas.h>
 #endif
 #include FOLD_CBLAS_HEADER
-#define FOLD__NO_PANELS(panel) ((panel) == 0) /* the weight as it is, for cblas */
+#define FOLD__NO_PANELS(panel) ((panel) == 0) /* packs are the plain weight */
 #else
 #define FOLD__NO_PANELS(panel) (0 && (panel) == 0)
 #endif
 
-/* fold_row for the hot loops: gcc inlines no ordinary function across a change of optimize options. */
+/* fold_row for hot loops: gcc inlines no ordinary function across a change of optimize options. */
 FOLD__INLINE float *fold__at(const fold_rows *rows, ptrdiff_t row)
 {
     return rows->rows ? rows->rows[row] : rows->base + row * rows->stride;
@@ -3100,7 +3100,7 @@ FOLD__INLINE float *fold__next(const fold_rows *rows, const float *before, size_
     return rows->rows ? rows->rows[row] : (float *)(uintptr_t)before + rows->stride;
 }
 
-/* Stands for the other rows when a map has one row alone. */
+/* What a map of a single row gets instead of its other rows. */
 static const fold_rows fold__no_others[4] = { { NULL, 0, NULL } };
 static fold_rows fold__rows_from(const fold_rows *input, ptrdiff_t row)
 {
@@ -3113,63 +3113,62 @@ static fold_rows fold__rows_from(const fold_rows *input, ptrdiff_t row)
 }
 
 enum {
-    FOLD__LANES = 16,        /* partial chains that a narrow product or a reduction has, on every path */
-    FOLD__ROW_BLOCK = 96,    /* rows of one weight-gradient block */
-    FOLD__K_BLOCK = 96,      /* rows of the weight that the block covers; a multiple of every tile height */
-    FOLD__N_BLOCK = 64,      /* its columns, when nothing is packed */
-    FOLD__PASSING = 1 << 16, /* floats of an operand that passes again and again then */
-    FOLD__PACKING = 1 << 15, /* floats of a weight from which on packing pays: it is not in the first cache */
-    FOLD__TRANSPOSE_ROWS = 10,    /* rows for each last column from which on their transpose is summed */
-    FOLD__EXP_TILE = 1024,   /* exps made at a time when they are summed */
-    FOLD__NARROW_ELEMENTS = 32, /* elements whose lanes a narrow product joins at once; a multiple of 8 */
-    FOLD__NARROW_ROWS = 4,      /* rows that a narrow tile has at most */
-    FOLD__TILE_BLOCK = 40, /* row tiles that pass over a panel before the next panel: their rows stay in L2 */
-    FOLD__TILE_ROWS = 6,   /* rows that a tile has at most */
-    FOLD__TILE_SEGMENTS = 4, /* whose chains a tile continues without putting them down */
-    FOLD__TILE_ARRAYS = FOLD__TILE_SEGMENTS + 2, /* arrays that point to the rows of a block of tiles */
-    FOLD__BEYOND = 15,                           /* columns that tiles may read beyond a weight's last */
-    FOLD__TILE_WIDTH = FOLD__X86 ? 128 : 80, /* columns that a tile has at most, or a group of bf16 */
-    FOLD__PANEL_KEYS = 64,                          /* keys of attention that lie side by side */
-    /* rows that attention weighs at once; a block has room */
-    FOLD__SOFTMAXED_ROWS = 4,
-    FOLD__QUERY_BLOCK = 48,                         /* the most rows of attention whose scores are held */
-    FOLD__MIN_QUERIES = 12,                         /* the fewest, where there are many keys */
-    FOLD__SCORES = 1 << 15,                         /* floats of scores that stay in L2 */
-    FOLD__EDGE_SCORES = 1 << 11,                   /* floats of a head by index that stay in L1 */
-    FOLD__EDGE_HEADS = 2,                          /* heads by index that go side by side */
-    FOLD__TRANSPOSE_COLUMNS = 64,                   /* columns of rows that a transpose reads side by side */
-    FOLD__INT8_GROUP = 16,                          /* columns of a weight in bytes that lie together */
-    FOLD__INT8_WIDE = 4,                            /* groups that a tile has at most */
-    FOLD__INT8_ROWS = 24,                           /* rows whose bytes are in scratch at a time */
-    FOLD__INT8_LINE = 64,                           /* bytes of a quad of a group */
-    FOLD__INT8_INNER = 1 << 17, /* rows of a weight, at most: 127 times 127 times as many is an int32_t */
-    FOLD__BF16_GROUP = 64,  /* columns of a bf16 weight that lie together, at the end up to 15 more */
-    FOLD__BF16_INNER = 320, /* rows of a group that are floats in scratch at a time */
-    FOLD__BF16_ROWS = 240,  /* rows of x that pass over them */
-    FOLD__BF16_FEW = 6,     /* rows that pass one by one, without scratch */
-    FOLD__CBLAS_BLOCK = 128     /* rows gathered for one call of sgemm */
+    FOLD__LANES = 16,             /* partial sums of a narrow product or a reduction, on every path */
+    FOLD__ROW_BLOCK = 96,         /* rows of a block of a weight gradient */
+    FOLD__K_BLOCK = 96,           /* rows of the weight that it covers; a multiple of every tile height */
+    FOLD__N_BLOCK = 64,           /* its columns, if nothing is packed */
+    FOLD__PASSING = 1 << 16,      /* floats of the narrower operand per pass then: they stay in L2 */
+    FOLD__PACKING = 1 << 15,      /* floats of a weight from which packing pays: it exceeds L1 */
+    FOLD__TRANSPOSE_ROWS = 10,    /* rows per leftover column from which summing their transpose pays */
+    FOLD__EXP_TILE = 1024,        /* exps computed at a time when they are summed */
+    FOLD__NARROW_ELEMENTS = 32,   /* elements whose lanes a narrow product adds up at once; a multiple of 8 */
+    FOLD__NARROW_ROWS = 4,        /* most rows of a narrow tile */
+    FOLD__TILE_BLOCK = 40,        /* row tiles that pass over each panel in turn: their rows stay in L2 */
+    FOLD__TILE_ROWS = 6,          /* most rows of a tile */
+    FOLD__TILE_SEGMENTS = 4,      /* segments that a tile chains without storing its sums */
+    FOLD__TILE_ARRAYS = FOLD__TILE_SEGMENTS + 2, /* arrays of row pointers for a block of tiles */
+    FOLD__BEYOND = 15,            /* columns that tiles may read past a weight's last */
+    FOLD__TILE_WIDTH = FOLD__X86 ? 128 : 80, /* most columns of a tile, or of a group of bf16 */
+    FOLD__PANEL_KEYS = 64,        /* keys of attention in a panel */
+    FOLD__SOFTMAXED_ROWS = 4,     /* rows of a softmax that run together; a block has room for whole ones */
+    FOLD__QUERY_BLOCK = 48,       /* most query rows whose scores are held */
+    FOLD__MIN_QUERIES = 12,       /* fewest, if there are many keys */
+    FOLD__SCORES = 1 << 15,       /* floats of scores that stay in L2 */
+    FOLD__EDGE_SCORES = 1 << 11,  /* floats of a head's scores, by edges, that stay in L1 */
+    FOLD__EDGE_HEADS = 2,         /* heads by edges that run together */
+    FOLD__TRANSPOSE_COLUMNS = 64, /* columns of its rows that a transpose reads together */
+    FOLD__INT8_GROUP = 16,        /* columns of an int8 weight that are stored together */
+    FOLD__INT8_WIDE = 4,          /* most groups of a tile */
+    FOLD__INT8_ROWS = 24,         /* rows of x whose bytes are in scratch at a time */
+    FOLD__INT8_LINE = 64,         /* bytes of a quad of a group */
+    FOLD__INT8_INNER = 1 << 17,   /* most rows of an int8 weight: 2^17 products of 127 * 127 fit an int32_t */
+    FOLD__BF16_GROUP = 64,        /* columns of bf16 stored together; the last group has up to 15 more */
+    FOLD__BF16_INNER = 320,       /* rows of a group that are floats in scratch at a time */
+    FOLD__BF16_ROWS = 240,        /* rows of x that pass over them */
+    FOLD__BF16_FEW = 6,           /* most rows that pass one by one, without scratch */
+    FOLD__CBLAS_BLOCK = 128       /* rows gathered for one call of sgemm */
 };
 
-/* One K-segment of a product: `weights` is the packed weight block, already advanced to the segment's first
-   row; `inner` is the segment's K. Only `row` is read with weights in bytes: the segment's first row. */
+/* One K-segment of a product. weights: the packed block, from the segment's first row on. inner: the
+   segment's K. row: its first row, which int8 and bf16 weights need instead. */
 typedef struct fold__seg {
     fold_rows input;
     const float *weights;
     int inner, row;
 } fold__seg;
 
-/* output[row] = init[row] + sum over segments of input[row] . W, or some of its columns. The layout of the
-   pack and the order of summation follow n_pack, so a column's bits do not depend on the others asked for. */
+/* output[row] = init[row] + the sum over segments of input[row] . W, or some of its columns. The layout of
+   the pack and the order of summation follow n_pack, so a column's bits do not depend on the others. */
 typedef struct fold__product {
-    int rows, columns, n_seg; /* output and init have so many columns */
-    int n_pack, col;          /* columns of the packed weight (0: `columns`) and the first one wanted */
+    int rows, columns, n_seg; /* columns of output and init */
+    int n_pack, col;          /* columns of the packed weight (0: `columns`), and the first one to compute */
     int inner;                /* rows of the whole weight, whatever part of its K is used */
-    size_t in_place; /* `weights` are no packs but row-major, rows so many floats apart; 0: packs. Behind
-                        those that are not narrow there are FOLD__BEYOND floats, whatever they are */
+    size_t in_place; /* 0: `weights` are packs. Else they are row-major with this stride, and unless narrow
+                        followed by FOLD__BEYOND readable floats of any value */
     const fold__seg *seg;
-    fold_rows init; /* base and rows NULL: zero. stride 0: the bias. May be the rows of output */
+    fold_rows init; /* base and rows NULL: zeros. stride 0: a bias. May be the rows of output */
     fold_rows output;
-    struct fold__command_list *commands; /* its tiles are written down there, if not NULL */
+    struct fold__command_list *commands; /* if not NULL, its tiles are recorded there */
 } fold__product;
 
 static int fold__pack_columns_of(const fold__product *product)
@@ -3177,37 +3176,37 @@ static int fold__pack_columns_of(const fold__product *product)
     return product->n_pack ? product->n_pack : product->columns;
 }
 
-/* The edges of attention, by query and by key. Query row i attends to key rows key_of[query_start[i]] to
-   key_of[query_start[i + 1] - 1], in this order. In
-   backward the weights of all pairs are held, those of a row from a multiple of FOLD__LANES on. Key row j is
-   attended to by rows query_of[p] with weights weight_at[p], p from key_start[j] to key_start[j + 1] - 1. */
+/* Attention along edges as CSR, by query and by key. Query i attends to keys key_of[p], p in [query_start[i],
+   query_start[i + 1]), in that order. Through the transpose each key sums its gradients as one chain in query
+   order: over queries query_of[p] with weights weight_at[p], p in [key_start[j], key_start[j + 1]). Backward
+   holds the weights of all edges, each row from a multiple of FOLD__LANES on. */
 typedef struct fold__adjacency {
     const int *query_start, *key_of, *key_start, *query_of, *weight_at;
-    int max_edges; /* there may be so many pairs; 0: those that there are */
+    int max_edges; /* most edges there may be; 0: as many as there are */
 } fold__adjacency;
 
-/* One call of attention: queries, keys and values are rows with the parts of all heads side by side. A head
-   has `width` floats of query and key, and `value_width` of value and out. Every fold_rows here has a base
-   and a stride, no row pointers. Query row i sees the keys below fold__attention_seen; out[i] is the mean of
-   their values weighted by exp(scale q.k), or zeros where there is none. */
+/* One call of attention. Rows of queries, keys and values hold the parts of all heads side by side: of each
+   head `width` floats in query and key, `value_width` in value and out. All fold_rows here have a base and a
+   stride, no row pointers. Query i sees the keys below fold__attention_seen; out[i] is the mean of their
+   values weighted by exp(scale q.k), or zeros if it sees none. */
 typedef struct fold__attention_call {
     int queries, keys, heads, width, value_width;
-    int causal;  /* row i sees keys up to i + keys - queries, else all */
-    float scale; /* multiplies scores. 0: it is 1 / sqrt(width) */
-    /* says who sees whom by index: not with causal or key_panels. NULL: as above */
+    int causal;  /* query i sees keys up to i + keys - queries, else all */
+    float scale; /* factor of the scores. 0: 1 / sqrt(width) */
+    /* which keys a query sees; not with causal or key_panels. NULL: as above */
     const fold__adjacency *adjacency;
     fold_rows query, key, value;
     const float *key_panels; /* the keys by attention_append, read by forward instead of key. NULL: none */
     fold_rows out;   /* written by forward; backward does not read it */
-    fold_rows norms; /* [queries x 2 heads]: a head's largest score and its sum of exps, by forward for
+    fold_rows norms; /* [queries x 2 heads]: each head's largest score and sum of exps, by forward for
                         backward. Base NULL in forward: not kept */
-    fold_rows d_out; /* read by backward, which writes the next three, each unless its base is NULL */
+    fold_rows d_out; /* read by backward, which writes those of the next three whose base is not NULL */
     fold_rows d_query, d_key, d_value;
 } fold__attention_call;
 
-/* The maps: y = f(a, b, c, s), written in the vector macros of the SIMD section so that NaN goes through and
-   has PyTorch's gradients. relu adds a zero, so that -0 is zero whatever a compiler makes of VMAX. d_f maps
-   take the gradient of y in a. LIGHT: maps that wait for memory or are rare; AVX-512 takes those of AVX2. */
+/* The maps y = f(a, b, c, s), in the vector macros of the SIMD section, written so that NaN passes, with
+   PyTorch's gradients. relu adds a zero, so that -0 becomes 0 whatever a compiler makes of VMAX. Maps d_f
+   take the gradient of y in a. LIGHT maps wait for memory or are rare, so AVX-512 uses AVX2's. */
 #define FOLD__MAPS(X, LIGHT)                                                                             \
     X(add, FOLD__VADD(FOLD__A, FOLD__B))                                                                 \
     LIGHT(sub, FOLD__VSUB(FOLD__A, FOLD__B))                                                             \
@@ -3242,7 +3241,7 @@ typedef struct fold__attention_call {
     LIGHT(at_most, FOLD__VSEL(FOLD__VLT(FOLD__S, FOLD__A), FOLD__S, FOLD__A))                            \
     LIGHT(axpy, FOLD__VFMA(FOLD__A, FOLD__S, FOLD__C))                                                   \
     X(addmul, FOLD__VFMA(FOLD__A, FOLD__B, FOLD__C))
-/* The maps of gradients, which backward alone reads. */
+/* The maps of gradients, which only backward reads. */
 #define FOLD__SLOPES(X, LIGHT)                                                                           \
     LIGHT(d_min_a, FOLD__VSEL(FOLD__VLE(FOLD__C, FOLD__B), FOLD__VZERO(), FOLD__A))                      \
     LIGHT(d_min_b, FOLD__VSEL(FOLD__VLT(FOLD__B, FOLD__C), FOLD__VZERO(), FOLD__A))                      \
@@ -3273,7 +3272,6 @@ typedef struct fold__attention_call {
     LIGHT(d_largest, FOLD__VGIVE(FOLD__A, FOLD__B, FOLD__C))                                             \
     LIGHT(d_others, FOLD__VXOR(FOLD__A, FOLD__B))
 
-/* The maps that are compiled. */
 #ifdef FOLD_INFERENCE
 #define FOLD__MADE_MAPS FOLD__MAPS
 #else
@@ -3285,18 +3283,18 @@ enum fold__map {
     FOLD__MAPS(FOLD__MAP_ENUM, FOLD__MAP_ENUM) FOLD__SLOPES(FOLD__MAP_ENUM, FOLD__MAP_ENUM) FOLD__MAP_COUNT
 };
 
-/* `count` elements of each of `rows` rows. out, in_a, in_b and in_c are the first rows of all[0..3]; `all`
-   may be NULL for one row. out may be exactly one of the inputs. An input that the map does not use may be
-   NULL: its rows are then those of out. */
+/* Maps `rows` rows of `count` elements. out, in_a, in_b and in_c are the first rows of all[0..3]; `all` may
+   be NULL for one row. out may be exactly one of the inputs. An input that the map does not use may be NULL;
+   its rows are then those of out. */
 typedef void (*fold__map_fn)(float *out, const float *in_a, const float *in_b, const float *in_c,
                              float scalar, size_t count, size_t rows, const fold_rows all[4]);
 
 /* The optimisers' rules: by how much a value falls (`change`), from its gradient `grad` (weight decay added)
-   and its states state1 and state2, which the rule renews. True divisions and roots and no fused operations:
-   one result on every path.
-   A state that only decays would end among subnormal numbers, where rounding keeps it for ever and processors
-   take a hundred cycles for each. So what is too small to change a value is 0: a mean of gradients below
-   2^-100, and a mean of their squares below 2^-139. */
+   and its states state1 and state2, which the rule updates. Divisions and roots are correctly rounded and
+   nothing is fused, so that every path gives the same result.
+   A state that only decays would end among the subnormals, where rounding keeps it for ever and each
+   operation takes a hundred cycles. So states too small to change a value become 0: a mean of gradients below
+   2^-100, a mean of their squares below 2^-139. */
 #define FOLD__FADING(least, keep, state, added) \
     FOLD__ISA(unless_below)(FOLD__VADD(FOLD__VMUL(keep, state), added), least)
 #define FOLD__MEAN(keep, state, added) FOLD__FADING(0x1p-100f, keep, state, added)
@@ -3318,14 +3316,14 @@ enum fold__rule {
     FOLD__RULES(FOLD__RULE_ENUM) FOLD__RULE_COUNT
 };
 
-/* Tells what a step reads beside the values. decay is added to the gradient, shrink (rate included) to what w
- * loses. */
+/* What a step reads besides the values. decay * value is added to the gradient, shrink * value to the change;
+   shrink includes the rate. */
 typedef struct fold__step {
     enum fold__rule rule;
     int states;
     float rate, decay, shrink, epsilon;
     float keep1, add1, scale1, keep2, add2, scale2;
-    uint64_t steps; /* of the parameter, this one too: the scales are for them. 0: for none */
+    uint64_t steps; /* the parameter's, this one included, that the scales are for. 0: for none */
 } fold__step;
 typedef void (*fold__rule_fn)(const fold__step *step, float *values, float *grads, float *states1,
                               float *states2, size_t count);
@@ -3333,53 +3331,53 @@ typedef void (*fold__rule_fn)(const fold__step *step, float *values, float *grad
 struct fold__row_sums;
 typedef struct fold__kernels {
     const char *name; /* "avx512", "avx2", "neon", "portable", "cblas" */
-    int set;          /* names whose vectors it takes: 0 portable, 1 AVX2 or NEON, 2 AVX-512 */
+    int set;          /* whose vectors it uses: 0 portable, 1 AVX2 or NEON, 2 AVX-512 */
     int panel,
         vector; /* columns of the widest panel and of a vector; panel 0: packs are plain row-major (cblas) */
-    /* Packs rows first..first+count of weights, row-major [inner x columns]. If transposed, the weights are
+    /* Packs rows first..first+count of weights, row-major [inner x columns]. If transposed, weights are
        row-major [columns x inner] and their transpose is packed. */
     void (*pack)(float *dst, const float *weights, int inner, int columns, int transposed, int first,
                  int count);
     void (*product)(const fold__product *product, float *scratch);
-    /* dw[i*ldw + j] continues as a chain over r in row order of x[r][i] * dy[r][j]. `separate`, of one row
-       at least, if fold__adds_separately: chains begin at zero and are added to dw. */
+    /* Continues dw[i*ldw + j] as a chain over r, in row order, of x[r][i] * dy[r][j]. If `separate` (see
+       fold__adds_separately; at least one row), chains begin at zero and are then added to dw. */
     void (*weight_grad)(int rows, const fold_rows *input, int inner, const fold_rows *dy, int columns,
                         float *dw, size_t ldw, float *scratch, int separate);
-    /* sum[i] continues as a chain over r in row order of left[r][i] * right[r][i] */
+    /* Continues sum[i] as a chain over r, in row order, of left[r][i] * right[r][i]. */
     void (*add_products)(int rows, const fold_rows *left, const fold_rows *right, float *sum, size_t count);
-    fold__rule_fn rule[FOLD__RULE_COUNT]; /* updates n values and clears their gradient */
+    fold__rule_fn rule[FOLD__RULE_COUNT]; /* updates `count` values and clears their gradients */
 } fold__kernels;
 
-/* Reductions and rows by index, apart from the kernels, so that a linker leaves them out with the ops that
-   reduce: fold__reducer_of. */
+/* Reductions and rows by index. They are not among the kernels, so that a linker drops them with the ops that
+   need them: fold__reducer_of. */
 typedef struct fold__reducer {
     float (*sum)(const float *values, size_t count);
     float (*dot)(const float *left, const float *right, size_t count);
-    float (*largest)(const float *values, size_t count); /* NaN never wins; -inf when nothing does */
-    /* to = exp(from - largest); returns their sum. Unless `kept`, `to` has room for FOLD__EXP_TILE. */
+    float (*largest)(const float *values, size_t count); /* ignores NaN; -inf if nothing is left */
+    /* to = exp(from - largest); returns the sum. Unless `kept`, `to` needs room for FOLD__EXP_TILE only. */
     float (*exp_sum)(float *to, const float *from, float largest, size_t count, int kept);
-    /* values = exp(values - largest); returns what their sum in order comes to, begun with `sum` */
+    /* values = exp(values - largest); returns `sum` with these added in order. */
     float (*exp_chain)(float *values, float largest, float sum, int count);
     void (*divide)(float *values, float divisor, int count);
-    /* Take `count` rows from the first-th on, from a column on: products[r] = left . row r;
-       row r = factor[r] times `from`. */
+    /* Of `count` rows from the first-th on, from column `col` on: products[r] = left . row r; and the other
+       way round, row r = factor[r] times `from`. */
     void (*dots)(const float *left, const fold_rows *rows, ptrdiff_t first, int count, ptrdiff_t col,
                  size_t width, float *products);
     void (*scale_rows)(const float *from, const float *factor, const fold_rows *rows, ptrdiff_t first,
                        int count, ptrdiff_t col, size_t width);
     void (*gather)(const struct fold__row_sums *at);
-    /* Move rows by index, one by one: to[r] = from[index[r]], and to[index[r]] += from[r]. */
+    /* Row by row: take_rows is to[r] = from[index[r]], add_rows is to[index[r]] += from[r]. */
     void (*take_rows)(const int *index, int rows, const fold_rows *from, const fold_rows *to, size_t width);
     void (*add_rows)(const int *index, int rows, const fold_rows *from, const fold_rows *to, size_t width);
-    /* Take the largest values of `count` rows from the first-th on; a later one wins only when it is larger.
-       And give `from` to the first row that has the largest, zeros to the others. */
+    /* The largest of each column of `count` rows from the first-th on, an earlier one winning ties. Its
+       gradient: `from` for the first row that has the largest, zeros for the others. */
     void (*largest_rows)(float *largest, const fold_rows *rows, ptrdiff_t first, int count, size_t width);
     void (*first_largest)(const float *from, const float *largest, const fold_rows *rows, const fold_rows *to,
                           ptrdiff_t first, int count, size_t width);
 } fold__reducer;
 
-/* Tells where the columns of a pack lie. Vectors are dealt out evenly: 5 vectors are panels of 3 + 2, not 4 +
-   1. Rows of every panel are `width` floats apart, so that one offset advances all panels to a weight row. */
+/* Where the columns of a pack are. Vectors are spread evenly over panels: 5 vectors make panels of 3 + 2, not
+   4 + 1. Rows of all panels are `width` floats apart, so one offset advances all panels to a weight row. */
 typedef struct fold__layout {
     int panels, full, vectors, width;
 } fold__layout; /* the first `full` panels have `vectors`, the others one less */
@@ -3404,17 +3402,17 @@ static int fold__layout_start(const fold__layout *layout, int panel)
     return panel * layout->vectors - (panel > layout->full ? panel - layout->full : 0);
 }
 
-/* Tells whether products with a weight are narrow. Their sums are long, and one chain would wait for each of
-   its steps, so a sum has FOLD__LANES chains. Else a vector has the sums of as many columns. */
+/* The sums of a narrow weight are long, and a single chain would wait for each of its steps, so a sum has
+   FOLD__LANES chains. Otherwise the lanes of a vector are the sums of as many columns. */
 static int fold__is_narrow(int inner, int columns) { return columns < FOLD__LANES && inner > 4 * columns; }
 
-/* Counts the floats between the columns of a narrow pack: a multiple of a cache line. */
+/* Floats from column to column of a narrow pack: whole cache lines. */
 static size_t fold__narrow_stride(int inner)
 {
     return ((size_t)inner + FOLD__LANES - 1) / FOLD__LANES * FOLD__LANES;
 }
 
-/* Counts the floats between the panels of a pack of k weight rows (narrow: between its columns). */
+/* Floats from panel to panel of a pack; if narrow, from column to column. */
 static size_t fold__pack_stride(const fold__kernels *kernels, int inner, int columns)
 {
     return fold__is_narrow(inner, columns)
@@ -3437,7 +3435,7 @@ static size_t fold__pack_row(const fold__kernels *kernels, int inner, int column
                : row * (size_t)fold__layout_of(kernels->panel, kernels->vector, columns).width;
 }
 
-/* Counts floats of scratch for the tiles of a block of at most so many rows: a tile aside, then pointers. */
+/* Scratch of a block of at most `rows` rows of tiles, in floats: a tile's buffer, then row pointers. */
 static size_t fold__buffered_floats(size_t rows)
 {
     return fold__min_size(rows, FOLD__TILE_ROWS) * FOLD__TILE_WIDTH;
@@ -3458,7 +3456,7 @@ static size_t fold__product_floats(const fold__kernels *kernels, size_t rows, in
     return fold__max_size(narrow, fold__tile_floats(rows));
 }
 
-/* Counts the same for product and weight_grad, of any number of rows. */
+/* Scratch for both product and weight_grad, whatever the number of rows. */
 static size_t fold__scratch_floats(const fold__kernels *kernels, int inner, int count)
 {
     const size_t product = fold__product_floats(kernels, SIZE_MAX, inner, count);
@@ -3469,7 +3467,7 @@ static size_t fold__scratch_floats(const fold__kernels *kernels, int inner, int 
            (size_t)FOLD__ROW_BLOCK * ((size_t)FOLD__K_BLOCK + (size_t)layout.panels * (size_t)layout.width);
 }
 
-/* Sets dst[c*ld + r] = src[r][c] for four rows and cols columns. */
+/* dst[c*ld + r] = src[r][c] for four rows and `cols` columns. */
 FOLD__INLINE void fold__transpose_4(float *dst, size_t ld, const float *const src[4], int cols)
 {
     int column = 0;
@@ -3505,17 +3503,17 @@ FOLD__INLINE void fold__transpose_4(float *dst, size_t ld, const float *const sr
     }
 }
 
-/* Tells what packing uses of an instruction set. */
+/* What packing needs of an instruction set. */
 typedef struct fold__packer {
-    /* Rows row..row+rows of x, n columns, as panels `stride` floats apart; what is left of the last one's
-     * vectors is zero. */
+    /* Packs rows row..row+rows of `input` as panels `stride` floats apart. What is left of the last panel's
+       vectors becomes zero. */
     void (*pack_rows)(float *dst, size_t stride, const fold__layout *layout, const fold_rows *input,
                       ptrdiff_t row, int rows, int columns);
     /* dst[c*ld + r] = src[r][c] for eight rows. NULL: rows go by fours. */
     void (*transpose_8)(float *dst, size_t ld, const float *const src[8], int cols);
 } fold__packer;
 
-/* Sets dst[c*ld + r] = x[row + r][col + c], in blocks that touch whole cache lines on both sides. */
+/* dst[c*ld + r] = x[row + r][col + c], in blocks that touch whole cache lines on both sides. */
 static void fold__transpose(const fold__packer *packer, float *dst, size_t ld, const fold_rows *input,
                             ptrdiff_t row, int rows, int col, int cols)
 {
@@ -3541,7 +3539,7 @@ static void fold__transpose(const fold__packer *packer, float *dst, size_t ld, c
     }
 }
 
-/* Rows first..first+count of x are columns of the weight. */
+/* Rows first..first+count of `input` are columns of the weight. */
 static void fold__pack_columns(const fold__packer *packer, float *dst, const fold__layout *layout, int vector,
                                const fold_rows *input, int inner, int columns, int first, int count)
 {
@@ -3592,10 +3590,10 @@ static void fold__pack_any(const fold__packer *packer, int panel, int vector, fl
                           &input, first, count, columns);
 }
 
-/* Tells what tiles do. There are `count` of them, one below the other, on some segments. Packs are read from
-   `offset` on, with `width` floats from one weight row to the next. Chains start from and go to these columns
-   of the rows given. In the last vector `last` columns are started and written, at least one. Not started:
-   from is zeros. Scattered: inputs are to be fetched. Distant: so are the rows that chains go on from. */
+/* What a tile function computes: `count` tiles, one below the other, over some segments. Packs are read from
+   `offset` on, with `width` floats from weight row to weight row. Chains start from from[row] + from_col and
+   are stored to to[row] + to_col, of the last vector only `last` columns, at least one. If not `started`,
+   `from` is zeros. scattered: inputs are prefetched. distant: so are the rows that chains continue. */
 typedef struct fold__tile_args {
     int n_seg, count, last, started, scattered, distant;
     size_t offset, width, panel_stride, from_col, to_col;
@@ -3609,15 +3607,14 @@ typedef struct fold__tile_args {
 } fold__tile_args;
 typedef void (*fold__tile_fn)(const fold__tile_args *at);
 
-/* A command is an op, tiles of a product or, with neither, a map, copy or batch. Behind it lies that
-   call, a fold__prepared, fold__tile_args or fold__map_call. */
+/* A command is an op, tiles of a product or, with neither, a map, copy or batch. Its arguments follow it: a
+   fold__prepared, fold__tile_args or fold__map_call. */
 typedef struct fold__command {
     struct fold__command *next;
     void (*op)(const fold_op_call *);
     fold__tile_fn tile;
 } fold__command;
-/* A map of values that lie side by side. Without a map it is a copy, and without `out` it is batch number
-   `count`. */
+/* A map of contiguous values. Without a map it is a copy; without `out` it is batch number `count`. */
 typedef struct fold__map_call {
     fold__map_fn map;
     float *out;
@@ -3625,18 +3622,18 @@ typedef struct fold__map_call {
     float scalar;
     size_t count;
 } fold__map_call;
-/* The command list is all that replays run, in one piece of memory. It is written twice: first without
-   memory, to count the bytes that it takes. */
+/* All that a replay runs, in one piece of memory. The list is written twice, at first without memory, to
+   count how many bytes it takes. */
 typedef struct fold__command_list {
     char *base;
     size_t used, size;
-    fold__command *first, **last; /* first NULL: it is not written */
-    int incomplete;  /* something has no command: the batch that runs becomes one */
-    int opaque; /* some of an op is neither map nor tile that can run again */
-    int disabled;   /* there is no room for it, or replays differ in what they take */
+    fold__command *first, **last; /* first NULL: there is no list */
+    int incomplete;               /* an op has no commands, so the batch that runs becomes one */
+    int opaque;                   /* part of an op is neither a map nor a tile that can be repeated */
+    int disabled;                 /* there is no room for it, or replays need different amounts */
 } fold__command_list;
 
-/* Takes memory that stays as it is from replay to replay. NULL: there is none. */
+/* Returns memory that stays as it is from replay to replay, or NULL if there is none. */
 static FOLD__NOINLINE void *fold__command_memory(fold__command_list *commands, size_t bytes)
 {
     const size_t from = commands->used;
@@ -3644,7 +3641,7 @@ static FOLD__NOINLINE void *fold__command_memory(fold__command_list *commands, s
     return commands->used <= commands->size ? commands->base + from : NULL;
 }
 
-/* Appends a step with a copy of what lies behind it, which is returned. NULL: there is no memory. */
+/* Appends a command with a copy of its arguments, and returns the copy. NULL: there is no memory. */
 static FOLD__NOINLINE void *fold__emit(fold__command_list *commands, void (*op)(const fold_op_call *),
                                        fold__tile_fn tile, const void *with, size_t bytes)
 {
@@ -3667,16 +3664,16 @@ static FOLD__NOINLINE void fold__drop_commands(fold__command_list *commands, siz
     *last = NULL;
 }
 
-/* Columns of a narrow pack lie `stride` floats apart, from `weights` on. */
+/* Columns of a narrow pack are `stride` floats apart, from `weights` on. */
 typedef void (*fold__narrow_fn)(const fold__seg *seg, ptrdiff_t first_row, const float *weights,
                                 size_t stride, float *lanes);
 
-/* A product out[r] = sum over t of left[r][t] right[t], each a chain in order of t: some vectors of `count`
-   tiles, one below the other. Strides may be of any sign; `next` ones lead from tile to tile. With a ramp of
-   1, rows of a tile end one step after the other. With one of -1 they begin so, from the last on. `steps` are
-   those of the last row, which takes all. */
+/* out[r] = the sum over t of left[r][t] right[t], each a chain in order of t: some vectors of `count` tiles,
+   one below the other. Strides may have any sign; the `next` ones lead from tile to tile. Each causal row
+   sees one key more: with a ramp of 1 the rows of a tile end one step apart; with a ramp of -1 they begin one
+   step apart, the last one first. `steps` are those of the last row, which has all. */
 typedef struct fold__strided {
-    const float *left, *right, *factor; /* factor: of a row, multiplied in at the end. NULL: 1 */
+    const float *left, *right, *factor; /* factor: per row, applied at the end. NULL: 1 */
     float *out;
     ptrdiff_t left_row, left_step, right_step, out_row;
     ptrdiff_t left_next, right_next, out_next;
@@ -3685,54 +3682,54 @@ typedef struct fold__strided {
 } fold__strided;
 typedef void (*fold__strided_fn)(const fold__strided *at);
 
-/* Rows of scores that are weighed, and in backward of slopes, `stride` floats apart. Row r has seen + r grow
-   of them, which are weighed together with what fills FOLD__LANES. largest and factor are of a row; rows of
-   lanes are FOLD__LANES apart. Up to the next multiple of FOLD__SOFTMAXED_ROWS, rows are read and written. */
+/* Rows of scores, and in backward of slopes, `stride` floats apart. Row r has seen + r grow of them, filled
+   up to FOLD__LANES. largest and factor are per row; rows of lanes are FOLD__LANES apart. Rows are read and
+   written up to the next multiple of FOLD__SOFTMAXED_ROWS. */
 typedef struct fold__softmax_tile {
     int rows, seen, grow;
     float scale;
     size_t stride;
     float *scores, *slopes, *lanes, *largest, *factor;
-    const int *first; /* rows are uneven: row r has first[r + 1] - first[r] scores, and the next row begins
-                         at the next multiple of FOLD__LANES; there is no seen, grow or stride */
+    const int *first; /* not NULL: rows are uneven. Row r has first[r + 1] - first[r] scores, the next row
+                         begins at the next multiple of FOLD__LANES; seen, grow and stride are unused */
 } fold__softmax_tile;
 typedef void (*fold__softmax_fn)(const fold__softmax_tile *with);
 typedef struct fold__softmax_kernels {
-    /* value fills up to FOLD__LANES */
+    /* fills rows up to FOLD__LANES with value */
     void (*fill)(const fold__softmax_tile *with, float *scores, float value);
-    fold__softmax_fn largest; /* makes lanes of the largest score */
-    fold__softmax_fn exps;    /* scores become exp(scale (score - largest)); makes lanes of their sum */
-    fold__softmax_fn weights; /* the same times factor; lanes of the sum of weight times slope */
-    fold__softmax_fn slopes;  /* slopes become weight (slope - factor) scale */
+    fold__softmax_fn largest; /* lanes: the largest scores */
+    fold__softmax_fn exps;    /* scores = exp(scale (score - largest)); lanes: their sum */
+    fold__softmax_fn weights; /* the same times factor; lanes: the sum of weight times slope */
+    fold__softmax_fn slopes;  /* slopes = weight (slope - factor) scale */
 } fold__softmax_kernels;
 
-/* Sums rows: to[r] = factor[r] times a chain from zero of weights[e] from[index[e]], over the entries e of
-   row r, first[r] to first[r + 1] - 1. It takes `width` columns, from from_col and to_col on. */
+/* to[r] = factor[r] times a chain from zero of weights[e] from[index[e]], over the entries e of row r,
+   first[r] to first[r + 1] - 1. It takes `width` columns, from from_col and to_col on. */
 typedef struct fold__row_sums {
-    int rows, width, started;      /* started: chains continue what is in `to` */
-    int heads;                     /* 1, or 2: another one's columns are `width`, */
-    ptrdiff_t next;                /* its weights and factors lie `next` floats further */
-    const int *first, *index; /* an entry's row of `from`, which has no row pointers. NULL: its own, it may */
-    const int *weight_at;     /* with an index: e has weights[weight_at[e]]. NULL: they follow each other, */
-    size_t align;             /* each row's begin at multiples of this power of two; 0: rows share them */
+    int rows, width, started;    /* started: chains continue what is in `to` */
+    int heads;                   /* 1, or 2: the second's columns are `width` further, */
+    ptrdiff_t next;              /* its weights and factors `next` floats further */
+    const int *first, *index;    /* row of `from` for e, which then has no row pointers. NULL: row e */
+    const int *weight_at;        /* with an index: e has weights[weight_at[e]]. NULL: weights are in order, */
+    size_t align;                /* each row's from a multiple of this power of two on; 0: rows share them */
     const float *weights, *factor; /* factor NULL: 1 */
     fold_rows from, to;
     ptrdiff_t from_col, to_col;
 } fold__row_sums;
 
-/* Some rows of X and dY on their way over a block of dW. The sums are read from where the rows before them
-   left them, and put where the rows after them look for them. */
+/* Some rows of X and dY as they pass over a block of dW. Sums are read from where the rows before left them,
+   and stored where the rows after expect them. */
 typedef struct fold__pass {
     const float *from;
     float *to;
-    size_t from_separate, to_separate; /* floats that lie between rows of dW there */
-    int whole;                   /* a vector may be stored whole where columns end */
-    int adds;                    /* the sums begin with what lies there */
-    int start;                   /* the first */
-    int next, n_next;            /* rows that come after them, asked for meanwhile */
+    size_t from_separate, to_separate; /* floats from row to row of dW there */
+    int whole;                         /* vectors may be stored whole where columns end */
+    int adds;                          /* the sums are added to what is in `to` */
+    int start;                         /* the first row */
+    int next, n_next;                  /* the rows after these: where they begin, how many to prefetch */
 } fold__pass;
 
-/* While a cache line of X's columns passes, a line of each of the next rows of X and dY is asked for. */
+/* Prefetches a line of each of the next rows of X and dY while a cache line of X's columns passes. */
 FOLD__INLINE void fold__fetch_next(const fold__pass *pass, const fold_rows *input, ptrdiff_t first,
                                    const fold_rows *dy, ptrdiff_t from)
 {
@@ -3742,40 +3739,39 @@ FOLD__INLINE void fold__fetch_next(const fold__pass *pass, const fold_rows *inpu
     }
 }
 
-/* Tells what the drivers below need to know of an instruction set. */
+/* What the drivers below need of an instruction set. */
 typedef struct fold__tiles {
-    int vector, panel; /* floats that make a vector, vectors that make a panel */
+    int vector, panel; /* floats of a vector, vectors of a panel */
     int least,
-        tallest; /* vectors of the narrowest tile (1: tiles end with parts of vectors), rows of the tallest */
-    int reach[FOLD__TILE_ROWS];             /* panels one tile may span, by height: a power of two */
+        tallest; /* vectors of the narrowest tile (1: tiles may end with part of one), rows of the tallest */
+    int reach[FOLD__TILE_ROWS];             /* panels that a tile of each height may span: a power of two */
     fold__tile_fn tile[FOLD__TILE_ROWS][8]; /* [rows - 1][vectors - 1] */
-    fold__tile_fn short_tile[4]; /* the tallest of 1 to 4 vectors of which the last is half a vector; NULL:
-                                    there is none */
-    int narrow_columns;                     /* columns that a narrow tile has at most */
-    /* [rows - 1][columns - 1]: writes the lanes of element after element, row by row */
+    fold__tile_fn short_tile[4]; /* the tallest of 1 to 4 vectors, the last only half a vector; NULL: none */
+    int narrow_columns;                     /* most columns of a narrow tile */
+    /* [rows - 1][columns - 1]: stores the lanes of each element, row by row */
     fold__narrow_fn narrow[FOLD__NARROW_ROWS][8];
-    /* Adds the sums of `count` elements' lanes to their totals. Reads and writes as if count were the next
-     * multiple of 8. */
+    /* Adds the sums of the lanes of `count` elements to their totals. Reads and writes up to the next
+       multiple of 8. */
     void (*add_lanes)(float *total, const float *lanes, int count);
-    int few, many; /* rows that pass over dW at once; up to which no weight gradient packs its operands */
-    /* dW, [inner x columns], continues as the product (transpose of X) . dY, for columns of X from `first` on
-       and of dY from `from` on. Sums of many rows are held in `block`, [FOLD__K_BLOCK x FOLD__N_BLOCK] at
-       most, unless that is NULL. Chains begin at zero and are added to dW if `separate`, with a block. */
+    int few, many; /* rows that pass over dW at once; up to which weight gradients pack nothing */
+    /* dW, [inner x columns], continues as the product of X transposed and dY, for columns of X from `first`
+       on and of dY from `from` on. `block`, unless NULL, holds the sums of many rows, [FOLD__K_BLOCK x
+       FOLD__N_BLOCK] at most. If `separate`, with a block, chains begin at zero and are then added to dW. */
     void (*grad)(int rows, const fold_rows *input, int first, int inner, const fold_rows *dy, int from,
                  int columns, float *dw, size_t ldw, float *block, int separate);
     fold__packer packer;
 } fold__tiles;
 
-/* Tells what attention needs beside them, apart, so that a linker leaves it out with the ops that attend. */
+/* What attention needs besides; separate, so that a linker drops it with the ops that attend. */
 typedef struct fold__attender {
     const fold__tiles *tiles;
-    fold__softmax_kernels softmax[2]; /* the first takes even rows, the other uneven ones */
-    void (*join_largest)(float *largest, const float *lanes, int count); /* as add_lanes, but written */
+    fold__softmax_kernels softmax[2]; /* the first for even rows, the other for uneven ones */
+    void (*join_largest)(float *largest, const float *lanes, int count); /* as add_lanes, but stored */
     void (*invert)(float *values, int count); /* 1 / value; reads and writes up to the next FOLD__LANES */
     fold__strided_fn strided[FOLD__TILE_ROWS][8]; /* [rows - 1][vectors - 1] */
     void (*gather)(const fold__row_sums *at);
-    /* Multiplies `rows` rows of queries with the keys that each sees, to uneven rows of scores. It takes some
-       heads, whose columns begin at col and whose scores lie `next` floats apart. */
+    /* Multiplies `rows` query rows by the keys that each sees, into uneven rows of scores, for some heads.
+       Their columns begin at col, their scores are `next` floats apart. */
     void (*scores)(const fold__adjacency *adjacency, int row, int rows, const fold_rows *query,
                    const fold_rows *key, ptrdiff_t col, int width, int heads, float *scores, size_t next);
 } fold__attender;
@@ -3797,8 +3793,8 @@ FOLD__INLINE void fold__copy_short(float *to, const float *from, int count)
         *to = *from;
 }
 
-/* Runs tiles of columns `start` to `end` of the pack when more than the end of the last vector is not wanted.
-   They work in `buffer`; its unwanted columns hold whatever finite value they came to. */
+/* Runs tiles of columns `start` to `end` of the pack if more than the end of the last vector is not
+   requested. They work in `buffer`, whose other columns hold whatever finite value they come to. */
 static void fold__tiles_buffered(fold__tile_fn tile, fold__tile_args *at, int height, int first, int last,
                                  int start, int end, float *buffer)
 {
@@ -3812,7 +3808,7 @@ static void fold__tiles_buffered(fold__tile_fn tile, fold__tile_args *at, int he
         at->from = (const float *const *)own;
     at->to = own;
     at->from_col = at->to_col = 0;
-    at->count = 1; /* the span is not copied for this: that takes as long as a small tile */
+    at->count = 1; /* set here, since copying all arguments takes as long as a small tile */
     for (int above = 0; above < count * height; above += height) {
         for (int row = 0; at->started && row < height; row++)
             fold__copy_short(own[row] + (low - start), from[above + row] + (low - first), high - low);
@@ -3836,12 +3832,12 @@ static fold__tile_fn fold__tile_of(const fold__tiles *tiles, int height, int vec
                                                           : tiles->tile[height - 1][vectors - 1];
 }
 
-/* Counts the panels that a tile of `height` rows covers: several, if something of all vectors is wanted. */
+/* Panels that a tile of `height` rows covers: several, if each of their vectors has a column to compute. */
 static int fold__panels_together(const fold__tiles *tiles, const fold__product *product,
                                  const fold__layout *layout, int height, int panel)
 {
     const int start = fold__layout_start(layout, panel) * tiles->vector,
-              spare = tiles->least > 1 ? layout->width : tiles->vector, /* unwanted columns: more go aside */
+              spare = tiles->least > 1 ? layout->width : tiles->vector, /* more unused columns need buffers */
         last = product->col + product->columns + spare - 1;
     int together = tiles->reach[height - 1];
     if (layout->vectors != tiles->panel || start < product->col)
@@ -3851,7 +3847,7 @@ static int fold__panels_together(const fold__tiles *tiles, const fold__product *
     return together;
 }
 
-/* Runs tiles of `height` rows, panel after panel, without the vectors of a panel that nobody wants. */
+/* Runs tiles of `height` rows, panel after panel, without vectors that have no column to compute. */
 static void fold__tile_rows(const fold__tiles *tiles, const fold__product *product,
                             const fold__layout *layout, fold__tile_args *at, int height, float *buffer)
 {
@@ -3872,7 +3868,7 @@ static void fold__tile_rows(const fold__tiles *tiles, const fold__product *produ
             start += vector;
         while (end - vector >= last && end - start > narrowest && together == 1)
             end -= vector;
-        /* a mask leaves out the end of the last vector, where tiles have one; all else takes a buffer */
+        /* where tiles can end with part of a vector a mask cuts it off; all else needs a buffer */
         const int buffered = start < first || end - last >= (tiles->least > 1 ? 1 : vector);
         at->last = end <= last || buffered ? vector : vector - (end - last);
         at->offset =
@@ -3886,15 +3882,15 @@ static void fold__tile_rows(const fold__tiles *tiles, const fold__product *produ
             tile(at);
         if (product->commands) {
             product->commands->opaque |= buffered;
-            fold__emit(product->commands, NULL, tile, at, /* as far as its segments go */
+            fold__emit(product->commands, NULL, tile, at, /* only the segments in use */
                        offsetof(fold__tile_args, seg) + (size_t)at->n_seg * sizeof *at->seg);
         }
         at->scattered = 0;
     }
 }
 
-/* Counts the rows of the next tile when `left` are left. There are tiles of 1, 2, 3, 4 and 6 rows, perhaps of
-   `five`, of 1, 2 and 4, or of 1 and 2; 7 is 4 + 3. */
+/* Rows of the next tile if `left` are left. There are tiles of 1, 2, 3, 4 and 6 rows, perhaps of `five`; of
+   1, 2 and 4; or of 1 and 2. So 7 rows are 4 + 3. */
 static int fold__tile_height(int tallest, int left, int five)
 {
     const int height = left < tallest ? left : tallest, rest = left - height;
@@ -3927,7 +3923,7 @@ static void fold__tile_block(const fold__tiles *tiles, const fold__product *prod
         float **kept =
             (float **)fold__command_memory(product->commands, (size_t)(rows * arrays) * sizeof *kept);
         made = kept ? kept : made;
-        product->commands->opaque |= product->n_seg > FOLD__TILE_SEGMENTS; /* which use them again */
+        product->commands->opaque |= product->n_seg > FOLD__TILE_SEGMENTS; /* which reuse the pointers */
     }
     at.width = product->in_place ? product->in_place : (size_t)layout->width;
     at.panel_stride = (size_t)layout->width * (product->in_place ? 1 : (size_t)product->inner);
@@ -3956,7 +3952,7 @@ static void fold__tile_block(const fold__tiles *tiles, const fold__product *prod
     } while (segment < product->n_seg);
 }
 
-/* Takes one chain per element. Rows go in blocks, which stay in cache from panel to panel. */
+/* One chain per element. Rows go in blocks, which stay in cache from panel to panel. */
 static void fold__product_wide(const fold__tiles *tiles, const fold__product *product, float *scratch)
 {
     const fold__layout layout =
@@ -3981,7 +3977,7 @@ static size_t fold__narrow_copied(const fold__product *product)
     return fold__narrow_stride(longest);
 }
 
-/* A column of a segment's weights, one value behind the other; a row-major one is copied to `to`. */
+/* A column of a segment's weights, contiguous; from a row-major weight it is copied to `to`. */
 static const float *fold__narrow_column(const fold__product *product, const fold__seg *seg, int col,
                                         float *to)
 {
@@ -4021,7 +4017,7 @@ static void fold__narrow_rows(const fold__tiles *tiles, const fold__product *pro
         fold__copy_short(fold__at(&product->output, row + line) + col, from, cols);
 }
 
-/* Takes sixteen chains per element and segment. Columns are dealt out evenly; copied ones go singly. */
+/* Sixteen chains per element and segment. Columns are spread evenly; those that are copied go one by one. */
 static void fold__product_narrow(const fold__tiles *tiles, const fold__product *product, float *scratch)
 {
     const int wide = product->in_place ? 1 : tiles->narrow_columns,
@@ -4036,7 +4032,6 @@ static void fold__product_narrow(const fold__tiles *tiles, const fold__product *
     }
 }
 
-/* Runs a product by the kernels for narrow weights or by those for wide ones. */
 static void fold__product_any(const fold__tiles *tiles, const fold__product *product, float *scratch)
 {
     if (product->rows < 1 || product->columns < 1)
@@ -4047,10 +4042,10 @@ static void fold__product_any(const fold__tiles *tiles, const fold__product *pro
         fold__product_wide(tiles, product, scratch);
 }
 
-/* Sums a weight gradient by blocks of dW, which stay in the first cache while some rows pass. As many pass as
-   keep the narrower operand in the second cache. That operand passes once for every strip of blocks, the
-   wider one and dW once in all. Few rows pass over all of dW at once. If lines share sets of the cache they
-   pass over line after line: a load of one would wait for the stores to the last. */
+/* Sums a weight gradient in blocks of dW, which stay in L1 while some rows pass: as many as keep the narrower
+   operand in L2. That operand passes once for every strip of blocks, the wider one and dW once in all. Few
+   rows pass over all of dW at once. If lines of dW share cache sets, rows pass over line after line, because
+   a load from one would wait for the stores to the line before. */
 static void fold__weight_grad_direct(const fold__tiles *tiles, int rows, const fold_rows *input, int inner,
                                      const fold_rows *dy, int columns, float *dw, size_t ldw, float *held,
                                      int separate)
@@ -4076,7 +4071,7 @@ static void fold__weight_grad_direct(const fold__tiles *tiles, int rows, const f
     }
 }
 
-/* Takes few columns of dY: the transpose of dW has wide rows. A block needs no more than a packed operand. */
+/* For few columns of dY: the transpose of dW has wide rows. A block takes no more than a packed operand. */
 static void fold__weight_grad_narrow(const fold__tiles *tiles, int rows, const fold_rows *input, int inner,
                                      const fold_rows *dy, int from, int columns, float *dw, size_t ldw,
                                      float *block, int separate)
@@ -4099,7 +4094,7 @@ static void fold__weight_grad_narrow(const fold__tiles *tiles, int rows, const f
 }
 
 /* Sums it as a product of packed operands, whose sums stay in registers while rows pass: blocks of rows are
-   its K-segments, X transposed and dY packed. Half a block of X stays in the first cache beside a panel. */
+   its K-segments, X transposed and dY packed. Half a block of X fits in L1 together with a panel. */
 static void fold__weight_grad_packed(const fold__tiles *tiles, int rows, const fold_rows *input, int inner,
                                      const fold_rows *dy, int columns, float *dw, size_t ldw, float *scratch)
 {
@@ -4129,19 +4124,19 @@ static void fold__weight_grad_packed(const fold__tiles *tiles, int rows, const f
     }
 }
 
-/* Counts the last columns of dW whose transpose is summed: all of a narrow one or, with rows enough, those
+/* How many last columns of dW are summed as its transpose: all of a narrow one or, given enough rows, those
    that fill less than half a vector. */
 static int fold__columns_turned(const fold__tiles *tiles, int rows, int inner, int columns)
 {
     const int rest = columns % tiles->vector;
     if (inner < FOLD__LANES || tiles->many <= tiles->few)
         return 0;
-    if (columns < FOLD__LANES) /* eight are a vector, if a short one: more rows pay for wider ones */
+    if (columns < FOLD__LANES) /* eight fill a short vector: the transpose pays only for more rows */
         return columns == 8 && rows <= FOLD__ROW_BLOCK / 2 ? 0 : columns;
     return 2 * rest < tiles->vector && rows >= FOLD__TRANSPOSE_ROWS * rest ? rest : 0;
 }
 
-/* Both operands are packed for a large weight, and for any where there are few registers. */
+/* Packs both operands for a large weight, and for any if there are few registers. */
 static void fold__weight_grad_any(const fold__tiles *tiles, int rows, const fold_rows *input, int inner,
                                   const fold_rows *dy, int columns, float *dw, size_t ldw, float *scratch,
                                   int separate)
@@ -4186,8 +4181,8 @@ static size_t fold__edge_attention_floats(const fold__adjacency *adjacency, int 
     return floats * FOLD__LANES;
 }
 
-/* Tells how many are held: those of all rows in backward, else of a block, which may be a long row. Twice
-   that at most, so that a kept plan has room for many an index. */
+/* How many scores are held: those of all rows in backward, else of a block, which may be one long row. Sizes
+   double, so that a kept plan has room for other edges. */
 static size_t fold__edge_attention_held(const fold__attention_call *call, int backward)
 {
     const size_t rows = backward ? (size_t)call->queries : 1, most = (size_t)call->adjacency->max_edges;
@@ -4212,7 +4207,7 @@ static int fold__edge_block(const fold__attention_call *call, int row)
     return rows;
 }
 
-/* Counts the query rows of the next block when `left` are left: even blocks of whole tiles. */
+/* Query rows of the next block if `left` are left: blocks of equal size, in whole tiles. */
 static int fold__attention_block(const fold__attention_call *call, int left)
 {
     const int fit = FOLD__SCORES / (call->keys < 1 ? 1 : call->keys) / FOLD__TILE_ROWS * FOLD__TILE_ROWS;
@@ -4224,16 +4219,16 @@ static int fold__attention_block(const fold__attention_call *call, int left)
     return whole < left ? whole : left;
 }
 
-/* Tells where things lie in the scratch of a head, and what every function below asks for. Panels hold
-   FOLD__PANEL_KEYS keys, one beside the other; the rest of the last one's vectors repeats its last key. */
+/* Where a head's data are in scratch. Panels hold FOLD__PANEL_KEYS keys side by side; the last one's vectors
+   are filled up with its last key. */
 typedef struct fold__attention_head {
     const fold__attender *attender;
     const fold__attention_call *call;
-    ptrdiff_t q_col, v_col; /* the head begins at this column in query and key, in value and out */
-    int row;                /* the block's first */
-    fold__softmax_tile block;   /* its scores have room to fill beyond the last key */
-    const float *key_panels; /* the head's */
-    size_t key_next;         /* floats until its next panel begins */
+    ptrdiff_t q_col, v_col;   /* the head's first column in query and key, in value and out */
+    int row;                  /* the block's first */
+    fold__softmax_tile block; /* its scores have room to fill beyond the last key */
+    const float *key_panels;  /* the head's first panel */
+    size_t key_next;          /* floats to its next panel */
     float *packed_keys, *packed_values;
 } fold__attention_head;
 
@@ -4248,7 +4243,7 @@ static size_t fold__attention_held(const fold__attention_call *call, int backwar
                            : FOLD__QUERY_BLOCK * fold__attention_stride(call);
 }
 
-/* Counts the floats of scratch for one head at a time, whatever the number of heads. */
+/* Scratch of one head at a time (by edges, of two), however many heads there are. */
 static size_t fold__attention_floats(const fold__attention_call *call, int backward)
 {
     const size_t keys = call->adjacency ? 0 : fold__round_up((size_t)call->keys, FOLD__PANEL_KEYS),
@@ -4286,8 +4281,8 @@ static void fold__attention_begin(fold__attention_head *at, const fold__attender
     at->block.factor = at->block.largest + FOLD__QUERY_BLOCK;
 }
 
-/* Panels of keys of all heads: [keys / FOLD__PANEL_KEYS][heads][width][FOLD__PANEL_KEYS]. The first of every
-   FOLD__LANES keys clears the others. */
+/* Puts keys into panels of all heads: [keys / FOLD__PANEL_KEYS][heads][width][FOLD__PANEL_KEYS]. The first of
+   every FOLD__LANES keys clears the others. */
 static void fold__attention_append(float *panels, const fold_rows *keys, int first, int count, int heads,
                                    int width)
 {
@@ -4330,7 +4325,7 @@ static void fold__attention_pack(const fold__attender *attender, float *panel, c
 }
 
 /* Multiplies some rows by some columns, tile by tile. With a ramp of 1, row r takes r steps more than row 0,
-   whose steps are given. With a ramp of -1 it leaves out the first r of them. */
+   whose steps are given. With a ramp of -1 it leaves out the first r. */
 static void fold__strided_run(const fold__attender *attender, const fold__strided *all, int rows, int columns)
 {
     for (int row = 0, height, count; row < rows; row += height * count) {
@@ -4368,7 +4363,7 @@ static void fold__strided_run(const fold__attender *attender, const fold__stride
     }
 }
 
-/* Sets to[r][j] = rows[r] . key j for the rows of the block and the keys that they see, and some more. */
+/* to[r][j] = rows[r] . key j, for the block's rows and the keys that they see, and a few more. */
 static void fold__attention_scores(const fold__attention_head *at, const fold_rows *input, ptrdiff_t col,
                                    const float *panels, size_t next, int width, float *to)
 {
@@ -4382,7 +4377,7 @@ static void fold__attention_scores(const fold__attention_head *at, const fold_ro
     product.out_row = (ptrdiff_t)at->block.stride;
     product.steps = width;
     for (int first = 0; first < last; first += FOLD__PANEL_KEYS) {
-        /* a causal block goes tile by tile, so that few keys are multiplied that are not seen */
+        /* causal blocks go tile by tile, to multiply few keys that are not seen */
         const int start = first - fold__attention_seen(call, at->row) + 1;
         for (int row = call->causal && start > 0 ? start : 0; row < at->block.rows; row += rows) {
             const int left = at->block.rows - row;
@@ -4399,7 +4394,7 @@ static void fold__attention_scores(const fold__attention_head *at, const fold_ro
     }
 }
 
-/* Sets to[r] = sum over keys seen of weights[r][j] from[j], times factor[r]. */
+/* to[r] = factor[r] times the sum of weights[r][j] from[j] over the keys j that r sees. */
 static void fold__attention_sums(const fold__attention_head *at, const float *weights, const fold_rows *from,
                                  ptrdiff_t col, int width, const fold_rows *to, const float *factor)
 {
@@ -4417,8 +4412,8 @@ static void fold__attention_sums(const fold__attention_head *at, const float *we
     fold__strided_run(at->attender, &product, at->block.rows, width);
 }
 
-/* Sets to[j] = sum over queries that see j of weights[i][j] from[i], continued from block to block. In a
-   causal block the last keys are seen from its first row on, its second row on and so forth. */
+/* to[j] = the sum of weights[i][j] from[i] over the queries i that see j, continued from block to block. The
+   last keys of a causal block are first seen by its first row, its second row and so on. */
 static void fold__attention_scatter(const fold__attention_head *at, const float *weights,
                                     const fold_rows *from, ptrdiff_t col, int width, const fold_rows *to)
 {
@@ -4450,7 +4445,7 @@ static const fold__softmax_kernels *fold__attention_softmax(fold__attention_head
     return &at->attender->softmax[at->call->adjacency != NULL];
 }
 
-/* Scores of the block become exps, unseen ones 0; factor is 1 by their sums. */
+/* Scores of the block become exps, 0 for unseen keys; factor becomes 1 / their sum. */
 static void fold__attention_exps(fold__attention_head *at, int head)
 {
     const fold__attender *attender = at->attender;
@@ -4470,7 +4465,7 @@ static void fold__attention_exps(fold__attention_head *at, int head)
     attender->invert(at->block.factor, at->block.rows);
 }
 
-/* Scores of the block become weights, slopes, which are the gradients of weights, those of scores. */
+/* Scores of the block become weights; slopes, which are gradients of weights, become those of scores. */
 static void fold__attention_slopes(fold__attention_head *at, int head)
 {
     const fold__attender *attender = at->attender;
@@ -4485,7 +4480,7 @@ static void fold__attention_slopes(fold__attention_head *at, int head)
     }
     attender->invert(at->block.factor, at->block.rows);
     softmax->weights(&at->block);
-    /* from here on the mean of slopes */
+    /* from here on factor is the mean of slopes */
     memset(at->block.factor, 0, (size_t)at->block.rows * sizeof *at->block.factor);
     attender->tiles->add_lanes(at->block.factor, at->block.lanes, at->block.rows);
     softmax->slopes(&at->block);
@@ -4497,7 +4492,6 @@ static void fold__attention_clear(const fold_rows *output, int rows, ptrdiff_t c
         memset(output->base + row * output->stride + col, 0, (size_t)width * sizeof(float));
 }
 
-/* Runs one head, a block of query rows at a time. */
 static void fold__attention_forward(const fold__attender *attender, const fold__attention_call *call,
                                     int head, float *scratch)
 {
@@ -4518,7 +4512,7 @@ static void fold__attention_forward(const fold__attender *attender, const fold__
     }
 }
 
-/* Runs one head. Weights are computed again; the mean of their slopes needs no output. */
+/* Recomputes the weights from `norms`. The mean of slopes is summed from them, so it needs no output. */
 static void fold__attention_backward(const fold__attender *attender, const fold__attention_call *call,
                                      int head, float *scratch)
 {
@@ -4552,9 +4546,9 @@ static void fold__attention_backward(const fold__attender *attender, const fold_
     }
 }
 
-/* -- by index: heads are taken two by two */
+/* -- by edges: two heads at a time */
 
-/* Sums of the rows of a block over those that they see, and of all keys over those that see them. */
+/* Sums for the block's rows over the keys that they see; below, for keys over the queries that see them. */
 static void fold__edge_gather(const fold__attention_head *at, int heads, size_t next, const float *weights,
                               const fold_rows *from, ptrdiff_t col, int width, const fold_rows *to,
                               const float *factor)
@@ -4605,7 +4599,6 @@ static size_t fold__edge_attention_begin(fold__attention_head at[FOLD__EDGE_HEAD
     return next;
 }
 
-/* Runs some heads over the edges alone. */
 static void fold__edge_attention_forward(const fold__attender *attender, const fold__attention_call *call,
                                          int head, int heads, float *scratch)
 {
@@ -4625,7 +4618,7 @@ static void fold__edge_attention_forward(const fold__attender *attender, const f
     }
 }
 
-/* Scores and slopes of all rows are held for the sums of keys and values. */
+/* Holds scores and slopes of all rows, since keys and values are summed over them at the end. */
 static void fold__edge_attention_backward(const fold__attender *attender, const fold__attention_call *call,
                                           int head, int heads, float *scratch)
 {
@@ -4657,39 +4650,38 @@ static void fold__edge_attention_backward(const fold__attender *attender, const 
                        &call->d_key);
 }
 
-/* -- products of bytes --
-   A weight in bytes has a scale for each column c: w[k][c] is about scale[c] q[k][c], with whole q from -127
-   to 127. x is made bytes as well, when it is read, for each row and segment: x[k] is about s q[k] with s =
-   max |x| / 127. q[k] is x[k] times (127 / max |x|), rounded to the nearest whole number, of two to the even
-   one. The sum over k of q[k] q[k][c] is exact. It is made a float, times s, times scale[c], and added to
-   what was there, each of these rounded on its own. So the bits do not depend on the instruction set, on a
-   fused multiply-add being there, or on how sums are cut into tiles.
+/* -- int8 products --
+   An int8 weight has a scale for each column c: w[k][c] is about scale[c] q[k][c], with integers q from -127
+   to 127. x is rounded to integers as well, when it is read, per row and segment: x[k] is about s v[k] with
+   s = max |x| / 127, and v[k] is x[k] times (127 / max |x|), rounded to nearest, ties to even, by adding
+   1.5 * 2^23. The sum over k of v[k] q[k][c] is exact. It is converted to float, multiplied by s and by
+   scale[c], and added to what was there, each of these rounded on its own. So the bits do not depend on the
+   instruction set, on fused multiply-add, or on how sums are cut into tiles.
    A row whose largest magnitude is below 2^-119 counts as zeros, since 127 / max |x| must be finite. A row
-   with an infinity or a NaN has the scale NaN, and so has all that it comes to.
+   with an infinity or NaN has the scale NaN, so everything computed from it becomes NaN.
 
-   Columns lie in groups of 16. In a group four rows of the weight, a quad, follow on four. A quad has four
-   bytes of each column; where x takes 16 bits it has two of each column, then the other two of each. A
-   segment that begins or ends within a quad has zeros in q for the rest of it. Bytes lie as files have them
-   where products are plain loops, and in tables that no product reads (fold__int8_lines): so those in an
-   image are read in place. They lie row by row, or column by column for a transpose, whose scales are those
-   of rows there. */
+   Columns are stored in groups of 16. A group is a sequence of quads, of four rows of the weight each. A quad
+   has four bytes of each column or, if x takes 16 bits, two of each column, then the other two of each. A
+   segment that begins or ends within a quad has zeros in v for the rest of it. For products that are plain
+   loops, and for tables that no product reads (fold__int8_lines), bytes are stored as in files, so that those
+   in an image are read in place: row by row or, for a transpose, column by column, with a scale per row. */
 
-/* A weight in bytes: groups are `group` bytes apart. If bytes lie as files have them, columns are `group`
-   bytes apart and rows `row`. */
+/* An int8 weight: groups are `group` bytes apart. If it is stored as in files, columns are `group` bytes
+   apart and rows `row` bytes. */
 typedef struct fold__int8_weight {
     const uint8_t *bytes;
     const float *scales;
     size_t group, row;
 } fold__int8_weight;
 
-/* A tile: some rows of x, `stride` bytes apart, and as many quads of some groups. Sums begin with start[row].
-   Times scale[row] and the columns' scales they are added to `from` and go to `to`. There are `columns` of
-   them, from from_col and to_col on. */
+/* A tile: some rows of x, `stride` bytes apart, times `quads` quads of some groups. Sums begin with
+   start[row], are multiplied by scale[row] and the columns' scales, and are added to `from`; the results go
+   to `to`. There are `columns` of them, from from_col and to_col on. */
 typedef struct fold__int8_tile_args {
     const char *rows;
     const uint8_t *weights;
     size_t stride, group, row;
-    int quads, columns; /* `quads` are values of x where bytes lie as files have them */
+    int quads, columns; /* values of x instead, if bytes are stored as in files */
     const int32_t *start;
     const float *scale, *scales;
     const float *const *from;
@@ -4698,32 +4690,32 @@ typedef struct fold__int8_tile_args {
 } fold__int8_tile_args;
 typedef void (*fold__int8_tile_fn)(const fold__int8_tile_args *at);
 
-/* Tells what products of bytes need of an instruction set. Bytes of weights are stored with the bits of
-   `flip` turned. For an instruction that takes a byte without a sign, 128 is added to the weights, and sums
-   begin with -128 times the sum of the row's bytes. */
+/* What int8 products need of an instruction set. Weights are stored with the bits of `flip` inverted: an
+   instruction that takes unsigned bytes needs 128 added to them, and sums then begin with -128 times the sum
+   of the row's bytes. */
 typedef struct fold__int8_kernels {
     const char *name;
     void (*product)(const struct fold__int8_kernels *kernels, const struct fold__int8_weight *weight,
-                    const fold__product *product, float *scratch); /* fold__int8_product, for the linker */
+                    const fold__product *product, float *scratch); /* fold__int8_product, linked if used */
     float (*pack)(const struct fold__int8_kernels *kernels, uint8_t *bytes, const float *weights, int inner,
                   int columns, int transposed); /* fold__int8_pack */
-    int size;     /* bytes that a value of x takes: 1, or 2 where an instruction takes 16 bits */
-    int as_saved; /* no groups: bytes lie as files have them */
+    int size;     /* bytes of a value of x: 1, or 2 where an instruction takes 16 bits */
+    int as_saved; /* no groups: bytes are stored as in files */
     unsigned flip;
-    int tallest; /* rows of the tallest tile, see fold__tile_height */
-    fold__int8_tile_fn tile[FOLD__TILE_ROWS][FOLD__INT8_WIDE]; /* [rows - 1][groups - 1]; NULL: not there */
-    /* The bits of the largest magnitude: above those of infinity when there is a NaN. */
+    int tallest; /* most rows of a tile, see fold__tile_height */
+    fold__int8_tile_fn tile[FOLD__TILE_ROWS][FOLD__INT8_WIDE]; /* [rows - 1][groups - 1]; NULL: none */
+    /* The bits of the largest magnitude; those of a NaN exceed infinity's. */
     uint32_t (*largest)(const float *from, int count);
-    /* Rounds from[i] * factor, which is at most 127, to values of `size`, and four zeros behind them; returns
-       their sum where `flip` is not 0. Writes fewer than FOLD__LANES values more. */
+    /* Rounds from[i] * factor, which is at most 127, to values of `size` bytes, with four zeros after them.
+       Returns their sum if `flip` is not 0. May write up to FOLD__LANES - 1 values more. */
     int32_t (*round)(const float *from, int count, float factor, char *to);
-    const struct fold__bf16_kernels *bf16; /* take bf16 weights; NULL: they are int8 */
+    const struct fold__bf16_kernels *bf16; /* for bf16 weights; NULL: they are int8 */
 } fold__int8_kernels;
 
 static int fold__int8_groups(int columns) { return (columns - 1) / FOLD__INT8_GROUP + 1; }
-/* Counts the bytes from group to group: an odd number of lines, so that the next lies in other cache sets. */
+/* Bytes from group to group: an odd number of lines, so that neighbours fall into different cache sets. */
 static size_t fold__int8_stride(int inner) { return (size_t)(((inner + 3) / 4) | 1) * FOLD__INT8_LINE; }
-/* Counts the bytes of a weight, behind which its scales lie. */
+/* The size of a weight in bytes; its scales follow it. */
 static size_t fold__int8_size(const fold__int8_kernels *kernels, int inner, int columns)
 {
     return kernels->as_saved ? fold__round_up((size_t)inner * (size_t)columns, sizeof(float))
@@ -4761,6 +4753,7 @@ static uint8_t *fold__int8_at(const fold__int8_kernels *kernels, const fold__int
 }
 
 static int fold__int8_number(unsigned bits) { return (int)bits - 2 * (int)(bits & 128u); }
+/* Bytes of a row of x: up to three zeros on either side complete quads, and rounding writes past the end. */
 static size_t fold__int8_row(const fold__int8_kernels *kernels, int inner)
 {
     const size_t bytes = ((size_t)inner + 6 + FOLD__LANES) * (size_t)kernels->size;
@@ -4772,7 +4765,7 @@ static size_t fold__int8_floats(const fold__int8_kernels *kernels, size_t rows, 
     return 2 * FOLD__INT8_ROWS + block * fold__int8_row(kernels, inner) / sizeof(float);
 }
 
-/* Tells what a row or column of that largest magnitude is multiplied with to become bytes; its scale. */
+/* The factor that takes that largest magnitude to 127; *scale is its inverse. */
 FOLD__INLINE float fold__int8_factor(uint32_t largest, float *scale)
 {
     float most;
@@ -4783,7 +4776,7 @@ FOLD__INLINE float fold__int8_factor(uint32_t largest, float *scale)
     return largest >= 0x7f800000u || most < 0x1p-119f ? 0.0f : 127.0f / most;
 }
 
-/* One segment of some rows of a product; their bytes, and what goes with each row, are in scratch. */
+/* One segment of some rows of a product. Their bytes, and the numbers of each row, are in scratch. */
 typedef struct fold__int8_block {
     const fold__int8_kernels *kernels;
     const fold__seg *seg;
@@ -4796,10 +4789,10 @@ typedef struct fold__int8_block {
     size_t stride;
     const float *from[FOLD__INT8_ROWS];
     float *to[FOLD__INT8_ROWS];
-    ptrdiff_t ahead, end; /* rows behind them that are to be fetched */
+    ptrdiff_t ahead, end; /* later rows that are to be prefetched */
 } fold__int8_block;
 
-/* Brings a row that may lie anywhere into the cache, long before it is read. */
+/* Prefetches a row that may be anywhere, long before it is read. */
 FOLD__INLINE void fold__int8_fetch(const fold__seg *seg, ptrdiff_t row)
 {
     for (int at = 0; at < seg->inner; at += FOLD__LANES)
@@ -4874,7 +4867,7 @@ static void fold__int8_segment(fold__int8_block *block, const fold__int8_weight 
     }
 }
 
-/* Makes the product of whole weights in bytes: n_pack and col of the product are not read. */
+/* Takes whole weights: n_pack and col of the product are not read. */
 static void fold__int8_product(const fold__int8_kernels *kernels, const fold__int8_weight *weight,
                                const fold__product *product, float *scratch)
 {
@@ -4900,16 +4893,16 @@ static void fold__int8_product(const fold__int8_kernels *kernels, const fold__in
     }
 }
 
-/* Returns the larger of an error and that of a column, of squares that rounding changed and of its values. */
+/* The larger of `worst` and a column's error, from the squares of what rounding changed and of its values. */
 static float fold__worse(float worst, double lost, double whole)
 {
     const float error = lost > 0 ? (float)sqrt(lost / whole) : 0;
     return error > worst ? error : worst;
 }
 
-/* Makes bytes of a weight, row-major [inner x columns], or [columns x inner] if transposed. Returns the
-   largest error of a column: the root of the mean square of what rounding changed, beside that of its values.
-   Returns NaN when a value is not finite. */
+/* Rounds a weight to bytes, row-major [inner x columns], or [columns x inner] if transposed. Returns the
+   largest error of a column, the root mean square of what rounding changed relative to that of its values, or
+   NaN if a value is not finite. */
 static float fold__int8_pack(const fold__int8_kernels *kernels, uint8_t *bytes, const float *weights,
                              int inner, int columns, int transposed)
 {
@@ -4943,35 +4936,35 @@ static float fold__int8_pack(const fold__int8_kernels *kernels, uint8_t *bytes, 
     return worst;
 }
 
-/* Serves tables that no product reads. */
+/* For tables that no product reads. */
 static const fold__int8_kernels fold__int8_lines = { "lines", NULL, fold__int8_pack, 1,    1,
                                                      0,       0,    { { NULL } },    NULL, NULL,
                                                      NULL };
 
-/* -- products of bf16 --
-   A bf16 weight has the upper halves of floats. Its products are those of the floats
-   that they stand for, to the bit. Two rows lie together: a word of 32 bits has the value of an even row in
-   its lower half, and that of the next row in its upper half. So a shift or a mask makes floats of words,
-   whatever a vector's width. No word is an infinity or a NaN as a float; so they are held as floats. Columns
-   lie in groups, of which none is narrow (see fold__product_any). */
+/* -- bf16 products --
+   A bf16 weight has the upper halves of floats. Its products are those of the floats that they stand for, to
+   the bit. Two rows are stored together: a 32-bit word has the value of an even row in its lower half, and
+   that of the next row in its upper half, so a shift or a mask makes floats of words at any vector width. No
+   word is an infinity or NaN as a float, so words are held as floats. Columns are stored in groups, none of
+   them narrow (see fold__product_any). */
 
 typedef struct fold__bf16_group {
     const float *words;
     int from, width; /* columns */
 } fold__bf16_group;
 
-/* Tells what products of bf16 need of an instruction set. */
+/* What bf16 products need of an instruction set. */
 typedef struct fold__bf16_kernels {
     void (*widen)(const fold__bf16_group *group, int row, int rows, float *to); /* row-major, without gaps */
-    /* Sets to = from + the rows' values of x, `input`, times them, for the columns of one group. */
+    /* to = from + the values of x in `input` times those rows, for the columns of one group. */
     void (*line)(const fold__bf16_group *group, const fold__seg *seg, const float *input, const float *from,
                  float *to);
     void (*floats)(const fold__product *product, float *scratch);
     void (*read)(const struct fold__bf16_kernels *bf16, const fold__int8_weight *weight, int rows,
-                 int columns, int transposed, int line, float *to); /* fold__bf16_read, for the linker */
+                 int columns, int transposed, int line, float *to); /* fold__bf16_read, linked if used */
 } fold__bf16_kernels;
 
-static size_t fold__bf16_size(int inner, int columns) /* tiles read a bit beyond */
+static size_t fold__bf16_size(int inner, int columns) /* tiles read past the end */
 {
     return ((size_t)inner + 1) / 2 * (size_t)columns * sizeof(float) + FOLD__BF16_GROUP * sizeof(float);
 }
@@ -5090,7 +5083,7 @@ static void fold__bf16_product(const fold__int8_kernels *kernels, const fold__in
     }
 }
 
-/* Takes the nearest bfloat16 of a finite float, of two the even one; beyond the largest, the largest. */
+/* Rounds a finite float to the nearest bfloat16, ties to even; beyond the largest, to the largest. */
 static uint32_t fold__bf16_of(uint32_t bits)
 {
     const uint32_t half = (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
@@ -5125,9 +5118,9 @@ static float fold__bf16_pack(const fold__int8_kernels *kernels, uint8_t *bytes, 
 }
 
 #if defined(FOLD_REPRODUCIBLE) && !defined(__FMA__) && !defined(__FP_FAST_FMAF)
-/* Computes fmaf by way of double, where the product is exact. Rounding twice differs from rounding once only
-   when the double lies half-way between two floats, or the float is subnormal. Then the sum is rounded to odd
-   first (Boldo and Melquiond 2008). Libraries are not relied on: some round twice. */
+/* fmaf by way of double, in which the product is exact. Rounding twice differs from rounding once only if the
+   double is halfway between two floats or the float is subnormal. Then the sum is first rounded to odd (Boldo
+   and Melquiond 2008). Libraries are not relied on: some round twice. */
 FOLD__INLINE float fold__fmaf(float a, float b, float c)
 {
     const double product = (double)a * (double)b, addend = (double)c;
@@ -5136,7 +5129,7 @@ FOLD__INLINE float fold__fmaf(float a, float b, float c)
     memcpy(&bits, &sum, sizeof bits);
     if ((bits & 0x1fffffffu) == 0x10000000u || (sum != 0.0 && sum < 0x1p-126 && sum > -0x1p-126)) {
         const double back = sum - product, error = (product - (sum - back)) +
-                                                   (addend - back); /* rounding the sum lost exactly this */
+                                                   (addend - back); /* exactly what rounding the sum lost */
         if (error != 0.0 && !(bits & 1))
             bits = (error > 0.0) == (sum > 0.0) ? bits + 1 : bits - 1;
         memcpy(&sum, &bits, sizeof sum);
@@ -5148,7 +5141,7 @@ FOLD__INLINE float fold__fmaf(float a, float b, float c)
 #endif
 
 #ifdef FOLD_USE_CBLAS
-/* Products by sgemm on gathered rows, with plain row-major packs. Gives up the bit contract. */
+/* Products by sgemm on gathered rows, with plain row-major packs. They give up the bit contract. */
 static void fold__gather(float *dst, const fold_rows *input, ptrdiff_t row, int rows, int count)
 {
     for (int line = 0; line < rows; line++)
@@ -5202,7 +5195,7 @@ static const int32_t fold__masks[16] = {
     -1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0
 }; /* from the 8 - n th on: n of 8 lanes */
 #if FOLD__GNU_VECTORS
-/* They lie as in memory, with no particular alignment. */
+/* Vectors in memory, aligned as floats are. */
 typedef float fold__f8 __attribute__((vector_size(32), aligned(4), may_alias));
 typedef float fold__f16 __attribute__((vector_size(64), aligned(4), may_alias));
 typedef uint32_t fold__u8 __attribute__((vector_size(32)));
@@ -5210,11 +5203,11 @@ typedef uint32_t fold__u16 __attribute__((vector_size(64)));
 #endif
 #endif
 
-/* ---- The passes, by bits of a vector. 1 is portable. ---- */
+/* ---- the passes, by bits of a vector; 1 is portable ---- */
 
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC push_options
-#ifndef __OPTIMIZE_SIZE__ /* Without these passes the loops of kernels keep vectors in memory. */
+#ifndef __OPTIMIZE_SIZE__ /* Without these passes kernels' loops keep vectors in memory. */
 #pragma GCC optimize("tree-pta", "rerun-cse-after-loop", "ira-region=mixed")
 #endif
 #endif
@@ -5224,7 +5217,7 @@ typedef uint32_t fold__u16 __attribute__((vector_size(64)));
 #if FOLD__NEON
 #ifndef __clang__
 #pragma GCC push_options
-#pragma GCC optimize("no-schedule-insns") /* before registers are given out, it loads more than they hold */
+#pragma GCC optimize("no-schedule-insns") /* before registers are allocated, it loads more than fit */
 #endif
 #define FOLD__SIMD_PASS 128
 #include FOLD_FILENAME
@@ -5250,7 +5243,7 @@ typedef uint32_t fold__u16 __attribute__((vector_size(64)));
 #pragma GCC pop_options
 #endif
 
-/* ---- Which of them this machine runs. ---- */
+/* ---- which of them this machine runs ---- */
 
 #if FOLD__X86
 static void fold__cpuid(uint32_t leaf, uint32_t out[4])
@@ -5265,7 +5258,7 @@ static void fold__cpuid(uint32_t leaf, uint32_t out[4])
 #endif
 }
 
-/* Reads the register state the operating system saves. */
+/* The register state that the operating system saves. */
 static uint32_t fold__xcr0(void)
 {
 #ifdef _MSC_VER
@@ -5277,7 +5270,7 @@ static uint32_t fold__xcr0(void)
 #endif
 }
 
-/* Returns 512, 256 or 1, by what leaves 1 and 7 of cpuid tell and the registers that the system saves. */
+/* 512, 256 or 1, from leaves 1 and 7 of cpuid and the registers that the system saves. */
 static int fold__pass_of(uint32_t basic, uint32_t saved, uint32_t extended)
 {
     const uint32_t avx = 1u << 27 | 1u << 28 | 1u << 12;                /* osxsave, avx, fma */
@@ -5332,9 +5325,9 @@ static const fold__kernels *fold__kernels_for(const char *name)
     return NULL;
 }
 
-/* Stand around all that computes: it rounds to nearest, traps nothing and keeps subnormal numbers, or flushes
-   them to zero where the model asks, whatever the program had. Draws, files and first values keep them for
-   every model. The program finds its settings and its exception flags again, so that nothing fires late. */
+/* These enclose all that computes. Inside, rounding is to nearest, nothing traps, and subnormals are kept, or
+   flushed if the model asks, whatever the program had set. Draws, files and initial values keep them for
+   every model. The program gets its settings and exception flags back, so that nothing fires late. */
 #if (defined(__SSE__) || defined(_M_X64)) && !defined(__TINYC__)
 #define FOLD__MXCSR 1
 typedef uint64_t fold__fp;
@@ -5347,13 +5340,13 @@ typedef fenv_t fold__fp;
 static fold__fp fold__fp_enter(int flush)
 {
 #ifdef FOLD__MXCSR
-    /* 0x8000 flushes results, 0x40 takes subnormal operands for zero, 0x6000 is the rounding, 0x1f80 masks */
+    /* 0x8000 flushes results, 0x40 treats subnormal operands as zero, 0x6000 is the rounding, 0x1f80 masks */
     const unsigned saved = _mm_getcsr(), wanted = (saved & ~0xe040u) | 0x1f80u | (flush ? 0x8040u : 0);
     if (wanted != saved)
         _mm_setcsr(wanted);
     return saved;
 #elif defined(FOLD__FPCR)
-    uint64_t saved, wanted, flags; /* 0x01000000 flushes, 0x00080000 halves, too; 0x00c00000 rounds; */
+    uint64_t saved, wanted, flags; /* 0x01000000 flushes, 0x00080000 does for halves, 0x00c00000 rounds, */
     __asm__ volatile("mrs %0, fpcr" : "=r"(saved));
     __asm__ volatile("mrs %0, fpsr" : "=r"(flags));
     wanted = (saved & ~(uint64_t)0x01c89f00u) | (flush ? 0x01000000u : 0); /* 0x9f00 traps */
@@ -5364,7 +5357,7 @@ static fold__fp fold__fp_enter(int flush)
     fenv_t saved;
     memset(&saved, 0, sizeof saved);
 #ifdef FE_UPWARD
-    feholdexcept(&saved); /* C knows no flushing to zero: what sets it here stays */
+    feholdexcept(&saved); /* C cannot set flushing to zero: it stays as it is */
     if (fegetround() != FE_TONEAREST)
         fesetround(FE_TONEAREST);
 #endif
@@ -5388,7 +5381,7 @@ static void fold__fp_leave(fold__fp saved)
 #endif
 }
 
-/* ---- Kernels that only some ops need, of the set that others are of. ---- */
+/* ---- kernels that only some ops need, of the same set as the others ---- */
 
 #if FOLD__X86
 #define FOLD__SETS(what) { &fold__##what##__portable, &fold__##what##__avx2, &FOLD__AVX512(what) }
@@ -5410,9 +5403,7 @@ FOLD__MADE_MAPS(FOLD__MAP_SETS, FOLD__LIGHT_MAP_SETS)
     static const fold__map_fn fold__maps_##name[3] = { NULL, NULL, NULL };
 FOLD__SLOPES(FOLD__NO_SLOPE, FOLD__NO_SLOPE)
 #endif
-/* A map of the same set as these kernels. */
 #define FOLD__MAP_OF(kernels, name) (fold__maps_##name[(kernels)->set])
-/* Other kernels of the same set. */
 #define FOLD__IN_SET(of, type, name)                       \
     static const type *of(const fold__kernels *kernels)    \
     {                                                      \
@@ -5423,7 +5414,7 @@ FOLD__IN_SET(fold__reducer_of, fold__reducer, reducer)
 FOLD__IN_SET(fold__attender_of, fold__attender, attender)
 FOLD__IN_SET(fold__bf16_kernels_for, fold__int8_kernels, bf16_table)
 
-/* The products of bytes that go with a kernel set, by what the processor has for them. */
+/* The int8 products of a kernel set, by what the processor has for them. */
 static const fold__int8_kernels *fold__int8_kernels_for(const fold__kernels *kernels)
 {
     static const fold__int8_kernels *const set[] = FOLD__LIGHT_SETS(int8_table);
@@ -5441,7 +5432,7 @@ static const fold__int8_kernels *fold__int8_kernels_for(const fold__kernels *ker
     return set[kernels->set];
 }
 
-/* Runs attention by heads first..last-1, with fold__attention_floats of scratch. Heads share no output. */
+/* Runs attention for heads first..last-1, in fold__attention_floats of scratch. Heads share no output. */
 static void fold__attend(const fold__kernels *kernels, const fold__attention_call *call, int first, int last,
                          float *scratch, int backward)
 {
@@ -5460,14 +5451,14 @@ static void fold__attend(const fold__kernels *kernels, const fold__attention_cal
 #endif /* FOLD_IMPLEMENTATION: its first part, which includes this file for the next section */
 
 /* ==== section: SIMD kernels ==================================================================
-   Owns: the same kernels, written in vector macros. The file includes itself to compile this section
-   alone, once for each FOLD__SIMD_PASS.
-   Uses: kernels. Invariant: nothing asks which set it is, but by the width of its vectors. */
+   Owns: the same kernels in vector macros. The file includes itself to compile this section alone, once for
+   each FOLD__SIMD_PASS.
+   Uses: kernels. Invariant: code asks how wide vectors are, never which set it is in. */
 #ifdef FOLD__SIMD_PASS
 
-/* FOLD__V is W floats, FOLD__I their bits as unsigned integers, FOLD__M a comparison's outcome. VLOAD_M and
-   VSTORE_M touch the first n <= W floats only, for a mask TAIL(n), and load zeros for the rest. VMIN and VMAX
-   are a<b?a:b and a>b?a:b. */
+/* FOLD__V is a vector of FOLD__W floats, FOLD__I their bits as unsigned integers, FOLD__M the result of a
+   comparison. VLOAD_M and VSTORE_M touch the first n <= W floats only, by a mask FOLD__SOME(n); VLOAD_M fills
+   up with zeros. VMIN and VMAX are a<b?a:b and a>b?a:b, so NaN in either gives b. */
 
 #if defined(_MSC_VER) && !defined(__clang__)
 #define FOLD__FOR(features)
@@ -5553,7 +5544,7 @@ FOLD__NOINLINE static void fold__f4_store_n__neon(float *to, float32x4_t value, 
 #define FOLD__VFMA(a, b, c) vfmaq_f32(c, a, b)
 #define FOLD__VSEL(mask, a, b) vbslq_f32(mask, a, b)
 
-#else /* portable: takes four lanes of a GNU compiler's generic vectors, or one float */
+#else /* portable: four lanes of a GNU compiler's generic vectors, or one float */
 
 #define FOLD__ISA(name) fold__##name##__portable
 #define FOLD__ISA_NAME "portable"
@@ -5611,7 +5602,7 @@ FOLD__NOINLINE static fold__f4 fold__f4_fma_exact(fold__f4 a, fold__f4 b, fold__
     return sums;
 }
 
-/* Computes fold__fmaf in four lanes: all go the long way if one is half-way or a subnormal that is not 0. */
+/* fold__fmaf in four lanes: all go the long way if one is halfway, or a subnormal that is not 0. */
 FOLD__INLINE fold__f4 fold__f4_fma_doubles(fold__f4 a, fold__f4 b, fold__f4 c)
 {
     const __m128 av = (__m128)a, bv = (__m128)b, cv = (__m128)c;
@@ -5626,7 +5617,7 @@ FOLD__INLINE fold__f4 fold__f4_fma_doubles(fold__f4 a, fold__f4 b, fold__f4 c)
     const __m128i halfway =
         _mm_cmpeq_epi32(_mm_and_si128(low, _mm_set1_epi32(0x1fffffff)), _mm_set1_epi32(0x10000000));
     const __m128i zero =
-        _mm_cmpeq_epi32(_mm_slli_epi32(high, 1), _mm_setzero_si128()); /* it is exact, or below every float */
+        _mm_cmpeq_epi32(_mm_slli_epi32(high, 1), _mm_setzero_si128()); /* 0, or below every float */
     const __m128 sizes = _mm_and_ps(sums, _mm_castsi128_ps(_mm_set1_epi32(0x7fffffff)));
     const __m128i tiny = _mm_castps_si128(_mm_cmple_ps(sizes, _mm_set1_ps(0x1p-126f)));
     if (_mm_movemask_epi8(_mm_or_si128(halfway, _mm_andnot_si128(zero, tiny))))
@@ -5688,7 +5679,7 @@ FOLD__INLINE fold__f4 fold__f4_fma(fold__f4 a, fold__f4 b, fold__f4 c)
 #endif
 
 #endif
-#if FOLD__SIMD_PASS > 128 /* x86: the names of both sets differ in the width alone */
+#if FOLD__SIMD_PASS > 128 /* x86: the names of both sets differ only in the width */
 #define FOLD__PASTE_TEXT(left, right) left##right
 #define FOLD__PASTE(left, right) FOLD__PASTE_TEXT(left, right)
 #define FOLD__MM(name) FOLD__PASTE(FOLD__PASTE(_mm, FOLD__SIMD_PASS), _##name)
@@ -5703,7 +5694,7 @@ FOLD__INLINE fold__f4 fold__f4_fma(fold__f4 a, fold__f4 b, fold__f4 c)
 #define FOLD__VMIN(a, b) FOLD__MM_ALL(min_ps, a, b)
 #define FOLD__VMAX(a, b) FOLD__MM_ALL(max_ps, a, b)
 #define FOLD__VSTORE_M(to, value, mask, count)      \
-    do { /* a store under a mask is slow on some */ \
+    do { /* masked stores are slow on some cores */ \
         if ((count) >= FOLD__W)                     \
             FOLD__VSTORE(to, value);                \
         else                                        \
@@ -5732,15 +5723,15 @@ FOLD__INLINE fold__f4 fold__f4_fma(fold__f4 a, fold__f4 b, fold__f4 c)
 #define FOLD__MASK size_t
 #define FOLD__SOME(count) ((size_t)(count))
 #endif
-#ifndef FOLD__ISA_8 /* the same where vectors of eight serve AVX-512 better, or as well */
+#ifndef FOLD__ISA_8 /* the same set; AVX-512 takes AVX2's where eight lanes serve it as well */
 #define FOLD__ISA_8 FOLD__ISA
 #endif
-#ifndef FOLD__VMAX /* NEON's own give NaN where either is, and the larger zero */
+#ifndef FOLD__VMAX /* NEON's own give NaN if either is, and tell zeros apart */
 #define FOLD__VMIN(a, b) FOLD__VSEL(FOLD__VLT(a, b), a, b)
 #define FOLD__VMAX(a, b) FOLD__VSEL(FOLD__VLT(b, a), a, b)
 #endif
 
-/* Compilers of GNU vectors compile operators in a fraction of the time that intrinsics take. */
+/* GNU compilers compile operators in a fraction of the time that intrinsics take. */
 #ifndef FOLD__EITHER
 #define FOLD__EITHER(expression, call) (expression)
 #endif
@@ -5769,21 +5760,20 @@ FOLD__INLINE fold__f4 fold__f4_fma(fold__f4 a, fold__f4 b, fold__f4 c)
 #define FOLD__VABS(value) FOLD__IFLOATS(FOLD__IAND(FOLD__VBITS(value), FOLD__ISET(0x7fffffffu)))
 #define FOLD__VNEG(value) FOLD__IFLOATS(FOLD__IXOR(FOLD__VBITS(value), FOLD__ISET(0x80000000u)))
 #define FOLD__VXOR(a, b) FOLD__IFLOATS(FOLD__IXOR(FOLD__VBITS(a), FOLD__VBITS(b)))
-/* A gradient where `value` is the largest, or is NaN, which then is the largest; else zero. */
+/* A gradient, if `value` is the largest or NaN, which counts as the largest; else zero. */
 #define FOLD__VGIVE(grad, value, largest) \
     FOLD__VSEL(FOLD__VLE(value, value), FOLD__VSEL(FOLD__VEQ(value, largest), grad, FOLD__VZERO()), grad)
 
-/* ---- exp, log and what is made of them ----
-   The same operations on every path. Largest errors found, in ulp over every seventh float of the 2^32:
+/* ---- exp, log and functions made of them ----
+   The same operations on every path. Largest errors found, in ulp, over every seventh of the 2^32 floats:
                       exp   log   tanh  sigmoid  softplus
      fused            0.89  0.86  2.60   2.34     1.82
      portable plain   1.17  0.93  2.67   2.34     1.77
-   gelu_tanh: 3.2 ulp down to -10; from there on, where exp(-|z|) is subnormal and its error is multiplied by
-   x, 6.5. gelu: 6.6, portable plain 7.9. silu: 3.2 down to -87; from there on, as for gelu_tanh, 52. elu:
-   0.95. sin and cos within 2^18: 1.6. pow: 0.9 + 0.65 |exponent|, portable plain 1.3 + 0.9 |exponent|. */
+   gelu_tanh: 3.2 down to -10; below that 6.5, since exp(-|z|) is subnormal and its error is multiplied by x.
+   gelu: 6.6, portable plain 7.9. silu: 3.2 down to -87; below that 52, for the same reason. elu: 0.95. sin
+   and cos within 2^18: 1.6. pow: 0.9 + 0.65 |exponent|, portable plain 1.3 + 0.9 |exponent|. */
 
-/* x = n ln 2 + r with |r| <= ln 2 / 2: returns r; *number is the integer n, as bits above the magic
- * number's. */
+/* x = n ln 2 + r with |r| <= ln 2 / 2: returns r, and the integer n in *number. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_reduce)(FOLD__V x, FOLD__I *number)
 {
     const FOLD__V magic = FOLD__VSET(12582912.0f); /* 1.5 * 2^23: adding it rounds to an integer */
@@ -5804,7 +5794,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_tail)(FOLD__V r)
     return FOLD__VFMA(q, r, FOLD__VSET(0x1.fffffcp-2f));
 }
 
-/* exp(r) 2^n. 2^n is applied in two factors: it overflows to infinity and rounds once into the denormals. */
+/* exp(r) 2^n. 2^n is applied as two factors: so overflow gives infinity, and denormals are rounded once. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_made)(FOLD__V r, FOLD__I number)
 {
     const FOLD__V one = FOLD__VSET(1.0f);
@@ -5812,14 +5802,14 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_made)(FOLD__V r, FOLD__I number)
     FOLD__I half;
     p = FOLD__VFMA(FOLD__ISA(exp_tail)(r), r, one);
     p = FOLD__VFMA(p, r, one);
-    number = FOLD__IADD(number, FOLD__ISET(254u)); /* adds both halves' exponent bias; now it is positive */
+    number = FOLD__IADD(number, FOLD__ISET(254u)); /* plus the exponent bias of both halves: now positive */
     half = FOLD__ISHR(number, 1);
     p = FOLD__VMUL(p, FOLD__IFLOATS(FOLD__ISHL(half, 23)));
     number = FOLD__ISUB(number, half);
     return FOLD__VMUL(p, FOLD__IFLOATS(FOLD__ISHL(number, 23)));
 }
 
-/* Computes exp of x <= 89. The bounds are written so that NaN passes. */
+/* exp of x <= 89, where it is infinite; it is 0 from -104 down. The bounds let NaN pass. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_low)(FOLD__V x)
 {
     const FOLD__V low = FOLD__VSET(-104.0f);
@@ -5877,7 +5867,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(log)(FOLD__V x)
     return FOLD__VSEL(FOLD__VLT(x, inf), result, x); /* NaN and infinity are their own logarithms */
 }
 
-/* Computes sigmoid from e = exp(-|x|), which cannot overflow. */
+/* sigmoid from e = exp(-|x|), which cannot overflow. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(sigmoid_of)(FOLD__V x, FOLD__V e)
 {
     const FOLD__V one = FOLD__VSET(1.0f);
@@ -5889,14 +5879,14 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(sigmoid)(FOLD__V x)
 }
 
 #ifndef FOLD_INFERENCE
-/* Serves those that need it beside much else: one copy. */
+/* Out of line, for callers that are large anyway. */
 FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(sigmoid_call)(FOLD__V x)
 {
     return FOLD__ISA(sigmoid)(x);
 }
 #endif
 
-/* Computes exp(x) - 1 for |x| up to some 80. */
+/* exp(x) - 1 = 2^n (exp(r) - 1) + (2^n - 1) for |x| up to about 80, accurate around 0 as well. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_less_one)(FOLD__V x)
 {
     FOLD__I number;
@@ -5906,7 +5896,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_less_one)(FOLD__V x)
     return FOLD__VFMA(power, q, FOLD__VSUB(power, FOLD__VSET(1.0f)));
 }
 
-/* Computes q / (q + 2) with q = exp(2|x|) - 1, then gives it the sign of x. */
+/* q / (q + 2) with q = exp(2|x|) - 1, and the sign of x. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(tanh)(FOLD__V x)
 {
     const FOLD__V ten = FOLD__VSET(10.0f); /* tanh is 1 from 9.02 on */
@@ -5928,7 +5918,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(softplus)(FOLD__V x)
     return FOLD__VADD(above, FOLD__ISA(log_core)(fraction, FOLD__VSEL(large, one, zero)));
 }
 
-/* Computes a b - c rounded once, where c is near a b. */
+/* a b - c rounded once, for c near a b. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(product_rest)(FOLD__V a, FOLD__V b, FOLD__V c)
 {
 #if FOLD__SIMD_PASS > 1 || defined(FOLD_REPRODUCIBLE)
@@ -5944,7 +5934,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(product_rest)(FOLD__V a, FOLD__V b, 
 }
 
 /* gelu_tanh(x) = 0.5 x (1 + tanh(z / 2)) = x sigmoid(z), where z = 2 sqrt(2/pi) (x + 0.044715 x^3). At |x| =
-   12 it has reached x, or 0: further out the same is computed. The bounds are written so that NaN passes. */
+   12 it has reached x, or 0, so beyond that it is computed as at 12. NaN passes the bounds. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu_tanh_low)(FOLD__V x)
 {
     const FOLD__V low = FOLD__VSET(-12.0f);
@@ -5952,8 +5942,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu_tanh_low)(FOLD__V x)
 }
 
 /* exp(-|z|) = 2^(n + r). The exponent is x p, p = a + b x^2, and may be 150. For r to be as accurate as a
-   float, p is computed in two parts, from constants in two parts. The first of a is so short that p - a is
-   exact. */
+   float, p and its constants have two parts; the first of a is so short that p - a is exact. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu_tanh_exp)(FOLD__V x)
 {
     const FOLD__V a = FOLD__VSET(0x1.26afp+1f), a_rest = FOLD__VSET(-0x1.ef218cp-18f);
@@ -5980,7 +5969,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu_tanh)(FOLD__V x)
 }
 
 #ifndef FOLD_INFERENCE
-/* d gelu_tanh / dx = s + x s (1 - s) z'(x). */
+/* The derivative of gelu_tanh is s + x s (1 - s) z'(x). */
 FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(gelu_tanh_slope)(FOLD__V x)
 {
     const FOLD__V high = FOLD__VSET(12.0f);
@@ -5992,9 +5981,9 @@ FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(gelu_tanh_slope)(FOLD__V x)
 }
 #endif
 
-/* gelu(x) = x P(x), P(x) = (1 + erf(x / sqrt 2)) / 2 the normal distribution. For x < 0 it is exp(-x^2 / 2)
-   R(-x), and R is smooth. It is u = 1 / (1 + 0.3 t) times a polynomial of u - 0.75, fitted to 3.5e-9 for t in
-   [0, 14.4]. Further out the same is computed: there x P(x) has reached x, or 0. */
+/* gelu(x) = x P(x), where P(x) = (1 + erf(x / sqrt 2)) / 2 is the normal distribution. P(-t) = exp(-t^2 / 2)
+   R(t) with a smooth R: u = 1 / (1 + 0.3 t) times a polynomial of u - 0.75, fitted to 3.5e-9 up to t = 14.4.
+   Beyond that it is computed as at 14.4: x P(x) has reached x, or 0. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(normal_tail)(FOLD__V t)
 {
     const FOLD__V one = FOLD__VSET(1.0f);
@@ -6012,7 +6001,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(normal_tail)(FOLD__V t)
     return FOLD__VMUL(p, u);
 }
 
-/* exp(-t^2 / 2): what t^2 loses in rounding is subtracted from the rest that exp_reduce leaves. */
+/* exp(-t^2 / 2): what rounding t^2 loses is taken off the remainder that exp_reduce leaves. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(normal_exp)(FOLD__V t)
 {
     const FOLD__V half = FOLD__VSET(-0.5f);
@@ -6026,12 +6015,12 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu)(FOLD__V x)
 {
     FOLD__V size = FOLD__VABS(x), t = FOLD__VMIN(FOLD__VSET(14.4f), size); /* NaN passes */
     FOLD__V tail = FOLD__VMUL(t, FOLD__ISA(normal_tail)(t)), e = FOLD__ISA(normal_exp)(t);
-    FOLD__V above = FOLD__VABS(FOLD__VMAX(FOLD__VZERO(), x)); /* with its sign: -0 at -0, and far below */
+    FOLD__V above = FOLD__VABS(FOLD__VMAX(FOLD__VZERO(), x)); /* with x's sign: -0 at -0, and far below */
     above = FOLD__IFLOATS(FOLD__IXOR(FOLD__VBITS(above), FOLD__IXOR(FOLD__VBITS(x), FOLD__VBITS(size))));
     return FOLD__VFMA(FOLD__VNEG(tail), e, above);
 }
 #ifndef FOLD_INFERENCE
-/* P(x) + x exp(-x^2 / 2) / sqrt(2 pi). */
+/* P(x) + x exp(-x^2 / 2) / sqrt(2 pi), which has reached 0 or 1 at 14.43. */
 FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(gelu_slope)(FOLD__V x)
 {
     FOLD__V size = FOLD__VABS(x), t = FOLD__VMIN(FOLD__VSET(14.43f), size); /* NaN passes */
@@ -6041,7 +6030,7 @@ FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(gelu_slope)(FOLD__V x)
 }
 #endif
 
-/* silu(x) = x sigmoid(x), 0 from -104 on. */
+/* silu(x) = x sigmoid(x), which is 0 from -104 down. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(silu)(FOLD__V x)
 {
     const FOLD__V low = FOLD__VSET(-104.0f);
@@ -6049,7 +6038,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(silu)(FOLD__V x)
     return FOLD__VMUL(x, FOLD__ISA(sigmoid)(x));
 }
 #ifndef FOLD_INFERENCE
-/* s (1 + x (1 - s)), s = sigmoid(x). */
+/* s (1 + x (1 - s)), s = sigmoid(x). x is bounded, since infinity times 0 is NaN. */
 FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(silu_slope)(FOLD__V x)
 {
     const FOLD__V low = FOLD__VSET(-104.0f), high = FOLD__VSET(104.0f), one = FOLD__VSET(1.0f);
@@ -6059,8 +6048,8 @@ FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(silu_slope)(FOLD__V x)
 }
 #endif
 
-#if FOLD__SIMD_PASS != 512 /* only light maps use these: AVX-512 has those of AVX2 */
-/* x > 0 ? x : alpha (e^x - 1). */
+#if FOLD__SIMD_PASS != 512 /* only light maps use these, and AVX-512 has AVX2's */
+/* x > 0 ? x : alpha (e^x - 1), where e^x - 1 is -1 from -30 down. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(elu)(FOLD__V x, FOLD__V alpha)
 {
     const FOLD__V low = FOLD__VSET(-30.0f), zero = FOLD__VZERO();
@@ -6075,8 +6064,8 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(elu_slope)(FOLD__V x, FOLD__V alpha)
     return FOLD__VSEL(FOLD__VLE(x, zero), FOLD__VMUL(alpha, below), FOLD__VSET(1.0f));
 }
 
-/* sin(x + quarters pi / 2) for |x| <= 2^18, NaN beyond. Reduces x to n pi/2 + r, with pi/2 in three parts,
-   the first of which leaves x - n pi/2 exact. |r| <= 0.81, since n is rounded from a rounded product. */
+/* sin(x + quarters pi / 2) for |x| <= 2^18, NaN beyond. x is reduced to n pi/2 + r, with pi/2 in three parts,
+   the first of which leaves x - n pi/2 exact. |r| <= 0.81, not pi/4, since n comes from a rounded product. */
 FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(sine)(FOLD__V x, uint32_t quarters)
 {
     const FOLD__V magic = FOLD__VSET(12582912.0f), zero = FOLD__VZERO(); /* as for exp */
@@ -6111,8 +6100,8 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(floor)(FOLD__V x)
     return FOLD__VSEL(FOLD__VLT(size, whole), rounded, x);
 }
 
-/* |x|^p = 2^(p exponent) e^(p log(1 + fraction)). p times the exponent is kept in two parts. So only the
-   logarithm of a number near 1 is multiplied by p: p / 2 ulp are lost, however large the result. */
+/* |x|^p = 2^(p exponent) e^(p log(1 + fraction)), with p exponent kept in two parts. So p multiplies only the
+   logarithm of a number near 1: p / 2 ulp are lost, however large the result. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(pow_positive)(FOLD__V x, FOLD__V p)
 {
     const FOLD__V magic = FOLD__VSET(12582912.0f), zero = FOLD__VZERO(),
@@ -6127,14 +6116,14 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(pow_positive)(FOLD__V x, FOLD__V p)
     r = FOLD__VFMA(r, FOLD__VSET(0x1.62e43p-1f), log_part); /* ln 2 */
     r = FOLD__VMIN(one, FOLD__VMAX(FOLD__VNEG(one), r));
     r = FOLD__ISA(exp_made)(r, FOLD__ISUB(FOLD__VBITS(n), FOLD__ISET(0x4b400000u)));
-    edge = FOLD__VSEL(FOLD__VLT(x, one), zero, inf); /* if x is 0 or infinity: powers above 0, and below */
+    edge = FOLD__VSEL(FOLD__VLT(x, one), zero, inf); /* x is 0 or infinity: p above 0, then below */
     edge = FOLD__VSEL(FOLD__VLT(p, zero), FOLD__VSEL(FOLD__VLT(x, one), inf, zero), edge);
     edge = FOLD__VSEL(FOLD__VEQ(p, zero), one, edge);
     r = FOLD__VSEL(FOLD__VEQ(x, zero), edge, r);
     return FOLD__VSEL(FOLD__VLT(x, inf), r, FOLD__VSEL(FOLD__VEQ(x, inf), edge, x));
 }
 
-/* x^p, below 0 where p is odd and x has a sign, -0 too; of x < 0 only where p is an integer, else NaN. */
+/* x^p. An odd p keeps the sign of x, that of -0 included; x < 0 gives NaN unless p is an integer. */
 FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(pow)(FOLD__V x, FOLD__V p)
 {
     const FOLD__V half = FOLD__VMUL(p, FOLD__VSET(0.5f)), sign = FOLD__VXOR(FOLD__VABS(x), x);
@@ -6144,7 +6133,7 @@ FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(pow)(FOLD__V x, FOLD__V p)
     return FOLD__VSEL(FOLD__VEQ(FOLD__ISA(floor)(p), p), whole, power);
 }
 
-/* p x^(p - 1), 0 when p is 0. */
+/* p x^(p - 1); 0 if p is 0, even where x^(p - 1) is infinite. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(pow_slope)(FOLD__V x, FOLD__V p)
 {
     FOLD__V slope = FOLD__VMUL(p, FOLD__ISA(pow)(x, FOLD__VSUB(p, FOLD__VSET(1.0f))));
@@ -6154,7 +6143,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(pow_slope)(FOLD__V x, FOLD__V p)
 
 /* ---- maps ---- */
 
-/* The expressions of FOLD__MAPS read these. */
+/* What the expressions of FOLD__MAPS read. */
 #define FOLD__A va
 #define FOLD__B vb
 #define FOLD__C vc
@@ -6165,8 +6154,8 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(pow_slope)(FOLD__V x, FOLD__V p)
 #define FOLD__MAP_WHOLE(in) FOLD__VLOAD(in + at)
 #define FOLD__MAP_REST(in) FOLD__VLOAD_M(in + at, last)
 
-/* The rows of out, in_a, in_b and in_c as variables: a store to out might change what `all` points to, for
-   all a compiler knows. An input that the map does not use is out. */
+/* Copies `all` into variables, because for all a compiler knows a store to out might change what it points
+   to. An input that the map does not use is out. */
 #define FOLD__MAP_BEGIN(out, in_a, in_b, in_c)                                                       \
     const fold_rows *others = all ? all : fold__no_others, out_rows = others[0], a_rows = others[1], \
                     b_rows = others[2], c_rows = others[3];                                          \
@@ -6183,8 +6172,8 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(pow_slope)(FOLD__V x, FOLD__V p)
     in_c = fold__next(&c_rows, in_c, row);
 
 #if FOLD__SIMD_PASS == 1
-/* One loop for all of them: choosing anew for every vector costs little when vectors are short. The remainder
-   of a row goes through a buffer and the same loop again. */
+/* One loop for all maps: choosing the map for every vector costs little if vectors are short. The remainder
+   of a row goes through a buffer and the same loop. */
 #define FOLD__MAP_CASE(name, expression) \
     case FOLD__MAP_##name: result = expression; break;
 static void FOLD__ISA(map)(int map, float *out, const float *in_a, const float *in_b, const float *in_c,
@@ -6224,9 +6213,9 @@ static void FOLD__ISA(map)(int map, float *out, const float *in_a, const float *
     }
 
 #else
-/* One loop for rows and vectors, so that constants are set once; what is left of a row is under a mask. */
+/* One loop over rows and vectors, so that constants are set once; the remainder of a row is masked. */
 #if FOLD__SIMD_PASS == 512
-/* Rows of at most eight floats go two by two. */
+/* Rows of at most eight floats go two at a time. */
 #define FOLD__MAP_TWO(in)                                                                           \
     _mm512_maskz_insertf32x8(FOLD__ALL, _mm512_castps256_ps512(_mm256_maskz_loadu_ps(half, in##0)), \
                              _mm256_maskz_loadu_ps(half, in), 1)
@@ -6284,7 +6273,7 @@ FOLD__MADE_MAPS(FOLD__MAP_DEFINE, FOLD__NO_MAP)
 FOLD__MADE_MAPS(FOLD__MAP_DEFINE, FOLD__MAP_DEFINE)
 #endif
 
-/* ---- sixteen lanes, in as many vectors as that takes ---- */
+/* ---- sixteen lanes, in as many vectors as they need ---- */
 
 #define FOLD__L FOLD__ISA(lanes)
 #define FOLD__PART(index) FOLD__V part##index;
@@ -6308,7 +6297,7 @@ FOLD__TARGET FOLD__INLINE FOLD__L FOLD__ISA(lanes_load)(const float *from)
     return lanes;
 }
 
-/* Loads the first n floats, then zeros. */
+/* Loads the first `count` floats, then zeros. */
 #if FOLD__W <= 4
 FOLD__NOINLINE static FOLD__L FOLD__ISA(lanes_load_n)(const float *from, int count)
 {
@@ -6356,7 +6345,7 @@ FOLD__TARGET FOLD__INLINE FOLD__L FOLD__ISA(lanes_max)(FOLD__L a, FOLD__L b)
     return a;
 }
 
-/* The fixed tree: lane l and l + 8, then + 4, + 2, + 1. */
+/* Lanes are joined by a fixed tree, the same at every width: lane l and l + 8, then + 4, + 2, + 1. */
 #if FOLD__SIMD_PASS == 512
 #define FOLD__JOIN_HALVES(op)                                                      \
     _mm256_##op##_ps(_mm512_maskz_extractf32x8_ps((__mmask8)0xff, lanes.part0, 1), \
@@ -6365,8 +6354,8 @@ FOLD__TARGET FOLD__INLINE FOLD__L FOLD__ISA(lanes_max)(FOLD__L a, FOLD__L b)
 #define FOLD__JOIN_HALVES(op) _mm256_##op##_ps(lanes.part1, lanes.part0)
 #endif
 #if FOLD__SIMD_PASS == 512 && !defined(__clang__)
-#define FOLD__JOINED FOLD__NOINLINE static /* inlined, gcc 12 makes a mess of the loops before it, */
-#define FOLD__JOIN_END _mm256_zeroupper()  /* and it leaves this out, which slows all that follows */
+#define FOLD__JOINED FOLD__NOINLINE static /* inlined, it spoils the loops before it in gcc 12, */
+#define FOLD__JOIN_END _mm256_zeroupper()  /* which leaves this out and slows all that follows */
 #else
 #define FOLD__JOINED FOLD__INLINE
 #define FOLD__JOIN_END (void)0
@@ -6452,7 +6441,7 @@ FOLD__TARGET static float FOLD__ISA(max)(const float *from, size_t count)
     }
     for (; count >= FOLD__LANES; count -= FOLD__LANES, from += FOLD__LANES)
         lanes = FOLD__ISA(lanes_max)(FOLD__ISA(lanes_load)(from), lanes);
-    if (count) /* some of them again */
+    if (count) /* some of them twice */
         lanes = FOLD__ISA(lanes_max)(FOLD__ISA(lanes_load)(from + count - FOLD__LANES), lanes);
     return FOLD__ISA(lanes_largest)(lanes);
 }
@@ -6471,7 +6460,7 @@ FOLD__TARGET static void FOLD__ISA(exps)(float *to, const float *from, float lar
     }
 }
 
-/* Takes tiles that stay in the first cache; the sum's lanes run on from tile to tile. */
+/* In tiles that stay in L1; the lanes of the sum continue from tile to tile. */
 FOLD__TARGET static float FOLD__ISA(exp_sum)(float *to, const float *from, float largest, size_t count,
                                              int kept)
 {
@@ -6490,7 +6479,7 @@ FOLD__TARGET static float FOLD__ISA(exp_sum)(float *to, const float *from, float
 
 /* ---- optimisers ---- */
 
-/* One vector of values, by LOAD(p) and STORE(p, v). */
+/* Steps one vector of values, by LOAD(p) and STORE(p, v). */
 #define FOLD__RULE_STEP(states, body, LOAD, STORE)                                                    \
     FOLD__V value = LOAD(values + at), grad = FOLD__VADD(LOAD(grads + at), FOLD__VMUL(decay, value)), \
             state1 = grad, state2 = grad, change;                                                     \
@@ -6542,9 +6531,9 @@ FOLD__RULES(FOLD__RULE_DEFINE)
 
 /* ---- tiles: ROWS rows by VECTORS vectors of a wide product ---- */
 
-/* The cells are spelled out by macros, since an array of accumulators would rely on the compiler to find
-   registers for it. FOLD__ROWS_n is F(row, with) for every row, FOLD__COLS_n is F(with, column)
-   for every vector of a row or column. */
+/* A tile's accumulators are spelled out by macros, because with an array it would be up to the compiler to
+   find registers for them. FOLD__ROWS_n is F(row, with) for every row, FOLD__COLS_n is F(with, column) for
+   every vector of a row or column. */
 #define FOLD__ROWS_1(F, with) F(0, with)
 #define FOLD__ROWS_2(F, with) FOLD__ROWS_1(F, with) F(1, with)
 #define FOLD__ROWS_3(F, with) FOLD__ROWS_2(F, with) F(2, with)
@@ -6560,18 +6549,18 @@ FOLD__RULES(FOLD__RULE_DEFINE)
 #define FOLD__COLS_5(F, with) FOLD__COLS_4(F, with) F(with, 4)
 #define FOLD__COLS_8(F, with) FOLD__COLS_5(F, with) F(with, 5) F(with, 6) F(with, 7)
 
-/* A panel has so many vectors. */
+/* Vectors of a panel. */
 #define FOLD__VPP (FOLD__W == 1 ? 8 : FOLD__SIMD_PASS == 512 || FOLD__SIMD_PASS == 128 ? 4 : 2)
 
-/* A panel vector meets few rows, so gcc would rather load it again for each: always for two and three rows,
-   and for four when it tunes for AMD's Zen. This stops it. */
+/* A panel vector is used by few rows, so gcc would rather load it again for each: always for two and three
+   rows, and for four when it tunes for AMD's Zen. This stops it. */
 #if defined(__GNUC__) && !defined(__clang__) && FOLD__SIMD_PASS > 128
 #define FOLD__IS_KEPT(vector) __asm__("" : "+v"(vector));
 #else
 #define FOLD__IS_KEPT(vector)
 #endif
 
-/* The last vector of a row may be a part of one, in tiles that end separately. */
+/* The last vector of a row may be part of one, in tiles that end separately. */
 #define FOLD__IS_PART(column) \
     (FOLD__END_SEPARATE && column + 1 == FOLD__TILE_VECTORS && (FOLD__W > 4 || last < FOLD__W))
 #define FOLD__VLOAD_OF(from, column)                                        \
@@ -6597,7 +6586,7 @@ FOLD__RULES(FOLD__RULE_DEFINE)
     FOLD__V weight##column = FOLD__PANEL_VECTOR(column); \
     FOLD__IS_KEPT(weight##column)
 #define FOLD__LOAD_X(row, VECTORS) const FOLD__V input##row = FOLD__VSET(inputs##row[element]);
-/* Up to three rows: x stays in registers, the panels' vectors pass. */
+/* Up to three rows: x stays in registers while the panels' vectors pass. */
 #define FOLD__COLUMN(ROWS, column)                                         \
     {                                                                      \
         FOLD__V weight##column = FOLD__PANEL_VECTOR(column);               \
@@ -6611,7 +6600,7 @@ FOLD__RULES(FOLD__RULE_DEFINE)
 #define FOLD__STEP_1(VECTORS) FOLD__ROWS_1(FOLD__LOAD_X, VECTORS) FOLD__COLS_##VECTORS(FOLD__COLUMN_OF_ONE, 1)
 #define FOLD__STEP_2(VECTORS) FOLD__ROWS_2(FOLD__LOAD_X, VECTORS) FOLD__COLS_##VECTORS(FOLD__COLUMN, 2)
 #define FOLD__STEP_3(VECTORS) FOLD__ROWS_3(FOLD__LOAD_X, VECTORS) FOLD__COLS_##VECTORS(FOLD__COLUMN, 3)
-/* More: the panel's vectors stay, x passes. */
+/* More: the panel's vectors stay while x passes. */
 #define FOLD__ROW_OF(row, VECTORS)                                      \
     {                                                                   \
         FOLD__LOAD_X(row, VECTORS) FOLD__COLS_##VECTORS(FOLD__FMA, row) \
@@ -6621,7 +6610,7 @@ FOLD__RULES(FOLD__RULE_DEFINE)
 #define FOLD__STEP_6(VECTORS) FOLD__COLS_##VECTORS(FOLD__LOAD_B, 6) FOLD__ROWS_6(FOLD__ROW_OF, VECTORS)
 #define FOLD__STEP_12(VECTORS) FOLD__COLS_##VECTORS(FOLD__LOAD_B, 12) FOLD__ROWS_12(FOLD__ROW_OF, VECTORS)
 
-/* All tiles of ROWS rows that are left. VECTORS of `vectors` vectors are whole, all or all but the last. */
+/* All tiles of ROWS rows that are left. VECTORS vectors are whole: all of them, or all but the last. */
 #define FOLD__TILE_LOOP(ROWS, VECTORS, FROM_ROW, STEP, TO_ROW)                                          \
     for (; line + ROWS <= lines; line += ROWS, from += ROWS, to += ROWS) {                              \
         FOLD__ROWS_##ROWS(FROM_ROW, VECTORS)                                                            \
@@ -6646,7 +6635,7 @@ FOLD__RULES(FOLD__RULE_DEFINE)
         FOLD__ROWS_##ROWS(TO_ROW, VECTORS)                                                              \
     }
 
-/* Six chains do not fill the time of a multiply-add, so two tiles of six rows and one vector go together. */
+/* Six chains do not hide a multiply-add's latency, so two tiles of six rows and one vector go together. */
 #define FOLD__TILE_OF(name, ROWS, VECTORS, of_all, FROM_ROW, STEP, TO_ROW)                        \
     FOLD__TARGET static void FOLD__ISA(name)(const fold__tile_args *at)                           \
     {                                                                                             \
@@ -6668,7 +6657,7 @@ FOLD__RULES(FOLD__RULE_DEFINE)
                   FOLD__TO_ROW)
 #define FOLD__AT(ROWS, VECTORS) FOLD__ISA(tile_##ROWS##_by_##VECTORS)
 
-/* The tallest with half a vector behind the whole ones: for 150 columns they multiply a twentieth less. */
+/* The tallest tiles with half a vector at the end: for 150 columns they multiply a twentieth less. */
 #if FOLD__SIMD_PASS == 512
 #define FOLD__SHORT_FROM_ROW(row, VECTORS) \
     FOLD__FROM_ROW(row, VECTORS)           \
@@ -6719,7 +6708,7 @@ FOLD__TARGET static void FOLD__ISA(pack_rows)(float *dst, size_t stride, const f
 }
 
 #if FOLD__SIMD_PASS == 256
-/* Four columns of eight rows, and what is done with the eight values of each: USE(column, values). */
+/* Four columns of eight rows: USE(column, values) gets the eight values of each. */
 #define FOLD__PAIR(src, row, at)                                                       \
     _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(src[row] + column + at)), \
                          _mm_loadu_ps(src[row + 4] + column + at), 1)
@@ -6753,7 +6742,7 @@ FOLD__TARGET static void fold__transpose_8__avx2(float *dst, size_t ld, const fl
 #define FOLD__TRANSPOSE_8 fold__transpose_8__avx2
 #endif
 
-/* ---- tiles of a narrow product: ROWS rows by COLUMNS columns, each column of the pack one row ---- */
+/* ---- tiles of a narrow product: ROWS rows by COLUMNS columns, a column of the pack being contiguous ---- */
 
 #define FOLD__NARROW_X(row, COLUMNS) const float *inputs##row = fold__at(&seg->input, first_row + row);
 #define FOLD__NARROW_W(ROWS, column) const float *weights##column = weights + column * stride;
@@ -6778,7 +6767,7 @@ FOLD__TARGET static void fold__transpose_8__avx2(float *dst, size_t ld, const fl
     to += FOLD__LANES;
 #define FOLD__LANES_PUT_ROW(row, COLUMNS) FOLD__COLS_##COLUMNS(FOLD__LANES_PUT, row)
 
-/* One vector of the lanes after the other. Lanes without a last element of their own go on with zeros. */
+/* One vector of lanes after the other. Lanes that have no last element add zeros. */
 #define FOLD__NARROW(ROWS, COLUMNS)                                                                        \
     FOLD__TARGET static void FOLD__ISA(narrow_##ROWS##_by_##COLUMNS)(                                      \
         const fold__seg *seg, ptrdiff_t first_row, const float *weights, size_t stride, float *lanes)      \
@@ -6805,8 +6794,8 @@ FOLD__TARGET static void fold__transpose_8__avx2(float *dst, size_t ld, const fl
 #define FOLD__NARROW_AT(ROWS, COLUMNS) FOLD__ISA(narrow_##ROWS##_by_##COLUMNS)
 
 #if FOLD__SIMD_PASS == 256
-/* Eight elements at a time: every step joins one half of two elements' lanes with the other, so the tree is
- * the fixed one. */
+/* Eight elements at a time. Each step joins one half of two elements' lanes with the other half, so that the
+   tree is the fixed one. */
 #define FOLD__EIGHT(JOIN, element) \
     JOIN(FOLD__VLOAD(from + (element)*FOLD__LANES), FOLD__VLOAD(from + (element)*FOLD__LANES + 8))
 #define FOLD__FOUR(JOIN, element)                                   \
@@ -6885,7 +6874,7 @@ static void FOLD__ISA(grad)(int rows, const fold_rows *input, int first, int inn
 #define FOLD__GRAD_ADD(row, column) \
     total##column = FOLD__VADD(FOLD__VLOAD(to + column * FOLD__W), total##column);
 #define FOLD__GRAD_STORE(row, column) FOLD__VSTORE(to + column * FOLD__W, total##column);
-/* The next rows are asked for only by those that are FOLLOWED by some as a rule. */
+/* Only heights that are FOLLOWED by more rows, as a rule, prefetch these. */
 #define FOLD__GRAD(ROWS, COLUMNS, FOLLOWED)                                                                \
     FOLD__TARGET static void FOLD__ISA(grad_##ROWS)(const fold_rows *input, int first, int inner,          \
                                                     const fold_rows *dy, int from, int columns,            \
@@ -6946,7 +6935,7 @@ static void FOLD__ISA(grad_pass)(int height, const fold_rows *input, int first, 
                                  const fold_rows *dy, int from, int columns, const fold__pass *pass)
 {
 #if FOLD__SIMD_PASS == 512
-    if (columns == 8 || (columns < 8 && pass->whole)) { /* AVX2's stores under a mask are slow */
+    if (columns == 8 || (columns < 8 && pass->whole)) { /* AVX2's masked stores, needed otherwise, are slow */
         fold__grad_pass__avx2(height, input, first, inner, dy, from, columns, pass);
         return;
     }
@@ -6960,8 +6949,8 @@ static void FOLD__ISA(grad_pass)(int height, const fold_rows *input, int first, 
     }
 }
 
-/* The sums of more than two passes stay in the block in between, where rows are side by side and begin with a
-   cache line. The sums of two do if a line of dW would wait for the line before. */
+/* Between passes the sums of more than two stay in the block, where rows are side by side and begin on cache
+   lines. Those of two do so only if a line of dW would wait for the line before. */
 static void FOLD__ISA(grad)(int rows, const fold_rows *input, int first, int inner, const fold_rows *dy,
                             int from, int columns, float *dw, size_t ldw, float *block, int separate)
 {
@@ -6987,7 +6976,7 @@ static void FOLD__ISA(grad)(int rows, const fold_rows *input, int first, int inn
 
 /* ---- attention: weights from scores ---- */
 
-/* exp(x), but 0 below -87: denormals would slow down what follows. One scaling is enough then. */
+/* exp(x), but 0 below -87: denormals would slow down what follows. So one scaling is enough. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_share)(FOLD__V x)
 {
     const FOLD__V one = FOLD__VSET(1.0f), high = FOLD__VSET(88.0f);
@@ -6999,7 +6988,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_share)(FOLD__V x)
     return FOLD__VSEL(FOLD__VLT(x, FOLD__VSET(-87.0f)), FOLD__VZERO(), p);
 }
 
-/* Tells what is done with FOLD__LANES scores of a row and as many slopes: body(index) for each vector. */
+/* What is done with FOLD__LANES scores of a row and as many slopes: body(index) for each vector. */
 /* clang-format off */
 #define FOLD__SOFTMAX_STEP(name, body)                                                                       \
     FOLD__TARGET FOLD__INLINE FOLD__L FOLD__ISA(step_##name)(float *scores, float *slopes, FOLD__V scale,    \
@@ -7038,7 +7027,7 @@ FOLD__SOFTMAX_STEP(exps, FOLD__SOFTMAX_EXPS)
 FOLD__SOFTMAX_STEP(weights, FOLD__SOFTMAX_WEIGHTS)
 FOLD__SOFTMAX_STEP(slopes, FOLD__SOFTMAX_SLOPES)
 
-/* Rows go side by side, so that four vectors at least are under way (eight are not faster). */
+/* Rows go side by side, so that at least four vectors are in flight (eight are no faster). */
 #define FOLD__SOFTMAX_ROW(row, start)                                                                  \
     float *scores##row = with->scores + (size_t)(line + row) * with->stride,                           \
           *slopes##row = with->slopes + (size_t)(line + row) * with->stride;                           \
@@ -7074,7 +7063,7 @@ FOLD__SOFTMAX_ALL(exps, 0.0f)
 FOLD__SOFTMAX_ALL(weights, 0.0f)
 FOLD__SOFTMAX_ALL(slopes, 0.0f)
 
-/* Does the same for rows of any lengths, one by one. */
+/* The same for rows of any length, one by one. */
 #define FOLD__SOFTMAX_UNEVEN(name, start)                                                          \
     FOLD__TARGET static void FOLD__ISA(softmax_##name##_uneven)(const fold__softmax_tile *with)    \
     {                                                                                              \
@@ -7099,7 +7088,7 @@ FOLD__SOFTMAX_UNEVEN(exps, 0.0f)
 FOLD__SOFTMAX_UNEVEN(weights, 0.0f)
 FOLD__SOFTMAX_UNEVEN(slopes, 0.0f)
 
-/* FOLD__LANES floats, of which those from the seen-th on become `value`. */
+/* Sets the floats after the first `seen` of FOLD__LANES to `value`. */
 FOLD__TARGET FOLD__INLINE void FOLD__ISA(fill_lanes)(float *to, int seen, FOLD__V value)
 {
     const FOLD__V first = FOLD__VSET((float)seen);
@@ -7124,7 +7113,7 @@ FOLD__TARGET static void FOLD__ISA(softmax_fill_uneven)(const fold__softmax_tile
     }
 }
 
-/* Fills as far as the last row is weighed that goes side by side with this one. */
+/* Fills as far as the longest of the rows that run side by side with this one. */
 FOLD__TARGET static void FOLD__ISA(softmax_fill)(const fold__softmax_tile *with, float *scores, float value)
 {
     const FOLD__V values = FOLD__VSET(value);
@@ -7139,7 +7128,7 @@ FOLD__TARGET static void FOLD__ISA(softmax_fill)(const fold__softmax_tile *with,
     }
 }
 
-#if FOLD__SIMD_PASS != 512 /* AVX2's vectors are those of the sums just stored */
+#if FOLD__SIMD_PASS != 512 /* AVX-512 takes AVX2's: its loads match the stores of the sums just made */
 FOLD__TARGET static void FOLD__ISA(softmax_invert)(float *values, int count)
 {
     for (int at = 0; at < count; at += FOLD__W)
@@ -7170,7 +7159,7 @@ FOLD__TARGET static void FOLD__ISA(softmax_invert)(float *values, int count)
     float *to##row = out + row * at->out_row; \
     FOLD__COLS_##VECTORS(FOLD__TO, row)
 
-/* The steps of a ramp, of rows from `first` on, come before or after those of all rows. */
+/* The steps of a ramp, for rows from `first` on, come before or after the steps of all rows. */
 #define FOLD__STRIDED(ROWS, VECTORS)                                                                        \
     FOLD__TARGET static void FOLD__ISA(strided_##ROWS##_by_##VECTORS)(const fold__strided *at)              \
     {                                                                                                       \
@@ -7215,7 +7204,7 @@ FOLD__TARGET static void FOLD__ISA(softmax_invert)(float *values, int count)
     }
 #define FOLD__STRIDED_AT(ROWS, VECTORS) FOLD__ISA(strided_##ROWS##_by_##VECTORS)
 
-/* ---- shares of a sum of exps ---- */
+/* ---- softmax weights, from a sum of exps ---- */
 
 FOLD__TARGET static float FOLD__ISA(exp_chain)(float *values, float largest, float sum, int count)
 {
@@ -7225,7 +7214,7 @@ FOLD__TARGET static float FOLD__ISA(exp_chain)(float *values, float largest, flo
     return sum;
 }
 
-/* The vector from column `at` on of a row: how many of its floats the row has, and their mask. */
+/* The vector at column `at` of a row: how many of its floats the row has, and their mask. */
 #define FOLD__TAIL_OF(width)                                                                           \
     const int have = (size_t)(width) - at < FOLD__W ? (int)((size_t)(width) - at) : FOLD__W;           \
     const FOLD__MASK tail = FOLD__SOME(have);
@@ -7242,7 +7231,7 @@ FOLD__TARGET static void FOLD__ISA(divide)(float *values, float divisor, int cou
 /* ---- rows one by one ---- */
 
 #if FOLD__SIMD_PASS != 512
-/* Lanes of eight at a time, so that they are joined together. */
+/* Eight rows at a time, so that their lanes are joined together. */
 FOLD__TARGET static void FOLD__ISA(dots)(const float *left, const fold_rows *rows, ptrdiff_t first, int count,
                                          ptrdiff_t col, size_t width, float *products)
 {
@@ -7305,7 +7294,7 @@ FOLD__TARGET static void FOLD__ISA(largest_rows)(float *largest, const fold_rows
     for (size_t at = 0; at < width; at += FOLD__W) {
         FOLD__TAIL_OF(width)
         FOLD__V most = FOLD__VLOAD_M(fold__at(rows, first) + at, tail);
-        FOLD__V nan = most; /* once there was one */
+        FOLD__V nan = most; /* the last one, if there was any */
         for (int row = 1; row < count; row++) {
             const FOLD__V next = FOLD__VLOAD_M(fold__at(rows, first + row) + at, tail);
             nan = FOLD__VSEL(FOLD__VLE(next, next), nan, next);
@@ -7358,7 +7347,7 @@ FOLD__TARGET static void FOLD__ISA(first_largest)(const float *from, const float
         const ptrdiff_t place = weight_of;                   \
         FOLD__ROWS_##HEADS(FOLD__GATHER_STEP_HEAD, VECTORS)  \
     }
-/* Some vectors of the columns of some heads, from `start` on; `last` floats of the last one. */
+/* Some vectors of the columns of some heads, from `start` on; the last has `last` floats. */
 #define FOLD__GATHER(HEADS, VECTORS)                                                                        \
     FOLD__TARGET static void FOLD__ISA(gather_##HEADS##_by_##VECTORS)(const fold__row_sums *at, int start,  \
                                                                       int last)                             \
@@ -7410,7 +7399,7 @@ static void FOLD__ISA(gather)(const fold__row_sums *at)
 }
 
 #if FOLD__SIMD_PASS != 512
-/* Multiplies a row with eight others, or twice eight side by side, each a chain over some columns. */
+/* Products of a row with eight others, or with twice eight side by side, each a chain over some columns. */
 #if FOLD__SIMD_PASS == 256
 #define FOLD__COLUMN_TIMES_0(at, values) acc0 = FOLD__VFMA(FOLD__VSET(query[column + at]), values, acc0);
 #define FOLD__COLUMN_TIMES_1(at, values) acc1 = FOLD__VFMA(FOLD__VSET(query[column + at]), values, acc1);
@@ -7474,7 +7463,7 @@ static void FOLD__ISA(sixteen_products)(const float *query, const float *const *
     FOLD__ISA(eight_products)(query, src + 8, first, last, to + 8);
 }
 #endif
-/* The rest of a row's last eight keys repeats the last. Heads go side by side: rows are found once. */
+/* The last eight keys of a row are filled up with its last. Heads go side by side, so rows are found once. */
 FOLD__TARGET static void FOLD__ISA(edge_products)(const fold__adjacency *adjacency, int row, int rows,
                                                    const fold_rows *query, const fold_rows *key,
                                                    ptrdiff_t col, int width, int heads, float *scores,
@@ -7509,7 +7498,7 @@ FOLD__TARGET static void FOLD__ISA(edge_products)(const fold__adjacency *adjacen
 
 /* ---- sums of products, column by column ---- */
 
-/* Takes two vectors of columns at a time: their chains run side by side. */
+/* Two vectors of columns at a time, so that their chains overlap. */
 FOLD__TARGET static void FOLD__ISA(add_products)(int rows, const fold_rows *left, const fold_rows *right,
                                                  float *sum, size_t count)
 {
@@ -7532,9 +7521,9 @@ FOLD__TARGET static void FOLD__ISA(add_products)(int rows, const fold_rows *left
 
 /* ---- which tiles there are ---- */
 
-/* The tiles of each height by their widths: vectors of wide ones and of strided ones, columns of narrow ones,
-   groups of those of bytes. Before them, in the order of fold__tiles, stand the narrowest, the tallest, and
-   how many panels those of each height reach. The tallest heights without any are left out. */
+/* The tiles of each height by their widths: vectors of wide and strided ones, columns of narrow ones, groups
+   of int8 ones. FOLD__TILE_LIMITS has what comes before them in fold__tiles: the narrowest, the tallest, and
+   how many panels each height reaches. The tallest heights are left out if they have no tiles. */
 #define FOLD__SIX_ROWS(ROW, tile, of_one, of_more)                   \
     ROW(tile, 1, of_one) ROW(tile, 2, of_more) ROW(tile, 3, of_more) \
     ROW(tile, 4, of_more) ROW(tile, 5, NONE) ROW(tile, 6, of_more)
@@ -7572,7 +7561,7 @@ FOLD__TARGET static void FOLD__ISA(add_products)(int rows, const fold_rows *left
 #define FOLD__NARROW_TILES(ROW, tile) ROW(tile, 1, 12)
 #endif
 
-/* The tiles of one height: F for each width, GAP for what is missing between them. */
+/* The tiles of one height: F for each width, GAP for those that are missing in between. */
 #define FOLD__WIDE_NONE(F, GAP, tile, rows) GAP()
 #define FOLD__WIDE_1(F, GAP, tile, rows) F(tile, rows, 1)
 #define FOLD__WIDE_2(F, GAP, tile, rows) GAP() F(tile, rows, 2)
@@ -7627,15 +7616,15 @@ static const fold__attender FOLD__ISA(attender) = {
     FOLD__ISA_8(edge_products)
 };
 
-/* ---- products of bytes ---- */
+/* ---- int8 products ---- */
 
 #if FOLD__SIMD_PASS != 512 || FOLD__VNNI
 #define FOLD__INT8_SIZE (FOLD__SIMD_PASS == 256 || (FOLD__SIMD_PASS == 1 && FOLD__PAIRS) ? 2 : 1)
 #define FOLD__INT8_AS_SAVED (FOLD__SIMD_PASS == 1 && !FOLD__PAIRS)
 #define FOLD__INT8_FLIP (FOLD__SIMD_PASS == 512 ? 0x80 : 0)
 #define FOLD__INT8_TALLEST (FOLD__SIMD_PASS > 128 ? 6 : FOLD__SIMD_PASS == 128 ? 4 : FOLD__PAIRS ? 2 : 1)
-/* FOLD__IMAX of bits without sign, FOLD__IMOST the largest of a vector, FOLD__ITOTAL its sum, FOLD__IBYTES
-   stores FOLD__INT8_SIZE low bytes of each. */
+/* FOLD__IMAX compares without sign. FOLD__IMOST is the largest of a vector, FOLD__ITOTAL its sum.
+   FOLD__IBYTES stores FOLD__INT8_SIZE low bytes of each. */
 #if FOLD__GNU_VECTORS && FOLD__SIMD_PASS > 128
 #define FOLD__IRAW(bits) ((FOLD__MM_I)(bits))
 #else
@@ -7686,7 +7675,6 @@ FOLD__INLINE void fold__store_bytes__neon(char *to, uint32x4_t numbers)
     memcpy(to, &four, sizeof four);
 }
 #else
-/* Bits without a sign that are compared have none set. */
 FOLD__INLINE FOLD__I fold__int_max__portable(FOLD__I a, FOLD__I b)
 {
     uint32_t left[FOLD__W], right[FOLD__W];
@@ -7725,7 +7713,7 @@ FOLD__INLINE void fold__store_bytes__portable(char *to, FOLD__I numbers)
 #define FOLD__IBYTES(to, numbers) fold__store_bytes__portable(to, numbers)
 #endif
 
-#ifndef FOLD__ITOTAL /* nobody asks for it */
+#ifndef FOLD__ITOTAL /* not needed without a `flip` */
 #define FOLD__ITOTAL(bits) ((void)(bits), 0)
 #endif
 
@@ -7743,7 +7731,7 @@ FOLD__TARGET static uint32_t FOLD__ISA(byte_largest)(const float *from, int coun
     return FOLD__IMOST(largest);
 }
 
-/* Whole numbers are the bits above those of the magic number. */
+/* The integers are the bits above those of the magic number. */
 FOLD__TARGET static int32_t FOLD__ISA(byte_round)(const float *from, int count, float factor, char *to)
 {
     const FOLD__V scale = FOLD__VSET(factor), magic = FOLD__VSET(12582912.0f);
@@ -7768,8 +7756,8 @@ FOLD__TARGET static int32_t FOLD__ISA(byte_round)(const float *from, int count, 
 }
 
 #if FOLD__SIMD_PASS > 1 || FOLD__PAIRS
-/* In a step all rows add products of 32 bits of x, which all columns read, with as many values of each
-   column. These are a quad, or two values that are widened to 16 bits. */
+/* In each step a row multiplies 32 bits of x, the same for all columns, by 32 bits of each column: a quad, or
+   two values that are widened to 16 bits. */
 #if FOLD__SIMD_PASS == 512
 #define FOLD__INT8_V __m512i
 #define FOLD__INT8_SET(number) _mm512_set1_epi32(number)
@@ -7895,7 +7883,7 @@ FOLD__INT8_TILES(FOLD__MAKE_ROW, FOLD__INT8_TILE_OF)
 #define FOLD__INT8_ALL FOLD__INT8_TILES(FOLD__NAME_ROW, FOLD__INT8_AT_OF)
 
 #else
-/* Sums of four columns, weights as they were saved. If fewer are left, the last is read again. */
+/* Sums of four columns, of weights as they were saved. If fewer are left, the last is read again. */
 FOLD__NOINLINE static void fold__int8_sums__portable(const fold__int8_tile_args *at, int column,
                                                      int32_t *sums)
 {
@@ -7936,7 +7924,7 @@ static void fold__int8_tile__portable(const fold__int8_tile_args *at)
 static const fold__int8_kernels FOLD__ISA(int8_table) = FOLD__INT8_TABLE(FOLD__ISA_NAME);
 
 #if FOLD__SDOT && FOLD__SIMD_PASS == 128
-/* The same tiles by one instruction for a quad of each of four columns, for processors that have it. */
+/* The same tiles with one instruction for a quad of each of four columns, on processors that have it. */
 #undef FOLD__INT8_DOT
 #undef FOLD__INT8_AT
 #define FOLD__INT8_DOT(row, column) \
@@ -7977,7 +7965,7 @@ static const fold__int8_kernels fold__int8_table__sdot = FOLD__INT8_TABLE("sdot"
 #undef FOLD__INT8_ALL
 #endif
 
-/* ---- products of bf16 ---- */
+/* ---- bf16 products ---- */
 
 #if FOLD__SIMD_PASS == 512
 #define FOLD__BF16_COLS FOLD__COLS_4
@@ -8124,7 +8112,7 @@ static const fold__kernels FOLD__ISA(cblas) = { "cblas",
                                                 { FOLD__RULES(FOLD__RULE_ENTRY) } };
 #endif
 
-/* These differ from pass to pass. Macros with one text in every pass stay: they may be defined again. */
+/* These differ from pass to pass. Macros with the same text in every pass stay: they may be redefined. */
 #undef FOLD__BF16_COLS
 #undef FOLD__ISA
 #undef FOLD__ISA_8
@@ -8172,26 +8160,26 @@ static const fold__kernels FOLD__ISA(cblas) = { "cblas",
 
 /* ==== section: ops ===========================================================================
    Owns: every built-in op: its shapes, forward, backward, and what backward reads. Other sections ask the
-   table's flags; those that treat one op differently name it.
+   table's flags, and name an op only to treat it differently.
    Uses: kernels, shapes. Invariant: an op sees rows, never nodes, plans or memory. */
 
-/* Tells what only built-in ops see. A linear op may be run in two parts, leading segments first (a cell's
-   prologue); continuing one starts from the output's own rows. */
+/* What only built-in ops see. A linear op may run in two parts, leading segments first (a cell's prologue);
+   the second part starts from the output's own rows. */
 typedef struct fold__engine {
     const fold__kernels *kernels;
-    const struct fold__param_data *param[2]; /* W and b (NULL when absent) */
-    const float *packs, *values;             /* the model's */
+    const struct fold__param_data *param[2]; /* W and b; NULL if absent */
+    const float *packs, *values; /* the model's */
     const struct fold__int8_kernels *const *formats; /* the model's, by fold__param_data.format */
-    const uint8_t *bytes;                          /* the model's weights that are int8 or bf16 */
-    int size, alike; /* floats of a row of the first output, and whether the inputs' rows have as many */
-    int first_segment, end_segment;          /* linear: the segments to run now */
-    const int *index;                        /* ops over whole lists: indices, as the op has them */
-    int sparse_grad; /* list_take: the contribution has a row for each taken, not for each there is */
-    fold__command_list *commands; /* maps and tiles are written down there, if not NULL */
-    const struct fold__elementwise **maps; /* an element-wise op says there which its maps are, if not NULL */
+    const uint8_t *bytes;     /* the model's int8 and bf16 weights */
+    int size, alike;          /* floats of a row of the first output; whether the inputs' rows have as many */
+    int first_segment, end_segment; /* linear: the segments to run */
+    const int *index;         /* ops over whole lists: the op's indices */
+    int sparse_grad;          /* list_take: the contribution has a row per taken row, not per row there is */
+    fold__command_list *commands; /* if not NULL, maps and tiles are recorded there */
+    const struct fold__elementwise **maps; /* if not NULL, an element-wise op stores its maps there */
 } fold__engine;
 
-/* The call of an op, complete but for its rows. Built-in ops find the engine beside their call. */
+/* An op's call, complete but for its rows. Built-in ops find the engine next to their call. */
 typedef struct fold__prepared {
     fold_op_call call;
     fold__engine engine;
@@ -8206,36 +8194,36 @@ typedef struct fold__param_data {
     char *name;
     fold_shape shape;
     uint32_t touched_at; /* lookup tables: first of dim[0] entries in the touched lists */
-    size_t at, size;     /* place in the spans of values and gradients, in floats; FOLD__NO_PACK: no values */
-    const void *image_data;   /* in the image that it is read from in place; NULL: it has values of its own */
-    size_t pack, pack_t; /* in the packs, in floats; FOLD__NO_PACK when not kept */
-    size_t bytes, bytes_t; /* in the model's int8 or bf16: the weight and its transpose; FOLD__NO_PACK: as
-                              floats. In an image they tell how far behind bytes scales lie */
+    size_t at, size;     /* offset and size in values and gradients, in floats; FOLD__NO_PACK: no values */
+    const void *image_data;   /* where an image has it, if read in place; NULL: it has its own values */
+    size_t pack, pack_t; /* offsets in the packs, in floats; FOLD__NO_PACK: not kept */
+    size_t bytes, bytes_t; /* offsets of the int8 or bf16 weight and of its transpose; FOLD__NO_PACK: as
+                              floats. For bytes in an image: how far after them scales are */
     uint32_t touched; /* rows in the touched list */
-    unsigned uses; /* uses that were asked for, and FOLD__FOR_CELLS */
+    unsigned uses; /* requested uses, and FOLD__FOR_CELLS */
 #ifndef FOLD_INFERENCE
-    uint64_t steps;         /* steps that its state comes from: Adam corrects the bias by them */
-    int back_from, back_to; /* rows kept in the pack that only gradients of inputs read: those asked for */
+    uint64_t steps;         /* steps that its state has taken: Adam corrects the bias by them */
+    int back_from, back_to; /* requested rows of the pack that only gradients of inputs read */
 #endif
     uint8_t frozen, buffer, rate_set;
-    uint8_t zeros_by_default; /* it was made with neither values nor an initialiser */
-    uint8_t grad_clear;       /* the gradient is all zeros: a total is written over them, or made there */
+    uint8_t zeros_by_default; /* made with neither values nor an initialiser */
+    uint8_t grad_clear;       /* the gradient is all zeros: a total overwrites them, or is summed in place */
     uint8_t grad_dense;       /* lookup table with a dense gradient (tied): all rows are touched */
-    uint8_t format;             /* how its bytes lie, an enum fold__weight_format */
-    uint8_t stored;           /* bytes lie in the image, else floats */
-    float byte_error;         /* the error of the weight in bytes, see fold__int8_pack */
+    uint8_t format;           /* how its bytes are stored, an enum fold__weight_format */
+    uint8_t stored;           /* the image has bytes, not floats */
+    float byte_error;         /* the weight's error in bytes, see fold__int8_pack */
     uint32_t name_hash;
-    uint32_t by_hash[2]; /* names are found in a binary tree by hash, from the first parameter on. 1 + the
-                            parameter below whose hash is smaller, and the one whose hash is not; 0: none */
+    uint32_t by_hash[2]; /* a binary tree of names by hash, from the first parameter on: 1 + the child with
+                            smaller hashes, 1 + the other child; 0: none */
 } fold__param_data;
 #define FOLD__NO_PACK SIZE_MAX
-enum { FOLD__FOR_CELLS = 16 }; /* the body of a cell has it by fold_use */
-/* int8 that products read, that of tables alone, bf16. */
+enum { FOLD__FOR_CELLS = 16 }; /* a cell's body uses it by fold_use */
+/* int8 for products, int8 for tables alone, bf16. */
 enum fold__weight_format {
     FOLD__FORMAT_INT8_COLUMNS,
     FOLD__FORMAT_INT8_ROWS,
     FOLD__FORMAT_BF16,
-    FOLD__SOFTMAXT_FORMATS
+    FOLD__WEIGHT_FORMATS
 };
 
 static size_t fold__format_size(const fold__int8_kernels *kernels, int inner, int columns)
@@ -8257,7 +8245,7 @@ static int fold__param_bits(const fold__param_data *param)
     return !fold__is_quantized(param) ? 32 : param->format == FOLD__FORMAT_BF16 ? 16 : 8;
 }
 
-/* A weight as the matrix that its packs hold: a filter's taps and inputs are rows. */
+/* A weight as the matrix in its packs: of a filter, taps and inputs are rows. */
 static int fold__matrix_columns(const fold__param_data *param) { return fold__shape_last(&param->shape); }
 static int fold__matrix_rows(const fold__param_data *param) /* each product asks: a division takes longer */
 {
@@ -8269,7 +8257,7 @@ static int fold__matrix_rows(const fold__param_data *param) /* each product asks
 
 enum {                       /* flags of an op row */
        FOLD__LIST = 1,       /* takes a list */
-       FOLD__GEMM = 2,       /* a product: wants all rows of the batch at once */
+       FOLD__GEMM = 2,       /* a product: runs all rows of a batch at once */
        FOLD__FLOW = 4,       /* linear, and backward reads no values: gradients pass before values exist */
        FOLD__ONE_ROW = 8,    /* user op without a batched path */
        FOLD__RANDOM = 16,    /* data is a dropout key */
@@ -8285,7 +8273,7 @@ enum {                       /* flags of an op row */
 typedef struct fold__op_row {
     fold_op_infer *infer;
     int8_t n_in, n_out, n_attr; /* as in fold_op_desc */
-    uint8_t needs;              /* FOLD_NEEDS_… */
+    uint8_t needs;              /* FOLD_NEEDS_* */
     uint16_t flags, name_at;    /* fold__op_name */
 } fold__op_row;
 
@@ -8294,19 +8282,19 @@ static int32_t fold__float_attr(float value) { return (int32_t)fold__bits_of(val
 static float fold__data_float(uint64_t data) { return fold__attr_float((int32_t)(uint32_t)data); }
 
 #define FOLD__MAP(call, name) FOLD__MAP_OF(fold__engine_of(call)->kernels, name)
-/* Runs one row of a map. */
+/* Maps a single row. */
 #define FOLD__RUN_MAP(kernels, name, out, in_a, in_b, in_c, scalar, count) \
     FOLD__MAP_OF(kernels, name)(out, in_a, in_b, in_c, scalar, count, 1, NULL)
 
 /* -- element-wise ---------------------------------------------------------------------------- */
 
-/* Tells how operands repeat to the shape of an output. Its axes are in groups. Along each, an operand has all
-   values one behind the other, or (a bit of `repeats`) one that repeats. */
+/* How operands repeat to the shape of an output. The output's axes are merged into groups; along each an
+   operand has all values, contiguous, or (a bit of `repeats`) one that repeats. */
 typedef struct fold__broadcast {
     int groups, length[FOLD_MAX_RANK];
     unsigned repeats[FOLD_MAX_RANK];
 } fold__broadcast;
-/* Operands without a shape are of the output's. Shapes are compared from the last axis on. */
+/* Operands without a shape have the output's. Shapes are compared from the last axis on. */
 static fold__broadcast fold__broadcast_to(const fold_shape *out, const fold_shape *const shape[3])
 {
     fold__broadcast broadcast = { 0, { 1, 1, 1, 1 }, { 0, 0, 0, 0 } };
@@ -8325,11 +8313,11 @@ static fold__broadcast fold__broadcast_to(const fold_shape *out, const fold_shap
         broadcast.repeats[broadcast.groups - 1] = repeats;
         broadcast.length[broadcast.groups - 1] *= out->dim[axis];
     }
-    broadcast.groups += !broadcast.groups; /* it is one value */
+    broadcast.groups += !broadcast.groups; /* a single value */
     return broadcast;
 }
 
-/* Runs the last group of a row's map, where an operand is a line or one value. */
+/* Maps the last group of a row, in which an operand is a line or a single value. */
 static FOLD__NOINLINE void fold__map_line(fold__map_fn map, float *out, int length, const float *const in[3],
                                           unsigned repeats, float scalar)
 {
@@ -8352,8 +8340,7 @@ static FOLD__NOINLINE void fold__map_line(fold__map_fn map, float *out, int leng
     }
 }
 
-/* Runs one row of a map whose operands may repeat. If none does in the last group, that and the one before it
-   are one call. */
+/* Maps one row of operands that may repeat. If none does in the last group, the last two are one call. */
 static void fold__map_broadcast(fold__map_fn map, float *out, const float *const in[3],
                                 const fold__broadcast *broadcast, float scalar)
 {
@@ -8386,7 +8373,7 @@ static void fold__map_broadcast(fold__map_fn map, float *out, const float *const
     }
 }
 
-/* Sets y[r] = map(x0[r], x1[r], x2[r]) over all rows, which have `count` values each. */
+/* y[r] = map(x0[r], x1[r], x2[r]) over all rows, which have `count` values each. */
 FOLD__INLINE void fold__map_alike(fold__map_fn map, const fold_rows *output, const fold_rows *first,
                                   const fold_rows *second, const fold_rows *third, float scalar, int count,
                                   size_t n_rows, fold__command_list *commands)
@@ -8416,12 +8403,12 @@ static int fold__shapes_alike(const fold_shape *const shape[3], int size)
     return alike;
 }
 
-/* Does the same of any shapes. Operands that are absent are NULL. */
+/* The same for any shapes. Absent operands are NULL. */
 static void fold__map_rows(const fold_op_call *call, fold__map_fn map, const fold_rows *output,
                            const fold_rows *const in[3], const fold_shape *const shape[3], float scalar)
 {
     const fold_rows *first = in[0] ? in[0] : output, *second = in[1] ? in[1] : output,
-                    *third = in[2] ? in[2] : output; /* an input that is not used must only be there */
+                    *third = in[2] ? in[2] : output; /* an input that is not used only has to be there */
     if (!call->rows)
         return;
     const fold__engine *engine = fold__engine_of(call);
@@ -8445,10 +8432,10 @@ static int fold__in_size(const fold_op_call *call, int input)
 }
 static int fold__out_size(const fold_op_call *call) { return fold__shape_size(&call->out_shape[0]); }
 
-/* Describes an element-wise op of one or two inputs: its map, and per input the map of its gradient with that
-   map's operands. They are written as letters: g output gradient, a b inputs, y output. */
+/* An element-wise op of one or two inputs: its map and, per input, the map of its gradient with that map's
+   operands as letters: g output gradient, a b inputs, y output. */
 typedef struct fold__elementwise {
-    const fold__map_fn *map, *derivative[2]; /* for each set */
+    const fold__map_fn *map, *derivative[2]; /* per kernel set */
     const char *from[2];
 } fold__elementwise;
 
@@ -8480,18 +8467,18 @@ static void fold__elementwise_forward(const fold_op_call *call, const fold__elem
     fold__map_rows(call, map, &call->out[0], in, shape, scalar);
 }
 
-/* Sums of many values. Additions one after the other lose more the more there are, so each takes at most
-   FOLD__CHAIN values: longer sums are made of blocks, joined by pairs. The order depends on the number of
-   values alone. Values that lie side by side go by sixteen lanes, each a chain. */
+/* Sums of many values. A chain loses accuracy as it grows, so it has at most FOLD__CHAIN values: longer sums
+   are made of blocks, joined in pairs. The order depends only on the number of values. Contiguous values are
+   summed in sixteen lanes, each a chain. */
 enum { FOLD__CHAIN = 32, FOLD__LANES_CHAIN = FOLD__LANES * FOLD__CHAIN, FOLD__SUM_WIDTH = 128 };
 
-/* Gradients that many rows give to a parameter, a row of a table or a value are summed by blocks. Each is a
-   chain of rows, and so are their sums. A row's block depends on how many rows came before it alone. */
+/* Gradients that many rows give to a parameter, table row or value are summed in blocks. Each block is a
+   chain of rows, and so are the blocks' sums. A row's block depends only on the number of rows before it. */
 #ifndef FOLD__BLOCK_ROWS /* tests make it smaller */
 #define FOLD__BLOCK_ROWS 512
 #endif
 
-/* Tells how many of n > block values the left half of a sum takes: a power of two of blocks. */
+/* The left half of a sum of count > block values: a power of two of blocks, at least half of the values. */
 static size_t fold__left_half(size_t count, size_t block)
 {
     while (block < count - block)
@@ -8506,8 +8493,7 @@ static float fold__sum(const fold__kernels *kernels, const float *values, size_t
     return fold__sum(kernels, values, left) + fold__sum(kernels, values + left, count - left);
 }
 
-/* Sets to[r] = the sum of elements first[r] to first[r + 1] - 1, FOLD__CHAIN at most, of `size` of their
-   floats from `at` on. */
+/* to[r] = the sum of elements first[r] to first[r + 1] - 1, FOLD__CHAIN at most: `size` floats from `at`. */
 static void fold__sum_chains(const fold__kernels *kernels, const fold_rows *to, size_t size,
                              const fold_rows *input, size_t at, const int *first, int rows, int started)
 {
@@ -8551,7 +8537,7 @@ static void fold__sum_rows(const fold__kernels *kernels, float *total, size_t si
 }
 
 /* Sums the full-size gradient of a repeated operand over the groups of axes along which it repeats, the last
-   first. There are two at most: of four axes, every other one. `full` has as much room behind it. */
+   first. There are at most two: every other one of four axes. `full` has as much room after it. */
 static void fold__sum_repeats(const fold__kernels *kernels, float *din, size_t own, float *full, size_t size,
                               const fold__broadcast *broadcast)
 {
@@ -8642,7 +8628,7 @@ static void fold__elementwise_backward(const fold_op_call *call, const fold__ele
     X(at_most, at_most, d_at_most, "ga", copy, "")       \
     X(copy, copy, copy, "g", copy, "")                   \
     X(stop, copy, copy, "", copy, "")
-/* The scalar of the map and of its gradient's is the op's attribute, if it has one. */
+/* The op's attribute, if any, is the scalar of its map and of its gradient's. */
 #define FOLD__DEFINE(name, map, da, from_a, db, from_b)                                            \
     static const fold__elementwise fold__e_##name = { fold__maps_##map,                            \
                                                       { fold__maps_##da, fold__maps_##db },        \
@@ -8692,7 +8678,7 @@ static const char *fold__infer_same(const fold_shape *in, int count, const int32
     return NULL;
 }
 
-/* Shapes meet from the last axis on; axes of 1, and missing ones, repeat. */
+/* Shapes are compared from the last axis on; axes of 1, and missing ones, repeat. */
 static const char *fold__infer_broadcast(const fold_shape *in, int count, const int32_t *attr,
                                          fold_shape *out)
 {
@@ -8704,7 +8690,7 @@ static const char *fold__infer_broadcast(const fold_shape *in, int count, const 
         int *dim = &out->dim[out->rank - axis];
         const int of_other = other->dim[other->rank - axis];
         if (*dim != of_other && *dim != 1 && of_other != 1)
-            return "shapes differ in an axis, counted from the last, that is 1 in neither";
+            return "shapes do not broadcast: an axis from the end differs and is 1 in neither";
         *dim = *dim == 1 ? of_other : *dim;
     }
     return NULL;
@@ -8747,7 +8733,7 @@ static const char *fold__infer_equal(const fold_shape *in, int count, const int3
     return NULL;
 }
 
-/* Masks depend on the key and the element alone. x - x is what 0 times x is, but for a zero's sign. */
+/* Masks depend only on the key and the element. x - x is what 0 times x is, but for a zero's sign. */
 static void fold__dropout_rows(const fold_op_call *call, const fold_rows *output, const fold_rows *input)
 {
     const int count = fold__out_size(call);
@@ -8775,8 +8761,8 @@ static void fold__dropout_backward(const fold_op_call *call)
 
 /* -- products -------------------------------------------------------------------------------- */
 
-/* Attributes of a linear op. Its inputs are segments of x, and then the rows to start from instead of the
-   bias, if there are any. A value of x has one or more lines of inputs. */
+/* Attributes of a linear op. Its inputs are the segments of x, and then, if any, the rows to start from
+   instead of the bias. A value of x has one or more lines of inputs. */
 enum {
     FOLD__LINEAR_T,      /* W is [outputs x inputs] */
     FOLD__LINEAR_STARTS, /* its sums start from the last input */
@@ -8792,11 +8778,11 @@ static const char *fold__infer_linear(const fold_shape *in, int count, const int
         if (in[segment].rank != 1 || in[0].rank != 1)
             return "several inputs must be vectors";
     if (attr[FOLD__LINEAR_STARTS] && !fold__shape_same(&in[count - 1], &out[0]))
-        return "the rows to start from have another shape";
+        return "the rows to start from do not have the shape of the output";
     return NULL;
 }
 
-/* Tells whether the bytes of a weight or its transpose are read in an image, or among those of the model. */
+/* Kernels that take bytes as they are saved read them in the image. */
 static int fold__has_stored_bytes(const fold__int8_kernels *kernels, const fold__param_data *param)
 {
     return param->stored && kernels->as_saved;
@@ -8820,14 +8806,14 @@ static const float *fold__weight_pack(const fold__engine *engine, int transposed
 {
     return engine->packs + (transposed ? engine->param[0]->pack_t : engine->param[0]->pack);
 }
-/* Tells whether a weight's products read it where it lies, row-major. Its transpose has a pack. */
+/* Products read such a weight in place, row-major. Its transpose has a pack. */
 static int fold__is_read_in_place(const fold__param_data *param, int transposed)
 {
     return fold__floats_in_place(param) && !transposed && param->pack == FOLD__NO_PACK;
 }
 
-/* Returns the first row of a weight in the pack that gradients of its inputs alone read, which has no columns
-   for those before it. So many that sums of wide products stay those of wide ones. */
+/* The first row of a weight in the pack that only gradients of its inputs read; that has no columns for
+   earlier rows. At least FOLD__LANES rows are left, so that sums of wide products stay those of wide ones. */
 static int fold__back_first(const fold__param_data *param)
 {
 #ifdef FOLD_INFERENCE
@@ -8847,7 +8833,7 @@ static const float *fold__engine_values(const fold__engine *engine, int which)
     return place ? place : engine->values + param->at;
 }
 
-/* Tells what chains start from: the bias, or nothing. It is never written through. */
+/* What chains start from: the bias, or nothing. It is never written through. */
 static fold_rows fold__bias_rows(const fold__engine *engine)
 {
     fold_rows rows = { NULL, 0, NULL };
@@ -8858,7 +8844,7 @@ static fold_rows fold__bias_rows(const fold__engine *engine)
     return rows;
 }
 
-/* Gives a segment of a product in which op reads `inner` rows of a weight, or its transpose, from `row`. */
+/* The segment of a product that reads `inner` rows of a weight, or of its transpose, from `row` on. */
 static fold__seg fold__weight_seg(const fold__engine *engine, int transposed, size_t row, int inner,
                                   fold_rows input)
 {
@@ -8904,7 +8890,7 @@ static fold_rows fold__lines_of(const fold_rows *rows, int row, int width)
     return lines;
 }
 
-/* Makes rows of `lines` lines each one long run of rows, where memory allows it; else the caller takes one
+/* Makes rows of `lines` lines each one long run of rows, if they are contiguous; if not, the caller takes one
    sample at a time. */
 static int fold__rows_flatten(fold_rows *input, int lines, int width)
 {
@@ -8928,7 +8914,7 @@ static void fold__linear_product(const fold_op_call *call, size_t rows, const fo
     for (int before = 0; before < engine->first_segment; before++)
         row += (size_t)fold__shape_last(&call->in_shape[before]);
     for (int segment = engine->first_segment; segment < engine->end_segment;
-         at = 0) { /* takes eight segments at a time, continuing the chain */
+         at = 0) { /* eight segments at a time; the chain continues */
         for (; segment < engine->end_segment && at < 8; segment++, at++) {
             seg[at] = fold__weight_seg(engine, transposed, row, fold__shape_last(&call->in_shape[segment]),
                                        input[segment]);
@@ -8945,7 +8931,6 @@ static void fold__linear_product(const fold_op_call *call, size_t rows, const fo
     }
 }
 
-/* Multiplies all lines of the call's rows with the weight, on top of the bias or what the sum starts from. */
 static void fold__linear_forward(const fold_op_call *call)
 {
     const fold__engine *engine = fold__engine_of(call);
@@ -8972,7 +8957,7 @@ static void fold__linear_forward(const fold_op_call *call)
     }
 }
 
-/* Computes dX = dY Wᵀ for inputs [from, to) of the weight. */
+/* dX = dY W^T for inputs [from, to) of the weight. */
 static void fold__linear_dx(const fold_op_call *call, size_t rows, fold_rows dy, fold_rows dx, int from,
                             int to)
 {
@@ -9026,7 +9011,7 @@ static void fold__linear_backward(const fold_op_call *call)
     }
 }
 
-/* Measures products of at most so many rows; for training, of any number. */
+/* Scratch for products of at most `lines` rows; in training, of any number. */
 static size_t fold__linear_scratch(const fold__kernels *kernels, const fold__int8_kernels *const *formats,
                                    const fold__param_data *weight, size_t lines, int trains)
 {
@@ -9044,7 +9029,7 @@ static size_t fold__linear_scratch(const fold__kernels *kernels, const fold__int
     return fold__max_size(forward, backward);
 }
 
-/* Columns [from, to) of a gradient, which one of several threads adds up; or rows of what a part takes. */
+/* Columns [from, to) of a gradient that one of several threads sums, or rows of a part. */
 typedef struct fold__extent {
     int from, to;
 } fold__extent;
@@ -9061,8 +9046,8 @@ static size_t fold__segment_at(const int32_t *attr, const fold_shape *in_shape, 
 /* Portable kernels and a BLAS cannot. */
 static int fold__adds_separately(const fold__kernels *kernels) { return kernels->set && kernels->vector > 1; }
 
-/* Adds xᵀ dy to acc for one segment of a linear op and some columns of dy. Lines come in order and continue
-   the chains of acc (the segment's rows of W), or are summed apart. dy begins at the first of the columns. */
+/* Adds x^T dy to acc for one segment of a linear op and some columns of dy, which begins at the first of
+   them. Lines continue the chains of acc (the segment's rows of W) in order, or are summed separately. */
 static void fold__linear_weight_grad(const fold_op_call *call, int lines, int segment, const fold_rows *input,
                                      const fold_rows *dy, fold__extent extent, int separate, float *acc)
 {
@@ -9083,10 +9068,10 @@ typedef struct fold__matrix {
     int rows, columns;
 } fold__matrix;
 
-/* Below so many rows a product of two values reads the right one in place: packing it would take as long. */
+/* With fewer rows a product of two values reads the right one in place: packing it takes as long. */
 enum { FOLD__FEW_ROWS = 4 };
 
-/* Sets to = left right, or left rightᵀ: the sums of linear ops without bias. */
+/* to = left right, or left right^T, with the sums of linear ops without bias. */
 static void fold__matrix_product(const fold__kernels *kernels, fold__matrix left, fold__matrix right,
                                  int transposed, float *to, float *scratch)
 {
@@ -9111,7 +9096,7 @@ static void fold__matrix_product(const fold__kernels *kernels, fold__matrix left
                                                         FOLD__LANES));
 }
 
-/* Sets to = left right of few rows, to the same bits. */
+/* to = left right for few rows, with the same bits. */
 static void fold__matrix_rows_product(const fold__kernels *kernels, fold__matrix left, fold__matrix right,
                                       float *to)
 {
@@ -9123,7 +9108,7 @@ static void fold__matrix_rows_product(const fold__kernels *kernels, fold__matrix
                           left.values[row * left.columns + element], columns);
 }
 
-/* Sets to = leftᵀ right, as a product with the transpose of left. */
+/* to = left^T right, with the sums of a product with the transpose of left. */
 static void fold__matrix_transposed_product(const fold__kernels *kernels, fold__matrix left,
                                             fold__matrix right, float *to, float *scratch)
 {
@@ -9143,7 +9128,7 @@ static void fold__matrix_transposed_product(const fold__kernels *kernels, fold__
     fold__matrix_product(kernels, turned, right, 0, to, scratch);
 }
 
-/* The factors of one product: matrices, or a vector on one side. `count`: products of a sample, in a row. */
+/* The factors of one product: matrices, or a vector on one side. count: products of a sample, in a row. */
 typedef struct fold__factors {
     fold__matrix left, right;
     int count;
@@ -9220,7 +9205,7 @@ static const char *fold__infer_matmul(const fold_shape *in, int count, const int
     const int several = left->rank == 3 && right->rank == 3;
     if (several ? left->dim[0] != right->dim[0]
                 : left->rank > 2 || right->rank > 2 || (left->rank == 1 && right->rank == 1))
-        return "needs a matrix and a matrix or vector, or as many matrices as matrices";
+        return "needs a matrix and a matrix or vector, or as many matrices on both sides";
     if (fold__shape_last(left) != right->dim[right->rank > 1 ? right->rank - 2 : 0])
         return "the inner dimensions differ";
     *out = *left;
@@ -9277,18 +9262,19 @@ static fold__axis fold__around(const fold_shape *shape, int axis)
     return extent;
 }
 
+static const char fold__no_axis[] = "there is no such axis; it must be from -rank to rank - 1";
 static const char *fold__infer_along(const fold_shape *in, int count, const int32_t *attr, fold_shape *out)
 {
     (void)count;
     out[0] = in[0];
-    return attr[0] < 0 || attr[0] >= in[0].rank ? "there is no such axis" : NULL;
+    return attr[0] < 0 || attr[0] >= in[0].rank ? fold__no_axis : NULL;
 }
 
 static const char *fold__infer_axis(const fold_shape *in, int count, const int32_t *attr, fold_shape *out)
 {
     (void)count;
     if (attr[0] != FOLD_ALL && (attr[0] < 0 || attr[0] >= in[0].rank))
-        return "there is no such axis";
+        return "there is no such axis; it must be from -rank to rank - 1, or FOLD_ALL";
     if (attr[0] == FOLD_ALL || in[0].rank == 1) {
         *out = fold_shape1(1);
         return NULL;
@@ -9300,13 +9286,13 @@ static const char *fold__infer_axis(const fold_shape *in, int count, const int32
     return NULL;
 }
 
-/* Tells what an op over an axis sees at once: the lines of one outer index. Losses go over all of a value.
-   out and dout are one line, or as many as in. In backward din is there, the gradient of `input`, and of in
-   and out what the op asks for. */
+/* What an op over an axis sees at once: the lines of one outer index; for losses, all of a value. out and
+   dout have one line, or as many as in. Backward gets din, the gradient of `input`, and of in and out what
+   the op asks for. */
 typedef struct fold__lines {
     const fold__kernels *kernels;
     fold__axis axis;
-    size_t inner, size; /* how many lines, and how far apart a line's values are; the values of all */
+    size_t inner, size; /* the number of lines, which is also a line's stride; the values of all */
     const fold_op_call *call;
     int row, input;
     float *in, *out, *dout, *din, *scratch;
@@ -9318,7 +9304,7 @@ static float *fold__part_of(const fold_rows *rows, int row, size_t at)
     return values ? values + at : NULL;
 }
 
-/* Goes forward where `input` is -1. */
+/* `input` is -1 in forward. */
 static void fold__each_lines(const fold_op_call *call, int axis, int input, fold__lines_fn *over)
 {
     fold__lines lines = FOLD__ALL_ZERO;
@@ -9349,7 +9335,7 @@ static void fold__each_lines_back(const fold_op_call *call, int axis, fold__line
             fold__each_lines(call, axis, input, over);
 }
 
-/* Makes both passes of an op from what they do with the lines of one outer index. */
+/* Defines both passes of an op by what each does with the lines of one outer index. */
 #define FOLD__OVER_LINES(name, axis)                                  \
     static void fold__##name##_forward(const fold_op_call *call)      \
     {                                                                 \
@@ -9381,7 +9367,7 @@ static void fold__mean_to(const fold__lines *lines, float *out, float *in)
 static void fold__sum_lines(const fold__lines *lines) { fold__sum_to(lines, lines->out, lines->in); }
 static void fold__mean_lines(const fold__lines *lines) { fold__mean_to(lines, lines->out, lines->in); }
 
-/* Gives every value of the lines the gradient of their sum, times a factor. */
+/* Gives every value the gradient of its line's sum, times a factor. */
 static void fold__broadcast_lines(const fold__lines *lines, float factor)
 {
     const fold_rows dout = { lines->dout, 0, NULL },
@@ -9403,7 +9389,7 @@ static void fold__mean_lines_grad(const fold__lines *lines)
 FOLD__OVER_AXIS(sum)
 FOLD__OVER_AXIS(mean)
 
-/* Tells where in a line the first NaN is, else the first largest (sign 1) or the first smallest (sign -1). */
+/* Where the first NaN of a line is, else the first largest (sign 1) or the first smallest (sign -1). */
 static size_t fold__first_of(const fold__lines *lines, size_t column, float sign)
 {
     float most = sign * lines->in[column];
@@ -9433,14 +9419,13 @@ static void fold__amin_lines_grad(const fold__lines *lines) { fold__extreme_line
 FOLD__OVER_AXIS(amax)
 FOLD__OVER_AXIS(amin)
 
-/* Sets to = from - less, with the same `inner` floats for every line. */
+/* to = from - less, with the same `inner` floats for every line. */
 static void fold__lines_less(const fold__axis *axis, float *to, const float *from, const float *less)
 {
     for (int line = 0; line < axis->length; line++)
         for (int column = 0; column < axis->inner; column++)
             *to++ = *from++ - less[column];
 }
-/* Multiplies values by factor, by the same `inner` floats in every line. */
 static void fold__lines_times(const fold__axis *axis, float *values, const float *factor)
 {
     for (int line = 0; line < axis->length; line++)
@@ -9469,7 +9454,7 @@ static void fold__variance_lines_grad(const fold__lines *lines)
 
 FOLD__OVER_AXIS(variance)
 
-/* The largest of a line is subtracted before exp and added after log; an infinite one stays where it is. */
+/* A line's largest is subtracted before exp and added after log, unless it is infinite: inf - inf is NaN. */
 static float fold__no_infinity(float value) { return fabsf(value) > FLT_MAX ? 0 : value; }
 
 static void fold__logsumexp_lines(const fold__lines *lines)
@@ -9505,7 +9490,7 @@ static void fold__prod_lines(const fold__lines *lines)
             lines->out[column] *= lines->in[at + column];
 }
 
-/* Takes the product of all others, which a zero does not hide: of those before it times those behind. */
+/* The product of all others is that before times that after: a quotient would fail at zeros. */
 static void fold__prod_lines_grad(const fold__lines *lines)
 {
     float *running = lines->scratch;
@@ -9586,7 +9571,7 @@ static const char *fold__infer_norm(const fold_shape *in, int count, const int32
     (void)attr;
     for (int input = 1; input < count; input++)
         if (in[input].rank != 1 || in[input].dim[0] != fold__shape_last(&in[0]))
-            return "gain and bias must be vectors of the last axis";
+            return "gain and bias must be vectors as long as the last axis";
     out[0] = in[0];
     return NULL;
 }
@@ -9594,8 +9579,8 @@ static const char *fold__infer_norm(const fold_shape *in, int count, const int32
 /* Layer norm subtracts the mean and has a bias, RMS norm does neither. */
 static int fold__centred(const fold_op_call *call) { return call->n_in > 2; }
 
-/* Sets target = (in - mean) / deviation, or in / root of mean square; returns 1 / what it divides by. A row
-   whose sum or squares leave the range of floats is computed with again, times a power of two. */
+/* target = (in - mean) / deviation, or in / root of mean square; returns 1 / the divisor. If a row's sum or
+   squares leave the range of floats, or come near its end, it is computed again times a power of two. */
 static float fold__standardise(const fold_op_call *call, float *target, const float *in, size_t count,
                                float power)
 {
@@ -9641,12 +9626,12 @@ static void fold__layer_norm_forward(const fold_op_call *call)
 
 static void fold__rms_norm_forward(const fold_op_call *call) { fold__layer_norm_forward(call); }
 
-/* Gives the gradient of x for one line, from standardised values and the output's gradient times the gain. */
+/* The gradient of x for one line, from standardised values and the output's gradient times the gain. */
 static void fold__norm_line_grad(const fold_op_call *call, float *din, const float *target, float *work,
                                  float inverse, size_t count)
 {
     const fold__kernels *kernels = fold__engine_of(call)->kernels;
-    const float minus = -(float)count; /* a quotient is not negated: clang 14 lets unsafe flags in there */
+    const float minus = -(float)count; /* not a negated quotient: clang 14 lets unsafe flags in there */
     const float mean = fold__centred(call) ? fold__sum(kernels, work, count) / minus : 0,
                 slope = fold__reducer_of(kernels)->dot(work, target, count) / minus;
     if (fold__centred(call))
@@ -9698,7 +9683,7 @@ static const char *fold__infer_attention(const fold_shape *in, int count, const 
     if (in[0].rank != 1 || in[1].rank != 1 || in[2].rank != 1)
         return "rows must be vectors";
     if (in[0].dim[0] != in[1].dim[0])
-        return "rows of q and k must have one length";
+        return "rows of q and k differ in length";
     out[0] = in[2];
     out[1] = fold_shape1(2 * attr[0]);
     return NULL;
@@ -9727,7 +9712,7 @@ static const char *fold__infer_softmax_mean(const fold_shape *in, int count, con
     (void)count, (void)attr;
     const int heads = fold__shape_size(&in[0]), size = fold__shape_size(&in[1]);
     if (heads > 1 && (in[0].rank > 1 || size % heads))
-        return "a score must be [1], or [heads] where a value has as many equal parts";
+        return "a score must be [1], or [heads] that divide the size of a value";
     out[0] = in[1];
     return NULL;
 }
@@ -9802,16 +9787,16 @@ static void fold__max_n_backward(const fold_op_call *call)
     }
 }
 
-/* Shares of the elements of one row: exp(score - largest) / sum, the sum in list order, of each head its own.
-   Shares of some elements are held at a time; in most rows that is all. */
+/* Softmax weights (shares) of one row's elements: exp(score - largest) / sum, summed in list order, per head.
+   The shares of some elements are held at a time, which in most rows is all. */
 typedef struct fold__softmax_mean {
     const fold_op_call *call;
     const fold__kernels *kernels;
     int heads, room;
-    size_t width;                           /* floats of a head's part of a value */
+    size_t width;                           /* floats of a value per head */
     int begin, end;                         /* the row's elements */
     int from, to;                           /* the elements whose shares are held */
-    float *largest, *sum, *shares, *slopes; /* two belong to heads, two to elements, `room` apart */
+    float *largest, *sum, *shares, *slopes; /* two per head; two per head and element, heads `room` apart */
 } fold__softmax_mean;
 
 static int fold__softmax_mean_room(int heads) { return heads < 128 ? 512 / heads : 4; }
@@ -9858,7 +9843,7 @@ static void fold__softmax_mean_exps(const fold__softmax_mean *at, float *sum)
     }
 }
 
-/* Finds largest scores and sums of a row. If there is room for all its elements their exps are held then. */
+/* Finds a row's largest scores and sums. If there is room for all its elements, their exps are held then. */
 static void fold__softmax_mean_begin(fold__softmax_mean *at, int row)
 {
     at->begin = at->call->list[row];
@@ -9920,8 +9905,7 @@ static void fold__softmax_mean_n_forward(const fold_op_call *call)
     }
 }
 
-/* Makes the gradients of the elements whose shares are held: of a score its share of what dout . value has
-   more than on average. */
+/* Gradients of the elements whose shares are held. A score gets its share of dout . value minus the mean. */
 static void fold__softmax_mean_back(const fold__softmax_mean *at, const float *out, const float *dout)
 {
     const fold_op_call *call = at->call;
@@ -9958,20 +9942,20 @@ static void fold__softmax_mean_n_backward(const fold_op_call *call)
 static const char *fold__infer_concat(const fold_shape *in, int count, const int32_t *attr, fold_shape *out)
 {
     if (attr[0] < 0 || attr[0] >= in[0].rank)
-        return "there is no such axis";
+        return fold__no_axis;
     out[0] = in[0];
     for (int input = 1; input < count; input++) {
         if (in[input].rank != in[0].rank)
             return "ranks differ";
         for (int axis = 0; axis < in[0].rank; axis++)
             if (axis != attr[0] && in[input].dim[axis] != in[0].dim[axis])
-                return "shapes differ off the axis";
+                return "shapes may differ only along the axis";
         out[0].dim[attr[0]] += in[input].dim[attr[0]];
     }
     return NULL;
 }
 
-/* Copies `length` entries of an axis of a value, from `first` on, to a part that has these alone; or back. */
+/* Copies `length` entries of an axis, from `first` on, from a whole to a part with only these, or back. */
 static void fold__move_part(const fold_shape *shape, int along, int first, int length, float *whole,
                             float *part, int into_whole)
 {
@@ -10008,9 +9992,9 @@ static const char *fold__infer_slice(const fold_shape *in, int count, const int3
 {
     (void)count;
     if (attr[0] < 0 || attr[0] >= in[0].rank)
-        return "there is no such axis";
+        return fold__no_axis;
     if (attr[1] < 0 || attr[2] < 1 || attr[1] > in[0].dim[attr[0]] - attr[2])
-        return "the slice reaches outside";
+        return "start and length reach outside the axis";
     out[0] = in[0];
     out[0].dim[attr[0]] = attr[2];
     return NULL;
@@ -10037,14 +10021,14 @@ static const char *fold__infer_transpose(const fold_shape *in, int count, const 
 {
     (void)count;
     if (attr[0] < 0 || attr[1] < 0 || attr[0] >= in[0].rank || attr[1] >= in[0].rank)
-        return "there is no such axis";
+        return fold__no_axis;
     out[0] = in[0];
     out[0].dim[attr[0]] = in[0].dim[attr[1]];
     out[0].dim[attr[1]] = in[0].dim[attr[0]];
     return NULL;
 }
 
-/* Sets to = from with two axes swapped; `shape` is from's. Values that lie behind both stay together. */
+/* to = from with two axes swapped; `shape` is from's. Values of the axes after both stay together. */
 static void fold__swap_axes(const fold_shape *shape, const int32_t *axes, float *from, float *to)
 {
     static const fold__packer by_fours = { NULL, NULL };
@@ -10108,7 +10092,7 @@ static const float *fold__target_of(const fold__lines *lines)
 {
     return fold__row(&lines->call->in[1], lines->row);
 }
-/* Makes the slopes of a loss the gradient of its input; a target's is the negated one. */
+/* Turns the slopes of a loss into the gradient of its input; that of a target is the negative. */
 static void fold__loss_grad(const fold__lines *lines)
 {
     FOLD__RUN_MAP(lines->kernels, scale, lines->din, lines->din, NULL, NULL,
@@ -10235,13 +10219,14 @@ FOLD__OVER_ALL(hinge)
 
 /* -- windows that move over a grid or a line ------------------------------------------------- */
 
-/* Convolutions and pools. A line is a grid one high. The orders of sums: an output of a filter that mixes
-   channels is a product of its patch of x, made as linear ops make theirs. It begins with the bias and goes
-   over rows of taps, taps and channels. With fewer than sixteen outputs each run of the patch (fold__runs) is
-   a segment. To the gradient of an element of x each position that reads it adds one product, in the order of
-   positions. The gradient of a weight is a chain over the positions of one sample after the other. If
-   channels stay apart (depthwise filters, pools) outputs are chains over taps, and gradients of x over
-   positions. */
+/* Convolutions and pools. A line is a grid of height 1. The orders of sums:
+   - If a filter mixes channels, an output is a product with its patch of x, made as those of linear ops are:
+     it begins with the bias and goes over rows of taps, taps and channels. With fewer than sixteen outputs
+     each run of the patch (fold__runs) is a segment.
+   - The gradient of an element of x adds a product for each position that reads it, in order of positions.
+   - The gradient of a weight is a chain over the positions of one sample after the other.
+   - If channels stay apart (depthwise filters, pools), outputs are chains over taps, and gradients of x over
+     positions. */
 typedef struct fold__filter {
     int height, width, channels; /* x's */
     int tall, wide;              /* the window's, in taps */
@@ -10253,11 +10238,10 @@ typedef struct fold__filter {
 enum {
     FOLD__FILTER_SIZE,    /* tall and wide */
     FOLD__FILTER_STEPS,   /* stride and dilation */
-    FOLD__FILTER_PADDING, /* on lines none above */
-    FOLD__FILTER_OUT      /* outputs, 0 where channels stay apart */
+    FOLD__FILTER_PADDING, /* a line has none above */
+    FOLD__FILTER_OUT      /* outputs, 0 if channels stay apart */
 };
-enum { FOLD__MAX_FILTER = 32767 }; /* no number is larger */
-/* Tells how many values a window makes of `size`, and what it reaches over. */
+enum { FOLD__MAX_FILTER = 32767 }; /* the largest of these numbers */
 static int fold__window_reach(int taps, int dilation) { return (taps - 1) * dilation + 1; }
 
 static int fold__positions(const fold__filter *filter, int size, int padding, int taps)
@@ -10291,9 +10275,9 @@ static const char *fold__infer_filter(const fold_shape *in, int count, const int
     const int high = fold__window_reach(filter.tall, filter.dilation);
     const int broad = fold__window_reach(filter.wide, filter.dilation);
     if (filter.above >= high || filter.left >= broad)
-        return "the padding is no less than what a window reaches over";
+        return "padding must be smaller than the window, which spans (taps - 1) * dilation + 1";
     if (filter.height + 2 * filter.above < high || filter.width + 2 * filter.left < broad)
-        return "a window reaches over more than there is, with padding";
+        return "the window spans more than the padded input";
     *out = in[0];
     out->dim[0] = in[0].rank == 3 ? filter.lines : filter.columns;
     out->dim[in[0].rank - 2] = filter.columns;
@@ -10308,7 +10292,7 @@ static const char *fold__infer_windows(const fold_shape *in, int count, const in
     return NULL;
 }
 
-/* The `count` positions of a line from `first` on at which a tap lies in x, and the first pixel it reads. */
+/* Where a tap is inside x: at `count` positions of a line from `first` on; and the first pixel it reads. */
 typedef struct fold__tap {
     int first, count;
     size_t pixel;
@@ -10339,7 +10323,7 @@ static void fold__map_pixels(fold__map_fn map, int count, int channels, fold_row
         (size_t)(dense ? 1 : count), all);
 }
 
-/* Gives pixels of x from a tap on, and of y, or another array as wide, from a position of a line on. */
+/* Pixels of x from a tap on; below, of y, or of an array as wide, from a position of a line on. */
 static fold_rows fold__tap_in(const fold__filter *filter, const float *values, const fold__tap *tap)
 {
     const fold_rows rows = { (float *)(uintptr_t)values + tap->pixel * (size_t)filter->channels,
@@ -10354,8 +10338,8 @@ static fold_rows fold__tap_out(const fold__filter *filter, const float *values, 
     return rows;
 }
 
-/* Adds the taps of a line by a map of what they read, their weights or else the sum, and the sum.
-   It adds to y tap after tap, or back to x with the last tap first, so that positions come in order. */
+/* Adds the taps of a line by a map of what they read, their weights (or the sum) and the sum: to y tap after
+   tap, back to x with the last tap first, so that positions come in order. */
 static void fold__over_taps(const fold__filter *filter, fold__map_fn map, const float *weights,
                             const float *x, const float *y, int line, int back)
 {
@@ -10423,9 +10407,9 @@ static void fold__depthwise_weight_grad(const fold_op_call *call, const fold__fi
         }
 }
 
-/* -- filters that mix channels: products of patches, which are read where they lie */
+/* -- filters that mix channels: products of patches, which are read in place */
 
-/* A patch is so many runs of floats that lie side by side. Short ones are copied, which makes them one. */
+/* A patch is `count` runs of contiguous floats. Short ones are copied, which makes them one. */
 typedef struct fold__runs {
     int count, length, copied;
 } fold__runs;
@@ -10448,7 +10432,7 @@ static size_t fold__padded_floats(const fold__filter *filter)
     return ((size_t)filter->height + 2 * (size_t)filter->above) * width * (size_t)filter->channels;
 }
 
-/* Copies an image into a larger one of zeros at `scratch`, unless it can be read as it is. */
+/* Copies x with its padding, which is zeros, to `scratch`, unless it can be read in place. */
 static fold__padded fold__pad(const fold__filter *filter, const float *in, float *scratch)
 {
     const size_t line = (size_t)filter->width * (size_t)filter->channels;
@@ -10466,7 +10450,7 @@ static fold__padded fold__pad(const fold__filter *filter, const float *in, float
 
 enum {
     FOLD__FILTER_ROWS = FOLD__TILE_BLOCK * FOLD__TILE_ROWS, /* positions of a block */
-    FOLD__FILTER_PATCHES = 1 << 14                          /* floats of a block's patches, about */
+    FOLD__FILTER_PATCHES = 1 << 14                          /* about the floats of a block's patches */
 };
 static int fold__patch_rows(int length)
 {
@@ -10479,7 +10463,7 @@ static size_t fold__filter_pointers(void)
     return (size_t)FOLD__TILE_SEGMENTS * (size_t)FOLD__FILTER_ROWS * sizeof(float *) / sizeof(float);
 }
 
-/* A block's scratch: pointers to runs, then patches, then x with its padding. Products come behind. */
+/* A block's scratch: pointers to runs, patches, then x with its padding. The scratch of products follows. */
 typedef struct fold__filter_scratch {
     float **pointers, *patches, *padded, *product;
 } fold__filter_scratch;
@@ -10532,7 +10516,7 @@ static fold_rows fold__point_at_run(const fold__filter *filter, const fold__runs
     return rows;
 }
 
-/* Copies patches one behind the other. A run takes FOLD__LANES floats; the next overwrites the excess. */
+/* Copies patches one after the other. A run copies FOLD__LANES floats, and the next overwrites the excess. */
 static void fold__copy_patches(const fold__filter *filter, const fold__runs *runs, const fold__padded *padded,
                                int first, int count, float *patches)
 {
@@ -10607,7 +10591,7 @@ static void fold__add_patches(const fold_op_call *call, const fold__filter *filt
     for (int line = first / filter->columns; line * filter->columns < end; line++) {
         const int start = line * filter->columns, from = first > start ? first - start : 0,
                   to = end - start < filter->columns ? end - start : filter->columns;
-        for (int tap = taps - 1; tap >= 0; tap--) { /* so positions come in order */
+        for (int tap = taps - 1; tap >= 0; tap--) { /* so that positions come in order */
             const fold__tap at = fold__tap_of(filter, line, from, to, tap);
             const fold_rows sum = fold__tap_in(filter, din, &at);
             const size_t row = (size_t)(start + at.first - first);
@@ -10670,7 +10654,6 @@ static void fold__dense_weight_grad(const fold_op_call *call, const fold__filter
     }
 }
 
-/* Runs a convolution sample by sample: a dense or a depthwise one. */
 static void fold__conv_forward(const fold_op_call *call)
 {
     const fold__filter filter = fold__filter_of(call->in_shape, call->attr);
@@ -10682,7 +10665,6 @@ static void fold__conv_forward(const fold_op_call *call)
                                     fold__row(&call->out[0], row));
 }
 
-/* Gives the gradient of a convolution's input, sample by sample. */
 static void fold__conv_backward(const fold_op_call *call)
 {
     const fold__filter filter = fold__filter_of(call->in_shape, call->attr);
@@ -10693,7 +10675,7 @@ static void fold__conv_backward(const fold_op_call *call)
             fold__depthwise_dx(call, &filter, fold__row(&call->dout[0], row), fold__row(&call->din[0], row));
 }
 
-/* acc continues as a chain over the positions of the rows in order; dy begins at the first of the columns. */
+/* Continues acc as a chain over positions, row by row; dy begins at the first of the columns. */
 static void fold__conv_weight_grad(const fold_op_call *call, size_t rows, const fold_rows *input,
                                    const fold_rows *dy, fold__extent extent, float *acc)
 {
@@ -10708,7 +10690,7 @@ static void fold__conv_weight_grad(const fold_op_call *call, size_t rows, const 
 
 /* -- pools */
 
-/* A line's gradient rests in scratch and goes tap by tap to the first that is the largest. */
+/* A line's gradient starts in scratch and goes, tap by tap, to the first that has the largest value. */
 static void fold__max_pool_line(const fold_op_call *call, const fold__filter *filter, int row, int line)
 {
     const float *in = fold__row(&call->in[0], row), *out = fold__row(&call->out[0], row);
@@ -10759,7 +10741,7 @@ static void fold__divide_line(const fold_op_call *call, const fold__filter *filt
             if (fold__taps_within(end * stride - filter->left, filter->wide, filter->width) != wide)
                 break;
         fold__map_pixels(FOLD__MAP(call, scale), end - column, filter->channels, to, from, from, from,
-                         1.0f / (float)(tall * (wide ? wide : 1))); /* of a list without rows: zeros */
+                         1.0f / (float)(tall * (wide ? wide : 1))); /* lists without rows: zeros */
         to.base += (end - column) * to.stride;
         from.base += (end - column) * from.stride;
     }
@@ -10863,7 +10845,7 @@ static void fold__list_take_forward(const fold_op_call *call)
         ->take_rows(engine->index, call->rows, &call->in[0], &call->out[0], (size_t)fold__out_size(call));
 }
 
-/* A contribution of few rows has each sum where its row is taken first; behind the index lies where. */
+/* If `sparse_grad`, each sum is where its row is taken first; these places follow the index. */
 static void fold__list_take_backward(const fold_op_call *call)
 {
     const fold__engine *engine = fold__engine_of(call);
@@ -10887,7 +10869,7 @@ static void fold__list_unstack_backward(const fold_op_call *call)
     fold__copy_pixels(call, call->rows, fold__out_size(call), parts, call->dout[0]);
 }
 
-/* Returns where the rows of each target begin in their order, which is NULL where they are as they lie. */
+/* Where each target's rows begin in `order`, which is NULL if the rows are in that order already. */
 static const int *fold__segments_of(const int *index, int rows, const int **order)
 {
     *order = index[0] ? NULL : index + 1;
@@ -10903,9 +10885,9 @@ static void fold__move_column(const fold_rows *rows, const int *order, int first
     }
 }
 
-/* Runs an op over vectors along the rows that go to each target: a column of theirs is a line. An op that
-   reduces gives a row for each target, zeros if it has none; the others give one for each row. Behind the
-   index of an op that chooses is the row that each target chooses, counted from its first. */
+/* Runs an op over vectors along the rows of each target: a column of these is a line. An op that reduces has
+   a row per target, zeros if no row goes there; others have one per row. For an op that chooses, the index is
+   followed by the row that each target chooses, counted from its first. */
 enum { FOLD__KEEPS_ROWS, FOLD__REDUCES, FOLD__CHOOSES };
 enum { FOLD__LINES_OVER_ROWS = 5 };
 static size_t fold__over_rows_floats(size_t rows) { return FOLD__LINES_OVER_ROWS * (rows + 1); }
@@ -10957,10 +10939,10 @@ static void fold__over_rows(const fold_op_call *call, fold__lines_fn *over, int 
 FOLD__OVER_ROWS(softmax, FOLD__KEEPS_ROWS)
 FOLD__OVER_ROWS(log_softmax, FOLD__KEEPS_ROWS)
 FOLD__OVER_ROWS(logsumexp, FOLD__REDUCES)
-FOLD__OVER_ROWS(sum, FOLD__REDUCES) /* as fold_sum does; fold_list_sum adds rows, in another order */
+FOLD__OVER_ROWS(sum, FOLD__REDUCES) /* in fold_sum's order; fold_list_sum adds rows in another */
 FOLD__OVER_ROWS(softmax_xent, FOLD__CHOOSES)
 
-/* Tells which rows an attention's row sees: it is its second attribute. */
+/* Which keys a query sees: attention's second attribute. */
 enum { FOLD__MASK_NONE, FOLD__MASK_CAUSAL, FOLD__MASK_EDGES };
 
 /* See fold_list_attention. The second output keeps what backward computes the weights from again. */
@@ -10977,7 +10959,7 @@ static fold__attention_call fold__attention_of(const fold_shape *shape, const in
     return attention;
 }
 
-/* Tells where the parts of an index of who sees whom lie: fold__adjacency_of. */
+/* The parts of an index that holds edges. */
 static fold__adjacency fold__adjacency_of(const int *index, int queries, int keys)
 {
     fold__adjacency adjacency;
@@ -11028,7 +11010,7 @@ static void fold__list_attention_backward(const fold_op_call *call)
 
 /* -- attention to a cache ----------------------------------------------------------------------- */
 
-/* Tells what a step's data are: which rows it appends. */
+/* The data of a step: which rows it appends. */
 typedef struct fold__appended {
     fold_cache *cache;
     int first, end;
@@ -11050,7 +11032,7 @@ static int fold__cache_ok(const fold_cache *cache)
                  : cache->capacity <= INT_MAX / 4 && !cache->value_width;
 }
 
-/* Tells whether a cache is a ring of rows, which a convolution looks back on. */
+/* A ring of rows, which a convolution looks back on. */
 static int fold__is_ring(const fold_cache *cache) { return cache->heads == 0; }
 static size_t fold__cache_values_at(const fold_cache *cache)
 {
@@ -11094,7 +11076,7 @@ FOLD_API fold_status fold_cache_copy(fold_cache *to, const fold_cache *from)
     return FOLD_OK;
 }
 
-/* Its scratch is for a full cache, so that a plan is good for every length. */
+/* Scratch is for a full cache, so that a plan serves every length. */
 static fold__attention_call fold__cached_attention(const fold_shape *shape, const int32_t *attr, int queries,
                                                    int keys)
 {
@@ -11124,8 +11106,7 @@ static void fold__attention_step_forward(const fold_op_call *call)
 }
 #define fold__attention_step_backward ((void (*)(const fold_op_call *))0)
 
-/* Copies rows of a ring from the `first` on to `plain`, or from it into the ring. Before the beginning there
-   are zeros. */
+/* Copies rows of a ring from `first` on to `plain`, or back. Rows before the beginning are zeros. */
 static void fold__copy_ring(const fold_op_call *call, const fold_cache *ring, int first, int rows,
                             fold_rows plain, int into)
 {
@@ -11156,8 +11137,8 @@ static void fold__conv1d_step_forward(const fold_op_call *call)
 
 #define FOLD__IN FOLD_NEEDS_IN
 #define FOLD__OUT FOLD_NEEDS_OUT
-/* name, form of its public call, inputs, attributes, what messages call the first of them, flags, what
-   backward reads, shapes. CONTRIBUTING.md tells how to add an op. */
+/* Columns: name, form of the public call, numbers of inputs and attributes, what messages call the first
+   attribute, flags, what backward reads, shape rule. CONTRIBUTING.md says how to add an op. */
 #define FOLD__OPS(X)                                                                                    \
     X(linear, other, -1, 4, NULL, FOLD__GEMM, FOLD__IN, linear)                                         \
     X(matmul, other, 2, 0, NULL, 0, FOLD__IN, matmul)                                                   \
@@ -11243,7 +11224,7 @@ enum {
     FOLD__OPS(FOLD__ENUM) FOLD__OP_COUNT
 };
 
-/* The names of ops lie in one object: a pointer to each would have to be set whenever a program is loaded. */
+/* The names of ops are one object: pointers to them would have to be set whenever a program is loaded. */
 typedef struct fold__op_names {
 #define FOLD__NAME(name, form, inputs, attrs, attr, flags, needs, infer) char op_##name[sizeof #name];
     FOLD__OPS(FOLD__NAME)
@@ -11264,7 +11245,7 @@ static const char *fold__op_name(uint32_t op)
     return (const char *)&names + fold__op_table[op].name_at;
 }
 
-/* Tells what an op runs. The call that records it names this, so that a linker leaves out unused ops. */
+/* What an op runs. The call that records it names this, so that a linker leaves out unused ops. */
 typedef void fold__op_run(const fold_op_call *call);
 typedef struct fold__op_impl {
     uint32_t op;
@@ -11276,7 +11257,7 @@ typedef struct fold__op_impl {
 FOLD__OPS(FOLD__IMPL)
 
 #ifndef FOLD_NO_TEXT
-/* The name of an attribute, for messages; NULL: it has none worth telling. */
+/* The name of an attribute in messages; NULL: not worth printing. */
 static const char *fold__attr_name(uint32_t op, int index)
 {
 #define FOLD__ATTR(name, form, inputs, attrs, attr, flags, needs, infer) attr,
@@ -11302,7 +11283,8 @@ static int fold__differentiable(const fold__op_row *op, int input)
    Uses: kernels, for the processor's settings. Invariant: the same seed gives the same numbers on every
    platform. */
 
-/* Draw d of a seed has key mix(seed + (d + 1) * step): a cell call stores where its draws begin. */
+/* Draw d of a seed has key mix(seed + (d + 1) * step), so a cell call only stores where its draws begin. The
+   steps are 2^64 / the golden ratio, as in splitmix64, and a multiplier of Steele and Vigna (2021). */
 #define FOLD__DRAW_STEP UINT64_C(0x9e3779b97f4a7c15)
 #define FOLD__ELEMENT_STEP UINT64_C(0xd1342543de82ef95)
 FOLD__INLINE uint64_t fold__draw_key(uint64_t base, uint64_t draw, uint64_t element)
@@ -11314,7 +11296,7 @@ static uint64_t fold__random_element(const fold_random *random, int element)
     return fold__draw_key(fold__mix64(random->key), random->draw, (uint64_t)element);
 }
 
-/* Makes a generator for what the library draws itself, and one for a program: with the same seed, others. */
+/* Generators for the library's own draws and for a program: the same seed gives them different numbers. */
 static fold_random fold__random_of(uint64_t seed, uint64_t stream)
 {
     const fold_random random = { seed ^ fold__mix64(stream), 0 };
@@ -11340,7 +11322,7 @@ FOLD_API float fold_random_uniform(fold_random *random)
 FOLD_API int fold_random_below(fold_random *random, int n)
 {
     const uint64_t bits = fold_random_bits(random);
-    return n < 1 ? 0 : (int)(bits % (uint64_t)n); /* chances differ from equal ones by at most 2^-33 */
+    return n < 1 ? 0 : (int)(bits % (uint64_t)n); /* chances are off by at most 2^-33 */
 }
 
 FOLD_API void fold_random_shuffle(fold_random *random, int n, int *items)
@@ -11352,7 +11334,7 @@ FOLD_API void fold_random_shuffle(fold_random *random, int n, int *items)
     }
 }
 
-/* Returns -2 log(value) for a positive value, to about 11 digits. The value is mantissa * 2^exponent, and the
+/* -2 log(value) for a positive value, to about 11 digits. The value is mantissa * 2^exponent, and the
    logarithm of the mantissa is 2 artanh(ratio) with ratio = (mantissa - 1) / (mantissa + 1). */
 FOLD__INLINE double fold__minus_2_log(double value)
 {
@@ -11360,7 +11342,7 @@ FOLD__INLINE double fold__minus_2_log(double value)
     double mantissa, ratio, square;
     double series = 1.0 / 11;
     memcpy(&bits, &value, sizeof bits);
-    /* the mantissa comes to lie in sqrt(1/2) .. sqrt(2) */
+    /* brings the mantissa into sqrt(1/2) .. sqrt(2) */
     exponent = (bits + (UINT64_C(0x3ff0000000000000) - UINT64_C(0x3fe6a09e667f3bcd))) >> 52;
     bits -= (exponent - 1023) << 52;
     memcpy(&mantissa, &bits, sizeof mantissa);
@@ -11374,7 +11356,7 @@ FOLD__INLINE double fold__minus_2_log(double value)
     return -2 * ((double)((int)exponent - 1023) * 0.69314718055994530942 + 2 * ratio * series);
 }
 
-/* Takes an angle within an eighth of a turn either side of 0. */
+/* For an angle within an eighth of a turn of 0. */
 FOLD__INLINE void fold__sine_cosine(double angle, double *sine, double *cosine)
 {
     const double square = angle * angle;
@@ -11391,9 +11373,9 @@ FOLD__INLINE void fold__sine_cosine(double angle, double *sine, double *cosine)
     *cosine = even * square + 1;
 }
 
-/* Makes two normal values of 64 random bits by the method of Box and Muller (1958). Plain arithmetic alone:
-   they are the same on every platform. The angle is one of an eighth of a turn either side of the axis; a bit
-   each turns it by half and exchanges the two values. */
+/* Two normal values from 64 random bits (Box and Muller 1958), by plain arithmetic alone, so that they are
+   the same on every platform. The angle is within an eighth of a turn of the axis; one bit turns it by half,
+   another exchanges the two values. */
 static void fold__normals(uint64_t bits, float scale, float out[2])
 {
     const double radius = sqrt(fold__minus_2_log(((double)(uint32_t)(bits >> 32) + 0.5) / 4294967296.0));
@@ -11407,7 +11389,7 @@ static void fold__normals(uint64_t bits, float scale, float out[2])
     out[!exchanged] = scale * (float)(radius * sine);
 }
 
-/* Not inlined, or a compiler could move what it computes out of where the processor's settings are ours. */
+/* Not inlined: a compiler could move what it computes to where the processor's settings are not ours. */
 FOLD__NOINLINE static void fold__gaussian(const fold_random *random, const float *mean,
                                           const float *deviation, int count, float *values)
 {
@@ -11439,16 +11421,16 @@ FOLD_API float fold_random_normal(fold_random *random)
     return value;
 }
 
-/* Returns e^x to about 8 digits for x within 700 of 0. Others are taken as -700 and 700, and NaN stays. It is
-   a power of 2^(1/16), whose exponent is added as bits, times a short series. A NaN made of a float has zeros
-   in these bits and stays one. */
+/* e^x to about 8 digits for x within 700 of 0; others are taken as -700 and 700, and NaN stays. It is a power
+   of 2^(1/16), whose exponent is added as bits, times a short series. A NaN that was a float has zeros in
+   these bits and stays one. */
 FOLD__INLINE double fold__exp_shortly(double x)
 {
     static const double table[16] = { 1.00000000000, 1.04427378243, 1.09050773267, 1.13878863476,
                                       1.18920711500, 1.24185781207, 1.29683955465, 1.35425554694,
                                       1.41421356237, 1.47682614594, 1.54221082541, 1.61049033195,
                                       1.68179283051, 1.75625216037, 1.83400808641, 1.91520656140 };
-    const double whole = 6755399441055744.0; /* 1.5 * 2^52: a sum with it is rounded to a whole number */
+    const double whole = 6755399441055744.0; /* 1.5 * 2^52: a sum with it is rounded to an integer */
     x = x < -700 ? -700 : x;
     x = x > 700 ? 700 : x;
     x *= 23.083120654223414518; /* 16 / log 2 */
@@ -11463,7 +11445,7 @@ FOLD__INLINE double fold__exp_shortly(double x)
     return series * x;
 }
 
-/* Sums the shares e^(logit - less). sums[part] gets the sum up to the end of a part of 2^by logits. */
+/* Sums the shares e^(logit - less); sums[part] is the sum up to the end of a part of 2^by logits. */
 FOLD__NOINLINE static double fold__sum_shares(const float *logits, int count, int by, double less,
                                               double *sums)
 {
@@ -11473,9 +11455,9 @@ FOLD__NOINLINE static double fold__sum_shares(const float *logits, int count, in
     return sum;
 }
 
-/* Draws an index of one head, and adds the logarithm of its probability. A point on the line of all shares
-   lies within the share that is drawn. The share of -infinity is too small to move a sum, so that nobody
-   draws it. If all shares are too large or too small for that, the largest logit is subtracted first. */
+/* Draws an index of one head, and adds the logarithm of its probability. A point on the line of all shares is
+   within the share that is drawn. The share of -infinity is too small to move a sum, so it is never drawn. If
+   the shares are too large or too small for that, the largest logit is subtracted first. */
 static int fold__softmax_head(uint64_t bits, const float *logits, int count, double *log_probability)
 {
     enum { FOLD__PARTIAL_SUMS = 64 };
@@ -11495,7 +11477,7 @@ static int fold__softmax_head(uint64_t bits, const float *logits, int count, dou
     }
     const double point = ((double)(bits >> 12) + 0.5) * (1 / 4503599627370496.0) * sum;
     for (int i = 0; i < (count - 1) >> by; i++)
-        part += sums[i] < point; /* this is no branch, since nobody could predict it */
+        part += sums[i] < point; /* not a branch, which would be unpredictable */
     int chosen = part << by;
     double passed = part ? sums[part - 1] : 0;
     while (by && (passed += fold__exp_shortly((double)logits[chosen] - less)) < point)
@@ -11505,7 +11487,7 @@ static int fold__softmax_head(uint64_t bits, const float *logits, int count, dou
     return chosen;
 }
 
-/* Returns the logarithm of the probability of all choices, or NaN when a head has none. */
+/* The logarithm of the probability of all choices, or NaN if a head has none. */
 FOLD__NOINLINE static float fold__softmax_heads(const fold_random *random, const float *logits,
                                                 const int *sizes, int heads, int *chosen)
 {
@@ -11525,7 +11507,7 @@ FOLD__NOINLINE static int fold__softmax(const fold_random *random, const float *
     return fold__softmax_head(fold__random_element(random, 0), logits, count, NULL);
 }
 
-/* Returns the last index whose weights before it leave something of the point on the line of all weights. */
+/* The last index of positive weight such that the weights before it sum to no more than the point. */
 FOLD__NOINLINE static int fold__weighted(const fold_random *random, const float *weights, int count)
 {
     int chosen = -1;
@@ -11648,7 +11630,7 @@ struct fold_model {
     fold__error error;
     const fold__kernels *kernels;
     /* Only a quantized model has these: others do without, and linkers too. */
-    const fold__int8_kernels *formats[FOLD__SOFTMAXT_FORMATS];
+    const fold__int8_kernels *formats[FOLD__WEIGHT_FORMATS];
     uint64_t seed;
     uint32_t salt;            /* its handles carry it */
     uint32_t version, layout; /* count writes of values; what is trained or not */

@@ -17,7 +17,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-SOURCES = ["fold.h", "examples/*.[ch]", "examples/*.cpp", "bench/*.[ch]", "bench/*.cpp", "bench/peers/*.[ch]",
+SOURCES = ["fold.h", "examples/*.[ch]", "examples/*.cpp", "examples/cookbook/*.c", "bench/*.[ch]", "bench/*.cpp", "bench/peers/*.[ch]",
            "tests/test_golden.c", "tests/test_to_c.c", "tests/test_sessions.c", "tests/sessions_*.h", "tests/models.h",
            "tests/policy.c"]
 PAGES = ["*.md", "examples/*.md", "bench/*.md"]

@@ -325,11 +325,11 @@ static void mistakes_of_windows(void)
     empty.memory = NULL;
     SAYS(fold_conv1d(f, rows, other, none, NULL), "conv1d: the filter needs inputs as x has channels");
     SAYS(fold_conv1d(f, rows, W, b, NULL), "conv1d: bias b must be [2]");
-    SAYS(fold_conv1d(f, rows, W, none, &much), "conv1d: the padding is no less than what a window reaches over (inputs [4])");
+    SAYS(fold_conv1d(f, rows, W, none, &much), "conv1d: padding must be smaller than the window, which spans (taps - 1) * dilation + 1 (inputs [4])");
     SAYS(fold_conv1d(f, x, W, none, NULL), "or a list of [channels]");
     SAYS(fold_conv1d(f, fold_list_input(f, NULL, 0, fold_shape1(16)), taps, none, &dilated), "33 taps with dilation to 2 outputs");
     SAYS(fold_max_pool1d(f, rows, 0, 1, 0), "max_pool1d: size is 0, must be in [1, 32767]");
-    SAYS(fold_mean_pool1d(f, rows, 2, 1, 2), "mean_pool1d: the padding is no less");
+    SAYS(fold_mean_pool1d(f, rows, 2, 1, 2), "mean_pool1d: padding must be smaller");
     SAYS(fold_conv1d_step(f, NULL, x, W, none, NULL), "conv1d_step: a pointer is NULL");
     SAYS(fold_conv1d_step(f, &empty, x, W, none, NULL), "conv1d_step: the cache has no memory, or no good sizes: capacity 10");
     SAYS(fold_conv1d_step(f, &heads, x, W, none, NULL), "conv1d_step: the cache has no memory, or no good sizes: capacity 4, 2 heads");

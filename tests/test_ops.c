@@ -1257,15 +1257,15 @@ static void test_bad_windows(void)
     BAD(fold_conv1d(f, n.m34, n.line_filter, n.W, NULL), BAD_SHAPE, "bias W must be [3]", "filter");
     BAD(fold_conv1d(f, n.m34, n.W, none, NULL), BAD_ARGUMENT, "conv1d", "'W' was made without FOLD_FOR_CONV");
     BAD(fold_conv1d(f, n.m34, none, none, NULL), BAD_HANDLE, "conv1d", "parameter");
-    BAD(fold_conv1d(f, n.m34, n.line_filter, n.b, &wide), BAD_SHAPE, "conv1d: a window reaches over more", "[3 x 4]");
-    BAD(fold_conv1d(f, n.m34, n.line_filter, n.b, &padded), BAD_SHAPE, "conv1d: the padding is no less", "[3 x 4]");
+    BAD(fold_conv1d(f, n.m34, n.line_filter, n.b, &wide), BAD_SHAPE, "conv1d: the window spans more", "[3 x 4]");
+    BAD(fold_conv1d(f, n.m34, n.line_filter, n.b, &padded), BAD_SHAPE, "conv1d: padding must be smaller", "[3 x 4]");
     BAD(fold_conv1d(f, n.m34, n.line_filter, n.b, &back), BAD_ARGUMENT, "conv1d: stride is -1", "must be in [0, 32767]");
     BAD(fold_conv1d(f, n.m34, n.line_filter, n.b, &inside), BAD_ARGUMENT, "padding is -1", "[0, 32767]");
     BAD(fold_conv1d(f, n.m34, n.line_filter, n.b, &far), BAD_ARGUMENT, "dilation is 32768", "[0, 32767]");
     BAD(fold_max_pool2d(f, n.m34, 2, 0, 0), BAD_SHAPE, "max_pool2d: takes [height x width x channels]", "[3 x 4]");
     BAD(fold_mean_pool1d(f, n.k234, 2, 0, 0), BAD_SHAPE, "mean_pool1d: takes [length x channels]", "[2 x 3 x 4]");
-    BAD(fold_mean_pool2d(f, n.k234, 3, 0, 0), BAD_SHAPE, "mean_pool2d: a window reaches over more", "[2 x 3 x 4]");
-    BAD(fold_max_pool1d(f, n.m34, 2, 0, 2), BAD_SHAPE, "max_pool1d: the padding is no less", "[3 x 4]");
+    BAD(fold_mean_pool2d(f, n.k234, 3, 0, 0), BAD_SHAPE, "mean_pool2d: the window spans more", "[2 x 3 x 4]");
+    BAD(fold_max_pool1d(f, n.m34, 2, 0, 2), BAD_SHAPE, "max_pool1d: padding must be smaller", "[3 x 4]");
     BAD(fold_max_pool1d(f, n.m34, 0, 0, 0), BAD_ARGUMENT, "max_pool1d: size is 0", "must be in [1, 32767]");
     BAD(fold_max_pool1d(f, n.m34, MOST + 1, 1, 0), BAD_ARGUMENT, "max_pool1d: size is 32768", "must be in [1, 32767]");
     BAD(fold_max_pool1d(f, n.m34, 2, -1, 0), BAD_ARGUMENT, "max_pool1d: stride is -1", "[0, 32767]");
@@ -1296,7 +1296,7 @@ static void test_bad_shapes(void)
     BAD(fold_linear_n(f, n.list, 2, n.W, none), BAD_SHAPE, "has 7 values", "W is [3 x 2]");
     BAD(fold_linear_first(f, n.v4, n.W, none), BAD_SHAPE, "linear_first: input has 4 values", "W is [3 x 2]");
     BAD(fold_linear_then(f, n.v3, n.v4, n.W), BAD_SHAPE, "linear_then: input has 4 values", "W is [3 x 2]");
-    BAD(fold_linear_then(f, n.v4, n.v3, n.W), BAD_SHAPE, "linear_then: the rows to start from have another shape", "[3], [4]");
+    BAD(fold_linear_then(f, n.v4, n.v3, n.W), BAD_SHAPE, "linear_then: the rows to start from do not have the shape", "[3], [4]");
     BAD(fold_linear(f, fold_concat2(f, n.v3, n.v4), n.W, none), BAD_SHAPE, "has 7 values", "W is [3 x 2]");
     BAD(fold_matmul(f, n.m23, n.m23), BAD_SHAPE, "matmul", "[2 x 3], [2 x 3]");
     BAD(fold_matmul(f, n.v3, n.v3), BAD_SHAPE, "matmul", "[3], [3]");

@@ -73,6 +73,8 @@ races() { # nothing is written by two threads, or by one while another reads it
 pytorch() {
     python=$(python_with torch "modules beside PyTorch's") || return 0
     counted check_torch $python tests/check_torch.py
+    linked_to "$bin/fold.o" gradients examples/cookbook/gradients.c &&
+        step "the cookbook's gradients are PyTorch's" cookbook_gradients "$python" "$PWD/examples/cookbook"
     linked_to "$bin/fold.o" test_torch tests/test_torch.c || return
     for seed in 1 2 3 4 5; do
         file=$out/seed$seed.safetensors
@@ -82,6 +84,14 @@ pytorch() {
             $python tests/make_torch.py --back "$file.out" $seed
     done
 }
+cookbook_gradients() ( # python, folder: and its writer of files writes what its reader reads
+    cp tests/tagger.safetensors "$out" && cd "$out" && ./gradients && "$1" "$2/gradients.py" &&
+        PYTHONPATH=$2 "$1" -c 'from safetensors_file import load_file, save_file
+tensors = load_file("tagger.safetensors")
+save_file(tensors, "again.safetensors")
+again = load_file("again.safetensors")
+assert list(again) == list(tensors) and all((again[name] == tensors[name]).all() for name in tensors)'
+)
 pytorch_onnx() {
     python=$(python_with torch "ONNX files of PyTorch") || return 0
     linked_to "$bin/fold.o" test_onnx tests/test_onnx.c || return
