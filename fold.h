@@ -832,8 +832,9 @@ FOLD_API fold_node fold_linear_then(fold_ctx *f, fold_node start, fold_node h, f
 /* A run computes what was recorded: fold_run forward, fold_backward also the gradients of a loss. Afterwards
    roots and kept nodes are readable, with fold_value and fold_read. */
 
-/* Keeps x: it is computed even if no root depends on it, and is readable after a run, as roots are. Neither
-   this nor fold_keep_grad is allowed in a cell's body: make the value an output of the cell. */
+/* Keeps x: it is computed even if no root depends on it, and is readable after a run, as roots are. What you
+   record after that run can then read x; without this, x is computed again. Neither this nor fold_keep_grad
+   is allowed in a cell's body: make the value an output of the cell. */
 FOLD_API void fold_keep(fold_ctx *f, fold_node x);
 
 /* Computes the n roots and all they depend on, and whatever fold_keep and fold_output_ref name; n may be 0.

@@ -1,24 +1,23 @@
-/* rounds: three programs whose samples each take a number of steps of their own, which only their values tell.
+/* rounds: each sample takes its own number of steps, which only computed values tell.
 
      cc -O2 -o rounds examples/rounds.c -lm && ./rounds
 
-   The recipe is the same for all three. A round records what the samples that are not done need next, runs it, and looks at
-   the values: some samples are done, the others go on. So a round is a few batches of all that are active, and there are as
-   many rounds as the slowest sample takes alone. play_rounds, 25 lines, is all that they share.
+   Three programs share one recipe. A round records what the active samples need next, runs it, and looks at the values: some
+   samples are done, the others continue. So all active samples share a few batches a round, and there are as many rounds as the
+   slowest sample takes alone. run_rounds has the loop, in 25 lines.
 
-   - paths: an ordinary differential equation, learned or not, is integrated by Dormand and Prince's pair of orders 5 and 4.
-     Each path has a step size of its own. Solvers for batches have one for all, as small as the most difficult path wants.
-     Paths were seen last 1 to 100 units of time ago, so the field is multiplied by that time, and all go from 0 to 1.
-   - exits: a network of ten blocks tells three spirals apart. A point leaves behind the first block that is sure of it.
-   - search: 128 games of noughts and crosses, each with a search tree of its own, as in AlphaZero: a network that reads the
-     moves guesses the best move and who wins, and the search asks it about one position more in every round. A game is done
-     when its outcome is proven or it has played 200 games ahead, so its tree has its own size and depth. A position's
-     state is computed from its parent's, which an earlier round computed.
+   - paths: an ordinary differential equation, as of a neural ODE or a flow, is integrated by the method of Dormand and Prince.
+     Each path has its own step size. Solvers for batches usually have one for all paths, as small as the hardest one needs.
+   - exits: a network of ten blocks tells three spirals apart. A point leaves after the first block that is sure of it.
+   - search: 128 games of noughts and crosses, each with its own search tree, as in AlphaZero. The network reads the moves of a
+     game, and predicts the best move and the winner. In each round every tree asks for one more position. A game is done when
+     its value is proven or 200 simulations were made, so trees differ in size and depth. A position's state is computed from
+     its parent's, which some earlier round computed.
 
-   A path goes on from numbers: values are read, the recording is reset, and they are inputs of the next round. Exits and search
-   go on from nodes, behind what has run: nothing is read back or recorded again. What later rounds read must then be named by
-   fold_keep. Without it results are the same, but a run computes again what it needs of earlier rounds, and says so only in
-   fold_stats.recomputed_nodes. The program runs both without it once, and shows what that costs.
+   There are two ways to continue. A path is a few numbers: they are read, the recording is reset, and they are the inputs of the
+   next round. Exits and search continue from nodes: they record more after a run. Then fold_keep has to name what later rounds
+   read. Without it the results are the same, but a run computes again what it needs of earlier rounds. Only the time, and
+   fold_stats.recomputed_nodes, show it. The program also runs both without fold_keep, to see the cost.
 
    Each result is compared with that of the sample alone, batched and eager: all bits must be the same. */
 #define FOLD_IMPLEMENTATION
@@ -49,25 +48,25 @@ static const uint64_t first_hash = 0xcbf29ce484222325u;
 
 enum { MOST = 256, PATHS = MOST, POINTS = MOST, GAMES = 128 };
 
-/* Samples that are done in rounds. */
+/* Samples that run in rounds. */
 typedef struct work {
     const char *name;
     int samples;
-    int reset;                                           /* every round is a recording of its own */
-    void (*begin)(int sample);                           /* puts it where it starts */
-    fold_node (*record)(fold_ctx *f, int sample);        /* what it needs next */
-    int (*look)(fold_ctx *f, int sample, fold_node told); /* reads that; returns whether it goes on */
-    uint64_t (*result)(int sample);                      /* a hash of all that came out */
+    int reset;                                              /* each round is a new recording */
+    void (*begin)(int sample);                              /* puts the sample at its start */
+    fold_node (*record)(fold_ctx *f, int sample);           /* records what it needs next */
+    int (*look)(fold_ctx *f, int sample, fold_node output); /* reads that; returns whether the sample continues */
+    uint64_t (*result)(int sample);                         /* returns a hash of its result */
 } work;
 
-/* What it took: rounds, batches and the least that any schedule needs, calls, and those of them computed again. */
+/* What the rounds took. `bound` is the number of batches that no schedule of these rounds can do without. */
 typedef struct cost {
     int rounds;
-    long batches, bound, calls, again;
+    long batches, bound, calls, recomputed;
     double seconds;
 } cost;
 
-static cost play_rounds(fold_ctx *f, const work *w, int first, int n)
+static cost run_rounds(fold_ctx *f, const work *w, int first, int n)
 {
     cost c = { 0, 0, 0, 0, 0, seconds() };
     int active[MOST];
@@ -82,7 +81,7 @@ static cost play_rounds(fold_ctx *f, const work *w, int first, int n)
         c.batches += stats.batches;
         c.bound += stats.lower_bound;
         c.calls += stats.run_nodes;
-        c.again += stats.recomputed_nodes;
+        c.recomputed += stats.recomputed_nodes;
         int left = 0;
         for (int i = 0; i < going; i++)
             if (w->look(f, active[i], need[i])) active[left++] = active[i];
@@ -92,7 +91,7 @@ static cost play_rounds(fold_ctx *f, const work *w, int first, int n)
     return c;
 }
 
-static int keeping = 1; /* whether exits and search name what later rounds read */
+static int keeping = 1; /* whether exits and search keep what later rounds read */
 
 /* ---- paths: each its own step size --------------------------------------------------------------- */
 
@@ -107,9 +106,9 @@ static fold_mlp field;
 static fold_cell trial;
 static path paths[PATHS];
 
-/* Dormand and Prince 1980: when, how much of the slopes before, and what order 5 has more than order 4. */
-static const double when[STAGES] = { 0, 1.0 / 5, 3.0 / 10, 4.0 / 5, 8.0 / 9, 1, 1 };
-static const double slope[STAGES][STAGES - 1] = {
+/* Dormand and Prince (1980): the time of each stage, the weights of earlier slopes, and those of order 5 minus order 4. */
+static const double stage_time[STAGES] = { 0, 1.0 / 5, 3.0 / 10, 4.0 / 5, 8.0 / 9, 1, 1 };
+static const double stage_weight[STAGES][STAGES - 1] = {
     { 0 },
     { 1.0 / 5 },
     { 3.0 / 40, 9.0 / 40 },
@@ -118,7 +117,7 @@ static const double slope[STAGES][STAGES - 1] = {
     { 9017.0 / 3168, -355.0 / 33, 46732.0 / 5247, 49.0 / 176, -5103.0 / 18656 },
     { 35.0 / 384, 0, 500.0 / 1113, 125.0 / 192, -2187.0 / 6784, 11.0 / 84 },
 };
-static const double excess[STAGES] = { 71.0 / 57600, 0,          -71.0 / 16695, 71.0 / 1920, -17253.0 / 339200,
+static const double error_weight[STAGES] = { 71.0 / 57600, 0,          -71.0 / 16695, 71.0 / 1920, -17253.0 / 339200,
                                        22.0 / 525,   -1.0 / 40 };
 
 static fold_node weighted(fold_ctx *f, const fold_node *k, const double *weight, int n)
@@ -129,20 +128,21 @@ static fold_node weighted(fold_ctx *f, const fold_node *k, const double *weight,
     return sum;
 }
 
-/* x and { when, step, span } -> x a step later, and how far its two orders are apart. */
+/* x and { time, step, span } -> x one step later, and the difference between orders 5 and 4. All paths run from 0 to 1; the
+   span says how long that is in units of the field's time. */
 static void trial_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
     const fold_node at = fold_slice(f, in[1], 0, 0, 1), step = fold_slice(f, in[1], 0, 1, 1), span = fold_slice(f, in[1], 0, 2, 1);
     fold_node k[STAGES], x = in[0];
     (void)user;
     for (int i = 0; i < STAGES; i++) {
-        if (i) x = fold_add(f, in[0], fold_mul(f, weighted(f, k, slope[i], i), step));
-        const fold_node now = fold_add(f, at, fold_scale(f, step, (float)when[i]));
+        if (i) x = fold_add(f, in[0], fold_mul(f, weighted(f, k, stage_weight[i], i), step));
+        const fold_node now = fold_add(f, at, fold_scale(f, step, (float)stage_time[i]));
         const fold_node moved = fold_mlp_apply(f, &field, fold_concat2(f, x, now));
         k[i] = fold_mul(f, fold_sub(f, moved, fold_scale(f, x, 0.25f)), span);
     }
     out[0] = x;
-    out[1] = fold_mul(f, weighted(f, k, excess, STAGES), step);
+    out[1] = fold_mul(f, weighted(f, k, error_weight, STAGES), step);
 }
 
 static void path_begin(int i)
@@ -165,16 +165,16 @@ static fold_node path_record(fold_ctx *f, int i)
     fold_node in[2];
     in[0] = fold_input(f, p->x, DIM);
     in[1] = fold_input(f, numbers, 3);
-    const fold_node told = fold_call(f, trial, in, 2);
-    fold_keep(f, fold_out(f, told, 1));
+    const fold_node output = fold_call(f, trial, in, 2);
+    fold_keep(f, fold_out(f, output, 1));
     p->trials++;
-    return told;
+    return output;
 }
 
-/* Returns the error of a trial as a part of what is allowed. */
-static double path_error(fold_ctx *f, int i, fold_node told)
+/* Returns the error of a trial, divided by the tolerance. */
+static double path_error(fold_ctx *f, int i, fold_node output)
 {
-    const float *error = fold_value(f, fold_out(f, told, 1));
+    const float *error = fold_value(f, fold_out(f, output, 1));
     double sum = 0;
     for (int d = 0; d < DIM; d++) {
         const double part = (double)error[d] / (1e-5 + 1e-4 * fabs((double)paths[i].x[d]));
@@ -183,12 +183,12 @@ static double path_error(fold_ctx *f, int i, fold_node told)
     return sqrt(sum / DIM);
 }
 
-/* Takes the step if its error is allowed, and chooses the size of the next. */
-static int path_move(fold_ctx *f, int i, fold_node told, double error)
+/* Accepts the step if its error is small enough, and chooses the next step size. */
+static int path_move(fold_ctx *f, int i, fold_node output, double error)
 {
     path *p = &paths[i];
     if (error <= 1) {
-        memcpy(p->x, fold_value(f, told), sizeof p->x);
+        memcpy(p->x, fold_value(f, output), sizeof p->x);
         p->at += p->step;
         if (p->at > 1 - 1e-9) return 0;
     }
@@ -196,32 +196,32 @@ static int path_move(fold_ctx *f, int i, fold_node told, double error)
     p->step *= times < 0.2 ? 0.2 : times > 5 ? 5 : times;
     return 1;
 }
-static int path_look(fold_ctx *f, int i, fold_node told) { return path_move(f, i, told, path_error(f, i, told)); }
+static int path_look(fold_ctx *f, int i, fold_node output) { return path_move(f, i, output, path_error(f, i, output)); }
 
 static uint64_t path_result(int i)
 {
     return hash_of(hash_of(first_hash, paths[i].x, sizeof paths[i].x), &paths[i].trials, sizeof paths[i].trials);
 }
 
-/* Integrates all paths with one step size. Returns the trials of all. */
+/* Integrates all paths with a common step size. Returns the number of trials. */
 static long joint_trials(fold_ctx *f)
 {
-    fold_node told[PATHS];
+    fold_node output[PATHS];
     long trials = 0;
     for (int i = 0; i < PATHS; i++) path_begin(i);
     for (int going = 1; going;) {
         double worst = 0;
         fold_ctx_reset(f);
-        for (int i = 0; i < PATHS; i++) told[i] = path_record(f, i);
-        if (fold_run(f, told, PATHS)) fail(fold_ctx_message(f));
-        for (int i = 0; i < PATHS; i++) worst = fmax(worst, path_error(f, i, told[i]));
-        for (int i = 0; i < PATHS; i++) going = path_move(f, i, told[i], worst);
+        for (int i = 0; i < PATHS; i++) output[i] = path_record(f, i);
+        if (fold_run(f, output, PATHS)) fail(fold_ctx_message(f));
+        for (int i = 0; i < PATHS; i++) worst = fmax(worst, path_error(f, i, output[i]));
+        for (int i = 0; i < PATHS; i++) going = path_move(f, i, output[i], worst);
         trials += PATHS;
     }
     return trials;
 }
 
-/* Returns the largest difference of some paths, as they end, from 4000 equal steps. */
+/* Returns the largest difference between the ends of some paths and those by 4000 equal steps. */
 static double path_difference(fold_ctx *f)
 {
     enum { CHECKED = 4, FINE = 4000 };
@@ -233,9 +233,9 @@ static double path_difference(fold_ctx *f)
             paths[i].at = (double)step / FINE;
             paths[i].step = 1.0 / FINE;
             fold_ctx_reset(f);
-            const fold_node told = path_record(f, i);
-            if (fold_run(f, &told, 1)) fail(fold_ctx_message(f));
-            memcpy(paths[i].x, fold_value(f, told), sizeof end.x);
+            const fold_node output = path_record(f, i);
+            if (fold_run(f, &output, 1)) fail(fold_ctx_message(f));
+            memcpy(paths[i].x, fold_value(f, output), sizeof end.x);
         }
         for (int d = 0; d < DIM; d++) worst = fmax(worst, fabs((double)paths[i].x[d] - (double)end.x[d]));
         paths[i] = end;
@@ -262,8 +262,8 @@ enum { BLOCKS = 10, WIDTH = 12, ARMS = 3 };
 typedef struct block { fold_dense in, out, exit; } block;
 typedef struct point {
     float at[2], logits[ARMS];
-    int arm, depth; /* so many blocks have run */
-    fold_node h;    /* what the last one made */
+    int arm, depth; /* depth: how many blocks have run */
+    fold_node h;    /* the output of the last one */
 } point;
 
 static fold_dense stem;
@@ -280,7 +280,7 @@ static void draw_point(fold_random *chance, float at[2], int *arm)
     at[1] = (float)(along * sin(angle)) + 0.05f * fold_random_normal(chance);
 }
 
-/* h -> h behind a block, and the logits of its exit. */
+/* h -> h after a block, and the logits of its exit. */
 static void block_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
     const block *b = (const block *)user;
@@ -304,11 +304,11 @@ static fold_node point_record(fold_ctx *f, int i)
     return fold_out(f, p->h, 1);
 }
 
-/* It is done when a logit leads by 3: twenty times as likely as the next. */
-static int point_look(fold_ctx *f, int i, fold_node told)
+/* A point is done when its best logit leads by 3: that class is twenty times as likely as the next. */
+static int point_look(fold_ctx *f, int i, fold_node output)
 {
     point *p = &points[i];
-    memcpy(p->logits, fold_value(f, told), sizeof p->logits);
+    memcpy(p->logits, fold_value(f, output), sizeof p->logits);
     const int best = fold_argmax(p->logits, ARMS);
     int sure = 1;
     for (int arm = 0; arm < ARMS; arm++) sure &= arm == best || p->logits[best] - p->logits[arm] >= 3;
@@ -372,9 +372,9 @@ static void exits_new(fold_model *m)
 
 /* ---- search: each game its own tree -------------------------------------------------------------- */
 
-enum { SQUARES = 9, FULL = 511, START = SQUARES, MEMORY = 48, AHEAD = 200, UNKNOWN = 2 };
+enum { SQUARES = 9, FULL = 511, START = SQUARES, MEMORY = 48, SIMULATIONS = 200, UNKNOWN = 2 };
 
-/* A position: the squares of who is to move, and those of the other. */
+/* A position: the squares of the player to move, and of the other one. */
 typedef struct board { int own, other; } board;
 
 static int has_line(int squares)
@@ -390,10 +390,10 @@ static board moved(board b, int square)
     const board next = { b.other, b.own | 1 << square };
     return next;
 }
-/* Returns -1 or 0 for who is to move if the game is over, else UNKNOWN. */
+/* Returns the value for the player to move, -1 or 0, if the game is over, else UNKNOWN. */
 static int outcome(board b) { return has_line(b.other) ? -1 : (b.own | b.other) == FULL ? 0 : UNKNOWN; }
 
-/* Returns who wins if both play perfectly: 1 for who is to move, 0 for a draw. All positions are remembered. */
+/* Returns the value for the player to move if both play perfectly: 1 is a win, 0 a draw. It remembers all positions. */
 static int perfect(board b)
 {
     static signed char known[FULL + 1][FULL + 1]; /* 2 + the value */
@@ -409,16 +409,17 @@ static int perfect(board b)
     return best;
 }
 
-/* A node of a tree: a position. `sum` and `known` are seen by who is to move there. */
-typedef struct leaf {
-    fold_node h; /* the network's state behind the moves to here */
+/* A position in a tree. `sum` and `known` are values for the player to move. */
+typedef struct tree_node {
+    fold_node h; /* the network's state after the moves that lead here */
     int parent, move, visits, known, child[SQUARES];
     float sum, prior[SQUARES];
-} leaf;
+} tree_node;
 typedef struct game {
     board root;
-    int moves[SQUARES + 1], n_moves, nodes, at, deepest; /* `at` waits for the network */
-    leaf node[AHEAD + 2];
+    int moves[SQUARES + 1], n_moves, nodes, deepest;
+    int at; /* the node that waits for the network */
+    tree_node node[SIMULATIONS + 2];
 } game;
 
 static fold_param move_table;
@@ -427,7 +428,7 @@ static fold_dense policy_head, value_head;
 static fold_cell read_cell;
 static game games[GAMES];
 
-/* h, a move -> h behind it; nine guesses of the next move, and who wins, in [-1, 1]. */
+/* h, a move -> h after it, and the probabilities of the next move with the value of the position. */
 static void read_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
     const fold_state before = { in[0], FOLD_NULL_NODE };
@@ -444,7 +445,7 @@ static fold_node read_move(fold_ctx *f, fold_node h, int move)
     return fold_call(f, read_cell, in, 2);
 }
 
-/* Plays random moves that do not end the game. Row START of the table stands in front of all. */
+/* Draws moves that do not end the game. Row START of the table comes before them. */
 static board random_moves(fold_random *chance, int *moves, int n)
 {
     board b = { 0, 0 };
@@ -458,9 +459,9 @@ static board random_moves(fold_random *chance, int *moves, int n)
     return b;
 }
 
-static int new_leaf(game *g, int parent, int move, int known)
+static int new_node(game *g, int parent, int move, int known)
 {
-    leaf *l = &g->node[g->nodes];
+    tree_node *l = &g->node[g->nodes];
     memset(l, 0, sizeof *l);
     l->parent = parent;
     l->move = move;
@@ -475,30 +476,30 @@ static void game_begin(int i)
     g->n_moves = fold_random_below(&chance, 6);
     g->root = random_moves(&chance, g->moves, g->n_moves);
     g->nodes = g->deepest = 0;
-    g->at = new_leaf(g, -1, START, UNKNOWN);
+    g->at = new_node(g, -1, START, UNKNOWN);
 }
 
 static fold_node game_record(fold_ctx *f, int i)
 {
     game *g = &games[i];
-    leaf *l = &g->node[g->at];
+    tree_node *l = &g->node[g->at];
     if (l->parent >= 0) {
         l->h = read_move(f, g->node[l->parent].h, l->move);
     } else {
         l->h = fold_recurrent_zeros(f, &reader).h;
         for (int move = 0; move <= g->n_moves; move++) l->h = read_move(f, l->h, g->moves[move]);
     }
-    if (keeping) fold_keep(f, l->h); /* rounds to come read it */
+    if (keeping) fold_keep(f, l->h); /* later rounds read it */
     return fold_out(f, l->h, 1);
 }
 
-/* The best move to look at: a high value so far, or much promise and few visits (Silver et al. 2017). */
-static int promising(const game *g, const leaf *l, board b)
+/* Selects the move to explore: its value so far is high, or it is probable and has few visits (PUCT, Silver et al. 2017). */
+static int select_move(const game *g, const tree_node *l, board b)
 {
     int best = -1;
     float most = 0;
     for (int square = 0; square < SQUARES; square++) {
-        const leaf *child = l->child[square] ? &g->node[l->child[square]] : NULL;
+        const tree_node *child = l->child[square] ? &g->node[l->child[square]] : NULL;
         if (!may_move(b, square) || (child && child->known != UNKNOWN)) continue;
         const float value = child && child->visits ? -child->sum / (float)child->visits : 0;
         const float score = value + 1.5f * l->prior[square] * sqrtf((float)l->visits) / (float)(1 + (child ? child->visits : 0));
@@ -507,8 +508,8 @@ static int promising(const game *g, const leaf *l, board b)
     return best;
 }
 
-/* A position is known if a move wins, or all outcomes are known. */
-static void prove(game *g, leaf *l, board b)
+/* The value of a position is known if some move wins, or if the values of all moves are known. */
+static void prove(game *g, tree_node *l, board b)
 {
     int best = -1, all = 1;
     for (int square = 0; square < SQUARES; square++) {
@@ -520,68 +521,68 @@ static void prove(game *g, leaf *l, board b)
     if (all || best == 1) l->known = best;
 }
 
-/* Tells a value to all positions on the way to the root. `way` has those from the root on. */
-static void tell(game *g, const board *way, int depth, int at, float value)
+/* Adds a value to all positions from `at` up to the root. `boards` has those positions, the root first. */
+static void back_up(game *g, const board *boards, int depth, int at, float value)
 {
     for (; at >= 0; at = g->node[at].parent, depth--, value = -value) {
-        leaf *l = &g->node[at];
-        if (l->known == UNKNOWN) prove(g, l, way[depth]);
+        tree_node *l = &g->node[at];
+        if (l->known == UNKNOWN) prove(g, l, boards[depth]);
         if (l->known != UNKNOWN) value = (float)l->known;
         l->visits++;
         l->sum += value;
     }
 }
 
-/* Goes down to a position that the network has not seen, and adds it. Positions where a game ends are told at once. Returns 0
-   when the search is over. */
-static int search_on(game *g)
+/* Selects moves down to new positions, until one needs the network. The value of a position that ends the game is backed up
+   at once. Returns 0 when the search is over. */
+static int next_leaf(game *g)
 {
-    while (g->node[0].known == UNKNOWN && g->node[0].visits < AHEAD) {
-        board way[SQUARES + 1];
+    while (g->node[0].known == UNKNOWN && g->node[0].visits < SIMULATIONS) {
+        board boards[SQUARES + 1];
         int at = 0, depth = 0, move;
-        way[0] = g->root;
+        boards[0] = g->root;
         for (;;) {
-            move = promising(g, &g->node[at], way[depth]);
-            way[depth + 1] = moved(way[depth], move);
+            move = select_move(g, &g->node[at], boards[depth]);
+            boards[depth + 1] = moved(boards[depth], move);
             depth++;
             if (!g->node[at].child[move]) break;
             at = g->node[at].child[move];
         }
-        g->at = g->node[at].child[move] = new_leaf(g, at, move, outcome(way[depth]));
+        g->at = g->node[at].child[move] = new_node(g, at, move, outcome(boards[depth]));
         if (depth > g->deepest) g->deepest = depth;
         if (g->node[g->at].known == UNKNOWN) return 1;
-        tell(g, way, depth, g->at, (float)g->node[g->at].known);
+        back_up(g, boards, depth, g->at, (float)g->node[g->at].known);
     }
     return 0;
 }
 
-static int game_look(fold_ctx *f, int i, fold_node told)
+static int game_look(fold_ctx *f, int i, fold_node output)
 {
     game *g = &games[i];
-    leaf *l = &g->node[g->at];
-    const float *guess = fold_value(f, told);
-    board way[SQUARES + 1];
+    tree_node *l = &g->node[g->at];
+    const float *guess = fold_value(f, output);
+    board boards[SQUARES + 1];
     int depth = 0, back[SQUARES + 1];
     for (int at = g->at; g->node[at].parent >= 0; at = g->node[at].parent) back[depth++] = g->node[at].move;
-    way[0] = g->root;
-    for (int k = 0; k < depth; k++) way[k + 1] = moved(way[k], back[depth - 1 - k]);
+    boards[0] = g->root;
+    for (int k = 0; k < depth; k++) boards[k + 1] = moved(boards[k], back[depth - 1 - k]);
     float legal = 0;
-    for (int square = 0; square < SQUARES; square++) legal += may_move(way[depth], square) ? guess[square] : 0;
-    for (int square = 0; square < SQUARES; square++) l->prior[square] = may_move(way[depth], square) ? guess[square] / legal : 0;
-    tell(g, way, depth, g->at, guess[SQUARES]);
-    return search_on(g);
+    for (int square = 0; square < SQUARES; square++) legal += may_move(boards[depth], square) ? guess[square] : 0;
+    for (int square = 0; square < SQUARES; square++) l->prior[square] = may_move(boards[depth], square) ? guess[square] / legal : 0;
+    back_up(g, boards, depth, g->at, guess[SQUARES]);
+    return next_leaf(g);
 }
 
-/* The move that wins or is drawn for sure, else the one that was looked at most. */
+/* Returns a move of the proven value, else the one with most visits. */
 static int game_move(const game *g)
 {
-    const leaf *root = &g->node[0];
+    const tree_node *root = &g->node[0];
     int best = -1, most = -1;
     for (int square = 0; square < SQUARES; square++) {
         if (!root->child[square]) continue;
-        const leaf *child = &g->node[root->child[square]];
+        const tree_node *child = &g->node[root->child[square]];
         const int proven = root->known != UNKNOWN && -child->known == root->known, lost = child->known == 1;
-        const int score = proven ? AHEAD + 1 : lost ? 0 : child->visits;
+        const int score = proven ? SIMULATIONS + 1 : lost ? 0 : child->visits;
         if (score > most) most = score, best = square;
     }
     return best;
@@ -591,14 +592,14 @@ static uint64_t game_result(int i)
 {
     uint64_t hash = first_hash;
     for (int at = 0; at < games[i].nodes; at++) {
-        const leaf *l = &games[i].node[at];
+        const tree_node *l = &games[i].node[at];
         const int numbers[4] = { l->parent, l->move, l->visits, l->known };
         hash = hash_of(hash_of(hash, numbers, sizeof numbers), &l->sum, sizeof l->sum);
     }
     return hash;
 }
 
-/* Learns from random games what perfect players do and get. */
+/* Trains on random positions: a perfect move, and the value. */
 static void search_train(fold_model *m, fold_ctx *f)
 {
     enum { STEPS = 600, BATCH = 64 };
@@ -655,9 +656,10 @@ static const work works[3] = {
     { "search", GAMES, 0, game_begin, game_record, game_look, game_result },
 };
 
-/* What a work took in rounds, one sample at a time, and without fold_keep; whether all results had the same bits. */
+/* The costs of a work in rounds, one sample at a time, and without fold_keep. `slowest` is the largest number of batches that
+   a sample took alone. */
 typedef struct report {
-    cost rounds, alone, forgetful;
+    cost rounds, alone, without_keep;
     int slowest, same;
     uint64_t hash;
 } report;
@@ -676,19 +678,19 @@ static report try_work(fold_ctx *f, fold_ctx *eager, const work *w)
     memset(&r, 0, sizeof r);
     r.same = 1;
     r.hash = first_hash;
-    play_rounds(f, w, 0, w->samples); /* memory is as large as it gets */
+    run_rounds(f, w, 0, w->samples); /* so that the context has its memory */
     for (keeping = 0; keeping < 2; keeping++) {
-        const cost c = play_rounds(f, w, 0, w->samples);
+        const cost c = run_rounds(f, w, 0, w->samples);
         if (keeping) r.rounds = c;
-        else r.forgetful = c;
+        else r.without_keep = c;
         for (int i = 0; i < w->samples && !keeping; i++) result[i] = w->result(i);
         r.same &= same_results(w, result, 0, w->samples);
     }
     keeping = 1;
     for (int i = 0; i < w->samples; i++) {
-        const cost c = play_rounds(f, w, i, 1);
+        const cost c = run_rounds(f, w, i, 1);
         r.same &= same_results(w, result, i, 1);
-        play_rounds(eager, w, i, 1);
+        run_rounds(eager, w, i, 1);
         r.same &= same_results(w, result, i, 1);
         r.alone.batches += c.batches;
         r.alone.seconds += c.seconds;
@@ -700,24 +702,24 @@ static report try_work(fold_ctx *f, fold_ctx *eager, const work *w)
 
 static void show(const work *w, const report *r)
 {
-    printf("%-6s %4d samples, %3d rounds: %4ld batches, lower bound %4ld; the slowest alone %3d, all one at a time %5ld;%s",
+    printf("%-6s %3d samples, %3d rounds: %3ld batches, lower bound %3ld, the slowest alone %3d, one at a time %5ld;%s",
            w->name, w->samples, r->rounds.rounds, r->rounds.batches, r->rounds.bound, r->slowest, r->alone.batches,
            r->same ? " same bits\n" : " OTHER BITS\n");
     printf("       %ld calls, %.1f ms; one at a time %.1f ms\n", r->rounds.calls, 1000 * r->rounds.seconds, 1000 * r->alone.seconds);
     if (!w->reset)
-        printf("       without fold_keep %ld calls, of which %ld computed again, %ld batches, %.1f ms\n", r->forgetful.calls,
-               r->forgetful.again, r->forgetful.batches, 1000 * r->forgetful.seconds);
+        printf("       without fold_keep %ld calls, %ld of them again, %ld batches, %.1f ms\n", r->without_keep.calls,
+               r->without_keep.recomputed, r->without_keep.batches, 1000 * r->without_keep.seconds);
 }
 
-static double points_right(void)
+static double percent_right(void)
 {
     int right = 0;
     for (int i = 0; i < POINTS; i++) right += fold_argmax(points[i].logits, ARMS) == points[i].arm;
     return 100.0 * right / POINTS;
 }
 
-/* Asks the last exit about all points: how many it gets right. */
-static double right_at_the_end(fold_ctx *f)
+/* Runs all blocks for all points. Returns how many of 100 are right. */
+static double percent_right_at_end(fold_ctx *f)
 {
     fold_node last[POINTS];
     fold_ctx_reset(f);
@@ -728,11 +730,11 @@ static double right_at_the_end(fold_ctx *f)
     }
     if (fold_run(f, last, POINTS)) fail(fold_ctx_message(f));
     for (int i = 0; i < POINTS; i++) memcpy(points[i].logits, fold_value(f, last[i]), sizeof points[i].logits);
-    return points_right();
+    return percent_right();
 }
 
-/* Returns how many games of 100 go on with a perfect move: the network's first guess, or what the search found. */
-static double moves_right(int searched)
+/* Returns how many moves of 100 are perfect: those of the searches, or the network's first choices. */
+static double percent_perfect(int searched)
 {
     int right = 0;
     for (int i = 0; i < GAMES; i++) {
@@ -762,7 +764,8 @@ int main(int argc, char **argv)
     report r[3];
     r[0] = try_work(f, eager, &works[0]);
     show(&works[0], &r[0]);
-    long trials = 0, depth = 0, least = GAMES * AHEAD, most = 0;
+    long trials = 0, depth = 0;
+    int least = SIMULATIONS, most = 0, flattest = SQUARES, deepest = 0;
     for (int i = 0; i < PATHS; i++) trials += paths[i].trials;
     const double off = path_difference(f), times = (double)joint_trials(f) / (double)trials;
     printf("       one step for all takes %.1f times as many evaluations; off by %.1e at most from 4000 steps\n", times, off);
@@ -770,17 +773,20 @@ int main(int argc, char **argv)
     r[1] = try_work(f, eager, &works[1]);
     show(&works[1], &r[1]);
     for (int i = 0; i < POINTS; i++) depth += points[i].depth;
-    const double right = points_right(), right_late = right_at_the_end(f), blocks_run = (double)depth / POINTS;
-    printf("       %.1f of %d blocks run for a point; right %.1f %%, behind all blocks %.1f %%\n", blocks_run, BLOCKS, right, right_late);
+    const double right = percent_right(), right_late = percent_right_at_end(f), blocks_run = (double)depth / POINTS;
+    printf("       %.1f of %d blocks run for a point; right %.1f %%, after all blocks %.1f %%\n", blocks_run, BLOCKS, right, right_late);
 
     r[2] = try_work(f, eager, &works[2]);
     show(&works[2], &r[2]);
     for (int i = 0; i < GAMES; i++) {
-        least = games[i].nodes < least ? games[i].nodes : least;
-        most = games[i].nodes > most ? games[i].nodes : most;
+        const game *g = &games[i];
+        least = g->nodes < least ? g->nodes : least;
+        most = g->nodes > most ? g->nodes : most;
+        flattest = g->deepest < flattest ? g->deepest : flattest;
+        deepest = g->deepest > deepest ? g->deepest : deepest;
     }
-    printf("       trees of %ld to %ld positions; perfect moves %.1f %%, the network alone %.1f %%\n", least, most, moves_right(1),
-           moves_right(0));
+    printf("       trees of %d to %d positions, %d to %d moves deep; perfect moves %.1f %%, the network alone %.1f %%\n", least, most,
+           flattest, deepest, percent_perfect(1), percent_perfect(0));
     uint64_t hash = first_hash;
     for (int i = 0; i < 3; i++) hash = hash_of(hash, &r[i].hash, sizeof r[i].hash);
     printf("RESULT rounds");
@@ -788,7 +794,7 @@ int main(int argc, char **argv)
         printf(" %s_batches=%ld %s_bound=%ld %s_alone=%ld", works[i].name, r[i].rounds.batches, works[i].name, r[i].rounds.bound,
                works[i].name, r[i].alone.batches);
     printf(" joint_times=%.2f exits_right=%.1f search_right=%.1f recomputed=%ld identical=%d hash=%016llx\n", times, right,
-           moves_right(1), r[0].rounds.again + r[1].rounds.again + r[2].rounds.again, r[0].same && r[1].same && r[2].same,
+           percent_perfect(1), r[0].rounds.recomputed + r[1].rounds.recomputed + r[2].rounds.recomputed, r[0].same && r[1].same && r[2].same,
            (unsigned long long)hash);
     fold_ctx_free(eager);
     fold_ctx_free(f);

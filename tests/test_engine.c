@@ -783,7 +783,12 @@ static int grow_run(growing *g, int backward, int changed)
         else if (changed) g->there[value] = 0;
     }
     if (backward) CHECK_INT(fold_backward(g->f, fold_slice(g->f, g->value[root], 0, 0, 1)), FOLD_OK);
-    else CHECK_INT(fold_run(g->f, &g->value[root], 1), FOLD_OK);
+    else if (random_below(&g->chance, 3)) CHECK_INT(fold_run(g->f, &g->value[root], 1), FOLD_OK);
+    else {
+        int more = 1;
+        CHECK_INT(fold_run_begin(g->f, &g->value[root], 1), FOLD_OK);
+        while (more && !fold_run_more(g->f, 0, &more)) continue;
+    }
     CHECK_INT(fold_ctx_stats(g->f).run_nodes, calls);
     CHECK_INT(fold_ctx_stats(g->f).recomputed_nodes, again);
     return again;

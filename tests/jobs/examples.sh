@@ -253,7 +253,7 @@ rounds() {
     reaches "rounds: searches find perfect moves" "cat $out/rounds" \
         "search_right > 97 && search_batches == search_bound && search_batches < 0.05 * search_alone"
     step "rounds without fold_keep say what they compute again" says "cat $out/rounds" \
-        "without fold_keep .* of which [1-9][0-9]* computed again"
+        "without fold_keep .* [1-9][0-9]* of them again"
 }
 game_jobs() { # each plays its games on 1, 2 and 4 threads
     keys="RESULT game_jobs error= hits= rule_hits= idle_hits= shared=24 parts=48 stayed=132 identical=1 hash="
