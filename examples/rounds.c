@@ -166,7 +166,7 @@ static fold_node path_record(fold_ctx *f, int i)
     in[0] = fold_input(f, p->x, DIM);
     in[1] = fold_input(f, numbers, 3);
     const fold_node output = fold_call(f, trial, in, 2);
-    fold_keep(f, fold_out(f, output, 1));
+    fold_keep(f, fold_out(f, output, 1)); /* path_look reads it */
     p->trials++;
     return output;
 }
@@ -409,6 +409,15 @@ static int perfect(board b)
     return best;
 }
 
+/* Draws one of the perfect moves. */
+static int perfect_move(board b, fold_random *chance)
+{
+    for (;;) {
+        const int square = fold_random_below(chance, SQUARES);
+        if (may_move(b, square) && -perfect(moved(b, square)) == perfect(b)) return square;
+    }
+}
+
 /* A position in a tree. `sum` and `known` are values for the player to move. */
 typedef struct tree_node {
     fold_node h; /* the network's state after the moves that lead here */
@@ -618,12 +627,11 @@ static void search_train(fold_model *m, fold_ctx *f)
             for (int at = 0; at <= length; at++) {
                 if (at) b = moved(b, moves[at]);
                 s = fold_recurrent_apply(f, &reader, fold_lookup(f, move_table, moves[at]), s);
-                int best;
-                do best = fold_random_below(&chance, SQUARES);
-                while (!may_move(b, best) || -perfect(moved(b, best)) != perfect(b));
-                const float wins = (float)perfect(b);
+                const int best = perfect_move(b, &chance);
+                const float value = (float)perfect(b);
+                const fold_node target = fold_input(f, &value, 1);
                 loss[n++] = fold_softmax_xent(f, fold_dense_apply(f, &policy_head, s.h), best);
-                loss[n++] = fold_squared_error(f, fold_dense_apply(f, &value_head, s.h), fold_input(f, &wins, 1));
+                loss[n++] = fold_squared_error(f, fold_dense_apply(f, &value_head, s.h), target);
             }
         }
         const fold_node mean = fold_mean_n(f, loss, n);
