@@ -115,9 +115,9 @@ bench-study: bench/study bench/bench
 	sh bench/study-results >build/STUDY.md && mv build/STUDY.md bench/STUDY.md
 	sh bench/figures write
 
-# The examples at full settings (FOLD_DATA names the folder of real data): bench/PROGRAMS.md.
+# The examples at full settings (FOLD_DATA names the folder of real data): bench/log/PROGRAMS.md.
 bench-programs: examples
-	sh bench/programs >build/PROGRAMS.md && mv build/PROGRAMS.md bench/PROGRAMS.md
+	sh bench/programs >build/PROGRAMS.md && mv build/PROGRAMS.md bench/log/PROGRAMS.md
 	sh bench/figures write
 
 # Beside PyTorch, and policies beside ONNX Runtime (ONNXRUNTIME names its folder), in alternation on the same machine, an hour for all. PEERS: options, such as --workload gru --batch 32
@@ -125,10 +125,10 @@ bench-peers: bench/bench
 	sh bench/peers/run $(PEERS)
 	sh bench/peers/onnx
 
-# Writes bench/RESULTS.md from what the two print here.
+# Writes bench/log/RESULTS.md from what the two print here.
 bench-results: bench/bench
 	@mkdir -p build
-	sh bench/results >build/RESULTS.md && mv build/RESULTS.md bench/RESULTS.md
+	sh bench/results >build/RESULTS.md && mv build/RESULTS.md bench/log/RESULTS.md
 	sh bench/figures write
 
 # Training on 2, 3 and 4 ranks, to the parameters of one process with as many shards, whichever way gradients of words travel.

@@ -11597,12 +11597,13 @@ FOLD_API int fold_finite(const float *values, int n)
 }
 
 /* ==== section: model =========================================================================
-   Owns: parameters: values, gradients, the optimiser's state and packed weights, each in one span. It
-   holds the arrays of cells and of user ops, whose contents belong to cells and op recorders.
-   Uses: random numbers, ops, kernels, shapes, memory, errors. Invariant: a model knows no recording; packs
-   follow the values when these are written. */
+   Owns the parameters: values, gradients, optimiser state and packs, each in one array for the whole model.
+   It also has the arrays of cells and user ops, whose contents belong to cells and op recorders.
+   Uses random numbers, ops, kernels, shapes, memory, errors.
+   Invariant: a model knows of no recording. Whoever writes values refreshes the packs; readers never do, so
+   contexts of several threads can share a model. */
 
-/* Lists the arrays of a model: their names, what they hold, and the functions that give them. */
+/* The growing arrays of a model: name, element, accessor. fold_model_reserve lists sizes in this order. */
 #define FOLD__MODEL_ARRAYS(ARRAY)                        \
     ARRAY(PARAMS, fold__param_data, fold__params)        \
     ARRAY(VALUES, float, fold__values)                   \
@@ -11620,41 +11621,42 @@ enum {
     FOLD__MODEL_ARRAYS(FOLD__MODEL_ARRAY) FOLD__M_COUNT
 };
 enum { FOLD__RATE_SETS = 16, FOLD__SPAN_ALIGN = 16, FOLD__NORM_BLOCK = 1024, FOLD__STEP_ROWS = 32 };
-enum { FOLD__MAX_WIDTH = 1 << 24 }; /* of a layer: no product of them leaves int */
+enum { FOLD__MAX_WIDTH = 1 << 24 }; /* of a layer: all its gates together still fit an int */
 
 struct fold__cell_data;
 struct fold__tensor;
 struct fold_model {
     fold__arena arena;
     fold__array arrays[FOLD__M_COUNT];
-    fold__heap heap; /* shares out a caller's block */
+    fold__heap heap; /* of a caller's block */
     fold__error error;
     const fold__kernels *kernels;
-    /* Only a quantized model has these: others do without, and linkers too. */
+    /* Set by fold_model_quantize, so that programs without it do not link these kernels. */
     const fold__int8_kernels *formats[FOLD__WEIGHT_FORMATS];
     uint64_t seed;
-    uint32_t salt;            /* its handles carry it */
-    uint32_t version, layout; /* count writes of values; what is trained or not */
-    uint32_t quantized;       /* counts how often weights were made bytes */
+    uint32_t salt;            /* carried by its handles, to tell them from other models' */
+    uint32_t version, layout; /* count writes of values; parameters added, quantised, frozen or thawed */
+    uint32_t quantized;       /* counts successful calls of fold_model_quantize */
     uint32_t n_params, n_cells, n_ops;
-    uint32_t touched_rows;     /* rows that all lookup tables have */
-    size_t span, packs, bytes; /* floats of values and of packs; bytes of weights in bytes */
+    uint32_t touched_rows;     /* rows of all lookup tables */
+    size_t span, packs, bytes; /* floats of values, floats of packs, bytes of quantised weights */
 #ifndef FOLD_INFERENCE
-    uint64_t steps; /* steps that its optimiser made */
-    int rule;       /* whose state it is: an enum fold__rule */
+    uint64_t steps; /* of its optimiser */
+    int rule;       /* the optimiser whose state it has: an enum fold__rule */
     float set_rate[FOLD__RATE_SETS], set_decay[FOLD__RATE_SETS];
-    fold_parallel_for *parallel_for; /* NULL: steps are made on one thread */
+    fold_parallel_for *parallel_for; /* NULL: steps run on one thread */
     void *pool;
     int threads;
 #endif
-    fold_ctx *tracer; /* traces cell bodies; made with the first cell */
-    fold_memory tracing; /* it lies there; zero: in the model's memory */
+    fold_ctx *tracer;    /* traces cell bodies; made with the first cell */
+    fold_memory tracing; /* the tracer's; zero: the model's memory */
     uint8_t inference, flushes, sealed, has_tables;
-    uint32_t projected_cells; /* the first cells, which have their projections, or need none */
-    void (*project_cells)(fold_model *m); /* fold__project_cells, for the linker; NULL: no layer has a cell */
-    const void *image; /* parameters that are made are found in it; NULL: none */
+    uint32_t projected_cells; /* cells before this one have a projection, or need none */
+    /* This pointer and the two at the end are set where they are needed, so that programs which do not read
+       in place, quantise, or make layers with cells do not link these functions. */
+    void (*project_cells)(fold_model *m); /* fold__project_cells; NULL: no layer has a cell */
+    const void *image; /* of fold_model_read_in_place: new parameters are found in it; NULL: none */
     size_t image_size;
-    /* For the linker: fold__find_in_image, and fold__take_bytes in models that were quantized. */
     int (*find_in_image)(fold_model *m, const char *name, fold__param_data *param);
     int (*take_bytes)(fold_tensors *file, struct fold__tensor *tensor, fold__param_data *param);
 };
@@ -11675,7 +11677,7 @@ FOLD__MODEL_ARRAYS(FOLD__GIVE_ARRAY)
 
 FOLD__FAILS(fold__model_fail, fold_model, &of->error)
 
-/* Tells whether a call cannot go on: there is no model, it has an error, or something was not given. */
+/* 1: the call must stop. A missing argument becomes the model's error. */
 static int fold__lacks(fold_model *m, int given, const char *problem)
 {
     if (m && !given)
@@ -11685,8 +11687,8 @@ static int fold__lacks(fold_model *m, int given, const char *problem)
 
 /* -- settings -------------------------------------------------------------------------------- */
 
-/* All settings and their ranges. OF and AND are members of fold_<owner> that are checked together, ONE is a
-   number that a call is given. */
+/* Every checked setting and its range. OF starts the members of a struct fold_<owner> and AND continues them:
+   these are checked together. ONE is a number passed to a call. */
 #define FOLD__SETTINGS(OF, AND, ONE)                                                                     \
     OF(ctx_desc, schedule, UP_TO(FOLD_SCHEDULE_COUNT - 1)) OF(quantize_desc, min_values, FROM(0))        \
     OF(param_desc, init, UP_TO(FOLD_INIT_ORTHOGONAL)) AND(param_desc, init_scale, FINITE)                \
@@ -11721,7 +11723,7 @@ static int fold__lacks(fold_model *m, int given, const char *problem)
     ONE(share, float, FLOATS(0, 0, 1)) ONE(limit, float, FLOATS(0, 0, FLT_MAX))
 #endif
 
-/* Ranges of floats and of whole numbers: flags and ends, of which FLT_MAX stands for infinity. */
+/* A range: flags and both ends, where FLT_MAX means infinity. */
 enum { FOLD__A_FLOAT = 1, FOLD__OPEN_LOW = 2, FOLD__OPEN_HIGH = 4, FOLD__NEXT = 8 };
 #define FOLD__RANGE_FINITE FOLD__A_FLOAT | FOLD__OPEN_LOW | FOLD__OPEN_HIGH, -FLT_MAX, FLT_MAX
 #define FOLD__RANGE_AMOUNT FOLD__A_FLOAT | FOLD__OPEN_HIGH, 0, FLT_MAX
@@ -11740,7 +11742,7 @@ enum {
     FOLD__SET_at_most = FOLD__SET_high
 };
 static const struct fold__setting {
-    char name[12]; /* no pointer, which a loader would have to set */
+    char name[12]; /* not a pointer, which a loader would have to relocate */
     uint16_t offset;
     uint8_t size, flags;
     float low, high;
@@ -11752,8 +11754,8 @@ static const struct fold__setting {
     FOLD__SETTINGS(FOLD__ROW_FIRST, FOLD__ROW_AND, FOLD__ROW_ONE){ "", 0, 0, 0, 0, 0 }
 };
 
-/* Tells whether settings are in their ranges, those of an owner from the first on; if not, an error says
-   which is not. `name` is that of the parameter or layer; NULL: it has none. */
+/* Checks one owner's settings, from its row `first` on; the first one out of range becomes the error. `name`
+   is that of a parameter or layer, or NULL. */
 static int fold__settings_ok(fold__error *error, int first, const char *who, const char *name,
                              const void *settings)
 {
@@ -11782,7 +11784,6 @@ static int fold__settings_ok(fold__error *error, int first, const char *who, con
     return 1;
 }
 
-/* Defines the function that gives the defaults of a struct. */
 #define FOLD__BY_DEFAULT(type, ...)    \
     FOLD_API type type##_default(void) \
     {                                  \
@@ -11820,7 +11821,7 @@ static void fold__check_threads(fold__error *error, const char *who, int threads
 {
     if (threads < 0 || (threads > 1 && !can_run))
         fold__fail_in(error, FOLD_BAD_ARGUMENT, "%s: threads is %d, %s", who, threads,
-                      threads < 0 ? "must be in [0, inf)" : "but there is no parallel_for to run them");
+                      threads < 0 ? "must be in [0, inf)" : "but parallel_for is NULL");
 }
 
 FOLD_API fold_model *fold_model_new(const fold_model_desc *desc)
@@ -11831,7 +11832,7 @@ FOLD_API fold_model *fold_model_new(const fold_model_desc *desc)
     fold__error none = { FOLD_OK, "", settings.error, settings.error_user, NULL, 0 };
     if (!m && settings.memory.block)
         fold__fail_in(&none, FOLD_NO_MEMORY,
-                      "fold_model_desc: memory.block_size is %.0f, a model alone takes %.0f bytes",
+                      "fold_model_desc: memory.block_size is %.0f, a model alone needs %.0f bytes",
                       (double)settings.memory.block_size,
                       (double)(fold__to_align(settings.memory.block) + fold__alloc_size(sizeof *m)));
     if (!m)
@@ -11841,8 +11842,9 @@ FOLD_API fold_model *fold_model_new(const fold_model_desc *desc)
     m->kernels = kernels ? kernels : fold__kernels_for(NULL);
     m->error = none;
     if (!kernels)
-        fold__model_fail(m, FOLD_BAD_ARGUMENT, "isa '%s' is unknown, or not available here; '%s' is",
-                         settings.isa, m->kernels->name);
+        fold__model_fail(m, FOLD_BAD_ARGUMENT,
+                         "fold_model_desc: isa '%s' is unknown, or not available here; '%s' is", settings.isa,
+                         m->kernels->name);
     m->seed = settings.seed;
     m->inference = settings.inference != 0;
     m->flushes = settings.flush_subnormals != 0;
@@ -11865,8 +11867,7 @@ static const char *fold__when_full(const fold_model *m, char text[FOLD__WHEN_FUL
     *text = 0;
     if (m->heap.block)
         fold__format(text, FOLD__WHEN_FULL,
-                     ": the model's block has %.0f bytes, this needs %.0f or more: measure in a larger one "
-                     "(fold_model_measure)",
+                     "; the model's block has %.0f bytes, needs %.0f or more: see fold_model_measure",
                      (double)m->heap.size, (double)(m->heap.bytes_refused + FOLD__ALIGN - 1));
     return text;
 }
@@ -11926,14 +11927,14 @@ FOLD_API fold_status fold_model_reserve(fold_model *m, const fold_model_size *si
     for (int which = 0; which < FOLD__M_COUNT; which++) {
         const size_t had = m->arrays[which].need;
         if (!fold__arena_need(&m->arena, which, bytes[which]))
-            fold__model_fail(m, FOLD_NO_MEMORY, "reserve: there are no %.0f bytes%s", (double)bytes[which],
-                             fold__when_full(m, full));
-        m->arrays[which].need = had; /* fold_model_measure tells what is held */
+            fold__model_fail(m, FOLD_NO_MEMORY, "reserve: out of memory for %.0f bytes%s",
+                             (double)bytes[which], fold__when_full(m, full));
+        m->arrays[which].need = had; /* fold_model_measure reports what is used, not what is reserved */
     }
     return m->error.status;
 }
 
-/* Returns NULL for handles that are null or another model's. */
+/* NULL for a null handle or another model's. */
 static fold__param_data *fold__param_of(const fold_model *m, fold_param param)
 {
     if (!m || !param.id || param.salt != m->salt || param.id > m->n_params)
@@ -11941,7 +11942,7 @@ static fold__param_data *fold__param_of(const fold_model *m, fold_param param)
     return &fold__params(m)[param.id - 1];
 }
 
-/* The indices of all parameters if the handle is null, and of one or none if it is not. */
+/* All parameters if the handle is null, none if it is another model's. */
 typedef struct fold__range {
     uint32_t first, end;
 } fold__range;
@@ -11961,7 +11962,7 @@ static const fold__op_row *fold__op_of(const fold_model *m, uint32_t op)
 {
     return op < FOLD__OP_COUNT ? &fold__op_table[op] : &fold__user_ops(m)[op - FOLD__OP_COUNT].row;
 }
-/* Tells how an op of the program's own was described; NULL: it is another. */
+/* NULL for a built-in op. */
 static const fold_op_desc *fold__desc_of(const fold_model *m, uint32_t op)
 {
     return op < FOLD__OP_COUNT ? NULL : &fold__user_ops(m)[op - FOLD__OP_COUNT].desc;
@@ -11969,13 +11970,13 @@ static const fold_op_desc *fold__desc_of(const fold_model *m, uint32_t op)
 
 /* -- initial values -------------------------------------------------------------------------- */
 
-/* Makes orthonormal vectors along the shorter side by modified Gram-Schmidt, in double. */
+/* Makes the rows orthonormal, or the columns if they are fewer: modified Gram-Schmidt, in double. */
 static void fold__orthogonalise(float *values, size_t rows, size_t columns, float gain)
 {
     const size_t count = fold__min_size(rows, columns);
     const size_t length = fold__max_size(rows, columns);
     const size_t step = rows <= columns ? columns : 1;   /* from vector to vector */
-    const size_t within = rows <= columns ? 1 : columns; /* steps from value to value of one vector */
+    const size_t within = rows <= columns ? 1 : columns; /* from value to value within one */
     for (size_t vector = 0; vector < count; vector++) {
         for (int pass = 0; pass < 2; pass++) /* twice is enough (Kahan and Parlett) */
             for (size_t earlier = 0; earlier < vector; earlier++) {
@@ -12051,7 +12052,7 @@ static int fold__has_floats(const fold__param_data *param)
 {
     return fold__floats_in_place(param) || fold__keeps_values(param);
 }
-/* Pointers into an image are never written through. NULL: there are bytes alone. */
+/* NULL if only quantised values are left. Values in an image are never written. */
 static float *fold__param_values(const fold_model *m, const fold__param_data *param)
 {
     if (fold__floats_in_place(param))
@@ -12059,8 +12060,7 @@ static float *fold__param_values(const fold_model *m, const fold__param_data *pa
     return fold__keeps_values(param) ? fold__values(m) + param->at : NULL;
 }
 
-/* Packs are refreshed by whoever writes values, never by readers. A bias is its own pack. first and count are
-   of the first axis. */
+/* Refreshes the packs of `count` rows of the first axis. The pack of a bias is a plain copy. */
 static void fold__pack_part(fold_model *m, const fold__param_data *param, int which, int first, int count)
 {
     const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
@@ -12091,14 +12091,13 @@ static void fold__refresh_rows(fold_model *m, const fold__param_data *param, int
         fold__pack_part(m, param, FOLD__PACK_BOTH & ~forward, from, to - from);
 #endif
 }
-/* Packs a parameter anew, after its values were written. */
 static void fold__refresh_packs(fold_model *m, const fold__param_data *param)
 {
     fold__refresh_rows(m, param, 0, param->shape.dim[0]);
 }
 
-/* Keeps from now on the rows of the pack that a gradient of an input reads. Many weights never need them (a
-   first layer's), or only those that multiply states. */
+/* From now on these rows are packed for gradients of inputs, too. That is done on demand, since many weights
+   never need it (a first layer's), or only for the rows that multiply states. */
 static void fold__keep_back_pack(fold_model *m, fold__param_data *param, int first, int count)
 {
 #ifdef FOLD_INFERENCE
@@ -12115,7 +12114,8 @@ static void fold__keep_back_pack(fold_model *m, fold__param_data *param, int fir
 #endif
 }
 
-/* Tells whether tiles can read a weight where it lies: they may read a bit beyond it. */
+/* Whether products can read a weight in the image. Tiles may read FOLD__BEYOND floats past its end, which
+   must be in the image as well. */
 static int fold__fits_in_place(const fold_model *m, const fold__param_data *param)
 {
     const size_t beyond = (size_t)FOLD__BEYOND;
@@ -12127,7 +12127,7 @@ static int fold__fits_in_place(const fold_model *m, const fold__param_data *para
     return m->image_size - end >= beyond * sizeof(float);
 }
 
-/* Gives a parameter the places of its packs, from `packs` floats on. Returns where the next would begin. */
+/* Assigns offsets to a parameter's packs, from `packs` floats on. Returns their end. */
 static size_t fold__layout_packs(const fold_model *m, fold__param_data *param, size_t packs)
 {
     const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
@@ -12168,7 +12168,7 @@ static int fold__param_reserve(fold_model *m, const fold__param_data *param, siz
            fold__arena_need(arena, FOLD__M_IS_TOUCHED, m->touched_rows + rows);
 }
 
-/* Counts the bytes of the UTF-8 sequence that a text begins with (Unicode 15, table 3-7); 0: it is none. */
+/* Length of the UTF-8 sequence at the start of a text (Unicode 15, table 3-7); 0 if it is invalid. */
 static int fold__utf8(const char *from)
 {
     const unsigned char *bytes = (const unsigned char *)from;
@@ -12198,10 +12198,10 @@ static int fold__is_text(const char *from)
     return 1;
 }
 
-/* Tells what the name of a tensor ends with that holds the scales of another, whose values are bytes. */
+/* In files the scales of int8 tensor "W" are tensor "W.scale". */
 #define FOLD__SCALES ".scale"
 
-/* Makes a hash: FNV-1a, by Fowler, Noll and Vo. */
+/* FNV-1a, by Fowler, Noll and Vo. */
 static uint32_t fold__hash_name(const char *name, size_t length)
 {
     uint32_t hash = 0x811c9dc5u;
@@ -12223,7 +12223,7 @@ static fold__param_data *fold__find_name(const fold_model *m, const char *name, 
     return NULL;
 }
 
-/* The parameter of bytes alone whose scales have a name in files, or NULL. */
+/* The int8 parameter whose scales have this name in files, or NULL. */
 static const fold__param_data *fold__scales_of(const fold_model *m, const char *name)
 {
     const size_t length = strlen(name), end = strlen(FOLD__SCALES);
@@ -12236,21 +12236,21 @@ static const fold__param_data *fold__scales_of(const fold_model *m, const char *
 static const char *fold__param_problem(const fold_model *m, const fold_param_desc *desc)
 {
     if (!desc->name || !desc->name[0])
-        return "a parameter needs a name";
+        return "the name is missing";
     if (!fold__is_text(desc->name))
-        return "its name is not UTF-8, as files need";
+        return "the name is not UTF-8, which files need";
     if (!strncmp(desc->name, "optimizer.", 10) || fold__same_text(desc->name, "__metadata__"))
-        return "in files its name stands for something else";
+        return "the name is reserved in files; choose a different one";
     if (fold__scales_of(m, desc->name))
-        return "in files its name stands for the scales of another";
+        return "in files this is the name of an int8 parameter's scales; choose a different one";
     if (!fold__shape_ok(&desc->shape))
         return fold__shape_problem(&desc->shape);
     if (m->span + (size_t)fold__shape_size(&desc->shape) > INT_MAX - FOLD__SPAN_ALIGN)
-        return "a model holds at most 2147483647 values";
+        return "the model would have more than 2147483647 values";
     if (fold_param_find(m, desc->name).id)
-        return "there is a parameter of that name already";
+        return "the model already has a parameter of this name";
     if ((desc->uses & (FOLD_FOR_LINEAR | FOLD_FOR_LINEAR_T)) && desc->shape.rank != 2)
-        return "a weight of linear ops must have rank 2";
+        return "a weight for fold_linear or fold_linear_t must have rank 2";
     if ((desc->uses & FOLD_FOR_CONV) && desc->shape.rank < 3)
         return "a filter must have rank 3 or 4";
     return NULL;
@@ -12273,7 +12273,7 @@ static void fold__first_values(fold_model *m, const fold__param_data *param, con
     fold__fp_leave(saved);
 }
 
-/* Puts the model's next parameter where fold_param_find comes to when it finds no such name. */
+/* Links the model's next parameter where fold__find_name ends if the name is new. */
 static void fold__list_name(fold_model *m, fold__param_data *param)
 {
     uint32_t unlisted = 0, *id = &unlisted;
@@ -12292,7 +12292,7 @@ static int fold__can_add(fold_model *m, const char *what, const char *name)
     return !m->error.status;
 }
 
-/* Tells what a parameter is, by its description. Its packs have no places yet. */
+/* fold__layout_packs adds the offsets of packs. */
 static fold__param_data fold__described_param(const fold_model *m, const fold_param_desc *desc)
 {
     fold__param_data param = FOLD__ALL_ZERO;
@@ -12317,7 +12317,7 @@ FOLD_API fold_param fold_param_new(fold_model *m, const fold_param_desc *desc)
         return none;
     if (desc && !fold__settings_ok(&m->error, FOLD__SET_param_desc, "parameter", desc->name, desc))
         return none;
-    const char *problem = desc ? fold__param_problem(m, desc) : "no description";
+    const char *problem = desc ? fold__param_problem(m, desc) : "desc is NULL";
     if (problem)
         return fold__model_fail(m, FOLD_BAD_ARGUMENT, "parameter '%s': %s",
                                 desc && desc->name && fold__is_text(desc->name) ? desc->name : "", problem),
@@ -12441,8 +12441,8 @@ FOLD_API float *fold_values_write_begin(fold_model *m, fold_param param)
         if (!fold__is_quantized(each) && !each->image_data)
             continue;
         fold__model_fail(m, FOLD_BAD_STATE, "fold_values_write_begin: parameter '%s' is %s", each->name,
-                         each->image_data ? "read in place, in an image"
-                                          : "quantized: write values before fold_model_quantize, or load");
+                         each->image_data ? "read in place from an image, which is never written"
+                                          : "quantised; write before fold_model_quantize, or load a file");
         return NULL;
     }
     const fold__param_data *data = fold__param_of(m, param);
@@ -12458,7 +12458,7 @@ FOLD_API void fold_values_write_end(fold_model *m, fold_param param)
         m->version++;
 }
 
-/* Tells the part of a parameter's name behind a layer's; NULL: it is none of the layer's. */
+/* "W" for "dense.W" in layer "dense", NULL for a parameter outside the layer. All are in layer "". */
 static const char *fold__part_in(const char *name, const char *layer)
 {
     const size_t size = strlen(layer);
@@ -12475,11 +12475,11 @@ static const fold_array *fold__array_for(fold_model *m, fold_param param, const 
         if (!arrays[i].part || !arrays[i].values || !fold__same_text(arrays[i].part, part))
             continue;
         if (arrays[i].count != fold__shape_size(&data->shape))
-            fold__model_fail(m, FOLD_BAD_SHAPE, "fold_values_fill: '%s' has %d values, and %d are given",
+            fold__model_fail(m, FOLD_BAD_SHAPE, "fold_values_fill: '%s' has %d values, but its array %d",
                              data->name, (int)fold__shape_size(&data->shape), arrays[i].count);
         return fold_values_write_begin(m, param) ? &arrays[i] : NULL;
     }
-    fold__model_fail(m, FOLD_BAD_ARGUMENT, "fold_values_fill: there are no values for '%s'", data->name);
+    fold__model_fail(m, FOLD_BAD_ARGUMENT, "fold_values_fill: no array for parameter '%s'", data->name);
     return NULL;
 }
 
@@ -12487,8 +12487,9 @@ FOLD_API fold_status fold_values_fill(fold_model *m, const char *name, const fol
 {
     int found = 0;
     if (m && (!name || !arrays || count < 1))
-        fold__model_fail(m, FOLD_BAD_ARGUMENT, "fold_values_fill: there is no name, or no array");
-    for (int copying = 0; copying < 2 && m && !m->error.status; copying++) {
+        fold__model_fail(m, FOLD_BAD_ARGUMENT, "fold_values_fill: %s",
+                         !name ? "name is NULL" : "arrays is NULL, or count is below 1");
+    for (int copying = 0; copying < 2 && m && !m->error.status; copying++) { /* checks first */
         for (int index = 0; index < fold_param_count(m) && !m->error.status; index++) {
             const fold_param param = fold_param_at(m, index);
             const char *part = fold__part_in(fold_param_name(m, param), name);
@@ -12501,8 +12502,8 @@ FOLD_API fold_status fold_values_fill(fold_model *m, const char *name, const fol
         }
         if (found < count)
             fold__model_fail(m, FOLD_BAD_ARGUMENT,
-                             "fold_values_fill: of %d arrays %d have no parameter in '%s'", count,
-                             count - found, name);
+                             "fold_values_fill: %d of %d arrays match no parameter of '%s'", count - found,
+                             count, name);
     }
     return fold_model_status(m);
 }
@@ -12510,7 +12511,7 @@ FOLD_API fold_status fold_values_fill(fold_model *m, const char *name, const fol
 static int fold__same_params(fold_model *m, const fold_model *from, const char *who)
 {
     if (!from)
-        fold__model_fail(m, FOLD_BAD_ARGUMENT, "%s: the other model is NULL", who);
+        fold__model_fail(m, FOLD_BAD_ARGUMENT, "%s: from is NULL", who);
     if (!from || m->error.status)
         return 0;
     if (m->n_params != from->n_params)
@@ -12522,10 +12523,10 @@ static int fold__same_params(fold_model *m, const fold_model *from, const char *
         fold__shape_text(here, sizeof here, 0, &mine->shape);
         fold__shape_text(there, sizeof there, 0, &other->shape);
         if (!fold__same_text(mine->name, other->name) || !fold__shape_same(&mine->shape, &other->shape))
-            fold__model_fail(m, FOLD_BAD_SHAPE, "%s: parameter %d is '%s' %s, in the other model '%s' %s",
+            fold__model_fail(m, FOLD_BAD_SHAPE, "%s: parameter %d is '%s' %s, but '%s' %s in the other model",
                              who, (int)index, mine->name, here, other->name, there);
         else if (fold__is_quantized(mine) || fold__is_quantized(other))
-            fold__model_fail(m, FOLD_BAD_STATE, "%s: parameter '%s' is quantized%s", who, mine->name,
+            fold__model_fail(m, FOLD_BAD_STATE, "%s: parameter '%s' is quantised%s", who, mine->name,
                              fold__is_quantized(mine) ? "" : " in the other model");
         else if (mine->image_data || other->image_data)
             fold__model_fail(m, FOLD_BAD_STATE, "%s: parameter '%s' is read in place%s", who, mine->name,
@@ -12591,7 +12592,7 @@ FOLD_API void fold_model_scale_rates(fold_model *m, int rate_set, float rate, fl
 }
 #endif /* FOLD_INFERENCE */
 
-/* -- weights in bytes ------------------------------------------------------------------------ */
+/* -- quantised weights ----------------------------------------------------------------------- */
 
 FOLD__BY_DEFAULT(fold_quantize_desc, FOLD__ALL_ZERO)
 
@@ -12615,14 +12616,14 @@ static int fold__can_quantize(const fold__param_data *param, const fold_quantize
     return !(param->uses & FOLD_FOR_CONV) || param->shape.dim[param->shape.rank - 2] > 1;
 }
 
-/* Its bytes lie behind the first `had`. */
+/* Whether this call quantised it: the first `had` bytes are of earlier ones. */
 static int fold__is_newly_quantized(const fold__param_data *param, size_t had)
 {
     return !param->stored && ((param->bytes != FOLD__NO_PACK && param->bytes >= had) ||
                               (param->bytes_t != FOLD__NO_PACK && param->bytes_t >= had));
 }
 
-/* Gives a weight the places of its bytes, behind `bytes` others. Returns where the next would begin. */
+/* Assigns offsets to a weight's bytes, from `bytes` on. Returns their end. */
 static size_t fold__layout_int8(const fold_model *m, fold__param_data *param, int bits, size_t bytes)
 {
     const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
@@ -12672,7 +12673,7 @@ static void fold__read_lines(const fold_model *m, const fold__param_data *param,
     }
 }
 
-/* Makes the bytes of a weight, which has its places, of values. 0 when one is not finite. */
+/* Quantises values to where fold__layout_int8 put the weight. 0 if one is not finite. */
 static int fold__make_bytes(fold_model *m, fold__param_data *param, const float *values)
 {
     const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
@@ -12686,8 +12687,8 @@ static int fold__make_bytes(fold_model *m, fold__param_data *param, const float 
     return error[0] <= 1 && error[1] <= 1;
 }
 
-/* Makes the bytes of all weights that can have them. Their parameters tell of it, but values stay where they
-   were. Returns 0 with an error when that fails; then nothing is told. */
+/* Quantises all weights that can be. Their floats stay until fold__drop_floats. On failure (0, with an error)
+   the model is as before. */
 static int fold__quantize_all(fold_model *m, const fold_quantize_desc *desc)
 {
     char full[FOLD__WHEN_FULL];
@@ -12722,8 +12723,8 @@ static int fold__quantize_all(fold_model *m, const fold_quantize_desc *desc)
     return there && !wrong;
 }
 
-/* Tells whether nothing reads the floats of a weight beside its bytes. A table's rows are read from the bytes
-   of its transpose, or from bf16. */
+/* Whether the floats of a weight can go. Lookups then read the rows of its transpose, or bf16; fold_use in a
+   cell can only read floats. */
 static int fold__has_bytes_alone(const fold__param_data *param, int tables)
 {
     const int direct = param->bytes != FOLD__NO_PACK, transposed = param->bytes_t != FOLD__NO_PACK;
@@ -12732,7 +12733,7 @@ static int fold__has_bytes_alone(const fold__param_data *param, int tables)
            !(param->uses & FOLD__FOR_CELLS);
 }
 
-/* Moves the values that are still read together, and the packs that are made of them. */
+/* Closes the gaps in values and packs that quantised weights leave. */
 static void fold__drop_floats(fold_model *m, int tables)
 {
     m->span = m->packs = 0;
@@ -12762,8 +12763,7 @@ FOLD_API fold_status fold_model_quantize(fold_model *m, const fold_quantize_desc
         return fold_model_status(m);
     if (fold__can_train(m))
         fold__model_fail(m, FOLD_BAD_STATE,
-                         "fold_model_quantize: the model can be trained: make it with `inference` in its "
-                         "desc");
+                         "fold_model_quantize: the model can be trained; set `inference` in its desc");
     else if (settings.bits && settings.bits != 8 && settings.bits != 16)
         fold__model_fail(m, FOLD_BAD_ARGUMENT, "fold_model_quantize: bits is %d, must be 8 or 16",
                          settings.bits);
@@ -12844,7 +12844,7 @@ FOLD_API float *fold_grads_write_begin(fold_model *m, fold_param param)
     return data ? fold__grads(m) + data->at : fold__grads(m);
 }
 
-/* Notes that a gradient was written: rows of a lookup table that are not zero count as touched. */
+/* After a caller wrote a gradient: rows of a lookup table that are not zero count as touched. */
 static void fold__note_grad(fold_model *m, fold__param_data *param)
 {
     const size_t width = param->size / (size_t)param->shape.dim[0];
@@ -12885,8 +12885,9 @@ FOLD_API void fold_grads_write_rows_end(fold_model *m, fold_param param, const i
         if (rows[i] >= 0 && rows[i] < data->shape.dim[0])
             fold__touch_row(m, data, (uint32_t)rows[i]);
         else
-            fold__model_fail(m, FOLD_BAD_ARGUMENT, "fold_grads_write_rows_end: row %d is not in 0..%d",
-                             rows[i], data->shape.dim[0] - 1);
+            fold__model_fail(m, FOLD_BAD_ARGUMENT,
+                             "fold_grads_write_rows_end: rows[%d] is %d, must be in [0, %d)", i, rows[i],
+                             data->shape.dim[0]);
     }
 }
 
@@ -12935,80 +12936,78 @@ static void fold__begin_states(fold_model *m, int rule, uint64_t steps)
 #endif
 
 /* ==== section: storage =======================================================================
-   Owns: the structs of a context and of its run, the arrays that they lie in, and the pointers into them:
-   how arrays grow, what is said when they cannot, and which run is open.
-   Uses: model, memory, errors. Invariant: pointers are refreshed whenever arrays have moved (fold__ask);
-   what lies in the arrays is decided elsewhere.
+   Owns the structs of a context and of its run, the arrays behind them and the pointers into these: how
+   arrays grow, the message if they cannot, and which run is open. Later sections fill the arrays.
+   Uses model, memory, errors.
+   Invariant: after arrays have moved, all pointers are refreshed (fold__ask).
 
-   Six structs tell of a signature, from what lasts longest to what lasts shortest:
-     fold__sig          the context's: the key, the program and the shapes of equal calls
-     fold__sig_cache    the context's, one for each fold__sig: finds the next three
-     fold__analysis     all that its program needs when certain inputs get gradients; for many runs
-     fold__value_facts  a value, input or operand of its program, as an analysis found it
-     fold__run_sig      the signature in a run: how many calls, which inputs get gradients
-     fold__group_sig    the signature in a group of a run: its calls there, what feeds it, its buffers */
+   Six structs describe a signature, from the longest-lived to the shortest:
+     fold__sig          of the context: key, program and shapes of equal calls
+     fold__sig_cache    of the context, one for each fold__sig: finds the next three
+     fold__analysis     what its program needs if certain inputs get gradients; valid for many runs
+     fold__value_facts  one value, input or operand of its program, as an analysis found it
+     fold__run_sig      of a run: how many calls, which inputs get gradients
+     fold__group_sig    of a group of a run: its calls there, its predecessors, its buffers */
 
-/* Lists every array of a context that grows, in the order in which they lie in a caller's block. It tells the
-   name in the enum, the type of an element, the pointer to it, and what it holds. From this table follow the
-   enum, the pointers and their refresh after arrays have moved.
-     NODE   an element for every node, by id, but for CALLS: a member of the context
-     EDGE   an element for every operand of every node, by edge: a member of the context
-     KEEP   a member of the context; its contents stay when the array grows
-     DISCARDABLE  a member of the context; its contents need not stay when the array grows
-     RUN    a member of the run; RUN_DISCARDABLE: and what it holds need not stay */
+/* Every growing array of a context, in its order in a caller's block: name in the enum, element, pointer. The
+   enum, the pointers and their refresh after arrays have moved follow from this table.
+     NODE   of the context: an element for each node, by id (in CALLS, for each call)
+     EDGE   of the context: an element for each operand of each node
+     KEEP   of the context; contents survive growth. DISCARDABLE: they need not
+     RUN    of the run; contents survive growth. RUN_DISCARDABLE: they need not */
 #define FOLD__ARRAYS(NODE, EDGE, KEEP, DISCARDABLE, RUN, RUN_DISCARDABLE)                                    \
     NODE(SIG, uint32_t, sig)                  /* the signature of a call */                                  \
-    NODE(KIND, uint8_t, kind)                 /* tells the node's kind, and flags */                         \
+    NODE(KIND, uint8_t, kind)                 /* kind and flags */                                           \
     NODE(FIRST_EDGE, uint32_t, first_edge)    /* its operands end where those of the next node begin */      \
-    NODE(SOURCE, uint32_t, source)            /* the value that it shows: its own or, a view, another */     \
-    NODE(OFFSET, uint32_t, offset)            /* a view begins there in that value, in floats */             \
-    NODE(SHAPE, uint32_t, shape)              /* index into `shapes`: of a list, the shape of a row */       \
-    NODE(LENGTH, uint32_t, length)            /* how many rows a list has, how many list elements a call */  \
-    NODE(DATA_AT, uint32_t, data_at)              /* its value lies there in `data`, in 16 floats */         \
-    NODE(NODE_DATA, uint64_t, node_data)      /* by kind: see fold__node_op_data */                          \
-    NODE(VALUE_ROW, float *, value)           /* in a run: where a value that no op makes lies */            \
-    NODE(CALLS, uint32_t, calls)              /* the nodes that are ops or calls of cells, in order */       \
+    NODE(SOURCE, uint32_t, source)            /* the node whose value it shows: itself, but for views */     \
+    NODE(OFFSET, uint32_t, offset)            /* where a view starts in that value, in floats */             \
+    NODE(SHAPE, uint32_t, shape)              /* index into `shapes`; for a list, of one row */              \
+    NODE(LENGTH, uint32_t, length)            /* rows of a list, or list elements of a call */               \
+    NODE(DATA_AT, uint32_t, data_at)          /* offset of its value in `data`, in units of 16 floats */     \
+    NODE(NODE_DATA, uint64_t, node_data)      /* by kind: see fold__set_node_data */                         \
+    NODE(VALUE_ROW, float *, value)           /* in a run: the address of a value that no op computes */     \
+    NODE(CALLS, uint32_t, calls)              /* the nodes that are calls, in order */                       \
     EDGE(EDGE_SOURCE, uint32_t, edge_source)  /* the value that is read */                                   \
     EDGE(EDGE_OFFSET, uint32_t, edge_offset)  /* see fold__edge_offset */                                    \
     KEEP(DATA, float, data)                   /* copied inputs, kept values and gradients */                 \
-    KEEP(PARAM_NODES, uint32_t, param_nodes)  /* for every parameter its node, plain and shared */           \
-    KEEP(DEDUPE_TABLE, uint32_t, dedupe_table)              /* hash table of nodes, for identical calls */   \
+    KEEP(PARAM_NODES, uint32_t, param_nodes)  /* two nodes of each parameter: plain and shared */            \
+    KEEP(DEDUPE_TABLE, uint32_t, dedupe_table) /* hash table of nodes, to find identical calls */            \
     KEEP(READERS, uint32_t, readers)          /* with dedupe: the first call whose last operand a node is */ \
-    KEEP(MERGED, fold__merged_range, found)           /* ranges of nodes that samples share by merging */    \
-    KEEP(KEPT_GRADS, fold__kept_grad, kept_grads) /* the gradients that fold_keep_grad asks for */           \
-    KEEP(INDEX_REFS, fold__index_ref, index_refs) /* see fold_index_ref */                                   \
-    KEEP(OUTPUT_REFS, fold__output_ref, output_refs) /* see fold_output_ref */                               \
-    KEEP(STEPS, fold_node, steps)             /* the steps of an unrolled layer while it is recorded */      \
-    KEEP(SIGS, fold__sig, sigs)               /* the signatures; number 0 is none */                         \
+    KEEP(MERGED, fold__merged_range, found)   /* ranges of nodes that samples share by merging */            \
+    KEEP(KEPT_GRADS, fold__kept_grad, kept_grads) /* of fold_keep_grad */                                    \
+    KEEP(INDEX_REFS, fold__index_ref, index_refs) /* of fold_index_ref and fold_edges_ref */                 \
+    KEEP(OUTPUT_REFS, fold__output_ref, output_refs) /* of fold_output_ref */                                \
+    KEEP(STEPS, fold_node, steps)             /* of an unrolled layer while it is recorded */                \
+    KEEP(SIGS, fold__sig, sigs)               /* number 0 is none */                                         \
     KEEP(SIG_TABLE, uint32_t, sig_table)      /* their hash table */                                         \
-    KEEP(SHAPES, fold__shape_entry, shapes)   /* the shapes that nodes have, each once */                    \
-    KEEP(KEYS, uint32_t, keys)                /* the words that tell signatures apart */                     \
-    KEEP(OPS, fold__body_op, ops)             /* the programs of signatures that are one op */               \
-    KEEP(REFS, fold__ref, refs)               /* the operands that those programs have */                    \
-    KEEP(OP_SHAPES, fold_shape, op_shapes)    /* their shapes */                                             \
-    KEEP(VALUES, fold__value, values)         /* their values */                                             \
-    RUN_DISCARDABLE(NODE_ARRAYS, char, node_arrays) /* of nodes in a run: see FOLD__RUN_NODE_ARRAYS */       \
-    RUN(SIG_CACHE, fold__sig_cache, sig_cache)            /* what is remembered of every signature */        \
-    RUN(COSTS, fold__cost, cost)              /* tells how long batches take: see fold__cost_of */           \
-    RUN(ANALYSES, fold__analysis, analysis)   /* tells what those need for gradients */                      \
+    KEEP(SHAPES, fold__shape_entry, shapes)   /* the shapes of nodes, each once */                           \
+    KEEP(KEYS, uint32_t, keys)                /* of signatures */                                            \
+    KEEP(OPS, fold__body_op, ops)             /* the programs of signatures: ops, */                         \
+    KEEP(REFS, fold__ref, refs)               /* operands, */                                                \
+    KEEP(OP_SHAPES, fold_shape, op_shapes)    /* shapes */                                                   \
+    KEEP(VALUES, fold__value, values)         /* and values */                                               \
+    RUN_DISCARDABLE(NODE_ARRAYS, char, node_arrays) /* see FOLD__RUN_NODE_ARRAYS */                          \
+    RUN(SIG_CACHE, fold__sig_cache, sig_cache)                                                               \
+    RUN(COSTS, fold__cost, cost)              /* how long batches take: see fold__cost_of */                 \
+    RUN(ANALYSES, fold__analysis, analysis)                                                                  \
     RUN(RUN_SIGS, fold__run_sig, run_sig)     /* the signatures of this run */                               \
-    RUN(FACTS, fold__value_facts, facts)         /* values, inputs and operands that their programs have */  \
-    RUN(STAGES, char, stages)                 /* how stages of signatures run: see fold__stages */           \
-    RUN(BATCHES, fold__batch, batch)          /* the batches, in the order in which they run */              \
-    RUN(GROUPS, fold__group, group)           /* the groups of samples; the prefix first, the suffix last */ \
-    RUN(GROUP_SIGS, fold__group_sig, group_sig) /* the signatures that each group has */                     \
-    RUN(BUFFERS, fold__buffer, buffer)        /* the buffers that those have */                              \
-    RUN(USES, fold__use, use)                 /* the uses of parameters and shared nodes */                  \
-    KEEP(PLANS, char, plans)                  /* the kept plans: see the plan cache */                       \
-    RUN(WORKERS, fold__worker, worker)        /* every thread has a worker */                                \
-    DISCARDABLE(PLANNING, char, planning)           /* serves one step of planning */                        \
-    DISCARDABLE(PREDECESSORS, fold__predecessor, predecessors)     /* which signature feeds which */         \
-    RUN_DISCARDABLE(REGION, float, region)          /* holds values and gradients of groups */               \
-    RUN_DISCARDABLE(SCRATCH, float, scratch)        /* the scratch of workers */                             \
-    RUN_DISCARDABLE(SUMS, float, sums)              /* the sums of the uses of parameters */                 \
+    RUN(FACTS, fold__value_facts, facts)      /* of analyses */                                              \
+    RUN(STAGES, char, stages)                 /* see fold__stages */                                         \
+    RUN(BATCHES, fold__batch, batch)          /* in the order in which they run */                           \
+    RUN(GROUPS, fold__group, group)           /* the prefix first, the suffix last */                        \
+    RUN(GROUP_SIGS, fold__group_sig, group_sig)                                                              \
+    RUN(BUFFERS, fold__buffer, buffer)                                                                       \
+    RUN(USES, fold__use, use)                 /* of parameters and shared nodes */                           \
+    KEEP(PLANS, char, plans)                  /* see fold__plans */                                          \
+    RUN(WORKERS, fold__worker, worker)        /* one for each thread */                                      \
+    DISCARDABLE(PLANNING, char, planning)     /* serves one step of planning */                              \
+    DISCARDABLE(PREDECESSORS, fold__predecessor, predecessors)                                               \
+    RUN_DISCARDABLE(REGION, float, region)    /* values and gradients of groups */                           \
+    RUN_DISCARDABLE(SCRATCH, float, scratch)  /* of workers */                                               \
+    RUN_DISCARDABLE(SUMS, float, sums)        /* of the uses of parameters */                                \
     KEEP(TABLE_ROWS, fold__row_sum, table_rows) /* the rows of tables that lookups of this run touch */      \
-    KEEP(LOOK, char, look)                    /* is needed while something is printed */                     \
-    KEEP(TRACE, fold__event, trace)           /* the events of batches, in equal parts for every worker */
+    KEEP(LOOK, char, look)                    /* serves printing */                                          \
+    KEEP(TRACE, fold__event, trace)           /* an equal part for each worker */
 
 #define FOLD__NO_ARRAY(name, type, pointer)
 enum {
@@ -13017,8 +13016,7 @@ enum {
                  FOLD__ARRAY_NAME) FOLD__ARRAY_COUNT
 };
 
-/* Tells what a node is: the low three bits of its kind, and flags beside them. It is one enum because C++20
-   warns where constants of two are joined. */
+/* The low three bits of `kind`, and flags. One enum, because C++20 warns if constants of two are or-ed. */
 enum {
     FOLD__NODE_OP,
     FOLD__NODE_OUTPUT,
@@ -13029,29 +13027,29 @@ enum {
     FOLD__NODE_PARAM,
     FOLD__NODE_MARKER,
     FOLD__KIND_MASK = 7,
-    FOLD__IS_LIST = 8,    /* a list, a value a row; while a body is traced, a value per list element */
+    FOLD__IS_LIST = 8,    /* one value per row; while a body is traced, one per list element */
     FOLD__IS_SHARED = 16, /* one value for all rows of a batch */
-    FOLD__IS_STORED = 32,   /* its value lies in the recording's data, at `data_at` */
-    FOLD__IS_KEPT = 64,   /* keep its value when it runs */
+    FOLD__IS_STORED = 32, /* its value is in the recording's data, at `data_at` */
+    FOLD__IS_KEPT = 64,
     FOLD__IS_GRAD_KEPT = 128
 };
 
-/* Tells where a program's op finds an operand: a value of the program, a fixed input, a component of the
-   list's elements, or a parameter; `offset` floats into it. */
+/* Where an op of a program finds an operand: in a value of the program, a fixed input, a component of the
+   list's elements, or a parameter, from float `offset` on. */
 enum { FOLD__FROM_VALUE, FOLD__FROM_INPUT, FOLD__FROM_LIST, FOLD__FROM_PARAM };
 typedef struct fold__ref {
     uint32_t kind, index, offset;
 } fold__ref;
 
-/* One op of a program. Refs, shapes (inputs, then outputs) and values are ranges of the program's. */
+/* One op of a program. Its refs, shapes (inputs, then outputs) and values are ranges of the program's. */
 typedef struct fold__body_op {
     uint32_t op, first_ref, first_shape, first_value;
     uint8_t n_in, n_out;
-    uint8_t elem; /* it runs once for every element of the list */
-    uint8_t is_random; /* it is dropout */
+    uint8_t elem;      /* it runs once for every element of the list */
+    uint8_t is_random; /* dropout */
     int32_t attr[4];
-    uint32_t param[2]; /* id, 0: none */
-    uint64_t data;     /* constant data; of dropout: the ordinal of the draw */
+    uint32_t param[2]; /* ids; 0: none */
+    uint64_t data;     /* constant data; for dropout, the ordinal of the draw */
     fold__op_run *forward;
 #ifndef FOLD_INFERENCE
     fold__op_run *backward;
@@ -13068,7 +13066,7 @@ static fold__op_run *fold__backward_of(const fold__body_op *op)
 #endif
 }
 
-/* Tells how many operands of an op meet its weight. Behind them may be the rows a linear op starts from. */
+/* Number of operands that are multiplied by the op's weight. The rows that a linear op adds to may follow. */
 static int fold__segments(const fold__body_op *op)
 {
     return op->n_in - (op->op == FOLD__OP_linear ? op->attr[FOLD__LINEAR_STARTS] : 0);
@@ -13081,85 +13079,85 @@ static const fold_shape *fold__made_shape(const fold_shape *shape, const fold__b
 
 typedef struct fold__value {
     uint32_t size;
-    uint32_t op;    /* the op that makes it */
+    uint32_t op;    /* the op that computes it */
     uint8_t elem;   /* there is one for every element of the list */
     uint8_t passes; /* some output's gradient reaches it */
 } fold__value;
 
-/* Tells what a signature runs: one op, or a cell's body. Everything after recording sees only programs. */
+/* What a signature runs: one op, or a cell's body. After recording everything works on programs alone. */
 typedef struct fold__program {
     int n_ops, n_refs, n_values, n_shapes, n_in, n_list, n_out, is_cell;
     const fold__body_op *op;
     const fold__ref *ref;
     const fold_shape *shape;
     const fold__value *value;
-    const fold__ref *out; /* FROM_VALUE: whole values, each of which is there once */
+    const fold__ref *out; /* FROM_VALUE only: distinct values, each of them whole */
 } fold__program;
 
-/* An op of a traced body as it was recorded; the ops of eager calls are held against it. */
+/* An op of a traced body as it was recorded. The ops of eager calls are compared with it. */
 typedef struct fold__trace_op {
     uint16_t op;
-    uint16_t live; /* 1 + its place in the program; 0: it is not there */
+    uint16_t live; /* 1 + its index in the program; 0: no output needs it */
 } fold__trace_op;
 
 typedef struct fold__cell_data {
     char *name;
     fold_cell_body *body;
     const void *user;
-    const fold_shape *shape; /* shapes of inputs, list components and outputs */
+    const fold_shape *shape; /* of inputs, list components and outputs */
     fold__program program;
     fold__trace_op *trace;
     int n_trace;
-    int n_draws; /* draws of dropout, in one call */
-    uint8_t max_of_list; /* an empty list is an error */
-    uint8_t border_out;  /* mask of outputs that the body reads too, */
-    uint16_t border_in;  /* and of inputs that it reads in other ways than once and whole */
-    uint8_t in_order;    /* it reads the others in their order */
-    uint8_t products;    /* a layer's cell: how many products its projection takes for its first input */
-    uint8_t is_projected; /* it is another's projection: fold_model_print does not list it */
-    fold_cell projection; /* see fold__project_cells; null: there is none */
-    void *memory;     /* all of the above lies in this one block */
+    int n_draws;          /* of dropout, in one call */
+    uint8_t max_of_list;  /* it takes the maximum over the list, so an empty list is an error */
+    uint8_t border_out;   /* mask of outputs that the body reads as well, */
+    uint16_t border_in;   /* and of inputs that it does not read exactly once and whole */
+    uint8_t in_order;     /* it reads the other inputs in their order */
+    uint8_t products;     /* of a layer's cell: how many products its projection takes for the first input */
+    uint8_t is_projected; /* it is the projection of a cell: fold_model_print does not list it */
+    fold_cell projection; /* see fold__project_cells; null: none */
+    void *memory;         /* the one block of all of the above */
     size_t memory_size;
 } fold__cell_data;
 
 #define FOLD__CELL_OP 0x8000u /* key word: op ids from here on are cells */
 
-/* Signatures share arrays, called pools, in this order from FOLD__ARRAY_KEYS on: keys, parts of programs. */
+/* Keys and programs of signatures are ranges of shared arrays, pools, in this order from FOLD__ARRAY_KEYS. */
 enum { FOLD__POOL_KEYS, FOLD__POOL_OPS, FOLD__POOL_REFS, FOLD__POOL_SHAPES, FOLD__POOL_VALUES, FOLD__POOLS };
 static const uint8_t fold__pool_bytes[] = { sizeof(uint32_t), sizeof(fold__body_op), sizeof(fold__ref),
                                             sizeof(fold_shape), sizeof(fold__value) };
 
-/* A signature: the key (compared in full) and what follows from it. Key: op and inputs, attributes,
-   parameters, input shapes, shared operands, tag. */
+/* A signature: the key, which is compared in full, and what follows from it. The key is the op and its number
+   of inputs, attributes, parameters, input shapes, shared operands and tag. */
 typedef struct fold__sig {
-    uint32_t first[FOLD__POOLS]; /* its key and its program lie there in the pools; a cell's is the model's */
+    uint32_t first[FOLD__POOLS]; /* its key and program in the pools; the program of a cell is the model's */
     uint32_t count[FOLD__POOLS];
     uint32_t hash;
-    uint32_t op;       /* or FOLD__CELL_OP | cell */
-    uint32_t shared;   /* mask of shared inputs */
-    uint32_t lists;    /* mask of operands, as the op or cell has them, that are lists */
-    uint32_t list_mode;     /* how they are taken: FOLD__ROW_BY_ROW … */
-    uint32_t tag_cell; /* in eager and traced bodies: the call whose op this is; else 0 */
-    uint32_t tag_op;   /* numbers that body's ops from 1 on; else 0 */
-    uint32_t in_shape; /* names the first input's shape, as a word of the key */
+    uint32_t op;        /* or FOLD__CELL_OP | cell */
+    uint32_t shared;    /* mask of shared inputs */
+    uint32_t lists;     /* mask of the op's or cell's operands that are lists */
+    uint32_t list_mode; /* FOLD__ROW_BY_ROW ... */
+    uint32_t tag_cell;  /* in eager and traced bodies: the call whose op this is; else 0 */
+    uint32_t tag_op;    /* in such a body the ordinal of the op, from 1 on; else 0 */
+    uint32_t in_shape;  /* the first input's shape: which word of the key */
     uint8_t n_in, n_list, n_out, is_cell;
-    uint8_t own_program; /* its program is in the context's pools, and not the cell's own */
-    uint8_t out_lists;   /* mask of outputs that are lists */
-    uint64_t differentiable; /* mask of fixed inputs, then list components */
+    uint8_t own_program;     /* its program is in the context's pools, not the cell's */
+    uint8_t out_lists;       /* mask of outputs that are lists */
+    uint64_t differentiable; /* mask of inputs, then list components */
     uint32_t out_shape[FOLD_MAX_OUT];
 } fold__sig;
 
-/* The sum of a row of a table. It and a block lie there in the run's sums, in 16 floats. */
+/* The gradient of a looked-up row: offsets of its sum and of a block in the run's sums, in 16 floats. */
 typedef struct fold__row_sum {
-    uint32_t sum_at, block_at, count; /* so many rows were added */
+    uint32_t sum_at, block_at, count; /* rows added so far */
 } fold__row_sum;
 
 typedef struct fold__shape_entry {
     fold_shape shape;
     uint32_t size;
-    uint32_t next; /* 1 + that of the shape before it in its bucket; 0: it is the last */
+    uint32_t next; /* 1 + the shape before it in its bucket; 0: none */
 } fold__shape_entry;
-/* Tells a signature that feeds another, by its place in the group, and a mask of the inputs that it feeds. */
+/* A signature that feeds another, by its index in the group, and a mask of the inputs that it feeds. */
 typedef struct fold__predecessor {
     uint64_t operands;
     uint32_t sig;
@@ -13171,9 +13169,9 @@ typedef struct fold__merged_range {
 typedef struct fold__kept_grad {
     uint32_t node, data_at, filled;
 } fold__kept_grad;
-/* A node whose index, one a row, the caller keeps. All are less than `end`. An attention may have edges from
-   what the index tells instead, `most` at most. `edges` checks and writes them: it is fold__visit_edges, by a
-   pointer for the linker, which leaves it out of programs without fold_edges_ref. */
+/* A node whose indices, one per row and all below `end`, are in the caller's memory. Attention along edges
+   has up to `most` edges there instead, from `index` to `to`. `edges` checks and copies them: it is
+   fold__visit_edges, a pointer so that programs without fold_edges_ref do not link it. */
 typedef struct fold__index_ref {
     const int *index;
     uint32_t node;
@@ -13181,37 +13179,37 @@ typedef struct fold__index_ref {
     const int *to, *count;
     int (*edges)(fold_ctx *f, const struct fold__index_ref *ref, int writes);
 } fold__index_ref;
-/* A node whose values the caller gets at `to`. */
+/* A node whose value is copied to the caller's memory at `to`. */
 typedef struct fold__output_ref {
     float *to;
     fold_node node;
 } fold__output_ref;
 
-/* Sets of kinds have bit `kind` for each, flags FOLD__IS_LIST (8) and FOLD__IS_SHARED (16) included. The
-   first are the values per list element while tracing: all with FOLD__IS_LIST. The others are the markers
-   that stand for them in an eager body: kind 7, with any flags. */
+/* Sets of kinds: bit k is for kind k, including the flags FOLD__IS_LIST (8) and FOLD__IS_SHARED (16). The
+   first is the values per list element while tracing, all that have FOLD__IS_LIST. The second is the markers
+   that represent them in an eager body: kind 7, any flags. */
 #define FOLD__KINDS_PER_ELEMENT 0xff00ff00u
 #define FOLD__KINDS_MARKER 0x80808080u
 
-/* An operand: what lies from float `offset` on in the value `source`. */
+/* An operand: the value of `source` from float `offset` on. */
 typedef struct fold__operand {
     uint32_t source, offset, shape;
     uint8_t kind;
 } fold__operand;
 
-/* The eager or traced body being recorded. */
+/* The body being recorded: by an eager call, or traced. */
 typedef struct fold__frame {
     uint32_t cell;     /* 1 + its id; 0: no body is recorded */
-    uint32_t tag;      /* tells its ops from those of other calls: it is the call's signature */
+    uint32_t tag;      /* the call's signature, to tell its ops from those of other calls */
     uint32_t ordinal;  /* ops recorded so far */
     uint32_t elements; /* eager: length of the list, */
-    uint32_t first;    /* its first node, or that of its borders; 0: the body is traced, or there is none */
-    const fold__operand *in; /* and its inputs: what the call was given, or copies */
+    uint32_t first;    /* the first node of the body or of its argument copies (0: traced, or no body), */
+    const fold__operand *in; /* and its inputs: the call's operands, or copies of them */
     int tracing;
     int list_max;  /* the maximum over the list was taken */
 } fold__frame;
 
-/* A batch in a trace; kind: forward, backward, and what of a cell runs first. */
+/* A batch in a trace. FOLD__EVENT_PROLOGUE is a flag. */
 enum { FOLD__EVENT_FORWARD, FOLD__EVENT_BACKWARD, FOLD__EVENT_PROLOGUE = 2 };
 typedef struct fold__event {
     uint64_t start, end;
@@ -13219,25 +13217,25 @@ typedef struct fold__event {
     uint32_t batch : 30, kind : 2;
 } fold__event;
 
-#ifndef FOLD__LONG_LIST /* rows that a list has at least of which some run at a time */
+#ifndef FOLD__LONG_LIST /* lists with at least this many rows run in chunks */
 #define FOLD__LONG_LIST 128
 #endif
 enum {
     FOLD__RECENT = 64,
     FOLD__SHAPE_BUCKETS = 64,
-    FOLD__KEPT_SHAPES = 8 * sizeof(void *), /* so many a context in a block keeps over a reset */
-    FOLD__GROUP_ROWS = 12, /* with fewer rows a batch, weights are read too often */
-    FOLD__PART_ROWS = 4,   /* with fewer, scalar kernels, which read them for each row, begin too often */
-    FOLD__TRAIN_ROWS = 20, /* more are worth no more memory in training */
+    FOLD__KEPT_SHAPES = 8 * sizeof(void *), /* that a context in a block keeps over a reset */
+    FOLD__GROUP_ROWS = 12, /* with fewer rows per batch, weights are read too often */
+    FOLD__PART_ROWS = 4,   /* the same for scalar kernels, which read weights for every row anyway */
+    FOLD__TRAIN_ROWS = 20, /* in training, more are not worth their memory */
     FOLD__MAX_ROWS = 64,
-    FOLD__MAX_BUDGETS = 3 /* of bytes that a group takes to have those */
+    FOLD__MAX_BUDGETS = 3 /* a group uses up to this many byte budgets to have enough rows */
 };
 
 struct fold__request;
 struct fold__list;
 struct fold__use;
-/* What an eager context does where others only record. The sections of recording come before that of eager
-   mode, so they reach it through these. */
+/* What an eager context does where others only record. Eager mode is a later section, so recording reaches it
+   through these pointers. */
 typedef struct fold__eager {
     int (*holds_trace)(fold_ctx *f, const struct fold__request *request);
     fold_node (*record_elements)(fold_ctx *f, const struct fold__request *request);
@@ -13253,78 +13251,76 @@ struct fold_ctx {
     fold__array arrays[FOLD__ARRAY_COUNT];
     fold_model *model;
     fold__error error;
-    fold__error read_error; /* the last read's, which does not stick */
-    int unusable;           /* it was made with wrong settings: its error stays */
-    int (*reclaim)(fold_ctx *f); /* frees what idle signatures take: fold__forget_idle. 0: there is nothing */
+    fold__error read_error;      /* the last read's, which does not stick */
+    int unusable;                /* it was made with wrong settings: its error stays */
+    int (*reclaim)(fold_ctx *f); /* frees what idle signatures use: fold__forget_idle; 0: nothing was freed */
 
     /* settings */
-    fold_ctx_desc desc; /* as they were given; its threads are those that there are */
+    fold_ctx_desc desc; /* as passed to fold_ctx_new, but with the threads that it has */
     const fold__eager *eager; /* NULL: the context batches */
-    size_t group_bytes; /* bytes that a group has at least */
-    size_t group_rows;  /* rows that it has at least, on average of its batches */
-    size_t trace_events; /* each thread's, at most; and as many again for a slow run that is kept */
-    uint64_t slow_began, slow_plan_ns; /* the kept slow run's */
+    size_t group_bytes; /* budget of a group */
+    size_t group_rows;  /* groups exceed it if their average batch has fewer rows; 0: never */
+    size_t trace_events; /* the most of a thread; the slow run that is kept has room for as many again */
+    uint64_t slow_began, slow_plan_ns; /* of the slow run that is kept */
 
     /* the recording */
-    uint32_t salt; /* that of its handles */
+    uint32_t salt; /* of its handles */
     uint64_t resets;
     uint64_t seed;  /* for dropout, from the last fold_dropout_seed on */
-    uint64_t draws; /* dropout's since then, also over resets; a body that is traced counts its own */
+    uint64_t draws; /* of dropout since then, over resets as well; a traced body counts its own */
 #define FOLD__ARRAY_MEMBER(name, type, pointer) type *pointer;
     FOLD__ARRAYS(FOLD__ARRAY_MEMBER, FOLD__ARRAY_MEMBER, FOLD__ARRAY_MEMBER, FOLD__ARRAY_MEMBER,
                  FOLD__NO_ARRAY, FOLD__NO_ARRAY)
     uint32_t *element_tag; /* `data_at` of a marker of list elements: what identifies it in its body */
     uint32_t *header_call; /* `data_at` of the header of an eager call that merges: the call's first output */
-    uint32_t first_keep; /* no kept node before it waits for its value */
-    uint32_t pending_step; /* the place of the last step of a cache that has not run, or FOLD__NONE */
+    uint32_t first_keep; /* no kept node before this one waits for its value */
+    uint32_t pending_step; /* offset in `data` of the last cache step that has not run, or FOLD__NONE */
     uint32_t quantized;  /* the model's, at the last reset */
-    uint32_t tables_version; /* the model's when rows of tables in bytes were made data */
+    uint32_t tables_version; /* the model's when rows of quantised tables were copied to data */
     uint32_t dedupe_size;
-    uint32_t done_version; /* the model's, when kept values were computed */
-    uint32_t node_cap; /* how many nodes and edges there is room for */
+    uint32_t done_version; /* the model's when kept values were computed */
+    uint32_t node_cap;     /* nodes and edges that fit without asking */
     uint32_t edge_cap;
 
     /* a reset clears all from n_nodes to frame */
     uint32_t n_nodes; /* node ids start at 1 */
     uint32_t n_edges;
     uint32_t n_calls;
-    uint32_t peak_nodes; /* with those that were dropped, as merged calls are */
+    uint32_t peak_nodes; /* including dropped ones, such as merged calls */
     uint32_t peak_edges;
-    size_t data_used; /* floats */
-    size_t bytes_refused;   /* bytes that this recording was refused */
-    /* fold__refresh_tables, for the linker; NULL: there are no such rows */
-    void (*refresh_tables)(fold_ctx *f);
+    size_t data_used;                    /* floats */
+    size_t bytes_refused;                /* that this recording could not get */
+    void (*refresh_tables)(fold_ctx *f); /* fold__refresh_tables, if a quantised table was looked up */
     uint32_t n_keeps;
-    /* values and gradients that were named to be kept before any run had made them */
-    uint32_t n_keep_requests;
-    uint32_t old_nodes; /* how many nodes there were at the last run, */
-    uint32_t old_merged; /* and merged calls */
+    uint32_t n_keep_requests; /* values and gradients to keep that were requested before they were computed */
+    uint32_t old_nodes;       /* n_nodes at the last run */
+    uint32_t old_merged;      /* n_merged then */
     uint32_t n_kept_grads;
-    uint32_t n_index_refs, old_index_refs; /* how many, and how many of them runs have met */
+    uint32_t n_index_refs, old_index_refs; /* old: those that a run has already read */
     uint32_t n_output_refs, old_output_refs;
-    uint64_t n_draws; /* dropout's, in this recording */
+    uint64_t n_draws; /* of dropout, in this recording */
     uint32_t dedupe_used;
     uint32_t readers_size;
-    uint64_t word_cells; /* with dedupe: which cells were given words, by their ids modulo 64 */
+    uint64_t word_cells; /* with dedupe: which cells were called with a looked-up row, by id modulo 64 */
     uint32_t n_merged;
-    int kept_concats; /* some gradient is kept of a concatenation */
+    int kept_concats; /* the gradient of some concatenation is kept */
     int any_done;
-    int values_shown; /* the caller was given the address of a value of this recording */
+    int values_shown; /* the caller has the address of a value of this recording */
     fold__frame frame;
 
     /* signatures */
     uint32_t n_sigs;
     uint32_t n_shapes;
-    uint32_t table_size; /* the hash table's */
+    uint32_t table_size; /* of the hash table */
     uint32_t pool_used[FOLD__POOLS];
-    uint32_t sig_tables; /* how often signatures were forgotten */
+    uint32_t sig_tables; /* counts how often signatures were forgotten */
     uint64_t forgot_at;  /* the reset since which idle signatures were forgotten */
-    int sig_pins;          /* signatures are in use beside the recording: none may be forgotten */
-    size_t block_peak;   /* bytes of the block that a recording before the reset would have needed */
-    uint32_t recent[FOLD__RECENT]; /* signatures, by what is quick to tell of a request; 0: none */
-    uint32_t shape_bucket[FOLD__SHAPE_BUCKETS]; /* 1 + the newest shape that has the hash; 0: none */
-    uint32_t row_of;                            /* the table looked into last; 0: none */
-    uint32_t row_shape;                         /* the shape that its rows have */
+    int sig_pins;        /* above 0, others than the recording use signatures, and none may be forgotten */
+    size_t block_peak;   /* block bytes that an earlier recording would have needed */
+    uint32_t recent[FOLD__RECENT]; /* signatures by a quick hash of the request; 0: none */
+    uint32_t shape_bucket[FOLD__SHAPE_BUCKETS]; /* 1 + the newest shape with the hash; 0: none */
+    uint32_t row_of;                            /* the table of the last lookup; 0: none */
+    uint32_t row_shape;                         /* the shape of its rows */
 
     /* the run */
     fold_stats stats;
@@ -13333,17 +13329,16 @@ struct fold_ctx {
 
 static int fold__in_training(const fold_ctx *f) { return FOLD__TRAINING(f->desc.training); }
 
-/* Tells what `node_data` holds, by kind of node. It is read by the accessors below; parameters count from 0
-   in it.
-   - OP: what the op or call was recorded with and is no part of its signature, see fold__request.data. In a
-     product, the concatenation whose parts it reads: fold__node_concat.
+/* `node_data` by kind of node, which the accessors below read. Parameters count from 0 in it.
+   - OP: what the op or call was recorded with beside its signature, see fold__request.data. For a product,
+     the concatenation whose parts it reads: fold__node_concat.
    - OUTPUT: the node of its call, which is the call's first output: fold__node_call.
    - INPUT: in a traced body, which of the body's inputs it is: fold__node_ordinal.
    - INPUT_REF: the address of the caller's values: fold__node_address.
    - LOOKUP: the table and the row: fold__node_table and fold__node_table_row.
    - PARAM: the parameter: fold__node_param.
-   - VIEW: how many outputs there are, where it stands for the first of an eager or inlined call, else 0:
-     fold__node_outputs; of an eager call also the first node of its body: fold__body_first. In the header of
+   - VIEW: if it is the first output of an eager or inlined call, the number of outputs, else 0:
+     fold__node_outputs. For an eager call also the first node of its body: fold__body_first. In the header of
      an eager call that merges: where the call's draws begin.
    - MARKER: the length of the list. */
 FOLD__INLINE void fold__set_node_data(fold_ctx *f, uint32_t id, uint64_t data) { f->node_data[id] = data; }
@@ -13374,7 +13369,7 @@ FOLD__INLINE uint32_t fold__node_table_row(const fold_ctx *f, uint32_t id)
     return (uint32_t)f->node_data[id];
 }
 
-/* Eager: returns the first node of a call's body, of the view that stands for its first output; else 0. */
+/* The first node of an eager call's body, if `id` is the view of the call's first output; else 0. */
 FOLD__INLINE uint32_t fold__body_first(const fold_ctx *f, uint32_t id)
 {
     return (f->kind[id] & FOLD__KIND_MASK) == FOLD__NODE_VIEW && !f->sig[id]
@@ -13382,8 +13377,8 @@ FOLD__INLINE uint32_t fold__body_first(const fold_ctx *f, uint32_t id)
                : 0;
 }
 
-/* An operand begins `offset` floats into the value that it reads. The highest bit says that it reads a list
-   whole: `offset` floats into each of its rows. */
+/* An operand starts `offset` floats into the value that it reads. The highest bit is set if it reads a list
+   whole: it then starts `offset` floats into each row. */
 #define FOLD__WHOLE_LIST 0x80000000u
 FOLD__INLINE uint32_t fold__edge_offset(const fold_ctx *f, uint32_t edge)
 {
@@ -13404,7 +13399,7 @@ static size_t fold__ctx_bytes(void);
 
 FOLD__FAILS(fold__fail, fold_ctx, &of->error)
 
-/* Records what a call is made of: messages then name that call. */
+/* For a public call that consists of others: messages name it, not the call in it that failed. */
 #define FOLD__AS_CALL(f, name, record) (fold__call_begins(f, name), fold__call_ends(f, record))
 static void fold__call_begins(fold_ctx *f, const char *name)
 {
@@ -13420,8 +13415,7 @@ static fold_node fold__call_ends(fold_ctx *f, fold_node made)
 
 static int fold__broken(const fold_ctx *f) { return !f || f->error.status || f->model->error.status; }
 
-/* Settings that cost code. They are read through these functions alone, so that compilers leave out what no
-   context of a build with FOLD_PLAIN_CONTEXTS can ask for. */
+/* Settings that cost code are read only here, so that FOLD_PLAIN_CONTEXTS lets compilers drop that code. */
 FOLD__INLINE int fold__is_eager(const fold_ctx *f) { return FOLD__NOT_PLAIN(f->desc.eager); }
 FOLD__INLINE int fold__merges(const fold_ctx *f) { return FOLD__NOT_PLAIN(f->desc.dedupe); }
 FOLD__INLINE int fold__has_clock(const fold_ctx *f) { return FOLD__NOT_PLAIN(f->desc.clock != NULL); }
@@ -13435,7 +13429,7 @@ FOLD__INLINE fold_schedule fold__schedule_of(const fold_ctx *f)
 
 static void fold__refresh_pointers(fold_ctx *f);
 
-/* Bytes in use of the node and edge arrays, which fill their slack without asking. */
+/* Node and edge arrays fill their slack without asking, so their `need` is brought up to date from these. */
 static const uint8_t fold__node_bytes[] = {
 #define FOLD__ELEMENT_BYTES(name, type, pointer) sizeof(type),
     FOLD__ARRAYS(FOLD__ELEMENT_BYTES, FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__NO_ARRAY,
@@ -13456,7 +13450,7 @@ static size_t fold__array_use(const fold_ctx *f, int which)
 static void fold__note_use(fold_ctx *f)
 {
     for (int i = FOLD__ARRAY_SIG; i <= FOLD__ARRAY_EDGE_OFFSET; i++)
-        f->arrays[i].need = fold__array_use(f, i); /* others ask for what they use */
+        f->arrays[i].need = fold__array_use(f, i); /* that of the others is right already */
 }
 
 static uint32_t fold__capacity(const fold_ctx *f, int which, size_t size)
@@ -13464,7 +13458,7 @@ static uint32_t fold__capacity(const fold_ctx *f, int which, size_t size)
     return (uint32_t)fold__min_size(f->arrays[which].capacity / size, FOLD__NONE / 2);
 }
 
-/* Tells how many nodes and edges fit without asking again: growing one array can take slack from others. */
+/* Call after arrays have moved: growing one array can take slack from the node and edge arrays. */
 static void fold__note_room(fold_ctx *f)
 {
     uint32_t nodes = FOLD__NONE;
@@ -13478,9 +13472,9 @@ static void fold__note_room(fold_ctx *f)
     f->edge_cap = sources < offsets ? sources : offsets;
 }
 
-/* Returns the size of a block, wherever it begins, that holds the context and all that was asked for since
-   the reset. It is not counted which of the known shapes this recording had. So there is room for all of
-   them, beside those that a context in the block keeps from recordings before. */
+/* The size of a block, at any address, for the context and all that was asked for since the reset. Shapes are
+   not counted by recording, so there is room for all known ones, and for those that a context in the block
+   keeps from earlier recordings. */
 static size_t fold__block_bytes(const fold_ctx *f)
 {
     const size_t shapes =
@@ -13492,14 +13486,13 @@ static size_t fold__block_bytes(const fold_ctx *f)
     return bytes;
 }
 
-#define FOLD__MEASURED \
-    ": a context with fold_ctx_desc.measure tells how many a recording needs (fold_ctx_stats)"
-/* whole: nothing more than what was asked for is needed. */
+#define FOLD__MEASURED " (see fold_ctx_desc.measure)"
+/* whole: the bytes are all that is needed, not a lower bound. */
 static int fold__out_of_memory(fold_ctx *f, int whole)
 {
     if (!f->arena.block)
         fold__fail(f, FOLD_NO_MEMORY,
-                   "out of memory: the allocator gave none; this recording takes %s%.0f bytes",
+                   "out of memory: the allocator failed; this recording needs %s%.0f bytes",
                    whole ? "" : "more than ", (double)fold__block_bytes(f));
     else
         fold__fail(f, FOLD_NO_MEMORY,
@@ -13508,8 +13501,8 @@ static int fold__out_of_memory(fold_ctx *f, int whole)
     return 0;
 }
 
-/* Tells whether array `which` holds so much now. Any array may move; then the pointers of the context and its
-   run are set anew. Whoever asks holds no pointer into an array across the call. */
+/* Grows an array. Any array may move, and the pointers of the context and its run are then refreshed, so
+   callers hold no other pointer into an array across the call. 0 without an error: there is no memory. */
 static FOLD__NOINLINE int fold__ask(fold_ctx *f, int which, size_t count, size_t size)
 {
     const size_t bytes = fold__size(count, size, 0);
@@ -13533,7 +13526,7 @@ static FOLD__NOINLINE int fold__ask(fold_ctx *f, int which, size_t count, size_t
     return fits;
 }
 
-/* Makes an array hold `count` elements; 0 with an error: there is no memory. Arrays may move. */
+/* As fold__ask, but 0 comes with an error. */
 static FOLD__NOINLINE int fold__need(fold_ctx *f, int which, size_t count, size_t size)
 {
     return fold__ask(f, which, count, size) || fold__out_of_memory(f, 0);
@@ -13543,7 +13536,7 @@ static int fold__grow_nodes(fold_ctx *f, uint32_t more)
 {
     const size_t count = (size_t)f->n_nodes + more + 2;
     if (count > FOLD__NONE / 2)
-        return fold__fail(f, FOLD_NO_MEMORY, "a recording holds at most two thousand million nodes");
+        return fold__fail(f, FOLD_NO_MEMORY, "a recording has at most two billion nodes");
     for (int i = 0; i < FOLD__NODE_ARRAYS; i++)
         if (!fold__need(f, FOLD__ARRAY_SIG + i, count, fold__node_bytes[i]))
             return 0;
@@ -13554,16 +13547,14 @@ static int fold__grow_edges(fold_ctx *f, size_t more)
 {
     const size_t count = (size_t)f->n_edges + more;
     if (count > FOLD__NONE / 2)
-        return fold__fail(f, FOLD_NO_MEMORY, "a recording holds at most two thousand million operands");
+        return fold__fail(f, FOLD_NO_MEMORY, "a recording has at most two billion operands");
     return fold__need(f, FOLD__ARRAY_EDGE_SOURCE, count, 4) &&
            fold__need(f, FOLD__ARRAY_EDGE_OFFSET, count, 4);
 }
 
-/* Returns the recording's data from an offset on, which is in 16 floats. */
+/* data_at is in units of 16 floats. */
 static float *fold__data_ptr(const fold_ctx *f, uint32_t data_at) { return f->data + (size_t)data_at * 16; }
 
-/* These two tell which table a lookup reads, and which row of it a row of the lookup is. Draws of a list lie
-   in the recording's data. */
 FOLD__INLINE fold__param_data *fold__lookup_table(const fold_ctx *f, uint32_t id)
 {
     return &fold__params(f->model)[fold__node_table(f, id)];
@@ -13580,8 +13571,7 @@ static const uint64_t *fold__row_data(const fold_ctx *f, uint32_t id)
     return (const uint64_t *)(const void *)fold__data_ptr(f, (uint32_t)fold__node_op_data(f, id));
 }
 
-/* Makes room for `floats` in the recording's data. Returns its offset (in 16 floats), or FOLD__NONE with an
-   error: then nothing is recorded any more. */
+/* Allocates in the recording's data. Returns the offset in units of 16 floats; FOLD__NONE with an error. */
 static uint32_t fold__alloc_data(fold_ctx *f, size_t floats)
 {
     const size_t at = f->data_used, end = at + fold__round_up(floats, 16);
@@ -13591,29 +13581,27 @@ static uint32_t fold__alloc_data(fold_ctx *f, size_t floats)
     return (uint32_t)(at / 16);
 }
 
-/* Tells where a buffer of a program lives: nowhere, in the group's region, or in a worker's scratch. There it
-   lasts for a batch or for a tile of its rows. */
+/* Storage of a buffer: none, in the group's region, or in a worker's scratch for a batch or for one tile. */
 enum { FOLD__SLAB_NONE, FOLD__SLAB, FOLD__PER_BATCH, FOLD__PER_TILE };
 /* How a gradient is put together. */
 enum {
-    FOLD__GRAD_ZERO,       /* nobody contributes: it is cleared */
-    FOLD__GRAD_WHOLE,      /* one contribution is written in place */
-    FOLD__GRAD_DISJOINT,      /* several are written in place, which together cover it */
-    FOLD__GRAD_DISJOINT_AND_ZERO, /* several are written in place, and the rest is cleared before */
-    FOLD__GRAD_SUM,        /* each contribution has a row of its own, and they are added up */
-    FOLD__GRAD_ROOT        /* it is the root: one */
+    FOLD__GRAD_ZERO,              /* no contributions: it is cleared */
+    FOLD__GRAD_WHOLE,             /* one contribution, written in place */
+    FOLD__GRAD_DISJOINT,          /* several, written in place, which together cover it */
+    FOLD__GRAD_DISJOINT_AND_ZERO, /* several, written in place after the rest is cleared */
+    FOLD__GRAD_SUM,               /* each contribution has a row of its own, and these are added up */
+    FOLD__GRAD_ROOT               /* the root's, which is one */
 };
-/* Tells what a run does with a node. */
+/* A run's state of a node. */
 enum {
     FOLD__RUNS = 1,
-    FOLD__ON_GRAD_PATH = 2,   /* a root's gradient reaches it */
-    FOLD__PERSIST = 4, /* its value is readable afterwards */
-    /* it crosses from the prefix into a sample or the suffix, or from a sample into the suffix */
-    FOLD__BOUNDARY = 8,
+    FOLD__ON_GRAD_PATH = 2, /* the root's gradient reaches it */
+    FOLD__PERSIST = 4,      /* its value is readable afterwards */
+    FOLD__BOUNDARY = 8,     /* it passes from the prefix to a later group, or from a sample to the suffix */
     FOLD__SUFFIX = 16,
     FOLD__INNER = 32, /* something outside the suffix reads it */
     FOLD__PREFIX = 64,
-    FOLD__NEEDED_IF_EMPTY = 128, /* eager: more than the elements of an empty list needs it */
+    FOLD__NEEDED_IF_EMPTY = 128, /* eager: it is needed even if the list is empty, not only by its elements */
     /* a call passes these on to what it reads */
     FOLD__PASSED = FOLD__RUNS | FOLD__ON_GRAD_PATH | FOLD__PREFIX | FOLD__NEEDED_IF_EMPTY
 };
@@ -13621,161 +13609,156 @@ enum {
 /* Stages of a program. */
 enum { FOLD__PROLOGUE, FOLD__BODY };
 
-/* Calls of one signature that run together. */
 typedef struct fold__batch {
-    uint32_t group_sig, stage;       /* FOLD__PROLOGUE or FOLD__BODY */
-    uint32_t first, count;           /* its calls, in the order of the run */
-    uint32_t first_call_row, first_elem; /* they begin at these rows of the signature's buffers */
-    uint32_t elems;                  /* elements of their lists */
-    uint32_t prologue_row, prologue_elem; /* the prologue before it began at these */
+    uint32_t group_sig, stage;            /* FOLD__PROLOGUE or FOLD__BODY */
+    uint32_t first, count;                /* its calls, in the order of the run */
+    uint32_t first_call_row, first_elem;  /* their first rows in the signature's buffers */
+    uint32_t elems;                       /* elements of their lists */
+    uint32_t prologue_row, prologue_elem; /* where the prologue before it began */
 } fold__batch;
-/* A group of samples, or the prefix, or the suffix. Sizes and places are in floats. In the region its slabs
+/* A group of samples, or the prefix, or the suffix. Sizes and offsets are in floats. In the region its slabs
    come first, then rows of contributions, then gradients of leaves. */
 typedef struct fold__group {
     uint32_t first_batch, end_batch, first_sig, end_sig, first_call, end_call, first_leaf, end_leaf;
-    uint32_t rows;  /* rows of contributions, in 16 floats */
-    uint32_t chunk;  /* rows of lists that run at a time, forward and backward; 0: all do */
-    uint32_t length; /* rows of all its lists */
-    uint32_t row;    /* while it runs: the first of the chunk */
-    size_t floats;  /* floats that its slabs take */
-    size_t base, rows_at, leaf_at; /* slabs, contributions and gradients of leaves begin there */
+    uint32_t rows;                 /* size of all rows of contributions, in 16 floats */
+    uint32_t chunk;                /* rows of every list that run at a time, forward and backward; 0: all */
+    uint32_t length;               /* if in chunks: the rows that each of its lists has */
+    uint32_t row;                  /* while it runs: the first row of the chunk */
+    size_t floats;                 /* of its slabs */
+    size_t base, rows_at, leaf_at; /* where slabs, contributions and gradients of leaves begin */
 } fold__group;
 /* A signature in a group. */
 typedef struct fold__group_sig {
     uint32_t run_sig, group, calls, elems;
-    uint32_t by_sig; /* an array of its own, one element in each: all in order of signature, then of group */
-    uint32_t first_record;            /* its calls begin there in calls_by_sig */
-    uint32_t first_buffer, n_buffers; /* its buffers */
-    uint32_t max_rows, max_elems; /* a batch's; while batches are made: rows and elements given out so far */
-    uint32_t rows, elem_rows; /* its slabs have so many: for calls and elements, fewer if used again */
-    uint32_t block, first_block; /* about so many rows are used again together; its first such block */
-    uint32_t chain; /* the longest chain of its own calls; mixed: once fold__count_bound has counted it */
-    uint32_t component;           /* signatures that feed each other have the same */
-    /* the signatures that feed it, in the array of predecessors */
-    uint32_t first_predecessor, end_predecessor;
-    uint32_t first_batch, last_batch;  /* its own batches lie between */
-    uint32_t last_read;  /* the last batch that reads its outputs; NONE: none does */
-    uint32_t first_back; /* the first batch whose backward reads them, which comes last; NONE: none does */
-    uint64_t recurrent;  /* mask of inputs that come from the same component */
-    uint32_t tile;        /* rows of a tile of its batches */
-    /* rows that a batch runs forward at a time, at most; max_rows: all of them */
-    uint32_t sub_batch_rows;
+    uint32_t by_sig; /* an element of a list spread over this array: all, by signature and then by group */
+    uint32_t first_record;            /* its first call in calls_by_sig */
+    uint32_t first_buffer, n_buffers;
+    uint32_t max_rows, max_elems; /* of a batch; while batches are made: rows and elements assigned so far */
+    uint32_t rows, elem_rows; /* of its slabs, for calls and elements: fewer if rows are reused */
+    uint32_t block, first_block; /* about this many rows are reused together; its first such block */
+    uint32_t chain; /* its longest chain; in mixed components, once fold__count_bound has counted it */
+    uint32_t component;
+    uint32_t first_predecessor, end_predecessor; /* in the array of predecessors */
+    uint32_t first_batch, last_batch;
+    uint32_t last_read;      /* the last batch that reads its outputs; NONE: none */
+    uint32_t first_back;     /* the first batch whose backward reads them, so the last in time; NONE: none */
+    uint64_t recurrent;      /* mask of inputs from the same component */
+    uint32_t tile;           /* rows of a tile */
+    uint32_t sub_batch_rows; /* rows that a batch runs forward at a time; max_rows: all */
     uint8_t n_in, n_list, n_out;
     uint8_t has_elements; /* see fold__has_elements */
-    uint8_t cyclic;       /* 1: it feeds itself; 2: with other signatures */
-    uint8_t has_prologue; /* the prologue runs something of it */
+    uint8_t cyclic;       /* 1: it feeds itself; 2: with other signatures (mixed) */
+    uint8_t has_prologue; /* the prologue is not empty */
     uint8_t read_late;    /* weight gradients read its outputs */
     uint8_t cleared;      /* mask of outputs whose gradients are cleared before any backward */
-    size_t stages;  /* 1 + where its stages are kept */
-    size_t op_at;   /* an op's own floats begin there in the scratch, behind its transient buffers, */
-    size_t free_at; /* and then come pointers to rows */
+    size_t stages;        /* 1 + where its stages are kept */
+    size_t op_at;         /* in scratch, the floats of an op follow its transient buffers, */
+    size_t free_at;       /* and then come pointers to rows */
 } fold__group_sig;
-/* A buffer of a signature in a group holds rows of one value, gradient or contribution. */
 typedef struct fold__buffer {
     size_t offset, floats; /* in the group's region or in scratch */
     uint32_t size;         /* floats of a row */
     uint32_t first, last;  /* a slab's lifetime */
-    uint8_t elem;          /* it has a row for each list element, else one for each call */
-    uint8_t storage;         /* FOLD__SLAB… */
-    uint8_t per_prologue;         /* a slab with rows for one prologue at a time */
+    uint8_t elem;          /* a row for each list element, else one for each call */
+    uint8_t storage;       /* FOLD__SLAB... */
+    uint8_t per_prologue;  /* a slab with rows for one prologue at a time */
 } fold__buffer;
-/* Tells what follows for a signature's program when these inputs get gradients. */
+/* What follows for a signature's program if these inputs get gradients. */
 typedef struct fold__analysis {
-    uint32_t next; /* 1 + the analysis that the same signature has next */
+    uint32_t next; /* 1 + the signature's next analysis */
     uint32_t first_facts;
-    uint32_t row_floats;    /* floats of values and gradients that outlive a batch, for a call, */
+    uint32_t row_floats;    /* of values and gradients that outlive a batch, for a call, */
     uint32_t elem_floats;   /* and for a list element */
-    uint32_t arrays;        /* arrays of pointers to rows that a batch takes at most */
+    uint32_t arrays;        /* the most arrays of pointers to rows that a batch uses */
     uint8_t backward, grad; /* whether the run goes backward, and whether some call needs a gradient */
-    uint64_t operand_grad;     /* mask of inputs that get a gradient in some call */
-    uint64_t operand_back;     /* mask of inputs that backward reads */
-    uint64_t operand_late;     /* mask of inputs that weight gradients read at the end, */
-    uint64_t operand_soon;     /* and of those that backward of a batch reads */
+    uint64_t operand_grad;  /* mask of inputs that get a gradient in some call */
+    uint64_t operand_back;  /* mask of inputs that backward reads */
+    uint64_t operand_late;  /* mask of inputs that weight gradients read at the end, */
+    uint64_t operand_soon;  /* and of those that backward of a batch reads */
 } fold__analysis;
-/* Tells of a signature in a run: of its calls that run, and what was found for them. */
 typedef struct fold__run_sig {
     uint32_t sig;
     uint32_t group_sig;         /* its number in the group being listed, else NONE */
-    uint32_t first_by_sig, n_groups; /* in how many groups it is, and where they begin in `by_sig` */
-    uint32_t first, first_elem; /* its first call that reaches the root, and the first with a list element */
-    uint32_t calls;             /* how many run */
-    size_t elems;               /* list elements of the calls that run */
+    uint32_t first_by_sig, n_groups; /* its groups: where they begin in `by_sig`, and how many */
+    uint32_t first, first_elem; /* its first call on the gradient path, and the first with a list element */
+    uint32_t calls;             /* that run */
+    size_t elems;               /* list elements of those */
     uint8_t partly;             /* some call needs no gradient */
     fold__analysis found;
 } fold__run_sig;
-/* One value of an analysed program, one of its inputs (behind the values), or one operand of an op (behind
-   those). An operand has only its size, piece_floats and grad. */
+/* Facts of a value of an analysed program. Those of its inputs follow, then those of the operands of ops,
+   which use only piece_floats and grad. */
 typedef struct fold__value_facts {
-    uint64_t deps;      /* mask of inputs it depends on */
-    uint64_t pieces_written;     /* mask of pieces that got a contribution */
-    uint32_t piece_floats;      /* floats of such a piece */
-    uint8_t grad;       /* it gets a gradient */
-    uint8_t mode;       /* FOLD__GRAD_…: how that is put together */
-    uint8_t back, late; /* backward reads it; weight gradients read it when all batches have run backward */
-    uint8_t needed_if_empty;     /* it is needed even by a call whose list is empty */
-    uint8_t grad_late;  /* weight gradients read its gradient */
-    uint8_t transient;      /* it lives there if it does not outlive its batch: PER_TILE or PER_BATCH */
-    int8_t out;         /* which output it is; -1: none */
+    uint64_t deps;           /* mask of inputs it depends on */
+    uint64_t pieces_written; /* mask of pieces that got a contribution */
+    uint32_t piece_floats;   /* size of such a piece */
+    uint8_t grad;            /* it gets a gradient */
+    uint8_t mode;            /* FOLD__GRAD_...: how that is put together */
+    uint8_t back, late;      /* backward reads it; weight gradients read it after all backward batches */
+    uint8_t needed_if_empty; /* it is needed even by a call whose list is empty */
+    uint8_t grad_late;       /* weight gradients read its gradient */
+    uint8_t transient;       /* its storage unless it outlives its batch: PER_TILE or PER_BATCH */
+    int8_t out;              /* which output it is; -1: none */
 } fold__value_facts;
-/* What a run found out about a signature, kept since parameters were added or frozen. */
+/* What is remembered of a signature until parameters are added, frozen or thawed. */
 typedef struct fold__sig_cache {
-    uint32_t run, run_sig; /* the run that met it last, and its number there */
-    uint32_t analyses;     /* 1 + the analysis that it has first */
+    uint32_t run, run_sig; /* the last run that met it, and its number there */
+    uint32_t analyses;     /* 1 + its first analysis */
     uint8_t trains;        /* its program trains a parameter */
     uint8_t flows;         /* its calls may be of the suffix (fold__in_suffix) */
     uint8_t stops;         /* no gradient flows to some of its inputs */
     size_t stages;         /* 1 + where its last stages are kept */
 } fold__sig_cache;
-/* Tells what batches of a signature took: sums over the batches timed, of which later ones count more. */
+/* How long batches took: sums over those timed, weighted towards later ones, for a line through them. */
 typedef struct fold__cost {
-    double count, rows, squares, ns, products; /* add up: squares of rows, products of rows and ns */
+    double count, rows, squares, ns, products; /* sums of 1, rows, rows^2, ns and rows * ns */
 } fold__cost;
-/* Tells what a multiplication took, by all that was timed. */
+/* Time of one multiplication, judging by all that was timed. */
 typedef struct fold__work_unit {
     double ns;
     int known;
 } fold__work_unit;
-enum { FOLD__SUM_UNITS = 16 }; /* so many times of sums are kept; uses share them by turns */
-enum { FOLD__COSTS = 4 }; /* a signature has four: its prologue and its body, forward and backward */
+enum { FOLD__SUM_UNITS = 16 }; /* uses share this many in turn */
+enum { FOLD__COSTS = 4 }; /* of a signature: prologue and body, forward and backward */
 
-/* Tells how far a run is: in a phase, which is one group forward or backward, before its nth batch (or,
-   when all ran backward, its sums). So many rows of that, or so much work, are done. */
+/* How far a run is: in a phase, before its batch `at` or, after the backward of all batches, before the sums.
+   `done` rows of that batch, or that much work of the sums, are done. */
 typedef struct fold__progress {
-    uint32_t phase; /* see fold__find_phase; NONE: all is run */
+    uint32_t phase; /* see fold__find_phase; NONE: the run has finished */
     uint32_t group, at;
     int backward;
     uint64_t done;
 } fold__progress;
 
-/* A use of a parameter or shared node is a segment of an op's weight, its bias, a value that is an operand,
+/* What reads a parameter or shared node: a segment of an op's weight, its bias, an operand that is a value,
    or an input that all calls share. */
 enum { FOLD__USE_WEIGHT, FOLD__USE_BIAS, FOLD__USE_VALUE, FOLD__USE_OPERAND };
-/* Tells how the sum of a use joins its floats of the target's total. It is made in place if no earlier use of
-   the parameter reaches there, or apart and then added, by the kernel that makes it or later. */
+/* How the sum of a use joins the target's total: computed in place if no earlier use of the parameter has
+   written there; else separately, and added by the kernel that computes it, or later. */
 enum { FOLD__SUM_IN_PLACE, FOLD__SUM_BY_KERNEL, FOLD__SUM_SEPARATE };
 #define FOLD__NO_TOTAL SIZE_MAX
 typedef struct fold__use {
-    uint32_t run_sig, op, ref; /* the program's op and operand that read it; of USE_OPERAND, the input */
-    uint32_t kind, target;     /* FOLD__USE_…, and the parameter or node that is read */
-    uint32_t first;            /* the first call that has rows of it: uses are in this order */
+    uint32_t run_sig, op, ref; /* the program's op and operand that read it; for USE_OPERAND, the input */
+    uint32_t kind, target;     /* FOLD__USE_..., and the parameter or node that is read */
+    uint32_t first;            /* the first call that reads it: uses are in this order */
     int is_node;               /* the target is a node */
-    uint32_t before;           /* the use of the same parameter before it, or NONE */
-    int leads;                 /* it is the first use of its parameter */
-    int sum;                   /* FOLD__SUM_… */
+    uint32_t before;           /* the previous use of the same parameter, or NONE */
+    int leads;                 /* the first use of its parameter */
+    int sum;                   /* FOLD__SUM_... */
     size_t at, size;           /* the floats of the target that it reads */
-    int turned;                /* rows of its target are columns of what the op makes */
-    size_t ld;                 /* rows of its target are so far apart */
-    size_t lines, block;       /* a row is so many lines, and a block */
-    size_t sum_at, block_at;   /* its sum lies there in the run's sums; a block, from the second on */
-    size_t done, next;         /* lines summed before the groups that run, and with them */
-    size_t total;  /* its parameter's total lies there, too; NO_TOTAL: it is the gradient itself */
-    uint64_t rows, work; /* in the groups being summed, and what they cost */
+    int turned;                /* transposed: rows of its target are columns of the op's result */
+    size_t ld;                 /* distance of rows of its target */
+    size_t lines, block;       /* number of lines in a row, and in a block */
+    size_t sum_at, block_at;   /* offsets in the run's sums: its sum; blocks, from the second on */
+    size_t done, next;         /* lines summed before the groups being run, and including them */
+    size_t total;              /* offset of its parameter's total there; NO_TOTAL: the gradient itself */
+    uint64_t rows, work;       /* in the groups being summed, and their cost */
 } fold__use;
 
-/* How a batch gets from row 0 of an operand to its own first row. The operand stays where it is: parameters,
-   what is made tile by tile, or nothing, with base NULL. Or it moves by the calls or the list elements of the
-   signature, or by those since its prologue began, or by rows of the batch. Otherwise it is what the batch
-   reads or writes outside. */
+/* How a batch gets from row 0 of an operand to its own first row. FIXED operands stay where they are:
+   parameters, values of one tile, or none (base NULL). Others advance with the calls or list elements of the
+   signature, with those since its prologue began, or with the batch's rows. EXTERNAL is outside the
+   signature's buffers. */
 enum {
     FOLD__BIND_FIXED,
     FOLD__BIND_CALL,
@@ -13785,158 +13768,155 @@ enum {
     FOLD__BIND_BATCH_ROW,
     FOLD__BIND_EXTERNAL
 };
-/* Tells where the rows of an operand lie, for all batches of a stage: in a buffer of the signature, outside,
-   or in a parameter. */
+/* Where the rows of an operand are, for all batches of a stage: in a buffer of the signature, outside, or in
+   a parameter. */
 typedef struct fold__binding {
     ptrdiff_t stride;
     uint32_t buffer;
-    uint32_t offset;  /* begins so many floats into each row */
+    uint32_t offset;  /* in each row, in floats */
     uint32_t param;   /* 1 + the parameter, or 0 */
-    uint32_t outside; /* in the worker, so many bytes from its start: rows that lie outside; or 0 */
+    uint32_t outside; /* byte offset in the worker of the fold_rows of an external operand; or 0 */
     uint8_t indexed_by;
-    uint8_t per_element; /* a call's row is repeated for each of its list elements; how the rows move, or 0 */
+    uint8_t per_element; /* if a call's row is repeated for its list elements, how rows advance; else 0 */
 } fold__binding;
 
-/* Tells what a stage of a signature does with an op. */
 typedef struct fold__instruction {
-    uint32_t wanted; /* mask of operands that get a gradient from it, */
-    uint32_t per_element; /* and of those that get it by list elements first */
-    int first, end;  /* the ops that run tile by tile with it */
+    uint32_t wanted;      /* mask of operands whose gradients it computes, */
+    uint32_t per_element; /* and of those that it computes per list element first */
+    int first, end;       /* the ops that run tile by tile with it */
     uint8_t forward, backward, tiled;
-    uint8_t for_elements; /* only list elements need it */
-    uint8_t is_list;      /* it takes a list of elements for each row */
-    uint8_t finishes;     /* mask of outputs whose gradients are put together before */
-    uint8_t gathers;      /* it reads data of each row */
+    uint8_t for_elements;           /* only list elements need it */
+    uint8_t is_list;                /* it reads a list of elements for each row */
+    uint8_t finishes;               /* mask of outputs whose gradients are put together before its backward */
+    uint8_t gathers;                /* it reads data of each row */
     int first_segment, end_segment; /* as in fold__engine */
     fold__op_run *run, *run_back;
-    fold__map_fn map[3];   /* its own and those of its operands' gradients; NULL: it is called */
-    uint32_t bindings[3][4];  /* of what each map writes and reads */
+    fold__map_fn map[3];     /* its own, and those of its operands' gradients; NULL: use run, run_back */
+    uint32_t bindings[3][4]; /* of what each map writes and reads */
 } fold__instruction;
-/* Tells how the stages of a signature run. Nothing in it depends on the number of calls, or on where anything
-   lies, so it is kept from run to run. Kinds of buffers stand behind it, then instructions, those of the
-   ordinary stage first, and bindings. */
+/* How the stages of a signature run. It does not depend on the number of calls or on addresses, so it is kept
+   from run to run. Its buffers, instructions (those of the body first) and bindings follow it. */
 typedef struct fold__stages {
-    size_t next;        /* 1 + where the next of the same signature is */
-    size_t op_floats;   /* scratch floats that an op without parameters takes at most */
-    uint64_t recurrent; /* the inputs that close its cycle, if there is a prologue */
-    uint32_t first_facts, has_prologue; /* the analysis is known by the first */
+    size_t next;                        /* 1 + where the next one of the signature is */
+    size_t op_floats;                   /* the most scratch floats of an op without parameters */
+    uint64_t recurrent;                 /* the inputs that close its cycle, if there is a prologue */
+    uint32_t first_facts, has_prologue; /* first_facts identifies the analysis */
 } fold__stages;
 
-/* Tells how many operands and outputs of an op have gradients. */
+/* Operands and outputs of an op that can have gradients. */
 enum {
     FOLD__BACK_IN = FOLD__TRAINING(1) ? FOLD_MAX_IN : 1,
     FOLD__BACK_OUT = FOLD__TRAINING(1) ? FOLD_MAX_OUT : 1
 };
 
-/* A worker runs batches, one for each of the context's threads. */
+/* A worker runs batches. Each thread of the context has one. */
 typedef struct fold__worker {
-    /* the batch, or part of one, and what its stage has in common with others */
+    /* the batch, or a part of one, and its stage */
     fold__batch batch;
     const fold__group_sig *group_sig;
     const fold__run_sig *run_sig;
     fold__program program;
-    fold__instruction *instruction; /* one instruction for each of the program's ops in stage `stage` */
+    fold__instruction *instruction;            /* of each op of the program, in stage `stage` */
     fold__binding *binding, *out, *dout, *din; /* of operands, values, their gradients, and contributions */
     const fold__buffer *buffer;
     uint32_t stage;
     const uint32_t *ids; /* its calls */
-    uint32_t *list;      /* each call's elements begin and end there within the batch. In a part that
-                            begins within a list the first is below 0, wrapped round */
+    uint32_t *list;      /* where each call's elements begin in the batch, and the end of the last. If a part
+                            begins within a list, the first is negative and wraps around */
     const fold_model *model;
-    float *region;       /* its group's slabs begin there */
+    float *region;       /* its group's slabs */
     /* the tile */
-    uint32_t tile, row; /* rows of a tile; first row of the tile being run */
-    ptrdiff_t at[FOLD__BIND_EXTERNAL]; /* by what indexes a binding: where that row is */
+    uint32_t tile, row;                /* rows of a tile; first row of the tile being run */
+    ptrdiff_t at[FOLD__BIND_EXTERNAL]; /* by kind of binding: the index of that row */
     /* scratch */
     float *scratch;
-    char *free; /* the part of scratch for pointers that is not in use */
-    fold__command_list *commands; /* its calls are written down there, if not NULL */
+    char *free;                   /* the unused part of scratch for pointers */
+    fold__command_list *commands; /* records its kernel calls, unless NULL */
     /* rows of inputs, of contributions to them, and of gradients that come from outside */
     fold_rows in[FOLD_MAX_IN], dest[FOLD__BACK_IN], outer[FOLD__BACK_OUT];
-    /* the call of an op being made */
+    /* arguments of the op being run */
     fold__prepared prepared;
     fold_rows op_in[FOLD_MAX_IN + 1], op_out[FOLD_MAX_OUT];
     fold_rows op_dout[FOLD__BACK_OUT], op_din[FOLD__BACK_IN + 1];
-    int lengths[FOLD_MAX_IN]; /* how long the lists are that an op takes whole */
-    uint32_t one_list[2]; /* eager: the one list, */
-    uint64_t draw;        /* and the key of a random draw */
-    /* its counts */
+    int lengths[FOLD_MAX_IN]; /* of lists that an op reads whole */
+    uint32_t one_list[2];     /* eager: the one list, */
+    uint64_t draw;            /* and the key of a random draw */
+    /* statistics */
     size_t kernel_calls, one_row_calls, events;
-    size_t slow_events; /* in the slow run that is kept */
+    size_t slow_events; /* of the slow run that is kept */
 } fold__worker;
 
-/* Tells what a plan consists of, beside its arrays. */
+/* A plan, but for its arrays. */
 typedef struct fold__plan {
-    uint32_t first_node, first_call; /* the run looks at nodes and calls from here on (fold__look_from) */
+    uint32_t first_node, first_call; /* the run visits nodes and calls from here on (fold__look_from) */
     uint32_t last_node, calls, order, kept, leaves, batches, groups, group_sigs, buffers, run_sigs;
-    int has_prefix, has_suffix;         /* whether there is one */
-    size_t region, scratch; /* floats that all groups' region takes, and a worker's scratch */
+    int has_prefix, has_suffix;
+    size_t region, scratch; /* floats of the region of all groups, and of a worker's scratch */
     size_t without_reuse;   /* floats of all buffers if none shared memory */
-    const char *one_group;  /* why there is but one */
+    const char *one_group;  /* why there is only one */
 } fold__plan;
 
-/* Tells what tells one run's structure from another's, quickly. */
+/* Finds a kept plan. Keys of different structures can be equal, so the structure is then compared in full. */
 typedef struct fold__plan_key {
     uint64_t hash;
     uint32_t nodes, edges, found, roots, words, layout;
     uint64_t mode;
 } fold__plan_key;
 
-/* Tells what a run knows of nodes (by id), calls and edges: type, pointer, count. These arrays lie one behind
-   the other in one array of the context. TRAINING: there in training alone. SAME: another name, for another
-   phase, of an array that is not needed then. The first table is part of a plan, which may be kept: */
+/* What a run knows of nodes (by id), calls and edges: type, pointer, count. These arrays follow one another
+   in one array of the context. TRAINING: only in training. SAME: the memory of a different array, which is
+   not in use at that time. The first table is part of a plan, which may be kept: */
 #define FOLD__RUN_NODE_ARRAYS(ALL, TRAINING, SAME)                                                          \
-    ALL(uint8_t, state, nodes)         /* flags: FOLD__RUNS and so on */                                    \
+    ALL(uint8_t, state, nodes)         /* flags: FOLD__RUNS ... */                                          \
     ALL(uint8_t, grad, nodes)          /* whether it gets a gradient */                                     \
-    ALL(uint8_t, mode, nodes)          /* how its gradient is put together: FOLD__GRAD_ZERO and so on */    \
-    ALL(uint32_t, call_row, nodes)         /* a call's: its row in its signature's buffers */               \
+    ALL(uint8_t, mode, nodes)          /* FOLD__GRAD_...: how that is put together */                       \
+    ALL(uint32_t, call_row, nodes)         /* of a call: its row in its signature's buffers */              \
     SAME(uint32_t, leaf_group, call_row)   /* before: the group that reads a leaf */                        \
     SAME(uint32_t, gathered_at, call_row)  /* before: of a value, the index of its call in a set */         \
-    ALL(uint32_t, first_elem_row, nodes)    /* a call's: its list's first row in buffers of elements */     \
+    ALL(uint32_t, first_elem_row, nodes)    /* of a call: its list's first row in buffers of elements */    \
     SAME(uint32_t, depth, first_elem_row)   /* before: 1 + the largest depth of what it reads */            \
     ALL(uint32_t, chain, nodes)        /* the longest chain of its own signature that ends with it */       \
     SAME(uint32_t, block_of, chain)    /* then: the block of its rows (fold__find_blocks) */                \
-    SAME(uint32_t, boundary_grad_at, chain)   /* then: where a gradient lies that crosses between groups */ \
+    SAME(uint32_t, boundary_grad_at, chain)   /* then: the offset of a boundary gradient */                 \
     ALL(uint32_t, reach, nodes)        /* the last call outside the suffix that reads it */                 \
-    SAME(uint32_t, boundary_value_at, reach)  /* then: where a value lies that crosses between groups */    \
-    ALL(uint32_t, calls, calls)        /* calls that run, in record order, prefix and suffix apart */       \
-    ALL(uint32_t, calls_by_sig, calls) /* the same, sorted by signature of a group */                       \
+    SAME(uint32_t, boundary_value_at, reach)  /* then: the offset of a boundary value */                    \
+    ALL(uint32_t, calls, calls)        /* calls that run, in record order: prefix, samples, suffix */       \
+    ALL(uint32_t, calls_by_sig, calls) /* the same, sorted by signature in each group */                    \
     ALL(uint32_t, kept, nodes)         /* values that stay readable */                                      \
     ALL(uint32_t, order, calls)        /* calls in the order in which they run, batch by batch */           \
-    TRAINING(uint32_t, leaves, nodes)  /* values that no op makes and that get gradients, by group */       \
-    TRAINING(uint32_t, first_contribution, nodes) /* the first edge of those that are added up for it */    \
+    TRAINING(uint32_t, leaves, nodes)  /* leaves that get gradients, by group */                            \
+    TRAINING(uint32_t, first_contribution, nodes) /* the first edge whose contribution is added up */       \
     TRAINING(uint32_t, contribution_at, edges)    /* its row, in 16 floats from the group's rows */         \
-    TRAINING(uint32_t, next_contribution, edges)  /* the edge that follows to the same value */             \
+    TRAINING(uint32_t, next_contribution, edges)  /* the next edge to the same value */                     \
     TRAINING(uint32_t, contribution_floats, edges) /* floats of one row of it; FOLD__SPARSE_GRAD */
-#define FOLD__SPARSE_GRAD 0x80000000u /* in those floats: for few rows of the list (fold__is_sparse_take) */
-/* These are needed only until all is planned, or not before the plan runs: */
+#define FOLD__SPARSE_GRAD 0x80000000u /* flag in those: of few rows of the list (fold__is_sparse_take) */
+/* These are only needed until everything is planned, or only when the plan runs: */
 #define FOLD__RUN_PLANNING_ARRAYS(ALL, TRAINING, SAME)                                                       \
-    ALL(uint32_t, producer, nodes) /* a value's: the signature in a group that makes it */                   \
+    ALL(uint32_t, producer, nodes) /* of a value: the signature in a group that computes it */               \
     ALL(uint32_t, piece_floats, nodes)  /* the size of the pieces that contributions write */                \
     SAME(uint32_t, last_contribution, piece_floats)    /* then: the last edge that is added up for it */     \
     ALL(uint32_t, gathered, 7 * calls + 2 * edges) /* calls of signatures that feed each other */            \
-    SAME(uint32_t, spare_calls, gathered)      /* before: calls while they are put into another order */     \
-    TRAINING(uint64_t, pieces_written, nodes)           /* pieces of a value that are written, a bit each */ \
-    TRAINING(float *, grad_row, nodes)         /* while it runs: where its gradient lies */
+    SAME(uint32_t, spare_calls, gathered)      /* before: calls while they are sorted */                     \
+    TRAINING(uint64_t, pieces_written, nodes)  /* pieces of a value that are written, a bit each */          \
+    TRAINING(float *, grad_row, nodes)         /* while it runs: the address of its gradient */
 
-/* How much was recorded, and named to be kept, by some time. */
+/* A point in a recording. */
 typedef struct fold__recorded {
     uint32_t nodes, edges, wanted;
 } fold__recorded;
 
-/* What a run computes. From AGAIN on it does not stop at values that are there. */
+/* What a run computes. From AGAIN on it also computes values that are there. */
 enum fold__run_scope {
-    FOLD__SCOPE_NOTHING, /* all is there, and the plan stays that of the run before */
-    FOLD__SCOPE_NEW,     /* what the roots need and is not there */
-    FOLD__SCOPE_AGAIN,   /* all that the roots need: in a backward */
-    FOLD__SCOPE_CHANGED, /* all that roots and kept nodes need: parameters have changed since */
-    FOLD__SCOPE_REPLAY,  /* what the run before did */
+    FOLD__SCOPE_NOTHING,   /* all is there, and the plan stays the previous run's */
+    FOLD__SCOPE_NEW,       /* what the roots need and is not there */
+    FOLD__SCOPE_AGAIN,     /* all that the roots need: in a backward */
+    FOLD__SCOPE_CHANGED,   /* all that roots and kept nodes need: parameters have changed since */
+    FOLD__SCOPE_REPLAY,    /* what the previous run did */
     FOLD__SCOPE_REPLAY_ALL /* in eager mode, after a change of parameters: all that was recorded */
 };
 enum fold__run_life { FOLD__CLOSED, FOLD__OPEN, FOLD__BEGUN, FOLD__SLICED }; /* BEGUN: to run in slices */
 
 typedef struct fold__run {
-    /* pointers to what it knows of nodes, calls and edges, and to its arrays in the context */
 #define FOLD__RUN_MEMBER(type, pointer, count) type *pointer;
     FOLD__RUN_NODE_ARRAYS(FOLD__RUN_MEMBER, FOLD__RUN_MEMBER, FOLD__RUN_MEMBER)
     FOLD__RUN_PLANNING_ARRAYS(FOLD__RUN_MEMBER, FOLD__RUN_MEMBER, FOLD__RUN_MEMBER)
@@ -13944,52 +13924,51 @@ typedef struct fold__run {
                  FOLD__ARRAY_MEMBER)
 
     /* remembered of signatures from run to run */
-    uint32_t runs; /* since it is known; the number of this run */
+    uint32_t runs; /* the number of this run, counted since these were last forgotten */
     uint32_t n_sig_caches, n_analyses, n_facts, n_stages;
     size_t stage_bytes;
-    uint32_t of_layout, of_table; /* the parameters and signatures that it is known of */
+    uint32_t of_layout, of_table; /* valid for these parameters and signatures */
 
-    /* asked of this run */
+    /* what this run does */
     enum fold__run_scope scope;
     enum fold__run_life life;
-    uint32_t root, root_offset; /* the root of a backward: its value, and which float of that it is; else 0 */
-    int backward;       /* there is a root, and it depends on something that has a gradient */
+    uint32_t root, root_offset; /* of a backward: the root's value, and which float of it; else 0 */
+    int backward;    /* there is a root, and it depends on something that has a gradient */
     int grad_leaves; /* inputs or looked-up values get gradients */
-    int grad_has_holes;  /* contributions leave free blocks in some gradient */
-    uint32_t first_new; /* the first node recorded since the run before */
-    fold__command_list commands;    /* lies at the end of scratch */
-    uint64_t capture_moves; /* how often arrays had moved when it was written */
-    uint32_t interrupted_salt; /* the recording whose values are of two runs, as a begun one did not end */
+    int grad_has_holes; /* contributions leave gaps in some gradient */
+    uint32_t first_new; /* the first node recorded since the previous run */
+    fold__command_list commands; /* at the end of scratch */
+    uint64_t capture_moves; /* arena.moves when it was captured */
+    uint32_t interrupted_salt; /* the recording whose values are of two runs, as an abandoned one left them */
     uint32_t version;    /* the model's when it began, */
-    fold__recorded from; /* and what was recorded by then */
+    fold__recorded from; /* and what was recorded then */
     uint64_t executions;
-    fold__fp host_fp; /* the host's settings of the processor, while a run executes */
+    fold__fp host_fp; /* the host's floating-point settings, while a run executes */
     fold__progress progress;
     int timing;         /* this run's batches are timed */
     fold__work_unit batch_unit, sum_unit[FOLD__SUM_UNITS]; /* for batches and for sums of uses */
-    uint64_t moves; /* how often arrays had moved before it executed: its rows are addresses */
-    uint64_t began; /* when, by the clock */
+    uint64_t moves; /* arena.moves before it executed, since its rows are addresses */
+    uint64_t began; /* by the clock */
 
     /* the plan */
     fold__plan plan;
-    fold__plan_key key; /* the run's, when the context keeps plans */
-    size_t node_bytes;       /* bytes of the arrays of nodes that make up a plan */
-    size_t replayed; /* they lie there in the array of plans when an earlier plan is used again; else 0 */
-    uint32_t bound;                    /* no schedule has fewer batches; NONE: not counted yet */
-    uint32_t recomputed;               /* calls that run and that an earlier run had computed */
-    uint32_t plan_salt;               /* the recording whose plan this is; 0: no plan is whole */
-    fold__recorded plan_of;              /* all that was recorded by then */
+    fold__plan_key key;     /* if the context keeps plans */
+    size_t node_bytes;      /* of FOLD__RUN_NODE_ARRAYS */
+    size_t replayed;        /* where these are in the array of plans if a kept plan is used; else 0 */
+    uint32_t bound;         /* no schedule has fewer batches; NONE: not counted yet */
+    uint32_t recomputed;    /* calls that run and that an earlier run had computed */
+    uint32_t plan_salt;     /* the recording whose plan this is; 0: no plan is complete */
+    fold__recorded plan_of; /* what was recorded then */
 
     /* sums of the uses of parameters and shared nodes */
     uint32_t n_uses;
     int shared_grads;   /* some use is of a shared node */
-    int sums_in_one_go; /* one group and one thread make all sums of parameters: each is whole, and added,
-                           before the next begins */
-    size_t sum_floats;  /* for uses and totals */
-    size_t sums_used;   /* taken by those and the looked-up rows so far */
+    int sums_in_one_go; /* one group and one thread sum all parameters: each sum is complete, and added,
+                           before the next one starts */
+    size_t sum_floats;  /* of uses and totals */
+    size_t sums_used;   /* of those and the rows looked up so far */
 
-    /* rows that are written and that nobody reads, one for each worker */
-    float *sink;
+    float *sink;         /* a row for each worker that is written and never read */
     size_t widest_value; /* floats of such a row */
 } fold__run;
 
@@ -14004,7 +13983,7 @@ static struct fold__run *fold__run_of(fold_ctx *f)
     return (fold__run *)(void *)((char *)f + fold__round_up(sizeof(fold_ctx), FOLD__ALIGN));
 }
 
-/* Returns the call that makes a value: its own node or, of an output behind the first, the call's. */
+/* Outputs after the first are nodes of their own. */
 static uint32_t fold__call_of(const fold_ctx *f, uint32_t id)
 {
     return (f->kind[id] & FOLD__KIND_MASK) == FOLD__NODE_OUTPUT ? fold__node_call(f, id) : id;
@@ -14015,7 +13994,7 @@ FOLD__INLINE uint32_t *fold__key_of(const fold_ctx *f, const fold__sig *sig)
     return f->keys + sig->first[FOLD__POOL_KEYS];
 }
 
-/* Gives the shape and size of an input of a signature; the list's components follow the fixed inputs. */
+/* The list's components follow the fixed inputs. */
 FOLD__INLINE const fold__shape_entry *fold__sig_input(const fold_ctx *f, const fold__sig *sig, uint32_t input)
 {
     return &f->shapes[fold__key_of(f, sig)[sig->in_shape + input]];
@@ -14026,7 +14005,7 @@ static fold__cell_data *fold__called_cell(const fold_model *m, uint32_t op)
     return &fold__cells(m)[op & ~FOLD__CELL_OP];
 }
 
-/* Returns the program of a signature. Pointers hold until the next recording call. */
+/* Its pointers are valid until the next recording call, since arrays may move. */
 static FOLD__NOINLINE fold__program fold__program_of(const fold_ctx *f, const fold__sig *sig)
 {
     if (!sig->own_program)
@@ -14048,7 +14027,6 @@ static FOLD__NOINLINE fold__program fold__program_of(const fold_ctx *f, const fo
     return program;
 }
 
-/* Tells how many floats an input of a signature has: a fixed one or, behind those, a list's component. */
 FOLD__INLINE uint32_t fold__input_floats(const fold_ctx *f, const fold__sig *sig, int operand)
 {
     return fold__sig_input(f, sig, (uint32_t)operand)->size;
@@ -14065,13 +14043,12 @@ FOLD__INLINE fold__program fold__program_in_run(const fold_ctx *f, uint32_t run_
 {
     return fold__program_of(f, &f->sigs[f->run->run_sig[run_sig].sig]);
 }
-/* Returns a row of a slab, for a call or a list element. The region begins where the group's slabs do. The
-   first row of a list lies before its slab while a later chunk runs: its number is wrapped round. */
+/* `region` is where the group's slabs begin. While a later chunk runs, the first row of a list is before its
+   slab: `row` is then negative and wraps around. */
 FOLD__INLINE float *fold__slab_row(const fold__buffer *buffer, float *region, uint32_t row)
 {
     return region + buffer->offset + (ptrdiff_t)(int32_t)row * (ptrdiff_t)buffer->size;
 }
-/* Returns the group of a signature in a group; its chunk, and how many rows that has which runs. */
 FOLD__INLINE fold__group *fold__group_of(const fold_ctx *f, const fold__group_sig *group_sig)
 {
     return &f->run->group[group_sig->group];
@@ -14086,7 +14063,7 @@ static uint32_t fold__chunk_rows(const fold__group *group)
     return left < group->chunk ? left : group->chunk;
 }
 
-/* Carves arrays out of one of the context: a pass without base for the size, and one for the pointers. */
+/* Carves arrays out of one: a first pass without base finds the size, a second the pointers. */
 typedef struct fold__carver {
     char *base;
     size_t at;
@@ -14125,8 +14102,8 @@ static void fold__share_scratch(const fold_ctx *f)
         run->worker[thread].scratch = run->scratch + (size_t)thread * run->plan.scratch;
 }
 
-/* Sets all pointers of the context and its run to where the arrays lie. Pointers carved out of one are right
-   as long as nothing more was recorded since they were carved (fold__node_arrays). */
+/* Call after arrays have moved. Carved pointers are right only if nothing was recorded since they were
+   carved, because their sizes are those of the recording (fold__node_arrays). */
 static FOLD__NOINLINE void fold__refresh_pointers(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -14147,13 +14124,13 @@ static FOLD__NOINLINE void fold__refresh_pointers(fold_ctx *f)
     fold__share_scratch(f);
 }
 
-/* Begins the array of plans. Two tables of hashes follow, and the buckets. The first table has the structures
-   without a plan that were seen last. When it is half full it takes the place of the second. */
+/* The head of the array of plans. Two tables of hashes follow, then the buckets and the plans. The first
+   table has the structures without a plan that were seen last; when half full it replaces the second. */
 typedef struct fold__plans {
     uint64_t runs;
-    size_t begin, end; /* the blobs lie between them */
-    uint32_t slots;    /* each table has so many, a power of two */
-    uint32_t n_seen;   /* so many are in the first */
+    size_t begin, end; /* of the plans */
+    uint32_t slots;    /* of each table, a power of two */
+    uint32_t n_seen;   /* number in the first table */
 } fold__plans;
 
 static fold__plans *fold__plans_of(const fold_ctx *f)
@@ -14162,7 +14139,7 @@ static fold__plans *fold__plans_of(const fold_ctx *f)
     return FOLD__NOT_PLAIN(array->need != 0) ? (fold__plans *)(void *)array->data : NULL;
 }
 
-/* Returns how many slots a table has: about one for 512 bytes, the least that a plan takes being 1 KB. */
+/* About one slot per 512 bytes, since a plan takes at least 1 KB. */
 static uint32_t fold__plan_slots(size_t bytes)
 {
     uint32_t slots = 2;
@@ -14198,7 +14175,7 @@ static int fold__reserve_plans(fold_ctx *f, size_t bytes)
     return 1;
 }
 
-/* Forgets what earlier runs knew of signatures, which have other numbers now. */
+/* Call when signatures are renumbered: what runs remember of them is by number. */
 static void fold__forget_runs(fold_ctx *f)
 {
     f->arrays[FOLD__ARRAY_SIG_CACHE].need = f->arrays[FOLD__ARRAY_ANALYSES].need =
@@ -14223,15 +14200,15 @@ static int fold__nothing_since(const fold_ctx *f, const fold__recorded *then)
     return then->nodes == f->n_nodes && then->edges == f->n_edges && then->wanted == f->n_keep_requests;
 }
 
-/* Lets the next backward write kept gradients instead of adding to them: a replay replaces them, and those of
-   a backward that was given up are incomplete. */
+/* The next backward then writes kept gradients instead of adding to them: a replay replaces them, and those
+   of an abandoned backward are incomplete. */
 static void fold__restart_kept_grads(fold_ctx *f)
 {
     for (uint32_t at = 0; at < f->n_kept_grads; at++)
         f->kept_grads[at].filled = 0;
 }
 
-/* Closes an open run, finished or not. The next backward expects no sums of looked-up rows. */
+/* Sums of looked-up rows that an abandoned run leaves are dropped, because the next backward expects none. */
 static void fold__close_run(fold_ctx *f)
 {
     fold__run *run = fold__run_of(f);
@@ -14246,6 +14223,7 @@ static void fold__close_run(fold_ctx *f)
     run->life = FOLD__CLOSED;
 }
 
+/* An open run pins signatures. begin: it will run in slices. */
 static void fold__open_run(fold_ctx *f, enum fold__run_scope scope, int begin)
 {
     fold__close_run(f);
@@ -14274,14 +14252,15 @@ static int fold__node_arrays(fold_ctx *f)
     fold__carve_planning(f, &carver);
     if (!fold__need(f, FOLD__ARRAY_NODE_ARRAYS, carver.at, 1))
         return 0;
-    fold__refresh_pointers(f); /* more may have been recorded since the run before */
+    fold__refresh_pointers(f); /* more may have been recorded since the previous run */
     return 1;
 }
 
 /* ==== section: signatures ====================================================================
-   Owns: the shapes and signatures of a context: what tells calls apart, and the program that each runs.
-   Uses: storage, ops, model. Invariant: equal keys have one signature; nothing here knows how calls are
-   batched or run. */
+   Owns the shapes and signatures of a context: what calls must share to be batched, and the program that each
+   signature runs. Nothing here knows how calls are batched or run.
+   Uses storage, ops, model.
+   Invariant: equal keys have one signature. */
 
 static FOLD__NOINLINE uint32_t fold__new_shape(fold_ctx *f, const fold_shape *shape, uint32_t *bucket)
 {
@@ -14319,7 +14298,7 @@ static uint32_t fold__value_size(const fold_ctx *f, uint32_t id)
     return fold__row_size(f, id) * fold__rows_of(f, id);
 }
 
-/* Tells where the row of a table lies that a lookup shows. Bytes were read to the recording's data. */
+/* The row of the table, or of the recording's data, where rows of a quantised table were dequantised. */
 FOLD__INLINE float *fold__looked_up_row(const fold_ctx *f, uint32_t id, uint32_t row)
 {
     const float *values = fold__param_values(f->model, fold__lookup_table(f, id));
@@ -14328,8 +14307,8 @@ FOLD__INLINE float *fold__looked_up_row(const fold_ctx *f, uint32_t id, uint32_t
                   : fold__data_ptr(f, f->data_at[id]) + row * width;
 }
 
-/* Does the same for what reads a list that was looked up, `offset` floats into it. It reads all rows, this
-   being the nth, or one, which the offset tells. */
+/* The same for an operand that starts `offset` floats into a looked-up list: row `nth` if it reads all rows,
+   else the one row that it starts in. */
 static float *fold__looked_up_part(const fold_ctx *f, uint32_t id, uint32_t offset, int all, uint32_t nth)
 {
     const uint32_t width = fold__row_size(f, id);
@@ -14345,15 +14324,15 @@ static uint32_t fold__hash_words(const uint32_t *words, uint32_t count)
     return (uint32_t)(hash >> 16);
 }
 
-/* The elements of a list: component c of element e is second[e] when there is a second array and c is 1, else
-   first[e * step + c]. Inside a traced or eager body: whole lists of values, by their nodes. */
+/* The elements of a list: component c of element e is second[e] if there is a second array and c is 1, else
+   first[e * step + c]. In a traced or eager body: whole lists of values, by their nodes. */
 typedef struct fold__list {
     const fold_node *first, *second;
     size_t step, count;
     const fold__operand *elems; /* the components of a body's list, */
     const fold__operand *whole; /* or a whole list for each component */
-    uint32_t elements;          /* how many rows a component has */
-    int of_steps;               /* `first` is the context's steps, which may move */
+    uint32_t elements;          /* rows of a component */
+    int of_steps;               /* use the context's steps in place of `first`, since they may move */
 } fold__list;
 
 static fold__list fold__list_of(const fold_node *first, const fold_node *second, int step, int count)
@@ -14367,28 +14346,28 @@ static fold__list fold__list_of(const fold_node *first, const fold_node *second,
     return list;
 }
 
-/* How an op or cell takes lists, and what it makes of them. */
+/* List modes of an op or cell. */
 enum {
-    FOLD__ROW_BY_ROW = 1, /* it takes them row by row, as the components of a list, and gives lists */
-    FOLD__WHOLE_IN = 2,   /* it takes them whole, as fixed inputs */
-    FOLD__WHOLE_OUT = 4,  /* it gives lists, too, where it takes them whole */
-    FOLD__ROW_DATA = 8    /* each row has data of its own, and `data` says where: see fold__row_data */
+    FOLD__ROW_BY_ROW = 1, /* reads lists row by row, as the components of a list; the results are lists */
+    FOLD__WHOLE_IN = 2,   /* reads lists whole, as fixed inputs */
+    FOLD__WHOLE_OUT = 4,  /* with WHOLE_IN: the results are lists as well */
+    FOLD__ROW_DATA = 8    /* each row has its own data, at `data`: see fold__row_data */
 };
 
-/* Tells what is being recorded: fixed inputs and, for list ops and cells, a list of n_list components. */
+/* What is being recorded: fixed inputs and, for list ops and cells, a list of n_list components. */
 typedef struct fold__request {
     uint32_t op, n_in;
-    const fold__op_impl *impl; /* an op's */
+    const fold__op_impl *impl; /* of an op */
     int n_list, n_attr, has_params;
-    uint32_t lists; /* mask of the operands that are lists, beside the components of a list */
-    uint32_t list_mode;  /* how they are taken: FOLD__ROW_BY_ROW … */
-    uint32_t rows;  /* rows that an op over whole lists gives; 1 where that is a single value */
+    uint32_t lists; /* mask of the operands that are lists, without the components of a list */
+    uint32_t list_mode;
+    uint32_t rows;  /* rows in the result of an op over whole lists; 1 for a single value */
     const fold__operand *in;
     const fold__list *list;
     int32_t attr[4];
     uint32_t param[2];
     uint64_t data;
-    uint32_t list_shape[FOLD_MAX_IN]; /* the components' */
+    uint32_t list_shape[FOLD_MAX_IN]; /* of the components */
 } fold__request;
 
 static void fold__clear_request(fold__request *request)
@@ -14396,7 +14375,6 @@ static void fold__clear_request(fold__request *request)
     memset(request, 0, offsetof(fold__request, list_shape));
 }
 
-/* Makes a request of an op with fixed inputs, and with as many attributes as it has. */
 FOLD__INLINE void fold__ask_op(const fold_ctx *f, fold__request *request, const fold__op_impl *impl,
                                const fold__operand *in, int n_in, const int32_t *attr, uint64_t data)
 {
@@ -14427,15 +14405,14 @@ static const char *fold__request_name(const fold_ctx *f, uint32_t op)
     return op & FOLD__CELL_OP ? fold__called_cell(f->model, op)->name : own ? own->name : fold__op_name(op);
 }
 
-/* Tells whether calls of a signature have list elements: of their own list, or as rows of what they give. */
+/* Elements of a list of their own, or rows of a result that is a list. */
 FOLD__INLINE int fold__has_elements(const fold__sig *sig) { return sig->n_list || sig->out_lists; }
 
-/* Tells whether a signature's calls take lists row by row; whether they take them whole. */
 FOLD__INLINE int fold__is_by_rows(const fold__sig *sig) { return (sig->list_mode & FOLD__ROW_BY_ROW) != 0; }
 FOLD__INLINE int fold__is_whole(const fold__sig *sig) { return (sig->list_mode & FOLD__WHOLE_IN) != 0; }
 
-/* Tells an operand's place in the list of a signature's inputs, by its position in the op or cell. Fixed
-   inputs come first, and behind them the components of the list. */
+/* Index in a signature's inputs of the operand at `position` of the op or cell. In a call by rows the fixed
+   inputs come first, then the lists, which are components of the signature's list. */
 static uint32_t fold__operand_number(const fold__sig *sig, uint32_t position)
 {
     uint32_t before = 0;
@@ -14446,7 +14423,6 @@ static uint32_t fold__operand_number(const fold__sig *sig, uint32_t position)
     return sig->lists >> position & 1 ? sig->n_in + before : position - before;
 }
 
-/* Makes room in the context's pools for a new signature's program: ops, operands, shapes, values, outputs. */
 static int fold__alloc_program(fold_ctx *f, fold__sig *sig, int n_ops, int n_refs, int n_shapes, int n_values)
 {
     const int count[FOLD__POOLS] = { 0, n_ops, n_refs + sig->n_out, n_shapes, n_values };
@@ -14470,7 +14446,7 @@ static void fold__retarget_ref(const fold__sig *sig, uint32_t position, fold__re
     ref->index = operand < sig->n_in ? operand : operand - sig->n_in;
 }
 
-/* Makes the one-op program of a new signature, whose shapes of inputs and outputs lie there already. */
+/* Makes the one-op program of a new signature. fold__infer_op has already put the shapes in their pool. */
 static int fold__make_program(fold_ctx *f, fold__sig *sig, const fold__request *request)
 {
     const int inputs = sig->n_in + sig->n_list, rows = fold__is_by_rows(sig);
@@ -14510,7 +14486,8 @@ static int fold__make_program(fold_ctx *f, fold__sig *sig, const fold__request *
     return 1;
 }
 
-/* Makes the program of a cell's call by lists: the cell's, with what depends on a list made for every row. */
+/* Makes the program of a cell that is called row by row: the cell's own, but all that depends on a list runs
+   for every row. */
 static int fold__lift_program(fold_ctx *f, fold__sig *sig)
 {
     const fold__program *body = &fold__called_cell(f->model, sig->op)->program;
@@ -14521,7 +14498,7 @@ static int fold__lift_program(fold_ctx *f, fold__sig *sig)
     fold__value *values = f->values + sig->first[FOLD__POOL_VALUES];
     fold_shape *shapes = f->op_shapes + sig->first[FOLD__POOL_SHAPES];
     memcpy(ops, body->op, (size_t)body->n_ops * sizeof *ops);
-    memcpy(refs, body->ref, sig->count[FOLD__POOL_REFS] * sizeof *refs); /* its outputs lie behind them */
+    memcpy(refs, body->ref, sig->count[FOLD__POOL_REFS] * sizeof *refs); /* and outputs, which follow them */
     memcpy(values, body->value, (size_t)body->n_values * sizeof *values);
     memcpy(shapes, body->shape, (size_t)body->n_shapes * sizeof *shapes);
     for (int op_index = 0; op_index < body->n_ops; op_index++) {
@@ -14556,7 +14533,7 @@ static int fold__ref_operand(const fold__program *program, const fold__ref *ref)
     return (int)ref->index + (ref->kind == FOLD__FROM_LIST ? program->n_in : 0);
 }
 
-/* Operand j of an op of a program when some output's gradient reaches it, else NULL. */
+/* The operand, or NULL if no output's gradient reaches it. */
 static const fold__ref *fold__passed_operand(const fold_model *m, const fold__program *program,
                                              const fold__body_op *op, int operand)
 {
@@ -14565,7 +14542,7 @@ static const fold__ref *fold__passed_operand(const fold_model *m, const fold__pr
     return &program->ref[op->first_ref + (uint32_t)operand];
 }
 
-/* Tells which inputs may get a gradient: those that some output's gradient reaches. */
+/* Mask of inputs that some output's gradient reaches. */
 static uint64_t fold__differentiable_inputs(const fold_ctx *f, const fold__sig *sig)
 {
     uint64_t mask = 0;
@@ -14579,7 +14556,7 @@ static uint64_t fold__differentiable_inputs(const fold_ctx *f, const fold__sig *
     return mask;
 }
 
-/* Tells whether a cell is that of a recurrent layer or of a child-sum's, whose inputs are x, h and c. */
+/* A cell of a recurrent or child-sum layer: messages call its inputs x, h and c. */
 static int fold__is_layer(const fold__cell_data *cell) { return cell->products || cell->is_projected; }
 
 static int fold__check_cell_shape(fold_ctx *f, const fold__cell_data *cell, int i, const fold_shape *shape)
@@ -14587,7 +14564,7 @@ static int fold__check_cell_shape(fold_ctx *f, const fold__cell_data *cell, int 
     if (fold__shape_same(shape, &cell->shape[i]))
         return 1;
     const int component = i - cell->program.n_in;
-    char name[40], has[64], wanted[64];
+    char name[40], has[64], right[64];
     if (fold__is_layer(cell))
         fold__format(name, sizeof name, component < 0 ? "%c" : "%c of its children",
                      "xhc"[component < 0 ? i : component + 1]);
@@ -14595,12 +14572,12 @@ static int fold__check_cell_shape(fold_ctx *f, const fold__cell_data *cell, int 
         fold__format(name, sizeof name, component < 0 ? "input %d" : "component %d of its list",
                      component < 0 ? i : component);
     fold__shape_text(has, sizeof has, 0, shape);
-    fold__shape_text(wanted, sizeof wanted, 0, &cell->shape[i]);
-    return fold__fail(f, FOLD_BAD_SHAPE, "%s: %s has %s, wanted %s", cell->name, name, has, wanted);
+    fold__shape_text(right, sizeof right, 0, &cell->shape[i]);
+    return fold__fail(f, FOLD_BAD_SHAPE, "%s: %s is %s, must be %s", cell->name, name, has, right);
 }
 
-/* Infers the output shapes of an op, checks them and makes its program. All its shapes are put where the
-   program will have them: forty would take much of a small stack. */
+/* Infers the output shapes of an op, checks them and makes its program. Shapes go straight into the pool, as
+   forty of them would use much of a small stack. */
 static int fold__infer_op(fold_ctx *f, fold__sig *sig, const fold__request *request, const uint32_t *in_shape)
 {
     const int inputs = sig->n_in + sig->n_list;
@@ -14615,13 +14592,12 @@ static int fold__infer_op(fold_ctx *f, fold__sig *sig, const fold__request *requ
     const char *wrong = op->infer(shape, inputs, request->attr, shape + inputs);
     for (int output = 0; output < sig->n_out && !wrong; output++)
         if (!fold__shape_ok(&shape[inputs + output]))
-            wrong = "the output would have no valid shape";
+            wrong = "the result would be empty, or have more than 1073741824 values";
     if (wrong)
         return fold__fail_shapes(f, fold__request_name(f, request->op), wrong, shape, inputs);
     return fold__make_program(f, sig, request);
 }
 
-/* Infers the output shapes of a new signature and interns them; 0 with an error when they do not fit. */
 static FOLD__NOINLINE int fold__new_sig(fold_ctx *f, fold__sig *sig, const fold__request *request,
                                         const uint32_t *in_shape)
 {
@@ -14654,7 +14630,6 @@ static void fold__enter_sig(fold_ctx *f, uint32_t sig)
     table[at] = sig;
 }
 
-/* Enters all signatures into a table of this size, for which there is room. */
 static void fold__fill_table(fold_ctx *f, uint32_t size)
 {
     f->table_size = size;
@@ -14674,7 +14649,8 @@ static FOLD__NOINLINE int fold__grow_table(fold_ctx *f, int which, uint32_t size
     return 1;
 }
 
-/* Returns the signature of a key, made of its draft if new; 0 on failure. Keys are compared in full. */
+/* Finds the signature of a key, or makes it from the draft; 0 on failure. Equal hashes are not enough: keys
+   are compared in full. */
 static uint32_t fold__intern_sig(fold_ctx *f, const fold__request *request, fold__sig *draft,
                                  const uint32_t *key, uint32_t words)
 {
@@ -14706,14 +14682,15 @@ static uint32_t fold__intern_sig(fold_ctx *f, const fold__request *request, fold
     return f->n_sigs;
 }
 
-/* Returns the identity of a shared operand in a key: a parameter, or a place in the recording. */
+/* What identifies a shared operand in a key: its parameter, or its node. */
 static uint32_t fold__shared_word(const fold_ctx *f, const fold__operand *operand)
 {
     const uint32_t kind = fold__kind_of(f, operand->source);
     return kind == FOLD__NODE_PARAM ? 0x80000000u | fold__node_param(f, operand->source) : operand->source;
 }
 
-/* Writes the key of a request and returns its words; `shared` gets the mask of shared inputs. */
+/* Returns the number of words, and in `shared` the mask of shared inputs. fold__is_request compares a request
+   with a key of this layout, and fold__key_tag finds the tag in it. */
 static uint32_t fold__request_key(const fold_ctx *f, const fold__request *request, uint32_t *key,
                                   uint32_t *shared)
 {
@@ -14749,6 +14726,7 @@ static uint32_t fold__request_key(const fold_ctx *f, const fold__request *reques
     return words;
 }
 
+/* Compares without making a key, since most requests repeat a recent one. */
 static int fold__is_request(const fold_ctx *f, const fold__sig *sig, const fold__request *request)
 {
     const uint32_t *word = fold__key_of(f, sig) + 1;
@@ -14783,7 +14761,7 @@ static int fold__is_request(const fold_ctx *f, const fold__sig *sig, const fold_
     return !differ;
 }
 
-/* An output that is for backward alone is none where there is no backward. */
+/* Inference leaves out an output that only backward reads. */
 static uint8_t fold__outputs_of(const fold_ctx *f, uint32_t op)
 {
     if (op & FOLD__CELL_OP)
@@ -14792,7 +14770,6 @@ static uint8_t fold__outputs_of(const fold_ctx *f, uint32_t op)
     return (uint8_t)(row->n_out - ((row->flags & FOLD__TWO) && !f->desc.training));
 }
 
-/* Returns the signature of a request by its key, made when it is new; 0 on failure. */
 static uint32_t fold__sig_by_key(fold_ctx *f, const fold__request *request)
 {
     uint32_t key[17 + 3 * FOLD_MAX_IN], shared;
@@ -14818,22 +14795,20 @@ static uint32_t fold__sig_by_key(fold_ctx *f, const fold__request *request)
     return sig;
 }
 
-/* Returns the signature of a request, or 0: there is no memory, not even by forgetting idle signatures. */
+/* If memory runs out, idle signatures are forgotten and it tries once more. */
 static FOLD__NOINLINE uint32_t fold__find_sig(fold_ctx *f, const fold__request *request)
 {
     const uint32_t sig = fold__sig_by_key(f, request);
     return sig || !(f->reclaim)(f) ? sig : fold__sig_by_key(f, request);
 }
 
-/* Tells where a signature is noted as one of the last, by its op, its weight, its first input's shape and, in
-   a body, its place there. */
+/* A direct-mapped cache of signatures, by op, weight, first input's shape and, in a body, ordinal. */
 FOLD__INLINE uint32_t *fold__recent_sig(fold_ctx *f, uint32_t op, uint32_t param, uint32_t shape,
                                         uint32_t ordinal)
 {
     return &f->recent[(op * 5u + param + shape * 3u + ordinal * 7u) % FOLD__RECENT];
 }
 
-/* Returns the signature of a request. Most are like one of the last: those are found without making a key. */
 FOLD__INLINE uint32_t fold__request_sig(fold_ctx *f, const fold__request *request)
 {
     uint32_t *recent = fold__recent_sig(f, request->op, request->param[0],
@@ -14844,8 +14819,8 @@ FOLD__INLINE uint32_t fold__request_sig(fold_ctx *f, const fold__request *reques
     return *recent;
 }
 
-/* Tags in an eager body of what a traced body does not have: from each of these on copies at inputs, copies
-   at outputs, copies of what elements read, parameters. */
+/* An eager body also records what a traced body does not have. Each kind has a range of ordinals: copies of
+   arguments, copies of results, copies of calls' values for list elements, and parameters. */
 enum {
     FOLD__TAG_ARGUMENT = 0x10000,
     FOLD__TAG_RESULT = 0x18000,
@@ -14855,10 +14830,10 @@ enum {
 
 /* -- forgetting ------------------------------------------------------------------------------ */
 
-/* Signatures stay from one recording to the next. When a block has no room left, those go that the present
-   recording does not use. So what fits alone fits after whatever came before. Shapes stay. */
+/* Signatures stay from one recording to the next. If a block is full, those that this recording does not use
+   are dropped, so a recording that fits a block alone fits it after any others. Shapes stay. */
 
-/* Marks the signatures in use, in place of their hashes; those of eager bodies use that of their call. */
+/* Overwrites hashes with marks: 1 for signatures in use. Those of an eager body need that of their call. */
 static void fold__mark_sigs(fold_ctx *f)
 {
     fold__sig *sigs = f->sigs;
@@ -14876,7 +14851,7 @@ static uint32_t *fold__key_tag(const fold_ctx *f, const fold__sig *sig)
            (sig->list_mode ? 1 : 0);
 }
 
-/* Moves what a signature has in the pools down to where they are used so far. */
+/* Compacts the pools by one signature. */
 static void fold__move_down(fold_ctx *f, fold__sig *sig)
 {
     for (int pool = 0; pool < FOLD__POOLS; pool++) {
@@ -14948,10 +14923,10 @@ static void fold__forget_all(fold_ctx *f)
 }
 
 /* ==== section: recorder core =================================================================
-   Owns: nodes and their operands, the rules of handles, identical calls, and which idle signatures are
-   forgotten.
-   Uses: signatures, storage. Invariant: operands come before the call that reads them, and node ids grow
-   in record order. An eager context runs each op at once, through the functions of fold__eager. */
+   Owns nodes and their operands, the checks of handles, the merging of identical calls, and which idle
+   signatures are forgotten.
+   Uses signatures, storage. An eager context runs each op at once, through fold__eager.
+   Invariant: operands are recorded before the call that reads them, and node ids grow in record order. */
 
 static const fold_node fold__null = { 0, 0 };
 #define fold__fail_node(...) (fold__fail(__VA_ARGS__), fold__null)
@@ -14964,7 +14939,7 @@ static fold_node fold__handle(const fold_ctx *f, uint32_t id)
     return node;
 }
 
-/* Appends one node; capacity is there. Its edges are those added since the last node. */
+/* Needs reserved capacity. The node's edges are those added since the last node. */
 FOLD__INLINE uint32_t fold__append(fold_ctx *f, uint8_t kind, uint32_t sig, uint32_t source, uint32_t offset,
                                    uint32_t shape, uint64_t data)
 {
@@ -14976,11 +14951,11 @@ FOLD__INLINE uint32_t fold__append(fold_ctx *f, uint8_t kind, uint32_t sig, uint
     f->shape[id] = shape;
     f->first_edge[id + 1] = f->n_edges;
     fold__set_node_data(f, id, data);
-    f->kind[id] = kind; /* last: for all the compiler knows, a byte may lie anywhere */
+    f->kind[id] = kind; /* last: a byte may alias anything, so pointers would be loaded again after it */
     return id;
 }
 
-/* Appends the node of an op or a call, which is its first output, and those of its others. */
+/* The node of a call is its first output. Its other outputs are the next nodes. */
 FOLD__INLINE uint32_t fold__append_call(fold_ctx *f, uint32_t sig, uint8_t flags, uint64_t data)
 {
     const fold__sig *signature = &f->sigs[sig];
@@ -15005,13 +14980,12 @@ static int fold__results_fit(fold_ctx *f, const fold__request *request, const fo
         const uint32_t size = f->shapes[sig->out_shape[output]].size, rows = fold__elements_in(request);
         if (!(sig->out_lists >> output & 1) || (uint64_t)rows * size < FOLD__WHOLE_LIST)
             continue;
-        return fold__fail(f, FOLD_BAD_SHAPE, "%s: %u rows of %u values are more than a list can have",
+        return fold__fail(f, FOLD_BAD_SHAPE, "%s: %u rows of %u values exceed a list's 2147483647 values",
                           fold__request_name(f, request->op), (unsigned)rows, (unsigned)size);
     }
     return 1;
 }
 
-/* Notes how many list elements a call has, and which of its outputs are lists of so many rows. */
 static void fold__set_length(fold_ctx *f, uint32_t id, uint32_t elements)
 {
     const fold__sig *signature = fold__node_sig(f, id);
@@ -15037,7 +15011,7 @@ FOLD__INLINE int fold__reserve_nodes(fold_ctx *f, uint32_t nodes, size_t edges)
 }
 
 #define FOLD__STALE_NODE "%s: the node is from another context, or from before the last fold_ctx_reset"
-/* Tells why a node is no operand, and which, if there are several (else -1). An error that is there stays. */
+/* which: the input, or -1 if the call has only one. */
 static FOLD__NOINLINE void fold__bad_operand(fold_ctx *f, fold_node node, const char *who, int which)
 {
     if (fold__broken(f))
@@ -15045,12 +15019,12 @@ static FOLD__NOINLINE void fold__bad_operand(fold_ctx *f, fold_node node, const 
     if (node.id)
         fold__fail(f, FOLD_BAD_HANDLE, FOLD__STALE_NODE, who);
     else if (which < 0)
-        fold__fail(f, FOLD_BAD_ARGUMENT, "%s: its input is the null node", who);
+        fold__fail(f, FOLD_BAD_ARGUMENT, "%s: the input is the null node", who);
     else
         fold__fail(f, FOLD_BAD_ARGUMENT, "%s: input %d is the null node", who, which);
 }
 
-/* Takes a node of a call as an operand, if it is a live node of this context; 0 otherwise. */
+/* 0 with an error if it is no node of this recording. A view becomes an operand into the value it shows. */
 FOLD__INLINE int fold__input_of(fold_ctx *f, const fold_node *in, int which, const char *who,
                                 fold__operand *operand)
 {
@@ -15060,12 +15034,11 @@ FOLD__INLINE int fold__input_of(fold_ctx *f, const fold_node *in, int which, con
     operand->source = f->source[node.id];
     operand->offset = f->offset[node.id];
     operand->shape = f->shape[node.id];
-    const uint8_t own = FOLD__IS_SHARED | FOLD__IS_LIST; /* the view's, where it is one */
+    const uint8_t own = FOLD__IS_SHARED | FOLD__IS_LIST; /* a view has its own */
     operand->kind = (uint8_t)((f->kind[node.id] & own) | (f->kind[operand->source] & ~own));
     return 1;
 }
 
-/* Checks a handle and finds the operand that it stands for. 0 with an error: it is none of this recording. */
 FOLD__INLINE int fold__operand_of(fold_ctx *f, fold_node node, const char *who, fold__operand *operand)
 {
     return fold__input_of(f, &node, -1, who, operand);
@@ -15080,7 +15053,7 @@ FOLD__INLINE int fold__inputs_of(fold_ctx *f, const fold_node *in, int count, co
     return 1;
 }
 
-/* In a body: tells whether an operand stands for a value of every list element of the call. */
+/* In a body: the operand represents a value of every list element of the call. */
 static int fold__is_element_marker(const fold_ctx *f, const fold__operand *operand)
 {
     return (operand->kind & FOLD__KIND_MASK) == FOLD__NODE_MARKER ||
@@ -15135,9 +15108,9 @@ static uint32_t fold__duplicate_hash(const fold_ctx *f, uint32_t id)
     return hash ^ (uint32_t)fold__mix64(fold__node_op_data(f, id));
 }
 
-/* With the dedupe flag: finds the earlier node that is the same call with the same operands and data, or 0.
-   Most calls are the first that read their last operand. None before them can be the same, so they are only
-   noted with the operand. The others, and leaves, are found in a hash table. */
+/* With dedupe: the earlier node that is the same call with the same operands and data, or 0. Most calls are
+   the first to read the newest of their operands, so no earlier call can be identical. They are only noted
+   with that operand, which is cheaper than the hash table for the others, and for leaves. */
 static uint32_t fold__find_duplicate(fold_ctx *f, uint32_t id)
 {
     const uint32_t mask = f->dedupe_size - 1;
@@ -15159,7 +15132,6 @@ static uint32_t fold__find_duplicate(fold_ctx *f, uint32_t id)
     return 0;
 }
 
-/* Enters the recording's calls and leaves into a table of duplicates of this size, which fits. */
 static void fold__fill_dedupe_table(fold_ctx *f, uint32_t size)
 {
     f->dedupe_size = size;
@@ -15173,7 +15145,8 @@ static void fold__fill_dedupe_table(fold_ctx *f, uint32_t size)
     }
 }
 
-/* When memory ran out in a block, forgets what this recording does not use. 1: there may be room now. */
+/* If a block ran out of memory, drops what this recording does not use. 1: there may be room now. It helps
+   only once per recording, and not while a run uses signatures. */
 static int fold__forget_idle(fold_ctx *f)
 {
     const int in_need = !f->error.status || f->error.status == FOLD_NO_MEMORY;
@@ -15209,7 +15182,7 @@ static FOLD__NOINLINE int fold__grow_readers(fold_ctx *f)
     return 1;
 }
 
-/* Makes room for one more duplicate: the table is at most half full, and every node can have a reader. */
+/* The table stays at most half full, and every node can have a reader. */
 FOLD__INLINE int fold__dedupe_ready(fold_ctx *f)
 {
     return (f->n_nodes < f->readers_size || fold__grow_readers(f)) &&
@@ -15218,7 +15191,7 @@ FOLD__INLINE int fold__dedupe_ready(fold_ctx *f)
                              fold__fill_dedupe_table));
 }
 
-/* Nodes [first, last] that were found when they were asked for again, most often by another sample. */
+/* Samples may share nodes [first, last] now, which grouping must know. */
 static int fold__note_merged(fold_ctx *f, uint32_t first, uint32_t last)
 {
     if (!fold__need(f, FOLD__ARRAY_MERGED, (size_t)f->n_merged + 1, sizeof(fold__merged_range)))
@@ -15238,21 +15211,19 @@ static void fold__unrecord(fold_ctx *f, uint32_t id)
         f->n_calls--;
 }
 
-/* Tells what stands for node `id`, just recorded: the same, recorded earlier. */
 static fold_node fold__found_duplicate(fold_ctx *f, uint32_t id, uint32_t duplicate)
 {
     fold__unrecord(f, id);
     return fold__note_merged(f, duplicate, duplicate) ? fold__handle(f, duplicate) : fold__null;
 }
 
-/* Returns a parameter's node in this recording; behind it lies its per-sample copy's. 0: not made yet. */
+/* A parameter's node in this recording, followed by the node of its per-sample copy; 0: not recorded yet. */
 static uint32_t *fold__param_node(const fold_ctx *f, uint32_t param)
 {
     return f->param_nodes + 2 * (size_t)param;
 }
 
-/* Finds element e of component c of a list whose handles were checked. Edges lie component by component. A
-   parameter stands for its per-sample copy. */
+/* An element of a list whose handles were checked. For a parameter it is the per-sample copy. */
 static void fold__list_operand(const fold_ctx *f, const fold__list *list, int component, size_t element,
                                uint32_t *source, uint32_t *offset)
 {
@@ -15281,7 +15252,8 @@ static size_t fold__n_operands(const fold__request *request)
     return request->n_in + (request->n_list ? request->list->count * (size_t)request->n_list : 0);
 }
 
-/* Appends a request's operands; capacity is there. Returns the set of kinds of its fixed inputs. */
+/* Needs reserved capacity. Fixed inputs come first, then the list, component by component. Returns the set of
+   kinds of the fixed inputs. */
 FOLD__INLINE uint32_t fold__add_edges(fold_ctx *f, const fold__request *request)
 {
     uint32_t edge = f->n_edges, kinds = 0;
@@ -15302,7 +15274,6 @@ FOLD__INLINE uint32_t fold__add_edges(fold_ctx *f, const fold__request *request)
 
 static fold_node fold__record_by_rows(fold_ctx *f, const fold__request *request);
 
-/* Records an op or a call: its operands, its signature and its node. Null if it cannot. */
 FOLD__INLINE fold_node fold__record_request(fold_ctx *f, const fold__request *request)
 {
     const int body = f->frame.cell != 0, dedupe_table = fold__merges(f) && !body;
@@ -15316,10 +15287,10 @@ FOLD__INLINE fold_node fold__record_request(fold_ctx *f, const fold__request *re
         f->n_edges = edges;
         return fold__record_by_rows(f, request);
     }
-    const int marked = FOLD__NOT_PLAIN((kinds & FOLD__KINDS_MARKER) != 0); /* in eager contexts alone */
+    const int marked = FOLD__NOT_PLAIN((kinds & FOLD__KINDS_MARKER) != 0); /* only in eager contexts */
     uint32_t sig = marked ? 0 : fold__request_sig(f, request);
     if (sig &&
-        !fold__fits(f, f->sigs[sig].n_out, 0)) /* growing may forget signatures: it is asked for again */
+        !fold__fits(f, f->sigs[sig].n_out, 0)) /* growing may forget signatures, so it is looked up again */
         sig = fold__grow(f, f->sigs[sig].n_out, 0) ? fold__request_sig(f, request) : 0;
     if (!sig) {
         f->n_edges = edges;
@@ -15344,7 +15315,7 @@ FOLD__INLINE fold_node fold__record_request(fold_ctx *f, const fold__request *re
     return fold__broken(f) ? fold__null : fold__handle(f, id);
 }
 
-/* Records what a caller or a body asks for: the one way in. */
+/* All calls and ops are recorded through here, except by fold__record_again. */
 static fold_node fold__record(fold_ctx *f, const fold__request *request)
 {
     if (FOLD__NOT_PLAIN(f->frame.in != NULL) && !(f->eager->holds_trace)(f, request))
@@ -15352,14 +15323,15 @@ static fold_node fold__record(fold_ctx *f, const fold__request *request)
     return fold__record_request(f, request);
 }
 
-/* A request by rows: its fixed inputs, and behind them the lists, as components of its list. */
+/* A request by rows: fixed inputs, followed by the lists, which are components of its list. */
 typedef struct fold__row_request {
     fold__request request;
     fold__list list;
     fold__operand operand[FOLD_MAX_IN + 1];
 } fold__row_request;
 
-/* Tells whether an element-wise op's node beside a list has no more axes than a row; an error otherwise. */
+/* An element-wise op of a list and a node with more axes than the rows is an error: it would combine every
+   row with the whole node, which is hardly ever meant. */
 static int fold__meets_rows(fold_ctx *f, const fold__request *request)
 {
     fold_shape shape[2];
@@ -15371,12 +15343,11 @@ static int fold__meets_rows(fold_ctx *f, const fold__request *request)
     shape[1] = *fold__operand_shape(f, &request->in[node]);
     return shape[1].rank <= shape[0].rank || (request->in[node].kind & FOLD__IS_LIST) ||
            fold__fail_shapes(f, fold__request_name(f, request->op),
-                             "each row of the list would meet all of the node: fold_list_unstack "
-                             "makes a list of its rows, fold_list_stack makes a value of the list",
+                             "the node has more axes than the list's rows; see fold_list_unstack, "
+                             "fold_list_stack",
                              shape, 2);
 }
 
-/* Makes the request by rows of one whose inputs are lists, in part or all. */
 static int fold__by_rows(fold_ctx *f, const fold__request *request, fold__row_request *made)
 {
     const char *who = fold__request_name(f, request->op);
@@ -15385,7 +15356,7 @@ static int fold__by_rows(fold_ctx *f, const fold__request *request, fold__row_re
     made->request = *request;
     memset(&made->list, 0, sizeof made->list);
     if (request->n_list)
-        return fold__fail(f, FOLD_BAD_CELL, "cell '%s': a cell with a list takes no list as an input", who);
+        return fold__fail(f, FOLD_BAD_CELL, "cell '%s': inputs of a cell with a list cannot be lists", who);
     for (uint32_t input = 0; input < request->n_in; input++)
         fixed += !(request->in[input].kind & FOLD__IS_LIST);
     for (uint32_t input = 0, at = 0; input < request->n_in; input++) {
@@ -15397,7 +15368,7 @@ static int fold__by_rows(fold_ctx *f, const fold__request *request, fold__row_re
         const uint32_t rows = f->length[operand->source];
         if (first >= 0 && rows != made->list.elements)
             return fold__fail(f, FOLD_BAD_SHAPE,
-                              "%s: lists must have one length, and inputs %d and %d have %u and %u rows", who,
+                              "%s: lists must be equal in length, inputs %d and %d have %u and %u rows", who,
                               first, (int)input, (unsigned)made->list.elements, (unsigned)rows);
         first = first < 0 ? (int)input : first;
         made->list.elements = rows;
@@ -15430,8 +15401,8 @@ static FOLD__NOINLINE fold_node fold__record_copy(fold_ctx *f, const fold__opera
     return fold__record(f, &request);
 }
 
-/* Writes edges of nodes that lie `node_stride` from each other. Returns 0 if all are values of one sample
-   each, and have the shapes that are given: with shape_stride 0, one for all. */
+/* Writes edges for nodes that are `node_stride` apart. Returns 0 if none is shared or a list, and all have
+   the given shapes (one shape for all if shape_stride is 0). */
 FOLD__INLINE uint32_t fold__write_plain(const fold_ctx *f, uint32_t edge, const fold_node *in,
                                         uint32_t node_stride, uint32_t count, const uint32_t *shape,
                                         uint32_t shape_stride)
@@ -15448,9 +15419,9 @@ FOLD__INLINE uint32_t fold__write_plain(const fold_ctx *f, uint32_t edge, const 
     return differ;
 }
 
-/* Records an op, or a call with a list of `count` elements, that is in all like one of the last: nothing
-   else needs to be looked at then. Null: it may not be, or may be wrong. `words` are those of its key, which
-   are attributes and parameters; `weight` is the first of these. */
+/* The fast path for an op, or a call with a list of `count` elements, that repeats a recent signature: only
+   handles and shapes are checked. The null node means that it may differ or be wrong; callers then record it
+   the full way. `words` are the attributes and parameters in its key, `weight` is its first parameter. */
 FOLD__INLINE fold_node fold__record_again(fold_ctx *f, uint32_t op, uint32_t weight, const uint32_t *words,
                                           int n_words, const fold_node *in, int n_in, const fold_node *list,
                                           int count, uint64_t data)
@@ -15485,7 +15456,7 @@ FOLD__INLINE fold_node fold__record_again(fold_ctx *f, uint32_t op, uint32_t wei
     return fold__handle(f, id);
 }
 
-/* Records an element-wise, reducing or otherwise simple op of up to four nodes. */
+/* For ops of up to four nodes without parameters or lists of operands. */
 static fold_node fold__op(fold_ctx *f, const fold__op_impl *impl, const fold_node *in, int count,
                           const int32_t *attr, uint64_t data)
 {
@@ -15505,26 +15476,28 @@ static fold_node fold__op(fold_ctx *f, const fold__op_impl *impl, const fold_nod
 static int fold__in_body(fold_ctx *f, const char *who)
 {
     if (f->frame.cell)
-        fold__fail(f, FOLD_BAD_CELL, "%s: not in a cell body, which records one call's ops and no more", who);
+        fold__fail(f, FOLD_BAD_CELL, "%s: not allowed in a cell body, which may only record ops", who);
     return f->frame.cell != 0;
 }
 
-static int fold__missing(fold_ctx *f, const char *who)
+static int fold__no_pointer(fold_ctx *f, const char *who, const char *name)
 {
-    return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: a pointer is NULL", who);
+    return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: %s is NULL", who, name);
 }
+
+static int fold__missing(fold_ctx *f, const char *who) { return fold__no_pointer(f, who, "a pointer"); }
 
 FOLD__INLINE int fold__count_ok(fold_ctx *f, int count, const char *who)
 {
     if (count < 0)
-        fold__fail(f, FOLD_BAD_ARGUMENT, "%s: a count of %d", who, count);
+        fold__fail(f, FOLD_BAD_ARGUMENT, "%s: the count is %d, must not be negative", who, count);
     return count >= 0;
 }
 
 static int fold__is_of_model(fold_ctx *f)
 {
     if (f->quantized != f->model->quantized)
-        fold__fail(f, FOLD_BAD_STATE, "fold_model_quantize changed the model: reset the context after it");
+        fold__fail(f, FOLD_BAD_STATE, "fold_model_quantize changed the model; call fold_ctx_reset first");
     return f->quantized == f->model->quantized;
 }
 
@@ -15537,9 +15510,9 @@ static void fold__note_draws(fold_ctx *f, int count)
 }
 
 /* ==== section: context lifecycle =============================================================
-   Owns: making, resetting and freeing a context, and what it says of errors.
-   Uses: recorder core, signatures, storage. Invariant: a reset keeps memory and signatures, and forgets
-   every node. */
+   Owns creating, resetting and freeing a context, its status and its message.
+   Uses recorder core, signatures, storage.
+   Invariant: a reset forgets every node, but keeps memory and signatures. */
 
 FOLD__BY_DEFAULT(fold_ctx_desc, FOLD__ALL_ZERO)
 
@@ -15552,7 +15525,7 @@ static void fold__new_salt(fold_ctx *f)
 
 static void fold__reset(fold_ctx *f);
 
-/* Sets up the arrays of a new context; in a caller's block they follow its own `size` bytes. */
+/* In a caller's block the arrays follow the `size` bytes of the context itself. */
 static void fold__set_arena(fold_ctx *f, const fold_memory *memory, size_t size)
 {
     static const uint8_t lasting[] = {
@@ -15596,7 +15569,7 @@ static size_t fold__trace_room(const fold_ctx *f)
     return f->trace_events * (size_t)fold__threads_of(f) * (f->desc.trace_over_ns ? 2 : 1);
 }
 
-/* Tells why there cannot be a context as asked for, and how large its block would have to be, if known. */
+/* Why a context was refused, and the block size that it needs, if known. */
 typedef struct fold__refusal {
     fold__error error;
     size_t block_bytes;
@@ -15608,29 +15581,29 @@ static void fold__check_settings(const fold_ctx_desc *settings, fold__refusal *w
     const fold_memory *memory = &settings->memory;
     fold__settings_ok(&why->error, FOLD__SET_ctx_desc, "fold_ctx_desc", NULL, settings);
     if (settings->training && !FOLD__TRAINING(1))
-        fold__wrong_setting(why, "fold_ctx_desc: training is set, and the library built with FOLD_INFERENCE");
+        fold__wrong_setting(why, "fold_ctx_desc: training is set, but FOLD_INFERENCE left training out");
     if (!FOLD__NOT_PLAIN(1) &&
         (settings->eager || settings->dedupe || settings->schedule || settings->clock || settings->zone ||
          settings->plan_cache_bytes || settings->threads > 1))
-        fold__wrong_setting(why, "fold_ctx_desc: the library, built with FOLD_PLAIN_CONTEXTS, has no eager, "
-                                 "dedupe, schedule, clock, zone, plan_cache_bytes and threads");
+        fold__wrong_setting(why, "fold_ctx_desc: FOLD_PLAIN_CONTEXTS left out eager, dedupe, schedule, "
+                                 "clock, zone, plan_cache_bytes and threads");
     fold__check_threads(&why->error, "fold_ctx_desc", settings->threads,
                         FOLD__NOT_PLAIN(settings->parallel_for || settings->measure));
     if (!memory->block && memory->alloc && !memory->free)
-        fold__wrong_setting(why, "fold_ctx_desc: memory.alloc is there, but no memory.free");
+        fold__wrong_setting(why, "fold_ctx_desc: memory.alloc is set, but memory.free is NULL");
     if (!memory->block)
         return;
     const size_t least = fold__to_align(memory->block) + fold__ctx_bytes();
     if (memory->block_size < least)
         fold__wrong_setting(why,
-                            "fold_ctx_desc: memory.block_size is %.0f, a context alone takes %.0f "
+                            "fold_ctx_desc: memory.block_size is %.0f, a context alone needs %.0f "
                             "bytes" FOLD__MEASURED,
                             (double)memory->block_size, (double)least);
 }
 
 static const fold__eager *fold__eager_mode(void);
 
-/* Makes a context of settings that are good; NULL where memory runs out, which a block refuses. */
+/* Settings have been checked. NULL if there is no memory; `why` then has an error if it is a block. */
 static fold_ctx *fold__make_ctx(fold_model *m, const fold_ctx_desc *settings, fold__refusal *why)
 {
     const size_t size = fold__ctx_bytes();
@@ -15672,7 +15645,7 @@ FOLD_API fold_ctx *fold_ctx_new(fold_model *m, const fold_ctx_desc *desc)
     fold_ctx *f = why.error.status ? NULL : fold__make_ctx(m, &settings, &why);
     if (!why.error.status)
         return f;
-    settings = fold_ctx_desc_default();
+    settings = fold_ctx_desc_default(); /* for a context that only carries the message */
     fold__refusal again = { { FOLD_OK, "", NULL, NULL, NULL, 0 }, 0 };
     f = fold__make_ctx(m, &settings, &again);
     if (!f)
@@ -15700,8 +15673,7 @@ static void fold__reset(fold_ctx *f)
     fold__close_run(f);
     const int failed = f->error.status == FOLD_NO_MEMORY || f->n_shapes > FOLD__KEPT_SHAPES;
     f->block_peak = fold__max_size(f->block_peak, fold__block_bytes(f));
-    if (f->n_sigs > FOLD__MAX_IDLE_SIGS ||
-        (f->arena.block && failed)) /* structure that may never come again */
+    if (f->n_sigs > FOLD__MAX_IDLE_SIGS || (f->arena.block && failed)) /* its structure may never recur */
         fold__forget_all(f);
     for (int i = 0; i < FOLD__ARRAY_COUNT; i++)
         if (!f->arrays[i].lasting)
@@ -15725,7 +15697,8 @@ static void fold__reset(fold_ctx *f)
 
 FOLD_API void fold_ctx_reset(fold_ctx *f)
 {
-    if (f && !fold__in_body(f, "fold_ctx_reset") && !f->arrays[FOLD__ARRAY_LOOK].need) /* no writer */
+    /* the callbacks of printing and visiting may not reset what they are shown */
+    if (f && !fold__in_body(f, "fold_ctx_reset") && !f->arrays[FOLD__ARRAY_LOOK].need)
         fold__reset(f);
 }
 
@@ -15755,10 +15728,11 @@ FOLD_API void fold_dropout_seed(fold_ctx *f, uint64_t key)
 FOLD_API int fold_node_is_null(fold_node node) { return !node.id; }
 
 /* ==== section: op recorders ==================================================================
-   Owns: the public calls that record inputs and ops: what each accepts, and which op or view it becomes.
-   Uses: recorder core, signatures, ops, model. Invariant: nothing here knows how ops run. */
+   Owns the public calls that record inputs and ops: what each accepts, and which op or view it becomes.
+   Nothing here knows how ops run.
+   Uses recorder core, signatures, ops, model. */
 
-/* Tells where in the recording's own data given values lie, in floats; FOLD__ELSEWHERE: outside of it. */
+/* Offset of values that are in this recording's own data, in floats; FOLD__ELSEWHERE for all others. */
 #define FOLD__ELSEWHERE SIZE_MAX
 static size_t fold__own_offset(const fold_ctx *f, const float *values)
 {
@@ -15766,14 +15740,14 @@ static size_t fold__own_offset(const fold_ctx *f, const float *values)
     return from < f->arrays[FOLD__ARRAY_DATA].capacity ? from / sizeof *values : FOLD__ELSEWHERE;
 }
 
-/* Gives an input a place, with its values. They may be the recording's own, which move when it grows. Values
-   of before a reset are told by their place, or by nobody having been shown any since. */
+/* Copies values for an input. They may be the recording's own, which move as it grows. Values from before a
+   reset are an error: found if they are past the data in use, or if no address was given out since. */
 static uint32_t fold__alloc_input(fold_ctx *f, const float *values, size_t size)
 {
     const size_t own_offset = values ? fold__own_offset(f, values) : FOLD__ELSEWHERE;
     if (own_offset != FOLD__ELSEWHERE && (!f->values_shown || own_offset + size > f->data_used))
         return fold__fail(f, FOLD_BAD_ARGUMENT,
-                          "input: these values of the context ended with its reset: fold_read them before"),
+                          "input: values are from before fold_ctx_reset; copy them with fold_read first"),
                FOLD__NONE;
     const uint32_t data_at = fold__alloc_data(f, size);
     if (data_at == FOLD__NONE)
@@ -15795,7 +15769,7 @@ static int fold__shape_fits(fold_ctx *f, const char *who, const fold_shape *shap
     return !problem;
 }
 
-/* Appends a leaf: a list of so many rows or, with -1, a single value. */
+/* rows: of a list; -1 for a single value. */
 static fold_node fold__append_leaf(fold_ctx *f, int kind, const fold_shape *shape, int rows, uint64_t data)
 {
     const uint32_t index = fold__broken(f) ? FOLD__NONE : fold__intern_shape(f, shape);
@@ -15818,7 +15792,7 @@ static fold_node fold__append_input(fold_ctx *f, const float *values, const fold
     return input;
 }
 
-#define fold__missing_node(f, who) (fold__missing(f, who), fold__null)
+#define fold__no_pointer_node(f, who, name) (fold__no_pointer(f, who, name), fold__null)
 
 static int fold__given_ok(fold_ctx *f, int first, const char *who, const void *settings)
 {
@@ -15829,9 +15803,10 @@ static fold_node fold__append_ref(fold_ctx *f, const char *who, const float *val
                                   int rows)
 {
     if (!values)
-        return fold__missing_node(f, who);
+        return fold__no_pointer_node(f, who, "values");
     if (fold__own_offset(f, values) != FOLD__ELSEWHERE)
-        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: the context's own values move: %s copies them", who,
+        return fold__fail_node(f, FOLD_BAD_ARGUMENT,
+                               "%s: values are this context's own, which may move; copy them with %s", who,
                                rows < 0 ? "fold_input" : "fold_list_input");
     return fold__append_leaf(f, FOLD__NODE_INPUT_REF, shape, rows, (uint64_t)(uintptr_t)values);
 }
@@ -15841,7 +15816,7 @@ static int fold__input_fits(fold_ctx *f, const char *who, const fold_shape *shap
     if (fold__broken(f) || !fold__shape_fits(f, who, shape))
         return 0;
     return !f->frame.cell ||
-           fold__fail(f, FOLD_BAD_CELL, "%s: a cell body has no inputs but those it is given", who);
+           fold__fail(f, FOLD_BAD_CELL, "%s: not allowed in a cell body; pass the node in as an input", who);
 }
 
 static fold_node fold__input(fold_ctx *f, const float *values, const fold_shape *shape)
@@ -15851,7 +15826,8 @@ static fold_node fold__input(fold_ctx *f, const float *values, const fold_shape 
 FOLD_API fold_node fold_input_shaped(fold_ctx *f, const float *values, fold_shape shape)
 {
     return FOLD__AS_CALL(f, "input_shaped",
-                         values ? fold__input(f, values, &shape) : fold__missing_node(f, "input"));
+                         values ? fold__input(f, values, &shape)
+                                : fold__no_pointer_node(f, "input", "values"));
 }
 FOLD_API fold_node fold_input(fold_ctx *f, const float *values, int count)
 {
@@ -15869,7 +15845,7 @@ FOLD_API fold_node fold_one_hot(fold_ctx *f, int index, int n)
     if (fold_node_is_null(zeros))
         return zeros;
     if (index < 0 || index >= n)
-        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "one_hot: index %d, but there are %d values", index, n);
+        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "one_hot: index is %d, must be in [0, %d)", index, n);
     fold__data_ptr(f, f->data_at[zeros.id])[index] = 1.0f;
     return zeros;
 }
@@ -15890,7 +15866,7 @@ static fold_node fold__append_bytes(fold_ctx *f, const uint8_t *bytes, const fol
 FOLD_API fold_node fold_input_bytes(fold_ctx *f, const uint8_t *bytes, fold_shape shape, float factor)
 {
     if (!bytes)
-        return fold__missing_node(f, "input_bytes");
+        return fold__no_pointer_node(f, "input_bytes", "bytes");
     return fold__input_fits(f, "input_bytes", &shape) &&
                    fold__given_ok(f, FOLD__SET_factor, "input_bytes", &factor)
                ? fold__append_bytes(f, bytes, &shape, -1, factor)
@@ -15913,7 +15889,7 @@ static fold__param_data *fold__param_or_fail(fold_ctx *f, fold_param param, cons
     return data;
 }
 
-/* Returns the shape of a table's rows, remembered until another table is looked into. */
+/* Remembered until a different table is looked up, so that fold_lookup need not intern it each time. */
 static uint32_t fold__row_shape(fold_ctx *f, uint32_t table, const fold_shape *whole)
 {
     const fold_shape shape = fold__shape_of_rows(whole);
@@ -15922,15 +15898,14 @@ static uint32_t fold__row_shape(fold_ctx *f, uint32_t table, const fold_shape *w
     return f->row_shape;
 }
 
-/* Returns a table that may be looked into here; an error otherwise. */
 FOLD__INLINE const fold__param_data *fold__table_or_fail(fold_ctx *f, fold_param table, const char *who)
 {
     const fold__param_data *param = fold__param_or_fail(f, table, who);
     if (param && f->frame.cell)
-        fold__fail(f, FOLD_BAD_CELL, "%s: not in a cell body: look up outside and pass the node in", who);
+        fold__fail(f, FOLD_BAD_CELL, "%s: not allowed in a cell body; pass the node in as an input", who);
     else if (param && !(param->uses & FOLD_FOR_LOOKUP))
-        fold__fail(f, FOLD_BAD_ARGUMENT, "%s: parameter '%s' was not made with FOLD_FOR_LOOKUP", who,
-                   param->name);
+        fold__fail(f, FOLD_BAD_ARGUMENT, "%s: parameter '%s' was made without FOLD_FOR_LOOKUP in its uses",
+                   who, param->name);
     else
         return param;
     return NULL;
@@ -15946,7 +15921,8 @@ static void fold__read_table_rows(const fold_ctx *f, uint32_t id)
     fold__fp_leave(saved);
 }
 
-/* Reads the rows of tables in bytes again if the model was loaded anew, or they are others. */
+/* Dequantises looked-up rows again if the model was loaded since, or a fold_index_ref may have changed which
+   rows they are. */
 static void fold__refresh_tables(fold_ctx *f)
 {
     if (f->tables_version == f->model->version && !f->n_index_refs)
@@ -15978,8 +15954,8 @@ FOLD_API fold_node fold_lookup(fold_ctx *f, fold_param table, int row)
     if (!param)
         return fold__null;
     if (row < 0 || row >= param->shape.dim[0])
-        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "lookup: row %d, but '%s' has %d rows", row, param->name,
-                               param->shape.dim[0]);
+        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "lookup: row is %d, must be in [0, %d) of table '%s'",
+                               row, param->shape.dim[0], param->name);
     const uint32_t shape = f->row_of == table.id ? f->row_shape : fold__row_shape(f, table.id, &param->shape);
     if (shape == FOLD__NONE || (fold__merges(f) && !fold__dedupe_ready(f)) || !fold__reserve_nodes(f, 1, 0))
         return fold__null;
@@ -15995,7 +15971,7 @@ FOLD_API fold_node fold_use(fold_ctx *f, fold_param param)
 {
     const fold__param_data *data = fold__param_or_fail(f, param, "use");
     if (data && !fold__has_floats(data))
-        fold__fail(f, FOLD_BAD_STATE, "use: parameter '%s' is quantized, only linear ops read it",
+        fold__fail(f, FOLD_BAD_STATE, "use: parameter '%s' is quantised; only products and lookups read it",
                    data->name);
     if (!data || !fold__has_floats(data))
         return fold__null;
@@ -16020,7 +15996,7 @@ FOLD_API fold_node fold_shared(fold_ctx *f, fold_node x)
     if (!fold__operand_of(f, x, "shared", &operand))
         return fold__null;
     if (fold__is_list_operand(f, &operand))
-        return fold__fail_node(f, FOLD_BAD_SHAPE, "shared: a list cannot be a shared operand");
+        return fold__fail_node(f, FOLD_BAD_SHAPE, "shared: x is a list, must be a single node");
     if (f->frame.cell || (operand.kind & FOLD__IS_SHARED))
         return x;
     const fold_shape shape = *fold__operand_shape(f, &operand);
@@ -16029,9 +16005,9 @@ FOLD_API fold_node fold_shared(fold_ctx *f, fold_node x)
 
 /* -- products -------------------------------------------------------------------------------- */
 
-/* Records a linear op over operands, which are the parts of concatenation `whole` unless that is 0. In a list
-   cell, leading segments that do not depend on the element become an op of their own per call, which the
-   elements' op continues. */
+/* Records a linear op. If `whole` is not 0, the operands are the parts of that concatenation. In a cell with
+   a list, leading segments that do not depend on the element become an op of their own, which runs once per
+   call, and the elements' op continues its sums. */
 static fold_node fold__linear_op(fold_ctx *f, fold__operand *operand, int count, const int32_t attr[4],
                                  const uint32_t param[2], uint32_t whole)
 {
@@ -16062,18 +16038,18 @@ static fold_node fold__linear_op(fold_ctx *f, fold__operand *operand, int count,
 
 static int fold__is_concat(const fold_ctx *f, uint32_t id)
 {
-    /* a list's elements: it has their signature */
-    const int marks = fold__kind_of(f, id) == FOLD__NODE_MARKER;
+    const int marks = fold__kind_of(f, id) == FOLD__NODE_MARKER; /* has the signature of its elements */
     return f->sig[id] && (marks || fold__is_op(f, id)) && fold__node_sig(f, id)->op == FOLD__OP_concat;
 }
 
-/* Replaces a concatenated vector by its parts. Parts past the room for operands stay concatenated. The parts
-   of a list that has nodes beside lists are views: fold__read_whole could not make lists of the nodes. */
+/* Replaces a concatenated vector by its parts, so that a product reads them without the copy. If a list was
+   concatenated from lists and nodes, the parts are views of it, because fold__read_whole could not turn the
+   nodes into lists. */
 static int fold__expand_concat(const fold_ctx *f, fold__operand *operand, int count)
 {
     const fold__operand whole = operand[0];
     if (count != 1 || !fold__is_concat(f, whole.source) || (whole.kind & FOLD__IS_SHARED) ||
-        whole.source < f->frame.first) /* it was joined outside of the body */
+        whole.source < f->frame.first) /* it was concatenated outside the body */
         return count;
     if (((f->kind[whole.source] ^ whole.kind) & FOLD__IS_LIST) && !f->frame.tracing)
         return count; /* one row of a concatenated list */
@@ -16100,7 +16076,7 @@ static int fold__expand_concat(const fold_ctx *f, fold__operand *operand, int co
     return parts;
 }
 
-/* Lets a product recorded over the parts of concatenation `whole` read them where they lie in that. */
+/* Changes a product over the parts of concatenation `whole` to read that instead. */
 static void fold__read_whole(fold_ctx *f, uint32_t id, uint32_t whole)
 {
     const fold__sig *sig = fold__node_sig(f, id);
@@ -16114,7 +16090,7 @@ static void fold__read_whole(fold_ctx *f, uint32_t id, uint32_t whole)
     fold__set_node_data(f, id, 0);
 }
 
-/* Products read the parts of a concatenation past it, unless its gradient is kept: then that is theirs. */
+/* A concatenation whose gradient is kept must get that gradient, so products may not bypass it. */
 static void fold__read_kept_whole(fold_ctx *f)
 {
     for (uint32_t call = 0; call < f->n_calls && f->kept_concats; call++) {
@@ -16134,14 +16110,15 @@ static int fold__copy_shared(fold_ctx *f, fold__operand *operand)
     return fold__copy_operand(f, operand);
 }
 
-/* Makes a single value a row of the call's own: it is not shared, and a parameter's is a copy. */
+/* Products need a row per call: a value that is not shared, or the per-sample copy of a parameter. */
 static int fold__own_operand(fold_ctx *f, fold__operand *operand)
 {
     operand->kind = (uint8_t)(operand->kind & ~FOLD__IS_SHARED);
     return fold__kind_of(f, operand->source) != FOLD__NODE_PARAM || fold__copy_shared(f, operand);
 }
 
-/* Tells which rows of W inputs meet: all, the first, or the last, where the last of `in` is the start. */
+/* Rows of W that the inputs are multiplied by: all, the first, or the last. For LAST, the last of `in` is the
+   start, to which the product is added. */
 enum { FOLD__ROWS_ALL, FOLD__ROWS_FIRST, FOLD__ROWS_LAST };
 static fold_node fold__linear(fold_ctx *f, const fold_node *in, int count, fold_param weight, fold_param bias,
                               int transposed, int part)
@@ -16153,15 +16130,15 @@ static fold_node fold__linear(fold_ctx *f, const fold_node *in, int count, fold_
     if (!matrix || (bias.id && !(vector = fold__param_or_fail(f, bias, who))))
         return fold__null;
     if (!in)
-        return fold__missing_node(f, who);
+        return fold__no_pointer_node(f, who, "x");
     if (count < 1 || count > FOLD_MAX_IN)
-        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: takes 1 to %d inputs, got %d", who, FOLD_MAX_IN,
-                               count);
+        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: n is %d, must be in [1, %d]", who, count,
+                               FOLD_MAX_IN);
     if (!fold__inputs_of(f, in, count, who, operands))
         return fold__null;
     const uint32_t read = operands[0].source;
     if (!starts)
-        count = fold__expand_concat(f, operands, count); /* behind the start there is no room for parts */
+        count = fold__expand_concat(f, operands, count); /* the start leaves no room for parts */
     const uint32_t whole = operands[0].source != read && !f->frame.cell ? read : 0;
     if (!(matrix->uses & (transposed ? FOLD_FOR_LINEAR_T : FOLD_FOR_LINEAR)))
         return fold__fail_node(f, FOLD_BAD_ARGUMENT,
@@ -16172,10 +16149,12 @@ static fold_node fold__linear(fold_ctx *f, const fold_node *in, int count, fold_
     for (int i = 0; i < count - starts; i++)
         given += fold__shape_last(fold__operand_shape(f, &operands[i]));
     if (part == FOLD__ROWS_ALL ? given != inputs : given > inputs)
-        return fold__fail_node(f, FOLD_BAD_SHAPE, "%s: input has %d values, %s is [%d x %d]", who, given,
-                               matrix->name, matrix->shape.dim[0], matrix->shape.dim[1]);
+        return fold__fail_node(f, FOLD_BAD_SHAPE,
+                               "%s: the input has %d values, must have %s%d ('%s' is [%d x %d])", who, given,
+                               part == FOLD__ROWS_ALL ? "" : "at most ", inputs, matrix->name,
+                               matrix->shape.dim[0], matrix->shape.dim[1]);
     if (vector && (vector->shape.rank != 1 || vector->shape.dim[0] != outputs))
-        return fold__fail_node(f, FOLD_BAD_SHAPE, "%s: bias %s must be [%d], %s is [%d x %d]", who,
+        return fold__fail_node(f, FOLD_BAD_SHAPE, "%s: bias '%s' must be [%d] ('%s' is [%d x %d])", who,
                                vector->name, outputs, matrix->name, matrix->shape.dim[0],
                                matrix->shape.dim[1]);
     for (int i = 0; i < count; i++)
@@ -16186,7 +16165,7 @@ static fold_node fold__linear(fold_ctx *f, const fold_node *in, int count, fold_
     return fold__linear_op(f, operands, count, attr, param, whole);
 }
 
-/* Joined inputs are left to fold__linear, which takes them apart. */
+/* Concatenations go to fold__linear, which takes them apart. */
 FOLD_API fold_node fold_linear(fold_ctx *f, fold_node x, fold_param weight, fold_param bias)
 {
     fold_node again = FOLD__ALL_ZERO;
@@ -16225,7 +16204,7 @@ FOLD_API fold_node fold_matmul(fold_ctx *f, fold_node a, fold_node b)
     fold__operand operand;
     if (!fold__input_of(f, in, 0, "matmul", &operand) || !fold__input_of(f, in, 1, "matmul", &operand))
         return fold__null;
-    const int whole = operand.shape == f->shape[operand.source]; /* as it is packed */
+    const int whole = operand.shape == f->shape[operand.source]; /* a reshaped weight has no pack */
     if (fold__kind_of(f, operand.source) == FOLD__NODE_PARAM && whole) {
         const fold_param weight = { fold__node_param(f, operand.source) + 1, f->model->salt },
                          none = { 0, 0 };
@@ -16236,7 +16215,7 @@ FOLD_API fold_node fold_matmul(fold_ctx *f, fold_node a, fold_node b)
     return fold__op(f, &fold__impl_matmul, in, 2, NULL, 0);
 }
 
-/* Records an op over whole lists that gives so many rows; -1: a single value. */
+/* rows: of the result, which is a list; -1 for a single value. */
 static fold_node fold__record_whole(fold_ctx *f, const fold__op_impl *impl, const fold__operand *in,
                                     uint32_t n_in, const int32_t *attr, int rows, uint64_t data)
 {
@@ -16290,24 +16269,25 @@ static int fold__filter_fits(fold_ctx *f, const char *who, const fold_shape *sha
                                  &filter->shape, 1);
     if (depthwise ? filter->shape.dim[rank] != 1 || outputs != channels : filter->shape.dim[rank] != channels)
         return fold__fail_shapes(f, who,
-                                 depthwise ? "a depthwise filter needs 1 input, and outputs as x has channels"
-                                           : "the filter needs inputs as x has channels: "
-                                             "there are no groups but depthwise",
+                                 depthwise ? "a depthwise filter must have 1 input, and the channels of x as "
+                                             "outputs"
+                                           : "the filter's inputs must be the channels of x; groups are not "
+                                             "supported, except depthwise",
                                  both, 2);
     if (bias && (bias->shape.rank != 1 || bias->shape.dim[0] != outputs))
-        return fold__fail(f, FOLD_BAD_SHAPE, "%s: bias %s must be [%d], as %s has outputs", who, bias->name,
-                          outputs, filter->name);
+        return fold__fail(f, FOLD_BAD_SHAPE, "%s: bias '%s' must be [%d], the outputs of '%s'", who,
+                          bias->name, outputs, filter->name);
     return 1;
 }
 
-/* Tells whether rows of channels are a line: a list of them is, of any length. */
+/* A list of rows of channels is a line of any length, so lines of all lengths batch together. */
 static int fold__is_line(const fold_ctx *f, const fold__operand *operand, int rank)
 {
     return rank == 1 && fold__is_list_operand(f, operand) && f->shapes[operand->shape].shape.rank == 1 &&
            !f->frame.cell;
 }
 
-/* Makes a list's rows lie end to end: those of a table and parts of rows are copied. */
+/* Windows need rows that are contiguous, so rows of a table and parts of rows are copied. */
 static int fold__line_operand(fold_ctx *f, fold__operand *operand)
 {
     const int is_whole = f->shapes[operand->shape].size == fold__row_size(f, operand->source);
@@ -16315,7 +16295,7 @@ static int fold__line_operand(fold_ctx *f, fold__operand *operand)
            fold__copy_operand(f, operand);
 }
 
-/* Stands for a list of any length where attributes are checked: every window fits. */
+/* In place of a list when attributes are checked: every window fits into it. */
 static fold_shape fold__long_line(const fold_shape *row) { return fold_shape2(INT_MAX / 2, row->dim[0]); }
 
 /* Records an op of windows over a line, a list. If no window fits, it is an empty list. */
@@ -16336,7 +16316,7 @@ static fold_node fold__over_line(fold_ctx *f, fold__operand *operand, const fold
 static fold_node fold__conv(fold_ctx *f, fold_node x, fold_param weight, fold_param bias,
                             const fold_conv_desc *given, const char *who, int rank);
 
-/* Multiplies windows by their filter, in the segments that a convolution has. */
+/* Multiplies windows by their filter, in the segments of fold__impl_conv, so that sums are the same. */
 static fold_node fold__filter_windows(fold_ctx *f, fold_node windows, fold_param weight, fold_param bias,
                                       const fold_conv_desc *desc, const char *who)
 {
@@ -16354,8 +16334,8 @@ static fold_node fold__filter_windows(fold_ctx *f, fold_node windows, fold_param
         fold__is_narrow(taps * channels, outputs) && desc->dilation > 1 && channels >= FOLD__LANES ? taps : 1;
     if (count > FOLD_MAX_IN)
         return fold__fail_node(f, FOLD_BAD_SHAPE,
-                               "%s: %d taps with dilation to %d outputs: over a list at most %d", who, taps,
-                               outputs, FOLD_MAX_IN);
+                               "%s: a dilated filter with %d outputs has %d taps; over a list at most %d",
+                               who, outputs, taps, FOLD_MAX_IN);
     const fold_shape part = fold_shape1(taps * channels / count);
     operand[0].shape = fold__intern_shape(f, &part);
     if (operand[0].shape == FOLD__NONE)
@@ -16458,7 +16438,7 @@ static fold_node fold__along(fold_ctx *f, const fold__op_impl *impl, fold_node n
     return fold__op(f, impl, &node, 1, attr, 0);
 }
 
-/* The public calls of ops by their form in FOLD__OPS. */
+/* Public calls by the form of the op in FOLD__OPS. */
 #define FOLD__CALL_unary(name)                                  \
     FOLD_API fold_node fold_##name(fold_ctx *f, fold_node x)    \
     {                                                           \
@@ -16506,13 +16486,12 @@ FOLD_API fold_node fold_clip(fold_ctx *f, fold_node x, float low, float high)
 {
     if (fold__given_ok(f, FOLD__SET_low, "clip", &low) && fold__given_ok(f, FOLD__SET_high, "clip", &high) &&
         low > high)
-        fold__fail(f, FOLD_BAD_ARGUMENT, "clip: low is %g, must be at most high (%g)", (double)low,
-                   (double)high);
+        fold__fail(f, FOLD_BAD_ARGUMENT, "clip: low (%g) is above high (%g)", (double)low, (double)high);
     return FOLD__AS_CALL(f, "clip", fold_at_most(f, fold_at_least(f, x, low), high));
 }
 
-/* Tells whether a parameter still is the zeros that it is made of when nobody says what. Inference models
-   wait for a file. */
+/* A gain that was made without values or initialiser is all zeros, which is a mistake in training. Inference
+   models wait for a file. */
 static int fold__is_forgotten(const fold_model *m, const fold__param_data *param)
 {
     size_t at = 0;
@@ -16537,8 +16516,8 @@ static fold_node fold__norm(fold_ctx *f, const fold__op_impl *impl, fold_node no
     const fold__param_data *gain = &fold__params(f->model)[params[0].id - 1];
     if (fold__is_forgotten(f->model, gain))
         return fold__fail_node(f, FOLD_BAD_ARGUMENT,
-                               "%s: the gain '%.60s' is all zeros, as it was made: fold_gain_new makes ones",
-                               name, gain->name);
+                               "%s: gain '%.60s' is all zeros; fold_gain_new makes one of ones", name,
+                               gain->name);
     fold__given_ok(f, FOLD__SET_epsilon, name, &epsilon);
     return fold__op(f, impl, in, count + 1, attr, 0);
 }
@@ -16553,7 +16532,7 @@ FOLD_API fold_node fold_rms_norm(fold_ctx *f, fold_node x, fold_param gain, floa
     return fold__norm(f, &fold__impl_rms_norm, x, &gain, 1, epsilon);
 }
 
-/* Ends the call that its caller began. */
+/* Ends the call that the caller began with fold__call_begins. */
 static fold_node fold__over_deviation(fold_ctx *f, const char *who, fold_node centred, fold_node variance,
                                       float epsilon)
 {
@@ -16597,8 +16576,8 @@ FOLD_API fold_node fold_huber(fold_ctx *f, fold_node a, fold_node b, float delta
     return fold__op(f, &fold__impl_huber, in, 2, attr, 0);
 }
 
-/* Ops with an index into their input: data, checked here because kernels trust it. From its end, if it may be
-   below 0. */
+/* For ops with an index into their input, which is checked here because kernels trust it. from_end: negative
+   ones count from the end. */
 static fold_node fold__indexed(fold_ctx *f, const fold__op_impl *impl, fold_node node, int index,
                                int from_end)
 {
@@ -16608,13 +16587,13 @@ static fold_node fold__indexed(fold_ctx *f, const fold__op_impl *impl, fold_node
         return fold__null;
     const int size = (int)f->shapes[operand.shape].size, at = index < 0 && from_end ? index + size : index;
     if (at < 0 || at >= size)
-        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: index %d, but there are %d values", name, index,
-                               size);
+        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: index is %d, must be in [%d, %d)", name, index,
+                               from_end ? -size : 0, size);
     return fold__op(f, impl, &node, 1, NULL, (uint64_t)at);
 }
 
-/* Policies need these, which are made of the ops above. A choice ruled out by a logit of -infinity adds
-   0 log 0 = 0: the logarithm is clamped, as in torch.distributions.Categorical. */
+/* A choice that a logit of -infinity rules out adds 0 log 0 = 0 to the entropy: the logarithm is clamped, as
+   in torch.distributions.Categorical. */
 static fold_node fold__p_log_p(fold_ctx *f, fold_node chance, fold_node logarithm)
 {
     return fold_mul(f, chance, fold_at_least(f, logarithm, -FLT_MAX));
@@ -16666,9 +16645,9 @@ FOLD_API fold_node fold_concat(fold_ctx *f, const fold_node *x, int count, int a
     if (fold__broken(f))
         return fold__null;
     if (!x)
-        return fold__missing_node(f, "concat");
+        return fold__no_pointer_node(f, "concat", "x");
     if (count < 1)
-        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "concat: needs at least one node, got %d", count);
+        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "concat: n is %d, must be at least 1", count);
     if (count > FOLD_MAX_IN) { /* in two halves */
         fold_node half[2];
         half[0] = fold_concat(f, x, count / 2, axis);
@@ -16710,14 +16689,14 @@ FOLD_API fold_node fold_slice(fold_ctx *f, fold_node x, int axis, int start, int
     return fold__record_view(f, &operand, offset, &out, 0);
 }
 
-/* Takes parts of x along its first axis, which goes if they are rows; null nodes unless all can be taken. */
+/* Parts of x along its first axis. rows: each part is one row, without that axis. On failure all are null. */
 static void fold__take_parts(fold_ctx *f, const char *who, fold_node x, int count, int rows, fold_node *parts)
 {
     fold__operand operand;
     if (!parts)
-        fold__missing(f, who);
+        fold__no_pointer(f, who, "parts");
     else if (count < 1)
-        fold__fail(f, FOLD_BAD_ARGUMENT, "%s: into at least 1 part, got %d", who, count);
+        fold__fail(f, FOLD_BAD_ARGUMENT, "%s: n is %d, must be at least 1", who, count);
     for (int i = 0; i < count && parts; i++)
         parts[i] = fold__null;
     if (count < 1 || !parts || !fold__operand_of(f, x, who, &operand))
@@ -16725,10 +16704,8 @@ static void fold__take_parts(fold_ctx *f, const char *who, fold_node x, int coun
     const fold_shape shape = *fold__operand_shape(f, &operand);
     fold_shape part = rows ? fold__shape_of_rows(&shape) : shape;
     if (rows ? shape.dim[0] != count : shape.dim[0] % count)
-        fold__fail_shapes(f, who,
-                          rows ? "the first axis has another size than the parts asked for"
-                               : "the first axis does not divide evenly",
-                          &shape, 1);
+        fold__fail(f, FOLD_BAD_SHAPE, "%s: n is %d, must %s the first axis of x, %d", who, count,
+                   rows ? "equal" : "divide", shape.dim[0]);
     part.dim[0] /= rows ? 1 : count;
     for (int i = 0; i < count && !fold__broken(f); i++)
         parts[i] = fold__record_view(f, &operand, (uint32_t)(i * fold__shape_size(&part)), &part, 0);
@@ -16749,9 +16726,9 @@ FOLD_API fold_node fold_stack(fold_ctx *f, const fold_node *x, int count)
     if (fold__broken(f))
         return fold__null;
     if (!x)
-        return fold__missing_node(f, "stack");
+        return fold__no_pointer_node(f, "stack", "x");
     if (count < 1)
-        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "stack: needs at least one node, got %d", count);
+        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "stack: n is %d, must be at least 1", count);
     for (int i = 0; i < count; i++) {
         fold__operand operand;
         if (!fold__input_of(f, x, i, "stack", &operand))
@@ -16759,11 +16736,11 @@ FOLD_API fold_node fold_stack(fold_ctx *f, const fold_node *x, int count)
         both[i > 0] = *fold__operand_shape(f, &operand);
         if (!i || fold__shape_same(&both[0], &both[1]))
             continue;
-        return fold__fail_shapes(f, "stack", "its values must have one shape", both, 2), fold__null;
+        return fold__fail_shapes(f, "stack", "values must be equal in shape", both, 2), fold__null;
     }
     const fold_shape one = both[0];
     if (one.rank == FOLD_MAX_RANK)
-        return fold__fail_shapes(f, "stack", "takes values of rank 1 to 3", &one, 1), fold__null;
+        return fold__fail_shapes(f, "stack", "values must have rank 1 to 3", &one, 1), fold__null;
     const fold_shape all = { one.rank + 1, { count, one.dim[0], one.dim[1], one.dim[2] } };
     return FOLD__AS_CALL(f, "stack", fold_reshape(f, fold_concat(f, x, count, 0), all));
 }
@@ -16773,9 +16750,11 @@ FOLD_API fold_node fold_reshape(fold_ctx *f, fold_node x, fold_shape shape)
     fold__operand operand;
     if (!fold__operand_of(f, x, "reshape", &operand))
         return fold__null;
-    const fold_shape given = *fold__operand_shape(f, &operand);
-    if (!fold__shape_ok(&shape) || fold__shape_size(&shape) != fold__shape_size(&given))
-        return fold__fail_shapes(f, "reshape", "the new shape has another number of values", &given, 1),
+    const fold_shape both[2] = { *fold__operand_shape(f, &operand), shape };
+    if (!fold__shape_fits(f, "reshape", &shape))
+        return fold__null;
+    if (fold__shape_size(&both[0]) != fold__shape_size(&shape))
+        return fold__fail_shapes(f, "reshape", "shapes differ in their number of values", both, 2),
                fold__null;
     return fold__record_view(f, &operand, 0, &shape, 0);
 }
@@ -16802,7 +16781,7 @@ static int fold__one_shape(fold_ctx *f, const char *who, uint32_t one, uint32_t 
     return fold__fail_shapes(f, who, problem, both, 2);
 }
 
-/* Checks the handles of one component and finds its shape; `shape` is given for empty lists. */
+/* Checks the handles of one component. *shape is FOLD__NONE, or what they must have; it becomes theirs. */
 static int fold__check_list(fold_ctx *f, const char *who, const fold_node *nodes, size_t step, size_t count,
                             uint32_t *shape)
 {
@@ -16814,14 +16793,14 @@ static int fold__check_list(fold_ctx *f, const char *who, const fold_node *nodes
             return 0;
         if (fold__is_list_operand(f, &operand))
             return fold__fail(f, FOLD_BAD_SHAPE,
-                              "%s: it takes nodes, and element %d is a list: see fold_list_join, "
-                              "fold_list_sum and fold_call_list",
+                              "%s: element %d is a list, must be a node (see fold_list_join, fold_list_sum, "
+                              "fold_call_list)",
                               who, (int)at);
         if ((operand.kind & FOLD__KIND_MASK) == FOLD__NODE_PARAM && !fold__copy_param(f, operand.source))
             return 0;
         if (*shape == FOLD__NONE)
             *shape = operand.shape;
-        if (!fold__one_shape(f, who, *shape, operand.shape, "the elements of a list must have one shape"))
+        if (!fold__one_shape(f, who, *shape, operand.shape, "the elements must be equal in shape"))
             return 0;
     }
     return 1;
@@ -16835,12 +16814,13 @@ static fold_node fold__list_op(fold_ctx *f, const fold__op_impl *impl, const fol
     if (fold__broken(f) || !fold__count_ok(f, count, who))
         return fold__null;
     if (count && !first)
-        return fold__missing_node(f, who);
+        return fold__no_pointer_node(f, who, second ? "score" : "x");
     if (f->frame.cell)
-        return fold__fail_node(f, FOLD_BAD_CELL, "%s: in a cell body use the fold_list_ reductions", who);
+        return fold__fail_node(f, FOLD_BAD_CELL,
+                               "%s: not allowed in a cell body; use the fold_list_ reductions", who);
     if (!count)
-        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: no nodes have no shape: record fold_zeros instead",
-                               who);
+        return fold__fail_node(f, FOLD_BAD_ARGUMENT,
+                               "%s: n is 0, so there is no shape; record fold_zeros instead", who);
     const fold__list list = fold__list_of(first, second, 1, count);
     fold__ask_list_op(f, &request, impl, second ? 2 : 1, &list);
     request.list_shape[0] = request.list_shape[1] = FOLD__NONE;
@@ -16853,7 +16833,7 @@ static fold_node fold__list_op(fold_ctx *f, const fold__op_impl *impl, const fol
 FOLD_API fold_node fold_softmax_mean_n(fold_ctx *f, const fold_node *score, const fold_node *value, int count)
 {
     if (count && !value)
-        return fold__missing_node(f, "softmax_mean_n");
+        return fold__no_pointer_node(f, "softmax_mean_n", "value");
     return fold__list_op(f, &fold__impl_softmax_mean_n, score, value, count);
 }
 
@@ -16864,11 +16844,10 @@ static int fold__list_fits(fold_ctx *f, const char *who, const fold_shape *row, 
     if (fold__broken(f) || !fold__count_ok(f, count, who) || !fold__shape_fits(f, who, row))
         return 0;
     if (f->frame.cell)
-        return fold__fail(f, FOLD_BAD_CELL, "%s: not in a cell body: make the list outside and pass it in",
-                          who);
+        return fold__fail(f, FOLD_BAD_CELL, "%s: not allowed in a cell body; pass the list in", who);
     if ((uint64_t)count * (uint64_t)fold__shape_size(row) >= FOLD__WHOLE_LIST)
-        return fold__fail(f, FOLD_BAD_SHAPE, "%s: %d rows of %d values are more than a list can have", who,
-                          count, fold__shape_size(row));
+        return fold__fail(f, FOLD_BAD_SHAPE, "%s: %d rows of %d values exceed a list's 2147483647 values",
+                          who, count, fold__shape_size(row));
     return 1;
 }
 
@@ -16876,7 +16855,7 @@ FOLD_API fold_node fold_list_input(fold_ctx *f, const float *values, int count, 
 {
     if (!fold__list_fits(f, "list_input", &row, count))
         return fold__null;
-    return count && !values ? fold__missing_node(f, "list_input")
+    return count && !values ? fold__no_pointer_node(f, "list_input", "values")
                             : fold__append_input(f, count ? values : NULL, &row, count);
 }
 
@@ -16886,7 +16865,7 @@ FOLD_API fold_node fold_list_input_bytes(fold_ctx *f, const uint8_t *bytes, int 
     if (!fold__list_fits(f, "list_input_bytes", &row, count) ||
         !fold__given_ok(f, FOLD__SET_factor, "list_input_bytes", &factor))
         return fold__null;
-    return count && !bytes ? fold__missing_node(f, "list_input_bytes")
+    return count && !bytes ? fold__no_pointer_node(f, "list_input_bytes", "bytes")
                            : fold__append_bytes(f, bytes, &row, count, factor);
 }
 
@@ -16898,13 +16877,13 @@ FOLD_API fold_node fold_list_input_ref(fold_ctx *f, const float *values, int cou
                  : fold_list_input(f, NULL, 0, row);
 }
 
-static int fold__each_row_has(fold_ctx *f, const char *who, int count, const char *what, int rows)
+static int fold__each_row_has(fold_ctx *f, const char *who, int count, const char *name, int rows)
 {
-    return count == rows || fold__fail(f, FOLD_BAD_ARGUMENT, "%s: %d %s for %d row%s", who, count, what, rows,
-                                       rows == 1 ? "" : "s");
+    return count == rows || fold__fail(f, FOLD_BAD_ARGUMENT, "%s: %s is %d, but the list has %d row%s", who,
+                                       name, count, rows, rows == 1 ? "" : "s");
 }
 
-/* Returns the first index that is not in [0, end), or the count. The highest bit tells of all at once. */
+/* The first index outside [0, end), or the count. The sign bit checks all of them without a branch. */
 static int fold__first_wrong(const int *index, int count, int end)
 {
     unsigned wrong = 0;
@@ -16916,27 +16895,27 @@ static int fold__first_wrong(const int *index, int count, int end)
     return count;
 }
 
-static int fold__indices_ok(fold_ctx *f, const char *who, const char *of, const int *index, int count,
+static int fold__indices_ok(fold_ctx *f, const char *who, const char *name, const int *index, int count,
                             int end)
 {
     if (count && !index)
-        return fold__missing(f, who);
+        return fold__no_pointer(f, who, name);
     const int wrong = fold__first_wrong(index, count, end);
-    return wrong == count || fold__fail(f, FOLD_BAD_ARGUMENT, "%s: index %d of %s %d is not in [0, %d)", who,
-                                        index[wrong], of, wrong, end);
+    return wrong == count || fold__fail(f, FOLD_BAD_ARGUMENT, "%s: %s[%d] is %d, must be in [0, %d)", who,
+                                        name, wrong, index[wrong], end);
 }
 
-/* Places indices: those given or, where none are, all from the first on. */
+/* Copies indices. index NULL: first, first + 1, ... */
 static uint32_t fold__alloc_indices(fold_ctx *f, const int *index, int first, int count)
 {
-    const uint32_t data_at = fold__alloc_data(f, fold__max_size((size_t)count, 1)); /* somewhere, if empty */
+    const uint32_t data_at = fold__alloc_data(f, fold__max_size((size_t)count, 1));
     int *placed = data_at == FOLD__NONE ? NULL : (int *)(void *)fold__data_ptr(f, data_at);
     for (int at = 0; at < count && placed; at++)
         placed[at] = index ? index[at] : first + at;
     return data_at;
 }
 
-/* Looks up rows of a table: those named or, where none are, all from the first on. */
+/* rows NULL: first, first + 1, ... */
 static fold_node fold__list_lookup(fold_ctx *f, fold_param table, const char *who, const int *rows, int first,
                                    int count)
 {
@@ -16947,14 +16926,14 @@ static fold_node fold__list_lookup(fold_ctx *f, fold_param table, const char *wh
     const fold_shape row = f->shapes[shape].shape;
     const int end = param->shape.dim[0];
     if (!rows && (first < 0 || count < 0 || first > end || count > end - first))
-        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: %d rows from row %d on, but '%s' has %d rows", who,
-                               count, first, param->name, end);
+        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: %d rows from row %d on are outside '%s' (%d rows)",
+                               who, count, first, param->name, end);
     if (!fold__list_fits(f, who, &row, count))
         return fold__null;
     const int wrong = rows ? fold__first_wrong(rows, count, end) : count;
     if (wrong < count)
-        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: rows[%d] is row %d, but '%s' has %d rows", who,
-                               wrong, rows[wrong], param->name, end);
+        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: rows[%d] is %d, must be in [0, %d) of table '%s'",
+                               who, wrong, rows[wrong], end, param->name);
     const uint32_t data_at = fold__alloc_indices(f, rows, first, count);
     const fold_node list =
         fold__append_leaf(f, FOLD__NODE_LOOKUP, &row, count, fold__lookup_data(table.id - 1, data_at));
@@ -16964,7 +16943,7 @@ static fold_node fold__list_lookup(fold_ctx *f, fold_param table, const char *wh
 FOLD_API fold_node fold_list_lookup(fold_ctx *f, fold_param table, const int *rows, int count)
 {
     static const int none = 0;
-    return count > 0 && !rows ? fold__missing_node(f, "list_lookup")
+    return count > 0 && !rows ? fold__no_pointer_node(f, "list_lookup", "rows")
                               : fold__list_lookup(f, table, "list_lookup", rows ? rows : &none, 0, count);
 }
 
@@ -16973,20 +16952,19 @@ FOLD_API fold_node fold_list_positions(fold_ctx *f, fold_param table, int first,
     return fold__list_lookup(f, table, "list_positions", NULL, first, count);
 }
 
-/* Takes a list among the operands of a call that takes one; an error otherwise. */
 static int fold__list_operand_of(fold_ctx *f, fold_node x, const char *who, fold__operand *operand)
 {
     if (!fold__operand_of(f, x, who, operand))
         return 0;
     if (f->frame.cell)
-        return fold__fail(f, FOLD_BAD_CELL, "%s: not in a cell body", who);
+        return fold__fail(f, FOLD_BAD_CELL, "%s: not allowed in a cell body", who);
     return fold__is_list_operand(f, operand) ||
            fold__fail(f, FOLD_BAD_SHAPE,
-                      "%s: it takes a list, and this is a single value: fold_list_unstack gives its rows",
+                      "%s: the input is a node, must be a list; fold_list_unstack makes a list of its rows",
                       who);
 }
 
-/* Joins nodes or, where x is NULL, those of the context's steps, which may move meanwhile. */
+/* x NULL: joins the context's steps, which may move during this call. */
 static fold_node fold__join_list(fold_ctx *f, const fold_node *x, int count)
 {
     fold__request request;
@@ -16996,7 +16974,7 @@ static fold_node fold__join_list(fold_ctx *f, const fold_node *x, int count)
         return fold__null;
     if (!count)
         return fold__fail_node(f, FOLD_BAD_ARGUMENT,
-                               "list_join: nothing to join: fold_list_input makes an empty list");
+                               "list_join: n is 0; fold_list_input makes an empty list");
     for (int i = 0; i < count; i++) {
         fold__operand operand;
         if (!fold__input_of(f, x ? x : f->steps, i, "list_join", &operand) ||
@@ -17004,13 +16982,12 @@ static fold_node fold__join_list(fold_ctx *f, const fold_node *x, int count)
             return fold__null;
         rows += fold__is_list_operand(f, &operand) ? f->length[operand.source] : 1;
         row_shape = i ? row_shape : operand.shape;
-        if (!fold__one_shape(f, "list_join", row_shape, operand.shape,
-                             "the rows of a list must have one shape"))
+        if (!fold__one_shape(f, "list_join", row_shape, operand.shape, "the rows must be equal in shape"))
             return fold__null;
     }
     const fold_shape row = f->shapes[row_shape].shape;
     if (rows > INT_MAX)
-        return fold__fail_node(f, FOLD_BAD_SHAPE, "list_join: %.0f rows are more than a list can have",
+        return fold__fail_node(f, FOLD_BAD_SHAPE, "list_join: %.0f rows exceed a list's 2147483647",
                                (double)rows);
     if (!fold__list_fits(f, "list_join", &row, (int)rows))
         return fold__null;
@@ -17026,7 +17003,7 @@ static fold_node fold__join_list(fold_ctx *f, const fold_node *x, int count)
 
 FOLD_API fold_node fold_list_join(fold_ctx *f, const fold_node *x, int count)
 {
-    return count > 0 && !x ? fold__missing_node(f, "list_join") : fold__join_list(f, x, count);
+    return count > 0 && !x ? fold__no_pointer_node(f, "list_join", "x") : fold__join_list(f, x, count);
 }
 
 FOLD_API fold_node fold_list_at(fold_ctx *f, fold_node x, int i)
@@ -17037,7 +17014,7 @@ FOLD_API fold_node fold_list_at(fold_ctx *f, fold_node x, int i)
     const uint32_t source = operand.source, width = fold__row_size(f, source);
     const int rows = (int)f->length[source], at = i < 0 ? i + rows : i;
     if (at < 0 || at >= rows)
-        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "list_at: row %d, but the list has %d rows", i, rows);
+        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "list_at: i is %d, must be in [%d, %d)", i, -rows, rows);
     const fold_shape shape = *fold__operand_shape(f, &operand);
     operand.kind = (uint8_t)(operand.kind & ~FOLD__IS_LIST);
     return fold__record_view(f, &operand, (uint32_t)at * width, &shape, 0);
@@ -17051,7 +17028,7 @@ FOLD_API int fold_list_length(fold_ctx *f, fold_node x)
     return (int)f->length[operand.source];
 }
 
-/* Takes a list that an op takes whole: at one address and stride. The rows of a lookup are copied. */
+/* Ops read whole lists at one address and stride, so the rows of a lookup are copied. */
 static int fold__whole_operand_of(fold_ctx *f, fold_node x, const char *who, fold__operand *operand)
 {
     return fold__list_operand_of(f, x, who, operand) &&
@@ -17073,7 +17050,7 @@ FOLD_API fold_node fold_list_stack(fold_ctx *f, fold_node x)
     const uint32_t rows = f->length[operand.source];
     if (!rows || row.rank == FOLD_MAX_RANK)
         return fold__fail_node(f, FOLD_BAD_SHAPE,
-                               "list_stack: takes at least one row, of rank 1 to 3: there are %u, of rank %d",
+                               "list_stack: the list has %u rows of rank %d; needs 1 or more of rank 1 to 3",
                                (unsigned)rows, row.rank);
     const fold_shape all = { row.rank + 1, { (int)rows, row.dim[0], row.dim[1], row.dim[2] } };
     if (!fold__shape_fits(f, "list_stack", &all) || !fold__line_operand(f, &operand))
@@ -17089,8 +17066,7 @@ FOLD_API fold_node fold_list_unstack(fold_ctx *f, fold_node x)
         return fold__null;
     const fold_shape shape = *fold__operand_shape(f, &operand), row = fold__shape_of_rows(&shape);
     if (fold__is_list_operand(f, &operand))
-        return fold__fail_shapes(f, "list_unstack", "takes a value, and this is a list of rows", &shape, 1),
-               fold__null;
+        return fold__fail_node(f, FOLD_BAD_SHAPE, "list_unstack: x is a list already");
     if (!fold__list_fits(f, "list_unstack", &row, shape.dim[0]) || !fold__own_operand(f, &operand))
         return fold__null;
     return fold__record_whole(f, &fold__impl_list_unstack, &operand, 1, NULL, shape.dim[0], 0);
@@ -17098,8 +17074,8 @@ FOLD_API fold_node fold_list_unstack(fold_ctx *f, fold_node x)
 
 static int fold__sparse_pays(int taken, uint32_t rows) { return (uint32_t)taken < rows / 4; }
 
-/* Places indices, and behind them where the row of each is taken first. A table of hashes tells that, for
-   which the memory of what comes next is borrowed. */
+/* Copies indices, followed by the position at which each index first occurs. These come from a hash table in
+   memory that is given back at once. */
 static uint32_t fold__alloc_sparse_index(fold_ctx *f, const int *index, int count)
 {
     uint32_t room = 1;
@@ -17132,7 +17108,7 @@ FOLD_API fold_node fold_list_take(fold_ctx *f, fold_node x, const int *index, in
     if (!fold__whole_operand_of(f, x, "list_take", &operand))
         return fold__null;
     if (!fold__count_ok(f, count, "list_take") ||
-        !fold__indices_ok(f, "list_take", "row", index, count, (int)f->length[operand.source]))
+        !fold__indices_ok(f, "list_take", "index", index, count, (int)f->length[operand.source]))
         return fold__null;
     const int sparse = fold__in_training(f) && fold__sparse_pays(count, f->length[operand.source]);
     const uint32_t data_at =
@@ -17140,7 +17116,7 @@ FOLD_API fold_node fold_list_take(fold_ctx *f, fold_node x, const int *index, in
     return fold__record_whole(f, &fold__impl_list_take, &operand, 1, NULL, count, data_at);
 }
 
-/* Tells where those of each target end that an index names, `count` targets and one more. */
+/* end[target]: where the rows of a target end when rows are sorted by target; end[count] is the total. */
 static void fold__ends_of_targets(const int *to, int rows, int count, int *end)
 {
     memset(end, 0, ((size_t)count + 1) * sizeof *end);
@@ -17152,7 +17128,7 @@ static void fold__ends_of_targets(const int *to, int rows, int count, int *end)
     }
 }
 
-/* Tells whether an index is in order, as most are; if so, where the rows of each target begin. */
+/* Most indices are in order and need no sorting. If so, `start` is where the rows of each target begin. */
 static int fold__is_in_order(const int *to, int rows, int count, int *start)
 {
     int last = 0, falls = 0;
@@ -17167,19 +17143,19 @@ static int fold__is_in_order(const int *to, int rows, int count, int *start)
     return !falls;
 }
 
-/* Turns an index round: the rows k in the order of to[k], and where those of each target begin. */
+/* Inverts an index: rows sorted by target, and where those of each target begin. Rows of one target keep
+   their order, since that is the order of their sum. */
 static void fold__invert_index(const int *to, int rows, int count, int *order, int *start)
 {
     fold__ends_of_targets(to, rows, count, start);
-    for (int row = rows; row-- > 0;) /* filled from their ends, they begin there in the end */
+    for (int row = rows; row-- > 0;) /* each target is filled from its end, so its start is left */
         order[--start[to[row]]] = row;
 }
 
-/* Places that, as fold__segments_of finds it: whether rows are in order, their order unless they are, and
-   where those of each target begin. */
+/* In the layout of fold__segments_of: whether rows are in order, their order if they are not, and where those
+   of each target begin. Room for a choice per target follows. */
 static uint32_t fold__alloc_segments(fold_ctx *f, const int *to, int rows, int count)
 {
-    /* choices go behind */
     const uint32_t data_at = fold__alloc_data(f, (size_t)rows + 2 * (size_t)count + 2);
     if (data_at == FOLD__NONE)
         return FOLD__NONE;
@@ -17195,9 +17171,8 @@ static size_t fold__adjacency_ints(const fold_ctx *f, size_t pairs, size_t queri
     return queries + 1 + pairs + (fold__in_training(f) ? keys + 1 + 2 * pairs : 0);
 }
 
-/* Writes who sees whom: where the pairs of each query begin, and whom they see. For gradients it also writes
-   where the pairs of each key begin, who sees it, and where the pair's weight is. They lie as
-   fold__adjacency_of has them. */
+/* Writes the fold__adjacency of edges, in the layout of fold__adjacency_of: keys by query and, for gradients,
+   the transpose: queries by key, and where the weight of each pair is. */
 static void fold__write_adjacency(fold_ctx *f, uint32_t data_at, const int *from, const int *to, int pairs,
                                   int queries, int keys)
 {
@@ -17236,11 +17211,10 @@ static fold_node fold__list_to(fold_ctx *f, const fold__op_impl *impl, const cha
             return fold__null;
     const uint32_t rows = f->length[operand[0].source], last = f->length[operand[n_in - 1].source];
     if (rows != last)
-        return fold__fail_node(f, FOLD_BAD_SHAPE,
-                               "%s: lists must have one length, and these have %u and %u rows", who,
-                               (unsigned)rows, (unsigned)last);
+        return fold__fail_node(f, FOLD_BAD_SHAPE, "%s: lists must be equal in length, have %u and %u rows",
+                               who, (unsigned)rows, (unsigned)last);
     if (!fold__each_row_has(f, who, edges, "edges", (int)rows) || !fold__count_ok(f, count, who) ||
-        !fold__indices_ok(f, who, "edge", to, edges, count))
+        !fold__indices_ok(f, who, "to", to, edges, count))
         return fold__null;
     const uint32_t data_at = fold__alloc_segments(f, to, edges, count);
     return FOLD__AS_CALL(f, who, fold__record_whole(f, impl, operand, n_in, NULL, count, data_at));
@@ -17253,24 +17227,23 @@ FOLD_API fold_node fold_list_softmax_mean_to(fold_ctx *f, fold_node score, fold_
     return fold__list_to(f, &fold__impl_softmax_mean_n, "list_softmax_mean_to", both, 2, to, edges, rows);
 }
 
-/* Checks the row that each target chooses or, with -1 targets, the one of a list. */
+/* count: targets, each of which chooses one of its rows; -1 for the whole list, which chooses one. */
 static int fold__choices_ok(fold_ctx *f, const char *who, const int *label, const int *to, int rows,
                             int count)
 {
     if (count < 0)
         return (label[0] >= 0 && label[0] < rows) ||
-               fold__fail(f, FOLD_BAD_ARGUMENT, "%s: label %d, but the list has %d rows", who, label[0],
-                          rows);
-    if (!fold__indices_ok(f, who, "row", label, count, rows))
+               fold__fail(f, FOLD_BAD_ARGUMENT, "%s: label is %d, must be in [0, %d)", who, label[0], rows);
+    if (!fold__indices_ok(f, who, "label", label, count, rows))
         return 0;
     for (int row = 0; row < count; row++)
         if (to[label[row]] != row)
-            return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: label %d of row %d is an edge to row %d", who,
-                              label[row], row, to[label[row]]);
+            return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: label[%d] is edge %d, which goes to row %d", who,
+                              row, label[row], to[label[row]]);
     return 1;
 }
 
-/* Writes choices behind the index of segments, each counted from the first row of its target. */
+/* Writes choices after the segments, each relative to the first row of its target. */
 static void fold__write_choices(int *index, const int *label, int rows, int count)
 {
     const int *order, *start = fold__segments_of(index, rows, &order);
@@ -17282,7 +17255,7 @@ static void fold__write_choices(int *index, const int *label, int rows, int coun
     }
 }
 
-/* Takes the rows that go to each target or, with -1 targets, all of a list. label NULL: it chooses none. */
+/* count: targets; -1 for the whole list. label NULL: nothing is chosen. */
 static fold_node fold__rows_op(fold_ctx *f, const fold__op_impl *impl, const char *who, fold_node x,
                                const int *label, const int *to, int edges, int count)
 {
@@ -17291,10 +17264,10 @@ static fold_node fold__rows_op(fold_ctx *f, const fold__op_impl *impl, const cha
         return fold__null;
     const int rows = (int)f->length[operand.source], all = count < 0, targets = all ? 1 : count;
     if (!all && (!fold__each_row_has(f, who, edges, "edges", rows) ||
-                 !fold__indices_ok(f, who, "edge", to, edges, count)))
+                 !fold__indices_ok(f, who, "to", to, edges, count)))
         return fold__null;
     if (all && impl->op == FOLD__OP_list_logsumexp && !rows)
-        return fold__fail_node(f, FOLD_BAD_SHAPE, "%s: a list of 0 rows has none", who);
+        return fold__fail_node(f, FOLD_BAD_SHAPE, "%s: the list is empty, so the result is undefined", who);
     if (label && !fold__choices_ok(f, who, label, to, rows, count))
         return fold__null;
     const uint32_t data_at =
@@ -17311,7 +17284,7 @@ static fold_node fold__rows_op(fold_ctx *f, const fold__op_impl *impl, const cha
                               data_at);
 }
 
-/* The calls over all rows of a list, and over those that go to each of some rows. */
+/* Calls over all rows of a list, and over the rows of each target. */
 #define FOLD__ROWS_OPS(name)                                                                               \
     FOLD_API fold_node fold_list_##name(fold_ctx *f, fold_node x)                                          \
     {                                                                                                      \
@@ -17358,12 +17331,12 @@ FOLD_API fold_node fold_list_choice_xent_to(fold_ctx *f, fold_node x, const int 
 {
     static const int none = 0;
     static const char *const who = "list_choice_xent_to";
-    if (!fold__count_ok(f, rows, who) || (rows && !label && fold__missing(f, who) == 0))
+    if (!fold__count_ok(f, rows, who) || (rows && !label && !fold__no_pointer(f, who, "label")))
         return fold__null;
     return fold__rows_op(f, &fold__impl_list_softmax_xent, who, x, label ? label : &none, to, edges, rows);
 }
 
-/* Takes queries, keys and values of an attention, if heads divide them. q may be a single node. */
+/* q may be a single node. */
 static int fold__attention_operands(fold_ctx *f, const char *who, const fold_node in[3], int heads,
                                     fold__operand operand[3])
 {
@@ -17374,13 +17347,14 @@ static int fold__attention_operands(fold_ctx *f, const char *who, const fold_nod
             return 0;
     const uint32_t keys = f->length[operand[1].source], values = f->length[operand[2].source];
     if (keys != values)
-        return fold__fail(f, FOLD_BAD_SHAPE, "%s: k and v must have one length, and they have %u and %u rows",
-                          who, (unsigned)keys, (unsigned)values);
+        return fold__fail(f, FOLD_BAD_SHAPE, "%s: k and v must be equal in length, have %u and %u rows", who,
+                          (unsigned)keys, (unsigned)values);
     const int width = (int)f->shapes[operand[0].shape].size,
               value_width = (int)f->shapes[operand[2].shape].size;
     return (heads > 0 && width % heads == 0 && value_width % heads == 0) ||
            fold__fail(f, heads < 1 ? FOLD_BAD_ARGUMENT : FOLD_BAD_SHAPE,
-                      "%s: %d heads do not divide rows of %d and %d values", who, heads, width, value_width);
+                      "%s: heads is %d, must divide rows of %d (q, k) and %d (v) values", who, heads, width,
+                      value_width);
 }
 
 FOLD_API fold_node fold_list_attention(fold_ctx *f, fold_node q, fold_node k, fold_node v, int heads,
@@ -17396,7 +17370,7 @@ FOLD_API fold_node fold_list_attention(fold_ctx *f, fold_node q, fold_node k, fo
                               0);
 }
 
-/* Records values with which an attention gives its weights: row i has a 1 at key i for every head. */
+/* Attention over these values returns its weights: row i has a 1 at key i, for every head. */
 static fold_node fold__values_for_weights(fold_ctx *f, fold_node k, int heads)
 {
     static const char *const who = "list_attention_weights";
@@ -17405,7 +17379,9 @@ static fold_node fold__values_for_weights(fold_ctx *f, fold_node k, int heads)
         return fold__null;
     const int keys = (int)f->length[operand.source];
     if (heads < 1 || keys < 1 || keys > INT_MAX / heads)
-        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: there are %d heads and %d keys", who, heads, keys);
+        return fold__fail_node(f, FOLD_BAD_ARGUMENT,
+                               "%s: heads (%d) times rows of k (%d) must be in [1, 2147483647]", who, heads,
+                               keys);
     const fold_shape row = fold_shape1(heads * keys);
     if (!fold__list_fits(f, who, &row, keys))
         return fold__null;
@@ -17433,8 +17409,8 @@ FOLD_API fold_node fold_list_attention_weights_to(fold_ctx *f, fold_node q, fold
 static int fold__edges_fit(fold_ctx *f, const char *who, int edges, int queries)
 {
     return (uint64_t)edges + (uint64_t)FOLD__LANES * (uint64_t)queries <= INT_MAX ||
-           fold__fail(f, FOLD_BAD_SHAPE, "%s: %d edges to %d rows are more than an attention can have", who,
-                      edges, queries);
+           fold__fail(f, FOLD_BAD_SHAPE, "%s: %d edges to %d rows are too many: edges + %d * rows > %d", who,
+                      edges, queries, FOLD__LANES, INT_MAX);
 }
 
 FOLD_API fold_node fold_list_attention_to(fold_ctx *f, fold_node q, fold_node k, fold_node v, int heads,
@@ -17448,8 +17424,8 @@ FOLD_API fold_node fold_list_attention_to(fold_ctx *f, fold_node q, fold_node k,
         !fold__attention_operands(f, who, in, heads, operand) || !fold__count_ok(f, edges, who))
         return fold__null;
     const int queries = (int)f->length[operand[0].source], keys = (int)f->length[operand[1].source];
-    if (!fold__edges_fit(f, who, edges, queries) || !fold__indices_ok(f, who, "edge", from, edges, keys) ||
-        !fold__indices_ok(f, who, "edge", to, edges, queries))
+    if (!fold__edges_fit(f, who, edges, queries) || !fold__indices_ok(f, who, "from", from, edges, keys) ||
+        !fold__indices_ok(f, who, "to", to, edges, queries))
         return fold__null;
     const size_t ints = fold__adjacency_ints(f, (size_t)edges, (size_t)queries, (size_t)keys);
     const uint32_t data_at = fold__alloc_data(f, ints);
@@ -17461,7 +17437,6 @@ FOLD_API fold_node fold_list_attention_to(fold_ctx *f, fold_node q, fold_node k,
                                             data_at));
 }
 
-/* Takes q, k and v of a step: three single values, or three lists of one length. */
 static int fold__step_operands(fold_ctx *f, const char *who, const fold_node in[3], fold__operand operand[3])
 {
     int rows[3];
@@ -17476,8 +17451,7 @@ static int fold__step_operands(fold_ctx *f, const char *who, const fold_node in[
     if (rows[0] == rows[1] && rows[0] == rows[2])
         return 1;
     return fold__fail(f, FOLD_BAD_SHAPE,
-                      "%s: q, k and v must be nodes, or lists of one length: they have %d, %d and %d rows "
-                      "(-1: a node)",
+                      "%s: q, k and v must be nodes, or lists of equal length; rows: %d, %d, %d (-1: a node)",
                       who, rows[0], rows[1], rows[2]);
 }
 
@@ -17486,8 +17460,8 @@ static fold__appended *fold__step_at(const fold_ctx *f, uint32_t data_at)
     return (fold__appended *)(void *)fold__data_ptr(f, data_at);
 }
 
-/* Tells whether a step of the cache waits for a run of this recording. Its note alone does not tell: a
-   context that is gone may have had the same salts. */
+/* Whether a step of the cache waits for a run of this recording. cache->internal.recorded alone does not show
+   it, because a freed context may have had the same salt. */
 static int fold__step_waits(const fold_ctx *f, const fold_cache *cache)
 {
     uint32_t at = cache->internal.recorded == f->salt ? f->pending_step : FOLD__NONE;
@@ -17501,12 +17475,11 @@ static int fold__can_step(fold_ctx *f, const char *who, const fold_cache *cache,
     if (fold__broken(f))
         return 0;
     if (!cache)
-        return fold__missing(f, who);
+        return fold__no_pointer(f, who, "the cache");
     if (fold__in_body(f, who))
         return 0;
     return !fold__in_training(f) ||
-           fold__fail(f, FOLD_BAD_STATE, "%s: it has no gradients: in contexts of training, %s", who,
-                      instead);
+           fold__fail(f, FOLD_BAD_STATE, "%s: has no gradient; in a training context use %s", who, instead);
 }
 
 static int fold__cache_takes(fold_ctx *f, const char *who, const fold_cache *cache, int is_ring, int width,
@@ -17514,8 +17487,7 @@ static int fold__cache_takes(fold_ctx *f, const char *who, const fold_cache *cac
 {
     if (!cache->memory || !fold__cache_ok(cache) || cache->length < 0 || fold__is_ring(cache) != is_ring)
         return fold__fail(f, FOLD_BAD_ARGUMENT,
-                          "%s: the cache has no memory, or no good sizes: capacity %d, %d heads,"
-                          " widths %d and %d",
+                          "%s: the cache has no memory, or wrong sizes: capacity %d, heads %d, widths %d, %d",
                           who, cache->capacity, cache->heads, cache->width, cache->value_width);
     if (cache->width != width || fold__cache_value_width(cache) != value_width)
         return fold__fail(f, FOLD_BAD_SHAPE,
@@ -17523,10 +17495,11 @@ static int fold__cache_takes(fold_ctx *f, const char *who, const fold_cache *cac
                           width, value_width, cache->width, fold__cache_value_width(cache));
     return !fold__step_waits(f, cache) ||
            fold__fail(f, FOLD_BAD_STATE,
-                      "%s: the last step of this cache has not run; fold_cache_truncate gives it up", who);
+                      "%s: the cache's last step has not run; run it, or drop it with fold_cache_truncate",
+                      who);
 }
 
-/* Records a step that takes the cache to `end` rows. rows -1: it is a single one. */
+/* The step extends the cache to `end` rows. rows: of the result; -1 for a single node. */
 static fold_node fold__record_step(fold_ctx *f, const fold__op_impl *impl, fold_cache *cache,
                                    const fold__operand *operand, uint32_t n_in, const int32_t *attr, int rows,
                                    int end)
@@ -17558,7 +17531,7 @@ FOLD_API fold_node fold_attention_step(fold_ctx *f, fold_cache *cache, fold_node
         return fold__null;
     if ((uint64_t)cache->length + rows > (uint64_t)cache->capacity)
         return fold__fail_node(f, FOLD_BAD_SHAPE,
-                               "%s: the cache has %d rows, and %u more are beyond its capacity of %d", who,
+                               "%s: %d rows in the cache and %u more exceed its capacity of %d", who,
                                cache->length, (unsigned)rows, cache->capacity);
     const int32_t attr[2] = { cache->heads, cache->capacity };
     return fold__record_step(f, &fold__impl_attention_step, cache, operand, 3, attr, list ? (int)rows : -1,
@@ -17581,8 +17554,7 @@ FOLD_API fold_node fold_conv1d_step(fold_ctx *f, fold_cache *past, fold_node x, 
     const int rows = list ? (int)f->length[operand.source] : 1;
     if (row.rank != 1 || desc->stride > 1 || desc->padding)
         return fold__fail_node(f, FOLD_BAD_SHAPE,
-                               "%s: x must be [channels], without stride and padding: it is of rank %d, with "
-                               "%d and %d",
+                               "%s: x has rank %d, stride is %d, padding is %d; must be 1, 0 or 1, and 0",
                                who, row.rank, desc->stride, desc->padding);
     if (!fold__filter_fits(f, who, &row, 1, filter, vector, desc->depthwise) ||
         !fold__window_attr(f, who, fold__long_line(&row), 1, size, desc, attr) ||
@@ -17591,9 +17563,8 @@ FOLD_API fold_node fold_conv1d_step(fold_ctx *f, fold_cache *past, fold_node x, 
     const int before = fold__window_reach(size[1], attr[FOLD__FILTER_STEPS] >> 16) - 1;
     if ((int64_t)before + rows > past->capacity)
         return fold__fail_node(f, FOLD_BAD_SHAPE,
-                               "%s: %d rows look back on %d, and the cache must hold both: it has a capacity "
-                               "of %d",
-                               who, rows, before, past->capacity);
+                               "%s: %d rows and the %d before them exceed the cache's capacity of %d", who,
+                               rows, before, past->capacity);
     if (!(list ? fold__line_operand(f, &operand) : fold__own_operand(f, &operand)))
         return fold__null;
     const int end = past->length + rows, turns = end / past->capacity;
@@ -17604,15 +17575,15 @@ FOLD_API fold_node fold_conv1d_step(fold_ctx *f, fold_cache *past, fold_node x, 
 }
 
 static fold_node fold__list_indexed(fold_ctx *f, const fold__op_impl *impl, const char *who, fold_node x,
-                                    const int *index, const char *what, int count)
+                                    const int *index, const char *name, int count)
 {
     fold__operand operand;
     fold__request request;
     if (!fold__list_operand_of(f, x, who, &operand))
         return fold__null;
     const int rows = (int)f->length[operand.source];
-    if (!fold__each_row_has(f, who, count, what, rows) ||
-        !fold__indices_ok(f, who, "row", index, rows, (int)f->shapes[operand.shape].size))
+    if (!fold__each_row_has(f, who, count, "n", rows) ||
+        !fold__indices_ok(f, who, name, index, rows, (int)f->shapes[operand.shape].size))
         return fold__null;
     const uint32_t data_at = fold__alloc_data(f, 2 * (size_t)rows);
     if (data_at == FOLD__NONE)
@@ -17625,39 +17596,48 @@ static fold_node fold__list_indexed(fold_ctx *f, const fold__op_impl *impl, cons
     return fold__record(f, &request);
 }
 
-/* The calls that take an index into a node, and one into each row of a list. */
-#define FOLD__INDEXED(name, from_end, what)                                                                \
+/* Calls with an index into a node, and with one into each row of a list. */
+#define FOLD__INDEXED(name, from_end, index_name)                                                          \
     FOLD_API fold_node fold_##name(fold_ctx *f, fold_node x, int index)                                    \
     {                                                                                                      \
         return fold__indexed(f, &fold__impl_##name, x, index, from_end);                                   \
     }                                                                                                      \
     FOLD_API fold_node fold_##name##_each(fold_ctx *f, fold_node x, const int *index, int count)           \
     {                                                                                                      \
-        return fold__list_indexed(f, &fold__impl_##name, #name "_each", x, index, what, count);            \
+        return fold__list_indexed(f, &fold__impl_##name, #name "_each", x, index, index_name, count);      \
     }
-FOLD__INDEXED(pick, 1, "indices")
-FOLD__INDEXED(softmax_xent, 0, "labels")
-FOLD__INDEXED(hinge, 0, "labels")
+FOLD__INDEXED(pick, 1, "index")
+FOLD__INDEXED(softmax_xent, 0, "label")
+FOLD__INDEXED(hinge, 0, "label")
 
 /* -- user ops -------------------------------------------------------------------------------- */
 
 FOLD__BY_DEFAULT(fold_op_desc, FOLD__ALL_ZERO)
+
+static const char *fold__op_problem(const fold_op_desc *desc)
+{
+    if (!desc || !desc->name || !desc->infer || !desc->forward)
+        return "name, infer or forward is NULL";
+    if (desc->n_in == 0)
+        return "n_in is 0";
+    if (desc->is_list && (desc->n_in < 1 || desc->n_in > 2 || desc->n_out != 1))
+        return "with is_list, n_in must be 1 or 2, and n_out 1";
+    if (desc->is_whole && (desc->is_list || desc->one_row || desc->n_in == FOLD_MAX_IN))
+        return "with is_whole, is_list and one_row must be 0, and n_in at most 31";
+    return NULL;
+}
 
 FOLD_API fold_op fold_op_new(fold_model *m, const fold_op_desc *desc)
 {
     fold_op none = { 0, 0 };
     if (!m || !fold__can_add(m, "op", desc ? desc->name : NULL))
         return none;
-    const int bad = !desc || !desc->name || !desc->infer || !desc->forward || desc->n_in == 0 ||
-                    (desc->is_list && (desc->n_in < 1 || desc->n_in > 2 || desc->n_out != 1)) ||
-                    (desc->is_whole && (desc->is_list || desc->one_row || desc->n_in == FOLD_MAX_IN));
     if (desc && !fold__settings_ok(&m->error, FOLD__SET_op_desc, "op", desc->name, desc))
         return none;
-    if (bad)
-        return fold__model_fail(m, FOLD_BAD_ARGUMENT,
-                                "op '%s': needs a name, infer, forward and inputs (list ops 1 or 2, and 1 "
-                                "output); is_whole with neither is_list nor one_row, and at most 31 inputs",
-                                desc && desc->name ? desc->name : ""),
+    const char *problem = fold__op_problem(desc);
+    if (problem)
+        return fold__model_fail(m, FOLD_BAD_ARGUMENT, "op '%s': %s", desc && desc->name ? desc->name : "",
+                                problem),
                none;
     char *name = fold__copy_name(m, desc->name);
     if (!name || !fold__arena_need(&m->arena, FOLD__M_OPS, (m->n_ops + 1) * sizeof(fold__user_op))) {
@@ -17682,7 +17662,6 @@ FOLD_API fold_op fold_op_new(fold_model *m, const fold_op_desc *desc)
     return op;
 }
 
-/* The op of a handle, and what it runs, when it can be applied to so many inputs. */
 static const fold_op_desc *fold__op_or_fail(fold_ctx *f, fold_op op, const fold_node *in, int n_in,
                                             const int32_t *attr, fold__op_impl *impl)
 {
@@ -17690,16 +17669,21 @@ static const fold_op_desc *fold__op_or_fail(fold_ctx *f, fold_op op, const fold_
     if (fold__broken(f))
         return none;
     if (!op.id || op.salt != f->model->salt || op.id > f->model->n_ops)
-        return fold__fail(f, FOLD_BAD_HANDLE, "apply: not an op of this context's model"), none;
+        return fold__fail(f, FOLD_BAD_HANDLE, "op_apply: not an op of this context's model"), none;
     impl->op = FOLD__OP_COUNT + op.id - 1;
     const fold_op_desc *desc = fold__desc_of(f->model, impl->op);
     impl->forward = desc->forward;
     impl->backward = desc->backward;
     if (!in || (desc->n_attr && !attr))
-        return fold__missing(f, desc->name), none;
+        return fold__no_pointer(f, desc->name, in ? "attr" : "in"), none;
     if (desc->is_list ? n_in <= 0 || n_in % desc->n_in
                       : n_in <= 0 || n_in > FOLD_MAX_IN || (desc->n_in > 0 && n_in != desc->n_in))
-        return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: %d inputs do not fit", desc->name, n_in), none;
+        return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: n_in is %d, must be %s%d", desc->name, n_in,
+                          desc->is_list    ? "a positive multiple of "
+                          : desc->n_in > 0 ? ""
+                                           : "1 to ",
+                          desc->n_in > 0 ? desc->n_in : FOLD_MAX_IN),
+               none;
     return desc;
 }
 
@@ -17713,9 +17697,9 @@ FOLD_API fold_node fold_op_apply_whole(fold_ctx *f, fold_op op, const fold_node 
         return fold__null;
     if (!desc->is_whole || n_in >= FOLD_MAX_IN || rows < -1 || f->frame.cell)
         return fold__fail_node(f, f->frame.cell ? FOLD_BAD_CELL : FOLD_BAD_ARGUMENT, "%s: %s", desc->name,
-                               f->frame.cell    ? "not in a cell body"
-                               : desc->is_whole ? "it takes at most 31 inputs, and gives -1, 0 or more rows"
-                                                : "it was made without is_whole");
+                               f->frame.cell    ? "not allowed in a cell body"
+                               : desc->is_whole ? "n_in must be at most 31, and rows at least -1"
+                                                : "the op has no is_whole; use fold_op_apply");
     for (int input = 0; input < n_in; input++) {
         if (!fold__input_of(f, in, n_in > 1 ? input : -1, desc->name, &operands[input]) ||
             !fold__whole_or_own(f, in[input], desc->name, &operands[input]))
@@ -17734,12 +17718,12 @@ FOLD_API fold_node fold_op_apply(fold_ctx *f, fold_op op, const fold_node *in, i
     if (!desc)
         return fold__null;
     if (desc->is_whole)
-        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: it takes lists whole: see fold_op_apply_whole",
+        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: the op has is_whole; use fold_op_apply_whole",
                                desc->name);
     fold__ask_op(f, &request, &impl, operands, desc->is_list ? 0 : n_in, attr, data);
     if (desc->is_list) {
         if (f->frame.cell)
-            return fold__fail_node(f, FOLD_BAD_CELL, "%s: list ops of your own cannot be used in a cell body",
+            return fold__fail_node(f, FOLD_BAD_CELL, "%s: a list op, which is not allowed in a cell body",
                                    desc->name);
         const fold__list list = fold__list_of(in, NULL, desc->n_in, n_in / desc->n_in);
         request.n_list = desc->n_in;
@@ -17756,9 +17740,9 @@ FOLD_API fold_node fold_op_apply(fold_ctx *f, fold_op op, const fold_node *in, i
 }
 
 /* ==== section: cells =========================================================================
-   Owns: tracing a body into a program, holding later bodies against the trace, and recording calls of
-   cells.
-   Uses: op recorders, recorder core. Invariant: a cell's later bodies do what was traced, or are errors. */
+   Owns tracing a body into a program, comparing bodies of eager calls with the trace, and recording calls.
+   Uses op recorders, recorder core.
+   Invariant: the body of a later call records what was traced, or it is an error. */
 
 FOLD__INLINE uint32_t fold__operand_tag(const fold_ctx *f, uint32_t source)
 {
@@ -17769,11 +17753,11 @@ FOLD__INLINE uint32_t fold__operand_tag(const fold_ctx *f, uint32_t source)
                ((source - fold__node_call(f, source)) << 20);
     case FOLD__NODE_INPUT: return FOLD__TAG_ARGUMENT + 1 + fold__node_ordinal(f, source);
     case FOLD__NODE_PARAM: return FOLD__TAG_PARAM + fold__node_param(f, source);
-    default: return f->element_tag[source]; /* elements */
+    default: return f->element_tag[source];
     }
 }
 
-/* Eager: tells whether an operand is what it was when the body was traced. Only inputs are from outside. */
+/* Eager: whether an operand is the one of the trace. Only inputs can be from outside the body. */
 static int fold__is_traced_operand(const fold_ctx *f, const fold__cell_data *cell,
                                    const fold__operand *operand, const fold__ref *ref)
 {
@@ -17810,31 +17794,30 @@ static int fold__is_traced(const fold_ctx *f, const fold__cell_data *cell, const
     return 1;
 }
 
-/* Holds an eager body's op against the one that was traced. What no output needs may differ. */
+/* Compares an op of an eager body with the trace. Ops that no output needs may differ. */
 static int fold__holds_trace(fold_ctx *f, const fold__request *request)
 {
     const fold__cell_data *cell = &fold__cells(f->model)[f->frame.cell - 1];
     const uint32_t at = f->frame.ordinal, op = request->op;
     const fold__trace_op *traced = at < (uint32_t)cell->n_trace ? &cell->trace[at] : NULL;
     const int same_op = traced && traced->op == op;
-    if (at >= FOLD__TAG_ARGUMENT || fold__broken(f) || /* a copy */
+    if (at >= FOLD__TAG_ARGUMENT || fold__broken(f) || /* a copy, which no trace has */
         (same_op &&
          (!traced->live || fold__is_traced(f, cell, &cell->program.op[traced->live - 1], request))))
         return 1;
     const char *name = fold__request_name(f, op);
     if (!traced)
-        return fold__fail(f, FOLD_BAD_CELL, "cell '%s': it had %d ops when traced, and records another, '%s'",
+        return fold__fail(f, FOLD_BAD_CELL, "cell '%s': traced with %d ops, this call records more ('%s')",
                           cell->name, cell->n_trace, name);
     if (!same_op)
         return fold__fail(f, FOLD_BAD_CELL, "cell '%s': op %d was '%s' when traced and is '%s' in this call",
                           cell->name, (int)at, fold__request_name(f, traced->op), name);
     return fold__fail(f, FOLD_BAD_CELL,
-                      "cell '%s': op %d ('%s') has other operands or attributes in this call than when "
-                      "traced",
+                      "cell '%s': op %d ('%s') has different operands or attributes than when traced",
                       cell->name, (int)at, name);
 }
 
-/* Aims a reduction at a whole list or, in a body, at what stands for the elements of the cell's list. */
+/* Reduces a whole list or, in a body, what represents the elements of the cell's list. */
 static int fold__reduced(fold_ctx *f, const char *who, const fold__operand *operand, int component,
                          fold__request *request, fold__list *list)
 {
@@ -17842,12 +17825,10 @@ static int fold__reduced(fold_ctx *f, const char *who, const fold__operand *oper
     const uint32_t rows = whole ? f->length[operand->source] : f->frame.tracing ? 1 : f->frame.elements;
     if (!whole && !fold__is_element_marker(f, operand))
         return fold__fail(f, f->frame.cell ? FOLD_BAD_CELL : FOLD_BAD_SHAPE,
-                          "%s: it takes a list or, in the body of a cell with a list, "
-                          "values of the list's elements",
-                          who);
+                          "%s: the input must be a list or, in a cell body, depend on the cell's list", who);
     if (component && rows != list->elements)
-        return fold__fail(f, FOLD_BAD_SHAPE, "%s: lists must have one length, and these have %u and %u rows",
-                          who, (unsigned)list->elements, (unsigned)rows);
+        return fold__fail(f, FOLD_BAD_SHAPE, "%s: lists must be equal in length, have %u and %u rows", who,
+                          (unsigned)list->elements, (unsigned)rows);
     list->elements = rows;
     list->count = whole ? 1 : rows;
     request->list_shape[component] = operand->shape;
@@ -17872,13 +17853,13 @@ static fold_node fold__list_reduce(fold_ctx *f, const fold__op_impl *impl, const
     if (fold__is_list_operand(f, &operands[0]))
         list.whole = operands;
     if (list.whole && impl->op == FOLD__OP_max_n && !list.elements)
-        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: an empty list has no maximum", who);
+        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "%s: the list is empty, so it has no maximum", who);
     if (impl->op == FOLD__OP_max_n)
         f->frame.list_max = 1;
     return FOLD__AS_CALL(f, who, fold__record(f, &request));
 }
 
-/* The calls that reduce nodes, a list, and rows of a list to targets. */
+/* Calls that reduce nodes, a list, and the rows of each target. */
 #define FOLD__REDUCTION(name)                                                                              \
     FOLD_API fold_node fold_##name##_n(fold_ctx *f, const fold_node *x, int count)                         \
     {                                                                                                      \
@@ -17904,11 +17885,11 @@ FOLD__INLINE int fold__output_of(fold_ctx *f, const char *name, const fold_node 
                                  fold__operand *operand)
 {
     if (!out[output].id && !fold__broken(f))
-        fold__fail(f, FOLD_BAD_CELL, "cell '%s': its body left output %d null", name, output);
+        fold__fail(f, FOLD_BAD_CELL, "cell '%s': the body left output %d null", name, output);
     return fold__operand_of(f, out[output], name, operand);
 }
 
-/* Makes every output a whole value of the body, each its own: copies those that are not. */
+/* A program's outputs are distinct, whole values of the body, so all others are copied. */
 static int fold__finish_outputs(fold_ctx *f, const char *name, fold_node *out, int count)
 {
     for (int output = 0; output < count; output++) {
@@ -17917,8 +17898,9 @@ static int fold__finish_outputs(fold_ctx *f, const char *name, fold_node *out, i
             return 0;
         if (fold__is_element_marker(f, &operand))
             return fold__fail(f, FOLD_BAD_CELL,
-                              "cell '%s': output %d is one value per list element: reduce it first", name,
-                              output);
+                              "cell '%s': output %d has a value per list element; reduce it, e.g. by "
+                              "fold_list_sum",
+                              name, output);
         int copy = operand.source < f->frame.first ||
                    fold__operand_tag(f, operand.source) % (1u << 20) >= FOLD__TAG_ARGUMENT ||
                    f->shapes[operand.shape].size != fold__row_size(f, operand.source);
@@ -17945,7 +17927,7 @@ typedef struct fold__trace {
     fold__cell_data *cell;
     const uint32_t *out;
     uint32_t *value_of;
-    fold_shape *shapes; /* its live ops have these, see fold__shared_shapes */
+    fold_shape *shapes; /* of live ops, see fold__shared_shapes */
     uint8_t *live;
 } fold__trace;
 
@@ -17955,7 +17937,7 @@ static void fold__trace_live(const fold__trace *trace)
     for (int output = 0; output < trace->cell->program.n_out; output++)
         trace->live[tracer->source[trace->out[output]]] = 1;
     for (uint32_t id = tracer->n_nodes; id > 0; id--) {
-        if (fold__kind_of(tracer, id) == FOLD__NODE_PARAM) /* eager contexts read what no op does, too */
+        if (fold__kind_of(tracer, id) == FOLD__NODE_PARAM) /* eager contexts read it even if no op does */
             fold__params(tracer->model)[fold__node_param(tracer, id)].uses |= FOLD__FOR_CELLS;
         if (!trace->live[id])
             continue;
@@ -18015,7 +17997,7 @@ static int fold__trace_keeps(const fold__trace *trace, uint32_t id, const fold__
     return live;
 }
 
-/* Tells where some shapes stand in a row among those of a program, or else are added. */
+/* Index of a run of shapes among those of a program. Equal runs are stored once, to keep cells small. */
 static uint32_t fold__shared_shapes(fold_shape *shapes, int *used, const fold_shape *shape, int count)
 {
     int at = 0;
@@ -18029,7 +18011,7 @@ static uint32_t fold__shared_shapes(fold_shape *shapes, int *used, const fold_sh
     return (uint32_t)at;
 }
 
-/* Tells what the live ops of a trace need, and how many ops it has in all. */
+/* Sizes of a trace's live ops. `traced` counts all ops. */
 typedef struct fold__live_count {
     size_t ops, refs, values, traced;
     int shapes;
@@ -18054,8 +18036,7 @@ static fold__live_count fold__count_live(const fold__trace *trace)
     return count;
 }
 
-/* Makes the live ops of a trace the cell's program. Its arrays are large enough for all of them, and its
-   shapes are there. */
+/* Makes a trace's live ops the cell's program. fold__count_live sized its arrays and stored its shapes. */
 static void fold__compile(const fold__trace *trace, fold__body_op *ops, fold__ref *refs, fold__value *values)
 {
     const fold_ctx *tracer = trace->tracer;
@@ -18105,8 +18086,9 @@ static void fold__compile(const fold__trace *trace, fold__body_op *ops, fold__re
     fold__mark_passes(tracer->model, program, values);
 }
 
-/* Finds at which inputs and outputs of a cell gradients are put together apart from those outside: an input
-   that is read more than once, or in part, and an output that is read inside. */
+/* Finds the inputs and outputs of a cell whose gradients are summed inside a call before they join those from
+   outside: inputs that are read more than once or in part, and outputs that the body reads. An eager call
+   puts copies there, so that it sums in the same order. */
 static void fold__find_borders(fold__cell_data *cell)
 {
     const fold__program *program = &cell->program;
@@ -18150,7 +18132,7 @@ static uint32_t fold__shapes_around(const fold__trace *trace, int *used)
     return fold__shared_shapes(trace->shapes, used, around, count);
 }
 
-/* What lies in a cell's block, in this order. */
+/* Contents of a cell's block, in this order. */
 enum {
     FOLD__AT_USER,
     FOLD__AT_OPS,
@@ -18162,7 +18144,7 @@ enum {
     FOLD__AT_END
 };
 
-/* Stores a cell in one block: its names, trace and program. out: the nodes that its body gave. */
+/* Stores a cell's name, trace and program in one block. out: the outputs of its body. */
 static FOLD__NOINLINE int fold__store_cell(fold_model *m, fold__cell_data *cell, const fold_cell_desc *desc,
                                            const uint32_t *out)
 {
@@ -18222,14 +18204,14 @@ static FOLD__NOINLINE int fold__store_cell(fold_model *m, fold__cell_data *cell,
 static const char *fold__cell_problem(const fold_cell_desc *desc)
 {
     if (!desc || !desc->name || !desc->body)
-        return "it needs a name and a body";
-    const char *problem = desc->n_in + desc->n_list < 1 ? "it needs inputs" : NULL;
+        return "name or body is NULL";
+    const char *problem = desc->n_in + desc->n_list < 1 ? "n_in and n_list are 0" : NULL;
     for (int i = 0; i < desc->n_in + desc->n_list && !problem; i++)
         problem = fold__shape_problem(i < desc->n_in ? &desc->in[i] : &desc->list[i - desc->n_in]);
     return problem;
 }
 
-/* Runs the body over placeholders in the tracing context; tells the outputs. 0: the model has the error. */
+/* Runs the body over placeholders in the tracing context. 0: the error is set on the model. */
 static int fold__trace_body(fold_model *m, const fold_cell_desc *desc, uint32_t *out)
 {
     fold_ctx *tracer = m->tracer;
@@ -18274,7 +18256,7 @@ FOLD_API fold_cell fold_cell_new(fold_model *m, const fold_cell_desc *desc)
                                 problem),
                none;
     if (m->tracer && m->tracer->frame.tracing)
-        return fold__model_fail(m, FOLD_BAD_CELL, "cell '%s': a cell cannot be made in the body of another",
+        return fold__model_fail(m, FOLD_BAD_CELL, "cell '%s': cells cannot be created in a cell body",
                                 desc->name),
                none;
     if (!m->tracer) {
@@ -18310,10 +18292,10 @@ FOLD__INLINE int fold__check_inputs(fold_ctx *f, const fold__cell_data *cell, co
                                     fold__operand *operand)
 {
     if (n_in != cell->program.n_in)
-        return fold__fail(f, FOLD_BAD_ARGUMENT, "cell '%s': takes %d inputs, got %d", cell->name,
-                          cell->program.n_in, n_in);
+        return fold__fail(f, FOLD_BAD_ARGUMENT, "cell '%s': n_in is %d, must be %d", cell->name, n_in,
+                          cell->program.n_in);
     if (n_in && !in)
-        return fold__missing(f, cell->name);
+        return fold__no_pointer(f, cell->name, "in");
     for (int input = 0; input < n_in && fold__is_layer(cell); input++)
         if (!in[input].id && !fold__broken(f))
             return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: input %d (%c) is the null node", cell->name, input,
@@ -18324,8 +18306,7 @@ FOLD__INLINE int fold__check_inputs(fold_ctx *f, const fold__cell_data *cell, co
 static int fold__has_maximum(fold_ctx *f, const fold__cell_data *cell, uint32_t elements)
 {
     return elements || !cell->max_of_list ||
-           fold__fail(f, FOLD_BAD_ARGUMENT, "cell '%s': it takes the maximum over its list, which is empty",
-                      cell->name);
+           fold__fail(f, FOLD_BAD_ARGUMENT, "cell '%s': the list is empty, so it has no maximum", cell->name);
 }
 
 static int fold__check_call(fold_ctx *f, const fold__cell_data *cell, const fold_node *in, int n_in,
@@ -18334,9 +18315,10 @@ static int fold__check_call(fold_ctx *f, const fold__cell_data *cell, const fold
     if (!fold__count_ok(f, count, cell->name))
         return 0;
     if (count && !cell->program.n_list)
-        return fold__fail(f, FOLD_BAD_ARGUMENT, "cell '%s': it takes no list", cell->name);
+        return fold__fail(f, FOLD_BAD_ARGUMENT, "cell '%s': count is %d, but the cell has no list",
+                          cell->name, count);
     if (count && !list)
-        return fold__missing(f, cell->name);
+        return fold__no_pointer(f, cell->name, "list");
     if (!fold__check_inputs(f, cell, in, n_in, operand) || !fold__has_maximum(f, cell, (uint32_t)count))
         return 0;
     for (int component = 0; component < cell->program.n_list; component++) {
@@ -18350,17 +18332,18 @@ static int fold__check_call(fold_ctx *f, const fold__cell_data *cell, const fold
     return 1;
 }
 
-/* A cell whose body has run: a cell made meanwhile, which is an error, may have moved it. */
+/* Finds the cell again after its body has run. The body may have created a cell, which is an error, but moves
+   this one. */
 static const fold__cell_data *fold__cell_after_body(fold_ctx *f, uint32_t id, uint32_t cells)
 {
     const fold__cell_data *cell = &fold__cells(f->model)[id];
     if (f->model->n_cells != cells && !fold__broken(f))
-        fold__fail(f, FOLD_BAD_CELL, "cell '%s': a cell cannot be made in the body of another, '%s'",
+        fold__fail(f, FOLD_BAD_CELL, "cell '%s': cells cannot be created in a cell body ('%s')",
                    fold__cells(f->model)[cells].name, cell->name);
     return cell;
 }
 
-/* Tells whether a call can stand in a body. Apart, so that its operands are off the stack when bodies run. */
+/* A function of its own, so that its operands are off the stack while bodies run. */
 static FOLD__NOINLINE int fold__check_inline(fold_ctx *f, const fold__cell_data *cell, const fold_node *in,
                                              int n_in, const fold_node *items, int count)
 {
@@ -18377,8 +18360,7 @@ static FOLD__NOINLINE int fold__check_inline(fold_ctx *f, const fold__cell_data 
     return !cell->program.n_list;
 }
 
-/* Makes consecutive views of what a cell's body gave, which stand for the call's outputs. Eager: `body` is
-   its first node, else 0. */
+/* Makes consecutive views of a body's outputs, for fold_out. body: the first node of an eager one, else 0. */
 static fold_node fold__view_outputs(fold_ctx *f, int count, const fold_node *out, uint32_t body)
 {
     if (!fold__reserve_nodes(f, (uint32_t)count, 0))
@@ -18393,7 +18375,7 @@ static fold_node fold__view_outputs(fold_ctx *f, int count, const fold_node *out
     return fold__handle(f, f->n_nodes + 1 - (uint32_t)count);
 }
 
-/* Records a call inside another body: the cell's body, inlined, and its outputs as consecutive views. */
+/* A call in a cell body records the body of the called cell. */
 static FOLD__NOINLINE fold_node fold__inline_call(fold_ctx *f, uint32_t id, const fold_node *in, int n_in,
                                                   const fold_node *items, int count)
 {
@@ -18438,7 +18420,7 @@ FOLD__INLINE fold_node fold__record_call(fold_ctx *f, fold_cell cell, fold__oper
     return fold__record(f, request);
 }
 
-/* Records a call of a cell that is there. Apart, so that calls like one of the last do without its frame. */
+/* A function of its own, so that the fast path (fold__record_again) needs no stack frame. */
 static FOLD__NOINLINE fold_node fold__call_checked(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in,
                                                    const fold_node *items, int count)
 {
@@ -18481,7 +18463,7 @@ static int fold__check_lists(fold_ctx *f, const fold__cell_data *cell, const fol
 {
     if (!cell->program.n_list || !lists)
         return fold__fail(f, FOLD_BAD_ARGUMENT, "cell '%s': %s", cell->name,
-                          cell->program.n_list ? "a pointer is NULL" : "it takes no list");
+                          cell->program.n_list ? "lists is NULL" : "the cell has no list; use fold_call");
     if (!fold__inputs_of(f, lists, cell->program.n_list, cell->name, operand))
         return 0;
     for (int component = 0; component < cell->program.n_list; component++) {
@@ -18490,8 +18472,8 @@ static int fold__check_lists(fold_ctx *f, const fold__cell_data *cell, const fol
         const uint32_t rows = f->length[operand[component].source];
         if (component && rows != list->elements)
             return fold__fail(f, FOLD_BAD_SHAPE,
-                              "cell '%s': lists must have one length, and these have %u and %u rows",
-                              cell->name, (unsigned)list->elements, (unsigned)rows);
+                              "cell '%s': lists must be equal in length, have %u and %u rows", cell->name,
+                              (unsigned)list->elements, (unsigned)rows);
         list->elements = rows;
         request->list_shape[component] = operand[component].shape;
     }
@@ -18528,7 +18510,7 @@ FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i)
                           ? fold__node_outputs(f, call.id)
                           : 1;
     if (i < 0 || i >= count)
-        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "out: output %d of a call with %d", i, count);
+        return fold__fail_node(f, FOLD_BAD_ARGUMENT, "out: i is %d, must be in [0, %d)", i, count);
     return fold__handle(f, call.id + (uint32_t)i);
 }
 
@@ -25153,16 +25135,16 @@ static void fold__execute(fold_ctx *f)
 }
 
 /* ==== section: sliced runs ===================================================================
-   Owns: how far a begun run is. It takes batches, and the sums behind them, one after another, and cuts
-   what would take too long.
-   Uses: plan execution, cost model. Invariant: a sliced run gives the bits of one in one go. */
+   Owns: the progress of a begun run. It executes one step after another, a batch or the sums of a group's
+   weight gradients, and cuts a step that would take too long.
+   Uses: plan execution, cost model. Invariant: results are bit-identical to an uninterrupted run. */
 
 enum { FOLD__TIMED_FIRST = 4, FOLD__TIMED_EACH = 64, FOLD__MIN_WORK = 1 << 14 };
 
-/* Whether a begun run that did not end has overwritten values of this recording. */
+/* An unfinished run has overwritten values of this recording, so none can be read. */
 static int fold__is_interrupted(const fold_ctx *f) { return f->run->interrupted_salt == f->salt; }
 
-/* Returns the batch of a step, or NONE: it is the sums. */
+/* FOLD__NONE is the last step of a group's backward: its sums of weight gradients. */
 static uint32_t fold__step_batch(const fold__run *run, const fold__progress *progress)
 {
     const fold__group *group = &run->group[progress->group];
@@ -25179,7 +25161,8 @@ static uint64_t fold__rows_of_step(const fold_ctx *f, const fold__progress *prog
                                : fold__rows_to_cut(f, &f->run->batch[which]);
 }
 
-/* Tells how much of the next work of sums is of a use, and where that begins, which moves on. */
+/* In a group's sums the work of all uses is laid end to end. Returns how much of the next `work` belongs to
+   this use, which begins at *at. */
 static uint64_t fold__work_of_use(const fold__use *use, uint64_t *at, const fold__progress *progress,
                                   uint64_t work)
 {
@@ -25208,7 +25191,8 @@ static double fold__estimate_rows(const fold_ctx *f, const fold__progress *progr
     return fold__estimate_batch(f, &batch, progress->backward ? FOLD__EVENT_BACKWARD : FOLD__EVENT_FORWARD);
 }
 
-/* Tells how many of so many rows of a step, or of so much of its work, take no longer than they may. */
+/* How many of the rows of a step (in sums: how much work) are estimated to fit into ns; at least enough to
+   make progress. */
 static uint64_t fold__rows_within(const fold_ctx *f, const fold__progress *progress, uint64_t rows, double ns)
 {
     const int is_sums = fold__step_batch(f->run, progress) == FOLD__NONE;
@@ -25230,7 +25214,7 @@ static void fold__run_sums(fold_ctx *f, const fold__progress *progress, uint64_t
     const double expected = fold__estimate_rows(f, progress, work);
     const double times = fold__as_double(fold__now(f) - start) / (expected > 0 ? expected : 1);
     uint64_t at = 0;
-    for (uint32_t use = 0; use < run->n_uses; use++) { /* a unit of nothing would stay nothing */
+    for (uint32_t use = 0; use < run->n_uses; use++) { /* learnt by a factor, so never 0 */
         fold__work_unit *unit = &run->sum_unit[use % FOLD__SUM_UNITS];
         const double ns = fold__unit_ns(unit) > 1e-4 ? fold__unit_ns(unit) : 1e-4;
         if (fold__work_of_use(&run->use[use], &at, progress, work))
@@ -25238,7 +25222,7 @@ static void fold__run_sums(fold_ctx *f, const fold__progress *progress, uint64_t
     }
 }
 
-/* Runs the next rows of a step, and goes on to the next step when all are done. */
+/* Runs the next `rows` of the `all` rows of a step, and moves to the next step after the last. */
 static void fold__run_rows(fold_ctx *f, uint64_t rows, uint64_t all)
 {
     fold__run *run = f->run;
@@ -25263,13 +25247,13 @@ static void fold__run_rows(fold_ctx *f, uint64_t rows, uint64_t all)
     if (++progress->at < fold__phase_steps(run, progress))
         return;
     if (progress->backward == fold__goes_back(run) && fold__next_chunk(f, progress->group))
-        progress->phase -= (uint32_t)progress->backward; /* forward again */
+        progress->phase -= (uint32_t)progress->backward; /* the next chunk begins forward */
     else
         progress->phase++;
     fold__find_phase(run, progress);
 }
 
-/* Makes all ready for the first slice. Gradients that serve as totals get their parts from now on. */
+/* A gradient without a separate total is written from the first slice on, so it cannot count as zeros. */
 static void fold__begin_slices(fold_ctx *f)
 {
     fold__first_phase(f->run, &f->run->progress);
@@ -25283,11 +25267,11 @@ static void fold__begin_slices(fold_ctx *f)
 }
 
 /* ==== section: run calls =====================================================================
-   Owns: a run from its roots to its results: it plans, or takes an earlier plan, lets it run at once, in
-   slices or again, and notes what was done.
-   Uses: all sections above. Invariant: what can fail comes before the first write. */
+   Owns: a run from its roots to its results: making a plan or finding an earlier one, executing it at once,
+   in slices or again, and recording what was computed.
+   Uses: all sections above. Invariant: whatever can fail does so before the first write. */
 
-/* Reserves everything an eager backward writes: contributions, then a gradient row per value. */
+/* Reserves everything that an eager backward writes: contributions first, then a gradient row per value. */
 static int fold__eager_reserve(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -25352,7 +25336,7 @@ static int fold__eager_backward(fold_ctx *f)
             fold__eager_use(f, &run->use[use]);
     for (uint32_t i = 0; i < run->plan.leaves; i++)
         fold__finish_gradient(f, run->worker, run->leaves[i], run->group, fold__all_rows);
-    for (int prefix = 0; prefix <= FOLD__PREFIX; prefix += FOLD__PREFIX) /* the prefix's come last */
+    for (int prefix = 0; prefix <= FOLD__PREFIX; prefix += FOLD__PREFIX) /* the prefix comes last */
         for (uint32_t i = 0; i < run->plan.leaves; i++)
             if (fold__kind_of(f, run->leaves[i]) == FOLD__NODE_LOOKUP &&
                 (run->state[run->leaves[i]] & FOLD__PREFIX) == prefix)
@@ -25363,7 +25347,7 @@ static int fold__eager_backward(fold_ctx *f)
     return 1;
 }
 
-/* Tells why a read gave nothing, or a run did nothing. It is no error of the context, which goes on. */
+/* Says why a read returned nothing or a run did nothing. It is not sticky: the context stays usable. */
 #define fold__refuse(f, ...) fold__fail_in(&(f)->read_error, __VA_ARGS__)
 
 static fold_status fold__run_status(const fold_ctx *f)
@@ -25371,7 +25355,7 @@ static fold_status fold__run_status(const fold_ctx *f)
     return fold__broken(f) ? fold_ctx_status(f) : f->read_error.status;
 }
 
-/* -- what the caller keeps: indices that a run reads, values that it gives ---------------------- */
+/* -- indices and edges in the caller's memory -------------------------------------------------- */
 
 static int fold__has_row_data(const fold_ctx *f, uint32_t id)
 {
@@ -25382,7 +25366,7 @@ static int fold__is_choice(const fold_ctx *f, uint32_t id)
     return fold__kind_of(f, id) == FOLD__NODE_OP && !fold__is_list(f, id) &&
            fold__node_sig(f, id)->op == FOLD__OP_list_softmax_xent;
 }
-/* Counts one for each row, unless one index is that of all rows of a list; none of edges. */
+/* One for each row, or one for all rows of a list. Edges have a count of their own. */
 static uint32_t fold__n_indices(const fold_ctx *f, const fold__index_ref *ref)
 {
     const int each = fold__kind_of(f, ref->node) == FOLD__NODE_LOOKUP || fold__has_row_data(f, ref->node);
@@ -25413,7 +25397,7 @@ static void fold__set_index(fold_ctx *f, uint32_t id, uint32_t row, int index)
         data[row] = (uint64_t)index;
     } else if (fold__is_choice(f, id)) {
         int *own = (int *)(void *)fold__data_ptr(f, (uint32_t)fold__node_op_data(f, id));
-        own[fold__edge_rows(f, f->first_edge[id]) + 3] = index; /* as fold__write_choices has it */
+        own[fold__edge_rows(f, f->first_edge[id]) + 3] = index; /* where fold__write_choices puts it */
     } else if (fold__kind_of(f, id) != FOLD__NODE_LOOKUP) {
         fold__set_node_data(f, id, (uint64_t)index);
     } else if (fold__is_list(f, id)) {
@@ -25434,15 +25418,15 @@ static void fold__read_index_refs(fold_ctx *f, uint32_t first)
     }
 }
 
-/* -- what a run did --------------------------------------------------------------------------- */
+/* -- after a run ------------------------------------------------------------------------------ */
 
-/* Tells whether values that are there are not those of the parameters, or of two runs. */
+/* Stored values are out of date: parameters have changed, or an unfinished run has overwritten some. */
 static int fold__is_stale(const fold_ctx *f)
 {
     return f->any_done && (f->done_version != f->model->version || fold__is_interrupted(f));
 }
 
-/* Forgets a value; where it was named to be kept, the next run computes it. */
+/* If the value is to be kept, the next run computes it again. */
 static void fold__forget_value(fold_ctx *f, uint32_t id)
 {
     if ((f->kind[id] & FOLD__IS_KEPT) && fold__makes_value(f->kind[id]) && id < f->first_keep)
@@ -25450,7 +25434,7 @@ static void fold__forget_value(fold_ctx *f, uint32_t id)
     f->kind[id] &= (uint8_t)~FOLD__IS_STORED;
 }
 
-/* Marks the values that stay readable as computed, and those of other parameters as not computed. */
+/* Marks kept values as stored, and forgets earlier ones that are out of date. */
 static void fold__mark_done(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -25527,7 +25511,7 @@ static void fold__note_stats(fold_ctx *f)
     stats->one_group = run->plan.one_group;
 }
 
-/* -- the bound is counted when it is asked for ----------------------------------------------- */
+/* -- lower bound of the batches, counted on request ------------------------------------------- */
 
 static int fold__shows_plan(const fold_ctx *f)
 {
@@ -25551,8 +25535,8 @@ static void fold__find_last_readers(const fold_ctx *f, const fold__group *group,
     }
 }
 
-/* Returns the longest chain of a signature's own calls, whatever lies between them. It looks only at calls
-   from one of its own to the last that depends on that. */
+/* The longest chain of calls of one signature, with any other calls between them. Only calls from one of its
+   own to the last that depends on it are visited. */
 static uint32_t fold__own_chain(const fold_ctx *f, const fold__group_sig *group_sig, const uint32_t *last,
                                 uint32_t *chain)
 {
@@ -25583,8 +25567,8 @@ static uint32_t fold__own_chain(const fold_ctx *f, const fold__group_sig *group_
     return longest;
 }
 
-/* Returns the sum of the longest chains of all signatures in groups. Planning leaves those of signatures that
-   feed each other, and its arrays serve to count them. */
+/* The longest chains of all signatures, summed over groups. Planning leaves out signatures that feed each
+   other; they are counted here, in arrays that planning no longer needs. */
 static uint32_t fold__count_bound(const fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -25637,7 +25621,7 @@ static int fold__check_roots(fold_ctx *f, const fold_node *roots, int count, con
     }
     if (fold__is_eager(f) && f->any_done && f->done_version != f->model->version)
         return fold__fail(f, FOLD_BAD_STATE,
-                          "%s: parameters changed since this eager context computed: fold_ctx_reset and "
+                          "%s: parameters changed since this eager context ran; fold_ctx_reset and "
                           "record again",
                           who);
     return 1;
@@ -25666,7 +25650,6 @@ static void fold__settle_kept_grads(fold_ctx *f)
     }
 }
 
-/* Finds what runs, what gets a gradient, and the plan. Returns 0 after an error. */
 static int fold__plan_roots(fold_ctx *f, const fold_node *roots, size_t n_roots)
 {
     fold__run *run = f->run;
@@ -25678,7 +25661,7 @@ static int fold__plan_roots(fold_ctx *f, const fold_node *roots, size_t n_roots)
         memset(run->grad + run->plan.first_node, 0, (size_t)f->n_nodes + 2 - run->plan.first_node);
     } else {
         fold__mark_grads(f);
-        if (!run->grad[run->root]) { /* it depends on nothing that has a gradient: run forward alone */
+        if (!run->grad[run->root]) { /* nothing below the root needs a gradient: forward is enough */
             run->backward = 0;
             return fold__node_arrays(f) && fold__plan_roots(f, roots, n_roots);
         }
@@ -25705,7 +25688,7 @@ static int fold__steps_fit(fold_ctx *f)
     return !fold__broken(f);
 }
 
-/* Caches have what a run has appended; other steps wait on. */
+/* Caches now contain what the run appended. Steps that it did not run stay pending. */
 static void fold__commit_steps(fold_ctx *f)
 {
     uint32_t *waiting = &f->pending_step;
@@ -25743,7 +25726,7 @@ static int fold__is_there(const fold_ctx *f, uint32_t source)
            (!fold__is_interrupted(f) && (f->kind[source] & FOLD__IS_STORED));
 }
 
-/* Tells where a row lies of a list that is there, or of a node its values. A node may be a row of a list. */
+/* The address of a row of a stored list or, with row 0, of a node, which may be a view of a list's row. */
 static const float *fold__row_to_read(const fold_ctx *f, const fold__operand *operand, uint32_t row)
 {
     const uint32_t source = operand->source, width = fold__row_size(f, source);
@@ -25762,8 +25745,8 @@ static float *fold__copy_value(const fold_ctx *f, const fold__operand *operand, 
     return to;
 }
 
-/* Copies values to where the caller wants them: those asked for since the last run, and those that this run
-   computed again. */
+/* Copies values to the addresses of fold_output_ref: of new ones always, of those from earlier runs if this
+   run computed their value again. */
 static void fold__give_outputs(fold_ctx *f)
 {
     const fold__run *run = f->run;
@@ -25900,7 +25883,8 @@ static int fold__try_run(fold_ctx *f, const fold_node *roots, size_t n_roots, in
     return 1;
 }
 
-/* Runs need signatures to keep their numbers: idle ones are forgotten between two tries for memory. */
+/* A run relies on signature ids, so unused signatures are freed only between two attempts, and only if memory
+   ran out. */
 static fold_status fold__run_roots(fold_ctx *f, const fold_node *roots, size_t n_roots, int backward,
                                    int begin)
 {
@@ -25933,7 +25917,7 @@ FOLD_API fold_status fold_run_begin(fold_ctx *f, const fold_node *roots, int cou
 }
 
 #ifndef FOLD_INFERENCE
-/* A parameter's gradient is the sum of its uses. So a copy uses it when it is the root of a backward. */
+/* A parameter gets its gradient from its uses. If it is the root itself, a copy is its use. */
 static fold_node fold__root_of(fold_ctx *f, fold_node x)
 {
     fold__operand operand;
@@ -25946,9 +25930,7 @@ static fold_node fold__root_of(fold_ctx *f, fold_node x)
     operand.kind = FOLD__NODE_OP;
     return fold__record_view(f, &operand, 0, &shape, 0);
 }
-#endif /* FOLD_INFERENCE */
 
-#ifndef FOLD_INFERENCE
 static fold_status fold__backward(fold_ctx *f, fold_node root, const char *who, int begin)
 {
     if (!fold__check_roots(f, &root, 1, who))
@@ -25981,24 +25963,24 @@ FOLD_API fold_status fold_backward_begin(fold_ctx *f, fold_node root)
 }
 #endif /* FOLD_INFERENCE */
 
-/* -- running the same again ------------------------------------------------------------------ */
+/* -- replay ---------------------------------------------------------------------------------- */
 
 static const char *fold__replay_problem(const fold_ctx *f)
 {
     const fold__run *run = f->run;
     if (run->plan_salt != f->salt)
-        return f->old_nodes ? "the last run was not finished: run anew" : "nothing was run since the reset";
+        return f->old_nodes ? "the last run did not finish; run again" : "nothing was run since the reset";
     if (!fold__nothing_since(f, &run->plan_of))
-        return "something was recorded since the last run, or named to be kept: run it first";
+        return "something was recorded or newly kept since the last run; run it first";
     if (run->of_layout != f->model->layout)
-        return "parameters were added, frozen or thawed since the last run: record and run anew";
+        return "parameters were added, frozen or thawed since the last run; record and run again";
     if (run->plan.first_node > 1 && f->done_version != f->model->version)
-        return "the last run reads values of an earlier one, and parameters have changed since: run anew";
+        return "the last run used values of an earlier run, and parameters have changed since; run again";
     return NULL;
 }
 
-/* Draws on: each call of the last run, or recorded for it, gets the draws that it would have in a recording
-   made anew. */
+/* Each call that the last run executed, or that was recorded for it, gets the draws that a fresh recording
+   would give it. */
 static void fold__draw_again(fold_ctx *f)
 {
     for (uint32_t at = 0; at < f->n_calls && f->n_draws; at++) {
@@ -26012,7 +25994,7 @@ static void fold__draw_again(fold_ctx *f)
     f->draws += f->n_draws;
 }
 
-/* Computes and differentiates the recorded ops again; after a change of parameters all, as all are there. */
+/* All values of an eager context can be read, so after a change of parameters all ops are computed again. */
 static fold_status fold__replay_eager(fold_ctx *f)
 {
     if (f->done_version != f->model->version)
@@ -26024,8 +26006,8 @@ static fold_status fold__replay_eager(fold_ctx *f)
     return fold__finish_eager(f);
 }
 
-/* Lets a replay write down its calls: those of one thread that runs one group forward are the same in each
-   replay, as long as nothing moves. */
+/* Captures the kernel calls of a replay. If one thread runs one group forward, they are the same in every
+   replay until arrays move. */
 static void fold__begin_capture(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -26040,7 +26022,7 @@ static void fold__begin_capture(fold_ctx *f)
     run->worker->commands = commands;
 }
 
-/* Makes room for what was counted. The context goes without commands if there is none. */
+/* Reserves room for the commands that were counted. Without memory for them replays run uncaptured. */
 static void fold__end_capture(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -26056,7 +26038,7 @@ static void fold__end_capture(fold_ctx *f)
     f->bytes_refused = bytes_refused;
 }
 
-/* Runs the plan again. With commands it finds what was reserved. */
+/* Captured commands are only valid while nothing has moved, so with them nothing has to be reserved. */
 static fold_status fold__replay_batched(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -26111,7 +26093,7 @@ static fold_status fold__replay(fold_ctx *f, const char *who, int begin)
 FOLD_API fold_status fold_replay(fold_ctx *f) { return fold__replay(f, "replay", 0); }
 FOLD_API fold_status fold_replay_begin(fold_ctx *f) { return fold__replay(f, "replay_begin", 1); }
 
-/* -- slices of time -------------------------------------------------------------------------- */
+/* -- slices ---------------------------------------------------------------------------------- */
 
 static uint32_t fold__chunks_left(const fold__run *run, uint32_t which)
 {
@@ -26150,19 +26132,19 @@ static const char *fold__slice_problem(const fold_ctx *f, uint64_t ns)
 {
     const fold__run *run = f->run;
     if (run->life < FOLD__BEGUN)
-        return "no run is begun: fold_run_begin, fold_backward_begin, fold_replay_begin";
+        return "no run in progress; call fold_run_begin, fold_backward_begin or fold_replay_begin";
     if (ns && !fold__has_clock(f))
-        return "a slice of time needs the context's clock: see fold_ctx_desc.clock";
+        return "a time limit needs a clock; set fold_ctx_desc.clock";
     const int moved = run->scope != FOLD__SCOPE_NOTHING && !fold__is_eager(f) && run->moves != f->arena.moves;
     if (moved || !fold__nothing_since(f, &run->from))
-        return "something was recorded, printed or named to be kept since the run began: begin it anew";
+        return "something was recorded, printed or kept since the run began; begin it again";
     if (run->version != f->model->version || run->of_layout != f->model->layout)
-        return "parameters changed since the run began: begin it anew";
+        return "parameters changed since the run began; begin it again";
     return NULL;
 }
 
-/* Runs steps until the time is used up. The first one is cut to the rows that fit, one at least. Steps behind
-   it run whole, or wait for the next slice. Between slices ops may have been added, and all moved. */
+/* Runs steps until the time is used up. The first is cut to the rows that fit, at least one; later ones run
+   whole or wait for the next slice. Between slices ops may have been added and arrays may have moved. */
 static void fold__run_slice(fold_ctx *f, uint64_t ns)
 {
     fold__progress *progress = &f->run->progress;
@@ -26173,10 +26155,10 @@ static void fold__run_slice(fold_ctx *f, uint64_t ns)
         fold__restart_kept_grads(f);
     run->life = FOLD__SLICED;
     if (progress->phase != FOLD__NONE && run->scope >= FOLD__SCOPE_AGAIN)
-        run->interrupted_salt = f->salt; /* values that are there get others */
+        run->interrupted_salt = f->salt; /* stored values are overwritten from here on */
     f->run->worker->group_sig = NULL;
     if (f->desc.measure &&
-        (!ns || progress->done++)) /* a run that is given up and planned anew may take more */
+        (!ns || progress->done++)) /* may be abandoned after a slice: planning again can need more */
         progress->phase = FOLD__NONE;
     for (int ran = 0; progress->phase != FOLD__NONE && !f->desc.measure; ran = 1) {
         const uint64_t used = ns ? fold__now(f) - start : 0, all = fold__rows_of_step(f, progress);
@@ -26222,8 +26204,8 @@ FOLD_API fold_status fold_run_more(fold_ctx *f, uint64_t ns, int *more)
 }
 
 /* ==== section: results =======================================================================
-   Owns: what callers name to be kept, what they give and get by reference, and the values, gradients and
-   statistics that they read.
+   Owns: what callers keep, the addresses that they pass (output_ref, index_ref, edges_ref), and what they
+   read: values, gradients, statistics.
    Uses: run calls, storage. Invariant: reading changes no value. */
 
 static const char *fold__node_name(const fold_ctx *f, uint32_t id)
@@ -26286,14 +26268,14 @@ FOLD_API void fold_index_ref(fold_ctx *f, fold_node x, const int *index, int cou
     if (count && !index)
         fold__missing(f, "index_ref");
     else if (fold__merges(f))
-        fold__fail(f, FOLD_BAD_STATE, "index_ref: not with dedupe, which makes equal lookups one node");
+        fold__fail(f, FOLD_BAD_STATE, "index_ref: not possible with dedupe, which merges equal lookups");
     else if (!ref.end || f->source[x.id] != x.id)
         fold__fail(f, FOLD_BAD_ARGUMENT,
-                   "index_ref: node %u (%s) has no index: only lookup, pick, softmax_xent, hinge, their list "
-                   "forms and list_choice_xent do",
+                   "index_ref: node %u (%s) has no index; [list_]lookup, pick, softmax_xent, hinge, "
+                   "choice_xent have one",
                    (unsigned)x.id, fold__node_name(f, x.id));
     else if (count != (int)fold__n_indices(f, &ref))
-        fold__fail(f, FOLD_BAD_ARGUMENT, "index_ref: %d indices for node %u (%s), which has %d", count,
+        fold__fail(f, FOLD_BAD_ARGUMENT, "index_ref: %d indices for node %u (%s), which needs %d", count,
                    (unsigned)x.id, fold__node_name(f, x.id), (int)fold__n_indices(f, &ref));
     else if (fold__need(f, FOLD__ARRAY_INDEX_REFS, (size_t)f->n_index_refs + 1, sizeof ref))
         f->index_refs[f->n_index_refs++] = ref;
@@ -26306,7 +26288,7 @@ static int fold__has_edges(const fold_ctx *f, uint32_t id)
            fold__program_of(f, sig).op->attr[1] == FOLD__MASK_EDGES;
 }
 
-/* Tells whether the caller's edges can be written, or writes them. */
+/* Checks the caller's edges or, if `writes`, writes them to the node. */
 static int fold__visit_edges(fold_ctx *f, const fold__index_ref *ref, int writes)
 {
     const int count = *ref->count, rows[2] = { ref->end, (int)f->length[ref->node] };
@@ -26317,8 +26299,8 @@ static int fold__visit_edges(fold_ctx *f, const fold__index_ref *ref, int writes
         return 1;
     }
     if (count < 0 || count > ref->most)
-        return fold__refuse(f, FOLD_BAD_ARGUMENT, "edges_ref: %d edges of node %u are not in [0, %d]", count,
-                            (unsigned)ref->node, ref->most);
+        return fold__refuse(f, FOLD_BAD_ARGUMENT, "edges_ref: node %u has %d edges, not in [0, %d]",
+                            (unsigned)ref->node, count, ref->most);
     for (int end = 0; end < 2; end++) {
         const int edge = fold__first_wrong(ends[end], count, rows[end]);
         if (edge < count)
@@ -26334,14 +26316,14 @@ static void fold__refer_edges(fold_ctx *f, fold__index_ref ref)
     const uint32_t queries = f->length[ref.node], recorded = (uint32_t)fold__node_op_data(f, ref.node);
     const int edges = ((const int *)(const void *)fold__data_ptr(f, recorded))[queries];
     if (ref.most < edges) {
-        fold__fail(f, FOLD_BAD_ARGUMENT, "edges_ref: %d edges at most, but node %u was recorded with %d",
+        fold__fail(f, FOLD_BAD_ARGUMENT, "edges_ref: max_edges is %d, but node %u was recorded with %d edges",
                    ref.most, (unsigned)ref.node, edges);
         return;
     }
     const size_t keys = (size_t)ref.end;
     const size_t had = fold__round_up(fold__adjacency_ints(f, (size_t)edges, queries, keys), 16);
     const size_t wanted = fold__round_up(fold__adjacency_ints(f, (size_t)ref.most, queries, keys), 16);
-    const int grows = 16 * (size_t)recorded + had == f->data_used; /* nothing lies behind it */
+    const int grows = 16 * (size_t)recorded + had == f->data_used; /* it is the last data */
     const uint32_t data_at = fold__alloc_data(f, grows ? wanted - had : wanted);
     if (data_at == FOLD__NONE ||
         !fold__need(f, FOLD__ARRAY_INDEX_REFS, (size_t)f->n_index_refs + 1, sizeof ref))
@@ -26361,15 +26343,14 @@ FOLD_API void fold_edges_ref(fold_ctx *f, fold_node x, const int *from, const in
     if (!edges || (max_edges && (!from || !to)))
         fold__missing(f, "edges_ref");
     else if (fold__merges(f))
-        fold__fail(f, FOLD_BAD_STATE, "edges_ref: not with dedupe, which makes equal attentions one node");
+        fold__fail(f, FOLD_BAD_STATE, "edges_ref: not possible with dedupe, which merges equal attentions");
     else if (!fold__has_edges(f, operand.source) || f->source[x.id] != x.id)
         fold__fail(f, FOLD_BAD_ARGUMENT,
-                   "edges_ref: node %u (%s) has no edges: only list_attention_to and "
-                   "list_attention_weights_to do",
+                   "edges_ref: node %u (%s) has no edges; list_attention_to and list_attention_weights_to do",
                    (unsigned)x.id, fold__node_name(f, x.id));
     else if (operand.source <= f->old_nodes || fold__node_op_data(f, operand.source) >> 32)
-        fold__fail(f, FOLD_BAD_STATE, "edges_ref: node %u was there in a run, or its edges are yours already",
-                   (unsigned)x.id);
+        fold__fail(f, FOLD_BAD_STATE, "edges_ref: node %u (%s) has already been run, or has an edges_ref",
+                   (unsigned)x.id, fold__node_name(f, x.id));
     else if (fold__edges_fit(f, "edges_ref", max_edges, fold_list_length(f, x))) {
         const int keys = (int)fold__edge_rows(f, f->first_edge[operand.source] + 1);
         const fold__index_ref ref = { from, operand.source, keys, max_edges, to, edges, fold__visit_edges };
@@ -26385,7 +26366,7 @@ FOLD_API void fold_keep_grad(fold_ctx *f, fold_node x)
         !fold__in_training(f) || (f->kind[operand.source] & FOLD__IS_GRAD_KEPT))
         return;
     if ((operand.kind & FOLD__KIND_MASK) == FOLD__NODE_PARAM)
-        fold__fail(f, FOLD_BAD_ARGUMENT, "keep_grad: a parameter's gradient is read by fold_param_grad");
+        fold__fail(f, FOLD_BAD_ARGUMENT, "keep_grad: x is a parameter; call fold_param_grad instead");
     else if (fold__need(f, FOLD__ARRAY_KEPT_GRADS, f->n_kept_grads + 1, sizeof(fold__kept_grad))) {
         fold__kept_grad *kept = &f->kept_grads[f->n_kept_grads++];
         kept->node = operand.source;
@@ -26414,14 +26395,14 @@ static int fold__readable(fold_ctx *f, fold_node x, const char *who, fold__opera
     return 0;
 }
 
-/* Does the same for a node whose values are asked for. While a body is traced there are none, and what the
-   body made of them would become part of the cell. */
+/* While a body is traced there are no values, and anything that it computed from them would become a constant
+   of the cell. */
 static int fold__valuable(fold_ctx *f, fold_node x, const char *who, fold__operand *operand)
 {
     if (f && f->frame.tracing)
         fold__fail(f, FOLD_BAD_CELL,
-                   "%s: there are no values while fold_cell_new traces a body; it may read them "
-                   "when it runs in an eager context",
+                   "%s: a body has no values while fold_cell_new traces it, only when an eager context "
+                   "runs it",
                    who);
     return fold__readable(f, x, who, operand);
 }
@@ -26449,13 +26430,13 @@ static int fold__refuse_node(fold_ctx *f, fold_node x, const char *who, const ch
                         fold__node_name(f, f->source[x.id]), why);
 }
 
-/* Tells why a run's value is not there: it is unfinished, there was none, or nothing kept that. */
+/* `why` is the reason unless a run is unfinished, or there was none. */
 static int fold__not_made(fold_ctx *f, fold_node x, const char *who, const char *why)
 {
     if (f->run->life >= FOLD__BEGUN || fold__is_interrupted(f))
-        return fold__refuse(f, FOLD_BAD_STATE, "%s: the begun run is not finished: see fold_run_more", who);
+        return fold__refuse(f, FOLD_BAD_STATE, "%s: the begun run has not finished; call fold_run_more", who);
     if (!f->old_nodes)
-        return fold__refuse(f, FOLD_BAD_STATE, "%s: nothing was run yet", who);
+        return fold__refuse(f, FOLD_BAD_STATE, "%s: nothing has been run yet", who);
     return fold__refuse_node(f, x, who, why);
 }
 
@@ -26467,10 +26448,10 @@ static int fold__has_values(fold_ctx *f, fold_node x, const char *who, fold__ope
     if (!fold__is_there(f, operand->source))
         return fold__not_made(f, x, who,
                               kind & FOLD__IS_KEPT
-                                  ? "is kept, but the last run or replay did not compute it: run again"
-                                  : "was not kept: make it a root, or fold_keep it before the run");
+                                  ? "is kept, but the last run or replay did not compute it; run again"
+                                  : "was not kept; make it a root, or fold_keep it before the run");
     if ((kind & FOLD__KIND_MASK) == FOLD__NODE_MARKER)
-        return fold__refuse_node(f, x, who, "stands for all elements of a list");
+        return fold__refuse_node(f, x, who, "represents the elements of a list, and has no value");
     f->values_shown = 1;
     return 1;
 }
@@ -26482,10 +26463,10 @@ FOLD_API const float *fold_value(fold_ctx *f, fold_node x)
         return NULL;
     if (fold__is_scattered(f, &operand) &&
         !fold__refuse_node(f, x, "value",
-                           "is a list whose rows do not lie end to end: fold_read copies them"))
+                           "is a list whose rows are not contiguous; copy them with fold_read"))
         return NULL;
     if (fold__is_list_operand(f, &operand) && !f->length[operand.source])
-        return fold__no_values; /* it has no rows: any address will do */
+        return fold__no_values; /* no rows: any address but NULL */
     return fold__row_to_read(f, &operand, 0);
 }
 
@@ -26502,7 +26483,7 @@ FOLD_API int fold_random_row(fold_random *random, fold_ctx *f, fold_node scores)
 FOLD_API const float *fold_grad(fold_ctx *f, fold_node x)
 {
     fold__operand operand;
-    const char *why = "has no gradient: name it to fold_keep_grad before fold_backward";
+    const char *why = "has no gradient; call fold_keep_grad before fold_backward";
     if (!fold__valuable(f, x, "grad", &operand) || fold__only_measures(f, "grad"))
         return NULL;
     for (uint32_t at = 0; at < f->n_kept_grads && !fold__is_interrupted(f); at++) {
@@ -26513,7 +26494,7 @@ FOLD_API const float *fold_grad(fold_ctx *f, fold_node x)
         if (!fold__is_list_operand(f, &operand) ||
             f->shapes[operand.shape].size == fold__row_size(f, operand.source))
             return fold__data_ptr(f, kept->data_at) + operand.offset;
-        why = "is a view of a list's rows: ask for the gradient of the list";
+        why = "is a view of a list's rows; read the gradient of the list";
     }
     fold__not_made(f, x, "grad", why);
     return NULL;
@@ -26543,17 +26524,17 @@ FOLD_API fold_status fold_read(fold_ctx *f, const fold_node *x, int count, float
         return FOLD_BAD_ARGUMENT;
     fold__clear_error(&f->read_error);
     if (count < 0)
-        fold__refuse(f, FOLD_BAD_ARGUMENT, "read: a count of %d", count);
+        fold__refuse(f, FOLD_BAD_ARGUMENT, "read: count is %d", count);
     else if (count && (!x || !values))
-        fold__refuse(f, FOLD_BAD_ARGUMENT, "read: a pointer is NULL");
+        fold__refuse(f, FOLD_BAD_ARGUMENT, "read: %s is NULL", x ? "values" : "x");
     for (int i = 0; i < count && !f->read_error.status; i++) {
         fold__operand operand;
         if (!fold__has_values(f, x[i], "read", &operand))
             break;
         const size_t floats = f->shapes[operand.shape].size;
         if (i && floats != size) {
-            fold__refuse(f, FOLD_BAD_SHAPE, "read: x[%d] has %d values, those before it %d", i, (int)floats,
-                         (int)size);
+            fold__refuse(f, FOLD_BAD_SHAPE, "read: x[%d] has %d values, the nodes before it %d", i,
+                         (int)floats, (int)size);
             break;
         }
         size = floats;
@@ -26590,21 +26571,21 @@ FOLD_API fold_stats fold_ctx_stats(const fold_ctx *f)
 
 enum {
     FOLD__MAX_THREADS = 64,
-    FOLD__SPINS = 4000
-}; /* looks for work before a thread sleeps: jobs follow each other closely */
+    FOLD__SPINS = 4000 /* before a thread sleeps: jobs follow each other closely */
+};
 struct fold_pool {
     pthread_mutex_t lock;
     pthread_cond_t wake, done;
     pthread_t thread[FOLD__MAX_THREADS];
-    long process;          /* whose threads they are: a fork's child has none */
+    long process;          /* that has the threads: a fork's child has none */
     int wanted, started, stop;
     unsigned round;        /* counts calls of fold_pool_for */
-    int next, count, left; /* tasks handed out, all, not finished */
+    int next, count, left; /* tasks: the next to start, all, those not finished */
     fold_task *task;
     void *user;
 };
 
-/* Takes tasks of the present round until none is left; the lock is held on entry and exit. */
+/* The lock is held on entry and exit. */
 static void fold__work_off(fold_pool *pool)
 {
     while (pool->next < pool->count) {
@@ -26667,7 +26648,7 @@ FOLD_API void fold_pool_for(int count, fold_task *task, void *user, void *pool)
     if (!task || count < 1 || !own_pool)
         return;
     if (own_pool->process != fold__process())
-        fold__pool_start(own_pool); /* a lock may have been held when the process was copied */
+        fold__pool_start(own_pool); /* the lock may have been held when the process forked */
     pthread_mutex_lock(&own_pool->lock);
     own_pool->task = task;
     own_pool->user = user;
@@ -26722,9 +26703,8 @@ FOLD_API void fold_pool_free(fold_pool *pool)
 
 #ifndef FOLD_INFERENCE
 /* ==== section: optimisers ====================================================================
-   Owns: updating values from gradients, and clipping gradients.
-   Uses: model, kernels, memory. Invariant: a step takes every parameter or, if its settings are wrong,
-   none. */
+   Owns: steps, which update parameters from their gradients; clipping; learning rate schedules.
+   Uses: model, kernels, memory. Invariant: a step with wrong settings changes nothing. */
 
 FOLD__BY_DEFAULT(fold_sgd, { 0.01f, 0, 0 })
 FOLD__BY_DEFAULT(fold_adagrad, { 0.05f, 1e-8f, 0 })
@@ -26740,17 +26720,16 @@ static void fold__step_rows(fold_model *m, const fold__param_data *param, const 
                                  state2 ? state2 + at : NULL, count * width);
 }
 
-/* Tells what lanes make of a step. The rows of all parameters lie end to end. A lane has the blocks of rows
-   that begin in its share: a block is still in cache when it is packed. */
+/* One step, as workers share it. The updated rows of all parameters, laid end to end, are cut into equal
+   shares. A worker gets the blocks that begin in its share: a block is packed while it is in cache. */
 typedef struct fold__stepping {
     fold_model *model;
     fold__step step;
     int decoupled;
-    size_t floats; /* counts those of all rows that are updated */
+    size_t floats; /* in all rows that are updated */
     int lanes;
 } fold__stepping;
 
-/* Counts the rows that a step updates: all of a parameter, or those of a lookup table that were touched. */
 static size_t fold__stepped_rows(const fold_model *m, const fold__param_data *param)
 {
     return !fold__trainable(m, param) ? 0
@@ -26758,7 +26737,7 @@ static size_t fold__stepped_rows(const fold_model *m, const fold__param_data *pa
                                       : (size_t)param->shape.dim[0];
 }
 
-/* Updates some of these rows, and their packs. A table's are packed when all lanes are done. */
+/* Packs of the rows are refreshed here, but those of a lookup table only when all workers are done. */
 static void fold__step_param(const fold__stepping *stepping, fold__step step, const fold__param_data *param,
                              size_t from, size_t to)
 {
@@ -26779,15 +26758,14 @@ static void fold__step_param(const fold__stepping *stepping, fold__step step, co
     }
 }
 
-/* Returns the first of so many rows that begins at or behind a place, in floats from the first one on, and
-   with which a block begins. */
+/* The first row of a block that begins at float `place` or later; at most `rows`. */
 static size_t fold__row_behind(size_t rows, size_t width, size_t place)
 {
     const size_t block = width * FOLD__STEP_ROWS;
     return fold__min_size(rows, (place + block - 1) / block * FOLD__STEP_ROWS);
 }
 
-/* Multiplies by squaring: the same on every platform. */
+/* By squaring: pow differs between platforms. */
 static double fold__power(double base, uint64_t exponent)
 {
     double power = 1;
@@ -26799,7 +26777,7 @@ static double fold__power(double base, uint64_t exponent)
     return power;
 }
 
-/* Corrects the bias of states that began as zeros so many steps ago. Not inlined, as above. */
+/* The states began as zeros `steps` steps ago. Not inlined: see fold__settle_step. */
 FOLD__NOINLINE static void fold__correct_bias(fold__step *step, uint64_t steps)
 {
     step->steps = steps;
@@ -26830,7 +26808,7 @@ static void fold__step_lane(int worker_index, void *user)
     fold__fp_leave(saved);
 }
 
-/* Makes a step of all parameters, on threads if that pays. A float takes about as long as 16 products. */
+/* On threads if that pays; a float takes about as long as 16 products. */
 static void fold__step_all(fold__stepping *stepping)
 {
     fold_model *m = stepping->model;
@@ -26852,7 +26830,7 @@ static void fold__step_all(fold__stepping *stepping)
 static float fold__or(float setting, float standard) { return setting != 0 ? setting : standard; }
 static int fold__step_refused(fold_model *m, int first, const char *who, const void *settings)
 {
-    return fold__lacks(m, settings != NULL, "optimiser: its settings are NULL") ||
+    return fold__lacks(m, settings != NULL, "optimiser: settings is NULL") ||
            !fold__settings_ok(&m->error, first, who, NULL, settings);
 }
 
@@ -26870,8 +26848,8 @@ static fold__step fold__step_of(enum fold__rule rule, float rate, float decay, f
     return step;
 }
 
-/* Computes what a step adds to what it keeps: as in runs, whatever rounding the host has set. Not inlined, or
-   a compiler could move it out of there. */
+/* These differences are rounded as in runs, whatever mode the host has set. Not inlined, since a compiler
+   could then move them out of the caller's fold__fp_enter and fold__fp_leave. */
 FOLD__NOINLINE static void fold__settle_step(fold__step *step)
 {
     if (step->add1 == 0)
@@ -26889,7 +26867,7 @@ static fold_status fold__step_model(fold_model *m, fold__step *step, int decoupl
     fold__settle_step(step);
     fold__fp_leave(saved);
     if (step->states && m->rule != (int)step->rule)
-        fold__begin_states(m, (int)step->rule, 0); /* the state of one rule means nothing to another */
+        fold__begin_states(m, (int)step->rule, 0); /* one rule's state is meaningless to another */
     fold__stepping stepping = { m, *step, decoupled, 0, 1 };
     fold__step_all(&stepping);
     for (uint32_t index = 0; index < m->n_params; index++) {
@@ -26948,7 +26926,7 @@ FOLD_API fold_status fold_adam_step(fold_model *m, const fold_adam *settings)
     return fold__step_model(m, &step, settings->decoupled);
 }
 
-/* Returns the sum of n squares, by the dot kernel; chunks that may leave the range of float go by double. */
+/* The dot kernel is fastest; blocks whose sum may leave the range of float are summed in double. */
 static double fold__squares(const fold__kernels *kernels, const float *grads, size_t count)
 {
     double sum = 0;
@@ -26965,7 +26943,7 @@ static double fold__squares(const fold__kernels *kernels, const float *grads, si
     return sum;
 }
 
-/* Returns the sum of squares of all gradients that may not be zero, or when `factor` is not 1 scales them. */
+/* Returns the sum of squares of all gradients or, if `factor` is not 1, scales them. */
 static double fold__each_grad(fold_model *m, float factor)
 {
     double sum = 0;
@@ -26998,12 +26976,12 @@ FOLD_API double fold_grads_clip(fold_model *m, float limit)
     return norm;
 }
 
-/* Not inlined, as other settings that are computed: see fold__settle_step. */
+/* Not inlined: see fold__settle_step. */
 FOLD__NOINLINE static float fold__rate_factor(const fold_rates *rates, uint64_t step)
 {
     const uint64_t warm_up = (uint64_t)rates->warm_up;
     const uint64_t steps = rates->steps ? (uint64_t)rates->steps : UINT64_MAX;
-    double left = 1, sine, cosine; /* left: what is left of the way to the end, 1 - t */
+    double left = 1, sine, cosine; /* left: the share of the steps that remain, 1 - t */
     if (step < warm_up)
         return (float)((double)(step + 1) / (double)warm_up);
     if (rates->kind == FOLD_RATE_STEP)
@@ -27030,11 +27008,11 @@ FOLD_API float fold_rate_factor(const fold_rates *rates, uint64_t step)
 #endif /* FOLD_INFERENCE */
 
 /* ==== section: layers ========================================================================
-   Owns: the public layers, whose bodies are made of public ops.
-   Uses: the public calls; recorder core for what unrolled layers keep, cells for the products that merging
-   contexts share. Invariant: a layer does what its ops would do when recorded one by one. */
+   Owns: the public layers, built from public ops.
+   Uses: the public calls; recorder core for the steps of unrolled layers, cells for the products that merging
+   contexts share. Invariant: a layer computes what its ops would if recorded one by one. */
 
-/* The name of a layer's part; empty, as no parameter's can be, when the model has an error. */
+/* The name of a part of a layer. It is empty, which no parameter accepts, if the model has an error. */
 typedef struct fold__name {
     char text[128];
 } fold__name;
@@ -27044,7 +27022,7 @@ static fold__name fold__join(fold_model *m, const char *layer, const char *part)
     const int length = fold__format(full.text, sizeof full.text, "%s.%s", layer ? layer : "", part);
     if (length < 0 || (size_t)length >= sizeof full.text)
         fold__model_fail(m, FOLD_BAD_ARGUMENT,
-                         "layer '%.60s..': its name and '.%s' together have more than %d bytes", layer, part,
+                         "layer '%.60s..': name and '.%s' together are longer than %d bytes", layer, part,
                          (int)sizeof full.text - 1);
     if (m->error.status)
         full.text[0] = 0;
@@ -27055,10 +27033,10 @@ static int fold__layer_ok(fold_model *m, const char *kind, const char *name, int
 {
     const int fine = inputs > 0 && outputs > 0 && inputs <= FOLD__MAX_WIDTH && outputs <= FOLD__MAX_WIDTH;
     if (!name)
-        fold__model_fail(m, FOLD_BAD_ARGUMENT, "%s: a layer needs a name", kind);
+        fold__model_fail(m, FOLD_BAD_ARGUMENT, "%s: name is NULL", kind);
     else if (!fine)
-        fold__model_fail(m, FOLD_BAD_ARGUMENT, "%s '%.60s': from %d to %d values, each is 1 to %d", kind,
-                         name, inputs, outputs, (int)FOLD__MAX_WIDTH);
+        fold__model_fail(m, FOLD_BAD_ARGUMENT, "%s '%.60s': %d inputs, %d outputs; both must be 1 to %d",
+                         kind, name, inputs, outputs, (int)FOLD__MAX_WIDTH);
     return m && name && fine;
 }
 
@@ -27136,7 +27114,7 @@ FOLD_API fold_mlp fold_mlp_new(fold_model *m, const char *name, const int *sizes
                                fold_activation hidden)
 {
     fold_mlp mlp = FOLD__ALL_ZERO;
-    if (!m || fold__lacks(m, sizes != NULL, "mlp: its sizes are NULL") ||
+    if (!m || fold__lacks(m, sizes != NULL, "mlp: sizes is NULL") ||
         !fold__settings_ok(&m->error, FOLD__SET_layers, "mlp", name, &count) ||
         !fold__settings_ok(&m->error, FOLD__SET_hidden, "mlp", name, &hidden))
         return mlp;
@@ -27170,7 +27148,7 @@ FOLD_API fold_conv fold_conv_new(fold_model *m, const char *name, fold_shape fil
     fold_conv layer = FOLD__ALL_ZERO;
     const int fine = filter.rank == 3 || filter.rank == 4, outputs = fine ? filter.dim[filter.rank - 1] : 1;
     if (name && !fine)
-        fold__model_fail(m, FOLD_BAD_ARGUMENT, "conv '%.60s': its filter is of rank %d, not 3 or 4", name,
+        fold__model_fail(m, FOLD_BAD_ARGUMENT, "conv '%.60s': the filter has rank %d, not 3 or 4", name,
                          filter.rank);
     if (!fold__layer_ok(m, "conv", name, 1, outputs) || !fine ||
         (desc && !fold__settings_ok(&m->error, FOLD__SET_conv_desc, "conv", name, desc)) ||
@@ -27232,8 +27210,7 @@ FOLD_API fold_attention fold_attention_new(fold_model *m, const char *name, int 
         return layer;
     if (heads < 1 || width % heads)
         return fold__model_fail(m, FOLD_BAD_ARGUMENT,
-                                "attention '%.60s': %d heads do not divide a width of %d", name, heads,
-                                width),
+                                "attention '%.60s': %d heads do not divide the width %d", name, heads, width),
                layer;
     layer.query = fold__named_dense(m, name, "query", width, width, FOLD_ACT_LINEAR);
     layer.key = fold__named_dense(m, name, "key", width, width, FOLD_ACT_LINEAR);
@@ -27263,7 +27240,7 @@ static fold_node fold__drop(fold_ctx *f, fold_node x, float rate)
     return rate > 0 ? fold_dropout(f, x, rate) : x;
 }
 
-/* Takes in: x. Makes out: its query, key and value. */
+/* in: x; out: its query, key and value. */
 static void fold__before_attention(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
     const fold_transformer *layer = (const fold_transformer *)user;
@@ -27273,7 +27250,7 @@ static void fold__before_attention(fold_ctx *f, const fold_node *in, fold_node *
     out[2] = fold_dense_apply(f, &layer->attention.value, x);
 }
 
-/* Takes in: x, and what attention found. Makes out: the layer's result. */
+/* in: x, and the result of attention; out: the layer's result. */
 static void fold__after_attention(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
     const fold_transformer *layer = (const fold_transformer *)user;
@@ -27294,7 +27271,7 @@ static fold_norm fold__transformer_norm(fold_model *m, const char *name, const c
     return fold_norm_new(m, full.text, desc->width, desc->norm, desc->epsilon);
 }
 
-/* A cell of inputs of one width, but for the first. */
+/* All inputs but the first have the width `others`. */
 static void fold__layer_desc(fold_cell_desc *desc, const char *name, fold_cell_body *body, const void *user,
                              size_t user_size, int n_in, int first, int others, int n_out)
 {
@@ -27323,7 +27300,7 @@ FOLD_API fold_status fold_transformer_assemble(fold_model *m, const char *name, 
     static const char who[] = "transformer";
     if (fold__lacks(m, layer != NULL, "transformer: the layer is NULL"))
         return fold_model_status(m);
-    const fold_attention *on = &layer->attention; /* parts come from anywhere */
+    const fold_attention *on = &layer->attention; /* callers can fill in the parts */
     const fold_dense *dense[] = {
         &on->query, &on->key, &on->value, &on->joined, &layer->inner, &layer->outer
     };
@@ -27344,7 +27321,7 @@ FOLD_API fold_transformer fold_transformer_new(fold_model *m, const char *name,
 {
     fold_transformer layer = FOLD__ALL_ZERO;
     if (!desc)
-        fold__model_fail(m, FOLD_BAD_ARGUMENT, "transformer '%.60s': no desc", name ? name : "");
+        fold__model_fail(m, FOLD_BAD_ARGUMENT, "transformer '%.60s': desc is NULL", name ? name : "");
     if (!m || !desc || !fold__layer_ok(m, "transformer", name, desc->width, desc->width) ||
         !fold__settings_ok(&m->error, FOLD__SET_transformer_desc, "transformer", name, desc))
         return layer;
@@ -27395,7 +27372,7 @@ FOLD_API fold_encoder fold_encoder_new(fold_model *m, const char *name, fold_tra
     fold_encoder encoder = FOLD__ALL_ZERO;
     if (!desc || !layer || layers < 1)
         return fold__model_fail(m, FOLD_BAD_ARGUMENT,
-                                "encoder '%.60s': takes a desc and an array for at least one layer, got %d",
+                                "encoder '%.60s': desc or layer is NULL, or layers (%d) is below 1",
                                 name ? name : "", layers),
                encoder;
     if (!fold__layer_ok(m, "encoder", name, desc->width, desc->width))
@@ -27423,17 +27400,17 @@ FOLD_API fold_node fold_encoder_apply(fold_ctx *f, const fold_encoder *encoder, 
     return encoder->has_norm ? FOLD__AS_CALL(f, "encoder_apply", fold_norm_apply(f, &encoder->norm, x)) : x;
 }
 
-/* Tells what the body of a layer's cell needs. It is copied into the model. */
+/* The `user` of a layer's cell, copied into the model. */
 typedef struct fold__gates {
     fold_param weight, bias, recurrent, recurrent_bias;
     int hidden;
     int arity;     /* children of a node, in trees */
-    int projected; /* the body is given the first input's products with weight (and recurrent) */
-    fold_activation activation; /* is that of a cell without gates */
+    int projected; /* instead of the first input the body gets its products with weight (and recurrent) */
+    fold_activation activation; /* of a cell without gates */
 } fold__gates;
 
-/* Makes a layer's cell once more, given its first input's products instead of that input. Contexts that merge
-   identical calls record it for a looked-up word. */
+/* Makes the projection of a layer's cell: a second cell that takes products of the first input in its place.
+   Contexts that merge identical calls record it for looked-up words, so that each word is multiplied once. */
 static void fold__project_cell(fold_model *m, uint32_t id)
 {
     const fold__cell_data cell = fold__cells(m)[id];
@@ -27455,8 +27432,8 @@ static void fold__project_cell(fold_model *m, uint32_t id)
     fold__cells(m)[made.id - 1].is_projected = 1;
 }
 
-/* A model with lookup tables has a projection of every layer's cell, whichever of both was made first.
-   Projections for a table that a body makes wait until it is traced. */
+/* A model with lookup tables has a projection of every layer's cell, whichever of the two was made first. If
+   a body makes the table, they wait until it has been traced. */
 static void fold__project_cells(fold_model *m)
 {
     while (m->projected_cells < m->n_cells && !m->error.status && !m->tracer->frame.tracing) {
@@ -27477,15 +27454,15 @@ static fold_cell fold__layer_cell(fold_model *m, const fold_cell_desc *desc, int
     return cell;
 }
 
-/* Makes the gates of a linear output: all but the last through sigmoid, in one go, the last through tanh. */
+/* All gates but the last go through one sigmoid, the last through tanh. */
 static void fold__gates_of(fold_ctx *f, fold_node gates, int hidden, int count, fold_node *gate)
 {
     fold_split(f, fold_sigmoid(f, fold_slice(f, gates, 0, 0, (count - 1) * hidden)), count - 1, gate);
     gate[count - 1] = fold_tanh(f, fold_slice(f, gates, 0, (count - 1) * hidden, hidden));
 }
 
-/* Makes c' and h' from the input, output and update gates and what is kept of the old cell state (Tai et al.
-   2015, equations 6-8). */
+/* out: h' and c' (Tai et al. 2015, equations 6-8). `kept` is what the forget gates leave of the old c, or
+   null. */
 static void fold__lstm_out(fold_ctx *f, fold_node in_gate, fold_node out_gate, fold_node update,
                            fold_node kept, fold_node *out)
 {
@@ -27502,9 +27479,9 @@ static fold_node fold__gate_product(fold_ctx *f, const fold__gates *gates, fold_
                             : fold_linear_n(f, both, 2, weight, bias);
 }
 
-/* If identical calls become one, a word's product is a call of its own: one for all its occurrences,
-   whatever states they meet. A cell that was given a word is given products from then on, so that all its
-   calls can share batches: the cell becomes its projection. NULL: the cell is called with x itself. */
+/* If identical calls are merged, the product of a looked-up word becomes a call of its own, made once for all
+   its occurrences, whatever the states. From its first word on, a cell takes products for every input, so
+   that all its calls can share batches: *cell becomes its projection. NULL: the cell takes x itself. */
 static const fold__gates *fold__project_word(fold_ctx *f, fold_cell *cell, fold_node x)
 {
     if (!f || !fold__merges(f) || f->frame.cell || cell->salt != f->model->salt || !cell->id ||
@@ -27552,7 +27529,7 @@ static void fold__gru_body(fold_ctx *f, const fold_node *in, fold_node *out, con
     out[0] = fold_add(f, candidate, fold_mul(f, update, fold_sub(f, in[1], candidate)));
 }
 
-/* Sets values [from, to) of a new bias, unless it lies in an image, which has its values. */
+/* A bias that is read in place keeps the values of its image. */
 static void fold__set_bias(fold_model *m, fold_param bias, int from, int to, float value)
 {
     const fold__param_data *data = fold__param_of(m, bias);
@@ -27669,20 +27646,20 @@ static int fold__unroll_begin(fold_ctx *f, const char *who, const fold_recurrent
     if (!layer || !layer->cell.id)
         return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: the cell is null", who);
     if (begin && (fold_node_is_null(begin->h) || fold_node_is_null(begin->c) != !layer->has_c))
-        return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: a state of this cell is %s", who,
-                          layer->has_c ? "h and c, neither null" : "h alone, not null, and c is null");
+        return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: begin must have %s", who,
+                          layer->has_c ? "both h and c" : "h, and a null c");
     *state = begin ? *begin : fold_recurrent_zeros(f, layer);
     return !fold__broken(f);
 }
 
-/* Checks the first states of sequences that are one sample each: no part of them is a list. */
+/* Each sequence is one sample here, so its first states may not be lists. */
 static int fold__states_are_single(fold_ctx *f, const char *who, const fold_state *begin, int count)
 {
     for (int i = 0; begin && i < 2 * count; i++) {
         const int rows = fold_list_length(f, i % 2 ? begin[i / 2].c : begin[i / 2].h);
         if (rows >= 0)
             return fold__fail(f, FOLD_BAD_SHAPE,
-                              "%s: begin[%d].%c is a list of %d rows, and must be a single node", who, i / 2,
+                              "%s: begin[%d].%c is a list of %d rows; it must be a single node", who, i / 2,
                               "hc"[i % 2], rows);
     }
     return !fold__broken(f);
@@ -27693,7 +27670,7 @@ static int fold__unroll_length(fold_ctx *f, const char *who, const fold_node *x,
     if (fold__broken(f))
         return 0;
     if (count < 0)
-        return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: a sequence of %d steps", who, count);
+        return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: a sequence cannot have %d steps", who, count);
     if (count && !x)
         return fold__missing(f, who);
     for (int step = 0; step < count; step++)
@@ -27723,8 +27700,8 @@ FOLD_API fold_rnn_stack fold_rnn_stack_new(fold_model *m, const char *name, fold
     fold_rnn_stack stack = FOLD__ALL_ZERO;
     if (!make || layers < 1 || layers > FOLD_MAX_LAYERS)
         return fold__model_fail(m, FOLD_BAD_ARGUMENT,
-                                "rnn_stack '%.60s': takes a maker of cells and 1 to %d layers, got %d",
-                                name ? name : "", FOLD_MAX_LAYERS, layers),
+                                "rnn_stack '%.60s': make is NULL, or layers (%d) is not 1 to %d",
+                                name ? name : "", layers, FOLD_MAX_LAYERS),
                stack;
     if (!fold__layer_ok(m, "rnn_stack", name, inputs, hidden))
         return stack;
@@ -27742,9 +27719,8 @@ FOLD_API fold_rnn_stack fold_rnn_stack_new(fold_model *m, const char *name, fold
     return stack;
 }
 
-/* Records one direction of a layer. It reads the first `count` nodes of `steps`, which lie in the context's
-   memory and may move with every call that records. The states h become the `count` nodes after them or, in
-   reverse, are concatenated with what is there. */
+/* Reads the first `count` nodes of f->steps, an array that may move with every call that records. The states
+   h are written to the `count` nodes after them or, in reverse, are concatenated with those. */
 static fold_state fold__stack_direction(fold_ctx *f, const char *who, const fold_recurrent *layer, int count,
                                         int reverse, const fold_state *begin)
 {
@@ -27771,7 +27747,7 @@ static int fold__room_for_steps(fold_ctx *f, int count)
     return fold__need(f, FOLD__ARRAY_STEPS, 2 * (size_t)count * sizeof(fold_node) + 1, 1);
 }
 
-/* Unrolls a stack over the first `count` nodes of the steps, which its outputs replace. */
+/* The first `count` nodes of f->steps are the inputs, and become the outputs. */
 static void fold__unroll_layers(fold_ctx *f, const char *who, const fold_rnn_stack *stack, int count,
                                 int fine, const fold_state *begin, fold_state *last)
 {
@@ -27790,7 +27766,7 @@ static void fold__unroll_layers(fold_ctx *f, const char *who, const fold_rnn_sta
 static int fold__is_stack(fold_ctx *f, const char *who, const fold_rnn_stack *stack)
 {
     return fold__stack_cells(stack) ||
-           fold__fail(f, FOLD_BAD_ARGUMENT, "%s: it is NULL, or was not made by fold_rnn_stack_new", who);
+           fold__fail(f, FOLD_BAD_ARGUMENT, "%s: the stack is NULL, or not from fold_rnn_stack_new", who);
 }
 
 FOLD_API fold_status fold_unroll_stack(fold_ctx *f, const fold_rnn_stack *stack, const fold_node *x,
@@ -27810,7 +27786,7 @@ FOLD_API fold_status fold_unroll_stack(fold_ctx *f, const fold_rnn_stack *stack,
     return fold_ctx_status(f);
 }
 
-/* Makes the rows of a list the steps; returns how many, or -1 with an error. */
+/* Writes the rows of a list to f->steps. Returns how many there are, or -1 after an error. */
 static int fold__steps_of_list(fold_ctx *f, const char *who, fold_node x)
 {
     fold__operand operand;
@@ -27859,7 +27835,7 @@ FOLD_API fold_node fold_unroll_list(fold_ctx *f, const fold_recurrent *layer, fo
     return count < 0 ? fold__null : fold__list_of_steps(f, count, layer->hidden);
 }
 
-/* No children: h and c of none are zero, so only W x is left of the gates. */
+/* Without children h and c are zero, so only W x is left of the gates. */
 static void fold__leaf_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
     const fold__gates *gates = (const fold__gates *)user;
@@ -27928,8 +27904,8 @@ FOLD_API fold_state fold_tree_lstm_apply_inner(fold_ctx *f, const fold_tree_lstm
     return fold__state_of(fold_call(f, layer->inner, in, 2 * layer->arity), 1);
 }
 
-/* in: x, or its products with W and W_f; of every child: h, c. Equations 2-8 of Tai et al. 2015; W x and U h
-   of a gate are one product. */
+/* in: x, or its products with W and W_f; then lists of the children's h and c. Equations 2-8 of Tai et al.
+   2015, with W x and U h of a gate as one product. */
 static void fold__child_sum_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
     const fold__gates *gates = (const fold__gates *)user;
@@ -27982,13 +27958,13 @@ FOLD_API fold_state fold_child_sum_apply(fold_ctx *f, const fold_child_sum *laye
         return fold__state_of(fold_call(f, cell, in, 1), 1);
     if (gates)
         in[1] = fold_linear_first(f, x, gates->recurrent, gates->recurrent_bias);
-    /* a state is two nodes, h and c: the list's components as they lie */
+    /* as fold_call_n expects of a list with two components, h and c alternate: a state is just these two */
     return fold__state_of(fold_call_n(f, cell, in, gates ? 2 : 1, (const fold_node *)(const void *)children,
                                       count),
                           1);
 }
 
-/* The sections from here to the end run seldom: they are compiled for size. */
+/* The sections from here to the end seldom run, so they are compiled for size. */
 #if defined(__GNUC__) && !defined(__clang__) && defined(__OPTIMIZE__)
 #pragma GCC push_options
 #pragma GCC optimize("Os")
@@ -27996,7 +27972,7 @@ FOLD_API fold_state fold_child_sum_apply(fold_ctx *f, const fold_child_sum *laye
 
 /* ==== section: text output ===================================================================
    Owns: writing through a caller's function, quoting, UTF-8.
-   Uses: libc. Invariant: no byte that moves a cursor is written from a name. */
+   Uses: libc. Invariant: names never write control characters. */
 
 #ifndef FOLD_NO_STDIO
 FOLD_API int fold_to_file(const void *bytes, size_t count, void *file)
@@ -28005,7 +27981,7 @@ FOLD_API int fold_to_file(const void *bytes, size_t count, void *file)
 }
 #endif
 
-/* Tells whether a text begins with a character that moves no cursor; `count` gets its bytes, or 1. */
+/* Whether a text begins with valid UTF-8 that is no control character. `count` gets its bytes, or 1. */
 static int fold__is_plain(const char *from, int *count)
 {
     *count = fold__utf8(from);
@@ -28014,11 +27990,11 @@ static int fold__is_plain(const char *from, int *count)
     return plain;
 }
 
-#if !defined(FOLD_NO_TEXT) || !defined(FOLD_INFERENCE) /* something is written */
+#if !defined(FOLD_NO_TEXT) || !defined(FOLD_INFERENCE) /* printing or saving */
 typedef struct fold__text {
     fold_writer *write;
     void *user;
-    int quoted, stopped; /* names are escaped as JSON wants it */
+    int quoted, stopped; /* quoted: names are escaped for JSON */
     size_t count;
     char buffer[256];
 } fold__text;
@@ -28053,7 +28029,7 @@ static void fold__put_bytes(fold__text *text, const char *from, size_t count)
     }
 }
 
-/* Formats of up to 200 bytes. Names go by fold__put_name, whatever their length. */
+/* For at most 199 bytes. fold__put_name writes names of any length. */
 static void fold__put(fold__text *text, const char *format, ...) FOLD__PRINTF(2, 3);
 static void fold__put(fold__text *text, const char *format, ...)
 {
@@ -28066,7 +28042,7 @@ static void fold__put(fold__text *text, const char *format, ...)
         fold__put_bytes(text, buffer, fold__min_size((size_t)count, sizeof buffer - 1));
 }
 
-/* Writes a name that is safe in quotes: what would end them is escaped, what is no text becomes '?'. */
+/* Control characters become '?', but are escaped if `quoted`; invalid bytes always become '?'. */
 static void fold__put_name(fold__text *text, const char *from)
 {
     for (int count; *from; from += count) {
@@ -28093,10 +28069,9 @@ static void fold__put_spaces(fold__text *text, size_t used, size_t width)
 
 #ifndef FOLD_NO_TEXT
 /* ==== section: inspection ====================================================================
-   Owns: texts of a recording and of the plan of its last run, what visitors see of it, and the summary of
-   a model.
-   Uses: text output, and a snapshot of the plan that is made here. Invariant: nothing that runs read is
-   changed. */
+   Owns: printing and visiting a recording and the plan of its last run, both from a snapshot that is made
+   here; the summary of a model.
+   Uses: text output, results. Invariant: nothing that runs read is changed. */
 
 static void fold__put_shape(fold__text *text, const fold_shape *shape)
 {
@@ -28105,7 +28080,7 @@ static void fold__put_shape(fold__text *text, const fold_shape *shape)
     fold__put_bytes(text, "]", 1);
 }
 
-/* "1 call", "3 batches", behind another text. */
+/* `before`, and then such as "1 call" or "3 batches". */
 static void fold__put_count(fold__text *text, const char *before, size_t count, const char *what)
 {
     fold__put(text, "%s%lu %s%s", before, (unsigned long)count, what,
@@ -28116,34 +28091,34 @@ static void fold__put_count(fold__text *text, const char *before, size_t count, 
 
 typedef struct fold__seen_batch {
     uint32_t sig;
-    uint32_t first; /* its calls begin there in the snapshot's */
-    uint32_t count; /* how many calls it has */
-    uint32_t elems; /* in the lists of all its calls */
+    uint32_t first; /* index of its first call in the snapshot's `call` */
+    uint32_t count; /* calls */
+    uint32_t elems; /* elements of the lists of all its calls */
     uint32_t group;
-    int prologue; /* it is the part of a cell that runs first for all calls */
+    int prologue;
 } fold__seen_batch;
 typedef struct fold__seen_sig {
     uint32_t sig;
     uint32_t calls;
     uint32_t batches;
-    uint32_t chain;      /* batches that no schedule can avoid, because calls read others */
-    uint32_t groups;     /* groups of samples that have such calls */
+    uint32_t chain;      /* its longest chains, summed over groups: no schedule has fewer batches */
+    uint32_t groups;     /* how many groups have such calls */
     uint32_t last_group; /* 1 + the last of those */
 } fold__seen_sig;
 
 typedef struct fold__snapshot {
     fold_ctx *ctx;
     fold__error error; /* the context's */
-    int planned;       /* the last run's batches; else the recording's, by depth */
+    int planned;       /* batches are the last run's; else the recording's, by depth */
     uint32_t n_batches, n_calls, n_sigs, n_groups, bound, recomputed;
     fold__seen_batch *batch;
     const uint32_t *call; /* batch by batch */
-    uint32_t *at; /* a call's: 1 + its batch; any other value's that calls read: the first such batch,
-                     and LEAF; else 0 */
-    uint32_t *sig_at;        /* a signature's: 1 + its place in sig */
-    fold__seen_sig *sig;     /* as they come */
-    uint32_t *work;          /* as large as the recording */
-    uint32_t *sample;        /* the nodes': 1 + their sample, or 0 */
+    uint32_t *at; /* by node. A call: 1 + its batch. Another value that calls read: 1 + the first batch that
+                     reads it, and FOLD__LEAF. Otherwise 0 */
+    uint32_t *sig_at;        /* by signature: 1 + its index in `sig` */
+    fold__seen_sig *sig;     /* in order of first batches */
+    uint32_t *work;          /* scratch, by node */
+    uint32_t *sample;        /* by node: 1 + its sample, or 0 */
 } fold__snapshot;
 #define FOLD__LEAF 0x80000000u
 
@@ -28170,7 +28145,7 @@ static int fold__shallower(const void *snapshot, uint32_t one, uint32_t other)
     return f->sig[one] != f->sig[other] ? f->sig[one] < f->sig[other] : one < other;
 }
 
-/* Views all calls recorded, those of equal depth and signature as a batch. */
+/* All recorded calls; those of equal depth and signature are a batch. */
 static void fold__snapshot_by_depth(fold__snapshot *snapshot)
 {
     const fold_ctx *f = snapshot->ctx;
@@ -28264,8 +28239,8 @@ static void fold__index_snapshot(fold__snapshot *snapshot)
     }
 }
 
-/* Finds what there is to show. Whatever happens here is no fault of the recording. Until fold__end_snapshot
-   the context has an error that refuses what a writer must not do. */
+/* A failure here is no error of the recording. Until fold__end_snapshot the context has an error, so that it
+   refuses every call of a writer or visitor. */
 static fold_status fold__make_snapshot(fold_ctx *f, fold__snapshot *snapshot)
 {
     if (!f || f->arrays[FOLD__ARRAY_LOOK].need)
@@ -28296,7 +28271,8 @@ static fold_status fold__make_snapshot(fold_ctx *f, fold__snapshot *snapshot)
         fold__snapshot_by_depth(snapshot);
     fold__index_snapshot(snapshot);
     fold__clear_error(&f->error);
-    return fold__fail(f, FOLD_BAD_STATE, "print, visit: what they call must not use this context"), FOLD_OK;
+    return fold__fail(f, FOLD_BAD_STATE, "print, visit: writers and visitors must not use the context"),
+           FOLD_OK;
 }
 
 static fold_status fold__end_snapshot(fold__snapshot *snapshot, fold_status status)
@@ -28374,7 +28350,7 @@ static int fold__leaf_param(const fold_ctx *f, uint32_t id, uint32_t *param)
     return 1;
 }
 
-/* Tells what makes a value, as a name, and of calls with several outputs which of them. */
+/* `out` says which output of a call with several, or is -1. */
 typedef struct fold__producer {
     const char *name;
     int out;
@@ -28396,7 +28372,7 @@ static int fold__same_producer(const fold__producer *one, const fold__producer *
     return one->name == other->name && one->out == other->out;
 }
 
-/* Holds, for an operand of all calls of a batch, up to three producers; a fourth stands for more. */
+/* The producers of one operand over all calls of a batch. Three are shown; a fourth stands for more. */
 typedef struct fold__producers {
     fold__producer seen[4];
     int count;
@@ -28460,7 +28436,7 @@ static int fold__equal_operands(const fold__snapshot *snapshot, const fold__seen
     return same < 3 ? 1 : same;
 }
 
-/* "numbers [3], shared [1 x 2]": the operands of a batch. Without calls it stands for all of its kind. */
+/* The operands of a batch or, if it has no calls, of its signature: "numbers [3], shared [1 x 2]". */
 static void fold__put_operands(fold__text *text, const fold__snapshot *snapshot,
                                const fold__seen_batch *batch)
 {
@@ -28597,7 +28573,7 @@ static void fold__put_param_or_none(fold__text *text, const fold_ctx *f, uint32_
     fold__put_name(text, param ? fold__params(f->model)[param - 1].name : "none");
 }
 
-/* Tells how ops of one signature each differ in attributes and parameters; returns in how many. */
+/* Returns in how many attributes and parameters the two differ. */
 static int fold__put_op_differences(fold__text *text, const fold_ctx *f, const fold__sig *one,
                                     const fold__sig *other)
 {
@@ -28636,7 +28612,7 @@ static void fold__put_differences(fold__text *text, const fold_ctx *f, const fol
     if (ins != other_ins)
         fold__put(text, "%s%d inputs for %d", count++ ? ", " : "", ins, other_ins);
     else if (one->n_in != other->n_in)
-        fold__put(text, "%sother inputs are lists", count++ ? ", " : "");
+        fold__put(text, "%sdifferent inputs are lists", count++ ? ", " : "");
     for (int component = 0; component < ins && ins == other_ins && one->n_in == other->n_in; component++) {
         const fold_shape *shape = fold__sig_in_shape(f, one, component);
         const fold_shape *other_shape = fold__sig_in_shape(f, other, component);
@@ -28648,11 +28624,11 @@ static void fold__put_differences(fold__text *text, const fold_ctx *f, const fol
         fold__put_shape(text, other_shape);
     }
     if (one->shared != other->shared)
-        fold__put(text, "%sother inputs are shared", count++ ? ", " : "");
+        fold__put(text, "%sdifferent inputs are shared", count++ ? ", " : "");
     if (one->tag_cell != other->tag_cell || one->tag_op != other->tag_op)
-        fold__put(text, "%sanother place in a cell", count++ ? ", " : "");
+        fold__put(text, "%sa different place in a cell", count++ ? ", " : "");
     if (!count)
-        fold__put(text, "another value is shared");
+        fold__put(text, "a different value is shared");
 }
 
 static uint32_t fold__key_distance(const fold_ctx *f, const fold__sig *one, const fold__sig *other)
@@ -28666,8 +28642,8 @@ static uint32_t fold__key_distance(const fold_ctx *f, const fold__sig *one, cons
     return count;
 }
 
-/* The signatures of one op, of which `first` is the first in the snapshot, each with what tells it from the
-   one most like it. */
+/* Lists the signatures of one op, from its `first` in the snapshot on, each with how it differs from the most
+   similar of those before it. */
 enum { FOLD__COMPARED = 64 };
 static void fold__put_op_splits(fold__text *text, const fold__snapshot *snapshot, uint32_t first,
                                 unsigned long count)
@@ -28757,7 +28733,7 @@ FOLD_API fold_status fold_ctx_print_splits(fold_ctx *f, fold_writer *write, void
     return fold__end_snapshot(&snapshot, fold__text_end(&text));
 }
 
-/* -- for other programs ---------------------------------------------------------------------- */
+/* -- visitors -------------------------------------------------------------------------------- */
 
 static void fold__see_signature(const fold_ctx *f, uint32_t sig, fold_seen *seen)
 {
@@ -28791,11 +28767,11 @@ static void fold__see_signature(const fold_ctx *f, uint32_t sig, fold_seen *seen
         seen->cell = fold__request_name(f, f->sigs[signature->tag_cell].op);
 }
 
-/* Numbers samples from 1 on. One begins with a call that reads no earlier sample's, as all calls behind it.
-   Nodes that samples share, or that only join them, belong to none. */
+/* Numbers samples from 1 on. A sample begins at a call if neither it nor a later one reads a call before it.
+   Nodes that samples share, or that only combine them, belong to none. */
 static void fold__number_samples(fold__snapshot *snapshot)
 {
-    /* a sample's call reads it; it is a sample's; it begins one */
+    /* read by a sample's call; in a sample; the first of one */
     enum { FOLD__SAMPLE_READ = 1, FOLD__SAMPLE_INSIDE, FOLD__SAMPLE_FIRST };
     const fold_ctx *f = snapshot->ctx;
     uint32_t lowest = FOLD__NONE, sample = 0;
@@ -28851,7 +28827,7 @@ static void fold__see_leaf(const fold__snapshot *snapshot, uint32_t id, fold_see
         seen->row = seen->rows < 0 ? (int)fold__node_table_row(f, id) : 0;
 }
 
-/* Visits all of a snapshot; whether the visitor stopped. */
+/* Returns whether the visitor stopped. */
 static FOLD__NOINLINE int fold__visit_snapshot(const fold__snapshot *snapshot, fold_visitor *visit,
                                                void *user)
 {
@@ -29008,18 +28984,18 @@ FOLD_API fold_status fold_model_print(const fold_model *m, fold_writer *write, v
 #endif /* FOLD_NO_TEXT */
 
 /* ==== section: safetensors ===================================================================
-   Owns: the safetensors format, both ways.
-   Uses: text output, model, optimisers. Invariant: nothing that is read is trusted, and a load that fails
+   Owns: reading and writing safetensors files.
+   Uses: text output, model, optimisers. Invariant: nothing in a file is trusted, and a load that fails
    changes nothing. */
 
 enum {
     FOLD__DTYPES_READ = 4,
-    FOLD__DTYPE_I8 = 6, /* which are read with their scales */
+    FOLD__DTYPE_I8 = 6, /* only read together with its scales */
     FOLD__HEADER_LIMIT = 100000000, /* bytes */
-    FOLD__MIN_TENSOR = 48         /* bytes that a tensor's entry takes in the header, at least */
+    FOLD__MIN_TENSOR = 48         /* bytes of the shortest entry of a tensor in the header */
 };
 
-/* The format's types, first those that can be read. Others, and those of less than a byte, have no size. */
+/* Types that can be read come first. Unknown ones, and those smaller than a byte, have no size. */
 static const struct fold__dtype {
     char name[8];
     int bytes;
@@ -29030,8 +29006,8 @@ enum { FOLD__DTYPES = sizeof fold__dtypes / sizeof *fold__dtypes };
 
 enum { FOLD__PART_STEPS = 3 };
 
-/* Returns a span of the model: array 0 is the values, 1 and 2 the optimiser's state. Array 3, of Adam, is no
-   span: how many steps a parameter made, where they are not the model's. */
+/* Part 0 of a parameter is its values, 1 and 2 are the optimiser's state. Part 3, which only Adam has, is no
+   array but the parameter's number of steps, saved if it is not the model's. */
 static float *fold__state_array(const fold_model *m, int nth)
 {
     static const int array[] = { FOLD__M_VALUES, FOLD__M_STATE1, FOLD__M_STATE2 };
@@ -29077,7 +29053,7 @@ static int fold__compare_joined(const char *text, const char *const parts[3])
 
 #ifndef FOLD_NO_STDIO
 #ifdef FOLD__DISK_WINDOWS
-/* A path is of UTF-8 or, where it is none, of the process's code page. One that is too long becomes empty. */
+/* A path is UTF-8 or, if that is invalid, in the process's code page. If it is too long it becomes empty. */
 enum { FOLD__WIDE = 260 };
 static const wchar_t *fold__wide(const char *path, wchar_t to[FOLD__WIDE])
 {
@@ -29104,7 +29080,7 @@ static void fold__path_fail(fold__error *error, const char *who, const char *pat
 }
 #endif
 
-/* Ends a call on a file. What went wrong has lost nothing: it is the model's message, but no error of it. */
+/* A save or load that failed has changed nothing. So the model gets its message, but no error that sticks. */
 static fold_status fold__file_end(fold_model *m, const fold__error *error)
 {
     if (m->error.status)
@@ -29125,19 +29101,19 @@ static int fold__can_save(const fold_model *m, const fold_save_desc *desc, fold_
         const char *name = fold__params(m)[index].name;
         const fold__param_data *in_bytes = fold__scales_of(m, name);
         if (in_bytes)
-            fold__fail_in(error, FOLD_BAD_ARGUMENT,
-                          "save: in files the name '%s' stands for the scales of '%s'", name, in_bytes->name);
+            fold__fail_in(error, FOLD_BAD_ARGUMENT, "save: the name '%s' is taken by the scales of '%s'",
+                          name, in_bytes->name);
     }
     if (desc->config && !fold__is_text(desc->config))
         fold__fail_in(error, FOLD_BAD_ARGUMENT, "save: config is not UTF-8");
     return !error->status;
 }
 
-/* How a tensor holds a part of a parameter. A form that takes more bytes comes first in a file, so that all
-   lie at multiples of their size. */
+/* How a tensor stores a part of a parameter. Wider formats come first in a file, so that every tensor is
+   aligned to the size of its values. */
 enum { FOLD__AS_FLOATS, FOLD__AS_SCALES, FOLD__AS_BF16, FOLD__AS_INT8, FOLD__FORMS };
 
-/* State that never made a step, and cannot now, is left out. */
+/* The state of a frozen parameter that never made a step is left out. */
 static int fold__is_saved(const fold_model *m, const fold__param_data *param, int part, int format)
 {
     if (!part && !fold__has_floats(param))
@@ -29147,8 +29123,8 @@ static int fold__is_saved(const fold_model *m, const fold__param_data *param, in
            (part != FOLD__PART_STEPS || param->steps != m->steps);
 }
 
-/* Writes a tensor's entry; `at` is where its data begin, and then where they end. The scales of bytes have
-   the shape that Python multiplies them by. */
+/* `at` is the offset of the tensor's data, and moves to their end. Scales of int8 weights have the shape that
+   broadcasts in Python. */
 static void fold__put_tensor(fold__text *text, const fold_model *m, const fold__param_data *param, int part,
                              int format, unsigned long long *at)
 {
@@ -29210,7 +29186,7 @@ static void fold__put_number(fold__text *text, uint64_t number, int width)
 
 static void fold__put_floats(fold__text *text, const float *values, size_t count)
 {
-    if (fold__is_little_endian()) /* as they lie: many times as fast */
+    if (fold__is_little_endian()) /* in one piece: many times as fast */
         fold__put_bytes(text, (const char *)values, count * sizeof *values);
     for (size_t i = 0; i < count && !fold__is_little_endian(); i++)
         fold__put_number(text, fold__bits_of(values[i]), 4);
@@ -29250,7 +29226,7 @@ static void fold__put_data(fold__text *text, const fold_model *m, const fold__pa
                          param->size);
 }
 
-/* Returns FOLD_IO when the writer stopped; the caller then says so. Other errors are in `error` already. */
+/* FOLD_IO: the writer stopped, which the caller has to report. Other errors are already in `error`. */
 static fold_status fold__write_file(fold_model *m, fold_writer *write, void *user, const fold_save_desc *desc,
                                     fold__error *error)
 {
@@ -29266,7 +29242,7 @@ static fold_status fold__write_file(fold_model *m, fold_writer *write, void *use
     fold__text_end(&text);
     const size_t padded = fold__round_up(length, 8);
     if (padded > FOLD__HEADER_LIMIT)
-        fold__fail_in(error, FOLD_BAD_ARGUMENT, "save: names and config take over 100 MB");
+        fold__fail_in(error, FOLD_BAD_ARGUMENT, "save: names and config exceed 100 MB");
     if (error->status)
         return error->status;
     fold__text_start(&text, write, user, 1);
@@ -29288,20 +29264,20 @@ FOLD_API fold_status fold_model_save_to(fold_model *m, fold_writer *write, void 
     if (!m || m->error.status)
         return fold_model_status(m);
     if (!write)
-        fold__fail_in(&error, FOLD_BAD_ARGUMENT, "save: no writer");
+        fold__fail_in(&error, FOLD_BAD_ARGUMENT, "save: write is NULL");
     else if (fold__write_file(m, write, user, desc, &error) == FOLD_IO)
         fold__fail_in(&error, FOLD_IO, "save: the writer stopped");
     return fold__file_end(m, &error);
 }
 
 #ifndef FOLD_NO_STDIO
-/* Does what C has no words for. It makes a file that others know to be held while its descriptor is open,
-   removes one that nobody holds, and waits for the disk. Stdio writes the file. */
-enum { FOLD__NAME_IN_USE = -2 }; /* instead of a descriptor: the name is not free; -1: another reason */
+/* What C cannot do: create a file that counts as held while its descriptor is open, remove one only if no one
+   holds it, and wait for the disk. Stdio writes the contents. */
+enum { FOLD__NAME_IN_USE = -2 }; /* in place of a descriptor: the name is taken; -1: any other failure */
 
 #if defined(FOLD__DISK_POSIX)
 #if !defined(__cplusplus) && (!defined(_POSIX_C_SOURCE) || _POSIX_C_SOURCE < 200112L)
-ssize_t readlink(const char *path, char *to, size_t size); /* headers hide it from strict C */
+ssize_t readlink(const char *path, char *to, size_t size); /* headers do not declare it in strict C */
 #endif
 static int fold__disk_replaceable(const char *path)
 {
@@ -29310,8 +29286,8 @@ static int fold__disk_replaceable(const char *path)
     return readlink(path, &target, 1) < 0 && (stat(path, &there) || S_ISREG(there.st_mode));
 }
 
-/* Locks an open file, for its descriptor alone, until that is closed or the process ends. 0: another holds
-   it, or it has its name no longer; -1: the system has no locks. */
+/* Locks an open file, for its descriptor alone, until that is closed or the process ends. 0: someone else
+   holds it, or it has lost its name; -1: the system has no locks. */
 static int fold__disk_lock(int file, const char *path)
 {
     struct stat mine, there;
@@ -29327,7 +29303,7 @@ static int fold__disk_lock(int file, const char *path)
 static void fold__disk_close(int file) { close(file); }
 static void fold__disk_remove(const char *path) { remove(path); }
 
-/* Between both calls another may think that the new file was left, and remove it. */
+/* Between open and lock another saver can take our file for a leftover and remove it; the lock notices. */
 static int fold__disk_create(const char *path)
 {
     const int file = open(path, O_WRONLY | O_CREAT | O_EXCL, 0666);
@@ -29346,12 +29322,12 @@ static void fold__disk_clear(const char *path)
         close(file);
 }
 
-/* Returns nonzero when the disk fails; that a file system has nothing to wait for is no failure. */
+/* Nonzero if the disk fails. A file system that has nothing to wait for is no failure. */
 static int fold__disk_sync(int file)
 {
 #ifdef F_FULLFSYNC
     if (!fcntl(file, F_FULLFSYNC))
-        return 0; /* there fsync does not wait for the drive's own cache */
+        return 0; /* there fsync leaves data in the drive's cache */
 #endif
     while (fsync(file))
         if (errno != EINTR)
@@ -29360,7 +29336,8 @@ static int fold__disk_sync(int file)
 }
 static int fold__disk_rename(const char *from, const char *to) { return rename(from, to); }
 
-/* Cuts `path` to its folder, and waits for the disk. A folder that cannot be opened is left to the system. */
+/* Cuts `path` to its folder and waits until the disk has the new name. A folder that cannot be opened is left
+   to the system. */
 static int fold__disk_sync_folder(char *path)
 {
     char *slash = strrchr(path, '/');
@@ -29373,8 +29350,8 @@ static int fold__disk_sync_folder(char *path)
     return failed;
 }
 #elif defined(FOLD__DISK_WINDOWS)
-/* To open a file here tells what others may do with it meanwhile. The holder lets them do all; to remove a
-   file it must be alone with it, which fails while it is held. */
+/* Whoever opens a file here says what others may do with it at the same time. The holder allows everything. A
+   remover allows nothing, so it cannot open a file that is held. */
 static int fold__disk_create(const char *path)
 {
     const unsigned long writing = 0x40000000, share_all = 7, create_new = 1, is_there = 80;
@@ -29399,7 +29376,7 @@ static void fold__disk_clear(const char *path)
 static int fold__disk_sync(int file) { return _commit(file); }
 static void fold__disk_close(int file) { _close(file); }
 
-/* Waits a second at most for those who have the file open, such as another saver about to close it. */
+/* Tries for a second or longer while others have the file open, such as a saver that is about to close it. */
 static int fold__disk_rename(const char *from, const char *to)
 {
     const unsigned long replace_existing = 1, write_through = 8;
@@ -29416,14 +29393,14 @@ static void fold__disk_remove(const char *path)
     wchar_t wide[FOLD__WIDE];
     _wremove(fold__wide(path, wide));
 }
-static int fold__disk_sync_folder(char *path) { return (void)path, 0; } /* moving waited for it */
+static int fold__disk_sync_folder(char *path) { return (void)path, 0; } /* write_through waited for it */
 static int fold__disk_replaceable(const char *path)
 {
     struct _stat there;
     wchar_t wide[FOLD__WIDE];
     return _wstat(fold__wide(path, wide), &there) || (there.st_mode & _S_IFMT) == _S_IFREG;
 }
-#else /* C alone: savers to one path take turns, and the system writes when it likes */
+#else /* plain C: only one saver to a path at a time, and no waiting for the disk */
 static int fold__disk_create(const char *path)
 {
     FILE *there = fold__open_file(path, 0);
@@ -29438,8 +29415,7 @@ static int fold__disk_sync_folder(char *path) { return (void)path, 0; }
 static int fold__disk_replaceable(const char *path) { return (void)path, 1; }
 #endif
 
-/* A temporary file is the file before it gets its name. Gives its own name, the first of 100 that nobody
-   holds. */
+/* The file is written under a temporary name, the first of 100 that no saver holds, and then renamed. */
 enum { FOLD__DRAFTS = 100 };
 static int fold__temp_file_new(const char *path, char *temp_file, size_t size, fold__error *error)
 {
@@ -29451,7 +29427,7 @@ static int fold__temp_file_new(const char *path, char *temp_file, size_t size, f
     }
     if (file == FOLD__NAME_IN_USE)
         fold__fail_in(error, FOLD_IO,
-                      "save: '%.120s.tmp' and %d more are there, of savers at work or that died", path,
+                      "save: '%.120s.tmp' and %d more exist; remove those of savers that died", path,
                       FOLD__DRAFTS - 1);
     else if (file < 0)
         fold__path_fail(error, "save", temp_file);
@@ -29473,7 +29449,7 @@ static void fold__save_as(fold_model *m, const char *path, char *temp_file, size
                           const fold_save_desc *desc, fold__error *error)
 {
     if (!fold__disk_replaceable(path)) {
-        fold__fail_in(error, FOLD_IO, "save: '%.120s' is no regular file", path);
+        fold__fail_in(error, FOLD_IO, "save: '%.120s' is not a regular file", path);
         return;
     }
     const int descriptor = fold__temp_file_new(path, temp_file, size, error);
@@ -29497,7 +29473,7 @@ FOLD_API fold_status fold_model_save(fold_model *m, const char *path, const fold
     const size_t size = (path ? strlen(path) : 0) + sizeof ".99.tmp";
     char *temp_file = (char *)(m->arena.memory.alloc)(size, FOLD__ALIGN, m->arena.memory.user);
     if (!path)
-        fold__fail_in(&error, FOLD_BAD_ARGUMENT, "save: no path");
+        fold__fail_in(&error, FOLD_BAD_ARGUMENT, "save: path is NULL");
     else if (temp_file)
         fold__save_as(m, path, temp_file, size, desc, &error);
     else
@@ -29510,7 +29486,7 @@ FOLD_API fold_status fold_model_save(fold_model *m, const char *path, const fold
 
 /* -- reading a header ------------------------------------------------------------------------ */
 
-/* JSON of the few forms of a header, ended by a zero byte. Strings are decoded where they lie. */
+/* As much JSON as a header can have, ended by a zero byte. Strings are decoded in place. */
 typedef struct fold__json {
     char *start, *at;
     const char *problem;
@@ -29524,7 +29500,7 @@ static int fold__json_fail(fold__json *json, const char *problem)
 }
 static void fold__json_blanks(fold__json *json) { json->at += strspn(json->at, " \t\n\r"); }
 
-/* Tells whether this character comes next; then it is passed. */
+/* Skips the character if it comes next, and returns whether it did. */
 static int fold__json_next(fold__json *json, char character)
 {
     fold__json_blanks(json);
@@ -29544,7 +29520,7 @@ static int fold__json_take(fold__json *json, char character)
            fold__json_fail(json, expected[strchr(what, character) - what]);
 }
 
-/* Reads four hexadecimal digits; more than 0xffff when they are not there. */
+/* Four hexadecimal digits; above 0xffff if they are not there. */
 static uint32_t fold__json_hex(fold__json *json)
 {
     static const char digits[] = "0123456789abcdef0123456789ABCDEF";
@@ -29575,7 +29551,7 @@ static int fold__json_escape(fold__json *json, char **out)
         impl = 0;
     }
     if (!impl)
-        return fold__json_fail(json, "a string has an escape that is no character"); /* a zero byte neither */
+        return fold__json_fail(json, "a string has an invalid escape"); /* nor is a zero byte */
     const int more = impl < 0x80 ? 0 : impl < 0x800 ? 1 : impl < 0x10000 ? 2 : 3;
     static const unsigned char lead[] = { 0, 0xc0, 0xe0, 0xf0 };
     *(*out)++ = (char)(lead[more] | impl >> 6 * more);
@@ -29592,7 +29568,7 @@ static char *fold__json_string(fold__json *json)
     while (*json->at != '"') {
         const int count = fold__utf8(json->at);
         if (!count || (unsigned char)*json->at < 32)
-            fold__json_fail(json, "a string is not UTF-8 text, or does not end");
+            fold__json_fail(json, "a string is not UTF-8, or does not end");
         if (json->problem)
             return NULL;
         if (*json->at == '\\') {
@@ -29625,23 +29601,22 @@ static int fold__json_number(fold__json *json, uint64_t *number)
     return 1;
 }
 
-/* A tensor of a file. */
 typedef struct fold__tensor {
     const char *name;
     int dtype;           /* index into fold__dtypes */
     int part;            /* the parameter's: see fold__state_array */
     int taken;           /* see fold_tensors_take */
-    fold_shape shape;    /* has four dimensions at most; those above INT_MAX are INT_MAX */
-    char *dims;          /* all of them, in the header */
+    fold_shape shape;    /* its true rank, but only the first four dimensions, at most INT_MAX each */
+    char *dims;          /* text of all dimensions, in the header */
     uint32_t param;      /* 1 + the parameter that it is loaded into; 0: none */
-    int of_bytes;        /* it holds scales of bytes that are loaded */
-    const struct fold__tensor *scales; /* for a tensor of bytes that is loaded: one for each value of its last
-                                          axis, or if their rank is above 1 one for each line of it */
-    uint64_t begin, end; /* its bytes lie there in the file's data */
+    int of_bytes;        /* it holds the scales of an int8 tensor that is loaded */
+    const struct fold__tensor *scales; /* of an int8 tensor that is loaded: one for each value of its last
+                                          axis or, if their rank is above 1, for each vector along it */
+    uint64_t begin, end; /* its bytes in the file's data */
     const unsigned char *data;
 } fold__tensor;
 
-/* Reads a shape, of which `dim` has room for so many dimensions; `count` gets the product of all. */
+/* `dim` gets the first `room` dimensions, `rank` their number and `count` their product, both of all. */
 static int fold__json_shape(fold__json *json, int *dim, int room, int *rank, uint64_t *count)
 {
     uint64_t number;
@@ -29685,7 +29660,7 @@ static int fold__json_tensor(fold__json *json, fold__tensor *tensor)
         while (which < 3 && !fold__same_text(key, member[which]))
             which++;
         if (which == 3 || (seen & 1u << which))
-            return fold__json_fail(json, "a tensor has a member twice, or one that the format has not");
+            return fold__json_fail(json, "a tensor has a repeated or unknown member");
         seen |= 1u << which;
         if (which == 1)
             tensor->dims = json->at;
@@ -29715,32 +29690,31 @@ enum { /* arrays of a file */
        FOLD__F_TENSORS,
        FOLD__F_ORDER,
        FOLD__F_STAGE,
-       FOLD__F_FLOATS, /* a tensor's, while they become bytes */
+       FOLD__F_FLOATS, /* values of a tensor that is being quantised */
        FOLD__F_COUNT
 };
 
-/* A file that is being loaded. */
 typedef struct fold_tensors {
-    fold_model *model;   /* stays as it is when the file is only listed */
+    fold_model *model;   /* not changed if the file is only listed */
     fold__error failure; /* why it could not be read */
-    fold__error *error;  /* this, or the model's: in an image, and of tensors once it is open */
+    fold__error *error;  /* &failure, or the model's: for an image, and for fold_tensors once open */
     fold__arena arena;
     fold__array arrays[FOLD__F_COUNT];
     fold_load_desc desc;
-    fold_reader *read; /* NULL: `bytes` are what is left of a block of memory */
+    fold_reader *read; /* NULL: the file is in memory, and `left` bytes remain from `bytes` on */
     void *user;
     const unsigned char *bytes;
     size_t left;
-    int keeps_all; /* a stream's data are wanted in memory, of every tensor */
+    int keeps_all; /* a stream is read into memory with every tensor, not only those to be loaded */
     fold__tensor *tensor;
     uint32_t *order, count;
-    const char *metadata, *metadata_end;    /* texts, each with a zero behind it: a key, what it tells, ... */
-    const char *optimizer, *steps, *config; /* of these; NULL: not there */
+    const char *metadata, *metadata_end;    /* zero-terminated texts: key, value, key, value, ... */
+    const char *optimizer, *steps, *config; /* values among these, or NULL */
     int rule;
     uint64_t n_steps;
 } fold__file;
 
-/* Texts move to the front of the metadata, where they lie end to end. */
+/* Decoded texts are moved to the front of the metadata, one right after another. */
 static int fold__json_metadata(fold__json *json, fold__file *file)
 {
     char *to = json->at;
@@ -29764,7 +29738,7 @@ static int fold__json_metadata(fold__json *json, fold__file *file)
         if (fold__same_text(key, "config"))
             want = &file->config;
         if (want && *want)
-            return fold__json_fail(json, "the metadata have a key twice");
+            return fold__json_fail(json, "the metadata repeat a key");
         if (want)
             *want = text;
     } while (fold__json_next(json, ','));
@@ -29775,7 +29749,7 @@ static int fold__json_header(fold__json *json, fold__file *file, size_t length)
 {
     int metadata = 0;
     if (*json->at != '{')
-        return fold__json_fail(json, "expected {"); /* no space before it */
+        return fold__json_fail(json, "expected {"); /* not even a space before it */
     json->at++;
     if (!fold__json_next(json, '}')) {
         do {
@@ -29818,10 +29792,10 @@ FOLD__BY_DEFAULT(fold_load_desc, FOLD__ALL_ZERO)
 
 #define fold__load_fail(file, ...) fold__fail_in((file)->error, __VA_ARGS__)
 
-/* Copies text without what would move a terminal's cursor, and cuts it to a size. */
+/* Copies text with '?' for control characters and invalid bytes. Text that is too long ends in "..". */
 static const char *fold__plain_text(char *out, size_t size, const char *text)
 {
-    size_t at = 0, cut = 0; /* where it is cut if the rest is too long */
+    size_t at = 0, cut = 0; /* where to cut it if the rest is too long */
     for (int count; *text; text += count) {
         const int plain = fold__is_plain(text, &count);
         const size_t bytes = plain ? (size_t)count : 1;
@@ -29835,7 +29809,7 @@ static const char *fold__plain_text(char *out, size_t size, const char *text)
     return out;
 }
 
-/* Bytes of a name for messages, with its zero, and of an error that a caller tells. */
+/* The most bytes of a name in a message, with its zero, and of a message that a caller sets. */
 enum { FOLD__SHORT = 64, FOLD__TOLD = 240 };
 static const char *fold__shorten(char out[FOLD__SHORT], const char *name)
 {
@@ -29883,8 +29857,8 @@ static int fold__file_read(fold__file *file, void *to, size_t count)
     return 1;
 }
 
-/* Reads the next `length` bytes into an array, and a zero byte behind them. Memory for a stream grows as the
-   bytes come: a wrong length costs nothing. */
+/* Reads `length` bytes and appends a zero byte. For a stream memory grows as bytes arrive, so that a wrong
+   length in a file cannot ask for gigabytes. */
 static char *fold__read_array(fold__file *file, int which, size_t length)
 {
     enum { FOLD__FIRST_READ = 1 << 16 };
@@ -29911,11 +29885,11 @@ static int fold__load_header(fold__file *file)
     const uint64_t length = fold__number_at(head, sizeof head);
     if (head[0] == 'P' && head[1] == 'K')
         return fold__load_fail(file, FOLD_IO,
-                               "load: not a safetensors file but an archive, as torch.save writes: "
-                               "save_file of safetensors.torch writes one");
+                               "load: an archive of torch.save, not a safetensors file; write one with "
+                               "safetensors.torch");
     if (length > FOLD__HEADER_LIMIT)
         return fold__load_fail(file, FOLD_IO,
-                               "load: not a safetensors file (its header would have over 100 MB)");
+                               "load: not a safetensors file (its header would exceed 100 MB)");
     if (!file->read && length > file->left)
         return fold__load_fail(file, FOLD_IO, "load: the file ends too early");
     char *header = fold__read_array(file, FOLD__F_HEADER, (size_t)length);
@@ -29958,8 +29932,8 @@ static fold__tensor *fold__find_tensor(const fold__file *file, const char *const
 }
 
 #ifndef FOLD_NO_TEXT
-/* Counts the letters to change between two names, behind what both begin with and before what both end with.
-   There are none where one is the other with modules before it. */
+/* Edit distance of two names, between what both begin with and what both end with; 0 if one is the other with
+   modules in front. */
 static size_t fold__name_distance(const char *a, const char *b)
 {
     size_t n = strlen(a), m = strlen(b), row[FOLD__SHORT];
@@ -29985,7 +29959,7 @@ static size_t fold__name_distance(const char *a, const char *b)
     return row[m];
 }
 
-/* Says of the tensors that are nothing else's which has the nearest name. */
+/* Names the nearest of the tensors that are not loaded or taken. */
 static void fold__say_nearest(const fold__file *file, const char *name, char *text, size_t size)
 {
     char shown[FOLD__SHORT];
@@ -30081,7 +30055,7 @@ static int fold__match_state(fold__file *file, uint32_t index, int part)
                                fold__there_text(there, tensor), here);
     }
     if (param->image_data)
-        return fold__load_fail(file, FOLD_BAD_STATE, "load: %s is read in place, in an image", name);
+        return fold__load_fail(file, FOLD_BAD_STATE, "load: %s is read in place and cannot be changed", name);
     tensor->param = index + 1;
     tensor->part = part;
     return tensor->dtype != FOLD__DTYPE_I8 || fold__match_scales(file, tensor, param, name);
@@ -30104,8 +30078,7 @@ static int fold__load_rule(fold__file *file)
         file->n_steps = file->n_steps * 10 + (uint64_t)(from[digits] - '0');
     if (file->rule < FOLD__RULE_COUNT && digits && !from[digits])
         return 1;
-    return fold__load_fail(file, FOLD_IO,
-                           "load: the metadata's `optimizer` or `steps` are not those of fold.h");
+    return fold__load_fail(file, FOLD_IO, "load: the metadata's `optimizer` or `steps` are not from fold.h");
 }
 
 static int fold__is_wanted(const fold__tensor *tensor) { return tensor->param || tensor->of_bytes; }
@@ -30130,8 +30103,9 @@ static int fold__load_match(fold__file *file)
     }
     const size_t config = (file->config ? strlen(file->config) : 0) + 1;
     if (file->desc.config && config > file->desc.config_size)
-        return fold__load_fail(file, FOLD_BAD_ARGUMENT, "load: the file's config needs %lu bytes",
-                               (unsigned long)config);
+        return fold__load_fail(file, FOLD_BAD_ARGUMENT,
+                               "load: config_size is %lu, but the file's config needs %lu bytes",
+                               (unsigned long)file->desc.config_size, (unsigned long)config);
     return 1;
 }
 
@@ -30159,12 +30133,11 @@ static int fold__load_data(fold__file *file)
         const fold__tensor *tensor = &file->tensor[file->order[i]];
         if (tensor->begin != at)
             return fold__load_fail(file, FOLD_IO,
-                                   "load: the data of '%s' do not begin where those before end",
+                                   "load: the data of '%s' overlap those before, or leave a gap",
                                    fold__shorten(shown, tensor->name));
         at = tensor->end;
         if (fold__is_wanted(tensor))
-            staged +=
-                (size_t)(tensor->end - tensor->begin); /* at most 24 bytes for every value of the model */
+            staged += (size_t)(tensor->end - tensor->begin); /* at most 24 bytes a value of the model */
     }
     if (file->read && file->keeps_all && !fold__take_stream(file, at))
         return 0;
@@ -30198,7 +30171,7 @@ static float fold__half(uint32_t bits)
     return fold__float_of(sign | (exponent == 31 ? 255u : exponent + 112) << 23 | fraction << 13);
 }
 
-/* Reads the floats of a tensor from `in` on; they go to `out`, `step` apart. */
+/* Values are written to `out` at distances of `step`. */
 FOLD__NOINLINE static void fold__read_floats(float *out, size_t step, const unsigned char *in, size_t count,
                                              int dtype)
 {
@@ -30251,12 +30224,13 @@ static int fold__check_bytes(fold__file *file, const fold__tensor *tensor)
         const float scale = fold__scale_at(tensor, at);
         if (!(scale >= 0 && scale <= FLT_MAX / 127))
             return fold__load_fail(file, FOLD_BAD_ARGUMENT,
-                                   "load: %s" FOLD__SCALES " has %g, which is no scale", name, (double)scale);
+                                   "load: %s" FOLD__SCALES " has the scale %g, not in [0, %g]", name,
+                                   (double)scale, (double)(FLT_MAX / 127));
         if (number == -128)
             return fold__load_fail(file, FOLD_BAD_ARGUMENT,
-                                   "load: %s has the byte -128; they are from -127 to 127", name);
+                                   "load: %s has the int8 value -128, not in [-127, 127]", name);
         if (number && scale == 0)
-            return fold__load_fail(file, FOLD_BAD_ARGUMENT, "load: %s has the byte %d with a scale of 0",
+            return fold__load_fail(file, FOLD_BAD_ARGUMENT, "load: %s has the int8 value %d with scale 0",
                                    name, number);
     }
     return 1;
@@ -30269,7 +30243,7 @@ static int fold__has_its_bytes(const fold__tensor *tensor, const fold__param_dat
            (param->bytes != FOLD__NO_PACK) != by_rows && (param->bytes_t != FOLD__NO_PACK) == by_rows;
 }
 
-/* Looks at what becomes bytes, or was, and makes room for floats on the way. */
+/* Checks the values that are int8, or will be quantised, and reserves floats to quantise them from. */
 static int fold__load_check(fold__file *file)
 {
     enum { FOLD__CHECKED_FLOATS = 64 };
@@ -30283,7 +30257,7 @@ static int fold__load_check(fold__file *file)
         const float steps = tensor->part == FOLD__PART_STEPS ? fold__value_of(tensor) : 0;
         if (!(steps >= 0 && steps < 0x1p63f && (float)(uint64_t)steps == steps))
             return fold__load_fail(file, FOLD_BAD_ARGUMENT,
-                                   "load: %s is %g, which is no number of steps; they are whole, from 0 on",
+                                   "load: %s is %g, not a number of steps (whole, at least 0)",
                                    fold__shorten(name, tensor->name), (double)steps);
         if (!param || !fold__is_quantized(param) || fold__has_its_bytes(tensor, param))
             continue;
@@ -30295,7 +30269,7 @@ static int fold__load_check(fold__file *file)
                 fold__read_values(values, tensor, at, fold__min_size(param->size - at, FOLD__CHECKED_FLOATS));
             if (!(fabsf(values[at % FOLD__CHECKED_FLOATS]) <= FLT_MAX))
                 return fold__load_fail(file, FOLD_BAD_ARGUMENT,
-                                       "load: %s is quantized and has a value in the file that is not finite",
+                                       "load: %s is quantised, but a value in the file is not finite",
                                        fold__shorten(name, param->name));
         }
     }
@@ -30320,7 +30294,7 @@ static void fold__load_bytes(fold_model *m, fold__param_data *param, const unsig
     param->byte_error = 0;
 }
 
-/* A model holds values as it does, whatever they are in the file. */
+/* The format of the values in the model does not depend on the file's. */
 static void fold__load_tensor(fold__file *file, const fold__tensor *tensor)
 {
     fold_model *m = file->model;
@@ -30337,7 +30311,7 @@ static void fold__load_tensor(fold__file *file, const fold__tensor *tensor)
 }
 
 #ifndef FOLD_INFERENCE
-/* A parameter made the file's steps, unless it has no state there, or steps of its own. */
+/* A parameter made the file's number of steps, unless it has no state there or a number of its own. */
 static void fold__load_steps(fold__file *file)
 {
     fold__begin_states(file->model, file->rule, file->n_steps);
@@ -30351,7 +30325,7 @@ static void fold__load_steps(fold__file *file)
 }
 #endif
 
-/* Everything was checked: now the model is written. */
+/* Everything has been checked, so from here on the model may change. */
 static void fold__load_values(fold__file *file)
 {
     fold_model *m = file->model;
@@ -30388,7 +30362,7 @@ static void fold__file_begin(fold__file *file, fold_model *m, fold_reader *read,
     file->error = &file->failure;
 }
 
-/* Loads a file. With `ends`, nothing may follow it. */
+/* `ends`: nothing may follow the file's data. */
 static fold_status fold__load_file(fold__file *file, int ends)
 {
     fold_model *m = file->model;
@@ -30415,7 +30389,7 @@ static fold_status fold__load(fold_model *m, fold_reader *read, void *user, cons
         return FOLD_BAD_ARGUMENT;
     fold__file_begin(&file, m, read, user, bytes, size, desc);
     if (!read && !bytes)
-        fold__load_fail(&file, FOLD_BAD_ARGUMENT, "load: no bytes, or no reader");
+        fold__load_fail(&file, FOLD_BAD_ARGUMENT, "load: bytes or read is NULL");
     return fold__load_file(&file, 0);
 }
 
@@ -30441,7 +30415,7 @@ static int fold__is_aligned(fold__file *file, const fold__tensor *tensor)
     char name[FOLD__SHORT];
     return (uintptr_t)tensor->data % sizeof(float) == 0 ||
            fold__load_fail(file, FOLD_BAD_ARGUMENT,
-                           "read in place: %s lies at no multiple of 4 bytes; align the image",
+                           "read in place: %s is not aligned to 4 bytes; align the image",
                            fold__shorten(name, tensor->name));
 }
 
@@ -30452,11 +30426,12 @@ static int fold__can_be_bytes(fold__file *file, const fold__param_data *param)
     fold__shorten(name, param->name);
     return (fold__can_quantize(param, &any) && fold__forward_packs(param->uses) != FOLD__PACK_BOTH) ||
            fold__load_fail(file, FOLD_BAD_ARGUMENT,
-                           "read in place: %s is of type I8, which fold_model_quantize would not make of it",
+                           "read in place: %s is of type I8, but fold_model_quantize would keep it float",
                            name);
 }
 
-/* Gives a parameter the bytes of a tensor, in place, or in groups in the model. */
+/* int8 weights stay in the image if the kernels can read them as saved; otherwise the model gets a copy in
+   the kernels' layout. */
 static int fold__take_bytes(fold__file *file, fold__tensor *tensor, fold__param_data *param)
 {
     char full[FOLD__WHEN_FULL];
@@ -30469,8 +30444,8 @@ static int fold__take_bytes(fold__file *file, fold__tensor *tensor, fold__param_
         return 0;
     if ((tensor->scales->shape.rank == 1) != by_columns)
         return fold__load_fail(file, FOLD_BAD_SHAPE,
-                               "read in place: %s" FOLD__SCALES " is that of %s; its use needs that of %s",
-                               name, by_columns ? "rows" : "columns", by_columns ? "columns" : "rows");
+                               "read in place: %s" FOLD__SCALES " has a scale a %s; its use needs one a %s",
+                               name, by_columns ? "row" : "column", by_columns ? "column" : "row");
     const size_t bytes = fold__layout_int8(m, param, 8, m->bytes);
     param->image_data = tensor->data;
     param->stored = 1;
@@ -30486,7 +30461,7 @@ static int fold__take_bytes(fold__file *file, fold__tensor *tensor, fold__param_
     return 1;
 }
 
-/* Gives a parameter its values in the model's image. 0 and an error when they cannot be read there. */
+/* Points a parameter at its values in the image. Returns 0 with an error if they cannot be read there. */
 static int fold__take_tensor(fold__file *file, fold__param_data *param)
 {
     const char *const joined[3] = { param->name, "", "" };
@@ -30504,17 +30479,17 @@ static int fold__take_tensor(fold__file *file, fold__param_data *param)
         return file->model->take_bytes ? file->model->take_bytes(file, tensor, param)
                                        : fold__load_fail(file, FOLD_BAD_STATE,
                                                          "read in place: %s is of type I8; call "
-                                                         "fold_model_quantize before it is made",
+                                                         "fold_model_quantize before creating it",
                                                          name);
     if (tensor->dtype)
         return fold__load_fail(file, FOLD_BAD_ARGUMENT,
-                               "read in place: %s is of type %s; F32 and I8 can be read, others loaded", name,
-                               fold__dtypes[tensor->dtype].name);
+                               "read in place: %s is of type %s; only F32 and I8 are possible, others need "
+                               "fold_model_load",
+                               name, fold__dtypes[tensor->dtype].name);
     param->image_data = tensor->data;
     return fold__is_aligned(file, tensor);
 }
 
-/* Takes a parameter's values from the image, by its name, if they can be read where they lie. 1: it did. */
 static int fold__find_in_image(fold_model *m, const char *name, fold__param_data *param)
 {
     fold__file file;
@@ -30535,9 +30510,9 @@ FOLD_API fold_status fold_model_read_in_place(fold_model *m, const void *image, 
     m->image = NULL;
     if (!image)
         return FOLD_OK;
-    const char *wrong = fold__is_little_endian() ? NULL : "bytes have another order here: load the file";
+    const char *wrong = fold__is_little_endian() ? NULL : "this machine is not little-endian; load the file";
     if (fold__can_train(m))
-        wrong = "the model can be trained: make it with `inference` in its desc";
+        wrong = "the model can be trained; set `inference` in its desc";
     if (wrong)
         return fold__model_fail(m, FOLD_BAD_STATE, "read in place: %s", wrong), m->error.status;
     fold__file_begin(&file, m, NULL, NULL, image, size, NULL);
@@ -30590,7 +30565,7 @@ static void fold__put_tensors(fold__text *text, const fold__file *file)
     fold__put_bytes(text, "\n", 1);
 }
 
-/* Prints what a file holds, or what keeps it from being read: an error that is there, or its header's. */
+/* Prints what the file holds, or the error that keeps it from being read. */
 static fold_status fold__print_file(fold__file *file, fold_writer *write, void *user)
 {
     fold__text text;
@@ -30627,7 +30602,7 @@ static FILE *fold__open_to_load(fold__file *file, const char *path)
     file->read = fold__from_file;
     file->user = path ? fold__open_file(path, 0) : NULL;
     if (!path)
-        fold__load_fail(file, FOLD_BAD_ARGUMENT, "load: no path");
+        fold__load_fail(file, FOLD_BAD_ARGUMENT, "load: path is NULL");
     else if (!file->user)
         fold__path_fail(file->error, "load", path);
     return (FILE *)file->user;
@@ -30665,7 +30640,7 @@ FOLD_API fold_status fold_model_print_file(const fold_model *m, const char *path
 
 /* -- tensors of any program ------------------------------------------------------------------ */
 
-/* Begins to open a file; NULL with an error of the model when there is no memory for a handle. */
+/* Returns NULL, with an error of the model, if there is no memory for a handle. */
 static fold_tensors *fold__tensors_begin(fold_model *m, const void *bytes, size_t size)
 {
     fold_tensors *t =
@@ -30677,12 +30652,11 @@ static fold_tensors *fold__tensors_begin(fold_model *m, const void *bytes, size_
     return t;
 }
 
-/* Reads the header and the data. A file that cannot be read has no tensors; the first that is asked for makes
-   that an error of the model. */
+/* A file that cannot be read has no tensors. Asking for one makes the failure an error of the model. */
 static fold_tensors *fold__tensors_open(fold_tensors *t)
 {
     if (t->model->image)
-        fold__load_fail(t, FOLD_BAD_STATE, "load: parameters of the model are read in place, in an image");
+        fold__load_fail(t, FOLD_BAD_STATE, "load: the model's parameters are read in place");
     t->keeps_all = 1;
     if (!fold__open_tensors(t))
         t->count = 0;
@@ -30700,7 +30674,7 @@ FOLD_API fold_tensors *fold_tensors_open_memory(fold_model *m, const void *bytes
 {
     fold_tensors *t = fold__tensors_begin(m, bytes, size);
     if (t && !bytes)
-        fold__load_fail(t, FOLD_BAD_ARGUMENT, "load: no bytes");
+        fold__load_fail(t, FOLD_BAD_ARGUMENT, "load: bytes is NULL");
     return t ? fold__tensors_open(t) : NULL;
 }
 #ifndef FOLD_NO_STDIO
@@ -30782,7 +30756,7 @@ FOLD_API fold_status fold_tensors_read(fold_tensors *t, int index, size_t from, 
     const fold__tensor *tensor = fold__tensor_at(t, index);
     char shown[FOLD__SHORT];
     if (!t || !fold__tensors_there(t) ||
-        fold__lacks(t->model, tensor && (out || !count), "tensors: no such tensor, or no place"))
+        fold__lacks(t->model, tensor && (out || !count), "tensors: no such tensor, or out is NULL"))
         return fold_model_status(fold_tensors_model(t));
     const size_t width = (size_t)fold__dtypes[tensor->dtype].bytes;
     const size_t size = width ? (size_t)(tensor->end - tensor->begin) / width : 0;

@@ -1,10 +1,10 @@
-/* agents: 50 agents decide 60 times a second, each by its own state and up to 10 neighbours, in two static arrays.
+/* agents: 50 agents decide 60 times a second, each from its own state and up to 10 neighbours, in two static arrays.
 
      cc -O2 -o agents examples/agents.c -lm && ./agents
 
-   All agents are one list, and two arrays of numbers say who sees whom, which change with every frame. 1,000 frames are
-   recorded anew, and 1,000 replay the last recording, which reads the arrays again. The model and the context lie in
-   static arrays, so that nothing is allocated. `./agents --sizes` tells how large they must be. */
+   All agents are one list; two arrays of numbers, which change every frame, say who sees whom. 1,000 frames are recorded
+   from scratch, and 1,000 replay the last recording, which reads the arrays again. The model and the context are in
+   static arrays, so nothing is allocated. `./agents --sizes` prints how large the arrays must be. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #include "unfused.h"

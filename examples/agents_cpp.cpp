@@ -1,9 +1,9 @@
-/* agents_cpp: runs the agents of agents.c in C++17, without exceptions, and gets the same bits.
+/* agents_cpp: the agents of agents.c in C++17, without exceptions, to the same bits.
 
      c++ -std=c++17 -O2 -fno-exceptions -fno-rtti -o agents_cpp examples/agents_cpp.cpp && ./agents_cpp
 
    std::unique_ptr owns the model and the context, and frees the context first. Nodes, parameters and layers are values,
-   and errors are statuses as in C. Both lie in static arrays; `./agents_cpp --sizes` tells how large these must be. */
+   and errors are statuses as in C. Both are in static arrays; `./agents_cpp --sizes` prints how large these must be. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #include "unfused.h"

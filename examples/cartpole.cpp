@@ -2,16 +2,16 @@
 
      c++ -std=c++20 -O2 -fno-exceptions -fno-rtti -o cartpole examples/cartpole.cpp && ./cartpole --svg cartpole.svg
 
-   A cart on a track is pushed left or right 50 times a second, and the pole on it must not fall (Barto, Sutton and
-   Anderson 1983). An episode ends when the pole leans by 12 degrees or the cart is 2.4 m away, or after 500 steps. At
-   first a pole stands for about 20.
+   A cart on a track is pushed left or right 50 times a second, and the pole on it must not fall (Barto, Sutton and Anderson
+   1983). An episode ends when the pole leans by 12 degrees or the cart is 2.4 m away, or after 500 steps. At first a pole
+   stands for about 20.
 
-   The controller is trained by proximal policy optimisation (Schulman et al. 2017) with advantages as in Schulman et
-   al. (2016). Many episodes run at once: at each step those whose poles still stand are recorded, one by one, and run
-   as one batch. Then an episode is a list as long as it lasted, 8 steps or 500. Lists of all lengths are trained in the
-   same batches, and nothing is padded. Each episode draws from a generator of its own, by its number, so the result is
-   the same in every run. After each update the controller is tried without chance on 100 other episodes, and training
-   ends when all their poles stand for 500 steps. The last line tells how long those of 100 new ones stand. */
+   The controller is trained by proximal policy optimisation (Schulman et al. 2017) with advantages as in Schulman et al.
+   (2016). Many episodes run at once: at each step those whose poles still stand are recorded, one by one, and run as one
+   batch. Then an episode is a list as long as it lasted, 8 steps or 500; lists of all lengths are trained in the same
+   batches, and nothing is padded. Each episode draws from a generator of its own, by its number, so every run has the same
+   result. After each update the controller is tried without chance on 100 other episodes, and training ends when all their
+   poles stand for 500 steps. The last line says how long those of 100 new ones stand. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #define FOLD_RL_IMPLEMENTATION
@@ -28,12 +28,6 @@
 #include <memory>
 #include <span>
 #include <vector>
-#ifdef _WIN32
-#include <io.h>
-#define isatty _isatty
-#else
-#include <unistd.h>
-#endif
 
 namespace {
 
@@ -313,16 +307,13 @@ int main(int argc, char **argv)
     fold_random chance = fold_random_new(o.seed, UINT64_MAX);
     const uint64_t test = uint64_t{ 1 } << 32; /* these episodes have numbers apart */
     const uint64_t start = fold_clock_monotonic(nullptr);
-    const int shown = isatty(1);
     std::vector<summary> curve;
     double seen = 0;
     adam.rate = 0.005f;
     for (int update = 0;; update++) {
         const summary tried(simulate(play.get(), n, o.seed, test, trials, false));
         curve.push_back(tried);
-        if (shown)
-            std::printf("update %d: poles stand for %.1f steps, %d to %d\n", update, tried.mean, tried.shortest,
-                        tried.longest);
+        std::printf("update %d: poles stand for %.1f steps, %d to %d\n", update, tried.mean, tried.shortest, tried.longest);
         if (tried.shortest == most_steps || update == o.updates) break;
         const uint64_t first = static_cast<uint64_t>(update) * static_cast<uint64_t>(o.episodes);
         const std::vector<episode> all = simulate(play.get(), n, o.seed, first, o.episodes, true);

@@ -1,21 +1,21 @@
-/* char_lm: a language model of characters learns from lines of uneven length: padded, in buckets, and as they are.
+/* char_lm: a character language model learns from lines of uneven length: padded, in buckets, and as they are.
 
      cc -O2 -o char_lm examples/char_lm.c -lm
      ./char_lm --data FILE
 
-   The program reads the lines of any text; without --data it makes sentences up. The model is two LSTMs, one above the
-   other. A line of n characters is n + 1 steps: each predicts the next character, the last one the line's end. Models,
-   data, optimiser and lines a batch are the same in all three ways:
-     padded     Every line of a batch is unrolled to the longest of that batch.
-     bucketed   A batch holds lines of one bucket, and all are unrolled to the bucket's length. Buckets end at the
-                lengths given, or wherever enough lines have come together. They take turns at random, in proportion to
-                the lines that they still have. Batches of equal steps and lines have the same network. It is scheduled
-                once, and its plan is replayed from then on (fold_ctx_desc.plan_cache_bytes).
-     dynamic    Every line is as long as it is, and there is no padding.
-   Padding repeats the line's end, and a mask of 0 takes its loss away. In all three ways the loss of a batch is the
-   mean over the lines' own steps, so the ways must agree. The program checks that each held-out line has the same loss
-   to the bit in all of them. Gradients are sums over all steps, and padding changes their order: those of one batch must
-   agree but for rounding. Padded and dynamic training see the same batches, and must reach nearly the same perplexity. */
+   The program reads the lines of any text; without --data it makes up sentences. The model is a stack of two LSTMs. A
+   line of n characters is n + 1 steps: each predicts the next character, the last one the end of the line. Models, data,
+   optimiser and lines a batch are the same in all three ways:
+     padded     Every line of a batch is unrolled to the batch's longest.
+     bucketed   A batch has lines of one bucket, all unrolled to the bucket's length. Buckets end at the lengths given, or
+                wherever enough lines have come together. They take turns at random, in proportion to the lines that they
+                still have. Batches with equal steps and lines have the same network, so it is scheduled once, and its plan
+                is replayed from then on (fold_ctx_desc.plan_cache_bytes).
+     dynamic    Every line is as long as it is, without padding.
+   Padding repeats the end of the line, and a mask of 0 removes its loss. In all three ways the loss of a batch is the mean
+   over the lines' own steps, so the three must agree, and the program checks it. Each held-out line has the same loss to
+   the bit. Gradients are sums over all steps, and padding changes their order, so those of one batch agree except for
+   rounding. Padded and dynamic training see the same batches, and must reach nearly the same perplexity. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #define DATA_IMPLEMENTATION
@@ -29,12 +29,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#ifdef _WIN32
-#include <io.h>
-#define isatty _isatty
-#else
-#include <unistd.h>
-#endif
 
 enum {
     LAYERS = 2, WIDTH = 32,       /* the vectors of characters are as wide */
@@ -371,7 +365,8 @@ typedef struct trainer {
     double batches, updates, replayed, perplexity;
 } trainer;
 
-static void train_epoch(trainer *w, const corpus *c, const epoch *e, const char *name)
+/* `part` of `parts` epochs, of all ways together, are done. */
+static void train_epoch(trainer *w, const corpus *c, const epoch *e, const char *name, time_left *left, int part, int parts)
 {
     fold_adam adam = fold_adam_default();
     adam.rate = learning_rate;
@@ -391,10 +386,10 @@ static void train_epoch(trainer *w, const corpus *c, const epoch *e, const char 
         w->running += (double)s.run_ns * 1e-9;
         w->batches += (double)s.batches;
         w->updates++;
-        if (isatty(2)) fprintf(stderr, "\r%s: batch %d of %d ", name, i + 1, e->n_batches);
+        time_left_show(left, part + (i + 1.0) / e->n_batches, parts, "%s: batch %d of %d", name, i + 1, e->n_batches);
     }
     w->replayed += (double)(fold_ctx_stats(w->f).plan_hits - hits);
-    if (isatty(2)) fputs("\r\033[K", stderr);
+    time_left_end(left);
 }
 
 /* Returns to how many steps a way unrolls a held-out line; 0: to its own. */
@@ -493,7 +488,6 @@ static void print_buckets(const corpus *c, const buckets *b)
     printf("buckets, steps x lines:");
     for (int i = 0; i < b->n; i++) printf(" %dx%d", b->end[i], b->lines[i]);
     putchar('\n');
-    fflush(stdout);
 }
 
 static double waste(const trainer *w) { return w->padding / (w->padding + w->steps); } /* the share of padding among all steps */
@@ -544,6 +538,7 @@ static int run(const options *o, const corpus *c, const char *data_name)
     trainer ways[WAYS];
     memset(ways, 0, sizeof ways);
     print_buckets(c, &b);
+    time_left left = TIME_LEFT;
     for (int i = 0; i < WAYS; i++) {
         ways[i].n = new_net(c, o->hidden, o->seed, 0);
         ways[i].f = new_context(&ways[i].n, 1);
@@ -551,12 +546,12 @@ static int run(const options *o, const corpus *c, const char *data_name)
     for (int round = 0; round < o->epochs; round++) {
         for (int i = 0; i < WAYS; i++) {
             epoch e = make_epoch(o, c, &b, i, o->seed + (uint64_t)round + 1);
-            train_epoch(&ways[i], c, &e, way_names[i]);
+            train_epoch(&ways[i], c, &e, way_names[i], &left, round * WAYS + i, o->epochs * WAYS);
             ways[i].perplexity = perplexity(&ways[i].n, c);
             free_epoch(&e);
         }
-        if (isatty(1)) printf("epoch %d: perplexity %.3f padded, %.3f bucketed, %.3f dynamic\n", round + 1,
-                              ways[0].perplexity, ways[1].perplexity, ways[2].perplexity);
+        printf("epoch %d: perplexity %.3f padded, %.3f bucketed, %.3f dynamic\n", round + 1, ways[0].perplexity,
+               ways[1].perplexity, ways[2].perplexity);
     }
     const agreement a = compare(ways, c, &b);
     print_ways(ways, &a);

@@ -1,18 +1,17 @@
-/* export: turns a safetensors file into an array of C, for programs that read their weights in flash.
+/* export: turns a safetensors file into a C array, for programs that read their weights from flash.
 
      cc -O2 -o export examples/export.c -lm && ./export model.safetensors --name my_weights --out my_weights.h
 
-   The array holds the file as it is. Its bytes stand four by four in words, since every compiler aligns words as floats
-   have to be; gcc and clang begin it at a cache line. It is for little-endian machines. Hand it to
-   fold_model_read_in_place:
+   The array is the file as it is, four bytes to a word, because every compiler aligns words as floats need it; with gcc
+   and clang it starts at a cache line. It is for little-endian machines. Pass it to fold_model_read_in_place:
 
      #include "my_weights.h"
      fold_model_read_in_place(m, my_weights, my_weights_bytes);
 
-   The array's comment tells what the file holds. Without a file the program first trains the policy of
-   examples/policy.h, which examples/firmware.c reads, for --steps batches. When the policy's last observation is 1, it
-   must remember ten others, and act as they were until the next such moment. With --bytes its weights become bytes, a
-   quarter as large. A program that reads such a file calls fold_model_quantize before it makes layers. */
+   The array's comment lists what the file contains. Without a file the program first trains the policy of
+   examples/policy.h, which examples/firmware.c reads, for --steps batches: when the last value of an observation is 1, the
+   policy must remember ten others, and act on them until the next such moment. With --bytes the weights become bytes, a
+   quarter of the size; a program that reads such a file calls fold_model_quantize before it makes layers. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #include "policy.h"

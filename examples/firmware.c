@@ -2,22 +2,22 @@
 
      cc -O2 -I. -o firmware examples/firmware.c -lm && ./firmware
 
-   Compiled like this it makes its weights up. Trained weights are an array in flash, which the network reads in place.
-   Train them, or take yours, and compile the firmware with them:
+   Compiled like this it makes up its weights. Trained weights are an array in flash, which the network reads in place.
+   Train them, or use yours, and compile the firmware with them:
 
      cc -O2 -o export examples/export.c -lm && ./export --out policy_weights.h
      cc -O2 -I. -DWEIGHTS -o firmware examples/firmware.c -lm && ./firmware
 
-   In bytes (export --bytes, and -DIN_BYTES here) they take a quarter of the flash, and are read in place as well. All
-   else lies in two static arrays, one for the model and one for its context. On the desktop, or with an emulator of the
-   target, this program walks some steps. It tells a hash of what it did, and how large the arrays must be there. So run
-   it with the large arrays that it begins with, and once more with the PARAMS_BYTES and CELLS_BYTES that it told. Then
-   build it with all four sizes. For the target, add its start-up code and linker script:
+   As bytes (export --bytes, and -DIN_BYTES here) they need a quarter of the flash, and are read in place as well.
+   Everything else is in two static arrays, one for the model and one for its context. On the desktop, or in an emulator
+   of the target, the program walks some steps, then prints a hash of what it did and how large the arrays must be there. So
+   run it with the large arrays that it starts with, run it again with the PARAMS_BYTES and CELLS_BYTES that it printed,
+   and then build it with all four sizes. For the target, add its start-up code and linker script:
 
      arm-none-eabi-gcc -mcpu=cortex-m7 -mthumb -mfloat-abi=hard -mfpu=fpv5-d16 -Os -ffunction-sections -fdata-sections
          -Wl,--gc-sections -DBARE -DWEIGHTS -DMODEL_BYTES=... -I. -o firmware.elf examples/firmware.c ...
 
-   BARE is the firmware alone, where `sensors` and `motors` stand for the machine's own. */
+   BARE is the firmware alone; replace `sensors` and `motors` by those of the machine. */
 #define FOLD_INFERENCE
 #define FOLD_NO_TEXT
 #define FOLD_PLAIN_CONTEXTS

@@ -1,4 +1,5 @@
-/* fold_fit.h - the usual loops over data: training, prediction, and how good results are, by the public calls of fold.h.
+/* fold_fit.h - the usual loops over data with fold.h: training, prediction, and measures of how good results
+   are. It uses public calls only.
 
    In one C or C++ file:  #define FOLD_FIT_IMPLEMENTATION
                           #include "fold_fit.h"
@@ -8,8 +9,8 @@
        d.ctx = f; d.samples = n; d.loss = my_loss; d.user = my_data; d.adam = &adam;
        if (fold_fit(&d, NULL)) puts(fold_ctx_message(f));
 
-   Errors are those of the context and its model, and say what is wrong. It takes memory by the model's allocator alone.
-   There are no globals. The file is C99 and C++17, and works in every build of fold.h. With FOLD_INFERENCE there is no
+   Errors are set on the context, with a message. Memory comes from the model's allocator only, and there are
+   no globals. The file is C99 and C++17 and works in every build of fold.h: with FOLD_INFERENCE there is no
    fold_fit, and with FOLD_NO_STDIO it writes no files. */
 
 #ifndef FOLD_FIT_H
@@ -31,106 +32,116 @@ extern "C" {
 #endif
 
 #ifndef FOLD_INFERENCE
-/* fold_fit is the usual loop of training. It does what its settings say and nothing else.
+/* fold_fit is the usual training loop. It does what its settings say and nothing else.
 
-   In each epoch it puts the samples in an order that depends on (seed, epoch) alone, or leaves them in theirs. For each
-   batch it resets the context and lets `loss` record every sample. It differentiates the mean of the losses. With weights
-   that is the sum of weight x loss over the sum of weights. It clips gradients, and makes a step at the optimiser's rate
-   times the factor of `rates`. The last batch may be smaller. Then it takes the metric, writes files, and counts patience. */
+   Each epoch starts by shuffling the samples, in an order that depends on (seed, epoch) alone, unless
+   in_order is set. For each batch it resets the context, has `loss` record every sample, and differentiates
+   the mean of the losses; with weights, that is the sum of weight x loss divided by the sum of weights. Then
+   it clips the gradients and makes a step, at the optimiser's rate times the factor of `rates`. The last
+   batch may be smaller. At the end of the epoch it computes the metric, writes files and checks patience. */
 
-/* Tell what ended fold_fit. DIVERGED: a loss is infinite or NaN, or with `clip` the norm of the gradients. This is an
-   error; the step that would follow is not made. */
+/* What ended fold_fit. DIVERGED: a loss or, with `clip`, the norm of the gradients is infinite or NaN. This
+   is an error, and the step is not made. */
 enum { FOLD_FIT_EPOCHS, FOLD_FIT_PATIENCE, FOLD_FIT_PROGRESS, FOLD_FIT_ERROR, FOLD_FIT_DIVERGED };
 
 typedef struct fold_fit_report {
-    int epoch;          /* the one running, or the last */
-    int epoch_end;      /* it is over, and metric is its own */
-    int trained;        /* samples that this epoch has trained on so far */
-    double loss;        /* their mean, by their weights, each taken before its batch's step */
-    double metric;      /* that of the last whole epoch, NaN before there is one */
-    double best;        /* the best metric so far, also of the run that this one continues; NaN before there is one */
+    int epoch;          /* the current one, or the last */
+    int epoch_end;      /* 1: it is complete, and metric is its metric */
+    int trained;        /* samples of this epoch trained on so far */
+    double loss;        /* their weighted mean loss, each computed before its batch's step */
+    double metric;      /* of the last complete epoch; NaN before there is one */
+    double best;        /* the best metric so far, including the run that this one continues; NaN before there
+                           is one */
     int best_epoch;     /* -1: none yet */
-    double per_second;  /* samples of this epoch, without metric and files; 0 without FOLD_HAS_CLOCK */
+    double per_second;  /* samples a second, without metric and files; 0 without FOLD_HAS_CLOCK */
     int ended;          /* FOLD_FIT_… */
-    double rate_factor; /* that of the last step, by fold_fit_desc.rates */
+    double rate_factor; /* of the last step, from fold_fit_desc.rates */
 } fold_fit_report;
 
 typedef struct fold_fit_desc {
-    fold_ctx *ctx;           /* made for training; plans, threads and eager all do */
+    fold_ctx *ctx;           /* made for training, with any settings */
     int samples;             /* at least 1 */
-    fold_node (*loss)(fold_ctx *f, int sample, void *user); /* records one sample, gives a scalar */
-    float (*weight)(int sample, void *user); /* how much a sample counts; NULL: all the same. A loss that is a mean over
-                                                tokens has as many as its weight, for a mean per token */
-    double (*metric)(fold_model *m, void *user); /* after each epoch, the larger the better; e.g. accuracy on other
-                                                    samples, in a context of its own. NULL: the epoch's mean loss, the
-                                                    smaller the better */
-    int (*progress)(const fold_fit_report *report, void *user); /* after each batch and each epoch; nonzero stops. Once
-                                                                   more, with `ended`, when an error ends it */
-    void *user;              /* handed to all four */
+    fold_node (*loss)(fold_ctx *f, int sample, void *user); /* records one sample, returns its scalar loss */
+    float (*weight)(int sample, void *user); /* how much a sample counts; NULL: all count the same. If a loss
+                                                is a mean over tokens, return their number, for a mean per
+                                                token */
+    double (*metric)(fold_model *m, void *user); /* computed after each epoch, larger is better, such as the
+                                                    accuracy on validation samples, in its own context. NULL:
+                                                    the epoch's mean loss, where smaller is better */
+    int (*progress)(const fold_fit_report *report, void *user); /* called after each batch and each epoch;
+                                                                   return nonzero to stop. Also called, with
+                                                                   `ended` set, if an error ends the
+                                                                   training */
+    void *user;              /* passed to all four */
     int batch;               /* 0: 32 */
     int epochs;              /* 0: 10 */
-    int first_epoch;         /* to continue: epochs count from here. After fold_model_load with state:
-                                fold_model_steps / batches an epoch. Above 0, the best metric so far and its epoch are
-                                read from best_path or, if that is NULL, last_path, where fold_fit notes them. So only
-                                a better epoch replaces best_path, and patience counts on from that epoch. A file
-                                without the note, such as one of 0.3.0, begins with no best */
-    uint64_t seed;           /* draws the order, and dropout by epoch and sample */
-    int in_order;            /* samples keep their order */
-    const fold_sgd *sgd;     /* one of the four is not NULL. progress may change its rate */
+    int first_epoch;         /* to continue a run: the number of its next epoch, such as fold_model_steps /
+                                batches an epoch, after fold_model_load with state. Above 0, the best metric
+                                so far and its epoch are read from best_path or, if that is NULL, last_path,
+                                where fold_fit noted them: only a better epoch then replaces best_path, and
+                                patience counts from the best epoch. A file without the note, such as one of
+                                0.3.0, starts without a best */
+    uint64_t seed;           /* of the order, and of dropout in each epoch and sample */
+    int in_order;            /* do not shuffle the samples */
+    const fold_sgd *sgd;     /* exactly one of the four is not NULL. progress may change its rate */
     const fold_adagrad *adagrad;
     const fold_rmsprop *rmsprop;
     const fold_adam *adam;
-    fold_rates rates;        /* the factor of the rate at each step, the first step of epoch 0 being 0. Its steps of 0 are
-                                all up to the last epoch, its every of 0 the steps of an epoch */
-    float clip;              /* fold_grads_clip; 0: no clipping; infinity: only looks whether the norm is finite */
-    int smaller_is_better;   /* a smaller metric is the better one */
-    int patience;            /* early stopping: so many epochs in a row without a new best end it; 0: never */
-    int keep_best;           /* keeps the best epoch's values in memory, and puts them back at the end. A run that goes
-                                on has them from best_path, else those of the best of its own epochs */
+    fold_rates rates;        /* factor of the rate at each step, counted from epoch 0. rates.steps 0: the
+                                steps up to the end of the last epoch; rates.every 0: the steps of one
+                                epoch */
+    float clip;              /* limit for fold_grads_clip; 0: no clipping; infinity: only check that the norm
+                                is finite */
+    int smaller_is_better;   /* for metric */
+    int patience;            /* stop after this many epochs in a row without a new best; 0: never */
+    int keep_best;           /* keep the values of the best epoch in memory and restore them at the end. A
+                                continued run reads them from best_path; without it, only its own epochs
+                                count */
 #ifndef FOLD_NO_STDIO
-    const char *best_path;   /* gets the values of each new best (fold_model_save) */
-    const char *last_path;   /* gets values and optimiser state after each epoch. Both files note the best so far in
-                                their metadata, as `fit` */
+    const char *best_path;   /* file for the values of each new best (fold_model_save); NULL: none */
+    const char *last_path;   /* file for values and optimiser state, written after each epoch; NULL: none.
+                                Both files note the best so far in their metadata, as `fit` */
 #endif
-    const char *config;      /* goes into both files */
+    const char *config;      /* saved in both files (fold_save_desc.config) */
 } fold_fit_desc;
 FOLD_API fold_fit_desc fold_fit_desc_default(void);
 
-/* Trains, and returns the context's status (see fold_ctx_message). report may be NULL; it gets the last state. Gradients
-   that are there are cleared. It takes 4 bytes a sample, 8 for each of a batch, with keep_best the size of the values, and
-   with a path that of config and 80 bytes from the model's allocator, until it returns.
-   Errors: a setting that is NaN or out of its range, also of the optimiser and of rates, is FOLD_BAD_ARGUMENT, as in
-   "fit: clip is -1, must be in [0, inf]"; then nothing has changed but that the context is reset.
-   Those of loss, of steps and of files end it, and leave the values of the last step, or the best with keep_best.
-   So do weights that are negative, infinite or NaN, or that are all 0 in a batch.
-   An infinite or NaN loss is FOLD_BAD_STATE, whose message names the sample; gradients are clear then. */
+/* Trains, and returns the context's status (see fold_ctx_message). report gets the last state, or is NULL.
+   Gradients from before are cleared. Until it returns it takes from the model's allocator 4 bytes a sample, 8
+   for each sample of a batch, the size of the values with keep_best, and with a path the size of config and
+   80 bytes. Errors:
+   - A setting of the desc, the optimiser or the rates that is NaN or out of range is FOLD_BAD_ARGUMENT, such
+     as "fit: clip is -1, must be in [0, inf]". Then nothing has changed, except that the context is reset.
+   - Errors of loss, steps and files, and weights that are negative, not finite or all 0 in a batch end the
+     training. The model has the values of the last step, or with keep_best the best.
+   - An infinite or NaN loss is FOLD_BAD_STATE, and the message names the sample. Gradients are then zero. */
 FOLD_API fold_status fold_fit(const fold_fit_desc *desc, fold_fit_report *report);
 #endif
 
 typedef struct fold_fit_predict_desc {
-    fold_ctx *ctx;           /* any; in one made for training fold_dropout drops */
+    fold_ctx *ctx;           /* any; if it is made for training, fold_dropout is active */
     int samples;             /* may be 0 */
-    fold_node (*record)(fold_ctx *f, int sample, void *user); /* records one sample, gives its output */
+    fold_node (*record)(fold_ctx *f, int sample, void *user); /* records one sample, returns its output */
     void (*take)(fold_ctx *f, int sample, fold_node output, void *user); /* reads it; must not record */
-    void *user;              /* handed to both */
+    void *user;              /* passed to both */
     int batch;               /* 0: 32 */
 } fold_fit_predict_desc;
 FOLD_API fold_fit_predict_desc fold_fit_predict_desc_default(void);
-/* Runs all samples for inference, the twin of fold_fit. Batch by batch it resets the context, lets `record` record
-   samples, runs them, and hands the outputs, which may be lists, to `take` in the order of samples. It takes 8 bytes for
-   each sample of a batch from the model's allocator, until it returns. It returns the context's status, whose message says
-   what is wrong. Outputs taken before an error stay good. */
+/* Runs all samples for inference, as fold_fit does for training. For each batch it resets the context, has
+   `record` record the samples, runs them, and passes the outputs, which may be lists, to `take` in the order
+   of the samples. Until it returns it takes 8 bytes for each sample of a batch from the model's allocator.
+   Returns the context's status. Outputs that were taken before an error are valid. */
 FOLD_API fold_status fold_fit_predict(const fold_fit_predict_desc *desc);
 
-/* These tell how good n results are. They return NaN without results or an array. */
-/* Returns the share of guesses that are the labels. */
+/* Measures of n results. They return NaN if n is below 1 or an array is NULL. */
+/* The share of guesses that equal their labels. */
 FOLD_API double fold_fit_accuracy(const int *guess, const int *label, int n);
-/* Returns F1 of one class: 2 hits / (guesses of it + labels of it) (van Rijsbergen 1979), the harmonic mean of precision
-   and recall; 0 when there are neither. */
+/* F1 of the class `positive`, the harmonic mean of precision and recall: 2 hits / (its guesses + its labels)
+   (van Rijsbergen 1979); 0 if there are neither. */
 FOLD_API double fold_fit_f1(const int *guess, const int *label, int n, int positive);
-/* Returns e to the mean of n losses, each -log of a probability, such as those of fold_softmax_xent. */
+/* e to the mean of n losses, each minus the log of a probability, such as those of fold_softmax_xent. */
 FOLD_API double fold_fit_perplexity(const float *loss, int n);
-/* Returns Pearson's correlation: covariance over the product of deviations. NaN when one of them is 0. */
+/* Pearson's correlation: the covariance divided by the product of deviations; NaN if one of these is 0. */
 FOLD_API double fold_fit_pearson(const float *a, const float *b, int n);
 
 #ifdef __cplusplus
@@ -149,7 +160,7 @@ FOLD_API double fold_fit_pearson(const float *a, const float *b, int n);
 #endif
 #include <string.h>
 
-/* Products and sums are rounded one by one, whatever the compiler and its flags: no result depends on them. */
+/* Every product and sum is rounded by itself, so results do not depend on the compiler or its flags. */
 #if defined(__clang__)
 #pragma STDC FP_CONTRACT OFF
 #elif defined(__GNUC__)
@@ -159,11 +170,11 @@ FOLD_API double fold_fit_pearson(const float *a, const float *b, int n);
 #pragma fp_contract(off)
 #endif
 
-enum { FOLD_FIT__BATCH = 32, FOLD_FIT__EPOCHS = 10 }; /* where a program does not say */
+enum { FOLD_FIT__BATCH = 32, FOLD_FIT__EPOCHS = 10 }; /* defaults */
 
 static int fold_fit__broken(const fold_ctx *f) { return fold_ctx_status(f) != FOLD_OK; }
 
-/* Makes an error of the context. Returns 0. */
+/* Sets the context's error and returns 0. */
 static int fold_fit__fail(fold_ctx *f, fold_status status, const char *format, ...)
 {
     char text[160];
@@ -175,7 +186,7 @@ static int fold_fit__fail(fold_ctx *f, fold_status status, const char *format, .
     return 0;
 }
 
-/* Memory of the model's allocator for so many things. There is none for more than size_t counts. */
+/* `data` is NULL if count is 0, the size overflows or there is no memory. */
 typedef struct fold_fit__memory { void *data; size_t size; } fold_fit__memory;
 static fold_fit__memory fold_fit__take(const fold_model *m, size_t count, size_t size)
 {
@@ -184,6 +195,7 @@ static fold_fit__memory fold_fit__take(const fold_model *m, size_t count, size_t
     if (count && count <= SIZE_MAX / size) taken.data = (memory.alloc)(taken.size, 64, memory.user);
     return taken;
 }
+
 static void fold_fit__give(const fold_model *m, fold_fit__memory taken)
 {
     const fold_memory memory = fold_model_memory(m);
@@ -197,15 +209,15 @@ typedef struct fold_fit__training {
     fold_fit_desc desc;
     fold_fit_report report;
     fold_model *model;
-    fold_fit__memory orders, losses, values; /* values of the best epoch, when they are kept */
+    fold_fit__memory orders, losses, values; /* values of the best epoch, with keep_best */
     fold_fit__memory config;                 /* with room for a note in front */
-    int has_kept;                       /* the values are those of an epoch, whose metric is */
+    int has_kept;                            /* `values` are those of an epoch with metric `kept` */
     double kept;
     int *order;
-    fold_node *loss; /* those of a batch */
-    double sum;      /* adds up the losses of this epoch, each times its weight, */
-    double weights;  /* and the weights */
-    uint64_t ns;     /* spent on them */
+    fold_node *loss; /* of the samples of a batch */
+    double sum;      /* of the losses of this epoch, each times its weight */
+    double weights;  /* sum of the weights of this epoch */
+    uint64_t ns;     /* time spent on the batches of this epoch */
 } fold_fit__training;
 
 FOLD_API fold_fit_desc fold_fit_desc_default(void)
@@ -219,7 +231,7 @@ FOLD_API fold_fit_desc fold_fit_desc_default(void)
 
 static int fold_fit__is_finite(double value) { return value - value == 0; }
 
-/* A setting and its range, whose upper end is out of it if open. */
+/* A setting, which must be in [low, high] or, if is_open, in [low, high). */
 typedef struct fold_fit__setting {
     const char *owner, *name;
     double value, low, high;
@@ -228,19 +240,23 @@ typedef struct fold_fit__setting {
 
 static int fold_fit__setting_ok(fold_ctx *f, const fold_fit__setting *it)
 {
-    const char *message = it->is_whole ? "fit: %s%s is %.0f, must be in [%.0f, %.0f%c" : "fit: %s%s is %g, must be in [%g, %g%c";
-    if (it->value >= it->low && (it->is_open ? it->value < it->high : it->value <= it->high)) return 1;
-    return fold_fit__fail(f, FOLD_BAD_ARGUMENT, message, it->owner, it->name, it->value, it->low, it->high, it->is_open ? ')' : ']');
+    const char *message = it->is_whole ? "fit: %s%s is %.0f, must be in [%.0f, %.0f%c"
+                                       : "fit: %s%s is %g, must be in [%g, %g%c";
+    if (it->value >= it->low && (it->is_open ? it->value < it->high : it->value <= it->high))
+        return 1;
+    return fold_fit__fail(f, FOLD_BAD_ARGUMENT, message, it->owner, it->name, it->value, it->low, it->high,
+                          it->is_open ? ')' : ']');
 }
 
 static int fold_fit__settings_ok(fold_ctx *f, const fold_fit__setting *settings, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (!fold_fit__setting_ok(f, &settings[i])) return 0;
+        if (!fold_fit__setting_ok(f, &settings[i]))
+            return 0;
     return 1;
 }
 
-/* The ranges are those of fold.h, which looks at them in each step. */
+/* The same ranges as in fold.h, which checks them only in each step. */
 static int fold_fit__optimiser_ok(const fold_fit_desc *desc)
 {
     const double inf = (double)INFINITY;
@@ -285,48 +301,56 @@ static int fold_fit__desc_ok(const fold_fit_desc *desc)
         { "rates.", "every", (double)desc->rates.every, 0, inf, 1, 1 },
         { "rates.", "factor", (double)desc->rates.factor, 0, inf, 0, 1 },
     };
-    if (!desc->loss) return fold_fit__fail(desc->ctx, FOLD_BAD_ARGUMENT, "fit: no function records the loss");
+    if (!desc->loss)
+        return fold_fit__fail(desc->ctx, FOLD_BAD_ARGUMENT, "fit: loss is NULL");
     if (!!desc->sgd + !!desc->adagrad + !!desc->rmsprop + !!desc->adam != 1)
-        return fold_fit__fail(desc->ctx, FOLD_BAD_ARGUMENT, "fit: exactly one optimiser must be given");
-    return fold_fit__settings_ok(desc->ctx, settings, sizeof settings / sizeof *settings) && fold_fit__optimiser_ok(desc);
+        return fold_fit__fail(desc->ctx, FOLD_BAD_ARGUMENT,
+                              "fit: exactly one of sgd, adagrad, rmsprop and adam must be set");
+    return fold_fit__settings_ok(desc->ctx, settings, sizeof settings / sizeof *settings) &&
+           fold_fit__optimiser_ok(desc);
 }
 
 #ifndef FOLD_NO_STDIO
 /* -- the note of the best in files --
 
-   fold_model_save writes one text of a program's own, config, into the metadata. A note of the best has to stand beside it,
-   and a file must replace another as a whole. So a file is saved with a config that begins with blanks, and these are then
-   written over: `"config":"   …  h=8"` becomes `"fit":"epoch 3, …","config":"h=8"`, which takes as many bytes. */
+   fold_model_save writes a single text of the caller, config, into the metadata, and replaces a file as a
+   whole. The note needs room next to it. So a file is saved with blanks in front of config, which are then
+   overwritten: `"config":"   …  h=8"` becomes `"fit":"epoch 3, …","config":"h=8"`, of the same length. */
 
-enum { FOLD_FIT__BLANKS = 80, FOLD_FIT__HEAD = 512 }; /* the metadata before config are shorter */
-static const char fold_fit__config[] = ",\"config\":\"", fold_fit__note[] = ",\"fit\":\"", fold_fit__digits[] = "0123456789abcdef";
+enum { FOLD_FIT__BLANKS = 80, FOLD_FIT__HEAD = 512 }; /* bytes of the head; config begins before its end */
+static const char fold_fit__config[] = ",\"config\":\"", fold_fit__note[] = ",\"fit\":\"",
+                  fold_fit__digits[] = "0123456789abcdef";
 
-/* Reads the beginning of a file, up to a zero or its end. Its first 8 bytes are the header's length. */
+/* Reads the beginning of a file as a text that ends in zeros. The first 8 bytes are the header's length. */
 static void fold_fit__read_head(FILE *file, char head[FOLD_FIT__HEAD + 1])
 {
     memset(head, 0, FOLD_FIT__HEAD + 1);
-    if (fread(head, 1, 8, file) != 8 || !fread(head + 8, 1, FOLD_FIT__HEAD - 8, file)) head[8] = 0;
+    if (fread(head, 1, 8, file) != 8 || !fread(head + 8, 1, FOLD_FIT__HEAD - 8, file))
+        head[8] = 0;
 }
 
-/* Writes the note over the blanks of a file. Returns 0 if that fails. */
+/* Returns 0 if the file cannot be written. */
 static int fold_fit__write_note(const char *path, const char *note, int has_config)
 {
     char head[FOLD_FIT__HEAD + 1], text[FOLD_FIT__BLANKS + 32];
     const size_t room = sizeof fold_fit__config - 1 + FOLD_FIT__BLANKS;
     FILE *file = fopen(path, "r+b");
-    if (!file) return 0;
+    if (!file)
+        return 0;
     fold_fit__read_head(file, head);
     const char *at = strstr(head + 8, fold_fit__config);
     memset(text, ' ', room);
     memcpy(text, fold_fit__note, sizeof fold_fit__note - 1);
     memcpy(text + sizeof fold_fit__note - 1, note, strlen(note));
-    if (has_config) memcpy(text + room - sizeof fold_fit__config, "\"", 1), memcpy(text + room - sizeof fold_fit__config + 1, fold_fit__config, sizeof fold_fit__config - 1);
+    if (has_config)
+        memcpy(text + room - sizeof fold_fit__config, "\"", 1),
+            memcpy(text + room - sizeof fold_fit__config + 1, fold_fit__config, sizeof fold_fit__config - 1);
     int done = at && !fseek(file, (long)(at - head), SEEK_SET) && fwrite(text, 1, room, file) == room;
     done = !fclose(file) && done;
     return done;
 }
 
-/* Writes a text; one that is too long is cut. */
+/* Text that is too long is cut. */
 static void fold_fit__format(char *text, size_t size, const char *format, ...)
 {
     va_list args;
@@ -335,32 +359,37 @@ static void fold_fit__format(char *text, size_t size, const char *format, ...)
     va_end(args);
 }
 
-/* The note has the bits of the best metric, and the metric for people. */
+/* The note holds the bits of the best metric, to be read back, and the metric for people. */
 static void fold_fit__put_note(const fold_fit_report *report, char note[FOLD_FIT__BLANKS])
 {
     uint64_t bits;
     memcpy(&bits, &report->best, sizeof bits);
-    fold_fit__format(note, FOLD_FIT__BLANKS - 24, "epoch %d, %08x%08x, %g", report->best_epoch, (unsigned)(bits >> 32), (unsigned)bits,
-                     report->best);
+    fold_fit__format(note, FOLD_FIT__BLANKS - 24, "epoch %d, %08x%08x, %g", report->best_epoch,
+                     (unsigned)(bits >> 32), (unsigned)bits, report->best);
 }
 
-/* Reads it. Returns 0 if the file has none. */
+/* Returns 0 if the file has no note. */
 static int fold_fit__read_note(const char *path, fold_fit_report *report)
 {
     char head[FOLD_FIT__HEAD + 1];
     FILE *file = fopen(path, "rb");
     uint64_t bits = 0;
     int epoch = 0, digits = 0;
-    if (!file) return 0;
+    if (!file)
+        return 0;
     fold_fit__read_head(file, head);
     fclose(file);
     const char *at = strstr(head + 8, fold_fit__note);
-    if (!at || strncmp(at += sizeof fold_fit__note - 1, "epoch ", 6)) return 0;
-    for (at += 6; *at >= '0' && *at <= '9' && epoch < INT_MAX / 10; at++) epoch = 10 * epoch + (*at - '0');
-    if (strncmp(at, ", ", 2)) return 0;
+    if (!at || strncmp(at += sizeof fold_fit__note - 1, "epoch ", 6))
+        return 0;
+    for (at += 6; *at >= '0' && *at <= '9' && epoch < INT_MAX / 10; at++)
+        epoch = 10 * epoch + (*at - '0');
+    if (strncmp(at, ", ", 2))
+        return 0;
     for (at += 2; digits < 16; digits++, at++) {
         const char *digit = *at ? strchr(fold_fit__digits, *at) : NULL;
-        if (!digit) return 0;
+        if (!digit)
+            return 0;
         bits = bits << 4 | (uint64_t)(digit - fold_fit__digits);
     }
     memcpy(&report->best, &bits, sizeof bits);
@@ -368,7 +397,7 @@ static int fold_fit__read_note(const char *path, fold_fit_report *report)
     return 1;
 }
 
-/* Reads the values of the best epoch, so that they can be put back. They are not kept if the file lacks one. */
+/* Reads the values of the best epoch, to be restored at the end. If the file lacks any, none are kept. */
 static void fold_fit__read_best(fold_fit__training *training)
 {
     fold_model *m = training->model;
@@ -382,26 +411,33 @@ static void fold_fit__read_best(fold_fit__training *training)
         const fold_tensor tensor = fold_tensors_at(file, index);
         const float *from = fold_param_value(m, param);
         size_t count = 1;
-        for (int axis = 0; axis < shape.rank; axis++) count *= (size_t)shape.dim[axis];
+        for (int axis = 0; axis < shape.rank; axis++)
+            count *= (size_t)shape.dim[axis];
         there = from && index >= 0 && !strcmp(tensor.dtype, "F32") && tensor.count == count;
-        if (there) fold_tensors_read(file, index, 0, count, (float *)training->values.data + (from - values), 1);
+        if (there)
+            fold_tensors_read(file, index, 0, count, (float *)training->values.data + (from - values), 1);
     }
     fold_tensors_close(file);
     training->has_kept = there;
     training->kept = training->report.best;
 }
 
-/* Makes room for the config of files, and takes the best of the run that goes on from them. */
+/* Prepares the config of files, and reads the best of the run that is continued. */
 static int fold_fit__start_files(fold_fit__training *training)
 {
     const fold_fit_desc *desc = &training->desc;
-    const char *path = desc->best_path ? desc->best_path : desc->last_path, *config = desc->config ? desc->config : "";
-    if (!path) return 1;
+    const char *path = desc->best_path ? desc->best_path : desc->last_path,
+               *config = desc->config ? desc->config : "";
+    if (!path)
+        return 1;
     training->config = fold_fit__take(training->model, strlen(config) + FOLD_FIT__BLANKS + 1, 1);
-    if (!training->config.data) return fold_fit__fail(desc->ctx, FOLD_NO_MEMORY, "fit: out of memory");
+    if (!training->config.data)
+        return fold_fit__fail(desc->ctx, FOLD_NO_MEMORY, "fit: out of memory");
     memset(training->config.data, ' ', FOLD_FIT__BLANKS);
     memcpy((char *)training->config.data + FOLD_FIT__BLANKS, config, strlen(config) + 1);
-    if (desc->first_epoch && fold_fit__read_note(path, &training->report) && desc->best_path && training->values.data) fold_fit__read_best(training);
+    if (desc->first_epoch && fold_fit__read_note(path, &training->report) && desc->best_path &&
+        training->values.data)
+        fold_fit__read_best(training);
     return !fold_fit__broken(desc->ctx);
 }
 #endif
@@ -413,8 +449,10 @@ static int fold_fit__start(fold_fit__training *training)
     const int samples = training->desc.samples, batch = training->desc.batch;
     int values = 0;
     fold_ctx_reset(f);
-    if (fold_fit__broken(f) || !fold_fit__desc_ok(&training->desc)) return 0;
-    if (training->desc.keep_best) fold_model_values(m, &values);
+    if (fold_fit__broken(f) || !fold_fit__desc_ok(&training->desc))
+        return 0;
+    if (training->desc.keep_best)
+        fold_model_values(m, &values);
     training->orders = fold_fit__take(m, (size_t)samples, sizeof *training->order);
     training->losses = fold_fit__take(m, (size_t)(batch < samples ? batch : samples), sizeof *training->loss);
     training->values = fold_fit__take(m, (size_t)values, sizeof(float));
@@ -423,7 +461,8 @@ static int fold_fit__start(fold_fit__training *training)
     training->order = (int *)training->orders.data;
     training->loss = (fold_node *)training->losses.data;
 #ifndef FOLD_NO_STDIO
-    if (!fold_fit__start_files(training)) return 0;
+    if (!fold_fit__start_files(training))
+        return 0;
 #endif
     fold_grads_clear(m);
     return 1;
@@ -441,8 +480,10 @@ static uint64_t fold_fit__mix(uint64_t bits) /* the finaliser of splitmix64 (Ste
 static void fold_fit__shuffle(fold_fit__training *training)
 {
     fold_random random = { training->desc.seed ^ fold_fit__mix((uint64_t)training->report.epoch + 1), 0 };
-    for (int i = 0; i < training->desc.samples; i++) training->order[i] = i;
-    if (!training->desc.in_order) fold_random_shuffle(&random, training->desc.samples, training->order);
+    for (int i = 0; i < training->desc.samples; i++)
+        training->order[i] = i;
+    if (!training->desc.in_order)
+        fold_random_shuffle(&random, training->desc.samples, training->order);
 }
 
 static uint64_t fold_fit__now(void)
@@ -454,19 +495,22 @@ static uint64_t fold_fit__now(void)
 #endif
 }
 
-/* Returns the factor of the rate at the step of a batch that begins with sample `first` of the order. */
+/* `first` is the index in the order of the batch's first sample. */
 static float fold_fit__factor(const fold_fit__training *training, int first)
 {
     const int batch = training->desc.batch;
     const uint64_t batches = ((uint64_t)training->desc.samples - 1) / (uint64_t)batch + 1;
     const uint64_t epochs = (uint64_t)training->desc.first_epoch + (uint64_t)training->desc.epochs;
     fold_rates rates = training->desc.rates;
-    if (!rates.steps) rates.steps = epochs * batches < INT_MAX ? (int)(epochs * batches) : INT_MAX;
-    if (!rates.every) rates.every = (int)batches;
+    if (!rates.steps)
+        rates.steps = epochs * batches < INT_MAX ? (int)(epochs * batches) : INT_MAX;
+    if (!rates.every)
+        rates.every = (int)batches;
     return fold_rate_factor(&rates, (uint64_t)training->report.epoch * batches + (uint64_t)(first / batch));
 }
 
-/* Ends a training whose last batch gave no finite loss or gradient, and says of which sample, if of one. */
+/* Runs the batch once more without its gradient, to name a sample whose loss is not finite, if there is
+   one. */
 static void fold_fit__diverged(fold_fit__training *training, int first, int count, const char *what)
 {
     fold_ctx *f = training->desc.ctx;
@@ -477,14 +521,15 @@ static void fold_fit__diverged(fold_fit__training *training, int first, int coun
     for (int i = 0; i < count && !fold_fit__broken(f); i++) {
         const float loss = fold_scalar(f, training->loss[i]);
         if (!fold_finite(&loss, 1))
-            fold_fit__fail(f, FOLD_BAD_STATE, "fit: the loss of sample %d in epoch %d is %s", training->order[first + i], epoch,
-                      loss != loss ? "NaN" : "infinite");
+            fold_fit__fail(f, FOLD_BAD_STATE, "fit: the loss of sample %d in epoch %d is %s",
+                           training->order[first + i], epoch, loss != loss ? "NaN" : "infinite");
     }
     if (!fold_fit__broken(f))
-        fold_fit__fail(f, FOLD_BAD_STATE, "fit: %s of samples %d to %d of epoch %d is infinite or NaN", what, first, first + count - 1, epoch);
+        fold_fit__fail(f, FOLD_BAD_STATE, "fit: %s of samples %d to %d in epoch %d is infinite or NaN", what,
+                       first, first + count - 1, epoch);
 }
 
-/* Tells whether the gradients can be stepped by. */
+/* Returns 0 if the norm of the gradients is not finite. */
 static int fold_fit__clip(fold_fit__training *training)
 {
     const float limit = training->desc.clip;
@@ -498,7 +543,10 @@ static fold_status fold_fit__step(fold_fit__training *training, float factor)
     fold_adagrad adagrad = desc->adagrad ? *desc->adagrad : fold_adagrad_default();
     fold_rmsprop rmsprop = desc->rmsprop ? *desc->rmsprop : fold_rmsprop_default();
     fold_adam adam = desc->adam ? *desc->adam : fold_adam_default();
-    float *rate = desc->sgd ? &sgd.rate : desc->adagrad ? &adagrad.rate : desc->rmsprop ? &rmsprop.rate : &adam.rate;
+    float *rate = desc->sgd       ? &sgd.rate
+                  : desc->adagrad ? &adagrad.rate
+                  : desc->rmsprop ? &rmsprop.rate
+                                  : &adam.rate;
     *rate *= factor;
     training->report.rate_factor = (double)factor;
     return desc->sgd       ? fold_sgd_step(training->model, &sgd)
@@ -507,8 +555,9 @@ static fold_status fold_fit__step(fold_fit__training *training, float factor)
                            : fold_adam_step(training->model, &adam);
 }
 
-/* Returns the loss of a sample times its weight, which it adds to a sum. */
-static fold_node fold_fit__weigh(const fold_fit__training *training, int sample, fold_node loss, double *weights)
+/* Returns the loss times the sample's weight, and adds the weight to *weights. */
+static fold_node fold_fit__weigh(const fold_fit__training *training, int sample, fold_node loss,
+                                 double *weights)
 {
     fold_ctx *f = training->desc.ctx;
     const float weight = training->desc.weight(sample, training->desc.user);
@@ -522,7 +571,9 @@ static int fold_fit__batch(fold_fit__training *training, int first, int count)
 {
     fold_ctx *f = training->desc.ctx;
     double weights = training->desc.weight ? 0 : (double)count;
-    const uint64_t start = fold_fit__now(), salt = fold_fit__mix(training->desc.seed + fold_fit__mix((uint64_t)training->report.epoch));
+    const uint64_t start = fold_fit__now(),
+                   salt =
+                       fold_fit__mix(training->desc.seed + fold_fit__mix((uint64_t)training->report.epoch));
     fold_ctx_reset(f);
     for (int i = 0; i < count && !fold_fit__broken(f); i++) {
         const int sample = training->order[first + i];
@@ -534,50 +585,63 @@ static int fold_fit__batch(fold_fit__training *training, int first, int count)
             training->loss[i] = fold_fit__weigh(training, sample, training->loss[i], &weights);
     }
     if (!fold_fit__broken(f) && !(weights > 0))
-        fold_fit__fail(f, FOLD_BAD_ARGUMENT, "fit: all weights of samples %d to %d of epoch %d are 0", first, first + count - 1,
-                  training->report.epoch);
-    if (fold_fit__broken(f)) return 0;
-    const fold_node mean = training->desc.weight ? fold_scale(f, fold_sum_n(f, training->loss, count), (float)(1 / weights))
-                                                 : fold_mean_n(f, training->loss, count);
-    if (fold_backward(f, mean)) return 0;
+        fold_fit__fail(f, FOLD_BAD_ARGUMENT, "fit: all weights of samples %d to %d in epoch %d are 0", first,
+                       first + count - 1, training->report.epoch);
+    if (fold_fit__broken(f))
+        return 0;
+    const fold_node mean = training->desc.weight
+                               ? fold_scale(f, fold_sum_n(f, training->loss, count), (float)(1 / weights))
+                               : fold_mean_n(f, training->loss, count);
+    if (fold_backward(f, mean))
+        return 0;
     const double loss = (double)fold_scalar(f, mean);
     training->sum += loss * weights;
     training->weights += weights;
     if (!fold_fit__is_finite(loss) || !fold_fit__clip(training)) {
-        fold_fit__diverged(training, first, count, fold_fit__is_finite(loss) ? "the gradient's norm" : "the mean loss");
+        fold_fit__diverged(training, first, count,
+                           fold_fit__is_finite(loss) ? "the gradient's norm" : "the mean loss");
         return 0;
     }
-    if (fold_fit__step(training, fold_fit__factor(training, first))) return 0;
+    if (fold_fit__step(training, fold_fit__factor(training, first)))
+        return 0;
     training->ns += fold_fit__now() - start;
     training->report.trained = first + count;
     training->report.loss = training->sum / training->weights;
-    training->report.per_second = training->ns ? (double)training->report.trained * 1e9 / (double)training->ns : 0;
+    training->report.per_second =
+        training->ns ? (double)training->report.trained * 1e9 / (double)training->ns : 0;
     return 1;
 }
 
 #ifndef FOLD_NO_STDIO
-static fold_status fold_fit__save_with(const fold_fit__training *training, const char *path, int state, const char *config)
+static fold_status fold_fit__save_with(const fold_fit__training *training, const char *path, int state,
+                                       const char *config)
 {
     fold_save_desc desc = fold_save_desc_default();
     desc.state = state;
     desc.config = config;
     const fold_status status = fold_model_save(training->model, path, &desc);
-    return status ? fold_model_fail(training->model, status, fold_model_message(training->model)) : FOLD_OK; /* it ends the training */
+    if (!status)
+        return FOLD_OK;
+    return fold_model_fail(training->model, status,
+                           fold_model_message(training->model)); /* ends the training */
 }
 
-/* A file that cannot be opened again, such as one that stdio knows by no name, has no note. */
+/* If the file cannot be opened again for the note, it is saved once more without one. */
 static void fold_fit__save(const fold_fit__training *training, const char *path, int state)
 {
     const char *config = training->desc.config;
     const int has_best = training->report.best_epoch >= 0;
     char note[FOLD_FIT__BLANKS];
-    if (!path || fold_fit__save_with(training, path, state, has_best ? (const char *)training->config.data : config) || !has_best) return;
+    if (!path ||
+        fold_fit__save_with(training, path, state, has_best ? (const char *)training->config.data : config) ||
+        !has_best)
+        return;
     fold_fit__put_note(&training->report, note);
-    if (!fold_fit__write_note(path, note, config && *config)) fold_fit__save_with(training, path, state, config);
+    if (!fold_fit__write_note(path, note, config && *config))
+        fold_fit__save_with(training, path, state, config);
 }
 #endif
 
-/* Whether the last epoch's metric is better than another. */
 static int fold_fit__is_better(const fold_fit__training *training, double than)
 {
     const double metric = training->report.metric;
@@ -587,31 +651,44 @@ static int fold_fit__is_better(const fold_fit__training *training, double than)
 static void fold_fit__keep(fold_fit__training *training)
 {
     const double metric = training->report.metric;
-    if (!training->values.data || (training->has_kept ? !fold_fit__is_better(training, training->kept) : metric != metric)) return;
+    if (!training->values.data ||
+        (training->has_kept ? !fold_fit__is_better(training, training->kept) : metric != metric))
+        return;
     memcpy(training->values.data, fold_model_values(training->model, NULL), training->values.size);
     training->has_kept = 1;
     training->kept = metric;
 }
 
-/* Measures the metric, keeps what is kept for it, and tells whether to go on. */
+/* Returns whether to continue. */
 static int fold_fit__epoch_end(fold_fit__training *training)
 {
     fold_fit_report *report = &training->report;
-    report->metric = training->desc.metric ? training->desc.metric(training->model, training->desc.user) : report->loss;
+    report->metric =
+        training->desc.metric ? training->desc.metric(training->model, training->desc.user) : report->loss;
     report->epoch_end = 1;
-    if (fold_fit__broken(training->desc.ctx)) return 0;
-    const int better = report->best_epoch < 0 ? report->metric == report->metric : fold_fit__is_better(training, report->best);
-    if (better) report->best = report->metric;
-    if (better) report->best_epoch = report->epoch;
+    if (fold_fit__broken(training->desc.ctx))
+        return 0;
+    const int better = report->best_epoch < 0 ? report->metric == report->metric
+                                              : fold_fit__is_better(training, report->best);
+    if (better)
+        report->best = report->metric;
+    if (better)
+        report->best_epoch = report->epoch;
     fold_fit__keep(training);
 #ifndef FOLD_NO_STDIO
-    if (better) fold_fit__save(training, training->desc.best_path, 0);
-    if (!fold_fit__broken(training->desc.ctx)) fold_fit__save(training, training->desc.last_path, 1);
+    if (better)
+        fold_fit__save(training, training->desc.best_path, 0);
+    if (!fold_fit__broken(training->desc.ctx))
+        fold_fit__save(training, training->desc.last_path, 1);
 #endif
-    if (fold_fit__broken(training->desc.ctx)) return 0;
-    const int since = report->epoch - (report->best_epoch < 0 ? training->desc.first_epoch - 1 : report->best_epoch);
-    if (training->desc.patience && since >= training->desc.patience) report->ended = FOLD_FIT_PATIENCE;
-    if (training->desc.progress && training->desc.progress(report, training->desc.user) && !report->ended) report->ended = FOLD_FIT_PROGRESS;
+    if (fold_fit__broken(training->desc.ctx))
+        return 0;
+    const int since =
+        report->epoch - (report->best_epoch < 0 ? training->desc.first_epoch - 1 : report->best_epoch);
+    if (training->desc.patience && since >= training->desc.patience)
+        report->ended = FOLD_FIT_PATIENCE;
+    if (training->desc.progress && training->desc.progress(report, training->desc.user) && !report->ended)
+        report->ended = FOLD_FIT_PROGRESS;
     return !report->ended;
 }
 
@@ -624,15 +701,16 @@ static int fold_fit__epoch(fold_fit__training *training)
     fold_fit__shuffle(training);
     for (int first = 0, count; first < samples; first += count) {
         count = batch < samples - first ? batch : samples - first;
-        if (!fold_fit__batch(training, first, count)) return 0;
-        if (!training->desc.progress || !training->desc.progress(&training->report, training->desc.user)) continue;
+        if (!fold_fit__batch(training, first, count))
+            return 0;
+        if (!training->desc.progress || !training->desc.progress(&training->report, training->desc.user))
+            continue;
         training->report.ended = FOLD_FIT_PROGRESS;
         return 0;
     }
     return fold_fit__epoch_end(training);
 }
 
-/* Puts the best values back, and gives all memory back. */
 static void fold_fit__end(fold_fit__training *training)
 {
     const fold_param all = { 0, 0 };
@@ -649,11 +727,14 @@ static void fold_fit__end(fold_fit__training *training)
 FOLD_API fold_status fold_fit(const fold_fit_desc *desc, fold_fit_report *report)
 {
     fold_fit__training training;
-    if (!desc || !desc->ctx) return FOLD_BAD_ARGUMENT;
+    if (!desc || !desc->ctx)
+        return FOLD_BAD_ARGUMENT;
     memset(&training, 0, sizeof training);
     training.desc = *desc;
-    if (!training.desc.batch) training.desc.batch = FOLD_FIT__BATCH;
-    if (!training.desc.epochs) training.desc.epochs = FOLD_FIT__EPOCHS;
+    if (!training.desc.batch)
+        training.desc.batch = FOLD_FIT__BATCH;
+    if (!training.desc.epochs)
+        training.desc.epochs = FOLD_FIT__EPOCHS;
     training.model = fold_ctx_model(desc->ctx);
     training.report.epoch = training.desc.first_epoch;
     training.report.best_epoch = -1;
@@ -661,12 +742,16 @@ FOLD_API fold_status fold_fit(const fold_fit_desc *desc, fold_fit_report *report
     const int started = fold_fit__start(&training);
     for (int i = 0; started && i < training.desc.epochs; i++) {
         training.report.epoch = training.desc.first_epoch + i;
-        if (!fold_fit__epoch(&training)) break;
+        if (!fold_fit__epoch(&training))
+            break;
     }
-    if (fold_fit__broken(desc->ctx) && training.report.ended != FOLD_FIT_DIVERGED) training.report.ended = FOLD_FIT_ERROR;
-    if (fold_fit__broken(desc->ctx) && started && desc->progress) desc->progress(&training.report, desc->user);
+    if (fold_fit__broken(desc->ctx) && training.report.ended != FOLD_FIT_DIVERGED)
+        training.report.ended = FOLD_FIT_ERROR;
+    if (fold_fit__broken(desc->ctx) && started && desc->progress)
+        desc->progress(&training.report, desc->user);
     fold_fit__end(&training);
-    if (report) *report = training.report;
+    if (report)
+        *report = training.report;
     return fold_ctx_status(desc->ctx);
 }
 #endif /* FOLD_INFERENCE */
@@ -682,10 +767,15 @@ FOLD_API fold_fit_predict_desc fold_fit_predict_desc_default(void)
 
 static int fold_fit__predict_ok(const fold_fit_predict_desc *desc)
 {
-    if (!desc->record) return fold_fit__fail(desc->ctx, FOLD_BAD_ARGUMENT, "predict: no function records the samples");
-    if (!desc->take) return fold_fit__fail(desc->ctx, FOLD_BAD_ARGUMENT, "predict: no function takes the outputs");
-    if (desc->samples < 0) return fold_fit__fail(desc->ctx, FOLD_BAD_ARGUMENT, "predict: samples is %d, must be in [0, inf)", desc->samples);
-    return desc->batch >= 0 || fold_fit__fail(desc->ctx, FOLD_BAD_ARGUMENT, "predict: batch is %d, must be in [0, inf)", desc->batch);
+    if (!desc->record)
+        return fold_fit__fail(desc->ctx, FOLD_BAD_ARGUMENT, "predict: record is NULL");
+    if (!desc->take)
+        return fold_fit__fail(desc->ctx, FOLD_BAD_ARGUMENT, "predict: take is NULL");
+    if (desc->samples < 0)
+        return fold_fit__fail(desc->ctx, FOLD_BAD_ARGUMENT, "predict: samples is %d, must be in [0, inf)",
+                              desc->samples);
+    return desc->batch >= 0 || fold_fit__fail(desc->ctx, FOLD_BAD_ARGUMENT,
+                                              "predict: batch is %d, must be in [0, inf)", desc->batch);
 }
 
 static int fold_fit__predict_batch(const fold_fit_predict_desc *desc, int first, int count, fold_node *output)
@@ -695,44 +785,56 @@ static int fold_fit__predict_batch(const fold_fit_predict_desc *desc, int first,
     for (int i = 0; i < count && !fold_fit__broken(f); i++) {
         output[i] = desc->record(f, first + i, desc->user);
         if (fold_node_is_null(output[i]))
-            fold_fit__fail(f, FOLD_BAD_ARGUMENT, "predict: the output of sample %d is the null node", first + i);
+            fold_fit__fail(f, FOLD_BAD_ARGUMENT, "predict: the output of sample %d is the null node",
+                           first + i);
     }
-    if (fold_run(f, output, count)) return 0;
-    for (int i = 0; i < count && !fold_fit__broken(f); i++) desc->take(f, first + i, output[i], desc->user);
+    if (fold_run(f, output, count))
+        return 0;
+    for (int i = 0; i < count && !fold_fit__broken(f); i++)
+        desc->take(f, first + i, output[i], desc->user);
     return !fold_fit__broken(f);
 }
 
 FOLD_API fold_status fold_fit_predict(const fold_fit_predict_desc *desc)
 {
-    if (!desc || !desc->ctx) return FOLD_BAD_ARGUMENT;
+    if (!desc || !desc->ctx)
+        return FOLD_BAD_ARGUMENT;
     fold_ctx *f = desc->ctx;
     const int batch = desc->batch ? desc->batch : FOLD_FIT__BATCH;
     fold_ctx_reset(f);
-    if (fold_fit__broken(f) || !fold_fit__predict_ok(desc) || !desc->samples) return fold_ctx_status(f);
-    const fold_fit__memory outputs = fold_fit__take(fold_ctx_model(f), (size_t)(batch < desc->samples ? batch : desc->samples), sizeof(fold_node));
-    if (!outputs.data) fold_fit__fail(f, FOLD_NO_MEMORY, "predict: out of memory");
+    if (fold_fit__broken(f) || !fold_fit__predict_ok(desc) || !desc->samples)
+        return fold_ctx_status(f);
+    const fold_fit__memory outputs =
+        fold_fit__take(fold_ctx_model(f), (size_t)(batch < desc->samples ? batch : desc->samples),
+                       sizeof(fold_node));
+    if (!outputs.data)
+        fold_fit__fail(f, FOLD_NO_MEMORY, "predict: out of memory");
     for (int first = 0, count; outputs.data && first < desc->samples; first += count) {
         count = batch < desc->samples - first ? batch : desc->samples - first;
-        if (!fold_fit__predict_batch(desc, first, count, (fold_node *)outputs.data)) break;
+        if (!fold_fit__predict_batch(desc, first, count, (fold_node *)outputs.data))
+            break;
     }
     fold_fit__give(fold_ctx_model(f), outputs);
     return fold_ctx_status(f);
 }
 
-/* ---- how good results are -------------------------------------------------------------------- */
+/* ---- measures -------------------------------------------------------------------------------- */
 
 FOLD_API double fold_fit_accuracy(const int *guess, const int *label, int n)
 {
     double hits = 0;
-    if (!guess || !label || n < 1) return (double)NAN;
-    for (int i = 0; i < n; i++) hits += guess[i] == label[i];
+    if (!guess || !label || n < 1)
+        return (double)NAN;
+    for (int i = 0; i < n; i++)
+        hits += guess[i] == label[i];
     return hits / n;
 }
 
 FOLD_API double fold_fit_f1(const int *guess, const int *label, int n, int positive)
 {
     double hits = 0, named = 0;
-    if (!guess || !label || n < 1) return (double)NAN;
+    if (!guess || !label || n < 1)
+        return (double)NAN;
     for (int i = 0; i < n; i++) {
         hits += guess[i] == positive && label[i] == positive;
         named += (guess[i] == positive) + (label[i] == positive);
@@ -743,16 +845,21 @@ FOLD_API double fold_fit_f1(const int *guess, const int *label, int n, int posit
 static double fold_fit__mean(const float *values, int count)
 {
     double sum = 0;
-    for (int i = 0; i < count; i++) sum += (double)values[i];
+    for (int i = 0; i < count; i++)
+        sum += (double)values[i];
     return sum / count;
 }
 
-FOLD_API double fold_fit_perplexity(const float *loss, int n) { return loss && n > 0 ? exp(fold_fit__mean(loss, n)) : (double)NAN; }
+FOLD_API double fold_fit_perplexity(const float *loss, int n)
+{
+    return loss && n > 0 ? exp(fold_fit__mean(loss, n)) : (double)NAN;
+}
 
 FOLD_API double fold_fit_pearson(const float *a, const float *b, int n)
 {
     double square_a = 0, square_b = 0, product = 0;
-    if (!a || !b || n < 1) return (double)NAN;
+    if (!a || !b || n < 1)
+        return (double)NAN;
     const double mean_a = fold_fit__mean(a, n), mean_b = fold_fit__mean(b, n);
     for (int i = 0; i < n; i++) {
         const double from_a = (double)a[i] - mean_a, from_b = (double)b[i] - mean_b;

@@ -1,5 +1,5 @@
-/* fold_onnx.h - reads networks from ONNX files, such as the policy.onnx that robots and games ship, by calls of
-   fold.h alone.
+/* fold_onnx.h - loads networks from ONNX files into fold.h, such as the policy.onnx that robots and games
+   ship. It uses public calls only.
 
    In one C or C++ file:  #define FOLD_ONNX_IMPLEMENTATION
                           #include "fold_onnx.h"
@@ -12,36 +12,37 @@
        fold_run(f, &out.node, 1);                                     // all agents together
        const float *actions = fold_value(f, out.node);
 
-   Opening reads the file once. Its weights become parameters of the model, under their names in the file. One
-   that is kept in another layout than there, such as the transpose of a matrix, has ".turned" or ".part"
-   behind its name, so PyTorch never takes it for its own: save it for PyTorch with fold_onnx_save. The rest
-   becomes a list of steps, of which all shapes are known: an axis whose length the file leaves open, such as
-   the batch, becomes 1. Recording walks the steps that an output needs, for one sample. So any number of
-   agents batches, and the network is run, replayed, trained on, quantised and saved like any other. A batch
-   that the file fixes to more than 1 stays one sample. Where another axis is open, such as the length of a
-   sequence, a binding tells its length.
+   Opening reads the file once and checks all shapes. An axis whose length the file leaves open becomes 1,
+   such as the batch; if another axis is open, such as the length of a sequence, give its length in a binding.
+   Recording adds one sample to a context: only the ops that the requested outputs need. So any number of
+   agents is batched, and the network can be run, replayed, trained, quantised and saved like any other. A
+   batch that the file fixes to more than 1 stays one sample.
 
-   Values are those of the file, in its shapes. A state is an input and an output by name: hand in what
-   came out, or zeros to begin anew. The parameters can train, but some are frozen: those that are subtracted
-   from something or that it is divided by, such as statistics of observations; exponents; statistics of
-   BatchNormalization; and what the file computes from other constants.
+   Weights become parameters of the model, with their names in the file. A weight that is stored in a
+   different layout, such as the transpose of a matrix, has ".turned" or ".part" after its name, so that
+   PyTorch never takes it for its own: use fold_onnx_save to save it for PyTorch. Parameters can be trained,
+   except that these are frozen: subtrahends and divisors, such as the statistics of observations; exponents;
+   the statistics of BatchNormalization; and constants that the file computes from other constants.
 
-   Ops that draw random numbers take them from a fold_random, or do without: then normal numbers
-   are their mean, and a choice is the most probable one. So an action without noise is its mean.
-   Names of tensors that feed such ops, such as logits, can be asked for like outputs.
+   Values have the file's shapes. A state is an input and an output, each with a name: pass in the last
+   output, or zeros to start from scratch.
 
-   Errors: a file that is broken is refused. Where it has something that is not read, what depends on it is
-   refused when it is asked for, and the file only if all of its outputs are. The message names the op, the
-   node and the reason. What is computed in half or double precision there is computed in float here; a Cast
-   to half rounds.
+   Ops that draw random numbers use a fold_random. Without one, normal numbers are their mean, and a choice is
+   the most probable one: an action without noise. Tensors that feed such ops, such as logits, can be
+   requested by name like outputs.
 
-   It takes memory by the model's allocator alone. There are no globals. The file is C99 and C++17, and
-   works in every build of fold.h. Erf, Pow by values that are not constant or are 0, -3, -5 ... or beyond 64,
-   and the noise of choices call libm, so their bits are those of libm.
+   Errors: a broken file is refused. If it contains something that is not supported, whatever depends on that
+   is refused when it is requested; the file itself is refused only if all of its outputs are. The message
+   names the op, the node and the reason. Half and double precision are computed in float; a Cast to half
+   rounds.
 
-   No gradient passes through ArgMax, Multinomial, Floor, comparisons, And, Or, Not, Cast to whole numbers or
-   truth values, Pow of whole numbers, and the condition of Where (fold_onnx_tensor.stops_gradient). It passes
-   through all others. */
+   Memory comes from the model's allocator only, and there are no globals. The file is C99 and C++17 and works
+   in every build of fold.h. Erf, the noise of choices, and Pow with an exponent that is not constant, 0, a
+   negative odd number other than -1, or beyond 64, call libm, so their bits depend on it.
+
+   No gradient passes through ArgMax, Multinomial, Floor, comparisons, And, Or, Not, Cast to integers or
+   booleans, Pow of integers, and the condition of Where (fold_onnx_tensor.stops_gradient). It passes through
+   all other ops. */
 
 #ifndef FOLD_ONNX_H
 #define FOLD_ONNX_H
@@ -64,79 +65,88 @@ extern "C" {
 typedef struct fold_onnx fold_onnx;
 enum { FOLD_ONNX_RANK = 8 };
 
-/* Describes a tensor of the file, for a batch of 1. */
+/* A tensor of the file, for a batch of 1. */
 typedef struct fold_onnx_tensor {
     const char *name;                /* NULL: there is no such tensor */
     int rank, dim[FOLD_ONNX_RANK];   /* a scalar has rank 0 */
-    int count; /* how many values it has; 0: nothing makes it, or what makes it is refused */
-    int is_integer;                  /* whole numbers or truth values, which are floats here */
+    int count;                       /* of values; 0: nothing computes it, or the op that does is refused */
+    int is_integer;                  /* integers or booleans, which are stored as floats */
     int is_constant;
-    int stops_gradient;              /* no gradient passes through the op that makes it (the list is above) */
+    int stops_gradient;              /* no gradient passes through the op that computes it (see the list
+                                        above) */
 } fold_onnx_tensor;
 
 /* Gives an input of the file a shape, or makes it a constant. */
 typedef struct fold_onnx_binding {
     const char *name;
-    const float *values;             /* read while the file is opened; NULL: it stays an input */
-    int has_shape; /* 0: the shape is that of the file, with 1 for every axis that is not told */
+    const float *values;             /* of the constant, read while the file is opened; NULL: it stays an
+                                        input */
+    int has_shape;                   /* 0: use the file's shape, with 1 for every axis that it leaves open */
     int rank, dim[FOLD_ONNX_RANK];
 } fold_onnx_binding;
 
 typedef struct fold_onnx_desc {
-    const char *prefix; /* comes before the names of parameters: "left." lets a model hold several files */
+    const char *prefix; /* of the names of all parameters, such as "left.", so that a model can hold several
+                           files */
     const fold_onnx_binding *bindings;
     int n_bindings;
-    size_t max_bytes; /* of memory while the file is opened, parameters included; 0: 8 times its size and 64 MB */
+    size_t max_bytes; /* limit of memory while the file is opened, including parameters; 0: 8 times its size
+                         and 64 MB */
 } fold_onnx_desc;
 FOLD_API fold_onnx_desc fold_onnx_desc_default(void); /* all zero */
 
 #ifndef FOLD_NO_STDIO
-/* Opens a file; desc NULL is the default. Weights that the file keeps in other files are read beside it.
-   Returns NULL when it cannot be read: the model has the error. */
+/* Opens a file; desc may be NULL. Weights in separate files are read from the file's folder or below. Returns
+   NULL if it cannot be read: the error is set on the model. */
 FOLD_API fold_onnx *fold_onnx_open(fold_model *m, const char *path, const fold_onnx_desc *desc);
 #endif
-/* Opens a file that lies in memory, which is not read any more when the call returns. */
-FOLD_API fold_onnx *fold_onnx_open_memory(fold_model *m, const void *bytes, size_t size, const fold_onnx_desc *desc);
-/* Writes an .onnx file again with the weights that its parameters have now, in the file's own layout: the
-   same bytes but for them, so PyTorch or ONNX Runtime reads what was trained here. It was opened in m with
-   the same desc. Returns the model's status. Errors: a weight that changed and is not in the file itself as
-   float32, or is read in two forms, such as a matrix and its transpose, that trained apart. */
-FOLD_API fold_status fold_onnx_save_to(fold_model *m, const void *bytes, size_t size, const fold_onnx_desc *desc,
-                              fold_writer *write, void *writer);
+/* Opens a file in memory, which may be freed when the call returns. */
+FOLD_API fold_onnx *fold_onnx_open_memory(fold_model *m, const void *bytes, size_t size,
+                                          const fold_onnx_desc *desc);
+/* Writes an .onnx file again with the current values of its weights, so that PyTorch or ONNX Runtime can read
+   what was trained here. All other bytes stay the same. The file must have been opened in m with the same
+   desc. Returns the model's status. Errors: a weight that has changed is not stored in the file itself as
+   float32, or has two parameters, such as a matrix and its transpose, that were trained to different
+   values. */
+FOLD_API fold_status fold_onnx_save_to(fold_model *m, const void *bytes, size_t size,
+                                       const fold_onnx_desc *desc, fold_writer *write, void *writer);
 #ifndef FOLD_NO_STDIO
-FOLD_API fold_status fold_onnx_save(fold_model *m, const char *from, const char *to, const fold_onnx_desc *desc);
+FOLD_API fold_status fold_onnx_save(fold_model *m, const char *from, const char *to,
+                                    const fold_onnx_desc *desc);
 #endif
-/* Frees o, after the contexts that recorded it and before the model. NULL is fine. */
+/* Frees o. Call it after freeing the contexts that recorded it, and before freeing the model. NULL is
+   fine. */
 FOLD_API void fold_onnx_close(fold_onnx *o);
 
-/* Tell the inputs and outputs, in the order of the file. Bound inputs and weights are no inputs. */
+/* Inputs and outputs, in the order of the file. Weights, and inputs that are bound to values, do not
+   count. */
 FOLD_API int fold_onnx_input_count(const fold_onnx *o);
 FOLD_API fold_onnx_tensor fold_onnx_input(const fold_onnx *o, int index);
 FOLD_API int fold_onnx_output_count(const fold_onnx *o);
 FOLD_API fold_onnx_tensor fold_onnx_output(const fold_onnx *o, int index);
-FOLD_API fold_onnx_tensor fold_onnx_find(const fold_onnx *o, const char *name); /* finds any tensor by its name */
-/* Tell the metadata, such as joint names and scales; a missing key or value is NULL. */
+FOLD_API fold_onnx_tensor fold_onnx_find(const fold_onnx *o, const char *name); /* any tensor, by name */
+/* The metadata, such as joint names and scales; a missing key or value is NULL. */
 FOLD_API int fold_onnx_metadata_count(const fold_onnx *o);
 FOLD_API const char *fold_onnx_metadata_key(const fold_onnx *o, int index);
 FOLD_API const char *fold_onnx_metadata(const fold_onnx *o, const char *key);
 
-/* Names a tensor of a sample. An input has values, which are copied, or else a node of as many values. To
-   record many samples at the cost of one, give a list with a row for each sample, for every input that
-   differs between them. What depends on these inputs is a list then, too. */
+/* A tensor of a sample. An input has values, which are copied, or else a node with the same number of values.
+   To record many samples at the cost of one, pass a list with a row for each sample, for every input that
+   differs between samples. Everything that depends on these inputs is then also a list. */
 typedef struct fold_onnx_value {
     const char *name;
     const float *values;
     fold_node node;
 } fold_onnx_value;
-/* Records one sample: gives each of `out` the node of the tensor that it names, which may be an inner one.
-   Only inputs that these need must be there. Noise can be an input too, by the name of the random op's
-   output; else it is drawn from chance, and NULL is no noise. It is drawn for one sample: with lists a draw
-   is an error. Two threads must not record the same o at once. Errors are those of the context: a name that
-   is not in the file, an input that is missing. */
+/* Records one sample and sets the node of each of `out`, which name output tensors or any others. Only the
+   inputs that these need are required. Noise can be passed as an input, with the name of the random op's
+   output; otherwise it is drawn from chance, and NULL means no noise. Noise is drawn for a single sample, so
+   drawing it for lists is an error. Two threads must not record the same o at once. Errors, set on the
+   context: a name that is not in the file, a missing input. */
 FOLD_API fold_status fold_onnx_record(fold_onnx *o, fold_ctx *f, const fold_onnx_value *in, int n_in,
-                             fold_random *chance, fold_onnx_value *out, int n_out);
+                                      fold_random *chance, fold_onnx_value *out, int n_out);
 #ifndef FOLD_NO_TEXT
-/* Prints one of the ops that fold_onnx_record adds to those of fold.h: it is the `own` of a fold_to_c_desc
+/* Prints the user-defined ops of fold_onnx_record: use it as print_op of a fold_to_c_desc
    (examples/fold_to_c.h). Returns 1 for an op that it cannot print, such as Erf. */
 FOLD_API int fold_onnx_print(const fold_seen *seen, fold_writer *write, void *writer, void *user);
 #endif
@@ -159,7 +169,7 @@ FOLD_API int fold_onnx_print(const fold_seen *seen, fold_writer *write, void *wr
 #include <stdio.h>
 #endif
 
-/* Products and sums are rounded one by one, whatever the compiler and its flags: no result depends on them. */
+/* Every product and sum is rounded by itself, so results do not depend on the compiler or its flags. */
 #if defined(__clang__)
 #pragma STDC FP_CONTRACT OFF
 #elif defined(__GNUC__)
@@ -171,17 +181,28 @@ FOLD_API int fold_onnx_print(const fold_seen *seen, fold_writer *write, void *wr
 
 enum { FOLD_ONNX__MOST_VALUES = 1 << 24, FOLD_ONNX__MOST_OUT = 64 };
 
-/* ---- what is known of a file ------------------------------------------------------------------ */
+/* ---- an open file ----------------------------------------------------------------------------- */
 
-typedef struct fold_onnx__span { const unsigned char *at, *end; } fold_onnx__span;
+typedef struct fold_onnx__span {
+    const unsigned char *at, *end;
+} fold_onnx__span;
 
 /* Memory that is freed as a whole, in chunks of the model's allocator. */
-typedef struct fold_onnx__chunk { struct fold_onnx__chunk *next; size_t size; } fold_onnx__chunk;
-typedef struct fold_onnx__arena { fold_onnx__chunk *first; size_t used; } fold_onnx__arena;
+typedef struct fold_onnx__chunk {
+    struct fold_onnx__chunk *next;
+    size_t size;
+} fold_onnx__chunk;
+typedef struct fold_onnx__arena {
+    fold_onnx__chunk *first;
+    size_t used;
+} fold_onnx__arena;
 
-/* A type of ONNX: how raw values lie, and the field and wire of values that are listed. */
-typedef struct fold_onnx__type { int type, size, is_integer, field, wire; } fold_onnx__type;
-enum { FOLD_ONNX__VARINT = 0, FOLD_ONNX__EIGHT = 1, FOLD_ONNX__BYTES = 2, FOLD_ONNX__FOUR = 5 }; /* protobuf's wires */
+/* A type of ONNX: the size of raw values, and the protobuf field and wire of listed ones. */
+typedef struct fold_onnx__type {
+    int type, size, is_integer, field, wire;
+} fold_onnx__type;
+/* wire types of protobuf */
+enum { FOLD_ONNX__VARINT = 0, FOLD_ONNX__EIGHT = 1, FOLD_ONNX__BYTES = 2, FOLD_ONNX__FOUR = 5 };
 enum { FOLD_ONNX__FLOAT = 1, FOLD_ONNX__INT32 = 6, FOLD_ONNX__INT64 = 7 };
 enum { FOLD_ONNX__BOOL = 9, FOLD_ONNX__HALF = 10, FOLD_ONNX__DOUBLE = 11 };
 static const fold_onnx__type fold_onnx__types[] = {
@@ -190,7 +211,10 @@ static const fold_onnx__type fold_onnx__types[] = {
     { FOLD_ONNX__INT32, 4, 1, 5, FOLD_ONNX__VARINT }, { FOLD_ONNX__BOOL, 1, 1, 5, FOLD_ONNX__VARINT }
 };
 
-typedef struct fold_onnx__dims { int rank, dim[FOLD_ONNX_RANK]; } fold_onnx__dims; /* a shape as the file has it */
+/* a shape as in the file */
+typedef struct fold_onnx__dims {
+    int rank, dim[FOLD_ONNX_RANK];
+} fold_onnx__dims;
 
 enum {
     FOLD_ONNX__UNKNOWN,
@@ -201,91 +225,92 @@ enum {
 }; /* where a value comes from */
 typedef struct fold_onnx__value {
     const char *name;
-    int origin, maker;        /* maker: the node's number, from 1 on; 0: none makes it */
-    const char *why;          /* it is refused */
+    int origin, maker;        /* maker: 1 + the index of the node that makes it; 0: none */
+    const char *why;          /* why it is refused */
     fold_onnx__dims dims;
     int count;
-    fold_shape shape;         /* which its node has */
-    int is_integer;           /* so are truth values */
-    int is_frozen;            /* a constant that never trains, since it was computed */
-    const unsigned char *raw; /* a constant as it lies in the file, little-endian; NULL: it is numbers */
+    fold_shape shape;         /* of its fold_node */
+    int is_integer;           /* or boolean */
+    int is_frozen;            /* a constant that is not trained, since it was computed */
+    const unsigned char *raw; /* bytes of a constant in the file, little-endian; NULL: see `numbers` */
     const fold_onnx__type *type;
     double *numbers;
-    fold_param param;         /* a constant that steps read as a value */
-    int step;                 /* the one that makes it */
-    char *seen;               /* of a tensor that is saved: elements that a parameter has */
+    fold_param param;         /* of a constant that steps read as a value */
+    int step;                 /* the step that makes it */
+    char *seen;               /* of a tensor that is being saved: which elements a parameter has */
     fold_node node;           /* while a sample is recorded */
     int wanted, given;
 } fold_onnx__value;
 
-/* Brings a value into another shape and order. Most are windows. */
+/* Brings a value into a different shape and order. Most moves are views. */
 typedef struct fold_onnx__move {
     fold_shape shape;
-    int from, count;          /* the window */
+    int from, count;          /* of the view */
     int is_window, is_part, is_permutation;
-    fold_op op;               /* for all others */
-    const int *source;        /* where each run of `run` values comes from; -1: from nowhere, it is pad */
+    fold_op op;               /* if it is no view */
+    const int *source;        /* where each run of `run` values comes from; -1: it is padding */
     int run, has_pad;
     float pad;
 } fold_onnx__move;
 
-/* The calls of fold.h that make up an op, in their order. Those that are NULL are left out. */
+/* The calls of fold.h that make up an op, in this order. Those that are NULL are left out. */
 typedef struct fold_onnx__calls {
     fold_node (*one)(fold_ctx *f, fold_node x);
     fold_node (*with)(fold_ctx *f, fold_node x, float real);
     fold_node (*between)(fold_ctx *f, fold_node x, float low, float high);
-    fold_node (*two)(fold_ctx *f, fold_node a, fold_node b); /* of all inputs, from the left */
+    fold_node (*two)(fold_ctx *f, fold_node a, fold_node b); /* over all inputs, from the left */
     fold_node (*along)(fold_ctx *f, fold_node x, int axis);
     fold_node (*after)(fold_ctx *f, fold_node x);
 } fold_onnx__calls;
 
-/* What is known of an op: its row in the table of ops. */
+/* A row in the table of ops. */
 typedef struct fold_onnx__op {
     const char *type;
-    int least, most;          /* inputs */
-    const char *attributes;   /* those that are read; a node with another one is refused */
+    int least, most;          /* number of inputs */
+    const char *attributes;   /* the supported ones; a node with any other is refused */
     int (*open)(fold_onnx *o, const fold_onnx__value *from); /* its first input */
     fold_onnx__calls calls;
-    double (*number)(double a, double b); /* for constants, and for ops that fold.h has not */
-    float alpha;              /* what the attribute is when it is left out */
+    double (*number)(double a, double b); /* for constants, and for ops that fold.h lacks */
+    float alpha;              /* default of the attribute */
     int flags;
 } fold_onnx__op;
 enum { FOLD_ONNX__INTEGERS = 1, FOLD_ONNX__TRUTH = 2, FOLD_ONNX__FREEZES = 4 };
 
-/* Records ops of fold.h for a step, whose operands are `in`, and writes what it makes to `out`. */
+/* Records a step whose operands are `in`, and writes its results to `out`. */
 struct fold_onnx__step;
 typedef struct fold_onnx__layer fold_onnx__layer;
-typedef void fold_onnx__recorder(fold_onnx *o, const struct fold_onnx__step *s, const fold_node *in, fold_node *out);
+typedef void fold_onnx__recorder(fold_onnx *o, const struct fold_onnx__step *s, const fold_node *in,
+                                 fold_node *out);
 typedef struct fold_onnx__step {
     fold_onnx__recorder *record;
     const fold_onnx__op *op;       /* of the node that it was made for */
-    const int *from;          /* the node's inputs, while the file is opened */
+    const int *from;          /* the inputs of that node, while the file is opened */
     fold_onnx__calls calls;
     const fold_onnx__move *move;
     int *in, n_in, n_out, out[3]; /* values */
-    int number[5];            /* what the op needs to know, resolved */
+    int number[5];            /* settings, which depend on `record` */
     float real[2];
     const fold_onnx__layer *layer;
     fold_conv_desc conv;
     fold_param param[14];
     fold_op own;
     int stops;                /* no gradient passes */
-    float *noise;             /* place for a random op's */
-    fold_node *nodes;         /* place for inputs, outputs, and what comes between */
+    float *noise;             /* memory for a random op */
+    fold_node *nodes;         /* memory for inputs, outputs and intermediate nodes */
     int needed;
 } fold_onnx__step;
 enum { FOLD_ONNX__OUTS = 3 };
 
-typedef struct fold_onnx__node { /* that is being read */
+typedef struct fold_onnx__node { /* while the file is opened */
     const fold_onnx__op *op;
     fold_onnx__span bytes;
     const char *type, *name;
     int *in, n_in;            /* 0: left out */
     int *out, n_out;
-    int next, is_open;        /* next: of the inputs, the first whose maker was not looked at */
+    int next, is_open;        /* next: the first input whose maker was not visited yet */
 } fold_onnx__node;
 
-/* A parameter that was made of a value, in one of the forms. */
+/* A parameter that was made from a value, in one of the forms. */
 typedef struct fold_onnx__weight {
     const fold_onnx__value *value;
     int form;
@@ -294,35 +319,38 @@ typedef struct fold_onnx__weight {
     const char *name;
     fold_param param;
 } fold_onnx__weight;
-enum { FOLD_ONNX__AS_IT_IS, FOLD_ONNX__TURNED, FOLD_ONNX__ALONE }; /* alone: no other op can share it */
-typedef struct fold_onnx__pair { const char *key, *text; } fold_onnx__pair;
+enum { FOLD_ONNX__AS_IT_IS, FOLD_ONNX__TURNED, FOLD_ONNX__ALONE }; /* ALONE: not shared with other ops */
+typedef struct fold_onnx__pair {
+    const char *key, *text;
+} fold_onnx__pair;
 
 struct fold_onnx {
     fold_model *model;
-    fold_ctx *f; /* while a sample is recorded: errors are its own */
+    fold_ctx *f; /* while a sample is recorded: errors are set on it */
     fold_random *chance;
     fold_onnx_desc desc;
-    fold_onnx__arena kept, passing, scratch; /* passing: until the file is open; scratch: until a part of it is */
+    fold_onnx__arena kept, passing, scratch; /* passing: until the file is open; scratch: for each part of
+                                                it */
     size_t budget, most, read;
     fold_onnx__span file;
-    char why[240], near[80]; /* why: a part of the file is refused */
-    fold_onnx__value *values; /* the first one stands for none */
+    char why[240], near[80]; /* why: the reason that a part of the file is refused */
+    fold_onnx__value *values; /* index 0 means none */
     fold_onnx__step *steps;
-    int *named; /* a hash table of values */
+    int *named; /* hash table of values by name */
     fold_onnx__weight *weights;
     fold_onnx__pair *metadata;
     int *inputs, *outputs;
     int n_values, most_values, n_steps, most_steps, n_named, n_weights, n_metadata, n_inputs, n_outputs;
-    int saves; /* parameters are written to the bytes of the file, which are ours, not made from them */
-    int failed, version, has_list; /* has_list: of this sample a node that is a list was handed in */
-    const char *folder; /* where other files lie; NULL: there are none */
+    int saves; /* parameters are written into our copy of the file, instead of being read from it */
+    int failed, version, has_list; /* has_list: an input of this sample is a list */
+    const char *folder; /* of the file, for separate weights; NULL: there are none */
     int folder_length;
     fold_onnx__node node;
 };
 
 /* ---- text and errors -------------------------------------------------------------------------- */
 
-/* Writes a text; one that is too long is cut. */
+/* Text that is too long is cut. */
 static void fold_onnx__format(char *text, size_t size, const char *format, ...)
 {
     va_list args;
@@ -331,32 +359,37 @@ static void fold_onnx__format(char *text, size_t size, const char *format, ...)
     va_end(args);
 }
 
-/* Says why something is refused: the node that is read, if one is. The first error stays. While a file is
-   opened, what is refused is only a part of it, and other errors are those of the model. */
+/* Sets the message, which begins with the current node, if any. Only the first error is kept. While a file is
+   opened, FOLD_BAD_ARGUMENT refuses a part of it; any other error is set on the model. */
 static int fold_onnx__fail(fold_onnx *o, fold_status status, const char *format, ...)
 {
     char text[240];
     va_list args;
-    if (o->failed) return 0;
-    fold_onnx__format(text, sizeof text, o->node.type ? "onnx: %.40s '%.60s': " : "onnx: ", o->node.type, o->node.name);
+    if (o->failed)
+        return 0;
+    fold_onnx__format(text, sizeof text, o->node.type ? "onnx: %.40s '%.60s': " : "onnx: ", o->node.type,
+                      o->node.name);
     const size_t at = strlen(text);
     va_start(args, format);
     fold_format(text + at, sizeof text - at, format, args);
     va_end(args);
     o->failed = 1;
-    if (o->f) fold_ctx_fail(o->f, status, text);
-    else if (status != FOLD_BAD_ARGUMENT) fold_model_fail(o->model, status, text);
-    else memcpy(o->why, text, sizeof text);
+    if (o->f)
+        fold_ctx_fail(o->f, status, text);
+    else if (status != FOLD_BAD_ARGUMENT)
+        fold_model_fail(o->model, status, text);
+    else
+        memcpy(o->why, text, sizeof text);
     return 0;
 }
 #define FOLD_ONNX__REFUSE(o, ...) fold_onnx__fail(o, FOLD_BAD_ARGUMENT, __VA_ARGS__)
 
 /* ---- memory ----------------------------------------------------------------------------------- */
 
-/* Returns how many bytes it frees. */
+/* Returns the number of bytes freed. */
 static size_t fold_onnx__release(fold_onnx *o, fold_onnx__arena *arena)
 {
-    const fold_memory memory = fold_model_memory(o->model); /* o itself may lie in the last chunk */
+    const fold_memory memory = fold_model_memory(o->model); /* o itself may be in the last chunk */
     fold_onnx__chunk *chunk = arena->first;
     size_t freed = 0;
     arena->first = NULL;
@@ -371,20 +404,26 @@ static size_t fold_onnx__release(fold_onnx *o, fold_onnx__arena *arena)
 
 static int fold_onnx__over_budget(fold_onnx *o)
 {
-    return fold_onnx__fail(o, FOLD_NO_MEMORY, "the file needs more than %lu bytes: raise fold_onnx_desc.max_bytes",
-                      (unsigned long)o->most);
+    return fold_onnx__fail(o, FOLD_NO_MEMORY,
+                           "the file needs more than %lu bytes; raise fold_onnx_desc.max_bytes",
+                           (unsigned long)o->most);
 }
-/* Takes zeroed memory. There is a budget, so that a small file cannot ask for much. */
+
+/* Memory is zeroed. The budget keeps a small file from asking for gigabytes. */
 static void *fold_onnx__take(fold_onnx *o, fold_onnx__arena *arena, size_t count, size_t size)
 {
     enum { FOLD_ONNX__CHUNK = 16384, FOLD_ONNX__HEAD = (sizeof(fold_onnx__chunk) + 15) / 16 * 16 };
     const fold_memory memory = fold_model_memory(o->model);
     const size_t bytes = count > o->budget / size ? SIZE_MAX / 2 : (count * size + 15) / 16 * 16;
     if (!arena->first || arena->first->size - arena->used < bytes) {
-        const size_t room = bytes + FOLD_ONNX__HEAD > FOLD_ONNX__CHUNK ? bytes + FOLD_ONNX__HEAD : (size_t)FOLD_ONNX__CHUNK;
-        fold_onnx__chunk *chunk = room > o->budget ? NULL : (fold_onnx__chunk *)(memory.alloc)(room, 64, memory.user);
-        if (!chunk && room > o->budget) fold_onnx__over_budget(o);
-        if (!chunk) return fold_onnx__fail(o, FOLD_NO_MEMORY, "out of memory"), (void *)0;
+        const size_t room =
+            bytes + FOLD_ONNX__HEAD > FOLD_ONNX__CHUNK ? bytes + FOLD_ONNX__HEAD : (size_t)FOLD_ONNX__CHUNK;
+        fold_onnx__chunk *chunk =
+            room > o->budget ? NULL : (fold_onnx__chunk *)(memory.alloc)(room, 64, memory.user);
+        if (!chunk && room > o->budget)
+            fold_onnx__over_budget(o);
+        if (!chunk)
+            return fold_onnx__fail(o, FOLD_NO_MEMORY, "out of memory"), (void *)0;
         o->budget -= room;
         chunk->next = arena->first;
         chunk->size = room;
@@ -395,28 +434,35 @@ static void *fold_onnx__take(fold_onnx *o, fold_onnx__arena *arena, size_t count
     arena->used += bytes;
     return memset(taken, 0, bytes);
 }
-#define FOLD_ONNX__KEPT(o, type, count) ((type *)fold_onnx__take(o, &(o)->kept, (size_t)(count), sizeof(type)))
-#define FOLD_ONNX__PASSING(o, type, count) ((type *)fold_onnx__take(o, &(o)->passing, (size_t)(count), sizeof(type)))
-#define FOLD_ONNX__SCRATCH(o, type, count) ((type *)fold_onnx__take(o, &(o)->scratch, (size_t)(count), sizeof(type)))
+#define FOLD_ONNX__TAKE(o, from, type, count) \
+    ((type *)fold_onnx__take(o, &(o)->from, (size_t)(count), sizeof(type)))
+#define FOLD_ONNX__KEPT(o, type, count) FOLD_ONNX__TAKE(o, kept, type, count)
+#define FOLD_ONNX__PASSING(o, type, count) FOLD_ONNX__TAKE(o, passing, type, count)
+#define FOLD_ONNX__SCRATCH(o, type, count) FOLD_ONNX__TAKE(o, scratch, type, count)
 
 /* ---- protobuf --------------------------------------------------------------------------------- */
 
 /* A field of a message: a number, or bytes. */
-typedef struct fold_onnx__field { int number, wire; uint64_t value; fold_onnx__span bytes; } fold_onnx__field;
+typedef struct fold_onnx__field {
+    int number, wire;
+    uint64_t value;
+    fold_onnx__span bytes;
+} fold_onnx__field;
 
 static int fold_onnx__broken(fold_onnx *o, fold_onnx__span *from)
 {
     from->at = from->end;
-    return fold_onnx__fail(o, FOLD_IO, "the file is broken, or is no ONNX file");
+    return fold_onnx__fail(o, FOLD_IO, "the file is broken, or not an ONNX file");
 }
 static uint64_t fold_onnx__little(const unsigned char *from, int bytes)
 {
     uint64_t value = 0;
-    for (int i = bytes; i-- > 0;) value = value << 8 | from[i];
+    for (int i = bytes; i-- > 0;)
+        value = value << 8 | from[i];
     return value;
 }
 
-/* Takes a number off the front. Returns 0 when there is none. */
+/* Reads a number off the front. Returns 0 if there is none. */
 static int fold_onnx__take_number(fold_onnx__span *from, int wire, uint64_t *value)
 {
     const int size = wire == FOLD_ONNX__EIGHT ? 8 : 4;
@@ -424,20 +470,24 @@ static int fold_onnx__take_number(fold_onnx__span *from, int wire, uint64_t *val
     for (int shift = 0; wire == FOLD_ONNX__VARINT && from->at < from->end && shift < 64; shift += 7) {
         const unsigned char byte = *from->at++;
         *value |= (uint64_t)(byte & 127) << shift;
-        if (byte < 128) return 1;
+        if (byte < 128)
+            return 1;
     }
-    if ((wire != FOLD_ONNX__EIGHT && wire != FOLD_ONNX__FOUR) || from->end - from->at < size) return 0;
+    if ((wire != FOLD_ONNX__EIGHT && wire != FOLD_ONNX__FOUR) || from->end - from->at < size)
+        return 0;
     *value = fold_onnx__little(from->at, size);
     from->at += size;
     return 1;
 }
 
-/* Reads the next field. Returns 0 at the end, and after an error. */
+/* Returns 0 at the end, and after an error. */
 static int fold_onnx__next(fold_onnx *o, fold_onnx__span *from, fold_onnx__field *field)
 {
     uint64_t key;
-    if (from->at == from->end || o->failed) return 0;
-    if (!fold_onnx__take_number(from, FOLD_ONNX__VARINT, &key) || key > INT_MAX) return fold_onnx__broken(o, from);
+    if (from->at == from->end || o->failed)
+        return 0;
+    if (!fold_onnx__take_number(from, FOLD_ONNX__VARINT, &key) || key > INT_MAX)
+        return fold_onnx__broken(o, from);
     memset(field, 0, sizeof *field);
     field->number = (int)(key >> 3);
     field->wire = (int)(key & 7);
@@ -450,35 +500,43 @@ static int fold_onnx__next(fold_onnx *o, fold_onnx__span *from, fold_onnx__field
     field->bytes.end = from->at += key;
     return 1;
 }
-/* Reads the next field that has this number. */
+
 static int fold_onnx__next_of(fold_onnx *o, fold_onnx__span *from, int number, fold_onnx__field *field)
 {
     while (fold_onnx__next(o, from, field))
-        if (field->number == number) return 1;
+        if (field->number == number)
+            return 1;
     return 0;
 }
-/* Finds the last field of a number, as protobuf does where there are several. Returns how many there are. */
+
+/* Finds the last field with this number, as protobuf does if there are several. Returns how many there
+   are. */
 static int fold_onnx__field_of(fold_onnx *o, fold_onnx__span from, int number, fold_onnx__field *found)
 {
     fold_onnx__field field;
     int count = 0;
     memset(found, 0, sizeof *found);
-    for (; fold_onnx__next_of(o, &from, number, &field); count++) *found = field;
+    for (; fold_onnx__next_of(o, &from, number, &field); count++)
+        *found = field;
     return count;
 }
+
 static int fold_onnx__is(fold_onnx__span text, const char *word)
 {
     const size_t size = strlen(word);
     return (size_t)(text.end - text.at) == size && !memcmp(text.at, word, size);
 }
+
 static const char *fold_onnx__copy_text(fold_onnx *o, fold_onnx__span text)
 {
     const size_t size = (size_t)(text.end - text.at);
     char *copy = FOLD_ONNX__KEPT(o, char, size + 1);
-    if (copy && size) memcpy(copy, text.at, size);
+    if (copy && size)
+        memcpy(copy, text.at, size);
     return copy ? copy : "";
 }
-/* Copies the text of a field; "" where it is missing. */
+
+/* Copies the text of a field; "" if it is missing. */
 static const char *fold_onnx__text_of(fold_onnx *o, fold_onnx__span from, int number)
 {
     fold_onnx__field field;
@@ -487,18 +545,22 @@ static const char *fold_onnx__text_of(fold_onnx *o, fold_onnx__span from, int nu
 static const fold_onnx__type *fold_onnx__type_of(uint64_t type)
 {
     for (size_t i = 0; i < sizeof fold_onnx__types / sizeof *fold_onnx__types; i++)
-        if ((uint64_t)fold_onnx__types[i].type == type) return &fold_onnx__types[i];
+        if ((uint64_t)fold_onnx__types[i].type == type)
+            return &fold_onnx__types[i];
     return NULL;
 }
+
 static int fold_onnx__no_type(fold_onnx *o, uint64_t type)
 {
     static const char *const names[] = { "no type", "float",  "uint8",     "int8",       "uint16",  "int16",
                                          "int32",   "int64",  "string",    "bool",       "float16", "double",
                                          "uint32",  "uint64", "complex64", "complex128", "bfloat16" };
     const size_t known = sizeof names / sizeof *names;
-    if (type >= known) return FOLD_ONNX__REFUSE(o, "values of ONNX's type %d are not read", (int)(type & 1023));
-    return FOLD_ONNX__REFUSE(o, "values of %s are not read here", names[type]);
+    if (type >= known)
+        return FOLD_ONNX__REFUSE(o, "values of ONNX's type %d are not supported", (int)(type & 1023));
+    return FOLD_ONNX__REFUSE(o, "%s values are not supported here", names[type]);
 }
+
 static double fold_onnx__half(unsigned bits)
 {
     const int exponent = (int)(bits >> 10 & 31), fraction = (int)(bits & 1023);
@@ -507,6 +569,7 @@ static double fold_onnx__half(unsigned bits)
                                         : ldexp(fraction, -24);
     return bits >> 15 & 1 ? -value : value;
 }
+
 static double fold_onnx__decode(int type, uint64_t bits)
 {
     const uint32_t low = (uint32_t)bits;
@@ -520,25 +583,29 @@ static double fold_onnx__decode(int type, uint64_t bits)
     case FOLD_ONNX__HALF: return fold_onnx__half((unsigned)(bits & 65535));
     case FOLD_ONNX__INT64: return (double)(int64_t)bits;
     case FOLD_ONNX__INT32: return (double)(int32_t)low;
-    default: return bits != 0; /* a truth value */
+    default: return bits != 0; /* a boolean */
     }
 }
 
-/* Numbers of a repeated field, packed or one by one: writes the first `most`, returns how many there are. */
-static int fold_onnx__numbers(fold_onnx *o, fold_onnx__span from, int number, const fold_onnx__type *type, double *out,
-                         int most)
+/* Numbers of a repeated field, packed or not: writes the first `most`, and returns how many there are. */
+static int fold_onnx__numbers(fold_onnx *o, fold_onnx__span from, int number, const fold_onnx__type *type,
+                              double *out, int most)
 {
     fold_onnx__field field;
     int count = 0;
     while (fold_onnx__next_of(o, &from, number, &field)) {
         const int packed = field.wire == FOLD_ONNX__BYTES;
-        if (!packed && field.wire != type->wire) return fold_onnx__broken(o, &from);
+        if (!packed && field.wire != type->wire)
+            return fold_onnx__broken(o, &from);
         while (!packed || field.bytes.at < field.bytes.end) {
             if (packed && !fold_onnx__take_number(&field.bytes, type->wire, &field.value))
                 return fold_onnx__broken(o, &from);
-            if (count < most) out[count] = fold_onnx__decode(type->type, field.value);
-            if (++count == FOLD_ONNX__MOST_VALUES) return fold_onnx__broken(o, &from);
-            if (!packed) break;
+            if (count < most)
+                out[count] = fold_onnx__decode(type->type, field.value);
+            if (++count == FOLD_ONNX__MOST_VALUES)
+                return fold_onnx__broken(o, &from);
+            if (!packed)
+                break;
         }
     }
     return count;
@@ -546,33 +613,40 @@ static int fold_onnx__numbers(fold_onnx *o, fold_onnx__span from, int number, co
 
 /* ---- values ----------------------------------------------------------------------------------- */
 
-/* The place of a name in the table, which is a free one when the name is new. */
+/* The entry of a name in the table; if the name is new, a free entry. */
 static int *fold_onnx__place(const fold_onnx *o, const char *name)
 {
     const uint32_t mask = (uint32_t)(o->n_named - 1);
     uint32_t at = 2166136261u;
-    for (const char *letter = name; *letter; letter++) at = (at ^ (unsigned char)*letter) * 16777619u;
-    while (o->named[at & mask] && strcmp(o->values[o->named[at & mask]].name, name)) at++;
+    for (const char *letter = name; *letter; letter++)
+        at = (at ^ (unsigned char)*letter) * 16777619u;
+    while (o->named[at & mask] && strcmp(o->values[o->named[at & mask]].name, name))
+        at++;
     return &o->named[at & mask];
 }
+
 static int fold_onnx__find(const fold_onnx *o, const char *name)
 {
     return o && name && *name ? *fold_onnx__place(o, name) : 0;
 }
+
 static int fold_onnx__new_value(fold_onnx *o, const char *name)
 {
-    if (o->n_values == o->most_values) return fold_onnx__fail(o, FOLD_IO, "the file is broken");
+    if (o->n_values == o->most_values)
+        return fold_onnx__fail(o, FOLD_IO, "the file is broken");
     memset(&o->values[o->n_values], 0, sizeof *o->values);
     o->values[o->n_values].name = name;
     return o->n_values++;
 }
-/* How many letters must be changed, left out or added to make one name of another: Levenshtein's distance, of
-   the first letters of long names. */
+
+/* Levenshtein distance: how many letters must be changed, removed or added. Only the first 63 letters
+   count. */
 static int fold_onnx__distance(const char *a, const char *b)
 {
     enum { FOLD_ONNX__MAX = 63 };
     int row[FOLD_ONNX__MAX + 1];
-    for (int k = 0; k <= FOLD_ONNX__MAX; k++) row[k] = k;
+    for (int k = 0; k <= FOLD_ONNX__MAX; k++)
+        row[k] = k;
     for (int i = 0; a[i] && i < FOLD_ONNX__MAX; i++)
         for (int k = 0, before = row[0]++; b[k] && k < FOLD_ONNX__MAX; k++) {
             const int changed = before + (a[i] != b[k]),
@@ -582,7 +656,8 @@ static int fold_onnx__distance(const char *a, const char *b)
         }
     return row[strlen(b) < FOLD_ONNX__MAX ? strlen(b) : (size_t)FOLD_ONNX__MAX];
 }
-/* "; nearest: ..." for a message: of values of an origin, or of all that can be asked for. */
+
+/* "; nearest: ..." for a message: among the values of an origin, or among all that can be requested. */
 static const char *fold_onnx__nearest(fold_onnx *o, const char *name, int origin)
 {
     int best = 0, least = INT_MAX;
@@ -590,63 +665,81 @@ static const char *fold_onnx__nearest(fold_onnx *o, const char *name, int origin
         const fold_onnx__value *value = &o->values[i];
         const int fits = origin ? value->origin == origin : value->origin != FOLD_ONNX__UNKNOWN;
         const int distance = fits ? fold_onnx__distance(name, value->name) : INT_MAX;
-        if (distance < least) least = distance, best = i;
+        if (distance < least)
+            least = distance, best = i;
     }
     o->near[0] = 0;
-    if (best) fold_onnx__format(o->near, sizeof o->near, "; nearest: '%.60s'", o->values[best].name);
+    if (best)
+        fold_onnx__format(o->near, sizeof o->near, "; nearest: '%.60s'", o->values[best].name);
     return o->near;
 }
-/* The value of a name, which is added when it is new. An empty name is none. */
+
+/* The value of a name, which is added if it is new. An empty name is no value. */
 static int fold_onnx__name(fold_onnx *o, const char *name)
 {
-    if (!*name || o->failed) return 0;
+    if (!*name || o->failed)
+        return 0;
     int *place = fold_onnx__place(o, name);
     return *place ? *place : (*place = fold_onnx__new_value(o, name));
 }
+
 static int fold_onnx__product(const fold_onnx__dims *dims, int from, int to)
 {
     int count = 1;
-    for (int k = from; k < to; k++) count *= dims->dim[k];
+    for (int k = from; k < to; k++)
+        count *= dims->dim[k];
     return count;
 }
 static int fold_onnx__same_dims(const fold_onnx__dims *a, const fold_onnx__dims *b)
 {
     return a->rank == b->rank && !memcmp(a->dim, b->dim, (size_t)a->rank * sizeof *a->dim);
 }
-static int fold_onnx__too_many_axes(fold_onnx *o, int most) { return FOLD_ONNX__REFUSE(o, "more than %d axes", most); }
+static int fold_onnx__too_many_axes(fold_onnx *o, int most)
+{
+    return FOLD_ONNX__REFUSE(o, "more than %d axes", most);
+}
 static int fold_onnx__is_empty(fold_onnx *o, const fold_onnx__value *value)
 {
     return FOLD_ONNX__REFUSE(o, "'%.60s' has no values", value->name);
 }
-/* Counts the values of a shape; 0 after an error. */
+
+/* 0 after an error. */
 static int fold_onnx__size(fold_onnx *o, const fold_onnx__dims *dims)
 {
     long long count = 1;
-    if (dims->rank > FOLD_ONNX_RANK) return fold_onnx__too_many_axes(o, FOLD_ONNX_RANK);
+    if (dims->rank > FOLD_ONNX_RANK)
+        return fold_onnx__too_many_axes(o, FOLD_ONNX_RANK);
     for (int k = 0; k < dims->rank; k++) {
-        if (dims->dim[k] < 1) return FOLD_ONNX__REFUSE(o, "an axis of %d values", dims->dim[k]);
+        if (dims->dim[k] < 1)
+            return FOLD_ONNX__REFUSE(o, "an axis of %d values", dims->dim[k]);
         count *= dims->dim[k];
         if (count > FOLD_ONNX__MOST_VALUES)
             return FOLD_ONNX__REFUSE(o, "a tensor of more than %d values", (int)FOLD_ONNX__MOST_VALUES);
     }
     return o->failed ? 0 : (int)count;
 }
-/* The axes from `first` on as fold.h's shape. Rank 0: they are too many. */
+
+/* The axes from `first` on. Rank 0: there are too many. */
 static fold_shape fold_onnx__shape_from(const fold_onnx__dims *dims, int first)
 {
     fold_shape shape = { 0, { 0, 0, 0, 0 } };
-    if (dims->rank - first <= FOLD_MAX_RANK) shape.rank = dims->rank - first;
-    for (int k = 0; k < shape.rank; k++) shape.dim[k] = dims->dim[first + k];
+    if (dims->rank - first <= FOLD_MAX_RANK)
+        shape.rank = dims->rank - first;
+    for (int k = 0; k < shape.rank; k++)
+        shape.dim[k] = dims->dim[first + k];
     return shape;
 }
-/* fold.h's shape of a value has no axes of 1 in front, so that shapes meet as they do in the file. */
+
+/* Leading axes of 1 are dropped, so that shapes broadcast as they do in the file. */
 static fold_shape fold_onnx__shape(const fold_onnx__dims *dims)
 {
     int first = 0;
-    while (first < dims->rank - 1 && dims->dim[first] == 1) first++;
+    while (first < dims->rank - 1 && dims->dim[first] == 1)
+        first++;
     return dims->rank ? fold_onnx__shape_from(dims, first) : fold_shape1(1);
 }
-/* Ops along axes read [outer x count x inner]; outer and inner are left out where they are 1. */
+
+/* Ops along axes read [outer x count x inner]; outer and inner are left out if they are 1. */
 static fold_shape fold_onnx__along(int outer, int count, int inner)
 {
     return inner > 1   ? fold_shape3(outer, count, inner)
@@ -656,47 +749,63 @@ static fold_shape fold_onnx__along(int outer, int count, int inner)
 static int fold_onnx__elements(fold_shape shape)
 {
     int count = 1;
-    for (int k = 0; k < shape.rank; k++) count *= shape.dim[k];
+    for (int k = 0; k < shape.rank; k++)
+        count *= shape.dim[k];
     return count;
 }
 static int fold_onnx__set_dims(fold_onnx *o, fold_onnx__value *value, const fold_onnx__dims *dims)
 {
     value->count = fold_onnx__size(o, dims);
-    if (value->count) value->dims = *dims;
+    if (value->count)
+        value->dims = *dims;
     return value->count > 0;
 }
+
 static double fold_onnx__number(const fold_onnx__value *constant, int i)
 {
-    if (!constant->raw) return constant->numbers[i];
+    if (!constant->raw)
+        return constant->numbers[i];
     const size_t size = (size_t)constant->type->size;
-    return fold_onnx__decode(constant->type->type, fold_onnx__little(constant->raw + size * (size_t)i, (int)size));
+    return fold_onnx__decode(constant->type->type,
+                             fold_onnx__little(constant->raw + size * (size_t)i, (int)size));
 }
-/* Whole numbers have no zero below 0. */
+
+/* + 0.0, since integers have no negative zero. */
 static double fold_onnx__trunc(double a, double b) { return (void)b, (a < 0 ? ceil(a) : floor(a)) + 0.0; }
-static int fold_onnx__is_fixed(const fold_onnx *o, int value) { return o->values[value].origin == FOLD_ONNX__FIXED; }
-/* Takes a constant of one value; 0 when it is none. */
+static int fold_onnx__is_fixed(const fold_onnx *o, int value)
+{
+    return o->values[value].origin == FOLD_ONNX__FIXED;
+}
+
+/* Returns 0 if it is no constant with a single value. */
 static int fold_onnx__scalar(const fold_onnx *o, int value, double *number)
 {
-    if (!fold_onnx__is_fixed(o, value) || o->values[value].count != 1) return 0;
+    if (!fold_onnx__is_fixed(o, value) || o->values[value].count != 1)
+        return 0;
     *number = fold_onnx__number(&o->values[value], 0);
     return 1;
 }
-/* Rounds what was computed to the value's type. */
+
 static double fold_onnx__round(const fold_onnx__value *value, double number)
 {
     return value->is_integer ? fold_onnx__trunc(number, 0) : (double)(float)number;
 }
-/* Sets the shape of a constant. It may have no values, since an empty list of axes or lengths is one. */
+
+/* A constant may have no values, such as an empty list of axes or lengths. */
 static int fold_onnx__set_constant_dims(fold_onnx *o, fold_onnx__value *value, const fold_onnx__dims *dims)
 {
     const int is_empty = dims->rank == 1 && !dims->dim[0];
-    if (is_empty) value->dims = *dims;
+    if (is_empty)
+        value->dims = *dims;
     return !o->failed && (is_empty || fold_onnx__set_dims(o, value, dims));
 }
-/* Makes a value constant, of numbers that are to be written. */
-static double *fold_onnx__fix(fold_onnx *o, fold_onnx__value *value, const fold_onnx__dims *dims, int is_integer)
+
+/* Makes a value constant, and returns its numbers, to be written. */
+static double *fold_onnx__fix(fold_onnx *o, fold_onnx__value *value, const fold_onnx__dims *dims,
+                              int is_integer)
 {
-    if (!fold_onnx__set_constant_dims(o, value, dims)) return NULL;
+    if (!fold_onnx__set_constant_dims(o, value, dims))
+        return NULL;
     value->origin = FOLD_ONNX__FIXED;
     value->is_integer = is_integer;
     value->is_frozen = 1;
@@ -706,60 +815,75 @@ static double *fold_onnx__fix(fold_onnx *o, fold_onnx__value *value, const fold_
 /* ---- tensors of the file ---------------------------------------------------------------------- */
 
 #ifndef FOLD_NO_STDIO
-/* Reads bytes of another file. Memory is asked for only when they are there, and counts as the file's own. */
+/* Reads bytes of a separate file. Memory is allocated only if they are there, and the budget grows as if they
+   were in the file itself. */
 static const unsigned char *fold_onnx__read_part(fold_onnx *o, const char *path, size_t from, size_t size)
 {
     FILE *file = fopen(path, "rb");
     unsigned char *bytes = NULL;
-    if (!file) return fold_onnx__fail(o, FOLD_IO, "'%.60s' cannot be opened", path), bytes;
+    if (!file)
+        return fold_onnx__fail(o, FOLD_IO, "'%.60s' cannot be opened", path), bytes;
     const long length = fseek(file, 0, SEEK_END) ? -1 : ftell(file);
-    if (size == SIZE_MAX && length >= 0) size = (size_t)length; /* all of it */
+    if (size == SIZE_MAX && length >= 0)
+        size = (size_t)length; /* all of it */
     const int is_known = length >= 0 && length < LONG_MAX && from <= (size_t)length;
     if (is_known && (size_t)length - from >= size && !fseek(file, (long)from, SEEK_SET)) {
         const size_t more = size < SIZE_MAX / 32 && !o->desc.max_bytes ? 8 * size : 0;
         o->budget += more;
         o->most += more;
         bytes = FOLD_ONNX__PASSING(o, unsigned char, size + 1);
-        if (bytes && fread(bytes, 1, size, file) != size) bytes = NULL;
+        if (bytes && fread(bytes, 1, size, file) != size)
+            bytes = NULL;
     }
     fclose(file);
-    if (!bytes) fold_onnx__fail(o, FOLD_IO, "'%.60s' has too few bytes", path);
+    if (!bytes)
+        fold_onnx__fail(o, FOLD_IO, "'%.60s' has too few bytes", path);
     o->read = size;
     return bytes;
 }
 #endif
 
-/* The file of a location must lie beside this one, or below. */
+/* A location must be in the folder of the file, or below, so that a file cannot read others. */
 static int fold_onnx__is_beside(const char *location)
 {
-    if (!*location || *location == '/' || strchr(location, '\\') || strchr(location, ':')) return 0;
+    if (!*location || *location == '/' || strchr(location, '\\') || strchr(location, ':'))
+        return 0;
     for (const char *part = location; part; part = strchr(part, '/')) {
         part += *part == '/';
-        if (!strncmp(part, "..", 2) && (!part[2] || part[2] == '/')) return 0;
+        if (!strncmp(part, "..", 2) && (!part[2] || part[2] == '/'))
+            return 0;
     }
     return 1;
 }
+
 static const unsigned char *fold_onnx__external(fold_onnx *o, fold_onnx__span tensor, size_t size)
 {
     fold_onnx__field entry, key;
-    const char *location = "", *wrong = "it is in another file, and this one was opened in memory";
+    const char *location = "", *wrong = "it is in a separate file; use fold_onnx_open";
     uint64_t offset = 0, length = size;
     while (fold_onnx__next_of(o, &tensor, 13, &entry)) {
         const char *word = fold_onnx__text_of(o, entry.bytes, 2);
         uint64_t number = 0;
         for (const char *digit = word; *digit >= '0' && *digit <= '9' && number < UINT64_MAX / 20; digit++)
             number = 10 * number + (uint64_t)(*digit - '0');
-        if (!fold_onnx__field_of(o, entry.bytes, 1, &key)) continue;
-        if (fold_onnx__is(key.bytes, "location")) location = word;
-        if (fold_onnx__is(key.bytes, "offset")) offset = number;
-        if (fold_onnx__is(key.bytes, "length")) length = number;
+        if (!fold_onnx__field_of(o, entry.bytes, 1, &key))
+            continue;
+        if (fold_onnx__is(key.bytes, "location"))
+            location = word;
+        if (fold_onnx__is(key.bytes, "offset"))
+            offset = number;
+        if (fold_onnx__is(key.bytes, "length"))
+            length = number;
     }
-    if (length != size || offset > SIZE_MAX / 2) wrong = "its data have another size than its shape tells";
-    else if (!fold_onnx__is_beside(location)) wrong = "it is in a file that does not lie beside this one";
+    if (length != size || offset > SIZE_MAX / 2)
+        wrong = "its data do not match its shape";
+    else if (!fold_onnx__is_beside(location))
+        wrong = "it is in a file outside the folder of this one";
 #ifndef FOLD_NO_STDIO
     else if (o->folder && !o->failed) {
         char *path = FOLD_ONNX__PASSING(o, char, (size_t)o->folder_length + strlen(location) + 1);
-        if (!path) return NULL;
+        if (!path)
+            return NULL;
         memcpy(path, o->folder, (size_t)o->folder_length);
         strcpy(path + o->folder_length, location);
         return fold_onnx__read_part(o, path, (size_t)offset, size);
@@ -768,16 +892,16 @@ static const unsigned char *fold_onnx__external(fold_onnx *o, fold_onnx__span te
     return fold_onnx__fail(o, FOLD_IO, "%s", wrong), (const unsigned char *)0;
 }
 
-/* Numbers of a field, which are as many as the value has. */
 static int fold_onnx__read_listed(fold_onnx *o, fold_onnx__span from, int field, const fold_onnx__type *type,
-                             fold_onnx__value *value)
+                                  fold_onnx__value *value)
 {
     const int there = fold_onnx__numbers(o, from, field, type, NULL, 0);
     if (there != value->count)
-        return FOLD_ONNX__REFUSE(o, "%d values, its shape tells of %d", there, value->count);
+        return FOLD_ONNX__REFUSE(o, "%d values for a shape of %d", there, value->count);
     value->numbers = FOLD_ONNX__PASSING(o, double, there);
     return value->numbers && fold_onnx__numbers(o, from, field, type, value->numbers, there) == there;
 }
+
 /* Reads a TensorProto into a constant. */
 static int fold_onnx__read_tensor(fold_onnx *o, fold_onnx__span tensor, fold_onnx__value *value)
 {
@@ -787,33 +911,39 @@ static int fold_onnx__read_tensor(fold_onnx *o, fold_onnx__span tensor, fold_onn
     dims.rank = fold_onnx__numbers(o, tensor, 1, fold_onnx__type_of(FOLD_ONNX__INT64), dim, FOLD_ONNX_RANK);
     fold_onnx__field_of(o, tensor, 2, &field);
     const fold_onnx__type *type = fold_onnx__type_of(field.value);
-    if (value->origin != FOLD_ONNX__UNKNOWN) return FOLD_ONNX__REFUSE(o, "another tensor has this name");
-    if (!type) return fold_onnx__no_type(o, field.value);
+    if (value->origin != FOLD_ONNX__UNKNOWN)
+        return FOLD_ONNX__REFUSE(o, "two tensors have this name");
+    if (!type)
+        return fold_onnx__no_type(o, field.value);
     for (int k = 0; k < dims.rank && k < FOLD_ONNX_RANK; k++)
         dims.dim[k] = dim[k] >= 0 && dim[k] <= INT_MAX ? (int)dim[k] : -1;
-    if (!fold_onnx__set_constant_dims(o, value, &dims)) return 0;
+    if (!fold_onnx__set_constant_dims(o, value, &dims))
+        return 0;
     value->is_integer = value->is_frozen = type->is_integer;
     value->origin = FOLD_ONNX__FIXED;
     value->type = type;
     const size_t size = (size_t)value->count * (size_t)type->size;
-    if (fold_onnx__field_of(o, tensor, 3, &field)) return FOLD_ONNX__REFUSE(o, "a segment of a tensor");
+    if (fold_onnx__field_of(o, tensor, 3, &field))
+        return FOLD_ONNX__REFUSE(o, "segments of tensors are not supported");
     if (fold_onnx__field_of(o, tensor, 14, &field) && field.value == 1)
         return (value->raw = fold_onnx__external(o, tensor, size)) != NULL;
     const int is_raw = fold_onnx__field_of(o, tensor, 9, &field) > 0;
-    if (!is_raw && type->type == FOLD_ONNX__FLOAT && fold_onnx__field_of(o, tensor, type->field, &field) == 1 &&
-        field.wire == FOLD_ONNX__BYTES && (size_t)(field.bytes.end - field.bytes.at) == size)
+    if (!is_raw && type->type == FOLD_ONNX__FLOAT &&
+        fold_onnx__field_of(o, tensor, type->field, &field) == 1 && field.wire == FOLD_ONNX__BYTES &&
+        (size_t)(field.bytes.end - field.bytes.at) == size)
         return (value->raw = field.bytes.at) != NULL; /* packed floats are the same bytes */
-    if (!is_raw) return fold_onnx__read_listed(o, tensor, type->field, type, value);
+    if (!is_raw)
+        return fold_onnx__read_listed(o, tensor, type->field, type, value);
     if ((size_t)(field.bytes.end - field.bytes.at) != size)
-        return FOLD_ONNX__REFUSE(o, "its data have another size than its shape tells");
+        return FOLD_ONNX__REFUSE(o, "its data do not match its shape");
     value->raw = field.bytes.at;
     return 1;
 }
 
-/* ---- the node that is read: attributes and inputs ---------------------------------------------- */
+/* ---- the current node: attributes and inputs --------------------------------------------------- */
 
-/* Finds an attribute's value, by the number of its field. Without that field it is 0, or "": proto3 does not
-   write those. A list is found as a whole, by its number below 0. */
+/* Finds an attribute's value, by the number of its field. If that field is missing, it is 0 or "", which
+   proto3 does not write. A list is requested with minus its number, and found as a whole. */
 static int fold_onnx__attribute(fold_onnx *o, const char *name, int number, fold_onnx__field *found)
 {
     const int wanted = number < 0 ? -number : number;
@@ -821,23 +951,28 @@ static int fold_onnx__attribute(fold_onnx *o, const char *name, int number, fold
     fold_onnx__span from = o->node.bytes;
     fold_onnx__field field, whole;
     while (fold_onnx__next_of(o, &from, 5, &whole)) {
-        if (!fold_onnx__field_of(o, whole.bytes, 1, &field) || !fold_onnx__is(field.bytes, name)) continue;
+        if (!fold_onnx__field_of(o, whole.bytes, 1, &field) || !fold_onnx__is(field.bytes, name))
+            continue;
         memset(found, 0, sizeof *found);
-        if (number < 0) *found = whole;
+        if (number < 0)
+            *found = whole;
         while (fold_onnx__next(o, &whole.bytes, &field)) {
             const int is_value = field.number > 1 && field.number < 12, is_type = field.number == 20;
             if (is_value ? field.number != wanted
                          : is_type && field.value && field.value + 1 != (uint64_t)wanted)
-                return FOLD_ONNX__REFUSE(o, "the attribute %s is of another type", name);
-            if (number < 0 || !is_value) continue;
-            if (field.wire != wire) return fold_onnx__broken(o, &from);
+                return FOLD_ONNX__REFUSE(o, "attribute %s has the wrong type", name);
+            if (number < 0 || !is_value)
+                continue;
+            if (field.wire != wire)
+                return fold_onnx__broken(o, &from);
             *found = field;
         }
         return !o->failed;
     }
     return 0;
 }
-/* A whole number; one that is no int becomes the nearest. */
+
+/* The nearest int. */
 static int fold_onnx__near(double number)
 {
     return !(number > -INT_MAX) ? -INT_MAX : number > INT_MAX ? INT_MAX : (int)number; /* also a NaN */
@@ -845,12 +980,14 @@ static int fold_onnx__near(double number)
 static int fold_onnx__whole(fold_onnx *o, const char *name, int otherwise)
 {
     fold_onnx__field field;
-    return fold_onnx__attribute(o, name, 3, &field) ? fold_onnx__near((double)(int64_t)field.value) : otherwise;
+    return fold_onnx__attribute(o, name, 3, &field) ? fold_onnx__near((double)(int64_t)field.value)
+                                                    : otherwise;
 }
 static float fold_onnx__real(fold_onnx *o, const char *name, float otherwise)
 {
     fold_onnx__field field;
-    return fold_onnx__attribute(o, name, 2, &field) ? (float)fold_onnx__decode(FOLD_ONNX__FLOAT, field.value) : otherwise;
+    return fold_onnx__attribute(o, name, 2, &field) ? (float)fold_onnx__decode(FOLD_ONNX__FLOAT, field.value)
+                                                    : otherwise;
 }
 static int fold_onnx__has_word(fold_onnx *o, const char *name, const char *word)
 {
@@ -862,7 +999,7 @@ static int fold_onnx__has_in(const fold_onnx *o, int i) { return i < o->node.n_i
 static int fold_onnx__has_out(const fold_onnx *o, int i) { return i < o->node.n_out && o->node.out[i]; }
 static fold_onnx__value *fold_onnx__out(fold_onnx *o) { return &o->values[o->node.out[0]]; }
 
-/* A list of whole numbers, of an attribute or a constant input. Returns how many; -1: it is not there; -2: an
+/* A list of integers, from an attribute or a constant input. Returns its length; -1: there is none; -2: an
    error. */
 static int fold_onnx__list(fold_onnx *o, const char *name, int input, int *out, int most)
 {
@@ -870,31 +1007,37 @@ static int fold_onnx__list(fold_onnx *o, const char *name, int input, int *out, 
     double numbers[FOLD_ONNX__MOST_OUT];
     int count = -1;
     if (name && fold_onnx__attribute(o, name, -8, &field)) {
-        count = fold_onnx__numbers(o, field.bytes, 8, fold_onnx__type_of(FOLD_ONNX__INT64), numbers, FOLD_ONNX__MOST_OUT);
+        count = fold_onnx__numbers(o, field.bytes, 8, fold_onnx__type_of(FOLD_ONNX__INT64), numbers,
+                                   FOLD_ONNX__MOST_OUT);
     } else if (input >= 0 && fold_onnx__has_in(o, input)) {
         const fold_onnx__value *value = fold_onnx__in(o, input);
-        if (value->origin != FOLD_ONNX__FIXED) return FOLD_ONNX__REFUSE(o, "'%s' is not constant", value->name) - 2;
+        if (value->origin != FOLD_ONNX__FIXED)
+            return FOLD_ONNX__REFUSE(o, "'%s' is not constant", value->name) - 2;
         count = value->count;
-        for (int i = 0; i < count && i < FOLD_ONNX__MOST_OUT; i++) numbers[i] = fold_onnx__number(value, i);
+        for (int i = 0; i < count && i < FOLD_ONNX__MOST_OUT; i++)
+            numbers[i] = fold_onnx__number(value, i);
     }
-    if (count > most) return FOLD_ONNX__REFUSE(o, "a list of %d numbers", count) - 2;
-    for (int i = 0; i < count; i++) out[i] = fold_onnx__near(numbers[i]);
+    if (count > most)
+        return FOLD_ONNX__REFUSE(o, "a list of %d numbers", count) - 2;
+    for (int i = 0; i < count; i++)
+        out[i] = fold_onnx__near(numbers[i]);
     return o->failed ? -2 : count;
 }
 
-/* An axis from 0 on; 0 after an error. */
+/* The axis counted from 0; 0 after an error. */
 static int fold_onnx__axis(fold_onnx *o, int axis, int rank)
 {
-    if (axis < -rank || axis >= rank) return FOLD_ONNX__REFUSE(o, "axis %d of %d axes", axis, rank);
+    if (axis < -rank || axis >= rank)
+        return FOLD_ONNX__REFUSE(o, "axis %d does not exist, there are %d", axis, rank);
     return axis < 0 ? axis + rank : axis;
 }
-/* The axis that an attribute names; without it another one. */
 static int fold_onnx__axis_of(fold_onnx *o, const fold_onnx__value *from, int otherwise)
 {
     return fold_onnx__axis(o, fold_onnx__whole(o, "axis", otherwise), from->dims.rank);
 }
-/* The axes that an op names, as bits, of a shape of this rank and, if it adds them, of so many more. Returns
-   how many it names; -1: there is no list; -2: an error. */
+
+/* The axes that an op lists, as bits, in a shape of this rank or, if it adds them, of the rank with them.
+   Returns how many there are; -1: there is no list; -2: an error. */
 static int fold_onnx__marked_axes(fold_onnx *o, int rank, int adds, unsigned *marks)
 {
     int axes[FOLD_ONNX_RANK];
@@ -902,25 +1045,32 @@ static int fold_onnx__marked_axes(fold_onnx *o, int rank, int adds, unsigned *ma
     *marks = 0;
     for (int i = 0; i < count; i++) {
         const int axis = fold_onnx__axis(o, axes[i], adds ? rank + count : rank);
-        if (o->failed || *marks >> axis & 1) return FOLD_ONNX__REFUSE(o, "an axis that is named twice") - 2;
+        if (o->failed || *marks >> axis & 1)
+            return FOLD_ONNX__REFUSE(o, "an axis that is named twice") - 2;
         *marks |= 1u << axis;
     }
     return count;
 }
+
 static int fold_onnx__all_fixed(const fold_onnx *o)
 {
     for (int i = 0; i < o->node.n_in; i++)
-        if (o->node.in[i] && !fold_onnx__is_fixed(o, o->node.in[i])) return 0;
+        if (o->node.in[i] && !fold_onnx__is_fixed(o, o->node.in[i]))
+            return 0;
     return 1;
 }
 
 /* ---- views ------------------------------------------------------------------------------------ */
 
-/* Says where every element of a result comes from: from the sum over its axes of at[axis][index], or, if one
-   of them is -1, from nowhere. Everything that only moves elements is such a view. */
-typedef struct fold_onnx__view { fold_onnx__dims dims; int *at[FOLD_ONNX_RANK]; float pad; } fold_onnx__view;
+/* Where each element of a result comes from: the sum over its axes of at[axis][index] or, if one of these is
+   -1, it is padding. Everything that only moves elements is such a view. */
+typedef struct fold_onnx__view {
+    fold_onnx__dims dims;
+    int *at[FOLD_ONNX_RANK];
+    float pad;
+} fold_onnx__view;
 
-/* The view of all elements where they are. */
+/* The view that leaves all elements where they are. */
 static fold_onnx__view fold_onnx__view_of(fold_onnx *o, const fold_onnx__dims *dims)
 {
     fold_onnx__view view;
@@ -929,12 +1079,15 @@ static fold_onnx__view fold_onnx__view_of(fold_onnx *o, const fold_onnx__dims *d
     fold_onnx__size(o, dims);
     for (int k = dims->rank, step = 1; k-- > 0 && !o->failed; step *= dims->dim[k]) {
         view.at[k] = FOLD_ONNX__SCRATCH(o, int, dims->dim[k]);
-        for (int i = 0; view.at[k] && i < dims->dim[k]; i++) view.at[k][i] = i * step;
+        for (int i = 0; view.at[k] && i < dims->dim[k]; i++)
+            view.at[k][i] = i * step;
     }
     return view;
 }
-/* Takes the elements start, start + step ... of an axis. Those before or behind all of it are pad. */
-static void fold_onnx__take_axis(fold_onnx *o, fold_onnx__view *view, int axis, int start, int step, int count)
+
+/* Takes the elements start, start + step ... of an axis. Those outside of it are padding. */
+static void fold_onnx__take_axis(fold_onnx *o, fold_onnx__view *view, int axis, int start, int step,
+                                 int count)
 {
     const int *had = view->at[axis], n = view->dims.dim[axis];
     int *at = o->failed ? NULL : FOLD_ONNX__SCRATCH(o, int, count);
@@ -945,6 +1098,7 @@ static void fold_onnx__take_axis(fold_onnx *o, fold_onnx__view *view, int axis, 
     view->dims.dim[axis] = count;
     view->at[axis] = at;
 }
+
 /* Axis i of the result is axis order[i]. */
 static fold_onnx__view fold_onnx__permuted(const fold_onnx__view *from, const int *order)
 {
@@ -955,8 +1109,10 @@ static fold_onnx__view fold_onnx__permuted(const fold_onnx__view *from, const in
     }
     return view;
 }
-/* A shape, repeated to another one that it meets. */
-static fold_onnx__view fold_onnx__repeated(fold_onnx *o, const fold_onnx__dims *from, const fold_onnx__dims *dims)
+
+/* `from`, broadcast to dims. */
+static fold_onnx__view fold_onnx__repeated(fold_onnx *o, const fold_onnx__dims *from,
+                                           const fold_onnx__dims *dims)
 {
     const fold_onnx__view alone = fold_onnx__view_of(o, from);
     fold_onnx__view view = alone;
@@ -968,7 +1124,7 @@ static fold_onnx__view fold_onnx__repeated(fold_onnx *o, const fold_onnx__dims *
     return view;
 }
 
-/* Returns the source of the element at index, and goes on to the next one. */
+/* Returns the source of the element at index, and moves index to the next element. */
 static int fold_onnx__next_source(const fold_onnx__view *view, int *index)
 {
     int source = 0;
@@ -977,17 +1133,21 @@ static int fold_onnx__next_source(const fold_onnx__view *view, int *index)
         source = at < 0 ? -1 : source + at;
     }
     for (int k = view->dims.rank; k-- > 0;) {
-        if (++index[k] < view->dims.dim[k]) break;
+        if (++index[k] < view->dims.dim[k])
+            break;
         index[k] = 0;
     }
     return source;
 }
+
 static int *fold_onnx__sources(fold_onnx *o, const fold_onnx__view *view, int *count)
 {
     int index[FOLD_ONNX_RANK] = { 0 };
-    if (!(*count = fold_onnx__size(o, &view->dims))) return NULL;
+    if (!(*count = fold_onnx__size(o, &view->dims)))
+        return NULL;
     int *source = FOLD_ONNX__SCRATCH(o, int, *count);
-    for (int i = 0; source && i < *count; i++) source[i] = fold_onnx__next_source(view, index);
+    for (int i = 0; source && i < *count; i++)
+        source[i] = fold_onnx__next_source(view, index);
     return source;
 }
 
@@ -998,9 +1158,8 @@ static int fold_onnx__same_shape(fold_shape a, fold_shape b)
     return a.rank == b.rank && !memcmp(a.dim, b.dim, (size_t)a.rank * sizeof *a.dim);
 }
 
-/* The name of a parameter: that of the tensor if it has the tensor's values as they lie, so that whatever
-   else reads its file by names does not take it for the tensor. A name that is there already gets a number.
- */
+/* A parameter has the tensor's name only if it has the tensor's values unchanged, since other programs would
+   take it for the tensor. If the name is taken, a number is appended. */
 static const char *fold_onnx__param_name(fold_onnx *o, const fold_onnx__weight *wanted)
 {
     const char *prefix = o->desc.prefix ? o->desc.prefix : "";
@@ -1018,103 +1177,122 @@ static const char *fold_onnx__param_name(fold_onnx *o, const fold_onnx__weight *
     return name ? name : "";
 }
 
-/* Writes what a parameter has become to the tensor in the file that it was made of. What it still is stays as
-   it was there, so that no number is rounded twice. */
+/* Writes a parameter's values back to the tensor that it was made from. Values that have not changed are left
+   as they are in the file, so that nothing is rounded twice. */
 static int fold_onnx__store(fold_onnx *o, const fold_onnx__weight *wanted, const fold_onnx__view *view)
 {
     fold_onnx__value *value = &o->values[fold_onnx__find(o, wanted->name)];
     const float *now = fold_param_value(o->model, wanted->param), scale = wanted->scale;
     const unsigned char *raw = wanted->value->raw;
-    const int can_write = raw && raw >= o->file.at && raw < o->file.end && value->type->type == FOLD_ONNX__FLOAT;
+    const int can_write =
+        raw && raw >= o->file.at && raw < o->file.end && value->type->type == FOLD_ONNX__FLOAT;
     int index[FOLD_ONNX_RANK] = { 0 };
     if (!now || !fold_onnx__same_shape(fold_param_shape(o->model, wanted->param), wanted->shape))
-        return FOLD_ONNX__REFUSE(o, "the parameter of '%.60s' has another shape, or no floats", wanted->name);
-    if (!value->seen) value->seen = FOLD_ONNX__PASSING(o, char, value->count);
+        return FOLD_ONNX__REFUSE(o, "the parameter of '%.60s' has a different shape, or is quantised",
+                                 wanted->name);
+    if (!value->seen)
+        value->seen = FOLD_ONNX__PASSING(o, char, value->count);
     for (int i = 0; value->seen && i < fold_onnx__elements(wanted->shape); i++) {
         const int at = view ? fold_onnx__next_source(view, index) : i;
         const float made = now[i] / scale;
         uint32_t bits;
         const int is_new = scale * (float)fold_onnx__number(wanted->value, at) != now[i];
         if (is_new && (!can_write || !isfinite(made)))
-            return FOLD_ONNX__REFUSE(o, "'%.60s' cannot be written: it is not in the file as floats",
-                                wanted->name);
+            return FOLD_ONNX__REFUSE(o, "'%.60s' cannot be written: it is not float32 in the file",
+                                     wanted->name);
         if (is_new && value->seen[at])
-            return FOLD_ONNX__REFUSE(o, "'%.60s' is read in two forms, which trained apart", wanted->name);
+            return FOLD_ONNX__REFUSE(o, "'%.60s' has two parameters, which were trained to different values",
+                                     wanted->name);
         memcpy(&bits, &made, sizeof bits);
         for (int k = 0; is_new && k < 4; k++)
             ((unsigned char *)(uintptr_t)raw)[4 * (size_t)at + (size_t)k] = (unsigned char)(bits >> 8 * k);
-        if (raw) value->seen[at] = 1;
+        if (raw)
+            value->seen[at] = 1;
     }
     return !o->failed;
 }
 
-/* Finds the parameter that was made of a value in this form, or makes it, of `scale` times the elements of a
-   view; NULL: all elements as they lie. */
-static int fold_onnx__weigh(fold_onnx *o, fold_onnx__weight wanted, const fold_onnx__view *view, unsigned uses, int frozen,
-                       fold_param *param)
+/* Finds the parameter that was made from a value in this form, or makes it: `scale` times the elements of a
+   view; NULL: all elements in their order. */
+static int fold_onnx__weigh(fold_onnx *o, fold_onnx__weight wanted, const fold_onnx__view *view,
+                            unsigned uses, int frozen, fold_param *param)
 {
     fold_param_desc desc = fold_param_desc_default();
     int index[FOLD_ONNX_RANK] = { 0 };
     const fold_onnx__value *value = wanted.value;
-    if (o->failed) return 0;
-    if (value->origin != FOLD_ONNX__FIXED) return FOLD_ONNX__REFUSE(o, "'%s' is not constant", value->name);
+    if (o->failed)
+        return 0;
+    if (value->origin != FOLD_ONNX__FIXED)
+        return FOLD_ONNX__REFUSE(o, "'%s' is not constant", value->name);
     wanted.name = value->name;
     for (int i = 0; i < o->n_weights; i++) {
         const fold_onnx__weight *made = &o->weights[i];
-        if (made->name != wanted.name) continue;
+        if (made->name != wanted.name)
+            continue;
         *param = made->param;
         if (made->form == wanted.form && made->form != FOLD_ONNX__ALONE &&
             fold_onnx__same_shape(made->shape, wanted.shape) &&
             !memcmp(&made->scale, &wanted.scale, sizeof wanted.scale)) {
-            if (frozen && !o->saves) fold_param_freeze(o->model, *param, 1);
+            if (frozen && !o->saves)
+                fold_param_freeze(o->model, *param, 1);
             return 1;
         }
     }
-    if (o->n_weights == 2 * o->most_values) return FOLD_ONNX__REFUSE(o, "too many parameters");
+    if (o->n_weights == 2 * o->most_values)
+        return FOLD_ONNX__REFUSE(o, "too many parameters");
     desc.name = fold_onnx__param_name(o, &wanted);
     const size_t bytes = sizeof(float) * (size_t)fold_onnx__elements(wanted.shape);
-    if (o->failed || bytes > o->budget) return fold_onnx__over_budget(o); /* of values repeated, too */
+    if (o->failed || bytes > o->budget)
+        return fold_onnx__over_budget(o); /* repeated values count too */
     o->budget -= bytes;
     desc.shape = wanted.shape;
-    desc.init = FOLD_INIT_CONSTANT; /* a gain of zeros is meant so */
+    desc.init = FOLD_INIT_CONSTANT; /* so that a gain of zeros is accepted */
     desc.uses = uses;
     desc.frozen = frozen || value->is_frozen;
-    wanted.param = *param =
-        o->saves ? fold_param_find(o->model, desc.name) : fold_param_new(o->model, &desc);
-    if (o->saves && fold_param_is_null(*param)) FOLD_ONNX__REFUSE(o, "the model has no parameter '%s'", desc.name);
-    if (fold_param_is_null(*param)) return o->failed = 1, 0;
+    wanted.param = *param = o->saves ? fold_param_find(o->model, desc.name) : fold_param_new(o->model, &desc);
+    if (o->saves && fold_param_is_null(*param))
+        FOLD_ONNX__REFUSE(o, "the model has no parameter '%s'", desc.name);
+    if (fold_param_is_null(*param))
+        return o->failed = 1, 0;
     o->weights[o->n_weights++] = wanted;
-    if (o->saves) return fold_onnx__store(o, &wanted, view);
+    if (o->saves)
+        return fold_onnx__store(o, &wanted, view);
     float *out = fold_values_write_begin(o->model, *param);
     for (int i = 0; out && i < fold_onnx__elements(wanted.shape); i++)
-        out[i] = wanted.scale * (float)fold_onnx__number(value, view ? fold_onnx__next_source(view, index) : i);
+        out[i] =
+            wanted.scale * (float)fold_onnx__number(value, view ? fold_onnx__next_source(view, index) : i);
     fold_values_write_end(o->model, *param);
     o->failed |= fold_model_status(o->model) != FOLD_OK;
     return !o->failed;
 }
 
-static fold_onnx__weight fold_onnx__form(const fold_onnx__value *value, int form, float scale, fold_shape shape)
+static fold_onnx__weight fold_onnx__form(const fold_onnx__value *value, int form, float scale,
+                                         fold_shape shape)
 {
     const fold_onnx__weight wanted = { value, form, scale, shape, NULL, { 0, 0 } };
     return wanted;
 }
 /* Makes a parameter that no other op can share. */
-static int fold_onnx__weigh_alone(fold_onnx *o, const fold_onnx__value *value, const fold_onnx__view *view, fold_shape shape,
-                             unsigned uses, fold_param *param)
+static int fold_onnx__weigh_alone(fold_onnx *o, const fold_onnx__value *value, const fold_onnx__view *view,
+                                  fold_shape shape, unsigned uses, fold_param *param)
 {
     return fold_onnx__weigh(o, fold_onnx__form(value, FOLD_ONNX__ALONE, 1, shape), view, uses, 0, param);
 }
 
-/* A constant that ops read like any value. A matrix is kept as a line, since it is no weight of products. */
+/* A constant that ops read like any value. A matrix is stored as a vector, since it is not a product's
+   weight. */
 static int fold_onnx__use_constant(fold_onnx *o, int index, int frozen)
 {
     fold_onnx__value *value = &o->values[index];
     const fold_shape shape = fold_onnx__shape(&value->dims),
                      kept = shape.rank == 2 ? fold_shape1(value->count) : shape;
     value->shape = shape;
-    if (!shape.rank) return fold_onnx__too_many_axes(o, FOLD_MAX_RANK);
-    if (!value->count) return fold_onnx__is_empty(o, value);
-    return fold_onnx__weigh(o, fold_onnx__form(value, FOLD_ONNX__AS_IT_IS, 1, kept), NULL, 0, frozen, &value->param);
+    if (!shape.rank)
+        return fold_onnx__too_many_axes(o, FOLD_MAX_RANK);
+    if (!value->count)
+        return fold_onnx__is_empty(o, value);
+    return fold_onnx__weigh(o, fold_onnx__form(value, FOLD_ONNX__AS_IT_IS, 1, kept), NULL, 0, frozen,
+                            &value->param);
 }
 
 /* A vector that is `scale` times a constant. A constant of one value is repeated. */
@@ -1128,37 +1306,43 @@ static int fold_onnx__vector(fold_onnx *o, int index, int count, float scale, fo
         return FOLD_ONNX__REFUSE(o, "'%s' has %d values, not %d", value->name, value->count, count);
     return fold_onnx__weigh(o, wanted, value->count == 1 ? &view : NULL, 0, 0, param);
 }
-/* A bias or a gain that is not there: a number that never trains, named by the value beside it. */
+
+/* A missing bias or gain: a frozen constant, named after the value `beside` it. */
 static int fold_onnx__fill(fold_onnx *o, int beside, int count, double number, fold_param *param)
 {
     fold_onnx__value one = o->values[beside];
     const fold_onnx__dims dims = { 1, { count } };
     double *numbers = fold_onnx__fix(o, &one, &dims, 0);
     one.raw = NULL;
-    for (int i = 0; numbers && i < count; i++) numbers[i] = number;
+    for (int i = 0; numbers && i < count; i++)
+        numbers[i] = number;
     return fold_onnx__weigh_alone(o, &one, NULL, fold_shape1(count), 0, param);
 }
 
 /* ---- moves ------------------------------------------------------------------------------------ */
 
-/* Ops of fold.h's kind. Their attributes are the dimensions of the result. */
+/* User-defined ops. Their attributes are the dimensions of the result. */
 static const char *fold_onnx__infer_attributes(const fold_shape *in, int n_in, const int32_t *attr,
-                                          fold_shape *out)
+                                               fold_shape *out)
 {
     (void)in, (void)n_in;
     for (out[0].rank = 0; out[0].rank < FOLD_MAX_RANK && attr[out[0].rank]; out[0].rank++)
         out[0].dim[out[0].rank] = (int)attr[out[0].rank];
     return NULL;
 }
-static fold_node fold_onnx__apply_own(fold_ctx *f, fold_op op, const fold_node *in, int n_in, fold_shape shape)
+
+static fold_node fold_onnx__apply_own(fold_ctx *f, fold_op op, const fold_node *in, int n_in,
+                                      fold_shape shape)
 {
     int32_t attr[FOLD_MAX_RANK] = { 0, 0, 0, 0 };
-    for (int k = 0; k < shape.rank; k++) attr[k] = (int32_t)shape.dim[k];
+    for (int k = 0; k < shape.rank; k++)
+        attr[k] = (int32_t)shape.dim[k];
     return fold_op_apply(f, op, in, n_in, attr, 0);
 }
+
 typedef void fold_onnx__kernel(const fold_op_call *c);
 static fold_op fold_onnx__own_op(fold_onnx *o, const char *name, int n_in, fold_onnx__kernel *forward,
-                            fold_onnx__kernel *backward, const void *user)
+                                 fold_onnx__kernel *backward, const void *user)
 {
     const fold_op none = { 0, 0 };
     fold_op_desc desc = fold_op_desc_default();
@@ -1169,7 +1353,8 @@ static fold_op fold_onnx__own_op(fold_onnx *o, const char *name, int n_in, fold_
     desc.infer = fold_onnx__infer_attributes;
     desc.forward = forward;
     desc.backward = backward;
-    if (o->saves) return none;
+    if (o->saves)
+        return none;
     desc.needs = backward ? FOLD_NEEDS_IN : 0;
     desc.user = (void *)(uintptr_t)user;
     const fold_op op = fold_op_new(o->model, &desc);
@@ -1184,13 +1369,17 @@ static void fold_onnx__move_forward(const fold_op_call *c)
     for (int row = 0; row < c->rows; row++) {
         const float *in = fold_row(&c->in[0], row);
         float *out = fold_row(&c->out[0], row);
-        for (int i = 0; i < runs && run == 1 && !move->has_pad; i++) out[i] = in[source[i]];
+        for (int i = 0; i < runs && run == 1 && !move->has_pad; i++)
+            out[i] = in[source[i]];
         for (int i = 0; i < runs && (run > 1 || move->has_pad); i++, out += run) {
-            if (source[i] >= 0) memcpy(out, in + source[i], (size_t)run * sizeof *out);
-            for (int k = 0; k < run && source[i] < 0; k++) out[k] = move->pad;
+            if (source[i] >= 0)
+                memcpy(out, in + source[i], (size_t)run * sizeof *out);
+            for (int k = 0; k < run && source[i] < 0; k++)
+                out[k] = move->pad;
         }
     }
 }
+
 static void fold_onnx__move_backward(const fold_op_call *c)
 {
     const fold_onnx__move *move = (const fold_onnx__move *)c->user;
@@ -1200,16 +1389,19 @@ static void fold_onnx__move_backward(const fold_op_call *c)
         const float *out = fold_row(&c->dout[0], row);
         memset(in, 0, (size_t)count * sizeof *in);
         for (int i = 0; i < runs; i++, out += move->run)
-            for (int k = 0; k < move->run && move->source[i] >= 0; k++) in[move->source[i] + k] += out[k];
+            for (int k = 0; k < move->run && move->source[i] >= 0; k++)
+                in[move->source[i] + k] += out[k];
     }
 }
 
-/* The longest runs of neighbours, all of one length: the greatest common divisor of the lengths of all. */
+/* The length in which all runs of adjacent values can be cut: the greatest common divisor of their
+   lengths. */
 static int fold_onnx__run_length(const int *source, int count)
 {
     int run = 0;
     for (int i = 0, begin = 0; i < count; i++) {
-        if (i + 1 < count && (source[i] < 0 ? source[i + 1] < 0 : source[i + 1] == source[i] + 1)) continue;
+        if (i + 1 < count && (source[i] < 0 ? source[i + 1] < 0 : source[i + 1] == source[i] + 1))
+            continue;
         for (int length = i + 1 - begin; length;) {
             const int rest = run % length;
             run = length;
@@ -1219,21 +1411,26 @@ static int fold_onnx__run_length(const int *source, int count)
     }
     return run;
 }
-/* Tells whether each of `all` values is taken once. */
+
+/* Whether each of `all` values is taken exactly once. */
 static int fold_onnx__is_permutation(fold_onnx *o, const int *source, int count, int all)
 {
     char *seen = count == all ? FOLD_ONNX__SCRATCH(o, char, all) : NULL;
     for (int i = 0; seen && i < count; i++)
-        if (source[i] < 0 || seen[source[i]]++) return 0;
+        if (source[i] < 0 || seen[source[i]]++)
+            return 0;
     return seen != NULL;
 }
-/* Makes the move that takes its `count` elements from where source tells, among `all` values. */
+
+/* `source` has the index of each of `count` elements among `all` values. */
 static fold_onnx__move *fold_onnx__new_move(fold_onnx *o, const int *source, int count, int all, float pad,
-                                  fold_shape shape)
+                                            fold_shape shape)
 {
-    if (!shape.rank) fold_onnx__too_many_axes(o, FOLD_MAX_RANK);
+    if (!shape.rank)
+        fold_onnx__too_many_axes(o, FOLD_MAX_RANK);
     fold_onnx__move *move = o->failed ? NULL : FOLD_ONNX__KEPT(o, fold_onnx__move, 1);
-    if (!move) return NULL;
+    if (!move)
+        return NULL;
     move->shape = shape;
     move->run = fold_onnx__run_length(source, count);
     move->count = count;
@@ -1242,7 +1439,8 @@ static fold_onnx__move *fold_onnx__new_move(fold_onnx *o, const int *source, int
     move->is_window = source[0] >= 0 && move->run == count;
     move->is_part = move->from || count != all;
     move->is_permutation = fold_onnx__is_permutation(o, source, count, all);
-    if (move->is_window) return move;
+    if (move->is_window)
+        return move;
     int *runs = FOLD_ONNX__KEPT(o, int, count / move->run);
     for (int i = 0; runs && i < count / move->run; i++) {
         runs[i] = source[i * move->run];
@@ -1257,64 +1455,78 @@ static fold_node fold_onnx__reshape(fold_ctx *f, fold_node x, fold_shape shape)
 {
     return fold_onnx__same_shape(fold_node_shape(f, x), shape) ? x : fold_reshape(f, x, shape);
 }
-/* Takes values that lie side by side. */
+/* A part of adjacent values, as a vector. */
 static fold_node fold_onnx__part(fold_ctx *f, fold_node x, int from, int count)
 {
     const int all = fold_onnx__elements(fold_node_shape(f, x));
     x = fold_onnx__reshape(f, x, fold_shape1(all));
     return !from && count == all ? x : fold_slice(f, x, 0, from, count);
 }
-static void fold_onnx__record_move(fold_onnx *o, const fold_onnx__step *s, const fold_node *in, fold_node *out)
+
+static void fold_onnx__record_move(fold_onnx *o, const fold_onnx__step *s, const fold_node *in,
+                                   fold_node *out)
 {
     const fold_onnx__move *move = s->move;
     out[0] = in[0];
-    if (!move->is_window) out[0] = fold_onnx__apply_own(o->f, move->op, in, 1, move->shape);
-    if (move->is_part && move->is_window) out[0] = fold_onnx__part(o->f, in[0], move->from, move->count);
+    if (!move->is_window)
+        out[0] = fold_onnx__apply_own(o->f, move->op, in, 1, move->shape);
+    if (move->is_part && move->is_window)
+        out[0] = fold_onnx__part(o->f, in[0], move->from, move->count);
 }
 
 /* ---- steps ------------------------------------------------------------------------------------ */
 
-/* Rows of a list have as many axes as what they meet: else a node with more would be met by each as a whole.
- */
+/* A list's rows need as many axes as the nodes that they are combined with. */
 static int fold_onnx__most_axes(fold_ctx *f, const fold_node *in, int n)
 {
     int most = 0;
     for (int i = 0; i < n; i++)
-        if (fold_node_shape(f, in[i]).rank > most) most = fold_node_shape(f, in[i]).rank;
+        if (fold_node_shape(f, in[i]).rank > most)
+            most = fold_node_shape(f, in[i]).rank;
     return most;
 }
+
 static fold_node fold_onnx__with_axes(fold_ctx *f, fold_node x, int rank)
 {
     fold_shape shape = fold_node_shape(f, x);
     const int more = rank - shape.rank;
-    if (more < 1 || !shape.rank) return x;
-    for (int k = rank; k-- > 0;) shape.dim[k] = k < more ? 1 : shape.dim[k - more];
+    if (more < 1 || !shape.rank)
+        return x;
+    for (int k = rank; k-- > 0;)
+        shape.dim[k] = k < more ? 1 : shape.dim[k - more];
     shape.rank = rank;
     return fold_reshape(f, x, shape);
 }
-/* Records calls of fold.h. */
-static void fold_onnx__record_calls(fold_onnx *o, const fold_onnx__step *s, const fold_node *in, fold_node *out)
+
+static void fold_onnx__record_calls(fold_onnx *o, const fold_onnx__step *s, const fold_node *in,
+                                    fold_node *out)
 {
     const fold_onnx__calls *calls = &s->calls;
     const int rank = o->has_list && calls->two ? fold_onnx__most_axes(o->f, in, s->n_in) : 0;
     fold_node x = fold_onnx__with_axes(o->f, in[0], rank);
-    if (calls->one) x = calls->one(o->f, x);
-    if (calls->with) x = calls->with(o->f, x, s->real[0]);
-    if (calls->between) x = calls->between(o->f, x, s->real[0], s->real[1]);
+    if (calls->one)
+        x = calls->one(o->f, x);
+    if (calls->with)
+        x = calls->with(o->f, x, s->real[0]);
+    if (calls->between)
+        x = calls->between(o->f, x, s->real[0], s->real[1]);
     for (int i = 1; i < s->n_in && calls->two; i++)
         x = calls->two(o->f, x, fold_onnx__with_axes(o->f, in[i], rank));
-    if (calls->along) x = calls->along(o->f, x, s->number[0]);
-    if (calls->after) x = calls->after(o->f, x);
+    if (calls->along)
+        x = calls->along(o->f, x, s->number[0]);
+    if (calls->after)
+        x = calls->after(o->f, x);
     out[0] = x;
 }
 
-/* Begins a step for the node that is read. It is one of the file's when fold_onnx__makes sets its first output. */
+/* Begins a step for the current node. It is added to the file's when fold_onnx__makes sets its first
+   output. */
 static fold_onnx__step fold_onnx__begin(fold_onnx *o, fold_onnx__recorder *record, int n_in)
 {
     fold_onnx__step s;
     memset(&s, 0, sizeof s);
     if (o->node.n_in && fold_onnx__in(o, 0)->is_integer && !(o->node.op->flags & FOLD_ONNX__INTEGERS))
-        FOLD_ONNX__REFUSE(o, "'%.60s' has whole numbers", fold_onnx__in(o, 0)->name);
+        FOLD_ONNX__REFUSE(o, "'%.60s' has integers, which are not supported here", fold_onnx__in(o, 0)->name);
     s.record = record;
     s.op = o->node.op;
     s.from = o->node.in;
@@ -1323,99 +1535,126 @@ static fold_onnx__step fold_onnx__begin(fold_onnx *o, fold_onnx__recorder *recor
     s.nodes = FOLD_ONNX__KEPT(o, fold_node, n_in + FOLD_ONNX__OUTS);
     return s;
 }
-/* Sets what a step makes: a float. The first output comes last. */
+
+/* Sets an output of a step, a float. Set the first output last, since that adds the step. */
 static int fold_onnx__makes(fold_onnx *o, fold_onnx__step *s, int i, int index, const fold_onnx__dims *dims)
 {
     fold_onnx__value *value = &o->values[index];
-    if (o->n_steps == o->most_steps) FOLD_ONNX__REFUSE(o, "too many steps");
-    if (o->failed || (index && !fold_onnx__set_dims(o, value, dims))) return 0;
+    if (o->n_steps == o->most_steps)
+        FOLD_ONNX__REFUSE(o, "too many steps");
+    if (o->failed || (index && !fold_onnx__set_dims(o, value, dims)))
+        return 0;
     s->out[i] = index;
-    if (i >= s->n_out) s->n_out = i + 1;
+    if (i >= s->n_out)
+        s->n_out = i + 1;
     if (index) {
         value->shape = fold_onnx__shape(dims);
         value->origin = FOLD_ONNX__COMPUTED;
         value->step = o->n_steps;
-        if (!value->shape.rank) return fold_onnx__too_many_axes(o, FOLD_MAX_RANK);
+        if (!value->shape.rank)
+            return fold_onnx__too_many_axes(o, FOLD_MAX_RANK);
     }
-    if (!i) o->steps[o->n_steps++] = *s;
+    if (!i)
+        o->steps[o->n_steps++] = *s;
     return 1;
 }
-/* The step that makes a value; NULL: none does. */
+
+/* The step that makes a value, or NULL. */
 static const fold_onnx__step *fold_onnx__maker(const fold_onnx *o, int index)
 {
     return o->values[index].origin == FOLD_ONNX__COMPUTED ? &o->steps[o->values[index].step] : NULL;
 }
-/* The move that makes a value; NULL: something else does. */
+/* The move that makes a value, or NULL. */
 static const fold_onnx__move *fold_onnx__move_of(const fold_onnx *o, int index)
 {
     const fold_onnx__step *before = fold_onnx__maker(o, index);
     return before ? before->move : NULL;
 }
-/* The value of which this one is a permutation, by *move, or this one itself, and NULL. */
+
+/* If *move makes this value by permuting another, that value; otherwise this one, and *move is NULL. */
 static int fold_onnx__base(const fold_onnx *o, int index, const fold_onnx__move **move)
 {
     *move = fold_onnx__move_of(o, index);
-    if (*move && !(*move)->is_permutation) *move = NULL;
+    if (*move && !(*move)->is_permutation)
+        *move = NULL;
     return *move ? fold_onnx__maker(o, index)->in[0] : index;
 }
 
-/* Makes a move of a view. A view of what was only moved is one of what it was moved from, which `index`
+/* Makes a move from a view. If the value was itself only moved, the view is taken of its source, which *index
    becomes. */
-static fold_onnx__move *fold_onnx__trace(fold_onnx *o, int *index, const fold_onnx__view *view, fold_shape shape)
+static fold_onnx__move *fold_onnx__trace(fold_onnx *o, int *index, const fold_onnx__view *view,
+                                         fold_shape shape)
 {
     const fold_onnx__move *before = fold_onnx__move_of(o, *index);
     int count, *source = fold_onnx__sources(o, view, &count);
     const int run = before ? before->run : 1, composes = before && !before->has_pad;
-    if (composes) *index = fold_onnx__maker(o, *index)->in[0];
+    if (composes)
+        *index = fold_onnx__maker(o, *index)->in[0];
     for (int i = 0; source && i < count && composes; i++) {
         const int at = source[i];
-        if (at >= 0) source[i] = before->is_window ? before->from + at : before->source[at / run] + at % run;
+        if (at >= 0)
+            source[i] = before->is_window ? before->from + at : before->source[at / run] + at % run;
     }
     return fold_onnx__new_move(o, source, count, o->values[*index].count, view->pad, shape);
 }
-/* Adds the step that only moves one value to another one. */
-static int fold_onnx__makes_move(fold_onnx *o, int from, const fold_onnx__move *move, int to, const fold_onnx__dims *dims)
+
+static int fold_onnx__makes_move(fold_onnx *o, int from, const fold_onnx__move *move, int to,
+                                 const fold_onnx__dims *dims)
 {
     fold_onnx__step s = fold_onnx__begin(o, fold_onnx__record_move, 1);
     s.move = move;
-    if (o->failed) return 0;
+    if (o->failed)
+        return 0;
     s.in[0] = from;
-    if (fold_onnx__makes(o, &s, 0, to, dims)) o->values[to].shape = move->shape;
+    if (fold_onnx__makes(o, &s, 0, to, dims))
+        o->values[to].shape = move->shape;
     return !o->failed;
 }
-/* Sets what a step reads: a view, which may be a value of its own, or NULL for the value as it is. */
+
+/* Sets an operand of a step: a view, which may become a value of its own; NULL: the value itself. */
 static int fold_onnx__reads(fold_onnx *o, fold_onnx__step *s, int i, int index, const fold_onnx__view *view,
-                       fold_shape shape)
+                            fold_shape shape)
 {
-    if (o->failed) return 0;
-    if (fold_onnx__is_fixed(o, index) && !fold_onnx__use_constant(o, index, i && o->node.op->flags & FOLD_ONNX__FREEZES))
+    if (o->failed)
+        return 0;
+    if (fold_onnx__is_fixed(o, index) &&
+        !fold_onnx__use_constant(o, index, i && o->node.op->flags & FOLD_ONNX__FREEZES))
         return 0;
     const fold_onnx__move *move = view ? fold_onnx__trace(o, &index, view, shape) : NULL;
-    if (move && !(move->is_window && !move->is_part && fold_onnx__same_shape(shape, o->values[index].shape))) {
+    if (move &&
+        !(move->is_window && !move->is_part && fold_onnx__same_shape(shape, o->values[index].shape))) {
         const fold_onnx__dims dims = { 1, { move->count } };
         const int inner = fold_onnx__new_value(o, o->values[index].name);
         fold_onnx__makes_move(o, index, move, inner, &dims);
         index = inner;
     }
-    if (!o->failed) s->in[i] = index;
+    if (!o->failed)
+        s->in[i] = index;
     return !o->failed;
 }
-/* Sets what a step reads: a value in another shape. */
+
+/* Sets an operand of a step: a value in a different shape. */
 static int fold_onnx__reads_shape(fold_onnx *o, fold_onnx__step *s, int i, int index, fold_shape shape)
 {
     const fold_onnx__view view = fold_onnx__view_of(o, &o->values[index].dims);
     return fold_onnx__reads(o, s, i, index, &view, shape);
 }
-/* Sets the only output to a move of what the step makes, in the shape `made`; NULL: it makes the output. */
-static int fold_onnx__makes_moved(fold_onnx *o, fold_onnx__step *s, const fold_onnx__dims *made, const fold_onnx__move *move,
-                             const fold_onnx__dims *dims)
+
+/* The step's only output is a move of its result, which has the shape `made`; NULL: it is the result
+   itself. */
+static int fold_onnx__makes_moved(fold_onnx *o, fold_onnx__step *s, const fold_onnx__dims *made,
+                                  const fold_onnx__move *move, const fold_onnx__dims *dims)
 {
-    if (!move || o->failed) return fold_onnx__makes(o, s, 0, o->node.out[0], dims);
+    if (!move || o->failed)
+        return fold_onnx__makes(o, s, 0, o->node.out[0], dims);
     const int inner = fold_onnx__new_value(o, fold_onnx__out(o)->name);
-    return fold_onnx__makes(o, s, 0, inner, made) && fold_onnx__makes_move(o, inner, move, o->node.out[0], dims);
+    return fold_onnx__makes(o, s, 0, inner, made) &&
+           fold_onnx__makes_move(o, inner, move, o->node.out[0], dims);
 }
-/* The same for an output whose axis i is axis order[i] of what the step makes. */
-static int fold_onnx__makes_permuted(fold_onnx *o, fold_onnx__step *s, const fold_onnx__dims *made, const int *order)
+
+/* The same for an output whose axis i is axis order[i] of the result. */
+static int fold_onnx__makes_permuted(fold_onnx *o, fold_onnx__step *s, const fold_onnx__dims *made,
+                                     const int *order)
 {
     int count = 0;
     const fold_onnx__view all = fold_onnx__view_of(o, made), view = fold_onnx__permuted(&all, order);
@@ -1424,12 +1663,13 @@ static int fold_onnx__makes_permuted(fold_onnx *o, fold_onnx__step *s, const fol
     return fold_onnx__makes_moved(o, s, made, move && move->is_window ? NULL : move, &view.dims);
 }
 
-/* Makes an output of a view over the first input, in this shape, whether that is constant or not. */
+/* An output that is a view of the first input, in this shape, whether that is constant or not. */
 static int fold_onnx__emit(fold_onnx *o, const fold_onnx__view *view, int out, const fold_onnx__dims *dims)
 {
     const fold_onnx__value *from = fold_onnx__in(o, 0);
     int index[FOLD_ONNX_RANK] = { 0 }, source = o->node.in[0];
-    if (o->failed) return 0;
+    if (o->failed)
+        return 0;
     if (from->origin != FOLD_ONNX__FIXED) {
         const fold_onnx__move *move = fold_onnx__trace(o, &source, view, fold_onnx__shape(dims));
         o->values[out].is_integer = from->is_integer;
@@ -1443,7 +1683,7 @@ static int fold_onnx__emit(fold_onnx *o, const fold_onnx__view *view, int out, c
     return numbers != NULL;
 }
 
-/* ---- ops of elements -------------------------------------------------------------------------- */
+/* ---- element-wise ops ------------------------------------------------------------------------- */
 
 static double fold_onnx__add(double a, double b) { return a + b; }
 static double fold_onnx__sub(double a, double b) { return a - b; }
@@ -1470,19 +1710,22 @@ static double fold_onnx__sqrt(double a, double b) { return (void)b, sqrt(a); }
 static double fold_onnx__floor(double a, double b) { return (void)b, floor(a); }
 static double fold_onnx__erf(double a, double b) { return (void)b, erf(a); }
 static double fold_onnx__reciprocal(double a, double b) { return (void)b, 1 / a; }
-/* The nearest number of half precision. */
+
+/* Rounds to half precision. */
 static double fold_onnx__to_half(double a, double b)
 {
     int power;
     (void)b;
-    if (!isfinite(a) || a == 0) return a;
+    if (!isfinite(a) || a == 0)
+        return a;
     frexp(a, &power); /* it has 11 bits, or fewer below 2^-14 */
     const double step = ldexp(1, (power > -13 ? power : -13) - 11), near = nearbyint(a / step) * step;
     return fabs(near) > 65504 ? near * (double)INFINITY : near;
 }
+
 static fold_node fold_onnx__one_over(fold_ctx *f, fold_node x) { return fold_div(f, fold_constant(f, 1), x); }
 
-/* Widens a shape to the one in which it and another one meet, as in fold.h. */
+/* Widens dims to what a and dims broadcast to, as in fold.h. */
 static int fold_onnx__meet(fold_onnx *o, const fold_onnx__dims *a, fold_onnx__dims *dims)
 {
     const fold_onnx__dims had = *dims;
@@ -1490,45 +1733,49 @@ static int fold_onnx__meet(fold_onnx *o, const fold_onnx__dims *a, fold_onnx__di
     for (int k = 0; k < dims->rank; k++) {
         const int own = k + a->rank - dims->rank, other = k + had.rank - dims->rank;
         const int x = own < 0 ? 1 : a->dim[own], y = other < 0 ? 1 : had.dim[other];
-        if (x != y && x != 1 && y != 1) return FOLD_ONNX__REFUSE(o, "axes of %d and %d values do not meet", x, y);
+        if (x != y && x != 1 && y != 1)
+            return FOLD_ONNX__REFUSE(o, "axes of %d and %d values do not broadcast", x, y);
         dims->dim[k] = x == 1 ? y : x;
     }
     return fold_onnx__size(o, dims);
 }
 
-/* Whether an op of elements makes whole numbers: its type is that of its first operand, behind a condition.
- */
+/* The type of an element-wise result is that of its first operand, not counting a condition. */
 static int fold_onnx__makes_whole(fold_onnx *o)
 {
     const fold_onnx__op *op = o->node.op;
     return op->flags & FOLD_ONNX__TRUTH ||
            fold_onnx__in(o, !op->number && !op->calls.two && o->node.n_in == 3)->is_integer;
 }
-/* Computes an output of constants. Without a number for its op, the first of them chooses from the others. */
+
+/* Computes an output from constants. If the op has no `number`, it is Where: the first constant chooses. */
 static int fold_onnx__compute(fold_onnx *o, const fold_onnx__dims *dims)
 {
     const fold_onnx__op *op = o->node.op;
     const int n = o->node.n_in, whole = fold_onnx__makes_whole(o);
     int **source = FOLD_ONNX__SCRATCH(o, int *, n), count = 0;
-    double *x = FOLD_ONNX__SCRATCH(o, double, n), *numbers = fold_onnx__fix(o, fold_onnx__out(o), dims, whole);
+    double *x = FOLD_ONNX__SCRATCH(o, double, n),
+           *numbers = fold_onnx__fix(o, fold_onnx__out(o), dims, whole);
     for (int i = 0; i < n && !o->failed; i++) {
         const fold_onnx__view view = fold_onnx__repeated(o, &fold_onnx__in(o, i)->dims, dims);
         source[i] = fold_onnx__sources(o, &view, &count);
     }
     for (int i = 0; i < count && !o->failed; i++) {
-        for (int k = 0; k < n; k++) x[k] = fold_onnx__number(fold_onnx__in(o, k), source[k][i]);
+        for (int k = 0; k < n; k++)
+            x[k] = fold_onnx__number(fold_onnx__in(o, k), source[k][i]);
         double y = op->number ? x[0] : x[x[0] != 0 ? 1 : 2];
-        if (op->most == 1) y = op->number(y, y);
-        for (int k = 1; k < n && op->number; k++) y = op->number(y, x[k]);
-        if (whole && op->number && !(fabs(y) <= INT_MAX)) /* where int32 may wrap, and int64 be rounded */
-            return FOLD_ONNX__REFUSE(o, "a whole number of %g: a division by 0, or too large", y);
+        if (op->most == 1)
+            y = op->number(y, y);
+        for (int k = 1; k < n && op->number; k++)
+            y = op->number(y, x[k]);
+        if (whole && op->number && !(fabs(y) <= INT_MAX)) /* int32 could wrap, int64 be rounded */
+            return FOLD_ONNX__REFUSE(o, "the integer %g: a division by 0, or too large", y);
         numbers[i] = fold_onnx__round(fold_onnx__out(o), y);
     }
     return !o->failed;
 }
 
-/* Ops that fold.h has not, element by element, of equal shapes. A gradient passes through Erf and Pow alone.
- */
+/* Element-wise ops that fold.h lacks, for equal shapes. Only Erf and Pow have gradients. */
 static void fold_onnx__map_forward(const fold_op_call *c)
 {
     const fold_onnx__op *op = (const fold_onnx__op *)c->user;
@@ -1536,16 +1783,22 @@ static void fold_onnx__map_forward(const fold_op_call *c)
     for (int row = 0; row < c->rows; row++) {
         const float *a = fold_row(&c->in[0], row), *b = fold_row(&c->in[c->n_in - 1], row);
         float *out = fold_row(&c->out[0], row);
-        for (int i = 0; i < count; i++) out[i] = (float)op->number((double)a[i], (double)b[i]);
+        for (int i = 0; i < count; i++)
+            out[i] = (float)op->number((double)a[i], (double)b[i]);
     }
 }
+
 static double fold_onnx__slope(const fold_onnx__op *op, double a, double b, int of)
 {
-    if (op->number == fold_onnx__to_half) return 1;
-    if (op->number == fold_onnx__erf) return 1.1283791670955126 * exp(-a * a);
-    if (!of) return b == 0 ? 0 : b * pow(a, b - 1);
+    if (op->number == fold_onnx__to_half)
+        return 1;
+    if (op->number == fold_onnx__erf)
+        return 1.1283791670955126 * exp(-a * a);
+    if (!of)
+        return b == 0 ? 0 : b * pow(a, b - 1);
     return a == 0 && b >= 0 ? 0 : pow(a, b) * log(a);
 }
+
 static void fold_onnx__map_backward(const fold_op_call *c)
 {
     const fold_onnx__op *op = (const fold_onnx__op *)c->user;
@@ -1559,20 +1812,26 @@ static void fold_onnx__map_backward(const fold_op_call *c)
                 in[i] = (float)fold_onnx__slope(op, (double)a[i], (double)b[i], of) * out[i];
         }
 }
+
 static void fold_onnx__record_own(fold_onnx *o, const fold_onnx__step *s, const fold_node *in, fold_node *out)
 {
-    if (s->n_in == 3) out[0] = fold_select(o->f, in[0], in[1], in[2]);
-    else out[0] = fold_onnx__apply_own(o->f, s->own, in, s->n_in, fold_node_shape(o->f, in[0]));
+    if (s->n_in == 3)
+        out[0] = fold_select(o->f, in[0], in[1], in[2]);
+    else
+        out[0] = fold_onnx__apply_own(o->f, s->own, in, s->n_in, fold_node_shape(o->f, in[0]));
 }
 
-/* A step on the elements of one input, in whatever order they lie: what moved them moves the result. */
-static int fold_onnx__one_step(fold_onnx *o, const fold_onnx__calls *calls, int input, float first, float second)
+/* An element-wise step of one input. If the input was moved, the step runs before the move, which then moves
+   the result. */
+static int fold_onnx__one_step(fold_onnx *o, const fold_onnx__calls *calls, int input, float first,
+                               float second)
 {
     const fold_onnx__move *move;
     const fold_onnx__dims dims = fold_onnx__in(o, input)->dims;
     const int base = fold_onnx__base(o, o->node.in[input], &move);
     fold_onnx__step s = fold_onnx__begin(o, fold_onnx__record_calls, 1);
-    if (calls->with && !isfinite(first)) return FOLD_ONNX__REFUSE(o, "a number that is not finite");
+    if (calls->with && !isfinite(first))
+        return FOLD_ONNX__REFUSE(o, "a number that is not finite");
     s.calls = *calls;
     s.stops = calls->one == fold_floor;
     s.real[0] = first;
@@ -1580,22 +1839,26 @@ static int fold_onnx__one_step(fold_onnx *o, const fold_onnx__calls *calls, int 
     return fold_onnx__reads(o, &s, 0, base, NULL, fold_shape1(1)) &&
            fold_onnx__makes_moved(o, &s, &o->values[base].dims, move, &dims);
 }
+
 static int fold_onnx__open_gelu(fold_onnx *o, const fold_onnx__value *from)
 {
     fold_onnx__calls calls = o->node.op->calls;
     (void)from;
-    if (fold_onnx__has_word(o, "approximate", "tanh")) calls.one = fold_gelu_tanh;
+    if (fold_onnx__has_word(o, "approximate", "tanh"))
+        calls.one = fold_gelu_tanh;
     return fold_onnx__one_step(o, &calls, 0, 0, 0);
 }
+
 static int fold_onnx__open_clip(fold_onnx *o, const fold_onnx__value *from)
 {
     (void)from;
-    double bound[2] = { (double)fold_onnx__real(o, "min", -FLT_MAX), (double)fold_onnx__real(o, "max", FLT_MAX) };
+    double bound[2] = { (double)fold_onnx__real(o, "min", -FLT_MAX),
+                        (double)fold_onnx__real(o, "max", FLT_MAX) };
     for (int i = 0; i < 2; i++)
         if (fold_onnx__has_in(o, i + 1) && !fold_onnx__scalar(o, o->node.in[i + 1], &bound[i]))
             return FOLD_ONNX__REFUSE(o, "a bound that is not constant");
     if (!(bound[0] <= bound[1]) || bound[0] == (double)INFINITY || bound[1] == -(double)INFINITY)
-        return FOLD_ONNX__REFUSE(o, "bounds that leave nothing between them");
+        return FOLD_ONNX__REFUSE(o, "no value is between %g and %g", bound[0], bound[1]);
     return fold_onnx__one_step(o, &o->node.op->calls, 0, (float)bound[0], (float)bound[1]);
 }
 
@@ -1607,8 +1870,9 @@ static fold_node fold_onnx__divide_by(fold_ctx *f, fold_node x, float number)
 {
     return fold_div(f, x, fold_constant(f, number));
 }
-/* With a number as one operand, sums, differences, products and quotients are calls of one input. Numbers
-   are data, so that calls with others batch together. Returns 0 where it is another op. */
+
+/* With a constant number as one operand, sums, differences, products and quotients are calls of one input.
+   The number is data, so that calls with different numbers are batched. Returns 0 for any other op. */
 static int fold_onnx__joins_number(fold_onnx *o, int rank)
 {
     double (*const op)(double, double) = o->node.op->number;
@@ -1617,36 +1881,51 @@ static int fold_onnx__joins_number(fold_onnx *o, int rank)
     int power;
     for (int x = 0; x < 2 && (is_sum || op == fold_onnx__mul || op == fold_onnx__div); x++) {
         fold_onnx__calls calls = { NULL, NULL, NULL, NULL, NULL, NULL };
-        if (fold_onnx__in(o, x)->dims.rank < rank || !fold_onnx__scalar(o, o->node.in[!x], &number)) continue;
+        if (fold_onnx__in(o, x)->dims.rank < rank || !fold_onnx__scalar(o, o->node.in[!x], &number))
+            continue;
         const double inverse = op == fold_onnx__div ? 1 / number : 1;
-        if (op == fold_onnx__sub && !x) number = -number;
-        if ((op == fold_onnx__div && x) || !isfinite((float)number) || !isfinite((float)inverse)) continue;
-        const int is_exact = frexp(number, &power) == (number < 0 ? -0.5 : 0.5); /* so is its inverse */
-        if (op == fold_onnx__div && is_exact) number = inverse;
+        if (op == fold_onnx__sub && !x)
+            number = -number;
+        if ((op == fold_onnx__div && x) || !isfinite((float)number) || !isfinite((float)inverse))
+            continue;
+        const int is_exact = frexp(number, &power) == (number < 0 ? -0.5 : 0.5); /* and so is its inverse */
+        if (op == fold_onnx__div && is_exact)
+            number = inverse;
         if (is_sum ? number != 0 || !signbit(number) : number != 1)
-            calls.with = is_sum ? fold_shift : op != fold_onnx__div || is_exact ? fold_scale : fold_onnx__divide_by;
-        if (op == fold_onnx__sub && x) calls.with = fold_onnx__less_from;
-        if (!is_sum && number == -1) calls.one = fold_neg, calls.with = NULL;
+            calls.with = is_sum                             ? fold_shift
+                         : op != fold_onnx__div || is_exact ? fold_scale
+                                                            : fold_onnx__divide_by;
+        if (op == fold_onnx__sub && x)
+            calls.with = fold_onnx__less_from;
+        if (!is_sum && number == -1)
+            calls.one = fold_neg, calls.with = NULL;
         return fold_onnx__one_step(o, &calls, x, (float)number, 0);
     }
     return 0;
 }
+
 static int fold_onnx__joins(fold_onnx *o); /* several ops that are one of fold.h */
-/* Elements of inputs that meet: of one, two or three, and sums and the like of any number, from the left. */
+/* Element-wise ops of one to three inputs, or of any number, such as sums, from the left. */
 static int fold_onnx__open_elements(fold_onnx *o, const fold_onnx__value *from)
 {
     (void)from;
     const fold_onnx__op *op = o->node.op;
     const int n = o->node.n_in, *in = o->node.in, chooses = n == 3 && !op->calls.two;
-    const int passes = op->number == fold_onnx__erf || op->number == fold_onnx__pow || op->number == fold_onnx__to_half;
+    const int passes =
+        op->number == fold_onnx__erf || op->number == fold_onnx__pow || op->number == fold_onnx__to_half;
     fold_onnx__dims dims = { 0, { 0 } };
-    for (int i = 0; i < n && !o->failed; i++) fold_onnx__meet(o, &fold_onnx__in(o, i)->dims, &dims);
-    if (o->failed) return 0;
-    if (fold_onnx__all_fixed(o) && (chooses || op->number)) return fold_onnx__compute(o, &dims);
+    for (int i = 0; i < n && !o->failed; i++)
+        fold_onnx__meet(o, &fold_onnx__in(o, i)->dims, &dims);
+    if (o->failed)
+        return 0;
+    if (fold_onnx__all_fixed(o) && (chooses || op->number))
+        return fold_onnx__compute(o, &dims);
     if (op->calls.one || op->calls.with)
         return fold_onnx__one_step(o, &op->calls, 0, fold_onnx__real(o, "alpha", op->alpha), 0);
-    if (op->calls.two && n == 2 && (fold_onnx__joins(o) || fold_onnx__joins_number(o, dims.rank))) return 1;
-    fold_onnx__step s = fold_onnx__begin(o, op->calls.two ? fold_onnx__record_calls : fold_onnx__record_own, n);
+    if (op->calls.two && n == 2 && (fold_onnx__joins(o) || fold_onnx__joins_number(o, dims.rank)))
+        return 1;
+    fold_onnx__step s =
+        fold_onnx__begin(o, op->calls.two ? fold_onnx__record_calls : fold_onnx__record_own, n);
     s.calls = op->calls;
     for (int i = 0; i < n && !o->failed; i++) {
         const fold_onnx__view view = fold_onnx__repeated(o, &fold_onnx__in(o, i)->dims, &dims);
@@ -1655,34 +1934,54 @@ static int fold_onnx__open_elements(fold_onnx *o, const fold_onnx__value *from)
     fold_onnx__out(o)->is_integer = fold_onnx__makes_whole(o);
     s.stops = !op->calls.two && n < 3 && !passes;
     if (!op->calls.two && n < 3)
-        s.own = fold_onnx__own_op(o, op->type, n, fold_onnx__map_forward, passes ? fold_onnx__map_backward : NULL, op);
+        s.own = fold_onnx__own_op(o, op->type, n, fold_onnx__map_forward,
+                                  passes ? fold_onnx__map_backward : NULL, op);
     return fold_onnx__makes(o, &s, 0, o->node.out[0], &dims);
 }
+
 static int fold_onnx__open_pow(fold_onnx *o, const fold_onnx__value *from)
 {
-    static const fold_onnx__op whole = {
-        "Pow",           2, 2, "", NULL, { NULL, NULL, NULL, NULL, NULL, NULL },
-        fold_onnx__whole_pow, 0, FOLD_ONNX__INTEGERS
-    };
+    static const fold_onnx__op whole = { "Pow",
+                                         2,
+                                         2,
+                                         "",
+                                         NULL,
+                                         { NULL, NULL, NULL, NULL, NULL, NULL },
+                                         fold_onnx__whole_pow,
+                                         0,
+                                         FOLD_ONNX__INTEGERS };
     fold_onnx__calls calls = { NULL, fold_pow, NULL, NULL, NULL, NULL };
     double exponent = 0;
-    /* fold_pow knows no sign of zero, and 0, infinite and large exponents are none of its own */
-    const int is_number = fold_onnx__scalar(o, o->node.in[1], &exponent) && fabs(exponent) <= 64 && exponent != 0 &&
-                          (exponent == -1 || fmod(exponent, 2) != -1) &&
+    /* fold_pow ignores the sign of zero, and does not accept exponents that are 0, infinite or large */
+    const int is_number = fold_onnx__scalar(o, o->node.in[1], &exponent) && fabs(exponent) <= 64 &&
+                          exponent != 0 && (exponent == -1 || fmod(exponent, 2) != -1) &&
                           fold_onnx__in(o, 1)->dims.rank <= from->dims.rank;
-    if (from->is_integer) o->node.op = &whole; /* so are its powers */
-    if (!is_number || fold_onnx__all_fixed(o) || from->is_integer) return fold_onnx__open_elements(o, from);
-    if (exponent == 1 || exponent == 2 || exponent == -1) calls.with = NULL;
-    if (exponent == 2) calls.one = fold_square;
-    if (exponent == -1) calls.one = fold_onnx__one_over;
+    if (from->is_integer)
+        o->node.op = &whole; /* and so are its powers */
+    if (!is_number || fold_onnx__all_fixed(o) || from->is_integer)
+        return fold_onnx__open_elements(o, from);
+    if (exponent == 1 || exponent == 2 || exponent == -1)
+        calls.with = NULL;
+    if (exponent == 2)
+        calls.one = fold_square;
+    if (exponent == -1)
+        calls.one = fold_onnx__one_over;
     return fold_onnx__one_step(o, &calls, 0, (float)exponent, 0);
 }
 
-/* A cast changes values where floats become whole numbers, and numbers truth, or lose bits. */
+/* A cast changes values if floats become integers, numbers become booleans, or bits are lost. */
 static int fold_onnx__open_cast(fold_onnx *o, const fold_onnx__value *from)
 {
     static const fold_onnx__op casts[3] = {
-        { "Cast", 1, 1, "", NULL, { NULL, NULL, NULL, NULL, NULL, NULL }, fold_onnx__to_half, 0, FOLD_ONNX__INTEGERS },
+        { "Cast",
+          1,
+          1,
+          "",
+          NULL,
+          { NULL, NULL, NULL, NULL, NULL, NULL },
+          fold_onnx__to_half,
+          0,
+          FOLD_ONNX__INTEGERS },
         { "Cast", 1, 1, "", NULL, { NULL, NULL, NULL, NULL, NULL, NULL }, fold_onnx__trunc, 0, 0 },
         { "Cast",
           1,
@@ -1698,44 +1997,51 @@ static int fold_onnx__open_cast(fold_onnx *o, const fold_onnx__value *from)
     const fold_onnx__type *type = fold_onnx__type_of((uint64_t)to);
     const fold_onnx__view view = fold_onnx__view_of(o, &from->dims);
     fold_onnx__value *out = fold_onnx__out(o);
-    if (!type) return fold_onnx__no_type(o, (uint64_t)to);
+    if (!type)
+        return fold_onnx__no_type(o, (uint64_t)to);
     const int changes =
         to == FOLD_ONNX__BOOL || to == FOLD_ONNX__HALF || (type->is_integer && !from->is_integer);
     o->node.op = changes ? &casts[to == FOLD_ONNX__HALF ? 0 : to == FOLD_ONNX__BOOL ? 2 : 1] : o->node.op;
-    if (!(changes ? fold_onnx__open_elements(o, from) : fold_onnx__emit(o, &view, o->node.out[0], &view.dims)))
+    if (!(changes ? fold_onnx__open_elements(o, from)
+                  : fold_onnx__emit(o, &view, o->node.out[0], &view.dims)))
         return 0;
     out->is_integer = type->is_integer;
-    for (int i = 0; out->numbers && i < out->count; i++) out->numbers[i] = fold_onnx__round(out, out->numbers[i]);
+    for (int i = 0; out->numbers && i < out->count; i++)
+        out->numbers[i] = fold_onnx__round(out, out->numbers[i]);
     return 1;
 }
 
 /* ---- several ops that are one of fold.h --------------------------------------------------------- */
 
-/* The op before then only runs if it is asked for. */
+/* The op before then runs only if its own result is requested. */
 static fold_onnx__recorder fold_onnx__record_linear, fold_onnx__record_layer_norm;
 
-/* Input i of the op of this type that makes a value; 0: another one makes it. */
+/* Input i of the op that makes a value; 0: that op is of a different type. */
 static int fold_onnx__input_of(const fold_onnx *o, int index, const char *type, int i)
 {
     const fold_onnx__step *s = fold_onnx__maker(o, index);
     return s && !strcmp(s->op->type, type) ? s->from[i] : 0;
 }
-/* The value of which this one is the mean over the last axis; 0: it is something else. */
+
+/* The value whose mean over the last axis this one is; 0: it is no such mean. */
 static int fold_onnx__mean_of(const fold_onnx *o, int index)
 {
     const int from = fold_onnx__input_of(o, index, "ReduceMean", 0);
-    if (!o->values[from].dims.rank) return 0;
+    if (!o->values[from].dims.rank)
+        return 0;
     fold_onnx__dims kept = o->values[from].dims;
     kept.dim[kept.rank - 1] = 1;
     return fold_onnx__same_dims(&kept, &o->values[index].dims) ? from : 0;
 }
-/* Tells x of a value that is x - mean(x); 0: it is something else. */
+
+/* x, if the value is x - mean(x), else 0. */
 static int fold_onnx__centred(const fold_onnx *o, int index)
 {
     const int from = fold_onnx__input_of(o, index, "Sub", 0);
     return fold_onnx__mean_of(o, fold_onnx__input_of(o, index, "Sub", 1)) == from ? from : 0;
 }
-/* A product with its bias; a norm with its gain, or bias: the other input is a constant row. */
+
+/* Joins a product with its bias, or a norm with its gain or bias, if the other input is a constant row. */
 static int fold_onnx__joins_row(fold_onnx *o)
 {
     const int adds = o->node.op->number == fold_onnx__add;
@@ -1743,39 +2049,46 @@ static int fold_onnx__joins_row(fold_onnx *o)
         const fold_onnx__dims *made = &fold_onnx__in(o, side)->dims, *row = &fold_onnx__in(o, !side)->dims;
         const fold_onnx__step *before = fold_onnx__maker(o, o->node.in[side]);
         const int count = row->rank ? row->dim[row->rank - 1] : 0;
-        if (!before || !fold_onnx__is_fixed(o, o->node.in[!side]) || fold_onnx__in(o, !side)->count != count ||
-            row->rank > made->rank || count != made->dim[made->rank - 1])
+        if (!before || !fold_onnx__is_fixed(o, o->node.in[!side]) ||
+            fold_onnx__in(o, !side)->count != count || row->rank > made->rank ||
+            count != made->dim[made->rank - 1])
             continue;
         const int is_linear = before->record == fold_onnx__record_linear && before->n_in == 1 && adds &&
                               fold_param_is_null(before->param[1]);
         const int is_norm = before->record == fold_onnx__record_layer_norm && before->number[0] <= adds;
-        if (!is_linear && !is_norm) continue;
+        if (!is_linear && !is_norm)
+            continue;
         fold_onnx__step s = *before;
         s.op = o->node.op;
         s.from = o->node.in;
         s.out[1] = s.out[2] = 0;
-        s.number[0] = is_linear ? 1 : 1 + adds; /* a norm has so many of gain and bias */
+        s.number[0] = is_linear ? 1 : 1 + adds; /* a norm: 1 with a gain, 2 with a bias */
         return fold_onnx__vector(o, o->node.in[!side], count, 1, &s.param[adds]) &&
                fold_onnx__makes(o, &s, 0, o->node.out[0], made);
     }
     return 0;
 }
-/* (x - mean) / sqrt(mean((x - mean)^2) + epsilon), over the last axis. */
+
+/* Joins (x - mean) / sqrt(mean((x - mean)^2) + epsilon) over the last axis. */
 static int fold_onnx__joins_norm(fold_onnx *o)
 {
-    const int x = fold_onnx__centred(o, o->node.in[0]), sum = fold_onnx__input_of(o, o->node.in[1], "Sqrt", 0);
+    const int x = fold_onnx__centred(o, o->node.in[0]),
+              sum = fold_onnx__input_of(o, o->node.in[1], "Sqrt", 0);
     const int variance = fold_onnx__input_of(o, sum, "Add", 0), square = fold_onnx__mean_of(o, variance);
     const int again = fold_onnx__input_of(o, square, "Mul", 0);
     double epsilon = 0, two = 0;
-    if (o->node.op->number != fold_onnx__div || !x || fold_onnx__is_fixed(o, x)) return 0;
+    if (o->node.op->number != fold_onnx__div || !x || fold_onnx__is_fixed(o, x))
+        return 0;
     if (!fold_onnx__same_dims(&o->values[square].dims, &o->values[x].dims) ||
         !fold_onnx__same_dims(&o->values[sum].dims, &o->values[variance].dims))
         return 0;
-    if (!fold_onnx__scalar(o, fold_onnx__input_of(o, sum, "Add", 1), &epsilon) || !(epsilon > 0)) return 0;
+    if (!fold_onnx__scalar(o, fold_onnx__input_of(o, sum, "Add", 1), &epsilon) || !(epsilon > 0))
+        return 0;
     const int by_mul = again == fold_onnx__input_of(o, square, "Mul", 1) && fold_onnx__centred(o, again) == x;
     const int by_pow = fold_onnx__scalar(o, fold_onnx__input_of(o, square, "Pow", 1), &two) && two == 2 &&
                        fold_onnx__centred(o, fold_onnx__input_of(o, square, "Pow", 0)) == x;
-    if (!by_mul && !by_pow) return 0;
+    if (!by_mul && !by_pow)
+        return 0;
     const fold_onnx__dims *dims = &o->values[x].dims;
     const int width = dims->dim[dims->rank - 1];
     fold_onnx__step s = fold_onnx__begin(o, fold_onnx__record_layer_norm, 1);
@@ -1785,14 +2098,11 @@ static int fold_onnx__joins_norm(fold_onnx *o)
            fold_onnx__fill(o, o->node.out[0], width, 0, &s.param[1]) &&
            fold_onnx__makes(o, &s, 0, o->node.out[0], dims);
 }
-static int fold_onnx__joins(fold_onnx *o)
-{
-    return fold_onnx__joins_row(o) || fold_onnx__joins_norm(o);
-}
+
+static int fold_onnx__joins(fold_onnx *o) { return fold_onnx__joins_row(o) || fold_onnx__joins_norm(o); }
 
 /* ---- ops that move elements -------------------------------------------------------------------- */
 
-/* Gives the input another shape. */
 static int fold_onnx__emit_shape(fold_onnx *o, const fold_onnx__dims *dims)
 {
     const fold_onnx__value *from = fold_onnx__in(o, 0);
@@ -1802,10 +2112,12 @@ static int fold_onnx__emit_shape(fold_onnx *o, const fold_onnx__dims *dims)
         return FOLD_ONNX__REFUSE(o, "%d values into a shape of %d, for a batch of 1", from->count, count);
     return fold_onnx__emit(o, &view, o->node.out[0], dims);
 }
+
 static int fold_onnx__open_identity(fold_onnx *o, const fold_onnx__value *from)
 {
     return fold_onnx__emit_shape(o, &from->dims);
 }
+
 static int fold_onnx__open_reshape(fold_onnx *o, const fold_onnx__value *from)
 {
     fold_onnx__dims dims;
@@ -1814,72 +2126,89 @@ static int fold_onnx__open_reshape(fold_onnx *o, const fold_onnx__value *from)
     const int zero = fold_onnx__whole(o, "allowzero", 0);
     dims.rank = fold_onnx__list(o, "shape", 1, dims.dim, FOLD_ONNX_RANK);
     for (int k = 0; k < dims.rank; k++) {
-        if (dims.dim[k] == 0 && !zero && k < from->dims.rank) dims.dim[k] = from->dims.dim[k];
-        if (dims.dim[k] == -1 && open < 0) open = k;
+        if (dims.dim[k] == 0 && !zero && k < from->dims.rank)
+            dims.dim[k] = from->dims.dim[k];
+        if (dims.dim[k] == -1 && open < 0)
+            open = k;
         else if (dims.dim[k] < 1 || dims.dim[k] > from->count)
             return FOLD_ONNX__REFUSE(o, "%d values into an axis of %d", from->count, dims.dim[k]);
-        else if (known <= from->count) known *= dims.dim[k];
+        else if (known <= from->count)
+            known *= dims.dim[k];
     }
-    if (open >= 0) dims.dim[open] = (int)(from->count / known);
+    if (open >= 0)
+        dims.dim[open] = (int)(from->count / known);
     return dims.rank < 0 ? FOLD_ONNX__REFUSE(o, "no shape") : fold_onnx__emit_shape(o, &dims);
 }
+
 static int fold_onnx__open_flatten(fold_onnx *o, const fold_onnx__value *from)
 {
     int axis = fold_onnx__whole(o, "axis", 1);
-    if (axis != from->dims.rank) axis = fold_onnx__axis(o, axis, from->dims.rank);
-    const fold_onnx__dims dims = {
-        2, { fold_onnx__product(&from->dims, 0, axis), fold_onnx__product(&from->dims, axis, from->dims.rank) }
-    };
+    if (axis != from->dims.rank)
+        axis = fold_onnx__axis(o, axis, from->dims.rank);
+    const fold_onnx__dims dims = { 2,
+                                   { fold_onnx__product(&from->dims, 0, axis),
+                                     fold_onnx__product(&from->dims, axis, from->dims.rank) } };
     return fold_onnx__emit_shape(o, &dims);
 }
+
 static int fold_onnx__open_squeeze(fold_onnx *o, const fold_onnx__value *from)
 {
     fold_onnx__dims dims = { 0, { 0 } };
     unsigned marks;
     const int named = fold_onnx__marked_axes(o, from->dims.rank, 0, &marks);
     for (int k = 0; k < from->dims.rank && named != -2; k++)
-        if (named > 0 ? !(marks >> k & 1) : from->dims.dim[k] != 1) dims.dim[dims.rank++] = from->dims.dim[k];
+        if (named > 0 ? !(marks >> k & 1) : from->dims.dim[k] != 1)
+            dims.dim[dims.rank++] = from->dims.dim[k];
     return fold_onnx__emit_shape(o, &dims);
 }
+
 static int fold_onnx__open_unsqueeze(fold_onnx *o, const fold_onnx__value *from)
 {
     fold_onnx__dims dims = { 0, { 0 } };
     unsigned marks;
     const int named = fold_onnx__marked_axes(o, from->dims.rank, 1, &marks);
-    if (named < 0) return FOLD_ONNX__REFUSE(o, "no axes");
+    if (named < 0)
+        return FOLD_ONNX__REFUSE(o, "no axes");
     for (int k = 0; dims.rank < from->dims.rank + named; dims.rank++)
         dims.dim[dims.rank] = marks >> dims.rank & 1 ? 1 : from->dims.dim[k++];
     return fold_onnx__emit_shape(o, &dims);
 }
+
 static int fold_onnx__open_transpose(fold_onnx *o, const fold_onnx__value *from)
 {
     const int rank = from->dims.rank;
     int order[FOLD_ONNX_RANK], seen = 0;
     const int count = fold_onnx__list(o, "perm", -1, order, FOLD_ONNX_RANK);
-    if (count != -1 && count != rank) return FOLD_ONNX__REFUSE(o, "perm has %d axes, not %d", count, rank);
+    if (count != -1 && count != rank)
+        return FOLD_ONNX__REFUSE(o, "perm has %d axes, not %d", count, rank);
     for (int i = 0; i < rank; i++) {
         order[i] = count == -1 ? rank - 1 - i : fold_onnx__axis(o, order[i], rank);
         seen |= 1 << order[i];
     }
-    if (seen != (1 << rank) - 1) return FOLD_ONNX__REFUSE(o, "perm names an axis twice");
+    if (seen != (1 << rank) - 1)
+        return FOLD_ONNX__REFUSE(o, "perm names an axis twice");
     const fold_onnx__view all = fold_onnx__view_of(o, &from->dims), view = fold_onnx__permuted(&all, order);
     return fold_onnx__emit(o, &view, o->node.out[0], &view.dims);
 }
+
 static int fold_onnx__open_expand(fold_onnx *o, const fold_onnx__value *from)
 {
     fold_onnx__dims dims;
     dims.rank = fold_onnx__list(o, NULL, 1, dims.dim, FOLD_ONNX_RANK);
-    if (dims.rank < 0 || !fold_onnx__size(o, &dims) || !fold_onnx__meet(o, &from->dims, &dims)) return 0;
+    if (dims.rank < 0 || !fold_onnx__size(o, &dims) || !fold_onnx__meet(o, &from->dims, &dims))
+        return 0;
     const fold_onnx__view view = fold_onnx__repeated(o, &from->dims, &dims);
     return fold_onnx__emit(o, &view, o->node.out[0], &view.dims);
 }
 
-/* An index from 0 on, of which negative ones count from the end, kept within its bounds. */
+/* A negative index counts from the end. The result is clamped to [low, high]. */
 static int fold_onnx__index(int index, int count, int low, int high)
 {
-    if (index < 0) index += count;
+    if (index < 0)
+        index += count;
     return index < low ? low : index > high ? high : index;
 }
+
 static int fold_onnx__open_slice(fold_onnx *o, const fold_onnx__value *from)
 {
     static const char *const names[4] = { "starts", "ends", "axes", NULL };
@@ -1887,7 +2216,7 @@ static int fold_onnx__open_slice(fold_onnx *o, const fold_onnx__value *from)
     for (int i = 0; i < 4; i++) {
         n[i] = fold_onnx__list(o, names[i], 1 + i, list[i], FOLD_ONNX_RANK);
         if (n[i] < (i < 2 ? 0 : -1) || (n[i] >= 0 && n[i] != n[0]) || n[0] > from->dims.rank)
-            return FOLD_ONNX__REFUSE(o, "starts, ends, axes and steps of other lengths");
+            return FOLD_ONNX__REFUSE(o, "starts, ends, axes and steps of different lengths");
     }
     fold_onnx__view view = fold_onnx__view_of(o, &from->dims);
     for (int i = 0; i < n[0]; i++) {
@@ -1898,12 +2227,14 @@ static int fold_onnx__open_slice(fold_onnx *o, const fold_onnx__value *from)
         const int count = from->dims.dim[axis], start = fold_onnx__index(list[0][i], count, 0, count - back);
         const int end = fold_onnx__index(list[1][i], count, -back, count - back);
         const int left = back ? start - end : end - start;
-        if (left < 1) return FOLD_ONNX__REFUSE(o, "nothing is left of axis %d", axis);
+        if (left < 1)
+            return FOLD_ONNX__REFUSE(o, "axis %d would be empty", axis);
         seen |= 1 << axis;
         fold_onnx__take_axis(o, &view, axis, start, step, (left - 1) / (back ? -step : step) + 1);
     }
     return fold_onnx__emit(o, &view, o->node.out[0], &view.dims);
 }
+
 static int fold_onnx__open_split(fold_onnx *o, const fold_onnx__value *from)
 {
     int parts[FOLD_ONNX__MOST_OUT], begin = 0;
@@ -1917,21 +2248,26 @@ static int fold_onnx__open_split(fold_onnx *o, const fold_onnx__value *from)
     const int had = all.dims.dim[axis];
     for (int i = 0; i < n && !o->failed; begin += parts[i++]) {
         fold_onnx__view view = all;
-        if (count == -1) parts[i] = i < n - 1 ? (had + n - 1) / n : had - begin;
+        if (count == -1)
+            parts[i] = i < n - 1 ? (had + n - 1) / n : had - begin;
         if (parts[i] < 1 || parts[i] > had - begin || (i == n - 1 && parts[i] != had - begin))
             return FOLD_ONNX__REFUSE(o, "parts that do not make up axis %d", axis);
         fold_onnx__take_axis(o, &view, axis, begin, 1, parts[i]);
-        if (fold_onnx__has_out(o, i)) fold_onnx__emit(o, &view, o->node.out[i], &view.dims);
+        if (fold_onnx__has_out(o, i))
+            fold_onnx__emit(o, &view, o->node.out[i], &view.dims);
     }
     return !o->failed;
 }
+
 static int fold_onnx__open_gather(fold_onnx *o, const fold_onnx__value *from)
 {
     const fold_onnx__value *index = fold_onnx__in(o, 1);
     const int axis = fold_onnx__axis_of(o, from, 0), more = index->dims.rank;
     fold_onnx__dims dims = from->dims;
-    if (index->origin != FOLD_ONNX__FIXED) return FOLD_ONNX__REFUSE(o, "an index that is not constant");
-    if ((dims.rank += more - 1) > FOLD_ONNX_RANK) return fold_onnx__too_many_axes(o, FOLD_ONNX_RANK);
+    if (index->origin != FOLD_ONNX__FIXED)
+        return FOLD_ONNX__REFUSE(o, "an index that is not constant");
+    if ((dims.rank += more - 1) > FOLD_ONNX_RANK)
+        return fold_onnx__too_many_axes(o, FOLD_ONNX_RANK);
     for (int k = axis; k < dims.rank; k++)
         dims.dim[k] = k < axis + more ? index->dims.dim[k - axis] : from->dims.dim[k + 1 - more];
     fold_onnx__view view = fold_onnx__view_of(o, &from->dims);
@@ -1942,6 +2278,7 @@ static int fold_onnx__open_gather(fold_onnx *o, const fold_onnx__value *from)
         taken[i] = at[fold_onnx__axis(o, fold_onnx__near(fold_onnx__number(index, i)), from->dims.dim[axis])];
     return fold_onnx__emit(o, &view, o->node.out[0], &dims);
 }
+
 static int fold_onnx__open_pad(fold_onnx *o, const fold_onnx__value *from)
 {
     int pads[2 * FOLD_ONNX_RANK], axes[FOLD_ONNX_RANK];
@@ -1950,7 +2287,8 @@ static int fold_onnx__open_pad(fold_onnx *o, const fold_onnx__value *from)
     const int n = n_axes == -1 ? from->dims.rank : n_axes;
     double value = (double)fold_onnx__real(o, "value", 0);
     fold_onnx__field mode;
-    if (count != 2 * n) return FOLD_ONNX__REFUSE(o, "%d pads of %d axes", count, n);
+    if (count != 2 * n)
+        return FOLD_ONNX__REFUSE(o, "%d pads of %d axes", count, n);
     if (fold_onnx__attribute(o, "mode", 4, &mode) && !fold_onnx__is(mode.bytes, "constant"))
         return FOLD_ONNX__REFUSE(o, "a mode that is not constant");
     if (fold_onnx__has_in(o, 2) && !fold_onnx__scalar(o, o->node.in[2], &value))
@@ -1968,10 +2306,12 @@ static int fold_onnx__open_pad(fold_onnx *o, const fold_onnx__value *from)
     return fold_onnx__emit(o, &view, o->node.out[0], &view.dims);
 }
 
-static void fold_onnx__record_concat(fold_onnx *o, const fold_onnx__step *s, const fold_node *in, fold_node *out)
+static void fold_onnx__record_concat(fold_onnx *o, const fold_onnx__step *s, const fold_node *in,
+                                     fold_node *out)
 {
     out[0] = s->n_in == 1 ? in[0] : fold_concat(o->f, in, s->n_in, s->number[0]);
 }
+
 static int fold_onnx__open_concat(fold_onnx *o, const fold_onnx__value *from)
 {
     const fold_onnx__dims *first = &from->dims;
@@ -1982,12 +2322,14 @@ static int fold_onnx__open_concat(fold_onnx *o, const fold_onnx__value *from)
     for (int i = 0; i < n; i++) {
         fold_onnx__dims other = fold_onnx__in(o, i)->dims;
         const int more = axis < other.rank ? other.dim[axis] : 0;
-        if (axis < other.rank) other.dim[axis] = first->dim[axis];
+        if (axis < other.rank)
+            other.dim[axis] = first->dim[axis];
         if (!fold_onnx__same_dims(&other, first))
-            return FOLD_ONNX__REFUSE(o, "'%.60s' has another shape", fold_onnx__in(o, i)->name);
+            return FOLD_ONNX__REFUSE(o, "'%.60s' has a different shape", fold_onnx__in(o, i)->name);
         dims.dim[axis] += more;
         whole &= fold_onnx__in(o, i)->is_integer;
-        if (dims.dim[axis] && !fold_onnx__size(o, &dims)) return 0;
+        if (dims.dim[axis] && !fold_onnx__size(o, &dims))
+            return 0;
     }
     const int outer = fold_onnx__product(&dims, 0, axis), all = fold_onnx__product(&dims, axis, dims.rank);
     double *numbers = fixed ? fold_onnx__fix(o, fold_onnx__out(o), &dims, whole) : NULL;
@@ -1998,7 +2340,8 @@ static int fold_onnx__open_concat(fold_onnx *o, const fold_onnx__value *from)
     for (int i = 0; i < n && !o->failed; i++) {
         const fold_onnx__value *part = fold_onnx__in(o, i);
         const int own = part->count / outer;
-        if (!fixed && own) fold_onnx__reads_shape(o, &s, s.n_in++, o->node.in[i], fold_onnx__along(outer, own, 1));
+        if (!fixed && own)
+            fold_onnx__reads_shape(o, &s, s.n_in++, o->node.in[i], fold_onnx__along(outer, own, 1));
         for (int k = 0; fixed && k < part->count; k++)
             numbers[k / own * all + begin + k % own] = fold_onnx__number(part, k);
         begin += own;
@@ -2008,13 +2351,16 @@ static int fold_onnx__open_concat(fold_onnx *o, const fold_onnx__value *from)
 
 static int fold_onnx__open_shape(fold_onnx *o, const fold_onnx__value *from)
 {
-    const int rank = from->dims.rank, start = fold_onnx__index(fold_onnx__whole(o, "start", 0), rank, 0, rank),
+    const int rank = from->dims.rank,
+              start = fold_onnx__index(fold_onnx__whole(o, "start", 0), rank, 0, rank),
               end = fold_onnx__index(fold_onnx__whole(o, "end", rank), rank, 0, rank);
     const fold_onnx__dims dims = { 1, { end > start ? end - start : 0 } };
     double *numbers = fold_onnx__fix(o, fold_onnx__out(o), &dims, 1);
-    for (int i = 0; numbers && i < end - start; i++) numbers[i] = from->dims.dim[start + i];
+    for (int i = 0; numbers && i < end - start; i++)
+        numbers[i] = from->dims.dim[start + i];
     return numbers != NULL;
 }
+
 static int fold_onnx__open_constant(fold_onnx *o, const fold_onnx__value *from)
 {
     static const char *const names[4] = { "value_float", "value_int", "value_floats", "value_ints" };
@@ -2022,17 +2368,22 @@ static int fold_onnx__open_constant(fold_onnx *o, const fold_onnx__value *from)
     fold_onnx__field field;
     fold_onnx__value *out = fold_onnx__out(o);
     (void)from;
-    if (fold_onnx__attribute(o, "value", 5, &field)) return fold_onnx__read_tensor(o, field.bytes, out);
+    if (fold_onnx__attribute(o, "value", 5, &field))
+        return fold_onnx__read_tensor(o, field.bytes, out);
     for (int i = 0; i < 4; i++) {
         const fold_onnx__type *type = fold_onnx__type_of(i % 2 ? FOLD_ONNX__INT64 : FOLD_ONNX__FLOAT);
-        if (!fold_onnx__attribute(o, names[i], i > 1 ? -fields[i] : fields[i], &field)) continue;
-        const fold_onnx__dims dims = { i > 1, { fold_onnx__numbers(o, field.bytes, fields[i], type, NULL, 0) } };
+        if (!fold_onnx__attribute(o, names[i], i > 1 ? -fields[i] : fields[i], &field))
+            continue;
+        const fold_onnx__dims dims = { i > 1,
+                                       { fold_onnx__numbers(o, field.bytes, fields[i], type, NULL, 0) } };
         double *numbers = fold_onnx__fix(o, out, &dims, type->is_integer);
-        if (numbers && i < 2) *numbers = fold_onnx__decode(type->type, field.value);
+        if (numbers && i < 2)
+            *numbers = fold_onnx__decode(type->type, field.value);
         return numbers && (i < 2 || fold_onnx__read_listed(o, field.bytes, fields[i], type, out));
     }
-    return FOLD_ONNX__REFUSE(o, "no value that is read");
+    return FOLD_ONNX__REFUSE(o, "no value of a supported type");
 }
+
 static int fold_onnx__open_constant_of_shape(fold_onnx *o, const fold_onnx__value *from)
 {
     (void)from;
@@ -2041,27 +2392,30 @@ static int fold_onnx__open_constant_of_shape(fold_onnx *o, const fold_onnx__valu
     fold_onnx__value single;
     memset(&single, 0, sizeof single);
     dims.rank = fold_onnx__list(o, NULL, 0, dims.dim, FOLD_ONNX_RANK);
-    if (dims.rank < 0) return 0;
+    if (dims.rank < 0)
+        return 0;
     const int is_told = fold_onnx__attribute(o, "value", 5, &field);
     if (is_told && (!fold_onnx__read_tensor(o, field.bytes, &single) || single.count != 1))
         return FOLD_ONNX__REFUSE(o, "%d values to fill it with", single.count);
     double *numbers = fold_onnx__fix(o, fold_onnx__out(o), &dims, single.is_integer);
-    for (int i = 0; numbers && is_told && i < fold_onnx__out(o)->count; i++) numbers[i] = fold_onnx__number(&single, 0);
+    for (int i = 0; numbers && is_told && i < fold_onnx__out(o)->count; i++)
+        numbers[i] = fold_onnx__number(&single, 0);
     return numbers != NULL;
 }
 
 /* ---- ops along axes --------------------------------------------------------------------------- */
 
-/* An input with the marked axes together: [outer x count x inner]. The order of its axes is that of the view;
-   `kept` is the shape without them, or with 1 in their place. */
+/* An input with the marked axes brought together: [outer x count x inner], with its axes in the order of the
+   view. `kept` is the shape without them, or with 1 in their place. */
 typedef struct fold_onnx__lines {
     fold_onnx__view view;
     int order[FOLD_ONNX_RANK], outer, count, inner;
     fold_onnx__dims kept;
 } fold_onnx__lines;
 
-/* Marked axes that lie side by side are read where they are if the op can, others are brought to the end. */
-static fold_onnx__lines fold_onnx__reads_lines(fold_onnx *o, fold_onnx__step *s, unsigned marks, int keeps, int in_place)
+/* Adjacent marked axes are read in place if the op can; others are moved to the end. */
+static fold_onnx__lines fold_onnx__reads_lines(fold_onnx *o, fold_onnx__step *s, unsigned marks, int keeps,
+                                               int in_place)
 {
     const fold_onnx__dims *from = &fold_onnx__in(o, 0)->dims;
     const fold_onnx__view all = fold_onnx__view_of(o, from);
@@ -2071,9 +2425,12 @@ static fold_onnx__lines fold_onnx__reads_lines(fold_onnx *o, fold_onnx__step *s,
     for (int ends = 0; ends < 2; ends++)
         for (int k = 0; k < from->rank; k++) {
             const int is_marked = (int)(marks >> k & 1);
-            if (is_marked == ends) l.order[next++] = k;
-            if (is_marked && ends) last = k + 1, n++;
-            if (!ends && (!is_marked || keeps)) l.kept.dim[l.kept.rank++] = is_marked ? 1 : from->dim[k];
+            if (is_marked == ends)
+                l.order[next++] = k;
+            if (is_marked && ends)
+                last = k + 1, n++;
+            if (!ends && (!is_marked || keeps))
+                l.kept.dim[l.kept.rank++] = is_marked ? 1 : from->dim[k];
         }
     const int together = in_place && (n == 0 || last - l.order[next - n] == n);
     l.view = together ? all : fold_onnx__permuted(&all, l.order);
@@ -2083,23 +2440,30 @@ static fold_onnx__lines fold_onnx__reads_lines(fold_onnx *o, fold_onnx__step *s,
     fold_onnx__reads(o, s, 0, o->node.in[0], &l.view, fold_onnx__along(l.outer, l.count, l.inner));
     return l;
 }
-/* Sets the output of a step that made something of the shape of its lines: the axes go back. */
+
+/* The output of a step whose result has the shape of its lines: axes are moved back. */
 static int fold_onnx__makes_lines(fold_onnx *o, fold_onnx__step *s, const fold_onnx__lines *l)
 {
     int back[FOLD_ONNX_RANK];
-    for (int k = 0; k < l->view.dims.rank; k++) back[l->order[k]] = k;
+    for (int k = 0; k < l->view.dims.rank; k++)
+        back[l->order[k]] = k;
     return fold_onnx__makes_permuted(o, s, &l->view.dims, back);
 }
+
 static int fold_onnx__open_reduce(fold_onnx *o, const fold_onnx__value *from)
 {
     unsigned marks;
     const fold_onnx__calls *calls = &o->node.op->calls;
     const int named = fold_onnx__marked_axes(o, from->dims.rank, 0, &marks),
               is_plain = !calls->one && !calls->after;
-    if (named == -2) return 0;
+    if (named == -2)
+        return 0;
     const int all = named < 1 && !fold_onnx__whole(o, "noop_with_empty_axes", 0);
-    if (all) marks = ~0u;
-    if (named < 1 && !all && !is_plain) return FOLD_ONNX__REFUSE(o, "of no axes"); /* runtimes differ in it */
+    if (all)
+        marks = ~0u;
+    /* on which runtimes disagree */
+    if (named < 1 && !all && !is_plain)
+        return FOLD_ONNX__REFUSE(o, "there are no axes to reduce");
     fold_onnx__step s = fold_onnx__begin(o, fold_onnx__record_calls, 1);
     const fold_onnx__lines l = fold_onnx__reads_lines(o, &s, marks, fold_onnx__whole(o, "keepdims", 1), 1);
     s.calls = o->node.op->calls;
@@ -2107,17 +2471,19 @@ static int fold_onnx__open_reduce(fold_onnx *o, const fold_onnx__value *from)
     return fold_onnx__makes(o, &s, 0, o->node.out[0], &l.kept);
 }
 
-/* From the largest value on, so that large ones lose nothing. */
+/* Relative to the largest value, so that large ones lose no precision. */
 static fold_node fold_onnx__log_softmax(fold_ctx *f, fold_node x)
 {
     fold_shape shape = fold_node_shape(f, x);
-    if (shape.rank > 1) shape.dim[shape.rank - 1] = 1;
+    if (shape.rank > 1)
+        shape.dim[shape.rank - 1] = 1;
     const fold_node largest = fold_stop_gradient(f, fold_amax(f, x, -1));
     return fold_log_softmax(f, fold_sub(f, x, shape.rank > 1 ? fold_reshape(f, largest, shape) : largest));
 }
+
 static int fold_onnx__open_softmax(fold_onnx *o, const fold_onnx__value *from)
 {
-    const int flat = o->version < 13; /* then all axes from this one on are one */
+    const int flat = o->version < 13; /* then all axes from this one on count as one */
     const int axis = fold_onnx__axis_of(o, from, flat ? 1 : -1);
     fold_onnx__step s = fold_onnx__begin(o, fold_onnx__record_calls, 1);
     const fold_onnx__lines l = fold_onnx__reads_lines(o, &s, (flat ? ~0u : 1u) << axis, 1, 0);
@@ -2125,11 +2491,12 @@ static int fold_onnx__open_softmax(fold_onnx *o, const fold_onnx__value *from)
     return fold_onnx__makes_lines(o, &s, &l);
 }
 
-/* The largest value's index, of the last axis. A NaN is the largest. */
+/* The index of the largest value along the last axis. NaN counts as the largest. */
 static void fold_onnx__argmax_forward(const fold_op_call *c)
 {
     const int takes_last = *(const int *)c->user;
-    const int n = c->in_shape[0].dim[c->in_shape[0].rank - 1], lines = fold_onnx__elements(c->in_shape[0]) / n;
+    const int n = c->in_shape[0].dim[c->in_shape[0].rank - 1],
+              lines = fold_onnx__elements(c->in_shape[0]) / n;
     for (int row = 0; row < c->rows; row++)
         for (int line = 0; line < lines; line++) {
             const float *x = fold_row(&c->in[0], row) + (size_t)line * (size_t)n;
@@ -2140,42 +2507,51 @@ static void fold_onnx__argmax_forward(const fold_op_call *c)
             fold_row(&c->out[0], row)[line] = (float)best;
         }
 }
-static void fold_onnx__record_argmax(fold_onnx *o, const fold_onnx__step *s, const fold_node *in, fold_node *out)
+
+static void fold_onnx__record_argmax(fold_onnx *o, const fold_onnx__step *s, const fold_node *in,
+                                     fold_node *out)
 {
     const fold_shape shape = fold_node_shape(o->f, in[0]);
     fold_node x = in[0];
-    if (s->noise && o->chance) { /* a choice: Gumbel's maximum */
+    if (s->noise && o->chance) { /* a choice, by the Gumbel-max method */
         for (int i = 0; i < fold_onnx__elements(shape); i++)
             s->noise[i] = (float)-log(-log((double)fold_random_uniform(o->chance) + 0x1p-25));
         x = fold_add(o->f, x, fold_input_shaped(o->f, s->noise, shape));
     }
     out[0] = fold_onnx__apply_own(o->f, s->own, &x, 1, fold_shape1(s->number[0]));
 }
+
 static int fold_onnx__open_argmax(fold_onnx *o, const fold_onnx__value *from)
 {
     static const int takes[2] = { 0, 1 };
-    const int chooses = !strcmp(o->node.type, "Multinomial"), axis = fold_onnx__axis_of(o, from, chooses ? -1 : 0),
+    const int chooses = !strcmp(o->node.type, "Multinomial"),
+              axis = fold_onnx__axis_of(o, from, chooses ? -1 : 0),
               last = fold_onnx__whole(o, "select_last_index", 0) != 0;
-    if (fold_onnx__whole(o, "sample_size", 1) != 1) return FOLD_ONNX__REFUSE(o, "more than one sample");
+    if (fold_onnx__whole(o, "sample_size", 1) != 1)
+        return FOLD_ONNX__REFUSE(o, "more than one sample");
     fold_onnx__step s = fold_onnx__begin(o, fold_onnx__record_argmax, 1);
-    const fold_onnx__lines l = fold_onnx__reads_lines(o, &s, 1u << axis, fold_onnx__whole(o, "keepdims", 1), 0);
+    const fold_onnx__lines l =
+        fold_onnx__reads_lines(o, &s, 1u << axis, fold_onnx__whole(o, "keepdims", 1), 0);
     s.number[0] = l.outer;
     s.stops = 1;
-    if (chooses) s.noise = FOLD_ONNX__KEPT(o, float, from->count);
-    s.own =
-        fold_onnx__own_op(o, chooses ? "onnx choice" : "onnx argmax", 1, fold_onnx__argmax_forward, NULL, &takes[last]);
+    if (chooses)
+        s.noise = FOLD_ONNX__KEPT(o, float, from->count);
+    s.own = fold_onnx__own_op(o, chooses ? "onnx choice" : "onnx argmax", 1, fold_onnx__argmax_forward, NULL,
+                              &takes[last]);
     fold_onnx__out(o)->is_integer = 1;
     return fold_onnx__makes(o, &s, 0, o->node.out[0], &l.kept);
 }
 
-/* Normal numbers: those that are drawn, or else their mean. */
-static void fold_onnx__record_random(fold_onnx *o, const fold_onnx__step *s, const fold_node *in, fold_node *out)
+/* Normal numbers or, without a generator, their mean. */
+static void fold_onnx__record_random(fold_onnx *o, const fold_onnx__step *s, const fold_node *in,
+                                     fold_node *out)
 {
     (void)in;
     for (int i = 0; i < s->number[0]; i++)
         s->noise[i] = s->real[0] + s->real[1] * (o->chance ? fold_random_normal(o->chance) : 0);
     out[0] = fold_input(o->f, s->noise, s->number[0]);
 }
+
 static int fold_onnx__open_random(fold_onnx *o, const fold_onnx__value *from)
 {
     fold_onnx__step s = fold_onnx__begin(o, fold_onnx__record_random, 0);
@@ -2186,21 +2562,27 @@ static int fold_onnx__open_random(fold_onnx *o, const fold_onnx__value *from)
     return fold_onnx__makes(o, &s, 0, o->node.out[0], &from->dims);
 }
 
-static void fold_onnx__record_layer_norm(fold_onnx *o, const fold_onnx__step *s, const fold_node *in, fold_node *out)
+static void fold_onnx__record_layer_norm(fold_onnx *o, const fold_onnx__step *s, const fold_node *in,
+                                         fold_node *out)
 {
     out[0] = fold_layer_norm(o->f, in[0], s->param[0], s->param[1], s->real[0]);
-    if (s->out[1]) out[1] = fold_mean(o->f, in[0], -1);
-    if (!s->out[2]) return;
+    if (s->out[1])
+        out[1] = fold_mean(o->f, in[0], -1);
+    if (!s->out[2])
+        return;
     const fold_node deviation = fold_sqrt(o->f, fold_shift(o->f, fold_variance(o->f, in[0], -1), s->real[0]));
     out[2] = fold_div(o->f, fold_constant(o->f, 1), deviation);
 }
-/* In fold.h 0 is the default of an epsilon. */
+
+/* In fold.h an epsilon of 0 means the default. */
 static float fold_onnx__epsilon(fold_onnx *o)
 {
     const float epsilon = fold_onnx__real(o, "epsilon", 1e-5f);
-    if (!(epsilon >= 0)) FOLD_ONNX__REFUSE(o, "an epsilon that is negative");
+    if (!(epsilon >= 0))
+        FOLD_ONNX__REFUSE(o, "an epsilon that is negative");
     return epsilon != 0 ? epsilon : FLT_MIN;
 }
+
 static int fold_onnx__open_layer_norm(fold_onnx *o, const fold_onnx__value *from)
 {
     const int axis = fold_onnx__axis_of(o, from, -1), beside = o->node.in[1];
@@ -2210,21 +2592,28 @@ static int fold_onnx__open_layer_norm(fold_onnx *o, const fold_onnx__value *from
     s.real[0] = fold_onnx__epsilon(o);
     for (int i = 1; i < 3 && fold_onnx__has_in(o, i); i++) {
         fold_onnx__dims meets = from->dims;
-        for (int k = 0; k < axis; k++) meets.dim[k] = 1;
-        if (fold_onnx__meet(o, &fold_onnx__in(o, i)->dims, &meets) && fold_onnx__product(&meets, 0, meets.rank) != l.count)
-            return FOLD_ONNX__REFUSE(o, "'%.60s' does not fit the axes of the norm", fold_onnx__in(o, i)->name);
+        for (int k = 0; k < axis; k++)
+            meets.dim[k] = 1;
+        if (fold_onnx__meet(o, &fold_onnx__in(o, i)->dims, &meets) &&
+            fold_onnx__product(&meets, 0, meets.rank) != l.count)
+            return FOLD_ONNX__REFUSE(o, "'%.60s' does not fit the axes of the norm",
+                                     fold_onnx__in(o, i)->name);
     }
     fold_onnx__vector(o, beside, l.count, 1, &s.param[0]);
-    if (fold_onnx__has_in(o, 2)) fold_onnx__vector(o, o->node.in[2], l.count, 1, &s.param[1]);
-    else fold_onnx__fill(o, beside, l.count, 0, &s.param[1]);
+    if (fold_onnx__has_in(o, 2))
+        fold_onnx__vector(o, o->node.in[2], l.count, 1, &s.param[1]);
+    else
+        fold_onnx__fill(o, beside, l.count, 0, &s.param[1]);
     for (int i = 1; i < 3; i++)
-        if (fold_onnx__has_out(o, i)) fold_onnx__makes(o, &s, i, o->node.out[i], &l.kept);
+        if (fold_onnx__has_out(o, i))
+            fold_onnx__makes(o, &s, i, o->node.out[i], &l.kept);
     return fold_onnx__makes(o, &s, 0, o->node.out[0], &from->dims);
 }
 
-/* Batch norm of [values x channels] by statistics that it is given, or in training by its own; then it tells
-   running ones. */
-static void fold_onnx__record_batch_norm(fold_onnx *o, const fold_onnx__step *s, const fold_node *in, fold_node *out)
+/* Batch norm of [values x channels] with given statistics or, in training, with its own; then it also returns
+   running statistics. */
+static void fold_onnx__record_batch_norm(fold_onnx *o, const fold_onnx__step *s, const fold_node *in,
+                                         fold_node *out)
 {
     const int trains = s->number[0];
     const fold_node x = fold_onnx__reshape(o->f, in[0], fold_shape2(s->number[1], s->number[2]));
@@ -2237,16 +2626,18 @@ static void fold_onnx__record_batch_norm(fold_onnx *o, const fold_onnx__step *s,
         out[i] = fold_add(o->f, fold_scale(o->f, in[2 + i], s->real[1]), now);
     }
 }
+
 static int fold_onnx__open_batch_norm(fold_onnx *o, const fold_onnx__value *from)
 {
-    if (from->dims.rank < 2) return FOLD_ONNX__REFUSE(o, "an input of rank %d", from->dims.rank);
+    if (from->dims.rank < 2)
+        return FOLD_ONNX__REFUSE(o, "an input of rank %d", from->dims.rank);
     fold_onnx__step s = fold_onnx__begin(o, fold_onnx__record_batch_norm, 5);
     const fold_onnx__lines l = fold_onnx__reads_lines(o, &s, 1u << 1, 0, 0);
     const fold_onnx__dims channels = { 1, { l.count } };
     s.number[1] = l.outer;
     s.number[2] = l.count;
     if (o->version < 7 || fold_onnx__whole(o, "spatial", 1) != 1)
-        return FOLD_ONNX__REFUSE(o, "the form of opset %d, or one that is not spatial", o->version);
+        return FOLD_ONNX__REFUSE(o, "opset %d, or spatial other than 1, is not supported", o->version);
     s.number[0] = fold_onnx__whole(o, "training_mode", o->version < 14 && o->node.n_out > 1) != 0;
     s.real[0] = fold_onnx__epsilon(o);
     s.real[1] = fold_onnx__real(o, "momentum", 0.9f);
@@ -2254,36 +2645,42 @@ static int fold_onnx__open_batch_norm(fold_onnx *o, const fold_onnx__value *from
         const int index = o->node.in[i];
         if (fold_onnx__in(o, i)->count != l.count)
             return FOLD_ONNX__REFUSE(o, "'%.60s' is not %d values", fold_onnx__in(o, i)->name, l.count);
-        if (i > 2 && fold_onnx__is_fixed(o, index)) fold_onnx__use_constant(o, index, 1);
+        if (i > 2 && fold_onnx__is_fixed(o, index))
+            fold_onnx__use_constant(o, index, 1);
         fold_onnx__reads_shape(o, &s, i, index, fold_shape1(l.count));
     }
     for (int i = 1; i < 3 && s.number[0]; i++)
-        if (fold_onnx__has_out(o, i)) fold_onnx__makes(o, &s, i, o->node.out[i], &channels);
+        if (fold_onnx__has_out(o, i))
+            fold_onnx__makes(o, &s, i, o->node.out[i], &channels);
     return fold_onnx__makes_lines(o, &s, &l);
 }
 
 /* ---- products --------------------------------------------------------------------------------- */
 
-/* The last input is what is added, if there are more than a product reads. */
-static void fold_onnx__record_linear(fold_onnx *o, const fold_onnx__step *s, const fold_node *in, fold_node *out)
+/* If there are more inputs than the product reads, the last one is added. */
+static void fold_onnx__record_linear(fold_onnx *o, const fold_onnx__step *s, const fold_node *in,
+                                     fold_node *out)
 {
     const int n = s->number[0]; /* inputs of the product */
     out[0] = n == 1 ? fold_linear(o->f, in[0], s->param[0], s->param[1]) : fold_matmul(o->f, in[0], in[1]);
-    if (n == 2 && s->real[0] != 1) out[0] = fold_scale(o->f, out[0], s->real[0]);
+    if (n == 2 && s->real[0] != 1)
+        out[0] = fold_scale(o->f, out[0], s->real[0]);
     if (s->n_in > n)
         out[0] = fold_add(o->f, out[0], s->real[1] == 1 ? in[n] : fold_scale(o->f, in[n], s->real[1]));
 }
 
-/* Makes a constant [inputs x outputs] the weight of a step, times `scale`. A row of inputs that is only
-   permuted is read as it was, by a weight whose rows are permuted. */
-static int fold_onnx__reads_by_weight(fold_onnx *o, fold_onnx__step *s, const fold_onnx__view *from, const fold_onnx__view *all,
-                                 int turned, int rows, float scale)
+/* Makes a constant [inputs x outputs], times `scale`, the weight of a step. If the inputs are a permuted row,
+   the original is read instead, and the weight's rows are permuted. */
+static int fold_onnx__reads_by_weight(fold_onnx *o, fold_onnx__step *s, const fold_onnx__view *from,
+                                      const fold_onnx__view *all, int turned, int rows, float scale)
 {
     fold_onnx__view view = *all;
     const int inputs = view.dims.dim[0];
-    fold_onnx__weight wanted = fold_onnx__form(fold_onnx__in(o, 1), turned ? FOLD_ONNX__TURNED : FOLD_ONNX__AS_IT_IS, scale,
-                                     fold_shape2(inputs, view.dims.dim[1]));
-    if (!fold_onnx__reads(o, s, 0, o->node.in[0], from, fold_onnx__along(rows, inputs, 1))) return 0;
+    fold_onnx__weight wanted =
+        fold_onnx__form(fold_onnx__in(o, 1), turned ? FOLD_ONNX__TURNED : FOLD_ONNX__AS_IT_IS, scale,
+                        fold_shape2(inputs, view.dims.dim[1]));
+    if (!fold_onnx__reads(o, s, 0, o->node.in[0], from, fold_onnx__along(rows, inputs, 1)))
+        return 0;
     const fold_onnx__move *move;
     const int base = fold_onnx__base(o, s->in[0], &move);
     if (rows == 1 && move && !move->is_window) {
@@ -2296,13 +2693,15 @@ static int fold_onnx__reads_by_weight(fold_onnx *o, fold_onnx__step *s, const fo
     return fold_onnx__weigh(o, wanted, &view, FOLD_FOR_LINEAR, 0, &s->param[0]);
 }
 
-/* The view of matrices of a batch, which is repeated where they are fewer; turned, they are transposed. */
-static fold_onnx__view fold_onnx__matrices(fold_onnx *o, const fold_onnx__dims *from, const fold_onnx__dims *batch, int turned)
+/* The view of a batch's matrices, repeated if there are fewer, and transposed if `turned`. */
+static fold_onnx__view fold_onnx__matrices(fold_onnx *o, const fold_onnx__dims *from,
+                                           const fold_onnx__dims *batch, int turned)
 {
     fold_onnx__dims dims = *batch;
     int order[FOLD_ONNX_RANK];
     dims.rank += 2;
-    for (int k = 0; k < batch->rank; k++) order[k] = k;
+    for (int k = 0; k < batch->rank; k++)
+        order[k] = k;
     for (int k = 0; k < 2; k++) {
         dims.dim[batch->rank + k] = from->dim[from->rank - 2 + k];
         order[batch->rank + k] = batch->rank + (turned ? !k : k);
@@ -2311,8 +2710,8 @@ static fold_onnx__view fold_onnx__matrices(fold_onnx *o, const fold_onnx__dims *
     return fold_onnx__permuted(&view, order);
 }
 
-/* alpha a b + beta c, of matrices, or of batches of them. A vector is a matrix of one row, or of one column,
-   and loses that axis again. A constant matrix b is a weight, and a constant row c its bias. */
+/* alpha a b + beta c, of matrices or batches of them. A vector becomes a matrix with one row or one column,
+   and loses that axis again. A constant matrix b becomes a weight, and a constant row c its bias. */
 static int fold_onnx__open_product(fold_onnx *o, const fold_onnx__value *from)
 {
     const float alpha = fold_onnx__real(o, "alpha", 1), beta = fold_onnx__real(o, "beta", 1);
@@ -2333,11 +2732,12 @@ static int fold_onnx__open_product(fold_onnx *o, const fold_onnx__value *from)
         }
         fold_onnx__dims outer = side[i];
         outer.rank -= 2;
-        if (!fold_onnx__meet(o, &outer, &batch)) return 0;
+        if (!fold_onnx__meet(o, &outer, &batch))
+            return 0;
     }
     const int one = side[1].rank == 2, count = fold_onnx__size(o, &batch);
     const fold_onnx__view a = fold_onnx__matrices(o, &side[0], &batch, turn[0]),
-                     b = fold_onnx__matrices(o, &side[1], one ? &none : &batch, turn[1]);
+                          b = fold_onnx__matrices(o, &side[1], one ? &none : &batch, turn[1]);
     const int m = a.dims.dim[batch.rank], k = a.dims.dim[batch.rank + 1], n = b.dims.dim[b.dims.rank - 1];
     const fold_onnx__value *c = has_c ? fold_onnx__in(o, 2) : NULL;
     const int linear = one && kept[1] && fold_onnx__is_fixed(o, in[1]), rows = one ? count * m : m;
@@ -2345,7 +2745,8 @@ static int fold_onnx__open_product(fold_onnx *o, const fold_onnx__value *from)
                     (c->count == 1 || (c->count == n && c->dims.dim[c->dims.rank - 1] == n));
     fold_onnx__dims meets = { 2, { m, n } };
     const fold_onnx__dims result = meets;
-    if (k != b.dims.dim[b.dims.rank - 2]) return FOLD_ONNX__REFUSE(o, "matrices that do not fit");
+    if (k != b.dims.dim[b.dims.rank - 2])
+        return FOLD_ONNX__REFUSE(o, "matrices that do not fit");
     if (c && (!fold_onnx__meet(o, &c->dims, &meets) || !fold_onnx__same_dims(&meets, &result)))
         return FOLD_ONNX__REFUSE(o, "a bias of another shape");
     fold_onnx__step s = fold_onnx__begin(o, fold_onnx__record_linear, 2 - linear + (has_c && !row));
@@ -2353,19 +2754,25 @@ static int fold_onnx__open_product(fold_onnx *o, const fold_onnx__value *from)
     s.real[0] = alpha;
     s.real[1] = beta;
     const int together = one || count == 1;
-    if (linear) fold_onnx__reads_by_weight(o, &s, &a, &b, turn[1], rows, alpha);
-    else fold_onnx__reads(o, &s, 0, in[0], &a, together ? fold_shape2(rows, k) : fold_shape3(count, m, k));
-    if (!linear) fold_onnx__reads(o, &s, 1, in[1], &b, together ? fold_shape2(k, n) : fold_shape3(count, k, n));
-    if (row) fold_onnx__vector(o, in[2], n, beta, &s.param[1]);
-    else if (has_c) fold_onnx__reads(o, &s, 2 - linear, in[2], NULL, fold_shape1(1));
+    if (linear)
+        fold_onnx__reads_by_weight(o, &s, &a, &b, turn[1], rows, alpha);
+    else
+        fold_onnx__reads(o, &s, 0, in[0], &a, together ? fold_shape2(rows, k) : fold_shape3(count, m, k));
+    if (!linear)
+        fold_onnx__reads(o, &s, 1, in[1], &b, together ? fold_shape2(k, n) : fold_shape3(count, k, n));
+    if (row)
+        fold_onnx__vector(o, in[2], n, beta, &s.param[1]);
+    else if (has_c)
+        fold_onnx__reads(o, &s, 2 - linear, in[2], NULL, fold_shape1(1));
     for (int i = 0; i < 2; i++)
-        if (kept[i]) batch.dim[batch.rank++] = i ? n : m;
+        if (kept[i])
+            batch.dim[batch.rank++] = i ? n : m;
     return fold_onnx__makes(o, &s, 0, o->node.out[0], &batch);
 }
 
 /* ---- convolutions ----------------------------------------------------------------------------- */
 
-/* Reads what a convolution tells of its windows, which move alike along all axes: pads before and behind. */
+/* Strides and dilations must be the same along all axes. `pads` gets the padding before and after. */
 static int fold_onnx__read_windows(fold_onnx *o, fold_conv_desc *conv, int pads[2][2])
 {
     static const char *const names[4] = { "strides", "dilations", "kernel_shape", "pads" };
@@ -2404,12 +2811,14 @@ static int fold_onnx__read_windows(fold_onnx *o, fold_conv_desc *conv, int pads[
     return 1;
 }
 
-static void fold_onnx__record_conv(fold_onnx *o, const fold_onnx__step *s, const fold_node *in, fold_node *out)
+static void fold_onnx__record_conv(fold_onnx *o, const fold_onnx__step *s, const fold_node *in,
+                                   fold_node *out)
 {
     out[0] = (s->number[0] == 1 ? fold_conv1d : fold_conv2d)(o->f, in[0], s->param[0], s->param[1], &s->conv);
 }
-/* Images have their channels last here, and are padded where fold.h cannot pad by itself. Filters of [outputs
-   x inputs x taps] have [taps x inputs x outputs]. */
+
+/* fold.h has channels last, and filters [taps x inputs x outputs] instead of [outputs x inputs x taps].
+   Images are padded here if fold.h cannot do it. */
 static int fold_onnx__open_conv(fold_onnx *o, const fold_onnx__value *from)
 {
     static const int orders[2][3][4] = { { { 0, 2, 1 }, { 2, 1, 0 }, { 0, 2, 1 } },
@@ -2427,9 +2836,10 @@ static int fold_onnx__open_conv(fold_onnx *o, const fold_onnx__value *from)
         return FOLD_ONNX__REFUSE(o, "%d groups of %d channels", groups, x->dim[1]);
     if (filter->dim[1] != (groups > 1 ? 1 : x->dim[1]))
         return FOLD_ONNX__REFUSE(o, "weights of %d channels, not %d", filter->dim[1], x->dim[1]);
-    if (!fold_onnx__read_windows(o, &s.conv, pads)) return 0;
+    if (!fold_onnx__read_windows(o, &s.conv, pads))
+        return 0;
     const fold_onnx__view pixels = fold_onnx__view_of(o, x), taps = fold_onnx__view_of(o, filter),
-                     view = fold_onnx__permuted(&taps, order[1]);
+                          view = fold_onnx__permuted(&taps, order[1]);
     fold_onnx__view image = fold_onnx__permuted(&pixels, order[0]);
     fold_onnx__dims made = image.dims;
     made.dim[x->rank - 1] = outputs;
@@ -2439,13 +2849,16 @@ static int fold_onnx__open_conv(fold_onnx *o, const fold_onnx__value *from)
         equal &= pads[0][k] == pads[0][0] && pads[1][k] == pads[0][0] && pads[0][0] < reach;
         made.dim[1 + k] = (all - reach) / s.conv.stride + 1;
     }
-    if (equal) s.conv.padding = pads[0][0];
+    if (equal)
+        s.conv.padding = pads[0][0];
     for (int k = 0; k < axes && !equal; k++)
         fold_onnx__take_axis(o, &image, 1 + k, -pads[0][k], 1, pads[0][k] + x->dim[2 + k] + pads[1][k]);
-    const fold_onnx__weight wanted = fold_onnx__form(fold_onnx__in(o, 1), FOLD_ONNX__TURNED, 1, fold_onnx__shape_from(&view.dims, 0));
+    const fold_onnx__weight wanted =
+        fold_onnx__form(fold_onnx__in(o, 1), FOLD_ONNX__TURNED, 1, fold_onnx__shape_from(&view.dims, 0));
     fold_onnx__reads(o, &s, 0, o->node.in[0], &image, fold_onnx__shape_from(&image.dims, 1));
     fold_onnx__weigh(o, wanted, &view, FOLD_FOR_CONV, 0, &s.param[0]);
-    if (fold_onnx__has_in(o, 2)) fold_onnx__vector(o, o->node.in[2], outputs, 1, &s.param[1]);
+    if (fold_onnx__has_in(o, 2))
+        fold_onnx__vector(o, o->node.in[2], outputs, 1, &s.param[1]);
     return fold_onnx__makes_permuted(o, &s, &made, order[2]);
 }
 
@@ -2455,19 +2868,20 @@ struct fold_onnx__layer {
     int steps, batch, width, hidden, ways;
     int is_lstm, reverse, resets_late, peeps, batch_first;
 };
-enum { FOLD_ONNX__PER_WAY = 7 }; /* parameters of a direction */
+enum { FOLD_ONNX__PER_WAY = 7 }; /* parameters of each direction */
 
-/* Gate k of ONNX's i o f c, of which c goes through tanh. Peepholes let a gate see the state. */
-static fold_node fold_onnx__lstm_gate(fold_ctx *f, const fold_onnx__layer *l, const fold_param *param, fold_node gates,
-                                 fold_node c, int k)
+/* Gate k in ONNX's order i o f c, where c goes through tanh. With peepholes, gates also read the state c. */
+static fold_node fold_onnx__lstm_gate(fold_ctx *f, const fold_onnx__layer *l, const fold_param *param,
+                                      fold_node gates, fold_node c, int k)
 {
     const fold_node gate = fold_onnx__part(f, gates, k * l->hidden, l->hidden);
     return !l->peeps ? gate : fold_sigmoid(f, fold_add(f, gate, fold_mul(f, fold_use(f, param[4 + k]), c)));
 }
+
 static void fold_onnx__lstm_step(fold_ctx *f, const fold_onnx__layer *l, const fold_param *param, fold_node x,
-                            fold_node *state)
+                                 fold_node *state)
 {
-    const int n = l->hidden; /* biases of x and of h are two, as they train */
+    const int n = l->hidden; /* x and h have separate biases, which train separately */
     const fold_node seen = fold_linear(f, x, param[0], param[1]);
     const fold_node all = fold_add(f, seen, fold_linear(f, state[0], param[2], param[3]));
     const fold_node update = fold_tanh(f, fold_onnx__part(f, all, 3 * n, n)),
@@ -2479,9 +2893,10 @@ static void fold_onnx__lstm_step(fold_ctx *f, const fold_onnx__layer *l, const f
     const fold_node out = fold_onnx__lstm_gate(f, l, param, gates, state[1], 1);
     state[0] = fold_mul(f, out, fold_tanh(f, state[1]));
 }
-/* ONNX's gates are z r h. The reset comes after the product with h, as in PyTorch, or before. */
+
+/* ONNX's order of gates is z r h. The reset is applied after the product with h, as in PyTorch, or before. */
 static void fold_onnx__gru_step(fold_ctx *f, const fold_onnx__layer *l, const fold_param *param, fold_node x,
-                           fold_node *state)
+                                fold_node *state)
 {
     const int n = l->hidden;
     const fold_node h = state[0], a = fold_linear(f, x, param[0], param[1]),
@@ -2496,8 +2911,9 @@ static void fold_onnx__gru_step(fold_ctx *f, const fold_onnx__layer *l, const fo
     state[0] = fold_add(f, fresh, fold_mul(f, update, fold_sub(f, h, fresh)));
 }
 
-/* Every sequence of a batch is a chain of its own, in each direction. */
-static void fold_onnx__record_recurrent(fold_onnx *o, const fold_onnx__step *s, const fold_node *in, fold_node *out)
+/* Each sequence of a batch, in each direction, is a separate chain of calls. */
+static void fold_onnx__record_recurrent(fold_onnx *o, const fold_onnx__step *s, const fold_node *in,
+                                        fold_node *out)
 {
     const fold_onnx__layer *l = s->layer;
     const int n = l->hidden, states = 1 + l->is_lstm, chains = l->batch * l->ways;
@@ -2506,17 +2922,18 @@ static void fold_onnx__record_recurrent(fold_onnx *o, const fold_onnx__step *s, 
         const int b = chain / l->ways, way = chain % l->ways,
                   place = l->batch_first ? chain : way * l->batch + b;
         for (int i = 0; i < states; i++)
-            state[i] =
-                !s->in[1 + i] ? fold_zeros(o->f, fold_shape1(n)) : fold_onnx__part(o->f, in[1 + i], place * n, n);
+            state[i] = !s->in[1 + i] ? fold_zeros(o->f, fold_shape1(n))
+                                     : fold_onnx__part(o->f, in[1 + i], place * n, n);
         for (int t = 0; t < l->steps; t++) {
             const int at = way || l->reverse ? l->steps - 1 - t : t;
             const int row = l->batch_first ? b * l->steps + at : at * l->batch + b;
             const fold_node x = fold_onnx__part(o->f, in[0], row * l->width, l->width);
-            (l->is_lstm ? fold_onnx__lstm_step : fold_onnx__gru_step)(o->f, l, s->param + FOLD_ONNX__PER_WAY * way, x,
-                                                            state);
+            (l->is_lstm ? fold_onnx__lstm_step
+                        : fold_onnx__gru_step)(o->f, l, s->param + FOLD_ONNX__PER_WAY * way, x, state);
             y[l->batch_first ? row * l->ways + way : (at * l->ways + way) * l->batch + b] = state[0];
         }
-        for (int i = 0; i < states; i++) last[i * chains + place] = state[i];
+        for (int i = 0; i < states; i++)
+            last[i * chains + place] = state[i];
     }
     for (int i = 0; i <= states; i++) {
         const int parts = i ? chains : l->steps * chains;
@@ -2525,8 +2942,10 @@ static void fold_onnx__record_recurrent(fold_onnx *o, const fold_onnx__step *s, 
     }
 }
 
-/* Makes the weight and the bias of some gates, which read x or h: both are parts of the file's. */
-typedef struct fold_onnx__gates { int slot, reads_h, from, count; } fold_onnx__gates;
+/* Makes the weight and the bias of some gates, which read x or h, from parts of the file's tensors. */
+typedef struct fold_onnx__gates {
+    int slot, reads_h, from, count;
+} fold_onnx__gates;
 static void fold_onnx__gate_params(fold_onnx *o, fold_onnx__step *s, int way, const fold_onnx__gates *gates)
 {
     static const int order[3] = { 0, 2, 1 };
@@ -2538,18 +2957,20 @@ static void fold_onnx__gate_params(fold_onnx *o, fold_onnx__step *s, int way, co
     fold_onnx__take_axis(o, &view, 0, way, 1, 1);
     fold_onnx__take_axis(o, &view, 1, first, 1, columns);
     view = fold_onnx__permuted(&view, order);
-    fold_onnx__weigh_alone(o, fold_onnx__in(o, 1 + gates->reads_h), &view, fold_shape2(rows, columns), FOLD_FOR_LINEAR,
-                      param);
-    if (!fold_onnx__has_in(o, 3)) return;
+    fold_onnx__weigh_alone(o, fold_onnx__in(o, 1 + gates->reads_h), &view, fold_shape2(rows, columns),
+                           FOLD_FOR_LINEAR, param);
+    if (!fold_onnx__has_in(o, 3))
+        return;
     view = fold_onnx__view_of(o, &biases);
     fold_onnx__take_axis(o, &view, 0, (2 * way + gates->reads_h) * all + first, 1, columns);
     fold_onnx__weigh_alone(o, fold_onnx__in(o, 3), &view, fold_shape1(columns), 0, param + 1);
 }
+
 static void fold_onnx__recurrent_params(fold_onnx *o, fold_onnx__step *s)
 {
     static const fold_onnx__gates lstm[2] = { { 0, 0, 0, 4 }, { 2, 1, 0, 4 } },
-                             late[2] = { { 0, 0, 0, 3 }, { 2, 1, 0, 3 } },
-                             early[3] = { { 0, 0, 0, 3 }, { 2, 1, 0, 2 }, { 4, 1, 2, 1 } };
+                                  late[2] = { { 0, 0, 0, 3 }, { 2, 1, 0, 3 } },
+                                  early[3] = { { 0, 0, 0, 3 }, { 2, 1, 0, 2 }, { 4, 1, 2, 1 } };
     const fold_onnx__layer *l = s->layer;
     const fold_onnx__gates *gates = l->is_lstm ? lstm : l->resets_late ? late : early;
     for (int way = 0; way < l->ways && !o->failed; way++) {
@@ -2560,12 +2981,12 @@ static void fold_onnx__recurrent_params(fold_onnx *o, fold_onnx__step *s)
             fold_onnx__view view = fold_onnx__view_of(o, &all);
             fold_onnx__take_axis(o, &view, 0, (3 * way + k) * l->hidden, 1, l->hidden);
             fold_onnx__weigh_alone(o, fold_onnx__in(o, 7), &view, fold_shape1(l->hidden), 0,
-                              &s->param[FOLD_ONNX__PER_WAY * way + 4 + k]);
+                                   &s->param[FOLD_ONNX__PER_WAY * way + 4 + k]);
         }
     }
 }
 
-/* Tells whether the inputs and attributes of a recurrent layer are those that are read. */
+/* Checks inputs and attributes. */
 static int fold_onnx__recurrent_fits(fold_onnx *o, const fold_onnx__layer *l)
 {
     const int n = l->hidden, per_way = 2 + l->is_lstm;
@@ -2576,26 +2997,32 @@ static int fold_onnx__recurrent_fits(fold_onnx *o, const fold_onnx__layer *l)
     fold_onnx__field attribute, field;
     for (int i = 1; i < o->node.n_in; i++) {
         const fold_onnx__value *value = fold_onnx__in(o, i);
-        if (!fold_onnx__has_in(o, i)) continue;
+        if (!fold_onnx__has_in(o, i))
+            continue;
         if (value->count != counts[i])
-            return FOLD_ONNX__REFUSE(o, "'%.60s' has another shape than the others ask for", value->name);
+            return FOLD_ONNX__REFUSE(o, "the shape of '%.60s' does not match the others", value->name);
         if (i != 5 && i != 6 && value->origin != FOLD_ONNX__FIXED)
             return FOLD_ONNX__REFUSE(o, "'%.60s' is not constant", value->name);
         for (int k = 0; i == 4 && k < l->batch; k++)
-            if (fold_onnx__number(value, k) != l->steps) return FOLD_ONNX__REFUSE(o, "sequences of several lengths");
+            if (fold_onnx__number(value, k) != l->steps)
+                return FOLD_ONNX__REFUSE(o, "sequences of different lengths");
     }
-    if (fold_onnx__whole(o, "input_forget", 0)) return FOLD_ONNX__REFUSE(o, "input_forget");
-    if (!fold_onnx__attribute(o, "activations", -9, &attribute)) return 1;
+    if (fold_onnx__whole(o, "input_forget", 0))
+        return FOLD_ONNX__REFUSE(o, "input_forget");
+    if (!fold_onnx__attribute(o, "activations", -9, &attribute))
+        return 1;
     for (int i = 0; fold_onnx__next_of(o, &attribute.bytes, 9, &field); i++)
         if (!fold_onnx__is(field.bytes, i % per_way ? "Tanh" : "Sigmoid"))
-            return FOLD_ONNX__REFUSE(o, "other activations than Sigmoid and Tanh");
+            return FOLD_ONNX__REFUSE(o, "activations other than Sigmoid and Tanh");
     return !o->failed;
 }
+
 static int fold_onnx__open_recurrent(fold_onnx *o, const fold_onnx__value *from)
 {
     const fold_onnx__dims *x = &from->dims;
     fold_onnx__layer *l = FOLD_ONNX__KEPT(o, fold_onnx__layer, 1);
-    if (!l) return 0;
+    if (!l)
+        return 0;
     l->batch_first = fold_onnx__whole(o, "layout", 0) == 1;
     l->steps = x->dim[l->batch_first];
     l->batch = x->dim[!l->batch_first];
@@ -2608,12 +3035,13 @@ static int fold_onnx__open_recurrent(fold_onnx *o, const fold_onnx__value *from)
     l->peeps = fold_onnx__has_in(o, 7);
     const int steps = l->steps, batch = l->batch, ways = l->ways, n = l->hidden;
     const fold_onnx__dims y[2] = { { 4, { steps, ways, batch, n } }, { 4, { batch, steps, ways, n } } },
-                     state[2] = { { 3, { ways, batch, n } }, { 3, { batch, ways, n } } };
+                          state[2] = { { 3, { ways, batch, n } }, { 3, { batch, ways, n } } };
     if (x->rank != 3 || n < 1 || n > 65536)
         return FOLD_ONNX__REFUSE(o, "an input of rank %d, %d hidden values", x->rank, n);
     if ((long long)steps * batch > 1024)
         return FOLD_ONNX__REFUSE(o, "%d steps of %d sequences, of at most 1024 together", steps, batch);
-    if (!fold_onnx__recurrent_fits(o, l)) return 0;
+    if (!fold_onnx__recurrent_fits(o, l))
+        return 0;
     fold_onnx__step s = fold_onnx__begin(o, fold_onnx__record_recurrent, 3);
     s.nodes = FOLD_ONNX__KEPT(o, fold_node, s.n_in + FOLD_ONNX__OUTS + (steps + 2) * batch * ways);
     s.layer = l;
@@ -2622,7 +3050,8 @@ static int fold_onnx__open_recurrent(fold_onnx *o, const fold_onnx__value *from)
         if (fold_onnx__has_in(o, input))
             fold_onnx__reads_shape(o, &s, i, o->node.in[input], fold_shape1(fold_onnx__in(o, input)->count));
     for (int i = 1 + l->is_lstm; i > 0; i--)
-        if (fold_onnx__has_out(o, i)) fold_onnx__makes(o, &s, i, o->node.out[i], &state[l->batch_first]);
+        if (fold_onnx__has_out(o, i))
+            fold_onnx__makes(o, &s, i, o->node.out[i], &state[l->batch_first]);
     return fold_onnx__makes(o, &s, 0, o->node.out[0], &y[l->batch_first]);
 }
 
@@ -2637,37 +3066,41 @@ static int fold_onnx__open_recurrent(fold_onnx *o, const fold_onnx__value *from)
 #define FOLD_ONNX__WITH(type, with, alpha) \
     { type, 1, 1, "alpha", fold_onnx__open_elements, { NULL, with, NULL, NULL, NULL, NULL }, NULL, alpha, 0 }
 #define FOLD_ONNX__MANY(type, least, most, two, number, flags) \
-    { type, least, most, "", fold_onnx__open_elements, { NULL, NULL, NULL, two, NULL, NULL }, number, 0, flags }
+    { type, least, most, "", fold_onnx__open_elements,         \
+      { NULL, NULL, NULL, two, NULL, NULL }, number, 0, flags }
 #define FOLD_ONNX__TEST(type, inputs, number) \
     FOLD_ONNX__MANY(type, inputs, inputs, NULL, number, FOLD_ONNX__INTEGERS | FOLD_ONNX__TRUTH)
-#define FOLD_ONNX__REDUCE(type, before, along, after) \
+#define FOLD_ONNX__REDUCE(type, before, along, after)                           \
     { type, 1, 2, "axes keepdims noop_with_empty_axes", fold_onnx__open_reduce, \
       { before, NULL, NULL, NULL, along, after }, NULL, 0, 0 }
 #define FOLD_ONNX__MOVE(type, least, most, attributes, open) \
     FOLD_ONNX__ROW(type, least, most, attributes, open, NULL, FOLD_ONNX__INTEGERS)
-#define FOLD_ONNX__OTHER(type, least, most, words, open) FOLD_ONNX__ROW(type, least, most, words, open, NULL, 0)
-enum { FOLD_ONNX__ANY = 1 << 20 }; /* inputs, none of which may be left out */
+#define FOLD_ONNX__OTHER(type, least, most, words, open) \
+    FOLD_ONNX__ROW(type, least, most, words, open, NULL, 0)
+enum { FOLD_ONNX__ANY = 1 << 20 }; /* number of inputs, all required */
 
-/* Opsets 7 to 22 by what they changed in how a node of these ops is written, or what it computes. Not listed:
-   ops of one form, and versions that only allow more types or name an axis from the end. Softmax, LogSoftmax
-   before 13 all axes from `axis` on are one, and `axis` is 1; then -1, one axis BatchNormalization       7,
-   8: `spatial`, which must be 1. 7 to 13: more than one output is training; then `training_mode`. Before 7
-   `is_test` must say so: refused Clip                     before 11 bounds are attributes, then inputs Pad
-   before 11 pads and value are attributes, then inputs; 18: axes. Modes: constant alone Slice before 10
-   attributes, then inputs, with steps Squeeze, Unsqueeze       before 13 axes are an attribute, then an input
+/* How opsets 7 to 22 changed the way these ops are written, or what they compute. Not listed: ops that never
+   changed, and versions that only allow more types or negative axes.
+     Softmax, LogSoftmax      before 13 all axes from `axis` on are one, and `axis` is 1; then -1, one axis
+     BatchNormalization       7, 8: `spatial`, which must be 1. 7 to 13: more than one output means training;
+                              then `training_mode`. Before 7: refused
+     Clip                     before 11 bounds are attributes, then inputs
+     Pad                      before 11 pads and value are attributes, then inputs; 18: axes. Mode: constant
+     Slice                    before 10 attributes, then inputs, with steps
+     Squeeze, Unsqueeze       before 13 axes are an attribute, then an input
      Split                    before 13 sizes are an attribute, then an input; 18: num_outputs, unequal parts
      Reduce...                before 18 (ReduceSum 13) axes are an attribute, then an input, and
-                              noop_with_empty_axes. ReduceMax, ReduceMin of truth values (20): refused
+                              noop_with_empty_axes. ReduceMax, ReduceMin of booleans (20): refused
      Reshape                  before 5 the shape is an attribute; 14: allowzero
      ArgMax                   12: select_last_index
-     Pow                      12: another type for the exponent; the result has the base's
-     Max, Min, Where, Equal   12, 12, 9, 11: whole numbers, which only constants and Where, Equal have here
+     Pow                      12: the exponent may have a different type; the result has the base's
+     Max, Min, Where, Equal   12, 12, 9, 11: integers; here only for constants, and in Where and Equal
      Shape                    15: start, end
      Constant                 12: value_int, value_ints, value_float, value_floats
-     Cast                     before 6 `to` is a text: refused; 19: saturate, of types that are not read
+     Cast                     before 6 `to` is a text: refused; 19: saturate, for types that are not supported
      GRU, LSTM                14: layout
      Gemm                     11: C may be left out
-   Since: ConstantOfShape, Where, Erf 9; LessOrEqual, GreaterOrEqual 12; LayerNormalization 17; Gelu 20. */
+   New in: ConstantOfShape, Where, Erf 9; LessOrEqual, GreaterOrEqual 12; LayerNormalization 17; Gelu 20. */
 static const fold_onnx__op fold_onnx__ops[] = {
     FOLD_ONNX__ONE("Abs", fold_abs, fold_onnx__abs),
     FOLD_ONNX__ONE("Exp", fold_exp, fold_onnx__exp),
@@ -2699,9 +3132,26 @@ static const fold_onnx__op fold_onnx__ops[] = {
     FOLD_ONNX__TEST("LessOrEqual", 2, fold_onnx__less_equal),
     FOLD_ONNX__TEST("Not", 1, fold_onnx__not),
     FOLD_ONNX__TEST("Or", 2, fold_onnx__or),
-    FOLD_ONNX__ROW("Pow", 2, 2, "", fold_onnx__open_pow, fold_onnx__pow, FOLD_ONNX__INTEGERS | FOLD_ONNX__FREEZES),
-    { "Gelu", 1, 1, "approximate", fold_onnx__open_gelu, { fold_gelu, NULL, NULL, NULL, NULL, NULL }, NULL, 0, 0 },
-    { "Clip", 1, 3, "min max", fold_onnx__open_clip, { NULL, NULL, fold_clip, NULL, NULL, NULL }, NULL, 0, 0 },
+    FOLD_ONNX__ROW("Pow", 2, 2, "", fold_onnx__open_pow, fold_onnx__pow,
+                   FOLD_ONNX__INTEGERS | FOLD_ONNX__FREEZES),
+    { "Gelu",
+      1,
+      1,
+      "approximate",
+      fold_onnx__open_gelu,
+      { fold_gelu, NULL, NULL, NULL, NULL, NULL },
+      NULL,
+      0,
+      0 },
+    { "Clip",
+      1,
+      3,
+      "min max",
+      fold_onnx__open_clip,
+      { NULL, NULL, fold_clip, NULL, NULL, NULL },
+      NULL,
+      0,
+      0 },
     FOLD_ONNX__MOVE("Cast", 1, 1, "to saturate", fold_onnx__open_cast),
     FOLD_ONNX__MOVE("Concat", 1, FOLD_ONNX__ANY, "axis", fold_onnx__open_concat),
     FOLD_ONNX__MOVE("Expand", 2, 2, "", fold_onnx__open_expand),
@@ -2715,7 +3165,8 @@ static const fold_onnx__op fold_onnx__ops[] = {
     FOLD_ONNX__MOVE("Squeeze", 1, 2, "axes", fold_onnx__open_squeeze),
     FOLD_ONNX__MOVE("Transpose", 1, 1, "perm", fold_onnx__open_transpose),
     FOLD_ONNX__MOVE("Unsqueeze", 1, 2, "axes", fold_onnx__open_unsqueeze),
-    FOLD_ONNX__OTHER("Constant", 0, 0, "value value_float value_floats value_int value_ints", fold_onnx__open_constant),
+    FOLD_ONNX__OTHER("Constant", 0, 0, "value value_float value_floats value_int value_ints",
+                     fold_onnx__open_constant),
     FOLD_ONNX__MOVE("ConstantOfShape", 1, 1, "value", fold_onnx__open_constant_of_shape),
     FOLD_ONNX__MOVE("Shape", 1, 1, "start end", fold_onnx__open_shape),
     FOLD_ONNX__REDUCE("ReduceL1", fold_abs, fold_sum, NULL),
@@ -2733,19 +3184,22 @@ static const fold_onnx__op fold_onnx__ops[] = {
     FOLD_ONNX__OTHER("ArgMax", 1, 1, "axis keepdims select_last_index", fold_onnx__open_argmax),
     FOLD_ONNX__OTHER("Multinomial", 1, 1, "dtype sample_size seed", fold_onnx__open_argmax),
     FOLD_ONNX__MOVE("RandomNormalLike", 1, 1, "dtype mean scale seed", fold_onnx__open_random),
-    FOLD_ONNX__OTHER("BatchNormalization", 5, 5, "epsilon momentum spatial training_mode", fold_onnx__open_batch_norm),
+    FOLD_ONNX__OTHER("BatchNormalization", 5, 5, "epsilon momentum spatial training_mode",
+                     fold_onnx__open_batch_norm),
     FOLD_ONNX__OTHER("LayerNormalization", 2, 3, "axis epsilon stash_type", fold_onnx__open_layer_norm),
     FOLD_ONNX__OTHER("Gemm", 2, 3, "alpha beta transA transB", fold_onnx__open_product),
     FOLD_ONNX__OTHER("MatMul", 2, 2, "", fold_onnx__open_product),
-    FOLD_ONNX__OTHER("Conv", 2, 3, "auto_pad dilations group kernel_shape pads strides", fold_onnx__open_conv),
+    FOLD_ONNX__OTHER("Conv", 2, 3, "auto_pad dilations group kernel_shape pads strides",
+                     fold_onnx__open_conv),
     FOLD_ONNX__OTHER("GRU", 3, 6, "activations direction hidden_size layout linear_before_reset",
-                fold_onnx__open_recurrent),
-    FOLD_ONNX__OTHER("LSTM", 3, 8, "activations direction hidden_size input_forget layout", fold_onnx__open_recurrent)
+                     fold_onnx__open_recurrent),
+    FOLD_ONNX__OTHER("LSTM", 3, 8, "activations direction hidden_size input_forget layout",
+                     fold_onnx__open_recurrent)
 };
 
 /* ---- opening ---------------------------------------------------------------------------------- */
 
-/* Tells whether a word is one of a list of words. */
+/* `list` has words with a space between them. */
 static int fold_onnx__is_listed(const char *list, const char *word)
 {
     char all[120], one[120];
@@ -2753,7 +3207,9 @@ static int fold_onnx__is_listed(const char *list, const char *word)
     fold_onnx__format(one, sizeof one, " %s ", word);
     return !strchr(word, ' ') && strstr(all, one) != NULL;
 }
-/* Reads names of a node into values. An input without a name is left out, such an output is nobody's. */
+
+/* Reads the inputs or outputs of a node. An input without a name is left out, and an output without one is
+   not used. */
 static int *fold_onnx__names(fold_onnx *o, int number, int maker, int *count)
 {
     fold_onnx__span from = o->node.bytes;
@@ -2763,60 +3219,69 @@ static int *fold_onnx__names(fold_onnx *o, int number, int maker, int *count)
     for (int i = 0; names && fold_onnx__next_of(o, &from, number, &field); i++) {
         const int name = names[i] = fold_onnx__name(o, fold_onnx__copy_text(o, field.bytes));
         fold_onnx__value *value = &o->values[name];
-        if (!maker || !name) continue;
+        if (!maker || !name)
+            continue;
         if (value->origin != FOLD_ONNX__UNKNOWN || value->maker)
-            FOLD_ONNX__REFUSE(o, "'%.60s' is there already", value->name);
+            FOLD_ONNX__REFUSE(o, "'%.60s' is made twice", value->name);
         value->maker = maker;
     }
     return o->failed ? NULL : names;
 }
+
 static int fold_onnx__node_fits(fold_onnx *o)
 {
     const fold_onnx__op *op = o->node.op;
     fold_onnx__span from = o->node.bytes;
     fold_onnx__field field;
     if (o->node.n_in < op->least || o->node.n_in > op->most)
-        return FOLD_ONNX__REFUSE(o, "%d inputs", o->node.n_in);
+        return FOLD_ONNX__REFUSE(o, "%d inputs are not supported", o->node.n_in);
     if (o->node.n_out < 1 || (!o->node.out[0] && op->open != fold_onnx__open_recurrent))
         return FOLD_ONNX__REFUSE(o, "no output");
     while (fold_onnx__next_of(o, &from, 5, &field)) {
         const char *name = fold_onnx__text_of(o, field.bytes, 1);
-        if (!fold_onnx__is_listed(op->attributes, name)) return FOLD_ONNX__REFUSE(o, "an attribute %.60s", name);
+        if (!fold_onnx__is_listed(op->attributes, name))
+            return FOLD_ONNX__REFUSE(o, "attribute %.60s is not supported", name);
     }
     for (int i = 0; i < o->node.n_in; i++) {
         const fold_onnx__value *value = fold_onnx__in(o, i);
         if (!fold_onnx__has_in(o, i) && (i < op->least || op->most == FOLD_ONNX__ANY))
             return FOLD_ONNX__REFUSE(o, "input %d is left out", i);
-        if (!i && fold_onnx__is_fixed(o, o->node.in[i]) && !value->count && op->open != fold_onnx__open_concat &&
-            op->open != fold_onnx__open_constant_of_shape)
+        if (!i && fold_onnx__is_fixed(o, o->node.in[i]) && !value->count &&
+            op->open != fold_onnx__open_concat && op->open != fold_onnx__open_constant_of_shape)
             return fold_onnx__is_empty(o, value);
-        /* whole numbers that are not constant are read by few ops, since floats stand for them */
+        /* few ops read integers that are not constant, since they are stored as floats */
         if (value->is_integer && value->origin != FOLD_ONNX__FIXED && !(op->flags & FOLD_ONNX__INTEGERS))
-            return FOLD_ONNX__REFUSE(o, "'%s' has whole numbers that are no constants", value->name);
+            return FOLD_ONNX__REFUSE(o, "'%s' has integers that are not constant", value->name);
     }
     return !o->failed;
 }
-/* Says in messages what is read when no node is. */
+
+/* For messages while no node is being read. */
 static void fold_onnx__reads_now(fold_onnx *o, const char *what, const char *name)
 {
     memset(&o->node, 0, sizeof o->node);
     o->node.type = what;
     o->node.name = name;
 }
-/* Ends the reading of a part of the file, which makes n values. If it was refused, they are, and what was
-   begun for them is taken back. Returns 0 after an error of the model. */
+
+/* Ends a part of the file that makes n values. If the part was refused, so are they, and the steps and values
+   begun for them are removed. Returns 0 after an error of the model. */
 static int fold_onnx__end_part(fold_onnx *o, const int *made, int n, int n_steps, int n_values)
 {
     o->budget += fold_onnx__release(o, &o->scratch);
-    if (!o->failed) return 1;
-    if (fold_model_status(o->model)) return 0;
+    if (!o->failed)
+        return 1;
+    if (fold_model_status(o->model))
+        return 0;
     o->failed = 0;
     const char *why = o->why;
     char *copy = FOLD_ONNX__KEPT(o, char, strlen(why) + 1);
-    if (!copy) return 0;
+    if (!copy)
+        return 0;
     strcpy(copy, why);
     for (int i = 0; i < n; i++) {
-        if (!made[i]) continue;
+        if (!made[i])
+            continue;
         o->values[made[i]].origin = FOLD_ONNX__REFUSED;
         o->values[made[i]].why = copy;
     }
@@ -2835,7 +3300,8 @@ static int fold_onnx__is_function(fold_onnx *o, const char *type, const char *do
             return 1;
     return 0;
 }
-/* Reads what a node is, and the names that it reads and makes, before any node is opened. */
+
+/* Reads type, inputs and outputs of a node, before any node is opened. */
 static int fold_onnx__read_node(fold_onnx *o, fold_onnx__node *node, int maker, fold_onnx__span bytes)
 {
     const char *name = fold_onnx__text_of(o, bytes, 3);
@@ -2844,10 +3310,12 @@ static int fold_onnx__read_node(fold_onnx *o, fold_onnx__node *node, int maker, 
     o->node.in = fold_onnx__names(o, 1, 0, &o->node.n_in);
     o->node.out = fold_onnx__names(o, 2, maker, &o->node.n_out);
     for (size_t i = 0; i < sizeof fold_onnx__ops / sizeof *fold_onnx__ops; i++)
-        if (!strcmp(fold_onnx__ops[i].type, o->node.type)) o->node.op = &fold_onnx__ops[i];
+        if (!strcmp(fold_onnx__ops[i].type, o->node.type))
+            o->node.op = &fold_onnx__ops[i];
     *node = o->node;
     return !o->failed;
 }
+
 static int fold_onnx__open_node(fold_onnx *o)
 {
     fold_onnx__node *node = &o->node;
@@ -2856,21 +3324,25 @@ static int fold_onnx__open_node(fold_onnx *o)
         const fold_onnx__value *value = fold_onnx__in(o, i);
         if (node->in[i] && value->origin == FOLD_ONNX__UNKNOWN)
             return FOLD_ONNX__REFUSE(o, "nothing makes '%.60s'%s", value->name,
-                                value->maker ? " but what needs it" : "");
-        if (value->origin != FOLD_ONNX__REFUSED) continue;
+                                     value->maker ? ", except nodes that need it" : "");
+        if (value->origin != FOLD_ONNX__REFUSED)
+            continue;
         fold_onnx__format(o->why, sizeof o->why, "%s", value->why);
         return o->failed = 1, 0;
     }
     if (fold_onnx__is_function(o, node->type, domain))
-        return FOLD_ONNX__REFUSE(o, "a function of the file is not read");
+        return FOLD_ONNX__REFUSE(o, "functions of the file are not supported");
     if (*domain && strcmp(domain, "ai.onnx") != 0)
         return FOLD_ONNX__REFUSE(o, "an op of the domain '%.60s', not ONNX's own", domain);
-    if (!node->op) return FOLD_ONNX__REFUSE(o, "this op is not read");
-    while (node->n_in && !node->in[node->n_in - 1]) node->n_in--; /* those that are left out at the end */
-    return fold_onnx__node_fits(o) &&
-           ((node->op->open)(o, node->n_in ? fold_onnx__in(o, 0) : NULL) || FOLD_ONNX__REFUSE(o, "it cannot be read"));
+    if (!node->op)
+        return FOLD_ONNX__REFUSE(o, "this op is not supported");
+    while (node->n_in && !node->in[node->n_in - 1])
+        node->n_in--; /* trailing ones that are left out */
+    return fold_onnx__node_fits(o) && ((node->op->open)(o, node->n_in ? fold_onnx__in(o, 0) : NULL) ||
+                                       FOLD_ONNX__REFUSE(o, "this form of it is not supported"));
 }
-/* Opens all nodes, each behind those that make what it reads, in whatever order the file has them. */
+
+/* Opens each node after those that make its inputs, whatever their order in the file. */
 static int fold_onnx__open_nodes(fold_onnx *o, fold_onnx__span graph)
 {
     fold_onnx__field field;
@@ -2878,26 +3350,31 @@ static int fold_onnx__open_nodes(fold_onnx *o, fold_onnx__span graph)
     fold_onnx__node *nodes = FOLD_ONNX__PASSING(o, fold_onnx__node, n + 1);
     int *waiting = FOLD_ONNX__PASSING(o, int, n + 1), depth = 0;
     for (int i = 0; waiting && fold_onnx__next_of(o, &graph, 1, &field); i++)
-        if (!fold_onnx__read_node(o, &nodes[i], i + 1, field.bytes)) return 0;
+        if (!fold_onnx__read_node(o, &nodes[i], i + 1, field.bytes))
+            return 0;
     for (int i = 0; waiting && i < n; i++)
         for (waiting[depth++] = i; depth;) {
             fold_onnx__node *node = &nodes[waiting[depth - 1]];
             const int left = !node->is_open && node->next < node->n_in;
             const int maker = left ? o->values[node->in[node->next++]].maker : 0;
-            if (maker && !nodes[maker - 1].next && !nodes[maker - 1].is_open) waiting[depth++] = maker - 1;
-            if (left) continue;
+            if (maker && !nodes[maker - 1].next && !nodes[maker - 1].is_open)
+                waiting[depth++] = maker - 1;
+            if (left)
+                continue;
             depth--;
-            if (node->is_open) continue;
+            if (node->is_open)
+                continue;
             const int n_steps = o->n_steps, n_values = o->n_values;
             node->is_open = 1;
             o->node = *node;
             fold_onnx__open_node(o);
-            if (!fold_onnx__end_part(o, node->out, node->n_out, n_steps, n_values)) return 0;
+            if (!fold_onnx__end_part(o, node->out, node->n_out, n_steps, n_values))
+                return 0;
         }
     return !o->failed;
 }
 
-/* Takes the shape and type of a ValueInfoProto: axes that are not told are 1. */
+/* Shape and type of a ValueInfoProto. Axes that are left open are 1. */
 static int fold_onnx__read_shape(fold_onnx *o, fold_onnx__span info, fold_onnx__value *value)
 {
     fold_onnx__field type, tensor, shape, field, dim;
@@ -2906,76 +3383,92 @@ static int fold_onnx__read_shape(fold_onnx *o, fold_onnx__span info, fold_onnx__
         return FOLD_ONNX__REFUSE(o, "it is no tensor");
     if (fold_onnx__field_of(o, tensor.bytes, 1, &field)) {
         const fold_onnx__type *known = fold_onnx__type_of(field.value);
-        if (!known) return fold_onnx__no_type(o, field.value);
+        if (!known)
+            return fold_onnx__no_type(o, field.value);
         value->is_integer = known->is_integer;
     }
-    if (!fold_onnx__field_of(o, tensor.bytes, 2, &shape)) value->dims.rank = -1;
+    if (!fold_onnx__field_of(o, tensor.bytes, 2, &shape))
+        value->dims.rank = -1;
     while (fold_onnx__next_of(o, &shape.bytes, 1, &field)) {
-        if (value->dims.rank == FOLD_ONNX_RANK) return fold_onnx__too_many_axes(o, FOLD_ONNX_RANK);
+        if (value->dims.rank == FOLD_ONNX_RANK)
+            return fold_onnx__too_many_axes(o, FOLD_ONNX_RANK);
         const int told = fold_onnx__field_of(o, field.bytes, 1, &dim) && (int64_t)dim.value >= 0;
         value->dims.dim[value->dims.rank++] = !told ? 1 : dim.value > INT_MAX ? INT_MAX : (int)dim.value;
     }
     return !o->failed;
 }
 
-/* Reads the name of a value of the graph. Returns 0 after an error. */
+/* Returns 0 after an error. */
 static int fold_onnx__open_value(fold_onnx *o, const char *what, const char *name)
 {
     const int index = fold_onnx__name(o, name);
     fold_onnx__reads_now(o, what, name);
     return index ? index : FOLD_ONNX__REFUSE(o, "it has no name");
 }
-/* An input of the graph, unless it has a value already, as weights do in old files. */
+
+/* In old files weights are also listed as inputs; these already have a value. */
 static int fold_onnx__open_input(fold_onnx *o, fold_onnx__span info, int index)
 {
     const fold_onnx_binding *bound = NULL;
     fold_onnx__value *value = &o->values[index];
-    if (!index) return 0;
-    if (value->origin == FOLD_ONNX__INPUT) return fold_onnx__fail(o, FOLD_IO, "it is there twice");
-    if (value->origin != FOLD_ONNX__UNKNOWN) return 1;
+    if (!index)
+        return 0;
+    if (value->origin == FOLD_ONNX__INPUT)
+        return fold_onnx__fail(o, FOLD_IO, "it is there twice");
+    if (value->origin != FOLD_ONNX__UNKNOWN)
+        return 1;
     for (int i = 0; i < o->desc.n_bindings; i++)
         if (o->desc.bindings[i].name && !strcmp(o->desc.bindings[i].name, value->name))
             bound = &o->desc.bindings[i];
-    if (!fold_onnx__read_shape(o, info, value)) return 0;
+    if (!fold_onnx__read_shape(o, info, value))
+        return 0;
     fold_onnx__dims dims = value->dims;
     value->dims.rank = 0;
     if (bound && bound->has_shape) {
         dims.rank = bound->rank;
         memcpy(dims.dim, bound->dim, sizeof dims.dim);
     }
-    if (dims.rank < 0) return FOLD_ONNX__REFUSE(o, "nothing says which shape it has: bind one");
+    if (dims.rank < 0) return FOLD_ONNX__REFUSE(o, "it has no shape; give one with fold_onnx_desc.bindings");
     if (bound && bound->values) {
         double *numbers = fold_onnx__fix(o, value, &dims, value->is_integer);
-        for (int i = 0; numbers && i < value->count; i++) numbers[i] = (double)bound->values[i];
+        for (int i = 0; numbers && i < value->count; i++)
+            numbers[i] = (double)bound->values[i];
         return numbers != NULL;
     }
     value->origin = FOLD_ONNX__INPUT;
     value->shape = fold_onnx__shape(&dims);
-    if (!fold_onnx__set_dims(o, value, &dims)) return 0;
-    if (!value->shape.rank) return fold_onnx__too_many_axes(o, FOLD_MAX_RANK);
+    if (!fold_onnx__set_dims(o, value, &dims))
+        return 0;
+    if (!value->shape.rank)
+        return fold_onnx__too_many_axes(o, FOLD_MAX_RANK);
     return o->inputs[o->n_inputs++] = index;
 }
-/* Makes the tables, as large as the graph can need: what is read and made may be moved from and to values of
-   their own. */
+
+/* Allocates tables for the most that the graph can need: each input and output of a node may need a move,
+   whose result is another value. */
 static int fold_onnx__make_tables(fold_onnx *o, fold_onnx__span model, fold_onnx__span graph)
 {
     fold_onnx__field field, node;
     fold_onnx__span from = graph;
     const int n_inputs = fold_onnx__field_of(o, graph, 11, &field),
               n_outputs = fold_onnx__field_of(o, graph, 12, &field),
-              n_weights = fold_onnx__field_of(o, graph, 5, &field) + fold_onnx__field_of(o, graph, 15, &field),
+              n_weights =
+                  fold_onnx__field_of(o, graph, 5, &field) + fold_onnx__field_of(o, graph, 15, &field),
               n_metadata = fold_onnx__field_of(o, model, 14, &field);
     int made = 0, read = 0;
     while (fold_onnx__next_of(o, &from, 1, &node)) {
         made += fold_onnx__field_of(o, node.bytes, 2, &field);
         read += fold_onnx__field_of(o, node.bytes, 1, &field);
     }
-    if (made + read > INT_MAX / 32 || n_weights > INT_MAX / 32) return FOLD_ONNX__REFUSE(o, "too many nodes");
+    if (made + read > INT_MAX / 32 || n_weights > INT_MAX / 32)
+        return FOLD_ONNX__REFUSE(o, "too many nodes");
     o->most_steps = 2 * made + read;
     o->most_values = 1 + n_inputs + n_outputs + n_weights + 2 * made + 2 * read;
     o->n_named = 16;
-    while (o->n_named < 4 * o->most_values && o->n_named < 1 << 28) o->n_named *= 2;
-    if (o->failed) return 0;
+    while (o->n_named < 4 * o->most_values && o->n_named < 1 << 28)
+        o->n_named *= 2;
+    if (o->failed)
+        return 0;
     o->values = FOLD_ONNX__KEPT(o, fold_onnx__value, o->most_values);
     o->steps = FOLD_ONNX__KEPT(o, fold_onnx__step, o->most_steps + 1);
     o->named = FOLD_ONNX__KEPT(o, int, o->n_named);
@@ -2986,27 +3479,39 @@ static int fold_onnx__make_tables(fold_onnx *o, fold_onnx__span model, fold_onnx
     o->n_values = 1;
     return !o->failed;
 }
-/* Opens weights, sparse ones, inputs or outputs, by the number of their field in a graph. What is refused of
-   them is no error until it is needed. */
+
+/* Opens weights, sparse weights, inputs or outputs, which is what `number`, their field in the graph, says.
+   Those that are refused are no error until they are needed. */
 static int fold_onnx__open_values(fold_onnx *o, fold_onnx__span graph, int number)
 {
     fold_onnx__field field;
     while (fold_onnx__next_of(o, &graph, number, &field)) {
         const char *kind = number == 11 ? "input" : number == 12 ? "output" : "weight";
-        if (number == 15) fold_onnx__field_of(o, field.bytes, 1, &field); /* its values, which have its name */
-        const int index = fold_onnx__open_value(o, kind, fold_onnx__text_of(o, field.bytes, *kind == 'w' ? 8 : 1));
-        if (!index) return 0;
-        if (number == 15) FOLD_ONNX__REFUSE(o, "it is sparse");
-        else if (number == 5) fold_onnx__read_tensor(o, field.bytes, &o->values[index]);
-        else if (number == 11) fold_onnx__open_input(o, field.bytes, index);
-        else o->outputs[o->n_outputs++] = index;
-        if (number == 12 && fold_onnx__is_fixed(o, index)) fold_onnx__use_constant(o, index, 0);
-        if (!fold_onnx__end_part(o, &index, 1, o->n_steps, o->n_values)) return 0;
+        /* its values, which have its name */
+        if (number == 15)
+            fold_onnx__field_of(o, field.bytes, 1, &field);
+        const int index =
+            fold_onnx__open_value(o, kind, fold_onnx__text_of(o, field.bytes, *kind == 'w' ? 8 : 1));
+        if (!index)
+            return 0;
+        if (number == 15)
+            FOLD_ONNX__REFUSE(o, "it is sparse");
+        else if (number == 5)
+            fold_onnx__read_tensor(o, field.bytes, &o->values[index]);
+        else if (number == 11)
+            fold_onnx__open_input(o, field.bytes, index);
+        else
+            o->outputs[o->n_outputs++] = index;
+        if (number == 12 && fold_onnx__is_fixed(o, index))
+            fold_onnx__use_constant(o, index, 0);
+        if (!fold_onnx__end_part(o, &index, 1, o->n_steps, o->n_values))
+            return 0;
     }
     memset(&o->node, 0, sizeof o->node);
     return 1;
 }
-/* Every binding must be one of an input: it was misspelt, or is for another file. */
+
+/* A binding that is not of an input was misspelt, or is for a different file. */
 static int fold_onnx__bindings_fit(fold_onnx *o, fold_onnx__span graph)
 {
     fold_onnx__field field;
@@ -3016,12 +3521,13 @@ static int fold_onnx__bindings_fit(fold_onnx *o, fold_onnx__span graph)
         for (fold_onnx__span from = graph; !found && fold_onnx__next_of(o, &from, 11, &field);)
             found = !strcmp(fold_onnx__text_of(o, field.bytes, 1), name);
         if (!found)
-            return FOLD_ONNX__REFUSE(o, "there is no input '%.60s' to bind%s", name,
-                                fold_onnx__nearest(o, name, FOLD_ONNX__INPUT));
+            return FOLD_ONNX__REFUSE(o, "no input is named '%.60s', as a binding is%s", name,
+                                     fold_onnx__nearest(o, name, FOLD_ONNX__INPUT));
     }
     return !o->failed;
 }
-/* The version of ONNX's own ops, which the file names by an empty domain. */
+
+/* The version of ONNX's own ops, whose domain is empty. */
 static int fold_onnx__read_version(fold_onnx *o, fold_onnx__span model)
 {
     fold_onnx__field field, version;
@@ -3031,13 +3537,14 @@ static int fold_onnx__read_version(fold_onnx *o, fold_onnx__span model)
             o->version = version.value < 1000 ? (int)version.value : 1000;
     }
     if (!o->version)
-        return FOLD_ONNX__REFUSE(o, "the file does not say which opset of ONNX's own ops (domain '') it has");
+        return FOLD_ONNX__REFUSE(o, "the file does not name its opset of ONNX's own ops (domain '')");
     if (o->version < 0 || o->version > 22)
-        return FOLD_ONNX__REFUSE(o, "the file has opset %d of ONNX's own ops; 1 to 22 are read", o->version);
+        return FOLD_ONNX__REFUSE(o, "the file has opset %d of ONNX's own ops, not 1 to 22", o->version);
     return !o->failed;
 }
-/* Reads a ModelProto. An output that is constant is a value like any other; one that nothing makes is told to
-   have no values. Fails when all outputs are refused. */
+
+/* Reads a ModelProto. A constant output is a value like any other; one that nothing makes has a count of 0.
+   Fails if all outputs are refused. */
 static int fold_onnx__open_all(fold_onnx *o, fold_onnx__span model)
 {
     fold_onnx__field graph, field;
@@ -3045,21 +3552,29 @@ static int fold_onnx__open_all(fold_onnx *o, fold_onnx__span model)
     o->file = model;
     if (!fold_onnx__field_of(o, model, 7, &graph) || graph.wire != FOLD_ONNX__BYTES)
         return fold_onnx__fail(o, FOLD_IO, "the file has no graph");
-    if (!fold_onnx__make_tables(o, model, graph.bytes) || !fold_onnx__read_version(o, model)) return 0;
+    if (!fold_onnx__make_tables(o, model, graph.bytes) || !fold_onnx__read_version(o, model))
+        return 0;
     for (fold_onnx__span from = model; fold_onnx__next_of(o, &from, 14, &field); o->n_metadata++) {
         o->metadata[o->n_metadata].key = fold_onnx__text_of(o, field.bytes, 1);
         o->metadata[o->n_metadata].text = fold_onnx__text_of(o, field.bytes, 2);
     }
-    if (!fold_onnx__open_values(o, graph.bytes, 5) || !fold_onnx__open_values(o, graph.bytes, 15)) return 0;
-    if (!fold_onnx__open_values(o, graph.bytes, 11)) return 0;
-    if (!fold_onnx__bindings_fit(o, graph.bytes) || !fold_onnx__open_nodes(o, graph.bytes)) return 0;
-    if (!fold_onnx__open_values(o, graph.bytes, 12)) return 0;
+    if (!fold_onnx__open_values(o, graph.bytes, 5) || !fold_onnx__open_values(o, graph.bytes, 15))
+        return 0;
+    if (!fold_onnx__open_values(o, graph.bytes, 11))
+        return 0;
+    if (!fold_onnx__bindings_fit(o, graph.bytes) || !fold_onnx__open_nodes(o, graph.bytes))
+        return 0;
+    if (!fold_onnx__open_values(o, graph.bytes, 12))
+        return 0;
     for (int i = o->n_outputs; i-- > 0;) {
         const int origin = o->values[o->outputs[i]].origin;
-        if (origin == FOLD_ONNX__REFUSED) refused = o->outputs[i];
-        else made |= origin != FOLD_ONNX__UNKNOWN;
+        if (origin == FOLD_ONNX__REFUSED)
+            refused = o->outputs[i];
+        else
+            made |= origin != FOLD_ONNX__UNKNOWN;
     }
-    if (refused && !made) fold_onnx__format(o->why, sizeof o->why, "%s", o->values[refused].why);
+    if (refused && !made)
+        fold_onnx__format(o->why, sizeof o->why, "%s", o->values[refused].why);
     return !o->failed && (made || !refused);
 }
 
@@ -3070,28 +3585,34 @@ FOLD_API fold_onnx_desc fold_onnx_desc_default(void)
     return desc;
 }
 
-/* Opens the file of a path, or, NULL, the one that lies in memory. */
-static fold_onnx *fold_onnx__open(fold_model *m, const char *path, fold_onnx__span file, const fold_onnx_desc *desc,
-                             int saves)
+/* path NULL: the file is in memory. */
+static fold_onnx *fold_onnx__open(fold_model *m, const char *path, fold_onnx__span file,
+                                  const fold_onnx_desc *desc, int saves)
 {
     enum { FOLD_ONNX__ROOM = 64 << 20 };
     const size_t size = (size_t)(file.end - file.at);
     fold_onnx begun;
     (void)path;
     memset(&begun, 0, sizeof begun);
-    if (!m || fold_model_status(m)) return NULL;
+    if (!m || fold_model_status(m))
+        return NULL;
     begun.model = m;
-    if (desc) begun.desc = *desc;
+    if (desc)
+        begun.desc = *desc;
     begun.budget = begun.most =
         begun.desc.max_bytes ? begun.desc.max_bytes : 8 * (size < SIZE_MAX / 16 ? size : 0) + FOLD_ONNX__ROOM;
     fold_onnx *o = FOLD_ONNX__KEPT(&begun, fold_onnx, 1);
-    if (!o) return NULL;
-    *o = begun; /* it lies in memory of its own */
+    if (!o)
+        return NULL;
+    *o = begun; /* into its own memory */
 #ifndef FOLD_NO_STDIO
     for (const char *at = o->folder = path; path && *at; at++)
-        if (*at == '/' || *at == '\\') o->folder_length = (int)(at - path) + 1;
-    if (path) file.at = file.end = fold_onnx__read_part(o, path, 0, SIZE_MAX);
-    if (file.at && path) file.end += o->read;
+        if (*at == '/' || *at == '\\')
+            o->folder_length = (int)(at - path) + 1;
+    if (path)
+        file.at = file.end = fold_onnx__read_part(o, path, 0, SIZE_MAX);
+    if (file.at && path)
+        file.end += o->read;
 #endif
     o->saves = saves;
     unsigned char *copy = saves ? FOLD_ONNX__KEPT(o, unsigned char, file.end - file.at + 1) : NULL;
@@ -3101,20 +3622,25 @@ static fold_onnx *fold_onnx__open(fold_model *m, const char *path, fold_onnx__sp
         file.at = copy;
     }
     const int opened = !o->failed && fold_onnx__open_all(o, file);
-    if (!opened && !fold_model_status(m)) fold_model_fail(m, FOLD_BAD_ARGUMENT, o->why);
+    if (!opened && !fold_model_status(m))
+        fold_model_fail(m, FOLD_BAD_ARGUMENT, o->why);
     fold_onnx__release(o, &o->passing);
     fold_onnx__release(o, &o->scratch);
     memset(&o->node, 0, sizeof o->node);
     memset(&o->desc, 0, sizeof o->desc);
-    if (opened) return o;
+    if (opened)
+        return o;
     fold_onnx_close(o);
     return NULL;
 }
+
 FOLD_API void fold_onnx_close(fold_onnx *o)
 {
-    if (o) fold_onnx__release(o, &o->kept);
+    if (o)
+        fold_onnx__release(o, &o->kept);
 }
-/* Writes the bytes of a file that was opened to be saved, and closes it. */
+
+/* Writes a file that was opened to be saved, and closes it. */
 static fold_status fold_onnx__write_file(fold_model *m, fold_onnx *o, fold_writer *write, void *writer)
 {
     const size_t size = o ? (size_t)(o->file.end - o->file.at) : 0;
@@ -3123,14 +3649,16 @@ static fold_status fold_onnx__write_file(fold_model *m, fold_onnx *o, fold_write
     fold_onnx_close(o);
     return m ? fold_model_status(m) : FOLD_BAD_ARGUMENT;
 }
-FOLD_API fold_onnx *fold_onnx_open_memory(fold_model *m, const void *bytes, size_t size, const fold_onnx_desc *desc)
+
+FOLD_API fold_onnx *fold_onnx_open_memory(fold_model *m, const void *bytes, size_t size,
+                                          const fold_onnx_desc *desc)
 {
     const unsigned char *begin = (const unsigned char *)bytes;
     const fold_onnx__span file = { begin, begin ? begin + size : NULL };
     return fold_onnx__open(m, NULL, file, desc, 0);
 }
-FOLD_API fold_status fold_onnx_save_to(fold_model *m, const void *bytes, size_t size, const fold_onnx_desc *desc,
-                              fold_writer *write, void *writer)
+FOLD_API fold_status fold_onnx_save_to(fold_model *m, const void *bytes, size_t size,
+                                       const fold_onnx_desc *desc, fold_writer *write, void *writer)
 {
     const unsigned char *begin = (const unsigned char *)bytes;
     const fold_onnx__span file = { begin, begin ? begin + size : NULL };
@@ -3142,7 +3670,9 @@ FOLD_API fold_onnx *fold_onnx_open(fold_model *m, const char *path, const fold_o
     const fold_onnx__span none = { NULL, NULL };
     return fold_onnx__open(m, path ? path : "", none, desc, 0);
 }
-FOLD_API fold_status fold_onnx_save(fold_model *m, const char *from, const char *to, const fold_onnx_desc *desc)
+
+FOLD_API fold_status fold_onnx_save(fold_model *m, const char *from, const char *to,
+                                    const fold_onnx_desc *desc)
 {
     const fold_onnx__span none = { NULL, NULL };
     fold_onnx *o = fold_onnx__open(m, from ? from : "", none, desc, 1);
@@ -3154,23 +3684,26 @@ FOLD_API fold_status fold_onnx_save(fold_model *m, const char *from, const char 
 }
 #endif
 
-/* ---- asking ----------------------------------------------------------------------------------- */
+/* ---- queries ---------------------------------------------------------------------------------- */
 
 static fold_onnx_tensor fold_onnx__tensor(const fold_onnx *o, int index)
 {
     fold_onnx_tensor tensor;
     memset(&tensor, 0, sizeof tensor);
-    if (!index) return tensor;
+    if (!index)
+        return tensor;
     const fold_onnx__value *value = &o->values[index];
     tensor.name = value->name;
     tensor.rank = value->dims.rank;
     memcpy(tensor.dim, value->dims.dim, sizeof tensor.dim);
-    tensor.count = value->origin == FOLD_ONNX__UNKNOWN || value->origin == FOLD_ONNX__REFUSED ? 0 : value->count;
+    tensor.count =
+        value->origin == FOLD_ONNX__UNKNOWN || value->origin == FOLD_ONNX__REFUSED ? 0 : value->count;
     tensor.is_integer = value->is_integer;
     tensor.is_constant = value->origin == FOLD_ONNX__FIXED;
     tensor.stops_gradient = fold_onnx__maker(o, index) && fold_onnx__maker(o, index)->stops;
     return tensor;
 }
+
 FOLD_API int fold_onnx_input_count(const fold_onnx *o) { return o ? o->n_inputs : 0; }
 FOLD_API int fold_onnx_output_count(const fold_onnx *o) { return o ? o->n_outputs : 0; }
 FOLD_API fold_onnx_tensor fold_onnx_input(const fold_onnx *o, int index)
@@ -3193,32 +3726,35 @@ FOLD_API const char *fold_onnx_metadata_key(const fold_onnx *o, int index)
 FOLD_API const char *fold_onnx_metadata(const fold_onnx *o, const char *key)
 {
     for (int i = 0; o && key && i < o->n_metadata; i++)
-        if (!strcmp(o->metadata[i].key, key)) return o->metadata[i].text;
+        if (!strcmp(o->metadata[i].key, key))
+            return o->metadata[i].text;
     return NULL;
 }
 
 /* ---- recording -------------------------------------------------------------------------------- */
 
-/* Takes what is handed in: for an input, or instead of random numbers. */
+/* Takes an input, or noise in place of random numbers. */
 static int fold_onnx__give(fold_onnx *o, const fold_onnx_value *in)
 {
     const int index = fold_onnx__find(o, in->name);
     const fold_onnx__step *maker = fold_onnx__maker(o, index);
     fold_onnx__value *value = &o->values[index];
     if (value->origin == FOLD_ONNX__UNKNOWN)
-        return FOLD_ONNX__REFUSE(o, "there is no '%.60s'%s", in->name ? in->name : "",
-                            fold_onnx__nearest(o, in->name, FOLD_ONNX__INPUT));
+        return FOLD_ONNX__REFUSE(o, "nothing is named '%.60s'%s", in->name ? in->name : "",
+                                 fold_onnx__nearest(o, in->name, FOLD_ONNX__INPUT));
     if (value->origin != FOLD_ONNX__INPUT && !(maker && maker->noise))
-        return FOLD_ONNX__REFUSE(o, "'%.60s' is no input", in->name);
+        return FOLD_ONNX__REFUSE(o, "'%.60s' is not an input", in->name);
     value->given = 1;
     value->node = in->values ? fold_input_shaped(o->f, in->values, value->shape) : in->node;
-    if (in->values) return 1;
+    if (in->values)
+        return 1;
     o->has_list |= !fold_node_is_null(in->node) && fold_list_length(o->f, in->node) >= 0;
     const int count = fold_node_is_null(in->node) ? 0 : fold_onnx__elements(fold_node_shape(o->f, in->node));
     if (count != value->count) {
-        if (fold_ctx_status(o->f)) return 0;
-        return fold_onnx__fail(o, FOLD_BAD_SHAPE, "'%.60s' has %d values, its node %d", in->name, value->count,
-                          count);
+        if (fold_ctx_status(o->f))
+            return 0;
+        return fold_onnx__fail(o, FOLD_BAD_SHAPE, "'%.60s' has %d values, its node %d", in->name,
+                               value->count, count);
     }
     value->node = fold_onnx__reshape(o->f, in->node, value->shape);
     return 1;
@@ -3232,37 +3768,42 @@ static int fold_onnx__mark(fold_onnx *o)
         s->needed = 0;
         for (int k = 0; k < s->n_out; k++)
             s->needed |= s->out[k] && o->values[s->out[k]].wanted && !o->values[s->out[k]].given;
-        for (int k = 0; s->needed && k < s->n_in; k++) o->values[s->in[k]].wanted = 1;
+        for (int k = 0; s->needed && k < s->n_in; k++)
+            o->values[s->in[k]].wanted = 1;
     }
     for (int i = 0; i < o->n_inputs; i++) {
         const fold_onnx__value *value = &o->values[o->inputs[i]];
         if (value->wanted && !value->given)
-            return FOLD_ONNX__REFUSE(o, "the input '%.60s' is not handed in", value->name);
+            return FOLD_ONNX__REFUSE(o, "input '%.60s' is missing", value->name);
     }
     return 1;
 }
 
 static fold_node fold_onnx__value_node(fold_ctx *f, const fold_onnx__value *value)
 {
-    if (value->origin != FOLD_ONNX__FIXED) return value->node;
+    if (value->origin != FOLD_ONNX__FIXED)
+        return value->node;
     return fold_onnx__reshape(f, fold_use(f, value->param), value->shape);
 }
+
 static void fold_onnx__record_step(fold_onnx *o, const fold_onnx__step *s)
 {
     fold_node *in = s->nodes, *out = s->nodes + s->n_in;
-    for (int i = 0; i < s->n_in; i++) in[i] = fold_onnx__value_node(o->f, &o->values[s->in[i]]);
+    for (int i = 0; i < s->n_in; i++)
+        in[i] = fold_onnx__value_node(o->f, &o->values[s->in[i]]);
     s->record(o, s, in, out);
     for (int i = 0; i < s->n_out; i++) {
         fold_onnx__value *value = &o->values[s->out[i]];
-        if (s->out[i] && !value->given) value->node = fold_onnx__reshape(o->f, out[i], value->shape);
+        if (s->out[i] && !value->given)
+            value->node = fold_onnx__reshape(o->f, out[i], value->shape);
     }
 }
 
-/* Noise is drawn for one sample, so rows of a list do not share it. */
+/* Noise is drawn for a single sample, and the rows of a list must not share it. */
 static int fold_onnx__may_draw(fold_onnx *o, const fold_onnx__step *s)
 {
     return !s->noise || !o->chance || !o->has_list ||
-           FOLD_ONNX__REFUSE(o, "'%.60s' draws for one sample, and here is a list: hand it in",
+           FOLD_ONNX__REFUSE(o, "'%.60s' cannot draw noise for a list; pass the noise as an input",
                         o->values[s->out[0]].name);
 }
 
@@ -3271,7 +3812,8 @@ static int fold_onnx__ask(fold_onnx *o, const fold_onnx_value *out)
     const int index = fold_onnx__find(o, out->name);
     const char *name = out->name ? out->name : "";
     if (o->values[index].origin == FOLD_ONNX__REFUSED)
-        return FOLD_ONNX__REFUSE(o, "'%.60s' is not read: %s", name, o->values[index].why + strlen("onnx: "));
+        return FOLD_ONNX__REFUSE(o, "'%.60s' is not available: %s", name,
+                                 o->values[index].why + strlen("onnx: "));
     if (o->values[index].origin == FOLD_ONNX__UNKNOWN)
         return FOLD_ONNX__REFUSE(o, "nothing makes '%.60s'%s", name, fold_onnx__nearest(o, name, 0));
     if (fold_onnx__is_fixed(o, index) && fold_param_is_null(o->values[index].param))
@@ -3281,28 +3823,38 @@ static int fold_onnx__ask(fold_onnx *o, const fold_onnx_value *out)
 }
 
 FOLD_API fold_status fold_onnx_record(fold_onnx *o, fold_ctx *f, const fold_onnx_value *in, int n_in,
-                             fold_random *chance, fold_onnx_value *out, int n_out)
+                                      fold_random *chance, fold_onnx_value *out, int n_out)
 {
     const fold_node none = { 0, 0 };
-    for (int i = 0; out && i < n_out; i++) out[i].node = none;
-    if (!o || !f || !out || (!in && n_in > 0)) return FOLD_BAD_ARGUMENT;
-    if (fold_ctx_status(f)) return fold_ctx_status(f);
+    for (int i = 0; out && i < n_out; i++)
+        out[i].node = none;
+    if (!o || !f || !out || (!in && n_in > 0))
+        return FOLD_BAD_ARGUMENT;
+    if (fold_ctx_status(f))
+        return fold_ctx_status(f);
     o->f = f;
     o->chance = chance;
     o->failed = o->has_list = 0;
-    if (fold_ctx_model(f) != o->model) fold_onnx__fail(o, FOLD_BAD_HANDLE, "the context is of another model");
-    for (int i = 0; i < o->n_values; i++) o->values[i].wanted = o->values[i].given = 0;
-    for (int i = 0; i < n_in && !o->failed; i++) fold_onnx__give(o, &in[i]);
-    for (int i = 0; i < n_out && !o->failed; i++) fold_onnx__ask(o, &out[i]);
-    if (o->failed || !fold_onnx__mark(o)) return fold_ctx_status(f);
+    if (fold_ctx_model(f) != o->model)
+        fold_onnx__fail(o, FOLD_BAD_HANDLE, "the context belongs to a different model");
+    for (int i = 0; i < o->n_values; i++)
+        o->values[i].wanted = o->values[i].given = 0;
+    for (int i = 0; i < n_in && !o->failed; i++)
+        fold_onnx__give(o, &in[i]);
+    for (int i = 0; i < n_out && !o->failed; i++)
+        fold_onnx__ask(o, &out[i]);
+    if (o->failed || !fold_onnx__mark(o))
+        return fold_ctx_status(f);
     for (int i = 0; i < o->n_steps; i++)
-        if (o->steps[i].needed && fold_onnx__may_draw(o, &o->steps[i])) fold_onnx__record_step(o, &o->steps[i]);
-    for (int i = 0; i < n_out; i++) out[i].node = fold_onnx__value_node(f, &o->values[fold_onnx__find(o, out[i].name)]);
+        if (o->steps[i].needed && fold_onnx__may_draw(o, &o->steps[i]))
+            fold_onnx__record_step(o, &o->steps[i]);
+    for (int i = 0; i < n_out; i++)
+        out[i].node = fold_onnx__value_node(f, &o->values[fold_onnx__find(o, out[i].name)]);
     return fold_ctx_status(f);
 }
 
 #ifndef FOLD_NO_TEXT
-/* ---- the same ops as C ------------------------------------------------------------------------ */
+/* ---- printing ops as C ------------------------------------------------------------------------ */
 
 static int fold_onnx__write(fold_writer *write, void *writer, const char *format, ...)
 {
@@ -3313,7 +3865,8 @@ static int fold_onnx__write(fold_writer *write, void *writer, const char *format
     va_end(args);
     return write(text, strlen(text), writer);
 }
-/* Writes the shortest text of C that is this finite float. */
+
+/* The shortest C constant that is this finite float. */
 static void fold_onnx__shortest(float value, char text[32])
 {
     const double size = fabs((double)value);
@@ -3322,25 +3875,30 @@ static void fold_onnx__shortest(float value, char text[32])
     int count = 0, same = 0, power = 0, at = 0;
     while (!same && ++count < 11) {
         power = count - 1 - exponent;
-        const double half = pow(10, power / 2), rest = pow(10, power - power / 2); /* neither overflows */
+        /* in two factors, neither of which overflows */
+        const double half = pow(10, power / 2), rest = pow(10, power - power / 2);
         const double rounded = floor(size * half * rest + 0.5), back = rounded / half / rest;
         same = (float)(back * (1 - 4e-16)) == (float)size && (float)(back * (1 + 4e-16)) == (float)size;
         fold_onnx__format(digits, sizeof digits, "%u", (unsigned)rounded);
     }
-    if (digits[count]) digits[count] = 0, power--; /* rounded up to a power of ten */
+    if (digits[count])
+        digits[count] = 0, power--; /* rounded up to a power of ten */
     const int n = (int)strlen(digits), point = n - power;
-    if (signbit(value)) text[at++] = '-';
+    if (signbit(value))
+        text[at++] = '-';
     if (point < -4 || point > 9) {
         fold_onnx__format(text + at, 24, "%se%df", digits, -power);
         return;
     }
     for (int i = point < 1 ? point - 1 : 0; i < n || i < point; i++) {
-        if (i == point) text[at++] = '.';
+        if (i == point)
+            text[at++] = '.';
         text[at++] = i < 0 || i >= n ? '0' : digits[i];
     }
     strcpy(text + at, point < n ? "f" : ".0f");
 }
-/* C has no names for infinities and NaN that need no header: they are computed. */
+
+/* Without a header C has no names for infinities and NaN, so they are computed. */
 static int fold_onnx__print_pad(float pad, fold_writer *write, void *writer)
 {
     char text[32];
@@ -3349,6 +3907,7 @@ static int fold_onnx__print_pad(float pad, fold_writer *write, void *writer)
            (!isfinite(pad) && fold_onnx__write(write, writer, "        own_pad *= 10.0f;\n")) ||
            (isnan(pad) && fold_onnx__write(write, writer, "        own_pad -= own_pad;\n"));
 }
+
 static int fold_onnx__print_move(const fold_onnx__move *move, fold_writer *write, void *writer)
 {
     const int run = move->run, runs = move->count / run;
@@ -3356,41 +3915,47 @@ static int fold_onnx__print_move(const fold_onnx__move *move, fold_writer *write
     for (int i = 0; i < runs && !stopped; i++)
         stopped = fold_onnx__write(write, writer, i % 16 ? "%d, " : "\n            %d, ", move->source[i]);
     stopped = stopped || fold_onnx__write(write, writer, "\n        };\n        int k;\n");
-    if (move->has_pad && !stopped) stopped = fold_onnx__print_pad(move->pad, write, writer);
+    if (move->has_pad && !stopped)
+        stopped = fold_onnx__print_pad(move->pad, write, writer);
     stopped = stopped || fold_onnx__write(write, writer, "        for (i = 0; i < %d; i++)\n", runs);
     stopped = stopped || fold_onnx__write(write, writer, "            for (k = 0; k < %d; k++)\n", run);
     stopped = stopped || fold_onnx__write(write, writer, "                own_out[i * %d + k] = ", run);
-    if (move->has_pad && !stopped) stopped = fold_onnx__write(write, writer, "own_from[i] < 0 ? own_pad : ");
+    if (move->has_pad && !stopped)
+        stopped = fold_onnx__write(write, writer, "own_from[i] < 0 ? own_pad : ");
     return stopped || fold_onnx__write(write, writer, "own_in0[own_from[i] + k];\n");
 }
+
 static int fold_onnx__print_argmax(const fold_seen *seen, fold_writer *write, void *writer)
 {
     const int n = seen->in[0]->dim[seen->in[0]->rank - 1], lines = fold_onnx__elements(*seen->in[0]) / n;
     const char *sign = *(const int *)seen->user_op->user ? "<" : "<=";
-    return fold_onnx__write(write, writer, "        for (i = 0; i < %d; i++) {\n            int best = 0, k;\n",
-                       lines) ||
+    return fold_onnx__write(write, writer,
+                            "        for (i = 0; i < %d; i++) {\n            int best = 0, k;\n", lines) ||
            fold_onnx__write(write, writer, "            const float *own_line = own_in0 + i * %d;\n", n) ||
            fold_onnx__write(write, writer, "            for (k = 1; k < %d; k++)\n                if (", n) ||
            fold_onnx__write(write, writer, "own_line[best] == own_line[best] && (!(own_line[k] %s ", sign) ||
            fold_onnx__write(write, writer,
-                       "own_line[best]))) best = k;\n            own_out[i] = (float)best;\n") ||
+                            "own_line[best]))) best = k;\n            own_out[i] = (float)best;\n") ||
            fold_onnx__write(write, writer, "        }\n");
 }
+
 FOLD_API int fold_onnx_print(const fold_seen *seen, fold_writer *write, void *writer, void *user)
 {
-    static const char *const maps[7][2] = { { "Less", "<" },        { "LessOrEqual", "<=" },
-                                            { "Greater", ">" },     { "GreaterOrEqual", ">=" },
-                                            { "Equal", "==" },      { "And", "!= 0.0f &&" },
+    static const char *const maps[7][2] = { { "Less", "<" },       { "LessOrEqual", "<=" },
+                                            { "Greater", ">" },    { "GreaterOrEqual", ">=" },
+                                            { "Equal", "==" },     { "And", "!= 0.0f &&" },
                                             { "Or", "!= 0.0f ||" } };
     (void)user;
-    if (!seen || !seen->user_op || !write) return 1;
+    if (!seen || !seen->user_op || !write)
+        return 1;
     if (seen->user_op->forward == fold_onnx__move_forward)
         return fold_onnx__print_move((const fold_onnx__move *)seen->user_op->user, write, writer);
-    if (seen->user_op->forward == fold_onnx__argmax_forward) return fold_onnx__print_argmax(seen, write, writer);
+    if (seen->user_op->forward == fold_onnx__argmax_forward)
+        return fold_onnx__print_argmax(seen, write, writer);
     for (int i = 0; i < 7 && seen->user_op->forward == fold_onnx__map_forward; i++)
         if (!strcmp(maps[i][0], seen->name))
             return fold_onnx__write(write, writer, "        for (i = 0; i < %d; i++) own_out[i] = ",
-                               fold_onnx__elements(*seen->out[0])) ||
+                                    fold_onnx__elements(*seen->out[0])) ||
                    fold_onnx__write(write, writer, "(own_in0[i] %s own_in1[i]) ? 1.0f : 0.0f;\n", maps[i][1]);
     return 1;
 }

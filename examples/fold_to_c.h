@@ -1,36 +1,38 @@
-/* fold_to_c.h - prints a recording as one plain C file, by the visitor of fold.h (fold_ctx_visit).
+/* fold_to_c.h - prints a recording as one plain C file, with fold_ctx_visit.
 
    In one C or C++ file:  #define FOLD_TO_C_IMPLEMENTATION
                           #include "fold_to_c.h"
 
-       fold_ctx *f = fold_ctx_new(m, &desc);                         // desc.eager = 1: calls of cells become their ops
+       fold_ctx *f = fold_ctx_new(m, &desc);              // desc.eager = 1: calls of cells become their ops
        fold_node x = fold_input_ref(f, sample, fold_shape1(1)), h = fold_zeros(f, fold_shape1(16)), ...;
-       const fold_to_c_port in = { "x", x, none }, out = { "y", y, none }, state[2] = { { "h", h, new_h }, { "c", c, new_c } };
+       const fold_to_c_port in = { "x", x, none }, out = { "y", y, none };
+       const fold_to_c_port state[2] = { { "h", h, new_h }, { "c", c, new_c } };
        fold_to_c_desc net = fold_to_c_desc_default();
        net.name = "lstm"; net.in = &in; net.n_in = 1; ...
        fold_to_c_result printed = fold_to_c(f, &net, fold_to_file, file);
        if (printed.status) puts(printed.message);
 
-   The file has constant weights, a struct of states, and
+   The file contains constant weights, a struct of states, and
 
        void lstm_reset(lstm_state *s);
        void lstm_step(lstm_state *s, const float *x, float *y);
 
-   It needs no fold.h, no libm and no memory but its stack, and keeps its bits under flags of unsafe mathematics, or does
-   not compile. It is C99 and C++17, and gives no warning. It takes vectors
-   as wide as the compiler was told of (-march=native), and plain loops where there are none. To use it, compile it and
-   include it in other files behind `#define lstm_DECLARATIONS`, or include it in one file alone.
+   It needs neither fold.h nor libm, and no memory except its stack. It is C99 and C++17 and compiles without
+   warnings. Flags for unsafe mathematics do not change its results; if they would, it does not compile. It
+   uses vectors as wide as the compiler may (-march=native), otherwise plain loops. To use it, compile it, and
+   include it in other files after `#define lstm_DECLARATIONS`; or include it in a single file.
 
-   Use it for one small network that runs on one sample at a time: in a plugin, on a chip, in a control loop. For many
-   voices or robots at once fold_replay of all of them is faster, since it reads a weight once for all.
+   Use it for one small network that runs on one sample at a time: in a plugin, on a chip, in a control loop.
+   For many voices or robots at once fold_replay is faster, since it reads each weight once for all of them.
 
-   Results have the bits of fold_replay where both have fused multiply-adds, and of the portable kernels where neither
-   has. Subnormal numbers are kept or flushed as the processor is set. NaN and infinities are printed, but not in weights
-   that become bytes. Weights must be floats: print before fold_model_quantize, with fold_to_c_desc.bytes if they should become bytes.
-   Ops of lists, losses and random ops are refused by name; so are ops of your own, unless fold_to_c_desc.print_op prints them.
+   Results are bit-identical to fold_replay if both have fused multiply-adds, and to the portable kernels if
+   neither has. Subnormal numbers are kept or flushed, as the processor is set. NaN and infinities are
+   printed, except in weights that become int8. Weights must be floats: print before fold_model_quantize, and
+   set fold_to_c_desc.bytes if they should become int8. Ops of lists, losses and random ops are refused, with
+   a message that names the op; user-defined ops are also refused unless fold_to_c_desc.print_op prints them.
 
-   There are no globals. Printing takes memory by malloc until it returns. With FOLD_NO_TEXT there is nothing to print
-   by, and it declares nothing. */
+   There are no globals. Printing allocates with malloc until it returns. With FOLD_NO_TEXT contexts cannot be
+   visited, and nothing is declared. */
 
 #ifndef FOLD_TO_C_H
 #define FOLD_TO_C_H
@@ -53,40 +55,42 @@ extern "C" {
 
 /* An input, an output or a state of the network. */
 typedef struct fold_to_c_port {
-    const char *name; /* of the argument, or of the state's member: a name as C has them */
-    fold_node node;   /* an input: a node of fold_input_ref or fold_input. An output: any node. A state: the input that
-                         holds it; a recording's value is what lstm_reset sets */
-    fold_node next;   /* of a state: what the next step begins with; else null */
+    const char *name; /* of the argument or, for a state, the struct's member: a C identifier */
+    fold_node node;   /* of an input: from fold_input_ref or fold_input. Of an output: any node. Of a state:
+                         the input that reads it, whose value in the recording is what lstm_reset sets */
+    fold_node next;   /* of a state: its value for the next step, which may also be an output. Else null */
 } fold_to_c_port;
 
-/* Prints an op of your own: statements of C that compute `float *own_out` from `const float *own_in0, *own_in1, ...`.
-   Returns nonzero when it cannot. `@` stands for the prefix of names and its `_`. */
+/* Prints a user-defined op: C statements that compute `float *own_out` from `const float *own_in0, *own_in1,
+   ...`. Returns nonzero if it cannot. `@` is replaced with the prefix of names and its `_`. */
 typedef int fold_to_c_print_op(const fold_seen *seen, fold_writer *write, void *writer, void *user);
 
 typedef struct fold_to_c_desc {
-    const char *name;   /* stands before all names that are printed, with `_`. NULL: "network" */
-    const char *source; /* is said in the first comment: where the network comes from. NULL: nothing */
-    int agents;         /* a step is of so many, one behind the other in arguments and in an array of states. 0: 1 */
+    const char *name;   /* prefix of all names in the file, followed by `_`. NULL: "network" */
+    const char *source; /* where the network comes from, for the first comment. NULL: not mentioned */
+    int agents;         /* each step computes this many, stored one after another in the arguments and in an
+                           array of states. 0: 1 */
     const fold_to_c_port *in, *out, *state;
     int n_in, n_out, n_state;
-    int bytes;          /* weights of so many values and more become bytes, in a quarter of the room. Their products have
-                           the bits of fold_model_quantize with that `least`, on every processor. 0: all stay floats */
-    fold_to_c_print_op *print_op;      /* NULL: ops of your own are refused */
+    int bytes;          /* weights with at least this many values become int8, a quarter of the size. On every
+                           processor their products are bit-identical to those after fold_model_quantize with
+                           this min_values. 0: all stay floats */
+    fold_to_c_print_op *print_op;      /* NULL: user-defined ops are refused */
     void *print_op_user;
 } fold_to_c_desc;
 FOLD_API fold_to_c_desc fold_to_c_desc_default(void); /* all zero */
 
 typedef struct fold_to_c_result {
-    fold_status status;   /* FOLD_OK, FOLD_IO when the writer stopped, FOLD_NO_MEMORY, or FOLD_BAD_ARGUMENT */
-    size_t weight_bytes;  /* of constants; all sizes are those of plain loops, without padding */
-    size_t state_bytes;   /* of one agent's states */
-    size_t work_bytes;    /* of values that a step keeps on its stack */
-    char message[240];    /* what is wrong, with the op's name; "" if nothing is */
+    fold_status status;   /* FOLD_OK, FOLD_IO if the writer stopped, FOLD_NO_MEMORY, or FOLD_BAD_ARGUMENT */
+    size_t weight_bytes;  /* of the constants. All three sizes are without the padding for vectors */
+    size_t state_bytes;   /* of the states of one agent */
+    size_t work_bytes;    /* of the values that a step keeps on its stack */
+    char message[240];    /* what is wrong, with the op's name; "" after success */
 } fold_to_c_result;
 
-/* Prints what leads from inputs and states to outputs and new states. Copied inputs that are no port, and rows that
-   were looked up, are constants, also if fold_index_ref names their index; a fold_input_ref that is no port is an error,
-   also as an output. The context is an eager one; it is not changed. */
+/* Prints whatever is needed to compute the outputs and next states from the inputs and states. Copied inputs
+   that are not ports become constants, and so do looked-up rows, even with fold_index_ref. A fold_input_ref
+   that is not a port is an error, even as an output. f must be eager; it is not changed. */
 FOLD_API fold_to_c_result fold_to_c(fold_ctx *f, const fold_to_c_desc *desc, fold_writer *write, void *user);
 
 #ifdef __cplusplus
@@ -107,7 +111,7 @@ FOLD_API fold_to_c_result fold_to_c(fold_ctx *f, const fold_to_c_desc *desc, fol
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- text that every file has ------------------------------------------------------------------ */
+/* ---- text of every file ------------------------------------------------------------------------ */
 
 /* `@` is the prefix of names. @V is a vector of @WIDTH floats, or one float, and @I its bits. */
 static const char *const fold_to_c__head[] = {
@@ -126,7 +130,7 @@ static const char *const fold_to_c__head[] = {
     "#pragma GCC optimize(\"fp-contract=off\", \"no-unsafe-math-optimizations\", \"no-associative-math\")\n"
     "#pragma GCC optimize(\"no-reciprocal-math\", \"signed-zeros\", \"no-finite-math-only\")\n"
     "#pragma GCC optimize(\"no-single-precision-constant\")\n"
-    "#pragma GCC optimize(\"no-tree-slp-vectorize\") /* gcc 12 makes other sums of x * y + z by it */\n"
+    "#pragma GCC optimize(\"no-tree-slp-vectorize\") /* with it gcc 12 sums in a different order */\n"
     "#if defined(__i386__) && !defined(__SSE2_MATH__) && !defined(__TINYC__)\n"
     "#pragma GCC target(\"sse2,fpmath=sse\") /* x87 registers would round twice */\n"
     "#endif\n"
@@ -148,14 +152,15 @@ static const char *const fold_to_c__head[] = {
     "#error \"floats are computed in a wider type here, which changes the results: use SSE2\"\n"
     "#endif\n\n",
 
-    "/* Vectors of so many floats, as the compiler was told of; 1: plain loops. */\n"
+    "/* Floats of a vector, as wide as the compiler may; 1: plain loops. */\n"
     "#if !defined(__GNUC__) || defined(__TINYC__)\n"
     "#define @WIDTH 1\n"
     "#elif defined(__AVX512F__) && @WIDEST > 8\n"
     "#define @WIDTH 16\n"
     "#elif defined(__AVX__) && @WIDEST > 4\n"
     "#define @WIDTH 8\n"
-    "#elif defined(__SSE2__) || (defined(__aarch64__) && defined(__ARM_NEON)) || defined(__VSX__) || defined(__wasm_simd128__)\n"
+    "#elif defined(__SSE2__) || (defined(__aarch64__) && defined(__ARM_NEON)) || defined(__VSX__) || "
+    "defined(__wasm_simd128__)\n"
     "#define @WIDTH 4\n"
     "#else\n"
     "#define @WIDTH 1\n"
@@ -174,7 +179,7 @@ static const char *const fold_to_c__head[] = {
     "#if @WIDTH > 1\n"
     "typedef float @V __attribute__((vector_size(4 * @WIDTH)));\n"
     "typedef uint32_t @I __attribute__((vector_size(4 * @WIDTH)));\n"
-    "typedef float @L __attribute__((vector_size(4 * @WIDTH), aligned(4), may_alias)); /* wherever it lies */\n"
+    "typedef float @L __attribute__((vector_size(4 * @WIDTH), aligned(4), may_alias)); /* at any address */\n"
     "#define @LOAD(from) ((@V)*(const @L *)(const void *)(from))\n"
     "#define @STORE(to, x) (*(@L *)(void *)(to) = (@L)(x))\n"
     "#define @BITS(x) ((@I)(x))\n"
@@ -192,7 +197,8 @@ static const char *const fold_to_c__head[] = {
     "#define @SAME(a, b, x, y) ((a) == (b) ? (x) : (y))\n"
     "#define @MAX(a, b) ((a) > (b) ? (a) : (b))\n"
     "#define @MIN(a, b) ((a) < (b) ? (a) : (b))\n"
-    "#if defined(__GNUC__) && !defined(__TINYC__) && (defined(__FMA__) || defined(__FP_FAST_FMAF) || defined(__ARM_FEATURE_FMA))\n"
+    "#if defined(__GNUC__) && !defined(__TINYC__) && (defined(__FMA__) || defined(__FP_FAST_FMAF) || "
+    "defined(__ARM_FEATURE_FMA))\n"
     "#define @FMA(a, b, c) __builtin_fmaf(a, b, c)\n"
     "#endif\n"
     "#endif\n\n",
@@ -204,7 +210,8 @@ static const char *const fold_to_c__head[] = {
     "#define @MAX(a, b) ((@V)_mm512_maskz_max_ps((__mmask16)0xffff, (__m512)(a), (__m512)(b)))\n"
     "#define @MIN(a, b) ((@V)_mm512_maskz_min_ps((__mmask16)0xffff, (__m512)(a), (__m512)(b)))\n"
     "#define @PICK(a, how, b, x, y) \\\n"
-    "    ((@V)_mm512_mask_blend_ps(_mm512_cmp_ps_mask((__m512)(a), (__m512)(b), how), (__m512)(y), (__m512)(x)))\n"
+    "    ((@V)_mm512_mask_blend_ps(_mm512_cmp_ps_mask((__m512)(a), (__m512)(b), how), (__m512)(y), "
+    "(__m512)(x)))\n"
     "#define @LESS(a, b, x, y) @PICK(a, _CMP_LT_OQ, b, x, y)\n"
     "#define @SAME(a, b, x, y) @PICK(a, _CMP_EQ_OQ, b, x, y)\n"
     "#elif @WIDTH == 8\n"
@@ -248,23 +255,29 @@ static const char *const fold_to_c__head[] = {
     "#define @PAD(n) (((n) + @WIDTH - 1) / @WIDTH * @WIDTH) /* rounds up to whole vectors */\n\n"
 };
 
-/* Functions that are printed where something calls them: one is found by "@name(" in a text. Every text comes behind
-   those that it calls. `only` is the condition of the preprocessor under which it is there. */
-typedef struct fold_to_c__helper { const char *name, *only, *text; } fold_to_c__helper;
+/* Functions that are printed only if "@name(" occurs in a text that is printed. Each comes after those that
+   it calls. `only`: the preprocessor condition for it. */
+typedef struct fold_to_c__helper {
+    const char *name, *only, *text;
+} fold_to_c__helper;
 static const fold_to_c__helper fold_to_c__helpers[] = {
     { "bits", "@WIDTH == 1",
       "@INLINE @I @bits(@V x)\n{\n    @I bits;\n    memcpy(&bits, &x, sizeof bits);\n    return bits;\n}\n" },
     { "floats", "@WIDTH == 1",
       "@INLINE @V @floats(@I bits)\n{\n    @V x;\n    memcpy(&x, &bits, sizeof x);\n    return x;\n}\n" },
-    { "all", "@WIDTH == 4", "@INLINE @V @all(float x)\n{\n    const @V v = { x, x, x, x };\n    return v;\n}\n" },
-    { "iall", "@WIDTH == 4", "@INLINE @I @iall(uint32_t x)\n{\n    const @I v = { x, x, x, x };\n    return v;\n}\n" },
+    { "all", "@WIDTH == 4",
+      "@INLINE @V @all(float x)\n{\n    const @V v = { x, x, x, x };\n    return v;\n}\n" },
+    { "iall", "@WIDTH == 4",
+      "@INLINE @I @iall(uint32_t x)\n{\n    const @I v = { x, x, x, x };\n    return v;\n}\n" },
     { "choose", "@WIDTH == 4",
       "@INLINE @V @choose(@I mask, @V x, @V y)\n{\n    return (@V)((mask & (@I)x) | (~mask & (@I)y));\n}\n" },
-    { "magnitude", NULL, "@INLINE @V @magnitude(@V x)\n{\n    return @FLOATS(@BITS(x) & @IALL(0x7fffffffu));\n}\n" },
-    { "negative", NULL, "@INLINE @V @negative(@V x)\n{\n    return @FLOATS(@BITS(x) ^ @IALL(0x80000000u));\n}\n" },
+    { "magnitude", NULL,
+      "@INLINE @V @magnitude(@V x)\n{\n    return @FLOATS(@BITS(x) & @IALL(0x7fffffffu));\n}\n" },
+    { "negative", NULL,
+      "@INLINE @V @negative(@V x)\n{\n    return @FLOATS(@BITS(x) ^ @IALL(0x80000000u));\n}\n" },
     { "square", NULL, "@INLINE @V @square(@V x)\n{\n    return x * x;\n}\n" },
     { "root", NULL,
-      "/* Roots are rounded as IEEE 754 has them. */\n"
+      "/* Roots are rounded correctly, as in IEEE 754. */\n"
       "#if @WIDTH == 16\n"
       "#define @root(x) ((@V)_mm512_maskz_sqrt_ps((__mmask16)0xffff, (__m512)(x)))\n"
       "#elif @WIDTH == 8\n"
@@ -286,7 +299,7 @@ static const fold_to_c__helper fold_to_c__helpers[] = {
       "    while (!(bits & 0x800000u)) bits <<= 1, exponent--;\n"
       "    exponent -= 127;\n"
       "    if (exponent & 1) bits <<= 1, exponent--;\n"
-      "    for (i = 0; i < 25; i++) { /* a bit of the root from two bits of the number, from the first on */\n"
+      "    for (i = 0; i < 25; i++) { /* each bit of the root from two bits of the number */\n"
       "        const uint32_t step = root * 4 + 1;\n"
       "        rest = rest * 4 + (i < 12 ? bits >> (23 - 2 * i) & 3u : i == 12 ? (bits & 1u) << 1 : 0u);\n"
       "        root *= 2;\n"
@@ -300,7 +313,8 @@ static const fold_to_c__helper fold_to_c__helpers[] = {
       "#if @WIDTH == 1\n"
       "#define @root(x) @root_of(x)\n"
       "#else\n"
-      "@INLINE @V @root(@V x)\n{\n    const @V roots = { @root_of(x[0]), @root_of(x[1]), @root_of(x[2]), @root_of(x[3]) };\n"
+      "@INLINE @V @root(@V x)\n{\n    const @V roots = { @root_of(x[0]), @root_of(x[1]), @root_of(x[2]), "
+      "@root_of(x[3]) };\n"
       "    return roots;\n}\n"
       "#endif\n"
       "#endif\n" },
@@ -309,7 +323,8 @@ static const fold_to_c__helper fold_to_c__helpers[] = {
       "/* x = n ln 2 + r: returns r, and n in bits. */\n"
       "@INLINE @V @exp_reduce(@V x, @I *number)\n"
       "{\n"
-      "    const @V magic = @ALL(12582912.0f), rounded = @FMA(x, @ALL(0x1.715476p+0f), magic), whole = rounded - magic;\n"
+      "    const @V magic = @ALL(12582912.0f), rounded = @FMA(x, @ALL(0x1.715476p+0f), magic), whole = "
+      "rounded - magic;\n"
       "    *number = @BITS(rounded) - @IALL(0x4b400000u);\n"
       "    return @FMA(whole, @ALL(-0x1.7f7d1cp-20f), @FMA(whole, @ALL(-0x1.62e4p-1f), x));\n"
       "}\n" },
@@ -367,7 +382,8 @@ static const fold_to_c__helper fold_to_c__helpers[] = {
     { "log", NULL,
       "@INLINE @V @log(@V x)\n"
       "{\n"
-      "    const @V zero = @ALL(0.0f), infinity = @FLOATS(@IALL(0x7f800000u)), nan = @FLOATS(@IALL(0x7fc00000u));\n"
+      "    const @V zero = @ALL(0.0f), infinity = @FLOATS(@IALL(0x7f800000u)), nan = "
+      "@FLOATS(@IALL(0x7fc00000u));\n"
       "    @V exponent, fraction = @log_split(x, &exponent), y = @log_core(fraction, exponent);\n"
       "    y = @LESS(zero, x, y, @SAME(x, zero, @negative(infinity), nan));\n"
       "    return @LESS(x, infinity, y, x);\n"
@@ -419,7 +435,8 @@ static const fold_to_c__helper fold_to_c__helpers[] = {
       "@INLINE @V @gelu_tanh_exp(@V x)\n"
       "{\n"
       "    const @V a = @ALL(0x1.26afp+1f), b = @ALL(0x1.a5a7dp-4f), magic = @ALL(12582912.0f);\n"
-      "    const @V down = @MAX(@ALL(-12.0f), @negative(@magnitude(x))), square = down * down, u = b * square, p = u + a;\n"
+      "    const @V down = @MAX(@ALL(-12.0f), @negative(@magnitude(x))), square = down * down, u = b * "
+      "square, p = u + a;\n"
       "    const @V n = @FMA(down, p, magic);\n"
       "    @V rest = @FMA(@ALL(-0x1.151aaep-29f), square, @ALL(-0x1.ef218cp-18f)), r;\n"
       "    rest = @FMA(b, @product_rest(down, down, square), rest);\n"
@@ -430,7 +447,8 @@ static const fold_to_c__helper fold_to_c__helpers[] = {
       "    return @exp_made(r, @BITS(n) - @IALL(0x4b400000u));\n"
       "}\n" },
     { "gelu_tanh", NULL,
-      "@INLINE @V @gelu_tanh(@V x)\n{\n    return @MAX(@ALL(-12.0f), x) * @sigmoid_of(x, @gelu_tanh_exp(x));\n}\n" },
+      "@INLINE @V @gelu_tanh(@V x)\n{\n    return @MAX(@ALL(-12.0f), x) * @sigmoid_of(x, "
+      "@gelu_tanh_exp(x));\n}\n" },
     { "normal_tail", NULL,
       "/* R(t): the normal distribution below -t is exp(-t^2 / 2) R(t) */\n"
       "@INLINE @V @normal_tail(@V t)\n"
@@ -463,7 +481,8 @@ static const fold_to_c__helper fold_to_c__helpers[] = {
       "    return @FMA(@negative(tail), @normal_exp(t), @MAX(@ALL(-0.0f), x));\n"
       "}\n" },
     { "silu", NULL,
-      "@INLINE @V @silu(@V x)\n{\n    const @V bounded = @MAX(@ALL(-104.0f), x);\n    return bounded * @sigmoid(bounded);\n}\n" },
+      "@INLINE @V @silu(@V x)\n{\n    const @V bounded = @MAX(@ALL(-104.0f), x);\n    return bounded * "
+      "@sigmoid(bounded);\n}\n" },
     { "relu", NULL, "@INLINE @V @relu(@V x)\n{\n    return @MAX(@ALL(0.0f), x) + @ALL(0.0f);\n}\n" },
     { "leaky", NULL,
       "@INLINE @V @leaky(@V x, @V slope)\n{\n    return @LESS(@ALL(0.0f), x, x, x * slope);\n}\n" },
@@ -474,10 +493,11 @@ static const fold_to_c__helper fold_to_c__helpers[] = {
       "    return @LESS(x, zero, alpha * q, x);\n"
       "}\n" },
     { "sine", NULL,
-      "/* sin(x + quarters pi / 2) of |x| <= 2^18, else NaN: x = n pi / 2 + r, with pi / 2 in three parts */\n"
+      "/* sin(x + quarters pi / 2) of |x| <= 2^18, else NaN: x = n pi / 2 + r, pi / 2 in three parts */\n"
       "@INLINE @V @sine(@V x, uint32_t quarters)\n"
       "{\n"
-      "    const @V magic = @ALL(12582912.0f), rounded = @FMA(x, @ALL(0x1.45f306p-1f), magic), n = rounded - magic;\n"
+      "    const @V magic = @ALL(12582912.0f), rounded = @FMA(x, @ALL(0x1.45f306p-1f), magic), n = rounded - "
+      "magic;\n"
       "    const @V part = @ALL(0x1.777a5cp-25f), middle = n * part;\n"
       "    const @I number = @BITS(rounded) + @IALL(quarters - 0x4b400000u);\n"
       "    const @V half = @FLOATS((number << 31) ^ @IALL(0x3f800000u));\n"
@@ -496,8 +516,7 @@ static const fold_to_c__helper fold_to_c__helpers[] = {
       "    r = @LESS(half, @ALL(0.0f), even, odd);\n"
       "    return @FLOATS(@BITS(r) ^ ((number & @IALL(2u)) << 30));\n"
       "}\n" },
-    { "sin", NULL,
-      "@INLINE @V @sin(@V x)\n{\n    return @SAME(x, @ALL(0.0f), x, @sine(x, 0u));\n}\n" },
+    { "sin", NULL, "@INLINE @V @sin(@V x)\n{\n    return @SAME(x, @ALL(0.0f), x, @sine(x, 0u));\n}\n" },
     { "cos", NULL, "@INLINE @V @cos(@V x)\n{\n    return @sine(x, 1u);\n}\n" },
     { "floor", NULL,
       "@INLINE @V @floor(@V x)\n"
@@ -512,7 +531,8 @@ static const fold_to_c__helper fold_to_c__helpers[] = {
       "/* |x|^p = 2^(p exponent) e^(p log(1 + fraction)) */\n"
       "@INLINE @V @power_of(@V x, @V p)\n"
       "{\n"
-      "    const @V magic = @ALL(12582912.0f), zero = @ALL(0.0f), one = @ALL(1.0f), infinity = @FLOATS(@IALL(0x7f800000u));\n"
+      "    const @V magic = @ALL(12582912.0f), zero = @ALL(0.0f), one = @ALL(1.0f), infinity = "
+      "@FLOATS(@IALL(0x7f800000u));\n"
       "    @V exponent, fraction = @log_split(x, &exponent), whole, n, r, edge;\n"
       "    const @V part = p * @log_core(fraction, zero);\n"
       "    whole = p * exponent;\n"
@@ -548,8 +568,8 @@ static const fold_to_c__helper fold_to_c__helpers[] = {
       "    for (i = n; i < room; i++) to[i] = 0.0f;\n"
       "}\n" },
     { "products", NULL,
-      "/* y[j] = from[j] + x[0] w[0][j] + x[1] w[1][j] + ..., a chain of fused multiply-adds for each of n columns. Some vectors\n"
-      "   of columns at a time have their sums in registers. Without `from` sums begin with zero. */\n"
+      "/* y[j] = from[j] + x[0] w[0][j] + x[1] w[1][j] + ..., a chain of fused multiply-adds for each of n\n"
+      "   columns, a few vectors of them at a time in registers. Without `from` sums begin with 0. */\n"
       "#define @START(i) @V s##i = from ? @LOAD(from + j + i * @WIDTH) : @ALL(0.0f);\n"
       "#define @ADD(i) s##i = @FMA(factor, @LOAD(row + i * @WIDTH), s##i);\n"
       "#define @PUT(i) @STORE(y + j + i * @WIDTH, s##i);\n"
@@ -567,7 +587,8 @@ static const fold_to_c__helper fold_to_c__helpers[] = {
       "        } \\\n"
       "        @EACH_##count(@PUT) \\\n"
       "    }\n"
-      "@INLINE void @products(float *y, const float *from, int n, const float *x, int inner, const float *w)\n"
+      "@INLINE void @products(float *y, const float *from, int n, const float *x, int inner, const float "
+      "*w)\n"
       "{\n"
       "    int j = 0, k;\n"
       "    @TILES(8)\n"
@@ -592,7 +613,7 @@ static const fold_to_c__helper fold_to_c__helpers[] = {
       "#endif\n"
       "}\n" },
     { "dot", NULL,
-      "/* The sum of x[k] w[k], by sixteen chains; behind the last are zeros up to a multiple of 16. */\n"
+      "/* The sum of x[k] w[k] in sixteen chains; x and w are padded with zeros to a multiple of 16. */\n"
       "@INLINE float @dot(const float *x, const float *w, int count)\n"
       "{\n"
       "    @ALIGNED float lanes[16];\n"
@@ -605,7 +626,7 @@ static const fold_to_c__helper fold_to_c__helpers[] = {
       "    return @join(lanes);\n"
       "}\n" },
     { "dot_of", NULL,
-      "/* The same of any x and w. */\n"
+      "/* The same without padding. */\n"
       "@INLINE float @dot_of(const float *x, const float *w, int count)\n"
       "{\n"
       "    float lanes[16] = { 0.0f };\n"
@@ -615,9 +636,10 @@ static const fold_to_c__helper fold_to_c__helpers[] = {
       "    return @join(lanes);\n"
       "}\n" },
     { "apart", NULL,
-      "/* The sum of count floats that lie apart, one after the other. */\n"
+      "/* The sum of count floats that are not adjacent, in one chain. */\n"
       "@INLINE float @apart(const float *x, int count, int step)\n"
-      "{\n    float sum = 0.0f;\n    int k;\n    for (k = 0; k < count; k++) sum += x[k * step];\n    return sum;\n}\n" },
+      "{\n    float sum = 0.0f;\n    int k;\n    for (k = 0; k < count; k++) sum += x[k * step];\n    return "
+      "sum;\n}\n" },
     { "first_of", NULL,
       "/* The first NaN of a line, else the first largest (sign 1) or the first smallest (sign -1). */\n"
       "@INLINE float @first_of(const float *x, int count, int step, float sign)\n"
@@ -630,16 +652,17 @@ static const fold_to_c__helper fold_to_c__helpers[] = {
       "}\n" },
     { "infinity", NULL,
       "@INLINE float @infinity(float sign)\n"
-      "{\n    const uint32_t bits = 0x7f800000u;\n    float x;\n    memcpy(&x, &bits, sizeof x);\n    return sign * x;\n}\n" },
+      "{\n    const uint32_t bits = 0x7f800000u;\n    float x;\n    memcpy(&x, &bits, sizeof x);\n    return "
+      "sign * x;\n}\n" },
     { "few", NULL,
-      "/* y[j] = from[j] + the sum of x[k] w[j][k], for few columns: w has them one behind the other. */\n"
+      "/* y[j] = from[j] + the sum of x[k] w[j][k], for few columns, which w stores one after another. */\n"
       "@INLINE void @few(float *y, const float *from, int n, const float *x, int inner, const float *w)\n"
       "{\n"
       "    int j;\n"
       "    for (j = 0; j < n; j++, w += inner) y[j] = (from ? from[j] : 0.0f) + @dot(x, w, inner);\n"
       "}\n" },
     { "to_bytes", NULL,
-      "/* Makes bytes of x: the largest magnitude becomes 127. Returns what 1 stands for, NaN where x has an infinity or a NaN. */\n"
+      "/* Quantises x: the largest magnitude becomes 127. Returns the scale; NaN if x is not finite. */\n"
       "@INLINE float @to_bytes(signed char *bytes, const float *x, int count)\n"
       "{\n"
       "    uint32_t most = 0, bits;\n"
@@ -655,12 +678,15 @@ static const fold_to_c__helper fold_to_c__helpers[] = {
       "    if (most >= 0x7f800000u) return largest - largest;\n"
       "    if (largest < 0x1p-119f) return 0.0f;\n"
       "    factor = 127.0f / largest;\n"
-      "    for (k = 0; k < count; k++) bytes[k] = (signed char)(int)(x[k] * factor + 12582912.0f - 12582912.0f);\n"
+      "    for (k = 0; k < count; k++) bytes[k] = (signed char)(int)(x[k] * factor + 12582912.0f - "
+      "12582912.0f);\n"
       "    return largest / 127.0f;\n"
       "}\n" },
     { "bytes", NULL,
-      "/* y[j] = from[j] + the sum of x[k] w[j][k], times what 1 stands for in x and in each of n columns; then zeros. */\n"
-      "@INLINE void @bytes(float *y, const float *from, int n, int room, const signed char *x, float unit, int inner,\n"
+      "/* y[j] = from[j] + the sum of x[k] w[j][k], times the scales of x and of each of n columns; then "
+      "zeros. */\n"
+      "@INLINE void @bytes(float *y, const float *from, int n, int room, const signed char *x, float unit, "
+      "int inner,\n"
       "                    const signed char *w, const float *units)\n"
       "{\n"
       "    int j, k;\n"
@@ -672,7 +698,7 @@ static const fold_to_c__helper fold_to_c__helpers[] = {
       "    for (; j < room; j++) y[j] = 0.0f;\n"
       "}\n" },
     { "sum", NULL,
-      "/* The sum of count floats, 512 at most, by sixteen chains. */\n"
+      "/* The sum of count floats, at most 512, in sixteen chains. */\n"
       "@INLINE float @sum(const float *x, int count)\n"
       "{\n"
       "    float lanes[16] = { 0.0f };\n"
@@ -683,7 +709,7 @@ static const fold_to_c__helper fold_to_c__helpers[] = {
       "    return @join(lanes);\n"
       "}\n" },
     { "exp_sum", NULL,
-      "/* Sets y = exp(x - largest), and returns their sum by sixteen chains. */\n"
+      "/* Sets y = exp(x - largest) and returns the sum, in sixteen chains. */\n"
       "@INLINE float @exp_sum(float *y, const float *x, float largest, int count)\n"
       "{\n"
       "    float lanes[16] = { 0.0f };\n"
@@ -701,7 +727,7 @@ static const fold_to_c__helper fold_to_c__helpers[] = {
       "    return @join(lanes);\n"
       "}\n" },
     { "largest", NULL,
-      "/* The largest of count floats; NaN is none. */\n"
+      "/* The largest of count floats, ignoring NaN. */\n"
       "@INLINE float @largest(const float *x, int count)\n"
       "{\n"
       "    float most = @infinity(-1.0f);\n"
@@ -709,22 +735,50 @@ static const fold_to_c__helper fold_to_c__helpers[] = {
       "    for (k = 0; k < count; k++) most = x[k] > most ? x[k] : most;\n"
       "    return most;\n"
       "}\n" },
-    { "first", NULL, /* a single value by a function of vectors */
-      "@INLINE float @first(@V x)\n{\n    float lanes[@WIDTH];\n    @STORE(lanes, x);\n    return lanes[0];\n}\n" }
+    { "first", NULL, /* to compute a single value with a function of vectors */
+      "@INLINE float @first(@V x)\n{\n    float lanes[@WIDTH];\n    @STORE(lanes, x);\n    return "
+      "lanes[0];\n}\n" }
 };
 
 /* ---- what is printed --------------------------------------------------------------------------- */
 
-enum { FOLD_TO_C__PARTS = 8, FOLD_TO_C__LEAST_PART = 4, FOLD_TO_C__WIDTHS = 4, FOLD_TO_C__NAME = 64, FOLD_TO_C__AXES = FOLD_MAX_RANK };
+enum {
+    FOLD_TO_C__PARTS = 8,
+    FOLD_TO_C__LEAST_PART = 4,
+    FOLD_TO_C__WIDTHS = 4,
+    FOLD_TO_C__NAME = 64,
+    FOLD_TO_C__AXES = FOLD_MAX_RANK
+};
 static const int fold_to_c__widths[FOLD_TO_C__WIDTHS] = { 1, 4, 8, 16 };
 
-/* Ops are found by these. A map's text has its operands as A, B, C and its number as S. */
+/* How an op is printed. In the text of a map A, B and C are its operands and S is its number. */
 typedef enum fold_to_c__kind {
-    FOLD_TO_C__MAP, FOLD_TO_C__COPY, FOLD_TO_C__LINEAR, FOLD_TO_C__MATMUL, FOLD_TO_C__CONV, FOLD_TO_C__MAX_POOL, FOLD_TO_C__MEAN_POOL, FOLD_TO_C__DOT, FOLD_TO_C__SOFTMAX,
-    FOLD_TO_C__LOG_SOFTMAX, FOLD_TO_C__REDUCE, FOLD_TO_C__CUMSUM, FOLD_TO_C__NORM, FOLD_TO_C__CONCAT, FOLD_TO_C__SLICE, FOLD_TO_C__TRANSPOSE, FOLD_TO_C__PICK, FOLD_TO_C__OWN
+    FOLD_TO_C__MAP,
+    FOLD_TO_C__COPY,
+    FOLD_TO_C__LINEAR,
+    FOLD_TO_C__MATMUL,
+    FOLD_TO_C__CONV,
+    FOLD_TO_C__MAX_POOL,
+    FOLD_TO_C__MEAN_POOL,
+    FOLD_TO_C__DOT,
+    FOLD_TO_C__SOFTMAX,
+    FOLD_TO_C__LOG_SOFTMAX,
+    FOLD_TO_C__REDUCE,
+    FOLD_TO_C__CUMSUM,
+    FOLD_TO_C__NORM,
+    FOLD_TO_C__CONCAT,
+    FOLD_TO_C__SLICE,
+    FOLD_TO_C__TRANSPOSE,
+    FOLD_TO_C__PICK,
+    FOLD_TO_C__OWN
 } fold_to_c__kind;
-enum { FOLD_TO_C__NO_NUMBER, FOLD_TO_C__ATTRIBUTE, FOLD_TO_C__DATA }; /* where a map's number is */
-typedef struct fold_to_c__op { const char *name; fold_to_c__kind kind; const char *text; int number; } fold_to_c__op;
+enum { FOLD_TO_C__NO_NUMBER, FOLD_TO_C__ATTRIBUTE, FOLD_TO_C__DATA }; /* where a map's number comes from */
+typedef struct fold_to_c__op {
+    const char *name;
+    fold_to_c__kind kind;
+    const char *text;
+    int number;
+} fold_to_c__op;
 static const fold_to_c__op fold_to_c__ops[] = {
     { "add", FOLD_TO_C__MAP, "A + B", FOLD_TO_C__NO_NUMBER },
     { "sub", FOLD_TO_C__MAP, "A - B", FOLD_TO_C__NO_NUMBER },
@@ -781,36 +835,46 @@ static const fold_to_c__op fold_to_c__ops[] = {
     { "transpose", FOLD_TO_C__TRANSPOSE, NULL, FOLD_TO_C__NO_NUMBER },
     { "pick", FOLD_TO_C__PICK, NULL, FOLD_TO_C__NO_NUMBER }
 };
-/* What messages say of ops that are not printed. */
-static const struct { const char *name, *why; } fold_to_c__refused[] = {
-    { "list_take", "lists are of any length" }, { "list_attention", "lists are of any length" }, { "attention_step", "its cache grows" },
-    { "dropout", "random numbers are for training" }, { "softmax_xent", "losses are for training" },
-    { "softmax_kl", "losses are for training" }, { "bce", "losses are for training" }, { "squared_error", "losses are for training" },
-    { "huber", "losses are for training" }, { "hinge", "losses are for training" }
+/* Why ops are refused. */
+static const struct {
+    const char *name, *why;
+} fold_to_c__refused[] = {
+    { "list_take", "lists have no fixed length" }, { "list_attention", "lists have no fixed length" },
+    { "attention_step", "its cache grows" },       { "dropout", "random numbers are for training" },
+    { "softmax_xent", "losses are for training" }, { "softmax_kl", "losses are for training" },
+    { "bce", "losses are for training" },          { "squared_error", "losses are for training" },
+    { "huber", "losses are for training" },        { "hinge", "losses are for training" }
 };
 
-enum { FOLD_TO_C__NOTHING, FOLD_TO_C__INPUT, FOLD_TO_C__STATE, FOLD_TO_C__CONSTANT, FOLD_TO_C__MADE }; /* what a value is */
+/* what a value is */
+enum { FOLD_TO_C__NOTHING, FOLD_TO_C__INPUT, FOLD_TO_C__STATE, FOLD_TO_C__CONSTANT, FOLD_TO_C__MADE };
 
-/* A value. Its floats lie in `size / block` parts of `block`, each rounded up to whole vectors. A map whose readers see
-   parts alone is one map for each part: then it is itself nothing, and its parts are values from `part` on. */
+/* A value. Its floats are stored in `size / block` parts of `block` floats, each padded to whole vectors. If
+   all readers of a map read parts of it, it is split into a map for each part: the value itself then is
+   NOTHING, and its parts are the values from `part` on. */
 typedef struct fold_to_c__value {
     int is, port, size, block, part;
     int span;               /* floats of all rows of a list; else its size */
-    int copy_of;            /* the operand of the copy that it is, or -1 */
+    int copy_of;            /* operand of the copy that made it, or -1 */
     fold_shape shape;
-    int line;               /* a state that moves on: so many floats come in at its end. Its concat, too: it lies in the state */
-    int is_ref;             /* it is an input by reference, so no constant */
+    int line;               /* of a shifting state, and of the concat stored in it: how many floats are
+                               appended in each step; else 0 */
+    int is_ref;             /* an input by reference, which cannot become a constant */
     fold_node node;
-    fold_param param;       /* whose values a constant has */
+    fold_param param;       /* of a constant: the parameter that it shows */
     const float *constant;  /* values, which are read after the visit */
-    int call, made, last;   /* made by a call, in a stage; the last stage that reads it */
-    int is_read;            /* its own loop reads it */
-    int in_memory, slack;   /* something else reads it; a whole vector is read from inside of it */
-    int copied;             /* an input or state that is read as vectors: it is copied to where it may be read so */
-    int slot, number;       /* where it lies, and its number in names */
-    char letter;            /* tells parts of a map apart in names; 0: none */
+    int call, made, last;   /* the call and the stage that make it; the last stage that reads it */
+    int is_read;            /* read by its own loop */
+    int in_memory, slack;   /* read by anything else; as whole vectors that start inside it */
+    int copied;             /* an input or state that is read as vectors, so it is copied to where it can
+                               be */
+    int slot, number;       /* its memory, and its number in names */
+    char letter;            /* distinguishes parts of a map in names; 0: none */
 } fold_to_c__value;
-typedef struct fold_to_c__operand { int value, offset, size; fold_shape shape; } fold_to_c__operand;
+typedef struct fold_to_c__operand {
+    int value, offset, size;
+    fold_shape shape;
+} fold_to_c__operand;
 typedef struct fold_to_c__call {
     const fold_to_c__op *op;
     const char *name, *cell;
@@ -820,13 +884,22 @@ typedef struct fold_to_c__call {
     fold_param param[2];
     int attr[4];
     float number;
-    fold_seen seen;         /* of an op of your own: shapes are those of operands */
+    fold_seen seen;         /* of a user-defined op; shapes are in the operands */
 } fold_to_c__call;
-typedef struct fold_to_c__stage { fold_to_c__kind kind; int size, call, part; } fold_to_c__stage; /* maps: of one loop */
-typedef struct fold_to_c__item { int call, part, stage; } fold_to_c__item;
-typedef struct fold_to_c__slot { int count, block, slack, value; } fold_to_c__slot; /* value: the last that it was given to */
-/* Weights as they are printed: in a form, in parts of so many columns. Bytes lie column by column, and have units: what 1
-   stands for in each column. */
+/* MAP: a loop of maps */
+typedef struct fold_to_c__stage {
+    fold_to_c__kind kind;
+    int size, call, part;
+} fold_to_c__stage;
+typedef struct fold_to_c__item {
+    int call, part, stage;
+} fold_to_c__item;
+/* value: the last that got it */
+typedef struct fold_to_c__slot {
+    int count, block, slack, value;
+} fold_to_c__slot;
+/* Weights as they are printed: in one of these forms, in parts of `block` columns. int8 weights (BYTES) are
+   stored column by column, with a scale for each column (UNITS). */
 enum { FOLD_TO_C__AS_IS, FOLD_TO_C__ROWS, FOLD_TO_C__COLUMNS, FOLD_TO_C__BYTES, FOLD_TO_C__UNITS };
 typedef struct fold_to_c__weight {
     int form, block, from, inner, columns, transposed, value;
@@ -844,24 +917,25 @@ typedef struct fold_to_c__printer {
     unsigned char wanted[sizeof fold_to_c__helpers / sizeof *fold_to_c__helpers];
     fold_to_c_result result;
     size_t n_values, values_room, n_calls, calls_room, n_operands, operands_room, n_ids, ids_room;
-    fold_to_c__operand *end;     /* what outputs are, then new states */
+    fold_to_c__operand *end;     /* the outputs, then the next values of states */
     size_t n_stages, stages_room, n_items, items_room, n_slots, slots_room, n_weights, weights_room;
     fold_to_c__value *value;
     fold_to_c__call *call;
     fold_to_c__operand *operand;
-    int *id;                /* 1 + the value that a node's id has */
+    int *id;                /* by node id: 1 + its value, or 0 */
     fold_to_c__stage *stage;
     fold_to_c__item *item;
     fold_to_c__slot *slot;
     fold_to_c__weight *weight;
-    int not_eager; /* the context: what cannot be printed says so first */
+    int not_eager; /* the context is not, which then begins every message */
 } fold_to_c__printer;
 
-/* Keeps the first error. */
+/* Only the first error is kept. */
 static void fold_to_c__fail(fold_to_c__printer *p, fold_status status, const char *format, ...)
 {
     va_list args;
-    if (p->result.status) return;
+    if (p->result.status)
+        return;
     p->result.status = status;
     strcpy(p->result.message, p->not_eager ? "to_c: the context is not eager; " : "to_c: ");
     const size_t at = strlen(p->result.message);
@@ -870,33 +944,38 @@ static void fold_to_c__fail(fold_to_c__printer *p, fold_status status, const cha
     va_end(args);
 }
 
-/* Makes room for more items, which are zero. */
+/* New items are zero. */
 static int fold_to_c__grow(fold_to_c__printer *p, void *items, size_t *room, size_t wanted, size_t size)
 {
     void *old = NULL, *grown;
     size_t more = *room ? *room : 16;
     memcpy(&old, items, sizeof old);
-    if (wanted <= *room) return 1;
-    while (more < wanted) more *= 2;
+    if (wanted <= *room)
+        return 1;
+    while (more < wanted)
+        more *= 2;
     grown = realloc(old, more * size);
-    if (!grown) return fold_to_c__fail(p, FOLD_NO_MEMORY, "no memory"), 0;
+    if (!grown)
+        return fold_to_c__fail(p, FOLD_NO_MEMORY, "no memory"), 0;
     memset((char *)grown + *room * size, 0, (more - *room) * size);
     memcpy(items, &grown, sizeof grown);
     *room = more;
     return 1;
 }
-#define FOLD_TO_C__ADD(p, array, n, room) (fold_to_c__grow(p, &(p)->array, &(p)->room, (p)->n + 1, sizeof *(p)->array) ? (int)(p)->n++ : -1)
+#define FOLD_TO_C__ADD(p, array, n, room) \
+    (fold_to_c__grow(p, &(p)->array, &(p)->room, (p)->n + 1, sizeof *(p)->array) ? (int)(p)->n++ : -1)
 
 static int fold_to_c__size(const fold_shape *shape)
 {
     int size = 1;
-    for (int k = 0; k < shape->rank; k++) size *= shape->dim[k];
+    for (int k = 0; k < shape->rank; k++)
+        size *= shape->dim[k];
     return size;
 }
 
 /* ---- text -------------------------------------------------------------------------------------- */
 
-/* Writes text, `@` being the prefix of names, to p->write; the own op's printer writes with it too. */
+/* Writes text to p->write, with the prefix of names for `@`. It is also the writer of fold_to_c_print_op. */
 static int fold_to_c__bytes(const void *bytes, size_t size, void *user)
 {
     fold_to_c__printer *p = (fold_to_c__printer *)user;
@@ -904,19 +983,23 @@ static int fold_to_c__bytes(const void *bytes, size_t size, void *user)
     for (size_t length; size && !p->stopped && !p->scanning; from += length, size -= length) {
         at = (const char *)memchr(from, '@', size);
         length = at == from ? 1 : at ? (size_t)(at - from) : size;
-        if (at != from) p->stopped = (p->write)(from, length, p->user) != 0;
-        else p->stopped = (p->write)(p->name, strlen(p->name), p->user) || (p->write)("_", 1, p->user);
+        if (at != from)
+            p->stopped = (p->write)(from, length, p->user) != 0;
+        else
+            p->stopped = (p->write)(p->name, strlen(p->name), p->user) || (p->write)("_", 1, p->user);
     }
     return p->stopped;
 }
 
-/* Marks what a text calls, and what that calls. */
+/* Marks the helpers that a text calls, and those that they call. */
 static void fold_to_c__scan(fold_to_c__printer *p, const char *text)
 {
     for (const char *at = strchr(text, '@'); at; at = strchr(at + 1, '@'))
         for (size_t i = 0; i < sizeof p->wanted; i++) {
             const size_t length = strlen(fold_to_c__helpers[i].name);
-            if (p->wanted[i] || strncmp(at + 1, fold_to_c__helpers[i].name, length) != 0 || at[1 + length] != '(') continue;
+            if (p->wanted[i] || strncmp(at + 1, fold_to_c__helpers[i].name, length) != 0 ||
+                at[1 + length] != '(')
+                continue;
             p->wanted[i] = 1;
             fold_to_c__scan(p, fold_to_c__helpers[i].text);
         }
@@ -924,11 +1007,12 @@ static void fold_to_c__scan(fold_to_c__printer *p, const char *text)
 
 static void fold_to_c__text(fold_to_c__printer *p, const char *text)
 {
-    if (p->scanning) fold_to_c__scan(p, text);
+    if (p->scanning)
+        fold_to_c__scan(p, text);
     fold_to_c__bytes(text, strlen(text), p);
 }
 
-/* Writes text of up to 400 bytes, `@` being the prefix of names. */
+/* At most 399 bytes. */
 static void fold_to_c__put(fold_to_c__printer *p, const char *format, ...)
 {
     char text[400];
@@ -939,37 +1023,43 @@ static void fold_to_c__put(fold_to_c__printer *p, const char *format, ...)
     fold_to_c__text(p, text);
 }
 
-/* A name in a comment: what would end the comment, or is no plain letter, is '?'. */
+/* A name in a comment: anything that could end the comment, or is not printable ASCII, becomes '?'. */
 static void fold_to_c__comment(fold_to_c__printer *p, const char *name)
 {
     for (; name && *name; name++) {
         const int ends = name[0] == '*' || name[0] == '/' || name[0] == '@' || name[0] == '\\';
-        fold_to_c__put(p, "%c", ends || (unsigned char)*name < ' ' || (unsigned char)*name > '~' ? '?' : *name);
+        fold_to_c__put(p, "%c",
+                       ends || (unsigned char)*name < ' ' || (unsigned char)*name > '~' ? '?' : *name);
     }
 }
 
-/* The shortest text that is the same float, with a point whatever the locale has. */
+/* The shortest text that reads back as the same float, with a point in every locale. */
 static const char *fold_to_c__float(float value, char text[32])
 {
     const char *point = localeconv()->decimal_point;
-    if (value != value || fabsf(value) > FLT_MAX) return strcpy(text, value != value ? "NAN" : value > 0 ? "INFINITY" : "-INFINITY");
+    if (value != value || fabsf(value) > FLT_MAX)
+        return strcpy(text, value != value ? "NAN" : value > 0 ? "INFINITY" : "-INFINITY");
     for (int digits = 6; digits <= 9; digits++) {
         snprintf(text, 30, "%.*g", digits, (double)value);
-        if (strtof(text, NULL) == value) break;
+        if (strtof(text, NULL) == value)
+            break;
     }
     char *at = strstr(text, point);
-    if (at) memmove(at + 1, at + strlen(point), strlen(at + strlen(point)) + 1);
-    if (at) *at = '.';
+    if (at)
+        memmove(at + 1, at + strlen(point), strlen(at + strlen(point)) + 1);
+    if (at)
+        *at = '.';
     strcat(text, strpbrk(text, ".e") ? "f" : ".0f");
     return text;
 }
 
-/* ---- a copy of what is visited ----------------------------------------------------------------- */
+/* ---- the copy that the visitor makes ----------------------------------------------------------- */
 
 static int fold_to_c__value_of(fold_to_c__printer *p, uint32_t id, const fold_shape *shape, int is)
 {
     const int value = FOLD_TO_C__ADD(p, value, n_values, values_room);
-    if (value < 0 || !fold_to_c__grow(p, &p->id, &p->ids_room, (size_t)id + 1, sizeof *p->id)) return -1;
+    if (value < 0 || !fold_to_c__grow(p, &p->id, &p->ids_room, (size_t)id + 1, sizeof *p->id))
+        return -1;
     fold_to_c__value *v = &p->value[value];
     p->id[id] = value + 1;
     v->is = is;
@@ -983,19 +1073,25 @@ static int fold_to_c__value_of(fold_to_c__printer *p, uint32_t id, const fold_sh
 static const fold_to_c__op *fold_to_c__find(const char *name)
 {
     for (size_t i = 0; i < sizeof fold_to_c__ops / sizeof *fold_to_c__ops; i++)
-        if (!strcmp(fold_to_c__ops[i].name, name)) return &fold_to_c__ops[i];
+        if (!strcmp(fold_to_c__ops[i].name, name))
+            return &fold_to_c__ops[i];
     return NULL;
 }
 
 static void fold_to_c__refuse(fold_to_c__printer *p, const fold_seen *seen)
 {
-    const char *why = seen->user_op ? "it is an op of your own" : "fold_to_c.h does not know it";
-    if (seen->rows >= 0 || seen->n_list) why = "lists are of any length";
+    const char *why =
+        seen->user_op ? "it is a user-defined op; set print_op" : "fold_to_c.h does not know it";
+    if (seen->rows >= 0 || seen->n_list)
+        why = "lists have no fixed length";
     for (size_t i = 0; i < sizeof fold_to_c__refused / sizeof *fold_to_c__refused; i++)
-        if (!strcmp(fold_to_c__refused[i].name, seen->name)) why = fold_to_c__refused[i].why;
+        if (!strcmp(fold_to_c__refused[i].name, seen->name))
+            why = fold_to_c__refused[i].why;
     if (seen->is_cell)
-        fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "%.60s is a cell: record in an eager context, where its ops are calls", seen->name);
-    else fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "%.60s cannot be printed: %s", seen->name, why);
+        fold_to_c__fail(p, FOLD_BAD_ARGUMENT,
+                        "%.60s is a cell; record in an eager context, where its ops are calls", seen->name);
+    else
+        fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "%.60s cannot be printed: %s", seen->name, why);
 }
 
 static void fold_to_c__see_call(fold_to_c__printer *p, const fold_seen *seen)
@@ -1005,10 +1101,13 @@ static void fold_to_c__see_call(fold_to_c__printer *p, const fold_seen *seen)
     const uint32_t bits = (uint32_t)seen->data;
     const int value = fold_to_c__value_of(p, seen->node.id, seen->out[0], FOLD_TO_C__MADE);
     const int made = value < 0 ? -1 : FOLD_TO_C__ADD(p, call, n_calls, calls_room);
-    if (made < 0 || !fold_to_c__grow(p, &p->operand, &p->operands_room, p->n_operands + (size_t)seen->n_operands, sizeof *p->operand)) return;
+    if (made < 0 || !fold_to_c__grow(p, &p->operand, &p->operands_room,
+                                     p->n_operands + (size_t)seen->n_operands, sizeof *p->operand))
+        return;
     fold_to_c__call *call = &p->call[made];
     p->value[value].call = made;
-    if (seen->rows > 0) p->value[value].span *= seen->rows;
+    if (seen->rows > 0)
+        p->value[value].span *= seen->rows;
     call->op = seen->is_cell || seen->n_list || seen->rows >= 0 || seen->n_out != 1 ? NULL : op;
     call->name = seen->name;
     call->cell = seen->cell;
@@ -1019,14 +1118,18 @@ static void fold_to_c__see_call(fold_to_c__printer *p, const fold_seen *seen)
     call->seen = *seen;
     memcpy(call->param, seen->param, sizeof call->param);
     memcpy(&call->number, &bits, sizeof bits);
-    if (op && op->number == FOLD_TO_C__ATTRIBUTE) call->number = (float)seen->attr[0];
-    for (int i = 0; i < seen->n_attr; i++) call->attr[i] = seen->float_attr ? 0 : (int)seen->attr[i];
-    if (seen->float_attr) call->number = (float)seen->attr[0];
+    if (op && op->number == FOLD_TO_C__ATTRIBUTE)
+        call->number = (float)seen->attr[0];
+    for (int i = 0; i < seen->n_attr; i++)
+        call->attr[i] = seen->float_attr ? 0 : (int)seen->attr[i];
+    if (seen->float_attr)
+        call->number = (float)seen->attr[0];
     for (int i = 0; i < seen->n_operands; i++) {
         fold_to_c__operand *operand = &p->operand[p->n_operands++];
-        operand->value = (int)seen->operand[i]; /* an id, until all are known */
+        operand->value = (int)seen->operand[i]; /* the id, until all values are known */
         operand->offset = (int)(seen->offset[i] & 0x7fffffffu);
-        if (i >= seen->n_in) continue;
+        if (i >= seen->n_in)
+            continue;
         operand->shape = *seen->in[i];
         operand->size = fold_to_c__size(seen->in[i]);
     }
@@ -1036,12 +1139,16 @@ static void fold_to_c__see_call(fold_to_c__printer *p, const fold_seen *seen)
 static int fold_to_c__see(const fold_seen *seen, void *user)
 {
     fold_to_c__printer *p = (fold_to_c__printer *)user;
-    if (seen->what == FOLD_SEEN_RUN) p->not_eager = !seen->name || strcmp(seen->name, "eager") != 0;
-    if (seen->what == FOLD_SEEN_CALL) fold_to_c__see_call(p, seen);
+    if (seen->what == FOLD_SEEN_RUN)
+        p->not_eager = !seen->name || strcmp(seen->name, "eager") != 0;
+    if (seen->what == FOLD_SEEN_CALL)
+        fold_to_c__see_call(p, seen);
     if (seen->what == FOLD_SEEN_LEAF) {
         const int value = fold_to_c__value_of(p, seen->node.id, seen->out[0], FOLD_TO_C__CONSTANT);
-        if (value >= 0 && seen->row < 0) p->value[value].param = seen->param[0];
-        if (value >= 0 && seen->rows >= 0) p->value[value].is = FOLD_TO_C__NOTHING, p->value[value].span *= seen->rows;
+        if (value >= 0 && seen->row < 0)
+            p->value[value].param = seen->param[0];
+        if (value >= 0 && seen->rows >= 0)
+            p->value[value].is = FOLD_TO_C__NOTHING, p->value[value].span *= seen->rows;
         if (value >= 0) {
             p->value[value].node = seen->node;
             p->value[value].is_ref = !strcmp(seen->name, "input_ref");
@@ -1050,34 +1157,41 @@ static int fold_to_c__see(const fold_seen *seen, void *user)
     return p->result.status != FOLD_OK;
 }
 
-/* ---- the plan: which loops there are, and where values lie --------------------------------------- */
+/* ---- the plan: loops, and memory of values ------------------------------------------------------- */
 
-/* Tells whether products with a weight of so many rows and columns take sixteen chains for each column, along the inputs;
-   else a column is one chain. This is fold.h's order of sums (fold__is_narrow). */
+/* If so, each column of a product is summed in sixteen chains along the inputs, otherwise in one. This is the
+   order of fold.h (fold__is_narrow). */
 static int fold_to_c__is_narrow(int rows, int columns) { return columns < 16 && rows > 4 * columns; }
 
-/* fold.h's attributes of a linear op and of windows. */
+/* The attributes in fold.h of a linear op, and of one on windows. */
 enum { FOLD_TO_C__TRANSPOSED, FOLD_TO_C__STARTS, FOLD_TO_C__FIRST_ROW, FOLD_TO_C__OUTPUTS };
 
-static const fold_to_c__operand *fold_to_c__in(const fold_to_c__printer *p, const fold_to_c__call *call, int i) { return &p->operand[call->first + i]; }
+static const fold_to_c__operand *fold_to_c__in(const fold_to_c__printer *p, const fold_to_c__call *call,
+                                               int i)
+{
+    return &p->operand[call->first + i];
+}
 
 static int fold_to_c__by_number(const void *one, const void *other)
 {
-    const uint32_t a = ((const fold_to_c__call *)one)->seen.node.id, b = ((const fold_to_c__call *)other)->seen.node.id;
+    const uint32_t a = ((const fold_to_c__call *)one)->seen.node.id,
+                   b = ((const fold_to_c__call *)other)->seen.node.id;
     return a < b ? -1 : a > b;
 }
 
-/* What a copy gives lies where its operand lies. A call comes behind those that it reads, so one step is enough. */
+/* Replaces a copy with its operand. Calls come after those that they read, so one step is enough. */
 static void fold_to_c__behind_copy(const fold_to_c__printer *p, fold_to_c__operand *operand)
 {
-    if (operand->value < 0 || p->value[operand->value].copy_of < 0) return;
+    if (operand->value < 0 || p->value[operand->value].copy_of < 0)
+        return;
     const fold_to_c__operand *from = &p->operand[p->value[operand->value].copy_of];
     operand->offset += from->offset;
     operand->value = from->value;
 }
 
-/* Finds the value of a node, which may be a window: then its floats lie among those of another. */
-static int fold_to_c__locate(fold_to_c__printer *p, fold_node node, const char *what, const char *name, fold_to_c__operand *found)
+/* Finds the value of a node. If that is a view, its floats are part of another value. */
+static int fold_to_c__locate(fold_to_c__printer *p, fold_node node, const char *what, const char *name,
+                             fold_to_c__operand *found)
 {
     const float *at = fold_value(p->f, node);
     const fold_shape shape = fold_node_shape(p->f, node);
@@ -1086,35 +1200,45 @@ static int fold_to_c__locate(fold_to_c__printer *p, fold_node node, const char *
     found->size = fold_to_c__size(&shape);
     found->value = (size_t)node.id < p->ids_room ? p->id[node.id] - 1 : -1;
     for (size_t i = 0; at && found->value < 0 && i < p->n_values; i++)
-        if (p->value[i].constant && at >= p->value[i].constant && at + found->size <= p->value[i].constant + p->value[i].span) {
+        if (p->value[i].constant && at >= p->value[i].constant &&
+            at + found->size <= p->value[i].constant + p->value[i].span) {
             found->value = (int)i;
             found->offset = (int)(at - p->value[i].constant);
         }
     fold_to_c__behind_copy(p, found);
-    if (at && shape.rank && found->value < 0 && fold_list_length(p->f, node) < 0) { /* no call reads it: a parameter, a constant */
+    /* a parameter or constant that no call reads */
+    if (at && shape.rank && found->value < 0 && fold_list_length(p->f, node) < 0) {
         found->value = fold_to_c__value_of(p, node.id, &shape, FOLD_TO_C__CONSTANT);
-        if (found->value >= 0) p->value[found->value].constant = at;
-        if (found->value >= 0) p->value[found->value].node = node;
+        if (found->value >= 0)
+            p->value[found->value].constant = at;
+        if (found->value >= 0)
+            p->value[found->value].node = node;
     }
     const fold_to_c__value *v = found->value < 0 ? NULL : &p->value[found->value];
     if (v && v->is == FOLD_TO_C__CONSTANT && v->is_ref) {
-        fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "%s '%.60s' is a fold_input_ref that is neither input nor state", what, name ? name : "");
+        fold_to_c__fail(p, FOLD_BAD_ARGUMENT,
+                        "%s '%.60s' is a fold_input_ref that is neither input nor state", what,
+                        name ? name : "");
         return 0;
     }
-    if (at && shape.rank && v && v->is != FOLD_TO_C__NOTHING) return 1;
-    fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "%s '%.60s' is of a list, or nothing that this recording computed", what, name ? name : "");
+    if (at && shape.rank && v && v->is != FOLD_TO_C__NOTHING)
+        return 1;
+    fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "%s '%.60s' is part of a list, or not computed by this recording",
+                    what, name ? name : "");
     return 0;
 }
 
-/* An input or a state; one that nothing reads is no leaf of the recording. */
+/* An input or a state. If nothing reads it, it was not visited as a leaf. */
 static void fold_to_c__port(fold_to_c__printer *p, const fold_to_c_port *port, int is, int index)
 {
     const char *what = is == FOLD_TO_C__INPUT ? "input" : "state", *name = port->name ? port->name : "";
     const fold_shape shape = fold_node_shape(p->f, port->node);
     int value = (size_t)port->node.id < p->ids_room ? p->id[port->node.id] - 1 : -1;
-    if (value < 0 && shape.rank) value = fold_to_c__value_of(p, port->node.id, &shape, FOLD_TO_C__CONSTANT);
+    if (value < 0 && shape.rank)
+        value = fold_to_c__value_of(p, port->node.id, &shape, FOLD_TO_C__CONSTANT);
     if (value < 0 || p->value[value].is != FOLD_TO_C__CONSTANT || p->value[value].param.id) {
-        fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "%s '%.60s' is no node of fold_input_ref or fold_input", what, name);
+        fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "%s '%.60s' is not from fold_input_ref or fold_input", what,
+                        name);
         return;
     }
     p->value[value].is = is;
@@ -1124,23 +1248,47 @@ static void fold_to_c__port(fold_to_c__printer *p, const fold_to_c_port *port, i
 
 static int fold_to_c__is_name(const char *name)
 {
-    static const char used[] =
-        " i j k s agent source target factors from line patch padded at tap row column left top seen most sum "
-        "factor shift power gain bias bytes unit a b memcpy memmove memset size_t int32_t uint32_t " /* C's words, and those of C++ */
-        "auto break case char const continue default do double else enum extern float for goto if inline int long register restrict "
-        "return short signed sizeof static struct switch typedef union unsigned void volatile while bool true false nullptr asm typeof "
-        "alignas alignof constexpr static_assert thread_local catch class const_cast delete dynamic_cast explicit export friend mutable "
-        "namespace new operator private protected public reinterpret_cast static_cast template this throw try typeid typename using "
-        "virtual wchar_t and and_eq bitand bitor compl not not_eq or or_eq xor xor_eq char8_t char16_t char32_t concept consteval "
-        "constinit co_await co_return co_yield decltype noexcept requires INFINITY NAN linux unix ";
+    static const char used[] = " i j k s agent source target factors from line patch padded at tap row "
+                               "column left top seen most "
+                               "sum "
+                               "factor shift power gain bias bytes unit a b memcpy memmove memset size_t "
+                               "int32_t uint32_t " /* then
+                                                      the
+                                                      keywords
+                                                      of C
+                                                      and
+                                                      C++ */
+                               "auto break case char const continue default do double else enum extern float "
+                               "for goto if inline int "
+                               "long register restrict "
+                               "return short signed sizeof static struct switch typedef union unsigned void "
+                               "volatile while bool "
+                               "true false nullptr asm typeof "
+                               "alignas alignof constexpr static_assert thread_local catch class const_cast "
+                               "delete dynamic_cast "
+                               "explicit export friend mutable "
+                               "namespace new operator private protected public reinterpret_cast static_cast "
+                               "template this throw "
+                               "try typeid typename using "
+                               "virtual wchar_t and and_eq bitand bitor compl not not_eq or or_eq xor xor_eq "
+                               "char8_t char16_t "
+                               "char32_t concept consteval "
+                               "constinit co_await co_return co_yield decltype noexcept requires INFINITY "
+                               "NAN linux unix ";
     char word[FOLD_TO_C__NAME];
     const char *at = name;
-    if (!name || !*name || (*name >= '0' && *name <= '9')) return 0;
+    if (!name || !*name || (*name >= '0' && *name <= '9'))
+        return 0;
     for (; *at; at++)
-        if (!((*at >= 'a' && *at <= 'z') || (*at >= 'A' && *at <= 'Z') || (*at >= '0' && *at <= '9') || *at == '_')) return 0;
+        if (!((*at >= 'a' && *at <= 'z') || (*at >= 'A' && *at <= 'Z') || (*at >= '0' && *at <= '9') ||
+              *at == '_'))
+            return 0;
     snprintf(word, sizeof word, " %.40s ", name);
-    if ((*name == 't' || *name == 'm') && name[1] >= '0' && name[1] <= '9') return 0; /* values and their room */
-    return at - name < FOLD_TO_C__NAME / 2 && !strstr(used, word) && strncmp(name, "own_", 4) && strncmp(name, "__", 2);
+    /* values and their memory */
+    if ((*name == 't' || *name == 'm') && name[1] >= '0' && name[1] <= '9')
+        return 0;
+    return at - name < FOLD_TO_C__NAME / 2 && !strstr(used, word) && strncmp(name, "own_", 4) &&
+           strncmp(name, "__", 2);
 }
 
 static void fold_to_c__check_names(fold_to_c__printer *p)
@@ -1148,19 +1296,22 @@ static void fold_to_c__check_names(fold_to_c__printer *p)
     const fold_to_c_desc *desc = p->desc;
     const fold_to_c_port *all[3] = { desc->in, desc->out, desc->state };
     const int count[3] = { desc->n_in, desc->n_out, desc->n_state };
-    if (!fold_to_c__is_name(p->name)) fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "'%.60s' is no name of C", p->name);
+    if (!fold_to_c__is_name(p->name))
+        fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "'%.60s' is not a C name", p->name);
     for (int which = 0; which < 3; which++)
         for (int i = 0; i < count[which]; i++)
             if (!fold_to_c__is_name(all[which][i].name))
-                fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "'%.60s' is no name of C, or one that the printed code uses",
-                           all[which][i].name ? all[which][i].name : "");
+                fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "'%.60s' is not a C name, or used by the printed code",
+                                all[which][i].name ? all[which][i].name : "");
             else
-                for (int k = 0; k < i + (which == 1 ? desc->n_in : 0) && !p->result.status; k++) /* states are members, apart from arguments */
+                /* states are members, so they may be named like arguments */
+                for (int k = 0; k < i + (which == 1 ? desc->n_in : 0) && !p->result.status; k++)
                     if (!strcmp(all[which][i].name, (k < i ? all[which][k] : desc->in[k - i]).name))
-                        fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "two ports have the name '%.60s'", all[which][i].name);
+                        fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "two ports are named '%.60s'",
+                                        all[which][i].name);
 }
 
-/* Makes operands values, and finds what ports need. */
+/* Replaces the ids of operands with values. */
 static void fold_to_c__resolve(fold_to_c__printer *p)
 {
     for (size_t i = 0; i < p->n_calls && !p->result.status; i++) {
@@ -1173,42 +1324,58 @@ static void fold_to_c__resolve(fold_to_c__printer *p)
     }
     for (size_t i = 0; i < p->n_values; i++) {
         fold_to_c__value *v = &p->value[i];
-        if (v->is == FOLD_TO_C__NOTHING) v->constant = fold_value(p->f, v->node);
-        if (v->is != FOLD_TO_C__CONSTANT) continue;
+        if (v->is == FOLD_TO_C__NOTHING)
+            v->constant = fold_value(p->f, v->node);
+        if (v->is != FOLD_TO_C__CONSTANT)
+            continue;
         v->constant = v->param.id ? fold_param_value(p->m, v->param) : fold_value(p->f, v->node);
-        if (!v->constant) v->is = FOLD_TO_C__NOTHING;
+        if (!v->constant)
+            v->is = FOLD_TO_C__NOTHING;
     }
-    for (int i = 0; i < p->desc->n_in; i++) fold_to_c__port(p, &p->desc->in[i], FOLD_TO_C__INPUT, i);
-    for (int i = 0; i < p->desc->n_state; i++) fold_to_c__port(p, &p->desc->state[i], FOLD_TO_C__STATE, i);
-    if (p->n_calls) qsort(p->call, p->n_calls, sizeof *p->call, fold_to_c__by_number);
+    for (int i = 0; i < p->desc->n_in; i++)
+        fold_to_c__port(p, &p->desc->in[i], FOLD_TO_C__INPUT, i);
+    for (int i = 0; i < p->desc->n_state; i++)
+        fold_to_c__port(p, &p->desc->state[i], FOLD_TO_C__STATE, i);
+    if (p->n_calls)
+        qsort(p->call, p->n_calls, sizeof *p->call, fold_to_c__by_number);
     for (size_t i = 0; i < p->n_calls; i++) {
         fold_to_c__call *call = &p->call[i];
         p->value[call->value].call = (int)i;
-        for (int k = 0; k < call->n_in; k++) fold_to_c__behind_copy(p, &p->operand[call->first + k]);
-        if (call->op && call->op->kind == FOLD_TO_C__COPY) p->value[call->value].copy_of = call->first;
+        for (int k = 0; k < call->n_in; k++)
+            fold_to_c__behind_copy(p, &p->operand[call->first + k]);
+        if (call->op && call->op->kind == FOLD_TO_C__COPY)
+            p->value[call->value].copy_of = call->first;
     }
 }
 
-/* Marks what outputs and new states need, from the last call to the first, and refuses what cannot be printed. */
+/* Marks the calls that outputs and next states depend on, from the last to the first. Only these are refused
+   if they cannot be printed. */
 static void fold_to_c__mark(fold_to_c__printer *p)
 {
     for (int i = 0; i < p->desc->n_out + p->desc->n_state; i++) {
         const int call = p->value[p->end[i].value].call;
-        if (call >= 0) p->call[call].needed = 1;
+        if (call >= 0)
+            p->call[call].needed = 1;
     }
     for (int i = (int)p->n_calls - 1; i >= 0 && !p->result.status; i--) {
         fold_to_c__call *call = &p->call[i];
-        if (!call->needed) continue;
-        if (!call->op) fold_to_c__refuse(p, &call->seen);
+        if (!call->needed)
+            continue;
+        if (!call->op)
+            fold_to_c__refuse(p, &call->seen);
         for (int k = 0; k < call->n_in && !p->result.status; k++) {
             const fold_to_c__operand *operand = fold_to_c__in(p, call, k);
             const fold_to_c__value *from = operand->value < 0 ? NULL : &p->value[operand->value];
             if (!from || from->is == FOLD_TO_C__NOTHING)
-                fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "%.60s reads a list: lists are of any length", call->name);
+                fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "%.60s reads a list: lists have no fixed length",
+                                call->name);
             else if (from->is == FOLD_TO_C__CONSTANT && from->is_ref)
-                fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "%.60s reads a fold_input_ref that is neither input nor state", call->name);
-            else if (from->call >= 0) p->call[from->call].needed = 1;
-            if (call->op->kind != FOLD_TO_C__MAP) continue;
+                fold_to_c__fail(p, FOLD_BAD_ARGUMENT,
+                                "%.60s reads a fold_input_ref that is neither input nor state", call->name);
+            else if (from->call >= 0)
+                p->call[from->call].needed = 1;
+            if (call->op->kind != FOLD_TO_C__MAP)
+                continue;
             call->broadcasts |= operand->size != 1 && operand->size != fold_to_c__size(&call->out);
         }
     }
@@ -1216,21 +1383,24 @@ static void fold_to_c__mark(fold_to_c__printer *p)
 
 static int fold_to_c__reads_vectors(const fold_to_c__printer *p, const fold_to_c__call *call, int i);
 
-/* Counts the operands that read a value, or -1 when one reads whole vectors. */
+/* -1: one of the readers reads whole vectors. */
 static int fold_to_c__count_readers(const fold_to_c__printer *p, int value)
 {
     int readers = 0;
     for (size_t c = 0; c < p->n_calls; c++)
         for (int i = 0; i < p->call[c].n_in && p->call[c].needed; i++) {
-            if (fold_to_c__in(p, &p->call[c], i)->value != value) continue;
-            if (fold_to_c__reads_vectors(p, &p->call[c], i)) return -1;
+            if (fold_to_c__in(p, &p->call[c], i)->value != value)
+                continue;
+            if (fold_to_c__reads_vectors(p, &p->call[c], i))
+                return -1;
             readers++;
         }
     return readers;
 }
 
-/* Finds states that move on, such as the lines of a TCN: the next is the state and what comes in behind it, but for the
-   first. They stay where they are, in twice the room, and are moved back when they reach its end. */
+/* Finds states that shift, such as the lines of a TCN: the next state is the old one without its first
+   values, and with new ones appended. It is stored in twice the memory, so that a step only appends, and is
+   moved back when it reaches the end. */
 static void fold_to_c__find_lines(fold_to_c__printer *p)
 {
     for (int i = 0; i < p->desc->n_state; i++) {
@@ -1238,85 +1408,110 @@ static void fold_to_c__find_lines(fold_to_c__printer *p)
         fold_to_c__value *whole = &p->value[next->value], *state;
         const fold_to_c__call *call = whole->call < 0 ? NULL : &p->call[whole->call];
         int ends = 0;
-        if (!call || call->op->kind != FOLD_TO_C__CONCAT || call->n_in != 2) continue;
+        if (!call || call->op->kind != FOLD_TO_C__CONCAT || call->n_in != 2)
+            continue;
         const fold_to_c__operand *first = fold_to_c__in(p, call, 0), *second = fold_to_c__in(p, call, 1);
         state = &p->value[first->value];
-        for (int k = 0; k < call->attr[0]; k++) ends |= call->out.dim[k] != 1; /* rows that do not lie end to end */
+        for (int k = 0; k < call->attr[0]; k++)
+            ends |= call->out.dim[k] != 1; /* rows are not contiguous */
         for (int k = 0; k < p->desc->n_out + p->desc->n_state; k++)
-            ends |= p->end[k].value == first->value || (k != p->desc->n_out + i && p->end[k].value == next->value);
-        if (ends || state->is != FOLD_TO_C__STATE || state->port != i || first->size != state->size || next->size != state->size ||
-            next->offset != second->size || fold_to_c__count_readers(p, first->value) != 1 || fold_to_c__count_readers(p, next->value) < 0) continue;
+            ends |= p->end[k].value == first->value ||
+                    (k != p->desc->n_out + i && p->end[k].value == next->value);
+        if (ends || state->is != FOLD_TO_C__STATE || state->port != i || first->size != state->size ||
+            next->size != state->size || next->offset != second->size ||
+            fold_to_c__count_readers(p, first->value) != 1 || fold_to_c__count_readers(p, next->value) < 0)
+            continue;
         state->line = whole->line = second->size;
         whole->port = i;
     }
 }
 
-static int fold_to_c__is_loop(const fold_to_c__call *call) { return call->op->kind == FOLD_TO_C__MAP && !call->broadcasts; }
+static int fold_to_c__is_loop(const fold_to_c__call *call)
+{
+    return call->op->kind == FOLD_TO_C__MAP && !call->broadcasts;
+}
 
-/* The same of a linear op. */
+/* fold_to_c__is_narrow of a linear op. */
 static int fold_to_c__has_lanes(const fold_to_c__printer *p, const fold_to_c__call *call)
 {
     const fold_shape shape = fold_param_shape(p->m, call->param[0]);
-    return fold_to_c__is_narrow(fold_to_c__size(&shape) / call->attr[FOLD_TO_C__OUTPUTS], call->attr[FOLD_TO_C__OUTPUTS]);
+    return fold_to_c__is_narrow(fold_to_c__size(&shape) / call->attr[FOLD_TO_C__OUTPUTS],
+                                call->attr[FOLD_TO_C__OUTPUTS]);
 }
 
-/* Tells whether a call reads an operand by whole vectors. */
+/* In whole vectors. */
 static int fold_to_c__reads_vectors(const fold_to_c__printer *p, const fold_to_c__call *call, int i)
 {
-    const int starts = call->op->kind == FOLD_TO_C__LINEAR && call->attr[FOLD_TO_C__STARTS] && i + 1 == call->n_in;
-    return starts ? !fold_to_c__has_lanes(p, call) : fold_to_c__is_loop(call) && fold_to_c__in(p, call, i)->size > 1;
+    const int starts =
+        call->op->kind == FOLD_TO_C__LINEAR && call->attr[FOLD_TO_C__STARTS] && i + 1 == call->n_in;
+    return starts ? !fold_to_c__has_lanes(p, call)
+                  : fold_to_c__is_loop(call) && fold_to_c__in(p, call, i)->size > 1;
 }
 
-/* Finds the parts that all readers of a value see, such as the gates of an LSTM. Returns its size if there are none. */
+/* Returns the size of the parts in which all readers read a value, such as the gates of an LSTM, or the
+   value's size. */
 static int fold_to_c__find_parts(const fold_to_c__printer *p, int value)
 {
     const fold_to_c__value *v = &p->value[value];
     const fold_to_c__call *maker = &p->call[v->call];
     int part = 0;
-    if (maker->op->kind == FOLD_TO_C__LINEAR ? fold_to_c__has_lanes(p, maker) || maker->attr[FOLD_TO_C__STARTS] || maker->out.rank > 1
-                                        : !fold_to_c__is_loop(maker)) return v->size;
+    if (maker->op->kind == FOLD_TO_C__LINEAR
+            ? fold_to_c__has_lanes(p, maker) || maker->attr[FOLD_TO_C__STARTS] || maker->out.rank > 1
+            : !fold_to_c__is_loop(maker))
+        return v->size;
     for (int i = 0; i < p->desc->n_out + p->desc->n_state; i++)
-        if (p->end[i].value == value) return v->size;
-    for (int pass = 0; pass < 2; pass++) /* those that read vectors say how large parts are; the others must fit */
+        if (p->end[i].value == value)
+            return v->size;
+    for (int pass = 0; pass < 2; pass++) /* readers of vectors determine the size; others must fit */
         for (size_t c = (size_t)v->call + 1; c < p->n_calls; c++) {
             const fold_to_c__call *call = &p->call[c];
             for (int i = 0; i < call->n_in && call->needed; i++) {
                 const fold_to_c__operand *operand = fold_to_c__in(p, call, i);
                 const int vectors = fold_to_c__reads_vectors(p, call, i);
-                const int size = vectors && fold_to_c__is_loop(call) ? p->value[call->value].block : operand->size;
-                if (operand->value != value) continue;
+                const int size =
+                    vectors && fold_to_c__is_loop(call) ? p->value[call->value].block : operand->size;
+                if (operand->value != value)
+                    continue;
                 if (!pass && vectors) {
-                    if ((part && part != size) || operand->offset % size || v->size % size) return v->size;
+                    if ((part && part != size) || operand->offset % size || v->size % size)
+                        return v->size;
                     part = size;
-                } else if (pass && part && !vectors && operand->offset / part != (operand->offset + size - 1) / part) return v->size;
+                } else if (pass && part && !vectors &&
+                           operand->offset / part != (operand->offset + size - 1) / part)
+                    return v->size;
             }
         }
     return part < FOLD_TO_C__LEAST_PART || v->size / part > FOLD_TO_C__PARTS ? v->size : part;
 }
 
-/* Gives parts to values, the last first. A map in parts becomes values of its own. */
+/* Splits values into parts, the last first. Each part of a map becomes a value. */
 static void fold_to_c__cut(fold_to_c__printer *p)
 {
     for (int i = (int)p->n_calls - 1; i >= 0 && !p->result.status; i--) {
         const fold_to_c__call *call = &p->call[i];
-        if (!call->needed) continue;
+        if (!call->needed)
+            continue;
         const int block = fold_to_c__find_parts(p, call->value), parts = p->value[call->value].size / block;
         p->value[call->value].block = block;
-        if (!fold_to_c__is_loop(call) || parts == 1) continue;
+        if (!fold_to_c__is_loop(call) || parts == 1)
+            continue;
         for (int k = 0; k < parts; k++) {
             const int part = FOLD_TO_C__ADD(p, value, n_values, values_room);
-            if (part < 0) return;
+            if (part < 0)
+                return;
             p->value[part] = p->value[call->value];
             p->value[part].size = block;
             p->value[part].part = -1;
             p->value[part].letter = (char)('a' + k);
-            if (!k) p->value[call->value].part = part;
+            if (!k)
+                p->value[call->value].part = part;
         }
     }
 }
 
-/* Says where an operand of a map's part is: in a value, or in one of its parts. */
-static fold_to_c__operand fold_to_c__at(const fold_to_c__printer *p, fold_to_c__operand operand, int part, int block)
+/* The operand of a part of a map: in a value, or in one of its parts. */
+static fold_to_c__operand fold_to_c__at(const fold_to_c__printer *p, fold_to_c__operand operand, int part,
+                                        int block)
 {
     const fold_to_c__value *v;
     if (operand.size > 1) {
@@ -1330,9 +1525,12 @@ static fold_to_c__operand fold_to_c__at(const fold_to_c__printer *p, fold_to_c__
     }
     return operand;
 }
-static fold_to_c__operand fold_to_c__operand_of(const fold_to_c__printer *p, const fold_to_c__call *call, int i, int part)
+
+static fold_to_c__operand fold_to_c__operand_of(const fold_to_c__printer *p, const fold_to_c__call *call,
+                                                int i, int part)
 {
-    return fold_to_c__at(p, *fold_to_c__in(p, call, i), part, fold_to_c__is_loop(call) ? p->value[call->value].block : 0);
+    return fold_to_c__at(p, *fold_to_c__in(p, call, i), part,
+                         fold_to_c__is_loop(call) ? p->value[call->value].block : 0);
 }
 static int fold_to_c__made_by(const fold_to_c__printer *p, const fold_to_c__item *item)
 {
@@ -1340,35 +1538,39 @@ static int fold_to_c__made_by(const fold_to_c__printer *p, const fold_to_c__item
     return v->part >= 0 ? v->part + item->part : p->call[item->call].value;
 }
 
-/* Tells whether a map can be in the loop that makes its operand: it reads the same element. */
+/* A map can be in the loop that makes its operand if it reads the same element. */
 static int fold_to_c__is_beside(const fold_to_c__printer *p, const fold_to_c__operand *operand, int size)
 {
     return operand->offset == 0 && operand->size == size && p->value[operand->value].size == size;
 }
 
-/* Finds the loop for a map, or -1: the first behind what it reads that has its size. */
+/* The first loop of its size after what it reads, or -1. */
 static int fold_to_c__find_loop(const fold_to_c__printer *p, const fold_to_c__call *call, int part, int size)
 {
     int from = 0;
     for (int i = 0; i < call->n_in; i++) {
         const fold_to_c__operand operand = fold_to_c__operand_of(p, call, i, part);
         const int made = p->value[operand.value].made;
-        const int within =
-            made >= 0 && p->stage[made].kind == FOLD_TO_C__MAP && p->stage[made].size == size && fold_to_c__is_beside(p, &operand, size);
-        if (made + !within > from) from = made + !within;
+        const int within = made >= 0 && p->stage[made].kind == FOLD_TO_C__MAP &&
+                           p->stage[made].size == size && fold_to_c__is_beside(p, &operand, size);
+        if (made + !within > from)
+            from = made + !within;
     }
     for (; from < (int)p->n_stages; from++)
-        if (p->stage[from].kind == FOLD_TO_C__MAP && p->stage[from].size == size && p->stage[from].part) return from;
+        if (p->stage[from].kind == FOLD_TO_C__MAP && p->stage[from].size == size && p->stage[from].part)
+            return from;
     return -1;
 }
 
-/* Deals calls out to stages: a loop for maps of one size, a stage for any other call. */
+/* Maps of one size share a loop; any other call is a stage of its own. */
 static void fold_to_c__stages(fold_to_c__printer *p)
 {
     for (size_t c = 0; c < p->n_calls && !p->result.status; c++) {
         const fold_to_c__call *call = &p->call[c];
-        if (!call->needed) continue;
-        const int loop = fold_to_c__is_loop(call), block = p->value[call->value].block, parts = loop ? p->value[call->value].size / block : 1;
+        if (!call->needed)
+            continue;
+        const int loop = fold_to_c__is_loop(call), block = p->value[call->value].block,
+                  parts = loop ? p->value[call->value].size / block : 1;
         for (int part = 0; part < parts; part++) {
             int stage = loop ? fold_to_c__find_loop(p, call, part, block) : -1;
             const int item = FOLD_TO_C__ADD(p, item, n_items, items_room);
@@ -1378,7 +1580,8 @@ static void fold_to_c__stages(fold_to_c__printer *p)
                 p->stage[stage].call = (int)c;
                 p->stage[stage].part = loop;
             }
-            if (item < 0 || stage < 0) return;
+            if (item < 0 || stage < 0)
+                return;
             p->item[item].call = (int)c;
             p->item[item].part = part;
             p->item[item].stage = stage;
@@ -1387,20 +1590,24 @@ static void fold_to_c__stages(fold_to_c__printer *p)
     }
 }
 
-/* A stage reads a value from memory, maybe by whole vectors. */
+/* Notes that a stage reads a value from memory, maybe in whole vectors. */
 static void fold_to_c__read(fold_to_c__printer *p, const fold_to_c__operand *operand, int stage, int vectors)
 {
     fold_to_c__value *v = &p->value[operand->value];
-    const int whole = operand->offset % v->block == 0 && (operand->size == v->block || operand->size == v->size);
-    if (stage > v->last) v->last = stage;
+    const int whole =
+        operand->offset % v->block == 0 && (operand->size == v->block || operand->size == v->size);
+    if (stage > v->last)
+        v->last = stage;
     v->in_memory = 1;
     if (vectors) {
         v->slack |= !whole;
-        if (v->is != FOLD_TO_C__MADE) v->copied |= v->size % 16 || operand->size % 16 || operand->offset % 16;
+        if (v->is != FOLD_TO_C__MADE)
+            v->copied |= v->size % 16 || operand->size % 16 || operand->offset % 16;
     }
 }
 
-/* Finds what is read from memory, and until when; the last first, so that what only unused parts read is unused too. */
+/* Finds what is read from memory, and until when. It begins with the last stage, so that values which only
+   unused parts read become unused as well. */
 static void fold_to_c__readers(fold_to_c__printer *p)
 {
     for (int i = 0; i < p->desc->n_out + p->desc->n_state; i++) {
@@ -1411,15 +1618,19 @@ static void fold_to_c__readers(fold_to_c__printer *p)
         const fold_to_c__item *item = &p->item[i];
         const fold_to_c__call *call = &p->call[item->call];
         fold_to_c__value *made = &p->value[fold_to_c__made_by(p, item)];
-        if (!fold_to_c__is_loop(call)) made->in_memory = 1;
-        if (!made->in_memory && !made->is_read) continue;
+        if (!fold_to_c__is_loop(call))
+            made->in_memory = 1;
+        if (!made->in_memory && !made->is_read)
+            continue;
         for (int k = 0; k < call->n_in; k++) {
             const fold_to_c__operand operand = fold_to_c__operand_of(p, call, k, item->part);
-            if (p->value[operand.value].made == item->stage && fold_to_c__is_loop(call)) p->value[operand.value].is_read = 1;
-            else fold_to_c__read(p, &operand, item->stage, fold_to_c__reads_vectors(p, call, k));
+            if (p->value[operand.value].made == item->stage && fold_to_c__is_loop(call))
+                p->value[operand.value].is_read = 1;
+            else
+                fold_to_c__read(p, &operand, item->stage, fold_to_c__reads_vectors(p, call, k));
         }
         if (call->op->kind == FOLD_TO_C__CONV || (call->op->kind == FOLD_TO_C__LINEAR && call->out.rank > 1))
-            made->slack = 1; /* lines end in vectors */
+            made->slack = 1; /* each line ends with a whole vector */
     }
 }
 
@@ -1428,7 +1639,7 @@ static int fold_to_c__room(int count, int block, int slack, int width)
     return count * ((block + width - 1) / width * width) + slack * (width - 1);
 }
 
-/* Tells whether one room is as large as another for vectors of any width. */
+/* Whether the slot is large enough for vectors of any width. */
 static int fold_to_c__holds(const fold_to_c__slot *slot, const fold_to_c__value *v)
 {
     for (int w = 0; w < FOLD_TO_C__WIDTHS; w++)
@@ -1448,27 +1659,31 @@ static fold_to_c__value fold_to_c__value_like(const fold_to_c__slot *slot)
     return v;
 }
 
-/* Tells whether a loop may write a value over one that it is the last to read. Later vectors are read before they are written.
-   The one that is written must be read before, and an element that all of them read must stay. */
+/* Whether a loop may write a value over one that nothing reads later. Each vector must be read before it is
+   written, and an element that every iteration reads may not be overwritten. */
 static int fold_to_c__overwrites(const fold_to_c__printer *p, int value, int read)
 {
     const int stage = p->value[value].made, block = p->value[read].block;
     int is_made = 0;
-    if (stage < 0 || !p->stage[stage].part || p->value[read].last != stage) return 0;
+    if (stage < 0 || !p->stage[stage].part || p->value[read].last != stage)
+        return 0;
     for (size_t i = 0; i < p->n_items; i++) {
         const fold_to_c__item *item = &p->item[i];
-        if (item->stage != stage) continue;
+        if (item->stage != stage)
+            continue;
         for (int k = 0; k < p->call[item->call].n_in; k++) {
             const fold_to_c__operand operand = fold_to_c__operand_of(p, &p->call[item->call], k, item->part);
             const int is_later = operand.offset >= block || operand.offset >= 16;
-            if (operand.value == read && (operand.size == 1 || (is_made && !is_later))) return 0;
+            if (operand.value == read && (operand.size == 1 || (is_made && !is_later)))
+                return 0;
         }
         is_made |= fold_to_c__made_by(p, item) == value;
     }
     return is_made;
 }
 
-/* Gives a value a slot of which no other value is in use: the smallest that holds it, else one that grows, else a new one. */
+/* Gives a value a slot that is free: the smallest that holds it, else one that is enlarged, else a new
+   one. */
 static void fold_to_c__place(fold_to_c__printer *p, int value)
 {
     fold_to_c__value *v = &p->value[value];
@@ -1477,13 +1692,20 @@ static void fold_to_c__place(fold_to_c__printer *p, int value)
         const fold_to_c__slot *slot = &p->slot[i];
         const fold_to_c__value as_slot = fold_to_c__value_like(slot);
         const fold_to_c__slot as_value = { v->size / v->block, v->block, v->slack, 0 };
-        if (p->value[slot->value].last >= v->made && !fold_to_c__overwrites(p, value, slot->value)) continue;
-        if (fold_to_c__holds(slot, v)) best = best < 0 || slot->count * slot->block < p->slot[best].count * p->slot[best].block ? i : best;
+        if (p->value[slot->value].last >= v->made && !fold_to_c__overwrites(p, value, slot->value))
+            continue;
+        if (fold_to_c__holds(slot, v))
+            best =
+                best < 0 || slot->count * slot->block < p->slot[best].count * p->slot[best].block ? i : best;
         else if (fold_to_c__holds(&as_value, &as_slot))
-            grows = grows < 0 || slot->count * slot->block > p->slot[grows].count * p->slot[grows].block ? i : grows;
+            grows = grows < 0 || slot->count * slot->block > p->slot[grows].count * p->slot[grows].block
+                        ? i
+                        : grows;
     }
-    if (best < 0 && grows < 0) grows = FOLD_TO_C__ADD(p, slot, n_slots, slots_room);
-    if (best < 0 && grows < 0) return;
+    if (best < 0 && grows < 0)
+        grows = FOLD_TO_C__ADD(p, slot, n_slots, slots_room);
+    if (best < 0 && grows < 0)
+        return;
     v->slot = best < 0 ? grows : best;
     if (best < 0) {
         p->slot[grows].count = v->size / v->block;
@@ -1496,19 +1718,21 @@ static void fold_to_c__place(fold_to_c__printer *p, int value)
 static int fold_to_c__needs_slot(const fold_to_c__value *v)
 {
     return v->part < 0 && !v->line &&
-           (v->is == FOLD_TO_C__MADE ? v->made >= 0 && v->in_memory : v->is != FOLD_TO_C__CONSTANT && v->in_memory && v->copied);
+           (v->is == FOLD_TO_C__MADE ? v->made >= 0 && v->in_memory
+                                     : v->is != FOLD_TO_C__CONSTANT && v->in_memory && v->copied);
 }
 
 static void fold_to_c__slots(fold_to_c__printer *p)
 {
     for (int stage = -1; stage < (int)p->n_stages; stage++)
         for (size_t i = 0; i < p->n_values; i++)
-            if (p->value[i].made == stage && fold_to_c__needs_slot(&p->value[i])) fold_to_c__place(p, (int)i);
+            if (p->value[i].made == stage && fold_to_c__needs_slot(&p->value[i]))
+                fold_to_c__place(p, (int)i);
     for (size_t i = 0; i < p->n_slots; i++)
         p->result.work_bytes += sizeof(float) * (size_t)(p->slot[i].count * p->slot[i].block);
 }
 
-/* Chooses the widest vector that pays: half as wide is better where vectors would be half empty. */
+/* Wider vectors are not always faster: if half of their lanes are padding, half the width is better. */
 static void fold_to_c__choose_width(fold_to_c__printer *p)
 {
     double cost[FOLD_TO_C__WIDTHS] = { 0, 0, 0, 0 };
@@ -1517,16 +1741,22 @@ static void fold_to_c__choose_width(fold_to_c__printer *p)
         const fold_to_c__value *v = &p->value[call->value];
         const int is_product = call->op->kind == FOLD_TO_C__LINEAR;
         const double each = is_product ? 1.0 + fold_to_c__in(p, call, 0)->size : 20.0;
-        if (!is_product && !fold_to_c__is_loop(call)) continue;
+        if (!is_product && !fold_to_c__is_loop(call))
+            continue;
         for (int w = 1; w < FOLD_TO_C__WIDTHS; w++)
-            cost[w] += each * fold_to_c__room(is_product ? v->size / v->block : 1, v->block, 0, fold_to_c__widths[w]) / fold_to_c__widths[w];
+            cost[w] +=
+                each *
+                fold_to_c__room(is_product ? v->size / v->block : 1, v->block, 0, fold_to_c__widths[w]) /
+                fold_to_c__widths[w];
     }
     p->widest = cost[3] < 0.85 * cost[2] ? 16 : cost[2] < 0.85 * cost[1] ? 8 : 4;
 }
 
 /* ---- printing ---------------------------------------------------------------------------------- */
 
-typedef struct fold_to_c__string { char text[160]; } fold_to_c__string;
+typedef struct fold_to_c__string {
+    char text[160];
+} fold_to_c__string;
 
 static fold_to_c__string fold_to_c__format(const char *format, ...)
 {
@@ -1543,21 +1773,25 @@ static fold_to_c__string fold_to_c__name_of(const fold_to_c__value *v)
     return fold_to_c__format(v->letter ? "t%d%c" : "t%d", v->number, v->letter);
 }
 
-/* Finds the weights of a form, or adds them. Those of rows and columns are a part of a parameter. */
+/* Finds these weights, or adds them. */
 static int fold_to_c__weight_of(fold_to_c__printer *p, const fold_to_c__weight *wanted)
 {
     for (size_t i = 0; i < p->n_weights; i++) {
         const fold_to_c__weight *w = &p->weight[i];
-        if (w->form == wanted->form && w->block == wanted->block && w->from == wanted->from && w->inner == wanted->inner &&
-            w->columns == wanted->columns && w->transposed == wanted->transposed && w->value == wanted->value &&
-            w->param.id == wanted->param.id) return (int)i;
+        if (w->form == wanted->form && w->block == wanted->block && w->from == wanted->from &&
+            w->inner == wanted->inner && w->columns == wanted->columns &&
+            w->transposed == wanted->transposed && w->value == wanted->value &&
+            w->param.id == wanted->param.id)
+            return (int)i;
     }
     const int added = FOLD_TO_C__ADD(p, weight, n_weights, weights_room);
-    if (added >= 0) p->weight[added] = *wanted;
+    if (added >= 0)
+        p->weight[added] = *wanted;
     return added < 0 ? 0 : added;
 }
-/* Weights of a parameter: rows of so many columns. */
-static int fold_to_c__param_weight(fold_to_c__printer *p, fold_param param, int form, int from, int inner, int columns, int transposed, int block)
+
+static int fold_to_c__param_weight(fold_to_c__printer *p, fold_param param, int form, int from, int inner,
+                                   int columns, int transposed, int block)
 {
     fold_to_c__weight w;
     memset(&w, 0, sizeof w);
@@ -1571,12 +1805,13 @@ static int fold_to_c__param_weight(fold_to_c__printer *p, fold_param param, int 
     w.param = param;
     if (!fold_param_value(p->m, param))
         fold_to_c__fail(p, FOLD_BAD_ARGUMENT,
-                   "weight '%.60s' is in bytes or halves: print before fold_model_quantize (fold_to_c_desc.bytes makes bytes)",
-                   fold_param_name(p->m, param));
+                        "weight '%.60s' is quantised; print before fold_model_quantize (for int8 set "
+                        "fold_to_c_desc.bytes)",
+                        fold_param_name(p->m, param));
     return fold_to_c__weight_of(p, &w);
 }
 
-/* Where an operand's floats are, as an expression. */
+/* The address of an operand's floats, as an expression. */
 static fold_to_c__string fold_to_c__address(fold_to_c__printer *p, const fold_to_c__operand *operand)
 {
     const fold_to_c__value *v = &p->value[operand->value];
@@ -1590,28 +1825,40 @@ static fold_to_c__string fold_to_c__address(fold_to_c__printer *p, const fold_to
         w.value = operand->value;
         w.param = v->param;
         at = fold_to_c__format("@w%d", fold_to_c__weight_of(p, &w));
-    } else if (v->is == FOLD_TO_C__MADE || (v->copied && v->in_memory)) at = fold_to_c__name_of(v);
-    else if (v->is == FOLD_TO_C__STATE) at = fold_to_c__format("s->%s", p->desc->state[v->port].name);
-    else at = fold_to_c__format("%s", p->desc->in[v->port].name);
-    if (part && v->block % 16) more = fold_to_c__format(" + %d * @PAD(%d)", part, v->block);
-    else if (part) more = fold_to_c__format(" + %d", part * v->block);
-    return rest ? fold_to_c__format("%s%s + %d", at.text, more.text, rest) : fold_to_c__format("%s%s", at.text, more.text);
+    } else if (v->is == FOLD_TO_C__MADE || (v->copied && v->in_memory))
+        at = fold_to_c__name_of(v);
+    else if (v->is == FOLD_TO_C__STATE)
+        at = fold_to_c__format("s->%s", p->desc->state[v->port].name);
+    else
+        at = fold_to_c__format("%s", p->desc->in[v->port].name);
+    if (part && v->block % 16)
+        more = fold_to_c__format(" + %d * @PAD(%d)", part, v->block);
+    else if (part)
+        more = fold_to_c__format(" + %d", part * v->block);
+    return rest ? fold_to_c__format("%s%s + %d", at.text, more.text, rest)
+                : fold_to_c__format("%s%s", at.text, more.text);
 }
 
-/* An operand's place, of a call that is no loop. */
+/* The address of an operand of a call that is not in a loop of maps. */
 static fold_to_c__string fold_to_c__place_of(fold_to_c__printer *p, const fold_to_c__call *call, int i)
 {
     const fold_to_c__operand operand = fold_to_c__operand_of(p, call, i, 0);
     return fold_to_c__address(p, &operand);
 }
-static int fold_to_c__in_size(const fold_to_c__printer *p, const fold_to_c__call *call, int i) { return fold_to_c__in(p, call, i)->size; }
+static int fold_to_c__in_size(const fold_to_c__printer *p, const fold_to_c__call *call, int i)
+{
+    return fold_to_c__in(p, call, i)->size;
+}
 
-/* "@PAD(20)", or the number where it is whole vectors of any width. */
+/* "@PAD(20)", or the number itself if it is whole vectors of any width. */
 static fold_to_c__string fold_to_c__padded(int count, int block)
 {
-    if (block % 16 == 0) return fold_to_c__format("%d", count * block);
-    return count > 1 ? fold_to_c__format("%d * @PAD(%d)", count, block) : fold_to_c__format("@PAD(%d)", block);
+    if (block % 16 == 0)
+        return fold_to_c__format("%d", count * block);
+    return count > 1 ? fold_to_c__format("%d * @PAD(%d)", count, block)
+                     : fold_to_c__format("@PAD(%d)", block);
 }
+
 static fold_to_c__string fold_to_c__padded_value(const fold_to_c__value *v)
 {
     return fold_to_c__padded(v->size / v->block, v->block);
@@ -1619,7 +1866,8 @@ static fold_to_c__string fold_to_c__padded_value(const fold_to_c__value *v)
 
 static void fold_to_c__put_shape(fold_to_c__printer *p, const fold_shape *shape)
 {
-    for (int k = 0; k < shape->rank; k++) fold_to_c__put(p, k ? " x %d" : "[%d", shape->dim[k]);
+    for (int k = 0; k < shape->rank; k++)
+        fold_to_c__put(p, k ? " x %d" : "[%d", shape->dim[k]);
     fold_to_c__put(p, "]");
 }
 
@@ -1634,41 +1882,46 @@ static void fold_to_c__put_comment(fold_to_c__printer *p, const fold_to_c__call 
         fold_to_c__put(p, i ? ", " : " of ");
         fold_to_c__comment(p, fold_param_name(p->m, call->param[i]));
     }
-    if (call->cell) fold_to_c__put(p, ", in ");
+    if (call->cell)
+        fold_to_c__put(p, ", in ");
     fold_to_c__comment(p, call->cell);
     fold_to_c__put(p, " */\n");
 }
 
-/* The pointer by which a value is named. */
+/* Declares a value's pointer. */
 static void fold_to_c__declare(fold_to_c__printer *p, int value)
 {
     const fold_to_c__value *v = &p->value[value];
-    if (v->slot >= 0) fold_to_c__put(p, "    float *const %s = m%d;\n", fold_to_c__name_of(v).text, v->slot);
+    if (v->slot >= 0)
+        fold_to_c__put(p, "    float *const %s = m%d;\n", fold_to_c__name_of(v).text, v->slot);
     if (v->is == FOLD_TO_C__MADE && v->line)
-        fold_to_c__put(p, "    float *const %s = s->%s + s->%s_at;\n", fold_to_c__name_of(v).text, p->desc->state[v->port].name,
-                  p->desc->state[v->port].name);
+        fold_to_c__put(p, "    float *const %s = s->%s + s->%s_at;\n", fold_to_c__name_of(v).text,
+                       p->desc->state[v->port].name, p->desc->state[v->port].name);
 }
 
-/* Zeros behind what was written, where whole vectors are read. */
+/* Zeros after a value that is read in whole vectors. */
 static void fold_to_c__put_rest(fold_to_c__printer *p, const fold_to_c__value *v, int whole)
 {
-    if (v->line) return;
+    if (v->line)
+        return;
     if (!whole && v->size % 16)
-        fold_to_c__put(p, "    @zeros(%s, %d, %s%s);\n", fold_to_c__name_of(v).text, v->size, fold_to_c__padded_value(v).text,
-                  v->slack ? " + @WIDTH - 1" : "");
+        fold_to_c__put(p, "    @zeros(%s, %d, %s%s);\n", fold_to_c__name_of(v).text, v->size,
+                       fold_to_c__padded_value(v).text, v->slack ? " + @WIDTH - 1" : "");
     else if (v->slack)
-        fold_to_c__put(p, "    @zeros(%s, %s, %s + @WIDTH - 1);\n", fold_to_c__name_of(v).text, fold_to_c__padded_value(v).text,
-                  fold_to_c__padded_value(v).text);
+        fold_to_c__put(p, "    @zeros(%s, %s, %s + @WIDTH - 1);\n", fold_to_c__name_of(v).text,
+                       fold_to_c__padded_value(v).text, fold_to_c__padded_value(v).text);
 }
 
 /* -- loops of maps -- */
 
 /* An operand of a map as an expression. */
-static fold_to_c__string fold_to_c__lane(fold_to_c__printer *p, const fold_to_c__call *call, int i, int part, int stage)
+static fold_to_c__string fold_to_c__lane(fold_to_c__printer *p, const fold_to_c__call *call, int i, int part,
+                                         int stage)
 {
     const fold_to_c__operand operand = fold_to_c__operand_of(p, call, i, part);
     const fold_to_c__value *v = &p->value[operand.value];
-    if (v->made == stage && v->is == FOLD_TO_C__MADE) return fold_to_c__format("v%s", fold_to_c__name_of(v).text + 1);
+    if (v->made == stage && v->is == FOLD_TO_C__MADE)
+        return fold_to_c__format("v%s", fold_to_c__name_of(v).text + 1);
     if (operand.size == 1) {
         fold_to_c__operand whole = operand;
         whole.offset = 0;
@@ -1677,17 +1930,21 @@ static fold_to_c__string fold_to_c__lane(fold_to_c__printer *p, const fold_to_c_
     return fold_to_c__format("@LOAD(%s + i)", fold_to_c__address(p, &operand).text);
 }
 
-/* Writes a map's text with its operands. */
-static void fold_to_c__put_map(fold_to_c__printer *p, const fold_to_c__op *op, const fold_to_c__string in[3], float number)
+static void fold_to_c__put_map(fold_to_c__printer *p, const fold_to_c__op *op, const fold_to_c__string in[3],
+                               float number)
 {
     char text[32];
-    if (p->scanning) fold_to_c__scan(p, op->text);
+    if (p->scanning)
+        fold_to_c__scan(p, op->text);
     for (const char *at = op->text; *at; at++) {
         const int is_word = at > op->text && ((at[-1] >= 'A' && at[-1] <= 'Z') || at[-1] == '@');
         const int goes_on = at[1] >= 'A' && at[1] <= 'Z';
-        if (*at >= 'A' && *at <= 'C' && !is_word && !goes_on) fold_to_c__put(p, "%s", in[*at - 'A'].text);
-        else if (*at == 'S' && !is_word && !goes_on) fold_to_c__put(p, "%s", fold_to_c__float(number, text));
-        else fold_to_c__put(p, "%c", *at);
+        if (*at >= 'A' && *at <= 'C' && !is_word && !goes_on)
+            fold_to_c__put(p, "%s", in[*at - 'A'].text);
+        else if (*at == 'S' && !is_word && !goes_on)
+            fold_to_c__put(p, "%s", fold_to_c__float(number, text));
+        else
+            fold_to_c__put(p, "%c", *at);
     }
 }
 
@@ -1696,25 +1953,33 @@ static void fold_to_c__put_loop(fold_to_c__printer *p, int stage)
     for (size_t i = 0; i < p->n_items; i++)
         if (p->item[i].stage == stage) {
             const int value = fold_to_c__made_by(p, &p->item[i]);
-            if (p->value[value].in_memory) fold_to_c__declare(p, value);
+            if (p->value[value].in_memory)
+                fold_to_c__declare(p, value);
         }
-    fold_to_c__put(p, "    for (i = 0; i < %s; i += @WIDTH) {\n", fold_to_c__padded(1, p->stage[stage].size).text);
+    fold_to_c__put(p, "    for (i = 0; i < %s; i += @WIDTH) {\n",
+                   fold_to_c__padded(1, p->stage[stage].size).text);
     for (size_t i = 0; i < p->n_items; i++) {
         const fold_to_c__item *item = &p->item[i];
         const fold_to_c__call *call = &p->call[item->call];
         fold_to_c__string in[3];
-        if (item->stage != stage) continue;
+        if (item->stage != stage)
+            continue;
         const fold_to_c__value *v = &p->value[fold_to_c__made_by(p, item)];
-        if (!v->in_memory && !v->is_read) continue;
-        for (int k = 0; k < call->n_in && k < 3; k++) in[k] = fold_to_c__lane(p, call, k, item->part, stage);
+        if (!v->in_memory && !v->is_read)
+            continue;
+        for (int k = 0; k < call->n_in && k < 3; k++)
+            in[k] = fold_to_c__lane(p, call, k, item->part, stage);
         fold_to_c__put(p, "        const @V v%s = ", fold_to_c__name_of(v).text + 1);
         fold_to_c__put_map(p, call->op, in, call->number);
         fold_to_c__put(p, ";");
-        if (call->cell) fold_to_c__put(p, " /* ");
+        if (call->cell)
+            fold_to_c__put(p, " /* ");
         fold_to_c__comment(p, call->cell);
         if (call->cell) fold_to_c__put(p, " */");
         fold_to_c__put(p, "\n");
-        if (v->in_memory) fold_to_c__put(p, "        @STORE(%s + i, v%s);\n", fold_to_c__name_of(v).text, fold_to_c__name_of(v).text + 1);
+        if (v->in_memory)
+            fold_to_c__put(p, "        @STORE(%s + i, v%s);\n", fold_to_c__name_of(v).text,
+                           fold_to_c__name_of(v).text + 1);
     }
     fold_to_c__put(p, "    }\n");
     for (size_t i = 0; i < p->n_items; i++)
@@ -1724,8 +1989,8 @@ static void fold_to_c__put_loop(fold_to_c__printer *p, int stage)
 
 /* -- products -- */
 
-/* A segment of a product: columns of `to`, in blocks, are `from` and what `inner` values of x add to it, by weights from a
-   row on. */
+/* A segment of a product: the columns of `to`, in blocks, are those of `from` plus the products of `inner`
+   values of x with the weights from `row` on. */
 typedef struct fold_to_c__segment {
     fold_param param;
     int transposed, row, inner, columns, block;
@@ -1733,7 +1998,7 @@ typedef struct fold_to_c__segment {
     const char *to, *from, *x;
 } fold_to_c__segment;
 
-/* Tells whether fold_model_quantize makes bytes of a weight of a linear op, or of a filter of several channels. */
+/* As fold_model_quantize decides for a weight of a linear op, or a filter with several channels. */
 static int fold_to_c__becomes_bytes(const fold_to_c__printer *p, fold_param param, int columns)
 {
     const fold_shape shape = fold_param_shape(p->m, param);
@@ -1744,31 +2009,44 @@ static int fold_to_c__becomes_bytes(const fold_to_c__printer *p, fold_param para
 static int fold_to_c__segment_weight(fold_to_c__printer *p, const fold_to_c__segment *s, int form)
 {
     const int whole = form == FOLD_TO_C__UNITS;
-    return fold_to_c__param_weight(p, s->param, form, whole ? 0 : s->row, whole ? 1 : s->inner, s->columns, s->transposed, s->block);
+    return fold_to_c__param_weight(p, s->param, form, whole ? 0 : s->row, whole ? 1 : s->inner, s->columns,
+                                   s->transposed, s->block);
 }
 
-/* A few columns: each input is followed by zeros up to a multiple of sixteen. */
+/* Few columns: the inputs are padded with zeros to a multiple of sixteen. */
 static void fold_to_c__put_few(fold_to_c__printer *p, const fold_to_c__segment *s)
 {
     const int room = (s->inner + 15) / 16 * 16, weight = fold_to_c__segment_weight(p, s, FOLD_TO_C__COLUMNS);
     if (room == s->inner) {
-        fold_to_c__put(p, "    @few(%s, %s, %d, %s, %d, @w%d);\n", s->to, s->from, s->columns, s->x, room, weight);
+        fold_to_c__put(p, "    @few(%s, %s, %d, %s, %d, @w%d);\n", s->to, s->from, s->columns, s->x, room,
+                       weight);
         return;
     }
-    fold_to_c__put(p, "    {\n        @ALIGNED float line[%d];\n        @take(line, %s, %d, %d);\n", room, s->x, s->inner, room);
-    fold_to_c__put(p, "        @few(%s, %s, %d, line, %d, @w%d);\n    }\n", s->to, s->from, s->columns, room, weight);
+    fold_to_c__put(p, "    {\n        @ALIGNED float line[%d];\n        @take(line, %s, %d, %d);\n", room,
+                   s->x, s->inner, room);
+    fold_to_c__put(p, "        @few(%s, %s, %d, line, %d, @w%d);\n    }\n", s->to, s->from, s->columns, room,
+                   weight);
 }
 
-/* Weights in bytes. Without `is_padded` nothing is written behind the columns: other lines lie there. */
+/* int8 weights. Without `is_padded` nothing is written after the columns, since other lines follow. */
 static void fold_to_c__put_bytes(fold_to_c__printer *p, const fold_to_c__segment *s, int is_padded)
 {
-    const int weight = fold_to_c__segment_weight(p, s, FOLD_TO_C__BYTES), units = fold_to_c__segment_weight(p, s, FOLD_TO_C__UNITS);
-    const fold_to_c__string room = is_padded ? fold_to_c__padded(1, s->block) : fold_to_c__format("%d", s->block);
-    fold_to_c__put(p, "    {\n        signed char bytes[%d];\n        const float unit = @to_bytes(bytes, %s, %d);\n", s->inner, s->x, s->inner);
+    const int weight = fold_to_c__segment_weight(p, s, FOLD_TO_C__BYTES),
+              units = fold_to_c__segment_weight(p, s, FOLD_TO_C__UNITS);
+    const fold_to_c__string room =
+        is_padded ? fold_to_c__padded(1, s->block) : fold_to_c__format("%d", s->block);
+    fold_to_c__put(p,
+                   "    {\n        signed char bytes[%d];\n        const float unit = @to_bytes(bytes, %s, "
+                   "%d);\n",
+                   s->inner, s->x, s->inner);
     for (int block = 0; block < s->columns / s->block; block++) {
-        const fold_to_c__string at = block ? fold_to_c__format(" + %s", fold_to_c__padded(block, s->block).text) : fold_to_c__format("%s", "");
-        fold_to_c__put(p, "        @bytes(%s%s, %s%s, ", s->to, at.text, s->from, strcmp(s->from, "0") ? at.text : "");
-        fold_to_c__put(p, "%d, %s, bytes, unit, %d, @w%d + %d, ", s->block, room.text, s->inner, weight, block * s->block * s->inner);
+        const fold_to_c__string at = block
+                                         ? fold_to_c__format(" + %s", fold_to_c__padded(block, s->block).text)
+                                         : fold_to_c__format("%s", "");
+        fold_to_c__put(p, "        @bytes(%s%s, %s%s, ", s->to, at.text, s->from,
+                       strcmp(s->from, "0") ? at.text : "");
+        fold_to_c__put(p, "%d, %s, bytes, unit, %d, @w%d + %d, ", s->block, room.text, s->inner, weight,
+                       block * s->block * s->inner);
         fold_to_c__put(p, "@w%d%s);\n", units, at.text);
     }
     fold_to_c__put(p, "    }\n");
@@ -1776,52 +2054,77 @@ static void fold_to_c__put_bytes(fold_to_c__printer *p, const fold_to_c__segment
 
 static void fold_to_c__put_segment(fold_to_c__printer *p, const fold_to_c__segment *s, int is_padded)
 {
-    if (s->in_bytes) fold_to_c__put_bytes(p, s, is_padded);
-    else if (s->is_narrow) fold_to_c__put_few(p, s);
+    if (s->in_bytes)
+        fold_to_c__put_bytes(p, s, is_padded);
+    else if (s->is_narrow)
+        fold_to_c__put_few(p, s);
     else
-        fold_to_c__put(p, "    @products(%s, %s, %s, %s, %d, @w%d);\n", s->to, s->from, fold_to_c__padded(s->columns / s->block, s->block).text, s->x,
-                  s->inner, fold_to_c__segment_weight(p, s, FOLD_TO_C__ROWS));
+        fold_to_c__put(p, "    @products(%s, %s, %s, %s, %d, @w%d);\n", s->to, s->from,
+                       fold_to_c__padded(s->columns / s->block, s->block).text, s->x, s->inner,
+                       fold_to_c__segment_weight(p, s, FOLD_TO_C__ROWS));
 }
 
 static void fold_to_c__put_linear(fold_to_c__printer *p, const fold_to_c__call *call)
 {
     const fold_to_c__value *v = &p->value[call->value];
-    const int columns = call->attr[FOLD_TO_C__OUTPUTS], starts = call->attr[FOLD_TO_C__STARTS], segments = call->n_in - starts;
-    const int inner = fold_to_c__in(p, call, 0)->shape.dim[fold_to_c__in(p, call, 0)->shape.rank - 1], lines = fold_to_c__in_size(p, call, 0) / inner;
+    const int columns = call->attr[FOLD_TO_C__OUTPUTS], starts = call->attr[FOLD_TO_C__STARTS],
+              segments = call->n_in - starts;
+    const int inner = fold_to_c__in(p, call, 0)->shape.dim[fold_to_c__in(p, call, 0)->shape.rank - 1],
+              lines = fold_to_c__in_size(p, call, 0) / inner;
     const int block = lines > 1 ? columns : v->block;
-    const fold_to_c__string name = fold_to_c__name_of(v), to = lines > 1 ? fold_to_c__format("%s + i * %d", name.text, columns) : name;
+    const fold_to_c__string name = fold_to_c__name_of(v),
+                            to = lines > 1 ? fold_to_c__format("%s + i * %d", name.text, columns) : name;
     fold_to_c__string from = fold_to_c__format("0"), x;
-    fold_to_c__segment segment = { call->param[0], call->attr[FOLD_TO_C__TRANSPOSED], call->attr[FOLD_TO_C__FIRST_ROW], 0, columns, block,
-                              fold_to_c__has_lanes(p, call), fold_to_c__becomes_bytes(p, call->param[0], columns), to.text, from.text, NULL };
-    if (starts) from = fold_to_c__place_of(p, call, segments);
-    if (starts && lines > 1) from = fold_to_c__format("%s + i * %d", fold_to_c__place_of(p, call, segments).text, columns);
-    if (call->param[1].id) from = fold_to_c__format("@w%d", fold_to_c__param_weight(p, call->param[1], FOLD_TO_C__ROWS, 0, 1, columns, 0, block));
-    if (lines > 1) fold_to_c__put(p, "    for (i = 0; i < %d; i++) {\n", lines);
+    fold_to_c__segment segment = { call->param[0],
+                                   call->attr[FOLD_TO_C__TRANSPOSED],
+                                   call->attr[FOLD_TO_C__FIRST_ROW],
+                                   0,
+                                   columns,
+                                   block,
+                                   fold_to_c__has_lanes(p, call),
+                                   fold_to_c__becomes_bytes(p, call->param[0], columns),
+                                   to.text,
+                                   from.text,
+                                   NULL };
+    if (starts)
+        from = fold_to_c__place_of(p, call, segments);
+    if (starts && lines > 1)
+        from = fold_to_c__format("%s + i * %d", fold_to_c__place_of(p, call, segments).text, columns);
+    if (call->param[1].id)
+        from = fold_to_c__format("@w%d", fold_to_c__param_weight(p, call->param[1], FOLD_TO_C__ROWS, 0, 1,
+                                                                 columns, 0, block));
+    if (lines > 1)
+        fold_to_c__put(p, "    for (i = 0; i < %d; i++) {\n", lines);
     for (int s = 0; s < segments; s++, segment.row += segment.inner, segment.from = to.text) {
         segment.inner = lines > 1 ? inner : fold_to_c__in_size(p, call, s);
         x = fold_to_c__place_of(p, call, s);
-        if (lines > 1) x = fold_to_c__format("%s + i * %d", fold_to_c__place_of(p, call, s).text, inner);
+        if (lines > 1)
+            x = fold_to_c__format("%s + i * %d", fold_to_c__place_of(p, call, s).text, inner);
         segment.x = x.text;
         fold_to_c__put_segment(p, &segment, lines == 1);
     }
-    if (lines > 1) fold_to_c__put(p, "    }\n");
+    if (lines > 1)
+        fold_to_c__put(p, "    }\n");
     fold_to_c__put_rest(p, v, !segment.is_narrow && lines == 1);
 }
 
 /* -- other ops: plain loops over values in memory -- */
 
-/* A value seen as [outer][length][inner] around an axis; FOLD_ALL: [1][size][1]. */
-typedef struct fold_to_c__axis { int outer, length, inner; } fold_to_c__axis;
+/* A value as [outer][length][inner] around an axis; FOLD_ALL: [1][size][1]. */
+typedef struct fold_to_c__axis {
+    int outer, length, inner;
+} fold_to_c__axis;
 static fold_to_c__axis fold_to_c__around(const fold_shape *shape, int axis)
 {
     fold_to_c__axis around = { 1, 1, 1 };
-    if (axis == FOLD_ALL) around.length = fold_to_c__size(shape);
+    if (axis == FOLD_ALL)
+        around.length = fold_to_c__size(shape);
     for (int k = 0; k < shape->rank && axis != FOLD_ALL; k++)
         *(k < axis ? &around.outer : k == axis ? &around.length : &around.inner) *= shape->dim[k];
     return around;
 }
 
-/* A sum of values that lie side by side: blocks of 512 at most, joined by pairs. `x` names their first. */
+/* A sum of adjacent values, the first of which `x` names: blocks of at most 512, added in pairs. */
 static void fold_to_c__put_sum(fold_to_c__printer *p, const char *x, int from, int count)
 {
     int left = 512;
@@ -1829,7 +2132,8 @@ static void fold_to_c__put_sum(fold_to_c__printer *p, const char *x, int from, i
         fold_to_c__put(p, "@sum(%s + %d, %d)", x, from, count);
         return;
     }
-    while (left < count - left) left *= 2;
+    while (left < count - left)
+        left *= 2;
     fold_to_c__put(p, "(");
     fold_to_c__put_sum(p, x, from, left);
     fold_to_c__put(p, " + ");
@@ -1837,7 +2141,8 @@ static void fold_to_c__put_sum(fold_to_c__printer *p, const char *x, int from, i
     fold_to_c__put(p, ")");
 }
 
-/* A sum of values `inner` apart, from `first` on, 32 at most one after the other. */
+/* A sum of values at distances of `inner`, from `first` on: at most 32 in one chain, chains added in
+   pairs. */
 static void fold_to_c__put_apart_sum(fold_to_c__printer *p, const char *x, int first, int count, int inner)
 {
     int left = 32;
@@ -1845,7 +2150,8 @@ static void fold_to_c__put_apart_sum(fold_to_c__printer *p, const char *x, int f
         fold_to_c__put(p, "@apart(%s + %d, %d, %d)", x, first * inner, count, inner);
         return;
     }
-    while (left < count - left) left *= 2;
+    while (left < count - left)
+        left *= 2;
     fold_to_c__put(p, "(");
     fold_to_c__put_apart_sum(p, x, first, left, inner);
     fold_to_c__put(p, " + ");
@@ -1853,11 +2159,13 @@ static void fold_to_c__put_apart_sum(fold_to_c__printer *p, const char *x, int f
     fold_to_c__put(p, ")");
 }
 
-/* The sum of a line: `x` names its first value. */
+/* `x` names the first value of the line. */
 static void fold_to_c__put_line_sum(fold_to_c__printer *p, const char *x, const fold_to_c__axis *axis)
 {
-    if (axis->inner == 1) fold_to_c__put_sum(p, x, 0, axis->length);
-    else fold_to_c__put_apart_sum(p, x, 0, axis->length, axis->inner);
+    if (axis->inner == 1)
+        fold_to_c__put_sum(p, x, 0, axis->length);
+    else
+        fold_to_c__put_apart_sum(p, x, 0, axis->length, axis->inner);
 }
 
 static void fold_to_c__put_concat(fold_to_c__printer *p, const fold_to_c__call *call)
@@ -1865,16 +2173,21 @@ static void fold_to_c__put_concat(fold_to_c__printer *p, const fold_to_c__call *
     const fold_to_c__axis whole = fold_to_c__around(&call->out, call->attr[0]);
     const fold_to_c__string to = fold_to_c__name_of(&p->value[call->value]);
     for (int i = 0, at = 0; i < call->n_in; i++) {
-        const int part = fold_to_c__in_size(p, call, i) / whole.outer, is_there = p->value[call->value].line && !i;
+        const int part = fold_to_c__in_size(p, call, i) / whole.outer,
+                  is_there = p->value[call->value].line && !i;
         if (is_there) {
             at += part;
             continue;
         }
         if (whole.outer == 1)
-            fold_to_c__put(p, "    memcpy(%s + %d, %s, %d * sizeof(float));\n", to.text, at, fold_to_c__place_of(p, call, i).text, part);
+            fold_to_c__put(p, "    memcpy(%s + %d, %s, %d * sizeof(float));\n", to.text, at,
+                           fold_to_c__place_of(p, call, i).text, part);
         else
-            fold_to_c__put(p, "    for (i = 0; i < %d; i++) memcpy(%s + %d + i * %d, %s + i * %d, %d * sizeof(float));\n", whole.outer, to.text,
-                      at, whole.length * whole.inner, fold_to_c__place_of(p, call, i).text, part, part);
+            fold_to_c__put(p,
+                           "    for (i = 0; i < %d; i++) memcpy(%s + %d + i * %d, %s + i * %d, %d * "
+                           "sizeof(float));\n",
+                           whole.outer, to.text, at, whole.length * whole.inner,
+                           fold_to_c__place_of(p, call, i).text, part, part);
         at += part;
     }
 }
@@ -1882,30 +2195,37 @@ static void fold_to_c__put_concat(fold_to_c__printer *p, const fold_to_c__call *
 static void fold_to_c__put_slice(fold_to_c__printer *p, const fold_to_c__call *call)
 {
     const fold_to_c__axis whole = fold_to_c__around(&fold_to_c__in(p, call, 0)->shape, call->attr[0]);
-    const int part = call->attr[2] * whole.inner;
-    fold_to_c__put(p, "    for (i = 0; i < %d; i++) memcpy(%s + i * %d, %s + %d + i * %d, %d * sizeof(float));\n", whole.outer,
-              fold_to_c__name_of(&p->value[call->value]).text, part, fold_to_c__place_of(p, call, 0).text, call->attr[1] * whole.inner,
-              whole.length * whole.inner, part);
+    const fold_to_c__string to = fold_to_c__name_of(&p->value[call->value]);
+    const fold_to_c__string from = fold_to_c__place_of(p, call, 0);
+    const int part = call->attr[2] * whole.inner, at = call->attr[1] * whole.inner;
+    fold_to_c__put(p, "    for (i = 0; i < %d; i++) ", whole.outer);
+    fold_to_c__put(p, "memcpy(%s + i * %d, %s + %d + i * %d, %d * sizeof(float));\n", to.text, part,
+                   from.text, at, whole.length * whole.inner, part);
 }
 
-/* Loops over all elements of a shape, with an index i0, i1, ... for each axis. */
+/* Loops over all elements of a shape, with indices i0, i1, … of its axes. */
 static void fold_to_c__put_nest(fold_to_c__printer *p, const fold_shape *shape)
 {
-    fold_to_c__put(p, "    {\n        int i0%s%s%s;\n", shape->rank > 1 ? ", i1" : "", shape->rank > 2 ? ", i2" : "",
-              shape->rank > 3 ? ", i3" : "");
-    for (int k = 0; k < shape->rank; k++) fold_to_c__put(p, "        for (i%d = 0; i%d < %d; i%d++)\n", k, k, shape->dim[k], k);
+    fold_to_c__put(p, "    {\n        int i0%s%s%s;\n", shape->rank > 1 ? ", i1" : "",
+                   shape->rank > 2 ? ", i2" : "", shape->rank > 3 ? ", i3" : "");
+    for (int k = 0; k < shape->rank; k++)
+        fold_to_c__put(p, "        for (i%d = 0; i%d < %d; i%d++)\n", k, k, shape->dim[k], k);
 }
-/* An element's index, from steps for each axis. */
+
+/* An element's index, from the step of each axis. */
 static fold_to_c__string fold_to_c__index(const fold_shape *shape, const int step[FOLD_TO_C__AXES])
 {
     fold_to_c__string index = fold_to_c__format("0");
     for (int k = 0; k < shape->rank; k++)
-        if (step[k]) index = fold_to_c__format("%s + i%d * %d", index.text, k, step[k]);
+        if (step[k])
+            index = fold_to_c__format("%s + i%d * %d", index.text, k, step[k]);
     return index;
 }
+
 static void fold_to_c__steps(const fold_shape *shape, int step[FOLD_TO_C__AXES])
 {
-    for (int k = shape->rank, at = 1; k-- > 0; at *= shape->dim[k]) step[k] = at;
+    for (int k = shape->rank, at = 1; k-- > 0; at *= shape->dim[k])
+        step[k] = at;
 }
 
 static void fold_to_c__put_transpose(fold_to_c__printer *p, const fold_to_c__call *call)
@@ -1917,17 +2237,17 @@ static void fold_to_c__put_transpose(fold_to_c__printer *p, const fold_to_c__cal
     from[call->attr[0]] = from[call->attr[1]];
     from[call->attr[1]] = swapped;
     fold_to_c__put_nest(p, &call->out);
-    fold_to_c__put(p, "            %s[%s] = (%s)[", fold_to_c__name_of(&p->value[call->value]).text, fold_to_c__index(&call->out, to).text,
-              fold_to_c__place_of(p, call, 0).text);
+    fold_to_c__put(p, "            %s[%s] = (%s)[", fold_to_c__name_of(&p->value[call->value]).text,
+                   fold_to_c__index(&call->out, to).text, fold_to_c__place_of(p, call, 0).text);
     fold_to_c__put(p, "%s];\n    }\n", fold_to_c__index(&call->out, from).text);
 }
 
 /* A map whose operands repeat along axes. */
 static void fold_to_c__put_broadcast(fold_to_c__printer *p, const fold_to_c__call *call)
 {
-    static const struct { const char *name, *text; } plain[] = {
-        { "minimum", "a < b || a != a ? a : b" }, { "maximum", "a > b || a != a ? a : b" }
-    };
+    static const struct {
+        const char *name, *text;
+    } plain[] = { { "minimum", "a < b || a != a ? a : b" }, { "maximum", "a > b || a != a ? a : b" } };
     const char *text = call->op->text;
     int step[FOLD_TO_C__AXES];
     fold_to_c__put_nest(p, &call->out);
@@ -1939,63 +2259,87 @@ static void fold_to_c__put_broadcast(fold_to_c__printer *p, const fold_to_c__cal
             step[k] = dim == 1 ? 0 : at;
             at *= dim;
         }
-        fold_to_c__put(p, "            const float %c = (%s)[%s];\n", "ab"[i], fold_to_c__place_of(p, call, i).text,
-                  fold_to_c__index(&call->out, step).text);
+        fold_to_c__put(p, "            const float %c = (%s)[%s];\n", "ab"[i],
+                       fold_to_c__place_of(p, call, i).text, fold_to_c__index(&call->out, step).text);
     }
     for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
-        if (!strcmp(plain[i].name, call->op->name)) text = plain[i].text;
+        if (!strcmp(plain[i].name, call->op->name))
+            text = plain[i].text;
     fold_to_c__steps(&call->out, step);
-    fold_to_c__put(p, "            %s[%s] = ", fold_to_c__name_of(&p->value[call->value]).text, fold_to_c__index(&call->out, step).text);
-    for (; *text; text++) fold_to_c__put(p, "%c", *text == 'A' ? 'a' : *text == 'B' ? 'b' : *text);
+    fold_to_c__put(p, "            %s[%s] = ", fold_to_c__name_of(&p->value[call->value]).text,
+                   fold_to_c__index(&call->out, step).text);
+    for (; *text; text++)
+        fold_to_c__put(p, "%c", *text == 'A' ? 'a' : *text == 'B' ? 'b' : *text);
     fold_to_c__put(p, ";\n        }\n    }\n");
 }
 
 static void fold_to_c__put_softmax(fold_to_c__printer *p, const fold_to_c__call *call)
 {
     const fold_to_c__axis axis = fold_to_c__around(&call->out, call->out.rank - 1);
-    const fold_to_c__string to = fold_to_c__name_of(&p->value[call->value]), from = fold_to_c__place_of(p, call, 0);
+    const fold_to_c__string to = fold_to_c__name_of(&p->value[call->value]),
+                            from = fold_to_c__place_of(p, call, 0);
     const int log = call->op->kind == FOLD_TO_C__LOG_SOFTMAX;
-    fold_to_c__put(p, "    for (i = 0; i < %d; i++) {\n        const float *source = %s + i * %d;\n        float *target = %s + i * %d;\n",
-              axis.outer, from.text, axis.length, to.text, axis.length);
-    fold_to_c__put(p, "        const float most = @largest(source, %d), sum = @exp_sum(target, source, most, %d);\n", axis.length, axis.length);
-    fold_to_c__put(p, log ? "        const float shift = -(most + @first(@log(@ALL(sum))));\n        int k;\n"
-                     : "        const float factor = 1.0f / sum;\n        int k;\n");
     fold_to_c__put(p,
-              log ? "        for (k = 0; k < %d; k++) target[k] = source[k] + shift;\n    }\n"
-                  : "        for (k = 0; k < %d; k++) target[k] *= factor;\n    }\n",
-              axis.length);
+                   "    for (i = 0; i < %d; i++) {\n        const float *source = %s + i * %d;\n        "
+                   "float *target = %s + i * %d;\n",
+                   axis.outer, from.text, axis.length, to.text, axis.length);
+    fold_to_c__put(p,
+                   "        const float most = @largest(source, %d), sum = @exp_sum(target, source, most, "
+                   "%d);\n",
+                   axis.length, axis.length);
+    fold_to_c__put(p, log ? "        const float shift = -(most + @first(@log(@ALL(sum))));\n        int k;\n"
+                          : "        const float factor = 1.0f / sum;\n        int k;\n");
+    fold_to_c__put(p,
+                   log ? "        for (k = 0; k < %d; k++) target[k] = source[k] + shift;\n    }\n"
+                       : "        for (k = 0; k < %d; k++) target[k] *= factor;\n    }\n",
+                   axis.length);
 }
 
-/* What a line gives: `x` names its first value, `y` its result. */
+/* The result of a line: `x` names its first value, `y` the result. */
 static void fold_to_c__put_line(fold_to_c__printer *p, const char *name, const fold_to_c__axis *axis)
 {
     const int length = axis->length, inner = axis->inner;
     char text[32];
     const char *share = fold_to_c__float(1.0f / (float)length, text);
     if (!strcmp(name, "amax") || !strcmp(name, "amin")) {
-        fold_to_c__put(p, "            target[j] = @first_of(source, %d, %d, %s);\n", length, inner, strcmp(name, "amax") ? "-1.0f" : "1.0f");
+        fold_to_c__put(p, "            target[j] = @first_of(source, %d, %d, %s);\n", length, inner,
+                       strcmp(name, "amax") ? "-1.0f" : "1.0f");
     } else if (!strcmp(name, "prod")) {
-        fold_to_c__put(p, "            target[j] = source[0];\n            for (k = 1; k < %d; k++) target[j] *= source[k * %d];\n", length,
-                  inner);
+        fold_to_c__put(p,
+                       "            target[j] = source[0];\n            for (k = 1; k < %d; k++) target[j] "
+                       "*= source[k * %d];\n",
+                       length, inner);
     } else if (!strcmp(name, "logsumexp")) {
         fold_to_c__put(p, "            const float most = @first_of(source, %d, %d, 1.0f);\n", length, inner);
-        fold_to_c__put(p, "            const float shift = most - most == 0.0f ? most : most != most ? most : 0.0f;\n");
-        fold_to_c__put(p, "            for (k = 0; k < %d; k++) line[k] = @first(@exp(@ALL(source[k * %d] - shift)));\n", length, inner);
+        fold_to_c__put(p, "            const float shift = most - most == 0.0f ? most : most != most ? most "
+                          ": 0.0f;\n");
+        fold_to_c__put(p,
+                       "            for (k = 0; k < %d; k++) line[k] = @first(@exp(@ALL(source[k * %d] - "
+                       "shift)));\n",
+                       length, inner);
         fold_to_c__put(p, "            target[j] = @first(@log(@ALL(");
-        if (inner == 1) fold_to_c__put_sum(p, "line", 0, length);
-        else fold_to_c__put_apart_sum(p, "line", 0, length, 1);
+        if (inner == 1)
+            fold_to_c__put_sum(p, "line", 0, length);
+        else
+            fold_to_c__put_apart_sum(p, "line", 0, length, 1);
         fold_to_c__put(p, "))) + shift;\n");
     } else {
         fold_to_c__put(p, "            target[j] = ");
         fold_to_c__put_line_sum(p, "source", axis);
         fold_to_c__put(p, ";\n");
-        if (strcmp(name, "sum") != 0) fold_to_c__put(p, "            target[j] *= %s;\n", share);
+        if (strcmp(name, "sum") != 0)
+            fold_to_c__put(p, "            target[j] *= %s;\n", share);
     }
-    if (strcmp(name, "variance") != 0) return;
-    fold_to_c__put(p, "            for (k = 0; k < %d; k++) line[k] = source[k * %d] - target[j], line[k] *= line[k];\n            target[j] = ",
-              length, inner);
-    if (inner == 1) fold_to_c__put_sum(p, "line", 0, length);
-    else fold_to_c__put_apart_sum(p, "line", 0, length, 1);
+    if (strcmp(name, "variance") != 0)
+        return;
+    fold_to_c__put(p,
+                   "            for (k = 0; k < %d; k++) line[k] = source[k * %d] - target[j], line[k] *= "
+                   "line[k];\n            target[j] = ",
+                   length, inner);
+    if (inner == 1)
+        fold_to_c__put_sum(p, "line", 0, length);
+    else
+        fold_to_c__put_apart_sum(p, "line", 0, length, 1);
     fold_to_c__put(p, ";\n            target[j] *= %s;\n", share);
 }
 
@@ -2003,12 +2347,17 @@ static void fold_to_c__put_reduce(fold_to_c__printer *p, const fold_to_c__call *
 {
     const char *name = call->op->name;
     const fold_to_c__axis axis = fold_to_c__around(&fold_to_c__in(p, call, 0)->shape, call->attr[0]);
-    const int has_line = !strcmp(name, "variance") || !strcmp(name, "logsumexp"), counts = has_line || !strcmp(name, "prod");
-    if (has_line) fold_to_c__put(p, "    {\n    float line[%d];\n", axis.length);
-    fold_to_c__put(p, "    for (i = 0; i < %d; i++) {\n        float *target = %s + i * %d;\n        int j%s;\n", axis.outer,
-              fold_to_c__name_of(&p->value[call->value]).text, axis.inner, counts ? ", k" : "");
-    fold_to_c__put(p, "        for (j = 0; j < %d; j++) {\n            const float *source = %s + i * %d + j;\n", axis.inner,
-              fold_to_c__place_of(p, call, 0).text, axis.length * axis.inner);
+    const int has_line = !strcmp(name, "variance") || !strcmp(name, "logsumexp"),
+              counts = has_line || !strcmp(name, "prod");
+    if (has_line)
+        fold_to_c__put(p, "    {\n    float line[%d];\n", axis.length);
+    fold_to_c__put(p,
+                   "    for (i = 0; i < %d; i++) {\n        float *target = %s + i * %d;\n        int j%s;\n",
+                   axis.outer, fold_to_c__name_of(&p->value[call->value]).text, axis.inner,
+                   counts ? ", k" : "");
+    fold_to_c__put(p,
+                   "        for (j = 0; j < %d; j++) {\n            const float *source = %s + i * %d + j;\n",
+                   axis.inner, fold_to_c__place_of(p, call, 0).text, axis.length * axis.inner);
     fold_to_c__put_line(p, name, &axis);
     fold_to_c__put(p, "        }\n    }\n%s", has_line ? "    }\n" : "");
 }
@@ -2016,31 +2365,48 @@ static void fold_to_c__put_reduce(fold_to_c__printer *p, const fold_to_c__call *
 static void fold_to_c__put_cumsum(fold_to_c__printer *p, const fold_to_c__call *call)
 {
     const fold_to_c__axis axis = fold_to_c__around(&call->out, call->attr[0]);
-    const char *text =
-        "    for (i = 0; i < %d; i++) {\n        const float *source = %s + i * %d;\n        float *target = %s + i * %d;\n        int k;\n";
+    const char *text = "    for (i = 0; i < %d; i++) {\n        const float *source = %s + i * %d;\n        "
+                       "float *target = %s + i * %d;\n        int k;\n";
     const int size = axis.length * axis.inner;
-    fold_to_c__put(p, text, axis.outer, fold_to_c__place_of(p, call, 0).text, size, fold_to_c__name_of(&p->value[call->value]).text, size);
-    fold_to_c__put(p, "        for (k = 0; k < %d; k++) target[k] = k < %d ? source[k] : target[k - %d] + source[k];\n    }\n", size, axis.inner,
-              axis.inner);
+    fold_to_c__put(p, text, axis.outer, fold_to_c__place_of(p, call, 0).text, size,
+                   fold_to_c__name_of(&p->value[call->value]).text, size);
+    fold_to_c__put(p,
+                   "        for (k = 0; k < %d; k++) target[k] = k < %d ? source[k] : target[k - %d] + "
+                   "source[k];\n    }\n",
+                   size, axis.inner, axis.inner);
 }
 
-/* Prints what makes `factor` the mean square of a row, and `source` the row, without its mean if that is subtracted. A row whose
-   sum or squares leave the range of floats goes through it again, times a power of two, as in fold__standardise of fold.h. */
-static void fold_to_c__put_deviation(fold_to_c__printer *p, int count, int centred, const char *share, const char *epsilon)
+/* Prints code that sets `factor` to the mean square of a row and `source` to the row, minus its mean if it is
+   `centred`. If a sum leaves the range of floats, it is repeated with the row times a power of two, as in
+   fold__standardise. */
+static void fold_to_c__put_deviation(fold_to_c__printer *p, int count, int centred, const char *share,
+                                     const char *epsilon)
 {
-    fold_to_c__put(p, "        {\n        float power = 1.0f;\n        const float *const row = source;\n        for (;;) {\n");
-    if (centred) fold_to_c__put(p, "            float shift;\n");
-    fold_to_c__put(p, "            if (power != 1.0f) {\n                for (k = 0; k < %d; k++) target[k] = row[k] * power;\n"
-                 "                source = target;\n            }\n", count);
+    fold_to_c__put(p, "        {\n        float power = 1.0f;\n        const float *const row = source;\n    "
+                      "    for (;;) {\n");
+    if (centred)
+        fold_to_c__put(p, "            float shift;\n");
+    fold_to_c__put(p,
+                   "            if (power != 1.0f) {\n                for (k = 0; k < %d; k++) target[k] = "
+                   "row[k] * power;\n"
+                   "                source = target;\n            }\n",
+                   count);
     if (centred) {
         fold_to_c__put(p, "            shift = -(");
         fold_to_c__put_sum(p, "source", 0, count);
-        fold_to_c__put(p, " * %s);\n            for (k = 0; k < %d; k++) target[k] = source[k] + shift;\n            source = target;\n", share, count);
+        fold_to_c__put(p,
+                       " * %s);\n            for (k = 0; k < %d; k++) target[k] = source[k] + shift;\n       "
+                       "     source = target;\n",
+                       share, count);
     }
-    fold_to_c__put(p, "            factor = @dot_of(source, source, %d) * %s + %s * power * power;\n", count, share, epsilon);
-    fold_to_c__put(p, "            if (power != 1.0f || (factor > 0x1p-100f && factor <= 0x1.fffffep+127f)) break;\n"
-                 "            power = factor < 1.0f ? 0x1p+80f : 0x1p-80f;\n        }\n"
-                 "        if (factor == 0.0f) factor = %s; /* all values are equal */\n        }\n", epsilon);
+    fold_to_c__put(p, "            factor = @dot_of(source, source, %d) * %s + %s * power * power;\n", count,
+                   share, epsilon);
+    fold_to_c__put(p,
+                   "            if (power != 1.0f || (factor > 0x1p-100f && factor <= 0x1.fffffep+127f)) "
+                   "break;\n"
+                   "            power = factor < 1.0f ? 0x1p+80f : 0x1p-80f;\n        }\n"
+                   "        if (factor == 0.0f) factor = %s; /* all values are equal */\n        }\n",
+                   epsilon);
 }
 
 static void fold_to_c__put_norm(fold_to_c__printer *p, const fold_to_c__call *call)
@@ -2049,37 +2415,54 @@ static void fold_to_c__put_norm(fold_to_c__printer *p, const fold_to_c__call *ca
     const int centred = call->n_in > 2, count = call->out.dim[call->out.rank - 1];
     fold_to_c__float(1.0f / (float)count, share);
     fold_to_c__float(call->number, epsilon);
-    fold_to_c__put(p, "    for (i = 0; i < %d; i++) {\n        const float *source = %s + i * %d, *gain = %s;\n", fold_to_c__size(&call->out) / count,
-              fold_to_c__place_of(p, call, 0).text, count, fold_to_c__place_of(p, call, 1).text);
-    if (centred) fold_to_c__put(p, "        const float *bias = %s;\n", fold_to_c__place_of(p, call, 2).text);
-    fold_to_c__put(p, "        float *target = %s + i * %d, factor;\n        int k;\n", fold_to_c__name_of(&p->value[call->value]).text, count);
+    fold_to_c__put(p,
+                   "    for (i = 0; i < %d; i++) {\n        const float *source = %s + i * %d, *gain = %s;\n",
+                   fold_to_c__size(&call->out) / count, fold_to_c__place_of(p, call, 0).text, count,
+                   fold_to_c__place_of(p, call, 1).text);
+    if (centred)
+        fold_to_c__put(p, "        const float *bias = %s;\n", fold_to_c__place_of(p, call, 2).text);
+    fold_to_c__put(p, "        float *target = %s + i * %d, factor;\n        int k;\n",
+                   fold_to_c__name_of(&p->value[call->value]).text, count);
     fold_to_c__put_deviation(p, count, centred, share, epsilon);
     fold_to_c__put(p, "        factor = 1.0f / @first(@root(@ALL(factor)));\n");
-    fold_to_c__put(p, "        for (k = 0; k < %d; k++) {\n            target[k] = source[k] * factor;\n", count);
-    fold_to_c__put(p, centred ? "            target[k] = @FUSE(target[k], gain[k], bias[k]);\n        }\n    }\n"
-                         : "            target[k] = target[k] * gain[k];\n        }\n    }\n");
+    fold_to_c__put(p, "        for (k = 0; k < %d; k++) {\n            target[k] = source[k] * factor;\n",
+                   count);
+    fold_to_c__put(p, centred
+                          ? "            target[k] = @FUSE(target[k], gain[k], bias[k]);\n        }\n    }\n"
+                          : "            target[k] = target[k] * gain[k];\n        }\n    }\n");
 }
 
 static void fold_to_c__put_matmul(fold_to_c__printer *p, const fold_to_c__call *call)
 {
     const fold_shape *left = &fold_to_c__in(p, call, 0)->shape, *right = &fold_to_c__in(p, call, 1)->shape;
-    const int count = left->rank == 3 ? left->dim[0] : 1, rows = left->rank == 1 ? 1 : left->dim[left->rank - 2];
+    const int count = left->rank == 3 ? left->dim[0] : 1,
+              rows = left->rank == 1 ? 1 : left->dim[left->rank - 2];
     const int inner = left->dim[left->rank - 1], columns = right->rank == 1 ? 1 : right->dim[right->rank - 1];
-    fold_to_c__put(p, "    for (i = 0; i < %d; i++) {\n        const float *source = %s + i * %d, *factors = %s + i / %d * %d;\n", count * rows,
-              fold_to_c__place_of(p, call, 0).text, inner, fold_to_c__place_of(p, call, 1).text, rows, inner * columns);
-    fold_to_c__put(p, "        float *target = %s + i * %d;\n        int j, k;\n", fold_to_c__name_of(&p->value[call->value]).text, columns);
+    fold_to_c__put(p,
+                   "    for (i = 0; i < %d; i++) {\n        const float *source = %s + i * %d, *factors = %s "
+                   "+ i / %d * %d;\n",
+                   count * rows, fold_to_c__place_of(p, call, 0).text, inner,
+                   fold_to_c__place_of(p, call, 1).text, rows, inner * columns);
+    fold_to_c__put(p, "        float *target = %s + i * %d;\n        int j, k;\n",
+                   fold_to_c__name_of(&p->value[call->value]).text, columns);
     if (fold_to_c__is_narrow(inner, columns)) {
         fold_to_c__put(p, "        float column[%d];\n        for (j = 0; j < %d; j++) {\n", inner, columns);
-        fold_to_c__put(p, "            for (k = 0; k < %d; k++) column[k] = factors[k * %d + j];\n", inner, columns);
-        fold_to_c__put(p, "            target[j] = 0.0f + @dot_of(source, column, %d);\n        }\n    }\n", inner);
+        fold_to_c__put(p, "            for (k = 0; k < %d; k++) column[k] = factors[k * %d + j];\n", inner,
+                       columns);
+        fold_to_c__put(p, "            target[j] = 0.0f + @dot_of(source, column, %d);\n        }\n    }\n",
+                       inner);
         return;
     }
-    fold_to_c__put(p, "        for (j = 0; j < %d; j++) target[j] = 0.0f;\n        for (k = 0; k < %d; k++)\n", columns, inner);
-    fold_to_c__put(p, "            for (j = 0; j < %d; j++) target[j] = @FUSE(source[k], factors[k * %d + j], target[j]);\n    }\n", columns,
-              columns);
+    fold_to_c__put(p,
+                   "        for (j = 0; j < %d; j++) target[j] = 0.0f;\n        for (k = 0; k < %d; k++)\n",
+                   columns, inner);
+    fold_to_c__put(p,
+                   "            for (j = 0; j < %d; j++) target[j] = @FUSE(source[k], factors[k * %d + j], "
+                   "target[j]);\n    }\n",
+                   columns, columns);
 }
 
-/* -- windows that move over a grid or a line -- */
+/* -- windows over a grid or a line -- */
 
 typedef struct fold_to_c__filter {
     int height, width, channels, tall, wide, stride, dilation, above, left, lines, columns, outputs;
@@ -2103,67 +2486,97 @@ static fold_to_c__filter fold_to_c__filter_of(const fold_shape *in, const fold_t
     return filter;
 }
 
-/* Taps of one position that lie in x, for filters and pools of single channels. */
-static void fold_to_c__put_taps(fold_to_c__printer *p, const fold_to_c__call *call, const fold_to_c__filter *filter, const char *begin, const char *tap,
-                           const char *end)
+/* The taps of one position that are inside x, for pools and filters of single channels. */
+static void fold_to_c__put_taps(fold_to_c__printer *p, const fold_to_c__call *call,
+                                const fold_to_c__filter *filter, const char *begin, const char *tap,
+                                const char *end)
 {
-    fold_to_c__put(p, "    for (i = 0; i < %d; i++) {\n        const float *source = %s;\n        float *target = %s + i * %d;\n",
-              filter->lines * filter->columns, fold_to_c__place_of(p, call, 0).text, fold_to_c__name_of(&p->value[call->value]).text,
-              filter->channels);
-    fold_to_c__put(p, "        const int top = i / %d * %d - %d, left = i %% %d * %d - %d;\n        int tap, j, seen = 0;\n", filter->columns,
-              filter->stride, filter->above, filter->columns, filter->stride, filter->left);
-    fold_to_c__put(p, "        for (j = 0; j < %d; j++) target[j] = %s;\n        for (tap = 0; tap < %d; tap++) {\n", filter->channels, begin,
-              filter->tall * filter->wide);
-    fold_to_c__put(p, "            const int row = top + tap / %d * %d, column = left + tap %% %d * %d;\n", filter->wide, filter->dilation,
-              filter->wide, filter->dilation);
-    fold_to_c__put(p, "            const float *from = source + (row * %d + column) * %d;\n", filter->width, filter->channels);
-    fold_to_c__put(p, "            if (row < 0 || row >= %d || column < 0 || column >= %d) continue;\n            seen++;\n", filter->height,
-              filter->width);
-    fold_to_c__put(p, "            for (j = 0; j < %d; j++) target[j] = %s;\n        }\n        %s\n    }\n", filter->channels, tap, end);
+    fold_to_c__put(p,
+                   "    for (i = 0; i < %d; i++) {\n        const float *source = %s;\n        float *target "
+                   "= %s + i * %d;\n",
+                   filter->lines * filter->columns, fold_to_c__place_of(p, call, 0).text,
+                   fold_to_c__name_of(&p->value[call->value]).text, filter->channels);
+    fold_to_c__put(p,
+                   "        const int top = i / %d * %d - %d, left = i %% %d * %d - %d;\n        int tap, j, "
+                   "seen = 0;\n",
+                   filter->columns, filter->stride, filter->above, filter->columns, filter->stride,
+                   filter->left);
+    fold_to_c__put(p,
+                   "        for (j = 0; j < %d; j++) target[j] = %s;\n        for (tap = 0; tap < %d; tap++) "
+                   "{\n",
+                   filter->channels, begin, filter->tall * filter->wide);
+    fold_to_c__put(p, "            const int row = top + tap / %d * %d, column = left + tap %% %d * %d;\n",
+                   filter->wide, filter->dilation, filter->wide, filter->dilation);
+    fold_to_c__put(p, "            const float *from = source + (row * %d + column) * %d;\n", filter->width,
+                   filter->channels);
+    fold_to_c__put(p,
+                   "            if (row < 0 || row >= %d || column < 0 || column >= %d) continue;\n          "
+                   "  seen++;\n",
+                   filter->height, filter->width);
+    fold_to_c__put(p, "            for (j = 0; j < %d; j++) target[j] = %s;\n        }\n        %s\n    }\n",
+                   filter->channels, tap, end);
 }
 
 static void fold_to_c__put_pool(fold_to_c__printer *p, const fold_to_c__call *call)
 {
     const fold_to_c__filter filter = fold_to_c__filter_of(&fold_to_c__in(p, call, 0)->shape, call);
     const int mean = call->op->kind == FOLD_TO_C__MEAN_POOL;
-    const fold_to_c__string end = fold_to_c__format("for (j = 0; j < %d; j++) target[j] *= 1.0f / (float)seen;", filter.channels);
+    const fold_to_c__string end =
+        fold_to_c__format("for (j = 0; j < %d; j++) target[j] *= 1.0f / (float)seen;", filter.channels);
     fold_to_c__put_taps(p, call, &filter, mean ? "0.0f" : "@infinity(-1.0f)",
-                   mean ? "from[j] + target[j]" : "from[j] > target[j] || from[j] != from[j] ? from[j] : target[j]",
-                   mean ? end.text : "(void)seen;");
+                        mean ? "from[j] + target[j]"
+                             : "from[j] > target[j] || from[j] != from[j] ? from[j] : target[j]",
+                        mean ? end.text : "(void)seen;");
 }
 
-/* A filter that mixes channels: products of patches of x, whose padding is copied. */
-static void fold_to_c__put_filter(fold_to_c__printer *p, const fold_to_c__call *call, const fold_to_c__filter *filter)
+/* A filter that mixes channels is a product of patches of x, which is copied if it is padded. */
+static void fold_to_c__put_filter(fold_to_c__printer *p, const fold_to_c__call *call,
+                                  const fold_to_c__filter *filter)
 {
     const int across = filter->dilation == 1 ? filter->wide : 1, runs = filter->tall * filter->wide / across,
               length = across * filter->channels;
     const int copied = runs > 1 && length < 16, whole = runs * length, outputs = filter->outputs,
               is_narrow = fold_to_c__is_narrow(whole, outputs);
     const int in_bytes = filter->channels > 1 && fold_to_c__becomes_bytes(p, call->param[0], outputs);
-    const int pitch = (filter->width + 2 * filter->left) * filter->channels, padded = (filter->height + 2 * filter->above) * pitch;
+    const int pitch = (filter->width + 2 * filter->left) * filter->channels,
+              padded = (filter->height + 2 * filter->above) * pitch;
     const fold_to_c__string to = fold_to_c__name_of(&p->value[call->value]);
     fold_to_c__string bias = fold_to_c__format("0");
-    if (call->param[1].id) bias = fold_to_c__format("@w%d", fold_to_c__param_weight(p, call->param[1], FOLD_TO_C__ROWS, 0, 1, outputs, 0, outputs));
+    if (call->param[1].id)
+        bias = fold_to_c__format("@w%d", fold_to_c__param_weight(p, call->param[1], FOLD_TO_C__ROWS, 0, 1,
+                                                                 outputs, 0, outputs));
     fold_to_c__put(p, "    {\n    const float *source = %s;\n", fold_to_c__place_of(p, call, 0).text);
     if (filter->left) {
-        fold_to_c__put(p, "    float padded[%d] = { 0.0f };\n    for (i = 0; i < %d; i++)\n", padded, filter->height);
-        fold_to_c__put(p, "        memcpy(padded + (i + %d) * %d + %d, source + i * %d, %d * sizeof(float));\n    source = padded;\n",
-                  filter->above, pitch, filter->left * filter->channels, filter->width * filter->channels,
-                  filter->width * filter->channels);
+        fold_to_c__put(p, "    float padded[%d] = { 0.0f };\n    for (i = 0; i < %d; i++)\n", padded,
+                       filter->height);
+        fold_to_c__put(p,
+                       "        memcpy(padded + (i + %d) * %d + %d, source + i * %d, %d * sizeof(float));\n  "
+                       "  source = padded;\n",
+                       filter->above, pitch, filter->left * filter->channels,
+                       filter->width * filter->channels, filter->width * filter->channels);
     }
-    fold_to_c__put(p, "    for (i = 0; i < %d; i++) {\n        const float *at = source + i / %d * %d + i %% %d * %d;\n",
-              filter->lines * filter->columns, filter->columns, filter->stride * pitch, filter->columns, filter->stride * filter->channels);
+    fold_to_c__put(p,
+                   "    for (i = 0; i < %d; i++) {\n        const float *at = source + i / %d * %d + i %% %d "
+                   "* %d;\n",
+                   filter->lines * filter->columns, filter->columns, filter->stride * pitch, filter->columns,
+                   filter->stride * filter->channels);
     fold_to_c__put(p, "        float *target = %s + i * %d;\n", to.text, outputs);
     const int patches = (is_narrow || in_bytes) && (copied || runs == 1);
-    fold_to_c__segment segment = {call->param[0], 0,         0,   patches ? whole : length, outputs, outputs, is_narrow, in_bytes,
-                             "target",       bias.text, NULL};
-    if (patches) fold_to_c__put(p, "        float patch[%d];\n", whole);
+    fold_to_c__segment segment = { call->param[0], 0,         0,         patches ? whole : length,
+                                   outputs,        outputs,   is_narrow, in_bytes,
+                                   "target",       bias.text, NULL };
+    if (patches)
+        fold_to_c__put(p, "        float patch[%d];\n", whole);
     for (int run = 0; run < runs; run++) {
-        const fold_to_c__string from = fold_to_c__format("at + %d", run / (runs / filter->tall) * filter->dilation * pitch +
-                                                              run % (runs / filter->tall) * filter->dilation * filter->channels);
+        const fold_to_c__string from =
+            fold_to_c__format("at + %d",
+                              run / (runs / filter->tall) * filter->dilation * pitch +
+                                  run % (runs / filter->tall) * filter->dilation * filter->channels);
         if (patches) {
-            fold_to_c__put(p, "        memcpy(patch + %d, %s, %d * sizeof(float));\n", run * length, from.text, length);
-            if (run + 1 < runs) continue;
+            fold_to_c__put(p, "        memcpy(patch + %d, %s, %d * sizeof(float));\n", run * length,
+                           from.text, length);
+            if (run + 1 < runs)
+                continue;
         }
         segment.x = patches ? "patch" : from.text;
         fold_to_c__put_segment(p, &segment, 0);
@@ -2182,14 +2595,17 @@ static void fold_to_c__put_conv(fold_to_c__printer *p, const fold_to_c__call *ca
         return;
     }
     if (call->param[1].id)
-        begin = fold_to_c__format("@w%d[j]", fold_to_c__param_weight(p, call->param[1], FOLD_TO_C__ROWS, 0, 1, filter.channels, 0, filter.channels));
+        begin = fold_to_c__format("@w%d[j]", fold_to_c__param_weight(p, call->param[1], FOLD_TO_C__ROWS, 0, 1,
+                                                                     filter.channels, 0, filter.channels));
     tap = fold_to_c__format("@FUSE(from[j], @w%d[tap * @PAD(%d) + j], target[j])",
-                       fold_to_c__param_weight(p, call->param[0], FOLD_TO_C__ROWS, 0, filter.tall * filter.wide, filter.channels, 0, filter.channels),
-                       filter.channels);
+                            fold_to_c__param_weight(p, call->param[0], FOLD_TO_C__ROWS, 0,
+                                                    filter.tall * filter.wide, filter.channels, 0,
+                                                    filter.channels),
+                            filter.channels);
     fold_to_c__put_taps(p, call, &filter, begin.text, tap.text, "(void)seen;");
 }
 
-/* -- ops of your own -- */
+/* -- user-defined ops -- */
 
 static void fold_to_c__put_own(fold_to_c__printer *p, const fold_to_c__call *call)
 {
@@ -2202,7 +2618,8 @@ static void fold_to_c__put_own(fold_to_c__printer *p, const fold_to_c__call *cal
     }
     fold_to_c__put(p, "        float *own_out = %s;\n", fold_to_c__name_of(&p->value[call->value]).text);
     if (p->desc->print_op(&seen, fold_to_c__bytes, p, p->desc->print_op_user))
-        fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "%.60s cannot be printed: fold_to_c_desc.print_op does not know it", call->name);
+        fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "%.60s cannot be printed: fold_to_c_desc.print_op refused it",
+                        call->name);
     fold_to_c__put(p, "    }\n");
 }
 
@@ -2219,8 +2636,8 @@ static void fold_to_c__put_call(fold_to_c__printer *p, const fold_to_c__call *ca
     case FOLD_TO_C__MAX_POOL:
     case FOLD_TO_C__MEAN_POOL: fold_to_c__put_pool(p, call); break;
     case FOLD_TO_C__DOT:
-        fold_to_c__put(p, "    %s[0] = @dot_of(%s, %s, %d);\n", to.text, fold_to_c__place_of(p, call, 0).text, fold_to_c__place_of(p, call, 1).text,
-                  fold_to_c__in_size(p, call, 0));
+        fold_to_c__put(p, "    %s[0] = @dot_of(%s, %s, %d);\n", to.text, fold_to_c__place_of(p, call, 0).text,
+                       fold_to_c__place_of(p, call, 1).text, fold_to_c__in_size(p, call, 0));
         break;
     case FOLD_TO_C__SOFTMAX:
     case FOLD_TO_C__LOG_SOFTMAX: fold_to_c__put_softmax(p, call); break;
@@ -2230,7 +2647,10 @@ static void fold_to_c__put_call(fold_to_c__printer *p, const fold_to_c__call *ca
     case FOLD_TO_C__CONCAT: fold_to_c__put_concat(p, call); break;
     case FOLD_TO_C__SLICE: fold_to_c__put_slice(p, call); break;
     case FOLD_TO_C__TRANSPOSE: fold_to_c__put_transpose(p, call); break;
-    case FOLD_TO_C__PICK: fold_to_c__put(p, "    %s[0] = (%s)[%d];\n", to.text, fold_to_c__place_of(p, call, 0).text, (int)call->seen.data); break;
+    case FOLD_TO_C__PICK:
+        fold_to_c__put(p, "    %s[0] = (%s)[%d];\n", to.text, fold_to_c__place_of(p, call, 0).text,
+                       (int)call->seen.data);
+        break;
     default: fold_to_c__put_own(p, call); break;
     }
     fold_to_c__put_rest(p, &p->value[call->value], 0);
@@ -2242,119 +2662,158 @@ static float fold_to_c__param_at(const fold_to_c__printer *p, const fold_to_c__w
 {
     const float *values = fold_param_value(p->m, w->param);
     const fold_shape shape = fold_param_shape(p->m, w->param);
-    if (!w->transposed) return values[(size_t)row * (size_t)w->columns + (size_t)column];
+    if (!w->transposed)
+        return values[(size_t)row * (size_t)w->columns + (size_t)column];
     return values[(size_t)column * (size_t)(fold_to_c__size(&shape) / w->columns) + (size_t)row];
 }
 
-/* The largest magnitude of a parameter's column; 0 where fold.h takes it for zeros. */
+/* The largest magnitude in a parameter's column; 0 if fold.h treats the column as zeros. */
 static float fold_to_c__largest_of(const fold_to_c__printer *p, const fold_to_c__weight *w, int column)
 {
     const fold_shape shape = fold_param_shape(p->m, w->param);
     float largest = 0.0f;
-    for (int row = 0; row < fold_to_c__size(&shape) / w->columns; row++) largest = fmaxf(largest, fabsf(fold_to_c__param_at(p, w, row, column)));
+    for (int row = 0; row < fold_to_c__size(&shape) / w->columns; row++)
+        largest = fmaxf(largest, fabsf(fold_to_c__param_at(p, w, row, column)));
     return largest < 0x1p-119f ? 0.0f : largest;
 }
 
-static float fold_to_c__weight_at(const fold_to_c__printer *p, const fold_to_c__weight *w, int row, int column)
+static float fold_to_c__weight_at(const fold_to_c__printer *p, const fold_to_c__weight *w, int row,
+                                  int column)
 {
-    if (w->form == FOLD_TO_C__AS_IS) return p->value[w->value].constant[column];
-    if (w->form == FOLD_TO_C__UNITS) return fold_to_c__largest_of(p, w, column) / 127.0f;
+    if (w->form == FOLD_TO_C__AS_IS)
+        return p->value[w->value].constant[column];
+    if (w->form == FOLD_TO_C__UNITS)
+        return fold_to_c__largest_of(p, w, column) / 127.0f;
     return fold_to_c__param_at(p, w, w->from + row, column);
 }
 
-/* A weight that is to become bytes, or 0 and an error when it is an infinity or a NaN. */
+/* A value that becomes int8; 0 with an error if it is an infinity or a NaN. */
 static float fold_to_c__finite_at(fold_to_c__printer *p, const fold_to_c__weight *w, int row, int column)
 {
     const float value = fold_to_c__weight_at(p, w, row, column);
-    if (value - value == 0.0f) return value;
-    fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "'%.60s' has an infinity or a NaN, of which bytes have none",
-               w->param.id ? fold_param_name(p->m, w->param) : "a constant");
+    if (value - value == 0.0f)
+        return value;
+    fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "'%.60s' has an infinity or a NaN, which int8 cannot hold",
+                    w->param.id ? fold_param_name(p->m, w->param) : "a constant");
     return 0.0f;
 }
 
-/* Writes a column in bytes. */
 static void fold_to_c__put_byte_column(fold_to_c__printer *p, const fold_to_c__weight *w, int column)
 {
-    const float largest = fold_to_c__largest_of(p, w, column), factor = largest > 0.0f ? 127.0f / largest : 0.0f;
+    const float largest = fold_to_c__largest_of(p, w, column),
+                factor = largest > 0.0f ? 127.0f / largest : 0.0f;
     for (int row = 0; row < w->inner; row++)
-        fold_to_c__put(p, "%s%d,", row % 24 ? " " : "\n    ", (int)nearbyintf(fold_to_c__finite_at(p, w, row, column) * factor));
+        fold_to_c__put(p, "%s%d,", row % 24 ? " " : "\n    ",
+                       (int)nearbyintf(fold_to_c__finite_at(p, w, row, column) * factor));
 }
 
-/* Writes a run of floats, and zeros up to whole vectors, or to a multiple of sixteen. */
-static void fold_to_c__put_floats(fold_to_c__printer *p, const fold_to_c__weight *w, int row, int column, int count, int down)
+/* Pads with zeros to whole vectors, or to a multiple of sixteen. */
+static void fold_to_c__put_floats(fold_to_c__printer *p, const fold_to_c__weight *w, int row, int column,
+                                  int count, int down)
 {
     char text[32];
     for (int i = 0; i < count; i++) {
         const float value = fold_to_c__weight_at(p, w, down ? row + i : row, down ? column : column + i);
         fold_to_c__put(p, "%s%s,", i % 8 ? " " : "\n    ", fold_to_c__float(value, text));
     }
-    if (down) for (int i = count; i % 16; i++) fold_to_c__put(p, " 0.0f,");
-    else if (count % 16) fold_to_c__put(p, " @REST_%d", count % 16);
+    if (down)
+        for (int i = count; i % 16; i++)
+            fold_to_c__put(p, " 0.0f,");
+    else if (count % 16)
+        fold_to_c__put(p, " @REST_%d", count % 16);
 }
 
 static void fold_to_c__put_weight(fold_to_c__printer *p, int index)
 {
     const fold_to_c__weight *w = &p->weight[index];
-    const int slack = w->form == FOLD_TO_C__AS_IS && p->value[w->value].slack, is_bytes = w->form == FOLD_TO_C__BYTES;
-    const int by_columns = w->form == FOLD_TO_C__COLUMNS || is_bytes, room = is_bytes ? w->inner : (w->inner + 15) / 16 * 16;
+    const int slack = w->form == FOLD_TO_C__AS_IS && p->value[w->value].slack,
+              is_bytes = w->form == FOLD_TO_C__BYTES;
+    const int by_columns = w->form == FOLD_TO_C__COLUMNS || is_bytes,
+              room = is_bytes ? w->inner : (w->inner + 15) / 16 * 16;
     fold_to_c__put(p, "/* ");
     fold_to_c__comment(p, w->param.id ? fold_param_name(p->m, w->param) : "a constant");
-    if (w->form == FOLD_TO_C__UNITS) fold_to_c__put(p, ": what 1 stands for in its columns");
-    else if (w->form != FOLD_TO_C__AS_IS) fold_to_c__put(p, " [%d x %d]", w->inner, w->columns);
-    if (w->from) fold_to_c__put(p, ", from row %d on", w->from);
-    if (by_columns) fold_to_c__put(p, ", column by column");
-    fold_to_c__put(p, is_bytes ? " */\nstatic const signed char @w%d[" : " */\nstatic @ALIGNED const float @w%d[", index);
-    if (by_columns) fold_to_c__put(p, "%d] = {", w->columns * room);
-    else fold_to_c__put(p, "%d * %s%s] = {", w->inner, fold_to_c__padded(w->columns / w->block, w->block).text, slack ? " + @WIDTH - 1" : "");
+    if (w->form == FOLD_TO_C__UNITS)
+        fold_to_c__put(p, ": scales of its columns");
+    else if (w->form != FOLD_TO_C__AS_IS)
+        fold_to_c__put(p, " [%d x %d]", w->inner, w->columns);
+    if (w->from)
+        fold_to_c__put(p, ", from row %d on", w->from);
+    if (by_columns)
+        fold_to_c__put(p, ", column by column");
+    fold_to_c__put(p,
+                   is_bytes ? " */\nstatic const signed char @w%d["
+                            : " */\nstatic @ALIGNED const float @w%d[",
+                   index);
+    if (by_columns)
+        fold_to_c__put(p, "%d] = {", w->columns * room);
+    else
+        fold_to_c__put(p, "%d * %s%s] = {", w->inner, fold_to_c__padded(w->columns / w->block, w->block).text,
+                       slack ? " + @WIDTH - 1" : "");
     for (int row = 0; row < (by_columns ? w->columns : w->inner) && !p->stopped && !p->result.status; row++)
         for (int block = 0; block < (by_columns ? 1 : w->columns / w->block); block++)
-            if (is_bytes) fold_to_c__put_byte_column(p, w, row);
-            else if (by_columns) fold_to_c__put_floats(p, w, 0, row, w->inner, 1);
-            else fold_to_c__put_floats(p, w, row, block * w->block, w->block, 0);
+            if (is_bytes)
+                fold_to_c__put_byte_column(p, w, row);
+            else if (by_columns)
+                fold_to_c__put_floats(p, w, 0, row, w->inner, 1);
+            else
+                fold_to_c__put_floats(p, w, row, block * w->block, w->block, 0);
     fold_to_c__put(p, "\n};\n");
-    p->result.weight_bytes += p->scanning ? 0 : (is_bytes ? 1 : sizeof(float)) * (size_t)w->inner * (size_t)w->columns;
+    p->result.weight_bytes +=
+        p->scanning ? 0 : (is_bytes ? 1 : sizeof(float)) * (size_t)w->inner * (size_t)w->columns;
 }
 
-/* Zeros that fill up parts of n columns to whole vectors. */
+/* Zeros that pad parts of n columns to whole vectors. */
 static void fold_to_c__put_rests(fold_to_c__printer *p)
 {
     int used[16] = { 0 };
     for (size_t i = 0; i < p->n_weights; i++)
-        if (p->weight[i].form != FOLD_TO_C__COLUMNS && p->weight[i].form != FOLD_TO_C__BYTES) used[p->weight[i].block % 16] = 1;
+        if (p->weight[i].form != FOLD_TO_C__COLUMNS && p->weight[i].form != FOLD_TO_C__BYTES)
+            used[p->weight[i].block % 16] = 1;
     for (int w = 1; w < FOLD_TO_C__WIDTHS; w++) {
         const int width = fold_to_c__widths[FOLD_TO_C__WIDTHS - w];
         fold_to_c__put(p, w == 1 ? "#if @WIDTH == %d\n" : "#elif @WIDTH == %d\n", width);
         for (int n = 1; n < 16; n++) {
-            if (!used[n]) continue;
+            if (!used[n])
+                continue;
             fold_to_c__put(p, "#define @REST_%d", n);
-            for (int i = n; i % width; i++) fold_to_c__put(p, " 0.0f,");
+            for (int i = n; i % width; i++)
+                fold_to_c__put(p, " 0.0f,");
             fold_to_c__put(p, "\n");
         }
     }
     fold_to_c__put(p, "#else\n");
     for (int n = 1; n < 16; n++)
-        if (used[n]) fold_to_c__put(p, "#define @REST_%d\n", n);
+        if (used[n])
+            fold_to_c__put(p, "#define @REST_%d\n", n);
     fold_to_c__put(p, "#endif\n\n");
 }
 
 /* -- the file -- */
 
-static int fold_to_c__agents(const fold_to_c__printer *p) { return p->desc->agents > 1 ? p->desc->agents : 1; }
+static int fold_to_c__agents(const fold_to_c__printer *p)
+{
+    return p->desc->agents > 1 ? p->desc->agents : 1;
+}
 
 static void fold_to_c__put_arguments(fold_to_c__printer *p)
 {
     const char *open = "";
-    if (p->desc->n_state) fold_to_c__put(p, "@state *s"), open = ", ";
-    for (int i = 0; i < p->desc->n_in; i++, open = ", ") fold_to_c__put(p, "%sconst float *%s", open, p->desc->in[i].name);
-    for (int i = 0; i < p->desc->n_out; i++, open = ", ") fold_to_c__put(p, "%sfloat *%s", open, p->desc->out[i].name);
-    if (!*open) fold_to_c__put(p, "void");
+    if (p->desc->n_state)
+        fold_to_c__put(p, "@state *s"), open = ", ";
+    for (int i = 0; i < p->desc->n_in; i++, open = ", ")
+        fold_to_c__put(p, "%sconst float *%s", open, p->desc->in[i].name);
+    for (int i = 0; i < p->desc->n_out; i++, open = ", ")
+        fold_to_c__put(p, "%sfloat *%s", open, p->desc->out[i].name);
+    if (!*open)
+        fold_to_c__put(p, "void");
 }
 
 static void fold_to_c__put_declarations(fold_to_c__printer *p)
 {
     const fold_to_c_desc *desc = p->desc;
     fold_to_c__put(p, "/* Made by fold.h's examples/fold_to_c.h");
-    if (desc->source) fold_to_c__put(p, " from ");
+    if (desc->source)
+        fold_to_c__put(p, " from ");
     fold_to_c__comment(p, desc->source);
     fold_to_c__put(p, ".\n");
     for (int i = 0; i < desc->n_in + desc->n_out; i++) {
@@ -2365,20 +2824,29 @@ static void fold_to_c__put_declarations(fold_to_c__printer *p)
         fold_to_c__put(p, "\n");
     }
     if (fold_to_c__agents(p) > 1)
-        fold_to_c__put(p, "   A step is of %d agents: in arrays, and in `s`, they lie one behind the other.\n", fold_to_c__agents(p));
-    fold_to_c__put(p, "   Other files include it behind #define @DECLARATIONS. */\n#ifndef @IS_DECLARED\n#define @IS_DECLARED\n");
+        fold_to_c__put(p,
+                       "   A step computes %d agents, which are stored one after another in the arrays and "
+                       "in `s`.\n",
+                       fold_to_c__agents(p));
+    fold_to_c__put(p, "   Other files include it after #define @DECLARATIONS. */\n#ifndef "
+                      "@IS_DECLARED\n#define @IS_DECLARED\n");
     fold_to_c__put(p, "#ifdef __cplusplus\nextern \"C\" {\n#endif\n");
-    if (desc->n_state) fold_to_c__put(p, "typedef struct @state {\n");
+    if (desc->n_state)
+        fold_to_c__put(p, "typedef struct @state {\n");
     for (int i = 0; i < desc->n_state; i++) {
         const fold_shape shape = fold_node_shape(p->f, desc->state[i].node);
         const int value = p->id[desc->state[i].node.id] - 1, line = p->value[value].line;
         const int room = line ? 2 * fold_to_c__size(&shape) + line : fold_to_c__size(&shape);
         fold_to_c__put(p, "    float %s[%d];\n", desc->state[i].name, room);
-        if (line) fold_to_c__put(p, "    int %s_at; /* where it begins in its room; it moves on by %d */\n", desc->state[i].name, line);
+        if (line)
+            fold_to_c__put(p, "    int %s_at; /* index of its first value; grows by %d a step */\n",
+                           desc->state[i].name, line);
         p->result.state_bytes += p->scanning ? 0 : sizeof(float) * (size_t)room;
     }
-    if (desc->n_state) fold_to_c__put(p, "} @state;\n/* Begins anew%s. */\nvoid @reset(@state *s);\n", fold_to_c__agents(p) > 1 ? ", one agent" : "");
-    fold_to_c__put(p, "/* Makes a step. */\nvoid @step(");
+    if (desc->n_state)
+        fold_to_c__put(p, "} @state;\n/* Sets the initial state%s. */\nvoid @reset(@state *s);\n",
+                       fold_to_c__agents(p) > 1 ? " of one agent" : "");
+    fold_to_c__put(p, "/* Computes one step. */\nvoid @step(");
     fold_to_c__put_arguments(p);
     fold_to_c__put(p, ");\n#ifdef __cplusplus\n}\n#endif\n#endif\n\n#ifndef @DECLARATIONS\n");
 }
@@ -2390,33 +2858,42 @@ static void fold_to_c__put_step(fold_to_c__printer *p)
     fold_to_c__put_arguments(p);
     fold_to_c__put(p, ")\n{\n");
     for (size_t i = 0; i < p->n_slots; i++)
-        fold_to_c__put(p, "    @ALIGNED float m%d[%s%s];\n", (int)i, fold_to_c__padded(p->slot[i].count, p->slot[i].block).text,
-                  p->slot[i].slack ? " + @WIDTH - 1" : "");
+        fold_to_c__put(p, "    @ALIGNED float m%d[%s%s];\n", (int)i,
+                       fold_to_c__padded(p->slot[i].count, p->slot[i].block).text,
+                       p->slot[i].slack ? " + @WIDTH - 1" : "");
     fold_to_c__put(p, "    int i;\n");
-    for (int i = 0; i < desc->n_in; i++) fold_to_c__put(p, "    (void)%s;\n", desc->in[i].name);
+    for (int i = 0; i < desc->n_in; i++)
+        fold_to_c__put(p, "    (void)%s;\n", desc->in[i].name);
     for (size_t i = 0; i < p->n_values; i++) {
         const fold_to_c__value *v = &p->value[i];
-        if (v->is == FOLD_TO_C__MADE || v->slot < 0) continue;
+        if (v->is == FOLD_TO_C__MADE || v->slot < 0)
+            continue;
         fold_to_c__declare(p, (int)i);
-        fold_to_c__put(p, "    @take(%s, %s%s, %d, %s%s);\n", fold_to_c__name_of(v).text, v->is == FOLD_TO_C__STATE ? "s->" : "",
-                  (v->is == FOLD_TO_C__STATE ? desc->state : desc->in)[v->port].name, v->size, fold_to_c__padded_value(v).text,
-                  v->slack ? " + @WIDTH - 1" : "");
+        fold_to_c__put(p, "    @take(%s, %s%s, %d, %s%s);\n", fold_to_c__name_of(v).text,
+                       v->is == FOLD_TO_C__STATE ? "s->" : "",
+                       (v->is == FOLD_TO_C__STATE ? desc->state : desc->in)[v->port].name, v->size,
+                       fold_to_c__padded_value(v).text, v->slack ? " + @WIDTH - 1" : "");
     }
     for (int stage = 0; stage < (int)p->n_stages && !p->result.status; stage++)
-        if (p->stage[stage].part) fold_to_c__put_loop(p, stage);
-        else fold_to_c__put_call(p, &p->call[p->stage[stage].call]);
+        if (p->stage[stage].part)
+            fold_to_c__put_loop(p, stage);
+        else
+            fold_to_c__put_call(p, &p->call[p->stage[stage].call]);
     for (int i = 0; i < desc->n_out + desc->n_state; i++) {
         const fold_to_c__operand *end = &p->end[i];
         const fold_to_c__value *v = &p->value[end->value];
         const char *name = i < desc->n_out ? "" : desc->state[i - desc->n_out].name;
         if (i >= desc->n_out && v->line) {
-            fold_to_c__put(p, "    s->%s_at += %d;\n    if (s->%s_at > %d) {\n        memmove(s->%s, s->%s + s->%s_at, %d * sizeof(float));\n",
-                      name, v->line, name, end->size, name, name, name, end->size);
+            fold_to_c__put(p,
+                           "    s->%s_at += %d;\n    if (s->%s_at > %d) {\n        memmove(s->%s, s->%s + "
+                           "s->%s_at, %d * sizeof(float));\n",
+                           name, v->line, name, end->size, name, name, name, end->size);
             fold_to_c__put(p, "        s->%s_at = 0;\n    }\n", name);
             continue;
         }
         fold_to_c__put(p, "    memcpy(%s%s, %s, %d * sizeof(float));\n", i < desc->n_out ? "" : "s->",
-                  i < desc->n_out ? desc->out[i].name : desc->state[i - desc->n_out].name, fold_to_c__address(p, end).text, end->size);
+                       i < desc->n_out ? desc->out[i].name : desc->state[i - desc->n_out].name,
+                       fold_to_c__address(p, end).text, end->size);
     }
     fold_to_c__put(p, "    (void)i;\n}\n\n");
 }
@@ -2427,8 +2904,10 @@ static void fold_to_c__put_agents(fold_to_c__printer *p)
     const char *open = "";
     fold_to_c__put(p, "void @step(");
     fold_to_c__put_arguments(p);
-    fold_to_c__put(p, ")\n{\n    int agent;\n    for (agent = 0; agent < %d; agent++)\n        @one(", fold_to_c__agents(p));
-    if (desc->n_state) fold_to_c__put(p, "s + agent"), open = ", ";
+    fold_to_c__put(p, ")\n{\n    int agent;\n    for (agent = 0; agent < %d; agent++)\n        @one(",
+                   fold_to_c__agents(p));
+    if (desc->n_state)
+        fold_to_c__put(p, "s + agent"), open = ", ";
     for (int i = 0; i < desc->n_in + desc->n_out; i++, open = ", ") {
         const fold_to_c_port *port = i < desc->n_in ? &desc->in[i] : &desc->out[i - desc->n_in];
         const fold_shape shape = fold_node_shape(p->f, port->node);
@@ -2445,7 +2924,9 @@ static void fold_to_c__put_reset(fold_to_c__printer *p)
         const float *values = fold_value(p->f, p->desc->state[i].node);
         const fold_shape shape = fold_node_shape(p->f, p->desc->state[i].node);
         for (int k = 0; values && k < fold_to_c__size(&shape); k++)
-            if (values[k] != 0.0f) fold_to_c__put(p, "    s->%s[%d] = %s;\n", p->desc->state[i].name, k, fold_to_c__float(values[k], text));
+            if (values[k] != 0.0f)
+                fold_to_c__put(p, "    s->%s[%d] = %s;\n", p->desc->state[i].name, k,
+                               fold_to_c__float(values[k], text));
     }
     fold_to_c__put(p, "}\n\n");
 }
@@ -2454,20 +2935,27 @@ static void fold_to_c__put_file(fold_to_c__printer *p)
 {
     fold_to_c__put_declarations(p);
     fold_to_c__put(p, "#define @WIDEST %d\n", p->widest);
-    for (size_t i = 0; i < sizeof fold_to_c__head / sizeof *fold_to_c__head; i++) fold_to_c__text(p, fold_to_c__head[i]);
+    for (size_t i = 0; i < sizeof fold_to_c__head / sizeof *fold_to_c__head; i++)
+        fold_to_c__text(p, fold_to_c__head[i]);
     for (size_t i = 0; i < sizeof p->wanted && !p->scanning; i++) {
-        if (!p->wanted[i]) continue;
-        if (fold_to_c__helpers[i].only) fold_to_c__put(p, "#if %s\n", fold_to_c__helpers[i].only);
+        if (!p->wanted[i])
+            continue;
+        if (fold_to_c__helpers[i].only)
+            fold_to_c__put(p, "#if %s\n", fold_to_c__helpers[i].only);
         fold_to_c__text(p, fold_to_c__helpers[i].text);
         fold_to_c__put(p, fold_to_c__helpers[i].only ? "#endif\n\n" : "\n");
     }
     fold_to_c__put_rests(p);
-    for (size_t i = 0; i < p->n_weights; i++) fold_to_c__put_weight(p, (int)i);
+    for (size_t i = 0; i < p->n_weights; i++)
+        fold_to_c__put_weight(p, (int)i);
     fold_to_c__put(p, "\n");
-    if (p->desc->n_state) fold_to_c__put_reset(p);
+    if (p->desc->n_state)
+        fold_to_c__put_reset(p);
     fold_to_c__put_step(p);
-    if (fold_to_c__agents(p) > 1) fold_to_c__put_agents(p);
-    fold_to_c__put(p, "#if defined(__GNUC__) && !defined(__clang__) && !defined(__TINYC__)\n#pragma GCC pop_options\n#endif\n");
+    if (fold_to_c__agents(p) > 1)
+        fold_to_c__put_agents(p);
+    fold_to_c__put(p, "#if defined(__GNUC__) && !defined(__clang__) && !defined(__TINYC__)\n#pragma GCC "
+                      "pop_options\n#endif\n");
     fold_to_c__put(p, "#endif /* @DECLARATIONS */\n");
 }
 
@@ -2483,21 +2971,27 @@ static void fold_to_c__plan(fold_to_c__printer *p)
     const fold_to_c_desc *desc = p->desc;
     fold_to_c__resolve(p);
     p->end = (fold_to_c__operand *)calloc((size_t)(desc->n_out + desc->n_state) + 1, sizeof *p->end);
-    if (!p->end) fold_to_c__fail(p, FOLD_NO_MEMORY, "no memory");
+    if (!p->end)
+        fold_to_c__fail(p, FOLD_NO_MEMORY, "no memory");
     for (int i = 0; i < desc->n_out + desc->n_state && !p->result.status; i++) {
         const fold_to_c_port *port = i < desc->n_out ? &desc->out[i] : &desc->state[i - desc->n_out];
         const fold_shape shape = fold_node_shape(p->f, port->node);
-        if (fold_to_c__locate(p, i < desc->n_out ? port->node : port->next, i < desc->n_out ? "output" : "the next of state", port->name,
-                         &p->end[i]) &&
+        if (fold_to_c__locate(p, i < desc->n_out ? port->node : port->next,
+                              i < desc->n_out ? "output" : "next of state", port->name, &p->end[i]) &&
             i >= desc->n_out && fold_to_c__size(&shape) != p->end[i].size)
-            fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "state '%.60s' has %d floats, and the next %d", port->name, fold_to_c__size(&shape),
-                       p->end[i].size);
+            fold_to_c__fail(p, FOLD_BAD_ARGUMENT, "state '%.60s' has %d floats, but its next %d", port->name,
+                            fold_to_c__size(&shape), p->end[i].size);
     }
-    if (!p->result.status) fold_to_c__mark(p);
-    if (!p->result.status) fold_to_c__find_lines(p);
-    if (!p->result.status) fold_to_c__cut(p);
-    if (!p->result.status) fold_to_c__stages(p);
-    if (p->result.status) return;
+    if (!p->result.status)
+        fold_to_c__mark(p);
+    if (!p->result.status)
+        fold_to_c__find_lines(p);
+    if (!p->result.status)
+        fold_to_c__cut(p);
+    if (!p->result.status)
+        fold_to_c__stages(p);
+    if (p->result.status)
+        return;
     fold_to_c__readers(p);
     fold_to_c__slots(p);
     fold_to_c__choose_width(p);
@@ -2528,13 +3022,20 @@ FOLD_API fold_to_c_result fold_to_c(fold_ctx *f, const fold_to_c_desc *desc, fol
     p.write = write;
     p.user = user;
     p.stopped = !write;
-    if (!f || !desc) fold_to_c__fail(&p, FOLD_BAD_ARGUMENT, "no context, or no desc");
-    else fold_to_c__check_names(&p);
+    if (!f || !desc)
+        fold_to_c__fail(&p, FOLD_BAD_ARGUMENT, "f or desc is NULL");
+    else
+        fold_to_c__check_names(&p);
     const fold_status seen = p.result.status ? FOLD_OK : fold_ctx_visit(f, fold_to_c__see, &p);
-    if (seen) fold_to_c__fail(&p, seen, "the recording cannot be visited");
-    if (!p.result.status) fold_to_c__plan(&p);
-    for (p.scanning = 1; p.scanning >= 0 && !p.result.status; p.scanning--) fold_to_c__put_file(&p); /* first it finds what is called */
-    if (p.stopped) fold_to_c__fail(&p, FOLD_IO, "the writer stopped");
+    if (seen)
+        fold_to_c__fail(&p, seen, "the recording cannot be visited");
+    if (!p.result.status)
+        fold_to_c__plan(&p);
+    /* the first pass finds the helpers */
+    for (p.scanning = 1; p.scanning >= 0 && !p.result.status; p.scanning--)
+        fold_to_c__put_file(&p);
+    if (p.stopped)
+        fold_to_c__fail(&p, FOLD_IO, "the writer stopped");
     fold_to_c__free(&p);
     return p.result;
 }

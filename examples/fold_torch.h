@@ -1,5 +1,5 @@
-/* fold_torch.h - reads networks of PyTorch, a call a layer, from a safetensors file of a state_dict, by fold_tensors of fold.h.
-   It also writes such files, of weights or gradients, and reads and writes floats without names.
+/* fold_torch.h - loads PyTorch networks into fold.h, with one call a layer, from a safetensors file of a
+   state_dict. It also writes such files, of weights or gradients, and reads and writes floats without names.
 
    In one C or C++ file:  #define FOLD_TORCH_IMPLEMENTATION
                           #include "fold_torch.h"
@@ -14,23 +14,26 @@
        fold_dense out = fold_torch_linear(t, "out", FOLD_ACT_LINEAR);
        if (fold_torch_close(t)) puts(fold_model_message(m));
 
-   `name` is a module's place in the network, such as "encoder.layers.0"; "" is the network itself, in every call and in
-   the lists of layers below. A call reads the module's tensors, name.weight and so on. It adds the layer of that name to
-   the model as _new would have, with the sizes and values of the file. You tell what is not in tensors, such as heads and
-   strides. The layer is applied, trained and saved like any other, and loaded again into layers made by _new. Weights are
-   transposed, gates put in fold.h's order, and two biases added up where it has one. A bias that the module has not is zero
-   and frozen. Types are those that loading reads.
+   `name` is the path of a module in the network, such as "encoder.layers.0"; "" is the network itself, here
+   and in the lists of layers below. A call reads the module's tensors, name.weight and so on, and adds a
+   layer of that name to the model, as the layer's _new call would, with the sizes and values of the file. You
+   pass what the tensors do not contain, such as heads and strides. The layer is applied, trained and saved
+   like any other, and its file can be loaded into a layer made with _new. Weights are transposed, gates are
+   put into fold.h's order, and two biases are added where fold.h has one. A bias that the module lacks is
+   zero and frozen. Tensors can be F32, F16, BF16 or F64.
 
-   Tied weights: safetensors.torch.save_model writes a tensor that modules share once, and notes its other names in the
-   file's metadata. All those names are read here. Each call copies the values, so layers that are tied in PyTorch are
-   trained apart; one parameter for a table and the output behind it is read by fold_torch_param.
+   Tied weights: safetensors.torch.save_model writes a tensor that modules share only once, and notes its
+   other names in the metadata, so all of its names can be read here. Each call copies the values, so layers
+   that are tied in PyTorch are trained separately. To share one parameter between a table and the output
+   layer, read it with fold_torch_param.
 
-   Errors: a tensor that is missing, or has another shape than the others ask for, is an error of the model. The message
-   names it, its shape and the shape wanted; the call gives null handles. A module that its tensors show to be another one
-   is refused. Tensors do not show everything: the comments below name what you must know of the network.
+   Errors: a tensor that is missing, or whose shape does not fit the others, is an error of the model, whose
+   message names the tensor, its shape and the expected shape. The call then returns null handles. A module
+   that its tensors show to be of a different kind is refused. But tensors do not show everything: the
+   comments below say what you have to know about the network.
 
-   It takes memory by the model's allocator alone. There are no globals. The file is C99 and C++17, and works in every
-   build of fold.h, with FOLD_INFERENCE or FOLD_NO_STDIO too. */
+   Memory comes from the model's allocator only, and there are no globals. The file is C99 and C++17 and works
+   in every build of fold.h, including FOLD_INFERENCE and FOLD_NO_STDIO. */
 
 #ifndef FOLD_TORCH_H
 #define FOLD_TORCH_H
@@ -53,114 +56,131 @@ extern "C" {
 typedef fold_tensors fold_torch;
 
 #ifndef FOLD_NO_STDIO
-/* Opens a safetensors file, as fold_tensors_open does. When it cannot be read, the model has an error, calls give null
-   handles and fold_torch_close returns that error. Returns NULL when even the handle has no memory. */
+/* Opens a safetensors file, as fold_tensors_open does. If it cannot be read, the next call makes that an
+   error of the model and returns null handles, and fold_torch_close returns the error. Returns NULL if there
+   is no memory for the handle. */
 FOLD_API fold_torch *fold_torch_open(fold_model *m, const char *path);
 #endif
-/* Opens a file that lies in memory, which must stay until fold_torch_close. */
+/* Opens a file in memory, which must stay until fold_torch_close. */
 FOLD_API fold_torch *fold_torch_open_memory(fold_model *m, const void *bytes, size_t size);
-/* Frees t, before the model is freed. Returns the model's status. A tensor that no call has read, and that was not
-   skipped, is an error. */
+/* Frees t; call it before the model is freed. Returns the model's status. A tensor that was neither read nor
+   skipped is an error. */
 FOLD_API fold_status fold_torch_close(fold_torch *t);
-/* Skips tensors whose names begin so; "": all that no call has read. */
+/* Skips tensors whose names begin with prefix; "": all that have not been read. */
 FOLD_API void fold_torch_skip(fold_torch *t, const char *prefix);
 
-/* Adds any tensor of rank 1 to 4, as it is, as a parameter of its name. uses are those of fold_param_desc:
+/* Adds any tensor of rank 1 to 4, unchanged, as a parameter of the same name. uses as in fold_param_desc:
    FOLD_FOR_LOOKUP | FOLD_FOR_LINEAR_T for a "words.weight" that is tied to the output. */
 FOLD_API fold_param fold_torch_param(fold_torch *t, const char *tensor, unsigned uses);
-/* Reads nn.Embedding: a table for lookups. The table of "" is the parameter "weight". A max_norm is not in the file, and
-   does not change rows here. */
+/* Reads nn.Embedding: a table for fold_lookup. If name is "", the parameter is named "weight". max_norm is
+   not in the file, and is not applied. */
 FOLD_API fold_param fold_torch_embedding(fold_torch *t, const char *name);
-/* Reads nn.Linear; you tell the activation that follows. nn.GELU is FOLD_ACT_GELU, unless it approximates. */
+/* Reads nn.Linear; pass the activation that follows it. nn.GELU is FOLD_ACT_GELU, unless it approximates. */
 FOLD_API fold_dense fold_torch_linear(fold_torch *t, const char *name, fold_activation activation);
-/* Reads nn.Conv1d or nn.Conv2d, by the rank of its weight. groups is 1 or, with desc->depthwise, as many as channels, and
-   padding_mode is "zeros": the file tells neither, and another padding would silently compute other values. A weight of
-   nn.ConvTranspose1d or 2d looks the same; it is refused if its bias is not as long as the weight's first axis, but with as
-   many inputs as outputs, or without a bias, nothing tells it apart.
-   Values have their channels last here: [height x width x channels], [length x channels]. nn.Flatten has them first, so
-   before it do
+/* Reads nn.Conv1d or nn.Conv2d, depending on the rank of the weight. groups must be 1 or, with
+   desc->depthwise, the number of channels, and padding_mode "zeros". Neither is in the file: a different
+   padding silently computes different values. nn.ConvTranspose1d and 2d look the same; they are refused if
+   the bias shows it, but not without a bias or with as many inputs as outputs. Channels are last here:
+   [height x width x channels] or [length x channels]. nn.Flatten in PyTorch expects them first, so transpose
+   before it:
        x = fold_transpose(f, fold_transpose(f, x, 0, 2), 1, 2);      // grids
        x = fold_transpose(f, x, 0, 1);                               // lines */
-FOLD_API fold_conv fold_torch_conv(fold_torch *t, const char *name, const fold_conv_desc *desc, fold_activation activation);
-/* Reads nn.LayerNorm over one axis, nn.RMSNorm, or nn.BatchNorm1d and 2d with its running statistics, which go into gain
-   and bias (FOLD_NORM_FIXED). epsilon 0: PyTorch's default, 1e-5, or 1.1920929e-7 in RMSNorm. The file tells neither
-   epsilon, nor nn.GroupNorm from nn.LayerNorm, nor nn.RMSNorm from nn.LayerNorm without a bias. */
+FOLD_API fold_conv fold_torch_conv(fold_torch *t, const char *name, const fold_conv_desc *desc,
+                                   fold_activation activation);
+/* Reads nn.LayerNorm over one axis, nn.RMSNorm, or nn.BatchNorm1d and 2d, whose running statistics are folded
+   into gain and bias (FOLD_NORM_FIXED). epsilon 0 is PyTorch's default: 1e-5, or 1.1920929e-7 for RMSNorm.
+   The file does not contain epsilon, and nothing in it distinguishes nn.GroupNorm from nn.LayerNorm, or
+   nn.RMSNorm from an nn.LayerNorm without a bias. */
 FOLD_API fold_norm fold_torch_norm(fold_torch *t, const char *name, fold_norm_kind kind, float epsilon);
-/* Read nn.RNN (of tanh, or of relu), nn.LSTM or nn.GRU, of 1 to FOLD_MAX_LAYERS layers and one direction or two, without
-   proj_size. The file does not tell an nn.RNN of tanh from one of relu (its `nonlinearity`): choose the right call, since the
-   other one silently computes other values. The two biases of nn.LSTM and nn.RNN are loaded as their sum; a GRU keeps both.
-   Their …Cell is read as a stack of one layer, whose cell[0] is a fold_recurrent. The rows of the parameter NAME.0.W tell
-   the inputs: they are those of x and, but in a GRU, of h. */
+/* Read nn.RNN (tanh or relu), nn.LSTM or nn.GRU with 1 to FOLD_MAX_LAYERS layers, one or two directions, and
+   no proj_size. The `nonlinearity` of nn.RNN is not in the file: choose the right call, since the other one
+   silently computes different values. The two biases of nn.LSTM and nn.RNN are loaded as their sum; a GRU
+   keeps both. nn.LSTMCell, nn.GRUCell and nn.RNNCell are read as a stack of one layer, whose cell[0] is a
+   fold_recurrent. The number of inputs is the rows of the parameter NAME.0.W, minus the hidden size except in
+   a GRU. */
 FOLD_API fold_rnn_stack fold_torch_rnn(fold_torch *t, const char *name);
 FOLD_API fold_rnn_stack fold_torch_rnn_relu(fold_torch *t, const char *name);
 FOLD_API fold_rnn_stack fold_torch_lstm(fold_torch *t, const char *name);
 FOLD_API fold_rnn_stack fold_torch_gru(fold_torch *t, const char *name);
-/* Reads nn.MultiheadAttention, without add_bias_kv, which is refused, and add_zero_attn, which the file does not tell. */
+/* Reads nn.MultiheadAttention, without add_bias_kv, which is refused, and without add_zero_attn, which is not
+   in the file. */
 FOLD_API fold_attention fold_torch_attention(fold_torch *t, const char *name, int heads);
-/* Reads nn.TransformerEncoderLayer; those of an nn.TransformerEncoder are named "layers.0" and so on. A width or inner of
-   0 in desc is that of the file. Its "gelu" is FOLD_ACT_GELU. The file does not tell activation, norm_first and epsilon. */
-FOLD_API fold_transformer fold_torch_transformer(fold_torch *t, const char *name, const fold_transformer_desc *desc);
-/* Reads nn.TransformerEncoder, with its last norm if there is one, into an array of yours with room for so many layers. It
-   must stay as long as the encoder. The desc is that of all layers. The last norm is a module of its own, with PyTorch's default
-   epsilon whatever the layers have; if yours has another, set norm.epsilon of the encoder. */
+/* Reads nn.TransformerEncoderLayer; the layers of an nn.TransformerEncoder are named "layers.0" and so on. If
+   width or inner in desc is 0, it is taken from the file. PyTorch's "gelu" is FOLD_ACT_GELU. activation,
+   norm_first and epsilon are not in the file. */
+FOLD_API fold_transformer fold_torch_transformer(fold_torch *t, const char *name,
+                                                 const fold_transformer_desc *desc);
+/* Reads nn.TransformerEncoder, with its final norm if there is one, into your array `layer` of `room` layers,
+   which must stay as long as the encoder. desc applies to all layers. The final norm gets PyTorch's default
+   epsilon, whatever the layers have; if yours differs, set norm.epsilon of the encoder. */
 FOLD_API fold_encoder fold_torch_encoder(fold_torch *t, const char *name, fold_transformer *layer, int room,
-                                const fold_transformer_desc *desc);
+                                         const fold_transformer_desc *desc);
 
-/* ---- PyTorch's layout out, raw floats in and out ----
-   Here you list layers of the model, by kind and name, in the order of your nn.Module. They were read by the calls above,
-   or made by fold_dense_new and its kin, whose arguments say the sizes:
+/* ---- writing files for PyTorch; raw floats, both ways ----
+   You list layers of the model, by kind and name, in the order of your nn.Module. They were read with the
+   calls above, or made with fold_dense_new and the other layer constructors, which determine the sizes:
 
-       static const fold_torch_layer layers[] = { { FOLD_TORCH_LINEAR, "encoder" }, { FOLD_TORCH_LSTM, "lstm" } };
-       fold_torch_save(m, "net.safetensors", layers, 2);              // net.load_state_dict(load_file("net.safetensors"))
-       fold_torch_load_raw(m, "net.bin", layers, 2);                  // all floats of net.parameters(), one after the other
+       fold_torch_layer layers[] = { { FOLD_TORCH_LINEAR, "encoder" }, { FOLD_TORCH_LSTM, "lstm" } };
+       fold_torch_save(m, "net.safetensors", layers, 2);  // net.load_state_dict(load_file("net.safetensors"))
+       fold_torch_load_raw(m, "net.bin", layers, 2);      // all floats of net.parameters(), in order
 
-   Each layer has the tensors of its module, in the order of state_dict, with PyTorch's names, shapes and gates. A layer with
-   one bias for PyTorch's two gives it as the first, and zeros as the second. Of two that are loaded it takes the sum. */
+   Each layer has the tensors of its module, in the order of state_dict, with PyTorch's names, shapes and
+   order of gates. If fold.h has one bias for PyTorch's two, it is written as the first, with zeros as the
+   second; when loading, the two are added. */
 enum {
-    FOLD_TORCH_PARAM,       /* a parameter as it is, of its own name */
+    FOLD_TORCH_PARAM,       /* a parameter, unchanged, under its own name */
     FOLD_TORCH_EMBEDDING,   /* a table */
     FOLD_TORCH_LINEAR,      /* a fold_dense */
     FOLD_TORCH_CONV,        /* a fold_conv */
     FOLD_TORCH_NORM,        /* a fold_norm that is nn.LayerNorm or nn.RMSNorm */
-    FOLD_TORCH_BATCH_NORM,  /* FOLD_NORM_FIXED: running means of 0, and variances of 1, for a module with the default epsilon.
-                               It cannot be loaded from raw floats */
-    FOLD_TORCH_RNN,         /* a fold_rnn_stack of such cells, or one cell, as nn.RNNCell and its kin */
+    FOLD_TORCH_BATCH_NORM,  /* FOLD_NORM_FIXED, written with running means 0 and variances 1, for a module
+                               with the default epsilon. Cannot be loaded from raw floats */
+    FOLD_TORCH_RNN,         /* a fold_rnn_stack of such cells or, with FOLD_TORCH_CELL, one cell */
     FOLD_TORCH_LSTM,
     FOLD_TORCH_GRU,
     FOLD_TORCH_ATTENTION,   /* a fold_attention */
     FOLD_TORCH_TRANSFORMER, /* a fold_transformer */
     FOLD_TORCH_ENCODER,     /* a fold_encoder */
-    FOLD_TORCH_NO_BIAS = 64, /* is added to a kind: its module has no bias, bias=False. So the layer's are left out. A batch
-                                norm then has no weight either, affine=False, and gain and bias go into its statistics;
-                                a gain must be above 0 and at most 316.2, the inverse root of epsilon */
-    FOLD_TORCH_CELL = 128    /* is added to a stack of one layer: its module is nn.RNNCell or its kin */
+    FOLD_TORCH_NO_BIAS = 64, /* added to a kind: the module has bias=False, so the layer's biases are left
+                                out. For a batch norm it means affine=False: there is no weight either, and
+                                gain and bias are written into its statistics. Each gain must be above 0 and
+                                at most 316.2, the inverse root of epsilon */
+    FOLD_TORCH_CELL = 128    /* added to a stack of one layer: the module is nn.RNNCell, nn.LSTMCell or
+                                nn.GRUCell */
 };
 typedef struct fold_torch_layer { int kind; const char *name; } fold_torch_layer;
 
-/* Adds the tensors of n layers of m to another model, as parameters. fold_model_save or fold_model_save_to then writes the
-   safetensors file, in a build without FOLD_INFERENCE. Returns out's status. Errors are out's: a layer that m has not, or
-   whose values are no floats. */
+/* Adds the tensors of n layers of m to the model `out` as parameters, which fold_model_save or
+   fold_model_save_to then writes as a safetensors file (not with FOLD_INFERENCE). Returns the status of out.
+   Errors, set on out: m has no such layer, or its weights are quantised. */
 FOLD_API fold_status fold_torch_export(fold_model *out, fold_model *m, const fold_torch_layer *layers, int n);
 #ifndef FOLD_INFERENCE
-/* Adds the gradients that m has now instead, under the same names and in the same shapes: what PyTorch has in p.grad of
-   net.named_parameters(). Both biases of a layer with one bias get its gradient, and frozen parameters zeros. A batch norm's
-   are those of the module that fold_torch_export writes. Errors are those of fold_torch_export. */
-FOLD_API fold_status fold_torch_export_grads(fold_model *out, fold_model *m, const fold_torch_layer *layers, int n);
+/* Like fold_torch_export, but for the current gradients of m, with the same names and shapes: what PyTorch
+   has in p.grad of net.named_parameters(). If fold.h has one bias for two, both get its gradient. Frozen
+   parameters get zeros. A batch norm's gradients are those of the module that fold_torch_export writes. */
+FOLD_API fold_status fold_torch_export_grads(fold_model *out, fold_model *m, const fold_torch_layer *layers,
+                                             int n);
 #endif
-/* Loads n layers from floats that lie one after the other, without names, such as an array of a C export. Errors: too few or
-   too many floats, or a layer that m has not. Then nothing changes. */
-FOLD_API fold_status fold_torch_load_raw_memory(fold_model *m, const float *values, size_t count, const fold_torch_layer *layers, int n);
+/* Loads n layers from consecutive floats without names, such as an array in a C export. Errors: too few or
+   too many floats, or m has no such layer. Then nothing changes. */
+FOLD_API fold_status fold_torch_load_raw_memory(fold_model *m, const float *values, size_t count,
+                                                const fold_torch_layer *layers, int n);
 #ifndef FOLD_NO_STDIO
-/* Loads them from a file of little-endian floats, such as the .bin of PufferLib. FOLD_IO: it cannot be read. */
-FOLD_API fold_status fold_torch_load_raw(fold_model *m, const char *path, const fold_torch_layer *layers, int n);
-/* Writes such a file. FOLD_IO: it cannot be written. */
-FOLD_API fold_status fold_torch_save_raw(fold_model *m, const char *path, const fold_torch_layer *layers, int n);
+/* Loads n layers from a file of consecutive little-endian floats, such as a .bin of PufferLib. FOLD_IO: it
+   cannot be read. */
+FOLD_API fold_status fold_torch_load_raw(fold_model *m, const char *path, const fold_torch_layer *layers,
+                                         int n);
+/* Writes n layers to a file of consecutive little-endian floats. FOLD_IO: it cannot be written. */
+FOLD_API fold_status fold_torch_save_raw(fold_model *m, const char *path, const fold_torch_layer *layers,
+                                         int n);
 #ifndef FOLD_INFERENCE
-/* Exports n layers to a model of its own, in memory of m's allocator, and saves that as a safetensors file. Returns m's
-   status. */
+/* Writes n layers to a safetensors file, with fold_torch_export and fold_model_save. The temporary model uses
+   m's allocator. Returns the status of m. */
 FOLD_API fold_status fold_torch_save(fold_model *m, const char *path, const fold_torch_layer *layers, int n);
-/* Does the same with their gradients: call it behind fold_backward, before a step of an optimiser clears them. */
-FOLD_API fold_status fold_torch_save_grads(fold_model *m, const char *path, const fold_torch_layer *layers, int n);
+/* Writes the gradients of n layers to a safetensors file. Call it after fold_backward, before an optimiser's
+   step clears them. */
+FOLD_API fold_status fold_torch_save_grads(fold_model *m, const char *path, const fold_torch_layer *layers,
+                                           int n);
 #endif
 #endif
 
@@ -180,7 +200,7 @@ FOLD_API fold_status fold_torch_save_grads(fold_model *m, const char *path, cons
 #endif
 #include <string.h>
 
-/* Products and sums are rounded one by one, whatever the compiler and its flags: no result depends on them. */
+/* Every product and sum is rounded by itself, so results do not depend on the compiler or its flags. */
 #if defined(__clang__)
 #pragma STDC FP_CONTRACT OFF
 #elif defined(__GNUC__)
@@ -192,7 +212,7 @@ FOLD_API fold_status fold_torch_save_grads(fold_model *m, const char *path, cons
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
-/* Writes a text; one that is too long is cut. */
+/* Text that is too long is cut. */
 static void fold_torch__format(char *text, size_t size, const char *format, ...)
 {
     va_list args;
@@ -212,24 +232,26 @@ static int fold_torch__fail(fold_model *m, fold_status status, const char *forma
     return 0;
 }
 
-/* A name for messages, of at most 59 bytes. It is cut between characters. */
+/* A name for messages, cut between characters if it is long. */
 enum { FOLD_TORCH__SHORT = 64 };
 static const char *fold_torch__shorten(char out[FOLD_TORCH__SHORT], const char *name)
 {
     size_t at = 0;
-    for (; *name && (at < 56 || (at < 60 && ((unsigned char)*name & 0xc0) == 0x80)); name++) out[at++] = *name;
+    for (; *name && (at < 56 || (at < 60 && ((unsigned char)*name & 0xc0) == 0x80)); name++)
+        out[at++] = *name;
     memcpy(out + at, *name ? ".." : "", *name ? 3 : 1);
     return out;
 }
 
-/* "[? x 3]" of a shape, in which 0 is any length where `wanted`. */
+/* Such as "[? x 3]": if `wanted`, a length of 0 stands for any. */
 static void fold_torch__shape(char text[FOLD_TORCH__SHORT], const int *dim, int rank, int wanted)
 {
     size_t at = 0;
     *text = 0;
     for (int axis = 0; axis < rank; axis++, at += strlen(text + at)) {
         const int any = wanted && !dim[axis];
-        fold_torch__format(text + at, FOLD_TORCH__SHORT - at, any ? "%s?" : "%s%d", axis ? " x " : "[", dim[axis]);
+        fold_torch__format(text + at, FOLD_TORCH__SHORT - at, any ? "%s?" : "%s%d", axis ? " x " : "[",
+                           dim[axis]);
     }
     fold_torch__format(text + at, FOLD_TORCH__SHORT - at, "]");
 }
@@ -239,12 +261,16 @@ static void fold_torch__shape(char text[FOLD_TORCH__SHORT], const int *dim, int 
 #ifndef FOLD_NO_STDIO
 FOLD_API fold_torch *fold_torch_open(fold_model *m, const char *path) { return fold_tensors_open(m, path); }
 #endif
-FOLD_API fold_torch *fold_torch_open_memory(fold_model *m, const void *bytes, size_t size) { return fold_tensors_open_memory(m, bytes, size); }
+FOLD_API fold_torch *fold_torch_open_memory(fold_model *m, const void *bytes, size_t size)
+{
+    return fold_tensors_open_memory(m, bytes, size);
+}
 
 FOLD_API void fold_torch_skip(fold_torch *t, const char *prefix)
 {
     for (int i = 0; prefix && i < fold_tensors_count(t); i++)
-        if (!strncmp(fold_tensors_at(t, i).name, prefix, strlen(prefix))) fold_tensors_take(t, i);
+        if (!strncmp(fold_tensors_at(t, i).name, prefix, strlen(prefix)))
+            fold_tensors_take(t, i);
 }
 
 FOLD_API fold_status fold_torch_close(fold_torch *t)
@@ -254,28 +280,33 @@ FOLD_API fold_status fold_torch_close(fold_torch *t)
     int count = 0;
     for (int i = 0; i < fold_tensors_count(t); i++) {
         const fold_tensor tensor = fold_tensors_at(t, i);
-        if (tensor.taken) continue;
-        if (!left || strcmp(tensor.name, left) < 0) left = tensor.name;
+        if (tensor.taken)
+            continue;
+        if (!left || strcmp(tensor.name, left) < 0)
+            left = tensor.name;
         count++;
     }
     if (left)
         fold_torch__fail(fold_tensors_model(t), FOLD_BAD_ARGUMENT,
-                    "torch: no call has read '%s', the first of %d tensors that are left: read them, or fold_torch_skip them",
-                    fold_torch__shorten(shown, left), count);
+                         "torch: unread tensors: '%s' and %d more; read them, or call fold_torch_skip",
+                         fold_torch__shorten(shown, left), count - 1);
     return fold_tensors_close(t);
 }
 
 /* ---- taking tensors -------------------------------------------------------------------------- */
 
-/* Tells whether a file can be read from, under a name. */
 static int fold_torch__ready(fold_torch *t, const char *name)
 {
-    if (t && !name) fold_torch__fail(fold_tensors_model(t), FOLD_BAD_ARGUMENT, "torch: no name");
+    if (t && !name)
+        fold_torch__fail(fold_tensors_model(t), FOLD_BAD_ARGUMENT, "torch: name is NULL");
     return t && name && !fold_model_status(fold_tensors_model(t));
 }
 
-/* The full name of a module's part, or of a layer's parameter. One that is cut here is too long for any layer. */
-typedef struct fold_torch__name { char text[256]; } fold_torch__name;
+/* The full name of a module's part, or of a layer's parameter. If it is cut here, it is too long for any
+   layer. */
+typedef struct fold_torch__name {
+    char text[256];
+} fold_torch__name;
 static fold_torch__name fold_torch__join(const char *name, const char *part)
 {
     fold_torch__name full;
@@ -283,7 +314,7 @@ static fold_torch__name fold_torch__join(const char *name, const char *part)
     return full;
 }
 
-/* The name of a layer's part in the model, as _new makes it: that of "" begins with the dot. */
+/* The name of a layer's part in the model, as _new makes it. If the layer is "", it begins with the dot. */
 static fold_torch__name fold_torch__part(const char *layer, const char *part)
 {
     fold_torch__name full;
@@ -291,14 +322,14 @@ static fold_torch__name fold_torch__part(const char *layer, const char *part)
     return full;
 }
 
-/* Looks at the tensor of a module's part, without taking it. It has no name when it is not there. */
+/* Does not take the tensor. Its name is NULL if it is not there. */
 static fold_tensor fold_torch__look(fold_torch *t, const char *name, const char *part)
 {
     const fold_torch__name full = fold_torch__join(name, part);
     return fold_tensors_at(t, fold_tensors_find(t, full.text));
 }
 
-/* A tensor that was taken: it has floats, and a rank of at most 4. index -1: there is none. */
+/* A tensor that was taken. It has floats and at most 4 axes. index -1: none. */
 typedef struct fold_torch__tensor {
     fold_torch *file;
     int index;
@@ -306,34 +337,43 @@ typedef struct fold_torch__tensor {
     size_t count;
 } fold_torch__tensor;
 
-/* Tells whether a tensor has the type and shape that are wanted; if not, an error. */
+/* Returns 0 with an error if type or shape do not fit. A wanted length of 0 is any. */
 static int fold_torch__fits(fold_torch *t, const fold_tensor *tensor, const fold_shape *wanted)
 {
     static const char *const types[] = { "F32", "F16", "BF16", "F64" };
     char shown[FOLD_TORCH__SHORT], there[FOLD_TORCH__SHORT] = "of more than 4 axes", here[FOLD_TORCH__SHORT];
     int fits = tensor->rank == wanted->rank, type = 0;
-    for (int axis = 0; axis < wanted->rank && fits; axis++) fits = !wanted->dim[axis] || wanted->dim[axis] == tensor->dim[axis];
+    for (int axis = 0; axis < wanted->rank && fits; axis++)
+        fits = !wanted->dim[axis] || wanted->dim[axis] == tensor->dim[axis];
     fold_torch__shorten(shown, tensor->name);
-    while (type < 4 && strcmp(tensor->dtype, types[type])) type++;
+    while (type < 4 && strcmp(tensor->dtype, types[type]))
+        type++;
     if (fits)
         return type < 4 || fold_torch__fail(fold_tensors_model(t), FOLD_BAD_ARGUMENT,
-                                       "torch: '%s' is of type %s; F32, F16, BF16 and F64 are read", shown, tensor->dtype);
-    if (tensor->rank <= FOLD_MAX_RANK) fold_torch__shape(there, tensor->dim, tensor->rank, 0);
+                                            "torch: '%s' is of type %s; F32, F16, BF16 and F64 are read",
+                                            shown, tensor->dtype);
+    if (tensor->rank <= FOLD_MAX_RANK)
+        fold_torch__shape(there, tensor->dim, tensor->rank, 0);
     fold_torch__shape(here, wanted->dim, wanted->rank, 1);
-    return fold_torch__fail(fold_tensors_model(t), FOLD_BAD_SHAPE, "torch: '%s' is %s in the file, wanted is %s", shown, there, here);
+    return fold_torch__fail(fold_tensors_model(t), FOLD_BAD_SHAPE,
+                            "torch: '%s' is %s in the file, expected %s", shown, there, here);
 }
 
-/* Takes a part of a module, of a wanted shape in which 0 is any length. There is none when it is missing, which only is an
-   error of what `must` be, or when it does not fit. */
-static fold_torch__tensor fold_torch__take(fold_torch *t, const char *name, const char *part, fold_shape wanted, int must)
+/* Returns none if the tensor is missing, which is an error only if it `must` be there, or if it does not
+   fit. */
+static fold_torch__tensor fold_torch__take(fold_torch *t, const char *name, const char *part,
+                                           fold_shape wanted, int must)
 {
     fold_torch__tensor taken = { t, -1, { 0, { 0, 0, 0, 0 } }, 0 };
-    if (!fold_torch__ready(t, name)) return taken;
+    if (!fold_torch__ready(t, name))
+        return taken;
     const fold_torch__name full = fold_torch__join(name, part);
     const int index = fold_tensors_find(t, full.text);
     const fold_tensor tensor = fold_tensors_at(t, index);
-    if (index < 0 && must) fold_tensors_missing(t, "torch", full.text);
-    if (index < 0 || !fold_torch__fits(t, &tensor, &wanted)) return taken;
+    if (index < 0 && must)
+        fold_tensors_missing(t, "torch", full.text);
+    if (index < 0 || !fold_torch__fits(t, &tensor, &wanted))
+        return taken;
     fold_tensors_take(t, index);
     taken.index = index;
     taken.count = (size_t)tensor.count;
@@ -341,6 +381,7 @@ static fold_torch__tensor fold_torch__take(fold_torch *t, const char *name, cons
     memcpy(taken.shape.dim, tensor.dim, sizeof taken.shape.dim);
     return taken;
 }
+
 static int fold_torch__has(const fold_torch__tensor *tensor) { return tensor->index >= 0; }
 
 static int fold_torch__is_in_file(fold_torch *t, const char *name, const char *part)
@@ -348,35 +389,41 @@ static int fold_torch__is_in_file(fold_torch *t, const char *name, const char *p
     return fold_torch__ready(t, name) && fold_torch__look(t, name, part).name != NULL;
 }
 
-/* Refuses a module that a tensor shows to be another one, which `why` names. */
+/* Refuses a module of a different kind, which the presence of this tensor shows. */
 static void fold_torch__refuse_with(fold_torch *t, const char *name, const char *part, const char *why)
 {
     char shown[FOLD_TORCH__SHORT];
     if (fold_torch__is_in_file(t, name, part))
-        fold_torch__fail(fold_tensors_model(t), FOLD_BAD_SHAPE, "torch: the file has '%s', %s", fold_torch__shorten(shown, fold_torch__join(name, part).text), why);
+        fold_torch__fail(fold_tensors_model(t), FOLD_BAD_SHAPE, "torch: the file has '%s', %s",
+                         fold_torch__shorten(shown, fold_torch__join(name, part).text), why);
 }
 
-/* Tells of a module that there is nothing like it here, before its shapes are called wrong. */
+/* Says that fold.h has no such module, before its shapes are reported as wrong. */
 static void fold_torch__refuse(fold_torch *t, const char *name, const char *has, int count, const char *unit)
 {
     char shown[FOLD_TORCH__SHORT];
-    fold_torch__fail(fold_tensors_model(t), FOLD_BAD_SHAPE, "torch: '%s' has %s %d%s, which fold.h does not support",
-                fold_torch__shorten(shown, name), has, count, unit);
+    fold_torch__fail(fold_tensors_model(t), FOLD_BAD_SHAPE,
+                     "torch: '%s' has %s %d%s, which fold.h does not support",
+                     fold_torch__shorten(shown, name), has, count, unit);
 }
 
-/* Tells whether a layer can have these sizes, before others are computed from them; if not, an error. */
+/* Checked before other sizes are computed from these. */
 static int fold_torch__sizes_fit(fold_torch *t, const char *name, int inputs, int outputs)
 {
     enum { FOLD_TORCH__MAX = 1 << 24 };
     char shown[FOLD_TORCH__SHORT];
     return (inputs > 0 && outputs > 0 && inputs <= FOLD_TORCH__MAX && outputs <= FOLD_TORCH__MAX) ||
-           fold_torch__fail(fold_tensors_model(t), FOLD_BAD_ARGUMENT, "torch '%s': from %d to %d values, each is 1 to %d",
-                       fold_torch__shorten(shown, name), inputs, outputs, (int)FOLD_TORCH__MAX);
+           fold_torch__fail(fold_tensors_model(t), FOLD_BAD_ARGUMENT,
+                            "torch '%s': %d inputs, %d outputs; both must be 1 to %d",
+                            fold_torch__shorten(shown, name), inputs, outputs, (int)FOLD_TORCH__MAX);
 }
 
-/* A weight and its bias, which may be missing. A module has them under a name of its own. */
-typedef struct fold_torch__pair { fold_torch__tensor weight, bias; } fold_torch__pair;
-static fold_torch__pair fold_torch__take_pair(fold_torch *t, const char *name, const char *part, fold_shape wanted)
+/* A weight and its bias, which may be missing. `part` is what their names begin with. */
+typedef struct fold_torch__pair {
+    fold_torch__tensor weight, bias;
+} fold_torch__pair;
+static fold_torch__pair fold_torch__take_pair(fold_torch *t, const char *name, const char *part,
+                                              fold_shape wanted)
 {
     fold_torch__pair pair;
     char full[64];
@@ -384,14 +431,16 @@ static fold_torch__pair fold_torch__take_pair(fold_torch *t, const char *name, c
     pair.weight = fold_torch__take(t, name, full, wanted, 1);
     fold_torch__format(full, sizeof full, "%sbias", part);
     pair.bias = pair.weight;
-    if (fold_torch__has(&pair.weight)) pair.bias = fold_torch__take(t, name, full, fold_shape1(pair.weight.shape.dim[0]), 0);
+    if (fold_torch__has(&pair.weight))
+        pair.bias = fold_torch__take(t, name, full, fold_shape1(pair.weight.shape.dim[0]), 0);
     return pair;
 }
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
-/* Reads values [from, from + count) of a tensor, `step` apart in `out`. */
-static void fold_torch__read(const fold_torch__tensor *tensor, size_t from, size_t count, float *out, size_t step)
+/* Values are written to `out` at distances of `step`. */
+static void fold_torch__read(const fold_torch__tensor *tensor, size_t from, size_t count, float *out,
+                             size_t step)
 {
     fold_tensors_read(tensor->file, tensor->index, from, count, out, step);
 }
@@ -402,33 +451,38 @@ static float fold_torch__value(const fold_torch__tensor *tensor, int index)
     return value;
 }
 
-/* Writes rows [from, from + count) of a weight as columns of `out`, whose rows have `width` values. There the weights of an
-   output lie side by side, [outputs x inputs x taps] of a filter. Here the outputs do, [taps x inputs x outputs]. */
+/* Writes rows [from, from + count) of a weight as columns of `out`, whose rows have `width` values: PyTorch
+   has [outputs x inputs x taps], fold.h [taps x inputs x outputs]. */
 static void fold_torch__columns(const fold_torch__tensor *weight, int from, int count, float *out, int width)
 {
     const size_t inputs = weight->shape.rank > 2 ? (size_t)weight->shape.dim[1] : 1;
     const size_t size = weight->count / (size_t)weight->shape.dim[0], taps = size / inputs;
     for (int row = 0; row < count; row++)
         for (size_t input = 0; input < inputs; input++)
-            fold_torch__read(weight, (size_t)(from + row) * size + input * taps, taps, out + input * (size_t)width + row,
-                        inputs * (size_t)width);
+            fold_torch__read(weight, (size_t)(from + row) * size + input * taps, taps,
+                             out + input * (size_t)width + row, inputs * (size_t)width);
 }
 
-/* Loads a vector from a place on; zeros that no training changes where the module has none. */
+/* Loads a vector from `from` on. If the module lacks it, the parameter is zeros and frozen. */
 static void fold_torch__vector(fold_model *m, const fold_torch__tensor *tensor, int from, fold_param param)
 {
     const int count = fold_param_shape(m, param).dim[0], there = tensor && fold_torch__has(tensor);
     float *values = fold_values_write_begin(m, param);
-    if (there) fold_torch__read(tensor, (size_t)from, (size_t)count, values, 1);
-    else memset(values, 0, (size_t)count * sizeof *values);
+    if (there)
+        fold_torch__read(tensor, (size_t)from, (size_t)count, values, 1);
+    else
+        memset(values, 0, (size_t)count * sizeof *values);
     fold_values_write_end(m, param);
-    if (!there) fold_param_freeze(m, param, 1);
+    if (!there)
+        fold_param_freeze(m, param, 1);
 }
 
-/* Outputs [from, …) of a weight and a bias are those of a layer. */
-static void fold_torch__weights(fold_model *m, const fold_torch__pair *pair, int from, fold_param weight, fold_param bias)
+/* Loads a layer from the outputs [from, …) of a weight and a bias. */
+static void fold_torch__weights(fold_model *m, const fold_torch__pair *pair, int from, fold_param weight,
+                                fold_param bias)
 {
-    if (fold_model_status(m)) return; /* the layer was not made */
+    if (fold_model_status(m))
+        return; /* there is no layer */
     const int outputs = fold_param_shape(m, bias).dim[0];
     fold_torch__columns(&pair->weight, from, outputs, fold_values_write_begin(m, weight), outputs);
     fold_values_write_end(m, weight);
@@ -442,12 +496,14 @@ static fold_param fold_torch__table(const fold_torch__tensor *tensor, const char
     fold_param param = { 0, 0 };
     fold_param_desc desc = fold_param_desc_default();
     fold_model *m = fold_tensors_model(tensor->file);
-    if (!fold_torch__has(tensor)) return param;
+    if (!fold_torch__has(tensor))
+        return param;
     desc.name = name;
     desc.shape = tensor->shape;
     desc.uses = uses;
     param = fold_param_new(m, &desc);
-    if (fold_model_status(m)) return param;
+    if (fold_model_status(m))
+        return param;
     fold_torch__read(tensor, 0, tensor->count, fold_values_write_begin(m, param), 1);
     fold_values_write_end(m, param);
     return param;
@@ -464,7 +520,7 @@ FOLD_API fold_param fold_torch_param(fold_torch *t, const char *tensor, unsigned
 FOLD_API fold_param fold_torch_embedding(fold_torch *t, const char *name)
 {
     const fold_torch__tensor taken = fold_torch__take(t, name, "weight", fold_shape2(0, 0), 1);
-    return fold_torch__table(&taken, name && *name ? name : "weight", FOLD_FOR_LOOKUP); /* no parameter is named "" */
+    return fold_torch__table(&taken, name && *name ? name : "weight", FOLD_FOR_LOOKUP);
 }
 
 FOLD_API fold_dense fold_torch_linear(fold_torch *t, const char *name, fold_activation activation)
@@ -472,54 +528,67 @@ FOLD_API fold_dense fold_torch_linear(fold_torch *t, const char *name, fold_acti
     fold_dense layer;
     memset(&layer, 0, sizeof layer);
     const fold_torch__pair pair = fold_torch__take_pair(t, name, "", fold_shape2(0, 0));
-    if (!fold_torch__ready(t, name)) return layer;
+    if (!fold_torch__ready(t, name))
+        return layer;
     fold_model *m = fold_tensors_model(t);
     layer = fold_dense_new(m, name, pair.weight.shape.dim[1], pair.weight.shape.dim[0], activation);
     fold_torch__weights(m, &pair, 0, layer.W, layer.b);
     return layer;
 }
 
-/* The weight of a transposed convolution is [inputs x outputs x …], so its bias shows it. */
+/* The weight of a transposed convolution is [inputs x outputs x …], so the length of the bias gives it
+   away. */
 static void fold_torch__refuse_transposed(fold_torch *t, const char *name, const fold_tensor *weight)
 {
     char shown[FOLD_TORCH__SHORT], there[FOLD_TORCH__SHORT];
     const fold_tensor bias = fold_torch__look(t, name, "bias");
-    if (weight->rank < 3 || weight->rank > 4 || weight->dim[1] < 1 || bias.rank != 1 || bias.dim[0] == weight->dim[0]) return;
-    if (bias.dim[0] % weight->dim[1]) return; /* it is a multiple in groups, too */
+    if (weight->rank < 3 || weight->rank > 4 || weight->dim[1] < 1 || bias.rank != 1 ||
+        bias.dim[0] == weight->dim[0])
+        return;
+    if (bias.dim[0] % weight->dim[1])
+        return; /* with groups it is a multiple */
     fold_torch__shape(there, weight->dim, weight->rank, 0);
     fold_torch__fail(fold_tensors_model(t), FOLD_BAD_SHAPE,
-                "torch: '%s' has a weight of %s and a bias of [%d], as nn.ConvTranspose%dd has, which fold.h does not support",
-                fold_torch__shorten(shown, name), there, bias.dim[0], weight->rank - 2);
+                     "torch: '%s' has a weight of %s and a bias of [%d], as nn.ConvTranspose%dd has, which "
+                     "fold.h does not support",
+                     fold_torch__shorten(shown, name), there, bias.dim[0], weight->rank - 2);
 }
 
-FOLD_API fold_conv fold_torch_conv(fold_torch *t, const char *name, const fold_conv_desc *desc, fold_activation activation)
+FOLD_API fold_conv fold_torch_conv(fold_torch *t, const char *name, const fold_conv_desc *desc,
+                                   fold_activation activation)
 {
     fold_conv layer;
     fold_tensor there;
     memset(&layer, 0, sizeof layer);
     memset(&there, 0, sizeof there);
-    if (fold_torch__ready(t, name)) there = fold_torch__look(t, name, "weight");
-    if (there.name) fold_torch__refuse_transposed(t, name, &there);
+    if (fold_torch__ready(t, name))
+        there = fold_torch__look(t, name, "weight");
+    if (there.name)
+        fold_torch__refuse_transposed(t, name, &there);
     const int on_lines = there.rank == 3, inputs = desc && desc->depthwise ? 1 : 0;
     const fold_shape wanted = { on_lines ? 3 : 4, { 0, inputs, 0, 0 } };
-    if (inputs && there.rank == wanted.rank && there.dim[1] > 1) fold_torch__refuse(t, name, "groups of", there.dim[1], " channels");
+    if (inputs && there.rank == wanted.rank && there.dim[1] > 1)
+        fold_torch__refuse(t, name, "groups of", there.dim[1], " channels");
     const fold_torch__pair pair = fold_torch__take_pair(t, name, "", wanted);
-    if (!fold_torch__ready(t, name)) return layer;
+    if (!fold_torch__ready(t, name))
+        return layer;
     const int *dim = pair.weight.shape.dim;
-    const fold_shape filter = on_lines ? fold_shape3(dim[2], dim[1], dim[0]) : fold_shape4(dim[2], dim[3], dim[1], dim[0]);
+    const fold_shape filter =
+        on_lines ? fold_shape3(dim[2], dim[1], dim[0]) : fold_shape4(dim[2], dim[3], dim[1], dim[0]);
     layer = fold_conv_new(fold_tensors_model(t), name, filter, desc, activation);
     fold_torch__weights(fold_tensors_model(t), &pair, 0, layer.W, layer.b);
     return layer;
 }
 
-/* Makes a gain and a bias that do what the running statistics of batch norm do, and its own gain and bias. */
-static void fold_torch__fix(fold_model *m, const fold_norm *norm, const fold_torch__pair *pair, const fold_torch__tensor *mean,
-                       const fold_torch__tensor *variance)
+/* Folds the running statistics of a batch norm, and its own weight and bias, into a gain and a bias. */
+static void fold_torch__fix(fold_model *m, const fold_norm *norm, const fold_torch__pair *pair,
+                            const fold_torch__tensor *mean, const fold_torch__tensor *variance)
 {
     const double epsilon = norm->epsilon == 0 ? 1e-5 : (double)norm->epsilon;
     float *gain = fold_values_write_begin(m, norm->gain), *bias = fold_values_write_begin(m, norm->bias);
     for (int i = 0; i < mean->shape.dim[0]; i++) {
-        const double weight = fold_torch__has(&pair->weight) ? (double)fold_torch__value(&pair->weight, i) : 1;
+        const double weight =
+            fold_torch__has(&pair->weight) ? (double)fold_torch__value(&pair->weight, i) : 1;
         const double factor = weight / sqrt((double)fold_torch__value(variance, i) + epsilon);
         const double term = fold_torch__has(&pair->bias) ? (double)fold_torch__value(&pair->bias, i) : 0;
         gain[i] = (float)factor;
@@ -539,43 +608,53 @@ static fold_norm fold_torch__batch_norm(fold_torch *t, const char *name, float e
     const fold_torch__tensor variance = fold_torch__take(t, name, "running_var", width, 1);
     pair.weight = fold_torch__take(t, name, "weight", width, 0);
     pair.bias = fold_torch__take(t, name, "bias", width, 0);
-    if (!fold_torch__ready(t, name)) return norm;
+    if (!fold_torch__ready(t, name))
+        return norm;
     const fold_torch__name batches = fold_torch__join(name, "num_batches_tracked");
     fold_tensors_take(t, fold_tensors_find(t, batches.text));
     fold_model *m = fold_tensors_model(t);
     norm = fold_norm_new(m, name, width.dim[0], FOLD_NORM_FIXED, epsilon);
-    if (fold_model_status(m)) return norm;
+    if (fold_model_status(m))
+        return norm;
     fold_torch__fix(m, &norm, &pair, &mean, &variance);
-    if (!fold_torch__has(&pair.weight)) fold_param_freeze(m, norm.gain, 1);
-    if (!fold_torch__has(&pair.bias)) fold_param_freeze(m, norm.bias, 1);
+    if (!fold_torch__has(&pair.weight))
+        fold_param_freeze(m, norm.gain, 1);
+    if (!fold_torch__has(&pair.bias))
+        fold_param_freeze(m, norm.bias, 1);
     return norm;
 }
 
-/* Tensors of a norm show when it is of another kind. */
 static void fold_torch__check_norm(fold_torch *t, const char *name, fold_norm_kind kind)
 {
     fold_torch__refuse_with(t, name, "running_mean", "as nn.BatchNorm has: read it with FOLD_NORM_FIXED");
-    if (kind == FOLD_NORM_RMS) fold_torch__refuse_with(t, name, "bias", "which nn.RMSNorm has not: read it with FOLD_NORM_LAYER");
+    if (kind == FOLD_NORM_RMS)
+        fold_torch__refuse_with(t, name, "bias", "which nn.RMSNorm lacks: read it with FOLD_NORM_LAYER");
 }
 
 static void fold_torch__norm_values(fold_model *m, const fold_norm *norm, const fold_torch__pair *pair)
 {
-    if (fold_model_status(m)) return;
+    if (fold_model_status(m))
+        return;
     fold_torch__vector(m, &pair->weight, 0, norm->gain);
-    if (norm->kind == FOLD_NORM_LAYER) fold_torch__vector(m, &pair->bias, 0, norm->bias);
+    if (norm->kind == FOLD_NORM_LAYER)
+        fold_torch__vector(m, &pair->bias, 0, norm->bias);
 }
 
 /* `layer` is the name in the model. */
-static fold_norm fold_torch__norm(fold_torch *t, const char *name, const char *layer, fold_norm_kind kind, float epsilon)
+static fold_norm fold_torch__norm(fold_torch *t, const char *name, const char *layer, fold_norm_kind kind,
+                                  float epsilon)
 {
     fold_norm norm;
     memset(&norm, 0, sizeof norm);
     fold_torch__check_norm(t, name, kind);
     const int rank = fold_torch__ready(t, name) ? fold_torch__look(t, name, "weight").rank : 0;
-    if (rank > 1) fold_torch__refuse(t, name, "a normalized_shape of", rank, " axes");
+    if (rank > 1)
+        fold_torch__refuse(t, name, "a normalized_shape of", rank, " axes");
     const fold_torch__pair pair = fold_torch__take_pair(t, name, "", fold_shape1(0));
-    if (!fold_torch__ready(t, name)) return norm;
-    if (kind == FOLD_NORM_RMS && epsilon == 0) epsilon = FLT_EPSILON;
+    if (!fold_torch__ready(t, name))
+        return norm;
+    if (kind == FOLD_NORM_RMS && epsilon == 0)
+        epsilon = FLT_EPSILON;
     norm = fold_norm_new(fold_tensors_model(t), layer, pair.weight.shape.dim[0], kind, epsilon);
     fold_torch__norm_values(fold_tensors_model(t), &norm, &pair);
     return norm;
@@ -583,22 +662,26 @@ static fold_norm fold_torch__norm(fold_torch *t, const char *name, const char *l
 
 FOLD_API fold_norm fold_torch_norm(fold_torch *t, const char *name, fold_norm_kind kind, float epsilon)
 {
-    return kind == FOLD_NORM_FIXED ? fold_torch__batch_norm(t, name, epsilon) : fold_torch__norm(t, name, name, kind, epsilon);
+    return kind == FOLD_NORM_FIXED ? fold_torch__batch_norm(t, name, epsilon)
+                                   : fold_torch__norm(t, name, name, kind, epsilon);
 }
 
 /* ---- recurrent layers ------------------------------------------------------------------------ */
 
-/* place: which gate of PyTorch's is each of fold.h's, and the other way round. apart: a product of the state has a bias of
-   its own. */
+/* place: the index in PyTorch of each gate of fold.h, and also the other way round. apart: the product of the
+   state has its own weight and bias. */
 typedef struct fold_torch__gates {
     fold_recurrent_maker *make;
     int count, apart, place[4];
 } fold_torch__gates;
 
-/* One direction of a layer: what reads inputs, and what reads the state. */
-typedef struct fold_torch__cell { fold_torch__pair from[2]; } fold_torch__cell;
+/* One direction of a layer: the weights that read inputs, and those that read the state. */
+typedef struct fold_torch__cell {
+    fold_torch__pair from[2];
+} fold_torch__cell;
 
-static fold_torch__cell fold_torch__take_cell(fold_torch *t, const char *name, const char *suffix, int rows, int inputs, int hidden)
+static fold_torch__cell fold_torch__take_cell(fold_torch *t, const char *name, const char *suffix, int rows,
+                                              int inputs, int hidden)
 {
     static const char *const side[2] = { "ih", "hh" };
     fold_torch__cell cell;
@@ -612,9 +695,9 @@ static fold_torch__cell fold_torch__take_cell(fold_torch *t, const char *name, c
     return cell;
 }
 
-/* Loads the gates of a bias, and of another that is added where there is one, in fold.h's order. */
-static void fold_torch__gate_bias(fold_model *m, const fold_torch__gates *gates, fold_param param, const fold_torch__tensor *one,
-                             const fold_torch__tensor *other)
+/* Loads the gates of a bias in fold.h's order, and adds those of a second bias if there is one. */
+static void fold_torch__gate_bias(fold_model *m, const fold_torch__gates *gates, fold_param param,
+                                  const fold_torch__tensor *one, const fold_torch__tensor *other)
 {
     if (!fold_torch__has(one)) {
         fold_torch__vector(m, NULL, 0, param);
@@ -625,12 +708,13 @@ static void fold_torch__gate_bias(fold_model *m, const fold_torch__gates *gates,
     for (int gate = 0; gate < gates->count; gate++)
         for (int i = 0; i < hidden; i++) {
             const int at = gates->place[gate] * hidden + i;
-            values[gate * hidden + i] = fold_torch__value(one, at) + (both ? fold_torch__value(other, at) : 0.0f);
+            values[gate * hidden + i] =
+                fold_torch__value(one, at) + (both ? fold_torch__value(other, at) : 0.0f);
         }
     fold_values_write_end(m, param);
 }
 
-/* The parameters of a cell were named after `name`, the stack's, and its place in it. */
+/* The parameters of a cell are named after the stack and the cell's place in it. */
 static fold_param fold_torch__named(fold_model *m, const char *name, const char *place, const char *part)
 {
     fold_torch__name full;
@@ -638,97 +722,129 @@ static fold_param fold_torch__named(fold_model *m, const char *name, const char 
     return fold_param_find(m, full.text);
 }
 
-static void fold_torch__cell_values(fold_model *m, const fold_torch__gates *gates, const fold_torch__cell *cell, const char *name, const char *place)
+static void fold_torch__cell_values(fold_model *m, const fold_torch__gates *gates,
+                                    const fold_torch__cell *cell, const char *name, const char *place)
 {
     const int inputs = cell->from[0].weight.shape.dim[1], hidden = cell->from[1].weight.shape.dim[1];
     const int width = gates->count * hidden;
     const fold_param weight = fold_torch__named(m, name, place, "W");
     const fold_param recurrent = gates->apart ? fold_torch__named(m, name, place, "U") : weight;
     float *first = fold_values_write_begin(m, weight), *second = fold_values_write_begin(m, recurrent);
-    if (!gates->apart) second += (size_t)inputs * (size_t)width;
+    if (!gates->apart)
+        second += (size_t)inputs * (size_t)width;
     for (int gate = 0; gate < gates->count; gate++) {
         const int from = gates->place[gate] * hidden;
         fold_torch__columns(&cell->from[0].weight, from, hidden, first + gate * hidden, width);
         fold_torch__columns(&cell->from[1].weight, from, hidden, second + gate * hidden, width);
     }
     fold_values_write_end(m, weight);
-    if (gates->apart) fold_values_write_end(m, recurrent);
+    if (gates->apart)
+        fold_values_write_end(m, recurrent);
     const fold_param bias = fold_torch__named(m, name, place, "b");
     fold_torch__gate_bias(m, gates, bias, &cell->from[0].bias, gates->apart ? NULL : &cell->from[1].bias);
-    if (gates->apart) fold_torch__gate_bias(m, gates, fold_torch__named(m, name, place, "c"), &cell->from[1].bias, NULL);
+    if (gates->apart)
+        fold_torch__gate_bias(m, gates, fold_torch__named(m, name, place, "c"), &cell->from[1].bias, NULL);
 }
 
-/* Tells what a module's tensors say of it. */
-typedef struct fold_torch__sizes { int layers, directions, inputs, hidden, is_cell; } fold_torch__sizes; /* layers 0: there is no such module */
+/* layers 0: there is no such module. */
+typedef struct fold_torch__sizes {
+    int layers, directions, inputs, hidden, is_cell;
+} fold_torch__sizes;
 static fold_torch__sizes fold_torch__look_at_stack(fold_torch *t, const char *name)
 {
     fold_torch__sizes sizes = { 0, 1, 0, 0, 0 };
-    if (!fold_torch__ready(t, name)) return sizes;
+    if (!fold_torch__ready(t, name))
+        return sizes;
     char part[32] = "weight_ih_l0";
     int layers = 0;
-    while (layers <= FOLD_MAX_LAYERS && fold_torch__look(t, name, part).name) fold_torch__format(part, sizeof part, "weight_ih_l%d", ++layers);
+    while (layers <= FOLD_MAX_LAYERS && fold_torch__look(t, name, part).name)
+        fold_torch__format(part, sizeof part, "weight_ih_l%d", ++layers);
     const fold_tensor projection = fold_torch__look(t, name, "weight_hr_l0");
-    if (projection.name) fold_torch__refuse(t, name, "a proj_size of", projection.dim[0], "");
+    if (projection.name)
+        fold_torch__refuse(t, name, "a proj_size of", projection.dim[0], "");
     sizes.is_cell = !layers && fold_torch__look(t, name, "weight_ih").name;
     sizes.directions = fold_torch__look(t, name, "weight_ih_l0_reverse").name ? 2 : 1;
     const fold_shape any = fold_shape2(0, 0);
-    const fold_torch__tensor input = fold_torch__take(t, name, sizes.is_cell ? "weight_ih" : "weight_ih_l0", any, 1);
-    const fold_torch__tensor state = fold_torch__take(t, name, sizes.is_cell ? "weight_hh" : "weight_hh_l0", any, 1);
-    if (!fold_torch__has(&input) || !fold_torch__has(&state)) return sizes;
+    const fold_torch__tensor input =
+        fold_torch__take(t, name, sizes.is_cell ? "weight_ih" : "weight_ih_l0", any, 1);
+    const fold_torch__tensor state =
+        fold_torch__take(t, name, sizes.is_cell ? "weight_hh" : "weight_hh_l0", any, 1);
+    if (!fold_torch__has(&input) || !fold_torch__has(&state))
+        return sizes;
     sizes.inputs = input.shape.dim[1];
     sizes.hidden = state.shape.dim[1];
-    if (fold_torch__sizes_fit(t, name, sizes.inputs, sizes.hidden)) sizes.layers = layers ? layers : 1;
+    if (fold_torch__sizes_fit(t, name, sizes.inputs, sizes.hidden))
+        sizes.layers = layers ? layers : 1;
     return sizes;
 }
 
-static fold_torch__cell fold_torch__take_place(fold_torch *t, const char *name, int place, const fold_torch__sizes *sizes, int gates)
+static fold_torch__cell fold_torch__take_place(fold_torch *t, const char *name, int place,
+                                               const fold_torch__sizes *sizes, int gates)
 {
     const int layer = place / sizes->directions, reverse = place % sizes->directions;
     char suffix[32] = "";
-    if (!sizes->is_cell) fold_torch__format(suffix, sizeof suffix, "_l%d%s", layer, reverse ? "_reverse" : "");
-    return fold_torch__take_cell(t, name, suffix, gates * sizes->hidden, layer ? sizes->directions * sizes->hidden : sizes->inputs,
-                            sizes->hidden);
+    if (!sizes->is_cell)
+        fold_torch__format(suffix, sizeof suffix, "_l%d%s", layer, reverse ? "_reverse" : "");
+    return fold_torch__take_cell(t, name, suffix, gates * sizes->hidden,
+                                 layer ? sizes->directions * sizes->hidden : sizes->inputs, sizes->hidden);
 }
 
-/* All cells are looked at before any is made. */
+/* All cells are checked before any is made. */
 static fold_rnn_stack fold_torch__stack(fold_torch *t, const char *name, const fold_torch__gates *gates)
 {
     fold_rnn_stack stack;
     memset(&stack, 0, sizeof stack);
     const fold_torch__sizes sizes = fold_torch__look_at_stack(t, name);
     const int cells = sizes.layers * sizes.directions;
-    for (int i = 0; i < cells; i++) fold_torch__take_place(t, name, i, &sizes, gates->count);
-    if (!fold_torch__ready(t, name)) return stack;
+    for (int i = 0; i < cells; i++)
+        fold_torch__take_place(t, name, i, &sizes, gates->count);
+    if (!fold_torch__ready(t, name))
+        return stack;
     fold_model *m = fold_tensors_model(t);
-    stack = fold_rnn_stack_new(m, name, gates->make, sizes.inputs, sizes.hidden, sizes.layers, sizes.directions == 2);
+    stack = fold_rnn_stack_new(m, name, gates->make, sizes.inputs, sizes.hidden, sizes.layers,
+                               sizes.directions == 2);
     for (int i = 0; i < cells && !fold_model_status(m); i++) {
         const fold_torch__cell cell = fold_torch__take_place(t, name, i, &sizes, gates->count);
         char place[32];
-        fold_torch__format(place, sizeof place, "%d%s", i / sizes.directions, i % sizes.directions ? ".reverse" : "");
+        fold_torch__format(place, sizeof place, "%d%s", i / sizes.directions,
+                           i % sizes.directions ? ".reverse" : "");
         fold_torch__cell_values(m, gates, &cell, name, place);
     }
     return stack;
 }
 
-/* PyTorch's gates of an LSTM are i f g o, of which g is u. */
+/* PyTorch's order of an LSTM's gates is i f g o; its g is fold.h's u. */
 static const fold_torch__gates fold_torch__rnn = { fold_rnn_new, 1, 0, { 0, 0, 0, 0 } };
 static const fold_torch__gates fold_torch__rnn_relu = { fold_rnn_relu_new, 1, 0, { 0, 0, 0, 0 } };
 static const fold_torch__gates fold_torch__lstm = { fold_lstm_new, 4, 0, { 0, 1, 3, 2 } };
 static const fold_torch__gates fold_torch__gru = { fold_gru_new, 3, 1, { 0, 1, 2, 0 } };
-FOLD_API fold_rnn_stack fold_torch_rnn(fold_torch *t, const char *name) { return fold_torch__stack(t, name, &fold_torch__rnn); }
-FOLD_API fold_rnn_stack fold_torch_rnn_relu(fold_torch *t, const char *name) { return fold_torch__stack(t, name, &fold_torch__rnn_relu); }
-FOLD_API fold_rnn_stack fold_torch_lstm(fold_torch *t, const char *name) { return fold_torch__stack(t, name, &fold_torch__lstm); }
-FOLD_API fold_rnn_stack fold_torch_gru(fold_torch *t, const char *name) { return fold_torch__stack(t, name, &fold_torch__gru); }
+FOLD_API fold_rnn_stack fold_torch_rnn(fold_torch *t, const char *name)
+{
+    return fold_torch__stack(t, name, &fold_torch__rnn);
+}
+
+FOLD_API fold_rnn_stack fold_torch_rnn_relu(fold_torch *t, const char *name)
+{
+    return fold_torch__stack(t, name, &fold_torch__rnn_relu);
+}
+FOLD_API fold_rnn_stack fold_torch_lstm(fold_torch *t, const char *name)
+{
+    return fold_torch__stack(t, name, &fold_torch__lstm);
+}
+FOLD_API fold_rnn_stack fold_torch_gru(fold_torch *t, const char *name)
+{
+    return fold_torch__stack(t, name, &fold_torch__gru);
+}
 
 /* ---- attention ------------------------------------------------------------------------------- */
 
-/* Projections of queries, keys and values: rows [from, from + width) of what may be one tensor. */
+/* Projections of queries, keys and values: rows [from, from + width), since all three may be one tensor. */
 typedef struct fold_torch__heads {
     fold_torch__pair in[3], joined;
     int from[3], width;
 } fold_torch__heads;
 
-/* width 0: any. `part` is what the names of the tensors begin with. */
+/* width 0: any. `part` is what the tensors' names begin with. */
 static fold_torch__heads fold_torch__take_heads(fold_torch *t, const char *name, const char *part, int width)
 {
     static const char *const apart[3] = { "q_proj_weight", "k_proj_weight", "v_proj_weight" };
@@ -739,9 +855,11 @@ static fold_torch__heads fold_torch__take_heads(fold_torch *t, const char *name,
     fold_torch__refuse_with(t, name, full, "of add_bias_kv, which fold.h does not support");
     fold_torch__format(full, sizeof full, "%sout_proj.", part);
     heads.joined = fold_torch__take_pair(t, name, full, fold_shape2(width, width));
-    if (!fold_torch__has(&heads.joined.weight)) return heads;
+    if (!fold_torch__has(&heads.joined.weight))
+        return heads;
     width = heads.width = heads.joined.weight.shape.dim[0];
-    if (!fold_torch__sizes_fit(t, name, width, width)) return heads;
+    if (!fold_torch__sizes_fit(t, name, width, width))
+        return heads;
     fold_torch__format(full, sizeof full, "%sq_proj_weight", part);
     const int one = !fold_torch__look(t, name, full).name;
     fold_torch__format(full, sizeof full, "%sin_proj_bias", part);
@@ -756,37 +874,42 @@ static fold_torch__heads fold_torch__take_heads(fold_torch *t, const char *name,
     return heads;
 }
 
-static void fold_torch__heads_values(fold_model *m, const fold_torch__heads *heads, const fold_attention *layer)
+static void fold_torch__heads_values(fold_model *m, const fold_torch__heads *heads,
+                                     const fold_attention *layer)
 {
     const fold_dense *dense[3] = { &layer->query, &layer->key, &layer->value };
     for (int i = 0; i < 3 && !fold_model_status(m); i++) {
         const fold_torch__tensor *weight = &heads->in[i].weight;
         const int from = weight->shape.dim[0] > heads->width ? heads->from[i] : 0;
-        fold_torch__columns(weight, from, heads->width, fold_values_write_begin(m, dense[i]->W), heads->width);
+        fold_torch__columns(weight, from, heads->width, fold_values_write_begin(m, dense[i]->W),
+                            heads->width);
         fold_values_write_end(m, dense[i]->W);
         fold_torch__vector(m, &heads->in[i].bias, heads->from[i], dense[i]->b);
     }
     fold_torch__weights(m, &heads->joined, 0, layer->joined.W, layer->joined.b);
 }
 
-static fold_dense fold_torch__projection(fold_model *m, const char *name, const char *part, int inputs, int outputs)
+static fold_dense fold_torch__projection(fold_model *m, const char *name, const char *part, int inputs,
+                                         int outputs)
 {
     const fold_torch__name full = fold_torch__part(name, part);
     return fold_dense_new(m, full.text, inputs, outputs, FOLD_ACT_LINEAR);
 }
 
-/* Its parts are made one by one, as keys and values may have widths of their own. */
+/* Parts are made one by one, since keys and values may have different widths. */
 FOLD_API fold_attention fold_torch_attention(fold_torch *t, const char *name, int heads)
 {
     fold_attention layer;
     char shown[FOLD_TORCH__SHORT];
     memset(&layer, 0, sizeof layer);
     const fold_torch__heads there = fold_torch__take_heads(t, name, "", 0);
-    if (!fold_torch__ready(t, name)) return layer;
+    if (!fold_torch__ready(t, name))
+        return layer;
     fold_model *m = fold_tensors_model(t);
     if (heads < 1 || there.width % heads) {
-        fold_torch__fail(fold_tensors_model(t), FOLD_BAD_ARGUMENT, "attention '%s': %d heads do not divide a width of %d",
-                    fold_torch__shorten(shown, name), heads, there.width);
+        fold_torch__fail(fold_tensors_model(t), FOLD_BAD_ARGUMENT,
+                         "attention '%s': %d heads do not divide the width %d",
+                         fold_torch__shorten(shown, name), heads, there.width);
         return layer;
     }
     layer.query = fold_torch__projection(m, name, "query", there.width, there.width);
@@ -798,17 +921,19 @@ FOLD_API fold_attention fold_torch_attention(fold_torch *t, const char *name, in
     return layer;
 }
 
-/* Its tensors show when the layer is of another kind. */
 static void fold_torch__check_transformer(fold_torch *t, const char *name, fold_norm_kind kind)
 {
-    fold_torch__refuse_with(t, name, "multihead_attn.out_proj.weight", "of an nn.TransformerDecoderLayer, which fold.h does not support");
-    if (!fold_torch__ready(t, name)) return;
+    fold_torch__refuse_with(t, name, "multihead_attn.out_proj.weight",
+                            "of an nn.TransformerDecoderLayer, which fold.h does not support");
+    if (!fold_torch__ready(t, name))
+        return;
     const fold_torch__name first = fold_torch__join(name, "norm1");
     fold_torch__check_norm(t, first.text, kind);
 }
 
 /* `made` is the name in the model. */
-static fold_transformer fold_torch__transformer(fold_torch *t, const char *name, const char *made, const fold_transformer_desc *desc)
+static fold_transformer fold_torch__transformer(fold_torch *t, const char *name, const char *made,
+                                                const fold_transformer_desc *desc)
 {
     fold_transformer layer;
     fold_transformer_desc full = desc ? *desc : fold_transformer_desc_default();
@@ -816,16 +941,21 @@ static fold_transformer fold_torch__transformer(fold_torch *t, const char *name,
     fold_torch__check_transformer(t, name, full.norm);
     const fold_torch__heads heads = fold_torch__take_heads(t, name, "self_attn.", full.width);
     const fold_shape width = fold_shape1(heads.width);
-    const fold_torch__pair inner = fold_torch__take_pair(t, name, "linear1.", fold_shape2(full.inner, heads.width));
+    const fold_torch__pair inner =
+        fold_torch__take_pair(t, name, "linear1.", fold_shape2(full.inner, heads.width));
     const int between = inner.weight.shape.dim[0];
-    const fold_torch__pair outer = fold_torch__take_pair(t, name, "linear2.", fold_shape2(heads.width, between));
-    const fold_torch__pair first = fold_torch__take_pair(t, name, "norm1.", width), second = fold_torch__take_pair(t, name, "norm2.", width);
-    if (!fold_torch__ready(t, name) || !fold_torch__sizes_fit(t, name, heads.width, between)) return layer;
+    const fold_torch__pair outer =
+        fold_torch__take_pair(t, name, "linear2.", fold_shape2(heads.width, between));
+    const fold_torch__pair first = fold_torch__take_pair(t, name, "norm1.", width),
+                           second = fold_torch__take_pair(t, name, "norm2.", width);
+    if (!fold_torch__ready(t, name) || !fold_torch__sizes_fit(t, name, heads.width, between))
+        return layer;
     fold_model *m = fold_tensors_model(t);
     full.width = heads.width;
     full.inner = between;
     layer = fold_transformer_new(m, made, &full);
-    if (fold_model_status(m)) return layer;
+    if (fold_model_status(m))
+        return layer;
     fold_torch__heads_values(m, &heads, &layer.attention);
     fold_torch__weights(m, &inner, 0, layer.inner.W, layer.inner.b);
     fold_torch__weights(m, &outer, 0, layer.outer.W, layer.outer.b);
@@ -834,27 +964,32 @@ static fold_transformer fold_torch__transformer(fold_torch *t, const char *name,
     return layer;
 }
 
-FOLD_API fold_transformer fold_torch_transformer(fold_torch *t, const char *name, const fold_transformer_desc *desc)
+FOLD_API fold_transformer fold_torch_transformer(fold_torch *t, const char *name,
+                                                 const fold_transformer_desc *desc)
 {
     return fold_torch__transformer(t, name, name, desc);
 }
 
 FOLD_API fold_encoder fold_torch_encoder(fold_torch *t, const char *name, fold_transformer *layer, int room,
-                                const fold_transformer_desc *desc)
+                                         const fold_transformer_desc *desc)
 {
     const fold_transformer_desc settings = desc ? *desc : fold_transformer_desc_default();
     fold_encoder encoder;
     char part[192];
     int layers = 0;
     memset(&encoder, 0, sizeof encoder);
-    if (!fold_torch__ready(t, name)) return encoder;
-    do fold_torch__format(part, sizeof part, "layers.%d.linear1.weight", layers);
+    if (!fold_torch__ready(t, name))
+        return encoder;
+    do
+        fold_torch__format(part, sizeof part, "layers.%d.linear1.weight", layers);
     while (fold_torch__look(t, name, part).name && layers++ <= room);
-    if (!layers) layers = 1; /* reading it tells that it is not there */
+    if (!layers)
+        layers = 1; /* reading it reports what is missing */
     if (!layer || layers > room) {
         char shown[FOLD_TORCH__SHORT];
-        fold_torch__fail(fold_tensors_model(t), FOLD_BAD_ARGUMENT, "torch: '%s' has %d or more layers, and there is room for %d",
-                    fold_torch__shorten(shown, name), layers, layer ? room : 0);
+        fold_torch__fail(fold_tensors_model(t), FOLD_BAD_ARGUMENT,
+                         "torch: '%s' has %d or more layers, but room is %d",
+                         fold_torch__shorten(shown, name), layers, layer ? room : 0);
     }
     for (int i = 0; i < layers && !fold_model_status(fold_tensors_model(t)); i++) {
         fold_torch__format(part, sizeof part, "layers.%d", i);
@@ -871,35 +1006,37 @@ FOLD_API fold_encoder fold_torch_encoder(fold_torch *t, const char *name, fold_t
     return encoder;
 }
 
-/* ---- layers out, and raw floats ---------------------------------------------------------------- */
+/* ---- writing layers, and raw floats ------------------------------------------------------------ */
 
-/* Rows of a tensor of PyTorch's, [rows x inputs x taps], and where its values are: in a parameter, [taps x all inputs x
-   rows], from an input on. One without a parameter is constant. One that is second is zero, and is added when loaded. */
+/* Rows of a PyTorch tensor [rows x inputs x taps], and where their values are: in a parameter [taps x all
+   inputs x rows], from input `first` on. Without a parameter they are `constant`. `second` marks the second
+   of two biases, which is written as zeros and added when loaded. */
 typedef struct fold_torch__piece {
-    const char *part; /* of the tensor's name; NULL: they are more rows of the tensor before */
-    fold_shape shape; /* the whole tensor's */
+    const char *part; /* of the tensor's name; NULL: more rows of the tensor before */
+    fold_shape shape; /* of the whole tensor */
     fold_param param;
     const fold_torch__gates *gates;
     int rows, inputs, taps, first, all_inputs, second;
     float constant;
-    int statistic;         /* of a batch norm without a weight: FOLD_TORCH__MEAN or FOLD_TORCH__VARIANCE, of `gain` and `bias` */
+    int statistic;         /* FOLD_TORCH__MEAN or _VARIANCE of a batch norm without a weight, from gain and
+                              bias */
     fold_param gain, bias;
 } fold_torch__piece;
 enum { FOLD_TORCH__NO_STATISTIC, FOLD_TORCH__MEAN, FOLD_TORCH__VARIANCE };
-#define FOLD_TORCH__EPSILON 1e-5 /* that of PyTorch's batch norms, unless they say another */
+#define FOLD_TORCH__EPSILON 1e-5 /* default of PyTorch's batch norms */
 
-/* Goes over the pieces of layers, in the order of state_dict. Errors are those of `told`. */
+/* A walk over the pieces of layers, in the order of state_dict. Errors are set on `told`. */
 typedef struct fold_torch__walk {
     fold_model *m, *told;
-    const char *layer, *own; /* its name in PyTorch, and in the model */
+    const char *layer, *own; /* names of the current layer in PyTorch, and in the model */
     void (*visit)(struct fold_torch__walk *walk, const fold_torch__piece *piece);
-    fold_param target;      /* of an export: the tensor that is written, of which `written` floats are there */
+    fold_param target;      /* of an export: the tensor being written, and how many floats of it are */
     size_t written;
-    int grads;              /* gradients are exported */
-    size_t count, given;    /* floats so far, and how many there are */
-    fold_torch__name now, lacks; /* the tensor of the piece, and the first beyond them */
+    int grads;              /* export gradients */
+    size_t count, given;    /* floats that the layers take so far, and all that are given */
+    fold_torch__name now, lacks; /* the current tensor, and the first for which floats are missing */
     int lacking;
-    const float *values; /* what is loaded next, in memory or in a file */
+    const float *values; /* the next to load, from memory or from the file */
 #ifndef FOLD_NO_STDIO
     FILE *file;
     int broken;
@@ -911,28 +1048,30 @@ static size_t fold_torch__size(const fold_torch__piece *piece)
     return (size_t)piece->rows * (size_t)piece->inputs * (size_t)piece->taps;
 }
 
-/* Where a value of a piece lies in its parameter. */
+/* The index in its parameter of a piece's value. */
 static size_t fold_torch__place(const fold_torch__piece *piece, size_t at)
 {
     const size_t taps = (size_t)piece->taps, size = (size_t)piece->inputs * taps, row = at / size;
     const size_t hidden = (size_t)(piece->rows / piece->gates->count);
     const size_t column = (size_t)piece->gates->place[row / hidden] * hidden + row % hidden;
-    return (at % taps * (size_t)piece->all_inputs + (size_t)piece->first + at % size / taps) * (size_t)piece->rows + column;
+    return (at % taps * (size_t)piece->all_inputs + (size_t)piece->first + at % size / taps) *
+               (size_t)piece->rows +
+           column;
 }
 
-/* The name of a layer's part in PyTorch, or of the layer itself, which is a parameter then. */
+/* The name in PyTorch of a layer's part or, if part is "", of the layer itself, which then is a parameter. */
 static fold_torch__name fold_torch__full_name(const fold_torch__walk *walk, const char *part)
 {
     return *part ? fold_torch__join(walk->layer, part) : fold_torch__join("", walk->layer);
 }
 
-/* The same in the model. */
+/* The name in the model. */
 static fold_torch__name fold_torch__own_name(const fold_torch__walk *walk, const char *part)
 {
     return *part ? fold_torch__part(walk->own, part) : fold_torch__join("", walk->own);
 }
 
-/* Parts of "" may be layers that a program made and named one by one, without the dot. */
+/* If the layer is "", its parts may be layers that a program made and named itself, without the dot. */
 static fold_param fold_torch__param(const fold_torch__walk *walk, const char *part)
 {
     const fold_torch__name full = fold_torch__own_name(walk, part);
@@ -940,7 +1079,10 @@ static fold_param fold_torch__param(const fold_torch__walk *walk, const char *pa
     return fold_param_is_null(param) && *full.text == '.' ? fold_param_find(walk->m, full.text + 1) : param;
 }
 
-static int fold_torch__is_there(const fold_torch__walk *walk, const char *part) { return !fold_param_is_null(fold_torch__param(walk, part)); }
+static int fold_torch__is_there(const fold_torch__walk *walk, const char *part)
+{
+    return !fold_param_is_null(fold_torch__param(walk, part));
+}
 
 static fold_param fold_torch__find(fold_torch__walk *walk, const char *part)
 {
@@ -948,12 +1090,14 @@ static fold_param fold_torch__find(fold_torch__walk *walk, const char *part)
     const fold_param param = fold_torch__param(walk, part);
     char shown[FOLD_TORCH__SHORT];
     if (fold_param_is_null(param))
-        fold_torch__fail(walk->told, FOLD_BAD_ARGUMENT, "torch: the model has no parameter '%s'", fold_torch__shorten(shown, full.text));
+        fold_torch__fail(walk->told, FOLD_BAD_ARGUMENT, "torch: the model has no parameter '%s'",
+                         fold_torch__shorten(shown, full.text));
     return param;
 }
 
-/* Makes the tensor of a whole parameter. */
-static fold_torch__piece fold_torch__piece_of(fold_torch__walk *walk, const char *part, const char *source, const fold_torch__gates *gates)
+/* The piece that is a whole parameter. */
+static fold_torch__piece fold_torch__piece_of(fold_torch__walk *walk, const char *part, const char *source,
+                                              const fold_torch__gates *gates)
 {
     fold_torch__piece piece;
     memset(&piece, 0, sizeof piece);
@@ -967,26 +1111,28 @@ static fold_torch__piece fold_torch__piece_of(fold_torch__walk *walk, const char
     piece.inputs = piece.all_inputs;
     piece.taps = 1;
     piece.shape = matrix ? fold_shape2(piece.rows, piece.inputs) : fold_shape1(piece.rows);
-    for (int axis = 0; axis + 2 < shape.rank; axis++) piece.taps *= piece.shape.dim[piece.shape.rank++] = shape.dim[axis];
+    for (int axis = 0; axis + 2 < shape.rank; axis++)
+        piece.taps *= piece.shape.dim[piece.shape.rank++] = shape.dim[axis];
     return piece;
 }
 
 static void fold_torch__visit(fold_torch__walk *walk, const fold_torch__piece *piece)
 {
-    if (fold_model_status(walk->told)) return;
-    if (piece->part) walk->now = fold_torch__full_name(walk, piece->part);
+    if (fold_model_status(walk->told))
+        return;
+    if (piece->part)
+        walk->now = fold_torch__full_name(walk, piece->part);
     walk->visit(walk, piece);
     walk->count += fold_torch__size(piece);
 }
 
-/* Visits a parameter as a tensor of its own. */
 static void fold_torch__walk_one(fold_torch__walk *walk, const char *part, const char *source)
 {
     const fold_torch__piece piece = fold_torch__piece_of(walk, part, source, &fold_torch__rnn);
     fold_torch__visit(walk, &piece);
 }
 
-/* Visits a parameter as it is: that of the layer's name, or the table of "". */
+/* Visits an unchanged parameter, named like the layer or, if that is "", like the part. */
 static void fold_torch__walk_param(fold_torch__walk *walk, const char *part)
 {
     fold_torch__piece piece = fold_torch__piece_of(walk, part, *walk->own ? "" : part, &fold_torch__rnn);
@@ -996,8 +1142,9 @@ static void fold_torch__walk_param(fold_torch__walk *walk, const char *part)
     fold_torch__visit(walk, &piece);
 }
 
-/* Visits a weight and a bias. `to` and `from` are what the names of both begin with. */
-static void fold_torch__walk_pair(fold_torch__walk *walk, const char *to, const char *from, const char *weight, const char *bias)
+/* `to` and `from` are what the names of weight and bias begin with, in PyTorch and in the model. */
+static void fold_torch__walk_pair(fold_torch__walk *walk, const char *to, const char *from,
+                                  const char *weight, const char *bias)
 {
     static const char *const parts[2] = { "weight", "bias" };
     for (int i = 0; i < 2 && (!i || bias); i++) {
@@ -1008,7 +1155,7 @@ static void fold_torch__walk_pair(fold_torch__walk *walk, const char *to, const 
     }
 }
 
-/* Statistics take a gain that is the inverse root of a variance and epsilon. */
+/* A gain is written as the variance of which it is the inverse root, which limits its values. */
 static void fold_torch__check_gain(fold_torch__walk *walk, fold_param gain)
 {
     const float *values = fold_param_value(walk->m, gain);
@@ -1017,11 +1164,12 @@ static void fold_torch__check_gain(fold_torch__walk *walk, fold_param gain)
     for (int i = 0; values && i < count; i++)
         if (!(values[i] > 0 && (double)values[i] * (double)values[i] * FOLD_TORCH__EPSILON <= 1.000001))
             fold_torch__fail(walk->told, FOLD_BAD_ARGUMENT,
-                        "torch: gain %d of '%s' is %g; of a batch norm without a weight it is above 0 and at most 316.2", i,
-                        fold_torch__shorten(shown, walk->layer), (double)values[i]);
+                             "torch: gain %d of '%s' is %g; without a weight in the batch norm it must be in "
+                             "(0, 316.2]",
+                             i, fold_torch__shorten(shown, walk->layer), (double)values[i]);
 }
 
-/* Visits the statistics of a batch norm, which hold its gain and bias if the module has neither. */
+/* If the module has no weight and bias, the statistics hold gain and bias. */
 static void fold_torch__walk_statistics(fold_torch__walk *walk, int is_affine)
 {
     fold_torch__piece piece = fold_torch__piece_of(walk, "running_mean", "gain", &fold_torch__rnn);
@@ -1034,13 +1182,15 @@ static void fold_torch__walk_statistics(fold_torch__walk *walk, int is_affine)
     memset(&piece.param, 0, sizeof piece.param);
     fold_torch__visit(walk, &piece);
     piece.part = "running_var";
-    piece.constant = (float)(1 - FOLD_TORCH__EPSILON); /* epsilon makes it one */
-    if (!is_affine) piece.statistic = FOLD_TORCH__VARIANCE;
+    piece.constant = (float)(1 - FOLD_TORCH__EPSILON); /* plus epsilon: 1 */
+    if (!is_affine)
+        piece.statistic = FOLD_TORCH__VARIANCE;
     fold_torch__visit(walk, &piece);
 }
 
-/* Visits one direction of a layer; `from` and `suffix` are of its names here and there. */
-static void fold_torch__walk_cell(fold_torch__walk *walk, const fold_torch__gates *gates, const char *from, const char *suffix, int with_bias)
+/* One direction of a layer. `from` begins its names in the model, `suffix` ends those in PyTorch. */
+static void fold_torch__walk_cell(fold_torch__walk *walk, const fold_torch__gates *gates, const char *from,
+                                  const char *suffix, int with_bias)
 {
     static const char *const parts[4] = { "weight_ih", "weight_hh", "bias_ih", "bias_hh" };
     const char *const sources[4] = { "W", gates->apart ? "U" : "W", "b", gates->apart ? "c" : "b" };
@@ -1059,7 +1209,8 @@ static void fold_torch__walk_cell(fold_torch__walk *walk, const fold_torch__gate
     }
 }
 
-static void fold_torch__walk_stack(fold_torch__walk *walk, const fold_torch__gates *gates, int with_bias, int is_cell)
+static void fold_torch__walk_stack(fold_torch__walk *walk, const fold_torch__gates *gates, int with_bias,
+                                   int is_cell)
 {
     char from[32], suffix[32], weight[32];
     if (fold_torch__is_there(walk, "W")) {
@@ -1068,13 +1219,15 @@ static void fold_torch__walk_stack(fold_torch__walk *walk, const fold_torch__gat
     }
     for (int place = 0; place < (is_cell ? 1 : 2 * FOLD_MAX_LAYERS); place++) {
         fold_torch__format(from, sizeof from, "%d%s.", place / 2, place % 2 ? ".reverse" : "");
-        fold_torch__format(suffix, sizeof suffix, is_cell ? "" : "_l%d%s", place / 2, place % 2 ? "_reverse" : "");
+        fold_torch__format(suffix, sizeof suffix, is_cell ? "" : "_l%d%s", place / 2,
+                           place % 2 ? "_reverse" : "");
         fold_torch__format(weight, sizeof weight, "%sW", from);
-        if (!place || fold_torch__is_there(walk, weight)) fold_torch__walk_cell(walk, gates, from, suffix, with_bias);
+        if (!place || fold_torch__is_there(walk, weight))
+            fold_torch__walk_cell(walk, gates, from, suffix, with_bias);
     }
 }
 
-/* Visits projections that are rows of one tensor, or tensors of their own where keys or values have widths of their own. */
+/* The projections are rows of one tensor or, if keys or values have different widths, separate tensors. */
 static void fold_torch__walk_heads(fold_torch__walk *walk, const char *to, const char *from, int with_bias)
 {
     static const char *const sources[3] = { "query.", "key.", "value." };
@@ -1088,9 +1241,14 @@ static void fold_torch__walk_heads(fold_torch__walk *walk, const char *to, const
         }
         const int one = bias || (piece[1].inputs == piece[0].inputs && piece[2].inputs == piece[0].inputs);
         for (int i = 0; i < 3; i++) {
-            fold_torch__format(part, sizeof part, "%s%s", to, bias ? "in_proj_bias" : one ? "in_proj_weight" : apart[i]);
-            if (one) piece[i].shape.dim[0] *= 3;
-            if (!i || !one) piece[i].part = part;
+            fold_torch__format(part, sizeof part, "%s%s", to,
+                               bias  ? "in_proj_bias"
+                               : one ? "in_proj_weight"
+                                     : apart[i]);
+            if (one)
+                piece[i].shape.dim[0] *= 3;
+            if (!i || !one)
+                piece[i].part = part;
             fold_torch__visit(walk, &piece[i]);
         }
     }
@@ -1108,7 +1266,7 @@ static void fold_torch__walk_transformer(fold_torch__walk *walk, const char *bia
     fold_torch__walk_pair(walk, "norm2.", "dense_norm.", "gain", norm_bias);
 }
 
-/* Visits a norm, which has no bias if it is nn.RMSNorm. */
+/* nn.RMSNorm has no bias. */
 static void fold_torch__walk_norm(fold_torch__walk *walk, const char *bias)
 {
     fold_torch__walk_pair(walk, "", "", "gain", fold_torch__is_there(walk, "bias") ? bias : NULL);
@@ -1129,7 +1287,8 @@ static void fold_torch__walk_encoder(fold_torch__walk *walk, const char *bias, c
     }
     part = fold_torch__join(name, "norm");
     own = fold_torch__part(name, "norm");
-    if (fold_torch__is_there(walk, "gain")) fold_torch__walk_norm(walk, norm_bias);
+    if (fold_torch__is_there(walk, "gain"))
+        fold_torch__walk_norm(walk, norm_bias);
     walk->layer = walk->own = name;
 }
 
@@ -1145,8 +1304,10 @@ static void fold_torch__walk_layer(fold_torch__walk *walk, const fold_torch_laye
     case FOLD_TORCH_CONV: fold_torch__walk_pair(walk, "", "", "W", bias); break;
     case FOLD_TORCH_NORM: fold_torch__walk_norm(walk, norm_bias); break;
     case FOLD_TORCH_BATCH_NORM:
-        if (with_bias) fold_torch__walk_pair(walk, "", "", "gain", "bias");
-        if (!walk->grads) fold_torch__walk_statistics(walk, with_bias);
+        if (with_bias)
+            fold_torch__walk_pair(walk, "", "", "gain", "bias");
+        if (!walk->grads)
+            fold_torch__walk_statistics(walk, with_bias);
         break;
     case FOLD_TORCH_RNN: fold_torch__walk_stack(walk, &fold_torch__rnn, with_bias, is_cell); break;
     case FOLD_TORCH_LSTM: fold_torch__walk_stack(walk, &fold_torch__lstm, with_bias, is_cell); break;
@@ -1154,19 +1315,23 @@ static void fold_torch__walk_layer(fold_torch__walk *walk, const fold_torch_laye
     case FOLD_TORCH_ATTENTION: fold_torch__walk_heads(walk, "", "", with_bias); break;
     case FOLD_TORCH_TRANSFORMER: fold_torch__walk_transformer(walk, bias, norm_bias); break;
     case FOLD_TORCH_ENCODER: fold_torch__walk_encoder(walk, bias, norm_bias); break;
-    default: fold_torch__fail(walk->told, FOLD_BAD_ARGUMENT, "torch: there is no kind %d of layers", layer->kind);
+    default: fold_torch__fail(walk->told, FOLD_BAD_ARGUMENT, "torch: %d is no kind of layer", layer->kind);
     }
 }
 
 static fold_status fold_torch__walk_all(fold_torch__walk *walk, const fold_torch_layer *layers, int n)
 {
-    if (!layers || n < 1) fold_torch__fail(walk->told, FOLD_BAD_ARGUMENT, "torch: no layers");
+    if (!layers || n < 1)
+        fold_torch__fail(walk->told, FOLD_BAD_ARGUMENT, "torch: layers is NULL");
     walk->count = 0;
-    for (int i = 0; i < n && !fold_model_status(walk->told); i++) fold_torch__walk_layer(walk, &layers[i]);
+    for (int i = 0; i < n && !fold_model_status(walk->told); i++)
+        fold_torch__walk_layer(walk, &layers[i]);
     return fold_model_status(walk->told);
 }
 
-static fold_torch__walk fold_torch__walk_of(fold_model *m, fold_model *told, void (*visit)(fold_torch__walk *walk, const fold_torch__piece *piece))
+static fold_torch__walk fold_torch__walk_of(fold_model *m, fold_model *told,
+                                            void (*visit)(fold_torch__walk *walk,
+                                                          const fold_torch__piece *piece))
 {
     fold_torch__walk walk;
     memset(&walk, 0, sizeof walk);
@@ -1182,28 +1347,33 @@ static void fold_torch__check_piece(fold_torch__walk *walk, const fold_torch__pi
     char shown[FOLD_TORCH__SHORT];
     for (int i = 0; i < 3; i++)
         if (!fold_param_is_null(params[i]) && !fold_param_value(walk->m, params[i]))
-            fold_torch__fail(walk->told, FOLD_BAD_STATE, "torch: the values of '%s' are no floats",
-                        fold_torch__shorten(shown, fold_param_name(walk->m, params[i])));
+            fold_torch__fail(walk->told, FOLD_BAD_STATE, "torch: '%s' is quantised and has no floats",
+                             fold_torch__shorten(shown, fold_param_name(walk->m, params[i])));
 }
 
 static float fold_torch__statistic(const fold_torch__walk *walk, const fold_torch__piece *piece, size_t at)
 {
-    const double gain = (double)fold_param_value(walk->m, piece->gain)[at], bias = (double)fold_param_value(walk->m, piece->bias)[at];
+    const double gain = (double)fold_param_value(walk->m, piece->gain)[at],
+                 bias = (double)fold_param_value(walk->m, piece->bias)[at];
     const double variance = 1 / (gain * gain) - FOLD_TORCH__EPSILON;
-    if (piece->statistic == FOLD_TORCH__MEAN) return (float)(-bias / gain);
+    if (piece->statistic == FOLD_TORCH__MEAN)
+        return (float)(-bias / gain);
     return (float)(variance > 0 ? variance : 0);
 }
 
-static float fold_torch__value_at(const fold_torch__walk *walk, const fold_torch__piece *piece, const float *values, size_t at)
+static float fold_torch__value_at(const fold_torch__walk *walk, const fold_torch__piece *piece,
+                                  const float *values, size_t at)
 {
-    if (piece->statistic) return fold_torch__statistic(walk, piece, at);
+    if (piece->statistic)
+        return fold_torch__statistic(walk, piece, at);
     return values && (!piece->second || walk->grads) ? values[fold_torch__place(piece, at)] : piece->constant;
 }
 
 static const float *fold_torch__source(const fold_torch__walk *walk, const fold_torch__piece *piece)
 {
 #ifndef FOLD_INFERENCE
-    if (walk->grads) return fold_param_grad(walk->m, piece->param);
+    if (walk->grads)
+        return fold_param_grad(walk->m, piece->param);
 #endif
     return fold_param_value(walk->m, piece->param);
 }
@@ -1218,27 +1388,33 @@ static void fold_torch__export_piece(fold_torch__walk *walk, const fold_torch__p
         walk->target = fold_param_new(walk->told, &desc);
         walk->written = 0;
     }
-    if (fold_model_status(walk->told)) return;
+    if (fold_model_status(walk->told))
+        return;
     const float *values = fold_torch__source(walk, piece);
     float *to = fold_values_write_begin(walk->told, walk->target) + walk->written;
-    for (size_t at = 0; at < fold_torch__size(piece); at++) to[at] = fold_torch__value_at(walk, piece, values, at);
+    for (size_t at = 0; at < fold_torch__size(piece); at++)
+        to[at] = fold_torch__value_at(walk, piece, values, at);
     fold_values_write_end(walk->told, walk->target);
     walk->written += fold_torch__size(piece);
 }
 
-static fold_status fold_torch__export(fold_model *out, fold_model *m, const fold_torch_layer *layers, int n, int grads)
+static fold_status fold_torch__export(fold_model *out, fold_model *m, const fold_torch_layer *layers, int n,
+                                      int grads)
 {
     fold_torch__walk walk = fold_torch__walk_of(m, out, fold_torch__export_piece);
     walk.grads = grads;
-    if (!m) fold_torch__fail(out, FOLD_BAD_ARGUMENT, "torch: no model");
+    if (!m)
+        fold_torch__fail(out, FOLD_BAD_ARGUMENT, "torch: m is NULL");
     return out ? fold_torch__walk_all(&walk, layers, n) : FOLD_BAD_ARGUMENT;
 }
+
 FOLD_API fold_status fold_torch_export(fold_model *out, fold_model *m, const fold_torch_layer *layers, int n)
 {
     return fold_torch__export(out, m, layers, n, 0);
 }
 #ifndef FOLD_INFERENCE
-FOLD_API fold_status fold_torch_export_grads(fold_model *out, fold_model *m, const fold_torch_layer *layers, int n)
+FOLD_API fold_status fold_torch_export_grads(fold_model *out, fold_model *m, const fold_torch_layer *layers,
+                                             int n)
 {
     return fold_torch__export(out, m, layers, n, 1);
 }
@@ -1249,8 +1425,10 @@ static void fold_torch__count_piece(fold_torch__walk *walk, const fold_torch__pi
     char shown[FOLD_TORCH__SHORT];
     if (fold_param_is_null(piece->param))
         fold_torch__fail(walk->told, FOLD_BAD_ARGUMENT,
-                    "torch: '%s' is folded into a gain and a bias, and cannot be loaded from raw floats", fold_torch__shorten(shown, walk->now.text));
-    if (!walk->lacking && walk->count + fold_torch__size(piece) > walk->given) walk->lacks = walk->now;
+                         "torch: '%s' is folded into a gain and a bias, and cannot be loaded from raw floats",
+                         fold_torch__shorten(shown, walk->now.text));
+    if (!walk->lacking && walk->count + fold_torch__size(piece) > walk->given)
+        walk->lacks = walk->now;
     walk->lacking |= walk->count + fold_torch__size(piece) > walk->given;
 }
 
@@ -1261,7 +1439,8 @@ static float fold_torch__read_float(fold_torch__walk *walk)
     float value;
     unsigned char bytes[4] = { 0, 0, 0, 0 };
     walk->broken |= fread(bytes, 1, 4, walk->file) != 4;
-    for (int i = 0; i < 4; i++) bits |= (uint32_t)bytes[i] << 8 * i;
+    for (int i = 0; i < 4; i++)
+        bits |= (uint32_t)bytes[i] << 8 * i;
     memcpy(&value, &bits, sizeof value);
     return value;
 }
@@ -1273,60 +1452,77 @@ static void fold_torch__load_piece(fold_torch__walk *walk, const fold_torch__pie
     for (size_t at = 0; to && at < fold_torch__size(piece); at++) {
         float value = 0, *place = to + fold_torch__place(piece, at);
 #ifndef FOLD_NO_STDIO
-        if (walk->file) value = fold_torch__read_float(walk);
+        if (walk->file)
+            value = fold_torch__read_float(walk);
         else
 #endif
             value = *walk->values++;
         *place = piece->second ? *place + value : value;
     }
-    if (to) fold_values_write_end(walk->m, piece->param);
+    if (to)
+        fold_values_write_end(walk->m, piece->param);
 }
 
-/* Looks whether the floats of `from` are as many as the layers take, before any is loaded. */
-static fold_status fold_torch__load(fold_torch__walk *walk, const char *from, size_t given, const fold_torch_layer *layers, int n)
+/* Checks that there are as many floats as the layers take, before any is loaded. */
+static fold_status fold_torch__load(fold_torch__walk *walk, const char *from, size_t given,
+                                    const fold_torch_layer *layers, int n)
 {
     char shown[FOLD_TORCH__SHORT];
     walk->given = given;
-    if (fold_torch__walk_all(walk, layers, n)) return fold_model_status(walk->m);
+    if (fold_torch__walk_all(walk, layers, n))
+        return fold_model_status(walk->m);
     if (walk->lacking)
-        fold_torch__fail(walk->m, FOLD_BAD_SHAPE, "torch: %s has %d floats, too few for '%s'; the layers take %d", from, (int)given,
-                    fold_torch__shorten(shown, walk->lacks.text), (int)walk->count);
+        fold_torch__fail(walk->m, FOLD_BAD_SHAPE,
+                         "torch: %s has %d floats, too few for '%s'; the layers take %d", from, (int)given,
+                         fold_torch__shorten(shown, walk->lacks.text), (int)walk->count);
     else if (walk->count < given)
-        fold_torch__fail(walk->m, FOLD_BAD_SHAPE, "torch: %s has %d floats, the layers take %d", from, (int)given, (int)walk->count);
-    if (fold_model_status(walk->m)) return fold_model_status(walk->m);
+        fold_torch__fail(walk->m, FOLD_BAD_SHAPE, "torch: %s has %d floats, the layers take %d", from,
+                         (int)given, (int)walk->count);
+    if (fold_model_status(walk->m))
+        return fold_model_status(walk->m);
     walk->visit = fold_torch__load_piece;
     return fold_torch__walk_all(walk, layers, n);
 }
 
-FOLD_API fold_status fold_torch_load_raw_memory(fold_model *m, const float *values, size_t count, const fold_torch_layer *layers, int n)
+FOLD_API fold_status fold_torch_load_raw_memory(fold_model *m, const float *values, size_t count,
+                                                const fold_torch_layer *layers, int n)
 {
     fold_torch__walk walk = fold_torch__walk_of(m, m, fold_torch__count_piece);
     walk.values = values;
-    if (!values) fold_torch__fail(m, FOLD_BAD_ARGUMENT, "torch: no floats");
+    if (!values)
+        fold_torch__fail(m, FOLD_BAD_ARGUMENT, "torch: values is NULL");
     return m ? fold_torch__load(&walk, "the array", count, layers, n) : FOLD_BAD_ARGUMENT;
 }
 
 #ifndef FOLD_NO_STDIO
-static FILE *fold_torch__open(fold_model *m, const char *path, const char *mode, char shown[FOLD_TORCH__SHORT])
+static FILE *fold_torch__open(fold_model *m, const char *path, const char *mode,
+                              char shown[FOLD_TORCH__SHORT])
 {
     FILE *file = path && !fold_model_status(m) ? fopen(path, mode) : NULL;
-    if (!path) fold_torch__fail(m, FOLD_BAD_ARGUMENT, "torch: no path");
-    else if (!file) fold_torch__fail(m, FOLD_IO, "torch: '%s' cannot be opened", fold_torch__shorten(shown, path));
+    if (!path)
+        fold_torch__fail(m, FOLD_BAD_ARGUMENT, "torch: path is NULL");
+    else if (!file)
+        fold_torch__fail(m, FOLD_IO, "torch: '%s' cannot be opened", fold_torch__shorten(shown, path));
     return file;
 }
 
-FOLD_API fold_status fold_torch_load_raw(fold_model *m, const char *path, const fold_torch_layer *layers, int n)
+FOLD_API fold_status fold_torch_load_raw(fold_model *m, const char *path, const fold_torch_layer *layers,
+                                         int n)
 {
     char shown[FOLD_TORCH__SHORT], from[FOLD_TORCH__SHORT + 2];
     fold_torch__walk walk = fold_torch__walk_of(m, m, fold_torch__count_piece);
     walk.file = fold_torch__open(m, path, "rb", shown);
-    if (!walk.file) return m ? fold_model_status(m) : FOLD_BAD_ARGUMENT;
+    if (!walk.file)
+        return m ? fold_model_status(m) : FOLD_BAD_ARGUMENT;
     const long size = fseek(walk.file, 0, SEEK_END) ? -1 : ftell(walk.file);
     walk.broken = size < 0 || fseek(walk.file, 0, SEEK_SET);
     fold_torch__format(from, sizeof from, "'%s'", fold_torch__shorten(shown, path));
-    if (!walk.broken && size % 4) fold_torch__fail(m, FOLD_IO, "torch: %s ends within a float", from);
-    if (!walk.broken) fold_torch__load(&walk, from, (size_t)size / 4, layers, n);
-    if (walk.broken) fold_torch__fail(m, FOLD_IO, "torch: %s cannot be read", from);
+    if (!walk.broken && size % 4)
+        fold_torch__fail(m, FOLD_IO, "torch: %s ends within a float", from);
+    if (!walk.broken)
+        fold_torch__load(&walk, from, (size_t)size / 4, layers, n);
+    if (walk.broken)
+        fold_torch__fail(m, FOLD_IO, "torch: %s cannot be read", from);
     fclose(walk.file);
     return fold_model_status(m);
 }
@@ -1339,45 +1535,57 @@ static void fold_torch__save_piece(fold_torch__walk *walk, const fold_torch__pie
         unsigned char bytes[4];
         uint32_t bits;
         memcpy(&bits, &value, sizeof bits);
-        for (int i = 0; i < 4; i++) bytes[i] = (unsigned char)(bits >> 8 * i);
+        for (int i = 0; i < 4; i++)
+            bytes[i] = (unsigned char)(bits >> 8 * i);
         walk->broken |= fwrite(bytes, 1, 4, walk->file) != 4;
     }
 }
 
-FOLD_API fold_status fold_torch_save_raw(fold_model *m, const char *path, const fold_torch_layer *layers, int n)
+FOLD_API fold_status fold_torch_save_raw(fold_model *m, const char *path, const fold_torch_layer *layers,
+                                         int n)
 {
     char shown[FOLD_TORCH__SHORT];
     fold_torch__walk walk = fold_torch__walk_of(m, m, fold_torch__check_piece);
-    if (!m || fold_torch__walk_all(&walk, layers, n)) return m ? fold_model_status(m) : FOLD_BAD_ARGUMENT;
+    if (!m || fold_torch__walk_all(&walk, layers, n))
+        return m ? fold_model_status(m) : FOLD_BAD_ARGUMENT;
     walk.visit = fold_torch__save_piece;
     walk.file = fold_torch__open(m, path, "wb", shown);
-    if (!walk.file) return fold_model_status(m);
+    if (!walk.file)
+        return fold_model_status(m);
     fold_torch__walk_all(&walk, layers, n);
     walk.broken |= fclose(walk.file) != 0;
-    if (walk.broken) fold_torch__fail(m, FOLD_IO, "torch: '%s' cannot be written", shown);
+    if (walk.broken)
+        fold_torch__fail(m, FOLD_IO, "torch: '%s' cannot be written", shown);
     return fold_model_status(m);
 }
 
 #ifndef FOLD_INFERENCE
-static fold_status fold_torch__save(fold_model *m, const char *path, const fold_torch_layer *layers, int n, int grads)
+static fold_status fold_torch__save(fold_model *m, const char *path, const fold_torch_layer *layers, int n,
+                                    int grads)
 {
     fold_model_desc desc = fold_model_desc_default();
     desc.inference = 1;
     desc.memory = fold_model_memory(m);
-    if (!m || fold_model_status(m)) return m ? fold_model_status(m) : FOLD_BAD_ARGUMENT;
+    if (!m || fold_model_status(m))
+        return m ? fold_model_status(m) : FOLD_BAD_ARGUMENT;
     fold_model *out = fold_model_new(&desc);
-    if (!out) return fold_model_fail(m, FOLD_NO_MEMORY, "torch: no memory");
+    if (!out)
+        return fold_model_fail(m, FOLD_NO_MEMORY, "torch: out of memory");
     fold_status status = fold_torch__export(out, m, layers, n, grads);
-    if (!status) status = fold_model_save(out, path, NULL);
-    if (status) fold_model_fail(m, status, fold_model_message(out));
+    if (!status)
+        status = fold_model_save(out, path, NULL);
+    if (status)
+        fold_model_fail(m, status, fold_model_message(out));
     fold_model_free(out);
     return fold_model_status(m);
 }
+
 FOLD_API fold_status fold_torch_save(fold_model *m, const char *path, const fold_torch_layer *layers, int n)
 {
     return fold_torch__save(m, path, layers, n, 0);
 }
-FOLD_API fold_status fold_torch_save_grads(fold_model *m, const char *path, const fold_torch_layer *layers, int n)
+FOLD_API fold_status fold_torch_save_grads(fold_model *m, const char *path, const fold_torch_layer *layers,
+                                           int n)
 {
     return fold_torch__save(m, path, layers, n, 1);
 }

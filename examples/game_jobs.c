@@ -2,27 +2,24 @@
 
      cc -O2 -o game_jobs examples/game_jobs.c -lm -lpthread && ./game_jobs
 
-   Balls roll over a field, and bounce. Robots must keep out of their way and stay together. A robot sees the balls
-   near it, and it hears the other robots: each says something, and all hear the mean of it. The network imitates a rule
-   that knows where all robots are. It learns while the next frames of its lessons are simulated, and in the game it
-   decides while physics makes the next frame. These are two jobs of one pool, and both are made of smaller jobs.
-   Physics moves 256 bodies at a time, and fold.h hands parts of its work to the same pool by
-   fold_ctx_desc.parallel_for.
+   Balls roll over a field and bounce. Robots must keep out of their way and stay together. A robot sees the balls near it
+   and hears the other robots: each says something, and all hear the mean. The network imitates a rule that knows where
+   all robots are. It learns while the next frames of its lessons are simulated, and in the game it decides while physics
+   makes the next frame. These are two jobs of one pool, and both consist of smaller jobs: physics moves 256 bodies at a
+   time, and fold.h passes parts of its work to the same pool through fold_ctx_desc.parallel_for.
 
-   Work is shared out where that is worth it. In learning whole groups of lessons run at the same time. In the game all
-   robots hear each other, so there is one group. Its large batches are shared out, a part of the rows for each thread;
-   small ones stay on the thread that runs the network, since waking another would take longer. fold.h decides which are
-   which, and the program counts them by fold_ctx_desc.zone.
+   fold.h divides work only where that is faster, because waking a thread takes longer than a small batch. In learning,
+   whole groups of lessons run at the same time. In the game all robots hear each other, so there is one group, and the
+   rows of its large batches are divided among threads. The program counts both kinds with fold_ctx_desc.zone.
 
-   The pool has a thread for each processor that is wanted, and a queue for each thread. A thread takes the newest of
-   its own jobs, and when there are none it steals the oldest of another thread. A thread that waits in the middle of a
-   job runs only the jobs that it waits for, so that a decision does not wait for a frame of physics.
+   The pool has one thread per processor that you ask for, and a queue for each thread. A thread runs the newest of its own
+   jobs; when there are none it steals the oldest of another thread. A thread that waits in the middle of a job runs only
+   the jobs that it waits for, so that a decision does not wait for a frame of physics.
 
-   The game is played on 1, 2 and 4 threads, and each ball must end with the same bits. They are the same because each
-   job writes to places of its own, on whatever thread it runs, and because fold.h gives the same bits on any number of
-   threads. A hit is a ball that begins to touch a robot. For comparison the rule itself plays the game, and robots that
-   do nothing. Times are of whole frames, and mean little on a busy machine. All of it takes about twenty seconds of a
-   processor. */
+   The game is played on 1, 2 and 4 threads, and each ball must end with the same bits. It does because each job writes to
+   memory of its own, whatever thread runs it, and because fold.h gives the same bits on any number of threads. A hit is a
+   ball that begins to touch a robot. For comparison the rule itself plays the game, and robots that do nothing. Times are
+   of whole frames and mean little on a busy machine. All of it takes about twenty seconds of one processor. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #include "options.h"
@@ -34,7 +31,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static void fail(const char *what)
 {
@@ -595,13 +591,13 @@ static double learn(fold_model *m, const net *n, uint64_t seed, int threads, int
     }
     s->step = -1;
     parallel_for(LESSONS, simulate_lesson, s, jobs);
+    time_left left = TIME_LEFT;
     for (s->step = 0; s->step < steps; s->step++) {
         parallel_for(2, learn_and_simulate, s, jobs);
         if (s->step >= steps - LOOK_BACK) sum += s->loss, of += s->wanted;
-        if (isatty(2) && s->step % 10 == 9)
-            fprintf(stderr, "\rlearning: step %d of %d, error %.3f ", s->step + 1, steps, s->loss / s->wanted);
+        time_left_show(&left, s->step + 1, steps, "learning: step %d of %d, error %.3f", s->step + 1, steps, s->loss / s->wanted);
     }
-    if (isatty(2)) fputc('\n', stderr);
+    time_left_end(&left);
     printf("learning on %d threads: %ld times groups or sums were handed over, %ld batches in the pool, %ld outside it\n",
            threads, c.shared, (long)c.in_pool, (long)c.stayed);
     for (int i = 0; i < LESSONS; i++) free_world(&s->worlds[i]);
@@ -679,15 +675,16 @@ static outcome play(fold_model *m, const net *n, uint64_t seed, int by, int thre
     g->n = n;
     g->f = new_context(m, 0, c);
     g->w = new_world(jobs, ROBOTS, BALLS, fold_random_new(seed, 1));
+    time_left left = TIME_LEFT;
     for (int frame = 0; frame < frames; frame++) {
         const uint64_t start = fold_clock_monotonic(NULL);
         look(&g->w, &g->v);
         parallel_for(2, decide_and_move, g, jobs);
         for (int i = 0; i < 2 * ROBOTS; i++) g->w.push[i] = push_most * g->decided[i / 2][i % 2];
         times[frame] = fold_clock_monotonic(NULL) - start;
-        if (isatty(2) && frame % 60 == 59) fprintf(stderr, "\rplaying: frame %d of %d ", frame + 1, frames);
+        time_left_show(&left, frame + 1, frames, "playing: frame %d of %d", frame + 1, frames);
     }
-    if (isatty(2)) fputc('\n', stderr);
+    time_left_end(&left);
     const outcome o = judge(g, times, frames);
     long stolen = 0;
     for (int i = 0; i < threads; i++) stolen += jobs->workers[i].stolen;

@@ -2,17 +2,17 @@
 
        cc -O2 -o listops examples/listops.c -lm && ./listops
 
-   ListOps (Nangia and Bowman 2018) asks for the value of expressions like [MAX 2 9 [MIN 4 7 ] 0 ]. The operators are
-   MAX, MIN, MED (median) and SM (sum modulo 10). The expressions are generated here from the published distribution.
-   The network follows the nesting by plain recursion, one expression at a time; fold.h runs the lists of all
-   expressions of a batch together, whatever their depths and lengths.
+   ListOps (Nangia and Bowman 2018) asks for the value of expressions such as [MAX 2 9 [MIN 4 7 ] 0 ]. The operators are
+   MAX, MIN, MED (median) and SM (sum modulo 10). The expressions are generated here from the published distribution. The
+   network follows the nesting by plain recursion, one expression at a time; fold.h runs the lists of all expressions of a
+   batch together, whatever their depths and lengths.
 
-   In the network the value of anything, digit or list, is a probability distribution over the ten digits. A list's is
-   computed from its operator and the sum of its arguments' distributions (Zaheer et al. 2017: no operator cares about
-   the order). It learns from the answers of whole expressions only. In the paper a tree-LSTM that is given the nesting
-   reaches 98.7 % on test expressions. */
+   In the network the value of anything, digit or list, is a probability distribution over the ten digits. That of a list
+   is computed from its operator and the sum of its arguments' distributions, because no operator depends on their order
+   (Zaheer et al. 2017). It learns from the answers of whole expressions only. In the paper a tree-LSTM that is given the
+   nesting reaches 98.7 % on test expressions. */
 
-#define _POSIX_C_SOURCE 200809L /* clock_gettime, isatty */
+#define _POSIX_C_SOURCE 200809L /* clock_gettime */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #include "options.h"
@@ -22,13 +22,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 enum { DIGITS = 10, OPERATORS = 4, MIN_ARGS = 2, MAX_ARGS = 5, MAX_DEPTH = 20 };
 enum { OP_MIN = DIGITS, OP_MAX, OP_MED, OP_SM, END }; /* these tokens follow the digits */
 enum { POOL = 1000000, SET_SIZE = 1 << 21 };
 enum { STEPS = 30000, FULL_STEPS = 200000 };
-enum { HIDDEN = 128, OPERATOR_WIDTH = 16, BATCH = 32, TEST_BATCH = 256, DEV = 1000, REPORT_STEPS = 500 };
+enum { HIDDEN = 128, OPERATOR_WIDTH = 16, BATCH = 32, TEST_BATCH = 256, DEV = 1000, REPORT_STEPS = 3000 };
 
 static const double LIST_PROBABILITY = 0.25;
 static const float one_hot[DIGITS][DIGITS] = {
@@ -285,15 +284,11 @@ static double train(fold_ctx *f, fold_ctx *dev, const net *n, const data_set *d,
         adam.rate = rate_at(progress);
         loss += train_step(f, n, d, batch, &adam) / (double)REPORT_STEPS;
         if ((step + 1) % REPORT_STEPS) continue;
-        if (isatty(STDOUT_FILENO)) {
-            predict(dev, n, d, o->train, DEV, TEST_BATCH, logits);
-            printf("\rtraining %3.0f %%  %5.1f s  loss %.3f  dev accuracy %.1f %% ", 100 * progress, elapsed,
-                   loss, 100 * accuracy(d, o->train, DEV, logits));
-            fflush(stdout);
-        }
+        predict(dev, n, d, o->train, DEV, TEST_BATCH, logits);
+        printf("training %3.0f %%  loss %.3f  dev accuracy %.1f %%  %.1f s, %.0f s left\n", 100 * progress, loss,
+               100 * accuracy(d, o->train, DEV, logits), elapsed, elapsed * (1 / progress - 1));
         loss = 0;
     }
-    if (isatty(STDOUT_FILENO)) putchar('\n');
     if (step < o->steps)
         printf("OUT OF TIME after %d of %d steps: the network is unfinished, and another in each run\n", step,
                o->steps);

@@ -1,28 +1,27 @@
-/* molecules: graph networks tell graphs apart; a graph is two lists, its atoms and its bonds.
+/* molecules: graph networks classify graphs; a graph is two lists, its atoms and its bonds.
 
      cc -O2 -o molecules examples/molecules.c -lm && ./molecules && ./molecules --attention
      ./molecules --data DIR/MUTAG
 
-   The network makes three rounds of messages. Then it tells a class, from the means and the largest values over all
-   atoms, before the first round and after each. In a round every atom sums up the values of its neighbours. Two
-   layers make a change of this sum and its own values, and the atom adds it to its own (GIN, Xu et al. 2019). With
-   --attention it takes the neighbours' mean instead, weighted by scores of both ends and of the kind of bond (GAT,
-   Velickovic et al. 2018). A round is a handful of nodes however large the graph is.
+   The network makes three rounds of messages, then predicts a class from the means and maxima over all atoms, before the
+   first round and after each. In a round every atom sums the values of its neighbours, two layers turn this sum and the
+   atom's own values into a change, and the atom adds the change (GIN, Xu et al. 2019). With --attention it uses the
+   neighbours' mean instead, weighted by scores of both ends and the kind of bond (GAT, Velickovic et al. 2018). A round
+   is a handful of nodes, however large the graph is.
 
-   Without data it makes rings of 14 to 40 atoms. All atoms are alike but two marked ones, and the class says if these
-   are at most 6 bonds apart. After k rounds an atom knows nothing from more than k bonds away. So if the marked atoms
-   are more than 2 k bonds apart, no atom has seen both, and the ring looks the same wherever they are. Half of the
-   rings are of each class, and the distances 1 to 6 are equally frequent. So one round can tell 67 % right, two rounds
-   83 %, and three all: try --rounds 2.
+   Without data it makes rings of 14 to 40 atoms. All atoms are alike except two marked ones, and the class is whether these
+   are at most 6 bonds apart. After k rounds an atom knows nothing from more than k bonds away. So if the marked atoms are
+   more than 2 k bonds apart, no atom has seen both, and the ring looks the same wherever they are. Half of the rings are
+   of each class, and the distances 1 to 6 are equally frequent, so one round can get 67 % right, two rounds 83 %, and
+   three all: try --rounds 2.
 
    With data it reads the text files of the TU collection (Morris et al. 2020): DIR/DS_A.txt, DS_graph_indicator.txt and
-   DS_graph_labels.txt. If they are there it also reads DS_node_labels.txt and DS_edge_labels.txt. DS is DIR's own last
-   name.
+   DS_graph_labels.txt, and DS_node_labels.txt and DS_edge_labels.txt if they exist. DS is the last part of DIR.
 
    The accuracy is that of cross-validation. The graphs are shuffled class by class and dealt to 10 folds. Each fold is
-   tested by a network that was trained on all others, from new weights, for a fixed number of epochs. The program tells
-   the mean of the folds and their deviation. Every graph must have the bits in a batch that it has alone in an eager
-   context. Seconds are processor time: all of it takes about twenty. */
+   tested by a network trained on all others, from new weights, for a fixed number of epochs; the program prints the mean
+   of the folds and its deviation. Every graph must have the same bits in a batch as alone in an eager context. Seconds are
+   processor time: all of it takes about twenty. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #define DATA_IMPLEMENTATION
@@ -37,12 +36,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#ifdef _WIN32
-#include <io.h>
-#define isatty _isatty
-#else
-#include <unistd.h>
-#endif
 
 enum { MOST_ROUNDS = 7, MOST_KINDS = 1000, TRAIN_BATCH = 32, BATCH = 64, BOND_WIDTH = 4 };
 static const float learning_rate = 0.005f;
@@ -321,6 +314,7 @@ typedef struct trainer {
     float *logits, *alone;            /* hold those of `test` */
     int fold, identical;
     double training_seconds, trained, inference_seconds, inferred;
+    time_left left;
 } trainer;
 
 /* Shuffles (Fisher and Yates), then puts class after class. */
@@ -353,9 +347,9 @@ static int progress(const fold_fit_report *report, void *user)
     trainer *t = (trainer *)user;
     const double epochs = report->epoch + (double)report->trained / t->n_train;
     t->adam.rate = learning_rate * (float)(1 - epochs / t->o->epochs);
-    if (isatty(2) && report->epoch_end)
-        fprintf(stderr, "\rfold %d: epoch %d of %d, loss %.4f ", t->fold + 1, report->epoch + 1, t->o->epochs,
-                report->loss);
+    if (report->epoch_end)
+        time_left_show(&t->left, t->fold + (report->epoch + 1.0) / t->o->epochs, t->o->folds, "fold %d: epoch %d of %d, loss %.4f",
+                       t->fold + 1, report->epoch + 1, t->o->epochs, report->loss);
     return 0;
 }
 
@@ -376,7 +370,7 @@ static void train(trainer *t)
     fit.adam = &t->adam;
     fit.clip = 1;
     if (fold_fit(&fit, NULL)) fail(fold_ctx_message(t->training), "");
-    if (isatty(2)) fputc('\r', stderr);
+    time_left_end(&t->left);
     t->training_seconds += seconds_since(start);
     t->trained += (double)t->o->epochs * t->n_train;
 }
@@ -471,7 +465,6 @@ static int run(const options *o, const dataset *d)
         sum += accuracy;
         squares += accuracy * accuracy;
         printf("%s, fold %d of %d: %.2f %%\n", name, fold + 1, o->folds, accuracy);
-        fflush(stdout);
     }
     const double mean = sum / o->folds, variance = (squares - sum * mean) / (o->folds - 1);
     const double inferred = t.inference_seconds > 0 ? t.inferred / t.inference_seconds : 0;

@@ -1,23 +1,23 @@
-/* mpi_sick: trains data-parallel over MPI, to the same bits as one process.
+/* mpi_sick: data-parallel training over MPI, to the same bits as one process.
 
      cc -O2 -o mpi_sick examples/mpi_sick.c -lm -lpthread           one process: ./mpi_sick --shards 2
      mpicc -O2 -DUSE_MPI -o mpi_sick examples/mpi_sick.c -lm -lpthread      ranks: mpirun -np 2 ./mpi_sick
      make mpi                                                       both, compared for 2, 3 and 4 ranks
 
-   The model scores how much two sentences have in common. It is that of treelstm_sick: a child-sum tree-LSTM (Tai,
-   Socher and Manning 2015) with a head on l * r and |l - r|. Here word vectors are learned too, so that gradients of
-   lookups are exchanged as well. --data DIR (or FOLD_DATA) reads SICK (Marelli et al. 2014) as
-   DIR/sick/{train,dev}/{a,b}.{toks,parents} and sim.txt. A line is a sentence's words, the number of each word's head
-   (0: it is the root), and a score from 1 to 5. Without data the program makes pairs up. It deals every batch out to
-   the ranks, pair by pair, so that each gets as many words. Each rank records and runs its shard. Then gradients are
-   summed, and each rank takes the same optimiser step.
+   The model scores how similar two sentences are, as in treelstm_sick: a child-sum tree-LSTM (Tai, Socher and Manning 2015)
+   with a head on l * r and |l - r|. Here word vectors are learned too, so that gradients of lookups are exchanged as well.
+   --data DIR (or FOLD_DATA) reads SICK (Marelli et al. 2014) as DIR/sick/{train,dev}/{a,b}.{toks,parents} and sim.txt: a line
+   is a sentence's words, the number of each word's head (0: it is the root), and a score from 1 to 5. Without data the
+   program makes up pairs. It deals every batch to the ranks, pair by pair, so that all get as many words. Each rank records
+   and runs its shard; then gradients are summed, and every rank takes the same optimiser step.
 
-   Adding floats in another order changes their sum, and MPI_Allreduce may choose any order. With two ranks a + b is b +
-   a; with more the bits would depend on the order. So each rank gets one slice of all ranks' spans, adds it in rank
-   order, and hands its sum to all. That is no more traffic than an all-reduce. The table of words travels as the rows
-   that a shard has looked up, each with its number, if these are less than the table. Every rank adds them in rank
-   order, too. One process with --shards N runs the shards one after another. fold_backward adds to the gradients, which
-   is the same order. The hash of the trained parameters shows it. bench/NOTES.md tells what limits more ranks. */
+   Adding floats in a different order changes their sum, and MPI_Allreduce may choose any order. With two ranks a + b is
+   b + a; with more the bits would depend on the order. So each rank receives one slice of all ranks' gradients, adds it in
+   rank order, and sends the sum to all, which is no more traffic than an all-reduce. The gradient of the word table travels
+   as the rows that a shard has looked up, each with its number, if that is less than the table; every rank adds them in
+   rank order too. One process with --shards N runs the shards one after another, and fold_backward adds to the gradients,
+   so the order is the same. The hash of the trained parameters shows it. bench/log/threads.md says what limits more
+   ranks. */
 #define FOLD_USE_THREADS
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
@@ -493,9 +493,13 @@ static int run(const options *o, const ranks *r)
     if (o->threads > 1 && !pool) fail("no threads to be had", "");
     fold_ctx *f = new_ctx(&n, o, pool);
     const double before = r->rank ? 0 : mean_loss(&n, c.held_out, c.n_held_out), start = wall_seconds();
+    time_left left = TIME_LEFT;
     for (int epoch = 0; epoch < o->epochs; epoch++)
-        for (int at = 0; at < c.n_train; at += o->batch)
+        for (int at = 0; at < c.n_train; at += o->batch) {
             train_batch(f, &n, o, r, c.train + at, c.n_train - at < o->batch ? c.n_train - at : o->batch, &x);
+            if (!r->rank) time_left_show(&left, epoch + (double)at / c.n_train, o->epochs, "epoch %d of %d", epoch + 1, o->epochs);
+        }
+    time_left_end(&left);
     const double seconds = wall_seconds() - start;
     const uint64_t hash = hash_of(n.m);
     const int same = all_same(hash);

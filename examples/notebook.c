@@ -1,12 +1,12 @@
-/* notebook: does the first pages of TorchFold's notebook and the first program of MXNet Fold, on values small enough to
-   check by hand.
+/* notebook: the first pages of TorchFold's notebook and the first program of MXNet Fold, on values small enough to check by
+   hand.
 
      cc -O2 -o notebook examples/notebook.c -lm && ./notebook
 
-   1.1 computes powers of two, each by a chain of calls. 1.2 has calls with two results. Both are written once and run
-   twice, batched and eager. Then comes a model for inference only. Immediate and deferred computing are mixed: values
-   that one context computes at once decide what another records. At last all rows of a batch share a value, and equal
-   calls are made one. Every value is checked, and the first wrong one ends the program with status 1. */
+   1.1 computes powers of two, each with a chain of calls. 1.2 has calls with two results. Both are written once and run
+   twice, batched and eager. Then comes a model for inference only. After that, immediate and deferred computing are mixed:
+   values that one context computes at once decide what another one records. Finally all rows of a batch share a value,
+   and equal calls are merged. Every value is checked, and the first wrong one ends the program with status 1. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #include "options.h"

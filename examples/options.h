@@ -1,5 +1,6 @@
-/* options.h - reads the command line of the examples. A program makes a table of its options, with their defaults and
-   bounds, and options_read sets those that were given:
+/* options.h - the command line of the examples, and how they tell you that they are still alive.
+
+   A program makes a table of its options, with their defaults and bounds, and options_read sets those that were given:
 
        int steps = 600;
        const char *svg = NULL;
@@ -7,18 +8,37 @@
                                  option_of_text("--svg", &svg, "FILE", "writes the end as a picture") };
        options_read(argc, argv, "Agents learn to fly.", table, OPTION_COUNT(table));
 
-   The table tells its size since tcc needs it. -h and --help list the table. A wrong option or number ends the program with a
-   message that names it. Bench and tests read single numbers by option_number and option_whole. */
+   The array has its size because tcc needs it. -h and --help list the options. A wrong option or number ends the program
+   with a message that names it. options_read also makes stdout write each line when it is complete, in a pipe too. Bench
+   and tests read single numbers with option_number and option_whole.
+
+   A loop that runs for seconds calls time_left_show in each turn, and time_left_end before anything else is printed:
+
+       time_left left = TIME_LEFT;
+       for (int step = 0; step < steps; step++) {
+           ...
+           time_left_show(&left, step + 1, steps, "step %d of %d, loss %.3f", step + 1, steps, loss);
+       }
+       time_left_end(&left); */
 
 #ifndef OPTIONS_H
 #define OPTIONS_H
 
 #include <errno.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#ifdef _WIN32
+#include <io.h>
+#define options_isatty _isatty
+#else
+#include <unistd.h>
+#define options_isatty isatty
+#endif
 
 /* Returns the number behind argv[i], which must lie between low and high. */
 static inline double option_number(int argc, char **argv, int i, double low, double high)
@@ -129,6 +149,11 @@ static inline int option_read(int argc, char **argv, int i, const option *o)
 /* `about` says in a sentence or more what the program does. */
 static inline void options_read(int argc, char **argv, const char *about, const option *table, int n)
 {
+#ifdef _WIN32
+    setvbuf(stdout, NULL, _IONBF, 0); /* it has no buffers of a line */
+#else
+    setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
+#endif
     for (int i = 1; i < argc;) {
         int k = 0;
         if (!strcmp(argv[i], "-h") || !strcmp(argv[i], "--help")) {
@@ -142,6 +167,38 @@ static inline void options_read(int argc, char **argv, const char *about, const 
         }
         i += option_read(argc, argv, i, &table[k]);
     }
+}
+
+/* Says on stderr how far a loop is, and how much time is left: on a terminal once a second, in a line that is written
+   over, else a line every five seconds. So results on stdout are the same in every run. */
+typedef struct time_left {
+    time_t start, shown; /* 0: not begun */
+    int line;            /* whether the terminal shows it */
+} time_left;
+#define TIME_LEFT { 0, 0, 0 }
+
+/* `done` of `all` turns are done, in any unit. The rest is what printf takes. */
+static inline void time_left_show(time_left *t, double done, double all, const char *format, ...)
+{
+    const time_t now = time(NULL);
+    const int terminal = options_isatty(2);
+    const double left = t->start && done > 0 ? difftime(now, t->start) * (all - done) / done : 0;
+    va_list args;
+    if (!t->start) t->start = t->shown = now;
+    if (difftime(now, t->shown) < (terminal ? 1 : 5)) return;
+    t->shown = now;
+    t->line = terminal;
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    if (left >= 100) fprintf(stderr, ", %.0f min left", left / 60);
+    else fprintf(stderr, ", %.0f s left", left);
+    fputs(terminal ? "\033[K\r" : "\n", stderr);
+}
+static inline void time_left_end(time_left *t) /* what is printed next has the line for itself */
+{
+    if (t->line) fputs("\033[K", stderr);
+    t->line = 0;
 }
 
 #endif

@@ -2,8 +2,8 @@
 
      cc -O2 -o parity examples/parity.c -lm && ./parity
 
-   This is all of training a network on sequences of uneven length. A sequence is as long as it is, nothing is padded,
-   and steps of all sequences share batches. It learns on sequences of 1 to 12 bits, and is then asked about some of 100. */
+   This is all it takes to train a network on sequences of uneven length. A sequence is as long as it is, nothing is padded,
+   and the steps of all sequences share batches. It learns on sequences of 1 to 12 bits and is tested on some of 100. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #include <stdio.h>

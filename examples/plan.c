@@ -1,9 +1,9 @@
-/* plan: draws four small trees and the batches they run in, as the picture in the README.
+/* plan: draws four small trees and the batches they run in, the picture in the README.
 
      cc -O2 -o plan examples/plan.c -lm && ./plan >plan.svg
      ./plan --text
 
-   A tree is written as it is read: "(1 (2 3))" joins the leaf 1 with the join of 2 and 3. A leaf looks up a row of a
+   A tree is written the way it is read: "(1 (2 3))" joins the leaf 1 with the join of 2 and 3. A leaf looks up a row of a
    table, a join is one call of a cell, and every root has a loss. The mean of the four losses is the root of it all. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"

@@ -2,23 +2,22 @@
 
      cc -O2 -o policy examples/policy.c -lm && ./policy policy.onnx --agents 256 --time
 
-   It prints the contract: inputs, outputs and metadata. Without a file it writes a small network to policy.onnx and runs that.
-   Observations are text, a line for each agent that has the values of all inputs in their order, with commas or blanks between
-   them. Without any they are random. Actions are all outputs, a line for each agent.
+   It prints the contract: inputs, outputs and metadata. Without a file it writes a small network to policy.onnx and runs
+   that. Observations are text, one line per agent with the values of all inputs in their order, separated by commas or
+   blanks; without any they are random. Actions are all outputs, one line per agent. Without --seed there is no noise in
+   actions, and a choice is the most probable one.
 
-   Without --seed there is no noise in actions, and a choice is the most probable one.
-
-   --c FILE prints the network as C (fold_to_c.h) for --agents, one argument for each input and output. A controller that is one
-   network for one robot is faster so, and needs no library; many robots at once are faster by fold.h. With --quantize 8 its
+   --c FILE prints the network as C (fold_to_c.h) for --agents, with one argument for each input and output. For one robot
+   with one network that is faster, and needs no library; for many robots at once fold.h is faster. With --quantize 8 its
    weights are bytes.
 
-   --check DIR compares with what another program computed. Lines of DIR/index.txt say
+   --check DIR compares the outputs with those of another program. DIR/index.txt has these lines:
      model FILE ...            the network's file
      cases N                   there are N cases
-     input K NAME d0 d1 ...    DIR/caseC_inK.f32 holds this input of case C, as little-endian floats
-     output K NAME d0 d1 ...   DIR/caseC_outK.f32 holds what comes out
-     probe K NAME d0 d1 ...    the same of an inner tensor
-   Differences are divided by the tensor's largest finite value; infinities must be the same. */
+     input K NAME d0 d1 ...    DIR/caseC_inK.f32 is this input of case C, as little-endian floats
+     output K NAME d0 d1 ...   DIR/caseC_outK.f32 is the expected output
+     probe K NAME d0 d1 ...    the same for an inner tensor
+   Differences are divided by the tensor's largest finite value; infinities must be equal. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #define FOLD_ONNX_IMPLEMENTATION

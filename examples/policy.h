@@ -1,5 +1,5 @@
-/* policy.h - holds a small robot's policy: two dense layers, a GRU for its memory, and a head. examples/export.c trains
-   it, examples/firmware.c runs it on a microcontroller. Include it behind fold.h. */
+/* policy.h - a small robot's policy: two dense layers, a GRU for its memory, and a head. examples/export.c trains it,
+   examples/firmware.c runs it on a microcontroller. Include it after fold.h. */
 
 enum { OBSERVED = 16, HIDDEN = 64, ACTIONS = 10 };
 

@@ -2,18 +2,19 @@
 
      cc -O2 -o ppo examples/ppo.c -lm -lpthread && ./ppo --svg ppo.svg
 
-   Balls fall one after the other through a field of 11 columns and 12 rows, also askew, and bounce off its walls. A player of
-   three columns moves at the bottom by one column a step. It sees a ball in the upper four rows alone: below is mist, so it has
-   to remember where the ball was and whither it went. A ball that is caught brings 1. One that is missed ends the game, and so
-   does the twentieth: the most is 20. The game is solved when the mean of 100 games played without chance is at least 19.
+   Balls fall one after the other through a field of 11 columns and 12 rows, some of them askew, and bounce off the walls. A
+   player of three columns moves along the bottom, one column a step. It sees a ball only in the upper four rows: below is
+   mist, so it must remember where the ball was and which way it went. Catching a ball earns 1. Missing one ends the game, and
+   so does the twentieth ball: the most is 20. The game is solved when the mean of 100 games played without chance is at
+   least 19.
 
-   Games run side by side, 64 at first in the same step. Each update plays 64 steps of every game, in which games end anywhere
-   and begin again. So there are pieces of 1 to 64 steps: each is a sequence of its own length, which begins with the state that
-   the LSTM had, or with zeros where a game begins. All pieces of a part run in the same batches, without padding or masks.
-   Then proximal policy optimisation (Schulman et al. 2017) makes passes over the pieces, with the calls of fold_rl.h.
+   Games run side by side, 64 of them at first in step. Each update plays 64 steps of every game, and games end and begin
+   anywhere in them. So there are pieces of 1 to 64 steps: each is a sequence of its own length, which starts from the state
+   that the LSTM had, or from zeros if a game begins there. All pieces of a part run in the same batches, without padding or
+   masks. Then proximal policy optimisation (Schulman et al. 2017) makes passes over the pieces, with the calls of fold_rl.h.
 
-   A step of playing has the same structure every time, so it is recorded once and replayed. Every game draws from a generator
-   of its own. The weights are the same on any number of threads, and with --eager, in which every op runs by itself. */
+   A step of playing has the same structure every time, so it is recorded once and replayed. Every game draws from a
+   generator of its own. The weights are the same on any number of threads, and with --eager, which runs op by op. */
 #define FOLD_USE_THREADS
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"

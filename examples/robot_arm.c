@@ -2,24 +2,24 @@
 
      cc -O2 -o robot_arm examples/robot_arm.c -lm && ./robot_arm --svg robot_arm.svg
 
-   Which torques give a planar arm the acceleration that is wanted? Newton and Euler's recursion tells (Luh, Walker and
-   Paul 1980). Motion is passed on from the base to the tip, forces come back from the tip to the base. The network is
-   the same recursion, in ordinary C, with learned cells in place of mechanics. It is trained on random arms of all
-   numbers of links, in all positions, each a structure of its own. Then it moves arms that it has not seen. Its cells
-   are made of products of linear layers, as mechanics is.
+   Which torques give a planar arm the acceleration you want? The Newton-Euler recursion computes them (Luh, Walker and Paul
+   1980): motion is passed from the base to the tip, forces come back from the tip to the base. The network is the same
+   recursion in ordinary C, with learned cells in place of mechanics. It is trained on random arms of all numbers of links,
+   in all positions, each a structure of its own; then it moves arms that it has not seen. Its cells are made of products of
+   linear layers, as mechanics is.
 
-   In control each joint follows a path. It wants the acceleration of the path, and one that takes back the error. The
-   network makes torques of both, for all arms in one run. Arms grip tools and let them go, which changes the recording.
-   Until then it is replayed with new sensor values (fold_replay). Time is simulated, in ticks of a millisecond. All is
-   done twice. First there is a whole run in each tick, which gives the same result every time. Then a run goes in
-   slices: a tick has but --budget microseconds for the network (fold_run_more), and torques stay until a run is
-   finished. Here tip errors depend on how fast the machine is. A miss is a tick whose slice took longer than the tick
-   lasts, for which a loaded machine is enough. Jitter is the deviation of the times of slices. Some ticks are run again
-   by an eager context, whose bits must be the same. The ratio is that of the fastest of these ticks.
+   In control each joint follows a path. It asks for the acceleration of the path plus one that corrects the error, and the
+   network computes the torques of all arms in one run. Arms grip tools and let go of them, which changes the recording;
+   until then it is replayed with new sensor values (fold_replay). Time is simulated, in ticks of a millisecond. Everything
+   is done twice: first with a whole run in each tick, which gives the same result every time, and then in slices, where the
+   network has only --budget microseconds of a tick (fold_run_more) and torques stay until a run has finished. There, tip
+   errors depend on the machine's speed. A miss is a tick whose slice took longer than the tick lasts, which happens on a
+   busy machine. Jitter is the deviation of the slices' times. An eager context repeats some ticks, and its bits must be
+   the same; the ratio is that of the fastest of these ticks.
 
-   For comparison the recursion of mechanics itself moves the same arms, and so does feedback alone, with the inertia
-   that each joint has when the arm is stretched out. Tip errors are root mean squares in millimetres, of arms as long
-   as a metre or two. Errors of torque are relative to the torque that holds the stretched arm against gravity. */
+   For comparison the recursion of mechanics itself moves the same arms, and so does feedback alone, with the inertia that
+   each joint has when the arm is stretched out. Tip errors are root mean squares in millimetres, of arms a metre or two
+   long. Errors of torque are relative to the torque that holds the stretched arm against gravity. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #include "options.h"
@@ -28,12 +28,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#ifdef _WIN32
-#include <io.h>
-#define isatty _isatty
-#else
-#include <unistd.h>
-#endif
 
 enum {
     FEWEST = 2, MOST = 7, KINDS = MOST - FEWEST + 1, /* links */
@@ -410,6 +404,7 @@ static void learn(fold_model *m, const net *n, const options *o)
     desc.training = 1;
     fold_ctx *f = fold_ctx_new(m, &desc);
     rates.steps = o->steps;
+    time_left left = TIME_LEFT;
     for (int step = 0; step < o->steps; step++) {
         fold_ctx_reset(f);
         const fold_node loss = loss_of(f, n, &chance, x, BATCH);
@@ -417,11 +412,10 @@ static void learn(fold_model *m, const net *n, const options *o)
         fold_grads_clip(m, 1);
         adam.rate = 0.004f * fold_rate_factor(&rates, (uint64_t)step);
         if (fold_ctx_status(f) || fold_adam_step(m, &adam)) fail(fold_ctx_message(f));
-        if (isatty(2) && (step % 50 == 49 || step + 1 == o->steps))
-            fprintf(stderr, "\rlearning: step %d of %d, error %.4f ", step + 1, o->steps,
-                    sqrt((double)fold_scalar(f, loss)));
+        time_left_show(&left, step + 1, o->steps, "learning: step %d of %d, error %.4f", step + 1, o->steps,
+                       sqrt((double)fold_scalar(f, loss)));
     }
-    if (isatty(2)) fputc('\n', stderr);
+    time_left_end(&left);
     fold_ctx_free(f);
 }
 

@@ -1,10 +1,10 @@
-/* save: a game learns while it is played, is saved and loaded, and goes on with the bits of one that never stopped.
+/* save: a game learns while it is played, is saved and loaded, and continues with the same bits as one that never stopped.
 
      cc -O2 -o save examples/save.c -lm && ./save
 
-   It plays rock, paper, scissors against a player with habits. Before a round the network reads the eight before it and guesses
-   the player's move; afterwards it learns from rounds of the past. One file holds it all: the weights, the optimiser's
-   state, and as `config` what the game itself must know. */
+   It plays rock, paper, scissors against a player with habits. Before a round the network reads the last eight rounds and
+   guesses the player's move; afterwards it learns from past rounds. One file has it all: the weights, the optimiser's state,
+   and, as `config`, what the game itself must know. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #include <inttypes.h>

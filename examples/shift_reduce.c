@@ -1,17 +1,17 @@
-/* shift_reduce: a stack machine has learned parts, as SPINN (Bowman et al. 2016); every sample has its own program.
+/* shift_reduce: a stack machine with learned parts, like SPINN (Bowman et al. 2016); every sample has its own program.
 
      cc -O2 -o shift_reduce examples/shift_reduce.c -lm && ./shift_reduce
 
    A sample is a list of words, the buffer, and a list of transitions. Shift moves the next word to the stack. Reduce
-   replaces the two topmost entries by their composition, which is that of a binary tree-LSTM (Tai et al. 2015). A
-   tracking LSTM reads the top of the buffer and the two topmost entries before every transition, and the composition
-   sees its state. The machine below is a plain loop over one sample's transitions. All samples of a batch run together,
-   although each has its own next transition.
+   replaces the two topmost entries by their composition, that of a binary tree-LSTM (Tai et al. 2015). Before every
+   transition a tracking LSTM reads the top of the buffer and the two topmost entries, and the composition sees its state.
+   The machine below is a plain loop over one sample's transitions. All samples of a batch run together, although each has a
+   different next transition.
 
-   The task is to evaluate nested expressions in Polish notation, as - max 2 3 + 1 1. Numbers count modulo 4, and the
-   operators min, max, + and - are words like the numbers. Only whole expressions have answers. To get them right the
-   machine must find out what the operators do. Trained on expressions of 1 to 8 operators, it is tested on new ones of 4
-   to 8. With --chain 1 the transitions do not follow the nesting, and it learns far less from the same words.
+   The task is to evaluate nested expressions in Polish notation, such as - max 2 3 + 1 1. Numbers count modulo 4, and the
+   operators min, max, + and - are words like the numbers. Only whole expressions have answers, so the machine must find out
+   what the operators do. It is trained on expressions of 1 to 8 operators and tested on new ones of 4 to 8. With --chain 1
+   the transitions do not follow the nesting, and it learns far less from the same words.
 
    With --data DIR it reads sentences and their trees instead, DIR/sst/{train,test}.txt (Socher et al. 2013). It learns
    their sentiment, in five classes, from all phrases, and is tested on whole sentences. */
@@ -27,12 +27,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#ifdef _WIN32
-#include <io.h>
-#define isatty _isatty
-#else
-#include <unistd.h>
-#endif
 
 enum { MODULUS = 4, OPERATORS = 4, UNKNOWN = 0, BATCH = 32, TEST_BATCH = 256, MAX_CLASSES = 5, NO_ANSWER = -1 };
 enum { MAX_OPERATORS = 8, TEST_OPERATORS = 4 }; /* an expression has at most so many; a test expression at least */
@@ -304,16 +298,16 @@ static double train(fold_ctx *f, machine *k, const net *n, const task *d, const 
     data_iter it;
     data_error e;
     double loss = 0;
+    time_left left = TIME_LEFT;
     memset(&e, 0, sizeof e);
     if (data_iter_new(&it, &d->train, &batches, &e)) fail(e.text, "");
     for (size_t step = 0; step < steps; step++) {
         if (!data_next(&it)) { data_reset(&it); data_next(&it); }
         adam.rate = 0.001f * (float)(1 + cos(3.14159265358979 * (double)step / (double)steps));
         loss += 0.02 * (train_step(f, k, n, d, &it, &adam) - loss); /* running average */
-        if (step % 20 || !isatty(2)) continue;
-        fprintf(stderr, "\repoch %zu: step %zu of %zu, loss %.3f ", it.passes + 1, step, steps, loss);
+        time_left_show(&left, (double)step + 1, (double)steps, "epoch %zu: step %zu of %zu, loss %.3f", it.passes + 1, step + 1, steps, loss);
     }
-    if (isatty(2)) fputc('\r', stderr);
+    time_left_end(&left);
     data_iter_free(&it);
     return seconds_since(start);
 }

@@ -1,24 +1,23 @@
-/* speech: a network hears what was said, in utterances of uneven length that do not tell where a symbol begins.
+/* speech: a network learns what was said, from utterances of uneven length that do not mark where a symbol begins.
 
      cc -O2 -o speech examples/speech.c -lm && ./speech --svg speech.svg
      ./speech --check
 
-   An utterance is 2 to 8 of ten symbols, as frames of 12 frequency bands. A symbol is one or two tones, which stay or
-   glide, of any loudness and length. Silence may come before the next. There is noise, and the speaker's pitch shifts
-   all tones. The program makes utterances up. It tells the network which symbols were said, in which order, and never
-   where.
+   An utterance is 2 to 8 of ten symbols, as frames of 12 frequency bands. A symbol is one or two tones, steady or gliding,
+   of any loudness and length, and silence may follow. There is noise, and the speaker's pitch shifts all tones. The program
+   makes up the utterances. It gives the network the symbols that were said, in order, but never where.
 
-   The network is written for one utterance. A convolution over time has stride 2, so that a step is two frames, and a
-   GRU reads the steps in both directions. Each step gives the logits of the ten symbols and of a blank, which means
-   nothing new. An alignment gives each step a symbol or the blank. Merge repeats, then drop blanks: the rest is what it
-   says. The loss is -log of the probability of all alignments together that say the right symbols: connectionist
-   temporal classification (Graves et al. 2006). It is an op of the program's own over a whole list, the logits of an
-   utterance, and knows the symbols by its data. --check compares the loss with sums over all alignments, one by one,
-   and its gradient with difference quotients of those, in double precision.
+   The network is written for one utterance. A convolution over time has stride 2, so that a step is two frames, and a GRU
+   reads the steps in both directions. Each step computes the logits of the ten symbols and of a blank, which means nothing
+   new. An alignment gives each step a symbol or the blank; merging repeats and then dropping blanks leaves what it says. The
+   loss is -log of the probability of all alignments that say the right symbols: connectionist temporal classification
+   (Graves et al. 2006). It is an op of the program's own over a whole list, the logits of an utterance, and gets the symbols
+   as its data. --check compares the loss with sums over all alignments, one by one, and its gradient with difference
+   quotients of those, in double precision.
 
-   It hears the likeliest symbols of the steps, merged. The error rate is that of symbols: how many must be put in, left
-   out or changed, divided by how many were said. Utterances alone, in an eager context, must have the same logits as in
-   batches, and training on them the same weights. Seconds are processor time. */
+   What it hears is the likeliest symbol of each step, merged. The error rate is the number of symbols to insert, delete or
+   change, divided by the number that were said. Utterances alone in an eager context must have the same logits as in
+   batches, and training on them must give the same weights. Seconds are processor time. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #define FOLD_FIT_IMPLEMENTATION
@@ -32,12 +31,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#ifdef _WIN32
-#include <io.h>
-#define isatty _isatty
-#else
-#include <unistd.h>
-#endif
 
 enum {
     SYMBOLS = 10, BLANK = 0, CLASSES = SYMBOLS + 1,      /* class k + 1 is symbol k */
@@ -88,7 +81,8 @@ typedef struct recognizer {
     fold_op ctc;
     const utterance *all;              /* the utterances that it now learns or hears */
     fold_adam adam;
-    int epochs;
+    int epochs, count;                 /* of training, and of `all` */
+    time_left left;
     float *logits;                     /* all that it hears, utterance after utterance, step by step */
     int *first;                        /* first[i]: those of utterance i begin there */
 } recognizer;
@@ -347,10 +341,9 @@ static fold_node loss_of(fold_ctx *f, int sample, void *user)
 
 static int progress(const fold_fit_report *report, void *user)
 {
-    const recognizer *r = (const recognizer *)user;
-    if (isatty(2))
-        fprintf(stderr, "\repoch %d of %d, %d utterances: loss %.3f  ", report->epoch + 1, r->epochs, report->trained,
-                report->loss);
+    recognizer *r = (recognizer *)user;
+    time_left_show(&r->left, report->epoch + (double)report->trained / r->count, r->epochs, "epoch %d of %d, %d utterances: loss %.3f",
+                   report->epoch + 1, r->epochs, report->trained, report->loss);
     return 0;
 }
 
@@ -361,6 +354,8 @@ static double train(recognizer *r, const options *o, const utterance *all, int c
     const clock_t start = clock();
     r->all = all;
     r->epochs = epochs;
+    r->count = count;
+    r->left.start = 0;
     r->adam.rate = learning_rate;
     fit.ctx = r->training;
     fit.samples = count;
@@ -374,7 +369,7 @@ static double train(recognizer *r, const options *o, const utterance *all, int c
     fit.rates.kind = FOLD_RATE_LINEAR;
     fit.clip = 5;
     if (fold_fit(&fit, NULL)) fail(fold_ctx_message(r->training), "");
-    if (isatty(2)) fputs("\r\033[K", stderr);
+    time_left_end(&r->left);
     return (double)count * epochs / (seconds_since(start) + 1e-9);
 }
 

@@ -4,24 +4,23 @@
 
    Hand-written rules fly the flock first (Reynolds 1987): keep apart, fly as your neighbours do, stay with them, stay
    inside, flee from the hawk. An agent that sees the hawk is alarmed and flies faster. A neighbour of an alarmed agent is
-   alarmed too, a little less, and an alarm takes a second to fade. The network imitates the rules. It is not told who is
-   alarmed: it must hear it from its neighbours' states, and remember. At first the rules fly while it learns. Later it
+   alarmed too, a little less, and an alarm takes a second to fade. The network imitates the rules, but is not told who is
+   alarmed: it must learn that from its neighbours' states, and remember. At first the rules fly while it learns. Later it
    flies itself and is told what the rules would have done (Ross, Gordon and Bagnell 2011).
 
-   Every agent has a state of its own, a GRU's, and looks at up to 12 neighbours within its sight. It does so by two
-   kinds of attention: over where they are (fold_list_softmax_mean_to, a score and a value for each pair) and over their
-   states (fold_list_attention_to). All agents are one list and all pairs another, so a frame is two dozen nodes for any
-   number of agents. It runs in a fixed block of memory that never grows. A frame in which all see 12 neighbours
-   measures ahead how large the block must be. Everything an agent senses is told in its own directions: ahead and to
-   its left.
+   Every agent has a state of its own, a GRU's, and looks at up to 12 neighbours in sight, with two kinds of attention: over
+   where they are (fold_list_softmax_mean_to, a score and a value for each pair) and over their states
+   (fold_list_attention_to). All agents are one list and all pairs another, so a frame is two dozen nodes for any number of
+   agents. It runs in a fixed block of memory, whose size is measured in advance with a frame in which every agent sees 12
+   neighbours. Everything an agent senses is relative to its own heading: ahead and to its left.
 
-   Errors are the mean square of the differences from the rules' acceleration, divided by the mean square of that. Some
-   frames are run again by an eager context, whose bits must be the same. Times are those of recording, running and
-   reading a frame; looking for neighbours and moving are not counted. The eager context's time, and the ratio, are of the
-   fastest of the frames that both ran.
+   Errors are the mean square of the differences from the rules' acceleration, divided by the mean square of that. An eager
+   context repeats some frames, and its bits must be the same. Times are those of recording, running and reading a frame,
+   without the search for neighbours and the movement. The eager context's time, and the ratio, are of the fastest frames
+   that both ran.
 
-   --soak SECONDS flies swarms for so long. Their sizes and number change from frame to frame, and other recordings of
-   ever new shapes run between them. No memory may be added, and sampled frames must have the bits of an eager context.
+   --soak SECONDS flies swarms for that long. Their sizes and number change from frame to frame, and other recordings with
+   ever new shapes run between them. Memory must not grow, and sampled frames must have the bits of an eager context.
 
    `make web` puts the swarm into a page, build/swarm.html, with a network that --save wrote: see web/page.c. */
 #define FOLD_IMPLEMENTATION
@@ -32,12 +31,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#ifdef _WIN32
-#include <io.h>
-#define isatty _isatty
-#else
-#include <unistd.h>
-#endif
 
 enum {
     MOST_AGENTS = 1000, MOST_SEEN = 12,                  /* in flight; neighbours that one looks at */
@@ -697,12 +690,12 @@ static float learn_step(school *s, fold_model *m, const net *n)
 static void learn(fold_model *m, const net *n, const options *o)
 {
     school *s = new_school(m, o->seed, o->steps);
+    time_left left = TIME_LEFT;
     while (s->step < s->steps) {
         const float loss = learn_step(s, m, n);
-        if (isatty(2) && (s->step % 10 == 0 || s->step == s->steps))
-            fprintf(stderr, "\rlearning: step %d of %d, loss %.4f ", s->step, s->steps, (double)loss);
+        time_left_show(&left, s->step, s->steps, "learning: step %d of %d, loss %.4f", s->step, s->steps, (double)loss);
     }
-    if (isatty(2)) fputc('\n', stderr);
+    time_left_end(&left);
     free_school(s);
 }
 
@@ -1021,7 +1014,8 @@ static int soak(fold_model *m, const net *n, const options *o, const int *alloca
 {
     enum { EAGER_EVERY = 20 };
     const uint64_t start = fold_clock_monotonic(NULL), most = (uint64_t)(1e9 * o->soak);
-    uint64_t took = 0, worst = 0, sum = 0, shown = 0, now = start;
+    uint64_t took = 0, worst = 0, sum = 0, now = start;
+    time_left left = TIME_LEFT;
     soaking *s = new_soaking(o->seed);
     const size_t block_bytes = largest_frame(m, n, SOAKED, MOST_SOAKED);
     fold_ctx *f = new_pilot(m, block_bytes), *eager = new_eager(m);
@@ -1033,11 +1027,9 @@ static int soak(fold_model *m, const net *n, const options *o, const int *alloca
         compared += compare;
         sum += took;
         if (took > worst) worst = took;
-        if (!isatty(2) || (now - start) / 1000000000 == shown) continue;
-        shown = (now - start) / 1000000000;
-        fprintf(stderr, "\rsoaking: %.0f of %.0f s, %ld frames ", (double)shown, o->soak, frames);
+        time_left_show(&left, (double)(now - start), (double)most, "soaking: %ld frames", frames);
     }
-    if (isatty(2)) fputc('\n', stderr);
+    time_left_end(&left);
     const fold_stats stats = fold_ctx_stats(f);
     const int grown = *allocations - allocated, wrong = !identical || grown;
     const double mean = frames ? (double)sum / (double)frames : 0;

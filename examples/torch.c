@@ -1,11 +1,11 @@
-/* torch: a network of PyTorch, an nn.LSTM with an nn.Linear, classifies sequences of any length and learns on.
+/* torch: a network from PyTorch, an nn.LSTM with an nn.Linear, classifies sequences of any length and continues learning.
 
      cc -O2 -o torch examples/torch.c -lm && ./torch
 
-   In Python make net.lstm = nn.LSTM(8, 16) and net.head = nn.Linear(16, 3), of any sizes, layers and directions. Save it
-   by safetensors.torch.save_file(net.state_dict(), "net.safetensors"), and `./torch net.safetensors` reads it. Without a
-   file the program writes one of the same names and reads that. It shows what net.head(net.lstm(x)[0][-1]) is, trains
-   on a loss over the classes, saves, loads and compares bits. */
+   In Python make net.lstm = nn.LSTM(8, 16) and net.head = nn.Linear(16, 3), of any sizes, layers and directions. Save it with
+   safetensors.torch.save_file(net.state_dict(), "net.safetensors"), and `./torch net.safetensors` reads it. Without a file
+   the program writes one with the same names and reads that. It prints net.head(net.lstm(x)[0][-1]), trains on a loss over
+   the classes, saves, loads and compares bits. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #define FOLD_FIT_IMPLEMENTATION

@@ -1,23 +1,23 @@
-/* transformer: an encoder (Vaswani et al. 2017) reads uneven sentences, trained from nothing, without padding.
+/* transformer: an encoder (Vaswani et al. 2017) reads sentences of uneven length, trained from scratch, without padding.
 
      cc -O2 -o transformer examples/transformer.c -lm && ./transformer
      ./transformer --data DIR
 
-   A sentence is a list of words and runs as one. Word and position vectors go through two blocks of attention and
-   feed-forward layers that are normed first (fold_transformer). The mean over the words gives a class. A block is
-   recorded as a cell, attention, and a cell, however long the sentence is.
+   A sentence is a list of words and runs as one. Word and position vectors go through two pre-norm blocks of attention and
+   feed-forward layers (fold_transformer), and the mean over the words gives a class. A block is recorded as a cell,
+   attention, and a cell, however long the sentence is.
 
-   Without data it makes sentences of 4 to 48 words. Three of them are names, each there once, and the class is the
-   order of the three, one of six. Every bag of words occurs as often with each order, so a network that does not see
-   where words stand is right in one of six cases. With data it reads the Stanford Sentiment Treebank (Socher et al.
-   2013) as DIR/sst/{train,dev,test}.txt. It takes the words of each sentence and its class, one of five, and no phrases.
+   Without data it makes sentences of 4 to 48 words. Three of them are names, each there once, and the class is the order of
+   the three, one of six. Every bag of words occurs equally often with each order, so a network that does not see where
+   words are is right in one of six cases. With data it reads the Stanford Sentiment Treebank (Socher et al. 2013) as
+   DIR/sst/{train,dev,test}.txt. It uses the words of each sentence and its class, one of five, and no phrases.
 
    The epoch that is best on the dev sentences is kept and tested. Then three things are measured, in batches of 64:
-   - Sentences a second, as they are and padded. The padded form has the same weights, but each sentence is as long as
-     the longest of its batch, and padding is computed like any other word, attention included. A mask would come on top
-     and is not applied, so the answers of the padded form are good for nothing but its time.
-   - The part of a training step's time that attention takes, forward and backward. It comes from the trace of batches
-     (fold_ctx_visit_times), which tells the time of each batch and of scheduling.
+   - Sentences a second, as they are and padded. The padded form has the same weights, but each sentence is as long as the
+     longest of its batch, and padding is computed like any other word, attention included. A mask, which would cost extra,
+     is not applied, so the padded form's answers are good for nothing but its time.
+   - The share of a training step's time that attention needs, forward and backward, from the trace of batches
+     (fold_ctx_visit_times), which has the time of each batch and of scheduling.
    - Whether a sentence has the same bits in a batch as alone in an eager context.
    Seconds are processor time: all of it takes about thirty. */
 #define FOLD_IMPLEMENTATION
@@ -33,12 +33,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#ifdef _WIN32
-#include <io.h>
-#define isatty _isatty
-#else
-#include <unistd.h>
-#endif
 
 enum {
     UNKNOWN = 0,                /* the word that stands for all words seen less than twice, and that pads */
@@ -224,6 +218,7 @@ typedef struct trainer {
     fold_ctx *training, *inference, *eager;
     fold_adam adam;
     float *logits, *alone; int *padded;   /* hold all test or dev sentences; the words of a padded one */
+    time_left left;
 } trainer;
 
 /* Tells the contexts nanoseconds of processor time. */
@@ -292,11 +287,11 @@ static int progress(const fold_fit_report *report, void *user)
     const double epochs = report->epoch + (double)report->trained / t->data->train.count;
     const double done = epochs / t->o->epochs;
     t->adam.rate = learning_rate * (float)(done < warm_up ? done / warm_up : (1 - done) / (1 - warm_up));
-    if (report->epoch_end)
+    time_left_show(&t->left, done, 1, "epoch %d: %d of %d sentences", report->epoch + 1, report->trained, t->data->train.count);
+    if (report->epoch_end) {
+        time_left_end(&t->left);
         printf("epoch %d: loss %.3f, %.2f %% of the dev sentences\n", report->epoch + 1, report->loss, report->metric);
-    else if (isatty(2))
-        fprintf(stderr, "\repoch %d: %d of %d sentences \r", report->epoch + 1, report->trained, t->data->train.count);
-    fflush(stdout);
+    }
     return 0;
 }
 

@@ -1,21 +1,20 @@
-/* treelstm_sick: a child-sum tree-LSTM over dependency trees (Tai, Socher and Manning 2015) tells how much two
-   sentences have in common. It is timed batched and one pair at a time.
+/* treelstm_sick: a child-sum tree-LSTM over dependency trees (Tai, Socher and Manning 2015) scores how similar two
+   sentences are. It is timed batched and one pair at a time.
 
      cc -O2 -o treelstm_sick examples/treelstm_sick.c -lm
      ./treelstm_sick --data DIR --seeds 5
 
-   It reads SICK (Marelli et al. 2014) as DIR/sick/{train,dev,test}/{a,b}.{toks,parents} and sim.txt. A line is a
-   sentence's words, the number of each word's head (0: it is the root), and a score from 1 to 5. The vectors of
-   DIR/sick/glove840b300d.sick.words (Pennington et al. 2014) lie in glove840b300d.sick.f32le, row by row, little
-   endian. Without data it generates pairs of trees whose score tells how many words changed their meaning.
+   It reads SICK (Marelli et al. 2014) as DIR/sick/{train,dev,test}/{a,b}.{toks,parents} and sim.txt. A line is a sentence's
+   words, the number of each word's head (0: it is the root), and a score from 1 to 5. The vectors of
+   DIR/sick/glove840b300d.sick.words (Pennington et al. 2014) are in glove840b300d.sick.f32le, row by row, little endian.
+   Without data it generates pairs of trees whose score depends on how many words changed their meaning.
 
-   The settings are those of the paper. Word vectors are frozen, and a state has 150 values. The head has 50 sigmoid
-   units on l * r and |l - r|, and five classes. The loss is the KL divergence from the two classes around the score.
-   Adagrad takes steps of 0.05 on the mean loss of 25 pairs, with an L2 of 1e-4 on all weights, for 10 epochs. Weights
-   start uniform within 1 / sqrt(inputs), as Torch's did. Two things differ: forget gates start with a bias of 1, and
-   evaluation uses the running average of the weights (Polyak and Juditsky 1992). The epoch with the best Pearson
-   correlation on the dev pairs is taken. The test pairs are looked at once, at the end. MSE is that of the expected
-   score. */
+   The settings are those of the paper. Word vectors are frozen, and a state has 150 values. The head has 50 sigmoid units on
+   l * r and |l - r|, and five classes. The loss is the KL divergence from the two classes around the score. Adagrad takes
+   steps of 0.05 on the mean loss of 25 pairs, with an L2 of 1e-4 on all weights, for 10 epochs. Weights start uniform within
+   1 / sqrt(inputs), as Torch's did. Two things differ: forget gates start with a bias of 1, and evaluation uses the running
+   average of the weights (Polyak and Juditsky 1992). The epoch with the best Pearson correlation on the dev pairs is chosen,
+   and the test pairs are looked at once, at the end. MSE is that of the expected score. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #define DATA_IMPLEMENTATION
@@ -28,12 +27,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#ifdef _WIN32
-#include <io.h>
-#define isatty _isatty
-#else
-#include <unistd.h>
-#endif
 
 enum {
     WIDTH = 300, CLASSES = 5, HEAD = 50,
@@ -489,6 +482,7 @@ typedef struct trainer {
     size_t *order;                            /* the order of the training pairs changes each epoch */
     float *average, *best; int n_weights;      /* running average of all weights, and that of the best epoch */
     uint64_t random, steps;
+    time_left left; int epochs;
     fold_adagrad adagrad;
 } trainer;
 
@@ -500,6 +494,7 @@ static void start(trainer *t, const options *o, const dataset *d, uint64_t seed)
     model.seed = seed;
     training.training = 1;
     t->data = d;
+    t->epochs = o->epochs;
     t->random = ~seed;
     t->adagrad.rate = learning_rate;
     t->adagrad.epsilon = epsilon;
@@ -570,9 +565,9 @@ static void train_epoch(trainer *t, int epoch)
         add_gradients(t->training, &t->n, &t->data->train, t->order + at, count, BATCH);
         adagrad_step(t);
         update_average(t);
-        if (isatty(2)) fprintf(stderr, "\repoch %d: %zu of %zu pairs ", epoch, at, n);
+        time_left_show(&t->left, epoch - 1 + (double)at / (double)n, t->epochs, "epoch %d: %zu of %zu pairs", epoch, at, n);
     }
-    if (isatty(2)) fputc('\r', stderr);
+    time_left_end(&t->left);
 }
 
 static double seconds_since(clock_t start_time) { return (double)(clock() - start_time) / CLOCKS_PER_SEC; }
@@ -612,13 +607,12 @@ static figures train(trainer *t, const options *o, uint64_t seed)
             memcpy(t->best, fold_model_values(t->model, NULL), (size_t)t->n_weights * sizeof *t->best);
         }
         swap_weights(t, t->average);
-        if (isatty(1)) printf("epoch %d: dev Pearson %.4f, MSE %.4f\n", epoch, dev.pearson, dev.mse);
+        printf("epoch %d: dev Pearson %.4f, MSE %.4f\n", epoch, dev.pearson, dev.mse);
     }
     swap_weights(t, t->best);
     const figures test = evaluate(t->inference, &t->n, &t->data->test);
     printf("seed %llu: epoch %d, dev Pearson %.4f; test Pearson %.4f, Spearman %.4f, MSE %.4f; %.1f s per epoch\n",
            (unsigned long long)seed, best_epoch, best, test.pearson, test.spearman, test.mse, seconds / o->epochs);
-    fflush(stdout);
     return test;
 }
 
@@ -688,9 +682,14 @@ static int compare_ways(trainer *t, const options *o, way *ways)
     if (!ways[ONE].inference || !ways[ONE].training) fail("out of memory", "");
     for (int i = BATCH_25; i < WAYS; i++) { ways[i].training = t->training; ways[i].inference = t->inference; }
     const int identical = check_identical(t, &ways[ONE]);
+    time_left left = TIME_LEFT;
     for (int round = 0; round < ROUNDS; round++)
         for (int mode = 0; mode < 2; mode++)
-            for (int i = 0; i < WAYS; i++) run_way(t, &ways[i], mode, o->seconds / (double)ROUNDS);
+            for (int i = 0; i < WAYS; i++) {
+                time_left_show(&left, round * 2 * WAYS + mode * WAYS + i, ROUNDS * 2 * WAYS, "timing %s", mode ? "inference" : "training");
+                run_way(t, &ways[i], mode, o->seconds / (double)ROUNDS);
+            }
+    time_left_end(&left);
     printf("\npairs per second                 training   inference   (processor time, one thread, %s)\n",
            fold_model_isa(t->model));
     for (int i = 0; i < WAYS; i++)
@@ -771,7 +770,6 @@ int main(int argc, char **argv)
     const char *data_name = load_data(&o, &data);
     printf("%zu training, %zu dev and %zu test pairs, %zu words in the training sentences, data=%s\n",
            data.train.n_pairs, data.dev.n_pairs, data.test.n_pairs, data.train.n_nodes, data_name);
-    fflush(stdout);
     const int identical = run(&o, &data, data_name);
     free_data(&data);
     return identical ? 0 : 1;

@@ -1,17 +1,17 @@
-/* treelstm_sst: a constituency tree-LSTM (Tai, Socher and Manning 2015) tells the sentiment of every phrase of a
+/* treelstm_sst: a constituency tree-LSTM (Tai, Socher and Manning 2015) predicts the sentiment of every phrase of a
    sentence. Its word vectors start at random.
 
      cc -O2 -o treelstm_sst examples/treelstm_sst.c -lm
      ./treelstm_sst --data DIR
 
-   It reads the Stanford Sentiment Treebank (Socher et al. 2013) as DIR/sst/{train,dev,test}.txt. A line is a binary tree,
-   as (3 (2 a) (3 (4 great) (2 film))). Every node has a class from 0, very negative, to 4, very positive. Without data
-   it generates small trees of the same kind.
+   It reads the Stanford Sentiment Treebank (Socher et al. 2013) as DIR/sst/{train,dev,test}.txt. A line is a binary tree, such
+   as (3 (2 a) (3 (4 great) (2 film))). Every node has a class from 0, very negative, to 4, very positive. Without data it
+   generates small trees of the same kind.
 
-   Every node is trained, and roots are judged: among five classes, and among two, with sentences of class 2 left out.
-   The two-class answer comes from the same model: p(3) + p(4) against p(0) + p(1). Evaluation uses the running average
-   of the weights (Polyak and Juditsky 1992). The epoch with the largest sum of the two accuracies on the dev trees is
-   taken. The test trees are looked at once, at the end. */
+   Every node is trained, and roots are evaluated: among five classes, and among two, with sentences of class 2 left out. The
+   two-class answer comes from the same model: p(3) + p(4) against p(0) + p(1). Evaluation uses the running average of the
+   weights (Polyak and Juditsky 1992). The epoch with the largest sum of the two accuracies on the dev trees is chosen, and
+   the test trees are looked at once, at the end. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #define DATA_IMPLEMENTATION
@@ -23,12 +23,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#ifdef _WIN32
-#include <io.h>
-#define isatty _isatty
-#else
-#include <unistd.h>
-#endif
 
 enum {
     CLASSES = 5, NEUTRAL = 2, UNKNOWN = 0,  /* UNKNOWN: the vector of words not in the training trees */
@@ -255,6 +249,7 @@ typedef struct trainer {
     size_t *order;                            /* the order of the training trees changes each epoch */
     float *average, *best; int n_weights;      /* running average of all weights, and that of the best epoch */
     uint64_t steps;
+    time_left left;
     lesson l;
 } trainer;
 
@@ -288,9 +283,9 @@ static void train_epoch(trainer *t, int epoch)
     }
     for (size_t at = 0; at < n; at += BATCH) {
         train_step(t, at, smaller(n - at, BATCH), &adagrad);
-        if (isatty(2)) fprintf(stderr, "\repoch %d: %zu of %zu trees ", epoch, at, n);
+        time_left_show(&t->left, epoch - 1 + (double)at / (double)n, t->o->epochs, "epoch %d: %zu of %zu trees", epoch, at, n);
     }
-    if (isatty(2)) fputc('\r', stderr);
+    time_left_end(&t->left);
 }
 
 /* Makes the model's weights `other`, and `other` what they were. */
@@ -382,7 +377,7 @@ static void train(trainer *t, const char *data_name)
             memcpy(t->best, fold_model_values(t->model, NULL), (size_t)t->n_weights * sizeof *t->best);
         }
         swap_weights(t, t->average);
-        if (isatty(1)) printf("epoch %d: dev %.2f %% of five, %.2f %% of two\n", epoch, dev.five, dev.two);
+        printf("epoch %d: dev %.2f %% of five, %.2f %% of two\n", epoch, dev.five, dev.two);
     }
     swap_weights(t, t->best);
     const accuracy test = evaluate(t->inference, &t->n, &t->data->test), bytes = test_in_bytes(t);

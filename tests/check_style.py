@@ -1,10 +1,9 @@
-"""How fold.h is written: python3 tests/check_style.py [--columns N] [--lines N] [--letters PERCENT] [--list]
+"""How fold.h and its companions are written: python3 tests/check_style.py [--columns N] [--lines N] [--letters PERCENT] [--list]
 
-Prints the longest line, the longest function of the implementation and the share of one-letter words in its code (keywords
-are words; comments, strings and numbers are not), each with its limit, then missing blank lines and what clang-format would
-change. It fails where a figure exceeds its limit, if the map behind FOLD_IMPLEMENTATION names something that does not exist,
-if a function calls one of a later section,
-or if a macro or enumerator of fold.h or a companion has no prefix.
+Prints for each file the longest line, the longest function of the implementation, missing blank lines and what clang-format
+would change, and for fold.h the share of one-letter words in its code (keywords are words; comments, strings and numbers are
+not). It fails where a figure exceeds its limit, if the map behind FOLD_IMPLEMENTATION names something that does not exist,
+if a function of fold.h calls one of a later section, or if a macro or enumerator has no prefix.
 --list shows every place. Prose is not checked: people read it."""
 
 import argparse
@@ -22,7 +21,9 @@ LIMITS = {"columns": 110, "lines": 60, "letters": 10.0}
 SHORT = 7  # lines of a function that may stand beside another one without a blank line
 GAPS, FORMAT = 0, 0  # blank lines that are missing, and places that clang-format would write in other ways
 CLANG_FORMAT = "clang-format"  # of version 14: others format in other ways
-HEADER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fold.h")
+FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+HEADER = os.path.join(FOLDER, "fold.h")
+COMPANIONS = sorted(glob.glob(os.path.join(FOLDER, "examples", "fold_*.h")))
 NOT_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'', re.S)
 NUMBER = re.compile(r"(?<![A-Za-z_0-9])\.?[0-9](?:[eEpP][+-]|[A-Za-z0-9_.])*")
 WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -127,7 +128,8 @@ def formatted(lines, first):
     """(begin, end, lines) of what clang-format would write instead of the lines from begin to end. Definitions of macros are
     passed over, and macros that take statements or are called; so are comments, which it moves to columns far away. Section
     by section, since it takes ten times as long for the whole."""
-    starts = [at for at in range(first, len(lines)) if lines[at].startswith("/* ==== section")] + [len(lines)]
+    section = "/* ==== section" if any(line.startswith("/* ==== section") for line in lines) else "/* ---- "
+    starts = [at for at in range(first, len(lines)) if lines[at].startswith(section)] + [len(lines)]
     for start, end in zip(starts, starts[1:]):
         section = lines[start:end]
         while not section[-1]:
@@ -144,7 +146,7 @@ def formatted(lines, first):
 def in_macro_uses(lines):
     """The numbers of the lines of macros that take statements, or whose result is called."""
     found, text = set(), "\n".join(lines)
-    for match in re.finditer(r"\bFOLD__[A-Z_0-9]+(?=\()", text):
+    for match in re.finditer(r"\bFOLD_(?:[A-Z_]*_)?_[A-Z_0-9]+(?=\()", text):
         depth, statements, ends = 0, False, []
         for at in range(match.end(), len(text)):
             depth += (text[at] == "(") - (text[at] == ")")
@@ -189,8 +191,7 @@ def upward_calls(lines, first):
 
 def bare_names(path):
     """What a header defines without its prefix: macros and enumerators, inside functions too. A user's -DWIDTH=1 would break them."""
-    with open(path, encoding="utf-8") as file:
-        code = NOT_CODE.sub(" ", file.read())
+    code = NOT_CODE.sub(" ", read(path))
     names = re.findall(r"^\s*#\s*define\s+(\w+)", code, re.M)
     for body in re.findall(r"\benum\b\s*\w*\s*\{(.*?)\}", code, re.S):
         body = re.sub(r"^\s*#(?:[^\n]*\\\n)*[^\n]*", " ", body, flags=re.M)
@@ -238,6 +239,36 @@ def map_problems(text):
                        if not re.search(r"\b%s\b" % name, code)]
 
 
+def begin_of(lines):
+    """The line with which a file's implementation begins."""
+    return next(at for at, line in enumerate(lines) if re.match(r"#if defined\(FOLD_\w*IMPLEMENTATION\)", line))
+
+
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def companion_problems(path, limit):
+    """Prints the figures of a companion, and returns what exceeds its limit."""
+    name, lines = os.path.relpath(path, FOLDER), read(path).split("\n")
+    begin = begin_of(lines)
+    measured = sorted(functions(lines, begin), reverse=True)
+    problems = ["%s:%d: %d columns" % (name, at + 1, len(line)) for at, line in enumerate(lines) if len(line) > limit.columns]
+    problems += ["%s:%d: %s has %d lines" % (name, at, function, length)
+                 for length, function, at in measured if length > limit.lines]
+    problems += ["%s:%d: no blank line between functions" % (name, at + 1) for at in missing_gaps(lines, begin)]
+    if is_clang_format_14():
+        problems += ["%s:%d: clang-format would write\n%s" % (name, start + 1, "\n".join(new))
+                     for start, end, new in formatted(lines, begin)]
+    problems += ["%s:%d: %s: %s" % (name, at + 1, what, lines[at].strip()[:60]) for at, what in layout_problems(lines, begin)]
+    problems += ["%s:%d: its backslash stands beside the others" % (name, at + 1)
+                 for at, line in straightened(lines, begin) if line != lines[at]]
+    print("%s: %d lines, the longest of %d columns, the longest function of %d lines, %d problems"
+          % (name, len(lines), max(map(len, lines)), measured[0][0], len(problems)))
+    return problems
+
+
 def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--columns", type=int, default=LIMITS["columns"], help="of the longest line")
@@ -248,15 +279,14 @@ def main():
                          "functions, backslashes, and what clang-format does")
     limit = options.parse_args()
 
-    with open(HEADER, encoding="utf-8") as file:
-        text = file.read()
+    for path in [HEADER] + COMPANIONS if limit.fix else []:
+        lines = read(path).split("\n")
+        fix(lines, begin_of(lines))
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("\n".join(lines))
+    text = read(HEADER)
     lines = text.split("\n")
-    begin = next(at for at, line in enumerate(lines) if line.startswith("#if defined(FOLD_IMPLEMENTATION)"))
-    if limit.fix:
-        fix(lines, begin)
-        text = "\n".join(lines)
-        with open(HEADER, "w", encoding="utf-8") as file:
-            file.write(text)
+    begin = begin_of(lines)
     measured = sorted(functions(lines, begin), reverse=True)
     words = WORD.findall(code_of("\n".join(lines[begin:])))
     letters = collections.Counter(word for word in words if len(word) == 1)
@@ -305,11 +335,12 @@ def main():
     problems = map_problems(text) + ["fold.h:%d: %s: %s" % (at + 1, what, lines[at].strip()[:60])
                                      for at, what in layout_problems(lines, begin)]
     problems += ["fold.h:%d: %s" % (at + 1, what) for at, what in upward_calls(lines, begin)]
-    folder = os.path.dirname(HEADER)
-    for path in [HEADER] + sorted(glob.glob(os.path.join(folder, "examples", "fold_*.h"))):
-        problems += ["%s: %s has no prefix" % (os.path.relpath(path, folder), name) for name in bare_names(path)]
+    for path in [HEADER] + COMPANIONS:
+        problems += ["%s: %s has no prefix" % (os.path.relpath(path, FOLDER), name) for name in bare_names(path)]
     problems += ["fold.h:%d: its backslash stands beside the others" % (at + 1)
                  for at, line in straightened(lines, begin) if line != lines[at]]
+    for path in COMPANIONS:
+        problems += companion_problems(path, limit)
     for problem in problems:
         print(problem)
     failed += bool(problems)

@@ -29,8 +29,8 @@ static fold_to_c_result print_values(const printing *p, const char *name, fold_w
 /* Of an op by name, of a reference that is no port, or of a row of a list that is read where it lies. */
 static int is_refusal(const char *message)
 {
-    return strstr(message, " cannot be printed: ") || strstr(message, " reads a list: lists are of any length") ||
-           strstr(message, "' is of a list, or nothing that this recording computed") ||
+    return strstr(message, " cannot be printed: ") || strstr(message, " reads a list: lists have no fixed length") ||
+           strstr(message, "' is part of a list, or not computed by this recording") ||
            strstr(message, " a fold_input_ref that is neither input nor state");
 }
 

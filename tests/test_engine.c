@@ -2367,8 +2367,8 @@ static const struct {
     const char *says[2];
 } mistakes[] = {
 #define ROW(name, status, first, second) { #name, bad_##name, FOLD_##status, { first, second } },
-    ROW(linear, BAD_SHAPE, "linear: input has 3 values", "W is [8 x 8]")
-    ROW(linear_bias, BAD_SHAPE, "linear", "bias a must be [8]")
+    ROW(linear, BAD_SHAPE, "linear: the input has 3 values", "'W' is [8 x 8]")
+    ROW(linear_bias, BAD_SHAPE, "linear", "bias 'a' must be [8]")
     ROW(linear_table, BAD_ARGUMENT, "linear", "'embed'")
     ROW(linear_t, BAD_ARGUMENT, "linear_t", "'W'")
     ROW(linear_none, BAD_HANDLE, "linear", "parameter")
@@ -2390,21 +2390,21 @@ static const struct {
     ROW(slice_axis, BAD_SHAPE, "slice: ", "axis")
     ROW(slice_overflow, BAD_SHAPE, "slice: ", "[5]")
     ROW(slice_empty, BAD_SHAPE, "slice: ", "[5]")
-    ROW(split, BAD_SHAPE, "split: ", "[5]")
+    ROW(split, BAD_SHAPE, "split: ", "axis of x, 5")
     ROW(split_zero, BAD_ARGUMENT, "split", "NULL")
     ROW(reshape, BAD_SHAPE, "reshape: ", "[6]")
     ROW(transpose, BAD_SHAPE, "transpose: ", "axis")
     ROW(sum_axis, BAD_SHAPE, "sum: ", "axis")
-    ROW(pick, BAD_ARGUMENT, "pick: index 6", "6 values")
-    ROW(pick_negative, BAD_ARGUMENT, "pick: index -7", "6 values")
-    ROW(xent, BAD_ARGUMENT, "softmax_xent", "4 values")
+    ROW(pick, BAD_ARGUMENT, "pick: index is 6", "[-6, 6)")
+    ROW(pick_negative, BAD_ARGUMENT, "pick: index is -7", "[-6, 6)")
+    ROW(xent, BAD_ARGUMENT, "softmax_xent", "[0, 4)")
     ROW(xent_matrix, BAD_SHAPE, "softmax_xent: ", "[8 x 8]")
     ROW(hinge, BAD_ARGUMENT, "hinge", "-3")
     ROW(huber, BAD_ARGUMENT, "huber", "delta")
     ROW(dropout, BAD_ARGUMENT, "dropout", "rate is 1")
     ROW(layer_norm, BAD_SHAPE, "layer_norm: ", "[4], [8], [8]")
-    ROW(lookup, BAD_ARGUMENT, "lookup: row 50", "50 rows")
-    ROW(lookup_negative, BAD_ARGUMENT, "lookup: row -1", "50 rows")
+    ROW(lookup, BAD_ARGUMENT, "lookup: row is 50", "[0, 50)")
+    ROW(lookup_negative, BAD_ARGUMENT, "lookup: row is -1", "[0, 50)")
     ROW(lookup_weight, BAD_ARGUMENT, "lookup", "'W'")
     ROW(sum_n_empty, BAD_ARGUMENT, "sum_n", "fold_zeros")
     ROW(max_n_empty, BAD_ARGUMENT, "max_n", "fold_zeros")
@@ -2417,15 +2417,15 @@ static const struct {
     ROW(input_huge, BAD_SHAPE, "input", "")
     ROW(input_ref, BAD_ARGUMENT, "input_ref", "NULL")
     ROW(zeros, BAD_SHAPE, "", "dimension")
-    ROW(call_count, BAD_ARGUMENT, "'tree.leaf'", "takes 1 inputs, got 2")
-    ROW(call_shape, BAD_SHAPE, "tree.leaf", "has [9], wanted [8]")
+    ROW(call_count, BAD_ARGUMENT, "'tree.leaf'", "n_in is 2, must be 1")
+    ROW(call_shape, BAD_SHAPE, "tree.leaf", "is [9], must be [8]")
     ROW(call_null, BAD_ARGUMENT, "tree.leaf", "NULL")
     ROW(call_n, BAD_ARGUMENT, "'tree.leaf'", "no list")
-    ROW(list_shape, BAD_SHAPE, "list_max", "has [3], wanted [8]")
+    ROW(list_shape, BAD_SHAPE, "list_max", "is [3], must be [8]")
     ROW(list_empty, BAD_ARGUMENT, "'list_max'", "empty")
-    ROW(out, BAD_ARGUMENT, "out", "output 2")
-    ROW(out_negative, BAD_ARGUMENT, "out", "output -1")
-    ROW(list_sum, BAD_SHAPE, "list", "body")
+    ROW(out, BAD_ARGUMENT, "out", "i is 2")
+    ROW(out_negative, BAD_ARGUMENT, "out", "i is -1")
+    ROW(list_sum, BAD_SHAPE, "list", "cell body")
 #undef ROW
 };
 
@@ -2585,7 +2585,7 @@ static void model_errors(void)
         { "looks up", body_lookup, 0, "lookup" },
         { "makes inputs", body_input, 0, "input" },
         { "gives nothing", body_nothing, 0, "null" },
-        { "has bad shapes", body_shapes, 0, "linear: input has 3 values" },
+        { "has bad shapes", body_shapes, 0, "linear: the input has 3 values" },
         { "gives elements", body_elements, 1, "element" },
     };
     net n;
@@ -3566,7 +3566,7 @@ static void fickle_bodies(void)
         reads_other = way / 2;
         fold_call(f, cell, in, 2);
         CHECK_INT(fold_ctx_status(f), reads_other ? FOLD_BAD_CELL : FOLD_OK);
-        if (reads_other) CHECK_TEXT(fold_ctx_message(f), "has other operands or attributes in this call than when traced");
+        if (reads_other) CHECK_TEXT(fold_ctx_message(f), "has different operands or attributes than when traced");
         fold_ctx_free(f);
     }
     reads_other = 0;

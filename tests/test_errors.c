@@ -122,9 +122,9 @@ static void in_an_eager_body(void)
         CHECK_SAYS((fold_ctx_status(f) == FOLD_OK) == reads, "mistake %d: %s", mistake, fold_ctx_message(f));
         CHECK_INT(fold_node_is_null(y), !reads);
         if (!reads) CHECK_INT(fold_ctx_status(f), FOLD_BAD_CELL);
-        if (mistake == KEEP_GRAD) CHECK_TEXT(fold_ctx_message(f), "keep_grad: not in a cell body");
+        if (mistake == KEEP_GRAD) CHECK_TEXT(fold_ctx_message(f), "keep_grad: not allowed in a cell body");
         if (mistake == SCALAR) CHECK_NEAR(seen, tanh(0.5), 1e-6);
-        if (mistake == MAKE) CHECK_TEXT(fold_ctx_message(f), "cell 'inner': a cell cannot be made");
+        if (mistake == MAKE) CHECK_TEXT(fold_ctx_message(f), "cell 'inner': cells cannot be created");
         mistakes_when_eager = 2; /* no more */
         fold_model_clear_error(m);
         fold_ctx_reset(f);
@@ -142,7 +142,7 @@ static void list_body(fold_ctx *f, const fold_node *in, fold_node *out, const vo
     out[0] = fold_list_sum(f, in[0]);
     if (f != eager_context) return;
     CHECK(!fold_value(f, in[0]));
-    CHECK_TEXT(fold_ctx_message(f), "all elements of a list");
+    CHECK_TEXT(fold_ctx_message(f), "represents the elements of a list");
     CHECK_INT(fold_node_shape(f, in[0]).dim[0], 2);
     CHECK_NEAR(fold_scalar(f, out[0]), 4, 0);
 }
@@ -182,24 +182,24 @@ static void reads_before_a_run(void)
     for (int turn = 0; turn < 2; turn++) {
         const fold_node x = input2(f, 1, 2), inside = fold_tanh(f, x), y = fold_sum(f, inside, FOLD_ALL);
         CHECK(fold_value(f, x) && !fold_value(f, y));
-        expect_message(f, "value: nothing was run yet");
+        expect_message(f, "value: nothing has been run yet");
         CHECK(isnan(fold_scalar(f, y)));
-        expect_message(f, "scalar: nothing was run yet");
+        expect_message(f, "scalar: nothing has been run yet");
         CHECK(!fold_grad(f, x));
-        expect_message(f, "grad: nothing was run yet");
+        expect_message(f, "grad: nothing has been run yet");
         CHECK_INT(fold_read(f, &y, 1, two), FOLD_BAD_STATE);
-        expect_message(f, "read: nothing was run yet");
+        expect_message(f, "read: nothing has been run yet");
         CHECK_INT(fold_run(f, &y, 1), FOLD_OK);
         CHECK(!isnan(fold_scalar(f, y)) && isnan(fold_scalar(f, inside)));
-        expect_message(f, "scalar: node 2 (tanh) was not kept: make it a root, or fold_keep it before the run");
+        expect_message(f, "scalar: node 2 (tanh) was not kept; make it a root, or fold_keep it before the run");
         CHECK(!fold_grad(f, x));
-        expect_message(f, "grad: node 1 (input) has no gradient: name it to fold_keep_grad before fold_backward");
+        expect_message(f, "grad: node 1 (input) has no gradient; call fold_keep_grad before fold_backward");
         fold_ctx_reset(f); /* and all is as it was */
     }
     const fold_node x = input2(eager, 1, 2), y = fold_sum(eager, x, FOLD_ALL);
     CHECK_NEAR(fold_scalar(eager, y), 3, 0);
     CHECK(!fold_grad(eager, x));
-    expect_message(eager, "grad: nothing was run yet");
+    expect_message(eager, "grad: nothing has been run yet");
     const fold_node rows = fold_list_input(f, two, 2, fold_shape1(1));
     CHECK(isnan(fold_scalar(f, rows)));
     expect_message(f, "scalar: node 1 (input) is a list");
@@ -319,23 +319,23 @@ static void wrong_settings(void)
         switch (way) {
         case 0: d.schedule = FOLD_SCHEDULE_COUNT; says = "schedule is 3"; break;
         case 1: d.threads = -2; says = "threads is -2"; break;
-        case 2: d.threads = 4; says = "threads is 4, but there is no parallel_for"; break;
-        case 3: d.memory.alloc = some_memory; says = "memory.alloc is there, but no memory.free"; break;
+        case 2: d.threads = 4; says = "threads is 4, but parallel_for is NULL"; break;
+        case 3: d.memory.alloc = some_memory; says = "memory.alloc is set, but memory.free is NULL"; break;
         case 4:
             d.memory.block = (void *)((uintptr_t)block / 64 * 64 + 65); /* 63 bytes before a multiple of 64 */
             d.memory.block_size = 100;
-            says = " bytes: a context with fold_ctx_desc.measure tells how many a recording needs (fold_ctx_stats)";
+            says = " bytes (see fold_ctx_desc.measure)";
             break;
         case 5:
             d.memory.block = (void *)((uintptr_t)block / 64 * 64 + 64);
             d.memory.block_size = 100;
-            says = " bytes: a context with fold_ctx_desc.measure tells how many a recording needs (fold_ctx_stats)";
+            says = " bytes (see fold_ctx_desc.measure)";
             break;
         default: d.threads = 4; d.parallel_for = in_order; /* nothing is wrong */
         }
         fold_ctx *f = fold_ctx_new(m, &d);
         CHECK(f != NULL);
-        sscanf(fold_ctx_message(f), "fold_ctx_desc: memory.block_size is 100, a context alone takes %d", &least[way]);
+        sscanf(fold_ctx_message(f), "fold_ctx_desc: memory.block_size is 100, a context alone needs %d", &least[way]);
         for (int turn = 0; turn < 2 && *says; turn++) {
             CHECK_INT(fold_ctx_status(f), FOLD_BAD_ARGUMENT);
             CHECK_TEXT(fold_ctx_message(f), says);
@@ -367,7 +367,7 @@ static void wrong_settings(void)
 /* A model of threads that nothing can run says so; when that is forgotten, its steps are made on one. */
 static void wrong_threads_of_a_model(void)
 {
-    static const char *const says[3] = { "fold_model_desc: threads is -2", "fold_model_desc: threads is 4, but there is no parallel_for", "" };
+    static const char *const says[3] = { "fold_model_desc: threads is -2", "fold_model_desc: threads is 4, but parallel_for is NULL", "" };
     for (int way = 0; way < 3; way++) {
         fold_model_desc d = fold_model_desc_default();
         d.threads = way ? 4 : -2;
@@ -1001,7 +1001,7 @@ static void forgotten_operands(void)
             const char *says = NULL;
 #define FORGETS(call, message) y = call, says = message; break
             switch (which) {
-            case 0: FORGETS(fold_tanh(f, null), "tanh: its input is the null node");
+            case 0: FORGETS(fold_tanh(f, null), "tanh: the input is the null node");
             case 1: FORGETS(fold_mul(f, x, null), "mul: input 1 is the null node");
             case 2: FORGETS(fold_concat(f, some, 4, 0), "concat: input 2 is the null node");
             case 3: FORGETS(fold_sum_n(f, some, 4), "sum_n: element 2 is the null node");
@@ -1010,27 +1010,27 @@ static void forgotten_operands(void)
             case 6: FORGETS(fold_recurrent_apply(f, &gru, null, no_c).h, "g: input 0 (x) is the null node");
             case 7: FORGETS(fold_child_sum_apply(f, &tree, x, child, 2).h, "tree: element 1 is the null node");
             case 8: FORGETS(fold_call_n(f, cell, &x, 1, some, 4), "sum: element 2 is the null node");
-            case 9: FORGETS(fold_call_list(f, cell, &null, 1, &rows), "sum: its input is the null node");
-            case 10: FORGETS(fold_call_list(f, cell, &x, 1, &null), "sum: its input is the null node");
+            case 9: FORGETS(fold_call_list(f, cell, &null, 1, &rows), "sum: the input is the null node");
+            case 10: FORGETS(fold_call_list(f, cell, &x, 1, &null), "sum: the input is the null node");
             case 11: FORGETS(fold_list_attention(f, rows, rows, null, 1, 0), "list_attention: input 2 is the null node");
             case 12: FORGETS(fold_list_softmax_mean(f, rows, null), "list_softmax_mean: input 1 is the null node");
             case 13: FORGETS(fold_stack(f, some, 4), "stack: input 2 is the null node");
             case 14: FORGETS(fold_list_join(f, some, 4), "list_join: input 2 is the null node");
-            case 15: FORGETS(fold_list_take(f, null, NULL, 0), "list_take: its input is the null node");
-            case SHAPES: FORGETS(fold_recurrent_apply(f, &gru, x, wide_h).h, "g: h has [3], wanted [2]");
-            case SHAPES + 1: FORGETS(fold_recurrent_apply(f, &lstm, x, wide_c).h, "l2: c has [3], wanted [2]");
+            case 15: FORGETS(fold_list_take(f, null, NULL, 0), "list_take: the input is the null node");
+            case SHAPES: FORGETS(fold_recurrent_apply(f, &gru, x, wide_h).h, "g: h is [3], must be [2]");
+            case SHAPES + 1: FORGETS(fold_recurrent_apply(f, &lstm, x, wide_c).h, "l2: c is [3], must be [2]");
             case SHAPES + 2: FORGETS(fold_recurrent_apply(f, &lstm, wide, no_c).h, "l2: input 2 (c) is the null node");
-            case SHAPES + 3: FORGETS(fold_recurrent_apply(f, &gru, wide, wide_c).h, "g: x has [3], wanted [2]");
-            case SHAPES + 4: FORGETS(fold_child_sum_apply(f, &tree, wide, NULL, 0).h, "tree: x has [3], wanted [2]");
-            case SHAPES + 5: FORGETS(fold_child_sum_apply(f, &tree, x, &wide_h, 1).h, "tree: h of its children has [3], wanted [2]");
-            case SHAPES + 6: FORGETS(fold_child_sum_apply(f, &tree, x, &wide_c, 1).h, "tree: c of its children has [3], wanted [2]");
-            case SHAPES + 7: FORGETS(fold_call_n(f, cell, &wide, 1, some, 2), "sum: input 0 has [3], wanted [2]");
-            case SHAPES + 8: FORGETS(fold_call_n(f, cell, &x, 1, &wide, 1), "sum: component 0 of its list has [3], wanted [2]");
+            case SHAPES + 3: FORGETS(fold_recurrent_apply(f, &gru, wide, wide_c).h, "g: x is [3], must be [2]");
+            case SHAPES + 4: FORGETS(fold_child_sum_apply(f, &tree, wide, NULL, 0).h, "tree: x is [3], must be [2]");
+            case SHAPES + 5: FORGETS(fold_child_sum_apply(f, &tree, x, &wide_h, 1).h, "tree: h of its children is [3], must be [2]");
+            case SHAPES + 6: FORGETS(fold_child_sum_apply(f, &tree, x, &wide_c, 1).h, "tree: c of its children is [3], must be [2]");
+            case SHAPES + 7: FORGETS(fold_call_n(f, cell, &wide, 1, some, 2), "sum: input 0 is [3], must be [2]");
+            case SHAPES + 8: FORGETS(fold_call_n(f, cell, &x, 1, &wide, 1), "sum: component 0 of its list is [3], must be [2]");
             default: break;
             }
             if (!says) break;
             CHECK(fold_node_is_null(y));
-            CHECK_INT(fold_ctx_status(f), strstr(says, "wanted") ? FOLD_BAD_SHAPE : FOLD_BAD_ARGUMENT);
+            CHECK_INT(fold_ctx_status(f), strstr(says, "must be [") ? FOLD_BAD_SHAPE : FOLD_BAD_ARGUMENT);
             if (strcmp(fold_ctx_message(f), says)) CHECK_SAYS(0, "\"%s\", wanted \"%s\"", fold_ctx_message(f), says);
             CHECK(fold_node_is_null(fold_mul(f, x, null))); /* the first error stays */
             CHECK(fold_run(f, &x, 1) == fold_ctx_status(f) && !strcmp(fold_ctx_message(f), says));
@@ -1079,7 +1079,7 @@ static void errors_are_told(void)
             CHECK_INT(of_ctx.count, time - 1);
             fold_tanh(f, FOLD_NULL_NODE);
             CHECK_INT(of_ctx.count, time);
-            CHECK_TEXT(of_ctx.message, "tanh: its input is the null node");
+            CHECK_TEXT(of_ctx.message, "tanh: the input is the null node");
             fold_pick(f, x, 9);
             CHECK(fold_run(f, &x, 1) != FOLD_OK);
             CHECK_INT(of_ctx.count, time);
@@ -1130,8 +1130,8 @@ static void add_body(fold_ctx *f, const fold_node *in, fold_node *out, const voi
 static void calls_like_others(void)
 {
     enum { SAME, SHAPE, NOTHING_AT_ALL, STALE, OTHERS, COUNT, PARAM, LIST, CASES };
-    static const char *const says[CASES] = { "", "add: input 1 has [3], wanted [2]", "add: input 1 is the null node", "the node is from", "the node is from",
-                                             "takes 2 inputs, got 1", "", "" };
+    static const char *const says[CASES] = { "", "add: input 1 is [3], must be [2]", "add: input 1 is the null node", "the node is from", "the node is from",
+                                             "n_in is 1, must be 2", "", "" };
     fold_model *m = fold_model_new(NULL);
     fold_cell_desc d = cell_desc("add", add_body);
     d.n_in = 2;
@@ -1276,32 +1276,32 @@ static void mistakes_in_cells(void)
     with_list.name = "s";
     with_list.body = summing_body;
     const fold_cell summing = fold_cell_new(m, &with_list);
-    MODEL_SAYS((d = cell_desc("c", input_ref_body), fold_cell_new(m, &d)), FOLD_BAD_CELL, "input_ref: a cell body has no inputs");
-    MODEL_SAYS((d = cell_desc("c", sum_body), fold_cell_new(m, &d)), FOLD_BAD_CELL, "sum_n: in a cell body use the fold_list_");
+    MODEL_SAYS((d = cell_desc("c", input_ref_body), fold_cell_new(m, &d)), FOLD_BAD_CELL, "input_ref: not allowed in a cell body");
+    MODEL_SAYS((d = cell_desc("c", sum_body), fold_cell_new(m, &d)), FOLD_BAD_CELL, "sum_n: not allowed in a cell body; use the fold_list_");
     MODEL_SAYS((d = cell_desc("c", calling_body), d.user = &summing, fold_cell_new(m, &d)), FOLD_BAD_CELL,
                "cell 's': a cell with a list cannot be called in a cell body");
     MODEL_SAYS((d = cell_desc("c", wide_body), d.user = &inner, fold_cell_new(m, &d)), FOLD_BAD_SHAPE, "cell 'c'");
     MODEL_SAYS((d = cell_desc("o", lonely_body), d.user = &inner, fold_cell_new(m, &d)), FOLD_BAD_ARGUMENT,
-               "cell 'o': cell 'c': takes 1 inputs, got 0");
+               "cell 'o': cell 'c': n_in is 0, must be 1");
     const fold_op whole = op_like(m, 0, 1), by_list = op_like(m, 1, 0), plain = op_like(m, 0, 0);
     MODEL_SAYS((d = cell_desc("c", own_op_body), d.user = &by_list, fold_cell_new(m, &d)), FOLD_BAD_CELL,
-               "copy: list ops of your own cannot be used in a cell body");
-    MODEL_SAYS((d = cell_desc("c", own_whole_body), d.user = &whole, fold_cell_new(m, &d)), FOLD_BAD_CELL, "copy: not in a cell body");
-    MODEL_SAYS((d = cell_desc("c", inner_body), d.n_in = 0, fold_cell_new(m, &d)), FOLD_BAD_ARGUMENT, "it needs inputs");
+               "copy: a list op, which is not allowed in a cell body");
+    MODEL_SAYS((d = cell_desc("c", own_whole_body), d.user = &whole, fold_cell_new(m, &d)), FOLD_BAD_CELL, "copy: not allowed in a cell body");
+    MODEL_SAYS((d = cell_desc("c", inner_body), d.n_in = 0, fold_cell_new(m, &d)), FOLD_BAD_ARGUMENT, "n_in and n_list are 0");
     MODEL_SAYS((d = cell_desc("c", inner_body), d.n_in = -1, fold_cell_new(m, &d)), FOLD_BAD_ARGUMENT, "n_in is -1, must be in [0, 16]");
     MODEL_SAYS((d = cell_desc("c", inner_body), d.n_list = -1, fold_cell_new(m, &d)), FOLD_BAD_ARGUMENT, "n_list is -1, must be in [0, 4]");
     MODEL_SAYS((d = cell_desc("c", inner_body), d.n_out = 0, fold_cell_new(m, &d)), FOLD_BAD_ARGUMENT, "n_out is 0, must be in [1, 8]");
     MODEL_SAYS((d = cell_desc("c", inner_body), d.n_out = 9, fold_cell_new(m, &d)), FOLD_BAD_ARGUMENT, "n_out is 9, must be in [1, 8]");
     MODEL_SAYS((d = cell_desc("c", inner_body), d.n_list = 1, fold_cell_new(m, &d)), FOLD_BAD_ARGUMENT,
                "a shape needs rank 1 to 4");
-    MODEL_SAYS((d = cell_desc("c", NULL), fold_cell_new(m, &d)), FOLD_BAD_ARGUMENT, "it needs a name and a body");
-    MODEL_SAYS((d = cell_desc(NULL, inner_body), fold_cell_new(m, &d)), FOLD_BAD_ARGUMENT, "it needs a name and a body");
+    MODEL_SAYS((d = cell_desc("c", NULL), fold_cell_new(m, &d)), FOLD_BAD_ARGUMENT, "name or body is NULL");
+    MODEL_SAYS((d = cell_desc(NULL, inner_body), fold_cell_new(m, &d)), FOLD_BAD_ARGUMENT, "name or body is NULL");
     MODEL_SAYS((d = cell_desc("shared", shared_body), fold_cell_new(m, &d)), FOLD_OK, "");
 
     d = cell_desc("forgetful", forgetful_body);
     const fold_cell forgetful = fold_cell_new(m, &d);
     MODEL_SAYS((body_leaves_null = 1, d = cell_desc("c", calling_body), d.user = &forgetful, fold_cell_new(m, &d)), FOLD_BAD_CELL,
-               "cell 'forgetful': its body left output 0 null");
+               "cell 'forgetful': the body left output 0 null");
     body_leaves_null = 0;
 
     for (int eager = 0; eager < 2; eager++) {
@@ -1310,13 +1310,13 @@ static void mistakes_in_cells(void)
         CTX_SAYS(fold_call_n(f, listing, &x, 1, NULL, 3), FOLD_BAD_ARGUMENT, "l: ");
         x = input2(f, 1, 2);
         fold_node none = fold_list_input(f, NULL, 0, fold_shape1(2));
-        CTX_SAYS(fold_call_list(f, listing, &x, 1, &none), FOLD_BAD_ARGUMENT, "it takes the maximum over its list, which is empty");
+        CTX_SAYS(fold_call_list(f, listing, &x, 1, &none), FOLD_BAD_ARGUMENT, "the list is empty, so it has no maximum");
         x = input2(f, 1, 2);
-        CTX_SAYS(fold_op_apply(f, whole, &x, 1, NULL, 0), FOLD_BAD_ARGUMENT, "it takes lists whole: see fold_op_apply_whole");
+        CTX_SAYS(fold_op_apply(f, whole, &x, 1, NULL, 0), FOLD_BAD_ARGUMENT, "the op has is_whole; use fold_op_apply_whole");
         x = input2(f, 1, 2);
-        CTX_SAYS(fold_op_apply_whole(f, plain, &x, 1, NULL, 0, 2), FOLD_BAD_ARGUMENT, "it was made without is_whole");
+        CTX_SAYS(fold_op_apply_whole(f, plain, &x, 1, NULL, 0, 2), FOLD_BAD_ARGUMENT, "the op has no is_whole");
         x = input2(f, 1, 2);
-        CTX_SAYS(fold_op_apply_whole(f, whole, &x, 1, NULL, 0, -2), FOLD_BAD_ARGUMENT, "gives -1, 0 or more rows");
+        CTX_SAYS(fold_op_apply_whole(f, whole, &x, 1, NULL, 0, -2), FOLD_BAD_ARGUMENT, "rows at least -1");
         CTX_SAYS(fold_op_apply_whole(f, whole, &x, 1, NULL, 0, 2), FOLD_BAD_HANDLE, "copy: "); /* of before the reset */
         fold_ctx_free(f);
     }
@@ -1332,22 +1332,22 @@ static void mistakes_with_values(void)
     fold_node x[2], null = { 0, 0 };
     CTX_SAYS(fold_stack(f, NULL, 2), FOLD_BAD_ARGUMENT, "stack");
     x[0] = x[1] = fold_input_shaped(f, values, fold_shape4(1, 2, 1, 2));
-    CTX_SAYS(fold_stack(f, x, 2), FOLD_BAD_SHAPE, "stack: takes values of rank 1 to 3");
-    CTX_SAYS(fold_list_input(f, values, INT_MAX, fold_shape1(4)), FOLD_BAD_SHAPE, "are more than a list can have");
+    CTX_SAYS(fold_stack(f, x, 2), FOLD_BAD_SHAPE, "stack: values must have rank 1 to 3");
+    CTX_SAYS(fold_list_input(f, values, INT_MAX, fold_shape1(4)), FOLD_BAD_SHAPE, "exceed a list's 2147483647 values");
     x[0] = fold_tanh(f, input2(f, 1, 2));
     fold_run(f, x, 1);
-    CTX_SAYS(fold_list_input_ref(f, fold_value(f, x[0]), 1, fold_shape1(2)), FOLD_BAD_ARGUMENT, "list_input_ref: the context's own values move");
+    CTX_SAYS(fold_list_input_ref(f, fold_value(f, x[0]), 1, fold_shape1(2)), FOLD_BAD_ARGUMENT, "list_input_ref: values are this context's own, which may move");
     x[0] = fold_tanh(f, input2(f, 1, 2));
     fold_run(f, x, 1);
-    CTX_SAYS(fold_input_ref(f, fold_value(f, x[0]), fold_shape1(2)), FOLD_BAD_ARGUMENT, "input_ref: the context's own values move");
+    CTX_SAYS(fold_input_ref(f, fold_value(f, x[0]), fold_shape1(2)), FOLD_BAD_ARGUMENT, "input_ref: values are this context's own, which may move");
     x[0] = fold_list_input(f, values, 3, fold_shape1(1));
     x[1] = fold_list_input(f, values, 2, fold_shape1(2));
-    CTX_SAYS(fold_list_softmax_mean(f, x[0], x[1]), FOLD_BAD_SHAPE, "lists must have one length, and these have 3 and 2 rows");
+    CTX_SAYS(fold_list_softmax_mean(f, x[0], x[1]), FOLD_BAD_SHAPE, "lists must be equal in length, have 3 and 2 rows");
     CTX_SAYS(fold_list_softmax_mean_to(f, x[0], x[1], (const int *)(const void *)values, 1, 1), FOLD_BAD_HANDLE, "list_softmax_mean_to");
     x[0] = fold_list_input(f, values, 3, fold_shape1(1));
     x[1] = fold_list_input(f, values, 2, fold_shape1(2));
     CTX_SAYS(fold_list_softmax_mean_to(f, x[0], x[1], (const int *)(const void *)values, 1, 1), FOLD_BAD_SHAPE,
-             "list_softmax_mean_to: lists must have one length, and these have 3 and 2 rows");
+             "list_softmax_mean_to: lists must be equal in length, have 3 and 2 rows");
     x[0] = x[1] = fold_input_shaped(f, values, fold_shape2(2, 2));
     CTX_SAYS(fold_linear_n(f, x, 2, W, none), FOLD_BAD_SHAPE, "linear_n: several inputs must be vectors");
     x[0] = fold_input(f, values, 2);
@@ -1360,9 +1360,9 @@ static void mistakes_with_values(void)
     CTX_SAYS(fold_list_attention(f, x[0], x[0], x[0], 1, 0), FOLD_BAD_SHAPE, "rows must be vectors");
     x[0] = fold_input_ref(f, values, fold_shape2(1 << 20, 1)); /* nothing is read: it does not run */
     x[1] = fold_input_ref(f, values, fold_shape2(1, 1 << 20));
-    CTX_SAYS(fold_matmul(f, x[0], x[1]), FOLD_BAD_SHAPE, "matmul: the output would have no valid shape");
+    CTX_SAYS(fold_matmul(f, x[0], x[1]), FOLD_BAD_SHAPE, "matmul: the result would be empty, or have more than");
     x[0] = fold_use(f, b);
-    CTX_SAYS(fold_keep_grad(f, x[0]), FOLD_BAD_ARGUMENT, "keep_grad: a parameter's gradient is read by fold_param_grad");
+    CTX_SAYS(fold_keep_grad(f, x[0]), FOLD_BAD_ARGUMENT, "keep_grad: x is a parameter; call fold_param_grad instead");
     x[0] = fold_tanh(f, fold_use(f, b)); /* shared already, once more: the same */
     x[1] = fold_shared(f, x[0]);
     CHECK_INT(fold_shared(f, x[1]).id, x[1].id);
@@ -1413,11 +1413,11 @@ static void mistakes_with_parameters(void)
     MODEL_SAYS((d.rate_set = 16, fold_param_new(m, &d)), FOLD_BAD_ARGUMENT, "rate_set is 16, must be in [0, 15]");
     MODEL_SAYS((d.rate_set = -1, fold_param_new(m, &d)), FOLD_BAD_ARGUMENT, "rate_set is -1, must be in [0, 15]");
     d.rate_set = 0;
-    MODEL_SAYS((d.uses = FOLD_FOR_LINEAR, fold_param_new(m, &d)), FOLD_BAD_ARGUMENT, "a weight of linear ops must have rank 2");
-    MODEL_SAYS((d.uses = FOLD_FOR_LINEAR_T, fold_param_new(m, &d)), FOLD_BAD_ARGUMENT, "a weight of linear ops must have rank 2");
+    MODEL_SAYS((d.uses = FOLD_FOR_LINEAR, fold_param_new(m, &d)), FOLD_BAD_ARGUMENT, "a weight for fold_linear or fold_linear_t must have rank 2");
+    MODEL_SAYS((d.uses = FOLD_FOR_LINEAR_T, fold_param_new(m, &d)), FOLD_BAD_ARGUMENT, "a weight for fold_linear or fold_linear_t must have rank 2");
     MODEL_SAYS((d.uses = FOLD_FOR_CONV, fold_param_new(m, &d)), FOLD_BAD_ARGUMENT, "a filter must have rank 3 or 4");
     d.uses = 0;
-    MODEL_SAYS((d.name = "", fold_param_new(m, &d)), FOLD_BAD_ARGUMENT, "a parameter needs a name");
+    MODEL_SAYS((d.name = "", fold_param_new(m, &d)), FOLD_BAD_ARGUMENT, "the name is missing");
     d.name = "p";
 
     fold_op_desc good = op;
@@ -1425,9 +1425,9 @@ static void mistakes_with_parameters(void)
     good.n_in = good.n_out = 1;
     good.infer = shape_of_first;
     good.forward = copies;
-    MODEL_SAYS(fold_op_new(m, NULL), FOLD_BAD_ARGUMENT, "op '': needs a name, infer, forward");
-    MODEL_SAYS((op = good, op.name = NULL, fold_op_new(m, &op)), FOLD_BAD_ARGUMENT, "needs a name, infer, forward");
-    MODEL_SAYS((op = good, op.infer = NULL, fold_op_new(m, &op)), FOLD_BAD_ARGUMENT, "op 'o': needs a name, infer, forward");
+    MODEL_SAYS(fold_op_new(m, NULL), FOLD_BAD_ARGUMENT, "op '': name, infer or forward is NULL");
+    MODEL_SAYS((op = good, op.name = NULL, fold_op_new(m, &op)), FOLD_BAD_ARGUMENT, "name, infer or forward is NULL");
+    MODEL_SAYS((op = good, op.infer = NULL, fold_op_new(m, &op)), FOLD_BAD_ARGUMENT, "op 'o': name, infer or forward is NULL");
     MODEL_SAYS((op = good, op.forward = NULL, fold_op_new(m, &op)), FOLD_BAD_ARGUMENT, "op 'o'");
     MODEL_SAYS((op = good, op.n_in = 0, fold_op_new(m, &op)), FOLD_BAD_ARGUMENT, "op 'o'");
     MODEL_SAYS((op = good, op.n_in = -2, fold_op_new(m, &op)), FOLD_BAD_ARGUMENT, "op 'o'");
@@ -1456,7 +1456,7 @@ static void mistakes_with_parameters(void)
         config[too_much - 1] = 0;
         save.config = config;
         CHECK_INT(fold_model_save_to(m, fold_to_file, NULL, &save), FOLD_BAD_ARGUMENT);
-        CHECK_TEXT(fold_model_message(m), "save: names and config take over 100 MB");
+        CHECK_TEXT(fold_model_message(m), "save: names and config exceed 100 MB");
     }
     free(config);
     fold_ctx *f = context(m, 1, 0);
@@ -1471,7 +1471,7 @@ static void mistakes_with_parameters(void)
     CHECK_INT(fold_ctx_status(f), FOLD_OK);
     fit.ctx = f;
     CHECK(fold_fit(&fit, NULL) == FOLD_BAD_ARGUMENT);
-    CHECK_TEXT(fold_ctx_message(f), "no function records the loss");
+    CHECK_TEXT(fold_ctx_message(f), "fit: loss is NULL");
     fold_ctx_free(f);
     fold_model_free(m);
     fold_model_desc desc = fold_model_desc_default();

@@ -500,8 +500,8 @@ static const struct { const char *header; int data; fold_status status; const ch
     { "{\"W\":{}}", 0, FOLD_IO, "expected a string" },
     { "{\"W\":{\"dtype\":\"F32\"}}", 0, FOLD_IO, "lacks" },
     { "{\"W\":{\"dtype\":\"F32\",\"shape\":[2,3]}}", 24, FOLD_IO, "lacks" },
-    { "{\"W\":{\"dtype\":\"F32\",\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]}}", 24, FOLD_IO, "member twice" },
-    { "{\"W\":{\"dtype\":\"F32\",\"stride\":[2,3],\"data_offsets\":[0,24]}}", 24, FOLD_IO, "the format has not" },
+    { "{\"W\":{\"dtype\":\"F32\",\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]}}", 24, FOLD_IO, "repeated or unknown member" },
+    { "{\"W\":{\"dtype\":\"F32\",\"stride\":[2,3],\"data_offsets\":[0,24]}}", 24, FOLD_IO, "repeated or unknown member" },
     { "{\"W\":{\"dtype\":32,\"shape\":[2,3],\"data_offsets\":[0,24]}}", 24, FOLD_IO, "expected a string" },
     { "{\"W\":{\"dtype\":\"F32\",\"shape\":[2,3,],\"data_offsets\":[0,24]}}", 24, FOLD_IO, "expected a whole number" },
     { "{\"W\":{\"dtype\":\"F32\",\"shape\":[2,-3],\"data_offsets\":[0,24]}}", 24, FOLD_IO, "expected a whole number" },
@@ -521,9 +521,9 @@ static const struct { const char *header; int data; fold_status status; const ch
     { "{\"b\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[24,28]},\"W\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]}}", 28, FOLD_OK, NULL },
     { "{ \"b\" :\t{ \"data_offsets\" : [ 24 , 28 ] , \"shape\" : [ 1 ] , \"dtype\" : \"F32\" },\r\n\"\\u0057\":{\"dtype\":\"F\\u00332\",\"shape\":[2,3],"
       "\"data_offsets\":[0,24]}}", 28, FOLD_OK, NULL },
-    { "{\"W\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[20,24]}}", 24, FOLD_IO, "do not begin" },
-    { "{\"W\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[28,32]}}", 32, FOLD_IO, "do not begin" },
-    { "{\"W\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[4,28]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[28,32]}}", 32, FOLD_IO, "do not begin" },
+    { "{\"W\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[20,24]}}", 24, FOLD_IO, "overlap those before, or leave a gap" },
+    { "{\"W\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[28,32]}}", 32, FOLD_IO, "overlap those before, or leave a gap" },
+    { "{\"W\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[4,28]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[28,32]}}", 32, FOLD_IO, "overlap those before, or leave a gap" },
     { "{\"W\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]},\"W\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[24,48]}}", 48, FOLD_IO, "twice" },
     { "{\"W\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]},\"\\u0057\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[24,48]}}", 48, FOLD_IO, "twice" },
     { "{\"W\":{\"dtype\":\"F32\",\"shape\":[3,2],\"data_offsets\":[0,24]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[24,28]}}", 28, FOLD_BAD_SHAPE,
@@ -539,17 +539,17 @@ static const struct { const char *header; int data; fold_status status; const ch
       "\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[24,28]}}", 28, FOLD_BAD_ARGUMENT, "the model has no '\xf0\x9f\x98\x80'" },
     { "{\"\\n\\u001b[2J\":{\"dtype\":\"F32\",\"shape\":[0,7],\"data_offsets\":[28,28]},\"W\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]},"
       "\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[24,28]}}", 28, FOLD_BAD_ARGUMENT, "the model has no '?\?[2J'" },
-    { "{\"\\ud83d\":1}", 0, FOLD_IO, "no character" }, { "{\"\\ud83d\\u0041\":1}", 0, FOLD_IO, "no character" },
-    { "{\"\\ude00\":1}", 0, FOLD_IO, "no character" }, { "{\"\\u0000\":1}", 0, FOLD_IO, "no character" },
-    { "{\"\\u12g4\":1}", 0, FOLD_IO, "no character" }, { "{\"\\x\":1}", 0, FOLD_IO, "no character" },
-    { "{\"\\", 0, FOLD_IO, "no character" }, { "{\"\\u12", 0, FOLD_IO, "no character" },
+    { "{\"\\ud83d\":1}", 0, FOLD_IO, "invalid escape" }, { "{\"\\ud83d\\u0041\":1}", 0, FOLD_IO, "invalid escape" },
+    { "{\"\\ude00\":1}", 0, FOLD_IO, "invalid escape" }, { "{\"\\u0000\":1}", 0, FOLD_IO, "invalid escape" },
+    { "{\"\\u12g4\":1}", 0, FOLD_IO, "invalid escape" }, { "{\"\\x\":1}", 0, FOLD_IO, "invalid escape" },
+    { "{\"\\", 0, FOLD_IO, "invalid escape" }, { "{\"\\u12", 0, FOLD_IO, "invalid escape" },
     { "{\"\xff\":1}", 0, FOLD_IO, "not UTF-8" }, { "{\"\xc0\x80\":1}", 0, FOLD_IO, "not UTF-8" }, { "{\"\xed\xa0\x80\":1}", 0, FOLD_IO, "not UTF-8" },
     { "{\"\xe2\x82", 0, FOLD_IO, "not UTF-8" }, { "{\"a\nb\":1}", 0, FOLD_IO, "not UTF-8" }, { "{\"abc", 0, FOLD_IO, "does not end" },
     { "{\"__metadata__\":{}," "\"W\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[24,28]}}",
       28, FOLD_OK, NULL },
     { "{\"__metadata__\":{},\"__metadata__\":{}}", 0, FOLD_IO, "second __metadata__" },
     { "{\"__metadata__\":{\"steps\":1}}", 0, FOLD_IO, "expected a string" },
-    { "{\"__metadata__\":{\"config\":\"a\",\"config\":\"b\"}}", 0, FOLD_IO, "key twice" },
+    { "{\"__metadata__\":{\"config\":\"a\",\"config\":\"b\"}}", 0, FOLD_IO, "the metadata repeat a key" },
     { "{\"__metadata__\":null}", 0, FOLD_IO, "expected {" },
 };
 
@@ -563,10 +563,10 @@ static void bad_headers(void)
     for (int k = 0; k < 8; k++) {
         memset(b.bytes, 0, 8);
         b.bytes[k] = 200;
-        loads(m, &b, NULL, FOLD_IO, k < 4 ? "" : "over 100 MB");
+        loads(m, &b, NULL, FOLD_IO, k < 4 ? "" : "exceed 100 MB");
     }
     memset(b.bytes, 255, 8);
-    loads(m, &b, NULL, FOLD_IO, "over 100 MB");
+    loads(m, &b, NULL, FOLD_IO, "exceed 100 MB");
     fold_model_free(m);
 }
 
@@ -932,7 +932,7 @@ static void counts_that_are_none(void)
         memcpy(&bits, &row[i].count, sizeof bits);
         memset(b.bytes + b.n - 16, 0, 16);
         for (int k = 0; k < 4; k++) b.bytes[b.n - 12 + (size_t)k] = (unsigned char)(bits >> 8 * k);
-        loads(m, &b, &d, row[i].status, row[i].status == FOLD_BAD_ARGUMENT ? "which is no number of steps" : row[i].status ? "is [1 x 1] in the file, [1] in the model" : NULL);
+        loads(m, &b, &d, row[i].status, row[i].status == FOLD_BAD_ARGUMENT ? "not a number of steps" : row[i].status ? "is [1 x 1] in the file, [1] in the model" : NULL);
         fold_model_free(m);
     }
 }
@@ -961,9 +961,9 @@ static void state_settings(void)
     train(g, &other, step_rmsprop, 0, 2);
     check_same_model(n.m, other.m);
     d.allow_missing = 0;
-    loads(n.m, file_of(&b, "{\"__metadata__\":{\"optimizer\":\"lion\",\"steps\":\"1\"}}", 0), &d, FOLD_IO, "not those of fold.h");
-    loads(n.m, file_of(&b, "{\"__metadata__\":{\"optimizer\":\"adam\",\"steps\":\"-1\"}}", 0), &d, FOLD_IO, "not those of fold.h");
-    loads(n.m, file_of(&b, "{\"__metadata__\":{\"optimizer\":\"adam\",\"steps\":\"1111111111111111111\"}}", 0), &d, FOLD_IO, "not those of fold.h");
+    loads(n.m, file_of(&b, "{\"__metadata__\":{\"optimizer\":\"lion\",\"steps\":\"1\"}}", 0), &d, FOLD_IO, "not from fold.h");
+    loads(n.m, file_of(&b, "{\"__metadata__\":{\"optimizer\":\"adam\",\"steps\":\"-1\"}}", 0), &d, FOLD_IO, "not from fold.h");
+    loads(n.m, file_of(&b, "{\"__metadata__\":{\"optimizer\":\"adam\",\"steps\":\"1111111111111111111\"}}", 0), &d, FOLD_IO, "not from fold.h");
     fold_model *m = small_model();
     loads(m, file_of(&b, "{\"__metadata__\":{\"optimizer\":\"momentum\",\"steps\":\"1\"},"
           "\"W\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[24,28]}}", 28), &d,
@@ -1095,7 +1095,7 @@ static void cannot_save(void)
         fold_model *m = fold_model_new(NULL);
         fold_bias_new(m, bad[i], 1);
         CHECK_INT(fold_model_status(m), FOLD_BAD_ARGUMENT);
-        CHECK_TEXT(fold_model_message(m), i < 3 ? "in files its name stands for something else" : "parameter '': its name is not UTF-8");
+        CHECK_TEXT(fold_model_message(m), i < 3 ? "the name is reserved in files" : "parameter '': the name is not UTF-8");
         CHECK_INT(fold_param_count(m), 0);
         fold_model_clear_error(m);
         CHECK(!fold_param_is_null(fold_bias_new(m, "optimizer", 1))); /* alone it is a name like any other */
@@ -1120,7 +1120,7 @@ static void cannot_save(void)
         fold_model_clear_error(n.m);
     }
     CHECK_INT(fold_model_save_to(n.m, NULL, NULL, NULL), FOLD_BAD_ARGUMENT);
-    CHECK_TEXT(fold_model_message(n.m), "save: no writer");
+    CHECK_TEXT(fold_model_message(n.m), "save: write is NULL");
     CHECK_INT(fold_model_save_to(n.m, to_block, empty_block(&b), NULL), FOLD_OK); /* the model has no error */
     CHECK_INT(strlen(fold_model_message(n.m)), 0);
     CHECK_INT(fold_model_save_to(NULL, to_block, &b, NULL), FOLD_BAD_ARGUMENT);
@@ -1302,7 +1302,7 @@ static void disk_no_file(void)
         snprintf(draft, sizeof draft, "%s.tmp", paths[i]);
         CHECK(!lstat(paths[i], &before));
         CHECK_INT(fold_model_save(n.m, paths[i], NULL), FOLD_IO);
-        CHECK_TEXT(fold_model_message(n.m), "is no regular file");
+        CHECK_TEXT(fold_model_message(n.m), "is not a regular file");
         CHECK_TEXT(fold_model_message(n.m), paths[i]);
         fold_model_clear_error(n.m);
         CHECK_INT(file_size(draft), -1);
@@ -1344,7 +1344,7 @@ static void disk_without_locks(void)
         if (file) fclose(file);
     }
     CHECK_INT(fold_model_save(n.m, path, NULL), FOLD_IO);
-    CHECK_TEXT(fold_model_message(n.m), "files_two.safetensors.tmp' and 99 more are there");
+    CHECK_TEXT(fold_model_message(n.m), "files_two.safetensors.tmp' and 99 more exist");
     for (int i = 0; i < LIMIT; i++) {
         snprintf(draft, sizeof draft, i ? "%s.%d.tmp" : "%s.tmp", path, i);
         remove(draft);
@@ -1701,7 +1701,7 @@ static void in_place(void)
     if (!is_little_endian()) {
         fold_model *m = inference_model(NULL);
         fold_model_read_in_place(m, "", 1);
-        in_place_error(m, FOLD_BAD_STATE, "another order");
+        in_place_error(m, FOLD_BAD_STATE, "not little-endian");
         fold_model_free(m);
         return;
     }
@@ -1829,9 +1829,9 @@ static void in_place_bytes(void)
         again.bytes[again.n] = 0;
         CHECK_TEXT((const char *)again.bytes, "8 bits, error 0  in place");
         CHECK_INT(fold_model_load_memory(m, file.bytes, file.n, NULL), FOLD_BAD_STATE);
-        in_place_error(m, FOLD_OK, "load: words \"quoted\" is read in place, in an image"); /* bytes, the first */
+        in_place_error(m, FOLD_OK, "load: words \"quoted\" is read in place and cannot be changed"); /* bytes, the first */
         CHECK(!fold_values_write_begin(m, n.V));
-        in_place_error(m, FOLD_BAD_STATE, "fold_values_write_begin: parameter 'V' is read in place, in an image");
+        in_place_error(m, FOLD_BAD_STATE, "fold_values_write_begin: parameter 'V' is read in place from an image");
         fold_model_free(m);
     }
 }
@@ -1862,9 +1862,9 @@ static void in_place_bytes_errors(void)
         { 2, 18, 6, FOLD_FOR_LINEAR_T, 180, SCALES("[18,1]", "0", "72") WEIGHT("[18,6]", "72", "180"), FOLD_OK, "" },
         { 2, 6, 16, FOLD_FOR_LOOKUP, 120, SCALES("[6,1]", "0", "24") WEIGHT("[6,16]", "24", "120"), FOLD_OK, "" },
         { 2, 6, 16, FOLD_FOR_LOOKUP, 160, SCALES("[16]", "0", "64") WEIGHT("[6,16]", "64", "160"), FOLD_BAD_SHAPE,
-          "read in place: W.scale is that of columns; its use needs that of rows" },
+          "read in place: W.scale has a scale a column; its use needs one a row" },
         { 2, 6, 16, 0, 120, SCALES("[6,1]", "0", "24") WEIGHT("[6,16]", "24", "120"), FOLD_BAD_SHAPE,
-          "read in place: W.scale is that of rows; its use needs that of columns" },
+          "read in place: W.scale has a scale a row; its use needs one a column" },
         { 2, 6, 16, 0, 120, SCALES("[6]", "0", "24") WEIGHT("[6,16]", "24", "120"), FOLD_BAD_SHAPE,
           "load: W.scale is [6] in the file; scales of W are [16] or [6 x 1]" },
         { 2, 5, 16, 0, 160, SCALES("[16]", "0", "64") WEIGHT("[6,16]", "64", "160"), FOLD_BAD_SHAPE,
@@ -1872,15 +1872,15 @@ static void in_place_bytes_errors(void)
         { 2, 16, 6, 0, 88, SCALES("[6]", "0", "24") "\"X\":{\"dtype\":\"I8\",\"shape\":[64],\"data_offsets\":[24,88]}}", FOLD_BAD_ARGUMENT,
           "read in place: 'W' is not in the image" },
         { 2, 16, 6, 0, 120, SCALES("[6]", "0", "24") WEIGHT("[16,6]", "24", "120"), FOLD_BAD_ARGUMENT,
-          "read in place: W is of type I8, which fold_model_quantize would not make of it" },
+          "read in place: W is of type I8, but fold_model_quantize would keep it float" },
         { 2, 16, 16, FOLD_FOR_LINEAR | FOLD_FOR_LINEAR_T, 320, SCALES("[16]", "0", "64") WEIGHT("[16,16]", "64", "320"), FOLD_BAD_ARGUMENT,
-          "read in place: W is of type I8, which fold_model_quantize would not make of it" },
+          "read in place: W is of type I8, but fold_model_quantize would keep it float" },
         { 1, 16, 0, 0, 80, SCALES("[16]", "0", "64") WEIGHT("[16]", "64", "80"), FOLD_BAD_ARGUMENT,
-          "read in place: W is of type I8, which fold_model_quantize would not make of it" },
+          "read in place: W is of type I8, but fold_model_quantize would keep it float" },
         { 2, 6, 16, 0, 96, "{" WEIGHT("[6,16]", "0", "96"), FOLD_BAD_ARGUMENT, "load: W is of type I8, but its scales, 'W.scale', are not in the file" },
         { 2, 6, 16, 0, 162, "{\"A\":{\"dtype\":\"I8\",\"shape\":[2],\"data_offsets\":[0,2]}," 
           "\"W.scale\":{\"dtype\":\"F32\",\"shape\":[16],\"data_offsets\":[2,66]}," WEIGHT("[6,16]", "66", "162"), FOLD_BAD_ARGUMENT,
-          "read in place: W.scale lies at no multiple of 4 bytes; align the image" },
+          "read in place: W.scale is not aligned to 4 bytes; align the image" },
         { 2, 6, 16, 0, 160, SCALES("[16]", "64", "128") "\"U\":{\"dtype\":\"F32\",\"shape\":[16],\"data_offsets\":[0,64]}," 
           "\"W\":{\"dtype\":\"I8\",\"shape\":[2,16],\"data_offsets\":[128,160]}}", FOLD_BAD_SHAPE,
           "read in place: W is [2 x 16] in the image, [6 x 16] in the model" },
@@ -1892,9 +1892,9 @@ static void in_place_bytes_errors(void)
     for (int wrong = 0; wrong < 6; wrong++)
         for (size_t i = 0; i < (wrong ? 1 : sizeof rows / sizeof *rows); i++) {
             static const float scale[] = { 0.5f, 0.5f, (float)NAN, -1, 0, 0.5f };
-            static const char *const says[] = { "", "load: W has the byte -128", "load: W.scale has nan, which is no scale",
-                                                "load: W.scale has -1, which is no scale", "load: W has the byte 5 with a scale of 0",
-                                                "read in place: W is of type I8; call fold_model_quantize before it is made" };
+            static const char *const says[] = { "", "load: W has the int8 value -128", "load: W.scale has the scale nan, not in [0, ",
+                                                "load: W.scale has the scale -1, not in [0, ", "load: W has the int8 value 5 with scale 0",
+                                                "read in place: W is of type I8; call fold_model_quantize before creating it" };
             static const fold_status status[] = { FOLD_OK, FOLD_BAD_ARGUMENT, FOLD_BAD_ARGUMENT, FOLD_BAD_ARGUMENT, FOLD_BAD_ARGUMENT, FOLD_BAD_STATE };
             char header[512];
             strcpy(header, rows[i].header);
@@ -1995,7 +1995,7 @@ static void in_place_errors(void)
     memmove(file.bytes + 1, file.bytes, file.n);
     CHECK_INT(fold_model_read_in_place(m, file.bytes + 1, file.n), FOLD_OK);
     fold_weight_new(m, "W", 4, 4);
-    in_place_error(m, FOLD_BAD_ARGUMENT, "W lies at no multiple of 4 bytes");
+    in_place_error(m, FOLD_BAD_ARGUMENT, "W is not aligned to 4 bytes");
     memmove(file.bytes, file.bytes + 1, file.n);
     CHECK_INT(fold_model_read_in_place(m, file.bytes, file.n), FOLD_OK);
     fold_weight_new(m, "U", 4, 4);

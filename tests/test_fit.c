@@ -172,7 +172,7 @@ static void fit_by_weights(void)
         { { 1, 1, 1, -0.5f, 1 }, "fit: the weight of sample 3 is -0.5" },
         { { 1, NAN, 1, 1, 1 }, "fit: the weight of sample 1 is " },
         { { 1, 1, INFINITY, 1, 1 }, "fit: the weight of sample 2 is " },
-        { { 1, 1, 1, 0, 0 }, "fit: all weights of samples 3 to 4 of epoch 0 are 0" },
+        { { 1, 1, 1, 0, 0 }, "fit: all weights of samples 3 to 4 in epoch 0 are 0" },
     };
     const fold_sgd sgd = { 0.05f, 0, 0 };
     for (int at = 0; at < 6; at++) {
@@ -549,7 +549,7 @@ static void fit_diverges(void)
         } else {
             CHECK_INT(fold_fit(&d, &r), FOLD_BAD_STATE);
             snprintf(text, sizeof text, "fit: the loss of sample %d in epoch 1 is %s", t.spoiled, way % 4 ? "NaN" : "infinite");
-            CHECK_TEXT(fold_ctx_message(f), way % 4 == 2 ? "fit: the gradient's norm of samples 16 to 23 of epoch 1 is infinite" : text);
+            CHECK_TEXT(fold_ctx_message(f), way % 4 == 2 ? "fit: the gradient's norm of samples 16 to 23 in epoch 1 is infinite" : text);
             CHECK_INT(r.ended, FOLD_FIT_DIVERGED);
             CHECK_INT(r.epoch, 1);
             CHECK_INT(r.trained, 16);
@@ -584,7 +584,7 @@ static void fit_errors(void)
     fold_fit_desc d = task_desc(&t, f);
     CHECK_INT(fold_fit(NULL, NULL), FOLD_BAD_ARGUMENT);
     CHECK_INT(fold_fit(&d, &r), FOLD_BAD_ARGUMENT);
-    CHECK_TEXT(fold_ctx_message(f), "exactly one optimiser");
+    CHECK_TEXT(fold_ctx_message(f), "exactly one of sgd, adagrad, rmsprop and adam");
     CHECK_INT(r.ended, FOLD_FIT_ERROR);
     d.sgd = &sgd;
     d.adam = &adam;
@@ -1129,7 +1129,7 @@ static void predicts(void)
 }
 static void predict_errors(void)
 {
-    static const char *const says[] = { "predict: no function records the samples", "predict: no function takes the outputs",
+    static const char *const says[] = { "predict: record is NULL", "predict: take is NULL",
                                         "predict: samples is -1, must be in [0, inf)", "predict: batch is -1, must be in [0, inf)",
                                         "predict: the output of sample 9 is the null node" };
     static prediction p;

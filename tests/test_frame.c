@@ -305,7 +305,7 @@ static void the_last_run(void)
         fold_values_write_begin(n.m, n.a);
         fold_values_write_end(n.m, n.a);
         CHECK_INT(fold_replay(f), FOLD_BAD_STATE);
-        CHECK_TEXT(fold_ctx_message(f), "reads values of an earlier one, and parameters have changed");
+        CHECK_TEXT(fold_ctx_message(f), "used values of an earlier run, and parameters have changed");
         fold_ctx_free(f);
         fold_model_free(n.m);
     }
@@ -488,7 +488,7 @@ static void choices_again(void)
         fold_ctx_reset(f);
         const fold_node edges = fold_list_input(f, x, ROWS, fold_shape1(1));
         fold_index_ref(f, fold_list_choice_xent_to(f, edges, each, to, ROWS, 2), each, 2);
-        CHECK_TEXT(fold_ctx_message(f), "(list_softmax_xent) has no index: only lookup, pick, softmax_xent, hinge");
+        CHECK_TEXT(fold_ctx_message(f), "(list_softmax_xent) has no index; [list_]lookup, pick, softmax_xent, hinge, choice_xent have one");
         fold_ctx_free(f);
         fold_ctx_free(g);
         fold_model_free(n.m);
@@ -526,7 +526,7 @@ static void refused(void)
         CHECK_BITS(fold_value(f, y), want, H);
         const fold_node z = fold_square(f, y);
         CHECK_INT(fold_replay(f), FOLD_BAD_STATE);
-        CHECK_TEXT(fold_ctx_message(f), "something was recorded since the last run");
+        CHECK_TEXT(fold_ctx_message(f), "something was recorded or newly kept since the last run");
         CHECK_INT(fold_run(f, &z, 1), FOLD_OK);
         CHECK_INT(fold_replay(f), FOLD_OK);
         fold_param_freeze(n.m, n.V, 1);
@@ -539,7 +539,7 @@ static void refused(void)
         CHECK_INT(fold_ctx_status(f), FOLD_BAD_ARGUMENT);
         fold_ctx_reset(f);
         fold_index_ref(f, fold_lookup(f, n.words, 1), &row, 2);
-        CHECK_TEXT(fold_ctx_message(f), "index_ref: 2 indices for node 1 (lookup), which has 1");
+        CHECK_TEXT(fold_ctx_message(f), "index_ref: 2 indices for node 1 (lookup), which needs 1");
         fold_ctx_reset(f);
         const fold_node two = fold_list_input(f, x, 2, fold_shape1(2));
         const int both[2] = { 1, 0 };
@@ -548,7 +548,7 @@ static void refused(void)
         CHECK_INT(fold_ctx_status(f), FOLD_OK);
         fold_index_ref(f, fold_pick_each(f, two, both, 2), both, 1);
         CHECK_TEXT(fold_ctx_message(f), "index_ref: 1 indices for node");
-        CHECK_TEXT(fold_ctx_message(f), "(pick), which has 2");
+        CHECK_TEXT(fold_ctx_message(f), "(pick), which needs 2");
         fold_ctx_reset(f);
         fold_index_ref(f, fold_list_lookup(f, n.words, NULL, 0), NULL, 0);
         CHECK_INT(fold_ctx_status(f), FOLD_OK);
@@ -570,7 +570,7 @@ static void refused(void)
         d.dedupe = 1;
         f = fold_ctx_new(n.m, &d);
         fold_index_ref(f, fold_lookup(f, n.words, 1), &row, 1);
-        CHECK_TEXT(fold_ctx_message(f), "index_ref: not with dedupe");
+        CHECK_TEXT(fold_ctx_message(f), "index_ref: not possible with dedupe");
         fold_ctx_free(f);
         fold_model_free(n.m);
     }
@@ -705,7 +705,7 @@ static void edges_refused(void)
         CHECK_INT(fold_run(f, &loss, 1), FOLD_OK);
         CHECK_INT(fold_read(f, &scores, 1, was), FOLD_OK);
         static const struct { int pairs, from, to; const char *says; } bad[] = {
-            { MOST_EDGES + 1, 0, 0, "edges_ref: 4091 edges of node " }, { -1, 0, 0, " are not in [0, 4090]" },
+            { MOST_EDGES + 1, 0, 0, " has 4091 edges, not in [0, 4090]" }, { -1, 0, 0, " has -1 edges, not in [0, 4090]" },
             { 5, HERD, 0, "edges_ref: index 12 in edge 4 of node " },   { 5, -1, 0, "edges_ref: index -1 in edge 4 of node " },
             { 5, 0, HERD, " is not in [0, 12)" },                      { 5, 0, -7, "edges_ref: index -7 in edge 4 of node " }
         };
@@ -723,8 +723,8 @@ static void edges_refused(void)
         CHECK_BITS(fold_value(f, scores), was, GIVEN);
         for (int i = 0; i < 7; i++) {
             static const char *const says[] = { "edges_ref: node ", " (scale) has no edges", " (list_attention) has no edges",
-                                                "edges_ref: 4 edges at most, but node ", "edges_ref", "more than an attention can have",
-                                                "or its edges are yours already" };
+                                                "edges_ref: max_edges is 4, but node ", "edges_ref", "are too many: edges + ",
+                                                "(list_attention) has already been run, or has an edges_ref" };
             fold_ctx_reset(f);
             const fold_node x = fold_list_input_ref(f, w.state[0], HERD, fold_shape1(H));
             fold_node seen = fold_list_attention_to(f, x, x, x, 2, w.from, w.to, w.pairs);
@@ -741,7 +741,7 @@ static void edges_refused(void)
         d.dedupe = 1;
         f = fold_ctx_new(n.m, &d);
         herd_record(f, &n, &w, 1, &scores);
-        CHECK_TEXT(fold_ctx_message(f), "edges_ref: not with dedupe");
+        CHECK_TEXT(fold_ctx_message(f), "edges_ref: not possible with dedupe");
         fold_ctx_free(f);
         fold_model_free(n.m);
     }
@@ -1057,12 +1057,12 @@ static void slices_refused(void)
         d.training = 1;
         fold_ctx *f = fold_ctx_new(n.m, &d);
         CHECK_INT(fold_run_more(f, 0, &more), FOLD_BAD_STATE);
-        CHECK_TEXT(fold_ctx_message(f), "run_more: no run is begun");
+        CHECK_TEXT(fold_ctx_message(f), "run_more: no run in progress; call fold_run_begin");
         CHECK_INT(more, 0);
         fold_node loss = chains(f, &n, ends);
         CHECK_INT(fold_run_begin(f, ends, CHAINS), FOLD_OK);
         CHECK_INT(fold_run_more(f, 1000, &more), FOLD_BAD_STATE);
-        CHECK_TEXT(fold_ctx_message(f), "needs the context's clock");
+        CHECK_TEXT(fold_ctx_message(f), "a time limit needs a clock");
         if (!eager) CHECK(!fold_value(f, ends[0]));
         if (!eager) CHECK_TEXT(fold_ctx_message(f), "not finished");
         CHECK_INT(fold_run_more(f, 0, &more), FOLD_OK);
@@ -1119,12 +1119,12 @@ static void kept_between(void)
         CHECK_INT(fold_backward(f, loss), FOLD_OK);
         fold_keep_grad(f, y);
         CHECK_INT(fold_replay(f), FOLD_BAD_STATE);
-        CHECK_TEXT(fold_ctx_message(f), "something was recorded since the last run, or named to be kept");
+        CHECK_TEXT(fold_ctx_message(f), "something was recorded or newly kept since the last run");
         CHECK_INT(fold_backward(f, loss), FOLD_OK);
         CHECK_INT(fold_backward_begin(f, loss), FOLD_OK);
         fold_keep_grad(f, z);
         CHECK_INT(fold_run_more(f, 0, &more), FOLD_BAD_STATE);
-        CHECK_TEXT(fold_ctx_message(f), "something was recorded, printed or named to be kept");
+        CHECK_TEXT(fold_ctx_message(f), "something was recorded, printed or kept");
         CHECK_INT(fold_backward(f, loss), FOLD_OK);
         CHECK(fold_grad(f, z) != NULL);
         fold_output_ref(f, y, out);
@@ -1231,10 +1231,10 @@ static void half_done(void)
         for (int slice = 0; slice < 5; slice++) CHECK_INT(fold_run_more(f, 1, &more), FOLD_OK);
         CHECK(more);
         CHECK(!fold_value(f, ends[0]) && !fold_value(f, ends[CHAINS - 1]) && !fold_grad(f, ends[0]));
-        CHECK_TEXT(fold_ctx_message(f), "grad: the begun run is not finished");
+        CHECK_TEXT(fold_ctx_message(f), "grad: the begun run has not finished");
         CHECK(fold_value(f, in) == x);
         CHECK_INT(fold_read(f, ends, CHAINS, got), FOLD_BAD_STATE);
-        CHECK_TEXT(fold_ctx_message(f), "read: the begun run is not finished: see fold_run_more");
+        CHECK_TEXT(fold_ctx_message(f), "read: the begun run has not finished; call fold_run_more");
         if (end == RESET) {
             fold_ctx_reset(f);
             const fold_node anew = fold_tanh(f, fold_input(f, x, H));
@@ -1290,10 +1290,10 @@ static void half_done_by_inputs(void)
         CHECK_INT(more, 1);
         const fold_node later = fold_scale(f, y[DEEP - 1], 2); /* which may be old or new */
         CHECK(!fold_value(f, y[DEEP - 1]));
-        CHECK_TEXT(fold_ctx_message(f), "value: the begun run is not finished");
+        CHECK_TEXT(fold_ctx_message(f), "value: the begun run has not finished");
         CHECK_INT(fold_run_more(f, 0, &more), FOLD_BAD_STATE);
         CHECK_INT(begun ? fold_run_begin(f, &later, 1) : fold_run(f, &later, 1), FOLD_OK);
-        if (begun) CHECK_TEXT(fold_value(f, kept) ? "" : fold_ctx_message(f), "value: the begun run is not finished");
+        if (begun) CHECK_TEXT(fold_value(f, kept) ? "" : fold_ctx_message(f), "value: the begun run has not finished");
         if (begun) CHECK_INT(fold_run_more(f, 0, &more), FOLD_OK);
         CHECK_NEAR(fold_value(f, later)[1], 8, 0);
         CHECK_NEAR(fold_value(f, y[DEEP - 1])[1], 4, 0);
@@ -1726,7 +1726,7 @@ static void model_reserved(void)
         b.size = round < 2 ? 1 << 22 : size.values;
         fold_model *m = fold_model_new(&d);
         CHECK_INT(fold_model_reserve(m, round ? &size : NULL), round < 2 ? FOLD_OK : FOLD_NO_MEMORY);
-        if (round == 2) CHECK_TEXT(fold_model_message(m), "reserve: there are no ");
+        if (round == 2) CHECK_TEXT(fold_model_message(m), "reserve: out of memory for ");
         if (round == 2) break;
         for (int i = 0; i < 8; i++) {
             char name[16];
@@ -1827,7 +1827,7 @@ static void model_in_a_block(void)
         m = fold_model_new(&d);
         memset(got, 0, sizeof got);
         CHECK_INT(build(m, &size, got), less ? FOLD_NO_MEMORY : FOLD_OK);
-        if (less) CHECK_TEXT(fold_model_message(m), " or more: measure in a larger one (fold_model_measure)");
+        if (less) CHECK_TEXT(fold_model_message(m), " or more: see fold_model_measure");
         else CHECK_BITS(got, want, FLOATS_OF_IT);
         fold_model_free(m);
         free(block);
@@ -1844,10 +1844,10 @@ static void model_in_a_block(void)
         m = fold_model_new(&d);
         status = m ? build(m, &size, got) : FOLD_NO_MEMORY;
         if (status) {
-            const char *number = strstr(text, m ? "this needs " : "alone takes ");
+            const char *number = strstr(text, m ? "bytes, needs " : "alone needs ");
             CHECK_INT(status, FOLD_NO_MEMORY);
             if (!CHECK_SAYS(number != NULL, "\"%s\" tells no bytes", text)) turns = 100;
-            else told = (size_t)strtoul(number + (m ? 11 : 12), NULL, 10);
+            else told = (size_t)strtoul(number + (m ? 13 : 12), NULL, 10);
             CHECK_SAYS(told > room && told <= bytes[1], "%lu bytes after %lu, of %lu: %s", (unsigned long)told, (unsigned long)room,
                        (unsigned long)bytes[1], text);
         }

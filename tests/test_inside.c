@@ -270,8 +270,8 @@ static void splits(void)
                     "  2. 1 x neg: [2 x 3] -> [2 x 3]; unlike 1: input 0 of shape [2 x 3] for [4]\n"
                     "mul: 3 signatures\n"
                     "  1. 1 x mul: [4], [4] -> [4]\n"
-                    "  2. 1 x mul: [4], [4] -> [4]; unlike 1: another value is shared\n"
-                    "  3. 1 x mul: [4], [4] -> [4]; unlike 1: other inputs are shared\n"
+                    "  2. 1 x mul: [4], [4] -> [4]; unlike 1: a different value is shared\n"
+                    "  3. 1 x mul: [4], [4] -> [4]; unlike 1: different inputs are shared\n"
                     "slice: 2 signatures\n"
                     "  1. 1 x slice(axis 1, start 1, length 2): [2 x 3] -> [2 x 2]\n"
                     "  2. 1 x slice(axis 1, start 0, length 2): [2 x 3] -> [2 x 2]; unlike 1: start 0 for 1\n");
@@ -296,7 +296,7 @@ static void splits_of_lists(void)
     CHECK_TEXT(said(f, fold_ctx_print_splits), "concat: 3 signatures\n"
                "  1. 1 x concat(axis 0): [2], [2] -> [4]\n"
                "  2. 1 x concat(axis 0): [2], [2], list of [2] -> [6]; unlike 1: 3 inputs for 2\n");
-    CHECK_TEXT(said(f, fold_ctx_print_splits), "; unlike 2: other inputs are lists\n");
+    CHECK_TEXT(said(f, fold_ctx_print_splits), "; unlike 2: different inputs are lists\n");
     fold_ctx_free(f);
     fold_model_free(n.m);
 }
@@ -580,7 +580,7 @@ static void large_picture(void)
             CHECK_SAYS(count(s, "<path") > 100 && count(s, "<path") < 400, "it has %d edges", count(s, "<path"));
             CHECK_INT(count(s, "<title>mean_n"), 1);
             CHECK(count(s, "<title>softmax_xent") >= 20); /* whole samples are drawn, to their losses */
-            CHECK_TEXT(s, "drawn are the first samples, + counts all other calls");
+            CHECK_TEXT(s, "only the first samples are drawn, + counts the other calls");
             fold_ctx_free(f);
         }
     fold_model_free(n.m);
@@ -660,7 +660,7 @@ static int to_busy(const void *bytes, size_t n, void *user)
     CHECK_INT(fold_backward(b->f, b->root), FOLD_BAD_STATE);
     CHECK_INT(fold_replay(b->f), FOLD_BAD_STATE);
     CHECK_INT(b->print(b->f, to_text, b->t), FOLD_BAD_STATE);
-    CHECK_TEXT(fold_ctx_message(b->f), "print, visit: what they call must not use this context");
+    CHECK_TEXT(fold_ctx_message(b->f), "print, visit: writers and visitors must not use the context");
     b->calls++;
     return to_text(bytes, n, b->t);
 }
@@ -972,7 +972,7 @@ static void broken_recording(void)
                     "1 call in 1 batch by depth, not run yet\n"
                     "leaves: 1 row of digit [10 x 4]\n"
                     "step 1: join = 1 x (digit [4], digit [4]) -> [4]\n"
-                    "error: linear: input has 4 values, W is [8 x 4]\n");
+                    "error: linear: the input has 4 values, must have 8 ('W' is [8 x 4])\n");
     CHECK_INT(fold_ctx_status(f), FOLD_BAD_SHAPE);
     CHECK(well_formed(said(f, fold_draw_svg)));
     fold_ctx_free(f);
@@ -1114,7 +1114,7 @@ static void splits_of_cells(void)
     CHECK_INT(fold_run(f, root, 2), FOLD_OK);
     const char *s = said(f, fold_ctx_print_splits);
     CHECK_TEXT(s, "join");
-    CHECK_TEXT(s, "other inputs are shared");
+    CHECK_TEXT(s, "different inputs are shared");
     CHECK_TEXT(s, "4 of [4] -> [16]");
     fold_ctx_free(f);
     fold_model_free(n.m);

@@ -1207,14 +1207,14 @@ static void test_limits(void)
     fold_ctx *f = fold_ctx_new(m, NULL);
     HOLDS(!fold__malloc(SIZE_MAX - 100, 64, NULL) && !fold__malloc(SIZE_MAX / 2, 64, NULL), "too much", "malloc", 0, 0, 0);
     HOLDS(!fold__arena_need(&m->arena, 0, SIZE_MAX / 2), "too much", "arena", 0, 0, 0);
-    HOLDS(!fold__grow_nodes(f, UINT32_MAX / 2) && strstr(fold_ctx_message(f), "at most two thousand million nodes"), "the message",
+    HOLDS(!fold__grow_nodes(f, UINT32_MAX / 2) && strstr(fold_ctx_message(f), "at most two billion nodes"), "the message",
           "nodes", 0, 0, 0);
     fold_ctx_reset(f);
-    HOLDS(!fold__grow_edges(f, UINT32_MAX / 2 + 1) && strstr(fold_ctx_message(f), "at most two thousand million operands"), "the message",
+    HOLDS(!fold__grow_edges(f, UINT32_MAX / 2 + 1) && strstr(fold_ctx_message(f), "at most two billion operands"), "the message",
           "operands", 0, 0, 0);
     m->span = INT_MAX - 64;
     fold_bias_new(m, "b", 64);
-    HOLDS(strstr(fold_model_message(m), "a model holds at most 2147483647 values") != NULL, "the message", "values", 0, 0, 0);
+    HOLDS(strstr(fold_model_message(m), "the model would have more than 2147483647 values") != NULL, "the message", "values", 0, 0, 0);
     m->span = 0;
     fold_ctx_free(f);
     fold_model_free(m);

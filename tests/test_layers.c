@@ -716,7 +716,7 @@ static void test_gain(void)
             const fold_status want = inference ? FOLD_OK : FOLD_BAD_ARGUMENT;
             fold_layer_norm(f, fold_input(f, x, 4), p[0], p[1], 0);
             CHECK_INT(fold_ctx_status(f), want);
-            if (want) CHECK_TEXT(fold_ctx_message(f), "layer_norm: the gain 'forgotten' is all zeros");
+            if (want) CHECK_TEXT(fold_ctx_message(f), "layer_norm: gain 'forgotten' is all zeros");
             fold_cell_desc c = fold_cell_desc_default();
             c.name = "norm";
             c.body = norm_body;
@@ -726,7 +726,7 @@ static void test_gain(void)
             c.in[0] = fold_shape1(4);
             fold_cell_new(m, &c);
             CHECK_INT(fold_model_status(m), want);
-            if (want) CHECK_TEXT(fold_model_message(m), "the gain 'forgotten' is all zeros");
+            if (want) CHECK_TEXT(fold_model_message(m), "gain 'forgotten' is all zeros");
             fold_model_clear_error(m);
             fold_ctx_reset(f);
             fold_layer_norm(f, fold_input(f, x, 4), constant, p[1], 0);
@@ -1790,15 +1790,15 @@ static void test_attention_of_parts(void)
 
 static void test_layers_that_cannot_be(void)
 {
-    static const char *const says[] = { "conv 'x': its filter is of rank 2, not 3 or 4", "attention 'x': 4 heads do not divide a width of 6",
-                                        "attention 'x': 0 heads do not divide a width of 6", "transformer 'x': no desc",
-                                        "transformer 'x': from 0 to 0 values", "norm 'x': from 0 to 0 values",
-                                        "transformer 'x': dropout is 1, must be in [0, 1)", "attention 'x.attention': 4 heads do not divide a width of 6" };
-    static const char *const says_ctx[] = { "list_standardize: it takes a list", "list_standardize: epsilon is -1, must be in [0, inf)",
-                                            "standardize: shapes differ",
-                                            "transformer_apply: it takes a list, and this is a single value: fold_list_unstack gives its rows",
-                                            "encoder_apply: it takes a list, and this is a single value: fold_list_unstack gives its rows",
-                                            "layer: input 0 has [1], wanted [6]" };
+    static const char *const says[] = { "conv 'x': the filter has rank 2, not 3 or 4", "attention 'x': 4 heads do not divide the width 6",
+                                        "attention 'x': 0 heads do not divide the width 6", "transformer 'x': desc is NULL",
+                                        "transformer 'x': 0 inputs, 0 outputs", "norm 'x': 0 inputs, 0 outputs",
+                                        "transformer 'x': dropout is 1, must be in [0, 1)", "attention 'x.attention': 4 heads do not divide the width 6" };
+    static const char *const says_ctx[] = { "list_standardize: the input must be a list", "list_standardize: epsilon is -1, must be in [0, inf)",
+                                            "standardize: shapes do not broadcast",
+                                            "transformer_apply: the input is a node, must be a list; fold_list_unstack makes a list of its rows",
+                                            "encoder_apply: the input is a node, must be a list; fold_list_unstack makes a list of its rows",
+                                            "layer: input 0 is [1], must be [6]" };
     const float x[6] = { 1, 2, 3, 4, 5, 6 };
     for (int way = 0; way < 8; way++) {
         fold_model *m = fold_model_new(NULL);
@@ -1907,7 +1907,7 @@ static void test_long_names(void)
             }
             CHECK_SAYS(fold_model_status(m) == (over ? FOLD_BAD_ARGUMENT : FOLD_OK), "%s: %s", named[i].kind, fold_model_message(m));
             CHECK_SAYS(over ? longest < 128 : longest == 127, "%s: the longest name has %d bytes", named[i].kind, (int)longest);
-            if (over) CHECK_TEXT(fold_model_message(m), "together have more than 127 bytes");
+            if (over) CHECK_TEXT(fold_model_message(m), "together are longer than 127 bytes");
             fold_model_free(m);
         }
 }
@@ -2144,14 +2144,14 @@ static void test_values_from_arrays(void)
         const float *theirs = fold_param_value(m, other.W), untouched = theirs[0];
         const fold_array none = { NULL, NULL, 0 };
         const struct { const char *name; fold_array array[3]; int n; fold_status status; const char *says; } row[] = {
-            { "d", { { "W", W, 6 }, { "b", b, 2 }, none }, 2, FOLD_BAD_SHAPE, "fold_values_fill: 'd.b' has 3 values, and 2 are given" },
-            { "d", { { "W", W, 6 }, none, none }, 1, FOLD_BAD_ARGUMENT, "fold_values_fill: there are no values for 'd.b'" },
-            { "d", { { "W", W, 6 }, { "b", NULL, 3 }, none }, 2, FOLD_BAD_ARGUMENT, "fold_values_fill: there are no values for 'd.b'" },
-            { "d", { { "W", W, 6 }, { "b", b, 3 }, { "c", b, 3 } }, 3, FOLD_BAD_ARGUMENT, "fold_values_fill: of 3 arrays 1 have no parameter in 'd'" },
-            { "e", { { "W", W, 6 }, { "b", b, 3 }, none }, 2, FOLD_BAD_ARGUMENT, "fold_values_fill: of 2 arrays 2 have no parameter in 'e'" },
-            { "g", { { "W", W, 6 }, { "b", b, 3 }, none }, 2, FOLD_BAD_SHAPE, "fold_values_fill: 'g.W' has 18 values, and 6 are given" },
-            { "", { { "d.W", W, 6 }, { "d.b", b, 3 }, none }, 2, FOLD_BAD_ARGUMENT, "fold_values_fill: there are no values for 'dd.W'" },
-            { NULL, { none, none, none }, 2, FOLD_BAD_ARGUMENT, "fold_values_fill: there is no name, or no array" },
+            { "d", { { "W", W, 6 }, { "b", b, 2 }, none }, 2, FOLD_BAD_SHAPE, "fold_values_fill: 'd.b' has 3 values, but its array 2" },
+            { "d", { { "W", W, 6 }, none, none }, 1, FOLD_BAD_ARGUMENT, "fold_values_fill: no array for parameter 'd.b'" },
+            { "d", { { "W", W, 6 }, { "b", NULL, 3 }, none }, 2, FOLD_BAD_ARGUMENT, "fold_values_fill: no array for parameter 'd.b'" },
+            { "d", { { "W", W, 6 }, { "b", b, 3 }, { "c", b, 3 } }, 3, FOLD_BAD_ARGUMENT, "fold_values_fill: 1 of 3 arrays match no parameter of 'd'" },
+            { "e", { { "W", W, 6 }, { "b", b, 3 }, none }, 2, FOLD_BAD_ARGUMENT, "fold_values_fill: 2 of 2 arrays match no parameter of 'e'" },
+            { "g", { { "W", W, 6 }, { "b", b, 3 }, none }, 2, FOLD_BAD_SHAPE, "fold_values_fill: 'g.W' has 18 values, but its array 6" },
+            { "", { { "d.W", W, 6 }, { "d.b", b, 3 }, none }, 2, FOLD_BAD_ARGUMENT, "fold_values_fill: no array for parameter 'dd.W'" },
+            { NULL, { none, none, none }, 2, FOLD_BAD_ARGUMENT, "fold_values_fill: name is NULL" },
             { "d", { { "b", b, 3 }, { "W", W, 6 }, none }, 2, FOLD_OK, "" },
         };
         for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
@@ -2175,10 +2175,10 @@ static void test_values_from_arrays(void)
 /* An inference model gets the values too. Models that differ are refused, and nothing changes. */
 static void test_values_of_a_stranger(void)
 {
-    static const char *const says[] = { "parameter 1 is 'b' [3], in the other model 'c' [3]",
-                                        "parameter 1 is 'b' [3], in the other model 'b' [4]",
-                                        "parameter 1 is 'b' [3], in the other model 'b' [3 x 1]",
-                                        "the model has 2 parameters, the other 1", "the other model is NULL",
+    static const char *const says[] = { "parameter 1 is 'b' [3], but 'c' [3] in the other model",
+                                        "parameter 1 is 'b' [3], but 'b' [4] in the other model",
+                                        "parameter 1 is 'b' [3], but 'b' [3 x 1] in the other model",
+                                        "the model has 2 parameters, the other 1", "from is NULL",
                                         "share is 1.5, must be in [0, 1]", "share is nan, must be in [0, 1]", "" };
     for (int way = 0; way < 2 * 8; way++) {
         const int wrong = way / 2, average = way % 2;

@@ -812,10 +812,10 @@ static void bytes(void)
         CHECK_INT(fold_node_shape(f, x[0]).dim[1], 3);
         CHECK(fold_list_length(f, x[1]) == 3 && fold_list_length(f, x[2]) == 0);
         CHECK(fold_node_is_null(fold_input_bytes(f, NULL, fold_shape1(2), 1)));
-        CHECK_TEXT(fold_ctx_message(f), "input_bytes: a pointer is NULL");
+        CHECK_TEXT(fold_ctx_message(f), "input_bytes: bytes is NULL");
         fold_ctx_reset(f);
         CHECK(fold_node_is_null(fold_list_input_bytes(f, NULL, 2, fold_shape1(2), 1)));
-        CHECK_TEXT(fold_ctx_message(f), "list_input_bytes: a pointer is NULL");
+        CHECK_TEXT(fold_ctx_message(f), "list_input_bytes: bytes is NULL");
         fold_ctx_reset(f);
         CHECK(fold_node_is_null(fold_input_bytes(f, given, fold_shape1(0), 1)));
         CHECK_TEXT(fold_ctx_message(f), "input_bytes");

@@ -1216,7 +1216,7 @@ static void one_step(void)
         fold_ctx *f = fold_ctx_new(m, &d), *other = fold_ctx_new(m, &d);
         fold_node in = fold_input(f, x, STEP_WIDTH), y = fold_attention_step(f, &cache, in, in, in), z;
         CHECK(fold_node_is_null(fold_attention_step(f, &cache, in, in, in)));
-        CHECK_TEXT(fold_ctx_message(f), "attention_step: the last step of this cache has not run");
+        CHECK_TEXT(fold_ctx_message(f), "attention_step: the cache's last step has not run");
         fold_ctx_reset(f);
         in = fold_input(f, x, STEP_WIDTH);
         for (int step = 0; step < 3; step++) { /* one after the other in one recording, each with a run */
@@ -1318,12 +1318,12 @@ static void weights_of_attention(void)
         fold_ctx_reset(f);
         const fold_node none = fold_list_input(f, k, 0, fold_shape1(SIZE)), some = fold_list_input(f, k, KEYS, fold_shape1(SIZE));
         CHECK(fold_node_is_null(fold_list_attention_weights(f, some, how ? none : some, how ? HEADS : 0, 0)));
-        CHECK_SAYS(!strcmp(fold_ctx_message(f), how ? "list_attention_weights: there are 2 heads and 0 keys" : "list_attention_weights: there are 0 heads and 7 keys"),
+        CHECK_SAYS(!strcmp(fold_ctx_message(f), how ? "list_attention_weights: heads (2) times rows of k (0) must be in [1, 2147483647]" : "list_attention_weights: heads (0) times rows of k (7) must be in [1, 2147483647]"),
                    "%s", fold_ctx_message(f));
         fold_ctx_reset(f);
         const fold_node many = fold_list_input(f, zeros, MANY, fold_shape1(1));
         CHECK(fold_node_is_null(fold_list_attention_weights(f, many, many, 1, 0)));
-        CHECK_TEXT(fold_ctx_message(f), "list_attention_weights: 50000 rows of 50000 values are more than a list can have");
+        CHECK_TEXT(fold_ctx_message(f), "list_attention_weights: 50000 rows of 50000 values exceed a list's 2147483647 values");
         fold_ctx_free(f);
     }
     fold_model_free(m);

@@ -668,7 +668,7 @@ static void told_what_is_needed(void)
             snprintf(text, sizeof text, "the block has %zu bytes", given);
             CHECK_TEXT(fold_ctx_message(f), text);
             CHECK_TEXT(fold_ctx_message(f), "out of memory");
-            CHECK_TEXT(fold_ctx_message(f), ": a context with fold_ctx_desc.measure tells how many a recording needs (fold_ctx_stats)");
+            CHECK_TEXT(fold_ctx_message(f), " (see fold_ctx_desc.measure)");
             if (!strstr(fold_ctx_message(f), "or more")) {
                 CHECK_SAYS(told == size, "%s: %zu bytes, of exactly %zu", ways[way].name, told, size);
                 exact++;
@@ -896,13 +896,13 @@ static void own_values(void)
         const float *old = fold_value(f, y);
         CHECK(fold_node_is_null(fold_input_ref(f, old, fold_shape1(N))));
         CHECK_INT(fold_ctx_status(f), FOLD_BAD_ARGUMENT);
-        CHECK_TEXT(fold_ctx_message(f), "input_ref: the context's own values move: fold_input copies them");
+        CHECK_TEXT(fold_ctx_message(f), "input_ref: values are this context's own, which may move; copy them with fold_input");
         for (int late = 0; late < 2; late++) { /* at once, and when the place has other values already */
             fold_ctx_reset(f);
             for (int k = 0; k < 4 * late; k++) fold_input(f, x, N);
             CHECK(fold_node_is_null(fold_input(f, old, N)));
             CHECK_INT(fold_ctx_status(f), FOLD_BAD_ARGUMENT);
-            CHECK_TEXT(fold_ctx_message(f), "input: these values of the context ended with its reset: fold_read them before");
+            CHECK_TEXT(fold_ctx_message(f), "input: values are from before fold_ctx_reset; copy them with fold_read first");
         }
         fold_ctx_free(f);
         if (block) free_block(block);

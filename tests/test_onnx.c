@@ -392,7 +392,7 @@ static void as_lists(void)
     }
     fold_random chance = fold_random_new(5, 0);
     CHECK_INT(fold_onnx_record(o, f, in, 3, &chance, out, OUTPUTS), FOLD_BAD_ARGUMENT);
-    CHECK_TEXT(fold_ctx_message(f), "draws for one sample, and here is a list: hand it in");
+    CHECK_TEXT(fold_ctx_message(f), "cannot draw noise for a list; pass the noise as an input");
     fold_onnx_close(o);
     fold_ctx_free(alone);
     fold_ctx_free(f);
@@ -574,11 +574,11 @@ static void moves(void)
     fold_onnx_value given = { "columns", x, none }, asked = { "y", NULL, none };
     fold_ctx_reset(f);
     CHECK_INT(fold_onnx_record(o, f, &given, 1, NULL, &asked, 1), FOLD_BAD_ARGUMENT);
-    CHECK_TEXT(fold_ctx_message(f), "onnx: 'columns' is no input");
+    CHECK_TEXT(fold_ctx_message(f), "onnx: 'columns' is not an input");
     fold_ctx_reset(f);
     given.name = "X";
     CHECK_INT(fold_onnx_record(o, f, &given, 1, NULL, &asked, 1), FOLD_BAD_ARGUMENT);
-    CHECK_TEXT(fold_ctx_message(f), "onnx: there is no 'X'; nearest: 'x'");
+    CHECK_TEXT(fold_ctx_message(f), "onnx: nothing is named 'X'; nearest: 'x'");
     fold_ctx_reset(f);
     const fold_onnx_value node = { "x", NULL, fold_constant(f, 1) };
     CHECK_INT(fold_onnx_record(o, f, &node, 1, NULL, &asked, 1), FOLD_BAD_SHAPE);
@@ -763,8 +763,8 @@ static void left_out(void)
         { 13, "1 2", "", "Constant > c value_int=:2;Cast c > d to=1;Add x d > y", "1 -2" },
         { 17, "2 2", "g=2", "LayerNormalization x g > y axis=:2 epsilon=1.0", "1.0444659 -1.0444659 2.4370872 -2.4370872" },
         { 13, "1 2", "", "Pad x > y pads=0,1,0,0 value=:1", "0 1 -2" },
-        { 13, "1 2", "", "Softmax x > y axis=1.0", ":Softmax 'y': the attribute axis is of another type" },
-        { 13, "1 2", "", "Softmax x > y axis=:1", ":Softmax 'y': the attribute axis is of another type" }
+        { 13, "1 2", "", "Softmax x > y axis=1.0", ":Softmax 'y': attribute axis has the wrong type" },
+        { 13, "1 2", "", "Softmax x > y axis=:1", ":Softmax 'y': attribute axis has the wrong type" }
     };
     CHECK_ROWS(rows);
 }
@@ -793,7 +793,7 @@ static void large_dims(void)
         snprintf(gains + strlen(gains), 50, "g%d=1;", i);
         snprintf(norms + strlen(norms), 90, ";LayerNormalization v%d g%d g0 > v%d", i, i, i + 1);
     }
-    const graph_row wide = { 17, "1000000", gains, norms, ":bytes: raise fold_onnx_desc.max_bytes" };
+    const graph_row wide = { 17, "1000000", gains, norms, ":bytes; raise fold_onnx_desc.max_bytes" };
     check_row(&wide);
 }
 
@@ -808,15 +808,15 @@ static void whole_numbers(void)
         { 13, "1 2", "a 2=#-1,1;b 1=#2;z 1=-0.0", "Div a b > q;Cast q > c to=1;Mul c z > d;Mul x d > y", "-0 0" },
         { 13, "1 4", "h 1=0.25", "Mul x h > s;Cast s > i to=7;Cast i > y to=1", "0 0 0 -1" },
         { 13, "1 2", "h 2=-0.5,0.5", "Cast h > i to=6;Cast i > c to=1;Sub c x > y", "-1 2" },
-        { 13, "1 2", "a 2=#3,5", "ReduceSum a > s;Cast s > c to=1;Add x c > y", ":ReduceSum 's': 'a' has whole numbers" },
-        { 13, "1 2", "a 2=#3,5", "Relu a > s;Cast s > c to=1;Add x c > y", ":Relu 's': 'a' has whole numbers" },
+        { 13, "1 2", "a 2=#3,5", "ReduceSum a > s;Cast s > c to=1;Add x c > y", ":ReduceSum 's': 'a' has integers, which are not supported here" },
+        { 13, "1 2", "a 2=#3,5", "Relu a > s;Cast s > c to=1;Add x c > y", ":Relu 's': 'a' has integers, which are not supported here" },
         { 13, "1 2", "a 2=#3,5;b 1=#4;c 1=#2", "Max a b c > m;Div m c > s;Cast s > d to=1;Add x d > y", "3 0" },
         { 13, "1 2", "a 2=#3,5;b 2=#4,2;z 1=0", "Greater x z > g;Where g a b > w;Cast w > y to=1", "3 2" },
-        { 13, "1 2", "a 2=#-7,7;b 2=#0,1", "Div a b > q;Cast q > c to=1;Add x c > y", ":Div 'q': a whole number of -inf: a division by 0, or too large" },
-        { 13, "1 2", "a 2=#65536,2;b 2=#65536,3", "Mul a b > m;Cast m > c to=1;Add x c > y", ":Mul 'm': a whole number of 4.29497e+09: " },
+        { 13, "1 2", "a 2=#-7,7;b 2=#0,1", "Div a b > q;Cast q > c to=1;Add x c > y", ":Div 'q': the integer -inf: a division by 0, or too large" },
+        { 13, "1 2", "a 2=#65536,2;b 2=#65536,3", "Mul a b > m;Cast m > c to=1;Add x c > y", ":Mul 'm': the integer 4.29497e+09: " },
         { 13, "3", "t 3=!2,0,255", "Cast t > c to=1;Mul x c > y", "1 -0 3" },
         { 13, "3", "t 3=!2,0,255;u 3=!1,0,0", "Equal t u > e;Cast e > c to=1;Mul x c > y", "1 -2 0" },
-        { 13, "1 2", "", "Cast x > i to=7;Add i i > y", ":Add 'y': 'i' has whole numbers that are no constants" }
+        { 13, "1 2", "", "Cast x > i to=7;Add i i > y", ":Add 'y': 'i' has integers that are not constant" }
     };
     CHECK_ROWS(rows);
 }
@@ -836,7 +836,7 @@ static void empty_lists(void)
         { 13, "2 1", "e 0=#", "Squeeze x e > y", "1 -2" },
         { 13, "2 1", "e 0=#", "Unsqueeze x e > y", "1 -2" },
         { 13, "2 1", "e 0=#", "ReduceSum x e > y", "-1" },
-        { 13, "2", "e 0=", "Add x e > y", ":Add 'y': axes of 0 and 2 values do not meet" },
+        { 13, "2", "e 0=", "Add x e > y", ":Add 'y': axes of 0 and 2 values do not broadcast" },
         { 13, "1", "e 0=", "Add x e > y", ":Add 'y': an axis of 0 values" },
         { 13, "2", "e 0=", "ReduceSum e > s;Add x s > y", ":ReduceSum 's': 'e' has no values" },
         { 13, "2", "e 0=", "Mul x x > z;Identity e > y", ":Identity 'y': 'e' has no values" }
@@ -863,7 +863,7 @@ static void edges(void)
         { 13, "2", "e=0;n=nan", "Mul x n > p;Pow p e > y", "1 1" },
         { 13, "2", "h=1e38;t=10;a=-1", "Mul x h > i;Mul i t > j;Clip j a > y", "3.40282347e38 -1" },
         { 6, "2", "h=1e38;t=10", "Mul x h > i;Mul i t > j;Clip j > y max=0.5", "0.5 -3.40282347e38" },
-        { 13, "2", "a=inf", "Clip x a > y", ":bounds that leave nothing between them" },
+        { 13, "2", "a=inf", "Clip x a > y", ":no value is between inf and 3.40282e+38" },
         { 13, "2", "a=-inf;b=inf", "Clip x a b > y", "1 -2" },
         { 13, "1 2", "w 2 1=1,2;c 1=nan", "Gemm x w c > y beta=:1", "-3" },
         { 15, "2 1", "g 1=1;b 1=0;m 1=0;v 1=1e-6", "BatchNormalization x g b m v > y epsilon=:1", "1000 -2000" },
@@ -886,8 +886,8 @@ static void forms(void)
         { 15, "2 1", "g 1=2;b 1=1;m 1=5;v 1=7", "BatchNormalization x g b m v > y m2 v2 epsilon=0.75 training_mode=1", "2.7320508 -0.7320508" },
         { 15, "2 1", "g 1=2;b 1=1;m 1=1;v 1=0", "BatchNormalization x g b m v > y epsilon=1.0", "1 -5" },
         { 7, "2 1", "g 1=2;b 1=1;m 1=1;v 1=0", "BatchNormalization x g b m v > y epsilon=1.0 spatial=1", "1 -5" },
-        { 7, "2 1", "g 1=2;b 1=1;m 1=1;v 1=0", "BatchNormalization x g b m v > y spatial=:2", ":not spatial" },
-        { 6, "2 1", "g 1=2;b 1=1;m 1=1;v 1=0", "BatchNormalization x g b m v > y", ":the form of opset 6" },
+        { 7, "2 1", "g 1=2;b 1=1;m 1=1;v 1=0", "BatchNormalization x g b m v > y spatial=:2", ":opset 7, or spatial other than 1, is not supported" },
+        { 6, "2 1", "g 1=2;b 1=1;m 1=1;v 1=0", "BatchNormalization x g b m v > y", ":opset 6, or spatial other than 1, is not supported" },
         { 12, "1 2 2", "", "Softmax x > y axis=1", "0.11840516 0.005895048 0.87490203 0.00079780727" },
         { 13, "1 2 2", "", "Softmax x > y axis=1", "0.11920292 0.88079708 0.88079708 0.11920292" },
         { 11, "1 2", "", "Softmax x > y", "0.95257413 0.047425873" },
@@ -899,7 +899,7 @@ static void forms(void)
         { 13, "1 3", "a 1=#1", "ReduceSum x a > y keepdims=0", "2" },
         { 18, "1 3", "a 1=#1", "ReduceMax x a > y", "3" },
         { 18, "1 3", "", "ReduceSum x > y noop_with_empty_axes=1", "1 -2 3" },
-        { 18, "1 3", "", "ReduceL1 x > y noop_with_empty_axes=1", ":of no axes" },
+        { 18, "1 3", "", "ReduceL1 x > y noop_with_empty_axes=1", ":there are no axes to reduce" },
         { 6, "1 3", "", "Clip x > y min=-1.0 max=2.0", "1 -1 2" },
         { 11, "1 3", "a=-1;b=2", "Clip x a b > y", "1 -1 2" },
         { 12, "1 3", "b=2", "Clip x _ b > y", "1 -2 2" },
@@ -913,8 +913,8 @@ static void forms(void)
         { 5, "1 2", "s 2=#2,-1", "Reshape x s > y", "1 -2" },
         { 1, "1 2", "", "Reshape x > y shape=2,1", "1 -2" },
         { 22, "1 2", "", "Identity x > y", "1 -2" },
-        { 23, "1 2", "", "Identity x > y", ":the file has opset 23 of ONNX's own ops; 1 to 22 are read" },
-        { 5, "1 2", "", "Cast x > y to=FLOAT", ":Cast 'y': the attribute to is of another type" },
+        { 23, "1 2", "", "Identity x > y", ":the file has opset 23 of ONNX's own ops, not 1 to 22" },
+        { 5, "1 2", "", "Cast x > y to=FLOAT", ":Cast 'y': attribute to has the wrong type" },
         { 15, "1 2 3", "", "Shape x > s start=-2;Cast s > c to=1;ReduceSum c > d keepdims=0;Add x d > y", "6 3 8 1 10 -1" }
     };
     CHECK_ROWS(rows);
@@ -956,10 +956,10 @@ static void parts(void)
         { 13, "1 2", "", "Add d d > y;Add c b > d;Neg b > c;Relu a > b;Neg x > a", "0 0" },
         { 13, "1 2", "", "Sin x > z;Relu x > y", "1 0" },
         { 13, "1 2", "", "Sin x > z;Neg z > v;Relu x > y", "1 0" },
-        { 13, "1 2", "", "Sin x > z;Neg z > y", ":onnx: Sin 'z': this op is not read" },
-        { 13, "1 2", "", "Neg z > y;Neg y > z", ":'y' but what needs it" },
-        { 13, "1 2", "", "Neg y > y", ":nothing makes 'y' but what needs it" },
-        { 13, "1 2", "", "Neg x > y;Relu x > y", ":'y' is there already" }
+        { 13, "1 2", "", "Sin x > z;Neg z > y", ":onnx: Sin 'z': this op is not supported" },
+        { 13, "1 2", "", "Neg z > y;Neg y > z", ":'y', except nodes that need it" },
+        { 13, "1 2", "", "Neg y > y", ":nothing makes 'y', except nodes that need it" },
+        { 13, "1 2", "", "Neg x > y;Relu x > y", ":'y' is made twice" }
     };
     CHECK_ROWS(rows);
     static message file, graph, weight, sparse;
@@ -1073,13 +1073,13 @@ static void settings(void)
     fold_model *m = fold_model_new(NULL);
     desc.max_bytes = 20000;
     CHECK(!fold_onnx_open_memory(m, file.bytes, file.size, &desc));
-    CHECK_TEXT(fold_model_message(m), "the file needs more than 20000 bytes: raise fold_onnx_desc.max_bytes");
+    CHECK_TEXT(fold_model_message(m), "the file needs more than 20000 bytes; raise fold_onnx_desc.max_bytes");
     fold_model_clear_error(m);
     desc.max_bytes = 0;
     desc.bindings = &binding;
     desc.n_bindings = 1;
     CHECK(!fold_onnx_open_memory(m, file.bytes, file.size, &desc));
-    CHECK_TEXT(fold_model_message(m), "onnx: there is no input 'X' to bind; nearest: 'x'");
+    CHECK_TEXT(fold_model_message(m), "onnx: no input is named 'X', as a binding is; nearest: 'x'");
     fold_model_free(m);
     static message graph, info, type;
     graph.size = info.size = type.size = 0;
@@ -1094,7 +1094,7 @@ static void settings(void)
     onnx_file(&file, &graph, 13);
     m = fold_model_new(NULL);
     CHECK(!fold_onnx_open_memory(m, file.bytes, file.size, NULL));
-    CHECK_TEXT(fold_model_message(m), "onnx: input 'X': nothing says which shape it has: bind one");
+    CHECK_TEXT(fold_model_message(m), "onnx: input 'X': it has no shape; give one with fold_onnx_desc.bindings");
     fold_model_clear_error(m);
     fold_onnx *bound = fold_onnx_open_memory(m, file.bytes, file.size, &desc);
     CHECK_INT(fold_onnx_find(bound, "y").count, 2);
@@ -1117,7 +1117,7 @@ static void settings(void)
     fold_ctx_reset(f);
     out.name = "y";
     CHECK_INT(fold_onnx_record(o, f, &in, 1, NULL, &out, 1), FOLD_BAD_ARGUMENT);
-    CHECK_TEXT(fold_ctx_message(f), "onnx: 'y' is not read: Sin 'y': this op is not read");
+    CHECK_TEXT(fold_ctx_message(f), "onnx: 'y' is not available: Sin 'y': this op is not supported");
     fold_onnx_close(o);
     fold_ctx_free(f);
     fold_model_free(m);
@@ -1162,7 +1162,7 @@ static void save(void)
     fold_values_write_begin(m, fold_param_find(m, "t"))[1] = ten; /* its transpose stays */
     fold_values_write_end(m, fold_param_find(m, "t"));
     CHECK_INT(fold_onnx_save_to(m, file.bytes, file.size, NULL, collect, &same), FOLD_BAD_ARGUMENT);
-    CHECK_TEXT(fold_model_message(m), "'t' is read in two forms, which trained apart");
+    CHECK_TEXT(fold_model_message(m), "'t' has two parameters, which were trained to different values");
     fold_onnx_close(p);
     fold_model_free(other);
     fold_onnx_close(o);
@@ -1173,8 +1173,8 @@ static void save(void)
 static void messages(void)
 {
     static const graph_row rows[] = {
-        { 13, "1 2", "", "Cast x > y to=3", ":Cast 'y': values of int8 are not read here" },
-        { 13, "1 2", "", "Cast x > y to=16", ":Cast 'y': values of bfloat16 are not read here" },
+        { 13, "1 2", "", "Cast x > y to=3", ":Cast 'y': int8 values are not supported here" },
+        { 13, "1 2", "", "Cast x > y to=16", ":Cast 'y': bfloat16 values are not supported here" },
         { 13, "1 2", "", "Cast x > y to=40", ":Cast 'y': values of ONNX's type 40" },
         { 13, "1025 1 1", "w 1 4 1=0,0,0,0", "LSTM x w w > y hidden_size=1", ":1025 steps of 1 sequences, of at most 1024 together" },
         { 13, "1 2", "w 2 2=0,0,0,0", "MatMul x w > h;Add h x > i;Conv i w > y", ":Conv 'y': an input of rank 2" } };
@@ -1187,18 +1187,18 @@ typedef struct refusal { const char *type, *in, *attributes, *message; } refusal
 static void refusals(void)
 {
     static const refusal all[] = {
-        { "Unknown", "x", "", "onnx: Unknown 'y': this op is not read" },
-        { "Relu", "x", "alpha=1.0", "onnx: Relu 'y': an attribute alpha" },
+        { "Unknown", "x", "", "onnx: Unknown 'y': this op is not supported" },
+        { "Relu", "x", "alpha=1.0", "onnx: Relu 'y': attribute alpha is not supported" },
         { "Relu", "gone", "", "onnx: Relu 'y': nothing makes 'gone'" },
-        { "Relu", "x x", "", "onnx: Relu 'y': 2 inputs" },
+        { "Relu", "x x", "", "onnx: Relu 'y': 2 inputs are not supported" },
         { "Gather", "x x", "", "onnx: Gather 'y': an index that is not constant" },
         { "Reshape", "x x", "", "onnx: Reshape 'y': 'x' is not constant" },
         { "MatMul", "x x", "", "onnx: MatMul 'y': matrices that do not fit" },
         { "Conv", "x W", "", "onnx: Conv 'y': an input of rank 2, or more than one sample" },
-        { "Clip", "x", "min=2.0 max=1.0", "onnx: Clip 'y': bounds that leave nothing between them" },
-        { "Softmax", "x", "axis=2", "onnx: Softmax 'y': axis 2 of 2 axes" },
+        { "Clip", "x", "min=2.0 max=1.0", "onnx: Clip 'y': no value is between 2 and 1" },
+        { "Softmax", "x", "axis=2", "onnx: Softmax 'y': axis 2 does not exist, there are 2" },
         { "Multinomial", "x", "sample_size=2", "onnx: Multinomial 'y': more than one sample" },
-        { "Add", "x W", "", "onnx: Add 'y': axes of 3 and 4 values do not meet" } };
+        { "Add", "x W", "", "onnx: Add 'y': axes of 3 and 4 values do not broadcast" } };
     static message graph, file;
     static const float values[12] = { 0 };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
@@ -1220,10 +1220,10 @@ static void external(void)
     static const struct { const char *location, *offset, *message; } all[] = {
         { "test_onnx.data", "4", "" },
         { "test_onnx.data", "8", "onnx: weight 'W': 'build/test_onnx.data' has too few bytes" },
-        { "../test_onnx.data", "0", "onnx: weight 'W': it is in a file that does not lie beside this one" },
-        { "a/../../test_onnx.data", "0", "onnx: weight 'W': it is in a file that does not lie beside this one" },
-        { "/etc/passwd", "0", "onnx: weight 'W': it is in a file that does not lie beside this one" },
-        { "", "0", "onnx: weight 'W': it is in a file that does not lie beside this one" },
+        { "../test_onnx.data", "0", "onnx: weight 'W': it is in a file outside the folder of this one" },
+        { "a/../../test_onnx.data", "0", "onnx: weight 'W': it is in a file outside the folder of this one" },
+        { "/etc/passwd", "0", "onnx: weight 'W': it is in a file outside the folder of this one" },
+        { "", "0", "onnx: weight 'W': it is in a file outside the folder of this one" },
         { "there-is-no.data", "0", "onnx: weight 'W': 'build/there-is-no.data' cannot be opened" } };
     static const float values[5] = { 9, 1, 2, 3, 4 }, x[2] = { 1, 10 };
     static message graph, weight, entry, file;
@@ -1272,7 +1272,7 @@ static void external(void)
     }
     fold_model *m = fold_model_new(NULL);
     CHECK(!fold_onnx_open_memory(m, file.bytes, file.size, NULL));
-    CHECK_TEXT(fold_model_message(m), "onnx: weight 'W': it is in another file, and this one was opened in memory");
+    CHECK_TEXT(fold_model_message(m), "onnx: weight 'W': it is in a separate file; use fold_onnx_open");
     fold_model_free(m);
 }
 
@@ -1286,7 +1286,7 @@ static void misuse(void)
     fold_onnx_value in = { "obs", obs, none }, out = { "actions", NULL, none };
     CHECK(!fold_onnx_open_memory(NULL, network.bytes, network.size, NULL));
     CHECK_INT(fold_onnx_record(o, f, &in, 1, NULL, &out, 1), FOLD_BAD_ARGUMENT);
-    CHECK_TEXT(fold_ctx_message(f), "onnx: the input 'picture' is not handed in");
+    CHECK_TEXT(fold_ctx_message(f), "onnx: input 'picture' is missing");
     CHECK_INT(fold_model_status(m), FOLD_OK);
     fold_ctx_reset(f);
     out.name = "lost";

@@ -380,7 +380,7 @@ static void refusals(void)
     CHECK_INT(fold_model_quantize(NULL, NULL), FOLD_BAD_ARGUMENT);
     net_open(&n, NULL, 0);
     fold_model_quantize(n.m, NULL);
-    says(&n, FOLD_BAD_STATE, "fold_model_quantize: the model can be trained: make it with `inference` in its desc");
+    says(&n, FOLD_BAD_STATE, "fold_model_quantize: the model can be trained; set `inference` in its desc");
     fold_model_free(n.m);
 
     net_open(&n, NULL, 1);
@@ -407,20 +407,20 @@ static void refusals(void)
     CHECK_INT(fold_model_quantize(n.m, &d), FOLD_OK);
 
     CHECK(!fold_values_write_begin(n.m, n.U));
-    says(&n, FOLD_BAD_STATE, "fold_values_write_begin: parameter 'U' is quantized: write values before fold_model_quantize, or load");
+    says(&n, FOLD_BAD_STATE, "fold_values_write_begin: parameter 'U' is quantised; write before fold_model_quantize, or load a file");
     CHECK(!fold_values_write_begin(n.m, n.none));
-    says(&n, FOLD_BAD_STATE, "fold_values_write_begin: parameter 'tied' is quantized");
+    says(&n, FOLD_BAD_STATE, "fold_values_write_begin: parameter 'tied' is quantised");
     CHECK(fold_values_write_begin(n.m, n.b) != NULL);
     fold_values_write_end(n.m, n.b);
     fold_values_copy(n.m, other.m);
-    says(&n, FOLD_BAD_STATE, "fold_values_copy: parameter 'tied' is quantized");
+    says(&n, FOLD_BAD_STATE, "fold_values_copy: parameter 'tied' is quantised");
     fold_values_copy(other.m, n.m);
-    says(&other, FOLD_BAD_STATE, "fold_values_copy: parameter 'tied' is quantized in the other model");
+    says(&other, FOLD_BAD_STATE, "fold_values_copy: parameter 'tied' is quantised in the other model");
     fold_values_average(n.m, other.m, 0.5f);
-    says(&n, FOLD_BAD_STATE, "fold_values_average: parameter 'tied' is quantized");
+    says(&n, FOLD_BAD_STATE, "fold_values_average: parameter 'tied' is quantised");
     fold_ctx *f = fold_ctx_new(n.m, NULL);
     CHECK(fold_node_is_null(fold_use(f, n.U)));
-    CHECK_TEXT(fold_ctx_message(f), "use: parameter 'U' is quantized, only linear ops read it");
+    CHECK_TEXT(fold_ctx_message(f), "use: parameter 'U' is quantised; only products and lookups read it");
     fold_ctx_free(f);
     fold_model_free(n.m);
     fold_model_free(other.m);
@@ -459,7 +459,7 @@ static void recordings_before(void)
         fold_model_quantize(n.m, NULL);
         const fold_node more = fold_square(f, used);
         CHECK_INT(fold_run(f, &more, 1), FOLD_BAD_STATE);
-        CHECK_TEXT(fold_ctx_message(f), "fold_model_quantize changed the model: reset the context after it");
+        CHECK_TEXT(fold_ctx_message(f), "fold_model_quantize changed the model; call fold_ctx_reset first");
         CHECK(!fold_value(f, used));
         fold_ctx_reset(f);
         const fold_node again = record(f, &n, 3);
@@ -756,7 +756,7 @@ static void tables_later(void)
     CHECK_BITS(fold_value(f, y[0]), fold_value(g, word), WIDE);
     CHECK_BITS(fold_value(f, y[1]), fold_value(g, product), WORDS);
     CHECK(fold_node_is_null(fold_use(f, one.words)));
-    CHECK_TEXT(fold_ctx_message(f), "use: parameter 'words' is quantized");
+    CHECK_TEXT(fold_ctx_message(f), "use: parameter 'words' is quantised");
     fold_ctx_free(f);
     fold_ctx_free(g);
     fold_model_free(one.m);
@@ -854,7 +854,7 @@ static void rounded_to_halves(void)
             fold_values_write_end(m, W);
             CHECK_INT(fold_model_quantize(m, &halves), FOLD_OK);
             CHECK_INT(fold_model_load_memory(m, b.bytes, b.n, NULL), FOLD_BAD_ARGUMENT);
-            says(&n, FOLD_OK, "load: W is quantized and has a value in the file that is not finite");
+            says(&n, FOLD_OK, "load: W is quantised, but a value in the file is not finite");
         }
         save(m, &b);
         CHECK_TEXT((char *)b.bytes + 8, "\"W\":{\"dtype\":\"BF16\"");
@@ -890,12 +890,12 @@ static void hostile_files(void)
     static const char good[] = SCALE("F32", "[16]", "64") "," BYTES("[2,16]", "64", "96");
     static const struct { const char *header; float scale; int number; size_t data; fold_status status; const char *says; } files[] = {
         { good, 1, 127, 96, FOLD_OK, "" },
-        { good, 0, 0, 96, FOLD_BAD_ARGUMENT, "load: W has the byte 127 with a scale of 0" },
-        { good, 1, -128, 96, FOLD_BAD_ARGUMENT, "load: W has the byte -128; they are from -127 to 127" },
-        { good, (float)NAN, 1, 96, FOLD_BAD_ARGUMENT, "load: W.scale has nan, which is no scale" },
-        { good, (float)INFINITY, 1, 96, FOLD_BAD_ARGUMENT, "load: W.scale has inf, which is no scale" },
-        { good, -1, 1, 96, FOLD_BAD_ARGUMENT, "load: W.scale has -1, which is no scale" },
-        { good, FLT_MAX, 1, 96, FOLD_BAD_ARGUMENT, "load: W.scale has 3.40282e+38, which is no scale" },
+        { good, 0, 0, 96, FOLD_BAD_ARGUMENT, "load: W has the int8 value 127 with scale 0" },
+        { good, 1, -128, 96, FOLD_BAD_ARGUMENT, "load: W has the int8 value -128, not in [-127, 127]" },
+        { good, (float)NAN, 1, 96, FOLD_BAD_ARGUMENT, "load: W.scale has the scale nan, not in [0, " },
+        { good, (float)INFINITY, 1, 96, FOLD_BAD_ARGUMENT, "load: W.scale has the scale inf, not in [0, " },
+        { good, -1, 1, 96, FOLD_BAD_ARGUMENT, "load: W.scale has the scale -1, not in [0, " },
+        { good, FLT_MAX, 1, 96, FOLD_BAD_ARGUMENT, "load: W.scale has the scale 3.40282e+38, not in [0, 2.67939e+36]" },
         { good, 1, 1, 95, FOLD_IO, "load: the file ends too early" },
         { SCALE("F32", "[16]", "64") "," BYTES("[16,2]", "64", "96"), 1, 1, 96, FOLD_BAD_SHAPE, "load: W is [16 x 2] in the file, [2 x 16] in the model" },
         { SCALE("F32", "[16]", "64") "," BYTES("[2,16]", "64", "95"), 1, 1, 95, FOLD_IO, "data_offsets do not fit the type and shape" },
@@ -951,14 +951,14 @@ static void files_at_the_edges(void)
     first[2] = 0x80, first[3] = 0x7f; /* an infinity */
     first[0] = first[1] = 0;
     CHECK_INT(fold_model_load_memory(m, b.bytes, b.n, NULL), FOLD_BAD_ARGUMENT);
-    says(&n, FOLD_OK, "load: W is quantized and has a value in the file that is not finite");
+    says(&n, FOLD_OK, "load: W is quantised, but a value in the file is not finite");
     first[3] = 0x3f;
     load(m, &b);
     save(m, &b);
     CHECK_TEXT((char *)b.bytes + 8, "\"both\":{\"dtype\":\"F32\"");
     CHECK_TEXT((char *)b.bytes + 8, "\"W\":{\"dtype\":\"I8\"");
     CHECK(fold_param_is_null(fold_bias_new(m, "W.scale", 3)));
-    says(&n, FOLD_BAD_ARGUMENT, "parameter 'W.scale': in files its name stands for the scales of another");
+    says(&n, FOLD_BAD_ARGUMENT, "parameter 'W.scale': in files this is the name of an int8 parameter's scales");
     fold_model_free(m);
     m = fold_model_new(&desc);
     fold_weight_new(m, "W", 2, 16);

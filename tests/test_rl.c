@@ -49,7 +49,7 @@ static void bad_rewards(void)
     int length[EPISODES];
     static const char *const says[] = { "the reward of episode 3, step 4 is nan", "the reward of episode 5, step 299 is inf",
                                         "episode 2, step 1 is 0, its value nan", "the value after episode 4 is nan",
-                                        "episode 1 has -1 steps", "there are no rewards",
+                                        "episode 1 has -1 steps", "one of its arrays, or advantage is NULL",
                                         "discount is nan and trace 0.95, must be in [0, 1]", "discount is 1.5 and",
                                         "discount is 0.99 and trace -0.5", "episode 5 has 2147483647 steps, after 20" };
     for (int bad = 0; bad < 10; bad++) {
@@ -310,7 +310,7 @@ static void moments_that_are_not_there(void)
         fold_rl_moments_apply(m, &moments, x, 1);
         if (way < 4) CHECK_BITS(x, values, 4);
         CHECK_INT(fold_rl_moments_add(m, &moments, values, 2), FOLD_BAD_ARGUMENT);
-        CHECK_TEXT(fold_model_message(m), "fold_rl_moments_add: there are no moments or values");
+        CHECK_TEXT(fold_model_message(m), "fold_rl_moments_add: moments or values is NULL");
         for (int i = 0; i < 4; i++) CHECK_NEAR(fold_param_value(m, W)[i], 0, 0);
         fold_model_clear_error(m);
     }
@@ -379,7 +379,7 @@ static void policies(void)
     fold_ctx *f = fold_ctx_new(m, NULL);
     const fold_state none = { { 0, 0 }, { 0, 0 } };
     CHECK(fold_node_is_null(fold_rl_policy_apply(f, NULL, fold_constant(f, 1), none).actor));
-    CHECK_SAYS(strstr(fold_ctx_message(f), "there is no policy"), "%s", fold_ctx_message(f));
+    CHECK_SAYS(strstr(fold_ctx_message(f), "policy is NULL"), "%s", fold_ctx_message(f));
     fold_ctx_free(f);
     fold_model_free(m);
 }

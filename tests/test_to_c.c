@@ -705,21 +705,21 @@ static void refused(void)
     const fold_state none = fold_recurrent_zeros(f, &gru);
     const fold_param no_bias = { 0, 0 };
     expect(f, x, fold_softmax_xent(f, x, 1), FOLD_BAD_ARGUMENT, "softmax_xent cannot be printed: losses are for training");
-    expect(f, x, fold_sum_n(f, pair, 2), FOLD_BAD_ARGUMENT, "sum_n cannot be printed: lists are of any length");
+    expect(f, x, fold_sum_n(f, pair, 2), FOLD_BAD_ARGUMENT, "sum_n cannot be printed: lists have no fixed length");
     expect(f, x, fold_list_sum(f, fold_list_input(f, ones, 2, fold_shape1(2))), FOLD_BAD_ARGUMENT, "sum_n cannot be printed");
-    expect(f, x, fold_list_at(f, fold_tanh(f, fold_list_input(f, ones, 2, fold_shape1(2))), 0), FOLD_BAD_ARGUMENT, "tanh cannot be printed: lists are of any length");
-    expect(f, x, fold_list_at(f, fold_tanh(f, fold_list_input(f, ones, 2, fold_shape1(2))), 1), FOLD_BAD_ARGUMENT, "tanh cannot be printed: lists are of any length");
+    expect(f, x, fold_list_at(f, fold_tanh(f, fold_list_input(f, ones, 2, fold_shape1(2))), 0), FOLD_BAD_ARGUMENT, "tanh cannot be printed: lists have no fixed length");
+    expect(f, x, fold_list_at(f, fold_tanh(f, fold_list_input(f, ones, 2, fold_shape1(2))), 1), FOLD_BAD_ARGUMENT, "tanh cannot be printed: lists have no fixed length");
     const fold_node rows = fold_list_input(f, ones, 2, fold_shape1(2));
     fold_list_sum(f, rows); /* a call reads it */
-    expect(f, x, fold_list_at(f, rows, 1), FOLD_BAD_ARGUMENT, "output 'y' is of a list");
-    expect(f, x, fold_op_apply(f, rounded, &x, 1, NULL, 0), FOLD_BAD_ARGUMENT, "round cannot be printed: it is an op of your own");
+    expect(f, x, fold_list_at(f, rows, 1), FOLD_BAD_ARGUMENT, "output 'y' is part of a list");
+    expect(f, x, fold_op_apply(f, rounded, &x, 1, NULL, 0), FOLD_BAD_ARGUMENT, "round cannot be printed: it is a user-defined op");
     const fold_to_c_port y = { "y", fold_op_apply(f, rounded, &x, 1, NULL, 0), { 0, 0 } }, from = { "x", x, { 0, 0 } };
     fold_to_c_desc desc = fold_to_c_desc_default();
     desc.print_op = prints_none;
     desc.in = &from;
     desc.out = &y;
     desc.n_in = desc.n_out = 1;
-    CHECK(strstr(fold_to_c(f, &desc, nowhere, NULL).message, "round cannot be printed: fold_to_c_desc.print_op does not know it") != NULL);
+    CHECK(strstr(fold_to_c(f, &desc, nowhere, NULL).message, "round cannot be printed: fold_to_c_desc.print_op refused it") != NULL);
     expect(f, x, fold_linear(f, x, huge, no_bias), FOLD_OK, "");
     expect(f, x, fold_use(f, huge), FOLD_OK, ""); /* outputs that no call makes */
     expect(f, x, fold_reshape(f, fold_use(f, wide), fold_shape1(64)), FOLD_OK, "");
@@ -732,7 +732,7 @@ static void refused(void)
         desc.bytes = 1;
         CHECK(strstr(fold_to_c(f, &desc, nowhere, NULL).message, "'wide' has an infinity or a NaN") != NULL);
     }
-    expect(f, fold_tanh(f, x), x, FOLD_BAD_ARGUMENT, "input 'x' is no node of fold_input_ref or fold_input");
+    expect(f, fold_tanh(f, x), x, FOLD_BAD_ARGUMENT, "input 'x' is not from fold_input_ref or fold_input");
     expect(f, x, x, FOLD_OK, "");
     expect(f, x, fold_tanh(f, x), FOLD_OK, "");
     fold_ctx *batched = fold_ctx_new(m, NULL);
@@ -742,7 +742,7 @@ static void refused(void)
     const fold_node h = fold_recurrent_apply(batched, &gru, z, zeros).h;
     fold_keep(batched, h);
     CHECK(fold_run(batched, NULL, 0) == FOLD_OK);
-    expect(batched, z, h, FOLD_BAD_ARGUMENT, "to_c: the context is not eager; gru is a cell: record in an eager context");
+    expect(batched, z, h, FOLD_BAD_ARGUMENT, "to_c: the context is not eager; gru is a cell; record in an eager context");
     fold_ctx_free(batched);
     fold_ctx_free(f);
     fold_model_free(m);
@@ -769,7 +769,7 @@ static void references_are_no_constants(void)
         expect(f, x, window, FOLD_BAD_ARGUMENT, "to_c: output 'y' is a fold_input_ref that is neither input nor state");
         expect(f, wide, window, FOLD_OK, "");
         expect(f, other, other, FOLD_OK, "");
-        expect(f, x, list, FOLD_BAD_ARGUMENT, "to_c: output 'y' is of a list");
+        expect(f, x, list, FOLD_BAD_ARGUMENT, "to_c: output 'y' is part of a list");
         if (calls) expect(f, x, windows, FOLD_BAD_ARGUMENT, "reads a fold_input_ref that is neither input nor state");
         const fold_to_c_port in = { "x", x, { 0, 0 } }, out = { "y", y, { 0, 0 } }, state = { "h", copied, other };
         fold_to_c_desc desc = fold_to_c_desc_default();
@@ -779,7 +779,7 @@ static void references_are_no_constants(void)
         desc.n_in = desc.n_out = desc.n_state = 1;
         const fold_to_c_result result = fold_to_c(f, &desc, nowhere, NULL);
         CHECK_INT(result.status, FOLD_BAD_ARGUMENT);
-        CHECK_TEXT(result.message, "to_c: the next of state 'h' is a fold_input_ref that is neither input nor state");
+        CHECK_TEXT(result.message, "to_c: next of state 'h' is a fold_input_ref that is neither input nor state");
         fold_ctx_free(f);
     }
     fold_model_free(m);
@@ -802,22 +802,22 @@ static void arguments(void)
     CHECK(fold_to_c(f, &desc, NULL, NULL).status == FOLD_IO);
     CHECK(fold_to_c(f, &desc, stops, NULL).status == FOLD_IO);
     in.name = "no name";
-    CHECK(strstr(fold_to_c(f, &desc, nowhere, NULL).message, "'no name' is no name of C") != NULL);
+    CHECK(strstr(fold_to_c(f, &desc, nowhere, NULL).message, "'no name' is not a C name") != NULL);
     in.name = "unit"; /* of bytes */
-    CHECK(strstr(fold_to_c(f, &desc, nowhere, NULL).message, "'unit' is no name of C, or one that the printed code uses") != NULL);
+    CHECK(strstr(fold_to_c(f, &desc, nowhere, NULL).message, "'unit' is not a C name, or used by the printed code") != NULL);
     static const char *const words[] = { "int", "class", "xor", "inline", "t0", "m1", "own_in0", "NAN", "memcpy", "uint32_t" };
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         out.name = words[i];
-        CHECK(strstr(fold_to_c(f, &desc, nowhere, NULL).message, "is no name of C, or one that the printed code uses") != NULL);
+        CHECK(strstr(fold_to_c(f, &desc, nowhere, NULL).message, "is not a C name, or used by the printed code") != NULL);
     }
     in.name = out.name = "twice";
-    CHECK(strstr(fold_to_c(f, &desc, nowhere, NULL).message, "two ports have the name 'twice'") != NULL);
+    CHECK(strstr(fold_to_c(f, &desc, nowhere, NULL).message, "two ports are named 'twice'") != NULL);
     in.name = NULL;
     CHECK(fold_to_c(f, &desc, nowhere, NULL).status == FOLD_BAD_ARGUMENT);
     desc.n_in = 0;
     desc.n_state = 1;
     desc.state = &state;
-    CHECK(strstr(fold_to_c(f, &desc, nowhere, NULL).message, "state 'h' has 4 floats, and the next 3") != NULL);
+    CHECK(strstr(fold_to_c(f, &desc, nowhere, NULL).message, "state 'h' has 4 floats, but its next 3") != NULL);
     fold_ctx_free(f);
     fold_model_free(m);
 }

@@ -480,69 +480,69 @@ static const struct complaint { const char *tensors; void (*call)(fold_torch *t)
     { "rnn.weight_hh_l0 8x2, rnn.weight_ih_l0 8x3, q.weight_ih_l1 8x3", call_lstm, FOLD_BAD_ARGUMENT, "torch: 'r.weight_ih_l0' is not in the file; nearest: 'rnn.weight_ih_l0'$" },
     { "t 4x3, eight 4x3, afc.weight 4x3", call_linear, FOLD_BAD_ARGUMENT, "torch: 'fc.weight' is not in the file; nearest: 'afc.weight'$" },
     { "", call_linear, FOLD_BAD_ARGUMENT, "torch: 'fc.weight' is not in the file$" },
-    { "fc.weight 4x3", call_linear_of_none, FOLD_BAD_ARGUMENT, "torch: no name" },
-    { "fc.weight 4x3x1", call_linear, FOLD_BAD_SHAPE, "torch: 'fc.weight' is [4 x 3 x 1] in the file, wanted is [? x ?]" },
-    { "fc.weight 1x1x1x1x1", call_linear, FOLD_BAD_SHAPE, "torch: 'fc.weight' is of more than 4 axes in the file, wanted is [? x ?]" },
-    { "fc.weight 4x3, fc.bias 3", call_linear, FOLD_BAD_SHAPE, "torch: 'fc.bias' is [3] in the file, wanted is [4]" },
+    { "fc.weight 4x3", call_linear_of_none, FOLD_BAD_ARGUMENT, "torch: name is NULL" },
+    { "fc.weight 4x3x1", call_linear, FOLD_BAD_SHAPE, "torch: 'fc.weight' is [4 x 3 x 1] in the file, expected [? x ?]" },
+    { "fc.weight 1x1x1x1x1", call_linear, FOLD_BAD_SHAPE, "torch: 'fc.weight' is of more than 4 axes in the file, expected [? x ?]" },
+    { "fc.weight 4x3, fc.bias 3", call_linear, FOLD_BAD_SHAPE, "torch: 'fc.bias' is [3] in the file, expected [4]" },
     { "fc.weight !4x3, fc.bias 4", call_linear, FOLD_BAD_ARGUMENT, "torch: 'fc.weight' is of type I64; F32, F16, BF16 and F64 are read" },
-    { "fc.weight 0x3, fc.bias 0", call_linear, FOLD_BAD_ARGUMENT, "from 3 to 0 values" },
-    { "fc.weight 99999999x0", call_linear, FOLD_BAD_ARGUMENT, "from 0 to 99999999 values" },
+    { "fc.weight 0x3, fc.bias 0", call_linear, FOLD_BAD_ARGUMENT, "3 inputs, 0 outputs" },
+    { "fc.weight 99999999x0", call_linear, FOLD_BAD_ARGUMENT, "0 inputs, 99999999 outputs" },
     { "fc.weight 4x3, fc.bias 4, fd.weight 4x3, fd.bias 4", call_linear, FOLD_BAD_ARGUMENT,
-      "torch: no call has read 'fd.bias', the first of 2 tensors that are left: read them, or fold_torch_skip them" },
-    { "words.weight 4", call_table, FOLD_BAD_SHAPE, "torch: 'words.weight' is [4] in the file, wanted is [? x ?]" },
-    { "words.weight 4x0", call_table, FOLD_BAD_ARGUMENT, "dimensions of at least 1" },
+      "torch: unread tensors: 'fd.bias' and 1 more; read them, or call fold_torch_skip" },
+    { "words.weight 4", call_table, FOLD_BAD_SHAPE, "torch: 'words.weight' is [4] in the file, expected [? x ?]" },
+    { "words.weight 4x0", call_table, FOLD_BAD_ARGUMENT, "each dimension at least 1" },
     { "p 1x1x1x1x1", call_param, FOLD_BAD_SHAPE, "torch: 'p' is of more than 4 axes" },
     { "p !1", call_param, FOLD_BAD_ARGUMENT, "torch: 'p' is of type I64" },
-    { "n.weight 4, n.bias 5", call_layer_norm, FOLD_BAD_SHAPE, "torch: 'n.bias' is [5] in the file, wanted is [4]" },
+    { "n.weight 4, n.bias 5", call_layer_norm, FOLD_BAD_SHAPE, "torch: 'n.bias' is [5] in the file, expected [4]" },
     { "n.weight 4x2", call_layer_norm, FOLD_BAD_SHAPE, "torch: 'n' has a normalized_shape of 2 axes, which fold.h does not support$" },
     { "n.weight 4x2x2x2x2", call_layer_norm, FOLD_BAD_SHAPE, "torch: 'n' has a normalized_shape of 5 axes, which" },
     { "n.weight 4, n.bias 4", call_batch_norm, FOLD_BAD_ARGUMENT, "torch: 'n.running_mean' is not in the file" },
     { "n.weight 4, n.bias 4, n.running_mean 4, n.running_var 4", call_layer_norm, FOLD_BAD_SHAPE,
       "torch: the file has 'n.running_mean', as nn.BatchNorm has: read it with FOLD_NORM_FIXED$" },
     { "n.weight 4, n.running_mean 4, n.running_var 4", call_rms, FOLD_BAD_SHAPE, "torch: the file has 'n.running_mean', as nn.BatchNorm has" },
-    { "n.weight 4, n.bias 4", call_rms, FOLD_BAD_SHAPE, "torch: the file has 'n.bias', which nn.RMSNorm has not: read it with FOLD_NORM_LAYER$" },
+    { "n.weight 4, n.bias 4", call_rms, FOLD_BAD_SHAPE, "torch: the file has 'n.bias', which nn.RMSNorm lacks: read it with FOLD_NORM_LAYER$" },
     { "n.weight 4", call_rms, FOLD_OK, "" },
-    { "n.running_mean 4, n.running_var 3", call_batch_norm, FOLD_BAD_SHAPE, "torch: 'n.running_var' is [3] in the file, wanted is [4]" },
-    { "n.running_mean 0, n.running_var 3", call_batch_norm, FOLD_BAD_ARGUMENT, "from 0 to 0 values" },
-    { "c.weight 4x3", call_conv, FOLD_BAD_SHAPE, "torch: 'c.weight' is [4 x 3] in the file, wanted is [? x ? x ? x ?]" },
-    { "c.weight 4x3x0", call_conv, FOLD_BAD_ARGUMENT, "dimensions of at least 1" },
+    { "n.running_mean 4, n.running_var 3", call_batch_norm, FOLD_BAD_SHAPE, "torch: 'n.running_var' is [3] in the file, expected [4]" },
+    { "n.running_mean 0, n.running_var 3", call_batch_norm, FOLD_BAD_ARGUMENT, "0 inputs, 0 outputs" },
+    { "c.weight 4x3", call_conv, FOLD_BAD_SHAPE, "torch: 'c.weight' is [4 x 3] in the file, expected [? x ? x ? x ?]" },
+    { "c.weight 4x3x0", call_conv, FOLD_BAD_ARGUMENT, "each dimension at least 1" },
     { "c.weight 4x3x2x2", call_depthwise, FOLD_BAD_SHAPE, "torch: 'c' has groups of 3 channels, which fold.h does not support$" },
-    { "c.weight 4x3", call_depthwise, FOLD_BAD_SHAPE, "torch: 'c.weight' is [4 x 3] in the file, wanted is [? x 1 x ? x ?]" },
+    { "c.weight 4x3", call_depthwise, FOLD_BAD_SHAPE, "torch: 'c.weight' is [4 x 3] in the file, expected [? x 1 x ? x ?]" },
     { "c.weight 4x3x2x2, c.bias 3", call_conv, FOLD_BAD_SHAPE,
       "torch: 'c' has a weight of [4 x 3 x 2 x 2] and a bias of [3], as nn.ConvTranspose2d has, which fold.h does not support$" },
     { "c.weight 4x3x5, c.bias 6", call_conv, FOLD_BAD_SHAPE, /* two groups */
       "torch: 'c' has a weight of [4 x 3 x 5] and a bias of [6], as nn.ConvTranspose1d has, which fold.h does not support$" },
     { "c.weight 4x1x2x2, c.bias 3", call_depthwise, FOLD_BAD_SHAPE, "torch: 'c' has a weight of [4 x 1 x 2 x 2] and a bias of [3], as nn.ConvTranspose2d" },
-    { "c.weight 4x3x2x2, c.bias 5", call_conv, FOLD_BAD_SHAPE, "torch: 'c.bias' is [5] in the file, wanted is [4]$" },
-    { "c.weight 4x0x2x2, c.bias 3", call_conv, FOLD_BAD_SHAPE, "torch: 'c.bias' is [3] in the file, wanted is [4]$" },
+    { "c.weight 4x3x2x2, c.bias 5", call_conv, FOLD_BAD_SHAPE, "torch: 'c.bias' is [5] in the file, expected [4]$" },
+    { "c.weight 4x0x2x2, c.bias 3", call_conv, FOLD_BAD_SHAPE, "torch: 'c.bias' is [3] in the file, expected [4]$" },
     { "r.weight_hh_l0 8x2", call_lstm, FOLD_BAD_ARGUMENT, "torch: 'r.weight_ih_l0' is not in the file" },
-    { "r.weight_ih_l0 8x3, r.weight_hh_l0 8x1", call_lstm, FOLD_BAD_SHAPE, "torch: 'r.weight_ih_l0' is [8 x 3] in the file, wanted is [4 x 3]" },
-    { "r.weight_ih_l0 8x3, r.weight_hh_l0 8x2, r.bias_ih_l0 6", call_lstm, FOLD_BAD_SHAPE, "torch: 'r.bias_ih_l0' is [6] in the file, wanted is [8]" },
-    { "r.weight_ih_l0 8x3, r.weight_hh_l0 8x2", call_gru, FOLD_BAD_SHAPE, "torch: 'r.weight_ih_l0' is [8 x 3] in the file, wanted is [6 x 3]" },
-    { "r.weight_ih_l0 8x0, r.weight_hh_l0 8x2", call_lstm, FOLD_BAD_ARGUMENT, "from 0 to 2 values" },
-    { "r.weight_ih_l0 0x3, r.weight_hh_l0 0x999999999", call_lstm, FOLD_BAD_ARGUMENT, "from 3 to 999999999 values" },
-    { LSTM_8 ", r.weight_ih_l1 8x3, r.weight_hh_l1 8x2", call_lstm, FOLD_BAD_SHAPE, "torch: 'r.weight_ih_l1' is [8 x 3] in the file, wanted is [8 x 2]" },
+    { "r.weight_ih_l0 8x3, r.weight_hh_l0 8x1", call_lstm, FOLD_BAD_SHAPE, "torch: 'r.weight_ih_l0' is [8 x 3] in the file, expected [4 x 3]" },
+    { "r.weight_ih_l0 8x3, r.weight_hh_l0 8x2, r.bias_ih_l0 6", call_lstm, FOLD_BAD_SHAPE, "torch: 'r.bias_ih_l0' is [6] in the file, expected [8]" },
+    { "r.weight_ih_l0 8x3, r.weight_hh_l0 8x2", call_gru, FOLD_BAD_SHAPE, "torch: 'r.weight_ih_l0' is [8 x 3] in the file, expected [6 x 3]" },
+    { "r.weight_ih_l0 8x0, r.weight_hh_l0 8x2", call_lstm, FOLD_BAD_ARGUMENT, "0 inputs, 2 outputs" },
+    { "r.weight_ih_l0 0x3, r.weight_hh_l0 0x999999999", call_lstm, FOLD_BAD_ARGUMENT, "3 inputs, 999999999 outputs" },
+    { LSTM_8 ", r.weight_ih_l1 8x3, r.weight_hh_l1 8x2", call_lstm, FOLD_BAD_SHAPE, "torch: 'r.weight_ih_l1' is [8 x 3] in the file, expected [8 x 2]" },
     { LSTM_8 ", r.weight_ih_l0_reverse 8x3", call_lstm, FOLD_BAD_ARGUMENT, "torch: 'r.weight_hh_l0_reverse' is not in the file$" },
     { "r.weight_ih_l0 8x3, r.weight_hh_l0 8x1, r.weight_hr_l0 1x2", call_lstm, FOLD_BAD_SHAPE,
       "torch: 'r' has a proj_size of 1, which fold.h does not support$" },
     { "a.in_proj_weight 12x4", call_attention, FOLD_BAD_ARGUMENT, "torch: 'a.out_proj.weight' is not in the file" },
-    { "a.in_proj_weight 12x4, a.out_proj.weight 0x4", call_attention, FOLD_BAD_ARGUMENT, "from 0 to 0 values" },
-    { "a.in_proj_weight 12x3, a.out_proj.weight 4x4", call_attention, FOLD_BAD_SHAPE, "torch: 'a.in_proj_weight' is [12 x 3] in the file, wanted is [12 x 4]" },
+    { "a.in_proj_weight 12x4, a.out_proj.weight 0x4", call_attention, FOLD_BAD_ARGUMENT, "0 inputs, 0 outputs" },
+    { "a.in_proj_weight 12x3, a.out_proj.weight 4x4", call_attention, FOLD_BAD_SHAPE, "torch: 'a.in_proj_weight' is [12 x 3] in the file, expected [12 x 4]" },
     { "a.q_proj_weight 4x4, a.k_proj_weight 3x5, a.v_proj_weight 4x5, a.out_proj.weight 4x4", call_attention, FOLD_BAD_SHAPE,
-      "torch: 'a.k_proj_weight' is [3 x 5] in the file, wanted is [4 x ?]" },
-    { "a.in_proj_weight 9x3, a.out_proj.weight 3x3", call_attention, FOLD_BAD_ARGUMENT, "attention 'a': 2 heads do not divide a width of 3" },
+      "torch: 'a.k_proj_weight' is [3 x 5] in the file, expected [4 x ?]" },
+    { "a.in_proj_weight 9x3, a.out_proj.weight 3x3", call_attention, FOLD_BAD_ARGUMENT, "attention 'a': 2 heads do not divide the width 3" },
     { HEADS ", a.bias_k 1x1x4, a.bias_v 1x1x4", call_attention, FOLD_BAD_SHAPE,
       "torch: the file has 'a.bias_k', of add_bias_kv, which fold.h does not support$" },
     { LAYER_HEADS ", l.self_attn.bias_k 1x1x4", call_transformer, FOLD_BAD_SHAPE, "torch: the file has 'l.self_attn.bias_k', of add_bias_kv" },
     { LAYER_HEADS ", l.multihead_attn.out_proj.weight 4x4, " LAYER_REST, call_transformer, FOLD_BAD_SHAPE,
       "torch: the file has 'l.multihead_attn.out_proj.weight', of an nn.TransformerDecoderLayer, which fold.h does not support$" },
     { LAYER_HEADS ", l.linear1.weight 5x4, l.linear2.weight 4x5, " LAYER_REST, call_transformer_of_rms, FOLD_BAD_SHAPE,
-      "torch: the file has 'l.norm1.bias', which nn.RMSNorm has not: read it with FOLD_NORM_LAYER$" },
+      "torch: the file has 'l.norm1.bias', which nn.RMSNorm lacks: read it with FOLD_NORM_LAYER$" },
     { "weight 3", call_encoder, FOLD_BAD_ARGUMENT, "torch: 'layers.0.self_attn.out_proj.weight' is not in the file; nearest: 'weight'$" },
-    { LAYER_HEADS, call_transformer_of_8, FOLD_BAD_SHAPE, "torch: 'l.self_attn.out_proj.weight' is [4 x 4] in the file, wanted is [8 x 8]" },
+    { LAYER_HEADS, call_transformer_of_8, FOLD_BAD_SHAPE, "torch: 'l.self_attn.out_proj.weight' is [4 x 4] in the file, expected [8 x 8]" },
     { LAYER_HEADS ", l.linear1.weight 5x4, l.linear2.weight 4x6", call_transformer, FOLD_BAD_SHAPE,
-      "torch: 'l.linear2.weight' is [4 x 6] in the file, wanted is [4 x 5]" },
-    { LAYER_HEADS ", l.linear1.weight 0x4, l.linear2.weight 4x0, " LAYER_REST, call_transformer, FOLD_BAD_ARGUMENT, "from 4 to 0 values" },
+      "torch: 'l.linear2.weight' is [4 x 6] in the file, expected [4 x 5]" },
+    { LAYER_HEADS ", l.linear1.weight 0x4, l.linear2.weight 4x0, " LAYER_REST, call_transformer, FOLD_BAD_ARGUMENT, "4 inputs, 0 outputs" },
     { LAYER_HEADS ", l.linear1.weight 5x4, l.linear2.weight 4x5, " LAYER_REST, call_no_desc, FOLD_BAD_ARGUMENT, "0 heads do not divide" },
 };
 
@@ -681,7 +681,7 @@ static void too_many_layers(void)
     fold_torch *t = fold_torch_open_memory(m, it.bytes, it.n);
     fold_torch_lstm(t, "r");
     CHECK_INT(fold_torch_close(t), FOLD_BAD_ARGUMENT);
-    CHECK_TEXT(fold_model_message(m), "takes a maker of cells and 1 to 8 layers, got 9");
+    CHECK_TEXT(fold_model_message(m), "make is NULL, or layers (9) is not 1 to 8");
     fold_model_free(m);
 }
 
@@ -711,10 +711,10 @@ static void what_cannot_be_opened_is_told(void)
     fold_model_free(m);
     m = fold_model_new(NULL);
     refused(m, fold_torch_open(m, "build/there is no such file"), FOLD_IO, "load: 'build/there is no such file': ");
-    refused(m, fold_torch_open(m, NULL), FOLD_BAD_ARGUMENT, "load: no path");
-    refused(m, fold_torch_open_memory(m, NULL, 8), FOLD_BAD_ARGUMENT, "load: no bytes");
+    refused(m, fold_torch_open(m, NULL), FOLD_BAD_ARGUMENT, "load: path is NULL");
+    refused(m, fold_torch_open_memory(m, NULL, 8), FOLD_BAD_ARGUMENT, "load: bytes is NULL");
     refused(m, fold_torch_open_memory(m, "PK\3\4\0\0\0\0\0\0\0\0", 12), FOLD_IO,
-            "load: not a safetensors file but an archive, as torch.save writes: save_file of safetensors.torch writes one");
+            "load: an archive of torch.save, not a safetensors file; write one with safetensors.torch");
     make_file(&it, "fc.weight 4x3");
     for (size_t n = 0; n < it.n; n++) refused(m, fold_torch_open_memory(m, it.bytes, n), FOLD_IO, "load: "); /* wherever it is cut */
     CHECK_INT(fold_torch_close(NULL), FOLD_BAD_ARGUMENT);
@@ -890,8 +890,8 @@ static void values_are_read(void)
 static void mistaken_reads_are_told(void)
 {
     static const struct { int index; size_t from, count; int place; const char *says; } wrong[] = {
-        { -1, 0, 1, 1, "tensors: no such tensor, or no place" }, { 7, 0, 1, 1, "tensors: no such tensor, or no place" },
-        { 0, 0, 1, 0, "tensors: no such tensor, or no place" }, { 0, 0, 3, 1, "tensors: 'f' has 2 values, not 3 from 0 on" },
+        { -1, 0, 1, 1, "tensors: no such tensor, or out is NULL" }, { 7, 0, 1, 1, "tensors: no such tensor, or out is NULL" },
+        { 0, 0, 1, 0, "tensors: no such tensor, or out is NULL" }, { 0, 0, 3, 1, "tensors: 'f' has 2 values, not 3 from 0 on" },
         { 0, 2, 1, 1, "tensors: 'f' has 2 values, not 1 from 2 on" }, { 0, 3, 0, 1, "tensors: 'f' has 2 values, not 0 from 3 on" },
         { 0, 1, SIZE_MAX, 1, "tensors: 'f' has 2 values, not " }, { 0, SIZE_MAX, 2, 1, "tensors: 'f' has 2 values, not 2 from " },
         { 4, 0, 1, 1, "tensors: 'i' is of type I64; F32, F16, BF16 and F64 are read" },
@@ -1173,15 +1173,15 @@ static void encoders_are_layers(void)
     fold_transformer layer;
     fold_model *m = fold_model_new(NULL);
     fold_encoder_new(m, "e", &layer, 0, &desc, 0);
-    CHECK_TEXT(fold_model_message(m), "encoder 'e': takes a desc and an array for at least one layer, got 0");
+    CHECK_TEXT(fold_model_message(m), "encoder 'e': desc or layer is NULL, or layers (0) is below 1");
     fold_model_clear_error(m);
     CHECK_INT(fold_encoder_new(m, "e", &layer, 1, &desc, 0).layers, 0);
-    CHECK_TEXT(fold_model_message(m), "encoder 'e': from 0 to 0 values");
+    CHECK_TEXT(fold_model_message(m), "encoder 'e': 0 inputs, 0 outputs");
     fold_model_clear_error(m);
     make_file(&it, ENCODER_LAYER("0") ", " ENCODER_LAYER("1"));
     fold_torch *t = fold_torch_open_memory(m, it.bytes, it.n);
     CHECK_INT(fold_torch_encoder(t, "e", &layer, 1, &desc).layers, 0);
-    CHECK_TEXT(fold_model_message(m), "torch: 'e' has 2 or more layers, and there is room for 1");
+    CHECK_TEXT(fold_model_message(m), "torch: 'e' has 2 or more layers, but room is 1");
     fold_torch_close(t);
     fold_model_free(m);
 }
@@ -1493,7 +1493,7 @@ static void layers_that_are_not_there_are_told(void)
         { { FOLD_TORCH_ATTENTION, "fc" }, "torch: the model has no parameter 'fc.query.W'" },
         { { FOLD_TORCH_TRANSFORMER, "fc" }, "torch: the model has no parameter 'fc.attention.query.W'" },
         { { FOLD_TORCH_EMBEDDING, "r" }, "torch: the model has no parameter 'r'" },
-        { { 40, "fc" }, "torch: there is no kind 40 of layers" },
+        { { 40, "fc" }, "torch: 40 is no kind of layer" },
     };
     const char *path = "build/torch_missing.bin";
     float values[TWO] = { 0 };
@@ -1526,15 +1526,15 @@ static void raw_mistakes_are_told(void)
     float values[TWO] = { 0 };
     fold_model *m = model_of_two(), *out = fold_model_new(NULL);
     CHECK_INT(fold_torch_load_raw_memory(m, NULL, 0, two_layers, 2), FOLD_BAD_ARGUMENT);
-    CHECK_TEXT(fold_model_message(m), "torch: no floats");
+    CHECK_TEXT(fold_model_message(m), "torch: values is NULL");
     CHECK_INT(fold_torch_load_raw_memory(m, values, TWO, two_layers, 2), FOLD_BAD_ARGUMENT); /* the error stays */
     CHECK_INT(fold_torch_save(m, path, two_layers, 2), FOLD_BAD_ARGUMENT);
     fold_model_clear_error(m);
     CHECK_INT(fold_torch_load_raw_memory(m, values, TWO, NULL, 2), FOLD_BAD_ARGUMENT);
-    CHECK_TEXT(fold_model_message(m), "torch: no layers");
+    CHECK_TEXT(fold_model_message(m), "torch: layers is NULL");
     fold_model_clear_error(m);
     CHECK_INT(fold_torch_load_raw(m, NULL, two_layers, 2), FOLD_BAD_ARGUMENT);
-    CHECK_TEXT(fold_model_message(m), "torch: no path");
+    CHECK_TEXT(fold_model_message(m), "torch: path is NULL");
     fold_model_clear_error(m);
     CHECK_INT(fold_torch_load_raw(m, "build/no such folder/x", two_layers, 2), FOLD_IO);
     CHECK_TEXT(fold_model_message(m), "torch: 'build/no such folder/x' cannot be opened");
@@ -1619,8 +1619,8 @@ static void batch_norms_without_weights(void)
 {
     static const struct { float gain, bias; const char *says; } rows[] = {
         { 1, 0, "" }, { 0.37f, -2, "" }, { 316.2f, 40, "" }, { 1e-3f, 5, "" }, { 0.99999f, 1e-6f, "" },
-        { 0, 1, "torch: gain 1 of 'n' is 0; of a batch norm without a weight it is above 0 and at most 316.2" },
-        { -0.5f, 1, "torch: gain 1 of 'n' is -0.5; of" }, { 317, 1, "torch: gain 1 of 'n' is 317; of" }, { NAN, 1, "torch: gain 1 of 'n' is " },
+        { 0, 1, "torch: gain 1 of 'n' is 0; without a weight in the batch norm it must be in (0, 316.2]" },
+        { -0.5f, 1, "torch: gain 1 of 'n' is -0.5; without a weight" }, { 317, 1, "torch: gain 1 of 'n' is 317; without a weight" }, { NAN, 1, "torch: gain 1 of 'n' is " },
     };
     static const fold_torch_layer norm = { FOLD_TORCH_BATCH_NORM | FOLD_TORCH_NO_BIAS, "n" };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

@@ -208,16 +208,16 @@ static void test_stack_and_unstack(void)
     CHECK_INT(fold_node_shape(b.f, flat).dim[0], 4);
     CHECK_INT(fold_node_shape(b.f, flat).rank, 2);
     CHECK(fold_node_is_null(fold_stack(b.f, row, 0)));
-    CHECK_TEXT(fold_ctx_message(b.f), "stack: needs at least one node, got 0");
+    CHECK_TEXT(fold_ctx_message(b.f), "stack: n is 0, must be at least 1");
     fold_ctx_reset(b.f);
     row[0] = fold_input(b.f, values, 3);
     row[1] = fold_input(b.f, values, 4);
     CHECK(fold_node_is_null(fold_stack(b.f, row, 2)));
-    CHECK_TEXT(fold_ctx_message(b.f), "stack: its values must have one shape (inputs [3], [4])");
+    CHECK_TEXT(fold_ctx_message(b.f), "stack: values must be equal in shape (inputs [3], [4])");
     fold_ctx_reset(b.f);
     fold_unstack(b.f, fold_input(b.f, values, 3), 2, row);
     CHECK(fold_node_is_null(row[0]) && fold_node_is_null(row[1]));
-    CHECK_TEXT(fold_ctx_message(b.f), "unstack: the first axis has another size");
+    CHECK_TEXT(fold_ctx_message(b.f), "unstack: n is 2, must equal the first axis of x, 3");
     close_bed(&b);
 }
 
@@ -347,7 +347,7 @@ static void test_unroll_errors(void)
     inputs_of(f, &b, 2, x);
     memset(out, 0xff, sizeof out);
     s = fold_unroll(f, &b.lstm, x, -1, 0, NULL, out);
-    expect(&b, fold_node_is_null(s.h) && fold_node_is_null(s.c), "unroll: a sequence of -1 steps");
+    expect(&b, fold_node_is_null(s.h) && fold_node_is_null(s.c), "unroll: a sequence cannot have -1 steps");
     s = fold_unroll(f, NULL, x, 2, 0, NULL, out);
     expect(&b, fold_node_is_null(s.h) && fold_node_is_null(out[1]), "unroll: the cell is null");
     s = fold_unroll(f, &none, x, 2, 0, NULL, NULL);
@@ -363,13 +363,13 @@ static void test_unroll_errors(void)
     x[0] = fold_input(f, b.values, WIDTH + 1);
     s = fold_unroll(f, &b.lstm, x, 1, 0, NULL, out);
     expect(&b, fold_node_is_null(s.h) && fold_node_is_null(out[0]),
-           "lstm: x has [8], wanted [7]");
+           "lstm: x is [8], must be [7]");
     s = fold_recurrent_zeros(f, &b.gru);
     s = fold_unroll(f, &b.lstm, x, 0, 0, &s, NULL);
-    expect(&b, fold_node_is_null(s.h), "unroll: a state of this cell is h and c, neither null");
+    expect(&b, fold_node_is_null(s.h), "unroll: begin must have both h and c");
     s = fold_recurrent_zeros(f, &b.lstm);
     s = fold_unroll(f, &b.gru, x, 0, 0, &s, NULL);
-    expect(&b, fold_node_is_null(s.h), "unroll: a state of this cell is h alone, not null, and c is null");
+    expect(&b, fold_node_is_null(s.h), "unroll: begin must have h, and a null c");
     close_bed(&b);
 }
 
@@ -384,13 +384,13 @@ static void test_stack_errors(void)
     x[0] = x[1] = fold_input(b.f, b.values, WIDTH - 1);
     CHECK(fold_unroll_stack(b.f, &b.stack, x, 2, NULL, out, last) == FOLD_BAD_SHAPE);
     expect(&b, fold_node_is_null(out[1]) && fold_node_is_null(last[5].h),
-           "stack.0: x has [6], wanted [7]");
+           "stack.0: x is [6], must be [7]");
     CHECK(fold_unroll_stack(b.f, &none, x, 2, NULL, out, last) == FOLD_BAD_ARGUMENT);
-    expect(&b, fold_node_is_null(out[0]), "unroll_stack: it is NULL");
+    expect(&b, fold_node_is_null(out[0]), "unroll_stack: the stack is NULL");
     CHECK(fold_unroll_stack(b.f, &b.stack, x, -2, NULL, out, last) == FOLD_BAD_ARGUMENT);
-    expect(&b, fold_node_is_null(last[0].h), "unroll_stack: a sequence of -2 steps");
+    expect(&b, fold_node_is_null(last[0].h), "unroll_stack: a sequence cannot have -2 steps");
     fold_rnn_stack_new(b.m, "tall", fold_rnn_new, 3, 4, FOLD_MAX_LAYERS + 1, 0);
-    CHECK_TEXT(fold_model_message(b.m), "rnn_stack 'tall': takes a maker of cells and 1 to 8 layers, got 9");
+    CHECK_TEXT(fold_model_message(b.m), "rnn_stack 'tall': make is NULL, or layers (9) is not 1 to 8");
     fold_model_clear_error(b.m);
     close_bed(&b);
 }

@@ -143,7 +143,7 @@ def compare(given, tally, workload, training, batch, hows):
     rounds, settled = tally.rounds_of(given, turns)
     name = "%-15s %-5s %5d " % (workload, "train" if training else "infer", batch)
     if not settled:
-        print(name + "not published: the best three of %d turns of a side lie further apart" % len(rounds), flush=True)
+        print(name + "not published: the best three of %d turns of a side lie further apart" % len(rounds), file=sys.stderr)
         return
     ours, *theirs = (rate_of(rates) for rates in zip(*rounds))
     unit, cells, least = next(iter(peers.values())).net.unit, [], None
@@ -169,7 +169,7 @@ def compare_kernels(given, tally, workload):
         return [statistics.geometric_mean(rates.values()) for rates in (ours, theirs)]
     rounds, settled = tally.rounds_of(given, turns)
     if not settled:
-        print("%s not published: the best three of %d turns of a side lie further apart" % (workload, len(rounds)), flush=True)
+        print("%s not published: the best three of %d turns of a side lie further apart" % (workload, len(rounds)), file=sys.stderr)
         return
     ratio_of = {key: rate_of([ours[key] for ours, _ in kept]) / rate_of([theirs[key] for _, theirs in kept]) for key in kept[0][1]}
     print("\n%s: how many times as fast fold.h is; %d rounds" % (workload, len(rounds)))

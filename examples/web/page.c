@@ -1,8 +1,8 @@
-/* The page calls these functions of the swarm of ../swarm.c, compiled to WebAssembly by `make web`. main of the swarm is
+/* The functions of the swarm (../swarm.c) that the page calls, compiled to WebAssembly by `make web`. The swarm's main is
    not linked.
 
-   page.html makes an instance of it for the flight, and another one beside it that learns. Networks pass from one to
-   the other as files in memory, in `file`. */
+   page.html makes one instance for the flight and another one that learns. Networks pass from one to the other as files
+   in memory, in `file`. */
 #include "../swarm.c"
 
 #define PAGE(name) __attribute__((export_name(#name))) name

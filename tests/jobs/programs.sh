@@ -113,6 +113,9 @@ same_actions() { # policy.onnx, bits of weights, more flags
 
 # -- programs in the comments of fold.h and on pages -----------------------------------------------------
 pages() { FOLD_OBJECT=$PWD/build/fold.o counted "README, $1" sh tests/readme "$1"; } # part of tests/readme
+difference() { # what CONTRIBUTING.md has for a difference between eager and batched; here there is none
+    linked_to build/fold.o difference tests/programs/difference.c && step "difference finds none" "$out/difference"
+}
 synopsis() { # at the head of fold.h, and the op of its section 15
     sed -n '/^    #define FOLD_IMPLEMENTATION/,/^    }$/p' fold.h | sed 's/^    //' >"$out/synopsis.c"
     sed -n -e '/^    static const char \*round_infer/,/^    }$/p' \
