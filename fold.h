@@ -25455,22 +25455,28 @@ static void fold__mark_done(fold_ctx *f)
 static uint32_t fold__count_recomputed(const fold_ctx *f)
 {
     const fold__run *run = f->run;
-    const uint32_t first = run->plan.first_node;
+    const uint32_t first = run->plan.first_node, *calls = f->calls, *first_edge = f->first_edge;
+    const uint32_t *const edge_source = f->edge_source;
     uint32_t *const known = run->piece_floats, call = f->n_calls, count = 0;
     if (!f->any_done || first >= run->first_new || run->scope > FOLD__SCOPE_AGAIN)
         return 0;
     memset(known + first, 0, (size_t)(run->first_new - first) * sizeof *known);
-    while (call && f->calls[call - 1] >= run->first_new)
+    while (call && calls[call - 1] >= run->first_new)
         call--;
-    for (; call && f->calls[call - 1] >= first; call--) {
-        const uint32_t id = f->calls[call - 1];
-        uint32_t computed = 0;
-        for (uint32_t output = id; output < id + fold__node_sig(f, id)->n_out; output++)
+    for (; call && calls[call - 1] >= first; call--) {
+        const uint32_t id = calls[call - 1];
+        uint32_t computed = known[id] | (f->kind[id] & FOLD__IS_STORED);
+        for (uint32_t output = id + 1; output < run->first_new; output++) {
+            if ((f->kind[output] & FOLD__KIND_MASK) != FOLD__NODE_OUTPUT)
+                break;
             computed |= known[output] | (f->kind[output] & FOLD__IS_STORED);
-        count += computed && (run->state[id] & FOLD__RUNS);
-        for (uint32_t edge = f->first_edge[id]; computed && edge < f->first_edge[id + 1]; edge++)
-            if (f->edge_source[edge] >= first)
-                known[f->edge_source[edge]] = 1;
+        }
+        if (!computed)
+            continue;
+        count += run->state[id] & FOLD__RUNS;
+        for (uint32_t edge = first_edge[id], end = first_edge[id + 1]; edge < end; edge++)
+            if (edge_source[edge] >= first)
+                known[edge_source[edge]] = 1;
     }
     return count;
 }
