@@ -29,7 +29,7 @@ rows() {
     awk -v whens="$*" -v words="$words" -v title="$title" -v list="$listing" -v known="$(sections)" \
         -v sources="$(echo tests/test_*.c)" -f tests/jobs.awk tests/jobs.txt >"$work/queue" || exit 2
 }
-sections() { echo test plain best sanitizers $(sections_of_all) alone; }
+sections() { echo test plain once best sanitizers $(sections_of_all) alone; }
 sections_of_all() { echo speed compilers languages libraries pytorch longer pages source cross; }
 
 # -- the jobs ----------------------------------------------------------------------------------------
