@@ -2,7 +2,7 @@
 
 CC ?= cc
 CFLAGS ?= -O2
-EXAMPLES = agents char_lm export game_jobs hello listops mnist molecules mpi_sick notebook parity plan policy ppo robot_arm save shift_reduce speech swarm torch train transformer treelstm_sick treelstm_sst
+EXAMPLES = agents char_lm export game_jobs hello listops mnist molecules mpi_sick notebook parity plan policy ppo robot_arm rounds save shift_reduce speech swarm torch train transformer treelstm_sick treelstm_sst
 CPP_EXAMPLES = agents_cpp cartpole
 CXX ?= c++
 MPICC ?= mpicc

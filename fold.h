@@ -832,15 +832,17 @@ FOLD_API fold_node fold_linear_then(fold_ctx *f, fold_node start, fold_node h, f
 /* A run computes what was recorded: fold_run forward, fold_backward also the gradients of a loss. Afterwards
    roots and kept nodes are readable, with fold_value and fold_read. */
 
-/* Keeps x: it is computed even if no root depends on it, and is readable after a run, as roots are. Neither
-   this nor fold_keep_grad is allowed in a cell's body: make the value an output of the cell. */
+/* Keeps x: it is computed even if no root depends on it, and is readable after a run, as roots are. What you
+   record after that run can then read x; without this, x is computed again. Neither this nor fold_keep_grad
+   is allowed in a cell's body: make the value an output of the cell. */
 FOLD_API void fold_keep(fold_ctx *f, fold_node x);
 
 /* Computes the n roots and all they depend on, and whatever fold_keep and fold_output_ref name; n may be 0.
    You can record more and run again. Only what is new is computed, as long as it reads earlier results only
    from roots, kept nodes and inputs. Other earlier values are computed again from those, and planning visits
-   every node from there on (fold_stats.visited_nodes). If everything is there already, nothing runs. After
-   parameters change, a batched context computes what it needs again; reset an eager one. */
+   every node from there on; fold_stats counts both (recomputed_nodes, visited_nodes). If everything is there
+   already, nothing runs. After parameters change, a batched context computes what it needs again; reset an
+   eager one. */
 FOLD_API fold_status fold_run(fold_ctx *f, const fold_node *roots, int n);
 #ifndef FOLD_INFERENCE
 /* Keeps the gradient of x for fold_grad, after fold_backward; inference contexts ignore it. Parameters are an
@@ -1649,6 +1651,7 @@ typedef struct fold_seen {
     uint64_t start_ns, end_ns; /* from the start of the run; the run's own end_ns is the time of planning */
     int thread, backward, prologue; /* where and in which part a batch ran, in FOLD_SEEN_TIME */
     int dropped;              /* times of this thread that did not fit into fold_ctx_desc.trace_bytes */
+    int recomputed;           /* of a run: its calls that an earlier run had computed, as in fold_stats */
 } fold_seen;
 /* Receives one item, which is valid until it returns; names are valid longer. Returns nonzero to stop. */
 typedef int fold_visitor(const fold_seen *seen, void *user);
@@ -1690,6 +1693,9 @@ typedef struct fold_stats {
     size_t block_bytes;          /* size of a fixed block that is enough for each recording so far; too small
                                     after one ran out of memory */
     const char *one_group;       /* why all samples of the last run ran together; "" if they did not */
+    int recomputed_nodes;        /* executed nodes that an earlier run had computed with the same parameters:
+                                    values that fold_keep did not keep; in a backward also those of a fold_run
+                                    before it. A replay repeats this figure of its run; eager contexts: 0 */
 } fold_stats;
 FOLD_API fold_stats fold_ctx_stats(const fold_ctx *f); /* returns figures of the recording and the last run */
 
@@ -13950,6 +13956,7 @@ typedef struct fold__run {
     size_t node_bytes;      /* of FOLD__RUN_NODE_ARRAYS */
     size_t replayed;        /* where these are in the array of plans if a kept plan is used; else 0 */
     uint32_t bound;         /* no schedule has fewer batches; NONE: not counted yet */
+    uint32_t recomputed;    /* calls that run and that an earlier run had computed */
     uint32_t plan_salt;     /* the recording whose plan this is; 0: no plan is complete */
     fold__recorded plan_of; /* what was recorded then */
 
@@ -25443,6 +25450,37 @@ static void fold__mark_done(fold_ctx *f)
     run->interrupted_salt = 0;
 }
 
+/* Counts the calls of a planned run that an earlier run has computed: those whose values are stored, and all
+   that these depend on. A run of new nodes alone has none, and is not searched. */
+static uint32_t fold__count_recomputed(const fold_ctx *f)
+{
+    const fold__run *run = f->run;
+    const uint32_t first = run->plan.first_node, *calls = f->calls, *first_edge = f->first_edge;
+    const uint32_t *const edge_source = f->edge_source;
+    uint32_t *const known = run->piece_floats, call = f->n_calls, count = 0;
+    if (!f->any_done || first >= run->first_new || run->scope > FOLD__SCOPE_AGAIN)
+        return 0;
+    memset(known + first, 0, (size_t)(run->first_new - first) * sizeof *known);
+    while (call && calls[call - 1] >= run->first_new)
+        call--;
+    for (; call && calls[call - 1] >= first; call--) {
+        const uint32_t id = calls[call - 1];
+        uint32_t computed = known[id] | (f->kind[id] & FOLD__IS_STORED);
+        for (uint32_t output = id + 1; output < run->first_new; output++) {
+            if ((f->kind[output] & FOLD__KIND_MASK) != FOLD__NODE_OUTPUT)
+                break;
+            computed |= known[output] | (f->kind[output] & FOLD__IS_STORED);
+        }
+        if (!computed)
+            continue;
+        count += run->state[id] & FOLD__RUNS;
+        for (uint32_t edge = first_edge[id], end = first_edge[id + 1]; edge < end; edge++)
+            if (edge_source[edge] >= first)
+                known[edge_source[edge]] = 1;
+    }
+    return count;
+}
+
 static void fold__note_stats(fold_ctx *f)
 {
     const fold__run *run = f->run;
@@ -25460,6 +25498,7 @@ static void fold__note_stats(fold_ctx *f)
         list_elements += run->batch[batch].elems;
     }
     stats->run_nodes = fold__count(run->plan.calls);
+    stats->recomputed_nodes = fold__count(run->recomputed);
     stats->visited_nodes = fold__count(f->n_nodes + 1 - run->plan.first_node);
     stats->groups = fold__count(run->plan.groups);
     stats->batches = fold__count(batches);
@@ -25825,6 +25864,7 @@ static int fold__plan_run(fold_ctx *f, const fold_node *roots, size_t n_roots, i
     if (fold__has_zone(f))
         f->desc.zone(1, "plan", fold__count(f->n_calls), f->desc.zone_user);
     const int planned = fold__is_of_model(f) && fold__node_arrays(f) && fold__plan_roots(f, roots, n_roots);
+    run->recomputed = planned && !fold__is_eager(f) ? fold__count_recomputed(f) : 0;
     if (fold__has_zone(f))
         f->desc.zone(0, "plan", fold__count(f->n_calls), f->desc.zone_user);
     return planned && fold__steps_fit(f) && !FOLD__TRAINING(backward && !fold__reserve_kept_grads(f));
@@ -28076,7 +28116,7 @@ typedef struct fold__snapshot {
     fold_ctx *ctx;
     fold__error error; /* the context's */
     int planned;       /* batches are the last run's; else the recording's, by depth */
-    uint32_t n_batches, n_calls, n_sigs, n_groups, bound;
+    uint32_t n_batches, n_calls, n_sigs, n_groups, bound, recomputed;
     fold__seen_batch *batch;
     const uint32_t *call; /* batch by batch */
     uint32_t *at; /* by node. A call: 1 + its batch. Another value that calls read: 1 + the first batch that
@@ -28197,6 +28237,7 @@ static void fold__index_snapshot(fold__snapshot *snapshot)
             }
         }
     snapshot->bound = snapshot->planned ? fold__count_bound(f) : 0;
+    snapshot->recomputed = snapshot->planned ? f->run->recomputed : 0;
     for (uint32_t group = 0; snapshot->planned && group < f->run->plan.group_sigs; group++) {
         const fold__group_sig *group_sig = &f->run->group_sig[group];
         snapshot->sig[snapshot->sig_at[f->run->run_sig[group_sig->run_sig].sig] - 1].chain +=
@@ -28449,6 +28490,8 @@ static void fold__put_head(fold__text *text, const fold__snapshot *snapshot)
     for (uint32_t batch = 0; batch < snapshot->n_batches; batch++)
         prologues += snapshot->batch[batch].prologue != 0;
     fold__put_count(text, "", snapshot->n_calls, "call");
+    if (snapshot->recomputed)
+        fold__put(text, " (%lu recomputed)", (unsigned long)snapshot->recomputed);
     fold__put_count(text, " in ", snapshot->n_batches - prologues, "batch");
     if (prologues)
         fold__put_count(text, " and ", prologues, "prologue");
@@ -28801,6 +28844,7 @@ static FOLD__NOINLINE int fold__visit_snapshot(const fold__snapshot *snapshot, f
     seen.batch = (int)snapshot->n_batches;
     seen.group = (int)snapshot->n_groups;
     seen.lower_bound = (int)snapshot->bound;
+    seen.recomputed = (int)snapshot->recomputed;
     int stopped = !visit || visit(&seen, user);
     for (uint32_t id = 1; id <= f->n_nodes && !stopped; id++) {
         if (snapshot->at[id] ? !fold__is_leaf(snapshot, id)

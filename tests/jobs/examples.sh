@@ -238,6 +238,23 @@ robot_arm() {
     step "robot_arm moves in the same way in every run" same_hash "$small --steps 20"
     picture robot_arm "$out/arm.svg"
 }
+rounds() {
+    keys="RESULT rounds paths_batches= paths_bound= paths_alone= exits_batches= exits_bound= exits_alone="
+    keys="$keys search_batches= search_bound= search_alone= joint_times= exits_right= search_right="
+    example rounds
+    prints "rounds" ./build/rounds "$keys recomputed=0 identical=1 hash="
+    step "rounds come to the same in every run" same_hash ./build/rounds
+    ./build/rounds >"$out/rounds"
+    reaches "rounds: paths need as few batches as the slowest alone" "cat $out/rounds" \
+        "paths_batches == paths_bound && paths_batches < 60 && paths_alone > 2000"
+    reaches "rounds: one step for all takes three times as many" "cat $out/rounds" "joint_times > 3"
+    reaches "rounds: most points leave early" "cat $out/rounds" \
+        "exits_right > 95 && exits_batches == exits_bound && exits_alone < 256 * 8"
+    reaches "rounds: searches find perfect moves" "cat $out/rounds" \
+        "search_right > 97 && search_batches == search_bound && search_batches < 0.05 * search_alone"
+    step "rounds without fold_keep say what they compute again" says "cat $out/rounds" \
+        "without fold_keep .* [1-9][0-9]* of them again"
+}
 game_jobs() { # each plays its games on 1, 2 and 4 threads
     keys="RESULT game_jobs error= hits= rule_hits= idle_hits= shared=24 parts=48 stayed=132 identical=1 hash="
     small="./build/game_jobs --frames 12"
