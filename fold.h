@@ -2005,8 +2005,8 @@ FOLD_API int fold_finite(const float *values, int n);
    ============================================================================================ */
 
 /* ==== section: platform ======================================================================
-   Owns: what differs between compilers and systems, and small helpers on numbers.
-   Uses: libc. Invariant: nothing here knows the rest of fold.h. */
+   Owns: everything that differs between compilers and operating systems, and small arithmetic helpers.
+   Uses: libc. Invariant: nothing here depends on the rest of fold.h. */
 
 #if (defined(__FAST_MATH__) || defined(_M_FP_FAST) || (defined(__clang__) && __FINITE_MATH_ONLY__ + 0)) && \
     !defined(FOLD_ALLOW_FAST_MATH)
@@ -2044,7 +2044,7 @@ FOLD_ALLOW_FAST_MATH accepts that"
 #ifdef __cplusplus
 extern "C" {
 #endif
-struct _SECURITY_ATTRIBUTES; /* these match <windows.h>, which may be included as well */
+struct _SECURITY_ATTRIBUTES; /* the declarations in <windows.h>, which may be included as well */
 union _LARGE_INTEGER; /* a 64-bit integer */
 __declspec(dllimport) int __stdcall QueryPerformanceCounter(union _LARGE_INTEGER *count);
 __declspec(dllimport) int __stdcall QueryPerformanceFrequency(union _LARGE_INTEGER *a_second);
@@ -2072,7 +2072,7 @@ __declspec(dllimport) void *__stdcall CreateFileW(const wchar_t *path, unsigned 
 
 #if defined(FLT_EVAL_METHOD) && !defined(FOLD_ALLOW_FAST_MATH) &&                                 \
     (defined(__GNUC__) && !defined(__clang__) && defined(__SSE2_MATH__) && FLT_EVAL_METHOD < 0 || \
-     FLT_EVAL_METHOD == 1 || FLT_EVAL_METHOD == 2) && /* below 0: -mfpmath=both */                \
+     FLT_EVAL_METHOD == 1 || FLT_EVAL_METHOD == 2) && /* -mfpmath=both: below 0 */                \
     !(defined(__i386__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SSE2_MATH__))
 #error "fold.h: floats are computed in a wider type here: use SSE2, or define FOLD_ALLOW_FAST_MATH"
 #endif
@@ -2086,30 +2086,30 @@ __declspec(dllimport) void *__stdcall CreateFileW(const wchar_t *path, unsigned 
 
 #ifdef _MSC_VER
 #pragma warning(push, 3) /* /W4 warns about valid C99, such as initialisers that are not constant */
-#pragma warning(disable : 4996) /* asks for fopen_s, which C99 lacks; /sdl makes that an error */
+#pragma warning(disable : 4996) /* it asks for fopen_s, which C99 lacks; /sdl makes it an error */
 #endif
 
-/* Contracting a*b+c into one rounding would make results depend on the compiler, so it is off here. So is
-   everything that unsafe flags allow, such as folding x + big - big, which rounds x, to x. */
+/* Contracting a*b+c into one rounding would make results depend on the compiler, so contraction is off here.
+   Unsafe optimisations are off too, such as simplifying x + big - big, which rounds x, to x. */
 #if defined(__clang__)
 #if __clang_major__ > 12 && (defined(__x86_64__) || defined(__i386__))
 #define FOLD__PRECISE
 #pragma float_control(precise, on, push)
-#elif __clang_major__ > 12 /* some clangs ignore float_control here; this holds to the end of the file */
+#elif __clang_major__ > 12 /* some clangs ignore float_control here; this lasts to the end of the file */
 #pragma clang fp reassociate(off)
 #endif
 #pragma STDC FP_CONTRACT OFF
 #elif defined(__GNUC__)
 #pragma GCC push_options
 #pragma GCC optimize("fp-contract=off", \
-                     "no-inline-functions") /* compiles in a third less time, runs as fast */
+                     "no-inline-functions") /* compiles in a third less time and runs as fast */
 #pragma GCC optimize("no-unsafe-math-optimizations", "no-associative-math", "no-reciprocal-math")
 #pragma GCC optimize("signed-zeros", "no-finite-math-only", "no-single-precision-constant")
 typedef char fold__no_single_precision_constant[sizeof 1.0 == sizeof(double) ? 1 : -1]; /* g++ reads ahead */
-#ifndef __OPTIMIZE_SIZE__ /* These passes gain too little here for an eighth of the compile time. */
+#ifndef __OPTIMIZE_SIZE__ /* These passes take an eighth of the compile time and gain too little. */
 #pragma GCC optimize("no-tree-vectorize", "no-tree-vrp", "no-tree-pre", "no-code-hoisting", "no-tree-slsr")
 #pragma GCC optimize("no-tree-tail-merge", "no-schedule-insns2", "no-tree-dominator-opts", "no-crossjumping")
-#pragma GCC optimize("no-tree-pta", "no-rerun-cse-after-loop", "ira-region=one") /* back on for kernels */
+#pragma GCC optimize("no-tree-pta", "no-rerun-cse-after-loop", "ira-region=one") /* on again for kernels */
 #else /* hoisting makes the code larger */
 #pragma GCC optimize("no-move-loop-invariants")
 #endif
@@ -2135,7 +2135,7 @@ typedef char fold__no_single_precision_constant[sizeof 1.0 == sizeof(double) ? 1
 #define FOLD__LIKELY(condition) (condition)
 #endif
 
-/* Fails to compile unless the array has `count` entries. */
+/* Stops the compilation unless the array has `count` elements. */
 #define FOLD__SAME_COUNT(array, count) (void)sizeof(char[sizeof(array) / sizeof *(array) == (count) ? 1 : -1])
 
 #ifdef __has_attribute
@@ -2166,15 +2166,15 @@ typedef char fold__no_single_precision_constant[sizeof 1.0 == sizeof(double) ? 1
 #define FOLD__PREFETCH(address) (void)(address)
 #endif
 
-/* Zeroes a struct, whatever its first member is. */
+/* Initialises a struct to zeros, whatever the type of its first member. */
 #ifdef __cplusplus
 #define FOLD__ALL_ZERO {}
 #else
 #define FOLD__ALL_ZERO { 0 }
 #endif
 
-/* In a build with FOLD_INFERENCE, code for training that no #ifdef leaves out is still checked by the
-   compiler, but generates nothing. */
+/* In a build with FOLD_INFERENCE, training code outside #ifdef is still checked by the compiler, but no
+   machine code is generated for it. */
 #ifdef FOLD_INFERENCE
 #define FOLD__TRAINING(condition) (0 && (condition))
 #define FOLD__FOR_TRAINING(function) (0 ? (function) : NULL)
@@ -2215,7 +2215,7 @@ FOLD__INLINE float fold__float_of(uint32_t bits)
     return value;
 }
 
-/* Returns count * size + more, or SIZE_MAX, which no allocator grants, if a term exceeds half of that. */
+/* Returns count * size + more, or SIZE_MAX, which allocators refuse, if a term exceeds half of SIZE_MAX. */
 static size_t fold__size(size_t count, size_t size, size_t more)
 {
     if (more > SIZE_MAX / 2 || (size && count > SIZE_MAX / 2 / size))
@@ -2223,7 +2223,7 @@ static size_t fold__size(size_t count, size_t size, size_t more)
     return count * size + more;
 }
 
-/* Converts as a cast would, without the library function that small machines convert with. */
+/* Converts to double as a cast would, without the library function that small machines use for casts. */
 static double fold__as_double(uint64_t number)
 {
     return (double)(uint32_t)(number >> 32) * 4294967296.0 + (double)(uint32_t)number;
@@ -2238,7 +2238,7 @@ static uint64_t fold__mix64(uint64_t bits) /* the finaliser of splitmix64 (Steel
     return bits ^ (bits >> 31);
 }
 
-/* strcmp would add 700 bytes on a small machine. */
+/* Compares two strings: strcmp would add 700 bytes on a small machine. */
 static int fold__same_text(const char *one, const char *other)
 {
     while (*one && *one == *other) {
@@ -2248,7 +2248,7 @@ static int fold__same_text(const char *one, const char *other)
     return *one == *other;
 }
 
-/* Heapsort (Williams 1964), which needs neither recursion nor memory. */
+/* Sorts with heapsort (Williams 1964), which needs neither recursion nor memory. */
 static void fold__sort(uint32_t *items, uint32_t count,
                        int (*before)(const void *by, uint32_t one, uint32_t other), const void *by)
 {
@@ -2272,10 +2272,11 @@ static void fold__sort(uint32_t *items, uint32_t count,
 
 /* ==== section: errors ========================================================================
    Owns: formatting of text, the first error and its message, the text of a status.
-   Uses: libc. Invariant: the first error stays until it is cleared, whoever it belongs to. */
+   Uses: libc. Invariant: the first error of a model or context stays until it is cleared. */
 
-/* Text being formatted, with only the conversions that this file uses: vsnprintf would add more code than all
-   messages. `length` counts the whole text, of which `size` bytes are kept, the last a zero. */
+/* A text that is being formatted. Only the conversions that this file uses are implemented: vsnprintf would
+   add more code than all messages together. `length` is that of the whole text. At most `size` bytes of it
+   are kept, including the final zero. */
 typedef struct fold__line {
     char *text;
     size_t size, length;
@@ -2293,7 +2294,7 @@ static void fold__line_fill(fold__line *line, char character, int count)
         fold__line_add(line, character);
 }
 
-/* Divides by a base of at most 16 and returns the remainder, without the library's 64-bit division. */
+/* Divides *number by a base of at most 16, without the library's 64-bit division; returns the remainder. */
 static uint32_t fold__divide_number(uint64_t *number, uint32_t base)
 {
     uint64_t quotient = 0;
@@ -2307,7 +2308,7 @@ static uint32_t fold__divide_number(uint64_t *number, uint32_t base)
     return rest;
 }
 
-/* Writes the digits so that they end before `end`; returns the first. */
+/* Writes a number's digits so that the last is just before `end`; returns a pointer to the first. */
 static char *fold__digits(char *end, uint64_t number, uint32_t base)
 {
     do
@@ -2316,9 +2317,9 @@ static char *fold__digits(char *end, uint64_t number, uint32_t base)
     return end;
 }
 
-enum { FOLD__NUMBER = 32 }; /* bytes of a number as text */
+enum { FOLD__NUMBER = 32 }; /* bytes that hold any number as text */
 
-/* Doubles are inspected as bits, because a host may trap comparisons with NaN and flush subnormals. */
+/* Returns a double's bits, for comparisons: a host may trap those with NaN, and may flush denormals. */
 static uint64_t fold__double_bits(double value)
 {
     uint64_t bits;
@@ -2327,11 +2328,12 @@ static uint64_t fold__double_bits(double value)
 }
 #define FOLD__DOUBLE(exponent) ((uint64_t)(1023 + (exponent)) << 52) /* the bits of 2^exponent */
 
-/* Returns the first six digits of a value that is not negative, rounded half to even, and the exponent of the
-   first. The value is an integer times a power of two, so multiplying that by 2 or 5 gives all its digits. */
+/* Returns the first six digits of a non-negative value, rounded half to even, and the first digit's exponent.
+   The value is an integer times a power of two, so multiplying the integer by 2s or 5s yields all its
+   digits. */
 static uint32_t fold__six_digits(double value, int *exponent)
 {
-    uint8_t digit[776] = { 0 }; /* lowest first; a double has at most 767 */
+    uint8_t digit[776] = { 0 }; /* lowest digit first; a double has at most 767 significant digits */
     uint32_t digits = 0;
     uint64_t whole = fold__double_bits(value);
     const int biased = (int)(whole >> 52);
@@ -2357,7 +2359,7 @@ static uint32_t fold__six_digits(double value, int *exponent)
         digits = 10 * digits + (count >= place ? digit[count - place] : 0u);
     for (int at = 0; at + 7 < count; at++)
         rest |= digit[at];
-    rest = count < 7 ? 0 : 2 * digit[count - 7] + (rest != 0); /* 10 is half of the last digit */
+    rest = count < 7 ? 0 : 2 * digit[count - 7] + (rest != 0); /* 10 is half a unit of the sixth digit */
     digits += rest > 10 || (rest == 10 && (digits & 1));
     *exponent += digits == 1000000;
     return digits == 1000000 ? digits / 10 : digits;
@@ -2383,7 +2385,8 @@ static size_t fold__general(char text[FOLD__NUMBER], double value)
     while (count > 1 && digit[count - 1] == '0')
         count--;
     const int scientific = exponent < -4 || exponent > 5;
-    const int before = scientific ? 1 : exponent + 1; /* digits before the point, or minus the zeros after */
+    const int before = scientific ? 1 : exponent + 1; /* digits before the point, or minus the zeros after
+                                                         it */
     fold__line_fill(&line, '0', before < 1);
     for (; at < before; at++)
         fold__line_add(&line, at < count ? digit[at] : '0');
@@ -2403,7 +2406,7 @@ static size_t fold__general(char text[FOLD__NUMBER], double value)
     return line.length;
 }
 
-/* What is between % and the letter of a conversion. */
+/* The flags, width and precision of a conversion. */
 typedef struct fold__field {
     int left, zeros, width, precision; /* precision -1: not given */
 } fold__field;
@@ -2441,7 +2444,7 @@ static void fold__line_field(fold__line *line, fold__field field, const char *fr
     fold__line_fill(line, ' ', field.left ? pad : 0);
 }
 
-/* Writes the nearest integer to a value below 2^64, ties to even, so that it ends before `end`. */
+/* Writes a value below 2^64, rounded to an integer, ties to even, to end before `end`; returns the start. */
 static char *fold__whole_digits(char *end, double value)
 {
     const double size = value < 0 ? -value : value;
@@ -2526,11 +2529,11 @@ typedef struct fold__error {
     char text[248];
     void (*tell)(const char *message, void *user); /* see fold_ctx_desc.error */
     void *user;
-    const char *call; /* a call that is made of others: messages name it, not them. NULL: none */
-    int calls;        /* how deeply such calls are nested */
+    const char *call; /* the public call that messages name, if it consists of other calls; NULL: none */
+    int calls;        /* nesting depth of such calls */
 } fold__error;
 
-/* Replaces the call that a message begins with by the one that the user made. */
+/* Replaces the function name at the start of a message with the name of the call that the user made. */
 static void fold__name_call(char *text, size_t size, const char *call)
 {
     const size_t head = strspn(text, "abcdefghijklmnopqrstuvwxyz_0123456789"), length = strlen(call) + 2;
@@ -2553,7 +2556,7 @@ static void fold__fail_v(fold__error *error, fold_status status, const char *for
         error->tell(error->text, error->user);
 }
 
-/* Defines a function that records an error on `of`, which may be NULL, and returns 0. */
+/* Defines a function that stores an error on `of`, which may be NULL, and returns 0. */
 #define FOLD__FAILS(name, type, error)                                                         \
     static int name(type *of, fold_status status, const char *format, ...) FOLD__PRINTF(3, 4); \
     static int name(type *of, fold_status status, const char *format, ...)                     \
@@ -2584,14 +2587,14 @@ FOLD_API const char *fold_status_text(fold_status status)
 }
 
 /* ==== section: memory ========================================================================
-   Owns: all memory of a context or model, as a fixed list of growing arrays. With an allocator each array
-   is one allocation. In a caller's block they are side by side, and growing one moves those after it, so the
-   exact size of a block is the sum of what the arrays need.
-   Uses: libc. Invariant: arrays shrink only in fold__arena_shrink, so nothing is allocated after warm-up;
-   nothing here knows what they hold. */
+   Owns: all memory of a context or model, as a fixed number of growing arrays. With an allocator, each array
+   is one allocation. In a caller's block the arrays follow one another, and growing one moves those after it,
+   so the exact size of a block is the sum of what the arrays need.
+   Uses: libc. Invariant: arrays shrink only in fold__arena_shrink, so nothing is allocated after warm-up.
+   This section does not know what arrays contain. */
 
-/* Sizes in bytes. need: the most requested; in a context since its reset, unless the array is lasting.
-   discardable: the contents are not needed when the array grows, and it rarely does. */
+/* A growing array; sizes in bytes. need: the largest size requested; for a context's array since the last
+   reset, unless it is `lasting`. discardable: contents need not survive growth, which is rare. */
 typedef struct fold__array {
     char *data;
     size_t capacity, need;
@@ -2602,10 +2605,10 @@ typedef struct fold__arena {
     fold_memory memory;
     fold__array *array;
     int count;
-    char *block; /* in the caller's block, after the context itself; else NULL */
+    char *block; /* start of the arrays in the caller's block, after the context itself; NULL: no block */
     size_t block_size;
     size_t bytes, peak;
-    uint64_t moves; /* times that arrays may have moved */
+    uint64_t moves; /* number of times that arrays may have moved */
 } fold__arena;
 
 #ifndef FOLD_NO_MALLOC
@@ -2645,14 +2648,14 @@ static fold_memory fold__memory_or_default(const fold_memory *given)
     return memory;
 }
 
-/* Bytes up to the block's first multiple of FOLD__ALIGN. */
+/* Returns the number of bytes before the block's first multiple of FOLD__ALIGN. */
 static size_t fold__to_align(const void *block)
 {
     return (FOLD__ALIGN - (uintptr_t)block % FOLD__ALIGN) % FOLD__ALIGN;
 }
 
-/* A model's block works like an allocator: first fit over a list of free blocks in the order of addresses,
-   with sizes in multiples of FOLD__HEAP_ALIGN. First fit makes addresses independent of the block's size. */
+/* A model's block is managed like a heap: allocations use the first free block that fits, in address order.
+   Sizes are multiples of FOLD__HEAP_ALIGN. First fit makes addresses independent of the block's size. */
 typedef struct fold__free_block {
     size_t size;
     struct fold__free_block *next;
@@ -2660,8 +2663,8 @@ typedef struct fold__free_block {
 typedef struct fold__heap {
     fold__free_block *first;
     char *block;          /* NULL: no block */
-    size_t size, used;    /* bytes of the block, and how far allocations have reached */
-    size_t bytes_refused; /* the size that the last refused allocation would have needed */
+    size_t size, used;    /* bytes of the block; end of the highest allocation so far */
+    size_t bytes_refused; /* the block size that the last refused allocation would have needed */
 } fold__heap;
 
 enum { FOLD__HEAP_ALIGN = sizeof(fold__free_block) };
@@ -2684,7 +2687,7 @@ static void *fold__heap_take(size_t size, size_t align, void *user)
     const size_t bytes = size < SIZE_MAX / 2 ? fold__alloc_size(size) : SIZE_MAX;
     for (fold__free_block **at = &heap->first; *at; at = &(*at)->next) {
         fold__free_block *block = *at;
-        /* page alignment only helps speed, so FOLD__ALIGN will do */
+        /* page alignment only matters for speed, so FOLD__ALIGN is enough */
         const size_t skip = align < FOLD__ALIGN ? 0 : fold__to_align(block);
         if (block->size < skip || block->size - skip < bytes)
             continue;
@@ -2733,7 +2736,7 @@ static void fold__heap_give(void *memory, size_t size, void *user)
         fold__join_free_blocks(before);
 }
 
-/* All of a block as one free block; none if it is too small. */
+/* Makes a heap with the whole block as one free block, or none if it is too small. */
 static fold__heap fold__heap_of(const fold_memory *memory)
 {
     const size_t skip = fold__to_align(memory->block);
@@ -2753,8 +2756,9 @@ static void fold__arena_account(fold__arena *arena, size_t more, size_t less)
         arena->peak = arena->bytes;
 }
 
-/* Large arrays start on pages. If two are walked through together and one starts a few cache lines further
-   into its page, loads of one have the low address bits of a store just made to the other, and wait. */
+/* Large arrays start on page boundaries. If two are read together and one starts a few cache lines further
+   into its page, a load from one matches the low address bits of a recent store to the other, and has to
+   wait. */
 static size_t fold__alignment(size_t capacity)
 {
     return capacity < 16 * FOLD__PAGE ? FOLD__ALIGN : FOLD__PAGE;
@@ -2764,7 +2768,7 @@ static int fold__grow_allocated(fold__arena *arena, fold__array *array, size_t n
 {
     const size_t wanted = array->discardable ? need + need / 8 : fold__max_size(need, array->capacity * 2);
     const size_t capacity = fold__round_up(wanted, FOLD__ALIGN);
-    if (array->data && array->discardable) { /* freed first, so that the peak counts one of them */
+    if (array->data && array->discardable) { /* freed first, so that the two never exist at the same time */
         (arena->memory.free)(array->data, array->capacity, arena->memory.user);
         fold__arena_account(arena, 0, array->capacity);
         array->data = NULL;
@@ -2786,12 +2790,12 @@ static int fold__grow_allocated(fold__arena *arena, fold__array *array, size_t n
     return 1;
 }
 
-/* Lays out a block's arrays again with the given room for one of them, and moves their contents. Arrays move
-   up only if lower ones grew, and down only if lower ones gave up slack, so two passes are enough. */
+/* Places a block's arrays again, with the given capacity for one of them, and moves their contents. Arrays
+   move up only if lower ones grew, and down only if lower ones gave up slack, so two passes are enough. */
 static void fold__block_layout(fold__arena *arena, int grown, size_t capacity, int trim)
 {
     size_t at = 0, end = 0;
-    for (int i = 0; i < arena->count; i++) { /* moves down, lowest first */
+    for (int i = 0; i < arena->count; i++) { /* move down, lowest first */
         fold__array *array = &arena->array[i];
         size_t keep = trim ? fold__min_size(array->capacity, fold__round_up(array->need, FOLD__ALIGN))
                            : array->capacity;
@@ -2802,7 +2806,7 @@ static void fold__block_layout(fold__arena *arena, int grown, size_t capacity, i
         at += keep;
     }
     end = at - arena->array[grown].capacity + capacity;
-    for (int i = arena->count - 1; i > grown; i--) { /* moves up, highest first */
+    for (int i = arena->count - 1; i > grown; i--) { /* move up, highest first */
         fold__array *array = &arena->array[i];
         end -= array->capacity;
         if (array->capacity)
@@ -2826,7 +2830,7 @@ static int fold__grow_in_block(fold__arena *arena, int which, size_t need)
     if (need > arena->block_size || trimmed + exact > arena->block_size)
         return 0;
     if (more <= room) {
-        /* slack for the next growth; other arrays take it back when the block is full */
+        /* slack for the next growth; when the block is full, other arrays reclaim it */
         size_t slack = fold__min_size(exact / 2, (room - more) / 4) / FOLD__ALIGN * FOLD__ALIGN;
         fold__block_layout(arena, which, exact + slack, 0);
     } else {
@@ -2840,9 +2844,9 @@ static int fold__grow_in_block(fold__arena *arena, int which, size_t need)
 }
 
 #if defined(FOLD__MOVE_ARRAYS) && !defined(FOLD_NO_MALLOC)
-/* A build of the tests: one request in FOLD__MOVE_ARRAYS moves all arrays of a context, large ones less
-   often, and sometimes takes their slack. So AddressSanitizer finds stale pointers and writes without a
-   request. Allocators of tests are left alone, because they count. */
+/* For tests only: one request in FOLD__MOVE_ARRAYS moves all arrays of a context, large ones less often, and
+   sometimes removes their slack. AddressSanitizer then finds stale pointers and writes beyond the requested
+   size. User-defined allocators are left alone, because tests count their calls. */
 static void fold__move_arrays(fold__arena *arena)
 {
     const uint32_t turn = (uint32_t)(++arena->moves * 0x9E3779B97F4A7C15u >> 32);
@@ -2864,7 +2868,7 @@ static void fold__move_arrays(fold__arena *arena)
 }
 #endif
 
-/* Makes array `which` hold `need` bytes, and returns 0 if there is no memory. Either way only a discardable
+/* Makes array `which` hold `need` bytes, or returns 0 if out of memory. In both cases only a discardable
    array may lose its contents. */
 static int fold__arena_need(fold__arena *arena, int which, size_t need)
 {
@@ -2882,8 +2886,8 @@ static int fold__arena_need(fold__arena *arena, int which, size_t need)
     return 1;
 }
 
-/* Gives back what an array holds beyond its first `need` bytes; in a block others get it when they grow. The
-   array stays as large if there is no memory for a smaller copy. */
+/* Releases an array's memory beyond its first `need` bytes; in a block, other arrays use it when they grow.
+   The array keeps its size if there is no memory for a smaller copy. */
 static void fold__arena_shrink(fold__arena *arena, int which, size_t need)
 {
     fold__array *array = &arena->array[which], smaller = *array;
@@ -2910,8 +2914,8 @@ static void fold__arena_free(fold__arena *arena)
 }
 
 /* ==== section: shapes ========================================================================
-   Owns: sizes of shapes and their text, access to rows.
-   Uses: errors. Invariant: a shape has no more than 2^30 floats. */
+   Owns: sizes of shapes, shapes as text, access to rows.
+   Uses: errors. Invariant: a shape has at most 2^30 elements. */
 
 FOLD_API fold_shape fold_shape1(int count)
 {
@@ -2983,7 +2987,7 @@ static int fold__shape_lines(const fold_shape *shape)
     return fold__shape_size(shape) / fold__shape_last(shape);
 }
 
-/* Appends "[3 x 4]" at `at` to a text of `size` bytes; returns the new end. */
+/* Appends a shape, such as "[3 x 4]", at offset `at` of a text of `size` bytes; returns the new end. */
 static size_t fold__shape_text(char *text, size_t size, size_t at, const fold_shape *shape)
 {
     for (int axis = 0; axis < shape->rank && at < size; axis++)
@@ -3004,11 +3008,11 @@ static const fold_rows fold__no_rows = { NULL, 0, NULL };
 static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->rows; }
 
 /* ==== section: kernels =======================================================================
-   Owns: everything that touches many floats: packed weights, products, weight gradients, element-wise
-   maps, reductions, heads of attention. Each is compiled once per instruction set and called by tables.
-   Uses: platform. Invariant: kernels see pointers and sizes, never ops and nodes. An element of a product
-   is summed by fused multiply-adds in an order fixed by (K, N) alone. So a row's bits depend neither on the
-   rows next to it nor, where multiply-adds are fused, on the instruction set. */
+   Owns: all loops over many floats: packed weights, products, weight gradients, element-wise maps,
+   reductions, attention heads. Each kernel is compiled once per instruction set and called through tables.
+   Uses: platform. Invariant: kernels get pointers and sizes, never ops or nodes. Each element of a product is
+   summed with fused multiply-adds in an order that depends only on (K, N). So the bits of a row do not depend
+   on the rows next to it nor, where multiply-adds are fused, on the instruction set. */
 
 #if (defined(__x86_64__) || defined(_M_X64)) && !defined(_M_ARM64EC) &&                      \
     (defined(__GNUC__) || defined(__clang__) || defined(_MSC_VER)) && !defined(__TINYC__) && \
@@ -3024,7 +3028,7 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
 #define FOLD__X86 0
 #endif
 
-/* Compilers that know the instructions for int8 dot products. */
+/* Set if the compiler has the instructions for int8 dot products. */
 #if FOLD__X86 && !defined(FOLD_NO_AVX512) && \
     (defined(__clang__) ? __clang_major__ >= 7 : !defined(__GNUC__) || __GNUC__ >= 8)
 #define FOLD__VNNI 1
@@ -3039,8 +3043,9 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
 #include <wasm_simd128.h>
 #endif
 
-/* Set if there are registers for vectors of four floats and the compiler uses them: others emulate vectors
-   through memory. Left out are 32-bit ARM and POWER before VSX, whose vectors flush denormals. */
+/* Set if there are registers for vectors of four floats and the compiler uses them; otherwise vectors would
+   be emulated through memory. Not set on 32-bit ARM, and on POWER before VSX: their vectors flush
+   denormals. */
 #if (defined(__GNUC__) || defined(__clang__)) && !defined(__TINYC__) && !defined(FOLD__PLAIN_SCALARS) && \
     (defined(__SSE2__) || (defined(__aarch64__) && defined(__ARM_NEON)) || defined(__VSX__) ||           \
      (defined(__VX__) && __ARCH__ >= 12) || defined(__wasm_simd128__) || defined(__mips_msa) ||          \
@@ -3060,7 +3065,7 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
 #define FOLD__NEON 0
 #endif
 
-/* Set if some processors have an int8 dot product that the compiler may not use unasked. */
+/* Set if some processors have an int8 dot product that the compiler may not use by default. */
 #if FOLD__NEON && defined(__linux__) && !defined(__ARM_FEATURE_DOTPROD)
 #define FOLD__SDOT 1
 #include <sys/auxv.h>
@@ -3068,7 +3073,7 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
 #define FOLD__SDOT 0
 #endif
 
-/* Set if the portable int8 products have an instruction that adds two products of 16 bits. */
+/* Set if portable int8 products can use an instruction that adds two 16-bit products. */
 #if FOLD__GNU_VECTORS && (FOLD__X86 || defined(__wasm_simd128__))
 #define FOLD__PAIRS 1
 #else
@@ -3080,12 +3085,12 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
 #define FOLD_CBLAS_HEADER <cblas.h>
 #endif
 #include FOLD_CBLAS_HEADER
-#define FOLD__NO_PANELS(panel) ((panel) == 0) /* packs are the plain weight */
+#define FOLD__NO_PANELS(panel) ((panel) == 0) /* packs are the row-major weight, without panels */
 #else
 #define FOLD__NO_PANELS(panel) (0 && (panel) == 0)
 #endif
 
-/* fold_row for hot loops: gcc inlines no ordinary function across a change of optimize options. */
+/* Same as fold_row, for hot loops: gcc inlines no ordinary function across different optimize options. */
 FOLD__INLINE float *fold__at(const fold_rows *rows, ptrdiff_t row)
 {
     return rows->rows ? rows->rows[row] : rows->base + row * rows->stride;
@@ -3095,7 +3100,7 @@ FOLD__INLINE float *fold__next(const fold_rows *rows, const float *before, size_
     return rows->rows ? rows->rows[row] : (float *)(uintptr_t)before + rows->stride;
 }
 
-/* What a map of a single row gets instead of its other rows. */
+/* The `all` argument for maps of a single row: no further rows. */
 static const fold_rows fold__no_others[4] = { { NULL, 0, NULL } };
 static fold_rows fold__rows_from(const fold_rows *input, ptrdiff_t row)
 {
@@ -3108,62 +3113,62 @@ static fold_rows fold__rows_from(const fold_rows *input, ptrdiff_t row)
 }
 
 enum {
-    FOLD__LANES = 16,             /* partial sums of a narrow product or a reduction, on every path */
-    FOLD__ROW_BLOCK = 96,         /* rows of a block of a weight gradient */
-    FOLD__K_BLOCK = 96,           /* rows of the weight that it covers; a multiple of every tile height */
-    FOLD__N_BLOCK = 64,           /* its columns, if nothing is packed */
-    FOLD__PASSING = 1 << 16,      /* floats of the narrower operand per pass then: they stay in L2 */
-    FOLD__PACKING = 1 << 15,      /* floats of a weight from which packing pays: it exceeds L1 */
-    FOLD__TRANSPOSE_ROWS = 10,    /* rows per leftover column from which summing their transpose pays */
-    FOLD__EXP_TILE = 1024,        /* exps computed at a time when they are summed */
-    FOLD__NARROW_ELEMENTS = 32,   /* elements whose lanes a narrow product adds up at once; a multiple of 8 */
-    FOLD__NARROW_ROWS = 4,        /* most rows of a narrow tile */
-    FOLD__TILE_BLOCK = 40,        /* row tiles that pass over each panel in turn: their rows stay in L2 */
-    FOLD__TILE_ROWS = 6,          /* most rows of a tile */
-    FOLD__TILE_SEGMENTS = 4,      /* segments that a tile chains without storing its sums */
-    FOLD__TILE_ARRAYS = FOLD__TILE_SEGMENTS + 2, /* arrays of row pointers for a block of tiles */
-    FOLD__BEYOND = 15,            /* columns that tiles may read past a weight's last */
-    FOLD__TILE_WIDTH = FOLD__X86 ? 128 : 80, /* most columns of a tile, or of a group of bf16 */
-    FOLD__PANEL_KEYS = 64,        /* keys of attention in a panel */
-    FOLD__SOFTMAXED_ROWS = 4,     /* rows of a softmax that run together; a block has room for whole ones */
-    FOLD__QUERY_BLOCK = 48,       /* most query rows whose scores are held */
-    FOLD__MIN_QUERIES = 12,       /* fewest, if there are many keys */
-    FOLD__SCORES = 1 << 15,       /* floats of scores that stay in L2 */
-    FOLD__EDGE_SCORES = 1 << 11,  /* floats of a head's scores, by edges, that stay in L1 */
-    FOLD__EDGE_HEADS = 2,         /* heads by edges that run together */
-    FOLD__TRANSPOSE_COLUMNS = 64, /* columns of its rows that a transpose reads together */
-    FOLD__INT8_GROUP = 16,        /* columns of an int8 weight that are stored together */
-    FOLD__INT8_WIDE = 4,          /* most groups of a tile */
-    FOLD__INT8_ROWS = 24,         /* rows of x whose bytes are in scratch at a time */
-    FOLD__INT8_LINE = 64,         /* bytes of a quad of a group */
-    FOLD__INT8_INNER = 1 << 17,   /* most rows of an int8 weight: 2^17 products of 127 * 127 fit an int32_t */
-    FOLD__BF16_GROUP = 64,        /* columns of bf16 stored together; the last group has up to 15 more */
-    FOLD__BF16_INNER = 320,       /* rows of a group that are floats in scratch at a time */
-    FOLD__BF16_ROWS = 240,        /* rows of x that pass over them */
-    FOLD__BF16_FEW = 6,           /* most rows that pass one by one, without scratch */
-    FOLD__CBLAS_BLOCK = 128       /* rows gathered for one call of sgemm */
+    FOLD__LANES = 16,             /* partial sums of a narrow product or a reduction, with every kernel set */
+    FOLD__ROW_BLOCK = 96,         /* rows of X and dY per block of a weight gradient */
+    FOLD__K_BLOCK = 96,           /* rows of dW per block; a multiple of every tile height */
+    FOLD__N_BLOCK = 64,           /* columns of dW per block, if nothing is packed */
+    FOLD__PASSING = 1 << 16,      /* then floats of the narrower operand per pass, which stay in L2 */
+    FOLD__PACKING = 1 << 15,      /* floats of a weight from which packing is faster: larger than L1 */
+    FOLD__TRANSPOSE_ROWS = 10,    /* rows per leftover column from which transposing is faster */
+    FOLD__EXP_TILE = 1024,        /* exps computed at a time before they are summed */
+    FOLD__NARROW_ELEMENTS = 32,   /* elements whose lanes are added up together; a multiple of 8 */
+    FOLD__NARROW_ROWS = 4,        /* maximum rows of a narrow tile */
+    FOLD__TILE_BLOCK = 40,        /* row tiles processed per panel before the next: rows stay in L2 */
+    FOLD__TILE_ROWS = 6,          /* maximum rows of a tile */
+    FOLD__TILE_SEGMENTS = 4,      /* segments that a tile sums without storing in between */
+    FOLD__TILE_ARRAYS = FOLD__TILE_SEGMENTS + 2, /* arrays of row pointers per block of tiles */
+    FOLD__BEYOND = 15,            /* columns that tiles may read past the end of a weight */
+    FOLD__TILE_WIDTH = FOLD__X86 ? 128 : 80, /* maximum columns of a tile, or of a bf16 group */
+    FOLD__PANEL_KEYS = 64,        /* attention keys per panel */
+    FOLD__SOFTMAXED_ROWS = 4,     /* softmax rows computed together; blocks are padded to it */
+    FOLD__QUERY_BLOCK = 48,       /* maximum query rows whose scores are held */
+    FOLD__MIN_QUERIES = 12,       /* minimum, if there are many keys */
+    FOLD__SCORES = 1 << 15,       /* scores that fit in L2 */
+    FOLD__EDGE_SCORES = 1 << 11,  /* scores of a head of attention along edges that fit in L1 */
+    FOLD__EDGE_HEADS = 2,         /* heads of attention along edges computed together */
+    FOLD__TRANSPOSE_COLUMNS = 64, /* columns that a transpose reads together */
+    FOLD__INT8_GROUP = 16,        /* int8 columns that are stored together */
+    FOLD__INT8_WIDE = 4,          /* maximum groups of an int8 tile */
+    FOLD__INT8_ROWS = 24,         /* rows of x rounded to int8 in scratch at a time */
+    FOLD__INT8_LINE = 64,         /* bytes of one quad of an int8 group */
+    FOLD__INT8_INNER = 1 << 17,   /* maximum rows of an int8 weight: 2^17 * 127 * 127 fits an int32_t */
+    FOLD__BF16_GROUP = 64,        /* bf16 columns stored together; the last group has up to 15 more */
+    FOLD__BF16_INNER = 320,       /* rows of a bf16 group converted to floats in scratch at a time */
+    FOLD__BF16_ROWS = 240,        /* rows of x multiplied by them at a time */
+    FOLD__BF16_FEW = 6,           /* up to this many rows are multiplied singly, without scratch */
+    FOLD__CBLAS_BLOCK = 128       /* rows gathered per call of sgemm */
 };
 
-/* One K-segment of a product. weights: the packed block, from the segment's first row on. inner: the
-   segment's K. row: its first row, which int8 and bf16 weights need instead. */
+/* One K-segment of a product. weights: where the segment's first row is in the pack. inner: rows of the
+   weight in the segment. row: its first row, used instead of `weights` for int8 and bf16 weights. */
 typedef struct fold__seg {
     fold_rows input;
     const float *weights;
     int inner, row;
 } fold__seg;
 
-/* output[row] = init[row] + the sum over segments of input[row] . W, or some of its columns. The layout of
-   the pack and the order of summation follow n_pack, so a column's bits do not depend on the others. */
+/* output[row] = init[row] + sum over segments of input[row] * W, for all columns of W or some. The pack's
+   layout and the summation order depend on n_pack, so a column's bits do not depend on the other columns. */
 typedef struct fold__product {
-    int rows, columns, n_seg; /* columns of output and init */
-    int n_pack, col;          /* columns of the packed weight (0: `columns`), and the first one to compute */
-    int inner;                /* rows of the whole weight, whatever part of its K is used */
-    size_t in_place; /* 0: `weights` are packs. Else they are row-major with this stride, and unless narrow
-                        followed by FOLD__BEYOND readable floats of any value */
+    int rows, columns, n_seg; /* columns of output and init; segments */
+    int n_pack, col;          /* columns of the packed weight (0: `columns`); first column to compute */
+    int inner;                /* rows of the whole weight, even if segments use only some */
+    size_t in_place; /* 0: `weights` are packs. Otherwise the stride of row-major weights, with FOLD__BEYOND
+                        readable floats after them, unless narrow */
     const fold__seg *seg;
-    fold_rows init; /* base and rows NULL: zeros. stride 0: a bias. May be the rows of output */
+    fold_rows init; /* base and rows NULL: zeros. stride 0: a bias. May be the output's rows */
     fold_rows output;
-    struct fold__command_list *commands; /* if not NULL, its tiles are recorded there */
+    struct fold__command_list *commands; /* NULL, or the list in which the product's tiles are recorded */
 } fold__product;
 
 static int fold__pack_columns_of(const fold__product *product)
@@ -3171,37 +3176,38 @@ static int fold__pack_columns_of(const fold__product *product)
     return product->n_pack ? product->n_pack : product->columns;
 }
 
-/* Attention along edges as CSR, by query and by key. Query i attends to keys key_of[p], p in [query_start[i],
-   query_start[i + 1]), in that order. Through the transpose each key sums its gradients as one chain in query
-   order: over queries query_of[p] with weights weight_at[p], p in [key_start[j], key_start[j + 1]). Backward
-   holds the weights of all edges, each row from a multiple of FOLD__LANES on. */
+/* Edges of attention in CSR form, by query and by key. Query i attends to keys key_of[p] for p in
+   [query_start[i], query_start[i + 1]), in that order. The transpose is for gradients: key j sums, as one
+   chain in query order, over queries query_of[p] with weights weight_at[p] for p in [key_start[j],
+   key_start[j + 1]). Backward holds the weights of all edges; each row of weights starts at a multiple of
+   FOLD__LANES. */
 typedef struct fold__adjacency {
     const int *query_start, *key_of, *key_start, *query_of, *weight_at;
-    int max_edges; /* most edges there may be; 0: as many as there are */
+    int max_edges; /* maximum number of edges; 0: the current number */
 } fold__adjacency;
 
-/* One call of attention. Rows of queries, keys and values hold the parts of all heads side by side: of each
-   head `width` floats in query and key, `value_width` in value and out. All fold_rows here have a base and a
-   stride, no row pointers. Query i sees the keys below fold__attention_seen; out[i] is the mean of their
-   values weighted by exp(scale q.k), or zeros if it sees none. */
+/* One call of attention. Rows contain all heads side by side: `width` floats per head in query and key,
+   `value_width` per head in value and out. All fold_rows here have a base and a stride, not row pointers.
+   Query i attends to fold__attention_seen keys, the first ones. out[i] is the mean of their values, weighted
+   by exp(scale q.k), or zeros if there are none. */
 typedef struct fold__attention_call {
     int queries, keys, heads, width, value_width;
-    int causal;  /* query i sees keys up to i + keys - queries, else all */
-    float scale; /* factor of the scores. 0: 1 / sqrt(width) */
-    /* which keys a query sees; not with causal or key_panels. NULL: as above */
+    int causal;  /* query i attends to keys up to i + keys - queries; otherwise to all */
+    float scale; /* factor on scores; 0: 1 / sqrt(width) */
+    /* edges, unless NULL. Not together with causal or key_panels */
     const fold__adjacency *adjacency;
     fold_rows query, key, value;
-    const float *key_panels; /* the keys by attention_append, read by forward instead of key. NULL: none */
-    fold_rows out;   /* written by forward; backward does not read it */
-    fold_rows norms; /* [queries x 2 heads]: each head's largest score and sum of exps, by forward for
-                        backward. Base NULL in forward: not kept */
-    fold_rows d_out; /* read by backward, which writes those of the next three whose base is not NULL */
+    const float *key_panels; /* keys packed by attention_append, read by forward instead of key, or NULL */
+    fold_rows out;   /* written by forward; not read by backward */
+    fold_rows norms; /* [queries x 2 heads]: each head's largest score and sum of exps, from forward to
+                        backward. Base NULL in forward: not stored */
+    fold_rows d_out; /* read by backward, which writes the next three if their base is not NULL */
     fold_rows d_query, d_key, d_value;
 } fold__attention_call;
 
-/* The maps y = f(a, b, c, s), in the vector macros of the SIMD section, written so that NaN passes, with
-   PyTorch's gradients. relu adds a zero, so that -0 becomes 0 whatever a compiler makes of VMAX. Maps d_f
-   take the gradient of y in a. LIGHT maps wait for memory or are rare, so AVX-512 uses AVX2's. */
+/* The maps y = f(a, b, c, s), in the vector macros of the SIMD section. They propagate NaN and have PyTorch's
+   gradients. relu adds a zero, so that -0 becomes 0 however a compiler implements VMAX. Maps named d_f get
+   the gradient of y in a. LIGHT maps are limited by memory or are rare, so AVX-512 uses AVX2's. */
 #define FOLD__MAPS(X, LIGHT)                                                                             \
     X(add, FOLD__VADD(FOLD__A, FOLD__B))                                                                 \
     LIGHT(sub, FOLD__VSUB(FOLD__A, FOLD__B))                                                             \
@@ -3236,7 +3242,7 @@ typedef struct fold__attention_call {
     LIGHT(at_most, FOLD__VSEL(FOLD__VLT(FOLD__S, FOLD__A), FOLD__S, FOLD__A))                            \
     LIGHT(axpy, FOLD__VFMA(FOLD__A, FOLD__S, FOLD__C))                                                   \
     X(addmul, FOLD__VFMA(FOLD__A, FOLD__B, FOLD__C))
-/* The maps of gradients, which only backward reads. */
+/* Maps that compute gradients, used only by backward. */
 #define FOLD__SLOPES(X, LIGHT)                                                                           \
     LIGHT(d_min_a, FOLD__VSEL(FOLD__VLE(FOLD__C, FOLD__B), FOLD__VZERO(), FOLD__A))                      \
     LIGHT(d_min_b, FOLD__VSEL(FOLD__VLT(FOLD__B, FOLD__C), FOLD__VZERO(), FOLD__A))                      \
@@ -3278,18 +3284,18 @@ enum fold__map {
     FOLD__MAPS(FOLD__MAP_ENUM, FOLD__MAP_ENUM) FOLD__SLOPES(FOLD__MAP_ENUM, FOLD__MAP_ENUM) FOLD__MAP_COUNT
 };
 
-/* Maps `rows` rows of `count` elements. out, in_a, in_b and in_c are the first rows of all[0..3]; `all` may
-   be NULL for one row. out may be exactly one of the inputs. An input that the map does not use may be NULL;
-   its rows are then those of out. */
+/* Applies a map to `rows` rows of `count` elements. out, in_a, in_b and in_c are the first rows of all[0..3];
+   `all` may be NULL for one row. out may be one of the inputs. An input that the map does not use may be
+   NULL; its rows are then those of out. */
 typedef void (*fold__map_fn)(float *out, const float *in_a, const float *in_b, const float *in_c,
                              float scalar, size_t count, size_t rows, const fold_rows all[4]);
 
-/* The optimisers' rules: by how much a value falls (`change`), from its gradient `grad` (weight decay added)
-   and its states state1 and state2, which the rule updates. Divisions and roots are correctly rounded and
-   nothing is fused, so that every path gives the same result.
-   A state that only decays would end among the subnormals, where rounding keeps it for ever and each
-   operation takes a hundred cycles. So states too small to change a value become 0: a mean of gradients below
-   2^-100, a mean of their squares below 2^-139. */
+/* The optimisers' update rules. A rule computes `change`, which is subtracted from a value, from the gradient
+   `grad`, which includes weight decay, and the optimiser state in state1 and state2, which it updates.
+   Divisions and square roots are correctly rounded and nothing is fused, so all kernel sets are
+   bit-identical. A state that only decays would become denormal; rounding would keep it there for ever, and
+   each operation on it takes about a hundred cycles. So states too small to change a value become 0: a mean
+   of gradients below 2^-100, a mean of squared gradients below 2^-139. */
 #define FOLD__FADING(least, keep, state, added) \
     FOLD__ISA(unless_below)(FOLD__VADD(FOLD__VMUL(keep, state), added), least)
 #define FOLD__MEAN(keep, state, added) FOLD__FADING(0x1p-100f, keep, state, added)
@@ -3311,14 +3317,14 @@ enum fold__rule {
     FOLD__RULES(FOLD__RULE_ENUM) FOLD__RULE_COUNT
 };
 
-/* What a step reads besides the values. decay * value is added to the gradient, shrink * value to the change;
-   shrink includes the rate. */
+/* The settings of an optimiser step. decay * value is added to the gradient, shrink * value to the change;
+   shrink includes the learning rate. */
 typedef struct fold__step {
     enum fold__rule rule;
     int states;
     float rate, decay, shrink, epsilon;
     float keep1, add1, scale1, keep2, add2, scale2;
-    uint64_t steps; /* the parameter's, this one included, that the scales are for. 0: for none */
+    uint64_t steps; /* the parameter's step count, including this step, that scales are for; 0: none yet */
 } fold__step;
 typedef void (*fold__rule_fn)(const fold__step *step, float *values, float *grads, float *states1,
                               float *states2, size_t count);
@@ -3326,56 +3332,56 @@ typedef void (*fold__rule_fn)(const fold__step *step, float *values, float *grad
 struct fold__row_sums;
 typedef struct fold__kernels {
     const char *name; /* "avx512", "avx2", "neon", "portable", "cblas" */
-    int set;          /* whose vectors it uses: 0 portable, 1 AVX2 or NEON, 2 AVX-512 */
+    int set;          /* vectors: 0 portable, 1 AVX2 or NEON, 2 AVX-512 */
     int panel,
-        vector; /* columns of the widest panel and of a vector; panel 0: packs are plain row-major (cblas) */
-    /* Packs rows first..first+count of weights, row-major [inner x columns]. If transposed, weights are
-       row-major [columns x inner] and their transpose is packed. */
+        vector; /* columns of the widest panel (0: packs are row-major, as for cblas) and of a vector */
+    /* Packs rows first..first+count of weights, row-major [inner x columns]. If `transposed`, weights are
+       row-major [columns x inner], and their transpose is packed. */
     void (*pack)(float *dst, const float *weights, int inner, int columns, int transposed, int first,
                  int count);
     void (*product)(const fold__product *product, float *scratch);
-    /* Continues dw[i*ldw + j] as a chain over r, in row order, of x[r][i] * dy[r][j]. If `separate` (see
-       fold__adds_separately; at least one row), chains begin at zero and are then added to dw. */
+    /* Adds x[r][i] * dy[r][j] to dw[i*ldw + j] as a chain over r, in row order. If `separate` (at least one
+       row), the chain starts at zero and its result is added to dw. */
     void (*weight_grad)(int rows, const fold_rows *input, int inner, const fold_rows *dy, int columns,
                         float *dw, size_t ldw, float *scratch, int separate);
-    /* Continues sum[i] as a chain over r, in row order, of left[r][i] * right[r][i]. */
+    /* Adds left[r][i] * right[r][i] to sum[i] as a chain over r, in row order. */
     void (*add_products)(int rows, const fold_rows *left, const fold_rows *right, float *sum, size_t count);
-    fold__rule_fn rule[FOLD__RULE_COUNT]; /* updates `count` values and clears their gradients */
+    fold__rule_fn rule[FOLD__RULE_COUNT]; /* update `count` values and clear their gradients */
 } fold__kernels;
 
-/* Reductions and rows by index. They are not among the kernels, so that a linker drops them with the ops that
-   need them: fold__reducer_of. */
+/* Reductions, and operations on rows by index. They are separate from fold__kernels, so that a linker can
+   leave them out together with the ops that use them: see fold__reducer_of. */
 typedef struct fold__reducer {
     float (*sum)(const float *values, size_t count);
     float (*dot)(const float *left, const float *right, size_t count);
-    float (*largest)(const float *values, size_t count); /* ignores NaN; -inf if nothing is left */
-    /* to = exp(from - largest); returns the sum. Unless `kept`, `to` needs room for FOLD__EXP_TILE only. */
+    float (*largest)(const float *values, size_t count); /* ignores NaN; -inf if all are NaN */
+    /* to = exp(from - largest); returns the sum. Unless `kept`, `to` needs only FOLD__EXP_TILE floats. */
     float (*exp_sum)(float *to, const float *from, float largest, size_t count, int kept);
-    /* values = exp(values - largest); returns `sum` with these added in order. */
+    /* values = exp(values - largest); returns `sum` plus these values, added in order. */
     float (*exp_chain)(float *values, float largest, float sum, int count);
     void (*divide)(float *values, float divisor, int count);
-    /* Of `count` rows from the first-th on, from column `col` on: products[r] = left . row r; and the other
-       way round, row r = factor[r] times `from`. */
+    /* For `count` rows from row `first` on, from column `col` on: dots computes products[r] = left . row r,
+       and scale_rows computes row r = factor[r] * from. */
     void (*dots)(const float *left, const fold_rows *rows, ptrdiff_t first, int count, ptrdiff_t col,
                  size_t width, float *products);
     void (*scale_rows)(const float *from, const float *factor, const fold_rows *rows, ptrdiff_t first,
                        int count, ptrdiff_t col, size_t width);
     void (*gather)(const struct fold__row_sums *at);
-    /* Row by row: take_rows is to[r] = from[index[r]], add_rows is to[index[r]] += from[r]. */
+    /* For each r in order, take_rows is to[r] = from[index[r]], and add_rows is to[index[r]] += from[r]. */
     void (*take_rows)(const int *index, int rows, const fold_rows *from, const fold_rows *to, size_t width);
     void (*add_rows)(const int *index, int rows, const fold_rows *from, const fold_rows *to, size_t width);
-    /* The largest of each column of `count` rows from the first-th on, an earlier one winning ties. Its
-       gradient: `from` for the first row that has the largest, zeros for the others. */
+    /* largest_rows: the maximum of each column of `count` rows from `first` on; ties go to the earlier row.
+       first_largest, its gradient: `from` for the first row with the maximum, zeros for the others. */
     void (*largest_rows)(float *largest, const fold_rows *rows, ptrdiff_t first, int count, size_t width);
     void (*first_largest)(const float *from, const float *largest, const fold_rows *rows, const fold_rows *to,
                           ptrdiff_t first, int count, size_t width);
 } fold__reducer;
 
-/* Where the columns of a pack are. Vectors are spread evenly over panels: 5 vectors make panels of 3 + 2, not
-   4 + 1. Rows of all panels are `width` floats apart, so one offset advances all panels to a weight row. */
+/* The layout of a pack. Vectors are spread evenly over panels: 5 vectors make panels of 3 + 2, not 4 + 1.
+   Rows are `width` floats apart in every panel, so one offset selects a weight row in all of them. */
 typedef struct fold__layout {
     int panels, full, vectors, width;
-} fold__layout; /* the first `full` panels have `vectors`, the others one less */
+} fold__layout; /* the first `full` panels have `vectors` vectors, the others one less */
 
 static fold__layout fold__layout_of(int panel, int vector, int columns)
 {
@@ -3384,7 +3390,7 @@ static fold__layout fold__layout_of(int panel, int vector, int columns)
         return layout;
     int vectors = (columns - 1) / vector + 1;
     layout.panels = (vectors - 1) / (panel / vector) + 1;
-    if (vector < 16) /* short vectors: whole panels only, the padding is small */
+    if (vector < 16) /* short vectors: whole panels only, since little is padded */
         vectors = layout.panels * (panel / vector);
     layout.vectors = (vectors - 1) / layout.panels + 1;
     layout.full = vectors - layout.panels * (layout.vectors - 1);
@@ -3397,17 +3403,17 @@ static int fold__layout_start(const fold__layout *layout, int panel)
     return panel * layout->vectors - (panel > layout->full ? panel - layout->full : 0);
 }
 
-/* The sums of a narrow weight are long, and a single chain would wait for each of its steps, so a sum has
-   FOLD__LANES chains. Otherwise the lanes of a vector are the sums of as many columns. */
+/* Whether a weight is narrow. Sums are then long, and a single chain would wait for each addition, so each
+   sum has FOLD__LANES chains. In other weights each lane of a vector is the sum of one column. */
 static int fold__is_narrow(int inner, int columns) { return columns < FOLD__LANES && inner > 4 * columns; }
 
-/* Floats from column to column of a narrow pack: whole cache lines. */
+/* Returns the floats from one column of a narrow pack to the next: whole cache lines. */
 static size_t fold__narrow_stride(int inner)
 {
     return ((size_t)inner + FOLD__LANES - 1) / FOLD__LANES * FOLD__LANES;
 }
 
-/* Floats from panel to panel of a pack; if narrow, from column to column. */
+/* Returns the floats from one panel of a pack to the next; for narrow packs, from one column to the next. */
 static size_t fold__pack_stride(const fold__kernels *kernels, int inner, int columns)
 {
     return fold__is_narrow(inner, columns)
@@ -3430,7 +3436,7 @@ static size_t fold__pack_row(const fold__kernels *kernels, int inner, int column
                : row * (size_t)fold__layout_of(kernels->panel, kernels->vector, columns).width;
 }
 
-/* Scratch of a block of at most `rows` rows of tiles, in floats: a tile's buffer, then row pointers. */
+/* Returns the scratch floats for a block of at most `rows` rows of tiles: a tile's buffer, row pointers. */
 static size_t fold__buffered_floats(size_t rows)
 {
     return fold__min_size(rows, FOLD__TILE_ROWS) * FOLD__TILE_WIDTH;
@@ -3444,14 +3450,14 @@ static size_t fold__tile_floats(size_t rows)
 static size_t fold__product_floats(const fold__kernels *kernels, size_t rows, int inner, int count)
 {
     const size_t narrow = fold__min_size(FOLD__NARROW_ELEMENTS, fold__min_size(rows, FOLD__LANES) * 8) *
-                          FOLD__LANES; /* no narrow tile has more than 8 columns */
+                          FOLD__LANES; /* narrow tiles have at most 8 columns */
     if (FOLD__NO_PANELS(kernels->panel))
         return FOLD__NARROW_ELEMENTS * FOLD__LANES +
                (size_t)FOLD__CBLAS_BLOCK * ((size_t)inner + (size_t)count);
     return fold__max_size(narrow, fold__tile_floats(rows));
 }
 
-/* Scratch for both product and weight_grad, whatever the number of rows. */
+/* Returns the scratch floats that suffice for product and weight_grad with any number of rows. */
 static size_t fold__scratch_floats(const fold__kernels *kernels, int inner, int count)
 {
     const size_t product = fold__product_floats(kernels, SIZE_MAX, inner, count);
@@ -3498,17 +3504,17 @@ FOLD__INLINE void fold__transpose_4(float *dst, size_t ld, const float *const sr
     }
 }
 
-/* What packing needs of an instruction set. */
+/* Packing functions of an instruction set. */
 typedef struct fold__packer {
-    /* Packs rows row..row+rows of `input` as panels `stride` floats apart. What is left of the last panel's
-       vectors becomes zero. */
+    /* Packs rows row..row+rows of `input` as panels that are `stride` floats apart, padding the last panel's
+       vectors with zeros. */
     void (*pack_rows)(float *dst, size_t stride, const fold__layout *layout, const fold_rows *input,
                       ptrdiff_t row, int rows, int columns);
-    /* dst[c*ld + r] = src[r][c] for eight rows. NULL: rows go by fours. */
+    /* dst[c*ld + r] = src[r][c] for eight rows. NULL: rows are transposed four at a time. */
     void (*transpose_8)(float *dst, size_t ld, const float *const src[8], int cols);
 } fold__packer;
 
-/* dst[c*ld + r] = x[row + r][col + c], in blocks that touch whole cache lines on both sides. */
+/* dst[c*ld + r] = x[row + r][col + c], in blocks that read and write whole cache lines. */
 static void fold__transpose(const fold__packer *packer, float *dst, size_t ld, const fold_rows *input,
                             ptrdiff_t row, int rows, int col, int cols)
 {
@@ -3534,7 +3540,7 @@ static void fold__transpose(const fold__packer *packer, float *dst, size_t ld, c
     }
 }
 
-/* Rows first..first+count of `input` are columns of the weight. */
+/* Packs rows first..first+count of `input` as columns of the weight. */
 static void fold__pack_columns(const fold__packer *packer, float *dst, const fold__layout *layout, int vector,
                                const fold_rows *input, int inner, int columns, int first, int count)
 {
@@ -3585,10 +3591,11 @@ static void fold__pack_any(const fold__packer *packer, int panel, int vector, fl
                           &input, first, count, columns);
 }
 
-/* What a tile function computes: `count` tiles, one below the other, over some segments. Packs are read from
-   `offset` on, with `width` floats from weight row to weight row. Chains start from from[row] + from_col and
-   are stored to to[row] + to_col, of the last vector only `last` columns, at least one. If not `started`,
-   `from` is zeros. scattered: inputs are prefetched. distant: so are the rows that chains continue. */
+/* The arguments of a tile function, which computes `count` tiles, one below the other, over some segments.
+   Packs are read from `offset` on; weight rows are `width` floats apart. Chains start from from[row] +
+   from_col, or from zeros unless `started`. Results go to to[row] + to_col; `last` columns of the last vector
+   are stored, at least one. scattered: inputs are prefetched. distant: so are the rows that chains
+   continue. */
 typedef struct fold__tile_args {
     int n_seg, count, last, started, scattered, distant;
     size_t offset, width, panel_stride, from_col, to_col;
@@ -3602,14 +3609,14 @@ typedef struct fold__tile_args {
 } fold__tile_args;
 typedef void (*fold__tile_fn)(const fold__tile_args *at);
 
-/* A command is an op, tiles of a product or, with neither, a map, copy or batch. Its arguments follow it: a
-   fold__prepared, fold__tile_args or fold__map_call. */
+/* One recorded kernel call: an op, tiles of a product or, if neither is set, a map, a copy or the start of a
+   batch. Its arguments follow it: a fold__prepared, fold__tile_args or fold__map_call. */
 typedef struct fold__command {
     struct fold__command *next;
     void (*op)(const fold_op_call *);
     fold__tile_fn tile;
 } fold__command;
-/* A map of contiguous values. Without a map it is a copy; without `out` it is batch number `count`. */
+/* A map of contiguous values. If `map` is NULL it is a copy; if `out` is NULL it is batch number `count`. */
 typedef struct fold__map_call {
     fold__map_fn map;
     float *out;
@@ -3617,18 +3624,18 @@ typedef struct fold__map_call {
     float scalar;
     size_t count;
 } fold__map_call;
-/* All that a replay runs, in one piece of memory. The list is written twice, at first without memory, to
-   count how many bytes it takes. */
+/* All kernel calls of a replay, in one piece of memory. The list is written twice, first without memory, to
+   count the bytes it needs. */
 typedef struct fold__command_list {
     char *base;
     size_t used, size;
-    fold__command *first, **last; /* first NULL: there is no list */
-    int incomplete;               /* an op has no commands, so the batch that runs becomes one */
-    int opaque;                   /* part of an op is neither a map nor a tile that can be repeated */
-    int disabled;                 /* there is no room for it, or replays need different amounts */
+    fold__command *first, **last; /* first is NULL if there is no list */
+    int incomplete;               /* an op could not be recorded, so the whole batch becomes one command */
+    int opaque;                   /* part of an op is neither a map nor a repeatable tile */
+    int disabled;                 /* there is no room for the list, or replays need different amounts */
 } fold__command_list;
 
-/* Returns memory that stays as it is from replay to replay, or NULL if there is none. */
+/* Returns memory that replays do not change, or NULL if there is none. */
 static FOLD__NOINLINE void *fold__command_memory(fold__command_list *commands, size_t bytes)
 {
     const size_t from = commands->used;
@@ -3636,7 +3643,7 @@ static FOLD__NOINLINE void *fold__command_memory(fold__command_list *commands, s
     return commands->used <= commands->size ? commands->base + from : NULL;
 }
 
-/* Appends a command with a copy of its arguments, and returns the copy. NULL: there is no memory. */
+/* Appends a command with a copy of its arguments and returns the copy, or NULL if there is no memory. */
 static FOLD__NOINLINE void *fold__emit(fold__command_list *commands, void (*op)(const fold_op_call *),
                                        fold__tile_fn tile, const void *with, size_t bytes)
 {
@@ -3659,72 +3666,73 @@ static FOLD__NOINLINE void fold__drop_commands(fold__command_list *commands, siz
     *last = NULL;
 }
 
-/* Columns of a narrow pack are `stride` floats apart, from `weights` on. */
+/* Narrow tile function; the pack's columns are `stride` floats apart, starting at `weights`. */
 typedef void (*fold__narrow_fn)(const fold__seg *seg, ptrdiff_t first_row, const float *weights,
                                 size_t stride, float *lanes);
 
-/* out[r] = the sum over t of left[r][t] right[t], each a chain in order of t: some vectors of `count` tiles,
-   one below the other. Strides may have any sign; the `next` ones lead from tile to tile. Each causal row
-   sees one key more: with a ramp of 1 the rows of a tile end one step apart; with a ramp of -1 they begin one
-   step apart, the last one first. `steps` are those of the last row, which has all. */
+/* out[r] = the sum over t of left[r][t] right[t], each a chain in order of t, for some vectors of `count`
+   tiles, one below the other. Strides may be negative; the `next` strides lead from tile to tile. In causal
+   attention each row has one key more than the row before: with a ramp of 1 the rows of a tile end one step
+   apart, with a ramp of -1 they begin one step apart, the last row first. `steps` is for the last row, which
+   has the most. */
 typedef struct fold__strided {
-    const float *left, *right, *factor; /* factor: per row, applied at the end. NULL: 1 */
+    const float *left, *right, *factor; /* factor: per row, applied at the end; NULL: 1 */
     float *out;
     ptrdiff_t left_row, left_step, right_step, out_row;
     ptrdiff_t left_next, right_next, out_next;
-    int count, steps, ramp, started; /* started: chains continue what is in out */
-    int last;                        /* columns of the last vector */
+    int count, steps, ramp, started; /* started: chains continue from out */
+    int last;                        /* columns used in the last vector */
 } fold__strided;
 typedef void (*fold__strided_fn)(const fold__strided *at);
 
-/* Rows of scores, and in backward of slopes, `stride` floats apart. Row r has seen + r grow of them, filled
-   up to FOLD__LANES. largest and factor are per row; rows of lanes are FOLD__LANES apart. Rows are read and
-   written up to the next multiple of FOLD__SOFTMAXED_ROWS. */
+/* Rows of scores and, in backward, of slopes, `stride` floats apart. Row r has seen + r * grow scores, padded
+   to a multiple of FOLD__LANES. largest and factor have one value per row; rows of lanes are FOLD__LANES
+   apart. Rows are read and written up to the next multiple of FOLD__SOFTMAXED_ROWS. */
 typedef struct fold__softmax_tile {
     int rows, seen, grow;
     float scale;
     size_t stride;
     float *scores, *slopes, *lanes, *largest, *factor;
-    const int *first; /* not NULL: rows are uneven. Row r has first[r + 1] - first[r] scores, the next row
-                         begins at the next multiple of FOLD__LANES; seen, grow and stride are unused */
+    const int *first; /* unless NULL, rows are uneven: row r has first[r + 1] - first[r] scores, and each row
+                         begins at a multiple of FOLD__LANES; seen, grow and stride are unused */
 } fold__softmax_tile;
 typedef void (*fold__softmax_fn)(const fold__softmax_tile *with);
 typedef struct fold__softmax_kernels {
-    /* fills rows up to FOLD__LANES with value */
+    /* pads rows to a multiple of FOLD__LANES with `value` */
     void (*fill)(const fold__softmax_tile *with, float *scores, float value);
-    fold__softmax_fn largest; /* lanes: the largest scores */
-    fold__softmax_fn exps;    /* scores = exp(scale (score - largest)); lanes: their sum */
-    fold__softmax_fn weights; /* the same times factor; lanes: the sum of weight times slope */
+    fold__softmax_fn largest; /* lanes = the largest scores */
+    fold__softmax_fn exps;    /* scores = exp(scale (score - largest)); lanes = their sums */
+    fold__softmax_fn weights; /* the same, times factor; lanes = the sums of weight * slope */
     fold__softmax_fn slopes;  /* slopes = weight (slope - factor) scale */
 } fold__softmax_kernels;
 
-/* to[r] = factor[r] times a chain from zero of weights[e] from[index[e]], over the entries e of row r,
-   first[r] to first[r + 1] - 1. It takes `width` columns, from from_col and to_col on. */
+/* to[r] = factor[r] times a chain, starting at zero, of weights[e] from[index[e]] over the elements e of row
+   r: first[r] to first[r + 1] - 1. It covers `width` columns, starting at from_col and to_col. */
 typedef struct fold__row_sums {
-    int rows, width, started;    /* started: chains continue what is in `to` */
-    int heads;                   /* 1, or 2: the second's columns are `width` further, */
+    int rows, width, started;    /* started: chains continue from `to` */
+    int heads;                   /* 1, or 2: the second head's columns are `width` further, */
     ptrdiff_t next;              /* its weights and factors `next` floats further */
-    const int *first, *index;    /* row of `from` for e, which then has no row pointers. NULL: row e */
-    const int *weight_at;        /* with an index: e has weights[weight_at[e]]. NULL: weights are in order, */
-    size_t align;                /* each row's from a multiple of this power of two on; 0: rows share them */
+    const int *first, *index;    /* row of `from` for e; `from` then has no row pointers. NULL: row e */
+    const int *weight_at;        /* with an index, e has weights[weight_at[e]]. NULL: weights in order, */
+    size_t align;                /* each row's aligned to this power of two. 0: rows share them */
     const float *weights, *factor; /* factor NULL: 1 */
     fold_rows from, to;
     ptrdiff_t from_col, to_col;
 } fold__row_sums;
 
-/* Some rows of X and dY as they pass over a block of dW. Sums are read from where the rows before left them,
-   and stored where the rows after expect them. */
+/* A pass of some rows of X and dY over a block of dW. It reads the sums where the pass before left them and
+   stores them where the next pass expects them. */
 typedef struct fold__pass {
     const float *from;
     float *to;
-    size_t from_separate, to_separate; /* floats from row to row of dW there */
-    int whole;                         /* vectors may be stored whole where columns end */
-    int adds;                          /* the sums are added to what is in `to` */
+    size_t from_separate, to_separate; /* row stride of dW at `from` and `to`, in floats */
+    int whole;                         /* whole vectors may be stored at the end of the columns */
+    int adds;                          /* sums are added to the contents of `to` */
     int start;                         /* the first row */
-    int next, n_next;                  /* the rows after these: where they begin, how many to prefetch */
+    int next, n_next;                  /* first row of the next pass, and how many rows to prefetch */
 } fold__pass;
 
-/* Prefetches a line of each of the next rows of X and dY while a cache line of X's columns passes. */
+/* Prefetches a cache line of each of the next rows of X and dY; called once per cache line of X. */
 FOLD__INLINE void fold__fetch_next(const fold__pass *pass, const fold_rows *input, ptrdiff_t first,
                                    const fold_rows *dy, ptrdiff_t from)
 {
@@ -3734,45 +3742,45 @@ FOLD__INLINE void fold__fetch_next(const fold__pass *pass, const fold_rows *inpu
     }
 }
 
-/* What the drivers below need of an instruction set. */
+/* The functions of an instruction set that the drivers below use. */
 typedef struct fold__tiles {
-    int vector, panel; /* floats of a vector, vectors of a panel */
+    int vector, panel; /* floats per vector, vectors per panel */
     int least,
-        tallest; /* vectors of the narrowest tile (1: tiles may end with part of one), rows of the tallest */
+        tallest; /* vectors of the narrowest tile (1: tiles may end with part of one); rows of the tallest */
     int reach[FOLD__TILE_ROWS];             /* panels that a tile of each height may span: a power of two */
     fold__tile_fn tile[FOLD__TILE_ROWS][8]; /* [rows - 1][vectors - 1] */
-    fold__tile_fn short_tile[4]; /* the tallest of 1 to 4 vectors, the last only half a vector; NULL: none */
-    int narrow_columns;                     /* most columns of a narrow tile */
-    /* [rows - 1][columns - 1]: stores the lanes of each element, row by row */
+    fold__tile_fn short_tile[4]; /* tallest tiles of 1 to 4 vectors, the last one half used; NULL: none */
+    int narrow_columns;                     /* maximum columns of a narrow tile */
+    /* [rows - 1][columns - 1]; stores the lanes of each element, row by row */
     fold__narrow_fn narrow[FOLD__NARROW_ROWS][8];
-    /* Adds the sums of the lanes of `count` elements to their totals. Reads and writes up to the next
-       multiple of 8. */
+    /* Adds up the lanes of each of `count` elements and adds the sum to its total. Reads and writes up to the
+       next multiple of 8. */
     void (*add_lanes)(float *total, const float *lanes, int count);
-    int few, many; /* rows that pass over dW at once; up to which weight gradients pack nothing */
-    /* dW, [inner x columns], continues as the product of X transposed and dY, for columns of X from `first`
-       on and of dY from `from` on. `block`, unless NULL, holds the sums of many rows, [FOLD__K_BLOCK x
-       FOLD__N_BLOCK] at most. If `separate`, with a block, chains begin at zero and are then added to dW. */
+    int few, many; /* rows per pass over dW; up to `many` rows, weight gradients pack nothing */
+    /* Adds the product of X transposed and dY to dW, [inner x columns], from column `first` of X and `from`
+       of dY on. `block`, unless NULL, holds the sums of many rows, [FOLD__K_BLOCK x FOLD__N_BLOCK] at most.
+       If `separate`, with a block, chains start at zero and are then added to dW. */
     void (*grad)(int rows, const fold_rows *input, int first, int inner, const fold_rows *dy, int from,
                  int columns, float *dw, size_t ldw, float *block, int separate);
     fold__packer packer;
 } fold__tiles;
 
-/* What attention needs besides; separate, so that a linker drops it with the ops that attend. */
+/* Functions for attention, kept separate so that a linker can leave them out with the attention ops. */
 typedef struct fold__attender {
     const fold__tiles *tiles;
-    fold__softmax_kernels softmax[2]; /* the first for even rows, the other for uneven ones */
-    void (*join_largest)(float *largest, const float *lanes, int count); /* as add_lanes, but stored */
-    void (*invert)(float *values, int count); /* 1 / value; reads and writes up to the next FOLD__LANES */
+    fold__softmax_kernels softmax[2]; /* the first for rows of regular length, the second for uneven rows */
+    void (*join_largest)(float *largest, const float *lanes, int count); /* stores the maximum of the lanes */
+    void (*invert)(float *values, int count); /* 1 / value; accesses up to the next multiple of FOLD__LANES */
     fold__strided_fn strided[FOLD__TILE_ROWS][8]; /* [rows - 1][vectors - 1] */
     void (*gather)(const fold__row_sums *at);
-    /* Multiplies `rows` query rows by the keys that each sees, into uneven rows of scores, for some heads.
-       Their columns begin at col, their scores are `next` floats apart. */
+    /* Multiplies `rows` query rows by the keys they attend to, for some heads, into uneven rows of scores.
+       The heads' columns begin at col; their scores are `next` floats apart. */
     void (*scores)(const fold__adjacency *adjacency, int row, int rows, const fold_rows *query,
                    const fold_rows *key, ptrdiff_t col, int width, int heads, float *scores, size_t next);
 } fold__attender;
 
 static const float fold__numbers[FOLD__LANES] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
-static const float fold__zeros[FOLD__TILE_WIDTH] = { 0.0f }; /* the start of a row without init */
+static const float fold__zeros[FOLD__TILE_WIDTH] = { 0.0f }; /* where chains of rows without init start */
 
 FOLD__INLINE void fold__copy_short(float *to, const float *from, int count)
 {
