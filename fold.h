@@ -3796,8 +3796,8 @@ FOLD__INLINE void fold__copy_short(float *to, const float *from, int count)
         *to = *from;
 }
 
-/* Runs tiles of columns `start` to `end` of the pack if more than the end of the last vector is not
-   requested. They work in `buffer`, whose other columns hold whatever finite value they come to. */
+/* Runs tiles that cover columns `start` to `end` of the pack, of which some are not requested. They work in
+   `buffer`; the columns that are not requested are computed there and discarded. */
 static void fold__tiles_buffered(fold__tile_fn tile, fold__tile_args *at, int height, int first, int last,
                                  int start, int end, float *buffer)
 {
@@ -3811,7 +3811,7 @@ static void fold__tiles_buffered(fold__tile_fn tile, fold__tile_args *at, int he
         at->from = (const float *const *)own;
     at->to = own;
     at->from_col = at->to_col = 0;
-    at->count = 1; /* set here, since copying all arguments takes as long as a small tile */
+    at->count = 1; /* set here, since copying all arguments would take as long as a small tile */
     for (int above = 0; above < count * height; above += height) {
         for (int row = 0; at->started && row < height; row++)
             fold__copy_short(own[row] + (low - start), from[above + row] + (low - first), high - low);
@@ -3835,7 +3835,7 @@ static fold__tile_fn fold__tile_of(const fold__tiles *tiles, int height, int vec
                                                           : tiles->tile[height - 1][vectors - 1];
 }
 
-/* Panels that a tile of `height` rows covers: several, if each of their vectors has a column to compute. */
+/* Returns how many panels a tile covers: several, if each of their vectors has a requested column. */
 static int fold__panels_together(const fold__tiles *tiles, const fold__product *product,
                                  const fold__layout *layout, int height, int panel)
 {
@@ -3850,7 +3850,7 @@ static int fold__panels_together(const fold__tiles *tiles, const fold__product *
     return together;
 }
 
-/* Runs tiles of `height` rows, panel after panel, without vectors that have no column to compute. */
+/* Runs tiles of `height` rows, one panel after the other, leaving out vectors without a requested column. */
 static void fold__tile_rows(const fold__tiles *tiles, const fold__product *product,
                             const fold__layout *layout, fold__tile_args *at, int height, float *buffer)
 {
@@ -3871,7 +3871,7 @@ static void fold__tile_rows(const fold__tiles *tiles, const fold__product *produ
             start += vector;
         while (end - vector >= last && end - start > narrowest && together == 1)
             end -= vector;
-        /* where tiles can end with part of a vector a mask cuts it off; all else needs a buffer */
+        /* if tiles can end with part of a vector, a mask cuts it off; anything else needs a buffer */
         const int buffered = start < first || end - last >= (tiles->least > 1 ? 1 : vector);
         at->last = end <= last || buffered ? vector : vector - (end - last);
         at->offset =
@@ -3885,15 +3885,15 @@ static void fold__tile_rows(const fold__tiles *tiles, const fold__product *produ
             tile(at);
         if (product->commands) {
             product->commands->opaque |= buffered;
-            fold__emit(product->commands, NULL, tile, at, /* only the segments in use */
+            fold__emit(product->commands, NULL, tile, at, /* copies only the segments in use */
                        offsetof(fold__tile_args, seg) + (size_t)at->n_seg * sizeof *at->seg);
         }
         at->scattered = 0;
     }
 }
 
-/* Rows of the next tile if `left` are left. There are tiles of 1, 2, 3, 4 and 6 rows, perhaps of `five`; of
-   1, 2 and 4; or of 1 and 2. So 7 rows are 4 + 3. */
+/* Returns the height of the next tile, for `left` rows that are left. Tiles have 1, 2, 3, 4 and 6 rows,
+   perhaps 5 (`five`); or 1, 2 and 4; or 1 and 2. So 7 rows are 4 + 3. */
 static int fold__tile_height(int tallest, int left, int five)
 {
     const int height = left < tallest ? left : tallest, rest = left - height;
@@ -3926,7 +3926,7 @@ static void fold__tile_block(const fold__tiles *tiles, const fold__product *prod
         float **kept =
             (float **)fold__command_memory(product->commands, (size_t)(rows * arrays) * sizeof *kept);
         made = kept ? kept : made;
-        product->commands->opaque |= product->n_seg > FOLD__TILE_SEGMENTS; /* which reuse the pointers */
+        product->commands->opaque |= product->n_seg > FOLD__TILE_SEGMENTS; /* later segments reuse pointers */
     }
     at.width = product->in_place ? product->in_place : (size_t)layout->width;
     at.panel_stride = (size_t)layout->width * (product->in_place ? 1 : (size_t)product->inner);
@@ -3955,7 +3955,7 @@ static void fold__tile_block(const fold__tiles *tiles, const fold__product *prod
     } while (segment < product->n_seg);
 }
 
-/* One chain per element. Rows go in blocks, which stay in cache from panel to panel. */
+/* Computes a wide product, one chain per element. Rows go in blocks that stay in the cache for all panels. */
 static void fold__product_wide(const fold__tiles *tiles, const fold__product *product, float *scratch)
 {
     const fold__layout layout =
@@ -3980,7 +3980,7 @@ static size_t fold__narrow_copied(const fold__product *product)
     return fold__narrow_stride(longest);
 }
 
-/* A column of a segment's weights, contiguous; from a row-major weight it is copied to `to`. */
+/* Returns a segment's weights of one column, contiguous: a row-major weight's column is copied to `to`. */
 static const float *fold__narrow_column(const fold__product *product, const fold__seg *seg, int col,
                                         float *to)
 {
@@ -3992,7 +3992,7 @@ static const float *fold__narrow_column(const fold__product *product, const fold
     return to;
 }
 
-/* Computes some rows of as many columns as a narrow tile covers, FOLD__NARROW_ELEMENTS at most. */
+/* Computes some rows of the columns of a narrow tile; at most FOLD__NARROW_ELEMENTS elements. */
 static void fold__narrow_rows(const fold__tiles *tiles, const fold__product *product, ptrdiff_t row, int rows,
                               int col, int cols, float *scratch)
 {
@@ -4001,7 +4001,7 @@ static void fold__narrow_rows(const fold__tiles *tiles, const fold__product *pro
     float total[FOLD__NARROW_ELEMENTS], *from = total;
     int line, height;
     for (int element = 0; element < rows * cols; element += 8)
-        memset(total + element, 0, 8 * sizeof *total); /* all at once is 5 % slower */
+        memset(total + element, 0, 8 * sizeof *total); /* clearing all in one call is 5 % slower */
     if (product->init.base || product->init.rows)
         for (line = 0; line < rows; line++, from += cols)
             fold__copy_short(from, fold__at(&product->init, row + line) + col, cols);
@@ -4020,7 +4020,7 @@ static void fold__narrow_rows(const fold__tiles *tiles, const fold__product *pro
         fold__copy_short(fold__at(&product->output, row + line) + col, from, cols);
 }
 
-/* Sixteen chains per element and segment. Columns are spread evenly; those that are copied go one by one. */
+/* Computes a narrow product, sixteen chains per element and segment. Copied columns are computed singly. */
 static void fold__product_narrow(const fold__tiles *tiles, const fold__product *product, float *scratch)
 {
     const int wide = product->in_place ? 1 : tiles->narrow_columns,
@@ -4045,10 +4045,10 @@ static void fold__product_any(const fold__tiles *tiles, const fold__product *pro
         fold__product_wide(tiles, product, scratch);
 }
 
-/* Sums a weight gradient in blocks of dW, which stay in L1 while some rows pass: as many as keep the narrower
-   operand in L2. That operand passes once for every strip of blocks, the wider one and dW once in all. Few
-   rows pass over all of dW at once. If lines of dW share cache sets, rows pass over line after line, because
-   a load from one would wait for the stores to the line before. */
+/* Computes a weight gradient in blocks of dW, which stay in L1 for a pass of some rows: as many as keep the
+   narrower operand in L2. The narrower operand is read once per strip of blocks, the wider one and dW once in
+   all. A few rows are applied to all of dW at once. If rows of dW share cache sets, dW is processed row by
+   row, because a load from one row would wait for the stores to the row before. */
 static void fold__weight_grad_direct(const fold__tiles *tiles, int rows, const fold_rows *input, int inner,
                                      const fold_rows *dy, int columns, float *dw, size_t ldw, float *held,
                                      int separate)
@@ -4074,7 +4074,7 @@ static void fold__weight_grad_direct(const fold__tiles *tiles, int rows, const f
     }
 }
 
-/* For few columns of dY: the transpose of dW has wide rows. A block takes no more than a packed operand. */
+/* Computes the weight gradient of a few columns of dY as a transpose, in the scratch of a packed operand. */
 static void fold__weight_grad_narrow(const fold__tiles *tiles, int rows, const fold_rows *input, int inner,
                                      const fold_rows *dy, int from, int columns, float *dw, size_t ldw,
                                      float *block, int separate)
@@ -4096,8 +4096,9 @@ static void fold__weight_grad_narrow(const fold__tiles *tiles, int rows, const f
     }
 }
 
-/* Sums it as a product of packed operands, whose sums stay in registers while rows pass: blocks of rows are
-   its K-segments, X transposed and dY packed. Half a block of X fits in L1 together with a panel. */
+/* Computes a weight gradient as a product of packed operands, whose sums stay in registers for many rows.
+   Blocks of rows are the K-segments: X is transposed, dY packed. Half a block of X fits in L1 together with a
+   panel. */
 static void fold__weight_grad_packed(const fold__tiles *tiles, int rows, const fold_rows *input, int inner,
                                      const fold_rows *dy, int columns, float *dw, size_t ldw, float *scratch)
 {
@@ -4127,19 +4128,19 @@ static void fold__weight_grad_packed(const fold__tiles *tiles, int rows, const f
     }
 }
 
-/* How many last columns of dW are summed as its transpose: all of a narrow one or, given enough rows, those
-   that fill less than half a vector. */
+/* Returns the number of last columns of dW to compute as a transpose: all if dW is narrow; otherwise, given
+   enough rows, those that fill less than half a vector. */
 static int fold__columns_turned(const fold__tiles *tiles, int rows, int inner, int columns)
 {
     const int rest = columns % tiles->vector;
     if (inner < FOLD__LANES || tiles->many <= tiles->few)
         return 0;
-    if (columns < FOLD__LANES) /* eight fill a short vector: the transpose pays only for more rows */
+    if (columns < FOLD__LANES) /* eight fill a short vector: the transpose is faster only for more rows */
         return columns == 8 && rows <= FOLD__ROW_BLOCK / 2 ? 0 : columns;
     return 2 * rest < tiles->vector && rows >= FOLD__TRANSPOSE_ROWS * rest ? rest : 0;
 }
 
-/* Packs both operands for a large weight, and for any if there are few registers. */
+/* Computes a weight gradient; packs both operands if it is large or if there are few registers. */
 static void fold__weight_grad_any(const fold__tiles *tiles, int rows, const fold_rows *input, int inner,
                                   const fold_rows *dy, int columns, float *dw, size_t ldw, float *scratch,
                                   int separate)
@@ -4184,8 +4185,8 @@ static size_t fold__edge_attention_floats(const fold__adjacency *adjacency, int 
     return floats * FOLD__LANES;
 }
 
-/* How many scores are held: those of all rows in backward, else of a block, which may be one long row. Sizes
-   double, so that a kept plan has room for other edges. */
+/* Returns how many scores are held: those of all rows in backward, else those of a block, which may be one
+   long row. The number is a power of two, so that a cached plan has room for other edges. */
 static size_t fold__edge_attention_held(const fold__attention_call *call, int backward)
 {
     const size_t rows = backward ? (size_t)call->queries : 1, most = (size_t)call->adjacency->max_edges;
@@ -4210,7 +4211,7 @@ static int fold__edge_block(const fold__attention_call *call, int row)
     return rows;
 }
 
-/* Query rows of the next block if `left` are left: blocks of equal size, in whole tiles. */
+/* Returns the query rows of the next block, if `left` are left: equal blocks of whole tiles. */
 static int fold__attention_block(const fold__attention_call *call, int left)
 {
     const int fit = FOLD__SCORES / (call->keys < 1 ? 1 : call->keys) / FOLD__TILE_ROWS * FOLD__TILE_ROWS;
@@ -4222,16 +4223,16 @@ static int fold__attention_block(const fold__attention_call *call, int left)
     return whole < left ? whole : left;
 }
 
-/* Where a head's data are in scratch. Panels hold FOLD__PANEL_KEYS keys side by side; the last one's vectors
-   are filled up with its last key. */
+/* A head's data in scratch. Panels have FOLD__PANEL_KEYS keys side by side; vectors of the last panel are
+   padded with its last key. */
 typedef struct fold__attention_head {
     const fold__attender *attender;
     const fold__attention_call *call;
-    ptrdiff_t q_col, v_col;   /* the head's first column in query and key, in value and out */
-    int row;                  /* the block's first */
-    fold__softmax_tile block; /* its scores have room to fill beyond the last key */
+    ptrdiff_t q_col, v_col;   /* the head's first column in query and key; in value and out */
+    int row;                  /* the block's first row */
+    fold__softmax_tile block; /* the block's scores, with room for padding */
     const float *key_panels;  /* the head's first panel */
-    size_t key_next;          /* floats to its next panel */
+    size_t key_next;          /* floats from one of its panels to the next */
     float *packed_keys, *packed_values;
 } fold__attention_head;
 
@@ -4246,7 +4247,7 @@ static size_t fold__attention_held(const fold__attention_call *call, int backwar
                            : FOLD__QUERY_BLOCK * fold__attention_stride(call);
 }
 
-/* Scratch of one head at a time (by edges, of two), however many heads there are. */
+/* Returns the scratch floats for one head at a time, or two along edges, for any number of heads. */
 static size_t fold__attention_floats(const fold__attention_call *call, int backward)
 {
     const size_t keys = call->adjacency ? 0 : fold__round_up((size_t)call->keys, FOLD__PANEL_KEYS),
@@ -4284,8 +4285,8 @@ static void fold__attention_begin(fold__attention_head *at, const fold__attender
     at->block.factor = at->block.largest + FOLD__QUERY_BLOCK;
 }
 
-/* Puts keys into panels of all heads: [keys / FOLD__PANEL_KEYS][heads][width][FOLD__PANEL_KEYS]. The first of
-   every FOLD__LANES keys clears the others. */
+/* Packs keys into the panels of all heads: [keys / FOLD__PANEL_KEYS][heads][width][FOLD__PANEL_KEYS]. The
+   first of every FOLD__LANES keys clears the others. */
 static void fold__attention_append(float *panels, const fold_rows *keys, int first, int count, int heads,
                                    int width)
 {
@@ -4327,8 +4328,8 @@ static void fold__attention_pack(const fold__attender *attender, float *panel, c
     }
 }
 
-/* Multiplies some rows by some columns, tile by tile. With a ramp of 1, row r takes r steps more than row 0,
-   whose steps are given. With a ramp of -1 it leaves out the first r. */
+/* Multiplies some rows by some columns, tile by tile. With a ramp of 1, row r takes r more steps than row 0,
+   which takes `steps`. With a ramp of -1, row r leaves out the first r steps. */
 static void fold__strided_run(const fold__attender *attender, const fold__strided *all, int rows, int columns)
 {
     for (int row = 0, height, count; row < rows; row += height * count) {
@@ -4347,7 +4348,7 @@ static void fold__strided_run(const fold__attender *attender, const fold__stride
         at.left_next = height * (at.left_row + (at.ramp < 0 ? at.left_step : 0));
         at.right_next = at.ramp < 0 ? height * at.right_step : 0;
         at.out_next = height * at.out_row;
-        if (at.ramp < 0) { /* from the row that leaves out most */
+        if (at.ramp < 0) { /* starts from the row that leaves out most */
             at.left += (height - 1) * at.left_row;
             at.out += (height - 1) * at.out_row;
             at.left_row = -at.left_row;
@@ -4366,7 +4367,7 @@ static void fold__strided_run(const fold__attender *attender, const fold__stride
     }
 }
 
-/* to[r][j] = rows[r] . key j, for the block's rows and the keys that they see, and a few more. */
+/* to[r][j] = rows[r] . key j, for the block's rows, the keys they attend to, and some padding. */
 static void fold__attention_scores(const fold__attention_head *at, const fold_rows *input, ptrdiff_t col,
                                    const float *panels, size_t next, int width, float *to)
 {
@@ -4380,7 +4381,7 @@ static void fold__attention_scores(const fold__attention_head *at, const fold_ro
     product.out_row = (ptrdiff_t)at->block.stride;
     product.steps = width;
     for (int first = 0; first < last; first += FOLD__PANEL_KEYS) {
-        /* causal blocks go tile by tile, to multiply few keys that are not seen */
+        /* causal blocks go tile by tile, to multiply by few masked keys */
         const int start = first - fold__attention_seen(call, at->row) + 1;
         for (int row = call->causal && start > 0 ? start : 0; row < at->block.rows; row += rows) {
             const int left = at->block.rows - row;
@@ -4397,7 +4398,7 @@ static void fold__attention_scores(const fold__attention_head *at, const fold_ro
     }
 }
 
-/* to[r] = factor[r] times the sum of weights[r][j] from[j] over the keys j that r sees. */
+/* to[r] = factor[r] times the sum of weights[r][j] from[j] over the keys j that row r attends to. */
 static void fold__attention_sums(const fold__attention_head *at, const float *weights, const fold_rows *from,
                                  ptrdiff_t col, int width, const fold_rows *to, const float *factor)
 {
@@ -4415,8 +4416,8 @@ static void fold__attention_sums(const fold__attention_head *at, const float *we
     fold__strided_run(at->attender, &product, at->block.rows, width);
 }
 
-/* to[j] = the sum of weights[i][j] from[i] over the queries i that see j, continued from block to block. The
-   last keys of a causal block are first seen by its first row, its second row and so on. */
+/* to[j] = the sum of weights[i][j] from[i] over the queries i that attend to key j, continued from block to
+   block. In a causal block, the last keys are attended to from its first, second, third row on, and so on. */
 static void fold__attention_scatter(const fold__attention_head *at, const float *weights,
                                     const fold_rows *from, ptrdiff_t col, int width, const fold_rows *to)
 {
@@ -4448,7 +4449,7 @@ static const fold__softmax_kernels *fold__attention_softmax(fold__attention_head
     return &at->attender->softmax[at->call->adjacency != NULL];
 }
 
-/* Scores of the block become exps, 0 for unseen keys; factor becomes 1 / their sum. */
+/* Replaces the block's scores by exps (0 for masked keys), and sets factor to 1 / their sum. */
 static void fold__attention_exps(fold__attention_head *at, int head)
 {
     const fold__attender *attender = at->attender;
@@ -4468,7 +4469,7 @@ static void fold__attention_exps(fold__attention_head *at, int head)
     attender->invert(at->block.factor, at->block.rows);
 }
 
-/* Scores of the block become weights; slopes, which are gradients of weights, become those of scores. */
+/* Replaces the block's scores by weights, and its slopes, the gradients of weights, by those of scores. */
 static void fold__attention_slopes(fold__attention_head *at, int head)
 {
     const fold__attender *attender = at->attender;
@@ -4483,7 +4484,7 @@ static void fold__attention_slopes(fold__attention_head *at, int head)
     }
     attender->invert(at->block.factor, at->block.rows);
     softmax->weights(&at->block);
-    /* from here on factor is the mean of slopes */
+    /* from here on, factor is the mean of slopes */
     memset(at->block.factor, 0, (size_t)at->block.rows * sizeof *at->block.factor);
     attender->tiles->add_lanes(at->block.factor, at->block.lanes, at->block.rows);
     softmax->slopes(&at->block);
@@ -4515,7 +4516,7 @@ static void fold__attention_forward(const fold__attender *attender, const fold__
     }
 }
 
-/* Recomputes the weights from `norms`. The mean of slopes is summed from them, so it needs no output. */
+/* Computes gradients, with the weights recomputed from `norms`. Summing slopes' means needs no output. */
 static void fold__attention_backward(const fold__attender *attender, const fold__attention_call *call,
                                      int head, float *scratch)
 {
@@ -4549,9 +4550,9 @@ static void fold__attention_backward(const fold__attender *attender, const fold_
     }
 }
 
-/* -- by edges: two heads at a time */
+/* -- attention along edges: two heads at a time */
 
-/* Sums for the block's rows over the keys that they see; below, for keys over the queries that see them. */
+/* Sums over the keys that the block's rows attend to. Below, sums for keys over the queries. */
 static void fold__edge_gather(const fold__attention_head *at, int heads, size_t next, const float *weights,
                               const fold_rows *from, ptrdiff_t col, int width, const fold_rows *to,
                               const float *factor)
@@ -4621,7 +4622,7 @@ static void fold__edge_attention_forward(const fold__attender *attender, const f
     }
 }
 
-/* Holds scores and slopes of all rows, since keys and values are summed over them at the end. */
+/* Computes gradients. Scores and slopes of all rows are held, since keys and values need them at the end. */
 static void fold__edge_attention_backward(const fold__attender *attender, const fold__attention_call *call,
                                           int head, int heads, float *scratch)
 {
@@ -4654,37 +4655,38 @@ static void fold__edge_attention_backward(const fold__attender *attender, const 
 }
 
 /* -- int8 products --
-   An int8 weight has a scale for each column c: w[k][c] is about scale[c] q[k][c], with integers q from -127
-   to 127. x is rounded to integers as well, when it is read, per row and segment: x[k] is about s v[k] with
-   s = max |x| / 127, and v[k] is x[k] times (127 / max |x|), rounded to nearest, ties to even, by adding
-   1.5 * 2^23. The sum over k of v[k] q[k][c] is exact. It is converted to float, multiplied by s and by
-   scale[c], and added to what was there, each of these rounded on its own. So the bits do not depend on the
-   instruction set, on fused multiply-add, or on how sums are cut into tiles.
-   A row whose largest magnitude is below 2^-119 counts as zeros, since 127 / max |x| must be finite. A row
-   with an infinity or NaN has the scale NaN, so everything computed from it becomes NaN.
+   An int8 weight has one scale per column c: w[k][c] is about scale[c] q[k][c], with integers q from -127 to
+   127. x is rounded to integers when it is read, per row and segment: x[k] is about s v[k] with s = max |x| /
+   127. v[k] is x[k] times (127 / max |x|), rounded to nearest, ties to even, by adding 1.5 * 2^23. The sum
+   over k of v[k] q[k][c] is exact. It is converted to float, multiplied by s and by scale[c], and added to
+   the previous sum; each step is rounded separately. So the bits do not depend on the instruction set, on
+   fused multiply-add, or on tiling.
+   A row whose largest magnitude is below 2^-119 is treated as zeros, since 127 / max |x| must be finite. A
+   row with an infinity or NaN has the scale NaN, so all its results are NaN.
+   
+   Columns are stored in groups of 16. A group is a sequence of quads; a quad covers four rows of the weight.
+   It has four bytes of each column or, if x is rounded to 16 bits, two bytes of each column, then the other
+   two of each. If a segment begins or ends within a quad, v is zero for the rest of the quad. Kernels that
+   are plain loops, and tables that no product reads (fold__int8_lines), use the layout of files, so that
+   bytes in an image are read in place: row by row or, for a transpose, column by column, with a scale per
+   row. */
 
-   Columns are stored in groups of 16. A group is a sequence of quads, of four rows of the weight each. A quad
-   has four bytes of each column or, if x takes 16 bits, two of each column, then the other two of each. A
-   segment that begins or ends within a quad has zeros in v for the rest of it. For products that are plain
-   loops, and for tables that no product reads (fold__int8_lines), bytes are stored as in files, so that those
-   in an image are read in place: row by row or, for a transpose, column by column, with a scale per row. */
-
-/* An int8 weight: groups are `group` bytes apart. If it is stored as in files, columns are `group` bytes
-   apart and rows `row` bytes. */
+/* An int8 weight. Groups are `group` bytes apart; in the layout of files, columns are `group` and rows `row`
+   bytes apart. */
 typedef struct fold__int8_weight {
     const uint8_t *bytes;
     const float *scales;
     size_t group, row;
 } fold__int8_weight;
 
-/* A tile: some rows of x, `stride` bytes apart, times `quads` quads of some groups. Sums begin with
-   start[row], are multiplied by scale[row] and the columns' scales, and are added to `from`; the results go
-   to `to`. There are `columns` of them, from from_col and to_col on. */
+/* Arguments of an int8 tile: some rows of x, `stride` bytes apart, times `quads` quads of some groups.
+   Integer sums start at start[row]; they are multiplied by scale[row] and the columns' scales and added to
+   `from`. The `columns` results of a row go to `to`, starting at to_col. */
 typedef struct fold__int8_tile_args {
     const char *rows;
     const uint8_t *weights;
     size_t stride, group, row;
-    int quads, columns; /* values of x instead, if bytes are stored as in files */
+    int quads, columns; /* quads: in the layout of files, values of x instead */
     const int32_t *start;
     const float *scale, *scales;
     const float *const *from;
@@ -4693,32 +4695,32 @@ typedef struct fold__int8_tile_args {
 } fold__int8_tile_args;
 typedef void (*fold__int8_tile_fn)(const fold__int8_tile_args *at);
 
-/* What int8 products need of an instruction set. Weights are stored with the bits of `flip` inverted: an
-   instruction that takes unsigned bytes needs 128 added to them, and sums then begin with -128 times the sum
-   of the row's bytes. */
+/* The int8 functions of an instruction set. Weights are stored with the bits of `flip` inverted: an
+   instruction for unsigned bytes needs 128 added to them; sums then start at -128 times the sum of the row's
+   bytes. */
 typedef struct fold__int8_kernels {
     const char *name;
     void (*product)(const struct fold__int8_kernels *kernels, const struct fold__int8_weight *weight,
                     const fold__product *product, float *scratch); /* fold__int8_product, linked if used */
     float (*pack)(const struct fold__int8_kernels *kernels, uint8_t *bytes, const float *weights, int inner,
                   int columns, int transposed); /* fold__int8_pack */
-    int size;     /* bytes of a value of x: 1, or 2 where an instruction takes 16 bits */
-    int as_saved; /* no groups: bytes are stored as in files */
+    int size;     /* bytes of a rounded value of x: 1, or 2 if the instruction needs 16 bits */
+    int as_saved; /* bytes have the layout of files, without groups */
     unsigned flip;
-    int tallest; /* most rows of a tile, see fold__tile_height */
+    int tallest; /* maximum rows of a tile: see fold__tile_height */
     fold__int8_tile_fn tile[FOLD__TILE_ROWS][FOLD__INT8_WIDE]; /* [rows - 1][groups - 1]; NULL: none */
-    /* The bits of the largest magnitude; those of a NaN exceed infinity's. */
+    /* Returns the bits of the largest magnitude; a NaN's are larger than infinity's. */
     uint32_t (*largest)(const float *from, int count);
-    /* Rounds from[i] * factor, which is at most 127, to values of `size` bytes, with four zeros after them.
-       Returns their sum if `flip` is not 0. May write up to FOLD__LANES - 1 values more. */
+    /* Rounds from[i] * factor, at most 127, to values of `size` bytes, followed by four zeros. Returns their
+       sum if `flip` is not 0. May write up to FOLD__LANES - 1 further values. */
     int32_t (*round)(const float *from, int count, float factor, char *to);
-    const struct fold__bf16_kernels *bf16; /* for bf16 weights; NULL: they are int8 */
+    const struct fold__bf16_kernels *bf16; /* for bf16 weights; NULL: the weights are int8 */
 } fold__int8_kernels;
 
 static int fold__int8_groups(int columns) { return (columns - 1) / FOLD__INT8_GROUP + 1; }
-/* Bytes from group to group: an odd number of lines, so that neighbours fall into different cache sets. */
+/* Returns the bytes from one group to the next: an odd number of lines, to use different cache sets. */
 static size_t fold__int8_stride(int inner) { return (size_t)(((inner + 3) / 4) | 1) * FOLD__INT8_LINE; }
-/* The size of a weight in bytes; its scales follow it. */
+/* Returns the size of a weight in bytes. The scales follow it. */
 static size_t fold__int8_size(const fold__int8_kernels *kernels, int inner, int columns)
 {
     return kernels->as_saved ? fold__round_up((size_t)inner * (size_t)columns, sizeof(float))
@@ -4756,7 +4758,7 @@ static uint8_t *fold__int8_at(const fold__int8_kernels *kernels, const fold__int
 }
 
 static int fold__int8_number(unsigned bits) { return (int)bits - 2 * (int)(bits & 128u); }
-/* Bytes of a row of x: up to three zeros on either side complete quads, and rounding writes past the end. */
+/* Returns the bytes of a row of x, with up to three zeros on either side and room for rounding's excess. */
 static size_t fold__int8_row(const fold__int8_kernels *kernels, int inner)
 {
     const size_t bytes = ((size_t)inner + 6 + FOLD__LANES) * (size_t)kernels->size;
@@ -4768,7 +4770,7 @@ static size_t fold__int8_floats(const fold__int8_kernels *kernels, size_t rows, 
     return 2 * FOLD__INT8_ROWS + block * fold__int8_row(kernels, inner) / sizeof(float);
 }
 
-/* The factor that takes that largest magnitude to 127; *scale is its inverse. */
+/* Returns the factor that scales the largest magnitude to 127; *scale is its inverse. */
 FOLD__INLINE float fold__int8_factor(uint32_t largest, float *scale)
 {
     float most;
@@ -4779,7 +4781,7 @@ FOLD__INLINE float fold__int8_factor(uint32_t largest, float *scale)
     return largest >= 0x7f800000u || most < 0x1p-119f ? 0.0f : 127.0f / most;
 }
 
-/* One segment of some rows of a product. Their bytes, and the numbers of each row, are in scratch. */
+/* One segment of some rows of a product. The rounded rows, and start and scale per row, are in scratch. */
 typedef struct fold__int8_block {
     const fold__int8_kernels *kernels;
     const fold__seg *seg;
@@ -4792,10 +4794,10 @@ typedef struct fold__int8_block {
     size_t stride;
     const float *from[FOLD__INT8_ROWS];
     float *to[FOLD__INT8_ROWS];
-    ptrdiff_t ahead, end; /* later rows that are to be prefetched */
+    ptrdiff_t ahead, end; /* range of later rows to prefetch */
 } fold__int8_block;
 
-/* Prefetches a row that may be anywhere, long before it is read. */
+/* Prefetches a row of a scattered input long before it is read. */
 FOLD__INLINE void fold__int8_fetch(const fold__seg *seg, ptrdiff_t row)
 {
     for (int at = 0; at < seg->inner; at += FOLD__LANES)
@@ -4870,7 +4872,7 @@ static void fold__int8_segment(fold__int8_block *block, const fold__int8_weight 
     }
 }
 
-/* Takes whole weights: n_pack and col of the product are not read. */
+/* Multiplies by a whole weight: n_pack and col of the product are not read. */
 static void fold__int8_product(const fold__int8_kernels *kernels, const fold__int8_weight *weight,
                                const fold__product *product, float *scratch)
 {
@@ -4896,16 +4898,16 @@ static void fold__int8_product(const fold__int8_kernels *kernels, const fold__in
     }
 }
 
-/* The larger of `worst` and a column's error, from the squares of what rounding changed and of its values. */
+/* Returns the larger of `worst` and a column's error: the square root of (lost / whole). */
 static float fold__worse(float worst, double lost, double whole)
 {
     const float error = lost > 0 ? (float)sqrt(lost / whole) : 0;
     return error > worst ? error : worst;
 }
 
-/* Rounds a weight to bytes, row-major [inner x columns], or [columns x inner] if transposed. Returns the
-   largest error of a column, the root mean square of what rounding changed relative to that of its values, or
-   NaN if a value is not finite. */
+/* Rounds a weight to int8; it is row-major [inner x columns], or [columns x inner] if transposed. Returns the
+   largest relative error of a column (root mean square of the changes over that of the values), or NaN if a
+   value is not finite. */
 static float fold__int8_pack(const fold__int8_kernels *kernels, uint8_t *bytes, const float *weights,
                              int inner, int columns, int transposed)
 {
@@ -4939,27 +4941,27 @@ static float fold__int8_pack(const fold__int8_kernels *kernels, uint8_t *bytes, 
     return worst;
 }
 
-/* For tables that no product reads. */
+/* The format of tables that no product reads. */
 static const fold__int8_kernels fold__int8_lines = { "lines", NULL, fold__int8_pack, 1,    1,
                                                      0,       0,    { { NULL } },    NULL, NULL,
                                                      NULL };
 
 /* -- bf16 products --
-   A bf16 weight has the upper halves of floats. Its products are those of the floats that they stand for, to
-   the bit. Two rows are stored together: a 32-bit word has the value of an even row in its lower half, and
-   that of the next row in its upper half, so a shift or a mask makes floats of words at any vector width. No
-   word is an infinity or NaN as a float, so words are held as floats. Columns are stored in groups, none of
-   them narrow (see fold__product_any). */
+   A bf16 weight has the upper halves of floats. Its products are bit-identical to those of a float weight
+   with the same values. Two rows are stored together: the lower half of a 32-bit word has the value of an
+   even row, the upper half that of the next row. So a shift or a mask converts words to floats at any vector
+   width. As a float no word is an infinity or NaN, so words are stored as floats. Columns are stored in
+   groups, and no group is narrow: see fold__product_any. */
 
 typedef struct fold__bf16_group {
     const float *words;
-    int from, width; /* columns */
+    int from, width; /* first column, number of columns */
 } fold__bf16_group;
 
-/* What bf16 products need of an instruction set. */
+/* The bf16 functions of an instruction set. */
 typedef struct fold__bf16_kernels {
-    void (*widen)(const fold__bf16_group *group, int row, int rows, float *to); /* row-major, without gaps */
-    /* to = from + the values of x in `input` times those rows, for the columns of one group. */
+    void (*widen)(const fold__bf16_group *group, int row, int rows, float *to); /* to row-major floats */
+    /* to = from + a row of x (`input`) times the segment's rows of the weight, for one group's columns. */
     void (*line)(const fold__bf16_group *group, const fold__seg *seg, const float *input, const float *from,
                  float *to);
     void (*floats)(const fold__product *product, float *scratch);
@@ -4967,7 +4969,7 @@ typedef struct fold__bf16_kernels {
                  int columns, int transposed, int line, float *to); /* fold__bf16_read, linked if used */
 } fold__bf16_kernels;
 
-static size_t fold__bf16_size(int inner, int columns) /* tiles read past the end */
+static size_t fold__bf16_size(int inner, int columns) /* with room after the end, which tiles read */
 {
     return ((size_t)inner + 1) / 2 * (size_t)columns * sizeof(float) + FOLD__BF16_GROUP * sizeof(float);
 }
@@ -5038,7 +5040,7 @@ static size_t fold__bf16_floats(size_t rows, int inner)
            3 * fold__min_size(rows, FOLD__BF16_ROWS) * sizeof(float *) / sizeof(float);
 }
 
-/* Multiplies a block of rows by one group, as floats in `weights`. Chains continue from part to part. */
+/* Multiplies some rows by one group, converted to floats in `weights`. Chains continue from part to part. */
 static void fold__bf16_block(const fold__bf16_kernels *bf16, const fold__bf16_group *group,
                              const fold__product *product, ptrdiff_t row, float *weights, float *scratch)
 {
@@ -5086,7 +5088,7 @@ static void fold__bf16_product(const fold__int8_kernels *kernels, const fold__in
     }
 }
 
-/* Rounds a finite float to the nearest bfloat16, ties to even; beyond the largest, to the largest. */
+/* Rounds a finite float to the nearest bfloat16, ties to even, at most the largest finite one. */
 static uint32_t fold__bf16_of(uint32_t bits)
 {
     const uint32_t half = (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
@@ -5121,9 +5123,9 @@ static float fold__bf16_pack(const fold__int8_kernels *kernels, uint8_t *bytes, 
 }
 
 #if defined(FOLD_REPRODUCIBLE) && !defined(__FMA__) && !defined(__FP_FAST_FMAF)
-/* fmaf by way of double, in which the product is exact. Rounding twice differs from rounding once only if the
-   double is halfway between two floats or the float is subnormal. Then the sum is first rounded to odd (Boldo
-   and Melquiond 2008). Libraries are not relied on: some round twice. */
+/* Computes fmaf in double, in which the product is exact. Rounding twice differs from rounding once only if
+   the double is halfway between two floats or the float is denormal. In these cases the sum is first rounded
+   to odd (Boldo and Melquiond 2008). Libraries' fmaf is not used, because some round twice. */
 FOLD__INLINE float fold__fmaf(float a, float b, float c)
 {
     const double product = (double)a * (double)b, addend = (double)c;
@@ -5132,7 +5134,7 @@ FOLD__INLINE float fold__fmaf(float a, float b, float c)
     memcpy(&bits, &sum, sizeof bits);
     if ((bits & 0x1fffffffu) == 0x10000000u || (sum != 0.0 && sum < 0x1p-126 && sum > -0x1p-126)) {
         const double back = sum - product, error = (product - (sum - back)) +
-                                                   (addend - back); /* exactly what rounding the sum lost */
+                                                   (addend - back); /* the exact rounding error of the sum */
         if (error != 0.0 && !(bits & 1))
             bits = (error > 0.0) == (sum > 0.0) ? bits + 1 : bits - 1;
         memcpy(&sum, &bits, sizeof sum);
@@ -5144,7 +5146,7 @@ FOLD__INLINE float fold__fmaf(float a, float b, float c)
 #endif
 
 #ifdef FOLD_USE_CBLAS
-/* Products by sgemm on gathered rows, with plain row-major packs. They give up the bit contract. */
+/* Products use sgemm on gathered rows, with row-major packs. They are not bit-identical to other kernels'. */
 static void fold__gather(float *dst, const fold_rows *input, ptrdiff_t row, int rows, int count)
 {
     for (int line = 0; line < rows; line++)
@@ -5196,9 +5198,9 @@ static void fold__weight_grad_sgemm(int rows, const fold_rows *input, int inner,
 #if FOLD__X86
 static const int32_t fold__masks[16] = {
     -1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0
-}; /* from the 8 - n th on: n of 8 lanes */
+}; /* starting at 8 - n: a mask of n lanes */
 #if FOLD__GNU_VECTORS
-/* Vectors in memory, aligned as floats are. */
+/* Vectors in memory, with the alignment of a float. */
 typedef float fold__f8 __attribute__((vector_size(32), aligned(4), may_alias));
 typedef float fold__f16 __attribute__((vector_size(64), aligned(4), may_alias));
 typedef uint32_t fold__u8 __attribute__((vector_size(32)));
@@ -5206,11 +5208,11 @@ typedef uint32_t fold__u16 __attribute__((vector_size(64)));
 #endif
 #endif
 
-/* ---- the passes, by bits of a vector; 1 is portable ---- */
+/* ---- compiling the kernels once per vector width in bits; 1 is portable ---- */
 
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC push_options
-#ifndef __OPTIMIZE_SIZE__ /* Without these passes kernels' loops keep vectors in memory. */
+#ifndef __OPTIMIZE_SIZE__ /* Without these passes the kernels' loops keep vectors in memory. */
 #pragma GCC optimize("tree-pta", "rerun-cse-after-loop", "ira-region=mixed")
 #endif
 #endif
@@ -5220,7 +5222,7 @@ typedef uint32_t fold__u16 __attribute__((vector_size(64)));
 #if FOLD__NEON
 #ifndef __clang__
 #pragma GCC push_options
-#pragma GCC optimize("no-schedule-insns") /* before registers are allocated, it loads more than fit */
+#pragma GCC optimize("no-schedule-insns") /* before register allocation it loads more than fits */
 #endif
 #define FOLD__SIMD_PASS 128
 #include FOLD_FILENAME
@@ -5246,7 +5248,7 @@ typedef uint32_t fold__u16 __attribute__((vector_size(64)));
 #pragma GCC pop_options
 #endif
 
-/* ---- which of them this machine runs ---- */
+/* ---- choosing the kernel set for this machine ---- */
 
 #if FOLD__X86
 static void fold__cpuid(uint32_t leaf, uint32_t out[4])
@@ -5261,7 +5263,7 @@ static void fold__cpuid(uint32_t leaf, uint32_t out[4])
 #endif
 }
 
-/* The register state that the operating system saves. */
+/* Returns which registers the operating system saves (XCR0). */
 static uint32_t fold__xcr0(void)
 {
 #ifdef _MSC_VER
@@ -5273,7 +5275,7 @@ static uint32_t fold__xcr0(void)
 #endif
 }
 
-/* 512, 256 or 1, from leaves 1 and 7 of cpuid and the registers that the system saves. */
+/* Returns 512, 256 or 1, from leaves 1 and 7 of cpuid and the registers that the system saves. */
 static int fold__pass_of(uint32_t basic, uint32_t saved, uint32_t extended)
 {
     const uint32_t avx = 1u << 27 | 1u << 28 | 1u << 12;                /* osxsave, avx, fma */
@@ -5295,7 +5297,7 @@ static int fold__best_pass(void)
 }
 #endif
 
-/* NULL: the best that the machine has (under FOLD_USE_CBLAS: "cblas"). A name: that one, or NULL. */
+/* Returns the named kernel set or NULL; for a NULL name the machine's best ("cblas" under FOLD_USE_CBLAS). */
 static const fold__kernels *fold__kernels_for(const char *name)
 {
     const fold__kernels *set[4];
@@ -5328,9 +5330,9 @@ static const fold__kernels *fold__kernels_for(const char *name)
     return NULL;
 }
 
-/* These enclose all that computes. Inside, rounding is to nearest, nothing traps, and subnormals are kept, or
-   flushed if the model asks, whatever the program had set. Draws, files and initial values keep them for
-   every model. The program gets its settings and exception flags back, so that nothing fires late. */
+/* These calls enclose all computation. In between, rounding is to nearest, nothing traps, and denormals are
+   kept or, for models that ask for it, flushed. Draws, files and initial values keep denormals for every
+   model. Then the program's settings and exception flags are restored, so that no trap fires late. */
 #if (defined(__SSE__) || defined(_M_X64)) && !defined(__TINYC__)
 #define FOLD__MXCSR 1
 typedef uint64_t fold__fp;
@@ -5343,13 +5345,13 @@ typedef fenv_t fold__fp;
 static fold__fp fold__fp_enter(int flush)
 {
 #ifdef FOLD__MXCSR
-    /* 0x8000 flushes results, 0x40 treats subnormal operands as zero, 0x6000 is the rounding, 0x1f80 masks */
+    /* 0x8000 flushes results, 0x40 treats denormal operands as zero, 0x6000 is the rounding, 0x1f80 masks */
     const unsigned saved = _mm_getcsr(), wanted = (saved & ~0xe040u) | 0x1f80u | (flush ? 0x8040u : 0);
     if (wanted != saved)
         _mm_setcsr(wanted);
     return saved;
 #elif defined(FOLD__FPCR)
-    uint64_t saved, wanted, flags; /* 0x01000000 flushes, 0x00080000 does for halves, 0x00c00000 rounds, */
+    uint64_t saved, wanted, flags; /* 0x01000000 flushes, 0x00080000 for half precision, 0x00c00000 rounds, */
     __asm__ volatile("mrs %0, fpcr" : "=r"(saved));
     __asm__ volatile("mrs %0, fpsr" : "=r"(flags));
     wanted = (saved & ~(uint64_t)0x01c89f00u) | (flush ? 0x01000000u : 0); /* 0x9f00 traps */
@@ -5360,7 +5362,7 @@ static fold__fp fold__fp_enter(int flush)
     fenv_t saved;
     memset(&saved, 0, sizeof saved);
 #ifdef FE_UPWARD
-    feholdexcept(&saved); /* C cannot set flushing to zero: it stays as it is */
+    feholdexcept(&saved); /* C has no call for flushing denormals: the setting stays as it is */
     if (fegetround() != FE_TONEAREST)
         fesetround(FE_TONEAREST);
 #endif
@@ -5384,7 +5386,7 @@ static void fold__fp_leave(fold__fp saved)
 #endif
 }
 
-/* ---- kernels that only some ops need, of the same set as the others ---- */
+/* ---- kernels that only some ops use, from the same set as the others ---- */
 
 #if FOLD__X86
 #define FOLD__SETS(what) { &fold__##what##__portable, &fold__##what##__avx2, &FOLD__AVX512(what) }
@@ -5417,7 +5419,7 @@ FOLD__IN_SET(fold__reducer_of, fold__reducer, reducer)
 FOLD__IN_SET(fold__attender_of, fold__attender, attender)
 FOLD__IN_SET(fold__bf16_kernels_for, fold__int8_kernels, bf16_table)
 
-/* The int8 products of a kernel set, by what the processor has for them. */
+/* Returns the int8 kernels of a kernel set that suit the processor. */
 static const fold__int8_kernels *fold__int8_kernels_for(const fold__kernels *kernels)
 {
     static const fold__int8_kernels *const set[] = FOLD__LIGHT_SETS(int8_table);
@@ -5435,7 +5437,7 @@ static const fold__int8_kernels *fold__int8_kernels_for(const fold__kernels *ker
     return set[kernels->set];
 }
 
-/* Runs attention for heads first..last-1, in fold__attention_floats of scratch. Heads share no output. */
+/* Runs attention for heads first..last-1, with fold__attention_floats of scratch. Heads share no output. */
 static void fold__attend(const fold__kernels *kernels, const fold__attention_call *call, int first, int last,
                          float *scratch, int backward)
 {
@@ -5451,7 +5453,7 @@ static void fold__attend(const fold__kernels *kernels, const fold__attention_cal
     }
 }
 
-#endif /* FOLD_IMPLEMENTATION: its first part, which includes this file for the next section */
+#endif /* FOLD_IMPLEMENTATION, first part: this file includes itself for the next section */
 
 /* ==== section: SIMD kernels ==================================================================
    Owns: the same kernels in vector macros. The file includes itself to compile this section alone, once for
