@@ -8165,27 +8165,28 @@ static const fold__kernels FOLD__ISA(cblas) = { "cblas",
 #define FOLD__IMPLEMENTED
 
 /* ==== section: ops ===========================================================================
-   Owns: every built-in op: its shapes, forward, backward, and what backward reads. Other sections ask the
-   table's flags, and name an op only to treat it differently.
+   Owns: all built-in ops: their shapes, forward, backward, and what backward reads. Other sections read the
+   table's flags, and name an op only to treat it specially.
    Uses: kernels, shapes. Invariant: an op sees rows, never nodes, plans or memory. */
 
-/* What only built-in ops see. A linear op may run in two parts, leading segments first (a cell's prologue);
-   the second part starts from the output's own rows. */
+/* What built-in ops get in addition to their call. A linear op can run in two parts: first the leading
+   segments (a cell's prologue); the second part then starts from the rows of the output. */
 typedef struct fold__engine {
     const fold__kernels *kernels;
     const struct fold__param_data *param[2]; /* W and b; NULL if absent */
     const float *packs, *values; /* the model's */
-    const struct fold__int8_kernels *const *formats; /* the model's, by fold__param_data.format */
+    const struct fold__int8_kernels *const *formats; /* the model's formats, by fold__param_data.format */
     const uint8_t *bytes;     /* the model's int8 and bf16 weights */
-    int size, alike;          /* floats of a row of the first output; whether the inputs' rows have as many */
-    int first_segment, end_segment; /* linear: the segments to run */
+    int size, alike;          /* floats per row of the first output; whether all inputs have that size */
+    int first_segment, end_segment; /* linear ops: the segments to run */
     const int *index;         /* ops over whole lists: the op's indices */
-    int sparse_grad;          /* list_take: the contribution has a row per taken row, not per row there is */
-    fold__command_list *commands; /* if not NULL, maps and tiles are recorded there */
-    const struct fold__elementwise **maps; /* if not NULL, an element-wise op stores its maps there */
+    int sparse_grad;          /* list_take: the contribution has a row per taken row, not per row of the
+                                 list */
+    fold__command_list *commands; /* NULL, or the list in which maps and tiles are recorded */
+    const struct fold__elementwise **maps; /* NULL, or where an element-wise op stores its maps */
 } fold__engine;
 
-/* An op's call, complete but for its rows. Built-in ops find the engine next to their call. */
+/* A call of an op without its rows. Built-in ops find the engine next to their call. */
 typedef struct fold__prepared {
     fold_op_call call;
     fold__engine engine;
@@ -8199,32 +8200,32 @@ static const fold__engine *fold__engine_of(const fold_op_call *call)
 typedef struct fold__param_data {
     char *name;
     fold_shape shape;
-    uint32_t touched_at; /* lookup tables: first of dim[0] entries in the touched lists */
+    uint32_t touched_at; /* lookup tables: start of its dim[0] elements in the touched lists */
     size_t at, size;     /* offset and size in values and gradients, in floats; FOLD__NO_PACK: no values */
-    const void *image_data;   /* where an image has it, if read in place; NULL: it has its own values */
-    size_t pack, pack_t; /* offsets in the packs, in floats; FOLD__NO_PACK: not kept */
-    size_t bytes, bytes_t; /* offsets of the int8 or bf16 weight and of its transpose; FOLD__NO_PACK: as
-                              floats. For bytes in an image: how far after them scales are */
+    const void *image_data;   /* its values in an image if read in place; NULL: in the model's array */
+    size_t pack, pack_t; /* offsets in the packs, in floats; FOLD__NO_PACK: no pack */
+    size_t bytes, bytes_t; /* offsets of the int8 or bf16 weight and its transpose; FOLD__NO_PACK: floats. For
+                              bytes in an image: the distance from them to their scales */
     uint32_t touched; /* rows in the touched list */
-    unsigned uses; /* requested uses, and FOLD__FOR_CELLS */
+    unsigned uses; /* requested uses, including FOLD__FOR_CELLS */
 #ifndef FOLD_INFERENCE
-    uint64_t steps;         /* steps that its state has taken: Adam corrects the bias by them */
-    int back_from, back_to; /* requested rows of the pack that only gradients of inputs read */
+    uint64_t steps;         /* step count of its optimiser state, for Adam's bias correction */
+    int back_from, back_to; /* requested rows of the pack that is used only for gradients of inputs */
 #endif
     uint8_t frozen, buffer, rate_set;
-    uint8_t zeros_by_default; /* made with neither values nor an initialiser */
-    uint8_t grad_clear;       /* the gradient is all zeros: a total overwrites them, or is summed in place */
-    uint8_t grad_dense;       /* lookup table with a dense gradient (tied): all rows are touched */
-    uint8_t format;           /* how its bytes are stored, an enum fold__weight_format */
-    uint8_t stored;           /* the image has bytes, not floats */
-    float byte_error;         /* the weight's error in bytes, see fold__int8_pack */
+    uint8_t zeros_by_default; /* created with neither values nor an initialiser */
+    uint8_t grad_clear;       /* the gradient is all zeros: it may be overwritten or summed in place */
+    uint8_t grad_dense;       /* lookup table with a dense gradient (tied): all rows count as touched */
+    uint8_t format;           /* enum fold__weight_format */
+    uint8_t stored;           /* the image contains int8 or bf16, not floats */
+    float byte_error;         /* rounding error of the int8 weight: see fold__int8_pack */
     uint32_t name_hash;
-    uint32_t by_hash[2]; /* a binary tree of names by hash, from the first parameter on: 1 + the child with
+    uint32_t by_hash[2]; /* binary tree of names by hash, rooted at the first parameter: 1 + the child with
                             smaller hashes, 1 + the other child; 0: none */
 } fold__param_data;
 #define FOLD__NO_PACK SIZE_MAX
-enum { FOLD__FOR_CELLS = 16 }; /* a cell's body uses it by fold_use */
-/* int8 for products, int8 for tables alone, bf16. */
+enum { FOLD__FOR_CELLS = 16 }; /* a cell body uses the parameter through fold_use */
+/* Formats: int8 for products, int8 for tables that no product reads, bf16. */
 enum fold__weight_format {
     FOLD__FORMAT_INT8_COLUMNS,
     FOLD__FORMAT_INT8_ROWS,
@@ -8251,9 +8252,9 @@ static int fold__param_bits(const fold__param_data *param)
     return !fold__is_quantized(param) ? 32 : param->format == FOLD__FORMAT_BF16 ? 16 : 8;
 }
 
-/* A weight as the matrix in its packs: of a filter, taps and inputs are rows. */
+/* The columns and rows of a weight as a matrix. The rows of a filter are all taps and inputs. */
 static int fold__matrix_columns(const fold__param_data *param) { return fold__shape_last(&param->shape); }
-static int fold__matrix_rows(const fold__param_data *param) /* each product asks: a division takes longer */
+static int fold__matrix_rows(const fold__param_data *param) /* called per product: a division is slower */
 {
     int rows = 1;
     for (int axis = 0; axis + 1 < param->shape.rank; axis++)
@@ -8261,17 +8262,17 @@ static int fold__matrix_rows(const fold__param_data *param) /* each product asks
     return rows;
 }
 
-enum {                       /* flags of an op row */
-       FOLD__LIST = 1,       /* takes a list */
-       FOLD__GEMM = 2,       /* a product: runs all rows of a batch at once */
-       FOLD__FLOW = 4,       /* linear, and backward reads no values: gradients pass before values exist */
-       FOLD__ONE_ROW = 8,    /* user op without a batched path */
-       FOLD__RANDOM = 16,    /* data is a dropout key */
-       FOLD__NO_GRAD_1 = 32, /* input 1 (a target) gets no gradient */
-       FOLD__NO_GRAD = 64,   /* no input gets a gradient */
+enum {                       /* flags of an op */
+       FOLD__LIST = 1,       /* has a list as input */
+       FOLD__GEMM = 2,       /* a product, which runs all rows of a batch at once */
+       FOLD__FLOW = 4,       /* linear; backward reads no values, so it can run before values exist */
+       FOLD__ONE_ROW = 8,    /* user-defined op that runs row by row */
+       FOLD__RANDOM = 16,    /* its data is a dropout key */
+       FOLD__NO_GRAD_1 = 32, /* input 1, a target, has no gradient */
+       FOLD__NO_GRAD = 64,   /* no input has a gradient */
        FOLD__DATA = 128,     /* reads per-row data */
-       FOLD__OVER_LISTS = 256, /* takes whole lists, one call at a time */
-       FOLD__TWO = 512,      /* has two outputs, the second of them for backward alone */
+       FOLD__OVER_LISTS = 256, /* works on whole lists, one call at a time */
+       FOLD__TWO = 512,      /* has two outputs, the second only for backward */
        FOLD__INDEX = 1024,   /* its data are indices into its input */
        FOLD__FLOAT = 2048    /* its attribute is a float */
 };
@@ -8288,19 +8289,19 @@ static int32_t fold__float_attr(float value) { return (int32_t)fold__bits_of(val
 static float fold__data_float(uint64_t data) { return fold__attr_float((int32_t)(uint32_t)data); }
 
 #define FOLD__MAP(call, name) FOLD__MAP_OF(fold__engine_of(call)->kernels, name)
-/* Maps a single row. */
+/* Applies a map to a single row. */
 #define FOLD__RUN_MAP(kernels, name, out, in_a, in_b, in_c, scalar, count) \
     FOLD__MAP_OF(kernels, name)(out, in_a, in_b, in_c, scalar, count, 1, NULL)
 
 /* -- element-wise ---------------------------------------------------------------------------- */
 
-/* How operands repeat to the shape of an output. The output's axes are merged into groups; along each an
-   operand has all values, contiguous, or (a bit of `repeats`) one that repeats. */
+/* How operands are broadcast to the shape of an output. The output's axes are merged into groups; along a
+   group, an operand has all values, contiguous, or a single one, which repeats (a bit of `repeats`). */
 typedef struct fold__broadcast {
     int groups, length[FOLD_MAX_RANK];
     unsigned repeats[FOLD_MAX_RANK];
 } fold__broadcast;
-/* Operands without a shape have the output's. Shapes are compared from the last axis on. */
+/* Operands whose shape is NULL have the output's. Shapes are aligned at the last axis. */
 static fold__broadcast fold__broadcast_to(const fold_shape *out, const fold_shape *const shape[3])
 {
     fold__broadcast broadcast = { 0, { 1, 1, 1, 1 }, { 0, 0, 0, 0 } };
@@ -8319,11 +8320,11 @@ static fold__broadcast fold__broadcast_to(const fold_shape *out, const fold_shap
         broadcast.repeats[broadcast.groups - 1] = repeats;
         broadcast.length[broadcast.groups - 1] *= out->dim[axis];
     }
-    broadcast.groups += !broadcast.groups; /* a single value */
+    broadcast.groups += !broadcast.groups; /* a scalar */
     return broadcast;
 }
 
-/* Maps the last group of a row, in which an operand is a line or a single value. */
+/* Maps the last group of a row, along which each operand has all values or a single one. */
 static FOLD__NOINLINE void fold__map_line(fold__map_fn map, float *out, int length, const float *const in[3],
                                           unsigned repeats, float scalar)
 {
@@ -8346,7 +8347,7 @@ static FOLD__NOINLINE void fold__map_line(fold__map_fn map, float *out, int leng
     }
 }
 
-/* Maps one row of operands that may repeat. If none does in the last group, the last two are one call. */
+/* Maps one row of broadcast operands. If none repeats along the last group, two groups are one call. */
 static void fold__map_broadcast(fold__map_fn map, float *out, const float *const in[3],
                                 const fold__broadcast *broadcast, float scalar)
 {
@@ -8379,7 +8380,7 @@ static void fold__map_broadcast(fold__map_fn map, float *out, const float *const
     }
 }
 
-/* y[r] = map(x0[r], x1[r], x2[r]) over all rows, which have `count` values each. */
+/* y[r] = map(x0[r], x1[r], x2[r]) for all rows, which have `count` values each. */
 FOLD__INLINE void fold__map_alike(fold__map_fn map, const fold_rows *output, const fold_rows *first,
                                   const fold_rows *second, const fold_rows *third, float scalar, int count,
                                   size_t n_rows, fold__command_list *commands)
@@ -8409,12 +8410,12 @@ static int fold__shapes_alike(const fold_shape *const shape[3], int size)
     return alike;
 }
 
-/* The same for any shapes. Absent operands are NULL. */
+/* The same for any shapes. Missing operands are NULL. */
 static void fold__map_rows(const fold_op_call *call, fold__map_fn map, const fold_rows *output,
                            const fold_rows *const in[3], const fold_shape *const shape[3], float scalar)
 {
     const fold_rows *first = in[0] ? in[0] : output, *second = in[1] ? in[1] : output,
-                    *third = in[2] ? in[2] : output; /* an input that is not used only has to be there */
+                    *third = in[2] ? in[2] : output; /* an unused input must only be readable */
     if (!call->rows)
         return;
     const fold__engine *engine = fold__engine_of(call);
@@ -8438,10 +8439,10 @@ static int fold__in_size(const fold_op_call *call, int input)
 }
 static int fold__out_size(const fold_op_call *call) { return fold__shape_size(&call->out_shape[0]); }
 
-/* An element-wise op of one or two inputs: its map and, per input, the map of its gradient with that map's
-   operands as letters: g output gradient, a b inputs, y output. */
+/* An element-wise op with one or two inputs: its map and, per input, the map that computes its gradient.
+   Letters name that map's operands: g output gradient, a and b inputs, y output. */
 typedef struct fold__elementwise {
-    const fold__map_fn *map, *derivative[2]; /* per kernel set */
+    const fold__map_fn *map, *derivative[2]; /* one per kernel set */
     const char *from[2];
 } fold__elementwise;
 
@@ -8473,18 +8474,18 @@ static void fold__elementwise_forward(const fold_op_call *call, const fold__elem
     fold__map_rows(call, map, &call->out[0], in, shape, scalar);
 }
 
-/* Sums of many values. A chain loses accuracy as it grows, so it has at most FOLD__CHAIN values: longer sums
-   are made of blocks, joined in pairs. The order depends only on the number of values. Contiguous values are
-   summed in sixteen lanes, each a chain. */
+/* Sums of many values. A chain loses accuracy as it grows, so chains have at most FOLD__CHAIN values; longer
+   sums are split into blocks, which are added in pairs. The order depends only on the number of values.
+   Contiguous values are summed in sixteen lanes, each a chain. */
 enum { FOLD__CHAIN = 32, FOLD__LANES_CHAIN = FOLD__LANES * FOLD__CHAIN, FOLD__SUM_WIDTH = 128 };
 
-/* Gradients that many rows give to a parameter, table row or value are summed in blocks. Each block is a
-   chain of rows, and so are the blocks' sums. A row's block depends only on the number of rows before it. */
-#ifndef FOLD__BLOCK_ROWS /* tests make it smaller */
+/* If many rows contribute to a gradient, it is summed in blocks: a block is a chain of rows, and the blocks'
+   sums are a chain. A row's block depends only on the number of rows before it. */
+#ifndef FOLD__BLOCK_ROWS /* smaller in tests */
 #define FOLD__BLOCK_ROWS 512
 #endif
 
-/* The left half of a sum of count > block values: a power of two of blocks, at least half of the values. */
+/* Returns the size of the left half of a sum of count > block values: a power of two of blocks. */
 static size_t fold__left_half(size_t count, size_t block)
 {
     while (block < count - block)
@@ -8499,7 +8500,7 @@ static float fold__sum(const fold__kernels *kernels, const float *values, size_t
     return fold__sum(kernels, values, left) + fold__sum(kernels, values + left, count - left);
 }
 
-/* to[r] = the sum of elements first[r] to first[r + 1] - 1, FOLD__CHAIN at most: `size` floats from `at`. */
+/* to[r] = sum of elements first[r] to first[r + 1] - 1 (at most FOLD__CHAIN), `size` floats from `at` on. */
 static void fold__sum_chains(const fold__kernels *kernels, const fold_rows *to, size_t size,
                              const fold_rows *input, size_t at, const int *first, int rows, int started)
 {
@@ -8542,8 +8543,8 @@ static void fold__sum_rows(const fold__kernels *kernels, float *total, size_t si
         fold__sum_pairs(kernels, total + at, fold__min_size(width, size - at), input, at, first, count);
 }
 
-/* Sums the full-size gradient of a repeated operand over the groups of axes along which it repeats, the last
-   first. There are at most two: every other one of four axes. `full` has as much room after it. */
+/* Sums a broadcast operand's gradient, which has the output's size, over the groups along which the operand
+   repeats, the last first: at most two of four axes. `full` has its size in room after it. */
 static void fold__sum_repeats(const fold__kernels *kernels, float *din, size_t own, float *full, size_t size,
                               const fold__broadcast *broadcast)
 {
@@ -8603,7 +8604,7 @@ static void fold__elementwise_backward(const fold_op_call *call, const fold__ele
     }
 }
 
-/* name, map, gradient maps and their operands */
+/* name, map, and per input the gradient's map and its operands */
 #define FOLD__ELEMENTWISE(X)                             \
     X(add, add, copy, "g", copy, "g")                    \
     X(sub, sub, copy, "g", neg, "g")                     \
@@ -8634,7 +8635,7 @@ static void fold__elementwise_backward(const fold_op_call *call, const fold__ele
     X(at_most, at_most, d_at_most, "ga", copy, "")       \
     X(copy, copy, copy, "g", copy, "")                   \
     X(stop, copy, copy, "", copy, "")
-/* The op's attribute, if any, is the scalar of its map and of its gradient's. */
+/* The op's attribute, if any, is the scalar of its map and of its gradients' maps. */
 #define FOLD__DEFINE(name, map, da, from_a, db, from_b)                                            \
     static const fold__elementwise fold__e_##name = { fold__maps_##map,                            \
                                                       { fold__maps_##da, fold__maps_##db },        \
@@ -8650,7 +8651,7 @@ static void fold__elementwise_backward(const fold_op_call *call, const fold__ele
 FOLD__ELEMENTWISE(FOLD__DEFINE)
 #undef FOLD__DEFINE
 
-/* scale and shift: the scalar differs from row to row */
+/* Maps for scale and shift, whose scalar can differ between rows. */
 static void fold__scalar_rows(const fold_op_call *call, fold__map_fn map, const fold_rows *output,
                               const fold_rows *input)
 {
@@ -8684,7 +8685,7 @@ static const char *fold__infer_same(const fold_shape *in, int count, const int32
     return NULL;
 }
 
-/* Shapes are compared from the last axis on; axes of 1, and missing ones, repeat. */
+/* Broadcasting aligns shapes at the last axis; axes of size 1, and missing axes, repeat. */
 static const char *fold__infer_broadcast(const fold_shape *in, int count, const int32_t *attr,
                                          fold_shape *out)
 {
@@ -8739,7 +8740,7 @@ static const char *fold__infer_equal(const fold_shape *in, int count, const int3
     return NULL;
 }
 
-/* Masks depend only on the key and the element. x - x is what 0 times x is, but for a zero's sign. */
+/* Masks depend only on the key and the element. x - x equals 0 times x except for the sign of zeros. */
 static void fold__dropout_rows(const fold_op_call *call, const fold_rows *output, const fold_rows *input)
 {
     const int count = fold__out_size(call);
@@ -8767,12 +8768,12 @@ static void fold__dropout_backward(const fold_op_call *call)
 
 /* -- products -------------------------------------------------------------------------------- */
 
-/* Attributes of a linear op. Its inputs are the segments of x, and then, if any, the rows to start from
-   instead of the bias. A value of x has one or more lines of inputs. */
+/* Attributes of a linear op. Its inputs are the segments of x, optionally followed by rows to start from
+   instead of the bias. A value of x has one or more lines, each a vector of inputs. */
 enum {
     FOLD__LINEAR_T,      /* W is [outputs x inputs] */
-    FOLD__LINEAR_STARTS, /* its sums start from the last input */
-    FOLD__LINEAR_ROW,    /* the first row of W that it reads */
+    FOLD__LINEAR_STARTS, /* the last input is what sums start from */
+    FOLD__LINEAR_ROW,    /* the first row of W that the op reads */
     FOLD__LINEAR_OUT     /* outputs */
 };
 static const char *fold__infer_linear(const fold_shape *in, int count, const int32_t *attr, fold_shape *out)
@@ -8788,7 +8789,7 @@ static const char *fold__infer_linear(const fold_shape *in, int count, const int
     return NULL;
 }
 
-/* Kernels that take bytes as they are saved read them in the image. */
+/* Whether a weight's bytes are read in the image, by kernels that use the layout of files. */
 static int fold__has_stored_bytes(const fold__int8_kernels *kernels, const fold__param_data *param)
 {
     return param->stored && kernels->as_saved;
@@ -8812,14 +8813,14 @@ static const float *fold__weight_pack(const fold__engine *engine, int transposed
 {
     return engine->packs + (transposed ? engine->param[0]->pack_t : engine->param[0]->pack);
 }
-/* Products read such a weight in place, row-major. Its transpose has a pack. */
+/* Whether products read a weight in place, row-major. Its transpose has a pack. */
 static int fold__is_read_in_place(const fold__param_data *param, int transposed)
 {
     return fold__floats_in_place(param) && !transposed && param->pack == FOLD__NO_PACK;
 }
 
-/* The first row of a weight in the pack that only gradients of its inputs read; that has no columns for
-   earlier rows. At least FOLD__LANES rows are left, so that sums of wide products stay those of wide ones. */
+/* Returns the first row of a weight in the pack that only gradients of inputs read; earlier rows have no
+   columns in it. At least FOLD__LANES rows remain, so that a wide product does not become narrow. */
 static int fold__back_first(const fold__param_data *param)
 {
 #ifdef FOLD_INFERENCE
@@ -8839,7 +8840,7 @@ static const float *fold__engine_values(const fold__engine *engine, int which)
     return place ? place : engine->values + param->at;
 }
 
-/* What chains start from: the bias, or nothing. It is never written through. */
+/* Returns what chains start from, the bias or nothing. It is not written to. */
 static fold_rows fold__bias_rows(const fold__engine *engine)
 {
     fold_rows rows = { NULL, 0, NULL };
@@ -8850,7 +8851,7 @@ static fold_rows fold__bias_rows(const fold__engine *engine)
     return rows;
 }
 
-/* The segment of a product that reads `inner` rows of a weight, or of its transpose, from `row` on. */
+/* Returns the product segment that reads `inner` rows of a weight, or of its transpose, from `row` on. */
 static fold__seg fold__weight_seg(const fold__engine *engine, int transposed, size_t row, int inner,
                                   fold_rows input)
 {
@@ -8896,8 +8897,8 @@ static fold_rows fold__lines_of(const fold_rows *rows, int row, int width)
     return lines;
 }
 
-/* Makes rows of `lines` lines each one long run of rows, if they are contiguous; if not, the caller takes one
-   sample at a time. */
+/* Turns rows of `lines` lines each into one sequence of lines, if they are contiguous. Otherwise it returns
+   0, and the caller processes one sample at a time. */
 static int fold__rows_flatten(fold_rows *input, int lines, int width)
 {
     if (lines == 1)
@@ -8963,7 +8964,7 @@ static void fold__linear_forward(const fold_op_call *call)
     }
 }
 
-/* dX = dY W^T for inputs [from, to) of the weight. */
+/* Computes dX = dY W^T for inputs [from, to) of the weight. */
 static void fold__linear_dx(const fold_op_call *call, size_t rows, fold_rows dy, fold_rows dx, int from,
                             int to)
 {
@@ -8993,7 +8994,8 @@ static void fold__linear_backward(const fold_op_call *call)
 {
     const int segments = call->n_in - call->attr[FOLD__LINEAR_STARTS], count = call->attr[FOLD__LINEAR_OUT];
     const int lines = fold__shape_lines(&call->in_shape[0]);
-    if (call->attr[FOLD__LINEAR_STARTS] && !fold__absent(&call->din[segments])) /* the rows it started from */
+    if (call->attr[FOLD__LINEAR_STARTS] && !fold__absent(&call->din[segments])) /* for the rows to start
+                                                                                   from */
         for (int row = 0; row < call->rows; row++)
             memcpy(fold__row(&call->din[segments], row), fold__row(&call->dout[0], row),
                    (size_t)fold__out_size(call) * sizeof(float));
@@ -9017,7 +9019,7 @@ static void fold__linear_backward(const fold_op_call *call)
     }
 }
 
-/* Scratch for products of at most `lines` rows; in training, of any number. */
+/* Returns the scratch floats for products of at most `lines` rows; in training, of any number of rows. */
 static size_t fold__linear_scratch(const fold__kernels *kernels, const fold__int8_kernels *const *formats,
                                    const fold__param_data *weight, size_t lines, int trains)
 {
@@ -9035,7 +9037,7 @@ static size_t fold__linear_scratch(const fold__kernels *kernels, const fold__int
     return fold__max_size(forward, backward);
 }
 
-/* Columns [from, to) of a gradient that one of several threads sums, or rows of a part. */
+/* The columns [from, to) of a gradient that one of several threads sums, or the rows of a part. */
 typedef struct fold__extent {
     int from, to;
 } fold__extent;
@@ -9049,11 +9051,11 @@ static size_t fold__segment_at(const int32_t *attr, const fold_shape *in_shape, 
     return attr[FOLD__LINEAR_T] ? row : row * ldw;
 }
 
-/* Portable kernels and a BLAS cannot. */
+/* Whether weight_grad accepts `separate`: portable kernels and a BLAS do not. */
 static int fold__adds_separately(const fold__kernels *kernels) { return kernels->set && kernels->vector > 1; }
 
-/* Adds x^T dy to acc for one segment of a linear op and some columns of dy, which begins at the first of
-   them. Lines continue the chains of acc (the segment's rows of W) in order, or are summed separately. */
+/* Adds x^T dy to acc, the rows of W of one segment of a linear op, for some columns; dy begins at the first
+   of these columns. Lines continue the chains of acc in order, or are summed separately. */
 static void fold__linear_weight_grad(const fold_op_call *call, int lines, int segment, const fold_rows *input,
                                      const fold_rows *dy, fold__extent extent, int separate, float *acc)
 {
@@ -9068,16 +9070,16 @@ static void fold__linear_weight_grad(const fold_op_call *call, int lines, int se
                              separate);
 }
 
-/* A matrix of one sample, row-major [rows x columns]. */
+/* A matrix of one sample, row-major. */
 typedef struct fold__matrix {
     float *values;
     int rows, columns;
 } fold__matrix;
 
-/* With fewer rows a product of two values reads the right one in place: packing it takes as long. */
+/* With fewer rows, a product of two values reads the right one in place, since packing takes as long. */
 enum { FOLD__FEW_ROWS = 4 };
 
-/* to = left right, or left right^T, with the sums of linear ops without bias. */
+/* to = left right, or left right^T, summed in the same order as linear ops without bias. */
 static void fold__matrix_product(const fold__kernels *kernels, fold__matrix left, fold__matrix right,
                                  int transposed, float *to, float *scratch)
 {
@@ -9102,7 +9104,7 @@ static void fold__matrix_product(const fold__kernels *kernels, fold__matrix left
                                                         FOLD__LANES));
 }
 
-/* to = left right for few rows, with the same bits. */
+/* to = left right for few rows; bit-identical to fold__matrix_product. */
 static void fold__matrix_rows_product(const fold__kernels *kernels, fold__matrix left, fold__matrix right,
                                       float *to)
 {
@@ -9114,7 +9116,7 @@ static void fold__matrix_rows_product(const fold__kernels *kernels, fold__matrix
                           left.values[row * left.columns + element], columns);
 }
 
-/* to = left^T right, with the sums of a product with the transpose of left. */
+/* to = left^T right; bit-identical to a product with the transpose of left. */
 static void fold__matrix_transposed_product(const fold__kernels *kernels, fold__matrix left,
                                             fold__matrix right, float *to, float *scratch)
 {
@@ -9134,7 +9136,7 @@ static void fold__matrix_transposed_product(const fold__kernels *kernels, fold__
     fold__matrix_product(kernels, turned, right, 0, to, scratch);
 }
 
-/* The factors of one product: matrices, or a vector on one side. count: products of a sample, in a row. */
+/* The factors of a product: matrices, or a vector on one side. count: contiguous products in a sample. */
 typedef struct fold__factors {
     fold__matrix left, right;
     int count;
@@ -9252,7 +9254,7 @@ static const char *fold__infer_to_scalar(const fold_shape *in, int count, const 
 
 /* -- reductions inside a row ----------------------------------------------------------------- */
 
-/* A value seen as [outer][length][inner] around an axis; all axes: [1][size][1]. */
+/* The view of a value as [outer][length][inner] around an axis; for all axes [1][size][1]. */
 typedef struct fold__axis {
     int outer, length, inner;
 } fold__axis;
@@ -9292,13 +9294,13 @@ static const char *fold__infer_axis(const fold_shape *in, int count, const int32
     return NULL;
 }
 
-/* What an op over an axis sees at once: the lines of one outer index; for losses, all of a value. out and
-   dout have one line, or as many as in. Backward gets din, the gradient of `input`, and of in and out what
-   the op asks for. */
+/* What an op over an axis processes at once: the lines of one outer index; for losses, a whole value. out and
+   dout have one line, or as many as in. Backward gets din, the gradient of `input`, and in and out if the op
+   needs them. */
 typedef struct fold__lines {
     const fold__kernels *kernels;
     fold__axis axis;
-    size_t inner, size; /* the number of lines, which is also a line's stride; the values of all */
+    size_t inner, size; /* the number of lines, which is also the stride within a line; values of all lines */
     const fold_op_call *call;
     int row, input;
     float *in, *out, *dout, *din, *scratch;
@@ -9310,7 +9312,7 @@ static float *fold__part_of(const fold_rows *rows, int row, size_t at)
     return values ? values + at : NULL;
 }
 
-/* `input` is -1 in forward. */
+/* Calls `over` for each outer index of each row. `input` is -1 in forward. */
 static void fold__each_lines(const fold_op_call *call, int axis, int input, fold__lines_fn *over)
 {
     fold__lines lines = FOLD__ALL_ZERO;
@@ -9341,7 +9343,7 @@ static void fold__each_lines_back(const fold_op_call *call, int axis, fold__line
             fold__each_lines(call, axis, input, over);
 }
 
-/* Defines both passes of an op by what each does with the lines of one outer index. */
+/* Defines forward and backward of an op from functions that process the lines of one outer index. */
 #define FOLD__OVER_LINES(name, axis)                                  \
     static void fold__##name##_forward(const fold_op_call *call)      \
     {                                                                 \
@@ -9373,7 +9375,7 @@ static void fold__mean_to(const fold__lines *lines, float *out, float *in)
 static void fold__sum_lines(const fold__lines *lines) { fold__sum_to(lines, lines->out, lines->in); }
 static void fold__mean_lines(const fold__lines *lines) { fold__mean_to(lines, lines->out, lines->in); }
 
-/* Gives every value the gradient of its line's sum, times a factor. */
+/* Sets the gradient of every value to that of its line's sum times a factor. */
 static void fold__broadcast_lines(const fold__lines *lines, float factor)
 {
     const fold_rows dout = { lines->dout, 0, NULL },
@@ -9395,7 +9397,7 @@ static void fold__mean_lines_grad(const fold__lines *lines)
 FOLD__OVER_AXIS(sum)
 FOLD__OVER_AXIS(mean)
 
-/* Where the first NaN of a line is, else the first largest (sign 1) or the first smallest (sign -1). */
+/* Returns the index of a line's first NaN or, if none, of the first maximum (sign 1) or minimum (sign -1). */
 static size_t fold__first_of(const fold__lines *lines, size_t column, float sign)
 {
     float most = sign * lines->in[column];
@@ -9425,7 +9427,7 @@ static void fold__amin_lines_grad(const fold__lines *lines) { fold__extreme_line
 FOLD__OVER_AXIS(amax)
 FOLD__OVER_AXIS(amin)
 
-/* to = from - less, with the same `inner` floats for every line. */
+/* to = from - less; every line uses the same `inner` values of `less`. */
 static void fold__lines_less(const fold__axis *axis, float *to, const float *from, const float *less)
 {
     for (int line = 0; line < axis->length; line++)
@@ -9460,7 +9462,7 @@ static void fold__variance_lines_grad(const fold__lines *lines)
 
 FOLD__OVER_AXIS(variance)
 
-/* A line's largest is subtracted before exp and added after log, unless it is infinite: inf - inf is NaN. */
+/* The maximum is subtracted before exp and added after log, unless infinite: inf - inf is NaN. */
 static float fold__no_infinity(float value) { return fabsf(value) > FLT_MAX ? 0 : value; }
 
 static void fold__logsumexp_lines(const fold__lines *lines)
@@ -9496,7 +9498,7 @@ static void fold__prod_lines(const fold__lines *lines)
             lines->out[column] *= lines->in[at + column];
 }
 
-/* The product of all others is that before times that after: a quotient would fail at zeros. */
+/* A gradient is the product of the values before times that of the values after: dividing fails at zeros. */
 static void fold__prod_lines_grad(const fold__lines *lines)
 {
     float *running = lines->scratch;
@@ -9582,11 +9584,11 @@ static const char *fold__infer_norm(const fold_shape *in, int count, const int32
     return NULL;
 }
 
-/* Layer norm subtracts the mean and has a bias, RMS norm does neither. */
+/* Whether to subtract the mean and add a bias: layer norm does, RMS norm does not. */
 static int fold__centred(const fold_op_call *call) { return call->n_in > 2; }
 
-/* target = (in - mean) / deviation, or in / root of mean square; returns 1 / the divisor. If a row's sum or
-   squares leave the range of floats, or come near its end, it is computed again times a power of two. */
+/* target = (in - mean) / standard deviation, or in / root mean square; returns 1 / the divisor. If the
+   squares overflow or become too small, the values are scaled by a power of two first. */
 static float fold__standardise(const fold_op_call *call, float *target, const float *in, size_t count,
                                float power)
 {
@@ -9632,12 +9634,12 @@ static void fold__layer_norm_forward(const fold_op_call *call)
 
 static void fold__rms_norm_forward(const fold_op_call *call) { fold__layer_norm_forward(call); }
 
-/* The gradient of x for one line, from standardised values and the output's gradient times the gain. */
+/* Computes a line's gradient of x from standardised values and the output gradient times the gain. */
 static void fold__norm_line_grad(const fold_op_call *call, float *din, const float *target, float *work,
                                  float inverse, size_t count)
 {
     const fold__kernels *kernels = fold__engine_of(call)->kernels;
-    const float minus = -(float)count; /* not a negated quotient: clang 14 lets unsafe flags in there */
+    const float minus = -(float)count; /* not a negated quotient, for which clang 14 obeys unsafe flags */
     const float mean = fold__centred(call) ? fold__sum(kernels, work, count) / minus : 0,
                 slope = fold__reducer_of(kernels)->dot(work, target, count) / minus;
     if (fold__centred(call))
@@ -9794,15 +9796,15 @@ static void fold__max_n_backward(const fold_op_call *call)
 }
 
 /* Softmax weights (shares) of one row's elements: exp(score - largest) / sum, summed in list order, per head.
-   The shares of some elements are held at a time, which in most rows is all. */
+   The shares of some elements are held at a time: in most rows, of all. */
 typedef struct fold__softmax_mean {
     const fold_op_call *call;
     const fold__kernels *kernels;
     int heads, room;
-    size_t width;                           /* floats of a value per head */
-    int begin, end;                         /* the row's elements */
+    size_t width;                           /* floats per value and head */
+    int begin, end;                         /* the row's elements, as a range */
     int from, to;                           /* the elements whose shares are held */
-    float *largest, *sum, *shares, *slopes; /* two per head; two per head and element, heads `room` apart */
+    float *largest, *sum, *shares, *slopes; /* largest, sum: one per head; shares, slopes: `room` per head */
 } fold__softmax_mean;
 
 static int fold__softmax_mean_room(int heads) { return heads < 128 ? 512 / heads : 4; }
@@ -9849,7 +9851,7 @@ static void fold__softmax_mean_exps(const fold__softmax_mean *at, float *sum)
     }
 }
 
-/* Finds a row's largest scores and sums. If there is room for all its elements, their exps are held then. */
+/* Computes a row's largest scores and sums. If there is room for all its elements, their exps are held. */
 static void fold__softmax_mean_begin(fold__softmax_mean *at, int row)
 {
     at->begin = at->call->list[row];
@@ -9911,7 +9913,7 @@ static void fold__softmax_mean_n_forward(const fold_op_call *call)
     }
 }
 
-/* Gradients of the elements whose shares are held. A score gets its share of dout . value minus the mean. */
+/* Computes gradients of the held elements. A score's is its share of (dout . value minus the mean). */
 static void fold__softmax_mean_back(const fold__softmax_mean *at, const float *out, const float *dout)
 {
     const fold_op_call *call = at->call;
@@ -9961,7 +9963,7 @@ static const char *fold__infer_concat(const fold_shape *in, int count, const int
     return NULL;
 }
 
-/* Copies `length` entries of an axis, from `first` on, from a whole to a part with only these, or back. */
+/* Copies `length` elements of an axis, from `first` on, from `whole` to `part`, or back if `into_whole`. */
 static void fold__move_part(const fold_shape *shape, int along, int first, int length, float *whole,
                             float *part, int into_whole)
 {
@@ -10034,7 +10036,7 @@ static const char *fold__infer_transpose(const fold_shape *in, int count, const 
     return NULL;
 }
 
-/* to = from with two axes swapped; `shape` is from's. Values of the axes after both stay together. */
+/* to = from with two axes swapped; `shape` is the shape of from. Axes after both move in one piece. */
 static void fold__swap_axes(const fold_shape *shape, const int32_t *axes, float *from, float *to)
 {
     static const fold__packer by_fours = { NULL, NULL };
@@ -10098,7 +10100,7 @@ static const float *fold__target_of(const fold__lines *lines)
 {
     return fold__row(&lines->call->in[1], lines->row);
 }
-/* Turns the slopes of a loss into the gradient of its input; that of a target is the negative. */
+/* Converts the slopes of a loss to the gradient of its input; a target's gradient is the negative. */
 static void fold__loss_grad(const fold__lines *lines)
 {
     FOLD__RUN_MAP(lines->kernels, scale, lines->din, lines->din, NULL, NULL,
@@ -10144,7 +10146,7 @@ static void fold__bce_lines(const fold__lines *lines)
     const float *target = fold__target_of(lines);
     float product = fold__reducer_of(lines->kernels)->dot(lines->in, target, lines->size);
     FOLD__RUN_MAP(lines->kernels, softplus, lines->scratch, lines->in, NULL, NULL, 0, lines->size);
-    if (product != product) { /* unless something is NaN, an infinite logit meets a target of 0 */
+    if (product != product) { /* NaN only if an input is NaN or an infinite logit meets a target of 0 */
         product = 0;
         for (size_t at = 0; at < lines->size; at++)
             product += target[at] != 0 ? target[at] * lines->in[at] : 0;
@@ -10225,29 +10227,29 @@ FOLD__OVER_ALL(hinge)
 
 /* -- windows that move over a grid or a line ------------------------------------------------- */
 
-/* Convolutions and pools. A line is a grid of height 1. The orders of sums:
-   - If a filter mixes channels, an output is a product with its patch of x, made as those of linear ops are:
-     it begins with the bias and goes over rows of taps, taps and channels. With fewer than sixteen outputs
-     each run of the patch (fold__runs) is a segment.
-   - The gradient of an element of x adds a product for each position that reads it, in order of positions.
-   - The gradient of a weight is a chain over the positions of one sample after the other.
-   - If channels stay apart (depthwise filters, pools), outputs are chains over taps, and gradients of x over
-     positions. */
+/* Convolutions and pools. A line is a grid of height 1. Orders of sums:
+   - If a filter mixes channels, an output is computed like a linear op on its patch of x: the sum starts from
+   the bias and goes over rows of taps, taps and channels. With fewer than sixteen outputs, each run of the
+   patch (fold__runs) is a segment.
+   - The gradient of an element of x is a sum over the positions that read it, in order of positions.
+   - The gradient of a weight is a chain over the positions of each sample in turn.
+   - If channels are separate (depthwise filters, pools), an output is a chain over taps, and a gradient of x
+   is a chain over positions. */
 typedef struct fold__filter {
-    int height, width, channels; /* x's */
-    int tall, wide;              /* the window's, in taps */
+    int height, width, channels; /* size of x */
+    int tall, wide;              /* size of the window, in taps */
     int stride, dilation, above, left;
-    int lines, columns, outputs; /* y's */
+    int lines, columns, outputs; /* size of y */
 } fold__filter;
 
-/* Attributes of windows. Two numbers share one, the second in its upper half. */
+/* Attributes of windows. If an attribute holds two numbers, the second is in its upper half. */
 enum {
     FOLD__FILTER_SIZE,    /* tall and wide */
     FOLD__FILTER_STEPS,   /* stride and dilation */
-    FOLD__FILTER_PADDING, /* a line has none above */
-    FOLD__FILTER_OUT      /* outputs, 0 if channels stay apart */
+    FOLD__FILTER_PADDING, /* above and left; for lines only left */
+    FOLD__FILTER_OUT      /* outputs; 0: channels are separate */
 };
-enum { FOLD__MAX_FILTER = 32767 }; /* the largest of these numbers */
+enum { FOLD__MAX_FILTER = 32767 }; /* the maximum of these numbers */
 static int fold__window_reach(int taps, int dilation) { return (taps - 1) * dilation + 1; }
 
 static int fold__positions(const fold__filter *filter, int size, int padding, int taps)
@@ -10298,7 +10300,7 @@ static const char *fold__infer_windows(const fold_shape *in, int count, const in
     return NULL;
 }
 
-/* Where a tap is inside x: at `count` positions of a line from `first` on; and the first pixel it reads. */
+/* The positions of a line at which a tap is inside x, and the first pixel it reads there. */
 typedef struct fold__tap {
     int first, count;
     size_t pixel;
@@ -10329,7 +10331,7 @@ static void fold__map_pixels(fold__map_fn map, int count, int channels, fold_row
         (size_t)(dense ? 1 : count), all);
 }
 
-/* Pixels of x from a tap on; below, of y, or of an array as wide, from a position of a line on. */
+/* Returns the pixels of x that a tap reads; below, those of y, or of an array like it, from a position on. */
 static fold_rows fold__tap_in(const fold__filter *filter, const float *values, const fold__tap *tap)
 {
     const fold_rows rows = { (float *)(uintptr_t)values + tap->pixel * (size_t)filter->channels,
@@ -10344,8 +10346,8 @@ static fold_rows fold__tap_out(const fold__filter *filter, const float *values, 
     return rows;
 }
 
-/* Adds the taps of a line by a map of what they read, their weights (or the sum) and the sum: to y tap after
-   tap, back to x with the last tap first, so that positions come in order. */
+/* Applies a map to each tap of a line: its operands are what the tap reads, its weights (or the sum) and the
+   sum. Taps are added to y in order; back to x, in reverse order, so that positions come in order. */
 static void fold__over_taps(const fold__filter *filter, fold__map_fn map, const float *weights,
                             const float *x, const float *y, int line, int back)
 {
@@ -10415,7 +10417,7 @@ static void fold__depthwise_weight_grad(const fold_op_call *call, const fold__fi
 
 /* -- filters that mix channels: products of patches, which are read in place */
 
-/* A patch is `count` runs of contiguous floats. Short ones are copied, which makes them one. */
+/* A patch consists of `count` runs of contiguous floats. Short runs are copied into a single run. */
 typedef struct fold__runs {
     int count, length, copied;
 } fold__runs;
@@ -10427,7 +10429,7 @@ static fold__runs fold__runs_of(const fold__filter *filter)
     return runs;
 }
 
-/* x with its padding: rows `pitch` floats apart. */
+/* x with padding: its rows are `pitch` floats apart. */
 typedef struct fold__padded {
     const float *values;
     size_t pitch;
@@ -10438,7 +10440,7 @@ static size_t fold__padded_floats(const fold__filter *filter)
     return ((size_t)filter->height + 2 * (size_t)filter->above) * width * (size_t)filter->channels;
 }
 
-/* Copies x with its padding, which is zeros, to `scratch`, unless it can be read in place. */
+/* Copies x, padded with zeros, to `scratch`, unless x can be read in place. */
 static fold__padded fold__pad(const fold__filter *filter, const float *in, float *scratch)
 {
     const size_t line = (size_t)filter->width * (size_t)filter->channels;
@@ -10455,8 +10457,8 @@ static fold__padded fold__pad(const fold__filter *filter, const float *in, float
 }
 
 enum {
-    FOLD__FILTER_ROWS = FOLD__TILE_BLOCK * FOLD__TILE_ROWS, /* positions of a block */
-    FOLD__FILTER_PATCHES = 1 << 14                          /* about the floats of a block's patches */
+    FOLD__FILTER_ROWS = FOLD__TILE_BLOCK * FOLD__TILE_ROWS, /* positions per block */
+    FOLD__FILTER_PATCHES = 1 << 14                          /* floats of a block's patches, about */
 };
 static int fold__patch_rows(int length)
 {
@@ -10469,7 +10471,7 @@ static size_t fold__filter_pointers(void)
     return (size_t)FOLD__TILE_SEGMENTS * (size_t)FOLD__FILTER_ROWS * sizeof(float *) / sizeof(float);
 }
 
-/* A block's scratch: pointers to runs, patches, then x with its padding. The scratch of products follows. */
+/* A block's scratch: pointers to runs, patches, padded x, and the scratch of products. */
 typedef struct fold__filter_scratch {
     float **pointers, *patches, *padded, *product;
 } fold__filter_scratch;
@@ -10498,7 +10500,7 @@ static size_t fold__conv_scratch(const fold_shape *in, const int32_t *attr)
 static const float *fold__run_at(const fold__filter *filter, const fold__runs *runs,
                                  const fold__padded *padded, int position, int run)
 {
-    const int across = runs->count / filter->tall; /* runs of a row of taps */
+    const int across = runs->count / filter->tall; /* runs per row of taps */
     const int row = position / filter->columns * filter->stride + run / across * filter->dilation;
     const int column = position % filter->columns * filter->stride + run % across * filter->dilation;
     return padded->values + (size_t)row * padded->pitch + (size_t)column * (size_t)filter->channels;
@@ -10522,7 +10524,7 @@ static fold_rows fold__point_at_run(const fold__filter *filter, const fold__runs
     return rows;
 }
 
-/* Copies patches one after the other. A run copies FOLD__LANES floats, and the next overwrites the excess. */
+/* Copies patches. A run copies whole FOLD__LANES floats; the next run overwrites the excess. */
 static void fold__copy_patches(const fold__filter *filter, const fold__runs *runs, const fold__padded *padded,
                                int first, int count, float *patches)
 {
@@ -10589,7 +10591,7 @@ static void fold__dense_forward(const fold_op_call *call, const fold__filter *fi
     }
 }
 
-/* Adds the patches' gradients of some positions, `length` floats each, to the gradient of x. */
+/* Adds the gradients of some positions' patches, `length` floats each, to the gradient of x. */
 static void fold__add_patches(const fold_op_call *call, const fold__filter *filter, const float *patches,
                               int first, int count, float *din)
 {
@@ -10597,7 +10599,7 @@ static void fold__add_patches(const fold_op_call *call, const fold__filter *filt
     for (int line = first / filter->columns; line * filter->columns < end; line++) {
         const int start = line * filter->columns, from = first > start ? first - start : 0,
                   to = end - start < filter->columns ? end - start : filter->columns;
-        for (int tap = taps - 1; tap >= 0; tap--) { /* so that positions come in order */
+        for (int tap = taps - 1; tap >= 0; tap--) { /* last tap first, so that positions come in order */
             const fold__tap at = fold__tap_of(filter, line, from, to, tap);
             const fold_rows sum = fold__tap_in(filter, din, &at);
             const size_t row = (size_t)(start + at.first - first);
@@ -10681,7 +10683,7 @@ static void fold__conv_backward(const fold_op_call *call)
             fold__depthwise_dx(call, &filter, fold__row(&call->dout[0], row), fold__row(&call->din[0], row));
 }
 
-/* Continues acc as a chain over positions, row by row; dy begins at the first of the columns. */
+/* Adds to acc as a chain over positions, row by row. dy begins at the first column of the extent. */
 static void fold__conv_weight_grad(const fold_op_call *call, size_t rows, const fold_rows *input,
                                    const fold_rows *dy, fold__extent extent, float *acc)
 {
@@ -10696,7 +10698,7 @@ static void fold__conv_weight_grad(const fold_op_call *call, size_t rows, const 
 
 /* -- pools */
 
-/* A line's gradient starts in scratch and goes, tap by tap, to the first that has the largest value. */
+/* Computes a line's gradient: it starts in scratch, and goes tap by tap to the first tap with the maximum. */
 static void fold__max_pool_line(const fold_op_call *call, const fold__filter *filter, int row, int line)
 {
     const float *in = fold__row(&call->in[0], row), *out = fold__row(&call->out[0], row);
@@ -10747,7 +10749,7 @@ static void fold__divide_line(const fold_op_call *call, const fold__filter *filt
             if (fold__taps_within(end * stride - filter->left, filter->wide, filter->width) != wide)
                 break;
         fold__map_pixels(FOLD__MAP(call, scale), end - column, filter->channels, to, from, from, from,
-                         1.0f / (float)(tall * (wide ? wide : 1))); /* lists without rows: zeros */
+                         1.0f / (float)(tall * (wide ? wide : 1))); /* for lists without rows: zeros */
         to.base += (end - column) * to.stride;
         from.base += (end - column) * from.stride;
     }
@@ -10791,7 +10793,7 @@ static void fold__mean_pool_backward(const fold_op_call *call)
     }
 }
 
-/* -- windows over lists: rows of [channels] are a line, as long as the list */
+/* -- windows over lists: rows of [channels] form a line of the list's length */
 
 static fold_shape fold__line_of_list(const fold_op_call *call)
 {
@@ -10851,7 +10853,7 @@ static void fold__list_take_forward(const fold_op_call *call)
         ->take_rows(engine->index, call->rows, &call->in[0], &call->out[0], (size_t)fold__out_size(call));
 }
 
-/* If `sparse_grad`, each sum is where its row is taken first; these places follow the index. */
+/* If `sparse_grad`, a row's sum is stored where the row is taken first; these positions follow the index. */
 static void fold__list_take_backward(const fold_op_call *call)
 {
     const fold__engine *engine = fold__engine_of(call);
@@ -10875,7 +10877,7 @@ static void fold__list_unstack_backward(const fold_op_call *call)
     fold__copy_pixels(call, call->rows, fold__out_size(call), parts, call->dout[0]);
 }
 
-/* Where each target's rows begin in `order`, which is NULL if the rows are in that order already. */
+/* Returns where each target's rows start in `order`, which is NULL if rows are in that order already. */
 static const int *fold__segments_of(const int *index, int rows, const int **order)
 {
     *order = index[0] ? NULL : index + 1;
@@ -10891,9 +10893,9 @@ static void fold__move_column(const fold_rows *rows, const int *order, int first
     }
 }
 
-/* Runs an op over vectors along the rows of each target: a column of these is a line. An op that reduces has
-   a row per target, zeros if no row goes there; others have one per row. For an op that chooses, the index is
-   followed by the row that each target chooses, counted from its first. */
+/* Runs an op along the rows of each target; the line is one column of these rows. An op that reduces has one
+   row per target, zeros if it has no rows; other ops keep one row per row. For an op that chooses, the index
+   is followed by each target's chosen row, counted from the target's first. */
 enum { FOLD__KEEPS_ROWS, FOLD__REDUCES, FOLD__CHOOSES };
 enum { FOLD__LINES_OVER_ROWS = 5 };
 static size_t fold__over_rows_floats(size_t rows) { return FOLD__LINES_OVER_ROWS * (rows + 1); }
@@ -10945,13 +10947,13 @@ static void fold__over_rows(const fold_op_call *call, fold__lines_fn *over, int 
 FOLD__OVER_ROWS(softmax, FOLD__KEEPS_ROWS)
 FOLD__OVER_ROWS(log_softmax, FOLD__KEEPS_ROWS)
 FOLD__OVER_ROWS(logsumexp, FOLD__REDUCES)
-FOLD__OVER_ROWS(sum, FOLD__REDUCES) /* in fold_sum's order; fold_list_sum adds rows in another */
+FOLD__OVER_ROWS(sum, FOLD__REDUCES) /* sums in the order of fold_sum; fold_list_sum has a different one */
 FOLD__OVER_ROWS(softmax_xent, FOLD__CHOOSES)
 
-/* Which keys a query sees: attention's second attribute. */
+/* Which keys a query attends to: the second attribute of attention. */
 enum { FOLD__MASK_NONE, FOLD__MASK_CAUSAL, FOLD__MASK_EDGES };
 
-/* See fold_list_attention. The second output keeps what backward computes the weights from again. */
+/* Sets up fold_list_attention. The op's second output is what backward recomputes the weights from. */
 static fold__attention_call fold__attention_of(const fold_shape *shape, const int32_t *attr, int queries,
                                                int keys)
 {
@@ -10965,7 +10967,7 @@ static fold__attention_call fold__attention_of(const fold_shape *shape, const in
     return attention;
 }
 
-/* The parts of an index that holds edges. */
+/* Returns the parts of an index that holds edges. */
 static fold__adjacency fold__adjacency_of(const int *index, int queries, int keys)
 {
     fold__adjacency adjacency;
@@ -11016,12 +11018,12 @@ static void fold__list_attention_backward(const fold_op_call *call)
 
 /* -- attention to a cache ----------------------------------------------------------------------- */
 
-/* The data of a step: which rows it appends. */
+/* The data of a step: the cache and the rows that it appends. */
 typedef struct fold__appended {
     fold_cache *cache;
     int first, end;
     uint32_t node;
-    uint32_t waiting; /* the place of the step recorded before it that has not run either, or FOLD__NONE */
+    uint32_t waiting; /* the previous step if it has not run either, as its place; or FOLD__NONE */
 } fold__appended;
 
 static int fold__cache_value_width(const fold_cache *cache)
@@ -11038,7 +11040,7 @@ static int fold__cache_ok(const fold_cache *cache)
                  : cache->capacity <= INT_MAX / 4 && !cache->value_width;
 }
 
-/* A ring of rows, which a convolution looks back on. */
+/* Whether a cache is a ring of rows, for convolutions that read earlier rows. */
 static int fold__is_ring(const fold_cache *cache) { return cache->heads == 0; }
 static size_t fold__cache_values_at(const fold_cache *cache)
 {
@@ -11082,7 +11084,7 @@ FOLD_API fold_status fold_cache_copy(fold_cache *to, const fold_cache *from)
     return FOLD_OK;
 }
 
-/* Scratch is for a full cache, so that a plan serves every length. */
+/* Sets up attention to a cache. Scratch is sized for a full cache, so that a plan suits every length. */
 static fold__attention_call fold__cached_attention(const fold_shape *shape, const int32_t *attr, int queries,
                                                    int keys)
 {
@@ -11112,7 +11114,7 @@ static void fold__attention_step_forward(const fold_op_call *call)
 }
 #define fold__attention_step_backward ((void (*)(const fold_op_call *))0)
 
-/* Copies rows of a ring from `first` on to `plain`, or back. Rows before the beginning are zeros. */
+/* Copies rows from `first` on from a ring to `plain`, or back. Rows before the beginning are zeros. */
 static void fold__copy_ring(const fold_op_call *call, const fold_cache *ring, int first, int rows,
                             fold_rows plain, int into)
 {
@@ -11143,8 +11145,8 @@ static void fold__conv1d_step_forward(const fold_op_call *call)
 
 #define FOLD__IN FOLD_NEEDS_IN
 #define FOLD__OUT FOLD_NEEDS_OUT
-/* Columns: name, form of the public call, numbers of inputs and attributes, what messages call the first
-   attribute, flags, what backward reads, shape rule. CONTRIBUTING.md says how to add an op. */
+/* The table of ops: name, form of the public call, numbers of inputs and attributes, first attribute's name
+   in messages, flags, what backward reads, shape rule. CONTRIBUTING.md describes how to add an op. */
 #define FOLD__OPS(X)                                                                                    \
     X(linear, other, -1, 4, NULL, FOLD__GEMM, FOLD__IN, linear)                                         \
     X(matmul, other, 2, 0, NULL, 0, FOLD__IN, matmul)                                                   \
@@ -11230,7 +11232,7 @@ enum {
     FOLD__OPS(FOLD__ENUM) FOLD__OP_COUNT
 };
 
-/* The names of ops are one object: pointers to them would have to be set whenever a program is loaded. */
+/* Names of ops, in one object: pointers would need relocations when a program is loaded. */
 typedef struct fold__op_names {
 #define FOLD__NAME(name, form, inputs, attrs, attr, flags, needs, infer) char op_##name[sizeof #name];
     FOLD__OPS(FOLD__NAME)
@@ -11251,7 +11253,7 @@ static const char *fold__op_name(uint32_t op)
     return (const char *)&names + fold__op_table[op].name_at;
 }
 
-/* What an op runs. The call that records it names this, so that a linker leaves out unused ops. */
+/* The functions of an op. The recording call refers to them, so that a linker can leave out unused ops. */
 typedef void fold__op_run(const fold_op_call *call);
 typedef struct fold__op_impl {
     uint32_t op;
@@ -11263,7 +11265,7 @@ typedef struct fold__op_impl {
 FOLD__OPS(FOLD__IMPL)
 
 #ifndef FOLD_NO_TEXT
-/* The name of an attribute in messages; NULL: not worth printing. */
+/* Returns an attribute's name in messages, or NULL if it is not worth printing. */
 static const char *fold__attr_name(uint32_t op, int index)
 {
 #define FOLD__ATTR(name, form, inputs, attrs, attr, flags, needs, infer) attr,
@@ -11285,12 +11287,11 @@ static int fold__differentiable(const fold__op_row *op, int input)
 }
 
 /* ==== section: random numbers ================================================================
-   Owns: generators, what is drawn with them, and the largest of some values.
-   Uses: kernels, for the processor's settings. Invariant: the same seed gives the same numbers on every
-   platform. */
+   Owns: random generators, random draws, and the index of the largest value.
+   Uses: kernels, for the processor's settings. Invariant: a seed gives the same numbers on every platform. */
 
-/* Draw d of a seed has key mix(seed + (d + 1) * step), so a cell call only stores where its draws begin. The
-   steps are 2^64 / the golden ratio, as in splitmix64, and a multiplier of Steele and Vigna (2021). */
+/* Draw d of a seed has the key mix(seed + (d + 1) * step), so a cell call only stores where its draws begin.
+   The steps are 2^64 / the golden ratio, as in splitmix64, and a multiplier from Steele and Vigna (2021). */
 #define FOLD__DRAW_STEP UINT64_C(0x9e3779b97f4a7c15)
 #define FOLD__ELEMENT_STEP UINT64_C(0xd1342543de82ef95)
 FOLD__INLINE uint64_t fold__draw_key(uint64_t base, uint64_t draw, uint64_t element)
@@ -11302,7 +11303,7 @@ static uint64_t fold__random_element(const fold_random *random, int element)
     return fold__draw_key(fold__mix64(random->key), random->draw, (uint64_t)element);
 }
 
-/* Generators for the library's own draws and for a program: the same seed gives them different numbers. */
+/* Returns a generator: streams of the same seed, the library's and the program's, have different numbers. */
 static fold_random fold__random_of(uint64_t seed, uint64_t stream)
 {
     const fold_random random = { seed ^ fold__mix64(stream), 0 };
@@ -11328,7 +11329,7 @@ FOLD_API float fold_random_uniform(fold_random *random)
 FOLD_API int fold_random_below(fold_random *random, int n)
 {
     const uint64_t bits = fold_random_bits(random);
-    return n < 1 ? 0 : (int)(bits % (uint64_t)n); /* chances are off by at most 2^-33 */
+    return n < 1 ? 0 : (int)(bits % (uint64_t)n); /* probabilities are off by at most 2^-33 */
 }
 
 FOLD_API void fold_random_shuffle(fold_random *random, int n, int *items)
@@ -11340,7 +11341,7 @@ FOLD_API void fold_random_shuffle(fold_random *random, int n, int *items)
     }
 }
 
-/* -2 log(value) for a positive value, to about 11 digits. The value is mantissa * 2^exponent, and the
+/* Returns -2 log(value) for a positive value, to about 11 digits. The value is mantissa * 2^exponent; the
    logarithm of the mantissa is 2 artanh(ratio) with ratio = (mantissa - 1) / (mantissa + 1). */
 FOLD__INLINE double fold__minus_2_log(double value)
 {
@@ -11348,7 +11349,7 @@ FOLD__INLINE double fold__minus_2_log(double value)
     double mantissa, ratio, square;
     double series = 1.0 / 11;
     memcpy(&bits, &value, sizeof bits);
-    /* brings the mantissa into sqrt(1/2) .. sqrt(2) */
+    /* moves the mantissa into sqrt(1/2) .. sqrt(2) */
     exponent = (bits + (UINT64_C(0x3ff0000000000000) - UINT64_C(0x3fe6a09e667f3bcd))) >> 52;
     bits -= (exponent - 1023) << 52;
     memcpy(&mantissa, &bits, sizeof mantissa);
@@ -11362,7 +11363,7 @@ FOLD__INLINE double fold__minus_2_log(double value)
     return -2 * ((double)((int)exponent - 1023) * 0.69314718055994530942 + 2 * ratio * series);
 }
 
-/* For an angle within an eighth of a turn of 0. */
+/* Computes sine and cosine of an angle within an eighth of a turn of 0. */
 FOLD__INLINE void fold__sine_cosine(double angle, double *sine, double *cosine)
 {
     const double square = angle * angle;
@@ -11379,9 +11380,9 @@ FOLD__INLINE void fold__sine_cosine(double angle, double *sine, double *cosine)
     *cosine = even * square + 1;
 }
 
-/* Two normal values from 64 random bits (Box and Muller 1958), by plain arithmetic alone, so that they are
-   the same on every platform. The angle is within an eighth of a turn of the axis; one bit turns it by half,
-   another exchanges the two values. */
+/* Computes two normal values from 64 random bits (Box and Muller 1958), with plain arithmetic only, so that
+   they are the same on every platform. The angle is within an eighth of a turn of the axis; one bit turns it
+   by half a turn, another swaps the two values. */
 static void fold__normals(uint64_t bits, float scale, float out[2])
 {
     const double radius = sqrt(fold__minus_2_log(((double)(uint32_t)(bits >> 32) + 0.5) / 4294967296.0));
@@ -11395,7 +11396,7 @@ static void fold__normals(uint64_t bits, float scale, float out[2])
     out[!exchanged] = scale * (float)(radius * sine);
 }
 
-/* Not inlined: a compiler could move what it computes to where the processor's settings are not ours. */
+/* Not inlined, because a compiler could move computations to where the program's own settings apply. */
 FOLD__NOINLINE static void fold__gaussian(const fold_random *random, const float *mean,
                                           const float *deviation, int count, float *values)
 {
@@ -11427,16 +11428,16 @@ FOLD_API float fold_random_normal(fold_random *random)
     return value;
 }
 
-/* e^x to about 8 digits for x within 700 of 0; others are taken as -700 and 700, and NaN stays. It is a power
-   of 2^(1/16), whose exponent is added as bits, times a short series. A NaN that was a float has zeros in
-   these bits and stays one. */
+/* Returns e^x to about 8 digits; x is clamped to -700 .. 700, and NaN stays NaN. It is a power of 2^(1/16),
+   whose exponent is added as bits, times a short series. A NaN that was a float has zeros in these bits and
+   stays a NaN. */
 FOLD__INLINE double fold__exp_shortly(double x)
 {
     static const double table[16] = { 1.00000000000, 1.04427378243, 1.09050773267, 1.13878863476,
                                       1.18920711500, 1.24185781207, 1.29683955465, 1.35425554694,
                                       1.41421356237, 1.47682614594, 1.54221082541, 1.61049033195,
                                       1.68179283051, 1.75625216037, 1.83400808641, 1.91520656140 };
-    const double whole = 6755399441055744.0; /* 1.5 * 2^52: a sum with it is rounded to an integer */
+    const double whole = 6755399441055744.0; /* 1.5 * 2^52: adding it rounds to an integer */
     x = x < -700 ? -700 : x;
     x = x > 700 ? 700 : x;
     x *= 23.083120654223414518; /* 16 / log 2 */
@@ -11451,7 +11452,7 @@ FOLD__INLINE double fold__exp_shortly(double x)
     return series * x;
 }
 
-/* Sums the shares e^(logit - less); sums[part] is the sum up to the end of a part of 2^by logits. */
+/* Sums the shares e^(logit - less). sums[part] is the prefix sum up to the end of a part of 2^by logits. */
 FOLD__NOINLINE static double fold__sum_shares(const float *logits, int count, int by, double less,
                                               double *sums)
 {
@@ -11461,9 +11462,9 @@ FOLD__NOINLINE static double fold__sum_shares(const float *logits, int count, in
     return sum;
 }
 
-/* Draws an index of one head, and adds the logarithm of its probability. A point on the line of all shares is
-   within the share that is drawn. The share of -infinity is too small to move a sum, so it is never drawn. If
-   the shares are too large or too small for that, the largest logit is subtracted first. */
+/* Draws an index of one head and adds the logarithm of its probability. The shares are laid end to end, and a
+   random point chooses the share that contains it. The share of -infinity is too small to change a sum, so it
+   is never drawn. If shares would be too large or too small, the largest logit is subtracted first. */
 static int fold__softmax_head(uint64_t bits, const float *logits, int count, double *log_probability)
 {
     enum { FOLD__PARTIAL_SUMS = 64 };
@@ -11483,7 +11484,7 @@ static int fold__softmax_head(uint64_t bits, const float *logits, int count, dou
     }
     const double point = ((double)(bits >> 12) + 0.5) * (1 / 4503599627370496.0) * sum;
     for (int i = 0; i < (count - 1) >> by; i++)
-        part += sums[i] < point; /* not a branch, which would be unpredictable */
+        part += sums[i] < point; /* no branch, which would be unpredictable */
     int chosen = part << by;
     double passed = part ? sums[part - 1] : 0;
     while (by && (passed += fold__exp_shortly((double)logits[chosen] - less)) < point)
@@ -11493,7 +11494,7 @@ static int fold__softmax_head(uint64_t bits, const float *logits, int count, dou
     return chosen;
 }
 
-/* The logarithm of the probability of all choices, or NaN if a head has none. */
+/* Draws an index per head. Returns the log-probability of all choices, or NaN if a head has none. */
 FOLD__NOINLINE static float fold__softmax_heads(const fold_random *random, const float *logits,
                                                 const int *sizes, int heads, int *chosen)
 {
@@ -11513,7 +11514,7 @@ FOLD__NOINLINE static int fold__softmax(const fold_random *random, const float *
     return fold__softmax_head(fold__random_element(random, 0), logits, count, NULL);
 }
 
-/* The last index of positive weight such that the weights before it sum to no more than the point. */
+/* Draws an index: the last of positive weight such that the weights before it sum to at most the point. */
 FOLD__NOINLINE static int fold__weighted(const fold_random *random, const float *weights, int count)
 {
     int chosen = -1;
@@ -11579,7 +11580,7 @@ FOLD_API int fold_top_k(const float *values, int n, int k, int *index)
     int found = 0;
     for (int i = 0; values && index && k > 0 && i < n; i++) {
         int at = found;
-        if ((fold__bits_of(values[i]) & 0x7fffffffu) > 0x7f800000u) /* as in fold_finite */
+        if ((fold__bits_of(values[i]) & 0x7fffffffu) > 0x7f800000u) /* compares bits, as in fold_finite */
             continue;
         while (at > 0 && values[i] > values[index[at - 1]])
             at--;
@@ -11597,7 +11598,7 @@ FOLD_API int fold_finite(const float *values, int n)
 {
     int at = 0;
     while (values && at < n && (fold__bits_of(values[at]) & 0x7f800000u) != 0x7f800000u)
-        at++; /* by bits: a host may trap a comparison with NaN */
+        at++; /* compares bits, since a host may trap comparisons with NaN */
     return values && at >= n;
 }
 
