@@ -2173,8 +2173,8 @@ typedef char fold__no_single_precision_constant[sizeof 1.0 == sizeof(double) ? 1
 #define FOLD__ALL_ZERO { 0 }
 #endif
 
-/* In a build with FOLD_INFERENCE, training code outside #ifdef is still checked by the compiler, but no
-   machine code is generated for it. */
+/* Under FOLD_INFERENCE the compiler still checks training code outside #ifdef, but generates nothing for
+   it. */
 #ifdef FOLD_INFERENCE
 #define FOLD__TRAINING(condition) (0 && (condition))
 #define FOLD__FOR_TRAINING(function) (0 ? (function) : NULL)
@@ -2274,9 +2274,8 @@ static void fold__sort(uint32_t *items, uint32_t count,
    Owns: formatting of text, the first error and its message, the text of a status.
    Uses: libc. Invariant: the first error of a model or context stays until it is cleared. */
 
-/* A text that is being formatted. Only the conversions that this file uses are implemented: vsnprintf would
-   add more code than all messages together. `length` is that of the whole text. At most `size` bytes of it
-   are kept, including the final zero. */
+/* A text being formatted. Only the conversions that this file uses exist: vsnprintf would add more code than
+   all messages. `length` counts the whole text; `size` bytes of it are stored, the last of them zero. */
 typedef struct fold__line {
     char *text;
     size_t size, length;
@@ -2329,8 +2328,7 @@ static uint64_t fold__double_bits(double value)
 #define FOLD__DOUBLE(exponent) ((uint64_t)(1023 + (exponent)) << 52) /* the bits of 2^exponent */
 
 /* Returns the first six digits of a non-negative value, rounded half to even, and the first digit's exponent.
-   The value is an integer times a power of two, so multiplying the integer by 2s or 5s yields all its
-   digits. */
+   The value is an integer times a power of two, so multiplying the integer by 2s or 5s yields its digits. */
 static uint32_t fold__six_digits(double value, int *exponent)
 {
     uint8_t digit[776] = { 0 }; /* lowest digit first; a double has at most 767 significant digits */
@@ -2385,8 +2383,7 @@ static size_t fold__general(char text[FOLD__NUMBER], double value)
     while (count > 1 && digit[count - 1] == '0')
         count--;
     const int scientific = exponent < -4 || exponent > 5;
-    const int before = scientific ? 1 : exponent + 1; /* digits before the point, or minus the zeros after
-                                                         it */
+    const int before = scientific ? 1 : exponent + 1; /* digits before the point, or -(zeros after it) */
     fold__line_fill(&line, '0', before < 1);
     for (; at < before; at++)
         fold__line_add(&line, at < count ? digit[at] : '0');
@@ -2756,9 +2753,8 @@ static void fold__arena_account(fold__arena *arena, size_t more, size_t less)
         arena->peak = arena->bytes;
 }
 
-/* Large arrays start on page boundaries. If two are read together and one starts a few cache lines further
-   into its page, a load from one matches the low address bits of a recent store to the other, and has to
-   wait. */
+/* Large arrays start on pages. If two are read together and one starts a few cache lines further into its
+   page, a load from one has the low address bits of a recent store to the other, and waits for it. */
 static size_t fold__alignment(size_t capacity)
 {
     return capacity < 16 * FOLD__PAGE ? FOLD__ALIGN : FOLD__PAGE;
@@ -3043,9 +3039,8 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
 #include <wasm_simd128.h>
 #endif
 
-/* Set if there are registers for vectors of four floats and the compiler uses them; otherwise vectors would
-   be emulated through memory. Not set on 32-bit ARM, and on POWER before VSX: their vectors flush
-   denormals. */
+/* Set if the compiler has vectors of four floats in registers; others are emulated through memory. Not set on
+   32-bit ARM, and on POWER before VSX, whose vectors flush denormals. */
 #if (defined(__GNUC__) || defined(__clang__)) && !defined(__TINYC__) && !defined(FOLD__PLAIN_SCALARS) && \
     (defined(__SSE2__) || (defined(__aarch64__) && defined(__ARM_NEON)) || defined(__VSX__) ||           \
      (defined(__VX__) && __ARCH__ >= 12) || defined(__wasm_simd128__) || defined(__mips_msa) ||          \
@@ -3179,7 +3174,7 @@ static int fold__pack_columns_of(const fold__product *product)
 /* Edges of attention in CSR form, by query and by key. Query i attends to keys key_of[p] for p in
    [query_start[i], query_start[i + 1]), in that order. The transpose is for gradients: key j sums, as one
    chain in query order, over queries query_of[p] with weights weight_at[p] for p in [key_start[j],
-   key_start[j + 1]). Backward holds the weights of all edges; each row of weights starts at a multiple of
+   key_start[j + 1]). Backward holds all edges' weights; each row of them starts at a multiple of
    FOLD__LANES. */
 typedef struct fold__adjacency {
     const int *query_start, *key_of, *key_start, *query_of, *weight_at;
@@ -3506,8 +3501,8 @@ FOLD__INLINE void fold__transpose_4(float *dst, size_t ld, const float *const sr
 
 /* Packing functions of an instruction set. */
 typedef struct fold__packer {
-    /* Packs rows row..row+rows of `input` as panels that are `stride` floats apart, padding the last panel's
-       vectors with zeros. */
+    /* Packs rows row..row+rows of `input` as panels `stride` floats apart; pads the last one's vectors with
+       0. */
     void (*pack_rows)(float *dst, size_t stride, const fold__layout *layout, const fold_rows *input,
                       ptrdiff_t row, int rows, int columns);
     /* dst[c*ld + r] = src[r][c] for eight rows. NULL: rows are transposed four at a time. */
@@ -3594,8 +3589,7 @@ static void fold__pack_any(const fold__packer *packer, int panel, int vector, fl
 /* The arguments of a tile function, which computes `count` tiles, one below the other, over some segments.
    Packs are read from `offset` on; weight rows are `width` floats apart. Chains start from from[row] +
    from_col, or from zeros unless `started`. Results go to to[row] + to_col; `last` columns of the last vector
-   are stored, at least one. scattered: inputs are prefetched. distant: so are the rows that chains
-   continue. */
+   are stored, at least one. scattered: inputs are prefetched. distant: the rows that chains continue are. */
 typedef struct fold__tile_args {
     int n_seg, count, last, started, scattered, distant;
     size_t offset, width, panel_stride, from_col, to_col;
@@ -3624,8 +3618,7 @@ typedef struct fold__map_call {
     float scalar;
     size_t count;
 } fold__map_call;
-/* All kernel calls of a replay, in one piece of memory. The list is written twice, first without memory, to
-   count the bytes it needs. */
+/* All kernel calls of a replay, in one piece of memory. A first pass, without memory, counts the bytes. */
 typedef struct fold__command_list {
     char *base;
     size_t used, size;
@@ -3673,8 +3666,8 @@ typedef void (*fold__narrow_fn)(const fold__seg *seg, ptrdiff_t first_row, const
 /* out[r] = the sum over t of left[r][t] right[t], each a chain in order of t, for some vectors of `count`
    tiles, one below the other. Strides may be negative; the `next` strides lead from tile to tile. In causal
    attention each row has one key more than the row before: with a ramp of 1 the rows of a tile end one step
-   apart, with a ramp of -1 they begin one step apart, the last row first. `steps` is for the last row, which
-   has the most. */
+   apart, with a ramp of -1 they begin one step apart, the last row first. `steps` is the last row's, the
+   most. */
 typedef struct fold__strided {
     const float *left, *right, *factor; /* factor: per row, applied at the end; NULL: 1 */
     float *out;
@@ -3753,8 +3746,7 @@ typedef struct fold__tiles {
     int narrow_columns;                     /* maximum columns of a narrow tile */
     /* [rows - 1][columns - 1]; stores the lanes of each element, row by row */
     fold__narrow_fn narrow[FOLD__NARROW_ROWS][8];
-    /* Adds up the lanes of each of `count` elements and adds the sum to its total. Reads and writes up to the
-       next multiple of 8. */
+    /* Adds the sum of each element's lanes to its total. Accesses up to the next multiple of 8 elements. */
     void (*add_lanes)(float *total, const float *lanes, int count);
     int few, many; /* rows per pass over dW; up to `many` rows, weight gradients pack nothing */
     /* Adds the product of X transposed and dY to dW, [inner x columns], from column `first` of X and `from`
@@ -4097,8 +4089,7 @@ static void fold__weight_grad_narrow(const fold__tiles *tiles, int rows, const f
 }
 
 /* Computes a weight gradient as a product of packed operands, whose sums stay in registers for many rows.
-   Blocks of rows are the K-segments: X is transposed, dY packed. Half a block of X fits in L1 together with a
-   panel. */
+   Blocks of rows are the K-segments: X is transposed, dY packed. Half a block of X and a panel fit in L1. */
 static void fold__weight_grad_packed(const fold__tiles *tiles, int rows, const fold_rows *input, int inner,
                                      const fold_rows *dy, int columns, float *dw, size_t ldw, float *scratch)
 {
@@ -4223,8 +4214,7 @@ static int fold__attention_block(const fold__attention_call *call, int left)
     return whole < left ? whole : left;
 }
 
-/* A head's data in scratch. Panels have FOLD__PANEL_KEYS keys side by side; vectors of the last panel are
-   padded with its last key. */
+/* A head's data in scratch: panels of FOLD__PANEL_KEYS keys side by side, padded with the last key. */
 typedef struct fold__attention_head {
     const fold__attender *attender;
     const fold__attention_call *call;
@@ -4671,8 +4661,7 @@ static void fold__edge_attention_backward(const fold__attender *attender, const 
    bytes in an image are read in place: row by row or, for a transpose, column by column, with a scale per
    row. */
 
-/* An int8 weight. Groups are `group` bytes apart; in the layout of files, columns are `group` and rows `row`
-   bytes apart. */
+/* An int8 weight. Groups are `group` bytes apart; in the layout of files, columns `group` and rows `row`. */
 typedef struct fold__int8_weight {
     const uint8_t *bytes;
     const float *scales;
@@ -4696,8 +4685,7 @@ typedef struct fold__int8_tile_args {
 typedef void (*fold__int8_tile_fn)(const fold__int8_tile_args *at);
 
 /* The int8 functions of an instruction set. Weights are stored with the bits of `flip` inverted: an
-   instruction for unsigned bytes needs 128 added to them; sums then start at -128 times the sum of the row's
-   bytes. */
+   instruction for unsigned bytes needs 128 added to them; sums then start at -128 times the row's sum. */
 typedef struct fold__int8_kernels {
     const char *name;
     void (*product)(const struct fold__int8_kernels *kernels, const struct fold__int8_weight *weight,
@@ -4906,8 +4894,7 @@ static float fold__worse(float worst, double lost, double whole)
 }
 
 /* Rounds a weight to int8; it is row-major [inner x columns], or [columns x inner] if transposed. Returns the
-   largest relative error of a column (root mean square of the changes over that of the values), or NaN if a
-   value is not finite. */
+   largest relative error of a column, by root mean square, or NaN if a value is not finite. */
 static float fold__int8_pack(const fold__int8_kernels *kernels, uint8_t *bytes, const float *weights,
                              int inner, int columns, int transposed)
 {
@@ -8180,8 +8167,7 @@ typedef struct fold__engine {
     int size, alike;          /* floats per row of the first output; whether all inputs have that size */
     int first_segment, end_segment; /* linear ops: the segments to run */
     const int *index;         /* ops over whole lists: the op's indices */
-    int sparse_grad;          /* list_take: the contribution has a row per taken row, not per row of the
-                                 list */
+    int sparse_grad;          /* list_take: the contribution has rows for taken rows only */
     fold__command_list *commands; /* NULL, or the list in which maps and tiles are recorded */
     const struct fold__elementwise **maps; /* NULL, or where an element-wise op stores its maps */
 } fold__engine;
@@ -8994,8 +8980,7 @@ static void fold__linear_backward(const fold_op_call *call)
 {
     const int segments = call->n_in - call->attr[FOLD__LINEAR_STARTS], count = call->attr[FOLD__LINEAR_OUT];
     const int lines = fold__shape_lines(&call->in_shape[0]);
-    if (call->attr[FOLD__LINEAR_STARTS] && !fold__absent(&call->din[segments])) /* for the rows to start
-                                                                                   from */
+    if (call->attr[FOLD__LINEAR_STARTS] && !fold__absent(&call->din[segments])) /* the rows to start from */
         for (int row = 0; row < call->rows; row++)
             memcpy(fold__row(&call->din[segments], row), fold__row(&call->dout[0], row),
                    (size_t)fold__out_size(call) * sizeof(float));
@@ -9295,8 +9280,7 @@ static const char *fold__infer_axis(const fold_shape *in, int count, const int32
 }
 
 /* What an op over an axis processes at once: the lines of one outer index; for losses, a whole value. out and
-   dout have one line, or as many as in. Backward gets din, the gradient of `input`, and in and out if the op
-   needs them. */
+   dout have one line, or as many as in. Backward gets din, the gradient of `input`; in and out if needed. */
 typedef struct fold__lines {
     const fold__kernels *kernels;
     fold__axis axis;
@@ -11429,8 +11413,7 @@ FOLD_API float fold_random_normal(fold_random *random)
 }
 
 /* Returns e^x to about 8 digits; x is clamped to -700 .. 700, and NaN stays NaN. It is a power of 2^(1/16),
-   whose exponent is added as bits, times a short series. A NaN that was a float has zeros in these bits and
-   stays a NaN. */
+   whose exponent is added as bits, times a short series. A NaN that was a float has zeros in these bits. */
 FOLD__INLINE double fold__exp_shortly(double x)
 {
     static const double table[16] = { 1.00000000000, 1.04427378243, 1.09050773267, 1.13878863476,
