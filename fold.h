@@ -2044,7 +2044,7 @@ FOLD_ALLOW_FAST_MATH accepts that"
 #ifdef __cplusplus
 extern "C" {
 #endif
-struct _SECURITY_ATTRIBUTES; /* the declarations in <windows.h>, which may be included as well */
+struct _SECURITY_ATTRIBUTES; /* declared as in <windows.h>, which may be included as well */
 union _LARGE_INTEGER; /* a 64-bit integer */
 __declspec(dllimport) int __stdcall QueryPerformanceCounter(union _LARGE_INTEGER *count);
 __declspec(dllimport) int __stdcall QueryPerformanceFrequency(union _LARGE_INTEGER *a_second);
@@ -3039,8 +3039,8 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
 #include <wasm_simd128.h>
 #endif
 
-/* Set if the compiler has vectors of four floats in registers; others are emulated through memory. Not set on
-   32-bit ARM, and on POWER before VSX, whose vectors flush denormals. */
+/* Set if the compiler has vectors of four floats in registers, rather than emulated through memory. Not set
+   on 32-bit ARM, and on POWER before VSX, whose vectors flush denormals. */
 #if (defined(__GNUC__) || defined(__clang__)) && !defined(__TINYC__) && !defined(FOLD__PLAIN_SCALARS) && \
     (defined(__SSE2__) || (defined(__aarch64__) && defined(__ARM_NEON)) || defined(__VSX__) ||           \
      (defined(__VX__) && __ARCH__ >= 12) || defined(__wasm_simd128__) || defined(__mips_msa) ||          \
@@ -3112,7 +3112,7 @@ enum {
     FOLD__ROW_BLOCK = 96,         /* rows of X and dY per block of a weight gradient */
     FOLD__K_BLOCK = 96,           /* rows of dW per block; a multiple of every tile height */
     FOLD__N_BLOCK = 64,           /* columns of dW per block, if nothing is packed */
-    FOLD__PASSING = 1 << 16,      /* then floats of the narrower operand per pass, which stay in L2 */
+    FOLD__PASSING = 1 << 16,      /* in that case, floats of the narrower operand per pass, kept in L2 */
     FOLD__PACKING = 1 << 15,      /* floats of a weight from which packing is faster: larger than L1 */
     FOLD__TRANSPOSE_ROWS = 10,    /* rows per leftover column from which transposing is faster */
     FOLD__EXP_TILE = 1024,        /* exps computed at a time before they are summed */
@@ -3319,7 +3319,7 @@ typedef struct fold__step {
     int states;
     float rate, decay, shrink, epsilon;
     float keep1, add1, scale1, keep2, add2, scale2;
-    uint64_t steps; /* the parameter's step count, including this step, that scales are for; 0: none yet */
+    uint64_t steps; /* step count, this step included, for which scale1 and scale2 were computed; 0: none */
 } fold__step;
 typedef void (*fold__rule_fn)(const fold__step *step, float *values, float *grads, float *states1,
                               float *states2, size_t count);
@@ -3589,7 +3589,7 @@ static void fold__pack_any(const fold__packer *packer, int panel, int vector, fl
 /* The arguments of a tile function, which computes `count` tiles, one below the other, over some segments.
    Packs are read from `offset` on; weight rows are `width` floats apart. Chains start from from[row] +
    from_col, or from zeros unless `started`. Results go to to[row] + to_col; `last` columns of the last vector
-   are stored, at least one. scattered: inputs are prefetched. distant: the rows that chains continue are. */
+   are stored, at least one. scattered: prefetch inputs. distant: prefetch the rows that chains continue. */
 typedef struct fold__tile_args {
     int n_seg, count, last, started, scattered, distant;
     size_t offset, width, panel_stride, from_col, to_col;
@@ -3603,14 +3603,14 @@ typedef struct fold__tile_args {
 } fold__tile_args;
 typedef void (*fold__tile_fn)(const fold__tile_args *at);
 
-/* One recorded kernel call: an op, tiles of a product or, if neither is set, a map, a copy or the start of a
-   batch. Its arguments follow it: a fold__prepared, fold__tile_args or fold__map_call. */
+/* One recorded kernel call: an op, tiles of a product or, if both are NULL, a map, a copy or a whole batch.
+   Its arguments follow it: a fold__prepared, fold__tile_args or fold__map_call. */
 typedef struct fold__command {
     struct fold__command *next;
     void (*op)(const fold_op_call *);
     fold__tile_fn tile;
 } fold__command;
-/* A map of contiguous values. If `map` is NULL it is a copy; if `out` is NULL it is batch number `count`. */
+/* A map of contiguous values. If `map` is NULL: a copy; if `out` is NULL too: a run of batch `count`. */
 typedef struct fold__map_call {
     fold__map_fn map;
     float *out;
@@ -3623,7 +3623,7 @@ typedef struct fold__command_list {
     char *base;
     size_t used, size;
     fold__command *first, **last; /* first is NULL if there is no list */
-    int incomplete;               /* an op could not be recorded, so the whole batch becomes one command */
+    int incomplete;               /* an op cannot be recorded, so its batch becomes one command */
     int opaque;                   /* part of an op is neither a map nor a repeatable tile */
     int disabled;                 /* there is no room for the list, or replays need different amounts */
 } fold__command_list;
@@ -3666,8 +3666,8 @@ typedef void (*fold__narrow_fn)(const fold__seg *seg, ptrdiff_t first_row, const
 /* out[r] = the sum over t of left[r][t] right[t], each a chain in order of t, for some vectors of `count`
    tiles, one below the other. Strides may be negative; the `next` strides lead from tile to tile. In causal
    attention each row has one key more than the row before: with a ramp of 1 the rows of a tile end one step
-   apart, with a ramp of -1 they begin one step apart, the last row first. `steps` is the last row's, the
-   most. */
+   apart, with a ramp of -1 they begin one step apart, the last row first. `steps` counts those of the last
+   row. */
 typedef struct fold__strided {
     const float *left, *right, *factor; /* factor: per row, applied at the end; NULL: 1 */
     float *out;
@@ -3984,7 +3984,7 @@ static const float *fold__narrow_column(const fold__product *product, const fold
     return to;
 }
 
-/* Computes some rows of the columns of a narrow tile; at most FOLD__NARROW_ELEMENTS elements. */
+/* Computes some rows of as many columns as a narrow tile has: at most FOLD__NARROW_ELEMENTS elements. */
 static void fold__narrow_rows(const fold__tiles *tiles, const fold__product *product, ptrdiff_t row, int rows,
                               int col, int cols, float *scratch)
 {
@@ -4037,10 +4037,10 @@ static void fold__product_any(const fold__tiles *tiles, const fold__product *pro
         fold__product_wide(tiles, product, scratch);
 }
 
-/* Computes a weight gradient in blocks of dW, which stay in L1 for a pass of some rows: as many as keep the
-   narrower operand in L2. The narrower operand is read once per strip of blocks, the wider one and dW once in
-   all. A few rows are applied to all of dW at once. If rows of dW share cache sets, dW is processed row by
-   row, because a load from one row would wait for the stores to the row before. */
+/* Computes a weight gradient in blocks of dW, which stay in L1 for a pass of some rows. A pass has as many
+   rows as keep the narrower operand in L2. That operand is read once per strip of blocks, the wider one and
+   dW once in all. A few rows are applied to all of dW at once. If rows of dW share cache sets, dW is
+   processed row by row, because a load from one row would wait for the stores to the row before. */
 static void fold__weight_grad_direct(const fold__tiles *tiles, int rows, const fold_rows *input, int inner,
                                      const fold_rows *dy, int columns, float *dw, size_t ldw, float *held,
                                      int separate)
@@ -4214,7 +4214,7 @@ static int fold__attention_block(const fold__attention_call *call, int left)
     return whole < left ? whole : left;
 }
 
-/* A head's data in scratch: panels of FOLD__PANEL_KEYS keys side by side, padded with the last key. */
+/* A head's data in scratch. Its panels have FOLD__PANEL_KEYS keys side by side, padded with the last key. */
 typedef struct fold__attention_head {
     const fold__attender *attender;
     const fold__attention_call *call;
@@ -4275,8 +4275,8 @@ static void fold__attention_begin(fold__attention_head *at, const fold__attender
     at->block.factor = at->block.largest + FOLD__QUERY_BLOCK;
 }
 
-/* Packs keys into the panels of all heads: [keys / FOLD__PANEL_KEYS][heads][width][FOLD__PANEL_KEYS]. The
-   first of every FOLD__LANES keys clears the others. */
+/* Packs keys into the panels of all heads: [keys / FOLD__PANEL_KEYS][heads][width][FOLD__PANEL_KEYS]. Writing
+   the first of every FOLD__LANES keys clears the places of the others. */
 static void fold__attention_append(float *panels, const fold_rows *keys, int first, int count, int heads,
                                    int width)
 {
@@ -4506,7 +4506,7 @@ static void fold__attention_forward(const fold__attender *attender, const fold__
     }
 }
 
-/* Computes gradients, with the weights recomputed from `norms`. Summing slopes' means needs no output. */
+/* Computes gradients; recomputes the weights from `norms`. It averages slopes itself and needs no output. */
 static void fold__attention_backward(const fold__attender *attender, const fold__attention_call *call,
                                      int head, float *scratch)
 {
@@ -4542,7 +4542,7 @@ static void fold__attention_backward(const fold__attender *attender, const fold_
 
 /* -- attention along edges: two heads at a time */
 
-/* Sums over the keys that the block's rows attend to. Below, sums for keys over the queries. */
+/* Sums over the keys that each row attends to; the next function sums over the queries of each key. */
 static void fold__edge_gather(const fold__attention_head *at, int heads, size_t next, const float *weights,
                               const fold_rows *from, ptrdiff_t col, int width, const fold_rows *to,
                               const float *factor)
@@ -4661,7 +4661,8 @@ static void fold__edge_attention_backward(const fold__attender *attender, const 
    bytes in an image are read in place: row by row or, for a transpose, column by column, with a scale per
    row. */
 
-/* An int8 weight. Groups are `group` bytes apart; in the layout of files, columns `group` and rows `row`. */
+/* An int8 weight. group: bytes between groups or, in the layout of files, columns. row: bytes between
+   rows. */
 typedef struct fold__int8_weight {
     const uint8_t *bytes;
     const float *scales;
@@ -4758,7 +4759,7 @@ static size_t fold__int8_floats(const fold__int8_kernels *kernels, size_t rows, 
     return 2 * FOLD__INT8_ROWS + block * fold__int8_row(kernels, inner) / sizeof(float);
 }
 
-/* Returns the factor that scales the largest magnitude to 127; *scale is its inverse. */
+/* Returns 127 / largest, with the largest magnitude given as bits; *scale is largest / 127. */
 FOLD__INLINE float fold__int8_factor(uint32_t largest, float *scale)
 {
     float most;
@@ -4893,8 +4894,8 @@ static float fold__worse(float worst, double lost, double whole)
     return error > worst ? error : worst;
 }
 
-/* Rounds a weight to int8; it is row-major [inner x columns], or [columns x inner] if transposed. Returns the
-   largest relative error of a column, by root mean square, or NaN if a value is not finite. */
+/* Rounds a weight to int8. Weights are row-major [inner x columns], or [columns x inner] if transposed.
+   Returns the largest relative error of a column, by root mean square, or NaN if a value is not finite. */
 static float fold__int8_pack(const fold__int8_kernels *kernels, uint8_t *bytes, const float *weights,
                              int inner, int columns, int transposed)
 {
@@ -4956,7 +4957,7 @@ typedef struct fold__bf16_kernels {
                  int columns, int transposed, int line, float *to); /* fold__bf16_read, linked if used */
 } fold__bf16_kernels;
 
-static size_t fold__bf16_size(int inner, int columns) /* with room after the end, which tiles read */
+static size_t fold__bf16_size(int inner, int columns) /* with room after the end, which tiles may read */
 {
     return ((size_t)inner + 1) / 2 * (size_t)columns * sizeof(float) + FOLD__BF16_GROUP * sizeof(float);
 }
@@ -6553,7 +6554,7 @@ FOLD__RULES(FOLD__RULE_DEFINE)
 #define FOLD__IS_KEPT(vector)
 #endif
 
-/* Whether a vector is the last of its row and may be used in part, in tiles with such an end. */
+/* Whether a column is a row's last vector, of which a tile with a separate end may use only a part. */
 #define FOLD__IS_PART(column) \
     (FOLD__END_SEPARATE && column + 1 == FOLD__TILE_VECTORS && (FOLD__W > 4 || last < FOLD__W))
 #define FOLD__VLOAD_OF(from, column)                                        \
@@ -8471,7 +8472,7 @@ enum { FOLD__CHAIN = 32, FOLD__LANES_CHAIN = FOLD__LANES * FOLD__CHAIN, FOLD__SU
 #define FOLD__BLOCK_ROWS 512
 #endif
 
-/* Returns the size of the left half of a sum of count > block values: a power of two of blocks. */
+/* Returns how many of count > block values go to the left half of a sum: `block` times a power of two. */
 static size_t fold__left_half(size_t count, size_t block)
 {
     while (block < count - block)
@@ -8726,7 +8727,7 @@ static const char *fold__infer_equal(const fold_shape *in, int count, const int3
     return NULL;
 }
 
-/* Masks depend only on the key and the element. x - x equals 0 times x except for the sign of zeros. */
+/* Applies a mask that depends only on the key and the element. Like 0 times x, x - x passes on NaN. */
 static void fold__dropout_rows(const fold_op_call *call, const fold_rows *output, const fold_rows *input)
 {
     const int count = fold__out_size(call);
@@ -9897,7 +9898,7 @@ static void fold__softmax_mean_n_forward(const fold_op_call *call)
     }
 }
 
-/* Computes gradients of the held elements. A score's is its share of (dout . value minus the mean). */
+/* Computes gradients of the held elements. A score's is its share times (dout . value - dout . output). */
 static void fold__softmax_mean_back(const fold__softmax_mean *at, const float *out, const float *dout)
 {
     const fold_op_call *call = at->call;
@@ -11007,7 +11008,7 @@ typedef struct fold__appended {
     fold_cache *cache;
     int first, end;
     uint32_t node;
-    uint32_t waiting; /* the previous step if it has not run either, as its place; or FOLD__NONE */
+    uint32_t waiting; /* place of the step recorded before, if it has not run either; or FOLD__NONE */
 } fold__appended;
 
 static int fold__cache_value_width(const fold_cache *cache)
