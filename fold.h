@@ -2011,8 +2011,8 @@ FOLD_API int fold_finite(const float *values, int n);
    ============================================================================================ */
 
 /* ==== section: platform ======================================================================
-   Owns: what differs between compilers and systems, and small helpers on numbers.
-   Uses: libc. Invariant: nothing here knows the rest of fold.h. */
+   Owns: everything that differs between compilers and operating systems, and small arithmetic helpers.
+   Uses: libc. Invariant: nothing here depends on the rest of fold.h. */
 
 #if (defined(__FAST_MATH__) || defined(_M_FP_FAST) || (defined(__clang__) && __FINITE_MATH_ONLY__ + 0)) && \
     !defined(FOLD_ALLOW_FAST_MATH)
@@ -2050,7 +2050,7 @@ FOLD_ALLOW_FAST_MATH accepts that"
 #ifdef __cplusplus
 extern "C" {
 #endif
-struct _SECURITY_ATTRIBUTES; /* these match <windows.h>, which may be included as well */
+struct _SECURITY_ATTRIBUTES; /* declared as in <windows.h>, which may be included as well */
 union _LARGE_INTEGER; /* a 64-bit integer */
 __declspec(dllimport) int __stdcall QueryPerformanceCounter(union _LARGE_INTEGER *count);
 __declspec(dllimport) int __stdcall QueryPerformanceFrequency(union _LARGE_INTEGER *a_second);
@@ -2078,7 +2078,7 @@ __declspec(dllimport) void *__stdcall CreateFileW(const wchar_t *path, unsigned 
 
 #if defined(FLT_EVAL_METHOD) && !defined(FOLD_ALLOW_FAST_MATH) &&                                 \
     (defined(__GNUC__) && !defined(__clang__) && defined(__SSE2_MATH__) && FLT_EVAL_METHOD < 0 || \
-     FLT_EVAL_METHOD == 1 || FLT_EVAL_METHOD == 2) && /* below 0: -mfpmath=both */                \
+     FLT_EVAL_METHOD == 1 || FLT_EVAL_METHOD == 2) && /* -mfpmath=both: below 0 */                \
     !(defined(__i386__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SSE2_MATH__))
 #error "fold.h: floats are computed in a wider type here: use SSE2, or define FOLD_ALLOW_FAST_MATH"
 #endif
@@ -2092,30 +2092,30 @@ __declspec(dllimport) void *__stdcall CreateFileW(const wchar_t *path, unsigned 
 
 #ifdef _MSC_VER
 #pragma warning(push, 3) /* /W4 warns about valid C99, such as initialisers that are not constant */
-#pragma warning(disable : 4996) /* asks for fopen_s, which C99 lacks; /sdl makes that an error */
+#pragma warning(disable : 4996) /* it asks for fopen_s, which C99 lacks; /sdl makes it an error */
 #endif
 
-/* Contracting a*b+c into one rounding would make results depend on the compiler, so it is off here. So is
-   everything that unsafe flags allow, such as folding x + big - big, which rounds x, to x. */
+/* Contracting a*b+c into one rounding would make results depend on the compiler, so contraction is off here.
+   Unsafe optimisations are off too, such as simplifying x + big - big, which rounds x, to x. */
 #if defined(__clang__)
 #if __clang_major__ > 12 && (defined(__x86_64__) || defined(__i386__))
 #define FOLD__PRECISE
 #pragma float_control(precise, on, push)
-#elif __clang_major__ > 12 /* some clangs ignore float_control here; this holds to the end of the file */
+#elif __clang_major__ > 12 /* some clangs ignore float_control here; this lasts to the end of the file */
 #pragma clang fp reassociate(off)
 #endif
 #pragma STDC FP_CONTRACT OFF
 #elif defined(__GNUC__)
 #pragma GCC push_options
 #pragma GCC optimize("fp-contract=off", \
-                     "no-inline-functions") /* compiles in a third less time, runs as fast */
+                     "no-inline-functions") /* compiles in a third less time and runs as fast */
 #pragma GCC optimize("no-unsafe-math-optimizations", "no-associative-math", "no-reciprocal-math")
 #pragma GCC optimize("signed-zeros", "no-finite-math-only", "no-single-precision-constant")
 typedef char fold__no_single_precision_constant[sizeof 1.0 == sizeof(double) ? 1 : -1]; /* g++ reads ahead */
-#ifndef __OPTIMIZE_SIZE__ /* These passes gain too little here for an eighth of the compile time. */
+#ifndef __OPTIMIZE_SIZE__ /* These passes take an eighth of the compile time and gain too little. */
 #pragma GCC optimize("no-tree-vectorize", "no-tree-vrp", "no-tree-pre", "no-code-hoisting", "no-tree-slsr")
 #pragma GCC optimize("no-tree-tail-merge", "no-schedule-insns2", "no-tree-dominator-opts", "no-crossjumping")
-#pragma GCC optimize("no-tree-pta", "no-rerun-cse-after-loop", "ira-region=one") /* back on for kernels */
+#pragma GCC optimize("no-tree-pta", "no-rerun-cse-after-loop", "ira-region=one") /* on again for kernels */
 #else /* hoisting makes the code larger */
 #pragma GCC optimize("no-move-loop-invariants")
 #endif
@@ -2141,7 +2141,7 @@ typedef char fold__no_single_precision_constant[sizeof 1.0 == sizeof(double) ? 1
 #define FOLD__LIKELY(condition) (condition)
 #endif
 
-/* Fails to compile unless the array has `count` entries. */
+/* Stops the compilation unless the array has `count` elements. */
 #define FOLD__SAME_COUNT(array, count) (void)sizeof(char[sizeof(array) / sizeof *(array) == (count) ? 1 : -1])
 
 #ifdef __has_attribute
@@ -2172,15 +2172,15 @@ typedef char fold__no_single_precision_constant[sizeof 1.0 == sizeof(double) ? 1
 #define FOLD__PREFETCH(address) (void)(address)
 #endif
 
-/* Zeroes a struct, whatever its first member is. */
+/* Initialises a struct to zeros, whatever the type of its first member. */
 #ifdef __cplusplus
 #define FOLD__ALL_ZERO {}
 #else
 #define FOLD__ALL_ZERO { 0 }
 #endif
 
-/* In a build with FOLD_INFERENCE, code for training that no #ifdef leaves out is still checked by the
-   compiler, but generates nothing. */
+/* Under FOLD_INFERENCE the compiler still checks training code outside #ifdef, but generates nothing for
+   it. */
 #ifdef FOLD_INFERENCE
 #define FOLD__TRAINING(condition) (0 && (condition))
 #define FOLD__FOR_TRAINING(function) (0 ? (function) : NULL)
@@ -2221,7 +2221,7 @@ FOLD__INLINE float fold__float_of(uint32_t bits)
     return value;
 }
 
-/* Returns count * size + more, or SIZE_MAX, which no allocator grants, if a term exceeds half of that. */
+/* Returns count * size + more, or SIZE_MAX, which allocators refuse, if a term exceeds half of SIZE_MAX. */
 static size_t fold__size(size_t count, size_t size, size_t more)
 {
     if (more > SIZE_MAX / 2 || (size && count > SIZE_MAX / 2 / size))
@@ -2229,7 +2229,7 @@ static size_t fold__size(size_t count, size_t size, size_t more)
     return count * size + more;
 }
 
-/* Converts as a cast would, without the library function that small machines convert with. */
+/* Converts to double as a cast would, without the library function that small machines use for casts. */
 static double fold__as_double(uint64_t number)
 {
     return (double)(uint32_t)(number >> 32) * 4294967296.0 + (double)(uint32_t)number;
@@ -2244,7 +2244,7 @@ static uint64_t fold__mix64(uint64_t bits) /* the finaliser of splitmix64 (Steel
     return bits ^ (bits >> 31);
 }
 
-/* strcmp would add 700 bytes on a small machine. */
+/* Compares two strings: strcmp would add 700 bytes on a small machine. */
 static int fold__same_text(const char *one, const char *other)
 {
     while (*one && *one == *other) {
@@ -2254,7 +2254,7 @@ static int fold__same_text(const char *one, const char *other)
     return *one == *other;
 }
 
-/* Heapsort (Williams 1964), which needs neither recursion nor memory. */
+/* Sorts with heapsort (Williams 1964), which needs neither recursion nor memory. */
 static void fold__sort(uint32_t *items, uint32_t count,
                        int (*before)(const void *by, uint32_t one, uint32_t other), const void *by)
 {
@@ -2278,10 +2278,10 @@ static void fold__sort(uint32_t *items, uint32_t count,
 
 /* ==== section: errors ========================================================================
    Owns: formatting of text, the first error and its message, the text of a status.
-   Uses: libc. Invariant: the first error stays until it is cleared, whoever it belongs to. */
+   Uses: libc. Invariant: the first error of a model or context stays until it is cleared. */
 
-/* Text being formatted, with only the conversions that this file uses: vsnprintf would add more code than all
-   messages. `length` counts the whole text, of which `size` bytes are kept, the last a zero. */
+/* A text being formatted. Only the conversions that this file uses exist: vsnprintf would add more code than
+   all messages. `length` counts the whole text; `size` bytes of it are stored, the last of them zero. */
 typedef struct fold__line {
     char *text;
     size_t size, length;
@@ -2299,7 +2299,7 @@ static void fold__line_fill(fold__line *line, char character, int count)
         fold__line_add(line, character);
 }
 
-/* Divides by a base of at most 16 and returns the remainder, without the library's 64-bit division. */
+/* Divides *number by a base of at most 16, without the library's 64-bit division; returns the remainder. */
 static uint32_t fold__divide_number(uint64_t *number, uint32_t base)
 {
     uint64_t quotient = 0;
@@ -2313,7 +2313,7 @@ static uint32_t fold__divide_number(uint64_t *number, uint32_t base)
     return rest;
 }
 
-/* Writes the digits so that they end before `end`; returns the first. */
+/* Writes a number's digits so that the last is just before `end`; returns a pointer to the first. */
 static char *fold__digits(char *end, uint64_t number, uint32_t base)
 {
     do
@@ -2322,9 +2322,9 @@ static char *fold__digits(char *end, uint64_t number, uint32_t base)
     return end;
 }
 
-enum { FOLD__NUMBER = 32 }; /* bytes of a number as text */
+enum { FOLD__NUMBER = 32 }; /* bytes that hold any number as text */
 
-/* Doubles are inspected as bits, because a host may trap comparisons with NaN and flush subnormals. */
+/* Returns a double's bits, for comparisons: a host may trap those with NaN, and may flush denormals. */
 static uint64_t fold__double_bits(double value)
 {
     uint64_t bits;
@@ -2333,11 +2333,11 @@ static uint64_t fold__double_bits(double value)
 }
 #define FOLD__DOUBLE(exponent) ((uint64_t)(1023 + (exponent)) << 52) /* the bits of 2^exponent */
 
-/* Returns the first six digits of a value that is not negative, rounded half to even, and the exponent of the
-   first. The value is an integer times a power of two, so multiplying that by 2 or 5 gives all its digits. */
+/* Returns the first six digits of a non-negative value, rounded half to even, and the first digit's exponent.
+   The value is an integer times a power of two, so multiplying the integer by 2s or 5s yields its digits. */
 static uint32_t fold__six_digits(double value, int *exponent)
 {
-    uint8_t digit[776] = { 0 }; /* lowest first; a double has at most 767 */
+    uint8_t digit[776] = { 0 }; /* lowest digit first; a double has at most 767 significant digits */
     uint32_t digits = 0;
     uint64_t whole = fold__double_bits(value);
     const int biased = (int)(whole >> 52);
@@ -2363,7 +2363,7 @@ static uint32_t fold__six_digits(double value, int *exponent)
         digits = 10 * digits + (count >= place ? digit[count - place] : 0u);
     for (int at = 0; at + 7 < count; at++)
         rest |= digit[at];
-    rest = count < 7 ? 0 : 2 * digit[count - 7] + (rest != 0); /* 10 is half of the last digit */
+    rest = count < 7 ? 0 : 2 * digit[count - 7] + (rest != 0); /* 10 is half a unit of the sixth digit */
     digits += rest > 10 || (rest == 10 && (digits & 1));
     *exponent += digits == 1000000;
     return digits == 1000000 ? digits / 10 : digits;
@@ -2389,7 +2389,7 @@ static size_t fold__general(char text[FOLD__NUMBER], double value)
     while (count > 1 && digit[count - 1] == '0')
         count--;
     const int scientific = exponent < -4 || exponent > 5;
-    const int before = scientific ? 1 : exponent + 1; /* digits before the point, or minus the zeros after */
+    const int before = scientific ? 1 : exponent + 1; /* digits before the point, or -(zeros after it) */
     fold__line_fill(&line, '0', before < 1);
     for (; at < before; at++)
         fold__line_add(&line, at < count ? digit[at] : '0');
@@ -2409,7 +2409,7 @@ static size_t fold__general(char text[FOLD__NUMBER], double value)
     return line.length;
 }
 
-/* What is between % and the letter of a conversion. */
+/* The flags, width and precision of a conversion. */
 typedef struct fold__field {
     int left, zeros, width, precision; /* precision -1: not given */
 } fold__field;
@@ -2447,7 +2447,7 @@ static void fold__line_field(fold__line *line, fold__field field, const char *fr
     fold__line_fill(line, ' ', field.left ? pad : 0);
 }
 
-/* Writes the nearest integer to a value below 2^64, ties to even, so that it ends before `end`. */
+/* Writes a value below 2^64, rounded to an integer, ties to even, to end before `end`; returns the start. */
 static char *fold__whole_digits(char *end, double value)
 {
     const double size = value < 0 ? -value : value;
@@ -2532,11 +2532,11 @@ typedef struct fold__error {
     char text[248];
     void (*tell)(const char *message, void *user); /* see fold_ctx_desc.error */
     void *user;
-    const char *call; /* a call that is made of others: messages name it, not them. NULL: none */
-    int calls;        /* how deeply such calls are nested */
+    const char *call; /* the public call that messages name, if it consists of other calls; NULL: none */
+    int calls;        /* nesting depth of such calls */
 } fold__error;
 
-/* Replaces the call that a message begins with by the one that the user made. */
+/* Replaces the function name at the start of a message with the name of the call that the user made. */
 static void fold__name_call(char *text, size_t size, const char *call)
 {
     const size_t head = strspn(text, "abcdefghijklmnopqrstuvwxyz_0123456789"), length = strlen(call) + 2;
@@ -2559,7 +2559,7 @@ static void fold__fail_v(fold__error *error, fold_status status, const char *for
         error->tell(error->text, error->user);
 }
 
-/* Defines a function that records an error on `of`, which may be NULL, and returns 0. */
+/* Defines a function that stores an error on `of`, which may be NULL, and returns 0. */
 #define FOLD__FAILS(name, type, error)                                                         \
     static int name(type *of, fold_status status, const char *format, ...) FOLD__PRINTF(3, 4); \
     static int name(type *of, fold_status status, const char *format, ...)                     \
@@ -2590,14 +2590,14 @@ FOLD_API const char *fold_status_text(fold_status status)
 }
 
 /* ==== section: memory ========================================================================
-   Owns: all memory of a context or model, as a fixed list of growing arrays. With an allocator each array
-   is one allocation. In a caller's block they are side by side, and growing one moves those after it, so the
-   exact size of a block is the sum of what the arrays need.
-   Uses: libc. Invariant: arrays shrink only in fold__arena_shrink, so nothing is allocated after warm-up;
-   nothing here knows what they hold. */
+   Owns: all memory of a context or model, as a fixed number of growing arrays. With an allocator, each array
+   is one allocation. In a caller's block the arrays follow one another, and growing one moves those after it,
+   so the exact size of a block is the sum of what the arrays need.
+   Uses: libc. Invariant: arrays shrink only in fold__arena_shrink, so nothing is allocated after warm-up.
+   This section does not know what arrays contain. */
 
-/* Sizes in bytes. need: the most requested; in a context since its reset, unless the array is lasting.
-   discardable: the contents are not needed when the array grows, and it rarely does. */
+/* A growing array; sizes in bytes. need: the largest size requested; for a context's array since the last
+   reset, unless it is `lasting`. discardable: contents need not survive growth, which is rare. */
 typedef struct fold__array {
     char *data;
     size_t capacity, need;
@@ -2608,10 +2608,10 @@ typedef struct fold__arena {
     fold_memory memory;
     fold__array *array;
     int count;
-    char *block; /* in the caller's block, after the context itself; else NULL */
+    char *block; /* start of the arrays in the caller's block, after the context itself; NULL: no block */
     size_t block_size;
     size_t bytes, peak;
-    uint64_t moves; /* times that arrays may have moved */
+    uint64_t moves; /* number of times that arrays may have moved */
 } fold__arena;
 
 #ifndef FOLD_NO_MALLOC
@@ -2651,14 +2651,14 @@ static fold_memory fold__memory_or_default(const fold_memory *given)
     return memory;
 }
 
-/* Bytes up to the block's first multiple of FOLD__ALIGN. */
+/* Returns the number of bytes before the block's first multiple of FOLD__ALIGN. */
 static size_t fold__to_align(const void *block)
 {
     return (FOLD__ALIGN - (uintptr_t)block % FOLD__ALIGN) % FOLD__ALIGN;
 }
 
-/* A model's block works like an allocator: first fit over a list of free blocks in the order of addresses,
-   with sizes in multiples of FOLD__HEAP_ALIGN. First fit makes addresses independent of the block's size. */
+/* A model's block is managed like a heap: allocations use the first free block that fits, in address order.
+   Sizes are multiples of FOLD__HEAP_ALIGN. First fit makes addresses independent of the block's size. */
 typedef struct fold__free_block {
     size_t size;
     struct fold__free_block *next;
@@ -2666,8 +2666,8 @@ typedef struct fold__free_block {
 typedef struct fold__heap {
     fold__free_block *first;
     char *block;          /* NULL: no block */
-    size_t size, used;    /* bytes of the block, and how far allocations have reached */
-    size_t bytes_refused; /* the size that the last refused allocation would have needed */
+    size_t size, used;    /* bytes of the block; end of the highest allocation so far */
+    size_t bytes_refused; /* the block size that the last refused allocation would have needed */
 } fold__heap;
 
 enum { FOLD__HEAP_ALIGN = sizeof(fold__free_block) };
@@ -2690,7 +2690,7 @@ static void *fold__heap_take(size_t size, size_t align, void *user)
     const size_t bytes = size < SIZE_MAX / 2 ? fold__alloc_size(size) : SIZE_MAX;
     for (fold__free_block **at = &heap->first; *at; at = &(*at)->next) {
         fold__free_block *block = *at;
-        /* page alignment only helps speed, so FOLD__ALIGN will do */
+        /* page alignment only matters for speed, so FOLD__ALIGN is enough */
         const size_t skip = align < FOLD__ALIGN ? 0 : fold__to_align(block);
         if (block->size < skip || block->size - skip < bytes)
             continue;
@@ -2739,7 +2739,7 @@ static void fold__heap_give(void *memory, size_t size, void *user)
         fold__join_free_blocks(before);
 }
 
-/* All of a block as one free block; none if it is too small. */
+/* Makes a heap with the whole block as one free block, or none if it is too small. */
 static fold__heap fold__heap_of(const fold_memory *memory)
 {
     const size_t skip = fold__to_align(memory->block);
@@ -2759,8 +2759,8 @@ static void fold__arena_account(fold__arena *arena, size_t more, size_t less)
         arena->peak = arena->bytes;
 }
 
-/* Large arrays start on pages. If two are walked through together and one starts a few cache lines further
-   into its page, loads of one have the low address bits of a store just made to the other, and wait. */
+/* Large arrays start on pages. If two are read together and one starts a few cache lines further into its
+   page, a load from one has the low address bits of a recent store to the other, and waits for it. */
 static size_t fold__alignment(size_t capacity)
 {
     return capacity < 16 * FOLD__PAGE ? FOLD__ALIGN : FOLD__PAGE;
@@ -2770,7 +2770,7 @@ static int fold__grow_allocated(fold__arena *arena, fold__array *array, size_t n
 {
     const size_t wanted = array->discardable ? need + need / 8 : fold__max_size(need, array->capacity * 2);
     const size_t capacity = fold__round_up(wanted, FOLD__ALIGN);
-    if (array->data && array->discardable) { /* freed first, so that the peak counts one of them */
+    if (array->data && array->discardable) { /* freed first, so that the two never exist at the same time */
         (arena->memory.free)(array->data, array->capacity, arena->memory.user);
         fold__arena_account(arena, 0, array->capacity);
         array->data = NULL;
@@ -2792,12 +2792,12 @@ static int fold__grow_allocated(fold__arena *arena, fold__array *array, size_t n
     return 1;
 }
 
-/* Lays out a block's arrays again with the given room for one of them, and moves their contents. Arrays move
-   up only if lower ones grew, and down only if lower ones gave up slack, so two passes are enough. */
+/* Places a block's arrays again, with the given capacity for one of them, and moves their contents. Arrays
+   move up only if lower ones grew, and down only if lower ones gave up slack, so two passes are enough. */
 static void fold__block_layout(fold__arena *arena, int grown, size_t capacity, int trim)
 {
     size_t at = 0, end = 0;
-    for (int i = 0; i < arena->count; i++) { /* moves down, lowest first */
+    for (int i = 0; i < arena->count; i++) { /* move down, lowest first */
         fold__array *array = &arena->array[i];
         size_t keep = trim ? fold__min_size(array->capacity, fold__round_up(array->need, FOLD__ALIGN))
                            : array->capacity;
@@ -2808,7 +2808,7 @@ static void fold__block_layout(fold__arena *arena, int grown, size_t capacity, i
         at += keep;
     }
     end = at - arena->array[grown].capacity + capacity;
-    for (int i = arena->count - 1; i > grown; i--) { /* moves up, highest first */
+    for (int i = arena->count - 1; i > grown; i--) { /* move up, highest first */
         fold__array *array = &arena->array[i];
         end -= array->capacity;
         if (array->capacity)
@@ -2832,7 +2832,7 @@ static int fold__grow_in_block(fold__arena *arena, int which, size_t need)
     if (need > arena->block_size || trimmed + exact > arena->block_size)
         return 0;
     if (more <= room) {
-        /* slack for the next growth; other arrays take it back when the block is full */
+        /* slack for the next growth; when the block is full, other arrays reclaim it */
         size_t slack = fold__min_size(exact / 2, (room - more) / 4) / FOLD__ALIGN * FOLD__ALIGN;
         fold__block_layout(arena, which, exact + slack, 0);
     } else {
@@ -2846,9 +2846,9 @@ static int fold__grow_in_block(fold__arena *arena, int which, size_t need)
 }
 
 #if defined(FOLD__MOVE_ARRAYS) && !defined(FOLD_NO_MALLOC)
-/* A build of the tests: one request in FOLD__MOVE_ARRAYS moves all arrays of a context, large ones less
-   often, and sometimes takes their slack. So AddressSanitizer finds stale pointers and writes without a
-   request. Allocators of tests are left alone, because they count. */
+/* For tests only: one request in FOLD__MOVE_ARRAYS moves all arrays of a context, large ones less often, and
+   sometimes removes their slack. AddressSanitizer then finds stale pointers and writes beyond the requested
+   size. User-defined allocators are left alone, because tests count their calls. */
 static void fold__move_arrays(fold__arena *arena)
 {
     const uint32_t turn = (uint32_t)(++arena->moves * 0x9E3779B97F4A7C15u >> 32);
@@ -2870,7 +2870,7 @@ static void fold__move_arrays(fold__arena *arena)
 }
 #endif
 
-/* Makes array `which` hold `need` bytes, and returns 0 if there is no memory. Either way only a discardable
+/* Makes array `which` hold `need` bytes, or returns 0 if out of memory. In both cases only a discardable
    array may lose its contents. */
 static int fold__arena_need(fold__arena *arena, int which, size_t need)
 {
@@ -2888,8 +2888,8 @@ static int fold__arena_need(fold__arena *arena, int which, size_t need)
     return 1;
 }
 
-/* Gives back what an array holds beyond its first `need` bytes; in a block others get it when they grow. The
-   array stays as large if there is no memory for a smaller copy. */
+/* Releases an array's memory beyond its first `need` bytes; in a block, other arrays use it when they grow.
+   The array keeps its size if there is no memory for a smaller copy. */
 static void fold__arena_shrink(fold__arena *arena, int which, size_t need)
 {
     fold__array *array = &arena->array[which], smaller = *array;
@@ -2916,8 +2916,8 @@ static void fold__arena_free(fold__arena *arena)
 }
 
 /* ==== section: shapes ========================================================================
-   Owns: sizes of shapes and their text, access to rows.
-   Uses: errors. Invariant: a shape has no more than 2^30 floats. */
+   Owns: sizes of shapes, shapes as text, access to rows.
+   Uses: errors. Invariant: a shape has at most 2^30 elements. */
 
 FOLD_API fold_shape fold_shape1(int count)
 {
@@ -2989,7 +2989,7 @@ static int fold__shape_lines(const fold_shape *shape)
     return fold__shape_size(shape) / fold__shape_last(shape);
 }
 
-/* Appends "[3 x 4]" at `at` to a text of `size` bytes; returns the new end. */
+/* Appends a shape, such as "[3 x 4]", at offset `at` of a text of `size` bytes; returns the new end. */
 static size_t fold__shape_text(char *text, size_t size, size_t at, const fold_shape *shape)
 {
     for (int axis = 0; axis < shape->rank && at < size; axis++)
@@ -3010,11 +3010,11 @@ static const fold_rows fold__no_rows = { NULL, 0, NULL };
 static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->rows; }
 
 /* ==== section: kernels =======================================================================
-   Owns: everything that touches many floats: packed weights, products, weight gradients, element-wise
-   maps, reductions, heads of attention. Each is compiled once per instruction set and called by tables.
-   Uses: platform. Invariant: kernels see pointers and sizes, never ops and nodes. An element of a product
-   is summed by fused multiply-adds in an order fixed by (K, N) alone. So a row's bits depend neither on the
-   rows next to it nor, where multiply-adds are fused, on the instruction set. */
+   Owns: all loops over many floats: packed weights, products, weight gradients, element-wise maps,
+   reductions, attention heads. Each kernel is compiled once per instruction set and called through tables.
+   Uses: platform. Invariant: kernels get pointers and sizes, never ops or nodes. Each element of a product is
+   summed with fused multiply-adds in an order that depends only on (K, N). So the bits of a row do not depend
+   on the rows next to it nor, where multiply-adds are fused, on the instruction set. */
 
 #if (defined(__x86_64__) || defined(_M_X64)) && !defined(_M_ARM64EC) &&                      \
     (defined(__GNUC__) || defined(__clang__) || defined(_MSC_VER)) && !defined(__TINYC__) && \
@@ -3030,7 +3030,7 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
 #define FOLD__X86 0
 #endif
 
-/* Compilers that know the instructions for int8 dot products. */
+/* Set if the compiler has the instructions for int8 dot products. */
 #if FOLD__X86 && !defined(FOLD_NO_AVX512) && \
     (defined(__clang__) ? __clang_major__ >= 7 : !defined(__GNUC__) || __GNUC__ >= 8)
 #define FOLD__VNNI 1
@@ -3045,8 +3045,8 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
 #include <wasm_simd128.h>
 #endif
 
-/* Set if there are registers for vectors of four floats and the compiler uses them: others emulate vectors
-   through memory. Left out are 32-bit ARM and POWER before VSX, whose vectors flush denormals. */
+/* Set if the compiler has vectors of four floats in registers, rather than emulated through memory. Not set
+   on 32-bit ARM, and on POWER before VSX, whose vectors flush denormals. */
 #if (defined(__GNUC__) || defined(__clang__)) && !defined(__TINYC__) && !defined(FOLD__PLAIN_SCALARS) && \
     (defined(__SSE2__) || (defined(__aarch64__) && defined(__ARM_NEON)) || defined(__VSX__) ||           \
      (defined(__VX__) && __ARCH__ >= 12) || defined(__wasm_simd128__) || defined(__mips_msa) ||          \
@@ -3066,7 +3066,7 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
 #define FOLD__NEON 0
 #endif
 
-/* Set if some processors have an int8 dot product that the compiler may not use unasked. */
+/* Set if some processors have an int8 dot product that the compiler may not use by default. */
 #if FOLD__NEON && defined(__linux__) && !defined(__ARM_FEATURE_DOTPROD)
 #define FOLD__SDOT 1
 #include <sys/auxv.h>
@@ -3074,7 +3074,7 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
 #define FOLD__SDOT 0
 #endif
 
-/* Set if the portable int8 products have an instruction that adds two products of 16 bits. */
+/* Set if portable int8 products can use an instruction that adds two 16-bit products. */
 #if FOLD__GNU_VECTORS && (FOLD__X86 || defined(__wasm_simd128__))
 #define FOLD__PAIRS 1
 #else
@@ -3086,12 +3086,12 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
 #define FOLD_CBLAS_HEADER <cblas.h>
 #endif
 #include FOLD_CBLAS_HEADER
-#define FOLD__NO_PANELS(panel) ((panel) == 0) /* packs are the plain weight */
+#define FOLD__NO_PANELS(panel) ((panel) == 0) /* packs are the row-major weight, without panels */
 #else
 #define FOLD__NO_PANELS(panel) (0 && (panel) == 0)
 #endif
 
-/* fold_row for hot loops: gcc inlines no ordinary function across a change of optimize options. */
+/* Same as fold_row, for hot loops: gcc inlines no ordinary function across different optimize options. */
 FOLD__INLINE float *fold__at(const fold_rows *rows, ptrdiff_t row)
 {
     return rows->rows ? rows->rows[row] : rows->base + row * rows->stride;
@@ -3101,7 +3101,7 @@ FOLD__INLINE float *fold__next(const fold_rows *rows, const float *before, size_
     return rows->rows ? rows->rows[row] : (float *)(uintptr_t)before + rows->stride;
 }
 
-/* What a map of a single row gets instead of its other rows. */
+/* The `all` argument for maps of a single row: no further rows. */
 static const fold_rows fold__no_others[4] = { { NULL, 0, NULL } };
 static fold_rows fold__rows_from(const fold_rows *input, ptrdiff_t row)
 {
@@ -3114,62 +3114,62 @@ static fold_rows fold__rows_from(const fold_rows *input, ptrdiff_t row)
 }
 
 enum {
-    FOLD__LANES = 16,             /* partial sums of a narrow product or a reduction, on every path */
-    FOLD__ROW_BLOCK = 96,         /* rows of a block of a weight gradient */
-    FOLD__K_BLOCK = 96,           /* rows of the weight that it covers; a multiple of every tile height */
-    FOLD__N_BLOCK = 64,           /* its columns, if nothing is packed */
-    FOLD__PASSING = 1 << 16,      /* floats of the narrower operand per pass then: they stay in L2 */
-    FOLD__PACKING = 1 << 15,      /* floats of a weight from which packing pays: it exceeds L1 */
-    FOLD__TRANSPOSE_ROWS = 10,    /* rows per leftover column from which summing their transpose pays */
-    FOLD__EXP_TILE = 1024,        /* exps computed at a time when they are summed */
-    FOLD__NARROW_ELEMENTS = 32,   /* elements whose lanes a narrow product adds up at once; a multiple of 8 */
-    FOLD__NARROW_ROWS = 4,        /* most rows of a narrow tile */
-    FOLD__TILE_BLOCK = 40,        /* row tiles that pass over each panel in turn: their rows stay in L2 */
-    FOLD__TILE_ROWS = 6,          /* most rows of a tile */
-    FOLD__TILE_SEGMENTS = 4,      /* segments that a tile chains without storing its sums */
-    FOLD__TILE_ARRAYS = FOLD__TILE_SEGMENTS + 2, /* arrays of row pointers for a block of tiles */
-    FOLD__BEYOND = 15,            /* columns that tiles may read past a weight's last */
-    FOLD__TILE_WIDTH = FOLD__X86 ? 128 : 80, /* most columns of a tile, or of a group of bf16 */
-    FOLD__PANEL_KEYS = 64,        /* keys of attention in a panel */
-    FOLD__SOFTMAXED_ROWS = 4,     /* rows of a softmax that run together; a block has room for whole ones */
-    FOLD__QUERY_BLOCK = 48,       /* most query rows whose scores are held */
-    FOLD__MIN_QUERIES = 12,       /* fewest, if there are many keys */
-    FOLD__SCORES = 1 << 15,       /* floats of scores that stay in L2 */
-    FOLD__EDGE_SCORES = 1 << 11,  /* floats of a head's scores, by edges, that stay in L1 */
-    FOLD__EDGE_HEADS = 2,         /* heads by edges that run together */
-    FOLD__TRANSPOSE_COLUMNS = 64, /* columns of its rows that a transpose reads together */
-    FOLD__INT8_GROUP = 16,        /* columns of an int8 weight that are stored together */
-    FOLD__INT8_WIDE = 4,          /* most groups of a tile */
-    FOLD__INT8_ROWS = 24,         /* rows of x whose bytes are in scratch at a time */
-    FOLD__INT8_LINE = 64,         /* bytes of a quad of a group */
-    FOLD__INT8_INNER = 1 << 17,   /* most rows of an int8 weight: 2^17 products of 127 * 127 fit an int32_t */
-    FOLD__BF16_GROUP = 64,        /* columns of bf16 stored together; the last group has up to 15 more */
-    FOLD__BF16_INNER = 320,       /* rows of a group that are floats in scratch at a time */
-    FOLD__BF16_ROWS = 240,        /* rows of x that pass over them */
-    FOLD__BF16_FEW = 6,           /* most rows that pass one by one, without scratch */
-    FOLD__CBLAS_BLOCK = 128       /* rows gathered for one call of sgemm */
+    FOLD__LANES = 16,             /* partial sums of a narrow product or a reduction, with every kernel set */
+    FOLD__ROW_BLOCK = 96,         /* rows of X and dY per block of a weight gradient */
+    FOLD__K_BLOCK = 96,           /* rows of dW per block; a multiple of every tile height */
+    FOLD__N_BLOCK = 64,           /* columns of dW per block, if nothing is packed */
+    FOLD__PASSING = 1 << 16,      /* in that case, floats of the narrower operand per pass, kept in L2 */
+    FOLD__PACKING = 1 << 15,      /* floats of a weight from which packing is faster: larger than L1 */
+    FOLD__TRANSPOSE_ROWS = 10,    /* rows per leftover column from which transposing is faster */
+    FOLD__EXP_TILE = 1024,        /* exps computed at a time before they are summed */
+    FOLD__NARROW_ELEMENTS = 32,   /* elements whose lanes are added up together; a multiple of 8 */
+    FOLD__NARROW_ROWS = 4,        /* maximum rows of a narrow tile */
+    FOLD__TILE_BLOCK = 40,        /* row tiles processed per panel before the next: rows stay in L2 */
+    FOLD__TILE_ROWS = 6,          /* maximum rows of a tile */
+    FOLD__TILE_SEGMENTS = 4,      /* segments that a tile sums without storing in between */
+    FOLD__TILE_ARRAYS = FOLD__TILE_SEGMENTS + 2, /* arrays of row pointers per block of tiles */
+    FOLD__BEYOND = 15,            /* columns that tiles may read past the end of a weight */
+    FOLD__TILE_WIDTH = FOLD__X86 ? 128 : 80, /* maximum columns of a tile, or of a bf16 group */
+    FOLD__PANEL_KEYS = 64,        /* attention keys per panel */
+    FOLD__SOFTMAXED_ROWS = 4,     /* softmax rows computed together; blocks are padded to it */
+    FOLD__QUERY_BLOCK = 48,       /* maximum query rows whose scores are held */
+    FOLD__MIN_QUERIES = 12,       /* minimum, if there are many keys */
+    FOLD__SCORES = 1 << 15,       /* scores that fit in L2 */
+    FOLD__EDGE_SCORES = 1 << 11,  /* scores of a head of attention along edges that fit in L1 */
+    FOLD__EDGE_HEADS = 2,         /* heads of attention along edges computed together */
+    FOLD__TRANSPOSE_COLUMNS = 64, /* columns that a transpose reads together */
+    FOLD__INT8_GROUP = 16,        /* int8 columns that are stored together */
+    FOLD__INT8_WIDE = 4,          /* maximum groups of an int8 tile */
+    FOLD__INT8_ROWS = 24,         /* rows of x rounded to int8 in scratch at a time */
+    FOLD__INT8_LINE = 64,         /* bytes of one quad of an int8 group */
+    FOLD__INT8_INNER = 1 << 17,   /* maximum rows of an int8 weight: 2^17 * 127 * 127 fits an int32_t */
+    FOLD__BF16_GROUP = 64,        /* bf16 columns stored together; the last group has up to 15 more */
+    FOLD__BF16_INNER = 320,       /* rows of a bf16 group converted to floats in scratch at a time */
+    FOLD__BF16_ROWS = 240,        /* rows of x multiplied by them at a time */
+    FOLD__BF16_FEW = 6,           /* up to this many rows are multiplied singly, without scratch */
+    FOLD__CBLAS_BLOCK = 128       /* rows gathered per call of sgemm */
 };
 
-/* One K-segment of a product. weights: the packed block, from the segment's first row on. inner: the
-   segment's K. row: its first row, which int8 and bf16 weights need instead. */
+/* One K-segment of a product. weights: where the segment's first row is in the pack. inner: rows of the
+   weight in the segment. row: its first row, used instead of `weights` for int8 and bf16 weights. */
 typedef struct fold__seg {
     fold_rows input;
     const float *weights;
     int inner, row;
 } fold__seg;
 
-/* output[row] = init[row] + the sum over segments of input[row] . W, or some of its columns. The layout of
-   the pack and the order of summation follow n_pack, so a column's bits do not depend on the others. */
+/* output[row] = init[row] + sum over segments of input[row] * W, for all columns of W or some. The pack's
+   layout and the summation order depend on n_pack, so a column's bits do not depend on the other columns. */
 typedef struct fold__product {
-    int rows, columns, n_seg; /* columns of output and init */
-    int n_pack, col;          /* columns of the packed weight (0: `columns`), and the first one to compute */
-    int inner;                /* rows of the whole weight, whatever part of its K is used */
-    size_t in_place; /* 0: `weights` are packs. Else they are row-major with this stride, and unless narrow
-                        followed by FOLD__BEYOND readable floats of any value */
+    int rows, columns, n_seg; /* columns of output and init; segments */
+    int n_pack, col;          /* columns of the packed weight (0: `columns`); first column to compute */
+    int inner;                /* rows of the whole weight, even if segments use only some */
+    size_t in_place; /* 0: `weights` are packs. Otherwise the stride of row-major weights, with FOLD__BEYOND
+                        readable floats after them, unless narrow */
     const fold__seg *seg;
-    fold_rows init; /* base and rows NULL: zeros. stride 0: a bias. May be the rows of output */
+    fold_rows init; /* base and rows NULL: zeros. stride 0: a bias. May be the output's rows */
     fold_rows output;
-    struct fold__command_list *commands; /* if not NULL, its tiles are recorded there */
+    struct fold__command_list *commands; /* NULL, or the list in which the product's tiles are recorded */
 } fold__product;
 
 static int fold__pack_columns_of(const fold__product *product)
@@ -3177,37 +3177,38 @@ static int fold__pack_columns_of(const fold__product *product)
     return product->n_pack ? product->n_pack : product->columns;
 }
 
-/* Attention along edges as CSR, by query and by key. Query i attends to keys key_of[p], p in [query_start[i],
-   query_start[i + 1]), in that order. Through the transpose each key sums its gradients as one chain in query
-   order: over queries query_of[p] with weights weight_at[p], p in [key_start[j], key_start[j + 1]). Backward
-   holds the weights of all edges, each row from a multiple of FOLD__LANES on. */
+/* Edges of attention in CSR form, by query and by key. Query i attends to keys key_of[p] for p in
+   [query_start[i], query_start[i + 1]), in that order. The transpose is for gradients: key j sums, as one
+   chain in query order, over queries query_of[p] with weights weight_at[p] for p in [key_start[j],
+   key_start[j + 1]). Backward holds all edges' weights; each row of them starts at a multiple of
+   FOLD__LANES. */
 typedef struct fold__adjacency {
     const int *query_start, *key_of, *key_start, *query_of, *weight_at;
-    int max_edges; /* most edges there may be; 0: as many as there are */
+    int max_edges; /* maximum number of edges; 0: the current number */
 } fold__adjacency;
 
-/* One call of attention. Rows of queries, keys and values hold the parts of all heads side by side: of each
-   head `width` floats in query and key, `value_width` in value and out. All fold_rows here have a base and a
-   stride, no row pointers. Query i sees the keys below fold__attention_seen; out[i] is the mean of their
-   values weighted by exp(scale q.k), or zeros if it sees none. */
+/* One call of attention. Rows contain all heads side by side: `width` floats per head in query and key,
+   `value_width` per head in value and out. All fold_rows here have a base and a stride, not row pointers.
+   Query i attends to fold__attention_seen keys, the first ones. out[i] is the mean of their values, weighted
+   by exp(scale q.k), or zeros if there are none. */
 typedef struct fold__attention_call {
     int queries, keys, heads, width, value_width;
-    int causal;  /* query i sees keys up to i + keys - queries, else all */
-    float scale; /* factor of the scores. 0: 1 / sqrt(width) */
-    /* which keys a query sees; not with causal or key_panels. NULL: as above */
+    int causal;  /* query i attends to keys up to i + keys - queries; otherwise to all */
+    float scale; /* factor on scores; 0: 1 / sqrt(width) */
+    /* edges, unless NULL. Not together with causal or key_panels */
     const fold__adjacency *adjacency;
     fold_rows query, key, value;
-    const float *key_panels; /* the keys by attention_append, read by forward instead of key. NULL: none */
-    fold_rows out;   /* written by forward; backward does not read it */
-    fold_rows norms; /* [queries x 2 heads]: each head's largest score and sum of exps, by forward for
-                        backward. Base NULL in forward: not kept */
-    fold_rows d_out; /* read by backward, which writes those of the next three whose base is not NULL */
+    const float *key_panels; /* keys packed by attention_append, read by forward instead of key, or NULL */
+    fold_rows out;   /* written by forward; not read by backward */
+    fold_rows norms; /* [queries x 2 heads]: each head's largest score and sum of exps, from forward to
+                        backward. Base NULL in forward: not stored */
+    fold_rows d_out; /* read by backward, which writes the next three if their base is not NULL */
     fold_rows d_query, d_key, d_value;
 } fold__attention_call;
 
-/* The maps y = f(a, b, c, s), in the vector macros of the SIMD section, written so that NaN passes, with
-   PyTorch's gradients. relu adds a zero, so that -0 becomes 0 whatever a compiler makes of VMAX. Maps d_f
-   take the gradient of y in a. LIGHT maps wait for memory or are rare, so AVX-512 uses AVX2's. */
+/* The maps y = f(a, b, c, s), in the vector macros of the SIMD section. They propagate NaN and have PyTorch's
+   gradients. relu adds a zero, so that -0 becomes 0 however a compiler implements VMAX. Maps named d_f get
+   the gradient of y in a. LIGHT maps are limited by memory or are rare, so AVX-512 uses AVX2's. */
 #define FOLD__MAPS(X, LIGHT)                                                                             \
     X(add, FOLD__VADD(FOLD__A, FOLD__B))                                                                 \
     LIGHT(sub, FOLD__VSUB(FOLD__A, FOLD__B))                                                             \
@@ -3242,7 +3243,7 @@ typedef struct fold__attention_call {
     LIGHT(at_most, FOLD__VSEL(FOLD__VLT(FOLD__S, FOLD__A), FOLD__S, FOLD__A))                            \
     LIGHT(axpy, FOLD__VFMA(FOLD__A, FOLD__S, FOLD__C))                                                   \
     X(addmul, FOLD__VFMA(FOLD__A, FOLD__B, FOLD__C))
-/* The maps of gradients, which only backward reads. */
+/* Maps that compute gradients, used only by backward. */
 #define FOLD__SLOPES(X, LIGHT)                                                                           \
     LIGHT(d_min_a, FOLD__VSEL(FOLD__VLE(FOLD__C, FOLD__B), FOLD__VZERO(), FOLD__A))                      \
     LIGHT(d_min_b, FOLD__VSEL(FOLD__VLT(FOLD__B, FOLD__C), FOLD__VZERO(), FOLD__A))                      \
@@ -3284,18 +3285,18 @@ enum fold__map {
     FOLD__MAPS(FOLD__MAP_ENUM, FOLD__MAP_ENUM) FOLD__SLOPES(FOLD__MAP_ENUM, FOLD__MAP_ENUM) FOLD__MAP_COUNT
 };
 
-/* Maps `rows` rows of `count` elements. out, in_a, in_b and in_c are the first rows of all[0..3]; `all` may
-   be NULL for one row. out may be exactly one of the inputs. An input that the map does not use may be NULL;
-   its rows are then those of out. */
+/* Applies a map to `rows` rows of `count` elements. out, in_a, in_b and in_c are the first rows of all[0..3];
+   `all` may be NULL for one row. out may be one of the inputs. An input that the map does not use may be
+   NULL; its rows are then those of out. */
 typedef void (*fold__map_fn)(float *out, const float *in_a, const float *in_b, const float *in_c,
                              float scalar, size_t count, size_t rows, const fold_rows all[4]);
 
-/* The optimisers' rules: by how much a value falls (`change`), from its gradient `grad` (weight decay added)
-   and its states state1 and state2, which the rule updates. Divisions and roots are correctly rounded and
-   nothing is fused, so that every path gives the same result.
-   A state that only decays would end among the subnormals, where rounding keeps it for ever and each
-   operation takes a hundred cycles. So states too small to change a value become 0: a mean of gradients below
-   2^-100, a mean of their squares below 2^-139. */
+/* The optimisers' update rules. A rule computes `change`, which is subtracted from a value, from the gradient
+   `grad`, which includes weight decay, and the optimiser state in state1 and state2, which it updates.
+   Divisions and square roots are correctly rounded and nothing is fused, so all kernel sets are
+   bit-identical. A state that only decays would become denormal; rounding would keep it there for ever, and
+   each operation on it takes about a hundred cycles. So states too small to change a value become 0: a mean
+   of gradients below 2^-100, a mean of squared gradients below 2^-139. */
 #define FOLD__FADING(least, keep, state, added) \
     FOLD__ISA(unless_below)(FOLD__VADD(FOLD__VMUL(keep, state), added), least)
 #define FOLD__MEAN(keep, state, added) FOLD__FADING(0x1p-100f, keep, state, added)
@@ -3317,14 +3318,14 @@ enum fold__rule {
     FOLD__RULES(FOLD__RULE_ENUM) FOLD__RULE_COUNT
 };
 
-/* What a step reads besides the values. decay * value is added to the gradient, shrink * value to the change;
-   shrink includes the rate. */
+/* The settings of an optimiser step. decay * value is added to the gradient, shrink * value to the change;
+   shrink includes the learning rate. */
 typedef struct fold__step {
     enum fold__rule rule;
     int states;
     float rate, decay, shrink, epsilon;
     float keep1, add1, scale1, keep2, add2, scale2;
-    uint64_t steps; /* the parameter's, this one included, that the scales are for. 0: for none */
+    uint64_t steps; /* step count, this step included, for which scale1 and scale2 were computed; 0: none */
 } fold__step;
 typedef void (*fold__rule_fn)(const fold__step *step, float *values, float *grads, float *states1,
                               float *states2, size_t count);
@@ -3332,56 +3333,56 @@ typedef void (*fold__rule_fn)(const fold__step *step, float *values, float *grad
 struct fold__row_sums;
 typedef struct fold__kernels {
     const char *name; /* "avx512", "avx2", "neon", "portable", "cblas" */
-    int set;          /* whose vectors it uses: 0 portable, 1 AVX2 or NEON, 2 AVX-512 */
+    int set;          /* vectors: 0 portable, 1 AVX2 or NEON, 2 AVX-512 */
     int panel,
-        vector; /* columns of the widest panel and of a vector; panel 0: packs are plain row-major (cblas) */
-    /* Packs rows first..first+count of weights, row-major [inner x columns]. If transposed, weights are
-       row-major [columns x inner] and their transpose is packed. */
+        vector; /* columns of the widest panel (0: packs are row-major, as for cblas) and of a vector */
+    /* Packs rows first..first+count of weights, row-major [inner x columns]. If `transposed`, weights are
+       row-major [columns x inner], and their transpose is packed. */
     void (*pack)(float *dst, const float *weights, int inner, int columns, int transposed, int first,
                  int count);
     void (*product)(const fold__product *product, float *scratch);
-    /* Continues dw[i*ldw + j] as a chain over r, in row order, of x[r][i] * dy[r][j]. If `separate` (see
-       fold__adds_separately; at least one row), chains begin at zero and are then added to dw. */
+    /* Adds x[r][i] * dy[r][j] to dw[i*ldw + j] as a chain over r, in row order. If `separate` (at least one
+       row), the chain starts at zero and its result is added to dw. */
     void (*weight_grad)(int rows, const fold_rows *input, int inner, const fold_rows *dy, int columns,
                         float *dw, size_t ldw, float *scratch, int separate);
-    /* Continues sum[i] as a chain over r, in row order, of left[r][i] * right[r][i]. */
+    /* Adds left[r][i] * right[r][i] to sum[i] as a chain over r, in row order. */
     void (*add_products)(int rows, const fold_rows *left, const fold_rows *right, float *sum, size_t count);
-    fold__rule_fn rule[FOLD__RULE_COUNT]; /* updates `count` values and clears their gradients */
+    fold__rule_fn rule[FOLD__RULE_COUNT]; /* update `count` values and clear their gradients */
 } fold__kernels;
 
-/* Reductions and rows by index. They are not among the kernels, so that a linker drops them with the ops that
-   need them: fold__reducer_of. */
+/* Reductions, and operations on rows by index. They are separate from fold__kernels, so that a linker can
+   leave them out together with the ops that use them: see fold__reducer_of. */
 typedef struct fold__reducer {
     float (*sum)(const float *values, size_t count);
     float (*dot)(const float *left, const float *right, size_t count);
-    float (*largest)(const float *values, size_t count); /* ignores NaN; -inf if nothing is left */
-    /* to = exp(from - largest); returns the sum. Unless `kept`, `to` needs room for FOLD__EXP_TILE only. */
+    float (*largest)(const float *values, size_t count); /* ignores NaN; -inf if all are NaN */
+    /* to = exp(from - largest); returns the sum. Unless `kept`, `to` needs only FOLD__EXP_TILE floats. */
     float (*exp_sum)(float *to, const float *from, float largest, size_t count, int kept);
-    /* values = exp(values - largest); returns `sum` with these added in order. */
+    /* values = exp(values - largest); returns `sum` plus these values, added in order. */
     float (*exp_chain)(float *values, float largest, float sum, int count);
     void (*divide)(float *values, float divisor, int count);
-    /* Of `count` rows from the first-th on, from column `col` on: products[r] = left . row r; and the other
-       way round, row r = factor[r] times `from`. */
+    /* For `count` rows from row `first` on, from column `col` on: dots computes products[r] = left . row r,
+       and scale_rows computes row r = factor[r] * from. */
     void (*dots)(const float *left, const fold_rows *rows, ptrdiff_t first, int count, ptrdiff_t col,
                  size_t width, float *products);
     void (*scale_rows)(const float *from, const float *factor, const fold_rows *rows, ptrdiff_t first,
                        int count, ptrdiff_t col, size_t width);
     void (*gather)(const struct fold__row_sums *at);
-    /* Row by row: take_rows is to[r] = from[index[r]], add_rows is to[index[r]] += from[r]. */
+    /* For each r in order, take_rows is to[r] = from[index[r]], and add_rows is to[index[r]] += from[r]. */
     void (*take_rows)(const int *index, int rows, const fold_rows *from, const fold_rows *to, size_t width);
     void (*add_rows)(const int *index, int rows, const fold_rows *from, const fold_rows *to, size_t width);
-    /* The largest of each column of `count` rows from the first-th on, an earlier one winning ties. Its
-       gradient: `from` for the first row that has the largest, zeros for the others. */
+    /* largest_rows: the maximum of each column of `count` rows from `first` on; ties go to the earlier row.
+       first_largest, its gradient: `from` for the first row with the maximum, zeros for the others. */
     void (*largest_rows)(float *largest, const fold_rows *rows, ptrdiff_t first, int count, size_t width);
     void (*first_largest)(const float *from, const float *largest, const fold_rows *rows, const fold_rows *to,
                           ptrdiff_t first, int count, size_t width);
 } fold__reducer;
 
-/* Where the columns of a pack are. Vectors are spread evenly over panels: 5 vectors make panels of 3 + 2, not
-   4 + 1. Rows of all panels are `width` floats apart, so one offset advances all panels to a weight row. */
+/* The layout of a pack. Vectors are spread evenly over panels: 5 vectors make panels of 3 + 2, not 4 + 1.
+   Rows are `width` floats apart in every panel, so one offset selects a weight row in all of them. */
 typedef struct fold__layout {
     int panels, full, vectors, width;
-} fold__layout; /* the first `full` panels have `vectors`, the others one less */
+} fold__layout; /* the first `full` panels have `vectors` vectors, the others one less */
 
 static fold__layout fold__layout_of(int panel, int vector, int columns)
 {
@@ -3390,7 +3391,7 @@ static fold__layout fold__layout_of(int panel, int vector, int columns)
         return layout;
     int vectors = (columns - 1) / vector + 1;
     layout.panels = (vectors - 1) / (panel / vector) + 1;
-    if (vector < 16) /* short vectors: whole panels only, the padding is small */
+    if (vector < 16) /* short vectors: whole panels only, since little is padded */
         vectors = layout.panels * (panel / vector);
     layout.vectors = (vectors - 1) / layout.panels + 1;
     layout.full = vectors - layout.panels * (layout.vectors - 1);
@@ -3403,17 +3404,17 @@ static int fold__layout_start(const fold__layout *layout, int panel)
     return panel * layout->vectors - (panel > layout->full ? panel - layout->full : 0);
 }
 
-/* The sums of a narrow weight are long, and a single chain would wait for each of its steps, so a sum has
-   FOLD__LANES chains. Otherwise the lanes of a vector are the sums of as many columns. */
+/* Whether a weight is narrow. Sums are then long, and a single chain would wait for each addition, so each
+   sum has FOLD__LANES chains. In other weights each lane of a vector is the sum of one column. */
 static int fold__is_narrow(int inner, int columns) { return columns < FOLD__LANES && inner > 4 * columns; }
 
-/* Floats from column to column of a narrow pack: whole cache lines. */
+/* Returns the floats from one column of a narrow pack to the next: whole cache lines. */
 static size_t fold__narrow_stride(int inner)
 {
     return ((size_t)inner + FOLD__LANES - 1) / FOLD__LANES * FOLD__LANES;
 }
 
-/* Floats from panel to panel of a pack; if narrow, from column to column. */
+/* Returns the floats from one panel of a pack to the next; for narrow packs, from one column to the next. */
 static size_t fold__pack_stride(const fold__kernels *kernels, int inner, int columns)
 {
     return fold__is_narrow(inner, columns)
@@ -3436,7 +3437,7 @@ static size_t fold__pack_row(const fold__kernels *kernels, int inner, int column
                : row * (size_t)fold__layout_of(kernels->panel, kernels->vector, columns).width;
 }
 
-/* Scratch of a block of at most `rows` rows of tiles, in floats: a tile's buffer, then row pointers. */
+/* Returns the scratch floats for a block of at most `rows` rows of tiles: a tile's buffer, row pointers. */
 static size_t fold__buffered_floats(size_t rows)
 {
     return fold__min_size(rows, FOLD__TILE_ROWS) * FOLD__TILE_WIDTH;
@@ -3450,14 +3451,14 @@ static size_t fold__tile_floats(size_t rows)
 static size_t fold__product_floats(const fold__kernels *kernels, size_t rows, int inner, int count)
 {
     const size_t narrow = fold__min_size(FOLD__NARROW_ELEMENTS, fold__min_size(rows, FOLD__LANES) * 8) *
-                          FOLD__LANES; /* no narrow tile has more than 8 columns */
+                          FOLD__LANES; /* narrow tiles have at most 8 columns */
     if (FOLD__NO_PANELS(kernels->panel))
         return FOLD__NARROW_ELEMENTS * FOLD__LANES +
                (size_t)FOLD__CBLAS_BLOCK * ((size_t)inner + (size_t)count);
     return fold__max_size(narrow, fold__tile_floats(rows));
 }
 
-/* Scratch for both product and weight_grad, whatever the number of rows. */
+/* Returns the scratch floats that suffice for product and weight_grad with any number of rows. */
 static size_t fold__scratch_floats(const fold__kernels *kernels, int inner, int count)
 {
     const size_t product = fold__product_floats(kernels, SIZE_MAX, inner, count);
@@ -3504,17 +3505,17 @@ FOLD__INLINE void fold__transpose_4(float *dst, size_t ld, const float *const sr
     }
 }
 
-/* What packing needs of an instruction set. */
+/* Packing functions of an instruction set. */
 typedef struct fold__packer {
-    /* Packs rows row..row+rows of `input` as panels `stride` floats apart. What is left of the last panel's
-       vectors becomes zero. */
+    /* Packs rows row..row+rows of `input` as panels `stride` floats apart; pads the last one's vectors with
+       0. */
     void (*pack_rows)(float *dst, size_t stride, const fold__layout *layout, const fold_rows *input,
                       ptrdiff_t row, int rows, int columns);
-    /* dst[c*ld + r] = src[r][c] for eight rows. NULL: rows go by fours. */
+    /* dst[c*ld + r] = src[r][c] for eight rows. NULL: rows are transposed four at a time. */
     void (*transpose_8)(float *dst, size_t ld, const float *const src[8], int cols);
 } fold__packer;
 
-/* dst[c*ld + r] = x[row + r][col + c], in blocks that touch whole cache lines on both sides. */
+/* dst[c*ld + r] = x[row + r][col + c], in blocks that read and write whole cache lines. */
 static void fold__transpose(const fold__packer *packer, float *dst, size_t ld, const fold_rows *input,
                             ptrdiff_t row, int rows, int col, int cols)
 {
@@ -3540,7 +3541,7 @@ static void fold__transpose(const fold__packer *packer, float *dst, size_t ld, c
     }
 }
 
-/* Rows first..first+count of `input` are columns of the weight. */
+/* Packs rows first..first+count of `input` as columns of the weight. */
 static void fold__pack_columns(const fold__packer *packer, float *dst, const fold__layout *layout, int vector,
                                const fold_rows *input, int inner, int columns, int first, int count)
 {
@@ -3591,10 +3592,10 @@ static void fold__pack_any(const fold__packer *packer, int panel, int vector, fl
                           &input, first, count, columns);
 }
 
-/* What a tile function computes: `count` tiles, one below the other, over some segments. Packs are read from
-   `offset` on, with `width` floats from weight row to weight row. Chains start from from[row] + from_col and
-   are stored to to[row] + to_col, of the last vector only `last` columns, at least one. If not `started`,
-   `from` is zeros. scattered: inputs are prefetched. distant: so are the rows that chains continue. */
+/* The arguments of a tile function, which computes `count` tiles, one below the other, over some segments.
+   Packs are read from `offset` on; weight rows are `width` floats apart. Chains start from from[row] +
+   from_col, or from zeros unless `started`. Results go to to[row] + to_col; `last` columns of the last vector
+   are stored, at least one. scattered: prefetch inputs. distant: prefetch the rows that chains continue. */
 typedef struct fold__tile_args {
     int n_seg, count, last, started, scattered, distant;
     size_t offset, width, panel_stride, from_col, to_col;
@@ -3608,14 +3609,14 @@ typedef struct fold__tile_args {
 } fold__tile_args;
 typedef void (*fold__tile_fn)(const fold__tile_args *at);
 
-/* A command is an op, tiles of a product or, with neither, a map, copy or batch. Its arguments follow it: a
-   fold__prepared, fold__tile_args or fold__map_call. */
+/* One recorded kernel call: an op, tiles of a product or, if both are NULL, a map, a copy or a whole batch.
+   Its arguments follow it: a fold__prepared, fold__tile_args or fold__map_call. */
 typedef struct fold__command {
     struct fold__command *next;
     void (*op)(const fold_op_call *);
     fold__tile_fn tile;
 } fold__command;
-/* A map of contiguous values. Without a map it is a copy; without `out` it is batch number `count`. */
+/* A map of contiguous values. If `map` is NULL: a copy; if `out` is NULL too: a run of batch `count`. */
 typedef struct fold__map_call {
     fold__map_fn map;
     float *out;
@@ -3623,18 +3624,17 @@ typedef struct fold__map_call {
     float scalar;
     size_t count;
 } fold__map_call;
-/* All that a replay runs, in one piece of memory. The list is written twice, at first without memory, to
-   count how many bytes it takes. */
+/* All kernel calls of a replay, in one piece of memory. A first pass, without memory, counts the bytes. */
 typedef struct fold__command_list {
     char *base;
     size_t used, size;
-    fold__command *first, **last; /* first NULL: there is no list */
-    int incomplete;               /* an op has no commands, so the batch that runs becomes one */
-    int opaque;                   /* part of an op is neither a map nor a tile that can be repeated */
-    int disabled;                 /* there is no room for it, or replays need different amounts */
+    fold__command *first, **last; /* first is NULL if there is no list */
+    int incomplete;               /* an op cannot be recorded, so its batch becomes one command */
+    int opaque;                   /* part of an op is neither a map nor a repeatable tile */
+    int disabled;                 /* there is no room for the list, or replays need different amounts */
 } fold__command_list;
 
-/* Returns memory that stays as it is from replay to replay, or NULL if there is none. */
+/* Returns memory that replays do not change, or NULL if there is none. */
 static FOLD__NOINLINE void *fold__command_memory(fold__command_list *commands, size_t bytes)
 {
     const size_t from = commands->used;
@@ -3642,7 +3642,7 @@ static FOLD__NOINLINE void *fold__command_memory(fold__command_list *commands, s
     return commands->used <= commands->size ? commands->base + from : NULL;
 }
 
-/* Appends a command with a copy of its arguments, and returns the copy. NULL: there is no memory. */
+/* Appends a command with a copy of its arguments and returns the copy, or NULL if there is no memory. */
 static FOLD__NOINLINE void *fold__emit(fold__command_list *commands, void (*op)(const fold_op_call *),
                                        fold__tile_fn tile, const void *with, size_t bytes)
 {
@@ -3665,72 +3665,73 @@ static FOLD__NOINLINE void fold__drop_commands(fold__command_list *commands, siz
     *last = NULL;
 }
 
-/* Columns of a narrow pack are `stride` floats apart, from `weights` on. */
+/* Narrow tile function; the pack's columns are `stride` floats apart, starting at `weights`. */
 typedef void (*fold__narrow_fn)(const fold__seg *seg, ptrdiff_t first_row, const float *weights,
                                 size_t stride, float *lanes);
 
-/* out[r] = the sum over t of left[r][t] right[t], each a chain in order of t: some vectors of `count` tiles,
-   one below the other. Strides may have any sign; the `next` ones lead from tile to tile. Each causal row
-   sees one key more: with a ramp of 1 the rows of a tile end one step apart; with a ramp of -1 they begin one
-   step apart, the last one first. `steps` are those of the last row, which has all. */
+/* out[r] = the sum over t of left[r][t] right[t], each a chain in order of t, for some vectors of `count`
+   tiles, one below the other. Strides may be negative; the `next` strides lead from tile to tile. In causal
+   attention each row has one key more than the row before: with a ramp of 1 the rows of a tile end one step
+   apart, with a ramp of -1 they begin one step apart, the last row first. `steps` counts those of the last
+   row. */
 typedef struct fold__strided {
-    const float *left, *right, *factor; /* factor: per row, applied at the end. NULL: 1 */
+    const float *left, *right, *factor; /* factor: per row, applied at the end; NULL: 1 */
     float *out;
     ptrdiff_t left_row, left_step, right_step, out_row;
     ptrdiff_t left_next, right_next, out_next;
-    int count, steps, ramp, started; /* started: chains continue what is in out */
-    int last;                        /* columns of the last vector */
+    int count, steps, ramp, started; /* started: chains continue from out */
+    int last;                        /* columns used in the last vector */
 } fold__strided;
 typedef void (*fold__strided_fn)(const fold__strided *at);
 
-/* Rows of scores, and in backward of slopes, `stride` floats apart. Row r has seen + r grow of them, filled
-   up to FOLD__LANES. largest and factor are per row; rows of lanes are FOLD__LANES apart. Rows are read and
-   written up to the next multiple of FOLD__SOFTMAXED_ROWS. */
+/* Rows of scores and, in backward, of slopes, `stride` floats apart. Row r has seen + r * grow scores, padded
+   to a multiple of FOLD__LANES. largest and factor have one value per row; rows of lanes are FOLD__LANES
+   apart. Rows are read and written up to the next multiple of FOLD__SOFTMAXED_ROWS. */
 typedef struct fold__softmax_tile {
     int rows, seen, grow;
     float scale;
     size_t stride;
     float *scores, *slopes, *lanes, *largest, *factor;
-    const int *first; /* not NULL: rows are uneven. Row r has first[r + 1] - first[r] scores, the next row
-                         begins at the next multiple of FOLD__LANES; seen, grow and stride are unused */
+    const int *first; /* unless NULL, rows are uneven: row r has first[r + 1] - first[r] scores, and each row
+                         begins at a multiple of FOLD__LANES; seen, grow and stride are unused */
 } fold__softmax_tile;
 typedef void (*fold__softmax_fn)(const fold__softmax_tile *with);
 typedef struct fold__softmax_kernels {
-    /* fills rows up to FOLD__LANES with value */
+    /* pads rows to a multiple of FOLD__LANES with `value` */
     void (*fill)(const fold__softmax_tile *with, float *scores, float value);
-    fold__softmax_fn largest; /* lanes: the largest scores */
-    fold__softmax_fn exps;    /* scores = exp(scale (score - largest)); lanes: their sum */
-    fold__softmax_fn weights; /* the same times factor; lanes: the sum of weight times slope */
+    fold__softmax_fn largest; /* lanes = the largest scores */
+    fold__softmax_fn exps;    /* scores = exp(scale (score - largest)); lanes = their sums */
+    fold__softmax_fn weights; /* the same, times factor; lanes = the sums of weight * slope */
     fold__softmax_fn slopes;  /* slopes = weight (slope - factor) scale */
 } fold__softmax_kernels;
 
-/* to[r] = factor[r] times a chain from zero of weights[e] from[index[e]], over the entries e of row r,
-   first[r] to first[r + 1] - 1. It takes `width` columns, from from_col and to_col on. */
+/* to[r] = factor[r] times a chain, starting at zero, of weights[e] from[index[e]] over the elements e of row
+   r: first[r] to first[r + 1] - 1. It covers `width` columns, starting at from_col and to_col. */
 typedef struct fold__row_sums {
-    int rows, width, started;    /* started: chains continue what is in `to` */
-    int heads;                   /* 1, or 2: the second's columns are `width` further, */
+    int rows, width, started;    /* started: chains continue from `to` */
+    int heads;                   /* 1, or 2: the second head's columns are `width` further, */
     ptrdiff_t next;              /* its weights and factors `next` floats further */
-    const int *first, *index;    /* row of `from` for e, which then has no row pointers. NULL: row e */
-    const int *weight_at;        /* with an index: e has weights[weight_at[e]]. NULL: weights are in order, */
-    size_t align;                /* each row's from a multiple of this power of two on; 0: rows share them */
+    const int *first, *index;    /* row of `from` for e; `from` then has no row pointers. NULL: row e */
+    const int *weight_at;        /* with an index, e has weights[weight_at[e]]. NULL: weights in order, */
+    size_t align;                /* each row's aligned to this power of two. 0: rows share them */
     const float *weights, *factor; /* factor NULL: 1 */
     fold_rows from, to;
     ptrdiff_t from_col, to_col;
 } fold__row_sums;
 
-/* Some rows of X and dY as they pass over a block of dW. Sums are read from where the rows before left them,
-   and stored where the rows after expect them. */
+/* A pass of some rows of X and dY over a block of dW. It reads the sums where the pass before left them and
+   stores them where the next pass expects them. */
 typedef struct fold__pass {
     const float *from;
     float *to;
-    size_t from_separate, to_separate; /* floats from row to row of dW there */
-    int whole;                         /* vectors may be stored whole where columns end */
-    int adds;                          /* the sums are added to what is in `to` */
+    size_t from_separate, to_separate; /* row stride of dW at `from` and `to`, in floats */
+    int whole;                         /* whole vectors may be stored at the end of the columns */
+    int adds;                          /* sums are added to the contents of `to` */
     int start;                         /* the first row */
-    int next, n_next;                  /* the rows after these: where they begin, how many to prefetch */
+    int next, n_next;                  /* first row of the next pass, and how many rows to prefetch */
 } fold__pass;
 
-/* Prefetches a line of each of the next rows of X and dY while a cache line of X's columns passes. */
+/* Prefetches a cache line of each of the next rows of X and dY; called once per cache line of X. */
 FOLD__INLINE void fold__fetch_next(const fold__pass *pass, const fold_rows *input, ptrdiff_t first,
                                    const fold_rows *dy, ptrdiff_t from)
 {
@@ -3740,45 +3741,44 @@ FOLD__INLINE void fold__fetch_next(const fold__pass *pass, const fold_rows *inpu
     }
 }
 
-/* What the drivers below need of an instruction set. */
+/* The functions of an instruction set that the drivers below use. */
 typedef struct fold__tiles {
-    int vector, panel; /* floats of a vector, vectors of a panel */
+    int vector, panel; /* floats per vector, vectors per panel */
     int least,
-        tallest; /* vectors of the narrowest tile (1: tiles may end with part of one), rows of the tallest */
+        tallest; /* vectors of the narrowest tile (1: tiles may end with part of one); rows of the tallest */
     int reach[FOLD__TILE_ROWS];             /* panels that a tile of each height may span: a power of two */
     fold__tile_fn tile[FOLD__TILE_ROWS][8]; /* [rows - 1][vectors - 1] */
-    fold__tile_fn short_tile[4]; /* the tallest of 1 to 4 vectors, the last only half a vector; NULL: none */
-    int narrow_columns;                     /* most columns of a narrow tile */
-    /* [rows - 1][columns - 1]: stores the lanes of each element, row by row */
+    fold__tile_fn short_tile[4]; /* tallest tiles of 1 to 4 vectors, the last one half used; NULL: none */
+    int narrow_columns;                     /* maximum columns of a narrow tile */
+    /* [rows - 1][columns - 1]; stores the lanes of each element, row by row */
     fold__narrow_fn narrow[FOLD__NARROW_ROWS][8];
-    /* Adds the sums of the lanes of `count` elements to their totals. Reads and writes up to the next
-       multiple of 8. */
+    /* Adds the sum of each element's lanes to its total. Accesses up to the next multiple of 8 elements. */
     void (*add_lanes)(float *total, const float *lanes, int count);
-    int few, many; /* rows that pass over dW at once; up to which weight gradients pack nothing */
-    /* dW, [inner x columns], continues as the product of X transposed and dY, for columns of X from `first`
-       on and of dY from `from` on. `block`, unless NULL, holds the sums of many rows, [FOLD__K_BLOCK x
-       FOLD__N_BLOCK] at most. If `separate`, with a block, chains begin at zero and are then added to dW. */
+    int few, many; /* rows per pass over dW; up to `many` rows, weight gradients pack nothing */
+    /* Adds the product of X transposed and dY to dW, [inner x columns], from column `first` of X and `from`
+       of dY on. `block`, unless NULL, holds the sums of many rows, [FOLD__K_BLOCK x FOLD__N_BLOCK] at most.
+       If `separate`, with a block, chains start at zero and are then added to dW. */
     void (*grad)(int rows, const fold_rows *input, int first, int inner, const fold_rows *dy, int from,
                  int columns, float *dw, size_t ldw, float *block, int separate);
     fold__packer packer;
 } fold__tiles;
 
-/* What attention needs besides; separate, so that a linker drops it with the ops that attend. */
+/* Functions for attention, kept separate so that a linker can leave them out with the attention ops. */
 typedef struct fold__attender {
     const fold__tiles *tiles;
-    fold__softmax_kernels softmax[2]; /* the first for even rows, the other for uneven ones */
-    void (*join_largest)(float *largest, const float *lanes, int count); /* as add_lanes, but stored */
-    void (*invert)(float *values, int count); /* 1 / value; reads and writes up to the next FOLD__LANES */
+    fold__softmax_kernels softmax[2]; /* the first for rows of regular length, the second for uneven rows */
+    void (*join_largest)(float *largest, const float *lanes, int count); /* stores the maximum of the lanes */
+    void (*invert)(float *values, int count); /* 1 / value; accesses up to the next multiple of FOLD__LANES */
     fold__strided_fn strided[FOLD__TILE_ROWS][8]; /* [rows - 1][vectors - 1] */
     void (*gather)(const fold__row_sums *at);
-    /* Multiplies `rows` query rows by the keys that each sees, into uneven rows of scores, for some heads.
-       Their columns begin at col, their scores are `next` floats apart. */
+    /* Multiplies `rows` query rows by the keys they attend to, for some heads, into uneven rows of scores.
+       The heads' columns begin at col; their scores are `next` floats apart. */
     void (*scores)(const fold__adjacency *adjacency, int row, int rows, const fold_rows *query,
                    const fold_rows *key, ptrdiff_t col, int width, int heads, float *scores, size_t next);
 } fold__attender;
 
 static const float fold__numbers[FOLD__LANES] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
-static const float fold__zeros[FOLD__TILE_WIDTH] = { 0.0f }; /* the start of a row without init */
+static const float fold__zeros[FOLD__TILE_WIDTH] = { 0.0f }; /* where chains of rows without init start */
 
 FOLD__INLINE void fold__copy_short(float *to, const float *from, int count)
 {
@@ -3794,8 +3794,8 @@ FOLD__INLINE void fold__copy_short(float *to, const float *from, int count)
         *to = *from;
 }
 
-/* Runs tiles of columns `start` to `end` of the pack if more than the end of the last vector is not
-   requested. They work in `buffer`, whose other columns hold whatever finite value they come to. */
+/* Runs tiles that cover columns `start` to `end` of the pack, of which some are not requested. They work in
+   `buffer`; the columns that are not requested are computed there and discarded. */
 static void fold__tiles_buffered(fold__tile_fn tile, fold__tile_args *at, int height, int first, int last,
                                  int start, int end, float *buffer)
 {
@@ -3809,7 +3809,7 @@ static void fold__tiles_buffered(fold__tile_fn tile, fold__tile_args *at, int he
         at->from = (const float *const *)own;
     at->to = own;
     at->from_col = at->to_col = 0;
-    at->count = 1; /* set here, since copying all arguments takes as long as a small tile */
+    at->count = 1; /* set here, since copying all arguments would take as long as a small tile */
     for (int above = 0; above < count * height; above += height) {
         for (int row = 0; at->started && row < height; row++)
             fold__copy_short(own[row] + (low - start), from[above + row] + (low - first), high - low);
@@ -3833,7 +3833,7 @@ static fold__tile_fn fold__tile_of(const fold__tiles *tiles, int height, int vec
                                                           : tiles->tile[height - 1][vectors - 1];
 }
 
-/* Panels that a tile of `height` rows covers: several, if each of their vectors has a column to compute. */
+/* Returns how many panels a tile covers: several, if each of their vectors has a requested column. */
 static int fold__panels_together(const fold__tiles *tiles, const fold__product *product,
                                  const fold__layout *layout, int height, int panel)
 {
@@ -3848,7 +3848,7 @@ static int fold__panels_together(const fold__tiles *tiles, const fold__product *
     return together;
 }
 
-/* Runs tiles of `height` rows, panel after panel, without vectors that have no column to compute. */
+/* Runs tiles of `height` rows, one panel after the other, leaving out vectors without a requested column. */
 static void fold__tile_rows(const fold__tiles *tiles, const fold__product *product,
                             const fold__layout *layout, fold__tile_args *at, int height, float *buffer)
 {
@@ -3869,7 +3869,7 @@ static void fold__tile_rows(const fold__tiles *tiles, const fold__product *produ
             start += vector;
         while (end - vector >= last && end - start > narrowest && together == 1)
             end -= vector;
-        /* where tiles can end with part of a vector a mask cuts it off; all else needs a buffer */
+        /* if tiles can end with part of a vector, a mask cuts it off; anything else needs a buffer */
         const int buffered = start < first || end - last >= (tiles->least > 1 ? 1 : vector);
         at->last = end <= last || buffered ? vector : vector - (end - last);
         at->offset =
@@ -3883,15 +3883,15 @@ static void fold__tile_rows(const fold__tiles *tiles, const fold__product *produ
             tile(at);
         if (product->commands) {
             product->commands->opaque |= buffered;
-            fold__emit(product->commands, NULL, tile, at, /* only the segments in use */
+            fold__emit(product->commands, NULL, tile, at, /* copies only the segments in use */
                        offsetof(fold__tile_args, seg) + (size_t)at->n_seg * sizeof *at->seg);
         }
         at->scattered = 0;
     }
 }
 
-/* Rows of the next tile if `left` are left. There are tiles of 1, 2, 3, 4 and 6 rows, perhaps of `five`; of
-   1, 2 and 4; or of 1 and 2. So 7 rows are 4 + 3. */
+/* Returns the height of the next tile, for `left` rows that are left. Tiles have 1, 2, 3, 4 and 6 rows,
+   perhaps 5 (`five`); or 1, 2 and 4; or 1 and 2. So 7 rows are 4 + 3. */
 static int fold__tile_height(int tallest, int left, int five)
 {
     const int height = left < tallest ? left : tallest, rest = left - height;
@@ -3924,7 +3924,7 @@ static void fold__tile_block(const fold__tiles *tiles, const fold__product *prod
         float **kept =
             (float **)fold__command_memory(product->commands, (size_t)(rows * arrays) * sizeof *kept);
         made = kept ? kept : made;
-        product->commands->opaque |= product->n_seg > FOLD__TILE_SEGMENTS; /* which reuse the pointers */
+        product->commands->opaque |= product->n_seg > FOLD__TILE_SEGMENTS; /* later segments reuse pointers */
     }
     at.width = product->in_place ? product->in_place : (size_t)layout->width;
     at.panel_stride = (size_t)layout->width * (product->in_place ? 1 : (size_t)product->inner);
@@ -3953,7 +3953,7 @@ static void fold__tile_block(const fold__tiles *tiles, const fold__product *prod
     } while (segment < product->n_seg);
 }
 
-/* One chain per element. Rows go in blocks, which stay in cache from panel to panel. */
+/* Computes a wide product, one chain per element. Rows go in blocks that stay in the cache for all panels. */
 static void fold__product_wide(const fold__tiles *tiles, const fold__product *product, float *scratch)
 {
     const fold__layout layout =
@@ -3978,7 +3978,7 @@ static size_t fold__narrow_copied(const fold__product *product)
     return fold__narrow_stride(longest);
 }
 
-/* A column of a segment's weights, contiguous; from a row-major weight it is copied to `to`. */
+/* Returns a segment's weights of one column, contiguous: a row-major weight's column is copied to `to`. */
 static const float *fold__narrow_column(const fold__product *product, const fold__seg *seg, int col,
                                         float *to)
 {
@@ -3990,7 +3990,7 @@ static const float *fold__narrow_column(const fold__product *product, const fold
     return to;
 }
 
-/* Computes some rows of as many columns as a narrow tile covers, FOLD__NARROW_ELEMENTS at most. */
+/* Computes some rows of as many columns as a narrow tile has: at most FOLD__NARROW_ELEMENTS elements. */
 static void fold__narrow_rows(const fold__tiles *tiles, const fold__product *product, ptrdiff_t row, int rows,
                               int col, int cols, float *scratch)
 {
@@ -3999,7 +3999,7 @@ static void fold__narrow_rows(const fold__tiles *tiles, const fold__product *pro
     float total[FOLD__NARROW_ELEMENTS], *from = total;
     int line, height;
     for (int element = 0; element < rows * cols; element += 8)
-        memset(total + element, 0, 8 * sizeof *total); /* all at once is 5 % slower */
+        memset(total + element, 0, 8 * sizeof *total); /* clearing all in one call is 5 % slower */
     if (product->init.base || product->init.rows)
         for (line = 0; line < rows; line++, from += cols)
             fold__copy_short(from, fold__at(&product->init, row + line) + col, cols);
@@ -4018,7 +4018,7 @@ static void fold__narrow_rows(const fold__tiles *tiles, const fold__product *pro
         fold__copy_short(fold__at(&product->output, row + line) + col, from, cols);
 }
 
-/* Sixteen chains per element and segment. Columns are spread evenly; those that are copied go one by one. */
+/* Computes a narrow product, sixteen chains per element and segment. Copied columns are computed singly. */
 static void fold__product_narrow(const fold__tiles *tiles, const fold__product *product, float *scratch)
 {
     const int wide = product->in_place ? 1 : tiles->narrow_columns,
@@ -4043,10 +4043,10 @@ static void fold__product_any(const fold__tiles *tiles, const fold__product *pro
         fold__product_wide(tiles, product, scratch);
 }
 
-/* Sums a weight gradient in blocks of dW, which stay in L1 while some rows pass: as many as keep the narrower
-   operand in L2. That operand passes once for every strip of blocks, the wider one and dW once in all. Few
-   rows pass over all of dW at once. If lines of dW share cache sets, rows pass over line after line, because
-   a load from one would wait for the stores to the line before. */
+/* Computes a weight gradient in blocks of dW, which stay in L1 for a pass of some rows. A pass has as many
+   rows as keep the narrower operand in L2. That operand is read once per strip of blocks, the wider one and
+   dW once in all. A few rows are applied to all of dW at once. If rows of dW share cache sets, dW is
+   processed row by row, because a load from one row would wait for the stores to the row before. */
 static void fold__weight_grad_direct(const fold__tiles *tiles, int rows, const fold_rows *input, int inner,
                                      const fold_rows *dy, int columns, float *dw, size_t ldw, float *held,
                                      int separate)
@@ -4072,7 +4072,7 @@ static void fold__weight_grad_direct(const fold__tiles *tiles, int rows, const f
     }
 }
 
-/* For few columns of dY: the transpose of dW has wide rows. A block takes no more than a packed operand. */
+/* Computes the weight gradient of a few columns of dY as a transpose, in the scratch of a packed operand. */
 static void fold__weight_grad_narrow(const fold__tiles *tiles, int rows, const fold_rows *input, int inner,
                                      const fold_rows *dy, int from, int columns, float *dw, size_t ldw,
                                      float *block, int separate)
@@ -4094,8 +4094,8 @@ static void fold__weight_grad_narrow(const fold__tiles *tiles, int rows, const f
     }
 }
 
-/* Sums it as a product of packed operands, whose sums stay in registers while rows pass: blocks of rows are
-   its K-segments, X transposed and dY packed. Half a block of X fits in L1 together with a panel. */
+/* Computes a weight gradient as a product of packed operands, whose sums stay in registers for many rows.
+   Blocks of rows are the K-segments: X is transposed, dY packed. Half a block of X and a panel fit in L1. */
 static void fold__weight_grad_packed(const fold__tiles *tiles, int rows, const fold_rows *input, int inner,
                                      const fold_rows *dy, int columns, float *dw, size_t ldw, float *scratch)
 {
@@ -4125,19 +4125,19 @@ static void fold__weight_grad_packed(const fold__tiles *tiles, int rows, const f
     }
 }
 
-/* How many last columns of dW are summed as its transpose: all of a narrow one or, given enough rows, those
-   that fill less than half a vector. */
+/* Returns the number of last columns of dW to compute as a transpose: all if dW is narrow; otherwise, given
+   enough rows, those that fill less than half a vector. */
 static int fold__columns_turned(const fold__tiles *tiles, int rows, int inner, int columns)
 {
     const int rest = columns % tiles->vector;
     if (inner < FOLD__LANES || tiles->many <= tiles->few)
         return 0;
-    if (columns < FOLD__LANES) /* eight fill a short vector: the transpose pays only for more rows */
+    if (columns < FOLD__LANES) /* eight fill a short vector: the transpose is faster only for more rows */
         return columns == 8 && rows <= FOLD__ROW_BLOCK / 2 ? 0 : columns;
     return 2 * rest < tiles->vector && rows >= FOLD__TRANSPOSE_ROWS * rest ? rest : 0;
 }
 
-/* Packs both operands for a large weight, and for any if there are few registers. */
+/* Computes a weight gradient; packs both operands if it is large or if there are few registers. */
 static void fold__weight_grad_any(const fold__tiles *tiles, int rows, const fold_rows *input, int inner,
                                   const fold_rows *dy, int columns, float *dw, size_t ldw, float *scratch,
                                   int separate)
@@ -4182,8 +4182,8 @@ static size_t fold__edge_attention_floats(const fold__adjacency *adjacency, int 
     return floats * FOLD__LANES;
 }
 
-/* How many scores are held: those of all rows in backward, else of a block, which may be one long row. Sizes
-   double, so that a kept plan has room for other edges. */
+/* Returns how many scores are held: those of all rows in backward, else those of a block, which may be one
+   long row. The number is a power of two, so that a cached plan has room for other edges. */
 static size_t fold__edge_attention_held(const fold__attention_call *call, int backward)
 {
     const size_t rows = backward ? (size_t)call->queries : 1, most = (size_t)call->adjacency->max_edges;
@@ -4208,7 +4208,7 @@ static int fold__edge_block(const fold__attention_call *call, int row)
     return rows;
 }
 
-/* Query rows of the next block if `left` are left: blocks of equal size, in whole tiles. */
+/* Returns the query rows of the next block, if `left` are left: equal blocks of whole tiles. */
 static int fold__attention_block(const fold__attention_call *call, int left)
 {
     const int fit = FOLD__SCORES / (call->keys < 1 ? 1 : call->keys) / FOLD__TILE_ROWS * FOLD__TILE_ROWS;
@@ -4220,16 +4220,15 @@ static int fold__attention_block(const fold__attention_call *call, int left)
     return whole < left ? whole : left;
 }
 
-/* Where a head's data are in scratch. Panels hold FOLD__PANEL_KEYS keys side by side; the last one's vectors
-   are filled up with its last key. */
+/* A head's data in scratch. Its panels have FOLD__PANEL_KEYS keys side by side, padded with the last key. */
 typedef struct fold__attention_head {
     const fold__attender *attender;
     const fold__attention_call *call;
-    ptrdiff_t q_col, v_col;   /* the head's first column in query and key, in value and out */
-    int row;                  /* the block's first */
-    fold__softmax_tile block; /* its scores have room to fill beyond the last key */
+    ptrdiff_t q_col, v_col;   /* the head's first column in query and key; in value and out */
+    int row;                  /* the block's first row */
+    fold__softmax_tile block; /* the block's scores, with room for padding */
     const float *key_panels;  /* the head's first panel */
-    size_t key_next;          /* floats to its next panel */
+    size_t key_next;          /* floats from one of its panels to the next */
     float *packed_keys, *packed_values;
 } fold__attention_head;
 
@@ -4244,7 +4243,7 @@ static size_t fold__attention_held(const fold__attention_call *call, int backwar
                            : FOLD__QUERY_BLOCK * fold__attention_stride(call);
 }
 
-/* Scratch of one head at a time (by edges, of two), however many heads there are. */
+/* Returns the scratch floats for one head at a time, or two along edges, for any number of heads. */
 static size_t fold__attention_floats(const fold__attention_call *call, int backward)
 {
     const size_t keys = call->adjacency ? 0 : fold__round_up((size_t)call->keys, FOLD__PANEL_KEYS),
@@ -4282,8 +4281,8 @@ static void fold__attention_begin(fold__attention_head *at, const fold__attender
     at->block.factor = at->block.largest + FOLD__QUERY_BLOCK;
 }
 
-/* Puts keys into panels of all heads: [keys / FOLD__PANEL_KEYS][heads][width][FOLD__PANEL_KEYS]. The first of
-   every FOLD__LANES keys clears the others. */
+/* Packs keys into the panels of all heads: [keys / FOLD__PANEL_KEYS][heads][width][FOLD__PANEL_KEYS]. Writing
+   the first of every FOLD__LANES keys clears the places of the others. */
 static void fold__attention_append(float *panels, const fold_rows *keys, int first, int count, int heads,
                                    int width)
 {
@@ -4325,8 +4324,8 @@ static void fold__attention_pack(const fold__attender *attender, float *panel, c
     }
 }
 
-/* Multiplies some rows by some columns, tile by tile. With a ramp of 1, row r takes r steps more than row 0,
-   whose steps are given. With a ramp of -1 it leaves out the first r. */
+/* Multiplies some rows by some columns, tile by tile. With a ramp of 1, row r takes r more steps than row 0,
+   which takes `steps`. With a ramp of -1, row r leaves out the first r steps. */
 static void fold__strided_run(const fold__attender *attender, const fold__strided *all, int rows, int columns)
 {
     for (int row = 0, height, count; row < rows; row += height * count) {
@@ -4345,7 +4344,7 @@ static void fold__strided_run(const fold__attender *attender, const fold__stride
         at.left_next = height * (at.left_row + (at.ramp < 0 ? at.left_step : 0));
         at.right_next = at.ramp < 0 ? height * at.right_step : 0;
         at.out_next = height * at.out_row;
-        if (at.ramp < 0) { /* from the row that leaves out most */
+        if (at.ramp < 0) { /* starts from the row that leaves out most */
             at.left += (height - 1) * at.left_row;
             at.out += (height - 1) * at.out_row;
             at.left_row = -at.left_row;
@@ -4364,7 +4363,7 @@ static void fold__strided_run(const fold__attender *attender, const fold__stride
     }
 }
 
-/* to[r][j] = rows[r] . key j, for the block's rows and the keys that they see, and a few more. */
+/* to[r][j] = rows[r] . key j, for the block's rows, the keys they attend to, and some padding. */
 static void fold__attention_scores(const fold__attention_head *at, const fold_rows *input, ptrdiff_t col,
                                    const float *panels, size_t next, int width, float *to)
 {
@@ -4378,7 +4377,7 @@ static void fold__attention_scores(const fold__attention_head *at, const fold_ro
     product.out_row = (ptrdiff_t)at->block.stride;
     product.steps = width;
     for (int first = 0; first < last; first += FOLD__PANEL_KEYS) {
-        /* causal blocks go tile by tile, to multiply few keys that are not seen */
+        /* causal blocks go tile by tile, to multiply by few masked keys */
         const int start = first - fold__attention_seen(call, at->row) + 1;
         for (int row = call->causal && start > 0 ? start : 0; row < at->block.rows; row += rows) {
             const int left = at->block.rows - row;
@@ -4395,7 +4394,7 @@ static void fold__attention_scores(const fold__attention_head *at, const fold_ro
     }
 }
 
-/* to[r] = factor[r] times the sum of weights[r][j] from[j] over the keys j that r sees. */
+/* to[r] = factor[r] times the sum of weights[r][j] from[j] over the keys j that row r attends to. */
 static void fold__attention_sums(const fold__attention_head *at, const float *weights, const fold_rows *from,
                                  ptrdiff_t col, int width, const fold_rows *to, const float *factor)
 {
@@ -4413,8 +4412,8 @@ static void fold__attention_sums(const fold__attention_head *at, const float *we
     fold__strided_run(at->attender, &product, at->block.rows, width);
 }
 
-/* to[j] = the sum of weights[i][j] from[i] over the queries i that see j, continued from block to block. The
-   last keys of a causal block are first seen by its first row, its second row and so on. */
+/* to[j] = the sum of weights[i][j] from[i] over the queries i that attend to key j, continued from block to
+   block. In a causal block, the last keys are attended to from its first, second, third row on, and so on. */
 static void fold__attention_scatter(const fold__attention_head *at, const float *weights,
                                     const fold_rows *from, ptrdiff_t col, int width, const fold_rows *to)
 {
@@ -4446,7 +4445,7 @@ static const fold__softmax_kernels *fold__attention_softmax(fold__attention_head
     return &at->attender->softmax[at->call->adjacency != NULL];
 }
 
-/* Scores of the block become exps, 0 for unseen keys; factor becomes 1 / their sum. */
+/* Replaces the block's scores by exps (0 for masked keys), and sets factor to 1 / their sum. */
 static void fold__attention_exps(fold__attention_head *at, int head)
 {
     const fold__attender *attender = at->attender;
@@ -4466,7 +4465,7 @@ static void fold__attention_exps(fold__attention_head *at, int head)
     attender->invert(at->block.factor, at->block.rows);
 }
 
-/* Scores of the block become weights; slopes, which are gradients of weights, become those of scores. */
+/* Replaces the block's scores by weights, and its slopes, the gradients of weights, by those of scores. */
 static void fold__attention_slopes(fold__attention_head *at, int head)
 {
     const fold__attender *attender = at->attender;
@@ -4481,7 +4480,7 @@ static void fold__attention_slopes(fold__attention_head *at, int head)
     }
     attender->invert(at->block.factor, at->block.rows);
     softmax->weights(&at->block);
-    /* from here on factor is the mean of slopes */
+    /* from here on, factor is the mean of slopes */
     memset(at->block.factor, 0, (size_t)at->block.rows * sizeof *at->block.factor);
     attender->tiles->add_lanes(at->block.factor, at->block.lanes, at->block.rows);
     softmax->slopes(&at->block);
@@ -4513,7 +4512,7 @@ static void fold__attention_forward(const fold__attender *attender, const fold__
     }
 }
 
-/* Recomputes the weights from `norms`. The mean of slopes is summed from them, so it needs no output. */
+/* Computes gradients; recomputes the weights from `norms`. It averages slopes itself and needs no output. */
 static void fold__attention_backward(const fold__attender *attender, const fold__attention_call *call,
                                      int head, float *scratch)
 {
@@ -4547,9 +4546,9 @@ static void fold__attention_backward(const fold__attender *attender, const fold_
     }
 }
 
-/* -- by edges: two heads at a time */
+/* -- attention along edges: two heads at a time */
 
-/* Sums for the block's rows over the keys that they see; below, for keys over the queries that see them. */
+/* Sums over the keys that each row attends to; the next function sums over the queries of each key. */
 static void fold__edge_gather(const fold__attention_head *at, int heads, size_t next, const float *weights,
                               const fold_rows *from, ptrdiff_t col, int width, const fold_rows *to,
                               const float *factor)
@@ -4619,7 +4618,7 @@ static void fold__edge_attention_forward(const fold__attender *attender, const f
     }
 }
 
-/* Holds scores and slopes of all rows, since keys and values are summed over them at the end. */
+/* Computes gradients. Scores and slopes of all rows are held, since keys and values need them at the end. */
 static void fold__edge_attention_backward(const fold__attender *attender, const fold__attention_call *call,
                                           int head, int heads, float *scratch)
 {
@@ -4652,37 +4651,38 @@ static void fold__edge_attention_backward(const fold__attender *attender, const 
 }
 
 /* -- int8 products --
-   An int8 weight has a scale for each column c: w[k][c] is about scale[c] q[k][c], with integers q from -127
-   to 127. x is rounded to integers as well, when it is read, per row and segment: x[k] is about s v[k] with
-   s = max |x| / 127, and v[k] is x[k] times (127 / max |x|), rounded to nearest, ties to even, by adding
-   1.5 * 2^23. The sum over k of v[k] q[k][c] is exact. It is converted to float, multiplied by s and by
-   scale[c], and added to what was there, each of these rounded on its own. So the bits do not depend on the
-   instruction set, on fused multiply-add, or on how sums are cut into tiles.
-   A row whose largest magnitude is below 2^-119 counts as zeros, since 127 / max |x| must be finite. A row
-   with an infinity or NaN has the scale NaN, so everything computed from it becomes NaN.
+   An int8 weight has one scale per column c: w[k][c] is about scale[c] q[k][c], with integers q from -127 to
+   127. x is rounded to integers when it is read, per row and segment: x[k] is about s v[k] with s = max |x| /
+   127. v[k] is x[k] times (127 / max |x|), rounded to nearest, ties to even, by adding 1.5 * 2^23. The sum
+   over k of v[k] q[k][c] is exact. It is converted to float, multiplied by s and by scale[c], and added to
+   the previous sum; each step is rounded separately. So the bits do not depend on the instruction set, on
+   fused multiply-add, or on tiling.
+   A row whose largest magnitude is below 2^-119 is treated as zeros, since 127 / max |x| must be finite. A
+   row with an infinity or NaN has the scale NaN, so all its results are NaN.
+   
+   Columns are stored in groups of 16. A group is a sequence of quads; a quad covers four rows of the weight.
+   It has four bytes of each column or, if x is rounded to 16 bits, two bytes of each column, then the other
+   two of each. If a segment begins or ends within a quad, v is zero for the rest of the quad. Kernels that
+   are plain loops, and tables that no product reads (fold__int8_lines), use the layout of files, so that
+   bytes in an image are read in place: row by row or, for a transpose, column by column, with a scale per
+   row. */
 
-   Columns are stored in groups of 16. A group is a sequence of quads, of four rows of the weight each. A quad
-   has four bytes of each column or, if x takes 16 bits, two of each column, then the other two of each. A
-   segment that begins or ends within a quad has zeros in v for the rest of it. For products that are plain
-   loops, and for tables that no product reads (fold__int8_lines), bytes are stored as in files, so that those
-   in an image are read in place: row by row or, for a transpose, column by column, with a scale per row. */
-
-/* An int8 weight: groups are `group` bytes apart. If it is stored as in files, columns are `group` bytes
-   apart and rows `row` bytes. */
+/* An int8 weight. group: bytes between groups or, in the layout of files, columns. row: bytes between
+   rows. */
 typedef struct fold__int8_weight {
     const uint8_t *bytes;
     const float *scales;
     size_t group, row;
 } fold__int8_weight;
 
-/* A tile: some rows of x, `stride` bytes apart, times `quads` quads of some groups. Sums begin with
-   start[row], are multiplied by scale[row] and the columns' scales, and are added to `from`; the results go
-   to `to`. There are `columns` of them, from from_col and to_col on. */
+/* Arguments of an int8 tile: some rows of x, `stride` bytes apart, times `quads` quads of some groups.
+   Integer sums start at start[row]; they are multiplied by scale[row] and the columns' scales and added to
+   `from`. The `columns` results of a row go to `to`, starting at to_col. */
 typedef struct fold__int8_tile_args {
     const char *rows;
     const uint8_t *weights;
     size_t stride, group, row;
-    int quads, columns; /* values of x instead, if bytes are stored as in files */
+    int quads, columns; /* quads: in the layout of files, values of x instead */
     const int32_t *start;
     const float *scale, *scales;
     const float *const *from;
@@ -4691,32 +4691,31 @@ typedef struct fold__int8_tile_args {
 } fold__int8_tile_args;
 typedef void (*fold__int8_tile_fn)(const fold__int8_tile_args *at);
 
-/* What int8 products need of an instruction set. Weights are stored with the bits of `flip` inverted: an
-   instruction that takes unsigned bytes needs 128 added to them, and sums then begin with -128 times the sum
-   of the row's bytes. */
+/* The int8 functions of an instruction set. Weights are stored with the bits of `flip` inverted: an
+   instruction for unsigned bytes needs 128 added to them; sums then start at -128 times the row's sum. */
 typedef struct fold__int8_kernels {
     const char *name;
     void (*product)(const struct fold__int8_kernels *kernels, const struct fold__int8_weight *weight,
                     const fold__product *product, float *scratch); /* fold__int8_product, linked if used */
     float (*pack)(const struct fold__int8_kernels *kernels, uint8_t *bytes, const float *weights, int inner,
                   int columns, int transposed); /* fold__int8_pack */
-    int size;     /* bytes of a value of x: 1, or 2 where an instruction takes 16 bits */
-    int as_saved; /* no groups: bytes are stored as in files */
+    int size;     /* bytes of a rounded value of x: 1, or 2 if the instruction needs 16 bits */
+    int as_saved; /* bytes have the layout of files, without groups */
     unsigned flip;
-    int tallest; /* most rows of a tile, see fold__tile_height */
+    int tallest; /* maximum rows of a tile: see fold__tile_height */
     fold__int8_tile_fn tile[FOLD__TILE_ROWS][FOLD__INT8_WIDE]; /* [rows - 1][groups - 1]; NULL: none */
-    /* The bits of the largest magnitude; those of a NaN exceed infinity's. */
+    /* Returns the bits of the largest magnitude; a NaN's are larger than infinity's. */
     uint32_t (*largest)(const float *from, int count);
-    /* Rounds from[i] * factor, which is at most 127, to values of `size` bytes, with four zeros after them.
-       Returns their sum if `flip` is not 0. May write up to FOLD__LANES - 1 values more. */
+    /* Rounds from[i] * factor, at most 127, to values of `size` bytes, followed by four zeros. Returns their
+       sum if `flip` is not 0. May write up to FOLD__LANES - 1 further values. */
     int32_t (*round)(const float *from, int count, float factor, char *to);
-    const struct fold__bf16_kernels *bf16; /* for bf16 weights; NULL: they are int8 */
+    const struct fold__bf16_kernels *bf16; /* for bf16 weights; NULL: the weights are int8 */
 } fold__int8_kernels;
 
 static int fold__int8_groups(int columns) { return (columns - 1) / FOLD__INT8_GROUP + 1; }
-/* Bytes from group to group: an odd number of lines, so that neighbours fall into different cache sets. */
+/* Returns the bytes from one group to the next: an odd number of lines, to use different cache sets. */
 static size_t fold__int8_stride(int inner) { return (size_t)(((inner + 3) / 4) | 1) * FOLD__INT8_LINE; }
-/* The size of a weight in bytes; its scales follow it. */
+/* Returns the size of a weight in bytes. The scales follow it. */
 static size_t fold__int8_size(const fold__int8_kernels *kernels, int inner, int columns)
 {
     return kernels->as_saved ? fold__round_up((size_t)inner * (size_t)columns, sizeof(float))
@@ -4754,7 +4753,7 @@ static uint8_t *fold__int8_at(const fold__int8_kernels *kernels, const fold__int
 }
 
 static int fold__int8_number(unsigned bits) { return (int)bits - 2 * (int)(bits & 128u); }
-/* Bytes of a row of x: up to three zeros on either side complete quads, and rounding writes past the end. */
+/* Returns the bytes of a row of x, with up to three zeros on either side and room for rounding's excess. */
 static size_t fold__int8_row(const fold__int8_kernels *kernels, int inner)
 {
     const size_t bytes = ((size_t)inner + 6 + FOLD__LANES) * (size_t)kernels->size;
@@ -4766,7 +4765,7 @@ static size_t fold__int8_floats(const fold__int8_kernels *kernels, size_t rows, 
     return 2 * FOLD__INT8_ROWS + block * fold__int8_row(kernels, inner) / sizeof(float);
 }
 
-/* The factor that takes that largest magnitude to 127; *scale is its inverse. */
+/* Returns 127 / largest, with the largest magnitude given as bits; *scale is largest / 127. */
 FOLD__INLINE float fold__int8_factor(uint32_t largest, float *scale)
 {
     float most;
@@ -4777,7 +4776,7 @@ FOLD__INLINE float fold__int8_factor(uint32_t largest, float *scale)
     return largest >= 0x7f800000u || most < 0x1p-119f ? 0.0f : 127.0f / most;
 }
 
-/* One segment of some rows of a product. Their bytes, and the numbers of each row, are in scratch. */
+/* One segment of some rows of a product. The rounded rows, and start and scale per row, are in scratch. */
 typedef struct fold__int8_block {
     const fold__int8_kernels *kernels;
     const fold__seg *seg;
@@ -4790,10 +4789,10 @@ typedef struct fold__int8_block {
     size_t stride;
     const float *from[FOLD__INT8_ROWS];
     float *to[FOLD__INT8_ROWS];
-    ptrdiff_t ahead, end; /* later rows that are to be prefetched */
+    ptrdiff_t ahead, end; /* range of later rows to prefetch */
 } fold__int8_block;
 
-/* Prefetches a row that may be anywhere, long before it is read. */
+/* Prefetches a row of a scattered input long before it is read. */
 FOLD__INLINE void fold__int8_fetch(const fold__seg *seg, ptrdiff_t row)
 {
     for (int at = 0; at < seg->inner; at += FOLD__LANES)
@@ -4868,7 +4867,7 @@ static void fold__int8_segment(fold__int8_block *block, const fold__int8_weight 
     }
 }
 
-/* Takes whole weights: n_pack and col of the product are not read. */
+/* Multiplies by a whole weight: n_pack and col of the product are not read. */
 static void fold__int8_product(const fold__int8_kernels *kernels, const fold__int8_weight *weight,
                                const fold__product *product, float *scratch)
 {
@@ -4894,16 +4893,15 @@ static void fold__int8_product(const fold__int8_kernels *kernels, const fold__in
     }
 }
 
-/* The larger of `worst` and a column's error, from the squares of what rounding changed and of its values. */
+/* Returns the larger of `worst` and a column's error: the square root of (lost / whole). */
 static float fold__worse(float worst, double lost, double whole)
 {
     const float error = lost > 0 ? (float)sqrt(lost / whole) : 0;
     return error > worst ? error : worst;
 }
 
-/* Rounds a weight to bytes, row-major [inner x columns], or [columns x inner] if transposed. Returns the
-   largest error of a column, the root mean square of what rounding changed relative to that of its values, or
-   NaN if a value is not finite. */
+/* Rounds a weight to int8. Weights are row-major [inner x columns], or [columns x inner] if transposed.
+   Returns the largest relative error of a column, by root mean square, or NaN if a value is not finite. */
 static float fold__int8_pack(const fold__int8_kernels *kernels, uint8_t *bytes, const float *weights,
                              int inner, int columns, int transposed)
 {
@@ -4937,27 +4935,27 @@ static float fold__int8_pack(const fold__int8_kernels *kernels, uint8_t *bytes, 
     return worst;
 }
 
-/* For tables that no product reads. */
+/* The format of tables that no product reads. */
 static const fold__int8_kernels fold__int8_lines = { "lines", NULL, fold__int8_pack, 1,    1,
                                                      0,       0,    { { NULL } },    NULL, NULL,
                                                      NULL };
 
 /* -- bf16 products --
-   A bf16 weight has the upper halves of floats. Its products are those of the floats that they stand for, to
-   the bit. Two rows are stored together: a 32-bit word has the value of an even row in its lower half, and
-   that of the next row in its upper half, so a shift or a mask makes floats of words at any vector width. No
-   word is an infinity or NaN as a float, so words are held as floats. Columns are stored in groups, none of
-   them narrow (see fold__product_any). */
+   A bf16 weight has the upper halves of floats. Its products are bit-identical to those of a float weight
+   with the same values. Two rows are stored together: the lower half of a 32-bit word has the value of an
+   even row, the upper half that of the next row. So a shift or a mask converts words to floats at any vector
+   width. As a float no word is an infinity or NaN, so words are stored as floats. Columns are stored in
+   groups, and no group is narrow: see fold__product_any. */
 
 typedef struct fold__bf16_group {
     const float *words;
-    int from, width; /* columns */
+    int from, width; /* first column, number of columns */
 } fold__bf16_group;
 
-/* What bf16 products need of an instruction set. */
+/* The bf16 functions of an instruction set. */
 typedef struct fold__bf16_kernels {
-    void (*widen)(const fold__bf16_group *group, int row, int rows, float *to); /* row-major, without gaps */
-    /* to = from + the values of x in `input` times those rows, for the columns of one group. */
+    void (*widen)(const fold__bf16_group *group, int row, int rows, float *to); /* to row-major floats */
+    /* to = from + a row of x (`input`) times the segment's rows of the weight, for one group's columns. */
     void (*line)(const fold__bf16_group *group, const fold__seg *seg, const float *input, const float *from,
                  float *to);
     void (*floats)(const fold__product *product, float *scratch);
@@ -4965,7 +4963,7 @@ typedef struct fold__bf16_kernels {
                  int columns, int transposed, int line, float *to); /* fold__bf16_read, linked if used */
 } fold__bf16_kernels;
 
-static size_t fold__bf16_size(int inner, int columns) /* tiles read past the end */
+static size_t fold__bf16_size(int inner, int columns) /* with room after the end, which tiles may read */
 {
     return ((size_t)inner + 1) / 2 * (size_t)columns * sizeof(float) + FOLD__BF16_GROUP * sizeof(float);
 }
@@ -5036,7 +5034,7 @@ static size_t fold__bf16_floats(size_t rows, int inner)
            3 * fold__min_size(rows, FOLD__BF16_ROWS) * sizeof(float *) / sizeof(float);
 }
 
-/* Multiplies a block of rows by one group, as floats in `weights`. Chains continue from part to part. */
+/* Multiplies some rows by one group, converted to floats in `weights`. Chains continue from part to part. */
 static void fold__bf16_block(const fold__bf16_kernels *bf16, const fold__bf16_group *group,
                              const fold__product *product, ptrdiff_t row, float *weights, float *scratch)
 {
@@ -5084,7 +5082,7 @@ static void fold__bf16_product(const fold__int8_kernels *kernels, const fold__in
     }
 }
 
-/* Rounds a finite float to the nearest bfloat16, ties to even; beyond the largest, to the largest. */
+/* Rounds a finite float to the nearest bfloat16, ties to even, at most the largest finite one. */
 static uint32_t fold__bf16_of(uint32_t bits)
 {
     const uint32_t half = (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
@@ -5119,9 +5117,9 @@ static float fold__bf16_pack(const fold__int8_kernels *kernels, uint8_t *bytes, 
 }
 
 #if defined(FOLD_REPRODUCIBLE) && !defined(__FMA__) && !defined(__FP_FAST_FMAF)
-/* fmaf by way of double, in which the product is exact. Rounding twice differs from rounding once only if the
-   double is halfway between two floats or the float is subnormal. Then the sum is first rounded to odd (Boldo
-   and Melquiond 2008). Libraries are not relied on: some round twice. */
+/* Computes fmaf in double, in which the product is exact. Rounding twice differs from rounding once only if
+   the double is halfway between two floats or the float is denormal. In these cases the sum is first rounded
+   to odd (Boldo and Melquiond 2008). Libraries' fmaf is not used, because some round twice. */
 FOLD__INLINE float fold__fmaf(float a, float b, float c)
 {
     const double product = (double)a * (double)b, addend = (double)c;
@@ -5130,7 +5128,7 @@ FOLD__INLINE float fold__fmaf(float a, float b, float c)
     memcpy(&bits, &sum, sizeof bits);
     if ((bits & 0x1fffffffu) == 0x10000000u || (sum != 0.0 && sum < 0x1p-126 && sum > -0x1p-126)) {
         const double back = sum - product, error = (product - (sum - back)) +
-                                                   (addend - back); /* exactly what rounding the sum lost */
+                                                   (addend - back); /* the exact rounding error of the sum */
         if (error != 0.0 && !(bits & 1))
             bits = (error > 0.0) == (sum > 0.0) ? bits + 1 : bits - 1;
         memcpy(&sum, &bits, sizeof sum);
@@ -5142,7 +5140,7 @@ FOLD__INLINE float fold__fmaf(float a, float b, float c)
 #endif
 
 #ifdef FOLD_USE_CBLAS
-/* Products by sgemm on gathered rows, with plain row-major packs. They give up the bit contract. */
+/* Products use sgemm on gathered rows, with row-major packs. They are not bit-identical to other kernels'. */
 static void fold__gather(float *dst, const fold_rows *input, ptrdiff_t row, int rows, int count)
 {
     for (int line = 0; line < rows; line++)
@@ -5194,9 +5192,9 @@ static void fold__weight_grad_sgemm(int rows, const fold_rows *input, int inner,
 #if FOLD__X86
 static const int32_t fold__masks[16] = {
     -1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0
-}; /* from the 8 - n th on: n of 8 lanes */
+}; /* starting at 8 - n: a mask of n lanes */
 #if FOLD__GNU_VECTORS
-/* Vectors in memory, aligned as floats are. */
+/* Vectors in memory, with the alignment of a float. */
 typedef float fold__f8 __attribute__((vector_size(32), aligned(4), may_alias));
 typedef float fold__f16 __attribute__((vector_size(64), aligned(4), may_alias));
 typedef uint32_t fold__u8 __attribute__((vector_size(32)));
@@ -5204,11 +5202,11 @@ typedef uint32_t fold__u16 __attribute__((vector_size(64)));
 #endif
 #endif
 
-/* ---- the passes, by bits of a vector; 1 is portable ---- */
+/* ---- compiling the kernels once per vector width in bits; 1 is portable ---- */
 
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC push_options
-#ifndef __OPTIMIZE_SIZE__ /* Without these passes kernels' loops keep vectors in memory. */
+#ifndef __OPTIMIZE_SIZE__ /* Without these passes the kernels' loops keep vectors in memory. */
 #pragma GCC optimize("tree-pta", "rerun-cse-after-loop", "ira-region=mixed")
 #endif
 #endif
@@ -5218,7 +5216,7 @@ typedef uint32_t fold__u16 __attribute__((vector_size(64)));
 #if FOLD__NEON
 #ifndef __clang__
 #pragma GCC push_options
-#pragma GCC optimize("no-schedule-insns") /* before registers are allocated, it loads more than fit */
+#pragma GCC optimize("no-schedule-insns") /* before register allocation it loads more than fits */
 #endif
 #define FOLD__SIMD_PASS 128
 #include FOLD_FILENAME
@@ -5244,7 +5242,7 @@ typedef uint32_t fold__u16 __attribute__((vector_size(64)));
 #pragma GCC pop_options
 #endif
 
-/* ---- which of them this machine runs ---- */
+/* ---- choosing the kernel set for this machine ---- */
 
 #if FOLD__X86
 static void fold__cpuid(uint32_t leaf, uint32_t out[4])
@@ -5259,7 +5257,7 @@ static void fold__cpuid(uint32_t leaf, uint32_t out[4])
 #endif
 }
 
-/* The register state that the operating system saves. */
+/* Returns which registers the operating system saves (XCR0). */
 static uint32_t fold__xcr0(void)
 {
 #ifdef _MSC_VER
@@ -5271,7 +5269,7 @@ static uint32_t fold__xcr0(void)
 #endif
 }
 
-/* 512, 256 or 1, from leaves 1 and 7 of cpuid and the registers that the system saves. */
+/* Returns 512, 256 or 1, from leaves 1 and 7 of cpuid and the registers that the system saves. */
 static int fold__pass_of(uint32_t basic, uint32_t saved, uint32_t extended)
 {
     const uint32_t avx = 1u << 27 | 1u << 28 | 1u << 12;                /* osxsave, avx, fma */
@@ -5293,7 +5291,7 @@ static int fold__best_pass(void)
 }
 #endif
 
-/* NULL: the best that the machine has (under FOLD_USE_CBLAS: "cblas"). A name: that one, or NULL. */
+/* Returns the named kernel set or NULL; for a NULL name the machine's best ("cblas" under FOLD_USE_CBLAS). */
 static const fold__kernels *fold__kernels_for(const char *name)
 {
     const fold__kernels *set[4];
@@ -5326,9 +5324,9 @@ static const fold__kernels *fold__kernels_for(const char *name)
     return NULL;
 }
 
-/* These enclose all that computes. Inside, rounding is to nearest, nothing traps, and subnormals are kept, or
-   flushed if the model asks, whatever the program had set. Draws, files and initial values keep them for
-   every model. The program gets its settings and exception flags back, so that nothing fires late. */
+/* These calls enclose all computation. In between, rounding is to nearest, nothing traps, and denormals are
+   kept or, for models that ask for it, flushed. Draws, files and initial values keep denormals for every
+   model. Then the program's settings and exception flags are restored, so that no trap fires late. */
 #if (defined(__SSE__) || defined(_M_X64)) && !defined(__TINYC__)
 #define FOLD__MXCSR 1
 typedef uint64_t fold__fp;
@@ -5341,13 +5339,13 @@ typedef fenv_t fold__fp;
 static fold__fp fold__fp_enter(int flush)
 {
 #ifdef FOLD__MXCSR
-    /* 0x8000 flushes results, 0x40 treats subnormal operands as zero, 0x6000 is the rounding, 0x1f80 masks */
+    /* 0x8000 flushes results, 0x40 treats denormal operands as zero, 0x6000 is the rounding, 0x1f80 masks */
     const unsigned saved = _mm_getcsr(), wanted = (saved & ~0xe040u) | 0x1f80u | (flush ? 0x8040u : 0);
     if (wanted != saved)
         _mm_setcsr(wanted);
     return saved;
 #elif defined(FOLD__FPCR)
-    uint64_t saved, wanted, flags; /* 0x01000000 flushes, 0x00080000 does for halves, 0x00c00000 rounds, */
+    uint64_t saved, wanted, flags; /* 0x01000000 flushes, 0x00080000 for half precision, 0x00c00000 rounds, */
     __asm__ volatile("mrs %0, fpcr" : "=r"(saved));
     __asm__ volatile("mrs %0, fpsr" : "=r"(flags));
     wanted = (saved & ~(uint64_t)0x01c89f00u) | (flush ? 0x01000000u : 0); /* 0x9f00 traps */
@@ -5358,7 +5356,7 @@ static fold__fp fold__fp_enter(int flush)
     fenv_t saved;
     memset(&saved, 0, sizeof saved);
 #ifdef FE_UPWARD
-    feholdexcept(&saved); /* C cannot set flushing to zero: it stays as it is */
+    feholdexcept(&saved); /* C has no call for flushing denormals: the setting stays as it is */
     if (fegetround() != FE_TONEAREST)
         fesetround(FE_TONEAREST);
 #endif
@@ -5382,7 +5380,7 @@ static void fold__fp_leave(fold__fp saved)
 #endif
 }
 
-/* ---- kernels that only some ops need, of the same set as the others ---- */
+/* ---- kernels that only some ops use, from the same set as the others ---- */
 
 #if FOLD__X86
 #define FOLD__SETS(what) { &fold__##what##__portable, &fold__##what##__avx2, &FOLD__AVX512(what) }
@@ -5415,7 +5413,7 @@ FOLD__IN_SET(fold__reducer_of, fold__reducer, reducer)
 FOLD__IN_SET(fold__attender_of, fold__attender, attender)
 FOLD__IN_SET(fold__bf16_kernels_for, fold__int8_kernels, bf16_table)
 
-/* The int8 products of a kernel set, by what the processor has for them. */
+/* Returns the int8 kernels of a kernel set that suit the processor. */
 static const fold__int8_kernels *fold__int8_kernels_for(const fold__kernels *kernels)
 {
     static const fold__int8_kernels *const set[] = FOLD__LIGHT_SETS(int8_table);
@@ -5433,7 +5431,7 @@ static const fold__int8_kernels *fold__int8_kernels_for(const fold__kernels *ker
     return set[kernels->set];
 }
 
-/* Runs attention for heads first..last-1, in fold__attention_floats of scratch. Heads share no output. */
+/* Runs attention for heads first..last-1, with fold__attention_floats of scratch. Heads share no output. */
 static void fold__attend(const fold__kernels *kernels, const fold__attention_call *call, int first, int last,
                          float *scratch, int backward)
 {
@@ -5449,17 +5447,17 @@ static void fold__attend(const fold__kernels *kernels, const fold__attention_cal
     }
 }
 
-#endif /* FOLD_IMPLEMENTATION: its first part, which includes this file for the next section */
+#endif /* FOLD_IMPLEMENTATION, first part: this file includes itself for the next section */
 
 /* ==== section: SIMD kernels ==================================================================
-   Owns: the same kernels in vector macros. The file includes itself to compile this section alone, once for
-   each FOLD__SIMD_PASS.
-   Uses: kernels. Invariant: code asks how wide vectors are, never which set it is in. */
+   Owns: the kernels, written in vector macros. The file includes itself to compile only this section, once
+   per FOLD__SIMD_PASS.
+   Uses: kernels. Invariant: code may depend on the width of vectors, never on the name of the set. */
 #ifdef FOLD__SIMD_PASS
 
 /* FOLD__V is a vector of FOLD__W floats, FOLD__I their bits as unsigned integers, FOLD__M the result of a
-   comparison. VLOAD_M and VSTORE_M touch the first n <= W floats only, by a mask FOLD__SOME(n); VLOAD_M fills
-   up with zeros. VMIN and VMAX are a<b?a:b and a>b?a:b, so NaN in either gives b. */
+   comparison. VLOAD_M and VSTORE_M access only the first n <= W floats, given a mask FOLD__SOME(n); VLOAD_M
+   sets the others to zero. VMIN and VMAX are a<b?a:b and a>b?a:b: they return b if either is NaN. */
 
 #if defined(_MSC_VER) && !defined(__clang__)
 #define FOLD__FOR(features)
@@ -5467,7 +5465,7 @@ static void fold__attend(const fold__kernels *kernels, const fold__attention_cal
 #define FOLD__FOR(features) __attribute__((target(features)))
 #endif
 
-#define FOLD__SET (FOLD__SIMD_PASS == 512 ? 2 : FOLD__SIMD_PASS > 1) /* as fold__kernels counts them */
+#define FOLD__SET (FOLD__SIMD_PASS == 512 ? 2 : FOLD__SIMD_PASS > 1) /* numbered as in fold__kernels */
 
 #if FOLD__SIMD_PASS == 512
 
@@ -5478,7 +5476,7 @@ static void fold__attend(const fold__kernels *kernels, const fold__attention_cal
 #define FOLD__MM_ALL(name, ...) _mm512_maskz_##name(FOLD__ALL, __VA_ARGS__)
 #define FOLD__W 16
 #define FOLD__M __mmask16
-#define FOLD__ALL ((__mmask16)0xffff) /* for maskz forms: gcc 12's header warns about the plain ones */
+#define FOLD__ALL ((__mmask16)0xffff) /* for maskz intrinsics: the others cause warnings in gcc 12's header */
 #define FOLD__MASK __mmask16
 #define FOLD__SOME(count) ((__mmask16)((1u << (unsigned)(count)) - 1u))
 #define FOLD__VLOAD_M(from, mask) _mm512_maskz_loadu_ps(mask, from)
@@ -5545,7 +5543,7 @@ FOLD__NOINLINE static void fold__f4_store_n__neon(float *to, float32x4_t value, 
 #define FOLD__VFMA(a, b, c) vfmaq_f32(c, a, b)
 #define FOLD__VSEL(mask, a, b) vbslq_f32(mask, a, b)
 
-#else /* portable: four lanes of a GNU compiler's generic vectors, or one float */
+#else /* portable: a GNU compiler's generic vectors of four floats, or one float */
 
 #define FOLD__ISA(name) fold__##name##__portable
 #define FOLD__ISA_NAME "portable"
@@ -5603,7 +5601,7 @@ FOLD__NOINLINE static fold__f4 fold__f4_fma_exact(fold__f4 a, fold__f4 b, fold__
     return sums;
 }
 
-/* fold__fmaf in four lanes: all go the long way if one is halfway, or a subnormal that is not 0. */
+/* fold__fmaf in four lanes: all take the slow path if one sum is halfway, or a denormal other than 0. */
 FOLD__INLINE fold__f4 fold__f4_fma_doubles(fold__f4 a, fold__f4 b, fold__f4 c)
 {
     const __m128 av = (__m128)a, bv = (__m128)b, cv = (__m128)c;
@@ -5612,13 +5610,13 @@ FOLD__INLINE fold__f4 fold__f4_fma_doubles(fold__f4 a, fold__f4 b, fold__f4 c)
         _mm_add_pd(_mm_mul_pd(_mm_cvtps_pd(_mm_movehl_ps(av, av)), _mm_cvtps_pd(_mm_movehl_ps(bv, bv))),
                    _mm_cvtps_pd(_mm_movehl_ps(cv, cv)));
     const __m128 sums = _mm_movelh_ps(_mm_cvtpd_ps(lo), _mm_cvtpd_ps(hi));
-    /* The doubles' low halves. */
+    /* the low halves of the doubles; below, the high ones */
     const __m128i low = _mm_castps_si128(_mm_shuffle_ps(_mm_castpd_ps(lo), _mm_castpd_ps(hi), 0x88));
     const __m128i high = _mm_castps_si128(_mm_shuffle_ps(_mm_castpd_ps(lo), _mm_castpd_ps(hi), 0xdd));
     const __m128i halfway =
         _mm_cmpeq_epi32(_mm_and_si128(low, _mm_set1_epi32(0x1fffffff)), _mm_set1_epi32(0x10000000));
     const __m128i zero =
-        _mm_cmpeq_epi32(_mm_slli_epi32(high, 1), _mm_setzero_si128()); /* 0, or below every float */
+        _mm_cmpeq_epi32(_mm_slli_epi32(high, 1), _mm_setzero_si128()); /* 0, or smaller than every float */
     const __m128 sizes = _mm_and_ps(sums, _mm_castsi128_ps(_mm_set1_epi32(0x7fffffff)));
     const __m128i tiny = _mm_castps_si128(_mm_cmple_ps(sizes, _mm_set1_ps(0x1p-126f)));
     if (_mm_movemask_epi8(_mm_or_si128(halfway, _mm_andnot_si128(zero, tiny))))
@@ -5680,7 +5678,7 @@ FOLD__INLINE fold__f4 fold__f4_fma(fold__f4 a, fold__f4 b, fold__f4 c)
 #endif
 
 #endif
-#if FOLD__SIMD_PASS > 128 /* x86: the names of both sets differ only in the width */
+#if FOLD__SIMD_PASS > 128 /* x86: intrinsics of both widths, whose names differ only in the width */
 #define FOLD__PASTE_TEXT(left, right) left##right
 #define FOLD__PASTE(left, right) FOLD__PASTE_TEXT(left, right)
 #define FOLD__MM(name) FOLD__PASTE(FOLD__PASTE(_mm, FOLD__SIMD_PASS), _##name)
@@ -5724,15 +5722,15 @@ FOLD__INLINE fold__f4 fold__f4_fma(fold__f4 a, fold__f4 b, fold__f4 c)
 #define FOLD__MASK size_t
 #define FOLD__SOME(count) ((size_t)(count))
 #endif
-#ifndef FOLD__ISA_8 /* the same set; AVX-512 takes AVX2's where eight lanes serve it as well */
+#ifndef FOLD__ISA_8 /* AVX-512 uses AVX2's functions if eight lanes are as fast; other sets use their own */
 #define FOLD__ISA_8 FOLD__ISA
 #endif
-#ifndef FOLD__VMAX /* NEON's own give NaN if either is, and tell zeros apart */
+#ifndef FOLD__VMAX /* not NEON's instructions, which return NaN if either is NaN and order the two zeros */
 #define FOLD__VMIN(a, b) FOLD__VSEL(FOLD__VLT(a, b), a, b)
 #define FOLD__VMAX(a, b) FOLD__VSEL(FOLD__VLT(b, a), a, b)
 #endif
 
-/* GNU compilers compile operators in a fraction of the time that intrinsics take. */
+/* GNU compilers compile operators many times faster than intrinsics. */
 #ifndef FOLD__EITHER
 #define FOLD__EITHER(expression, call) (expression)
 #endif
@@ -5761,27 +5759,28 @@ FOLD__INLINE fold__f4 fold__f4_fma(fold__f4 a, fold__f4 b, fold__f4 c)
 #define FOLD__VABS(value) FOLD__IFLOATS(FOLD__IAND(FOLD__VBITS(value), FOLD__ISET(0x7fffffffu)))
 #define FOLD__VNEG(value) FOLD__IFLOATS(FOLD__IXOR(FOLD__VBITS(value), FOLD__ISET(0x80000000u)))
 #define FOLD__VXOR(a, b) FOLD__IFLOATS(FOLD__IXOR(FOLD__VBITS(a), FOLD__VBITS(b)))
-/* A gradient, if `value` is the largest or NaN, which counts as the largest; else zero. */
+/* The gradient if `value` is the largest, or NaN, which counts as the largest; otherwise zero. */
 #define FOLD__VGIVE(grad, value, largest) \
     FOLD__VSEL(FOLD__VLE(value, value), FOLD__VSEL(FOLD__VEQ(value, largest), grad, FOLD__VZERO()), grad)
 
-/* ---- exp, log and functions made of them ----
-   The same operations on every path. Largest errors found, in ulp, over every seventh of the 2^32 floats:
-                      exp   log   tanh  sigmoid  softplus
-     fused            0.89  0.86  2.60   2.34     1.82
-     portable plain   1.17  0.93  2.67   2.34     1.77
-   gelu_tanh: 3.2 down to -10; below that 6.5, since exp(-|z|) is subnormal and its error is multiplied by x.
-   gelu: 6.6, portable plain 7.9. silu: 3.2 down to -87; below that 52, for the same reason. elu: 0.95. sin
-   and cos within 2^18: 1.6. pow: 0.9 + 0.65 |exponent|, portable plain 1.3 + 0.9 |exponent|. */
+/* ---- exp, log and functions computed from them ----
+   The operations are the same in every pass. Largest errors found, in ulp, over every seventh of the 2^32
+   floats:
+   exp log tanh sigmoid softplus
+   fused 0.89 0.86 2.60 2.34 1.82
+   portable plain 1.17 0.93 2.67 2.34 1.77
+   gelu_tanh: 3.2 down to -10; 6.5 below, since exp(-|z|) is denormal and its error is multiplied by x. gelu:
+   6.6, portable plain 7.9. silu: 3.2 down to -87; 52 below, for the same reason. elu: 0.95. sin and cos
+   within 2^18: 1.6. pow: 0.9 + 0.65 |exponent|, portable plain 1.3 + 0.9 |exponent|. */
 
-/* x = n ln 2 + r with |r| <= ln 2 / 2: returns r, and the integer n in *number. */
+/* Splits x into n ln 2 + r with |r| <= ln 2 / 2: returns r, and the integer n in *number. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_reduce)(FOLD__V x, FOLD__I *number)
 {
     const FOLD__V magic = FOLD__VSET(12582912.0f); /* 1.5 * 2^23: adding it rounds to an integer */
     FOLD__V rounded = FOLD__VFMA(x, FOLD__VSET(0x1.715476p+0f), magic), whole = FOLD__VSUB(rounded, magic), r;
     *number = FOLD__ISUB(FOLD__VBITS(rounded), FOLD__ISET(0x4b400000u));
     r = FOLD__VFMA(whole, FOLD__VSET(-0x1.62e4p-1f),
-                   x); /* ln 2 in two parts, the first so short that n times it is exact */
+                   x); /* ln 2 in two parts; the first is so short that n times it is exact */
     return FOLD__VFMA(whole, FOLD__VSET(-0x1.7f7d1cp-20f), r);
 }
 
@@ -5795,7 +5794,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_tail)(FOLD__V r)
     return FOLD__VFMA(q, r, FOLD__VSET(0x1.fffffcp-2f));
 }
 
-/* exp(r) 2^n. 2^n is applied as two factors: so overflow gives infinity, and denormals are rounded once. */
+/* exp(r) 2^n, with 2^n as two factors, so that overflow gives infinity and denormals are rounded once. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_made)(FOLD__V r, FOLD__I number)
 {
     const FOLD__V one = FOLD__VSET(1.0f);
@@ -5810,7 +5809,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_made)(FOLD__V r, FOLD__I number)
     return FOLD__VMUL(p, FOLD__IFLOATS(FOLD__ISHL(number, 23)));
 }
 
-/* exp of x <= 89, where it is infinite; it is 0 from -104 down. The bounds let NaN pass. */
+/* exp(x) for x <= 89, where it is infinite; it is 0 for x <= -104. The bounds let NaN pass. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_low)(FOLD__V x)
 {
     const FOLD__V low = FOLD__VSET(-104.0f);
@@ -5880,7 +5879,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(sigmoid)(FOLD__V x)
 }
 
 #ifndef FOLD_INFERENCE
-/* Out of line, for callers that are large anyway. */
+/* sigmoid as a function call, for callers that are large anyway. */
 FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(sigmoid_call)(FOLD__V x)
 {
     return FOLD__ISA(sigmoid)(x);
@@ -5897,7 +5896,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_less_one)(FOLD__V x)
     return FOLD__VFMA(power, q, FOLD__VSUB(power, FOLD__VSET(1.0f)));
 }
 
-/* q / (q + 2) with q = exp(2|x|) - 1, and the sign of x. */
+/* tanh(x) = q / (q + 2) with q = exp(2|x|) - 1, and the sign of x. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(tanh)(FOLD__V x)
 {
     const FOLD__V ten = FOLD__VSET(10.0f); /* tanh is 1 from 9.02 on */
@@ -5908,7 +5907,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(tanh)(FOLD__V x)
     return FOLD__IFLOATS(FOLD__IXOR(FOLD__VBITS(q), sign));
 }
 
-/* max(x, 0) + log(1 + u), u = exp(-|x|) in [0, 1]; above sqrt(2) - 1, 1 + u = 2 (1 + (u - 1) / 2). */
+/* softplus(x) = max(x, 0) + log(1 + u), u = exp(-|x|); for u > sqrt(2) - 1, 1 + u = 2 (1 + (u - 1) / 2). */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(softplus)(FOLD__V x)
 {
     const FOLD__V zero = FOLD__VZERO(), one = FOLD__VSET(1.0f);
@@ -5925,7 +5924,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(product_rest)(FOLD__V a, FOLD__V b, 
 #if FOLD__SIMD_PASS > 1 || defined(FOLD_REPRODUCIBLE)
     return FOLD__VFMA(a, b, FOLD__VNEG(c));
 #else
-    /* Without fused multiply-add: halves of 12 bits have exact products (Dekker 1971). */
+    /* without fused multiply-add: halves of 12 bits have exact products (Dekker 1971) */
     const FOLD__I upper = FOLD__ISET(0xfffff000u);
     FOLD__V ah = FOLD__IFLOATS(FOLD__IAND(FOLD__VBITS(a), upper)), al = FOLD__VSUB(a, ah);
     FOLD__V bh = FOLD__IFLOATS(FOLD__IAND(FOLD__VBITS(b), upper)), bl = FOLD__VSUB(b, bh);
@@ -5934,16 +5933,16 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(product_rest)(FOLD__V a, FOLD__V b, 
 #endif
 }
 
-/* gelu_tanh(x) = 0.5 x (1 + tanh(z / 2)) = x sigmoid(z), where z = 2 sqrt(2/pi) (x + 0.044715 x^3). At |x| =
-   12 it has reached x, or 0, so beyond that it is computed as at 12. NaN passes the bounds. */
+/* gelu_tanh(x) = 0.5 x (1 + tanh(z / 2)) = x sigmoid(z) with z = 2 sqrt(2/pi) (x + 0.044715 x^3). From |x| =
+   12 on it equals x or 0, so larger |x| are computed as 12. NaN passes the bounds. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu_tanh_low)(FOLD__V x)
 {
     const FOLD__V low = FOLD__VSET(-12.0f);
     return FOLD__VMAX(low, x);
 }
 
-/* exp(-|z|) = 2^(n + r). The exponent is x p, p = a + b x^2, and may be 150. For r to be as accurate as a
-   float, p and its constants have two parts; the first of a is so short that p - a is exact. */
+/* exp(-|z|) = 2^(n + r). The exponent is x p with p = a + b x^2, and can be 150. For r to have a float's
+   accuracy, p and its constants have two parts; the first part of a is so short that p - a is exact. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu_tanh_exp)(FOLD__V x)
 {
     const FOLD__V a = FOLD__VSET(0x1.26afp+1f), a_rest = FOLD__VSET(-0x1.ef218cp-18f);
@@ -5982,9 +5981,9 @@ FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(gelu_tanh_slope)(FOLD__V x)
 }
 #endif
 
-/* gelu(x) = x P(x), where P(x) = (1 + erf(x / sqrt 2)) / 2 is the normal distribution. P(-t) = exp(-t^2 / 2)
-   R(t) with a smooth R: u = 1 / (1 + 0.3 t) times a polynomial of u - 0.75, fitted to 3.5e-9 up to t = 14.4.
-   Beyond that it is computed as at 14.4: x P(x) has reached x, or 0. */
+/* gelu(x) = x P(x), with the normal distribution P(x) = (1 + erf(x / sqrt 2)) / 2. P(-t) = exp(-t^2 / 2) R(t)
+   with a smooth R: u = 1 / (1 + 0.3 t) times a polynomial in u - 0.75, fitted to 3.5e-9 up to t = 14.4. From
+   |x| = 14.4 on, x P(x) equals x or 0, so larger |x| are computed as 14.4. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(normal_tail)(FOLD__V t)
 {
     const FOLD__V one = FOLD__VSET(1.0f);
@@ -6002,7 +6001,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(normal_tail)(FOLD__V t)
     return FOLD__VMUL(p, u);
 }
 
-/* exp(-t^2 / 2): what rounding t^2 loses is taken off the remainder that exp_reduce leaves. */
+/* exp(-t^2 / 2): the rounding error of t^2 is subtracted from the remainder of exp_reduce. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(normal_exp)(FOLD__V t)
 {
     const FOLD__V half = FOLD__VSET(-0.5f);
@@ -6021,7 +6020,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu)(FOLD__V x)
     return FOLD__VFMA(FOLD__VNEG(tail), e, above);
 }
 #ifndef FOLD_INFERENCE
-/* P(x) + x exp(-x^2 / 2) / sqrt(2 pi), which has reached 0 or 1 at 14.43. */
+/* The derivative of gelu: P(x) + x exp(-x^2 / 2) / sqrt(2 pi), which equals 0 or 1 from |x| = 14.43 on. */
 FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(gelu_slope)(FOLD__V x)
 {
     FOLD__V size = FOLD__VABS(x), t = FOLD__VMIN(FOLD__VSET(14.43f), size); /* NaN passes */
@@ -6031,7 +6030,7 @@ FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(gelu_slope)(FOLD__V x)
 }
 #endif
 
-/* silu(x) = x sigmoid(x), which is 0 from -104 down. */
+/* silu(x) = x sigmoid(x), which is 0 for x <= -104. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(silu)(FOLD__V x)
 {
     const FOLD__V low = FOLD__VSET(-104.0f);
@@ -6039,7 +6038,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(silu)(FOLD__V x)
     return FOLD__VMUL(x, FOLD__ISA(sigmoid)(x));
 }
 #ifndef FOLD_INFERENCE
-/* s (1 + x (1 - s)), s = sigmoid(x). x is bounded, since infinity times 0 is NaN. */
+/* The derivative of silu: s (1 + x (1 - s)), s = sigmoid(x). x is bounded, since infinity times 0 is NaN. */
 FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(silu_slope)(FOLD__V x)
 {
     const FOLD__V low = FOLD__VSET(-104.0f), high = FOLD__VSET(104.0f), one = FOLD__VSET(1.0f);
@@ -6049,8 +6048,8 @@ FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(silu_slope)(FOLD__V x)
 }
 #endif
 
-#if FOLD__SIMD_PASS != 512 /* only light maps use these, and AVX-512 has AVX2's */
-/* x > 0 ? x : alpha (e^x - 1), where e^x - 1 is -1 from -30 down. */
+#if FOLD__SIMD_PASS != 512 /* used only by light maps, for which AVX-512 uses AVX2's */
+/* x > 0 ? x : alpha (e^x - 1), where e^x - 1 is -1 for x <= -30. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(elu)(FOLD__V x, FOLD__V alpha)
 {
     const FOLD__V low = FOLD__VSET(-30.0f), zero = FOLD__VZERO();
@@ -6101,8 +6100,8 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(floor)(FOLD__V x)
     return FOLD__VSEL(FOLD__VLT(size, whole), rounded, x);
 }
 
-/* |x|^p = 2^(p exponent) e^(p log(1 + fraction)), with p exponent kept in two parts. So p multiplies only the
-   logarithm of a number near 1: p / 2 ulp are lost, however large the result. */
+/* x|^p = 2^(p exponent) e^(p log(1 + fraction)), with p exponent in two parts. So p multiplies only the
+   logarithm of a number near 1, and at most p / 2 ulp are lost, however large the result. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(pow_positive)(FOLD__V x, FOLD__V p)
 {
     const FOLD__V magic = FOLD__VSET(12582912.0f), zero = FOLD__VZERO(),
@@ -6124,7 +6123,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(pow_positive)(FOLD__V x, FOLD__V p)
     return FOLD__VSEL(FOLD__VLT(x, inf), r, FOLD__VSEL(FOLD__VEQ(x, inf), edge, x));
 }
 
-/* x^p. An odd p keeps the sign of x, that of -0 included; x < 0 gives NaN unless p is an integer. */
+/* x^p. An odd p keeps the sign of x, including that of -0; x < 0 gives NaN unless p is an integer. */
 FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(pow)(FOLD__V x, FOLD__V p)
 {
     const FOLD__V half = FOLD__VMUL(p, FOLD__VSET(0.5f)), sign = FOLD__VXOR(FOLD__VABS(x), x);
@@ -6134,7 +6133,7 @@ FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(pow)(FOLD__V x, FOLD__V p)
     return FOLD__VSEL(FOLD__VEQ(FOLD__ISA(floor)(p), p), whole, power);
 }
 
-/* p x^(p - 1); 0 if p is 0, even where x^(p - 1) is infinite. */
+/* p x^(p - 1); 0 if p is 0, even if x^(p - 1) is infinite. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(pow_slope)(FOLD__V x, FOLD__V p)
 {
     FOLD__V slope = FOLD__VMUL(p, FOLD__ISA(pow)(x, FOLD__VSUB(p, FOLD__VSET(1.0f))));
@@ -6144,7 +6143,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(pow_slope)(FOLD__V x, FOLD__V p)
 
 /* ---- maps ---- */
 
-/* What the expressions of FOLD__MAPS read. */
+/* Operands in the expressions of FOLD__MAPS. */
 #define FOLD__A va
 #define FOLD__B vb
 #define FOLD__C vc
@@ -6155,8 +6154,8 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(pow_slope)(FOLD__V x, FOLD__V p)
 #define FOLD__MAP_WHOLE(in) FOLD__VLOAD(in + at)
 #define FOLD__MAP_REST(in) FOLD__VLOAD_M(in + at, last)
 
-/* Copies `all` into variables, because for all a compiler knows a store to out might change what it points
-   to. An input that the map does not use is out. */
+/* Copies `all` into variables, because the compiler must assume that storing to `out` changes `all`. Inputs
+   that the map does not use point to `out`. */
 #define FOLD__MAP_BEGIN(out, in_a, in_b, in_c)                                                       \
     const fold_rows *others = all ? all : fold__no_others, out_rows = others[0], a_rows = others[1], \
                     b_rows = others[2], c_rows = others[3];                                          \
@@ -6173,8 +6172,8 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(pow_slope)(FOLD__V x, FOLD__V p)
     in_c = fold__next(&c_rows, in_c, row);
 
 #if FOLD__SIMD_PASS == 1
-/* One loop for all maps: choosing the map for every vector costs little if vectors are short. The remainder
-   of a row goes through a buffer and the same loop. */
+/* One loop serves all maps: with short vectors, choosing the map again for every vector costs little. The
+   rest of a row is padded in a buffer and uses the same loop. */
 #define FOLD__MAP_CASE(name, expression) \
     case FOLD__MAP_##name: result = expression; break;
 static void FOLD__ISA(map)(int map, float *out, const float *in_a, const float *in_b, const float *in_c,
@@ -6214,9 +6213,9 @@ static void FOLD__ISA(map)(int map, float *out, const float *in_a, const float *
     }
 
 #else
-/* One loop over rows and vectors, so that constants are set once; the remainder of a row is masked. */
+/* One loop over rows and vectors, so that constants are set once; the rest of a row is masked. */
 #if FOLD__SIMD_PASS == 512
-/* Rows of at most eight floats go two at a time. */
+/* Rows of at most eight floats are mapped in pairs. */
 #define FOLD__MAP_TWO(in)                                                                           \
     _mm512_maskz_insertf32x8(FOLD__ALL, _mm512_castps256_ps512(_mm256_maskz_loadu_ps(half, in##0)), \
                              _mm256_maskz_loadu_ps(half, in), 1)
@@ -6274,7 +6273,7 @@ FOLD__MADE_MAPS(FOLD__MAP_DEFINE, FOLD__NO_MAP)
 FOLD__MADE_MAPS(FOLD__MAP_DEFINE, FOLD__MAP_DEFINE)
 #endif
 
-/* ---- sixteen lanes, in as many vectors as they need ---- */
+/* ---- sixteen lanes, in the number of vectors that they need ---- */
 
 #define FOLD__L FOLD__ISA(lanes)
 #define FOLD__PART(index) FOLD__V part##index;
@@ -6298,7 +6297,7 @@ FOLD__TARGET FOLD__INLINE FOLD__L FOLD__ISA(lanes_load)(const float *from)
     return lanes;
 }
 
-/* Loads the first `count` floats, then zeros. */
+/* Loads `count` floats and sets the other lanes to zero. */
 #if FOLD__W <= 4
 FOLD__NOINLINE static FOLD__L FOLD__ISA(lanes_load_n)(const float *from, int count)
 {
@@ -6346,7 +6345,7 @@ FOLD__TARGET FOLD__INLINE FOLD__L FOLD__ISA(lanes_max)(FOLD__L a, FOLD__L b)
     return a;
 }
 
-/* Lanes are joined by a fixed tree, the same at every width: lane l and l + 8, then + 4, + 2, + 1. */
+/* Lanes are joined in a fixed tree, the same at every width: first lane l + 8 to l, then + 4, + 2 and + 1. */
 #if FOLD__SIMD_PASS == 512
 #define FOLD__JOIN_HALVES(op)                                                      \
     _mm256_##op##_ps(_mm512_maskz_extractf32x8_ps((__mmask8)0xff, lanes.part0, 1), \
@@ -6355,8 +6354,8 @@ FOLD__TARGET FOLD__INLINE FOLD__L FOLD__ISA(lanes_max)(FOLD__L a, FOLD__L b)
 #define FOLD__JOIN_HALVES(op) _mm256_##op##_ps(lanes.part1, lanes.part0)
 #endif
 #if FOLD__SIMD_PASS == 512 && !defined(__clang__)
-#define FOLD__JOINED FOLD__NOINLINE static /* inlined, it spoils the loops before it in gcc 12, */
-#define FOLD__JOIN_END _mm256_zeroupper()  /* which leaves this out and slows all that follows */
+#define FOLD__JOINED FOLD__NOINLINE static /* inlined in gcc 12, it slows down the loops before it, */
+#define FOLD__JOIN_END _mm256_zeroupper()  /* and gcc leaves this out, which slows all that follows */
 #else
 #define FOLD__JOINED FOLD__INLINE
 #define FOLD__JOIN_END (void)0
@@ -6442,7 +6441,7 @@ FOLD__TARGET static float FOLD__ISA(max)(const float *from, size_t count)
     }
     for (; count >= FOLD__LANES; count -= FOLD__LANES, from += FOLD__LANES)
         lanes = FOLD__ISA(lanes_max)(FOLD__ISA(lanes_load)(from), lanes);
-    if (count) /* some of them twice */
+    if (count) /* the last FOLD__LANES, some for the second time */
         lanes = FOLD__ISA(lanes_max)(FOLD__ISA(lanes_load)(from + count - FOLD__LANES), lanes);
     return FOLD__ISA(lanes_largest)(lanes);
 }
@@ -6461,7 +6460,7 @@ FOLD__TARGET static void FOLD__ISA(exps)(float *to, const float *from, float lar
     }
 }
 
-/* In tiles that stay in L1; the lanes of the sum continue from tile to tile. */
+/* Computes and sums exps in tiles that stay in L1; the sum's lanes continue from tile to tile. */
 FOLD__TARGET static float FOLD__ISA(exp_sum)(float *to, const float *from, float largest, size_t count,
                                              int kept)
 {
@@ -6480,7 +6479,7 @@ FOLD__TARGET static float FOLD__ISA(exp_sum)(float *to, const float *from, float
 
 /* ---- optimisers ---- */
 
-/* Steps one vector of values, by LOAD(p) and STORE(p, v). */
+/* Updates one vector of values, with LOAD(p) and STORE(p, v). */
 #define FOLD__RULE_STEP(states, body, LOAD, STORE)                                                    \
     FOLD__V value = LOAD(values + at), grad = FOLD__VADD(LOAD(grads + at), FOLD__VMUL(decay, value)), \
             state1 = grad, state2 = grad, change;                                                     \
@@ -6532,9 +6531,9 @@ FOLD__RULES(FOLD__RULE_DEFINE)
 
 /* ---- tiles: ROWS rows by VECTORS vectors of a wide product ---- */
 
-/* A tile's accumulators are spelled out by macros, because with an array it would be up to the compiler to
-   find registers for them. FOLD__ROWS_n is F(row, with) for every row, FOLD__COLS_n is F(with, column) for
-   every vector of a row or column. */
+/* A tile's accumulators are separate variables, named by macros: a compiler might not keep an array in
+   registers. FOLD__ROWS_n expands F(row, with) for every row, FOLD__COLS_n expands F(with, column) for every
+   vector of a row or column. */
 #define FOLD__ROWS_1(F, with) F(0, with)
 #define FOLD__ROWS_2(F, with) FOLD__ROWS_1(F, with) F(1, with)
 #define FOLD__ROWS_3(F, with) FOLD__ROWS_2(F, with) F(2, with)
@@ -6550,18 +6549,18 @@ FOLD__RULES(FOLD__RULE_DEFINE)
 #define FOLD__COLS_5(F, with) FOLD__COLS_4(F, with) F(with, 4)
 #define FOLD__COLS_8(F, with) FOLD__COLS_5(F, with) F(with, 5) F(with, 6) F(with, 7)
 
-/* Vectors of a panel. */
+/* Vectors per panel. */
 #define FOLD__VPP (FOLD__W == 1 ? 8 : FOLD__SIMD_PASS == 512 || FOLD__SIMD_PASS == 128 ? 4 : 2)
 
-/* A panel vector is used by few rows, so gcc would rather load it again for each: always for two and three
-   rows, and for four when it tunes for AMD's Zen. This stops it. */
+/* With two or three rows (four when tuning for AMD's Zen), gcc would load a panel's vector again for each
+   row, since few rows use it. This keeps it in a register. */
 #if defined(__GNUC__) && !defined(__clang__) && FOLD__SIMD_PASS > 128
 #define FOLD__IS_KEPT(vector) __asm__("" : "+v"(vector));
 #else
 #define FOLD__IS_KEPT(vector)
 #endif
 
-/* The last vector of a row may be part of one, in tiles that end separately. */
+/* Whether a column is a row's last vector, of which a tile with a separate end may use only a part. */
 #define FOLD__IS_PART(column) \
     (FOLD__END_SEPARATE && column + 1 == FOLD__TILE_VECTORS && (FOLD__W > 4 || last < FOLD__W))
 #define FOLD__VLOAD_OF(from, column)                                        \
@@ -6587,7 +6586,7 @@ FOLD__RULES(FOLD__RULE_DEFINE)
     FOLD__V weight##column = FOLD__PANEL_VECTOR(column); \
     FOLD__IS_KEPT(weight##column)
 #define FOLD__LOAD_X(row, VECTORS) const FOLD__V input##row = FOLD__VSET(inputs##row[element]);
-/* Up to three rows: x stays in registers while the panels' vectors pass. */
+/* Up to three rows: the values of x stay in registers while the panels' vectors are loaded in turn. */
 #define FOLD__COLUMN(ROWS, column)                                         \
     {                                                                      \
         FOLD__V weight##column = FOLD__PANEL_VECTOR(column);               \
@@ -6601,7 +6600,7 @@ FOLD__RULES(FOLD__RULE_DEFINE)
 #define FOLD__STEP_1(VECTORS) FOLD__ROWS_1(FOLD__LOAD_X, VECTORS) FOLD__COLS_##VECTORS(FOLD__COLUMN_OF_ONE, 1)
 #define FOLD__STEP_2(VECTORS) FOLD__ROWS_2(FOLD__LOAD_X, VECTORS) FOLD__COLS_##VECTORS(FOLD__COLUMN, 2)
 #define FOLD__STEP_3(VECTORS) FOLD__ROWS_3(FOLD__LOAD_X, VECTORS) FOLD__COLS_##VECTORS(FOLD__COLUMN, 3)
-/* More: the panel's vectors stay while x passes. */
+/* More rows: the panels' vectors stay in registers while the values of x are loaded in turn. */
 #define FOLD__ROW_OF(row, VECTORS)                                      \
     {                                                                   \
         FOLD__LOAD_X(row, VECTORS) FOLD__COLS_##VECTORS(FOLD__FMA, row) \
@@ -6611,7 +6610,7 @@ FOLD__RULES(FOLD__RULE_DEFINE)
 #define FOLD__STEP_6(VECTORS) FOLD__COLS_##VECTORS(FOLD__LOAD_B, 6) FOLD__ROWS_6(FOLD__ROW_OF, VECTORS)
 #define FOLD__STEP_12(VECTORS) FOLD__COLS_##VECTORS(FOLD__LOAD_B, 12) FOLD__ROWS_12(FOLD__ROW_OF, VECTORS)
 
-/* All tiles of ROWS rows that are left. VECTORS vectors are whole: all of them, or all but the last. */
+/* Computes all remaining tiles of ROWS rows. VECTORS of their vectors are whole: all, or all but the last. */
 #define FOLD__TILE_LOOP(ROWS, VECTORS, FROM_ROW, STEP, TO_ROW)                                          \
     for (; line + ROWS <= lines; line += ROWS, from += ROWS, to += ROWS) {                              \
         FOLD__ROWS_##ROWS(FROM_ROW, VECTORS)                                                            \
@@ -6636,7 +6635,7 @@ FOLD__RULES(FOLD__RULE_DEFINE)
         FOLD__ROWS_##ROWS(TO_ROW, VECTORS)                                                              \
     }
 
-/* Six chains do not hide a multiply-add's latency, so two tiles of six rows and one vector go together. */
+/* Six chains do not hide the latency of a multiply-add, so tiles of six rows and one vector run in pairs. */
 #define FOLD__TILE_OF(name, ROWS, VECTORS, of_all, FROM_ROW, STEP, TO_ROW)                        \
     FOLD__TARGET static void FOLD__ISA(name)(const fold__tile_args *at)                           \
     {                                                                                             \
@@ -6658,7 +6657,7 @@ FOLD__RULES(FOLD__RULE_DEFINE)
                   FOLD__TO_ROW)
 #define FOLD__AT(ROWS, VECTORS) FOLD__ISA(tile_##ROWS##_by_##VECTORS)
 
-/* The tallest tiles with half a vector at the end: for 150 columns they multiply a twentieth less. */
+/* The tallest tiles, ending with half a vector: with 150 columns, this saves a twentieth of the products. */
 #if FOLD__SIMD_PASS == 512
 #define FOLD__SHORT_FROM_ROW(row, VECTORS) \
     FOLD__FROM_ROW(row, VECTORS)           \
@@ -6709,7 +6708,7 @@ FOLD__TARGET static void FOLD__ISA(pack_rows)(float *dst, size_t stride, const f
 }
 
 #if FOLD__SIMD_PASS == 256
-/* Four columns of eight rows: USE(column, values) gets the eight values of each. */
+/* Transposes four columns of eight rows: USE(column, values) is expanded with the eight values of each. */
 #define FOLD__PAIR(src, row, at)                                                       \
     _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(src[row] + column + at)), \
                          _mm_loadu_ps(src[row + 4] + column + at), 1)
@@ -6743,7 +6742,7 @@ FOLD__TARGET static void fold__transpose_8__avx2(float *dst, size_t ld, const fl
 #define FOLD__TRANSPOSE_8 fold__transpose_8__avx2
 #endif
 
-/* ---- tiles of a narrow product: ROWS rows by COLUMNS columns, a column of the pack being contiguous ---- */
+/* ---- tiles of a narrow product: ROWS rows by COLUMNS columns; columns of the pack are contiguous ---- */
 
 #define FOLD__NARROW_X(row, COLUMNS) const float *inputs##row = fold__at(&seg->input, first_row + row);
 #define FOLD__NARROW_W(ROWS, column) const float *weights##column = weights + column * stride;
@@ -6768,7 +6767,7 @@ FOLD__TARGET static void fold__transpose_8__avx2(float *dst, size_t ld, const fl
     to += FOLD__LANES;
 #define FOLD__LANES_PUT_ROW(row, COLUMNS) FOLD__COLS_##COLUMNS(FOLD__LANES_PUT, row)
 
-/* One vector of lanes after the other. Lanes that have no last element add zeros. */
+/* Computes one vector of lanes at a time. Beyond the end of a row, lanes add zeros. */
 #define FOLD__NARROW(ROWS, COLUMNS)                                                                        \
     FOLD__TARGET static void FOLD__ISA(narrow_##ROWS##_by_##COLUMNS)(                                      \
         const fold__seg *seg, ptrdiff_t first_row, const float *weights, size_t stride, float *lanes)      \
@@ -6795,8 +6794,8 @@ FOLD__TARGET static void fold__transpose_8__avx2(float *dst, size_t ld, const fl
 #define FOLD__NARROW_AT(ROWS, COLUMNS) FOLD__ISA(narrow_##ROWS##_by_##COLUMNS)
 
 #if FOLD__SIMD_PASS == 256
-/* Eight elements at a time. Each step joins one half of two elements' lanes with the other half, so that the
-   tree is the fixed one. */
+/* Joins the lanes of eight elements at a time. Each step adds one half of two elements' lanes to the other
+   half, in the order of the fixed tree. */
 #define FOLD__EIGHT(JOIN, element) \
     JOIN(FOLD__VLOAD(from + (element)*FOLD__LANES), FOLD__VLOAD(from + (element)*FOLD__LANES + 8))
 #define FOLD__FOUR(JOIN, element)                                   \
@@ -6857,7 +6856,7 @@ static void FOLD__ISA(grad)(int rows, const fold_rows *input, int first, int inn
     (dw, fold__at(dy, row) + from, NULL, dw, fold__at(input, row)[line], (size_t)columns, 1, NULL);
 }
 #else
-/* ROWS rows of dY, COLUMNS vectors of each, stay in registers while rows of dW pass. */
+/* ROWS rows of dY, COLUMNS vectors of each, stay in registers for all rows of dW. */
 #define FOLD__GRAD_ROW(row, COLUMNS)                                      \
     const float *input##row = fold__at(input, pass->start + row) + first, \
                 *grads##row = fold__at(dy, pass->start + row) + from;
@@ -6875,7 +6874,7 @@ static void FOLD__ISA(grad)(int rows, const fold_rows *input, int first, int inn
 #define FOLD__GRAD_ADD(row, column) \
     total##column = FOLD__VADD(FOLD__VLOAD(to + column * FOLD__W), total##column);
 #define FOLD__GRAD_STORE(row, column) FOLD__VSTORE(to + column * FOLD__W, total##column);
-/* Only heights that are FOLLOWED by more rows, as a rule, prefetch these. */
+/* Prefetches the next rows only for heights that are usually FOLLOWED by more rows. */
 #define FOLD__GRAD(ROWS, COLUMNS, FOLLOWED)                                                                \
     FOLD__TARGET static void FOLD__ISA(grad_##ROWS)(const fold_rows *input, int first, int inner,          \
                                                     const fold_rows *dy, int from, int columns,            \
@@ -6936,7 +6935,7 @@ static void FOLD__ISA(grad_pass)(int height, const fold_rows *input, int first, 
                                  const fold_rows *dy, int from, int columns, const fold__pass *pass)
 {
 #if FOLD__SIMD_PASS == 512
-    if (columns == 8 || (columns < 8 && pass->whole)) { /* AVX2's masked stores, needed otherwise, are slow */
+    if (columns == 8 || (columns < 8 && pass->whole)) { /* AVX2's masked stores would be slow otherwise */
         fold__grad_pass__avx2(height, input, first, inner, dy, from, columns, pass);
         return;
     }
@@ -6950,8 +6949,8 @@ static void FOLD__ISA(grad_pass)(int height, const fold_rows *input, int first, 
     }
 }
 
-/* Between passes the sums of more than two stay in the block, where rows are side by side and begin on cache
-   lines. Those of two do so only if a line of dW would wait for the line before. */
+/* If there are more than two passes, sums are kept in the block between passes, where rows are adjacent and
+   start on cache lines. With two passes this is done only if a row of dW would wait for the row before. */
 static void FOLD__ISA(grad)(int rows, const fold_rows *input, int first, int inner, const fold_rows *dy,
                             int from, int columns, float *dw, size_t ldw, float *block, int separate)
 {
@@ -6977,7 +6976,7 @@ static void FOLD__ISA(grad)(int rows, const fold_rows *input, int first, int inn
 
 /* ---- attention: weights from scores ---- */
 
-/* exp(x), but 0 below -87: denormals would slow down what follows. So one scaling is enough. */
+/* exp(x), but 0 below -87: denormals would slow down what follows. So 2^n is applied as a single factor. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_share)(FOLD__V x)
 {
     const FOLD__V one = FOLD__VSET(1.0f), high = FOLD__VSET(88.0f);
@@ -6989,7 +6988,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_share)(FOLD__V x)
     return FOLD__VSEL(FOLD__VLT(x, FOLD__VSET(-87.0f)), FOLD__VZERO(), p);
 }
 
-/* What is done with FOLD__LANES scores of a row and as many slopes: body(index) for each vector. */
+/* Defines a step on FOLD__LANES scores and slopes of a row: `body` is expanded for each vector. */
 /* clang-format off */
 #define FOLD__SOFTMAX_STEP(name, body)                                                                       \
     FOLD__TARGET FOLD__INLINE FOLD__L FOLD__ISA(step_##name)(float *scores, float *slopes, FOLD__V scale,    \
@@ -7028,7 +7027,7 @@ FOLD__SOFTMAX_STEP(exps, FOLD__SOFTMAX_EXPS)
 FOLD__SOFTMAX_STEP(weights, FOLD__SOFTMAX_WEIGHTS)
 FOLD__SOFTMAX_STEP(slopes, FOLD__SOFTMAX_SLOPES)
 
-/* Rows go side by side, so that at least four vectors are in flight (eight are no faster). */
+/* Processes rows side by side, so that at least four vectors are in flight (eight are no faster). */
 #define FOLD__SOFTMAX_ROW(row, start)                                                                  \
     float *scores##row = with->scores + (size_t)(line + row) * with->stride,                           \
           *slopes##row = with->slopes + (size_t)(line + row) * with->stride;                           \
@@ -7064,7 +7063,7 @@ FOLD__SOFTMAX_ALL(exps, 0.0f)
 FOLD__SOFTMAX_ALL(weights, 0.0f)
 FOLD__SOFTMAX_ALL(slopes, 0.0f)
 
-/* The same for rows of any length, one by one. */
+/* The same for uneven rows, one at a time. */
 #define FOLD__SOFTMAX_UNEVEN(name, start)                                                          \
     FOLD__TARGET static void FOLD__ISA(softmax_##name##_uneven)(const fold__softmax_tile *with)    \
     {                                                                                              \
@@ -7089,7 +7088,7 @@ FOLD__SOFTMAX_UNEVEN(exps, 0.0f)
 FOLD__SOFTMAX_UNEVEN(weights, 0.0f)
 FOLD__SOFTMAX_UNEVEN(slopes, 0.0f)
 
-/* Sets the floats after the first `seen` of FOLD__LANES to `value`. */
+/* Sets all of FOLD__LANES floats but the first `seen` to `value`. */
 FOLD__TARGET FOLD__INLINE void FOLD__ISA(fill_lanes)(float *to, int seen, FOLD__V value)
 {
     const FOLD__V first = FOLD__VSET((float)seen);
@@ -7114,7 +7113,7 @@ FOLD__TARGET static void FOLD__ISA(softmax_fill_uneven)(const fold__softmax_tile
     }
 }
 
-/* Fills as far as the longest of the rows that run side by side with this one. */
+/* Pads each row to the length of the longest row that is processed together with it. */
 FOLD__TARGET static void FOLD__ISA(softmax_fill)(const fold__softmax_tile *with, float *scores, float value)
 {
     const FOLD__V values = FOLD__VSET(value);
@@ -7129,7 +7128,7 @@ FOLD__TARGET static void FOLD__ISA(softmax_fill)(const fold__softmax_tile *with,
     }
 }
 
-#if FOLD__SIMD_PASS != 512 /* AVX-512 takes AVX2's: its loads match the stores of the sums just made */
+#if FOLD__SIMD_PASS != 512 /* AVX-512 uses AVX2's: its loads match the stores of the sums just made */
 FOLD__TARGET static void FOLD__ISA(softmax_invert)(float *values, int count)
 {
     for (int at = 0; at < count; at += FOLD__W)
@@ -7160,7 +7159,7 @@ FOLD__TARGET static void FOLD__ISA(softmax_invert)(float *values, int count)
     float *to##row = out + row * at->out_row; \
     FOLD__COLS_##VECTORS(FOLD__TO, row)
 
-/* The steps of a ramp, for rows from `first` on, come before or after the steps of all rows. */
+/* The steps of a ramp, which involve rows from `first` on, come before or after the steps of all rows. */
 #define FOLD__STRIDED(ROWS, VECTORS)                                                                        \
     FOLD__TARGET static void FOLD__ISA(strided_##ROWS##_by_##VECTORS)(const fold__strided *at)              \
     {                                                                                                       \
@@ -7205,7 +7204,7 @@ FOLD__TARGET static void FOLD__ISA(softmax_invert)(float *values, int count)
     }
 #define FOLD__STRIDED_AT(ROWS, VECTORS) FOLD__ISA(strided_##ROWS##_by_##VECTORS)
 
-/* ---- softmax weights, from a sum of exps ---- */
+/* ---- softmax weights from a sum of exps ---- */
 
 FOLD__TARGET static float FOLD__ISA(exp_chain)(float *values, float largest, float sum, int count)
 {
@@ -7215,7 +7214,7 @@ FOLD__TARGET static float FOLD__ISA(exp_chain)(float *values, float largest, flo
     return sum;
 }
 
-/* The vector at column `at` of a row: how many of its floats the row has, and their mask. */
+/* The number of floats that a row has in the vector at column `at`, and their mask. */
 #define FOLD__TAIL_OF(width)                                                                           \
     const int have = (size_t)(width) - at < FOLD__W ? (int)((size_t)(width) - at) : FOLD__W;           \
     const FOLD__MASK tail = FOLD__SOME(have);
@@ -7232,7 +7231,7 @@ FOLD__TARGET static void FOLD__ISA(divide)(float *values, float divisor, int cou
 /* ---- rows one by one ---- */
 
 #if FOLD__SIMD_PASS != 512
-/* Eight rows at a time, so that their lanes are joined together. */
+/* Multiplies eight rows at a time, so that their lanes are joined together. */
 FOLD__TARGET static void FOLD__ISA(dots)(const float *left, const fold_rows *rows, ptrdiff_t first, int count,
                                          ptrdiff_t col, size_t width, float *products)
 {
@@ -7295,7 +7294,7 @@ FOLD__TARGET static void FOLD__ISA(largest_rows)(float *largest, const fold_rows
     for (size_t at = 0; at < width; at += FOLD__W) {
         FOLD__TAIL_OF(width)
         FOLD__V most = FOLD__VLOAD_M(fold__at(rows, first) + at, tail);
-        FOLD__V nan = most; /* the last one, if there was any */
+        FOLD__V nan = most; /* the last NaN, if there was one */
         for (int row = 1; row < count; row++) {
             const FOLD__V next = FOLD__VLOAD_M(fold__at(rows, first + row) + at, tail);
             nan = FOLD__VSEL(FOLD__VLE(next, next), nan, next);
@@ -7348,7 +7347,7 @@ FOLD__TARGET static void FOLD__ISA(first_largest)(const float *from, const float
         const ptrdiff_t place = weight_of;                   \
         FOLD__ROWS_##HEADS(FOLD__GATHER_STEP_HEAD, VECTORS)  \
     }
-/* Some vectors of the columns of some heads, from `start` on; the last has `last` floats. */
+/* Sums some vectors of columns from `start` on, for some heads; the last vector has `last` floats. */
 #define FOLD__GATHER(HEADS, VECTORS)                                                                        \
     FOLD__TARGET static void FOLD__ISA(gather_##HEADS##_by_##VECTORS)(const fold__row_sums *at, int start,  \
                                                                       int last)                             \
@@ -7400,7 +7399,7 @@ static void FOLD__ISA(gather)(const fold__row_sums *at)
 }
 
 #if FOLD__SIMD_PASS != 512
-/* Products of a row with eight others, or with twice eight side by side, each a chain over some columns. */
+/* Products of a query with eight keys, or with two times eight, each a chain over some columns. */
 #if FOLD__SIMD_PASS == 256
 #define FOLD__COLUMN_TIMES_0(at, values) acc0 = FOLD__VFMA(FOLD__VSET(query[column + at]), values, acc0);
 #define FOLD__COLUMN_TIMES_1(at, values) acc1 = FOLD__VFMA(FOLD__VSET(query[column + at]), values, acc1);
@@ -7464,7 +7463,7 @@ static void FOLD__ISA(sixteen_products)(const float *query, const float *const *
     FOLD__ISA(eight_products)(query, src + 8, first, last, to + 8);
 }
 #endif
-/* The last eight keys of a row are filled up with its last. Heads go side by side, so rows are found once. */
+/* The last eight keys of a row are padded with its last key. Heads run together, so keys are found once. */
 FOLD__TARGET static void FOLD__ISA(edge_products)(const fold__adjacency *adjacency, int row, int rows,
                                                    const fold_rows *query, const fold_rows *key,
                                                    ptrdiff_t col, int width, int heads, float *scores,
@@ -7499,7 +7498,7 @@ FOLD__TARGET static void FOLD__ISA(edge_products)(const fold__adjacency *adjacen
 
 /* ---- sums of products, column by column ---- */
 
-/* Two vectors of columns at a time, so that their chains overlap. */
+/* Two vectors of columns are summed at a time, so that their chains overlap. */
 FOLD__TARGET static void FOLD__ISA(add_products)(int rows, const fold_rows *left, const fold_rows *right,
                                                  float *sum, size_t count)
 {
@@ -7520,11 +7519,11 @@ FOLD__TARGET static void FOLD__ISA(add_products)(int rows, const fold_rows *left
     }
 }
 
-/* ---- which tiles there are ---- */
+/* ---- the tiles of each pass ---- */
 
-/* The tiles of each height by their widths: vectors of wide and strided ones, columns of narrow ones, groups
-   of int8 ones. FOLD__TILE_LIMITS has what comes before them in fold__tiles: the narrowest, the tallest, and
-   how many panels each height reaches. The tallest heights are left out if they have no tiles. */
+/* The widths of the tiles of each height: vectors for wide and strided tiles, columns for narrow ones, groups
+   for int8 ones. FOLD__TILE_LIMITS initialises the members before them in fold__tiles: the narrowest, the
+   tallest, and the panels per height. Heights without tiles are left out at the end. */
 #define FOLD__SIX_ROWS(ROW, tile, of_one, of_more)                   \
     ROW(tile, 1, of_one) ROW(tile, 2, of_more) ROW(tile, 3, of_more) \
     ROW(tile, 4, of_more) ROW(tile, 5, NONE) ROW(tile, 6, of_more)
@@ -7562,7 +7561,7 @@ FOLD__TARGET static void FOLD__ISA(add_products)(int rows, const fold_rows *left
 #define FOLD__NARROW_TILES(ROW, tile) ROW(tile, 1, 12)
 #endif
 
-/* The tiles of one height: F for each width, GAP for those that are missing in between. */
+/* The tiles of one height: F for each width that exists, GAP for widths that are missing in between. */
 #define FOLD__WIDE_NONE(F, GAP, tile, rows) GAP()
 #define FOLD__WIDE_1(F, GAP, tile, rows) F(tile, rows, 1)
 #define FOLD__WIDE_2(F, GAP, tile, rows) GAP() F(tile, rows, 2)
@@ -7624,8 +7623,8 @@ static const fold__attender FOLD__ISA(attender) = {
 #define FOLD__INT8_AS_SAVED (FOLD__SIMD_PASS == 1 && !FOLD__PAIRS)
 #define FOLD__INT8_FLIP (FOLD__SIMD_PASS == 512 ? 0x80 : 0)
 #define FOLD__INT8_TALLEST (FOLD__SIMD_PASS > 128 ? 6 : FOLD__SIMD_PASS == 128 ? 4 : FOLD__PAIRS ? 2 : 1)
-/* FOLD__IMAX compares without sign. FOLD__IMOST is the largest of a vector, FOLD__ITOTAL its sum.
-   FOLD__IBYTES stores FOLD__INT8_SIZE low bytes of each. */
+/* FOLD__IMAX is an unsigned maximum. FOLD__IMOST is the largest element of a vector, FOLD__ITOTAL the sum of
+   its elements. FOLD__IBYTES stores the low FOLD__INT8_SIZE bytes of each element. */
 #if FOLD__GNU_VECTORS && FOLD__SIMD_PASS > 128
 #define FOLD__IRAW(bits) ((FOLD__MM_I)(bits))
 #else
@@ -7714,7 +7713,7 @@ FOLD__INLINE void fold__store_bytes__portable(char *to, FOLD__I numbers)
 #define FOLD__IBYTES(to, numbers) fold__store_bytes__portable(to, numbers)
 #endif
 
-#ifndef FOLD__ITOTAL /* not needed without a `flip` */
+#ifndef FOLD__ITOTAL /* not used if `flip` is 0 */
 #define FOLD__ITOTAL(bits) ((void)(bits), 0)
 #endif
 
@@ -7732,7 +7731,7 @@ FOLD__TARGET static uint32_t FOLD__ISA(byte_largest)(const float *from, int coun
     return FOLD__IMOST(largest);
 }
 
-/* The integers are the bits above those of the magic number. */
+/* The rounded integers are the bits by which a sum differs from the magic number. */
 FOLD__TARGET static int32_t FOLD__ISA(byte_round)(const float *from, int count, float factor, char *to)
 {
     const FOLD__V scale = FOLD__VSET(factor), magic = FOLD__VSET(12582912.0f);
@@ -7757,8 +7756,8 @@ FOLD__TARGET static int32_t FOLD__ISA(byte_round)(const float *from, int count, 
 }
 
 #if FOLD__SIMD_PASS > 1 || FOLD__PAIRS
-/* In each step a row multiplies 32 bits of x, the same for all columns, by 32 bits of each column: a quad, or
-   two values that are widened to 16 bits. */
+/* In each step a row multiplies 32 bits of x, the same for all columns, by 32 bits of each column: a quad of
+   bytes, or two values that are widened to 16 bits. */
 #if FOLD__SIMD_PASS == 512
 #define FOLD__INT8_V __m512i
 #define FOLD__INT8_SET(number) _mm512_set1_epi32(number)
@@ -7788,7 +7787,7 @@ FOLD__INLINE int32x4_t fold__dot_bytes__neon(int32x4_t sum, int8x16_t weight, in
 {
 #ifdef __ARM_FEATURE_DOTPROD
     return vdotq_s32(sum, weight, input);
-#else /* sums of two products, at most 2 * 127 * 127, fit in 16 bits */
+#else /* the sum of two products is at most 2 * 127 * 127, which fits in 16 bits */
     const int16x8_t low = vmull_s8(vget_low_s8(weight), vget_low_s8(input));
     return vpadalq_s16(sum, vpaddq_s16(low, vmull_high_s8(weight, input)));
 #endif
@@ -7884,7 +7883,7 @@ FOLD__INT8_TILES(FOLD__MAKE_ROW, FOLD__INT8_TILE_OF)
 #define FOLD__INT8_ALL FOLD__INT8_TILES(FOLD__NAME_ROW, FOLD__INT8_AT_OF)
 
 #else
-/* Sums of four columns, of weights as they were saved. If fewer are left, the last is read again. */
+/* Sums four columns of weights in the layout of files. If fewer are left, the last is read repeatedly. */
 FOLD__NOINLINE static void fold__int8_sums__portable(const fold__int8_tile_args *at, int column,
                                                      int32_t *sums)
 {
@@ -7925,7 +7924,7 @@ static void fold__int8_tile__portable(const fold__int8_tile_args *at)
 static const fold__int8_kernels FOLD__ISA(int8_table) = FOLD__INT8_TABLE(FOLD__ISA_NAME);
 
 #if FOLD__SDOT && FOLD__SIMD_PASS == 128
-/* The same tiles with one instruction for a quad of each of four columns, on processors that have it. */
+/* The same tiles with an instruction for a quad of four columns, on processors that have it. */
 #undef FOLD__INT8_DOT
 #undef FOLD__INT8_AT
 #define FOLD__INT8_DOT(row, column) \
@@ -8113,7 +8112,7 @@ static const fold__kernels FOLD__ISA(cblas) = { "cblas",
                                                 { FOLD__RULES(FOLD__RULE_ENTRY) } };
 #endif
 
-/* These differ from pass to pass. Macros with the same text in every pass stay: they may be redefined. */
+/* Macros that differ between passes are undefined. Others stay, since they may be defined again unchanged. */
 #undef FOLD__BF16_COLS
 #undef FOLD__ISA
 #undef FOLD__ISA_8
@@ -8160,27 +8159,27 @@ static const fold__kernels FOLD__ISA(cblas) = { "cblas",
 #define FOLD__IMPLEMENTED
 
 /* ==== section: ops ===========================================================================
-   Owns: every built-in op: its shapes, forward, backward, and what backward reads. Other sections ask the
-   table's flags, and name an op only to treat it differently.
+   Owns: all built-in ops: their shapes, forward, backward, and what backward reads. Other sections read the
+   table's flags, and name an op only to treat it specially.
    Uses: kernels, shapes. Invariant: an op sees rows, never nodes, plans or memory. */
 
-/* What only built-in ops see. A linear op may run in two parts, leading segments first (a cell's prologue);
-   the second part starts from the output's own rows. */
+/* What built-in ops get in addition to their call. A linear op can run in two parts: first the leading
+   segments (a cell's prologue); the second part then starts from the rows of the output. */
 typedef struct fold__engine {
     const fold__kernels *kernels;
     const struct fold__param_data *param[2]; /* W and b; NULL if absent */
     const float *packs, *values; /* the model's */
-    const struct fold__int8_kernels *const *formats; /* the model's, by fold__param_data.format */
+    const struct fold__int8_kernels *const *formats; /* the model's formats, by fold__param_data.format */
     const uint8_t *bytes;     /* the model's int8 and bf16 weights */
-    int size, alike;          /* floats of a row of the first output; whether the inputs' rows have as many */
-    int first_segment, end_segment; /* linear: the segments to run */
+    int size, alike;          /* floats per row of the first output; whether all inputs have that size */
+    int first_segment, end_segment; /* linear ops: the segments to run */
     const int *index;         /* ops over whole lists: the op's indices */
-    int sparse_grad;          /* list_take: the contribution has a row per taken row, not per row there is */
-    fold__command_list *commands; /* if not NULL, maps and tiles are recorded there */
-    const struct fold__elementwise **maps; /* if not NULL, an element-wise op stores its maps there */
+    int sparse_grad;          /* list_take: the contribution has rows for taken rows only */
+    fold__command_list *commands; /* NULL, or the list in which maps and tiles are recorded */
+    const struct fold__elementwise **maps; /* NULL, or where an element-wise op stores its maps */
 } fold__engine;
 
-/* An op's call, complete but for its rows. Built-in ops find the engine next to their call. */
+/* A call of an op without its rows. Built-in ops find the engine next to their call. */
 typedef struct fold__prepared {
     fold_op_call call;
     fold__engine engine;
@@ -8194,32 +8193,32 @@ static const fold__engine *fold__engine_of(const fold_op_call *call)
 typedef struct fold__param_data {
     char *name;
     fold_shape shape;
-    uint32_t touched_at; /* lookup tables: first of dim[0] entries in the touched lists */
+    uint32_t touched_at; /* lookup tables: start of its dim[0] elements in the touched lists */
     size_t at, size;     /* offset and size in values and gradients, in floats; FOLD__NO_PACK: no values */
-    const void *image_data;   /* where an image has it, if read in place; NULL: it has its own values */
-    size_t pack, pack_t; /* offsets in the packs, in floats; FOLD__NO_PACK: not kept */
-    size_t bytes, bytes_t; /* offsets of the int8 or bf16 weight and of its transpose; FOLD__NO_PACK: as
-                              floats. For bytes in an image: how far after them scales are */
+    const void *image_data;   /* its values in an image if read in place; NULL: in the model's array */
+    size_t pack, pack_t; /* offsets in the packs, in floats; FOLD__NO_PACK: no pack */
+    size_t bytes, bytes_t; /* offsets of the int8 or bf16 weight and its transpose; FOLD__NO_PACK: floats. For
+                              bytes in an image: the distance from them to their scales */
     uint32_t touched; /* rows in the touched list */
-    unsigned uses; /* requested uses, and FOLD__FOR_CELLS */
+    unsigned uses; /* requested uses, including FOLD__FOR_CELLS */
 #ifndef FOLD_INFERENCE
-    uint64_t steps;         /* steps that its state has taken: Adam corrects the bias by them */
-    int back_from, back_to; /* requested rows of the pack that only gradients of inputs read */
+    uint64_t steps;         /* step count of its optimiser state, for Adam's bias correction */
+    int back_from, back_to; /* requested rows of the pack that is used only for gradients of inputs */
 #endif
     uint8_t frozen, buffer, rate_set;
-    uint8_t zeros_by_default; /* made with neither values nor an initialiser */
-    uint8_t grad_clear;       /* the gradient is all zeros: a total overwrites them, or is summed in place */
-    uint8_t grad_dense;       /* lookup table with a dense gradient (tied): all rows are touched */
-    uint8_t format;           /* how its bytes are stored, an enum fold__weight_format */
-    uint8_t stored;           /* the image has bytes, not floats */
-    float byte_error;         /* the weight's error in bytes, see fold__int8_pack */
+    uint8_t zeros_by_default; /* created with neither values nor an initialiser */
+    uint8_t grad_clear;       /* the gradient is all zeros: it may be overwritten or summed in place */
+    uint8_t grad_dense;       /* lookup table with a dense gradient (tied): all rows count as touched */
+    uint8_t format;           /* enum fold__weight_format */
+    uint8_t stored;           /* the image contains int8 or bf16, not floats */
+    float byte_error;         /* rounding error of the int8 weight: see fold__int8_pack */
     uint32_t name_hash;
-    uint32_t by_hash[2]; /* a binary tree of names by hash, from the first parameter on: 1 + the child with
+    uint32_t by_hash[2]; /* binary tree of names by hash, rooted at the first parameter: 1 + the child with
                             smaller hashes, 1 + the other child; 0: none */
 } fold__param_data;
 #define FOLD__NO_PACK SIZE_MAX
-enum { FOLD__FOR_CELLS = 16 }; /* a cell's body uses it by fold_use */
-/* int8 for products, int8 for tables alone, bf16. */
+enum { FOLD__FOR_CELLS = 16 }; /* a cell body uses the parameter through fold_use */
+/* Formats: int8 for products, int8 for tables that no product reads, bf16. */
 enum fold__weight_format {
     FOLD__FORMAT_INT8_COLUMNS,
     FOLD__FORMAT_INT8_ROWS,
@@ -8246,9 +8245,9 @@ static int fold__param_bits(const fold__param_data *param)
     return !fold__is_quantized(param) ? 32 : param->format == FOLD__FORMAT_BF16 ? 16 : 8;
 }
 
-/* A weight as the matrix in its packs: of a filter, taps and inputs are rows. */
+/* The columns and rows of a weight as a matrix. The rows of a filter are all taps and inputs. */
 static int fold__matrix_columns(const fold__param_data *param) { return fold__shape_last(&param->shape); }
-static int fold__matrix_rows(const fold__param_data *param) /* each product asks: a division takes longer */
+static int fold__matrix_rows(const fold__param_data *param) /* called per product: a division is slower */
 {
     int rows = 1;
     for (int axis = 0; axis + 1 < param->shape.rank; axis++)
@@ -8256,17 +8255,17 @@ static int fold__matrix_rows(const fold__param_data *param) /* each product asks
     return rows;
 }
 
-enum {                       /* flags of an op row */
-       FOLD__LIST = 1,       /* takes a list */
-       FOLD__GEMM = 2,       /* a product: runs all rows of a batch at once */
-       FOLD__FLOW = 4,       /* linear, and backward reads no values: gradients pass before values exist */
-       FOLD__ONE_ROW = 8,    /* user op without a batched path */
-       FOLD__RANDOM = 16,    /* data is a dropout key */
-       FOLD__NO_GRAD_1 = 32, /* input 1 (a target) gets no gradient */
-       FOLD__NO_GRAD = 64,   /* no input gets a gradient */
+enum {                       /* flags of an op */
+       FOLD__LIST = 1,       /* has a list as input */
+       FOLD__GEMM = 2,       /* a product, which runs all rows of a batch at once */
+       FOLD__FLOW = 4,       /* linear; backward reads no values, so it can run before values exist */
+       FOLD__ONE_ROW = 8,    /* user-defined op that runs row by row */
+       FOLD__RANDOM = 16,    /* its data is a dropout key */
+       FOLD__NO_GRAD_1 = 32, /* input 1, a target, has no gradient */
+       FOLD__NO_GRAD = 64,   /* no input has a gradient */
        FOLD__DATA = 128,     /* reads per-row data */
-       FOLD__OVER_LISTS = 256, /* takes whole lists, one call at a time */
-       FOLD__TWO = 512,      /* has two outputs, the second of them for backward alone */
+       FOLD__OVER_LISTS = 256, /* works on whole lists, one call at a time */
+       FOLD__TWO = 512,      /* has two outputs, the second only for backward */
        FOLD__INDEX = 1024,   /* its data are indices into its input */
        FOLD__FLOAT = 2048    /* its attribute is a float */
 };
@@ -8283,19 +8282,19 @@ static int32_t fold__float_attr(float value) { return (int32_t)fold__bits_of(val
 static float fold__data_float(uint64_t data) { return fold__attr_float((int32_t)(uint32_t)data); }
 
 #define FOLD__MAP(call, name) FOLD__MAP_OF(fold__engine_of(call)->kernels, name)
-/* Maps a single row. */
+/* Applies a map to a single row. */
 #define FOLD__RUN_MAP(kernels, name, out, in_a, in_b, in_c, scalar, count) \
     FOLD__MAP_OF(kernels, name)(out, in_a, in_b, in_c, scalar, count, 1, NULL)
 
 /* -- element-wise ---------------------------------------------------------------------------- */
 
-/* How operands repeat to the shape of an output. The output's axes are merged into groups; along each an
-   operand has all values, contiguous, or (a bit of `repeats`) one that repeats. */
+/* How operands are broadcast to the shape of an output. The output's axes are merged into groups; along a
+   group, an operand has all values, contiguous, or a single one, which repeats (a bit of `repeats`). */
 typedef struct fold__broadcast {
     int groups, length[FOLD_MAX_RANK];
     unsigned repeats[FOLD_MAX_RANK];
 } fold__broadcast;
-/* Operands without a shape have the output's. Shapes are compared from the last axis on. */
+/* Operands whose shape is NULL have the output's. Shapes are aligned at the last axis. */
 static fold__broadcast fold__broadcast_to(const fold_shape *out, const fold_shape *const shape[3])
 {
     fold__broadcast broadcast = { 0, { 1, 1, 1, 1 }, { 0, 0, 0, 0 } };
@@ -8314,11 +8313,11 @@ static fold__broadcast fold__broadcast_to(const fold_shape *out, const fold_shap
         broadcast.repeats[broadcast.groups - 1] = repeats;
         broadcast.length[broadcast.groups - 1] *= out->dim[axis];
     }
-    broadcast.groups += !broadcast.groups; /* a single value */
+    broadcast.groups += !broadcast.groups; /* a scalar */
     return broadcast;
 }
 
-/* Maps the last group of a row, in which an operand is a line or a single value. */
+/* Maps the last group of a row, along which each operand has all values or a single one. */
 static FOLD__NOINLINE void fold__map_line(fold__map_fn map, float *out, int length, const float *const in[3],
                                           unsigned repeats, float scalar)
 {
@@ -8341,7 +8340,7 @@ static FOLD__NOINLINE void fold__map_line(fold__map_fn map, float *out, int leng
     }
 }
 
-/* Maps one row of operands that may repeat. If none does in the last group, the last two are one call. */
+/* Maps one row of broadcast operands. If none repeats along the last group, two groups are one call. */
 static void fold__map_broadcast(fold__map_fn map, float *out, const float *const in[3],
                                 const fold__broadcast *broadcast, float scalar)
 {
@@ -8374,7 +8373,7 @@ static void fold__map_broadcast(fold__map_fn map, float *out, const float *const
     }
 }
 
-/* y[r] = map(x0[r], x1[r], x2[r]) over all rows, which have `count` values each. */
+/* y[r] = map(x0[r], x1[r], x2[r]) for all rows, which have `count` values each. */
 FOLD__INLINE void fold__map_alike(fold__map_fn map, const fold_rows *output, const fold_rows *first,
                                   const fold_rows *second, const fold_rows *third, float scalar, int count,
                                   size_t n_rows, fold__command_list *commands)
@@ -8404,12 +8403,12 @@ static int fold__shapes_alike(const fold_shape *const shape[3], int size)
     return alike;
 }
 
-/* The same for any shapes. Absent operands are NULL. */
+/* The same for any shapes. Missing operands are NULL. */
 static void fold__map_rows(const fold_op_call *call, fold__map_fn map, const fold_rows *output,
                            const fold_rows *const in[3], const fold_shape *const shape[3], float scalar)
 {
     const fold_rows *first = in[0] ? in[0] : output, *second = in[1] ? in[1] : output,
-                    *third = in[2] ? in[2] : output; /* an input that is not used only has to be there */
+                    *third = in[2] ? in[2] : output; /* an unused input must only be readable */
     if (!call->rows)
         return;
     const fold__engine *engine = fold__engine_of(call);
@@ -8433,10 +8432,10 @@ static int fold__in_size(const fold_op_call *call, int input)
 }
 static int fold__out_size(const fold_op_call *call) { return fold__shape_size(&call->out_shape[0]); }
 
-/* An element-wise op of one or two inputs: its map and, per input, the map of its gradient with that map's
-   operands as letters: g output gradient, a b inputs, y output. */
+/* An element-wise op with one or two inputs: its map and, per input, the map that computes its gradient.
+   Letters name that map's operands: g output gradient, a and b inputs, y output. */
 typedef struct fold__elementwise {
-    const fold__map_fn *map, *derivative[2]; /* per kernel set */
+    const fold__map_fn *map, *derivative[2]; /* one per kernel set */
     const char *from[2];
 } fold__elementwise;
 
@@ -8468,18 +8467,18 @@ static void fold__elementwise_forward(const fold_op_call *call, const fold__elem
     fold__map_rows(call, map, &call->out[0], in, shape, scalar);
 }
 
-/* Sums of many values. A chain loses accuracy as it grows, so it has at most FOLD__CHAIN values: longer sums
-   are made of blocks, joined in pairs. The order depends only on the number of values. Contiguous values are
-   summed in sixteen lanes, each a chain. */
+/* Sums of many values. A chain loses accuracy as it grows, so chains have at most FOLD__CHAIN values; longer
+   sums are split into blocks, which are added in pairs. The order depends only on the number of values.
+   Contiguous values are summed in sixteen lanes, each a chain. */
 enum { FOLD__CHAIN = 32, FOLD__LANES_CHAIN = FOLD__LANES * FOLD__CHAIN, FOLD__SUM_WIDTH = 128 };
 
-/* Gradients that many rows give to a parameter, table row or value are summed in blocks. Each block is a
-   chain of rows, and so are the blocks' sums. A row's block depends only on the number of rows before it. */
-#ifndef FOLD__BLOCK_ROWS /* tests make it smaller */
+/* If many rows contribute to a gradient, it is summed in blocks: a block is a chain of rows, and the blocks'
+   sums are a chain. A row's block depends only on the number of rows before it. */
+#ifndef FOLD__BLOCK_ROWS /* smaller in tests */
 #define FOLD__BLOCK_ROWS 512
 #endif
 
-/* The left half of a sum of count > block values: a power of two of blocks, at least half of the values. */
+/* Returns how many of count > block values go to the left half of a sum: `block` times a power of two. */
 static size_t fold__left_half(size_t count, size_t block)
 {
     while (block < count - block)
@@ -8494,7 +8493,7 @@ static float fold__sum(const fold__kernels *kernels, const float *values, size_t
     return fold__sum(kernels, values, left) + fold__sum(kernels, values + left, count - left);
 }
 
-/* to[r] = the sum of elements first[r] to first[r + 1] - 1, FOLD__CHAIN at most: `size` floats from `at`. */
+/* to[r] = sum of elements first[r] to first[r + 1] - 1 (at most FOLD__CHAIN), `size` floats from `at` on. */
 static void fold__sum_chains(const fold__kernels *kernels, const fold_rows *to, size_t size,
                              const fold_rows *input, size_t at, const int *first, int rows, int started)
 {
@@ -8537,8 +8536,8 @@ static void fold__sum_rows(const fold__kernels *kernels, float *total, size_t si
         fold__sum_pairs(kernels, total + at, fold__min_size(width, size - at), input, at, first, count);
 }
 
-/* Sums the full-size gradient of a repeated operand over the groups of axes along which it repeats, the last
-   first. There are at most two: every other one of four axes. `full` has as much room after it. */
+/* Sums a broadcast operand's gradient, which has the output's size, over the groups along which the operand
+   repeats, the last first: at most two of four axes. `full` has its size in room after it. */
 static void fold__sum_repeats(const fold__kernels *kernels, float *din, size_t own, float *full, size_t size,
                               const fold__broadcast *broadcast)
 {
@@ -8598,7 +8597,7 @@ static void fold__elementwise_backward(const fold_op_call *call, const fold__ele
     }
 }
 
-/* name, map, gradient maps and their operands */
+/* name, map, and per input the gradient's map and its operands */
 #define FOLD__ELEMENTWISE(X)                             \
     X(add, add, copy, "g", copy, "g")                    \
     X(sub, sub, copy, "g", neg, "g")                     \
@@ -8629,7 +8628,7 @@ static void fold__elementwise_backward(const fold_op_call *call, const fold__ele
     X(at_most, at_most, d_at_most, "ga", copy, "")       \
     X(copy, copy, copy, "g", copy, "")                   \
     X(stop, copy, copy, "", copy, "")
-/* The op's attribute, if any, is the scalar of its map and of its gradient's. */
+/* The op's attribute, if any, is the scalar of its map and of its gradients' maps. */
 #define FOLD__DEFINE(name, map, da, from_a, db, from_b)                                            \
     static const fold__elementwise fold__e_##name = { fold__maps_##map,                            \
                                                       { fold__maps_##da, fold__maps_##db },        \
@@ -8645,7 +8644,7 @@ static void fold__elementwise_backward(const fold_op_call *call, const fold__ele
 FOLD__ELEMENTWISE(FOLD__DEFINE)
 #undef FOLD__DEFINE
 
-/* scale and shift: the scalar differs from row to row */
+/* Maps for scale and shift, whose scalar can differ between rows. */
 static void fold__scalar_rows(const fold_op_call *call, fold__map_fn map, const fold_rows *output,
                               const fold_rows *input)
 {
@@ -8679,7 +8678,7 @@ static const char *fold__infer_same(const fold_shape *in, int count, const int32
     return NULL;
 }
 
-/* Shapes are compared from the last axis on; axes of 1, and missing ones, repeat. */
+/* Broadcasting aligns shapes at the last axis; axes of size 1, and missing axes, repeat. */
 static const char *fold__infer_broadcast(const fold_shape *in, int count, const int32_t *attr,
                                          fold_shape *out)
 {
@@ -8734,7 +8733,7 @@ static const char *fold__infer_equal(const fold_shape *in, int count, const int3
     return NULL;
 }
 
-/* Masks depend only on the key and the element. x - x is what 0 times x is, but for a zero's sign. */
+/* Applies a mask that depends only on the key and the element. Like 0 times x, x - x passes on NaN. */
 static void fold__dropout_rows(const fold_op_call *call, const fold_rows *output, const fold_rows *input)
 {
     const int count = fold__out_size(call);
@@ -8762,12 +8761,12 @@ static void fold__dropout_backward(const fold_op_call *call)
 
 /* -- products -------------------------------------------------------------------------------- */
 
-/* Attributes of a linear op. Its inputs are the segments of x, and then, if any, the rows to start from
-   instead of the bias. A value of x has one or more lines of inputs. */
+/* Attributes of a linear op. Its inputs are the segments of x, optionally followed by rows to start from
+   instead of the bias. A value of x has one or more lines, each a vector of inputs. */
 enum {
     FOLD__LINEAR_T,      /* W is [outputs x inputs] */
-    FOLD__LINEAR_STARTS, /* its sums start from the last input */
-    FOLD__LINEAR_ROW,    /* the first row of W that it reads */
+    FOLD__LINEAR_STARTS, /* the last input is what sums start from */
+    FOLD__LINEAR_ROW,    /* the first row of W that the op reads */
     FOLD__LINEAR_OUT     /* outputs */
 };
 static const char *fold__infer_linear(const fold_shape *in, int count, const int32_t *attr, fold_shape *out)
@@ -8783,7 +8782,7 @@ static const char *fold__infer_linear(const fold_shape *in, int count, const int
     return NULL;
 }
 
-/* Kernels that take bytes as they are saved read them in the image. */
+/* Whether a weight's bytes are read in the image, by kernels that use the layout of files. */
 static int fold__has_stored_bytes(const fold__int8_kernels *kernels, const fold__param_data *param)
 {
     return param->stored && kernels->as_saved;
@@ -8807,14 +8806,14 @@ static const float *fold__weight_pack(const fold__engine *engine, int transposed
 {
     return engine->packs + (transposed ? engine->param[0]->pack_t : engine->param[0]->pack);
 }
-/* Products read such a weight in place, row-major. Its transpose has a pack. */
+/* Whether products read a weight in place, row-major. Its transpose has a pack. */
 static int fold__is_read_in_place(const fold__param_data *param, int transposed)
 {
     return fold__floats_in_place(param) && !transposed && param->pack == FOLD__NO_PACK;
 }
 
-/* The first row of a weight in the pack that only gradients of its inputs read; that has no columns for
-   earlier rows. At least FOLD__LANES rows are left, so that sums of wide products stay those of wide ones. */
+/* Returns the first row of a weight in the pack that only gradients of inputs read; earlier rows have no
+   columns in it. At least FOLD__LANES rows remain, so that a wide product does not become narrow. */
 static int fold__back_first(const fold__param_data *param)
 {
 #ifdef FOLD_INFERENCE
@@ -8834,7 +8833,7 @@ static const float *fold__engine_values(const fold__engine *engine, int which)
     return place ? place : engine->values + param->at;
 }
 
-/* What chains start from: the bias, or nothing. It is never written through. */
+/* Returns what chains start from, the bias or nothing. It is not written to. */
 static fold_rows fold__bias_rows(const fold__engine *engine)
 {
     fold_rows rows = { NULL, 0, NULL };
@@ -8845,7 +8844,7 @@ static fold_rows fold__bias_rows(const fold__engine *engine)
     return rows;
 }
 
-/* The segment of a product that reads `inner` rows of a weight, or of its transpose, from `row` on. */
+/* Returns the product segment that reads `inner` rows of a weight, or of its transpose, from `row` on. */
 static fold__seg fold__weight_seg(const fold__engine *engine, int transposed, size_t row, int inner,
                                   fold_rows input)
 {
@@ -8891,8 +8890,8 @@ static fold_rows fold__lines_of(const fold_rows *rows, int row, int width)
     return lines;
 }
 
-/* Makes rows of `lines` lines each one long run of rows, if they are contiguous; if not, the caller takes one
-   sample at a time. */
+/* Turns rows of `lines` lines each into one sequence of lines, if they are contiguous. Otherwise it returns
+   0, and the caller processes one sample at a time. */
 static int fold__rows_flatten(fold_rows *input, int lines, int width)
 {
     if (lines == 1)
@@ -8958,7 +8957,7 @@ static void fold__linear_forward(const fold_op_call *call)
     }
 }
 
-/* dX = dY W^T for inputs [from, to) of the weight. */
+/* Computes dX = dY W^T for inputs [from, to) of the weight. */
 static void fold__linear_dx(const fold_op_call *call, size_t rows, fold_rows dy, fold_rows dx, int from,
                             int to)
 {
@@ -8988,7 +8987,7 @@ static void fold__linear_backward(const fold_op_call *call)
 {
     const int segments = call->n_in - call->attr[FOLD__LINEAR_STARTS], count = call->attr[FOLD__LINEAR_OUT];
     const int lines = fold__shape_lines(&call->in_shape[0]);
-    if (call->attr[FOLD__LINEAR_STARTS] && !fold__absent(&call->din[segments])) /* the rows it started from */
+    if (call->attr[FOLD__LINEAR_STARTS] && !fold__absent(&call->din[segments])) /* the rows to start from */
         for (int row = 0; row < call->rows; row++)
             memcpy(fold__row(&call->din[segments], row), fold__row(&call->dout[0], row),
                    (size_t)fold__out_size(call) * sizeof(float));
@@ -9012,7 +9011,7 @@ static void fold__linear_backward(const fold_op_call *call)
     }
 }
 
-/* Scratch for products of at most `lines` rows; in training, of any number. */
+/* Returns the scratch floats for products of at most `lines` rows; in training, of any number of rows. */
 static size_t fold__linear_scratch(const fold__kernels *kernels, const fold__int8_kernels *const *formats,
                                    const fold__param_data *weight, size_t lines, int trains)
 {
@@ -9030,7 +9029,7 @@ static size_t fold__linear_scratch(const fold__kernels *kernels, const fold__int
     return fold__max_size(forward, backward);
 }
 
-/* Columns [from, to) of a gradient that one of several threads sums, or rows of a part. */
+/* The columns [from, to) of a gradient that one of several threads sums, or the rows of a part. */
 typedef struct fold__extent {
     int from, to;
 } fold__extent;
@@ -9044,11 +9043,11 @@ static size_t fold__segment_at(const int32_t *attr, const fold_shape *in_shape, 
     return attr[FOLD__LINEAR_T] ? row : row * ldw;
 }
 
-/* Portable kernels and a BLAS cannot. */
+/* Whether weight_grad accepts `separate`: portable kernels and a BLAS do not. */
 static int fold__adds_separately(const fold__kernels *kernels) { return kernels->set && kernels->vector > 1; }
 
-/* Adds x^T dy to acc for one segment of a linear op and some columns of dy, which begins at the first of
-   them. Lines continue the chains of acc (the segment's rows of W) in order, or are summed separately. */
+/* Adds x^T dy to acc, the rows of W of one segment of a linear op, for some columns; dy begins at the first
+   of these columns. Lines continue the chains of acc in order, or are summed separately. */
 static void fold__linear_weight_grad(const fold_op_call *call, int lines, int segment, const fold_rows *input,
                                      const fold_rows *dy, fold__extent extent, int separate, float *acc)
 {
@@ -9063,16 +9062,16 @@ static void fold__linear_weight_grad(const fold_op_call *call, int lines, int se
                              separate);
 }
 
-/* A matrix of one sample, row-major [rows x columns]. */
+/* A matrix of one sample, row-major. */
 typedef struct fold__matrix {
     float *values;
     int rows, columns;
 } fold__matrix;
 
-/* With fewer rows a product of two values reads the right one in place: packing it takes as long. */
+/* With fewer rows, a product of two values reads the right one in place, since packing takes as long. */
 enum { FOLD__FEW_ROWS = 4 };
 
-/* to = left right, or left right^T, with the sums of linear ops without bias. */
+/* to = left right, or left right^T, summed in the same order as linear ops without bias. */
 static void fold__matrix_product(const fold__kernels *kernels, fold__matrix left, fold__matrix right,
                                  int transposed, float *to, float *scratch)
 {
@@ -9097,7 +9096,7 @@ static void fold__matrix_product(const fold__kernels *kernels, fold__matrix left
                                                         FOLD__LANES));
 }
 
-/* to = left right for few rows, with the same bits. */
+/* to = left right for few rows; bit-identical to fold__matrix_product. */
 static void fold__matrix_rows_product(const fold__kernels *kernels, fold__matrix left, fold__matrix right,
                                       float *to)
 {
@@ -9109,7 +9108,7 @@ static void fold__matrix_rows_product(const fold__kernels *kernels, fold__matrix
                           left.values[row * left.columns + element], columns);
 }
 
-/* to = left^T right, with the sums of a product with the transpose of left. */
+/* to = left^T right; bit-identical to a product with the transpose of left. */
 static void fold__matrix_transposed_product(const fold__kernels *kernels, fold__matrix left,
                                             fold__matrix right, float *to, float *scratch)
 {
@@ -9129,7 +9128,7 @@ static void fold__matrix_transposed_product(const fold__kernels *kernels, fold__
     fold__matrix_product(kernels, turned, right, 0, to, scratch);
 }
 
-/* The factors of one product: matrices, or a vector on one side. count: products of a sample, in a row. */
+/* The factors of a product: matrices, or a vector on one side. count: contiguous products in a sample. */
 typedef struct fold__factors {
     fold__matrix left, right;
     int count;
@@ -9247,7 +9246,7 @@ static const char *fold__infer_to_scalar(const fold_shape *in, int count, const 
 
 /* -- reductions inside a row ----------------------------------------------------------------- */
 
-/* A value seen as [outer][length][inner] around an axis; all axes: [1][size][1]. */
+/* The view of a value as [outer][length][inner] around an axis; for all axes [1][size][1]. */
 typedef struct fold__axis {
     int outer, length, inner;
 } fold__axis;
@@ -9287,13 +9286,12 @@ static const char *fold__infer_axis(const fold_shape *in, int count, const int32
     return NULL;
 }
 
-/* What an op over an axis sees at once: the lines of one outer index; for losses, all of a value. out and
-   dout have one line, or as many as in. Backward gets din, the gradient of `input`, and of in and out what
-   the op asks for. */
+/* What an op over an axis processes at once: the lines of one outer index; for losses, a whole value. out and
+   dout have one line, or as many as in. Backward gets din, the gradient of `input`; in and out if needed. */
 typedef struct fold__lines {
     const fold__kernels *kernels;
     fold__axis axis;
-    size_t inner, size; /* the number of lines, which is also a line's stride; the values of all */
+    size_t inner, size; /* the number of lines, which is also the stride within a line; values of all lines */
     const fold_op_call *call;
     int row, input;
     float *in, *out, *dout, *din, *scratch;
@@ -9305,7 +9303,7 @@ static float *fold__part_of(const fold_rows *rows, int row, size_t at)
     return values ? values + at : NULL;
 }
 
-/* `input` is -1 in forward. */
+/* Calls `over` for each outer index of each row. `input` is -1 in forward. */
 static void fold__each_lines(const fold_op_call *call, int axis, int input, fold__lines_fn *over)
 {
     fold__lines lines = FOLD__ALL_ZERO;
@@ -9336,7 +9334,7 @@ static void fold__each_lines_back(const fold_op_call *call, int axis, fold__line
             fold__each_lines(call, axis, input, over);
 }
 
-/* Defines both passes of an op by what each does with the lines of one outer index. */
+/* Defines forward and backward of an op from functions that process the lines of one outer index. */
 #define FOLD__OVER_LINES(name, axis)                                  \
     static void fold__##name##_forward(const fold_op_call *call)      \
     {                                                                 \
@@ -9368,7 +9366,7 @@ static void fold__mean_to(const fold__lines *lines, float *out, float *in)
 static void fold__sum_lines(const fold__lines *lines) { fold__sum_to(lines, lines->out, lines->in); }
 static void fold__mean_lines(const fold__lines *lines) { fold__mean_to(lines, lines->out, lines->in); }
 
-/* Gives every value the gradient of its line's sum, times a factor. */
+/* Sets the gradient of every value to that of its line's sum times a factor. */
 static void fold__broadcast_lines(const fold__lines *lines, float factor)
 {
     const fold_rows dout = { lines->dout, 0, NULL },
@@ -9390,7 +9388,7 @@ static void fold__mean_lines_grad(const fold__lines *lines)
 FOLD__OVER_AXIS(sum)
 FOLD__OVER_AXIS(mean)
 
-/* Where the first NaN of a line is, else the first largest (sign 1) or the first smallest (sign -1). */
+/* Returns the index of a line's first NaN or, if none, of the first maximum (sign 1) or minimum (sign -1). */
 static size_t fold__first_of(const fold__lines *lines, size_t column, float sign)
 {
     float most = sign * lines->in[column];
@@ -9420,7 +9418,7 @@ static void fold__amin_lines_grad(const fold__lines *lines) { fold__extreme_line
 FOLD__OVER_AXIS(amax)
 FOLD__OVER_AXIS(amin)
 
-/* to = from - less, with the same `inner` floats for every line. */
+/* to = from - less; every line uses the same `inner` values of `less`. */
 static void fold__lines_less(const fold__axis *axis, float *to, const float *from, const float *less)
 {
     for (int line = 0; line < axis->length; line++)
@@ -9455,7 +9453,7 @@ static void fold__variance_lines_grad(const fold__lines *lines)
 
 FOLD__OVER_AXIS(variance)
 
-/* A line's largest is subtracted before exp and added after log, unless it is infinite: inf - inf is NaN. */
+/* The maximum is subtracted before exp and added after log, unless infinite: inf - inf is NaN. */
 static float fold__no_infinity(float value) { return fabsf(value) > FLT_MAX ? 0 : value; }
 
 static void fold__logsumexp_lines(const fold__lines *lines)
@@ -9491,7 +9489,7 @@ static void fold__prod_lines(const fold__lines *lines)
             lines->out[column] *= lines->in[at + column];
 }
 
-/* The product of all others is that before times that after: a quotient would fail at zeros. */
+/* A gradient is the product of the values before times that of the values after: dividing fails at zeros. */
 static void fold__prod_lines_grad(const fold__lines *lines)
 {
     float *running = lines->scratch;
@@ -9577,11 +9575,11 @@ static const char *fold__infer_norm(const fold_shape *in, int count, const int32
     return NULL;
 }
 
-/* Layer norm subtracts the mean and has a bias, RMS norm does neither. */
+/* Whether to subtract the mean and add a bias: layer norm does, RMS norm does not. */
 static int fold__centred(const fold_op_call *call) { return call->n_in > 2; }
 
-/* target = (in - mean) / deviation, or in / root of mean square; returns 1 / the divisor. If a row's sum or
-   squares leave the range of floats, or come near its end, it is computed again times a power of two. */
+/* target = (in - mean) / standard deviation, or in / root mean square; returns 1 / the divisor. If the
+   squares overflow or become too small, the values are scaled by a power of two first. */
 static float fold__standardise(const fold_op_call *call, float *target, const float *in, size_t count,
                                float power)
 {
@@ -9627,12 +9625,12 @@ static void fold__layer_norm_forward(const fold_op_call *call)
 
 static void fold__rms_norm_forward(const fold_op_call *call) { fold__layer_norm_forward(call); }
 
-/* The gradient of x for one line, from standardised values and the output's gradient times the gain. */
+/* Computes a line's gradient of x from standardised values and the output gradient times the gain. */
 static void fold__norm_line_grad(const fold_op_call *call, float *din, const float *target, float *work,
                                  float inverse, size_t count)
 {
     const fold__kernels *kernels = fold__engine_of(call)->kernels;
-    const float minus = -(float)count; /* not a negated quotient: clang 14 lets unsafe flags in there */
+    const float minus = -(float)count; /* not a negated quotient, for which clang 14 obeys unsafe flags */
     const float mean = fold__centred(call) ? fold__sum(kernels, work, count) / minus : 0,
                 slope = fold__reducer_of(kernels)->dot(work, target, count) / minus;
     if (fold__centred(call))
@@ -9789,15 +9787,15 @@ static void fold__max_n_backward(const fold_op_call *call)
 }
 
 /* Softmax weights (shares) of one row's elements: exp(score - largest) / sum, summed in list order, per head.
-   The shares of some elements are held at a time, which in most rows is all. */
+   The shares of some elements are held at a time: in most rows, of all. */
 typedef struct fold__softmax_mean {
     const fold_op_call *call;
     const fold__kernels *kernels;
     int heads, room;
-    size_t width;                           /* floats of a value per head */
-    int begin, end;                         /* the row's elements */
+    size_t width;                           /* floats per value and head */
+    int begin, end;                         /* the row's elements, as a range */
     int from, to;                           /* the elements whose shares are held */
-    float *largest, *sum, *shares, *slopes; /* two per head; two per head and element, heads `room` apart */
+    float *largest, *sum, *shares, *slopes; /* largest, sum: one per head; shares, slopes: `room` per head */
 } fold__softmax_mean;
 
 static int fold__softmax_mean_room(int heads) { return heads < 128 ? 512 / heads : 4; }
@@ -9844,7 +9842,7 @@ static void fold__softmax_mean_exps(const fold__softmax_mean *at, float *sum)
     }
 }
 
-/* Finds a row's largest scores and sums. If there is room for all its elements, their exps are held then. */
+/* Computes a row's largest scores and sums. If there is room for all its elements, their exps are held. */
 static void fold__softmax_mean_begin(fold__softmax_mean *at, int row)
 {
     at->begin = at->call->list[row];
@@ -9906,7 +9904,7 @@ static void fold__softmax_mean_n_forward(const fold_op_call *call)
     }
 }
 
-/* Gradients of the elements whose shares are held. A score gets its share of dout . value minus the mean. */
+/* Computes gradients of the held elements. A score's is its share times (dout . value - dout . output). */
 static void fold__softmax_mean_back(const fold__softmax_mean *at, const float *out, const float *dout)
 {
     const fold_op_call *call = at->call;
@@ -9956,7 +9954,7 @@ static const char *fold__infer_concat(const fold_shape *in, int count, const int
     return NULL;
 }
 
-/* Copies `length` entries of an axis, from `first` on, from a whole to a part with only these, or back. */
+/* Copies `length` elements of an axis, from `first` on, from `whole` to `part`, or back if `into_whole`. */
 static void fold__move_part(const fold_shape *shape, int along, int first, int length, float *whole,
                             float *part, int into_whole)
 {
@@ -10029,7 +10027,7 @@ static const char *fold__infer_transpose(const fold_shape *in, int count, const 
     return NULL;
 }
 
-/* to = from with two axes swapped; `shape` is from's. Values of the axes after both stay together. */
+/* to = from with two axes swapped; `shape` is the shape of from. Axes after both move in one piece. */
 static void fold__swap_axes(const fold_shape *shape, const int32_t *axes, float *from, float *to)
 {
     static const fold__packer by_fours = { NULL, NULL };
@@ -10093,7 +10091,7 @@ static const float *fold__target_of(const fold__lines *lines)
 {
     return fold__row(&lines->call->in[1], lines->row);
 }
-/* Turns the slopes of a loss into the gradient of its input; that of a target is the negative. */
+/* Converts the slopes of a loss to the gradient of its input; a target's gradient is the negative. */
 static void fold__loss_grad(const fold__lines *lines)
 {
     FOLD__RUN_MAP(lines->kernels, scale, lines->din, lines->din, NULL, NULL,
@@ -10139,7 +10137,7 @@ static void fold__bce_lines(const fold__lines *lines)
     const float *target = fold__target_of(lines);
     float product = fold__reducer_of(lines->kernels)->dot(lines->in, target, lines->size);
     FOLD__RUN_MAP(lines->kernels, softplus, lines->scratch, lines->in, NULL, NULL, 0, lines->size);
-    if (product != product) { /* unless something is NaN, an infinite logit meets a target of 0 */
+    if (product != product) { /* NaN only if an input is NaN or an infinite logit meets a target of 0 */
         product = 0;
         for (size_t at = 0; at < lines->size; at++)
             product += target[at] != 0 ? target[at] * lines->in[at] : 0;
@@ -10220,29 +10218,29 @@ FOLD__OVER_ALL(hinge)
 
 /* -- windows that move over a grid or a line ------------------------------------------------- */
 
-/* Convolutions and pools. A line is a grid of height 1. The orders of sums:
-   - If a filter mixes channels, an output is a product with its patch of x, made as those of linear ops are:
-     it begins with the bias and goes over rows of taps, taps and channels. With fewer than sixteen outputs
-     each run of the patch (fold__runs) is a segment.
-   - The gradient of an element of x adds a product for each position that reads it, in order of positions.
-   - The gradient of a weight is a chain over the positions of one sample after the other.
-   - If channels stay apart (depthwise filters, pools), outputs are chains over taps, and gradients of x over
-     positions. */
+/* Convolutions and pools. A line is a grid of height 1. Orders of sums:
+   - If a filter mixes channels, an output is computed like a linear op on its patch of x: the sum starts from
+   the bias and goes over rows of taps, taps and channels. With fewer than sixteen outputs, each run of the
+   patch (fold__runs) is a segment.
+   - The gradient of an element of x is a sum over the positions that read it, in order of positions.
+   - The gradient of a weight is a chain over the positions of each sample in turn.
+   - If channels are separate (depthwise filters, pools), an output is a chain over taps, and a gradient of x
+   is a chain over positions. */
 typedef struct fold__filter {
-    int height, width, channels; /* x's */
-    int tall, wide;              /* the window's, in taps */
+    int height, width, channels; /* size of x */
+    int tall, wide;              /* size of the window, in taps */
     int stride, dilation, above, left;
-    int lines, columns, outputs; /* y's */
+    int lines, columns, outputs; /* size of y */
 } fold__filter;
 
-/* Attributes of windows. Two numbers share one, the second in its upper half. */
+/* Attributes of windows. If an attribute holds two numbers, the second is in its upper half. */
 enum {
     FOLD__FILTER_SIZE,    /* tall and wide */
     FOLD__FILTER_STEPS,   /* stride and dilation */
-    FOLD__FILTER_PADDING, /* a line has none above */
-    FOLD__FILTER_OUT      /* outputs, 0 if channels stay apart */
+    FOLD__FILTER_PADDING, /* above and left; for lines only left */
+    FOLD__FILTER_OUT      /* outputs; 0: channels are separate */
 };
-enum { FOLD__MAX_FILTER = 32767 }; /* the largest of these numbers */
+enum { FOLD__MAX_FILTER = 32767 }; /* the maximum of these numbers */
 static int fold__window_reach(int taps, int dilation) { return (taps - 1) * dilation + 1; }
 
 static int fold__positions(const fold__filter *filter, int size, int padding, int taps)
@@ -10293,7 +10291,7 @@ static const char *fold__infer_windows(const fold_shape *in, int count, const in
     return NULL;
 }
 
-/* Where a tap is inside x: at `count` positions of a line from `first` on; and the first pixel it reads. */
+/* The positions of a line at which a tap is inside x, and the first pixel it reads there. */
 typedef struct fold__tap {
     int first, count;
     size_t pixel;
@@ -10324,7 +10322,7 @@ static void fold__map_pixels(fold__map_fn map, int count, int channels, fold_row
         (size_t)(dense ? 1 : count), all);
 }
 
-/* Pixels of x from a tap on; below, of y, or of an array as wide, from a position of a line on. */
+/* Returns the pixels of x that a tap reads; below, those of y, or of an array like it, from a position on. */
 static fold_rows fold__tap_in(const fold__filter *filter, const float *values, const fold__tap *tap)
 {
     const fold_rows rows = { (float *)(uintptr_t)values + tap->pixel * (size_t)filter->channels,
@@ -10339,8 +10337,8 @@ static fold_rows fold__tap_out(const fold__filter *filter, const float *values, 
     return rows;
 }
 
-/* Adds the taps of a line by a map of what they read, their weights (or the sum) and the sum: to y tap after
-   tap, back to x with the last tap first, so that positions come in order. */
+/* Applies a map to each tap of a line: its operands are what the tap reads, its weights (or the sum) and the
+   sum. Taps are added to y in order; back to x, in reverse order, so that positions come in order. */
 static void fold__over_taps(const fold__filter *filter, fold__map_fn map, const float *weights,
                             const float *x, const float *y, int line, int back)
 {
@@ -10410,7 +10408,7 @@ static void fold__depthwise_weight_grad(const fold_op_call *call, const fold__fi
 
 /* -- filters that mix channels: products of patches, which are read in place */
 
-/* A patch is `count` runs of contiguous floats. Short ones are copied, which makes them one. */
+/* A patch consists of `count` runs of contiguous floats. Short runs are copied into a single run. */
 typedef struct fold__runs {
     int count, length, copied;
 } fold__runs;
@@ -10422,7 +10420,7 @@ static fold__runs fold__runs_of(const fold__filter *filter)
     return runs;
 }
 
-/* x with its padding: rows `pitch` floats apart. */
+/* x with padding: its rows are `pitch` floats apart. */
 typedef struct fold__padded {
     const float *values;
     size_t pitch;
@@ -10433,7 +10431,7 @@ static size_t fold__padded_floats(const fold__filter *filter)
     return ((size_t)filter->height + 2 * (size_t)filter->above) * width * (size_t)filter->channels;
 }
 
-/* Copies x with its padding, which is zeros, to `scratch`, unless it can be read in place. */
+/* Copies x, padded with zeros, to `scratch`, unless x can be read in place. */
 static fold__padded fold__pad(const fold__filter *filter, const float *in, float *scratch)
 {
     const size_t line = (size_t)filter->width * (size_t)filter->channels;
@@ -10450,8 +10448,8 @@ static fold__padded fold__pad(const fold__filter *filter, const float *in, float
 }
 
 enum {
-    FOLD__FILTER_ROWS = FOLD__TILE_BLOCK * FOLD__TILE_ROWS, /* positions of a block */
-    FOLD__FILTER_PATCHES = 1 << 14                          /* about the floats of a block's patches */
+    FOLD__FILTER_ROWS = FOLD__TILE_BLOCK * FOLD__TILE_ROWS, /* positions per block */
+    FOLD__FILTER_PATCHES = 1 << 14                          /* floats of a block's patches, about */
 };
 static int fold__patch_rows(int length)
 {
@@ -10464,7 +10462,7 @@ static size_t fold__filter_pointers(void)
     return (size_t)FOLD__TILE_SEGMENTS * (size_t)FOLD__FILTER_ROWS * sizeof(float *) / sizeof(float);
 }
 
-/* A block's scratch: pointers to runs, patches, then x with its padding. The scratch of products follows. */
+/* A block's scratch: pointers to runs, patches, padded x, and the scratch of products. */
 typedef struct fold__filter_scratch {
     float **pointers, *patches, *padded, *product;
 } fold__filter_scratch;
@@ -10493,7 +10491,7 @@ static size_t fold__conv_scratch(const fold_shape *in, const int32_t *attr)
 static const float *fold__run_at(const fold__filter *filter, const fold__runs *runs,
                                  const fold__padded *padded, int position, int run)
 {
-    const int across = runs->count / filter->tall; /* runs of a row of taps */
+    const int across = runs->count / filter->tall; /* runs per row of taps */
     const int row = position / filter->columns * filter->stride + run / across * filter->dilation;
     const int column = position % filter->columns * filter->stride + run % across * filter->dilation;
     return padded->values + (size_t)row * padded->pitch + (size_t)column * (size_t)filter->channels;
@@ -10517,7 +10515,7 @@ static fold_rows fold__point_at_run(const fold__filter *filter, const fold__runs
     return rows;
 }
 
-/* Copies patches one after the other. A run copies FOLD__LANES floats, and the next overwrites the excess. */
+/* Copies patches. A run copies whole FOLD__LANES floats; the next run overwrites the excess. */
 static void fold__copy_patches(const fold__filter *filter, const fold__runs *runs, const fold__padded *padded,
                                int first, int count, float *patches)
 {
@@ -10584,7 +10582,7 @@ static void fold__dense_forward(const fold_op_call *call, const fold__filter *fi
     }
 }
 
-/* Adds the patches' gradients of some positions, `length` floats each, to the gradient of x. */
+/* Adds the gradients of some positions' patches, `length` floats each, to the gradient of x. */
 static void fold__add_patches(const fold_op_call *call, const fold__filter *filter, const float *patches,
                               int first, int count, float *din)
 {
@@ -10592,7 +10590,7 @@ static void fold__add_patches(const fold_op_call *call, const fold__filter *filt
     for (int line = first / filter->columns; line * filter->columns < end; line++) {
         const int start = line * filter->columns, from = first > start ? first - start : 0,
                   to = end - start < filter->columns ? end - start : filter->columns;
-        for (int tap = taps - 1; tap >= 0; tap--) { /* so that positions come in order */
+        for (int tap = taps - 1; tap >= 0; tap--) { /* last tap first, so that positions come in order */
             const fold__tap at = fold__tap_of(filter, line, from, to, tap);
             const fold_rows sum = fold__tap_in(filter, din, &at);
             const size_t row = (size_t)(start + at.first - first);
@@ -10676,7 +10674,7 @@ static void fold__conv_backward(const fold_op_call *call)
             fold__depthwise_dx(call, &filter, fold__row(&call->dout[0], row), fold__row(&call->din[0], row));
 }
 
-/* Continues acc as a chain over positions, row by row; dy begins at the first of the columns. */
+/* Adds to acc as a chain over positions, row by row. dy begins at the first column of the extent. */
 static void fold__conv_weight_grad(const fold_op_call *call, size_t rows, const fold_rows *input,
                                    const fold_rows *dy, fold__extent extent, float *acc)
 {
@@ -10691,7 +10689,7 @@ static void fold__conv_weight_grad(const fold_op_call *call, size_t rows, const 
 
 /* -- pools */
 
-/* A line's gradient starts in scratch and goes, tap by tap, to the first that has the largest value. */
+/* Computes a line's gradient: it starts in scratch, and goes tap by tap to the first tap with the maximum. */
 static void fold__max_pool_line(const fold_op_call *call, const fold__filter *filter, int row, int line)
 {
     const float *in = fold__row(&call->in[0], row), *out = fold__row(&call->out[0], row);
@@ -10742,7 +10740,7 @@ static void fold__divide_line(const fold_op_call *call, const fold__filter *filt
             if (fold__taps_within(end * stride - filter->left, filter->wide, filter->width) != wide)
                 break;
         fold__map_pixels(FOLD__MAP(call, scale), end - column, filter->channels, to, from, from, from,
-                         1.0f / (float)(tall * (wide ? wide : 1))); /* lists without rows: zeros */
+                         1.0f / (float)(tall * (wide ? wide : 1))); /* for lists without rows: zeros */
         to.base += (end - column) * to.stride;
         from.base += (end - column) * from.stride;
     }
@@ -10786,7 +10784,7 @@ static void fold__mean_pool_backward(const fold_op_call *call)
     }
 }
 
-/* -- windows over lists: rows of [channels] are a line, as long as the list */
+/* -- windows over lists: rows of [channels] form a line of the list's length */
 
 static fold_shape fold__line_of_list(const fold_op_call *call)
 {
@@ -10846,7 +10844,7 @@ static void fold__list_take_forward(const fold_op_call *call)
         ->take_rows(engine->index, call->rows, &call->in[0], &call->out[0], (size_t)fold__out_size(call));
 }
 
-/* If `sparse_grad`, each sum is where its row is taken first; these places follow the index. */
+/* If `sparse_grad`, a row's sum is stored where the row is taken first; these positions follow the index. */
 static void fold__list_take_backward(const fold_op_call *call)
 {
     const fold__engine *engine = fold__engine_of(call);
@@ -10870,7 +10868,7 @@ static void fold__list_unstack_backward(const fold_op_call *call)
     fold__copy_pixels(call, call->rows, fold__out_size(call), parts, call->dout[0]);
 }
 
-/* Where each target's rows begin in `order`, which is NULL if the rows are in that order already. */
+/* Returns where each target's rows start in `order`, which is NULL if rows are in that order already. */
 static const int *fold__segments_of(const int *index, int rows, const int **order)
 {
     *order = index[0] ? NULL : index + 1;
@@ -10886,9 +10884,9 @@ static void fold__move_column(const fold_rows *rows, const int *order, int first
     }
 }
 
-/* Runs an op over vectors along the rows of each target: a column of these is a line. An op that reduces has
-   a row per target, zeros if no row goes there; others have one per row. For an op that chooses, the index is
-   followed by the row that each target chooses, counted from its first. */
+/* Runs an op along the rows of each target; the line is one column of these rows. An op that reduces has one
+   row per target, zeros if it has no rows; other ops keep one row per row. For an op that chooses, the index
+   is followed by each target's chosen row, counted from the target's first. */
 enum { FOLD__KEEPS_ROWS, FOLD__REDUCES, FOLD__CHOOSES };
 enum { FOLD__LINES_OVER_ROWS = 5 };
 static size_t fold__over_rows_floats(size_t rows) { return FOLD__LINES_OVER_ROWS * (rows + 1); }
@@ -10940,13 +10938,13 @@ static void fold__over_rows(const fold_op_call *call, fold__lines_fn *over, int 
 FOLD__OVER_ROWS(softmax, FOLD__KEEPS_ROWS)
 FOLD__OVER_ROWS(log_softmax, FOLD__KEEPS_ROWS)
 FOLD__OVER_ROWS(logsumexp, FOLD__REDUCES)
-FOLD__OVER_ROWS(sum, FOLD__REDUCES) /* in fold_sum's order; fold_list_sum adds rows in another */
+FOLD__OVER_ROWS(sum, FOLD__REDUCES) /* sums in the order of fold_sum; fold_list_sum has a different one */
 FOLD__OVER_ROWS(softmax_xent, FOLD__CHOOSES)
 
-/* Which keys a query sees: attention's second attribute. */
+/* Which keys a query attends to: the second attribute of attention. */
 enum { FOLD__MASK_NONE, FOLD__MASK_CAUSAL, FOLD__MASK_EDGES };
 
-/* See fold_list_attention. The second output keeps what backward computes the weights from again. */
+/* Sets up fold_list_attention. The op's second output is what backward recomputes the weights from. */
 static fold__attention_call fold__attention_of(const fold_shape *shape, const int32_t *attr, int queries,
                                                int keys)
 {
@@ -10960,7 +10958,7 @@ static fold__attention_call fold__attention_of(const fold_shape *shape, const in
     return attention;
 }
 
-/* The parts of an index that holds edges. */
+/* Returns the parts of an index that holds edges. */
 static fold__adjacency fold__adjacency_of(const int *index, int queries, int keys)
 {
     fold__adjacency adjacency;
@@ -11011,12 +11009,12 @@ static void fold__list_attention_backward(const fold_op_call *call)
 
 /* -- attention to a cache ----------------------------------------------------------------------- */
 
-/* The data of a step: which rows it appends. */
+/* The data of a step: the cache and the rows that it appends. */
 typedef struct fold__appended {
     fold_cache *cache;
     int first, end;
     uint32_t node;
-    uint32_t waiting; /* the place of the step recorded before it that has not run either, or FOLD__NONE */
+    uint32_t waiting; /* place of the step recorded before, if it has not run either; or FOLD__NONE */
 } fold__appended;
 
 static int fold__cache_value_width(const fold_cache *cache)
@@ -11033,7 +11031,7 @@ static int fold__cache_ok(const fold_cache *cache)
                  : cache->capacity <= INT_MAX / 4 && !cache->value_width;
 }
 
-/* A ring of rows, which a convolution looks back on. */
+/* Whether a cache is a ring of rows, for convolutions that read earlier rows. */
 static int fold__is_ring(const fold_cache *cache) { return cache->heads == 0; }
 static size_t fold__cache_values_at(const fold_cache *cache)
 {
@@ -11077,7 +11075,7 @@ FOLD_API fold_status fold_cache_copy(fold_cache *to, const fold_cache *from)
     return FOLD_OK;
 }
 
-/* Scratch is for a full cache, so that a plan serves every length. */
+/* Sets up attention to a cache. Scratch is sized for a full cache, so that a plan suits every length. */
 static fold__attention_call fold__cached_attention(const fold_shape *shape, const int32_t *attr, int queries,
                                                    int keys)
 {
@@ -11107,7 +11105,7 @@ static void fold__attention_step_forward(const fold_op_call *call)
 }
 #define fold__attention_step_backward ((void (*)(const fold_op_call *))0)
 
-/* Copies rows of a ring from `first` on to `plain`, or back. Rows before the beginning are zeros. */
+/* Copies rows from `first` on from a ring to `plain`, or back. Rows before the beginning are zeros. */
 static void fold__copy_ring(const fold_op_call *call, const fold_cache *ring, int first, int rows,
                             fold_rows plain, int into)
 {
@@ -11138,8 +11136,8 @@ static void fold__conv1d_step_forward(const fold_op_call *call)
 
 #define FOLD__IN FOLD_NEEDS_IN
 #define FOLD__OUT FOLD_NEEDS_OUT
-/* Columns: name, form of the public call, numbers of inputs and attributes, what messages call the first
-   attribute, flags, what backward reads, shape rule. CONTRIBUTING.md says how to add an op. */
+/* The table of ops: name, form of the public call, numbers of inputs and attributes, first attribute's name
+   in messages, flags, what backward reads, shape rule. CONTRIBUTING.md describes how to add an op. */
 #define FOLD__OPS(X)                                                                                    \
     X(linear, other, -1, 4, NULL, FOLD__GEMM, FOLD__IN, linear)                                         \
     X(matmul, other, 2, 0, NULL, 0, FOLD__IN, matmul)                                                   \
@@ -11225,7 +11223,7 @@ enum {
     FOLD__OPS(FOLD__ENUM) FOLD__OP_COUNT
 };
 
-/* The names of ops are one object: pointers to them would have to be set whenever a program is loaded. */
+/* Names of ops, in one object: pointers would need relocations when a program is loaded. */
 typedef struct fold__op_names {
 #define FOLD__NAME(name, form, inputs, attrs, attr, flags, needs, infer) char op_##name[sizeof #name];
     FOLD__OPS(FOLD__NAME)
@@ -11246,7 +11244,7 @@ static const char *fold__op_name(uint32_t op)
     return (const char *)&names + fold__op_table[op].name_at;
 }
 
-/* What an op runs. The call that records it names this, so that a linker leaves out unused ops. */
+/* The functions of an op. The recording call refers to them, so that a linker can leave out unused ops. */
 typedef void fold__op_run(const fold_op_call *call);
 typedef struct fold__op_impl {
     uint32_t op;
@@ -11258,7 +11256,7 @@ typedef struct fold__op_impl {
 FOLD__OPS(FOLD__IMPL)
 
 #ifndef FOLD_NO_TEXT
-/* The name of an attribute in messages; NULL: not worth printing. */
+/* Returns an attribute's name in messages, or NULL if it is not worth printing. */
 static const char *fold__attr_name(uint32_t op, int index)
 {
 #define FOLD__ATTR(name, form, inputs, attrs, attr, flags, needs, infer) attr,
@@ -11280,12 +11278,11 @@ static int fold__differentiable(const fold__op_row *op, int input)
 }
 
 /* ==== section: random numbers ================================================================
-   Owns: generators, what is drawn with them, and the largest of some values.
-   Uses: kernels, for the processor's settings. Invariant: the same seed gives the same numbers on every
-   platform. */
+   Owns: random generators, random draws, and the index of the largest value.
+   Uses: kernels, for the processor's settings. Invariant: a seed gives the same numbers on every platform. */
 
-/* Draw d of a seed has key mix(seed + (d + 1) * step), so a cell call only stores where its draws begin. The
-   steps are 2^64 / the golden ratio, as in splitmix64, and a multiplier of Steele and Vigna (2021). */
+/* Draw d of a seed has the key mix(seed + (d + 1) * step), so a cell call only stores where its draws begin.
+   The steps are 2^64 / the golden ratio, as in splitmix64, and a multiplier from Steele and Vigna (2021). */
 #define FOLD__DRAW_STEP UINT64_C(0x9e3779b97f4a7c15)
 #define FOLD__ELEMENT_STEP UINT64_C(0xd1342543de82ef95)
 FOLD__INLINE uint64_t fold__draw_key(uint64_t base, uint64_t draw, uint64_t element)
@@ -11297,7 +11294,7 @@ static uint64_t fold__random_element(const fold_random *random, int element)
     return fold__draw_key(fold__mix64(random->key), random->draw, (uint64_t)element);
 }
 
-/* Generators for the library's own draws and for a program: the same seed gives them different numbers. */
+/* Returns a generator: streams of the same seed, the library's and the program's, have different numbers. */
 static fold_random fold__random_of(uint64_t seed, uint64_t stream)
 {
     const fold_random random = { seed ^ fold__mix64(stream), 0 };
@@ -11323,7 +11320,7 @@ FOLD_API float fold_random_uniform(fold_random *random)
 FOLD_API int fold_random_below(fold_random *random, int n)
 {
     const uint64_t bits = fold_random_bits(random);
-    return n < 1 ? 0 : (int)(bits % (uint64_t)n); /* chances are off by at most 2^-33 */
+    return n < 1 ? 0 : (int)(bits % (uint64_t)n); /* probabilities are off by at most 2^-33 */
 }
 
 FOLD_API void fold_random_shuffle(fold_random *random, int n, int *items)
@@ -11335,7 +11332,7 @@ FOLD_API void fold_random_shuffle(fold_random *random, int n, int *items)
     }
 }
 
-/* -2 log(value) for a positive value, to about 11 digits. The value is mantissa * 2^exponent, and the
+/* Returns -2 log(value) for a positive value, to about 11 digits. The value is mantissa * 2^exponent; the
    logarithm of the mantissa is 2 artanh(ratio) with ratio = (mantissa - 1) / (mantissa + 1). */
 FOLD__INLINE double fold__minus_2_log(double value)
 {
@@ -11343,7 +11340,7 @@ FOLD__INLINE double fold__minus_2_log(double value)
     double mantissa, ratio, square;
     double series = 1.0 / 11;
     memcpy(&bits, &value, sizeof bits);
-    /* brings the mantissa into sqrt(1/2) .. sqrt(2) */
+    /* moves the mantissa into sqrt(1/2) .. sqrt(2) */
     exponent = (bits + (UINT64_C(0x3ff0000000000000) - UINT64_C(0x3fe6a09e667f3bcd))) >> 52;
     bits -= (exponent - 1023) << 52;
     memcpy(&mantissa, &bits, sizeof mantissa);
@@ -11357,7 +11354,7 @@ FOLD__INLINE double fold__minus_2_log(double value)
     return -2 * ((double)((int)exponent - 1023) * 0.69314718055994530942 + 2 * ratio * series);
 }
 
-/* For an angle within an eighth of a turn of 0. */
+/* Computes sine and cosine of an angle within an eighth of a turn of 0. */
 FOLD__INLINE void fold__sine_cosine(double angle, double *sine, double *cosine)
 {
     const double square = angle * angle;
@@ -11374,9 +11371,9 @@ FOLD__INLINE void fold__sine_cosine(double angle, double *sine, double *cosine)
     *cosine = even * square + 1;
 }
 
-/* Two normal values from 64 random bits (Box and Muller 1958), by plain arithmetic alone, so that they are
-   the same on every platform. The angle is within an eighth of a turn of the axis; one bit turns it by half,
-   another exchanges the two values. */
+/* Computes two normal values from 64 random bits (Box and Muller 1958), with plain arithmetic only, so that
+   they are the same on every platform. The angle is within an eighth of a turn of the axis; one bit turns it
+   by half a turn, another swaps the two values. */
 static void fold__normals(uint64_t bits, float scale, float out[2])
 {
     const double radius = sqrt(fold__minus_2_log(((double)(uint32_t)(bits >> 32) + 0.5) / 4294967296.0));
@@ -11390,7 +11387,7 @@ static void fold__normals(uint64_t bits, float scale, float out[2])
     out[!exchanged] = scale * (float)(radius * sine);
 }
 
-/* Not inlined: a compiler could move what it computes to where the processor's settings are not ours. */
+/* Not inlined, because a compiler could move computations to where the program's own settings apply. */
 FOLD__NOINLINE static void fold__gaussian(const fold_random *random, const float *mean,
                                           const float *deviation, int count, float *values)
 {
@@ -11422,16 +11419,15 @@ FOLD_API float fold_random_normal(fold_random *random)
     return value;
 }
 
-/* e^x to about 8 digits for x within 700 of 0; others are taken as -700 and 700, and NaN stays. It is a power
-   of 2^(1/16), whose exponent is added as bits, times a short series. A NaN that was a float has zeros in
-   these bits and stays one. */
+/* Returns e^x to about 8 digits; x is clamped to -700 .. 700, and NaN stays NaN. It is a power of 2^(1/16),
+   whose exponent is added as bits, times a short series. A NaN that was a float has zeros in these bits. */
 FOLD__INLINE double fold__exp_shortly(double x)
 {
     static const double table[16] = { 1.00000000000, 1.04427378243, 1.09050773267, 1.13878863476,
                                       1.18920711500, 1.24185781207, 1.29683955465, 1.35425554694,
                                       1.41421356237, 1.47682614594, 1.54221082541, 1.61049033195,
                                       1.68179283051, 1.75625216037, 1.83400808641, 1.91520656140 };
-    const double whole = 6755399441055744.0; /* 1.5 * 2^52: a sum with it is rounded to an integer */
+    const double whole = 6755399441055744.0; /* 1.5 * 2^52: adding it rounds to an integer */
     x = x < -700 ? -700 : x;
     x = x > 700 ? 700 : x;
     x *= 23.083120654223414518; /* 16 / log 2 */
@@ -11446,7 +11442,7 @@ FOLD__INLINE double fold__exp_shortly(double x)
     return series * x;
 }
 
-/* Sums the shares e^(logit - less); sums[part] is the sum up to the end of a part of 2^by logits. */
+/* Sums the shares e^(logit - less). sums[part] is the prefix sum up to the end of a part of 2^by logits. */
 FOLD__NOINLINE static double fold__sum_shares(const float *logits, int count, int by, double less,
                                               double *sums)
 {
@@ -11456,9 +11452,9 @@ FOLD__NOINLINE static double fold__sum_shares(const float *logits, int count, in
     return sum;
 }
 
-/* Draws an index of one head, and adds the logarithm of its probability. A point on the line of all shares is
-   within the share that is drawn. The share of -infinity is too small to move a sum, so it is never drawn. If
-   the shares are too large or too small for that, the largest logit is subtracted first. */
+/* Draws an index of one head and adds the logarithm of its probability. The shares are laid end to end, and a
+   random point chooses the share that contains it. The share of -infinity is too small to change a sum, so it
+   is never drawn. If shares would be too large or too small, the largest logit is subtracted first. */
 static int fold__softmax_head(uint64_t bits, const float *logits, int count, double *log_probability)
 {
     enum { FOLD__PARTIAL_SUMS = 64 };
@@ -11478,7 +11474,7 @@ static int fold__softmax_head(uint64_t bits, const float *logits, int count, dou
     }
     const double point = ((double)(bits >> 12) + 0.5) * (1 / 4503599627370496.0) * sum;
     for (int i = 0; i < (count - 1) >> by; i++)
-        part += sums[i] < point; /* not a branch, which would be unpredictable */
+        part += sums[i] < point; /* no branch, which would be unpredictable */
     int chosen = part << by;
     double passed = part ? sums[part - 1] : 0;
     while (by && (passed += fold__exp_shortly((double)logits[chosen] - less)) < point)
@@ -11488,7 +11484,7 @@ static int fold__softmax_head(uint64_t bits, const float *logits, int count, dou
     return chosen;
 }
 
-/* The logarithm of the probability of all choices, or NaN if a head has none. */
+/* Draws an index per head. Returns the log-probability of all choices, or NaN if a head has none. */
 FOLD__NOINLINE static float fold__softmax_heads(const fold_random *random, const float *logits,
                                                 const int *sizes, int heads, int *chosen)
 {
@@ -11508,7 +11504,7 @@ FOLD__NOINLINE static int fold__softmax(const fold_random *random, const float *
     return fold__softmax_head(fold__random_element(random, 0), logits, count, NULL);
 }
 
-/* The last index of positive weight such that the weights before it sum to no more than the point. */
+/* Draws an index: the last of positive weight such that the weights before it sum to at most the point. */
 FOLD__NOINLINE static int fold__weighted(const fold_random *random, const float *weights, int count)
 {
     int chosen = -1;
@@ -11574,7 +11570,7 @@ FOLD_API int fold_top_k(const float *values, int n, int k, int *index)
     int found = 0;
     for (int i = 0; values && index && k > 0 && i < n; i++) {
         int at = found;
-        if ((fold__bits_of(values[i]) & 0x7fffffffu) > 0x7f800000u) /* as in fold_finite */
+        if ((fold__bits_of(values[i]) & 0x7fffffffu) > 0x7f800000u) /* compares bits, as in fold_finite */
             continue;
         while (at > 0 && values[i] > values[index[at - 1]])
             at--;
@@ -11592,7 +11588,7 @@ FOLD_API int fold_finite(const float *values, int n)
 {
     int at = 0;
     while (values && at < n && (fold__bits_of(values[at]) & 0x7f800000u) != 0x7f800000u)
-        at++; /* by bits: a host may trap a comparison with NaN */
+        at++; /* compares bits, since a host may trap comparisons with NaN */
     return values && at >= n;
 }
 
