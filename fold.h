@@ -18563,8 +18563,7 @@ FOLD_API void fold_model_free(fold_model *m)
 /* ==== section: reachability ==================================================================
    Owns: which nodes a run computes, which of them get a gradient, and how each gradient is assembled from its
    contributions. fold__mark_calls goes backwards from the roots, fold__mark_grads forwards from trained
-   leaves, and fold__gradient_modes over the calls that run. Each takes time proportional to the number of
-   operands.
+   leaves, fold__gradient_modes over the calls that run. Each takes time proportional to the operands.
    Uses: signatures, storage, model. Invariant: batched and eager contexts follow the same rules, since the
    rules determine the bits of gradients:
 
@@ -18957,7 +18956,7 @@ static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t n_root
     for (size_t root = 0; root < n_roots; root++)
         fold__need_value(f, f->source[roots[root].id],
                          FOLD__RUNS | FOLD__ON_GRAD_PATH | FOLD__NEEDED_IF_EMPTY);
-    /* kept nodes run too, but no root depends on them */
+    /* kept nodes run too, but that alone puts them on no gradient path */
     const int changed = run->scope == FOLD__SCOPE_CHANGED;
     for (uint32_t source = changed ? 1 : f->first_keep; source <= f->n_nodes && f->n_keeps; source++)
         if ((f->kind[source] & FOLD__IS_KEPT) && (!(f->kind[source] & FOLD__IS_STORED) || changed))
@@ -19094,7 +19093,7 @@ FOLD__INLINE fold__run_sig *fold__run_sig_of(const fold_ctx *f, uint32_t id)
     return &f->run->run_sig[f->run->sig_cache[f->sig[id]].run_sig];
 }
 
-/* Returns the operands whose edges carry contributions. Gradients of shared inputs are summed as uses. */
+/* Returns a mask of the operands whose edges carry contributions. Shared inputs have uses instead. */
 FOLD__INLINE uint64_t fold__sending_operands(const fold__sig *sig)
 {
     return sig->differentiable & ~(uint64_t)sig->shared;
@@ -19193,9 +19192,8 @@ FOLD__INLINE uint32_t fold__contribution_rows(const fold_ctx *f, uint32_t id, ui
 }
 
 /* ==== section: program analysis ==============================================================
-   Owns: the analysis of a program (fold__find_analysis): which of its values get a gradient, how the
-   gradients are assembled, which values must outlive their batch, and how many floats and how much scratch a
-   call needs.
+   Owns: the analysis of a program (fold__find_analysis): which of its values get a gradient, how it is
+   assembled, which values must outlive their batch, and how many floats and how much scratch a call needs.
    Uses: reachability, ops. Invariant: an analysis depends only on the program and on which inputs get
    gradients. So it is made once, in time proportional to the size of the program, and later runs reuse it. */
 
@@ -19353,8 +19351,9 @@ static void fold__measure_program(fold__run_sig *run_sig, const fold__program *p
     }
 }
 
-/* Products and list ops process all rows of a batch at once. Other ops run tile by tile. Consecutive such ops
-   form a span if all are per call or all per list element: each tile passes through the whole span. */
+/* Whether an op runs tile by tile. Products and list ops do not: they process all rows of a batch at once.
+   Consecutive tiled ops form a span if all are per call or all per list element: each tile passes through the
+   whole span before the next tile begins. */
 static int fold__runs_tiled(const fold_ctx *f, const fold__body_op *op)
 {
     return !(fold__op_of(f->model, op->op)->flags & (FOLD__GEMM | FOLD__LIST | FOLD__OVER_LISTS));
@@ -19389,7 +19388,7 @@ static void fold__mark_transient(const fold_ctx *f, const fold__program *program
     }
 }
 
-/* Marks values that a call needs even if its list is empty, since outputs depend on them directly. */
+/* Marks values that a call needs even if its list is empty: outputs depend on them not only via elements. */
 static void fold__mark_needed_if_empty(const fold__program *program, fold__value_facts *facts)
 {
     for (int output = 0; output < program->n_out; output++)
@@ -19438,7 +19437,7 @@ static void fold__mark_gradients(const fold_ctx *f, const fold__run_sig *run_sig
                 (uint8_t)(grad && fold__goes_back(f->run) && program->value[op->first_value].passes);
         }
     }
-    for (int output = 0; output < program->n_out; output++) /* may be kept though no op passes it on */
+    for (int output = 0; output < program->n_out; output++) /* a gradient may be kept though no op needs it */
         facts[program->out[output].index].grad |= run_sig->found.grad;
 }
 
@@ -19557,7 +19556,7 @@ static int fold__reserve_sig_caches(fold_ctx *f)
     return 1;
 }
 
-/* Arrays may move. */
+/* Adds a signature to the run's signatures. Arrays may move. */
 static FOLD__NOINLINE int fold__add_run_sig(fold_ctx *f, uint32_t sig)
 {
     fold__run *run = f->run;
@@ -19650,7 +19649,7 @@ static int fold__analyse_signatures(fold_ctx *f)
 /* ==== section: scheduling: groups ============================================================
    Owns: how a run's calls are divided into groups (fold__form_groups): one for the prefix, several of
    samples, one for the suffix; and which values pass between groups. The values of a group should fit into
-   the cache, but its batches need enough rows to make reading the weights worthwhile. Threads each take whole
+   the cache, but its batches need enough rows to make reading the weights worthwhile. Threads take whole
    groups.
    Uses: program analysis, reachability. Invariant: a cut between groups is made only where no later call
    shares a value with an earlier one. `reach`, the last reader of each value, shows all such places in one
@@ -20122,7 +20121,7 @@ FOLD__INLINE uint32_t fold__read_operand(const fold__reader *reader, uint32_t so
             reader->predecessors[(*n_predecessors)++].sig = from;
         reader->operands[from] |= operand;
     }
-    return reader->chain[source] & (0u - (from == reader->self)); /* no branch: often mispredicted */
+    return reader->chain[source] & (0u - (from == reader->self)); /* no branch, which would be mispredicted */
 }
 
 /* Finds which signatures feed which inputs of a signature and, for each of its calls, the longest chain of
@@ -20198,7 +20197,7 @@ static void fold__condense(fold__group_sig *sigs, uint32_t n_sigs, const fold__p
                 next[current] = sigs[current].first_predecessor;
                 stack[n_stack++] = current;
             }
-            for (; next[current] < end; next[current]++) { /* reads one just visited again, for `low` */
+            for (; next[current] < end; next[current]++) { /* one just visited is read again to set `low` */
                 const uint32_t predecessor = predecessors[next[current]].sig;
                 if (!index[predecessor])
                     break;
@@ -20310,10 +20309,10 @@ static int fold__find_components(fold_ctx *f, uint32_t which)
    Owns: the batches of a group and their order (fold__schedule_group). By default components run in order. A
    component of one signature gets one batch per level of its chain, the fewest possible, and sometimes a
    prologue. In larger components the policy decides: after each batch it picks the signature of highest
-   priority and runs all of its ready calls. The agenda policy treats the whole group as one component. Time
-   is proportional to calls and operands, plus the logarithm of the number of signatures each time a batch
+   priority and runs all of its ready calls. The agenda policy treats the group as one component. Time is
+   proportional to calls and operands, plus the logarithm of the number of signatures each time a batch
    changes one. The depth policy sorts calls: those of equal depth and signature are one batch.
-   Uses: scheduling: dependencies. Invariant: every call is in one batch, after all it reads; prologues are
+   Uses: scheduling: dependencies. Invariant: every call is in one batch, after all it reads; a prologue is
    extra. */
 
 /* Ends a batch at `end` in the order of calls. Gives its calls the next rows of the signature's buffers. */
@@ -20354,7 +20353,7 @@ static int fold__add_batch(fold_ctx *f, uint32_t sig, uint32_t first)
 
 /* -- prologues ------------------------------------------------------------------------------- */
 
-/* Whether an op runs in the prologue: it depends on no input that closes the cycle. */
+/* Whether an op runs in the prologue, that is, depends on no input that closes the cycle. */
 static int fold__in_prologue(const fold_ctx *f, const fold__group_sig *group_sig, const fold__body_op *op)
 {
     return !(f->run->facts[f->run->run_sig[group_sig->run_sig].found.first_facts + op->first_value].deps &
@@ -20404,7 +20403,7 @@ static uint32_t fold__block_calls(const fold_ctx *f, const fold__group_sig *grou
 }
 
 /* A prologue runs those products of a cell that do not depend on the recursion, for many calls at once. It
-   pays if the signature feeds itself in small batches. Batches with this many rows gain nothing. */
+   pays only if the signature feeds itself in batches of fewer rows than this. */
 enum { FOLD__PROLOGUE_ROWS = 8 };
 static void fold__plan_prologue(const fold_ctx *f, fold__group_sig *group_sig)
 {
@@ -20522,7 +20521,7 @@ FOLD__INLINE void fold__make_ready(fold__greedy *greedy, uint32_t call)
     ready->last = call;
 }
 
-/* Sets the pointers into working memory. Called again when arrays may have moved, as blocks do. */
+/* Sets the pointers into working memory. Called again after each batch, since arrays may have moved. */
 static void fold__greedy_pointers(fold_ctx *f, fold__greedy *greedy, uint32_t count)
 {
     greedy->queue = (fold__ready *)(void *)f->planning;
@@ -20858,7 +20857,7 @@ static uint32_t fold__n_buffers_of(const fold_ctx *f, uint32_t sig)
     return (uint32_t)program.n_values;
 }
 
-/* Floats in the widest value of a tile: few enough for all values of a tile to stay in the L1 cache. */
+/* Maximum number of floats in a value of a tile, chosen so that the values of a tile stay in the L1 cache. */
 enum { FOLD__TILE_FLOATS = 4096 };
 static uint32_t fold__rows_of_tile(const fold__program *program)
 {
@@ -20946,7 +20945,8 @@ static void fold__choose_buffers(const fold_ctx *f, const fold__group_sig *group
 
 /* -- lifetimes ------------------------------------------------------------------------------- */
 
-/* Time in a group of n batches: batch b runs forward at b, backward at 2n - 1 - b; weights sum at 2n. */
+/* Time in a group of n batches: batch b runs forward at time b and backward at 2n - 1 - b, and weight
+   gradients are summed at 2n. */
 typedef struct fold__times {
     uint32_t first_batch, count;
 } fold__times;
@@ -22199,7 +22199,7 @@ static void fold__fixed_rows(const fold_ctx *f, const fold__worker *worker, int 
     }
 }
 
-/* Does the same for a list component: a call's rows may come from whole lists and from single rows. */
+/* Finds the rows of a list component likewise. A call's rows may come from whole lists and single rows. */
 static void fold__list_rows(const fold_ctx *f, const fold__worker *worker, int operand,
                             const fold__group *back, float **rows)
 {
@@ -22271,7 +22271,8 @@ static void fold__begin_batch(fold_ctx *f, fold__worker *worker, uint64_t read)
 
 /* -- ops over whole lists, one call at a time ------------------------------------------------- */
 
-/* Runs an op that reduces groups of rows, each to the row that an index names (fold__alloc_segments). */
+/* Runs an op that reduces rows in groups, one group per row of its result, as an index assigns them
+   (fold__alloc_segments). */
 static void fold__run_segments(fold__worker *worker, const fold__engine *engine, fold_op_call *call,
                                void (*run)(const fold_op_call *), int backward)
 {
@@ -22290,13 +22291,13 @@ static void fold__run_segments(fold__worker *worker, const fold__engine *engine,
     }
     call->list = start;
     run(call);
-    for (int row = 0; row < call->rows && !backward; row++) /* without rows it is 0, even for a maximum */
+    for (int row = 0; row < call->rows && !backward; row++) /* an empty group gives 0, even for a maximum */
         if (call->list[row] == call->list[row + 1])
             memset(fold__row(&call->out[0], row), 0,
                    (size_t)fold__shape_size(&call->out_shape[0]) * sizeof(float));
 }
 
-/* Runs one call. The caller has set the rows of the outputs and, in backward, of the gradients. */
+/* Runs an op over whole lists. The caller has set the rows of its outputs and, in backward, of gradients. */
 static void fold__run_whole(fold_ctx *f, fold__worker *worker, uint32_t id, fold__op_run *run, int backward)
 {
     fold__prepared *prepared = &worker->prepared;
@@ -22455,7 +22456,7 @@ static void fold__add_whole(const fold_ctx *f, const fold_rows *to, const fold_r
                             int first, size_t count)
 {
     const fold_rows all[4] = { *to, first ? *from : *to, *from, { NULL, 0, NULL } };
-    const fold__kernels *kernels = f->model->kernels; /* shift by 0: -0 becomes +0, as in a sum with 0 */
+    const fold__kernels *kernels = f->model->kernels; /* adding 0 turns -0 into +0, as a sum from 0 would */
     const fold__map_fn map = first ? FOLD__MAP_OF(kernels, shift) : FOLD__MAP_OF(kernels, add);
     if (count)
         map(fold__row(to, 0), fold__row(&all[1], 0), fold__row(from, 0), NULL, 0, size, count, all);
@@ -22509,7 +22510,7 @@ static void fold__find_extent(const fold_ctx *f, fold__use *use)
     }
 }
 
-/* Adds a use of a trained parameter, or of a shared node with a gradient, in order of first recorded rows. */
+/* Adds a use of a trained parameter or of a shared node with a gradient, in order of first recorded rows. */
 static int fold__add_use(fold_ctx *f, fold__use use, int elem)
 {
     fold__run *run = f->run;
@@ -22742,7 +22743,7 @@ static float *fold__next_lines(const fold_ctx *f, const fold__use *use, fold__ex
 static void fold__add_to_total(const fold_ctx *f, const fold__use *use)
 {
     float *const sum = fold__use_sum(f, use);
-    if (use->next > use->block) /* add the last block; adding zeros would turn -0 into +0 */
+    if (use->next > use->block) /* add the last of several blocks; adding zeros would turn -0 into +0 */
         fold__add_row(f, sum, f->run->sums + use->block_at, (uint32_t)use->size);
     if (use->sum == FOLD__SUM_SEPARATE)
         fold__add_row(f, use->is_node ? f->run->grad_row[use->target] : fold__use_total(f, use) + use->at,
@@ -23072,7 +23073,7 @@ static int fold__reserve_sums(fold_ctx *f)
    of the op that made it. */
 
 /* Lays out those contributions of a call that are not written in place, in units of 16 floats. They begin at
-   *at, after the call's group's earlier ones if `at` is NULL, or at *at_linked if the value crosses between
+   *at, after earlier ones of the call's group if `at` is NULL, or at *at_linked if the value crosses between
    groups. The edges to a summed value are linked in record order. */
 FOLD__INLINE void fold__assign_contribution_rows(fold_ctx *f, uint32_t id, uint32_t *at, uint32_t *at_linked)
 {
@@ -23124,7 +23125,7 @@ static size_t fold__widest(const fold_ctx *f)
 static void fold__add_part(const fold_ctx *f, float *to, uint32_t width, uint32_t offset, const float *from,
                            uint32_t size, int first)
 {
-    if (first && size == width) { /* shift by 0: -0 becomes +0, as in a sum with 0 */
+    if (first && size == width) { /* adding 0 turns -0 into +0, as a sum from 0 would */
         FOLD__RUN_MAP(f->model->kernels, shift, to, from, NULL, NULL, 0, size);
         return;
     }
@@ -23587,8 +23588,8 @@ static void fold__eager_run(fold_ctx *f, uint32_t id);
 /* -- calls of cells -------------------------------------------------------------------------- */
 
 /* A body runs op by op on the call's inputs. In training, a batched call first assembles its body's
-   contributions to each input, and its readers' to each output. An eager call gets the same sums from copies:
-   of inputs that the body reads in part or several times, and of outputs that the body reads. */
+   contributions to each input, and its readers' contributions to each output. An eager call does so with
+   copies: of inputs that the body reads in part or several times, and of outputs that the body reads. */
 
 static fold_node fold__border(fold_ctx *f, uint32_t tag, const fold__operand *operand)
 {
@@ -24441,7 +24442,7 @@ FOLD__INLINE void fold__resolve(fold_ctx *f, uint32_t id)
     f->value[id] = there ? fold__address(f, id) : f->run->sink;
 }
 
-/* Resolves the nodes that the run visits, and earlier nodes that these read. */
+/* Finds the addresses of the nodes that the run visits, and of earlier nodes that these read. */
 static void fold__resolve_values(fold_ctx *f)
 {
     const uint32_t first = f->run->plan.first_node;
@@ -24495,7 +24496,7 @@ static uint32_t fold__layout_boundary(fold_ctx *f)
     return rows;
 }
 
-/* Groups from this one up to fold__samples_to consist of samples. */
+/* Returns the first group of samples; they end before fold__samples_to. */
 static uint32_t fold__samples_from(const fold__run *run) { return run->plan.has_prefix ? 1 : 0; }
 static uint32_t fold__samples_to(const fold__run *run)
 {
@@ -24681,7 +24682,7 @@ static void fold__clear_partial(fold_ctx *f, const fold__group *group, int bound
     }
 }
 
-/* Begins a group, or its chunk from a row of its lists on. Lists then start that many rows before slabs. */
+/* Begins a group, or its chunk that starts at a row of its lists. Lists start that many rows before slabs. */
 static void fold__enter_chunk(fold_ctx *f, fold__group *group, uint32_t row)
 {
     fold__run *run = f->run;
@@ -25184,7 +25185,8 @@ static double fold__estimate_rows(const fold_ctx *f, const fold__progress *progr
     return fold__estimate_batch(f, &batch, progress->backward ? FOLD__EVENT_BACKWARD : FOLD__EVENT_FORWARD);
 }
 
-/* Returns how many rows of a step (for sums: how much work) should fit into `ns`, but at least some. */
+/* Returns how many rows of a step (for sums, how much work) are estimated to fit into `ns`, but at least
+   enough to make progress. */
 static uint64_t fold__rows_within(const fold_ctx *f, const fold__progress *progress, uint64_t rows, double ns)
 {
     const int is_sums = fold__step_batch(f->run, progress) == FOLD__NONE;
@@ -25206,7 +25208,7 @@ static void fold__run_sums(fold_ctx *f, const fold__progress *progress, uint64_t
     const double expected = fold__estimate_rows(f, progress, work);
     const double times = fold__as_double(fold__now(f) - start) / (expected > 0 ? expected : 1);
     uint64_t at = 0;
-    for (uint32_t use = 0; use < run->n_uses; use++) { /* never 0, since it is learned by scaling */
+    for (uint32_t use = 0; use < run->n_uses; use++) { /* unit costs are learned by scaling, so never 0 */
         fold__work_unit *unit = &run->sum_unit[use % FOLD__SUM_UNITS];
         const double ns = fold__unit_ns(unit) > 1e-4 ? fold__unit_ns(unit) : 1e-4;
         if (fold__work_of_use(&run->use[use], &at, progress, work))
@@ -25692,7 +25694,7 @@ static int fold__is_there(const fold_ctx *f, uint32_t source)
            (!fold__is_interrupted(f) && (f->kind[source] & FOLD__IS_STORED));
 }
 
-/* Returns the address of a row of a stored list, or of another node if `row` is 0: perhaps a list's row. */
+/* Returns the address of a stored list's row or, with `row` 0, of a node that may be a view of such a row. */
 static const float *fold__row_to_read(const fold_ctx *f, const fold__operand *operand, uint32_t row)
 {
     const uint32_t source = operand->source, width = fold__row_size(f, source);
@@ -26015,7 +26017,7 @@ static fold_status fold__replay_batched(fold_ctx *f)
     if (!run->commands.first)
         fold__begin_capture(f);
     fold__run_planned(f, start);
-    if (run->worker->commands) /* addresses left there would read as denormals, which are slow */
+    if (run->worker->commands) /* addresses left there would be denormal floats, slow to add */
         memset(run->scratch, 0, (size_t)(run->commands.base - (char *)run->scratch));
     run->worker->commands = NULL;
     if (!run->commands.disabled && run->commands.used > run->commands.size)
@@ -26703,7 +26705,7 @@ static size_t fold__stepped_rows(const fold_model *m, const fold__param_data *pa
                                       : (size_t)param->shape.dim[0];
 }
 
-/* Updates rows of a parameter and refreshes their packs. A lookup table's are refreshed after all workers. */
+/* Updates rows of a parameter and refreshes their packs. Packs of lookup tables wait for all workers. */
 static void fold__step_param(const fold__stepping *stepping, fold__step step, const fold__param_data *param,
                              size_t from, size_t to)
 {
@@ -26743,7 +26745,7 @@ static double fold__power(double base, uint64_t exponent)
     return power;
 }
 
-/* Corrects for states that were zero `steps` steps ago. Not inlined: see fold__settle_step. */
+/* Corrects the bias of states that were zero `steps` steps ago. Not inlined: see fold__settle_step. */
 FOLD__NOINLINE static void fold__correct_bias(fold__step *step, uint64_t steps)
 {
     step->steps = steps;
@@ -26942,7 +26944,7 @@ FOLD_API double fold_grads_clip(fold_model *m, float limit)
     return norm;
 }
 
-/* Not inlined: see fold__settle_step. */
+/* Returns a learning rate schedule's factor at a step. Not inlined: see fold__settle_step. */
 FOLD__NOINLINE static float fold__rate_factor(const fold_rates *rates, uint64_t step)
 {
     const uint64_t warm_up = (uint64_t)rates->warm_up;
@@ -27371,7 +27373,7 @@ typedef struct fold__gates {
     fold_param weight, bias, recurrent, recurrent_bias;
     int hidden;
     int arity;     /* number of children of a tree node */
-    int projected; /* the body's first input is replaced by its products with weight (and recurrent) */
+    int projected; /* whether the body gets products with weight (and recurrent) instead of its first input */
     fold_activation activation; /* for a cell without gates */
 } fold__gates;
 
@@ -28967,7 +28969,7 @@ enum { FOLD__DTYPES = sizeof fold__dtypes / sizeof *fold__dtypes };
 enum { FOLD__PART_STEPS = 3 };
 
 /* Returns the array with part `nth` of all parameters: 0 is their values, 1 and 2 are the optimiser's state.
-   Part 3, only of Adam, is no array but a parameter's step count, saved if it differs from the model's. */
+   Part 3, which only Adam has, is no array but a parameter's step count, saved if it is not the model's. */
 static float *fold__state_array(const fold_model *m, int nth)
 {
     static const int array[] = { FOLD__M_VALUES, FOLD__M_STATE1, FOLD__M_STATE2 };
@@ -29013,7 +29015,7 @@ static int fold__compare_joined(const char *text, const char *const parts[3])
 
 #ifndef FOLD_NO_STDIO
 #ifdef FOLD__DISK_WINDOWS
-/* Converts a path from UTF-8 or, if that is invalid, the process's code page. Long paths become empty. */
+/* Converts a path from UTF-8 or, if invalid, the process's code page. A path that is too long becomes "". */
 enum { FOLD__WIDE = 260 };
 static const wchar_t *fold__wide(const char *path, wchar_t to[FOLD__WIDE])
 {
@@ -29040,7 +29042,7 @@ static void fold__path_fail(fold__error *error, const char *who, const char *pat
 }
 #endif
 
-/* Returns a save's or load's status. A failed one changed nothing, so the model gets only its message. */
+/* Returns the status of a save or load. If it failed it changed nothing, so the model gets only a message. */
 static fold_status fold__file_end(fold_model *m, const fold__error *error)
 {
     if (m->error.status)
@@ -29246,7 +29248,7 @@ static int fold__disk_replaceable(const char *path)
     return readlink(path, &target, 1) < 0 && (stat(path, &there) || S_ISREG(there.st_mode));
 }
 
-/* Locks an open file until its descriptor is closed or the process ends. Returns 0 if another process has
+/* Locks an open file until its descriptor is closed or the process ends. Returns 0 if another saver has
    locked it or it no longer has its name, and -1 if the system has no locks. */
 static int fold__disk_lock(int file, const char *path)
 {
@@ -29352,7 +29354,7 @@ static void fold__disk_remove(const char *path)
     wchar_t wide[FOLD__WIDE];
     _wremove(fold__wide(path, wide));
 }
-static int fold__disk_sync_folder(char *path) { return (void)path, 0; } /* see write_through */
+static int fold__disk_sync_folder(char *path) { return (void)path, 0; } /* write_through has flushed it */
 static int fold__disk_replaceable(const char *path)
 {
     struct _stat there;
@@ -29445,7 +29447,7 @@ FOLD_API fold_status fold_model_save(fold_model *m, const char *path, const fold
 
 /* -- reading a header ------------------------------------------------------------------------ */
 
-/* A header's text, ended by a zero byte. Parses the JSON that headers use; decodes strings in place. */
+/* A header's text, ended by a zero byte. Parses only JSON that headers use, decoding strings in place. */
 typedef struct fold__json {
     char *start, *at;
     const char *problem;
@@ -29816,8 +29818,8 @@ static int fold__file_read(fold__file *file, void *to, size_t count)
     return 1;
 }
 
-/* Reads `length` bytes and appends a zero byte. From a stream, memory grows as bytes arrive, so that a
-   corrupt length cannot allocate gigabytes. */
+/* Reads `length` bytes and appends a zero byte. For a stream, memory grows as bytes arrive, so that a corrupt
+   length cannot allocate gigabytes. */
 static char *fold__read_array(fold__file *file, int which, size_t length)
 {
     enum { FOLD__FIRST_READ = 1 << 16 };
@@ -30270,7 +30272,7 @@ static void fold__load_tensor(fold__file *file, const fold__tensor *tensor)
 }
 
 #ifndef FOLD_INFERENCE
-/* Sets parameters' step counts: the file's, for those with state in it, unless they have their own there. */
+/* Sets the step counts of parameters with state in the file: their own if it has it, else the file's. */
 static void fold__load_steps(fold__file *file)
 {
     fold__begin_states(file->model, file->rule, file->n_steps);
