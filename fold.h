@@ -18511,8 +18511,8 @@ FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i)
 }
 
 /* ==== section: model lifecycle ===============================================================
-   Owns: sealing, measuring and freeing a model. They come this late because they also free and measure the
-   context that traces the model's cells.
+   Owns: sealing, measuring and freeing a model. These are defined this late because they also free and
+   measure the context that traces the model's cells.
    Uses: cells, context lifecycle, model. Invariant: a model outlives its contexts. */
 
 FOLD_API fold_model_size fold_model_measure(const fold_model *m)
@@ -18565,21 +18565,21 @@ FOLD_API void fold_model_free(fold_model *m)
 
 /* ==== section: reachability ==================================================================
    Owns: which nodes a run computes, which of them get a gradient, and how each gradient is assembled from its
-   contributions. fold__mark_calls goes backwards from the roots, fold__mark_grads forwards from what is
-   trained, fold__gradient_modes over the calls that run; each takes time in proportion to the operands.
-   Uses: signatures, storage, model. Invariant: batched and eager contexts follow the same rules, since they
-   fix the bits of gradients:
+   contributions. fold__mark_calls goes backwards from the roots, fold__mark_grads forwards from trained
+   leaves, fold__gradient_modes over the calls that run. Each takes time proportional to the operands.
+   Uses: signatures, storage, model. Invariant: batched and eager contexts follow the same rules, since the
+   rules determine the bits of gradients:
 
    - A root's gradient goes to the operands that can pass it on. It reaches a call as a whole: all outputs,
-     and all that any output depends on, whichever of them are used.
-   - Each consumer it reaches computes its contribution from zero. One contribution is written in place, and
-     so are several to disjoint pieces of a value, 64 at most. Otherwise each has rows of its own, and they
-     are added to zero in record order.
-   - The uses of shared operands and of parameters are summed one by one, each over its rows in record order,
-     with the rows of the prefix last.
-   - A call with an empty list adds no row for what only the list's elements need. */
+     and everything that any output depends on, whichever outputs are used.
+   - Each consumer that the gradient reaches computes its contribution from zero. A single contribution is
+     written in place, and so are several to disjoint pieces of a value (at most 64 pieces). Otherwise each
+     contribution has its own rows, and they are added to zero in record order.
+   - Each use of a shared operand or a parameter is summed separately, over its rows in record order, with the
+     rows of the prefix last.
+   - A call with an empty list adds no row for values that only the list's elements need. */
 
-/* Eager: identifies an op within the body of its cell; 0 for any other node. */
+/* Returns the number that identifies an eager op within its cell's body, or 0 for any other node. */
 static uint32_t fold__tag_of(const fold_ctx *f, uint32_t id)
 {
     return fold__is_eager(f) && fold__is_op(f, id) ? fold__node_sig(f, id)->tag_op : 0;
@@ -18596,9 +18596,8 @@ static int fold__makes_value(uint8_t kind)
     return (kind & FOLD__KIND_MASK) == FOLD__NODE_OP || (kind & FOLD__KIND_MASK) == FOLD__NODE_OUTPUT;
 }
 
-/* Extends what the run visits back to node `id`. A run that computes nothing again visits what was recorded
-   since the last run, and goes further back only for values that are missing. So its cost is that of the new
-   part, however long the recording is. */
+/* Extends the nodes that the run visits back to node `id`. A run starts at the first node recorded since the
+   last run, and goes further back only for values that are missing: a run of a small new part stays cheap. */
 static FOLD__NOINLINE void fold__look_from(const fold_ctx *f, uint32_t id)
 {
     fold__run *run = f->run;
@@ -18608,9 +18607,9 @@ static FOLD__NOINLINE void fold__look_from(const fold_ctx *f, uint32_t id)
     run->plan.first_node = id;
 }
 
-/* Marks a value as needed and returns its node, or node 0, a dummy, if nothing has to run for it: because an
-   earlier run stored it (backward computes it again, and so does any run after parameters have changed), or
-   because it is a leaf before the visited nodes. */
+/* Marks a value as needed and returns its node. Returns node 0, a dummy, if nothing has to run for it: an
+   earlier run stored the value (but backward computes it again, and so does any run after parameters have
+   changed), or it is a leaf recorded before the first node that the run visits. */
 static FOLD__NOINLINE uint32_t fold__need_value(const fold_ctx *f, uint32_t source, uint8_t marks)
 {
     if ((f->kind[source] & FOLD__IS_STORED) && f->run->scope < FOLD__SCOPE_AGAIN)
@@ -18626,7 +18625,7 @@ static FOLD__NOINLINE uint32_t fold__need_value(const fold_ctx *f, uint32_t sour
     return source;
 }
 
-/* Eager: which input of a call an op with this tag copies, or NONE. */
+/* Eager: returns which input of the call is copied by an op with this tag, or NONE if the op copies none. */
 static uint32_t fold__copied_input(const fold__sig *call, uint32_t tag)
 {
     const uint32_t input = tag - 1 - FOLD__TAG_ARGUMENT;
@@ -18635,14 +18634,14 @@ static uint32_t fold__copied_input(const fold__sig *call, uint32_t tag)
                : FOLD__NONE;
 }
 
-/* Eager: the signature of the call whose outputs begin with this view. */
+/* Eager: returns the signature of the call whose first output is this view. */
 static uint32_t fold__sig_of_call(const fold_ctx *f, uint32_t view)
 {
     return f->sigs[f->sig[fold__call_of(f, f->source[view])]].tag_cell;
 }
 
-/* Eager: a call needs all its inputs however long its list is, as the one node of a batched context does.
-   Copies that its list's elements read are needed only if there are elements. */
+/* Eager: marks all inputs of a call as needed even if its list is empty, like those of the single node in a
+   batched context. Copies that only list elements read are needed only if there are elements. */
 static void fold__need_inputs(const fold_ctx *f, uint32_t view, uint8_t how)
 {
     uint8_t *state = f->run->state;
@@ -18665,8 +18664,8 @@ static void fold__need_inputs(const fold_ctx *f, uint32_t view, uint8_t how)
     }
 }
 
-/* Eager: a reader of one output needs all outputs and inputs of the call, as if that were one node. Called
-   for the view of the first output, when all readers of the outputs are marked. */
+/* Eager: if any output of a call is needed, marks all its outputs and inputs as needed, as if the call were
+   one node. `view` is its first output; all readers of the outputs must have been marked. */
 static void fold__mark_body(const fold_ctx *f, uint32_t view)
 {
     fold__run *run = f->run;
@@ -18680,8 +18679,8 @@ static void fold__mark_body(const fold_ctx *f, uint32_t view)
         fold__need_inputs(f, view, how);
 }
 
-/* Eager: an op of a body on an empty list. A batched call leaves out what only such ops read: see
-   fold__for_elements. */
+/* Eager: whether the node is an op of a cell's body on an empty list. A batched call skips values that only
+   such ops read (fold__for_elements). */
 static int fold__makes_no_rows(const fold_ctx *f, uint32_t id)
 {
     return fold__is_list(f, id) && !f->length[id] && fold__tag_of(f, id) && !fold__is_input_copy(f, id);
@@ -18699,7 +18698,7 @@ static int fold__leaf_grad(const fold_ctx *f, uint32_t id)
     }
 }
 
-/* Whether calls of a signature may be of the suffix: ops on scalars, whose backward reads no values. */
+/* Whether calls of a signature can belong to the suffix: ops on scalars whose backward reads no values. */
 static int fold__sig_flows(const fold_ctx *f, const fold__sig *sig)
 {
     int flows = !fold__is_eager(f) && !sig->is_cell && !sig->shared && !sig->out_lists &&
@@ -18710,9 +18709,9 @@ static int fold__sig_flows(const fold_ctx *f, const fold__sig *sig)
     return flows;
 }
 
-/* The suffix only combines scalars of samples, or of a long list, on the way to the roots, such as a sum of
-   losses. Its gradients need no values, so that samples can go backward before all have gone forward: it ties
-   none together. Asked of calls that only the suffix reads. */
+/* Whether a call belongs to the suffix, given that only the suffix reads it. The suffix combines scalars of
+   samples, or of a long list, into the roots, like a sum of losses. Its gradients need no values, so one
+   sample can run backward before another has run forward: it does not force samples into one group. */
 static FOLD__NOINLINE int fold__in_suffix(const fold_ctx *f, uint32_t id)
 {
     const fold__run *run = f->run;
@@ -18728,16 +18727,17 @@ static FOLD__NOINLINE int fold__in_suffix(const fold_ctx *f, uint32_t id)
     return fold__sig_flows(f, fold__node_sig(f, id));
 }
 
-/* Marks the prefix: calls that several samples share because identical ones were merged, and all they depend
-   on (fold__mark_prefix), whether it runs or not: rows of the prefix come last in sums, and their order must
-   not depend on what runs. It runs before the samples and backward after them, so it ties none together. */
+/* Marks the prefix: calls that several samples share because identical calls were merged, and (in
+   fold__mark_prefix) all they depend on. They are marked even if they do not run, since their rows come last
+   in sums, an order that must not vary. The prefix runs before samples and backward after them, so samples
+   that share it can be in different groups. */
 static void fold__mark_merged(fold_ctx *f)
 {
     const uint32_t first = f->run->plan.first_node;
     for (uint32_t at = first > 1 ? f->old_merged : 0; at < f->n_merged; at++) {
         const fold__merged_range found = f->found[at];
         if (found.first < first)
-            continue; /* computed already; if it is needed again, it ties its samples together */
+            continue; /* already computed; if needed again, it keeps the samples that share it in one group */
         memset(f->run->state + found.first, FOLD__PREFIX, (size_t)found.last - found.first + 1);
     }
 }
@@ -18750,12 +18750,12 @@ static int fold__prefix_runs(const fold_ctx *f)
     return 0;
 }
 
-/* The operands of a call by input: an edge for each fixed input, then the components of the list. The rows of
-   a component are those of its edges: all rows of a whole list, or one. */
+/* The operands of a call: an edge for each fixed input, followed by the edges of each list component. An edge
+   stands for all rows of a list or for one row. */
 typedef struct fold__call_operands {
     const fold_ctx *ctx;
     const fold__sig *sig;
-    uint32_t first_edge, edges; /* one component's */
+    uint32_t first_edge, edges; /* edges: number of edges of one list component */
 } fold__call_operands;
 FOLD__INLINE fold__call_operands fold__operands_of_call(const fold_ctx *f, uint32_t id)
 {
@@ -18794,7 +18794,7 @@ static int fold__operand_is_shared(const fold__call_operands *operands, int oper
     return operand < operands->sig->n_in && (operands->sig->shared >> operand & 1);
 }
 
-/* Which operand a call's nth edge belongs to. After the fixed inputs, components have equal numbers. */
+/* Returns the operand that a call's nth edge belongs to. All list components have equally many edges. */
 FOLD__INLINE uint32_t fold__operand_of_edge(const fold__sig *sig, uint32_t nth, uint32_t edges)
 {
     if (nth < sig->n_in)
@@ -18813,8 +18813,8 @@ static FOLD__NOINLINE void fold__mark_passed(const fold_ctx *f, uint32_t id)
             fold__need_value(f, f->edge_source[first + nth], FOLD__ON_GRAD_PATH);
 }
 
-/* What marking reads and writes, loaded before its loop: the states it writes are bytes, which may alias
-   anything, so the compiler would load all of this again after each store. */
+/* Pointers that marking uses, loaded once before its loop. Its stores are to bytes, which may alias anything,
+   so the compiler would otherwise reload all pointers after each store. */
 typedef struct fold__marker {
     uint8_t *state;
     uint32_t *reach;
@@ -18822,7 +18822,7 @@ typedef struct fold__marker {
     const uint32_t *sig, *first_edge, *edge_source;
     const fold__sig_cache *sig_cache;
     uint32_t n_nodes;
-    uint8_t there;        /* the flag of values that are not computed again */
+    uint8_t there;        /* the flag of values that need not be computed again, or 0 */
     uint32_t first_plain; /* from this node on, fold__need_value would only set the marks */
     int backward;
 } fold__marker;
@@ -18844,7 +18844,7 @@ FOLD__INLINE fold__marker fold__marker_of(const fold_ctx *f)
     return marker;
 }
 
-/* Marks what a running call reads and, unless the call is of the suffix, notes it in `reach` as a reader. */
+/* Marks the operands of a running call. Notes it in `reach` as their reader, unless it is in the suffix. */
 FOLD__INLINE void fold__mark_inputs(fold_ctx *f, const fold__marker *marker, uint32_t id, uint8_t state)
 {
     const fold__sig_cache *sig_cache = &marker->sig_cache[marker->sig[id]];
@@ -18882,7 +18882,7 @@ static FOLD__NOINLINE void fold__mark_prefix(fold_ctx *f, uint32_t id)
         f->run->state[f->edge_source[edge]] |= FOLD__PREFIX;
 }
 
-/* A call is needed as its outputs are, and its last reader is the last of theirs. */
+/* Gives a call the marks of all its outputs, and the last of their readers. Returns the marks. */
 FOLD__INLINE uint8_t fold__gather_outputs(const fold__marker *marker, uint32_t id)
 {
     uint8_t marks = marker->state[id];
@@ -18898,7 +18898,7 @@ FOLD__INLINE uint8_t fold__gather_outputs(const fold__marker *marker, uint32_t i
     return marks;
 }
 
-/* Marks what calls need, the last call first: so all readers of a call are marked before it is. */
+/* Marks what calls need, from last to first, so that all readers of a call are marked before it. */
 static void fold__mark_calls(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -18922,7 +18922,7 @@ static void fold__mark_calls(fold_ctx *f)
     run->plan.first_call = call;
 }
 
-/* Keeps a value readable after the run if this run computes it. */
+/* Makes a value readable after the run, if this run computes it. */
 static void fold__persist(fold_ctx *f, uint32_t source)
 {
     fold__run *run = f->run;
@@ -18938,7 +18938,7 @@ static uint32_t fold__first_to_see(const fold_ctx *f)
     return f->run->scope >= FOLD__SCOPE_AGAIN ? 1 : f->run->first_new;
 }
 
-/* Eager calls have run when they were recorded; they belong to the run that comes next. */
+/* Whether the run includes a node. Eager calls run when recorded, and count as part of the next run. */
 static int fold__ran(const fold_ctx *f, uint32_t id)
 {
     const fold__run *run = f->run;
@@ -18959,7 +18959,7 @@ static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t n_root
     for (size_t root = 0; root < n_roots; root++)
         fold__need_value(f, f->source[roots[root].id],
                          FOLD__RUNS | FOLD__ON_GRAD_PATH | FOLD__NEEDED_IF_EMPTY);
-    /* kept nodes run too, but no root depends on them */
+    /* kept nodes run too, but that alone puts them on no gradient path */
     const int changed = run->scope == FOLD__SCOPE_CHANGED;
     for (uint32_t source = changed ? 1 : f->first_keep; source <= f->n_nodes && f->n_keeps; source++)
         if ((f->kind[source] & FOLD__IS_KEPT) && (!(f->kind[source] & FOLD__IS_STORED) || changed))
@@ -18973,8 +18973,8 @@ static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t n_root
             fold__persist(f, id);
 }
 
-/* Eager: all outputs of a call get gradients, as if it were one node, if the body trains something or an
-   input that the body reads has a gradient. */
+/* Eager: gives all outputs of a call gradients, as if the call were one node, if its body trains a parameter
+   or reads an input that gets a gradient. */
 static void fold__mark_body_grads(const fold_ctx *f, uint32_t view)
 {
     fold__run *run = f->run;
@@ -18989,7 +18989,7 @@ static void fold__mark_body_grads(const fold_ctx *f, uint32_t view)
     }
 }
 
-/* Whether a call that trains nothing gets a gradient all the same: one is kept, or an operand has one. */
+/* Whether a call without trained parameters gets a gradient: an output's is kept, or an operand gets one. */
 static int fold__passes_grad(const fold_ctx *f, uint32_t id)
 {
     const fold__sig *sig = fold__node_sig(f, id);
@@ -19003,8 +19003,8 @@ static int fold__passes_grad(const fold_ctx *f, uint32_t id)
     return grad;
 }
 
-/* A value gets a gradient if a root's gradient reaches it, and it depends on something that is trained or on
-   a node whose gradient is kept. */
+/* Finds which values get a gradient: those that a root's gradient reaches and that depend on a trained
+   parameter or on a node whose gradient is kept. */
 static void fold__mark_grads(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -19043,8 +19043,8 @@ static uint32_t fold__common_divisor(uint32_t one, uint32_t other)
 }
 
 /* Notes a contribution to `length` floats at `offset` of a value, and returns the mode of its gradient so
-   far: GRAD_SUM once a piece is written twice, or beyond 64 pieces. A piece has `piece_floats`, which divides
-   all lengths and offsets so far; `pieces_written` is a mask of pieces. */
+   far. It becomes GRAD_SUM once a piece is written twice, or if there are more than 64. `piece_floats` is the
+   size of a piece and divides all lengths and offsets so far; `pieces_written` is a mask. */
 static uint8_t fold__note_piece(uint8_t mode, uint32_t *piece_floats, uint64_t *pieces_written,
                                 uint32_t offset, uint32_t length)
 {
@@ -19079,7 +19079,7 @@ static uint8_t fold__note_piece(uint8_t mode, uint32_t *piece_floats, uint64_t *
     return FOLD__GRAD_DISJOINT_AND_ZERO;
 }
 
-/* The mode once all contributions are noted: whether the pieces cover the value. */
+/* Returns the mode after all contributions, which depends on whether their pieces cover the value. */
 static uint8_t fold__settle_pieces(uint32_t piece_floats, uint64_t pieces_written, uint32_t size)
 {
     if (piece_floats == size)
@@ -19096,15 +19096,15 @@ FOLD__INLINE fold__run_sig *fold__run_sig_of(const fold_ctx *f, uint32_t id)
     return &f->run->run_sig[f->run->sig_cache[f->sig[id]].run_sig];
 }
 
-/* The operands whose edges carry contributions. Shared inputs, which are all fixed, have uses instead. */
+/* Returns a mask of the operands whose edges carry contributions. Shared inputs have uses instead. */
 FOLD__INLINE uint64_t fold__sending_operands(const fold__sig *sig)
 {
     return sig->differentiable & ~(uint64_t)sig->shared;
 }
 
-/* Notes what a call contributes to the values that it reads; returns a mask of the operands that read one
-   with a gradient. An edge to one row of a list makes the list's gradient a sum, since others may read that
-   row too. But each row of an eager cell's copy of a list is read by the copy of one element alone. */
+/* Notes what a call contributes to the values it reads, and returns a mask of the operands that read a value
+   with a gradient. An edge to a single row makes the list's gradient a sum, since other edges may read the
+   same row. The exception is a list copied for an eager cell: each row is read only by one element's copy. */
 FOLD__INLINE uint64_t fold__note_edges(fold_ctx *f, uint32_t id)
 {
     fold__run *run = f->run;
@@ -19125,7 +19125,7 @@ FOLD__INLINE uint64_t fold__note_edges(fold_ctx *f, uint32_t id)
         if (fold__is_list(f, source) && !fold__edge_is_list(f, edge)) {
             const int copied = fold__is_input_copy(f, source) && fold__is_input_copy(f, id);
             mode[source] = copied ? FOLD__GRAD_DISJOINT : FOLD__GRAD_SUM;
-        } else if (!at && length == fold__row_size(f, source)) { /* most are whole */
+        } else if (!at && length == fold__row_size(f, source)) { /* most edges */
             mode[source] = mode[source] == FOLD__GRAD_ZERO ? FOLD__GRAD_WHOLE : FOLD__GRAD_SUM;
         } else {
             mode[source] = fold__note_piece(mode[source], &run->piece_floats[source],
@@ -19163,7 +19163,7 @@ static void fold__gradient_modes(fold_ctx *f)
     run->mode[run->root] = FOLD__GRAD_ROOT;
 }
 
-/* Eager: an op in a cell's body that takes lists row by row. */
+/* Eager: whether a signature is of an op in a cell's body that processes lists row by row. */
 static int fold__is_of_rows(const fold__sig *sig) { return sig->tag_cell && fold__is_by_rows(sig); }
 
 FOLD__INLINE int fold__is_sparse_take(const fold_ctx *f, uint32_t id)
@@ -19185,8 +19185,8 @@ static uint32_t fold__edge_call(const fold_ctx *f, uint32_t edge)
     return id;
 }
 
-/* How many rows a call contributes through an edge. Eager: an op of a cell's body that takes lists row by row
-   contributes to a parameter once per row, as the ops of a batched body do. */
+/* Returns how many rows a call contributes through an edge. Eager: an op in a cell's body that processes
+   lists row by row contributes to a parameter once per row, as the ops of a batched body do. */
 FOLD__INLINE uint32_t fold__contribution_rows(const fold_ctx *f, uint32_t id, uint32_t edge, int sparse)
 {
     const int of_rows = sparse || (fold__is_of_rows(fold__node_sig(f, id)) &&
@@ -19195,10 +19195,10 @@ FOLD__INLINE uint32_t fold__contribution_rows(const fold_ctx *f, uint32_t id, ui
 }
 
 /* ==== section: program analysis ==============================================================
-   Owns: the analysis of a program (fold__find_analysis): which of its values get a gradient and how that is
-   assembled, which must outlive their batch, and how many floats and how much scratch a call needs.
-   Uses: reachability, ops. Invariant: an analysis follows from the program and from which inputs get
-   gradients. So it is made once, in time in proportion to the program, and found again in later runs. */
+   Owns: the analysis of a program (fold__find_analysis): which of its values get a gradient, how it is
+   assembled, which values must outlive their batch, and how many floats and how much scratch a call needs.
+   Uses: reachability, ops. Invariant: an analysis depends only on the program and on which inputs get
+   gradients. So it is made once, in time proportional to the size of the program, and later runs reuse it. */
 
 static int fold__ref_grad(const fold_ctx *f, const fold__run_sig *run_sig, const fold__program *program,
                           const fold__ref *ref)
@@ -19236,7 +19236,7 @@ static void fold__note_reads(const fold_ctx *f, fold__run_sig *run_sig, const fo
     for (int operand = 0; operand < op->n_in && (reads_in || late); operand++) {
         const fold__ref *ref = &program->ref[op->first_ref + (uint32_t)operand];
         if (op->param[0] && operand >= fold__segments(op))
-            continue; /* the rows it started from */
+            continue; /* the row that the sum starts from */
         if (ref->kind == FOLD__FROM_VALUE) {
             facts[ref->index].back = 1;
             facts[ref->index].late |= (uint8_t)late;
@@ -19260,7 +19260,7 @@ static int fold__grad_is_outer(const fold__value_facts *facts)
     return facts->mode == FOLD__GRAD_WHOLE && facts->out >= 0;
 }
 
-/* Scratch is counted in floats, here and below, for batches of at most `rows` rows. */
+/* Returns the scratch of a product, in floats, for batches of at most `rows` rows. */
 static size_t fold__product_scratch(const fold_ctx *f, const fold__program *program, const fold__body_op *op,
                                     size_t rows)
 {
@@ -19292,7 +19292,7 @@ static size_t fold__op_scratch(const fold_ctx *f, const fold__program *program, 
     return floats;
 }
 
-/* Counts the bytes that one call of an op over whole lists takes in addition. */
+/* Returns the extra bytes of scratch that a call of an op over whole lists needs. */
 static size_t fold__list_op_scratch(const fold_ctx *f, uint32_t id)
 {
     const fold__sig *sig = fold__node_sig(f, id);
@@ -19300,7 +19300,7 @@ static size_t fold__list_op_scratch(const fold_ctx *f, uint32_t id)
         return 0;
     const fold__program program = fold__program_of(f, sig);
     const uint32_t first = f->first_edge[id], rows = fold__edge_rows(f, first);
-    if (fold__op_of(f->model, program.op->op)->flags & FOLD__LIST) /* pointers to rows, and to gradients */
+    if (fold__op_of(f->model, program.op->op)->flags & FOLD__LIST) /* pointers to rows and gradients */
         return 2 * (size_t)sig->n_in * fold__round_up(rows * sizeof(float *), FOLD__ALIGN);
     if (program.op->op >= FOLD__OP_list_softmax && program.op->op <= FOLD__OP_list_softmax_xent)
         return fold__round_up(fold__over_rows_floats(rows) * sizeof(float), FOLD__ALIGN);
@@ -19324,7 +19324,7 @@ static size_t fold__list_op_scratch(const fold_ctx *f, uint32_t id)
     return fold__round_up(floats * sizeof(float), FOLD__ALIGN);
 }
 
-/* The largest scratch among the ops with parameters, or among those without. */
+/* Returns the largest scratch that an op needs, among the ops with parameters or among those without. */
 static size_t fold__batch_scratch(const fold_ctx *f, const fold__program *program, size_t rows, int of_params)
 {
     size_t floats = 0;
@@ -19334,8 +19334,8 @@ static size_t fold__batch_scratch(const fold_ctx *f, const fold__program *progra
     return floats;
 }
 
-/* Counts the floats that a call, and an element of its list, add to what must outlive a batch; and the arrays
-   of row pointers that a batch takes, for its inputs, its outputs and one op at a time. */
+/* Counts the floats that must outlive a batch, per call and per list element, and the arrays of row pointers
+   that a batch needs for its inputs, its outputs and one op at a time. */
 static void fold__measure_program(fold__run_sig *run_sig, const fold__program *program,
                                   const fold__value_facts *facts)
 {
@@ -19354,8 +19354,9 @@ static void fold__measure_program(fold__run_sig *run_sig, const fold__program *p
     }
 }
 
-/* Products and list ops take all rows of a batch at once. Other ops run tile by tile, and neighbours run
-   together if both are of calls or both of list elements: they form a span. */
+/* Whether an op runs tile by tile. Products and list ops do not: they process all rows of a batch at once.
+   Consecutive tiled ops form a span if all are per call or all per list element: each tile passes through the
+   whole span before the next tile begins. */
 static int fold__runs_tiled(const fold_ctx *f, const fold__body_op *op)
 {
     return !(fold__op_of(f->model, op->op)->flags & (FOLD__GEMM | FOLD__LIST | FOLD__OVER_LISTS));
@@ -19365,8 +19366,8 @@ static int fold__same_ops(const fold_ctx *f, const fold__body_op *one, const fol
     return fold__runs_tiled(f, one) && fold__runs_tiled(f, other) && one->elem == other->elem;
 }
 
-/* Marks outputs, values whose gradients the sums of weights read, and those made and read within one span: of
-   these a tile is enough. */
+/* Notes which values are outputs, which have gradients that are read when weights' gradients are summed, and
+   which are made and read within one span, so that memory for one tile is enough. */
 static void fold__mark_transient(const fold_ctx *f, const fold__program *program, fold__value_facts *facts)
 {
     for (int op_index = 0, span = 0; op_index < program->n_ops; op_index++) {
@@ -19390,7 +19391,7 @@ static void fold__mark_transient(const fold_ctx *f, const fold__program *program
     }
 }
 
-/* A call with an empty list needs what its outputs depend on other than through list elements. */
+/* Marks values that a call needs even if its list is empty: outputs depend on them not only via elements. */
 static void fold__mark_needed_if_empty(const fold__program *program, fold__value_facts *facts)
 {
     for (int output = 0; output < program->n_out; output++)
@@ -19406,7 +19407,7 @@ static void fold__mark_needed_if_empty(const fold__program *program, fold__value
     }
 }
 
-/* Whether only list elements need what an op makes: calls with an empty list skip it. */
+/* Whether only list elements need an op's results, so that calls with an empty list skip the op. */
 static int fold__for_elements(const fold__program *program, const fold__value_facts *facts,
                               const fold__body_op *op)
 {
@@ -19439,7 +19440,7 @@ static void fold__mark_gradients(const fold_ctx *f, const fold__run_sig *run_sig
                 (uint8_t)(grad && fold__goes_back(f->run) && program->value[op->first_value].passes);
         }
     }
-    for (int output = 0; output < program->n_out; output++) /* one may be kept though nothing passes it on */
+    for (int output = 0; output < program->n_out; output++) /* a gradient may be kept though no op needs it */
         facts[program->out[output].index].grad |= run_sig->found.grad;
 }
 
@@ -19453,8 +19454,8 @@ static void fold__settle_fact_pieces(fold__value_facts *facts, uint32_t size)
         facts->mode = fold__settle_pieces(facts->piece_floats, facts->pieces_written, size);
 }
 
-/* Notes what backward reads for each op that has a gradient, which operands get one from it, and which pieces
-   of values and inputs it contributes to. */
+/* Notes for each op with a gradient what its backward reads, which operands get a gradient from it, and which
+   pieces of values and inputs it contributes to. */
 static void fold__note_contributions(const fold_ctx *f, fold__run_sig *run_sig, const fold__program *program,
                                      fold__value_facts *facts)
 {
@@ -19497,7 +19498,7 @@ static void fold__analyse_signature(fold_ctx *f, fold__run_sig *run_sig)
     fold__mark_gradients(f, run_sig, &program, facts);
     if (FOLD__TRAINING(1))
         fold__note_contributions(f, run_sig, &program, facts);
-    for (int output = 0; output < program.n_out; output++) { /* what the call's readers contribute */
+    for (int output = 0; output < program.n_out; output++) { /* contributions from readers of the call */
         const uint32_t value = program.out[output].index;
         fold__note_fact_piece(&facts[value], 0, program.value[value].size);
     }
@@ -19525,12 +19526,12 @@ static int fold__trains(const fold_ctx *f, const fold__program *program)
     return 0;
 }
 
-/* All that is known of signatures is forgotten when parameters were added or frozen, or when signatures got
-   new numbers. */
+/* Reserves caches for signatures. Discards their contents if parameters were added or frozen, or if
+   signatures were renumbered. */
 static int fold__reserve_sig_caches(fold_ctx *f)
 {
     fold__run *run = f->run;
-    if (run->n_stages > 64 + 4 * f->n_sigs) /* the inputs that close cycles keep changing */
+    if (run->n_stages > 64 + 4 * f->n_sigs) /* these pile up if the inputs that close cycles keep changing */
         fold__forget_runs(f);
     if (!fold__need(f, FOLD__ARRAY_SIG_CACHE, f->n_sigs + 1, sizeof(fold__sig_cache)) ||
         (fold__has_clock(f) && !fold__is_eager(f) &&
@@ -19558,7 +19559,7 @@ static int fold__reserve_sig_caches(fold_ctx *f)
     return 1;
 }
 
-/* Arrays may move. */
+/* Adds a signature to the run's signatures. Arrays may move. */
 static FOLD__NOINLINE int fold__add_run_sig(fold_ctx *f, uint32_t sig)
 {
     fold__run *run = f->run;
@@ -19610,7 +19611,7 @@ static int fold__collect(fold_ctx *f, const fold_node *roots, size_t n_roots)
     return 1;
 }
 
-/* Finds an analysis made for the same inputs with gradients, or makes it. Arrays may move. */
+/* Finds the analysis made for the same inputs with gradients, or makes it. Arrays may move. */
 static int fold__find_analysis(fold_ctx *f, uint32_t index)
 {
     fold__run *run = f->run;
@@ -19649,15 +19650,16 @@ static int fold__analyse_signatures(fold_ctx *f)
 }
 
 /* ==== section: scheduling: groups ============================================================
-   Owns: how a run's calls are cut into groups (fold__form_groups): one for the prefix, some of samples each,
-   one for the suffix; and what passes between them. The values of a group should fit into the cache, yet its
-   batches should have rows enough for their weights; and threads share whole groups.
-   Uses: program analysis, reachability. Invariant: groups are cut only where no later call shares a value
-   with an earlier one. `reach`, the last reader of each value, shows all such places in one pass over the
-   calls and operands. Groups are formed from calls, operands and sizes, never from floats. */
+   Owns: how a run's calls are divided into groups (fold__form_groups): one for the prefix, several of
+   samples, one for the suffix; and which values pass between groups. The values of a group should fit into
+   the cache, but its batches need enough rows to make reading the weights worthwhile. Threads take whole
+   groups.
+   Uses: program analysis, reachability. Invariant: a cut between groups is made only where no later call
+   shares a value with an earlier one. `reach`, the last reader of each value, shows all such places in one
+   pass over calls and operands. Groups depend on calls, operands and sizes, never on the values of floats. */
 
-/* Returns the last call that shares a value with this one, or a leaf that gets a gradient. Leaves of the
-   prefix tie nothing together: the prefix sums their gradients. */
+/* Returns the last call that reads this call's value or one of its leaves that gets a gradient. Leaves of the
+   prefix do not count, since the prefix sums their gradients. */
 FOLD__INLINE uint32_t fold__reach(const fold_ctx *f, uint32_t id)
 {
     const fold__run *run = f->run;
@@ -19675,8 +19677,8 @@ FOLD__INLINE uint32_t fold__reach(const fold_ctx *f, uint32_t id)
     return last;
 }
 
-/* Returns the end of the unit that begins with call `at`, the least that a group can have: no call after it
-   shares a value with one before it. */
+/* Returns the end of the unit that begins with call `at`. A unit is the smallest possible group: no later
+   call shares a value with an earlier one. */
 static uint32_t fold__end_of_unit(const fold_ctx *f, uint32_t at, uint32_t end)
 {
     const uint32_t *calls = f->run->calls;
@@ -19723,7 +19725,7 @@ static size_t fold__weight_floats(const fold_ctx *f, const fold__program *progra
     return floats;
 }
 
-/* About how many multiplications these calls and list elements of a signature make. */
+/* Estimates the number of multiplications for a number of calls and list elements of a signature. */
 static double fold__work_of_rows(const fold_ctx *f, uint32_t run_sig, size_t calls, size_t elems)
 {
     const fold__program program = fold__program_in_run(f, run_sig);
@@ -19732,8 +19734,8 @@ static double fold__work_of_rows(const fold_ctx *f, uint32_t run_sig, size_t cal
            (double)elems * (double)(weights + f->run->run_sig[run_sig].found.elem_floats);
 }
 
-/* How much work is worth handing to other threads, in multiplications: some 20 microseconds for one thread,
-   which is several times what it takes to wake a thread that has just worked. */
+/* The least work worth sharing among threads, in multiplications: about 20 microseconds on one thread,
+   several times the cost of waking a thread that worked recently. */
 #ifndef FOLD__SHARED_WORK
 #define FOLD__SHARED_WORK (1 << 20)
 #endif
@@ -19747,8 +19749,8 @@ static double fold__all_work(const fold_ctx *f)
     return work;
 }
 
-/* How many rows a batch should have on average. Each batch reads its weights, and more than a few megabytes
-   come from memory each time; so larger weights ask for more rows: 2 for a megabyte. */
+/* Returns how many rows a batch should have on average. Each batch reads its weights, from memory if they are
+   more than a few megabytes. So larger weights need more rows: 2 per megabyte. */
 static size_t fold__rows_wanted(const fold_ctx *f)
 {
     size_t most = 0;
@@ -19759,11 +19761,11 @@ static size_t fold__rows_wanted(const fold_ctx *f)
     return f->group_rows ? fold__min_size(fold__max_size(most >> 17, f->group_rows), FOLD__MAX_ROWS) : 0;
 }
 
-/* How many calls the prefix and the suffix have. */
+/* Numbers of calls in the prefix and in the suffix. */
 typedef struct fold__ends {
     uint32_t prefix, suffix;
 } fold__ends;
-/* Moves the prefix's calls before those of samples, and the suffix's after them, all in record order. */
+/* Moves the prefix's calls before those of samples and the suffix's after them, each in record order. */
 static fold__ends fold__part_calls(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -19803,10 +19805,10 @@ static size_t fold__all_bytes(const fold_ctx *f)
 
 static size_t fold__shares(size_t bytes, size_t of) { return bytes / of + (bytes % of >= (of + 1) / 2); }
 
-/* Returns how many groups to cut samples of so many bytes into. A group fills the budget of bytes. It may
-   fill up to three budgets for more rows a batch and, before a backward, for about twice the bytes of the
-   weight gradients that each group passes over; and even more if weights would be read for too few rows. A
-   batch is expected to have a row for each unit, or for each element of a call's lists. */
+/* Returns how many groups to divide samples of `bytes` in total into. A group normally fills the byte budget.
+   It may fill up to three budgets to get more rows per batch and, in training, until it has about twice the
+   bytes of the weight gradients, which each group reads and writes. It may be even larger if batches would
+   have too few rows for their weights. A batch is expected to have a row per unit, or per list element. */
 static size_t fold__groups_wanted(const fold_ctx *f, size_t bytes, uint32_t units)
 {
     const fold__run *run = f->run;
@@ -19823,7 +19825,7 @@ static size_t fold__groups_wanted(const fold_ctx *f, size_t bytes, uint32_t unit
         rows += fold__is_by_rows(&f->sigs[run_sig->sig]) ? run_sig->elems : run_sig->calls;
         calls += run_sig->calls;
     }
-    const size_t of_batch = (size_t)(units * rows / calls); /* its rows, in a single group */
+    const size_t of_batch = (size_t)(units * rows / calls); /* rows of a batch if there were one group */
     size_t few = of_batch / (fold__goes_back(run) ? FOLD__TRAIN_ROWS : FOLD__MAX_ROWS);
     if (fold__goes_back(run))
         few = fold__min_size(few, fold__shares(bytes, fold__max_size(budget, (size_t)(2 * weights))));
@@ -19831,9 +19833,10 @@ static size_t fold__groups_wanted(const fold_ctx *f, size_t bytes, uint32_t unit
     return fold__max_size(fold__min_size(fold__min_size(groups, few), of_batch / least), 1);
 }
 
-/* Cuts the samples' calls into groups of about equal size, and counts the units: samples, or several whose
-   recordings interleave. If all calls fit the budget, no more than two are counted. With fewer than four
-   groups a thread, all threads get the same number, unless there is one of too little work to share. */
+/* Cuts the samples' calls into groups of about equal size, and counts the units: samples, or several samples
+   whose recordings interleave. If all calls fit the budget, it stops counting at two. If there are fewer than
+   four groups per thread, their number is rounded up so that all threads get equally many, unless all work
+   fits one group and is too little to share. */
 static int fold__cut_samples(fold_ctx *f, uint32_t first_call, uint32_t end_call, uint32_t *units)
 {
     const int whole = fold__shares(fold__all_bytes(f), f->group_bytes) < 2;
@@ -19854,7 +19857,7 @@ static int fold__cut_samples(fold_ctx *f, uint32_t first_call, uint32_t end_call
         left -= bytes;
         if (left > 0)
             continue;
-        const uint32_t cut = unit > start && left + bytes < -left ? unit : end; /* the nearer to a share */
+        const uint32_t cut = unit > start && left + bytes < -left ? unit : end; /* nearer to a share */
         if (!fold__add_group(f, start, cut))
             return 0;
         start = cut;
@@ -19863,14 +19866,14 @@ static int fold__cut_samples(fold_ctx *f, uint32_t first_call, uint32_t end_call
     return start == end_call || fold__add_group(f, start, end_call);
 }
 
-/* A table sums the gradients of its lookups in record order, so they are tied together: each reaches at least
-   as far as those before it. */
+/* Keeps lookups of a table in one group if their gradients are summed, since a table sums them in record
+   order: each lookup's reach is at least that of the lookups before it. */
 static int fold__tie_lookups(fold_ctx *f)
 {
     fold__run *run = f->run;
     if (!fold__need(f, FOLD__ARRAY_PLANNING, (size_t)f->model->n_params + 1, sizeof(uint32_t)))
         return 0;
-    uint32_t *last = (uint32_t *)(void *)f->planning; /* for each table, how far its lookups so far reach */
+    uint32_t *last = (uint32_t *)(void *)f->planning; /* per table: furthest reach of its lookups */
     memset(last, 0, f->model->n_params * sizeof *last);
     for (uint32_t id = 1; id <= f->n_nodes; id++) {
         if ((f->kind[id] & FOLD__KIND_MASK) != FOLD__NODE_LOOKUP || !run->grad[id] ||
@@ -19882,10 +19885,10 @@ static int fold__tie_lookups(fold_ctx *f)
     return 1;
 }
 
-/* Whether a call of a group can run on some rows of its lists, whatever happens to the others: it works row
-   by row, on lists of one length, and reads no single row. It passes gradients only to lists of the group,
-   and its own is neither cleared nor kept as a whole. Weights sum their rows chunk by chunk, so no earlier
-   call of the group may have rows in the same sums. */
+/* Whether a call can run on some rows of its lists independently of the others. It must work row by row, on
+   lists of the same length as the group's other calls, and read no single row. It may pass gradients only to
+   lists made in the group; its own must be neither cleared nor kept as a whole. Weights' gradients are summed
+   chunk by chunk, so no earlier call of the group may contribute to the same sums. */
 static int fold__fits_chunks(const fold_ctx *f, const fold__group *group, uint32_t call)
 {
     const fold__run *run = f->run;
@@ -19908,8 +19911,8 @@ static int fold__fits_chunks(const fold_ctx *f, const fold__group *group, uint32
     return fits;
 }
 
-/* Decides whether a group of one sample takes its long lists in chunks. A chunk has as many rows as fit the
-   budget of each thread. */
+/* Divides the lists of a group into chunks of rows if it has one sample and the lists are long. A chunk has
+   as many rows as fit the budgets of all threads. */
 static void fold__find_chunks(const fold_ctx *f, fold__group *group, uint32_t threads)
 {
     const uint32_t first = group->first_call, end = group->end_call, length = f->length[f->run->calls[first]];
@@ -19954,7 +19957,7 @@ static int fold__form_groups(fold_ctx *f)
                                : "all calls are shared by samples";
     if (ends.suffix && (samples > 1 || (samples && fold__chunk_of(&run->group[prefix]))))
         return fold__add_group(f, end_call, run->plan.calls);
-    if (ends.suffix) { /* one group of samples: the suffix is an ordinary part of it */
+    if (ends.suffix) { /* with one group of samples, the suffix joins it */
         run->plan.has_suffix = 0;
         run->plan.groups = prefix;
         for (uint32_t call = run->plan.first_call, at = first_call; call < f->n_calls; call++) {
@@ -19966,11 +19969,11 @@ static int fold__form_groups(fold_ctx *f)
     }
     if (run->plan.groups && !ends.suffix)
         return 1;
-    return fold__add_group(f, first_call, run->plan.calls); /* without calls if the root is a leaf */
+    return fold__add_group(f, first_call, run->plan.calls); /* no calls if the root is a leaf */
 }
 
-/* Marks what crosses between groups: values out of the prefix or into the suffix, and the leaves of the
-   prefix that others read. */
+/* Marks values that cross between groups: results of the prefix that samples read, values that the suffix
+   reads, and leaves of the prefix that other groups read. */
 static void fold__mark_boundary(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -19988,8 +19991,8 @@ static void fold__mark_boundary(fold_ctx *f)
             }
 }
 
-/* Lists the leaves that get gradients, by the group that reads them, in record order. Leaves of the prefix
-   are the prefix's. */
+/* Lists the leaves that get gradients by the group that reads them, in record order. Leaves marked as part of
+   the prefix belong to the prefix's group. */
 static void fold__list_leaves(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -20005,7 +20008,7 @@ static void fold__list_leaves(fold_ctx *f)
             continue;
         }
         if (run->leaf_group[id] == FOLD__NONE || (run->state[id] & FOLD__PREFIX))
-            run->leaf_group[id] = 0; /* the prefix's, or the root, which no call reads */
+            run->leaf_group[id] = 0; /* the prefix, or the only group if the leaf is the root */
         run->group[run->leaf_group[id]].end_leaf++;
         run->plan.leaves++;
     }
@@ -20020,10 +20023,10 @@ static void fold__list_leaves(fold_ctx *f)
 }
 
 /* ==== section: scheduling: dependencies ======================================================
-   Owns: the graph of a group's signatures (fold__find_components): which feeds which inputs of which, the
-   longest chain of calls in each, and the components.
-   Uses: storage. Invariant: afterwards signatures are numbered by component, producers first. Time is in
-   proportion to calls and operands, then to pairs of signatures that feed each other. */
+   Owns: the dependency graph of a group's signatures (fold__find_components): which signature feeds which
+   inputs of which other, the longest chain of calls of each, and the strongly connected components.
+   Uses: storage. Invariant: afterwards signatures are numbered by component, producers first. Takes time
+   proportional to calls and operands, plus the pairs of signatures that feed each other. */
 
 static fold__group_sig *fold__group_sig_of(const fold_ctx *f, uint32_t id)
 {
@@ -20048,7 +20051,7 @@ static int fold__add_group_sig(fold_ctx *f, uint32_t group, uint32_t run_sig)
     return 1;
 }
 
-/* Lists the group's signatures in the order of their first calls, and which of them makes each value. */
+/* Lists the group's signatures in the order of their first calls, and notes which one makes each value. */
 static int fold__list_signatures(fold_ctx *f, uint32_t group)
 {
     fold__run *run = f->run;
@@ -20095,19 +20098,19 @@ static void fold__sort_calls_by_signature(fold_ctx *f, const fold__group *group)
     }
 }
 
-/* What reading the operands of one signature in a group needs, looked up once and not for each. */
+/* Data for reading the operands of one signature in a group, looked up once rather than per operand. */
 typedef struct fold__reader {
     const uint32_t *producer, *chain;
-    uint32_t *leaf_group;       /* for leaves, in training: the group that reads them */
+    uint32_t *leaf_group;       /* training only, per leaf: the group that reads it */
     uint32_t first_sig, n_sigs; /* the group's signatures */
-    uint32_t self;              /* which of them reads */
+    uint32_t self;              /* index of the signature whose operands are read */
     uint32_t group;
-    uint64_t *operands;       /* for each signature, a mask of the inputs that it feeds */
-    fold__predecessor *predecessors; /* the signatures that feed some input, as they are found */
+    uint64_t *operands;       /* per signature: mask of the inputs that it feeds */
+    fold__predecessor *predecessors; /* signatures that feed some input, in order of discovery */
 } fold__reader;
 
-/* Notes which signature makes an operand's value, among the predecessors if it is a new one. Returns the
-   longest chain of the reader's own calls up to the value. */
+/* Notes which signature makes an operand's value, and adds it to the predecessors if it is new. Returns the
+   longest chain of the reader's own calls that ends at the value. */
 FOLD__INLINE uint32_t fold__read_operand(const fold__reader *reader, uint32_t source, uint64_t operand,
                                          uint32_t *n_predecessors)
 {
@@ -20121,11 +20124,11 @@ FOLD__INLINE uint32_t fold__read_operand(const fold__reader *reader, uint32_t so
             reader->predecessors[(*n_predecessors)++].sig = from;
         reader->operands[from] |= operand;
     }
-    return reader->chain[source] & (0u - (from == reader->self)); /* no branch: often mispredicted */
+    return reader->chain[source] & (0u - (from == reader->self)); /* no branch, which would be mispredicted */
 }
 
-/* Finds which signatures feed which inputs of a signature, and for each call the longest chain of the
-   signature's calls that ends there. `operands` must be all zero, and is again afterwards. */
+/* Finds which signatures feed which inputs of a signature and, for each of its calls, the longest chain of
+   the signature's calls that ends there. `operands` must be all zeros, and is left so. */
 static void fold__read_operands(fold_ctx *f, const fold__group *group, uint32_t self, uint64_t *operands)
 {
     fold__run *run = f->run;
@@ -20175,8 +20178,8 @@ static void fold__read_operands(fold_ctx *f, const fold__group *group, uint32_t 
     }
 }
 
-/* Finds strongly connected components, producers first (Tarjan 1972), without recursion. `index` has room for
-   5 numbers a signature. */
+/* Finds strongly connected components, producers first, using Tarjan's algorithm (1972) without recursion.
+   `index` has room for 5 numbers per signature. */
 static void fold__condense(fold__group_sig *sigs, uint32_t n_sigs, const fold__predecessor *predecessors,
                            uint32_t *index)
 {
@@ -20197,7 +20200,7 @@ static void fold__condense(fold__group_sig *sigs, uint32_t n_sigs, const fold__p
                 next[current] = sigs[current].first_predecessor;
                 stack[n_stack++] = current;
             }
-            for (; next[current] < end; next[current]++) { /* one just visited is looked at again for `low` */
+            for (; next[current] < end; next[current]++) { /* one just visited is read again to set `low` */
                 const uint32_t predecessor = predecessors[next[current]].sig;
                 if (!index[predecessor])
                     break;
@@ -20224,7 +20227,7 @@ static void fold__condense(fold__group_sig *sigs, uint32_t n_sigs, const fold__p
     }
 }
 
-/* Notes which inputs of a signature close a cycle: those that its own component feeds. */
+/* Finds the recurrent inputs of a signature: those fed by signatures of its own component. */
 static void fold__find_recurrent(fold__group_sig *sigs, uint32_t sig, const fold__predecessor *predecessors)
 {
     for (uint32_t at = sigs[sig].first_predecessor; at < sigs[sig].end_predecessor; at++) {
@@ -20235,14 +20238,14 @@ static void fold__find_recurrent(fold__group_sig *sigs, uint32_t sig, const fold
     }
 }
 
-/* Numbers the group's signatures by component, producers first. `place` has room for two numbers each. */
+/* Numbers the group's signatures by component, producers first. `place` has room for 2 numbers for each. */
 static void fold__sort_signatures(fold_ctx *f, const fold__group *group, uint32_t n_predecessors,
                                   uint32_t *place)
 {
     fold__run *run = f->run;
     fold__group_sig *sigs = run->group_sig + group->first_sig;
     const uint32_t n_sigs = group->end_sig - group->first_sig;
-    uint32_t *first = place + n_sigs; /* each component's first */
+    uint32_t *first = place + n_sigs; /* per component: its first signature */
     int sorted = 1;
     memset(first, 0, n_sigs * sizeof *first);
     for (uint32_t sig = 0; sig < n_sigs; sig++) {
@@ -20266,7 +20269,7 @@ static void fold__sort_signatures(fold_ctx *f, const fold__group *group, uint32_
             run->producer[id + output] = group->first_sig + place[sig];
     }
     for (uint32_t sig = 0; sig < n_sigs; sig++)
-        while (place[sig] != sig) { /* each swap puts one where it belongs */
+        while (place[sig] != sig) { /* each swap puts one signature in its place */
             const uint32_t to = place[sig];
             const fold__group_sig moved = sigs[to];
             sigs[to] = sigs[sig];
@@ -20307,21 +20310,21 @@ static int fold__find_components(fold_ctx *f, uint32_t which)
 
 /* ==== section: scheduling: batches ===========================================================
    Owns: the batches of a group and their order (fold__schedule_group). By default components run in order. A
-   signature that is one alone has a batch for each level of its chain, the fewest possible, perhaps after a
-   prologue. In larger ones the policy decides: after each batch it picks the signature of highest priority
-   and runs all of its calls that are ready; the agenda does so in the whole group. Time is in proportion to
-   calls and operands, and for each signature that a batch changes to the logarithm of their number. By depth,
-   calls are sorted, and those of one depth and signature are a batch.
-   Uses: scheduling: dependencies. Invariant: every call is in one batch, which comes after all that it reads;
-   a prologue's batch comes on top. */
+   component of one signature gets one batch per level of its chain, the fewest possible, and sometimes a
+   prologue. In larger components the policy decides: after each batch it picks the signature of highest
+   priority and runs all of its ready calls. The agenda policy treats the group as one component. Time is
+   proportional to calls and operands, plus the logarithm of the number of signatures each time a batch
+   changes one. The depth policy sorts calls: those of equal depth and signature are one batch.
+   Uses: scheduling: dependencies. Invariant: every call is in one batch, after all it reads; a prologue is
+   extra. */
 
-/* Ends a batch at `end` in the order of calls; its calls get the next rows of the signature's buffers. */
+/* Ends a batch at `end` in the order of calls. Gives its calls the next rows of the signature's buffers. */
 static void fold__end_batch(const fold_ctx *f, fold__batch *batch, uint32_t end)
 {
     fold__run *run = f->run;
     fold__group_sig *group_sig = &run->group_sig[batch->group_sig];
     const uint32_t *const calls = run->order + batch->first;
-    const uint32_t count = end - batch->first, rows = group_sig->max_rows; /* so far */
+    const uint32_t count = end - batch->first, rows = group_sig->max_rows; /* rows: used by earlier batches */
     const uint32_t chunk = fold__chunk_of(fold__group_of(f, group_sig));
     uint32_t *const call_row = run->call_row, *const first_elem_row = run->first_elem_row,
                     elems = group_sig->max_elems;
@@ -20339,7 +20342,7 @@ static void fold__end_batch(const fold_ctx *f, fold__batch *batch, uint32_t end)
     batch->elems = elems - batch->first_elem;
 }
 
-/* Makes a batch of the calls from `first` on in the order of calls. Arrays may move. */
+/* Makes a batch of all calls from position `first` to the end of the order of calls. Arrays may move. */
 static int fold__add_batch(fold_ctx *f, uint32_t sig, uint32_t first)
 {
     fold__run *run = f->run;
@@ -20353,15 +20356,14 @@ static int fold__add_batch(fold_ctx *f, uint32_t sig, uint32_t first)
 
 /* -- prologues ------------------------------------------------------------------------------- */
 
-/* An op runs in the prologue if it depends on no input that closes the cycle. */
+/* Whether an op runs in the prologue, that is, depends on no input that closes the cycle. */
 static int fold__in_prologue(const fold_ctx *f, const fold__group_sig *group_sig, const fold__body_op *op)
 {
     return !(f->run->facts[f->run->run_sig[group_sig->run_sig].found.first_facts + op->first_value].deps &
              group_sig->recurrent);
 }
 
-/* Counts the leading segments of a product that can run in the prologue although the product cannot: its sums
-   begin with them. */
+/* Counts the leading segments of a product that can run in the prologue although the whole product cannot. */
 static int fold__leading_segments(const fold_ctx *f, const fold__group_sig *group_sig,
                                   const fold__program *program, const fold__body_op *op)
 {
@@ -20387,11 +20389,11 @@ static int fold__crosses_stages(const fold_ctx *f, const fold__group_sig *group_
            (fold__in_prologue(f, group_sig, op) || fold__leading_segments(f, group_sig, program, op));
 }
 
-/* A share of a group's memory: for transient buffers of a signature, or rows that are reused together. */
+/* Returns the floats allowed for a signature's transient buffers, or for a block of rows. */
 static size_t fold__transient_floats(const fold_ctx *f) { return f->group_bytes / 4 / sizeof(float); }
 
-/* How many calls make a block, whose rows are reused together. In inference a block takes a share of the
-   group's memory, but has rows enough for products, as a prologue runs for one block at a time. */
+/* Returns how many calls form a block, whose rows are reused together. In inference a block fits a share of
+   the group's memory, but has enough rows for efficient products, as a prologue runs block by block. */
 static uint32_t fold__block_calls(const fold_ctx *f, const fold__group_sig *group_sig)
 {
     const fold__analysis *found = &f->run->run_sig[group_sig->run_sig].found;
@@ -20403,8 +20405,8 @@ static uint32_t fold__block_calls(const fold_ctx *f, const fold__group_sig *grou
     return (uint32_t)fold__max_size(least * calls / (calls + elems) + 1, most / (floats / calls + 1));
 }
 
-/* A prologue runs those products of a cell that do not depend on the recursion for many calls at once. It
-   pays if the signature feeds itself in small batches; larger ones would gain nothing. */
+/* A prologue runs those products of a cell that do not depend on the recursion, for many calls at once. It
+   pays only if the signature feeds itself in batches of fewer rows than this. */
 enum { FOLD__PROLOGUE_ROWS = 8 };
 static void fold__plan_prologue(const fold_ctx *f, fold__group_sig *group_sig)
 {
@@ -20419,7 +20421,7 @@ static void fold__plan_prologue(const fold_ctx *f, fold__group_sig *group_sig)
 }
 
 /* Makes a batch for each level of a signature's chain. With a prologue, each block of rows begins with a
-   batch of that for all of the block's calls. */
+   prologue batch for all of the block's calls. */
 static int fold__batch_by_chain(fold_ctx *f, uint32_t sig)
 {
     fold__run *run = f->run;
@@ -20431,7 +20433,7 @@ static int fold__batch_by_chain(fold_ctx *f, uint32_t sig)
         return 0;
     const uint32_t *const calls = run->calls_by_sig + of.first_record;
     fold__batch *to = run->batch + run->plan.batches, *prologue = NULL;
-    fold__batch *const level = to + prologues; /* by chain, from 1 on; finished ones move to the front */
+    fold__batch *const level = to + prologues; /* batches by level; finished ones move to the front */
     memset(level, 0, of.chain * sizeof *level);
     for (uint32_t call = 0; call < of.calls; call++)
         level[run->chain[calls[call]] - 1].count++;
@@ -20465,39 +20467,39 @@ static int fold__batch_by_chain(fold_ctx *f, uint32_t sig)
 
 /* -- policies that choose among signatures --------------------------------------------------- */
 
-/* A signature's queue of ready calls, linked through `next`, and counts of what has not run. */
+/* A signature's queue of ready calls, linked through `next`, and counts of its calls that have not run. */
 typedef struct fold__ready {
-    uint32_t first, last, ready; /* the first and the last ready call, and their number */
-    uint32_t pending;           /* calls that have not run */
-    uint32_t highest;           /* the largest height among those */
-    uint32_t heights;           /* where its counts by height begin */
-    uint64_t depths;            /* the sum of the depths of pending calls */
-    int changed;                /* its priority may differ now */
+    uint32_t first, last, ready; /* the first and last ready call, and how many are ready */
+    uint32_t pending;           /* number of calls that have not run */
+    uint32_t highest;           /* the largest height among pending calls */
+    uint32_t heights;           /* index of its first fold__height */
+    uint64_t depths;            /* sum of the depths of pending calls */
+    int changed;                /* whether its priority may have changed */
 } fold__ready;
-/* Counts of calls with one signature and height. */
+/* Counts of the calls of one signature and height. */
 typedef struct fold__height {
     uint32_t ready, pending;
 } fold__height;
-/* What policies need of a gathered call, all in one place, as calls become ready in any order. */
+/* Data of a gathered call that policies use, kept together because calls become ready in any order. */
 typedef struct fold__waiting {
-    uint32_t id, sig;      /* signatures count from the first of those gathered */
-    uint32_t height;       /* calls on the longest way through its readers; then where its count is */
-    uint32_t missing;      /* how many operands have not run */
-    uint32_t next;         /* the next call in its queue */
-    uint32_t reader;       /* the first of its readers in `reads`, or NONE */
+    uint32_t id, sig;      /* sig: counted from the first gathered signature */
+    uint32_t height;       /* longest path through readers, in calls; later its index in `heights` */
+    uint32_t missing;      /* number of operands that have not run */
+    uint32_t next;         /* next call in the signature's queue */
+    uint32_t reader;       /* its first reader, as an index in `reads`, or NONE */
 } fold__waiting;
 typedef struct fold__reads {
-    uint32_t reader, next; /* a call, and the next reader of what it reads, or NONE */
+    uint32_t reader, next; /* reader: a call; next: another reader of the same value, or NONE */
 } fold__reads;
-/* The work area of the greedy policies. Calls are numbered as they are gathered. */
+/* Working memory of the greedy policies. Calls are numbered in the order in which they were gathered. */
 typedef struct fold__greedy {
-    fold__waiting *waiting; /* each gathered call, and one that represents all others */
-    fold__reads *reads;     /* each operand has one */
-    uint32_t *depth;        /* each call's, for the agenda */
-    fold__ready *queue;     /* each signature has one */
-    fold__height *heights; /* by signature and height */
+    fold__waiting *waiting; /* one per gathered call, and one for all other calls */
+    fold__reads *reads;     /* one per operand */
+    uint32_t *depth;        /* per call, for the agenda */
+    fold__ready *queue;     /* one per signature */
+    fold__height *heights; /* per signature and height */
     uint32_t *changed;     /* signatures whose priority may have changed */
-    /* the tournament of priorities: a node, from 1 on, has the larger of its two children */
+    /* tournament tree of priorities, from index 1 on: a node has the larger of its two children */
     uint64_t *winner;
     uint32_t first_sig, n_sigs, leaves, n_changed;
 } fold__greedy;
@@ -20522,7 +20524,7 @@ FOLD__INLINE void fold__make_ready(fold__greedy *greedy, uint32_t call)
     ready->last = call;
 }
 
-/* Called again whenever arrays may have moved: those of a caller's block do when the batches grow. */
+/* Sets the pointers into working memory. Called again after each batch, since arrays may have moved. */
 static void fold__greedy_pointers(fold_ctx *f, fold__greedy *greedy, uint32_t count)
 {
     greedy->queue = (fold__ready *)(void *)f->planning;
@@ -20534,7 +20536,7 @@ static void fold__greedy_pointers(fold_ctx *f, fold__greedy *greedy, uint32_t co
     greedy->reads = (fold__reads *)(void *)(greedy->depth + count);
 }
 
-/* Gathers the group's calls of these signatures in record order, and numbers their outputs likewise. */
+/* Gathers the group's calls of some signatures in record order, with their outputs. Returns their number. */
 static uint32_t fold__gather_calls(fold_ctx *f, uint32_t group, uint32_t first_sig, uint32_t end_sig)
 {
     fold__run *run = f->run;
@@ -20552,8 +20554,8 @@ static uint32_t fold__gather_calls(fold_ctx *f, uint32_t group, uint32_t first_s
     return count;
 }
 
-/* Finds each gathered call's readers, its height, and how many of its operands are gathered calls. As readers
-   come later, one pass from the end does. */
+/* Finds each gathered call's readers, its height, and how many of its operands are made by gathered calls.
+   One pass from the end is enough, as readers come later. */
 static void fold__find_readers(const fold_ctx *f, fold__greedy *greedy, uint32_t count)
 {
     const uint32_t *const producer = f->run->producer, *const gathered_at = f->run->gathered_at;
@@ -20581,9 +20583,9 @@ static void fold__find_readers(const fold_ctx *f, fold__greedy *greedy, uint32_t
     }
 }
 
-/* Counts are kept by signature and height, in memory in proportion to calls. If many signatures are in deep
-   components, heights are counted in steps of more than one. */
-enum { FOLD__HEIGHTS = 4 }; /* how many counts there may be for each call, besides two for each signature */
+/* Counts are kept per signature and height, in memory proportional to the number of calls. If deep components
+   have many signatures, several heights share a count. */
+enum { FOLD__HEIGHTS = 4 }; /* maximum counts per call, besides two per signature */
 static uint32_t fold__height_step(uint32_t height, uint32_t shift) { return ((height - 1) >> shift) + 1; }
 
 static size_t fold__layout_heights(const fold__greedy *greedy, uint32_t shift)
@@ -20596,7 +20598,7 @@ static size_t fold__layout_heights(const fold__greedy *greedy, uint32_t shift)
     return at;
 }
 
-/* Lays the work area out, counts all that the policies go by, and queues the calls that are ready. */
+/* Lays out working memory, computes the counts that policies use, and queues the calls that are ready. */
 static int fold__greedy_start(fold_ctx *f, fold__greedy *greedy, uint32_t count, uint32_t first_sig,
                               uint32_t end_sig)
 {
@@ -20645,16 +20647,16 @@ static void fold__agenda_depths(fold__greedy *greedy, uint32_t count)
     }
 }
 
-/* Priority of running a signature next; ties go to the first, and 0 means that nothing is ready. Agenda:
-   least mean depth of the pending calls. Ratio: the share of pending calls that are ready, times that share
-   among the calls of greatest height, times their height, because most of the rest waits for those. */
+/* Returns the priority of running a signature next, or 0 if none of its calls is ready. Ties go to the first
+   signature. Agenda: least mean depth of pending calls. Ratio: the share of pending calls that are ready,
+   times that share among calls of greatest height (most others wait for these), times their height. */
 static uint64_t fold__priority_of(const fold_ctx *f, const fold__greedy *greedy, uint32_t sig)
 {
     const fold__ready *ready = &greedy->queue[sig];
     const fold__height *highest = &greedy->heights[ready->heights + ready->highest];
     const int agenda = fold__schedule_of(f) == FOLD_SCHEDULE_AGENDA;
     float priority;
-    uint32_t bits; /* those of non-negative floats sort as the floats do */
+    uint32_t bits; /* bits of non-negative floats sort like the floats */
     if (!ready->ready)
         return 0;
     if (agenda)
@@ -20666,7 +20668,7 @@ static uint64_t fold__priority_of(const fold_ctx *f, const fold__greedy *greedy,
     return (uint64_t)(agenda ? ~bits : bits) << 32 | (uint32_t)~sig;
 }
 
-/* Returns the signature of highest priority. Only those that changed are compared, one by one if few. */
+/* Returns the signature of highest priority. Only changed ones are compared: one by one if few. */
 static uint32_t fold__pick_signature(const fold_ctx *f, fold__greedy *greedy)
 {
     const int few = greedy->n_changed < greedy->leaves / 16;
@@ -20690,7 +20692,7 @@ static uint32_t fold__pick_signature(const fold_ctx *f, fold__greedy *greedy)
     return ~(uint32_t)winner[1];
 }
 
-/* Takes all ready calls of a signature, and queues those that become ready by that. */
+/* Moves all ready calls of a signature to the order of calls. Queues the calls that become ready. */
 static void fold__run_ready(fold_ctx *f, fold__greedy *greedy, uint32_t sig)
 {
     const int agenda = fold__schedule_of(f) == FOLD_SCHEDULE_AGENDA;
@@ -20782,7 +20784,7 @@ static uint32_t fold__component_end(const fold_ctx *f, uint32_t group, uint32_t 
     return end;
 }
 
-/* Components are in order: producers come first. */
+/* Schedules components one after the other; they are in order, producers first. */
 static int fold__schedule_ratio(fold_ctx *f, uint32_t group)
 {
     for (uint32_t sig = f->run->group[group].first_sig, end; sig < f->run->group[group].end_sig; sig = end) {
@@ -20793,7 +20795,7 @@ static int fold__schedule_ratio(fold_ctx *f, uint32_t group)
     return 1;
 }
 
-/* Each call is a batch: a chunk of its list has rows enough. */
+/* Makes each call a batch, since a chunk of its list has enough rows. */
 static int fold__schedule_chunks(fold_ctx *f, const fold__group *group)
 {
     fold__run *run = f->run;
@@ -20824,15 +20826,15 @@ static int fold__schedule_group(fold_ctx *f, uint32_t group)
 
 /* ==== section: memory planner ================================================================
    Owns: the memory of values, gradients and contributions within programs (fold__plan_group). A buffer that
-   outlives a batch is a slab in the group's region, with its rows in the order of batches, so that those of a
-   batch are contiguous. Others are transient and in a worker's scratch.
-   Uses: scheduling. Invariant: buffers share memory only if their lifetimes, intervals of batches forward and
-   backward, are disjoint. Offsets come from one sweep over time (fold__offset_allocator), which compares no
-   buffers in pairs. */
+   outlives a batch is a slab in the group's region; its rows are in batch order, so each batch's rows are
+   contiguous. Other buffers are transient and are in a worker's scratch.
+   Uses: scheduling. Invariant: buffers share memory only if their lifetimes, which are intervals of batches
+   forward and backward, are disjoint. A single sweep over time assigns offsets (fold__offset_allocator),
+   without comparing pairs of buffers. */
 
-/* A program's buffers are numbered in this order: values, and in training gradients of values, contributions
-   to operands, and gradients of outputs from outside. With a list, contributions of list elements follow, for
-   operands of calls. */
+/* A program's buffers are numbered in this order: values; in training also gradients of values, contributions
+   to operands, and gradients of outputs from outside. If the program has a list, the contributions of single
+   list elements to operands of calls follow. */
 static uint32_t fold__buffer_value(uint32_t value) { return value; }
 static uint32_t fold__buffer_grad(const fold__program *program, uint32_t value)
 {
@@ -20858,7 +20860,7 @@ static uint32_t fold__n_buffers_of(const fold_ctx *f, uint32_t sig)
     return (uint32_t)program.n_values;
 }
 
-/* A tile has so few rows that its values stay in the first-level cache. */
+/* Maximum number of floats in a value of a tile, chosen so that the values of a tile stay in the L1 cache. */
 enum { FOLD__TILE_FLOATS = 4096 };
 static uint32_t fold__rows_of_tile(const fold__program *program)
 {
@@ -20875,8 +20877,8 @@ static void fold__set_buffer(fold__buffer *buffer, uint32_t size, int elem, int 
     buffer->storage = (uint8_t)storage;
 }
 
-/* Chooses the buffer for what an op contributes to the gradient of an operand. If list elements share the
-   operand, each makes a row first, and their sum is the contribution. */
+/* Chooses the buffer for an op's contribution to the gradient of an operand. If list elements share the
+   operand, each element first writes its own row; the contribution is the sum of these rows. */
 static void fold__choose_storage(const fold_ctx *f, const fold__group_sig *group_sig,
                                  const fold__program *program, const fold__body_op *op, uint32_t operand,
                                  fold__buffer *buffer)
@@ -20946,7 +20948,7 @@ static void fold__choose_buffers(const fold_ctx *f, const fold__group_sig *group
 
 /* -- lifetimes ------------------------------------------------------------------------------- */
 
-/* The time within a group of n batches: batch b runs forward at b and backward at 2n - 1 - b, and weight
+/* Time in a group of n batches: batch b runs forward at time b and backward at 2n - 1 - b, and weight
    gradients are summed at 2n. */
 typedef struct fold__times {
     uint32_t first_batch, count;
@@ -20961,7 +20963,7 @@ static uint32_t fold__time_backward(const fold__times *times, uint32_t batch)
     return 2 * times->count - 1 - (batch - times->first_batch);
 }
 
-/* Extends the lifetime of a slab to [first, last]. FOLD__NONE and 0 leave its begin or its end as it is. */
+/* Extends the lifetime of a slab to [first, last]. FOLD__NONE as `first`, or 0 as `last`, changes nothing. */
 static void fold__live(fold__buffer *buffer, uint32_t first, uint32_t last)
 {
     if (buffer->storage != FOLD__SLAB)
@@ -20972,7 +20974,7 @@ static void fold__live(fold__buffer *buffer, uint32_t first, uint32_t last)
         buffer->last = last;
 }
 
-/* Extends the lifetimes of a signature's slabs by what its own batches do. */
+/* Extends the lifetimes of a signature's slabs to cover their use by the signature's own batches. */
 static void fold__live_own(fold_ctx *f, const fold__group_sig *group_sig, const fold__program *program,
                            const fold__times *times)
 {
@@ -21003,7 +21005,7 @@ static void fold__live_own(fold_ctx *f, const fold__group_sig *group_sig, const 
     }
 }
 
-/* Notes the last batches to read the outputs of each signature, forward and backward. */
+/* Notes the last batch that reads the outputs of each signature, forward and in backward. */
 static void fold__note_readers(fold_ctx *f, const fold__group *group)
 {
     fold__run *run = f->run;
@@ -21023,7 +21025,7 @@ static void fold__note_readers(fold_ctx *f, const fold__group *group)
     }
 }
 
-/* Extends the lifetimes of a signature's outputs by what batches that it feeds read. */
+/* Extends the lifetimes of a signature's outputs to cover the batches that read them. */
 static void fold__live_read(fold_ctx *f, const fold__group_sig *group_sig, const fold__program *program,
                             const fold__times *times)
 {
@@ -21052,13 +21054,13 @@ static void fold__live_read(fold_ctx *f, const fold__group_sig *group_sig, const
 typedef struct fold__gap {
     size_t offset, floats;
 } fold__gap;
-/* Buffers are placed in the order in which time brings them into use. Each takes the lowest gap that is large
-   enough, and gives it back after its last use. The last gap has no end. */
+/* Buffers are placed in order of their first use. Each goes into the lowest gap that is large enough, and
+   returns its memory after its last use. The last gap is unbounded. */
 typedef struct fold__offset_allocator {
-    fold__gap *gap; /* in order of offset; no two touch */
+    fold__gap *gap; /* in order of offset, never adjacent */
     uint32_t n_gaps;
-    uint32_t *enter, *leave;           /* for each time, the first buffer whose use begins or ends then, */
-    uint32_t *next_enter, *next_leave; /* and for each buffer the next one of that time, or NONE */
+    uint32_t *enter, *leave;           /* per time: the first buffer that enters or leaves use */
+    uint32_t *next_enter, *next_leave; /* per buffer: the next one at the same time, or NONE */
 } fold__offset_allocator;
 
 static size_t fold__offset_bytes(size_t buffers, size_t times)
@@ -21109,7 +21111,7 @@ static void fold__give_gap(fold__offset_allocator *offsets, const fold__buffer *
             high = middle;
     }
     fold__gap *gap = offsets->gap + low;
-    if (buffer->offset + buffer->floats != gap->offset) { /* it does not touch the buffer: make one */
+    if (buffer->offset + buffer->floats != gap->offset) { /* not adjacent to the buffer: insert a gap */
         memmove(gap + 1, gap, (size_t)(offsets->gap + offsets->n_gaps++ - gap) * sizeof *gap);
         gap->floats = 0;
     }
@@ -21121,9 +21123,9 @@ static void fold__give_gap(fold__offset_allocator *offsets, const fold__buffer *
     }
 }
 
-/* Assigns offsets to the slabs among the buffers, or to the transient ones, whose lifetimes end before
-   `times`. Returns the floats they take together. If backward runs, time goes from its end: much is in use
-   until then, and is packed without gaps if it is placed first. */
+/* Assigns offsets to the slabs among the buffers (or to the transient buffers), whose lifetimes end before
+   `times`. Returns the floats they need in total. In training the sweep goes backwards in time: much is in
+   use at the end, and is packed without gaps if it is placed first. */
 static size_t fold__assign_offset(const fold_ctx *f, fold__buffer *buffer, uint32_t n_buffers, int transient,
                                   uint32_t times)
 {
@@ -21158,10 +21160,9 @@ static fold__buffer *fold__block_of(const fold__run *run, fold__buffer *block, c
     return &block[group_sig->first_block + batch->first_call_row / group_sig->block];
 }
 
-/* Finds when blocks of rows are in use: from their first batch, or the prologue for it, to the last that
-   reads a value of their calls. The second pass goes from the end until the last use of each is found.
-   Returns whether some block begins after the last use of another. The blocks of elements follow those of
-   calls. */
+/* Finds when blocks of rows are in use: from their first batch, or its prologue, to the last batch that reads
+   their calls' values. A second pass runs backwards until each block's last use is found. Returns whether
+   some block begins after the last use of another. Blocks of elements are stored after those of calls. */
 static int fold__find_blocks(fold_ctx *f, const fold__group *group, fold__buffer *block, uint32_t n_blocks)
 {
     fold__run *run = f->run;
@@ -21181,7 +21182,7 @@ static int fold__find_blocks(fold_ctx *f, const fold__group *group, fold__buffer
             continue;
         own->storage = own[n_blocks].storage = FOLD__SLAB;
         own->first = own[n_blocks].first = index - group->first_batch;
-        own->size = batch->first_call_row; /* where it is until it is placed */
+        own->size = batch->first_call_row; /* its row, until it is placed */
         own[n_blocks].size = batch->first_elem;
         left += (uint32_t)several;
         latest = several ? index : latest;
@@ -21206,8 +21207,8 @@ static int fold__find_blocks(fold_ctx *f, const fold__group *group, fold__buffer
     return left || index + 1 < latest;
 }
 
-/* Places blocks as buffers of as many floats as they have rows, so that calls reuse the rows of values that
-   are not read any more. Roots, and what other groups read, have been copied from there. */
+/* Places blocks like buffers, with a row in place of a float, so that calls reuse rows of values that are not
+   needed any more. Roots, and values that other groups read, have been copied by then. */
 static void fold__reuse_rows(fold_ctx *f, const fold__group *group, fold__buffer *block, uint32_t n_blocks)
 {
     fold__run *run = f->run;
@@ -21237,9 +21238,9 @@ static void fold__reuse_rows(fold_ctx *f, const fold__group *group, fold__buffer
     }
 }
 
-/* Finds when the transient values of a program are in use, in numbers of ops. One that lasts for a batch is
-   in use from the first op of the span that makes it to the last op of the span that reads it last, because a
-   tile of rows runs through a whole span before the next tile does. */
+/* Finds when a program's transient values are in use, as op numbers. A value that lasts for a batch is in use
+   from the first op of the span that makes it to the last op of the span that reads it last, because each
+   tile of rows runs through a whole span before the next tile begins. */
 static void fold__live_transient(const fold_ctx *f, const fold__program *program, fold__buffer *buffer)
 {
     uint32_t span = 0;
@@ -21268,15 +21269,15 @@ static void fold__live_transient(const fold_ctx *f, const fold__program *program
     }
 }
 
-/* Gives transient buffers their offsets in scratch, one after the other. If that is more than a tile takes,
-   values that are not in use at the same time share memory. In training none do, as fold__live_transient
-   knows nothing of gradients and contributions. */
+/* Assigns offsets in scratch to transient buffers, one after the other. If they then exceed the size of a
+   tile, values that are not in use at the same time share memory. They never do in training, as
+   fold__live_transient ignores gradients and contributions. */
 static void fold__assign_transient(fold_ctx *f, fold__group_sig *group_sig, const fold__program *program)
 {
     fold__run *run = f->run;
     fold__buffer *buffer = run->buffer + group_sig->first_buffer;
     const size_t rows = group_sig->sub_batch_rows, elems = group_sig->max_elems;
-    const size_t most = fold__max_size(fold__max_size(rows, elems), 1); /* no tile has more */
+    const size_t most = fold__max_size(fold__max_size(rows, elems), 1); /* no tile has more rows */
     group_sig->tile = (uint32_t)fold__min_size(fold__rows_of_tile(program), most);
     group_sig->op_at = 0;
     for (uint32_t i = 0; i < group_sig->n_buffers; i++) {
@@ -21296,10 +21297,9 @@ static void fold__assign_transient(fold_ctx *f, fold__group_sig *group_sig, cons
     group_sig->op_at = fold__assign_offset(f, buffer, group_sig->n_buffers, 1, (uint32_t)program->n_ops + 1);
 }
 
-/* In inference, a batch of many rows may run in parts, one after the other, so that its transient buffers
-   stay in the cache and take no more than a share of a group's memory. A part has as many rows as that
-   allows, but not so few that weights are read too often. Calls with lists differ in size and stay together,
-   except in chunks, whose rows are those of lists. */
+/* In inference, a batch of many rows may run in parts, one after the other, so that its transient buffers fit
+   the cache and a share of the group's memory. A part has as many rows as fit, but not so few that weights
+   are read too often. Calls with lists differ in size and are never divided, except lists in chunks. */
 static void fold__size_sub_batches(fold_ctx *f, fold__group_sig *group_sig, const fold__program *program)
 {
     const int chunks = fold__chunk_of(fold__group_of(f, group_sig)) != 0;
@@ -21317,8 +21317,8 @@ static void fold__size_sub_batches(fold_ctx *f, fold__group_sig *group_sig, cons
     fold__assign_transient(f, group_sig, program);
 }
 
-/* Lays out a signature's scratch: transient buffers, floats of the op that runs, then pointers to rows.
-   Returns the floats of all. */
+/* Lays out a signature's scratch: transient buffers, floats for the current op, then pointers to rows.
+   Returns its size in floats. */
 static size_t fold__group_sig_scratch(fold_ctx *f, fold__group_sig *group_sig, const fold__program *program)
 {
     fold__run *run = f->run;
@@ -21339,8 +21339,8 @@ static size_t fold__group_sig_scratch(fold_ctx *f, fold__group_sig *group_sig, c
     return group_sig->free_at + fold__max_size(pointers + whole / sizeof(float), late);
 }
 
-/* Finds the first and last batch of each signature of a group, its largest, and the blocks of its rows.
-   Returns the number of blocks, or 0 if each signature has but one. */
+/* Finds the first and last batch of each signature of a group, the size of its largest batch, and its blocks
+   of rows. Returns the number of blocks, or 0 if each signature has only one. */
 static uint32_t fold__note_batches(fold_ctx *f, const fold__group *group)
 {
     fold__run *run = f->run;
@@ -21371,7 +21371,7 @@ static uint32_t fold__note_batches(fold_ctx *f, const fold__group *group)
     return n_blocks > group->end_sig - group->first_sig ? n_blocks : 0;
 }
 
-/* Reserves the group's buffers, and the memory that placing them, or the blocks of rows, takes. */
+/* Reserves the group's buffers, and memory for placing the buffers and the blocks of rows. */
 static int fold__open_buffers(fold_ctx *f, const fold__group *group, uint32_t n_blocks)
 {
     fold__run *run = f->run;
@@ -21438,13 +21438,12 @@ static int fold__plan_group(fold_ctx *f, uint32_t which)
 }
 
 /* ==== section: forward execution =============================================================
-   Owns: how a batch runs, and forward (fold__forward_batch). It finds the rows of operands and results,
-   forward and backward, calls ops on them, products over all rows and other ops tile by tile, and copies out
-   what stays readable. How a stage runs its ops, and where their operands are, is worked out once for all
-   batches of a signature (fold__plan_stages) and kept from run to run; a batch adds only where its rows
+   Owns: running a batch, and its forward pass (fold__forward_batch). It finds the rows of operands and
+   results, forward and backward, calls ops on them (products over all rows, other ops tile by tile), and
+   copies what stays readable. How a stage runs its ops, and where their operands are, is determined once for
+   all batches of a signature (fold__plan_stages) and reused in later runs; a batch adds only where its rows
    begin.
-   Uses: ops, and of the plan its batches, offsets and prologues. Invariant: running allocates nothing:
-   everything was reserved. */
+   Uses: ops; of the plan, its batches, offsets and prologues. Invariant: running allocates nothing. */
 
 static FOLD__NOINLINE void *fold__scratch_array(fold__worker *worker, size_t count, size_t size)
 {
@@ -21463,7 +21462,7 @@ FOLD__INLINE void fold__set_rows(fold_rows *rows, float *base, ptrdiff_t stride)
     rows->rows = NULL;
 }
 
-/* Turns pointers to evenly spaced rows into a base and a stride: kernels then run once. */
+/* Converts pointers to evenly spaced rows into a base and a stride: kernels then run once for all rows. */
 static fold_rows fold__tidy_rows(float **rows, size_t count, ptrdiff_t size)
 {
     fold_rows tidy = { NULL, 0, rows };
@@ -21476,8 +21475,8 @@ static fold_rows fold__tidy_rows(float **rows, size_t count, ptrdiff_t size)
     return tidy;
 }
 
-/* Shifts rows by `row` rows and `offset` floats. Pointers to `count` rows are copied when they change. Fields
-   are set one by one, here and below: a copy of a struct that was just written stalls on its stores. */
+/* Advances rows by `row` rows and `offset` floats. If the offset changes pointers to rows, `count` of them
+   are copied. Fields are set singly, here and below: copying a struct just written waits for its stores. */
 FOLD__INLINE void fold__shift_rows(fold__worker *worker, fold_rows *rows, uint32_t row, uint32_t offset,
                                    size_t count)
 {
@@ -21533,7 +21532,7 @@ FOLD__INLINE float *fold__binding_base(const fold__worker *worker, const fold__b
            binding->offset;
 }
 
-/* Repeats a call's row of an operand for each of `count` list elements of the batch from `row` on. */
+/* Turns rows of calls into rows of elements: each of `count` elements, from `row` on, gets its call's row. */
 static void fold__repeat_rows(fold__worker *worker, fold_rows *rows, uint32_t offset, uint32_t row,
                               size_t count)
 {
@@ -21552,7 +21551,7 @@ static void fold__repeat_rows(fold__worker *worker, fold_rows *rows, uint32_t of
     rows->rows = to;
 }
 
-/* Rows that no stride from a buffer reaches: of parameters, outside, or repeated by element. */
+/* Finds rows without a fixed stride in a buffer: of a parameter, from outside, or repeated per element. */
 static FOLD__NOINLINE void fold__other_rows(fold__worker *worker, const fold__binding *binding, size_t count,
                                             fold_rows *rows)
 {
@@ -21562,7 +21561,7 @@ static FOLD__NOINLINE void fold__other_rows(fold__worker *worker, const fold__bi
         fold__set_rows(rows, fold__param_values(worker->model, &params[binding->param - 1]), 0);
     else if (binding->outside)
         *rows = *(const fold_rows *)(const void *)((const char *)worker + binding->outside);
-    else /* a value of calls, from the batch's first on */
+    else /* a value per call: start at the batch's first call */
         fold__set_rows(rows, fold__binding_base(worker, binding) - binding->offset + first * binding->stride,
                        binding->stride);
     if (binding->per_element)
@@ -21619,7 +21618,7 @@ static void fold__bind_operand(const fold__worker *worker, const fold__body_op *
 
 /* -- one op over some rows of a batch -------------------------------------------------------- */
 
-/* Finds the data of each row: what was recorded with its call, or the key of its random draw. */
+/* Finds each row's data: the data recorded with its call, or the key of its random draw. */
 static void fold__gather_data(const fold_ctx *f, fold__worker *worker, const fold__body_op *op, uint32_t row,
                               size_t count, fold_op_call *op_call)
 {
@@ -21678,7 +21677,7 @@ static void fold__prepare(const fold_ctx *f, fold__worker *worker, const fold__b
     engine->maps = NULL;
 }
 
-/* Prepares the call of an op for `count` rows of the tile. If it takes lists, it gets all their elements. */
+/* Prepares the call of an op for `count` rows of the tile. An op over lists gets all their elements. */
 static fold_op_call *fold__make_call(fold_ctx *f, fold__worker *worker, int op_index, size_t count)
 {
     const fold__instruction *instruction = &worker->instruction[op_index];
@@ -21701,7 +21700,7 @@ static fold_op_call *fold__make_call(fold_ctx *f, fold__worker *worker, int op_i
     return call;
 }
 
-/* Calls an op that takes one row at a time: all that it reads and writes moves on by a row. */
+/* Calls an op that accepts one row at a time, advancing all its operands and results by a row per call. */
 static FOLD__NOINLINE void fold__call_list_row(fold__worker *worker, const fold__op_row *op,
                                                fold_op_call *call, void (*run)(const fold_op_call *))
 {
@@ -21742,7 +21741,7 @@ static void fold__call_rows(fold__worker *worker, const fold__op_row *op, fold_o
         fold__call_list_row(worker, op, call, run);
 }
 
-/* Runs an op and captures its maps and tiles, if they are all it does and need little memory, or its call. */
+/* Runs an op and captures its maps and tiles if it does nothing else and they are small, or else its call. */
 static FOLD__NOINLINE void fold__capture_op(const fold_ctx *f, fold__worker *worker,
                                             const fold__instruction *instruction, const fold__op_row *op)
 {
@@ -21768,7 +21767,7 @@ static FOLD__NOINLINE void fold__capture_op(const fold_ctx *f, fold__worker *wor
     call->out = (fold_rows *)memcpy(rows + inputs, worker->op_out, outputs * sizeof *rows);
 }
 
-/* Map 0 is the op's own; 1 and 2 are those of its operands' gradients. */
+/* Runs a map of an op: 0 is the op itself, 1 and 2 are the gradients of its operands. */
 FOLD__INLINE void fold__run_map(fold__worker *worker, int op_index, uint32_t which, size_t count)
 {
     const fold__instruction *instruction = &worker->instruction[op_index];
@@ -21803,7 +21802,7 @@ FOLD__INLINE void fold__forward_op(fold_ctx *f, fold__worker *worker, int op_ind
     worker->free = free;
 }
 
-/* Runs ops [first, last) tile by tile, or one op over all rows, which are either calls or list elements. */
+/* Runs ops [first, last) tile by tile, or one op over all rows. Rows are calls or list elements. */
 static void fold__forward_ops(fold_ctx *f, fold__worker *worker, int first, int last)
 {
     const uint32_t rows = worker->program.op[first].elem ? worker->batch.elems : worker->batch.count;
@@ -21818,8 +21817,8 @@ static void fold__forward_ops(fold_ctx *f, fold__worker *worker, int first, int 
 
 /* -- instructions ---------------------------------------------------------------------------- */
 
-/* Whether a stage runs an op, and which segments of a product. The prologue runs what does not depend on the
-   recursion, and leading segments of products; the batches after it run the rest. */
+/* Whether a stage runs an op; also sets which segments of a product it runs. The prologue runs what does not
+   depend on the recursion, including leading segments of products; the batches after it run the rest. */
 static int fold__stage_part(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
                             fold__instruction *instruction)
 {
@@ -21847,8 +21846,8 @@ static void fold__bind_grad(const fold_ctx *f, const fold__worker *worker, uint3
         fold__bind_buffer(worker, fold__buffer_grad(&worker->program, value), binding);
 }
 
-/* Binds the contribution to an operand: to rows of its own if it has any, else in place. What list elements
-   contribute is summed there later. */
+/* Binds the contribution to an operand: to its own rows if it has any, else to the operand's gradient.
+   Contributions of list elements are summed there later. */
 static void fold__bind_dest(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
                             int operand, fold__binding *binding)
 {
@@ -21864,7 +21863,7 @@ static void fold__bind_dest(const fold_ctx *f, const fold__worker *worker, const
     binding->offset = ref->offset;
 }
 
-/* Binds an op's operands and results, and what its backward reads and writes. */
+/* Binds an op's operands and results, and the gradients that its backward reads and writes. */
 static void fold__plan_operands(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
                                 fold__instruction *instruction)
 {
@@ -21898,8 +21897,8 @@ static void fold__plan_operands(const fold_ctx *f, const fold__worker *worker, c
     }
 }
 
-/* Finds the maps of an element-wise op whose operands are as large as its result: batches run these directly,
-   without a call of the op. */
+/* Finds the maps of an element-wise op whose operands have the size of its result. Batches run such maps
+   directly, without calling the op. */
 static void fold__plan_maps(fold__worker *worker, const fold__body_op *op, fold__instruction *instruction)
 {
     const uint32_t out = (uint32_t)(worker->out - worker->binding) + op->first_value,
@@ -21907,7 +21906,7 @@ static void fold__plan_maps(fold__worker *worker, const fold__body_op *op, fold_
     const fold__elementwise *maps = NULL;
     worker->prepared.engine.maps = &maps;
     worker->prepared.call.rows = 0;
-    instruction->run(&worker->prepared.call); /* without rows it only reports its maps */
+    instruction->run(&worker->prepared.call); /* with 0 rows it only reports its maps */
     for (uint32_t which = 0; which <= op->n_in; which++) {
         const char *from = which ? maps->from[which - 1] : op->n_in > 1 ? "ab" : "a";
         if (which ? instruction->for_elements || !(instruction->wanted >> (which - 1) & 1)
@@ -21915,7 +21914,7 @@ static void fold__plan_maps(fold__worker *worker, const fold__body_op *op, fold_
             continue;
         instruction->map[which] =
             (which ? maps->derivative[which - 1] : maps->map)[worker->prepared.engine.kernels->set];
-        for (int i = 0; i < 4; i++) { /* unused ones need only be valid */
+        for (int i = 0; i < 4; i++) { /* unused bindings need only be valid */
             const char name = i && *from ? *from++ : which ? 'd' : 'y';
             instruction->bindings[which][i] = name == 'y'   ? out
                                               : name == 'g' ? out + (uint32_t)worker->program.n_values
@@ -21964,7 +21963,7 @@ static void fold__enter_stage(const fold_ctx *f, fold__worker *worker, const fol
     worker->run_sig = &f->run->run_sig[group_sig->run_sig];
     worker->program = fold__program_of(f, &f->sigs[worker->run_sig->sig]);
     worker->tile = group_sig->tile;
-    worker->buffer = kinds; /* without offsets, which come with the batch */
+    worker->buffer = kinds; /* no offsets: the batch sets them */
     worker->instruction = instructions + (stage ? 0 : worker->program.n_ops);
     worker->binding =
         (fold__binding *)(void *)(instructions + (worker->program.n_ops << group_sig->has_prologue));
@@ -21973,7 +21972,7 @@ static void fold__enter_stage(const fold_ctx *f, fold__worker *worker, const fol
     worker->din = worker->dout + worker->program.n_values;
 }
 
-/* Makes the stages of a signature: kinds of buffers, then instructions, then bindings. Arrays may move. */
+/* Makes the stages of a signature: its buffers' kinds, then instructions, then bindings. Arrays may move. */
 static int fold__plan_stages(fold_ctx *f, uint32_t sig)
 {
     fold__run *run = f->run;
@@ -22005,7 +22004,7 @@ static int fold__plan_stages(fold_ctx *f, uint32_t sig)
     return 1;
 }
 
-/* Finds the stages of signatures in groups among those of earlier runs, or makes them. Arrays may move. */
+/* Finds the stages of group signatures among those that earlier runs made, or makes them. Arrays may move. */
 static int fold__find_stages(fold_ctx *f, uint32_t first, uint32_t end)
 {
     fold__run *run = f->run;
@@ -22027,8 +22026,8 @@ static int fold__find_stages(fold_ctx *f, uint32_t first, uint32_t end)
     return 1;
 }
 
-/* Whether a batch is cut between list elements, within a list too: in slices, if its ops take lists row by
-   row. Otherwise it is cut between calls. */
+/* Whether a batch can be cut between list elements, even within a list: in sliced runs, if its ops process
+   lists row by row. Other batches are cut between calls. */
 static int fold__cuts_lists(const fold_ctx *f, const fold__batch *batch)
 {
     const fold__run *run = f->run;
@@ -22044,7 +22043,7 @@ static uint32_t fold__rows_to_cut(const fold_ctx *f, const fold__batch *batch)
     return fold__cuts_lists(f, batch) ? batch->elems : batch->count;
 }
 
-/* Returns the first call of a batch whose elements begin at this one or later. */
+/* Returns the first call of a batch whose elements begin at `elem` or later. */
 static uint32_t fold__first_from(const fold_ctx *f, const fold__batch *batch, uint32_t elem)
 {
     uint32_t low = 0, high = batch->count;
@@ -22058,7 +22057,7 @@ static uint32_t fold__first_from(const fold_ctx *f, const fold__batch *batch, ui
     return low;
 }
 
-/* Cuts a batch down to some of its rows. Its calls are contiguous, and so are their elements. */
+/* Reduces a batch to some of its rows. Its calls are contiguous, and so are its elements. */
 static void fold__take_part(const fold_ctx *f, fold__batch *batch, uint32_t from, uint32_t to)
 {
     const fold__run *run = f->run;
@@ -22088,7 +22087,7 @@ static void fold__take_part(const fold_ctx *f, fold__batch *batch, uint32_t from
     batch->elems = end - begin;
 }
 
-/* Enters a batch, or some rows of it. It looks up once what a stage's successive batches have in common. */
+/* Enters a batch, or some rows of it. Data common to successive batches of a stage is looked up only once. */
 static void fold__enter_batch(const fold_ctx *f, fold__worker *worker, uint32_t batch, uint32_t from,
                               uint32_t to)
 {
@@ -22112,8 +22111,8 @@ FOLD__INLINE float *fold__edge_row(const fold_ctx *f, uint32_t edge, uint32_t ro
     return f->value[source] + fold__edge_offset(f, edge) + (size_t)row * fold__row_size(f, source);
 }
 
-/* How many rows of a call's list are in the part of a batch that runs, and the first of them; 1 for a value
-   that is not per element. */
+/* Returns how many rows of a call's list are in the current part of a batch, and sets the first. Returns 1
+   for a value that is not per element. */
 FOLD__INLINE uint32_t fold__rows_in_part(const fold__worker *worker, int is_list, uint32_t call,
                                          uint32_t *first)
 {
@@ -22121,8 +22120,8 @@ FOLD__INLINE uint32_t fold__rows_in_part(const fold__worker *worker, int is_list
     return is_list ? worker->list[call + 1] - worker->list[call] - *first : 1;
 }
 
-/* Whether a component of the batch's calls is whole lists that follow each other in memory, as those of one
-   signature do: then rows need no pointers. */
+/* Whether one list component of all calls consists of whole lists that are adjacent in memory, like lists
+   made by one signature. Then rows need no pointers. */
 static int fold__in_one_piece(const fold_ctx *f, const fold__worker *worker, int operand, fold_rows *rows)
 {
     const float *expected = NULL;
@@ -22131,7 +22130,7 @@ static int fold__in_one_piece(const fold_ctx *f, const fold__worker *worker, int
     for (uint32_t call = 0; call < worker->batch.count; call++) {
         const fold__call_operands operands = fold__operands_of_call(f, worker->ids[call]);
         const uint32_t edge = fold__operand_first(&operands, operand);
-        if (operands.edges != 1 || !fold__edge_is_list(f, edge)) /* with no edges there is none to look at */
+        if (operands.edges != 1 || !fold__edge_is_list(f, edge)) /* without edges there is none to read */
             return 0;
         const uint32_t source = f->edge_source[edge];
         if (fold__kind_of(f, source) == FOLD__NODE_LOOKUP)
@@ -22152,15 +22151,15 @@ static int fold__in_one_piece(const fold_ctx *f, const fold__worker *worker, int
     return rows->base != NULL;
 }
 
-/* Where the contributions to a value are: in its group's memory or, if it crosses between groups, in the part
-   of the region that lasts for the whole run. */
+/* Returns the start of the contributions to a value: in its group's memory or, if the value crosses between
+   groups, in the part of the region that lasts for the whole run. */
 static float *fold__grad_area(const fold_ctx *f, uint32_t source, const fold__group *group)
 {
     const fold__run *run = f->run;
     return (run->state[source] & FOLD__BOUNDARY) ? run->region : run->region + group->rows_at;
 }
 
-/* A row that is written and never read. Each worker has its own, as threads would race for one. */
+/* Returns a row that is written but never read. Each worker has its own, since threads would race for one. */
 static float *fold__sink_row(const fold_ctx *f, const fold__worker *worker)
 {
     return f->run->sink + (size_t)(worker - f->run->worker) * f->run->widest_value;
@@ -22178,17 +22177,17 @@ FOLD__INLINE float *fold__edge_dest(const fold_ctx *f, const fold__worker *worke
     return run->grad_row[source] + fold__edge_offset(f, edge);
 }
 
-/* Floats between what an edge contributes to one row of a list and to the next. */
+/* Returns the distance in floats between an edge's contributions to successive rows of a list. */
 static size_t fold__dest_stride(const fold_ctx *f, uint32_t edge, uint32_t floats)
 {
     const uint32_t source = f->edge_source[edge];
     if (!f->run->grad[source])
-        return 0; /* all to the sink */
+        return 0; /* all rows go to the sink */
     return f->run->mode[source] == FOLD__GRAD_SUM ? floats : fold__row_size(f, source);
 }
 
-/* The rows of a fixed input of the batch's calls, one edge each: those that are read or, if a group is given,
-   which runs backward, those that its contributions go to. */
+/* Finds the rows of a fixed input of the batch's calls, one edge per call: the rows to read or, if the group
+   is given, which means backward, the rows for contributions. */
 static void fold__fixed_rows(const fold_ctx *f, const fold__worker *worker, int operand,
                              const fold__group *back, float **rows)
 {
@@ -22203,7 +22202,7 @@ static void fold__fixed_rows(const fold_ctx *f, const fold__worker *worker, int 
     }
 }
 
-/* The same of a component of lists: a call's rows may come from whole lists and from single rows. */
+/* Finds the rows of a list component likewise. A call's rows may come from whole lists and single rows. */
 static void fold__list_rows(const fold_ctx *f, const fold__worker *worker, int operand,
                             const fold__group *back, float **rows)
 {
@@ -22239,7 +22238,7 @@ static void fold__input_rows(fold_ctx *f, fold__worker *worker, int operand, con
                           (ptrdiff_t)fold__input_floats(f, &f->sigs[worker->run_sig->sig], operand));
 }
 
-/* Finds where each call's elements begin within the batch, and the rows of every input that is read. */
+/* Finds where each call's elements begin within the batch, and the rows of each input in the mask `read`. */
 static void fold__find_inputs(fold_ctx *f, fold__worker *worker, uint64_t read)
 {
     const fold__run *run = f->run;
@@ -22264,7 +22263,7 @@ static void fold__find_inputs(fold_ctx *f, fold__worker *worker, uint64_t read)
     }
 }
 
-/* Makes a batch, or part of one, ready to run; `read` is a mask of the inputs whose rows it needs. */
+/* Prepares a batch, or part of one, to run; `read` is a mask of the inputs whose rows it needs. */
 static void fold__begin_batch(fold_ctx *f, fold__worker *worker, uint64_t read)
 {
     worker->ids = f->run->order + worker->batch.first;
@@ -22275,8 +22274,8 @@ static void fold__begin_batch(fold_ctx *f, fold__worker *worker, uint64_t read)
 
 /* -- ops over whole lists, one call at a time ------------------------------------------------- */
 
-/* Runs an op that reduces any number of rows: for each row of its result over those that an index assigns to
-   it (fold__alloc_segments). */
+/* Runs an op that reduces rows in groups, one group per row of its result, as an index assigns them
+   (fold__alloc_segments). */
 static void fold__run_segments(fold__worker *worker, const fold__engine *engine, fold_op_call *call,
                                void (*run)(const fold_op_call *), int backward)
 {
@@ -22295,13 +22294,13 @@ static void fold__run_segments(fold__worker *worker, const fold__engine *engine,
     }
     call->list = start;
     run(call);
-    for (int row = 0; row < call->rows && !backward; row++) /* of no rows: zeros, for the maximum as well */
+    for (int row = 0; row < call->rows && !backward; row++) /* an empty group gives 0, even for a maximum */
         if (call->list[row] == call->list[row + 1])
             memset(fold__row(&call->out[0], row), 0,
                    (size_t)fold__shape_size(&call->out_shape[0]) * sizeof(float));
 }
 
-/* Runs one call. The caller has set the rows of its outputs and, in backward, of gradients. */
+/* Runs an op over whole lists. The caller has set the rows of its outputs and, in backward, of gradients. */
 static void fold__run_whole(fold_ctx *f, fold__worker *worker, uint32_t id, fold__op_run *run, int backward)
 {
     fold__prepared *prepared = &worker->prepared;
@@ -22356,8 +22355,8 @@ static void fold__forward_whole(fold_ctx *f, fold__worker *worker)
     }
 }
 
-/* Notes where a batch's calls have one of their outputs, after copying those that stay readable or that
-   another group reads to their own memory. */
+/* Notes where the values of one output of a batch's calls are. Values that stay readable or that other groups
+   read are copied to their own memory first. */
 static void fold__note_output(fold_ctx *f, fold__worker *worker, int output)
 {
     const fold__run *run = f->run;
@@ -22367,7 +22366,7 @@ static void fold__note_output(fold_ctx *f, fold__worker *worker, int output)
     const uint32_t begin = fold__group_of(f, worker->group_sig)->row;
     fold_rows rows;
     fold__buffer_rows(worker, fold__buffer_value(value), &rows);
-    const ptrdiff_t stride = rows.stride; /* rows of a buffer need no pointers */
+    const ptrdiff_t stride = rows.stride; /* rows of a buffer are evenly spaced */
     float *const base = rows.base;
     for (uint32_t call = 0; call < count; call++) {
         const uint32_t id = ids[call] + (uint32_t)output;
@@ -22382,7 +22381,7 @@ static void fold__note_output(fold_ctx *f, fold__worker *worker, int output)
             if (worker->commands)
                 fold__emit(worker->commands, NULL, NULL, &copy, sizeof copy);
         }
-        if (first == begin) /* threads share a list: the one with its first rows writes this */
+        if (first == begin) /* threads share a list: only the first part sets its address */
             f->value[id] = to;
     }
 }
@@ -22401,7 +22400,7 @@ static void fold__forward_part(fold_ctx *f, fold__worker *worker)
         fold__note_output(f, worker, output);
 }
 
-/* Runs a batch forward, in parts if its scratch is for fewer rows (fold__size_sub_batches). */
+/* Runs a batch forward, in several parts if it has more rows than its scratch (fold__size_sub_batches). */
 static void fold__forward_batch(fold_ctx *f, fold__worker *worker)
 {
     const fold__batch batch = worker->batch;
@@ -22428,8 +22427,8 @@ static void fold__add_row(const fold_ctx *f, float *to, const float *from, uint3
     FOLD__RUN_MAP(f->model->kernels, add, to, to, from, NULL, 0, count);
 }
 
-/* The address of a value that is stored: an input, a parameter, or what was computed and kept. The rows of a
-   looked-up list have none in common. */
+/* Returns the address of a stored value: an input, a parameter, or a computed value that was kept. The rows
+   of a looked-up list have no common address. */
 static float *fold__address(const fold_ctx *f, uint32_t id)
 {
     const fold_model *m = f->model;
@@ -22455,12 +22454,12 @@ static void fold__ready_back_pack(fold_ctx *f, const fold__program *program, con
                              fold__shape_last(&in_shape[operand]));
 }
 
-/* Adds contributions to the whole of `count` rows; the first to zeros. */
+/* Adds full-width contributions to `count` rows. The first contribution is added to zeros. */
 static void fold__add_whole(const fold_ctx *f, const fold_rows *to, const fold_rows *from, uint32_t size,
                             int first, size_t count)
 {
     const fold_rows all[4] = { *to, first ? *from : *to, *from, { NULL, 0, NULL } };
-    const fold__kernels *kernels = f->model->kernels; /* shifting by 0 makes -0 +0, as adding to zeros does */
+    const fold__kernels *kernels = f->model->kernels; /* adding 0 turns -0 into +0, as a sum from 0 would */
     const fold__map_fn map = first ? FOLD__MAP_OF(kernels, shift) : FOLD__MAP_OF(kernels, add);
     if (count)
         map(fold__row(to, 0), fold__row(&all[1], 0), fold__row(from, 0), NULL, 0, size, count, all);
@@ -22472,8 +22471,8 @@ static void fold__clear_rows(const fold_rows *to, size_t first, size_t end, uint
         fold__clear_row(fold__row(to, (int)i), size);
 }
 
-/* Adds the nth row to a sum. The rows of the first block are added one by one. Each block after it is summed
-   at `block`, which may be its first row, and added when it is full or ends with the last row. */
+/* Adds the nth row to a sum. Rows of the first block are added one by one. Later blocks are each summed at
+   `block`, which may be the block's first row, and are added to the sum when full or after the last row. */
 static void fold__add_nth(const fold_ctx *f, float *sum, float *block, const float *row, uint32_t size,
                           uint32_t nth, int is_last)
 {
@@ -22486,10 +22485,10 @@ static void fold__add_nth(const fold_ctx *f, float *sum, float *block, const flo
 }
 
 /* ==== section: parameter gradients ===========================================================
-   Owns: the gradients of parameters, shared nodes and looked-up table rows. The use of a weight is summed by
-   one product over all rows of a group, X^T dY (fold__accumulate_use), whose columns threads share.
-   Uses: forward execution, model. Invariant: each use is summed separately, group by group, in record order;
-   the uses of a parameter, in the order of their first rows, then add up to a total, which is added to its
+   Owns: the gradients of parameters, shared nodes and looked-up table rows. A weight's use is summed by one
+   product over all rows of a group, X^T dY (fold__accumulate_use), whose columns are divided among threads.
+   Uses: forward execution, model. Invariant: each use is summed separately, group by group, in record order.
+   The uses of a parameter, in the order of their first rows, then add up to a total, which is added to the
    gradient once. That order is part of the numerics contract: groups and threads do not change it. */
 
 static void fold__find_extent(const fold_ctx *f, fold__use *use)
@@ -22514,13 +22513,12 @@ static void fold__find_extent(const fold_ctx *f, fold__use *use)
     }
 }
 
-/* Lists a use of a trained parameter, or of a shared node that gets a gradient, in the order of their first
-   recorded rows. */
+/* Adds a use of a trained parameter or of a shared node with a gradient, in order of first recorded rows. */
 static int fold__add_use(fold_ctx *f, fold__use use, int elem)
 {
     fold__run *run = f->run;
     use.first = elem ? run->run_sig[use.run_sig].first_elem : run->run_sig[use.run_sig].first;
-    if (!use.first) /* it has no rows: all lists are empty */
+    if (!use.first) /* no rows: all lists are empty */
         return 1;
     if (!use.is_node && !fold__trainable(f->model, &fold__params(f->model)[use.target]))
         return 1;
@@ -22587,7 +22585,7 @@ static int fold__list_uses_of(fold_ctx *f, uint32_t run_sig)
     return 1;
 }
 
-/* Gives a parameter's first use its total: the gradient itself if it is clear. */
+/* Gives a parameter's first use memory for the total, or uses the gradient itself if it is clear. */
 static void fold__layout_total(fold_ctx *f, fold__use *use)
 {
     const fold__param_data *param = &fold__params(f->model)[use->target];
@@ -22599,8 +22597,8 @@ static void fold__layout_total(fold_ctx *f, fold__use *use)
     f->run->sum_floats += fold__round_up(param->size, 16);
 }
 
-/* The shape of the rows that a use sums: of what the op of a weight or bias makes, or of a value. It is [1]
-   for an operand that calls share, whose sum is not cut into columns. */
+/* Returns the shape of the rows that a use sums: the result of the op that reads the weight or bias, or the
+   value. It is [1] for an operand shared by calls, whose sum is not divided into columns. */
 static fold_shape fold__shape_of_use(const fold_ctx *f, const fold__use *use)
 {
     const fold__program program = fold__program_in_run(f, use->run_sig);
@@ -22644,7 +22642,7 @@ static int fold__sums_in_one_go(const fold_ctx *f)
     return group != FOLD__NONE;
 }
 
-/* Whether an earlier use of its parameter overlaps the floats of a use. */
+/* Whether an earlier use of the same parameter overlaps the floats of this use. */
 static int fold__is_reached(const fold__run *run, const fold__use *use)
 {
     for (uint32_t which = use->before; which != FOLD__NONE; which = run->use[which].before) {
@@ -22655,10 +22653,10 @@ static int fold__is_reached(const fold__run *run, const fold__use *use)
     return 0;
 }
 
-/* Chooses how many lines of a use make a block, more of a large sum, and lays out the sum and, for a second
-   block, the blocks. A convolution's kernel takes rows instead of lines. The kernel of a weight that is not
-   transposed adds the sum as well, if that is one block of vectors that slices of time need not cut. */
-enum { FOLD__KERNEL_WORK = 1 << 22 }; /* multiplications: they take at most some 100 microseconds */
+/* Chooses how many lines of a use form a block (more for a large sum), and lays out the sum and, if there is
+   a second block, memory for it. Convolutions count rows instead of lines. The kernel of a weight that is not
+   transposed also adds the sum to the total, if it is one block of vectors that slices need not cut. */
+enum { FOLD__KERNEL_WORK = 1 << 22 }; /* multiplications: at most about 100 microseconds */
 static void fold__place_sum(fold_ctx *f, fold__use *use)
 {
     fold__run *run = f->run;
@@ -22698,7 +22696,7 @@ static int fold__list_uses(fold_ctx *f)
     run->sums_in_one_go = fold__sums_in_one_go(f);
     if (!fold__need(f, FOLD__ARRAY_PLANNING, (size_t)f->model->n_params + 1, sizeof(uint32_t)))
         return 0;
-    uint32_t *last = (uint32_t *)(void *)f->planning; /* each parameter's last use so far, or NONE */
+    uint32_t *last = (uint32_t *)(void *)f->planning; /* per parameter: its last use so far, or NONE */
     memset(last, 0xff, f->model->n_params * sizeof *last);
     for (uint32_t which = 0; which < run->n_uses; which++) {
         fold__use *use = &run->use[which];
@@ -22725,8 +22723,8 @@ static float *fold__use_sum(const fold_ctx *f, const fold__use *use)
     return use->sum == FOLD__SUM_SEPARATE ? f->run->sums + use->sum_at : fold__use_total(f, use) + use->at;
 }
 
-/* Returns where to add the next lines of a use, or some columns of them, and counts them. The first block is
-   the sum itself; each other is added to it when the next one begins. */
+/* Returns where to add the next `count` lines of a use, or some columns of them, and adds `count` to *done.
+   The first block is summed in the sum itself; later ones are added to it when the next one begins. */
 static float *fold__next_lines(const fold_ctx *f, const fold__use *use, fold__extent share, size_t count,
                                size_t *done)
 {
@@ -22748,24 +22746,24 @@ static float *fold__next_lines(const fold_ctx *f, const fold__use *use, fold__ex
 static void fold__add_to_total(const fold_ctx *f, const fold__use *use)
 {
     float *const sum = fold__use_sum(f, use);
-    if (use->next > use->block) /* add the last block; with one alone, adding zeros would make -0 +0 */
+    if (use->next > use->block) /* add the last of several blocks; adding zeros would turn -0 into +0 */
         fold__add_row(f, sum, f->run->sums + use->block_at, (uint32_t)use->size);
     if (use->sum == FOLD__SUM_SEPARATE)
         fold__add_row(f, use->is_node ? f->run->grad_row[use->target] : fold__use_total(f, use) + use->at,
                       sum, (uint32_t)use->size);
 }
 
-/* The rows that a use sums. They are in `buffer`; if that is NULL, at the edges of `input`; if both are NULL,
-   in the gradient of an output, which its readers made. The sum begins `offset` floats into each. A product
-   reads no parameter as its rows: it reads a copy. */
+/* Where the rows that a use sums are: in `buffer`; or, if it is NULL, at the edges of `input`; or, if both
+   are NULL, in an output's gradient, which its readers made. The summed part begins `offset` floats into each
+   row. A product never reads a parameter as its rows: it reads a copy. */
 typedef struct fold__source {
     const fold__buffer *buffer;
     const fold__ref *input;
-    uint32_t output, size; /* floats of its rows */
+    uint32_t output, size; /* size: floats per row */
     size_t offset;
 } fold__source;
 
-/* From a column on, the gradient of what the op makes or, for a value, what the op contributes to it. */
+/* Finds the gradient of the op's result or, for a value, the op's contribution to it, from a column on. */
 static fold__source fold__gradient_source(const fold__run *run, const fold__use *use,
                                           const fold__group_sig *group_sig, const fold__program *program,
                                           const fold__body_op *op, uint32_t column)
@@ -22794,8 +22792,8 @@ static fold__source fold__operand_source(const fold__run *run, const fold__group
     return source;
 }
 
-/* Lists some rows of a source in record order: those of a signature's calls in a group that get a gradient
-   and need the op. Whatever the batches were, sums have the same order. */
+/* Lists some rows of a source: those of a signature's calls in a group that have a gradient and need the op.
+   They are in record order, so sums have the same order whatever the batches were. */
 static float **fold__record_rows(fold_ctx *f, const fold__group_sig *group_sig, const fold__program *program,
                                  const fold__body_op *op, const fold__source *source, fold__extent some,
                                  float *region, char **scratch, size_t *n_rows)
@@ -22807,12 +22805,12 @@ static float **fold__record_rows(fold_ctx *f, const fold__group_sig *group_sig, 
     const int for_elements = fold__for_elements(program, facts, op);
     const int is_list = source->input && source->input->kind == FOLD__FROM_LIST;
     const fold__group *group = fold__group_of(f, group_sig);
-    const uint32_t skip = group->row; /* the rows of a list before the chunk */
+    const uint32_t skip = group->row; /* rows of the list before the chunk */
     const uint32_t *ids = run->calls_by_sig + group_sig->first_record;
     size_t at = 0;
     const uint32_t from = (uint32_t)some.from, to = (uint32_t)some.to;
     const int of_each = !op->elem && !for_elements && !run->run_sig[group_sig->run_sig].partly;
-    const int quick = of_each && !is_list; /* one row of each call, as most uses have */
+    const int quick = of_each && !is_list; /* one row per call, as most uses have */
     const uint32_t last = to < group_sig->calls ? to : group_sig->calls;
     const uint32_t input = source->input && !is_list ? source->input->index : 0;
     for (uint32_t call = from; call < last && quick; call++) {
@@ -22851,8 +22849,8 @@ static float **fold__record_rows(fold_ctx *f, const fold__group_sig *group_sig, 
     return rows;
 }
 
-/* Adds rows to the sum of a use after the `done` lines before, block by block. dy begins at the first of the
-   columns. */
+/* Adds rows to the sum of a use, block by block, after the `done` lines summed so far. dy starts at the first
+   column of the share. */
 static void fold__add_to_use(fold_ctx *f, fold__worker *worker, const fold__use *use,
                              const fold__program *program, size_t rows, const fold_rows *in,
                              const fold_rows *dy, fold__extent share, size_t *done)
@@ -22887,8 +22885,8 @@ static void fold__add_to_use(fold_ctx *f, fold__worker *worker, const fold__use 
     }
 }
 
-/* A share of a use's work, from `from` to `to`: columns, in whole vectors, so that each sum stays in one
-   thread and in order. In slices of time it is rows if there are more of those. */
+/* The part of a use's work from `from` to `to`. It consists of columns, in whole vectors, so that each sum
+   stays on one thread and in order; in sliced runs it consists of rows if these outnumber vectors. */
 typedef struct fold__use_share {
     fold__extent columns, rows;
 } fold__use_share;
@@ -22958,7 +22956,7 @@ static void fold__accumulate_use(fold_ctx *f, fold__worker *worker, const fold__
 static void fold__shared_total(fold_ctx *f, fold__worker *worker, uint32_t id, const fold__group *group)
 {
     fold__run *run = f->run;
-    const fold__use_share whole = { { 0, 1 }, fold__all_rows }; /* a node's use is not cut into columns */
+    const fold__use_share whole = { { 0, 1 }, fold__all_rows }; /* a node's use is not divided into columns */
     for (uint32_t which = 0; which < run->n_uses; which++) {
         fold__use *use = &run->use[which];
         if (!use->is_node || use->target != id)
@@ -23015,8 +23013,8 @@ static void fold__accumulate_lookup(fold_ctx *f, uint32_t id)
     }
 }
 
-/* Adds the sum of a looked-up row to its table's gradient, unless another lookup of the row has. The gradient
-   of a row that was not touched is zero. */
+/* Adds the sum of a looked-up row to its table's gradient, unless an earlier lookup of the row did. A row
+   that was not touched has gradient zero. */
 static void fold__commit_row(fold_ctx *f, fold__param_data *param, uint32_t row, uint32_t size)
 {
     fold_model *m = f->model;
@@ -23042,13 +23040,13 @@ static void fold__commit_lookups(fold_ctx *f)
     }
 }
 
-/* Reserves memory for the sums of uses and looked-up rows. Returns 0 if there is none: the caller sets the
-   error. */
+/* Reserves memory for the sums of uses and looked-up rows. Returns 0, without setting an error, if there is
+   too little. */
 static int fold__reserve_sums(fold_ctx *f)
 {
     fold__run *run = f->run;
     size_t floats = run->sum_floats;
-    /* also totals that gradients replace in this run: what a context needs must not depend on that */
+    /* also totals that this run keeps in gradients, so that a context's memory does not depend on that */
     for (uint32_t which = 0; which < run->n_uses; which++) {
         const fold__use *use = &run->use[which];
         if (!use->leads || use->total != FOLD__NO_TOTAL)
@@ -23063,22 +23061,23 @@ static int fold__reserve_sums(fold_ctx *f)
     int fits = fold__ask(f, FOLD__ARRAY_SUMS, floats, sizeof(float));
     fits &= fold__ask(f, FOLD__ARRAY_TABLE_ROWS, f->model->touched_rows, sizeof(fold__row_sum));
     const size_t has = f->arrays[FOLD__ARRAY_TABLE_ROWS].need;
-    if (has > had) /* else it is all zero, as runs leave it */
+    if (has > had) /* otherwise it is all zeros, as every run leaves it */
         memset(f->arrays[FOLD__ARRAY_TABLE_ROWS].data + had, 0, has - had);
     run->sums_used = run->sum_floats;
     return fits;
 }
 
 /* ==== section: backward execution ============================================================
-   Owns: the gradients of values, recorded ones and those within programs. Batches run in reverse. Each
+   Owns: the gradients of recorded values and of values within programs. Batches run in reverse. Each
    (fold__backward_batch) completes the gradients of its outputs, then runs its ops from last to first, which
-   write their contributions to operands, and at last completes those to inputs that several ops read.
-   Uses: forward execution, parameter gradients. Invariant: a gradient is complete before the op that made its
-   value runs backward. */
+   write their contributions to operands. Last, it completes the contributions to inputs that several ops
+   read.
+   Uses: forward execution, parameter gradients. Invariant: a value's gradient is complete before the backward
+   of the op that made it. */
 
-/* Lays out the contributions of a call that are not written in place, in units of 16 floats. They begin at
-   *at, or after those of the call's group if `at` is NULL; if the value crosses between groups, at
-   *at_linked. The edges to a summed value are linked in record order. */
+/* Lays out those contributions of a call that are not written in place, in units of 16 floats. They begin at
+   *at, after earlier ones of the call's group if `at` is NULL, or at *at_linked if the value crosses between
+   groups. The edges to a summed value are linked in record order. */
 FOLD__INLINE void fold__assign_contribution_rows(fold_ctx *f, uint32_t id, uint32_t *at, uint32_t *at_linked)
 {
     fold__run *run = f->run;
@@ -23125,11 +23124,11 @@ static size_t fold__widest(const fold_ctx *f)
     return fold__round_up(widest, 16);
 }
 
-/* Adds a contribution of `size` floats at `offset` to a row of `width` floats; the first to zeros. */
+/* Adds a contribution of `size` floats at `offset` to a row of `width` floats, the first to zeros. */
 static void fold__add_part(const fold_ctx *f, float *to, uint32_t width, uint32_t offset, const float *from,
                            uint32_t size, int first)
 {
-    if (first && size == width) { /* shifting by 0 makes -0 +0, as adding to zeros does */
+    if (first && size == width) { /* adding 0 turns -0 into +0, as a sum from 0 would */
         FOLD__RUN_MAP(f->model->kernels, shift, to, from, NULL, NULL, 0, size);
         return;
     }
@@ -23138,8 +23137,8 @@ static void fold__add_part(const fold_ctx *f, float *to, uint32_t width, uint32_
     fold__add_row(f, to + offset, from, size);
 }
 
-/* Adds the contribution of an edge to some rows of a value's gradient. It covers all, one range, the same
-   range in all rows of a list, or the rows that were taken from a list. */
+/* Adds an edge's contribution to some rows of a value's gradient. It may cover the whole value, one range,
+   the same range of every row of a list, or the rows that were taken from a list. */
 static void fold__add_contribution(const fold_ctx *f, uint32_t id, uint32_t edge, const float *from,
                                    int first, fold__extent some)
 {
@@ -23158,7 +23157,7 @@ static void fold__add_contribution(const fold_ctx *f, uint32_t id, uint32_t edge
     }
     if (first)
         fold__clear_row(to, end - at);
-    if (noted & FOLD__SPARSE_GRAD) { /* a row taken twice has its sum at the first, then zeros */
+    if (noted & FOLD__SPARSE_GRAD) { /* a row taken twice has its sum at the first place, then zeros */
         const uint32_t call = fold__edge_call(f, edge);
         const float *data = fold__data_ptr(f, (uint32_t)fold__node_op_data(f, call));
         const int *index = (const int *)(const void *)data;
@@ -23173,7 +23172,7 @@ static void fold__add_contribution(const fold_ctx *f, uint32_t id, uint32_t edge
                       floats);
 }
 
-/* Adds up the contributions to some rows of a value; by blocks, if they cover a value that is no list. */
+/* Sums the contributions to some rows of a value: in blocks if they cover a whole value that is no list. */
 static void fold__sum_contributions(const fold_ctx *f, uint32_t id, float *area, fold__extent some)
 {
     const fold__run *run = f->run;
@@ -23194,7 +23193,7 @@ static void fold__sum_contributions(const fold_ctx *f, uint32_t id, float *area,
     }
 }
 
-/* Completes some rows of the gradient of a recorded value once all its readers have run backward. */
+/* Completes some rows of a recorded value's gradient, after all its readers have run backward. */
 static void fold__finish_gradient(fold_ctx *f, fold__worker *worker, uint32_t id, const fold__group *group,
                                   fold__extent some)
 {
@@ -23217,7 +23216,7 @@ static void fold__finish_gradient(fold_ctx *f, fold__worker *worker, uint32_t id
     if (run->shared_grads)
         fold__shared_total(f, worker, id, group); /* no list is shared */
     if (!(f->kind[id] & FOLD__IS_GRAD_KEPT) || !run->grad[id])
-        return; /* a kept gradient stays as it is if the root's does not reach it */
+        return; /* a kept gradient is unchanged if the root's does not reach it */
     for (uint32_t which = 0; which < f->n_kept_grads; which++) {
         fold__kept_grad *kept = &f->kept_grads[which];
         if (kept->node != id)
@@ -23241,8 +23240,8 @@ static void fold__add_parts(const fold_ctx *f, const fold_rows *to, uint32_t wid
         fold__add_part(f, fold__row(to, (int)i), width, offset, fold__row(from, (int)i), size, first);
 }
 
-/* Adds up, in trace order, what the ops from `op_index` on contribute to the input or value of the program
-   that refs of this kind and index read. Returns whether any does. */
+/* Sums, in trace order, the contributions of ops from `op_index` on to one input or value of the program,
+   given by the kind and index of the refs that read it. Returns whether there are any. */
 static int fold__add_contributions(fold_ctx *f, fold__worker *worker, int op_index, uint32_t kind,
                                    uint32_t index, const fold_rows *to, uint32_t width, size_t count)
 {
@@ -23265,8 +23264,8 @@ static int fold__add_contributions(fold_ctx *f, fold__worker *worker, int op_ind
     return any;
 }
 
-/* Completes the gradient of a value of the program for `count` rows of the tile: the contributions of its
-   readers in trace order, then what comes from outside. */
+/* Completes the gradient of a value of the program for `count` rows of the tile: contributions of its readers
+   in trace order, then the gradient from outside. */
 static void fold__finish_value(fold_ctx *f, fold__worker *worker, uint32_t value, const fold__binding *grad,
                                size_t count)
 {
@@ -23287,7 +23286,7 @@ static void fold__finish_value(fold_ctx *f, fold__worker *worker, uint32_t value
     fold__add_parts(f, &to, size, 0, &part, size, first, count);
 }
 
-/* Sums what list elements contribute to a call's operand in the order of the list, from part to part. */
+/* Sums the contributions of list elements to a call's operand in list order, continuing across parts. */
 static void fold__sum_per_element(fold_ctx *f, fold__worker *worker, const fold__body_op *op, int operand)
 {
     char *free = worker->free;
@@ -23304,7 +23303,7 @@ static void fold__sum_per_element(fold_ctx *f, fold__worker *worker, const fold_
         const uint32_t length = fold__elements_of(f, worker->ids[call]);
         const fold_rows list = fold__rows_from(&from, (int32_t)worker->list[call]);
         if (length == 1)
-            memcpy(row, fold__row(&list, 0), size * sizeof *row); /* -0 stays: it is not added to zeros */
+            memcpy(row, fold__row(&list, 0), size * sizeof *row); /* a copy keeps -0, a sum with 0 does not */
         else if (!first)
             fold__clear_row(row, size);
         for (uint32_t nth = first; nth < first + count && length > 1; nth++)
@@ -23314,7 +23313,7 @@ static void fold__sum_per_element(fold_ctx *f, fold__worker *worker, const fold_
     worker->free = free;
 }
 
-/* A call with an empty list contributes zeros through what only elements need. */
+/* Clears the contributions that calls with an empty list make through an op that only list elements need. */
 static void fold__clear_empty(const fold_ctx *f, const fold__worker *worker, const fold_op_call *call)
 {
     for (int row = 0; row < call->rows; row++)
@@ -23372,18 +23371,17 @@ static void fold__backward_ops(fold_ctx *f, fold__worker *worker, int first, int
     fold__set_tile(worker, 0);
 }
 
-/* How many calls of a part an earlier part has begun: the first, or none. Their sums over lists continue, and
-   all that follows from those is computed again. */
+/* Returns 1 if the part's first call was begun in an earlier part, else 0. Sums over that call's list
+   continue, and everything that depends on them is computed again. */
 static uint32_t fold__begun(const fold__worker *worker) { return worker->list && worker->list[0]; }
 
-/* Values whose gradients are sums of contributions to the whole of each. They are added up side by side, many
-   rows in one kernel call. */
+/* Sums of contributions to whole values, computed side by side, with many rows per kernel call. */
 typedef struct fold__sums {
-    uint32_t n, width, edge[32]; /* the contribution of each that is next */
+    uint32_t n, width, edge[32]; /* edge: each value's next contribution */
     float *to[32];
 } fold__sums;
 
-/* Whether readers have written a gradient in place, and it is neither shared nor kept. */
+/* Whether a gradient is complete because its readers wrote it in place and it is neither shared nor kept. */
 FOLD__INLINE int fold__is_complete(const fold_ctx *f, uint32_t id)
 {
     const int in_place =
@@ -23391,8 +23389,8 @@ FOLD__INLINE int fold__is_complete(const fold_ctx *f, uint32_t id)
     return in_place && !f->run->shared_grads && !(f->kind[id] & FOLD__IS_GRAD_KEPT);
 }
 
-/* Takes a value in if it can. Returns 0 if its gradient needs more: it is kept, nothing or only a part of it
-   is contributed, or more than a block of rows. */
+/* Adds a value to the sums. Returns 0 if its gradient does not qualify: it is kept or shared, has a partial
+   contribution, or has more than a block of contributions. */
 FOLD__INLINE int fold__join_sums(const fold_ctx *f, fold__sums *sums, uint32_t id)
 {
     const fold__run *run = f->run;
@@ -23407,7 +23405,7 @@ FOLD__INLINE int fold__join_sums(const fold_ctx *f, fold__sums *sums, uint32_t i
     return 1;
 }
 
-/* Adds the first contributions to all of the values, then the second to those that have one, and so on. */
+/* Adds the first contribution to every value, then the second to those that have one, until none are left. */
 static void fold__add_sums(const fold_ctx *f, fold__sums *sums, const fold__group *group)
 {
     float *from[32];
@@ -23427,7 +23425,7 @@ static void fold__add_sums(const fold_ctx *f, fold__sums *sums, const fold__grou
     }
 }
 
-/* Completes the gradients of an output of the batch's calls, and finds their rows. */
+/* Completes the gradients of one output of the batch's calls, and finds their rows. */
 static void fold__begin_output(fold_ctx *f, fold__worker *worker, int output, const fold__group *group)
 {
     const fold__value *value = &worker->program.value[worker->program.out[output].index];
@@ -23459,7 +23457,7 @@ static void fold__begin_output(fold_ctx *f, fold__worker *worker, int output, co
     worker->outer[output] = fold__tidy_rows(rows, count, (ptrdiff_t)value->size);
 }
 
-/* Finds the rows of gradients from outside and of contributions, and clears those not written in full. */
+/* Finds the rows of gradients from outside and of contributions. Clears those not written in full. */
 static void fold__begin_backward(fold_ctx *f, fold__worker *worker, const fold__group *group)
 {
     fold__run *run = f->run;
@@ -23494,8 +23492,8 @@ static void fold__begin_backward(fold_ctx *f, fold__worker *worker, const fold__
     }
 }
 
-/* Completes the contributions to inputs that several ops of the program read, in trace order. With a
-   prologue, those to inputs that close no cycle are complete in its backward. */
+/* Completes, in trace order, the contributions to inputs that several ops of the program read. If there is a
+   prologue, its backward does so for inputs that close no cycle. */
 static void fold__finish_inputs(fold_ctx *f, fold__worker *worker)
 {
     const fold__value_facts *inputs =
@@ -23523,7 +23521,7 @@ static int fold__gives_grad(const fold_ctx *f, const fold__worker *worker)
     return 0;
 }
 
-/* Finds the rows of a call's output gradients and of contributions; returns whether any input gets one. */
+/* Finds the rows of a call's output gradients and contributions. Returns whether any input gets one. */
 static int fold__bind_list_call_backward(fold_ctx *f, fold__worker *worker, uint32_t id,
                                          const fold__group *group)
 {
@@ -23571,7 +23569,7 @@ static void fold__backward_batch(fold_ctx *f, fold__worker *worker, const fold__
     for (int last = worker->program.n_ops, first; last > 0 && !whole; last = first) {
         first = worker->instruction[last - 1].first;
         fold__backward_ops(f, worker, first, last);
-        for (int op_index = last; op_index-- > first;) /* sums over elements, once all rows are there */
+        for (int op_index = last; op_index-- > first;) /* sums over elements, after all their rows */
             for (int operand = 0;
                  operand < worker->program.op[op_index].n_in && worker->instruction[op_index].per_element;
                  operand++)
@@ -23582,19 +23580,19 @@ static void fold__backward_batch(fold_ctx *f, fold__worker *worker, const fold__
 }
 
 /* ==== section: eager mode ====================================================================
-   Owns: running each op when it is recorded (fold__eager_run), a row at a time, the bodies of cells op by op;
-   and the backward of each (fold__eager_backward_op), for which runs go over the recording in reverse.
-   Uses: backward execution, recorder core, ops. Invariant: it is the oracle that batched runs are compared
-   with in tests, so it shares op rows, kernels and the rules of gradients with them, but no schedule, slab,
-   tile or stage. */
+   Owns: running each op when it is recorded (fold__eager_run), one row at a time, and the bodies of cells op
+   by op; and the backward pass of each op (fold__eager_backward_op), for which a run visits the recording in
+   reverse.
+   Uses: backward execution, recorder core, ops. Invariant: tests compare batched runs with it. So it shares
+   ops, kernels and the rules of gradients with batched runs, but no schedule, slab, tile or stage. */
 
 static void fold__eager_run(fold_ctx *f, uint32_t id);
 
 /* -- calls of cells -------------------------------------------------------------------------- */
 
-/* The body runs op by op, on what the call was given. In training a batched call first assembles what its
-   body contributes to an input, and what is contributed to an output. So if the body reads an input other
-   than once and as a whole, or reads an output, an eager call has a copy there, whose gradient does that. */
+/* A body runs op by op on the call's inputs. In training, a batched call first assembles its body's
+   contributions to each input, and its readers' contributions to each output. An eager call does so with
+   copies: of inputs that the body reads in part or several times, and of outputs that the body reads. */
 
 static fold_node fold__border(fold_ctx *f, uint32_t tag, const fold__operand *operand)
 {
@@ -23605,9 +23603,9 @@ static fold_node fold__border(fold_ctx *f, uint32_t tag, const fold__operand *op
     return copy;
 }
 
-/* Returns a mask of the inputs that are copied, and one of the outputs. Several inputs that are one value get
-   copies if their contributions would not come in the order of inputs. Shared inputs always do: what is
-   shared is not in a body. */
+/* Returns a mask of the inputs to copy, and sets a mask of the outputs to copy. Inputs that are the same
+   value are copied if their contributions would not come in the order of inputs. Shared inputs are always
+   copied, since nodes in a body are not shared. */
 static uint32_t fold__borders(const fold_ctx *f, const fold__cell_data *cell, const fold__operand *in,
                               uint32_t *outputs)
 {
@@ -23625,8 +23623,8 @@ static uint32_t fold__borders(const fold_ctx *f, const fold__cell_data *cell, co
     return !fold__in_training(f) ? shared : lists ? ~0u : copied | shared;
 }
 
-/* An op on list elements is one op per element, after a marker node that represents them all. In training,
-   values of the call that it uses are copied once, so that their gradients sum the elements first. */
+/* Records an op on list elements as one op per element, after a marker node that represents them all. In
+   training, values of the call that it reads are copied once, so that their gradients sum elements first. */
 static fold_node fold__record_elements(fold_ctx *f, const fold__request *request)
 {
     fold__operand in[FOLD_MAX_IN + 1];
@@ -23655,7 +23653,7 @@ static fold_node fold__record_elements(fold_ctx *f, const fold__request *request
                                fold__request_name(f, request->op));
     if (!sig)
         return fold__null;
-    fold__add_edges(f, request); /* for fold__expand_concat */
+    fold__add_edges(f, request); /* fold__expand_concat reads these */
     const uint32_t marker = fold__append(f, FOLD__NODE_MARKER, sig, 0, 0, f->sigs[sig].out_shape[0], count);
     f->element_tag[marker] = ordinal + 1;
     const int random = (fold__op_of(f->model, request->op)->flags & FOLD__RANDOM) != 0;
@@ -23674,7 +23672,7 @@ static fold_node fold__record_elements(fold_ctx *f, const fold__request *request
     return fold__broken(f) ? fold__null : fold__handle(f, marker);
 }
 
-/* Makes a call's list as a body sees it: for each component a marker, followed by the elements, which are
+/* Makes a call's list as the body sees it: for each component a marker and then its elements, which are
    copies in training and views otherwise. */
 static int fold__eager_list(fold_ctx *f, const fold__cell_data *cell, const fold__list *list, fold_node *seen)
 {
@@ -23709,8 +23707,8 @@ static int fold__eager_list(fold_ctx *f, const fold__cell_data *cell, const fold
     return 1;
 }
 
-/* Makes the call's inputs as a body sees them: what was given, or copies. Copies of lists come last, as lists
-   do among a batched call's operands. */
+/* Makes the call's inputs as the body sees them: the caller's nodes or copies of them. Copies of lists come
+   last, as lists do among a batched call's operands. */
 static int fold__eager_inputs(fold_ctx *f, const fold__cell_data *cell, uint32_t copied,
                               const fold__list *list, fold__operand *in, fold_node *seen)
 {
@@ -23771,7 +23769,8 @@ static fold_node fold__eager_body(fold_ctx *f, uint32_t id, uint32_t tag, fold__
     return fine && !fold__broken(f) ? fold__view_outputs(f, n_out, out, first) : fold__null;
 }
 
-/* With dedupe, an eager call leaves a header node, a view with a signature, for identical calls to find. */
+/* Records an eager call. With dedupe, a header node precedes it: a view with a signature, through which
+   identical later calls find it. */
 static fold_node fold__eager_call(fold_ctx *f, const fold__request *request, fold__operand *operands,
                                   const fold__list *list, const fold_node *in)
 {
@@ -23802,7 +23801,7 @@ static fold_node fold__eager_call(fold_ctx *f, const fold__request *request, fol
 
 /* -- ops ------------------------------------------------------------------------------------- */
 
-/* Finds the addresses of the values that a call reads, which may have moved since they were recorded. */
+/* Finds the addresses of the values that a call reads, since they may have moved after recording. */
 static void fold__eager_resolve(fold_ctx *f, uint32_t id)
 {
     for (uint32_t edge = f->first_edge[id]; edge < f->first_edge[id + 1]; edge++)
@@ -23834,7 +23833,7 @@ static uint32_t fold__eager_times(const fold_ctx *f, uint32_t id)
     return fold__is_by_rows(fold__node_sig(f, id)) ? f->length[id] : 1;
 }
 
-/* One row of an input, or of contributions to it, for an op that takes lists row by row; otherwise all. */
+/* Returns a row of an input or of its contributions, for ops that process lists row by row, else all rows. */
 static fold_rows fold__eager_part(const fold_rows *rows, int by_rows, uint32_t row)
 {
     if (!by_rows || fold__absent(rows))
@@ -23843,7 +23842,7 @@ static fold_rows fold__eager_part(const fold_rows *rows, int by_rows, uint32_t r
     return one;
 }
 
-/* Prepares the call of a recorded op, or of its nth row. The rows of its inputs are found already. */
+/* Prepares the call of a recorded op, or of its nth row. The rows of its inputs must have been found. */
 static fold_op_call *fold__eager_set_call(fold_ctx *f, uint32_t id, const fold__program *program,
                                           uint32_t row)
 {
@@ -23871,12 +23870,12 @@ static fold_op_call *fold__eager_set_call(fold_ctx *f, uint32_t id, const fold__
     return call;
 }
 
-/* An eager op's scratch: floats for the op and for sums over its rows, then pointers to the rows of its lists
-   and of contributions to them. */
+/* Returns the floats of an eager op's scratch, for the op and for sums over its rows. Pointers to the rows of
+   its lists and of their contributions follow. */
 static size_t fold__eager_floats(const fold_ctx *f, const fold__program *program)
 {
     size_t floats = fold__round_up(fold__op_scratch(f, program, program->op, SIZE_MAX), 16);
-    for (int operand = 0; operand < program->op->n_in; operand++) /* a row and a block of rows each */
+    for (int operand = 0; operand < program->op->n_in; operand++) /* a row and a block of rows per operand */
         floats += 2 * fold__round_up(fold__operand_floats(program, program->op, operand), 16);
     return floats;
 }
@@ -23887,7 +23886,7 @@ static size_t fold__eager_pointers(const fold_ctx *f, uint32_t id)
            fold__list_op_scratch(f, id) / sizeof(float *);
 }
 
-/* Reserves scratch for one op; returns where its pointers begin. */
+/* Reserves scratch for one op, and returns the start of its pointers. */
 static float **fold__eager_scratch(fold_ctx *f, uint32_t id)
 {
     const fold__program program = fold__program_of(f, fold__node_sig(f, id));
@@ -23914,7 +23913,7 @@ static int fold__eager_stores(fold_ctx *f, uint32_t id)
     return 1;
 }
 
-/* Runs an op over whole lists. In backward, fold__bind_list_call_backward has found the rows of gradients. */
+/* Runs an op over whole lists. For backward, fold__bind_list_call_backward must have found the gradients. */
 static void fold__eager_whole(fold_ctx *f, uint32_t id, const fold__program *program, float **pointers,
                               int backward)
 {
@@ -23955,7 +23954,7 @@ static void fold__eager_run(fold_ctx *f, uint32_t id)
 
 /* -- gradients ------------------------------------------------------------------------------- */
 
-/* Finds where an op's contributions to an input go, to lists by pointers; returns whether there are any. */
+/* Finds where an op's contributions to an input go, as pointers for lists. Returns whether there are any. */
 static int fold__eager_dest(fold_ctx *f, uint32_t id, int operand, float ***pointers)
 {
     fold__run *run = f->run;
@@ -23990,8 +23989,8 @@ static int fold__eager_dest(fold_ctx *f, uint32_t id, int operand, float ***poin
     return 1;
 }
 
-/* Whether an op that takes lists row by row sums what its rows contribute to a node that is no list: in row
-   order, as one contribution. If there is one row, it is the contribution. */
+/* Whether an op that processes lists row by row contributes to a node that is not a list by summing its rows'
+   contributions, in row order. A single row's contribution needs no sum. */
 static int fold__eager_sums(const fold_ctx *f, uint32_t id, int operand)
 {
     const fold__sig *sig = fold__node_sig(f, id);
@@ -23999,7 +23998,7 @@ static int fold__eager_sums(const fold_ctx *f, uint32_t id, int operand)
            !fold__absent(&f->run->worker->dest[operand]) && !f->run->worker->dest[operand].stride;
 }
 
-/* Runs an op backward for its nth row: once for all that has rows of its own, then once for each sum. */
+/* Runs an op backward for its nth row: once for contributions that have their own rows, then once per sum. */
 static void fold__eager_backward_row(fold_ctx *f, uint32_t id, const fold__program *program, uint32_t row)
 {
     fold__worker *worker = f->run->worker;
@@ -24114,14 +24113,14 @@ static const fold__eager *fold__eager_mode(void)
 }
 
 /* ==== section: plan cache ====================================================================
-   Owns: plans of earlier runs, in the bytes that the context has for them. A plan is kept when its structure
-   comes for the second time (fold__store_plan), in place of those that were not used for longest, and used
+   Owns: plans of earlier runs, kept in memory of the size that the context was given. A plan is stored the
+   second time its structure is run (fold__store_plan), evicting the least recently used plans, and is used
    from then on (fold__replay_plan).
-   Uses: storage. Invariant: a plan is found by a hash and used only if the whole structure is equal. Hashing
-   and comparing read the recording once each. */
+   Uses: storage. Invariant: a plan is found through a hash, and used only if the whole structure is equal.
+   Hashing and comparing each read the recording once. */
 
 /* A kept plan is one blob of sections: the arrays of nodes, then the structure, then the other arrays. A run
-   uses the arrays of nodes in place, and copies the others. */
+   uses the arrays of nodes in place, and copies the other arrays. */
 enum {
     FOLD__SECTION_OF_NODES = 0,
     FOLD__SECTIONS_OF_STRUCTURE,
@@ -24133,13 +24132,13 @@ static const int fold__plan_array[] = { FOLD__ARRAY_RUN_SIGS, FOLD__ARRAY_BATCHE
                                         FOLD__ARRAY_GROUP_SIGS, FOLD__ARRAY_BUFFERS };
 typedef struct fold__plan_section {
     void *data;
-    size_t bytes, at; /* at: where it is in the blob */
+    size_t bytes, at; /* at: offset in the blob */
 } fold__plan_section;
-/* Begins each blob. Blobs are end to end after the tables; offset 0 is none. */
+/* The header of a blob. Blobs are stored end to end after the tables; offset 0 means none. */
 typedef struct fold__kept_plan {
     fold__plan_key of;
-    uint64_t used; /* the run that used it last */
-    size_t bytes, next; /* next: the offset of another plan of the same bucket */
+    uint64_t used; /* number of the last run that used it */
+    size_t bytes, next; /* next: offset of another plan in the bucket */
     fold__plan plan;
 } fold__kept_plan;
 
@@ -24155,8 +24154,8 @@ static fold__kept_plan *fold__plan_at(fold__plans *plans, size_t at)
 }
 static size_t fold__plan_header(void) { return fold__round_up(sizeof(fold__kept_plan), FOLD__ALIGN); }
 
-/* Lists the words of a structure that are in no array of the recording: parameters of leaves, lengths of
-   lists, the scratch of ops over lists, and the roots. */
+/* Lists the parts of a structure that no array of the recording contains: the parameters of leaves, the
+   lengths of lists, the scratch sizes of ops over lists, and the roots. */
 static int fold__list_words(fold_ctx *f, const fold_node *roots, size_t n_roots, uint32_t *n_words)
 {
     if (!fold__need(f, FOLD__ARRAY_PLANNING, 2 * (size_t)f->n_nodes + n_roots + 1, sizeof(uint32_t)))
@@ -24165,7 +24164,7 @@ static int fold__list_words(fold_ctx *f, const fold_node *roots, size_t n_roots,
     for (uint32_t id = 1; id <= f->n_nodes; id++) {
         const uint32_t kind = fold__kind_of(f, id);
         *to = kind == FOLD__NODE_LOOKUP ? fold__node_table(f, id) : fold__node_param(f, id);
-        /* no branch: it could not be predicted */
+        /* no branch: it would often be mispredicted */
         to += (kind == FOLD__NODE_LOOKUP) | (kind == FOLD__NODE_PARAM);
         if (!fold__is_list(f, id))
             continue;
@@ -24206,7 +24205,7 @@ static size_t fold__list_sections(const fold_ctx *f, uint32_t n_words, const fol
     return fold__round_up(at, FOLD__ALIGN);
 }
 
-/* Continues a hash. Two chains of products run side by side to hide the latency of each. */
+/* Continues a hash. Two chains of multiplications run side by side, to hide their latency. */
 static uint64_t fold__hash_bytes(uint64_t hash, const void *memory, size_t bytes)
 {
     uint64_t even = hash, odd = ~hash, words[2];
@@ -24247,7 +24246,7 @@ static int fold__fits_run(const fold_ctx *f, const fold__kept_plan *kept, uint32
     fold__list_sections(f, n_words, &kept->plan, section);
     for (int i = FOLD__SECTIONS_OF_STRUCTURE; i < FOLD__SECTIONS_OF_ARRAYS; i++)
         if (section[i].bytes && memcmp(blob + section[i].at, section[i].data, section[i].bytes))
-            return 0; /* an empty array may be NULL, which memcmp must not get */
+            return 0; /* memcmp must not get NULL, which an empty array may be */
     return 1;
 }
 
@@ -24286,12 +24285,12 @@ static int fold__replay_plan(fold_ctx *f, const fold_node *roots, size_t n_roots
         if (section[i].bytes)
             memcpy(section[i].data, f->plans + run->replayed + section[i].at, section[i].bytes);
     fold__plan_at(plans, at)->used = ++plans->runs;
-    fold__refresh_pointers(f); /* the run's arrays of nodes are the kept ones */
+    fold__refresh_pointers(f); /* the run uses the kept plan's arrays of nodes */
     f->stats.plan_hits += f->stats.plan_hits < INT_MAX;
     return 1;
 }
 
-/* Evicts the plan that was not used for longest, and moves those after it. */
+/* Evicts the least recently used plan, and moves the plans after it. */
 static void fold__drop_plan(fold__plans *plans)
 {
     size_t oldest = plans->begin;
@@ -24332,7 +24331,7 @@ static uint32_t *fold__seen_slot(uint32_t *table, uint32_t slots, uint64_t hash)
     return &table[slot];
 }
 
-/* The tables have 31 bits of each hash: where two agree in them, a plan is only kept a run early. */
+/* Whether a structure was run before. The tables keep 31 bits of a hash: false matches store plans early. */
 static int fold__seen_before(fold__plans *plans, uint64_t hash)
 {
     uint32_t *first = fold__seen_hashes(plans), *second = first + plans->slots;
@@ -24372,10 +24371,11 @@ static void fold__store_plan(fold_ctx *f, const fold_node *roots, size_t n_roots
 }
 
 /* ==== section: cost model ====================================================================
-   Owns: how long batches of each signature took, the latest counting most, and how long others will take.
+   Owns: how long batches of each signature took, weighted towards recent ones, and estimates for other
+   batches.
    Uses: storage, program analysis. Invariant: times never change results, only where slices end. */
 
-#define FOLD__GUESSED_NS 0.05 /* for a multiplication, until one was timed */
+#define FOLD__GUESSED_NS 0.05 /* per multiplication, before any was timed */
 
 static fold__cost *fold__cost_of(const fold_ctx *f, const fold__batch *batch, int kind)
 {
@@ -24411,8 +24411,9 @@ static void fold__learn_cost(fold_ctx *f, const fold__batch *batch, int kind, do
     fold__learn_unit(&f->run->batch_unit, fold__batch_work(f, batch), ns);
 }
 
-/* Least-squares line through the timed batches, or proportional to rows if these vary too little or the batch
-   is far larger than they were. Slope and intercept stay non-negative. */
+/* Estimates a batch's time in nanoseconds from a least-squares fit of time against rows over the timed
+   batches. It is proportional to rows if their row counts vary too little or the batch is far larger. Slope
+   and intercept are clamped to be non-negative. */
 static double fold__estimate_batch(const fold_ctx *f, const fold__batch *batch, int kind)
 {
     const fold__cost *cost = fold__cost_of(f, batch, kind);
@@ -24431,20 +24432,20 @@ static double fold__estimate_batch(const fold_ctx *f, const fold__batch *batch, 
 
 /* ==== section: plan execution ================================================================
    Owns: making a plan (fold__make_plan), reserving what it writes (fold__reserve_run), and running its groups
-   forward and backward (fold__execute), phase by phase (fold__find_phase). In inference, threads share all
-   groups of samples. In training, as many groups run at a time as there are threads, which then share the
-   sums these groups add to.
+   forward and backward (fold__execute), phase by phase (fold__find_phase). In inference, all groups of
+   samples are divided among the threads. In training, one group per thread runs at a time; then the threads
+   divide up the sums that these groups add to.
    Uses: all sections above. Invariant: all memory is reserved before the first write. */
 
-/* Finds the address of a value that is there as a run begins. Rows of others may be gathered before they are
-   computed, but are not read before: they get the sink. */
+/* Finds the address of a value that exists when a run begins. Other values get the address of the sink, since
+   their rows may be gathered before they are computed, although they are not read before. */
 FOLD__INLINE void fold__resolve(fold_ctx *f, uint32_t id)
 {
     const int there = !fold__makes_value(f->kind[id]) || (f->kind[id] & FOLD__IS_STORED);
     f->value[id] = there ? fold__address(f, id) : f->run->sink;
 }
 
-/* Resolves the nodes that the run visits, and those before them that these read. */
+/* Finds the addresses of the nodes that the run visits, and of earlier nodes that these read. */
 static void fold__resolve_values(fold_ctx *f)
 {
     const uint32_t first = f->run->plan.first_node;
@@ -24455,7 +24456,7 @@ static void fold__resolve_values(fold_ctx *f)
             fold__resolve(f, f->edge_source[edge]);
 }
 
-/* Gives roots and kept values their offsets in the recording's data, which the caller reserves. A value that
+/* Assigns roots and kept values their offsets in the recording's data; the caller reserves it. A value that
    is computed again keeps its offset. */
 static void fold__layout_results(fold_ctx *f)
 {
@@ -24469,9 +24470,9 @@ static void fold__layout_results(fold_ctx *f)
     }
 }
 
-/* Lays out the values and gradients that cross between groups, and the contributions to them, in units of 16
-   floats from the region's start; returns the units. Leaves have values already, and rows for gradients with
-   their group. Also lays out the contributions within groups, from each group's start. */
+/* Lays out the values and gradients that cross between groups, and contributions to them, in units of 16
+   floats from the region's start. Returns the number of units. Leaves have values already, and their
+   gradients are stored with their group. Also lays out each group's contributions, from its start. */
 static uint32_t fold__layout_boundary(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -24498,16 +24499,16 @@ static uint32_t fold__layout_boundary(fold_ctx *f)
     return rows;
 }
 
-/* Groups in [from, to) are of samples. */
+/* Returns the first group of samples; they end before fold__samples_to. */
 static uint32_t fold__samples_from(const fold__run *run) { return run->plan.has_prefix ? 1 : 0; }
 static uint32_t fold__samples_to(const fold__run *run)
 {
     return run->plan.groups - (run->plan.has_suffix ? 1 : 0);
 }
 
-/* Lays out the region: first what crosses between groups, then the prefix, the suffix, and memory for as many
-   groups of samples as there are threads, which groups use in turn. A group's slabs are followed by its rows
-   of contributions, and these by the gradients of its leaves. */
+/* Lays out the region: first values that cross between groups, then the prefix, the suffix, and memory for
+   one group of samples per thread, which the groups use in turn. A group's slabs are followed by its rows of
+   contributions, then by the gradients of its leaves. */
 static void fold__layout_groups(fold_ctx *f, size_t boundary)
 {
     fold__run *run = f->run;
@@ -24536,8 +24537,8 @@ static void fold__layout_groups(fold_ctx *f, size_t boundary)
     run->plan.region = end + samples * fold__min_size((size_t)fold__threads_of(f), to - from);
 }
 
-/* Clears what a run may ask about nodes that it reads and that come before those it visits: it makes none of
-   them, and they get no gradient. */
+/* Clears the run's state of nodes that it reads but does not visit, since they were recorded earlier: it
+   computes none of them, and they get no gradients. */
 static void fold__clear_outside(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -24568,7 +24569,7 @@ static void fold__index_groups(fold__run *run)
     }
 }
 
-/* Arrays may move. */
+/* Makes the plan of a run. Arrays may move. */
 static int fold__make_plan(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -24598,7 +24599,7 @@ static int fold__make_plan(fold_ctx *f)
     return 1;
 }
 
-/* Packs, for backward, the weights of products whose inputs get gradients in this run. */
+/* Packs weights for backward, for products whose inputs get gradients in this run. */
 static void fold__ready_packs(fold_ctx *f)
 {
     for (uint32_t sig = 0; sig < f->run->plan.run_sigs; sig++) {
@@ -24612,7 +24613,7 @@ static void fold__ready_packs(fold_ctx *f)
     }
 }
 
-/* Arrays may move. */
+/* Reserves the memory that a planned run writes. Arrays may move. */
 static int fold__reserve_run(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -24661,8 +24662,8 @@ static void fold__resolve_gradients(fold_ctx *f, const fold__group *group)
     }
 }
 
-/* Clears the gradients of a group's values and leaves that get only some pieces, before any is written: those
-   on the boundary, which other groups write, or the others. */
+/* Clears, before any is written, those gradients of a group's values and leaves that are written only in
+   part: those that cross between groups, which other groups write, if `boundary` is set, or the others. */
 static void fold__clear_partial(fold_ctx *f, const fold__group *group, int boundary)
 {
     fold__run *run = f->run;
@@ -24684,7 +24685,7 @@ static void fold__clear_partial(fold_ctx *f, const fold__group *group, int bound
     }
 }
 
-/* Begins a group, or its chunk from a row of lists on: lists then begin that many rows before their slabs. */
+/* Begins a group, or its chunk that starts at a row of its lists. Lists start that many rows before slabs. */
 static void fold__enter_chunk(fold_ctx *f, fold__group *group, uint32_t row)
 {
     fold__run *run = f->run;
@@ -24765,7 +24766,7 @@ static const char *fold__batch_name(const fold_ctx *f, const fold__worker *worke
 }
 
 /* Runs a batch forward and captures its commands. If they would differ in another replay, or are too many,
-   the batch itself becomes one command. */
+   the batch itself becomes a single command. */
 enum { FOLD__MAX_COMMAND_BYTES = 1 << 16 };
 static FOLD__NOINLINE void fold__capture_batch(fold_ctx *f, fold__worker *worker, uint32_t which)
 {
@@ -24804,13 +24805,13 @@ static void fold__run_batch(fold_ctx *f, fold__worker *worker, const fold__group
         fold__learn_cost(f, &worker->batch, kind, fold__as_double(fold__now(f) - start));
 }
 
-/* Work for several threads: groups [first, last) one by one, the sums that these add to, or the rows of a
-   batch of a group that runs alone. */
+/* Work for several threads: groups [first, last) one by one, the sums that these groups add to, or the rows
+   of one batch when no other group runs. */
 typedef struct fold__job {
     fold_ctx *ctx;
     void (*run)(const struct fold__job *job, fold__worker *worker, uint64_t worker_index);
     uint32_t first, last;
-    uint64_t work, threads; /* work: of the sums, or the number of rows */
+    uint64_t work, threads; /* work: the cost of the sums, or number of rows */
     uint32_t batch;
     int kind;
 } fold__job;
@@ -24823,8 +24824,8 @@ static void fold__run_job(int worker_index, void *user)
     fold__fp_leave(saved);
 }
 
-/* Runs a job on its threads. While this thread waits for them, a job system may run other jobs of the host on
-   it, so the processor has the host's settings until they are done. */
+/* Runs a job on its threads. While the calling thread waits for them, a job system may run the host's jobs on
+   it, so the host's floating-point settings are restored until the job is done. */
 static void fold__on_threads(fold_ctx *f, fold__job *job)
 {
     if (job->threads > 1) {
@@ -24836,7 +24837,7 @@ static void fold__on_threads(fold_ctx *f, fold__job *job)
     }
 }
 
-/* A thread without a piece of its own would only be woken, and waited for. */
+/* Returns how many threads can get at least one piece: waking others would only cost time. */
 static uint64_t fold__workers_for(const fold_ctx *f, uint64_t pieces)
 {
     const uint64_t threads = (uint64_t)fold__threads_of(f);
@@ -24852,8 +24853,8 @@ static void fold__run_rows_job(const fold__job *job, fold__worker *worker, uint6
                     (uint32_t)(job->work * (worker_index + 1) / job->threads));
 }
 
-/* Runs a group's batches in order or, backward, from the last on. `alone`: no other group runs at that time,
-   so threads may share a batch. */
+/* Runs a group's batches in order or, in backward, from last to first. `alone` means that no other group runs
+   at that time, so threads may divide a batch. */
 static void fold__run_group(fold_ctx *f, fold__worker *worker, uint32_t which, int kind, int alone)
 {
     const fold__group *group = &f->run->group[which];
@@ -24881,16 +24882,16 @@ static void fold__backward_group(fold_ctx *f, fold__worker *worker, uint32_t whi
         fold__finish_gradient(f, worker, f->run->leaves[leaf], group, fold__all_rows);
 }
 
-/* Whether a group's rows of a use are summed after the group has run: for parameters, and for shared nodes of
-   the prefix if the group is one of samples. Others are summed when the node's gradient is completed
-   (fold__shared_total). */
+/* Whether a group's rows of a use are summed after the group has run. This is so for parameters, and for
+   shared nodes of the prefix if the group consists of samples. Other uses are summed when the node's gradient
+   is completed (fold__shared_total). */
 static int fold__adds_up(const fold__run *run, const fold__use *use, uint32_t group)
 {
     return !use->is_node || (group >= fold__samples_from(run) && (run->state[use->target] & FOLD__PREFIX));
 }
 
-/* Counts a use's rows in groups [first, last), and returns what they cost, in multiplications: finding a row
-   costs some, too. */
+/* Counts a use's rows in groups [first, last), and returns the cost of summing them, in multiplications.
+   Finding a row counts as this many: */
 enum { FOLD__FIND_WORK = 1024 };
 static uint64_t fold__measure_use(const fold_ctx *f, fold__use *use, uint32_t first, uint32_t last)
 {
@@ -24910,7 +24911,7 @@ static uint64_t fold__measure_use(const fold_ctx *f, fold__use *use, uint32_t fi
     return use->work = use->rows * (use->size + FOLD__FIND_WORK) * (uint64_t)fold__shape_lines(&shape);
 }
 
-/* Returns what the sums of all uses cost. fold__accumulate_groups shares them out by what each notes. */
+/* Measures all uses, and returns the cost of their sums, by which fold__accumulate_groups divides them. */
 static uint64_t fold__measure_sums(const fold_ctx *f, uint32_t first, uint32_t last)
 {
     uint64_t work = 0;
@@ -24919,8 +24920,8 @@ static uint64_t fold__measure_sums(const fold_ctx *f, uint32_t first, uint32_t l
     return work;
 }
 
-/* Sums, in order, a part of what groups [first, last) add to parameters and shared nodes. Uses are laid end
-   to end by their cost, and the part may begin and end anywhere. */
+/* Adds a part of what groups [first, last) contribute to parameters and shared nodes, in order. The costs of
+   all uses are laid end to end; a part from `from` to `to` may begin and end anywhere. */
 static void fold__accumulate_groups(fold_ctx *f, fold__worker *worker, uint32_t first, uint32_t last,
                                     uint64_t from, uint64_t to)
 {
@@ -24932,13 +24933,13 @@ static void fold__accumulate_groups(fold_ctx *f, fold__worker *worker, uint32_t 
         size_t done = use->done;
         const int in_one = use->sum == FOLD__SUM_BY_KERNEL;
         if (begin == end || from >= end || to <= begin || (in_one && from > begin))
-            continue; /* a sum by one kernel belongs to the part in which it begins */
+            continue; /* the part in which a one-kernel sum begins does all of it */
         const fold__use_share share = fold__share_of_use(f, use, from > begin ? from - begin : 0,
                                                          (to < end && !in_one ? to : end) - begin);
         for (uint32_t group = first; group < last && share.columns.from < share.columns.to; group++)
             if (fold__adds_up(run, use, group))
                 fold__accumulate_use(f, worker, use, &run->group[group], share, &done);
-        if (to >= end || share.rows.to < (int)use->rows) /* of threads that share columns, the last writes */
+        if (to >= end || share.rows.to < (int)use->rows) /* if threads divide columns, the last one writes */
             use->next = done;
         if (run->sums_in_one_go && to >= end && !use->is_node)
             fold__add_to_total(f, use);
@@ -24948,7 +24949,7 @@ static void fold__accumulate_groups(fold_ctx *f, fold__worker *worker, uint32_t 
             fold__accumulate_lookup(f, run->leaves[leaf]);
 }
 
-/* Runs a group of samples forward, in all its chunks, or one chunk of it forward and backward. */
+/* Runs a group of samples: all chunks forward in inference, or one chunk forward and backward in training. */
 static void fold__run_sample(fold_ctx *f, fold__worker *worker, uint32_t group, int alone)
 {
     do
@@ -24970,7 +24971,7 @@ static void fold__sum_uses_job(const fold__job *job, fold__worker *worker, uint6
                             job->work * (worker_index + 1) / job->threads);
 }
 
-/* Counts the pieces that the measured sums can be cut into: see fold__share_of_use. */
+/* Counts the pieces into which the measured sums can be divided (fold__share_of_use). */
 static uint64_t fold__pieces_of_sums(const fold_ctx *f)
 {
     uint64_t pieces = 0;
@@ -24991,16 +24992,16 @@ static void fold__sum_groups(fold_ctx *f, uint32_t first, uint32_t last)
     fold__on_threads(f, &job);
 }
 
-/* A phase has a step for each batch of its group and, backward, one for the sums after those. */
+/* Returns the number of steps of a phase: one per batch of its group and, in backward, one for the sums. */
 static uint32_t fold__phase_steps(const fold__run *run, const fold__progress *progress)
 {
     const fold__group *group = &run->group[progress->group];
     return group->end_batch - group->first_batch + (uint32_t)progress->backward;
 }
 
-/* Moves on to the next phase that has something to do, this one or a later one. Their order: the prefix, the
-   suffix backward, each group of samples forward and backward, the suffix, the prefix backward. Gradients
-   pass through the suffix before there are values, through the prefix when all samples have added theirs. */
+/* Moves to the next phase that has steps, which may be the current one. The order of phases is: the prefix,
+   the suffix backward, each group of samples forward and backward, the suffix, the prefix backward. Gradients
+   pass through the suffix before any values exist, and through the prefix once all samples added theirs. */
 static void fold__find_phase(const fold__run *run, fold__progress *progress)
 {
     const uint32_t from = fold__samples_from(run), suffix = 2 + 2 * (fold__samples_to(run) - from);
@@ -25025,17 +25026,17 @@ static void fold__first_phase(const fold__run *run, fold__progress *progress)
     fold__find_phase(run, progress);
 }
 
-/* Runs the next groups of samples, from `first` on, and returns the end of those that ran. In inference
-   threads share all of them. In training as many run at a time as there are threads, which then share the
-   sums that these add to, so that every sum continues in the order of groups. A lone group is shared batch by
-   batch. */
+/* Runs the next groups of samples, from `first` on, and returns the end of those that ran. In inference all
+   groups are divided among the threads. In training one group per thread runs at a time; then the threads
+   divide up the sums that the groups add to, so that every sum continues in the order of groups. If only one
+   group runs, threads divide its batches. */
 static uint32_t fold__run_samples(fold_ctx *f, uint32_t first)
 {
     fold__run *run = f->run;
     const uint32_t left = fold__samples_to(run) - first, threads = (uint32_t)fold__threads_of(f);
     uint32_t count = fold__goes_back(run) && threads < left ? threads : left;
     for (uint32_t nth = 0; nth < count && fold__goes_back(run); nth++)
-        if (fold__chunk_of(&run->group[first + nth])) /* each chunk is followed by its sums */
+        if (fold__chunk_of(&run->group[first + nth])) /* sums come after each chunk */
             count = nth ? nth : 1;
     fold__job job = { f, fold__run_groups_job, first, first + count, 0, count < threads ? count : threads, 0,
                       0 };
@@ -25079,7 +25080,7 @@ static void fold__commit(fold_ctx *f)
 static void fold__run_commands(fold_ctx *f)
 {
     fold__worker *const worker = f->run->worker;
-    const size_t calls = worker->kernel_calls, one_row = worker->one_row_calls; /* as counted when captured */
+    const size_t calls = worker->kernel_calls, one_row = worker->one_row_calls; /* counted at capture */
     for (const fold__command *step = f->run->commands.first; step; step = step->next) {
         const fold__map_call *map = (const fold__map_call *)(const void *)(step + 1);
         if (step->op)
@@ -25100,7 +25101,7 @@ static void fold__run_commands(fold_ctx *f)
     worker->one_row_calls = one_row;
 }
 
-/* Runs a reserved plan in one go: the commands that an earlier replay captured, or phase by phase. */
+/* Runs a reserved plan in one go: phase by phase, or using commands captured in an earlier replay. */
 static void fold__execute(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -25121,7 +25122,7 @@ static void fold__execute(fold_ctx *f)
         at.phase++;
         if (!at.backward) {
             fold__run_group(f, run->worker, at.group, FOLD__EVENT_FORWARD, 1);
-        } else if (fold__goes_back(run)) { /* always, but this drops the code from builds for inference */
+        } else if (fold__goes_back(run)) { /* always true: drops code from inference builds */
             fold__backward_group(f, run->worker, at.group, 1);
             fold__sum_groups(f, at.group, at.group + 1);
         }
@@ -25131,16 +25132,16 @@ static void fold__execute(fold_ctx *f)
 }
 
 /* ==== section: sliced runs ===================================================================
-   Owns: the progress of a begun run. It executes one step after another, a batch or the sums of a group's
-   weight gradients, and cuts a step that would take too long.
+   Owns: the progress of a run that was begun. It executes step after step; a step is a batch or a group's
+   sums of weight gradients. A step that would take too long is divided.
    Uses: plan execution, cost model. Invariant: results are bit-identical to an uninterrupted run. */
 
 enum { FOLD__TIMED_FIRST = 4, FOLD__TIMED_EACH = 64, FOLD__MIN_WORK = 1 << 14 };
 
-/* An unfinished run has overwritten values of this recording, so none can be read. */
+/* Whether an unfinished run has overwritten values of this recording, so that none can be read. */
 static int fold__is_interrupted(const fold_ctx *f) { return f->run->interrupted_salt == f->salt; }
 
-/* FOLD__NONE is the last step of a group's backward: its sums of weight gradients. */
+/* Returns the batch of a step, or FOLD__NONE for a group's last one in backward: sums of weight gradients. */
 static uint32_t fold__step_batch(const fold__run *run, const fold__progress *progress)
 {
     const fold__group *group = &run->group[progress->group];
@@ -25157,8 +25158,8 @@ static uint64_t fold__rows_of_step(const fold_ctx *f, const fold__progress *prog
                                : fold__rows_to_cut(f, &f->run->batch[which]);
 }
 
-/* In a group's sums the work of all uses is laid end to end. Returns how much of the next `work` belongs to
-   this use, which begins at *at. */
+/* The work of all uses in a group's sums is laid end to end. Returns how much of the next `work` belongs to
+   this use, whose own work begins at *at, and moves *at past it. */
 static uint64_t fold__work_of_use(const fold__use *use, uint64_t *at, const fold__progress *progress,
                                   uint64_t work)
 {
@@ -25187,8 +25188,8 @@ static double fold__estimate_rows(const fold_ctx *f, const fold__progress *progr
     return fold__estimate_batch(f, &batch, progress->backward ? FOLD__EVENT_BACKWARD : FOLD__EVENT_FORWARD);
 }
 
-/* How many of the rows of a step (in sums: how much work) are estimated to fit into ns; at least enough to
-   make progress. */
+/* Returns how many rows of a step (for sums, how much work) are estimated to fit into `ns`, but at least
+   enough to make progress. */
 static uint64_t fold__rows_within(const fold_ctx *f, const fold__progress *progress, uint64_t rows, double ns)
 {
     const int is_sums = fold__step_batch(f->run, progress) == FOLD__NONE;
@@ -25210,7 +25211,7 @@ static void fold__run_sums(fold_ctx *f, const fold__progress *progress, uint64_t
     const double expected = fold__estimate_rows(f, progress, work);
     const double times = fold__as_double(fold__now(f) - start) / (expected > 0 ? expected : 1);
     uint64_t at = 0;
-    for (uint32_t use = 0; use < run->n_uses; use++) { /* learnt by a factor, so never 0 */
+    for (uint32_t use = 0; use < run->n_uses; use++) { /* unit costs are learned by scaling, so never 0 */
         fold__work_unit *unit = &run->sum_unit[use % FOLD__SUM_UNITS];
         const double ns = fold__unit_ns(unit) > 1e-4 ? fold__unit_ns(unit) : 1e-4;
         if (fold__work_of_use(&run->use[use], &at, progress, work))
@@ -25218,7 +25219,7 @@ static void fold__run_sums(fold_ctx *f, const fold__progress *progress, uint64_t
     }
 }
 
-/* Runs the next `rows` of the `all` rows of a step, and moves to the next step after the last. */
+/* Runs the next `rows` of a step's `all` rows. After the last row, moves to the next step. */
 static void fold__run_rows(fold_ctx *f, uint64_t rows, uint64_t all)
 {
     fold__run *run = f->run;
@@ -25243,13 +25244,13 @@ static void fold__run_rows(fold_ctx *f, uint64_t rows, uint64_t all)
     if (++progress->at < fold__phase_steps(run, progress))
         return;
     if (progress->backward == fold__goes_back(run) && fold__next_chunk(f, progress->group))
-        progress->phase -= (uint32_t)progress->backward; /* the next chunk begins forward */
+        progress->phase -= (uint32_t)progress->backward; /* the next chunk starts forward */
     else
         progress->phase++;
     fold__find_phase(run, progress);
 }
 
-/* A gradient without a separate total is written from the first slice on, so it cannot count as zeros. */
+/* Starts a run in slices. From the first slice on, gradients without a separate total are no longer zeros. */
 static void fold__begin_slices(fold_ctx *f)
 {
     fold__first_phase(f->run, &f->run->progress);
@@ -25263,11 +25264,11 @@ static void fold__begin_slices(fold_ctx *f)
 }
 
 /* ==== section: run calls =====================================================================
-   Owns: a run from its roots to its results: making a plan or finding an earlier one, executing it at once,
-   in slices or again, and recording what was computed.
+   Owns: a run from its roots to its results: making or finding a plan, executing it (at once, in slices, or
+   as a replay), and noting which values were computed.
    Uses: all sections above. Invariant: whatever can fail does so before the first write. */
 
-/* Reserves everything that an eager backward writes: contributions first, then a gradient row per value. */
+/* Reserves what an eager backward writes: contributions, followed by gradients for all values. */
 static int fold__eager_reserve(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -25343,7 +25344,7 @@ static int fold__eager_backward(fold_ctx *f)
     return 1;
 }
 
-/* Says why a read returned nothing or a run did nothing. It is not sticky: the context stays usable. */
+/* Records why a read returned nothing or a run did nothing. The context stays usable. */
 #define fold__refuse(f, ...) fold__fail_in(&(f)->read_error, __VA_ARGS__)
 
 static fold_status fold__run_status(const fold_ctx *f)
@@ -25362,7 +25363,7 @@ static int fold__is_choice(const fold_ctx *f, uint32_t id)
     return fold__kind_of(f, id) == FOLD__NODE_OP && !fold__is_list(f, id) &&
            fold__node_sig(f, id)->op == FOLD__OP_list_softmax_xent;
 }
-/* One for each row, or one for all rows of a list. Edges have a count of their own. */
+/* Returns the number of indices: one per row, or one for all rows of a list. Edges are counted separately. */
 static uint32_t fold__n_indices(const fold_ctx *f, const fold__index_ref *ref)
 {
     const int each = fold__kind_of(f, ref->node) == FOLD__NODE_LOOKUP || fold__has_row_data(f, ref->node);
@@ -25393,7 +25394,7 @@ static void fold__set_index(fold_ctx *f, uint32_t id, uint32_t row, int index)
         data[row] = (uint64_t)index;
     } else if (fold__is_choice(f, id)) {
         int *own = (int *)(void *)fold__data_ptr(f, (uint32_t)fold__node_op_data(f, id));
-        own[fold__edge_rows(f, f->first_edge[id]) + 3] = index; /* where fold__write_choices puts it */
+        own[fold__edge_rows(f, f->first_edge[id]) + 3] = index; /* where fold__write_choices stores it */
     } else if (fold__kind_of(f, id) != FOLD__NODE_LOOKUP) {
         fold__set_node_data(f, id, (uint64_t)index);
     } else if (fold__is_list(f, id)) {
@@ -25416,13 +25417,13 @@ static void fold__read_index_refs(fold_ctx *f, uint32_t first)
 
 /* -- after a run ------------------------------------------------------------------------------ */
 
-/* Stored values are out of date: parameters have changed, or an unfinished run has overwritten some. */
+/* Whether stored values are out of date: parameters changed, or an unfinished run overwrote some values. */
 static int fold__is_stale(const fold_ctx *f)
 {
     return f->any_done && (f->done_version != f->model->version || fold__is_interrupted(f));
 }
 
-/* If the value is to be kept, the next run computes it again. */
+/* Marks a value as not stored. If it is to be kept, the next run computes it again. */
 static void fold__forget_value(fold_ctx *f, uint32_t id)
 {
     if ((f->kind[id] & FOLD__IS_KEPT) && fold__makes_value(f->kind[id]) && id < f->first_keep)
@@ -25430,7 +25431,7 @@ static void fold__forget_value(fold_ctx *f, uint32_t id)
     f->kind[id] &= (uint8_t)~FOLD__IS_STORED;
 }
 
-/* Marks kept values as stored, and forgets earlier ones that are out of date. */
+/* Marks the kept values as stored, and forgets earlier values that are out of date. */
 static void fold__mark_done(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -25537,8 +25538,8 @@ static void fold__find_last_readers(const fold_ctx *f, const fold__group *group,
     }
 }
 
-/* The longest chain of calls of one signature, with any other calls between them. Only calls from one of its
-   own to the last that depends on it are visited. */
+/* Returns the longest chain of calls of one signature, which may have calls of others in between. Visits only
+   calls between one of the signature's own and the last that depends on it. */
 static uint32_t fold__own_chain(const fold_ctx *f, const fold__group_sig *group_sig, const uint32_t *last,
                                 uint32_t *chain)
 {
@@ -25569,8 +25570,8 @@ static uint32_t fold__own_chain(const fold_ctx *f, const fold__group_sig *group_
     return longest;
 }
 
-/* The longest chains of all signatures, summed over groups. Planning leaves out signatures that feed each
-   other; they are counted here, in arrays that planning no longer needs. */
+/* Returns the longest chains of all signatures, summed over groups. Planning skips signatures that feed each
+   other; their chains are found here, in arrays that planning no longer needs. */
 static uint32_t fold__count_bound(const fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -25663,7 +25664,7 @@ static int fold__plan_roots(fold_ctx *f, const fold_node *roots, size_t n_roots)
         memset(run->grad + run->plan.first_node, 0, (size_t)f->n_nodes + 2 - run->plan.first_node);
     } else {
         fold__mark_grads(f);
-        if (!run->grad[run->root]) { /* nothing below the root needs a gradient: forward is enough */
+        if (!run->grad[run->root]) { /* no node below the root gets a gradient: forward is enough */
             run->backward = 0;
             return fold__node_arrays(f) && fold__plan_roots(f, roots, n_roots);
         }
@@ -25690,7 +25691,7 @@ static int fold__steps_fit(fold_ctx *f)
     return !fold__broken(f);
 }
 
-/* Caches now contain what the run appended. Steps that it did not run stay pending. */
+/* Updates the lengths of caches to include what the run appended. Steps that it did not run stay pending. */
 static void fold__commit_steps(fold_ctx *f)
 {
     uint32_t *waiting = &f->pending_step;
@@ -25728,7 +25729,7 @@ static int fold__is_there(const fold_ctx *f, uint32_t source)
            (!fold__is_interrupted(f) && (f->kind[source] & FOLD__IS_STORED));
 }
 
-/* The address of a row of a stored list or, with row 0, of a node, which may be a view of a list's row. */
+/* Returns the address of a stored list's row or, with `row` 0, of a node that may be a view of such a row. */
 static const float *fold__row_to_read(const fold_ctx *f, const fold__operand *operand, uint32_t row)
 {
     const uint32_t source = operand->source, width = fold__row_size(f, source);
@@ -25747,8 +25748,8 @@ static float *fold__copy_value(const fold_ctx *f, const fold__operand *operand, 
     return to;
 }
 
-/* Copies values to the addresses of fold_output_ref: of new ones always, of those from earlier runs if this
-   run computed their value again. */
+/* Copies values to the addresses given to fold_output_ref: those named since the last run, and earlier ones
+   if this run computed their values again. */
 static void fold__give_outputs(fold_ctx *f)
 {
     const fold__run *run = f->run;
@@ -25839,13 +25840,13 @@ static enum fold__run_scope fold__scope_of(const fold_ctx *f, const fold_node *r
     return fold__all_there(f, roots, n_roots) ? FOLD__SCOPE_NOTHING : FOLD__SCOPE_NEW;
 }
 
-/* Only a run that looks at old nodes again reads their indices again. */
+/* Returns the first index reference that a run reads. Only runs that visit old nodes read old ones. */
 static uint32_t fold__first_index_ref(const fold_ctx *f, enum fold__run_scope scope)
 {
     return scope >= FOLD__SCOPE_AGAIN ? 0 : f->old_index_refs;
 }
 
-/* Finds what the run computes, and in which order, with the memory for gradients of kept nodes. */
+/* Determines what the run computes, in which order, and reserves memory for gradients of kept nodes. */
 static int fold__plan_run(fold_ctx *f, const fold_node *roots, size_t n_roots, int backward)
 {
     fold__run *run = f->run;
@@ -25866,7 +25867,7 @@ static int fold__plan_run(fold_ctx *f, const fold_node *roots, size_t n_roots, i
     return planned && fold__steps_fit(f) && !FOLD__TRAINING(backward && !fold__reserve_kept_grads(f));
 }
 
-/* Plans and runs; a run that is begun computes nothing yet. 0 with an error if there is no memory for it. */
+/* Plans and runs. A run that is only begun computes nothing yet. Returns 0 with an error if out of memory. */
 static int fold__try_run(fold_ctx *f, const fold_node *roots, size_t n_roots, int backward)
 {
     fold__run *run = f->run;
@@ -25885,8 +25886,8 @@ static int fold__try_run(fold_ctx *f, const fold_node *roots, size_t n_roots, in
     return 1;
 }
 
-/* A run relies on signature ids, so unused signatures are freed only between two attempts, and only if memory
-   ran out. */
+/* Runs, retrying after an out-of-memory error if memory can be reclaimed. A run relies on signature numbers,
+   so unused signatures are freed only between two attempts. */
 static fold_status fold__run_roots(fold_ctx *f, const fold_node *roots, size_t n_roots, int backward,
                                    int begin)
 {
@@ -25919,7 +25920,7 @@ FOLD_API fold_status fold_run_begin(fold_ctx *f, const fold_node *roots, int cou
 }
 
 #ifndef FOLD_INFERENCE
-/* A parameter gets its gradient from its uses. If it is the root itself, a copy is its use. */
+/* Returns a copy of a root that is a parameter: a parameter gets its gradient from the nodes that use it. */
 static fold_node fold__root_of(fold_ctx *f, fold_node x)
 {
     fold__operand operand;
@@ -25981,8 +25982,8 @@ static const char *fold__replay_problem(const fold_ctx *f)
     return NULL;
 }
 
-/* Each call that the last run executed, or that was recorded for it, gets the draws that a fresh recording
-   would give it. */
+/* Gives random calls of the last run, and those recorded for it, the draws that a fresh recording would get
+   from the context. */
 static void fold__draw_again(fold_ctx *f)
 {
     for (uint32_t at = 0; at < f->n_calls && f->n_draws; at++) {
@@ -25996,7 +25997,7 @@ static void fold__draw_again(fold_ctx *f)
     f->draws += f->n_draws;
 }
 
-/* All values of an eager context can be read, so after a change of parameters all ops are computed again. */
+/* All values of an eager context are readable, so if parameters have changed, all ops are computed again. */
 static fold_status fold__replay_eager(fold_ctx *f)
 {
     if (f->done_version != f->model->version)
@@ -26008,8 +26009,8 @@ static fold_status fold__replay_eager(fold_ctx *f)
     return fold__finish_eager(f);
 }
 
-/* Captures the kernel calls of a replay. If one thread runs one group forward, they are the same in every
-   replay until arrays move. */
+/* Starts capturing the kernel calls of a replay, which are the same in every replay if one thread runs one
+   group forward and no array moves. */
 static void fold__begin_capture(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -26024,7 +26025,7 @@ static void fold__begin_capture(fold_ctx *f)
     run->worker->commands = commands;
 }
 
-/* Reserves room for the commands that were counted. Without memory for them replays run uncaptured. */
+/* Reserves memory for the captured commands. If there is not enough, replays run without them. */
 static void fold__end_capture(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -26040,7 +26041,7 @@ static void fold__end_capture(fold_ctx *f)
     f->bytes_refused = bytes_refused;
 }
 
-/* Captured commands are only valid while nothing has moved, so with them nothing has to be reserved. */
+/* Replays a batched run. Captured commands are valid while no array moves; nothing is reserved then. */
 static fold_status fold__replay_batched(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -26052,7 +26053,7 @@ static fold_status fold__replay_batched(fold_ctx *f)
     if (!run->commands.first)
         fold__begin_capture(f);
     fold__run_planned(f, start);
-    if (run->worker->commands) /* addresses left there are subnormal floats, which are slow to add */
+    if (run->worker->commands) /* addresses left there would be denormal floats, slow to add */
         memset(run->scratch, 0, (size_t)(run->commands.base - (char *)run->scratch));
     run->worker->commands = NULL;
     if (!run->commands.disabled && run->commands.used > run->commands.size)
@@ -26117,7 +26118,7 @@ FOLD_API uint64_t fold_estimate_ns(const fold_ctx *f)
     if (!begun)
         fold__first_phase(run, &progress);
     else if (progress.phase != FOLD__NONE && fold__chunks_left(run, progress.group) > 1) {
-        progress.phase -= (uint32_t)progress.backward; /* the whole chunk counts until it is done */
+        progress.phase -= (uint32_t)progress.backward; /* a chunk counts in full until it is done */
         fold__find_phase(run, &progress);
     }
     double ns = 0;
@@ -26145,8 +26146,8 @@ static const char *fold__slice_problem(const fold_ctx *f, uint64_t ns)
     return NULL;
 }
 
-/* Runs steps until the time is used up. The first is cut to the rows that fit, at least one; later ones run
-   whole or wait for the next slice. Between slices ops may have been added and arrays may have moved. */
+/* Runs steps until the time is used up. The first is cut to the rows that fit, but at least one; later ones
+   run in full or wait for the next slice. Between slices, ops may be added and arrays may move. */
 static void fold__run_slice(fold_ctx *f, uint64_t ns)
 {
     fold__progress *progress = &f->run->progress;
@@ -26160,7 +26161,7 @@ static void fold__run_slice(fold_ctx *f, uint64_t ns)
         run->interrupted_salt = f->salt; /* stored values are overwritten from here on */
     f->run->worker->group_sig = NULL;
     if (f->desc.measure &&
-        (!ns || progress->done++)) /* may be abandoned after a slice: planning again can need more */
+        (!ns || progress->done++)) /* it may be abandoned: planning again can need more memory */
         progress->phase = FOLD__NONE;
     for (int ran = 0; progress->phase != FOLD__NONE && !f->desc.measure; ran = 1) {
         const uint64_t used = ns ? fold__now(f) - start : 0, all = fold__rows_of_step(f, progress);
@@ -26206,8 +26207,8 @@ FOLD_API fold_status fold_run_more(fold_ctx *f, uint64_t ns, int *more)
 }
 
 /* ==== section: results =======================================================================
-   Owns: what callers keep, the addresses that they pass (output_ref, index_ref, edges_ref), and what they
-   read: values, gradients, statistics.
+   Owns: values that the caller keeps, memory of the caller's that runs read or write (output_ref, index_ref,
+   edges_ref), and reading results: values, gradients, statistics.
    Uses: run calls, storage. Invariant: reading changes no value. */
 
 static const char *fold__node_name(const fold_ctx *f, uint32_t id)
@@ -26290,7 +26291,7 @@ static int fold__has_edges(const fold_ctx *f, uint32_t id)
            fold__program_of(f, sig).op->attr[1] == FOLD__MASK_EDGES;
 }
 
-/* Checks the caller's edges or, if `writes`, writes them to the node. */
+/* Checks the caller's edges or, if `writes` is set, writes them to the node. */
 static int fold__visit_edges(fold_ctx *f, const fold__index_ref *ref, int writes)
 {
     const int count = *ref->count, rows[2] = { ref->end, (int)f->length[ref->node] };
@@ -26325,7 +26326,7 @@ static void fold__refer_edges(fold_ctx *f, fold__index_ref ref)
     const size_t keys = (size_t)ref.end;
     const size_t had = fold__round_up(fold__adjacency_ints(f, (size_t)edges, queries, keys), 16);
     const size_t wanted = fold__round_up(fold__adjacency_ints(f, (size_t)ref.most, queries, keys), 16);
-    const int grows = 16 * (size_t)recorded + had == f->data_used; /* it is the last data */
+    const int grows = 16 * (size_t)recorded + had == f->data_used; /* the node's data come last */
     const uint32_t data_at = fold__alloc_data(f, grows ? wanted - had : wanted);
     if (data_at == FOLD__NONE ||
         !fold__need(f, FOLD__ARRAY_INDEX_REFS, (size_t)f->n_index_refs + 1, sizeof ref))
@@ -26397,8 +26398,8 @@ static int fold__readable(fold_ctx *f, fold_node x, const char *who, fold__opera
     return 0;
 }
 
-/* While a body is traced there are no values, and anything that it computed from them would become a constant
-   of the cell. */
+/* Whether a node has values that the caller may read. While a body is traced nothing has values, and anything
+   computed from them would become a constant of the cell. */
 static int fold__valuable(fold_ctx *f, fold_node x, const char *who, fold__operand *operand)
 {
     if (f && f->frame.tracing)
@@ -26432,7 +26433,7 @@ static int fold__refuse_node(fold_ctx *f, fold_node x, const char *who, const ch
                         fold__node_name(f, f->source[x.id]), why);
 }
 
-/* `why` is the reason unless a run is unfinished, or there was none. */
+/* Reports why a node has no value: a run is unfinished, nothing was run, or else `why`. */
 static int fold__not_made(fold_ctx *f, fold_node x, const char *who, const char *why)
 {
     if (f->run->life >= FOLD__BEGUN || fold__is_interrupted(f))
@@ -26468,7 +26469,7 @@ FOLD_API const float *fold_value(fold_ctx *f, fold_node x)
                            "is a list whose rows are not contiguous; copy them with fold_read"))
         return NULL;
     if (fold__is_list_operand(f, &operand) && !f->length[operand.source])
-        return fold__no_values; /* no rows: any address but NULL */
+        return fold__no_values; /* no rows: any address except NULL */
     return fold__row_to_read(f, &operand, 0);
 }
 
@@ -26568,26 +26569,26 @@ FOLD_API fold_stats fold_ctx_stats(const fold_ctx *f)
 
 /* ==== section: thread pool ===================================================================
    Owns: POSIX threads that wait for tasks.
-   Uses: libc, pthread. Invariant: it knows no context. */
+   Uses: libc, pthread. Invariant: the pool is independent of any context. */
 #ifdef FOLD_USE_THREADS
 
 enum {
     FOLD__MAX_THREADS = 64,
-    FOLD__SPINS = 4000 /* before a thread sleeps: jobs follow each other closely */
+    FOLD__SPINS = 4000 /* polls before a thread sleeps: jobs often follow closely */
 };
 struct fold_pool {
     pthread_mutex_t lock;
     pthread_cond_t wake, done;
     pthread_t thread[FOLD__MAX_THREADS];
-    long process;          /* that has the threads: a fork's child has none */
+    long process;          /* the process that owns the threads: a fork's child has none */
     int wanted, started, stop;
-    unsigned round;        /* counts calls of fold_pool_for */
-    int next, count, left; /* tasks: the next to start, all, those not finished */
+    unsigned round;        /* number of calls of fold_pool_for */
+    int next, count, left; /* tasks: the next to start, all, the unfinished */
     fold_task *task;
     void *user;
 };
 
-/* The lock is held on entry and exit. */
+/* Runs tasks until all have been started. The lock is held on entry and on exit. */
 static void fold__work_off(fold_pool *pool)
 {
     while (pool->next < pool->count) {
@@ -26650,7 +26651,7 @@ FOLD_API void fold_pool_for(int count, fold_task *task, void *user, void *pool)
     if (!task || count < 1 || !own_pool)
         return;
     if (own_pool->process != fold__process())
-        fold__pool_start(own_pool); /* the lock may have been held when the process forked */
+        fold__pool_start(own_pool); /* the lock may have been held during the fork */
     pthread_mutex_lock(&own_pool->lock);
     own_pool->task = task;
     own_pool->user = user;
@@ -26686,7 +26687,7 @@ FOLD_API fold_pool *fold_pool_new(int threads)
 
 FOLD_API void fold_pool_free(fold_pool *pool)
 {
-    if (!pool || pool->process != fold__process()) { /* a fork's child has no threads to wait for */
+    if (!pool || pool->process != fold__process()) { /* a fork's child has no threads to join */
         free(pool);
         return;
     }
@@ -26705,8 +26706,9 @@ FOLD_API void fold_pool_free(fold_pool *pool)
 
 #ifndef FOLD_INFERENCE
 /* ==== section: optimisers ====================================================================
-   Owns: steps, which update parameters from their gradients; clipping; learning rate schedules.
-   Uses: model, kernels, memory. Invariant: a step with wrong settings changes nothing. */
+   Owns: optimiser steps, which update parameters from their gradients; gradient clipping; learning rate
+   schedules.
+   Uses: model, kernels, memory. Invariant: a step with invalid settings changes nothing. */
 
 FOLD__BY_DEFAULT(fold_sgd, { 0.01f, 0, 0 })
 FOLD__BY_DEFAULT(fold_adagrad, { 0.05f, 1e-8f, 0 })
@@ -26722,13 +26724,13 @@ static void fold__step_rows(fold_model *m, const fold__param_data *param, const 
                                  state2 ? state2 + at : NULL, count * width);
 }
 
-/* One step, as workers share it. The updated rows of all parameters, laid end to end, are cut into equal
-   shares. A worker gets the blocks that begin in its share: a block is packed while it is in cache. */
+/* A step shared by several workers. The rows to update of all parameters, laid end to end, are divided into
+   equal shares. A worker updates the blocks that begin in its share, and packs each while in cache. */
 typedef struct fold__stepping {
     fold_model *model;
     fold__step step;
     int decoupled;
-    size_t floats; /* in all rows that are updated */
+    size_t floats; /* number of floats in all rows to update */
     int lanes;
 } fold__stepping;
 
@@ -26739,7 +26741,7 @@ static size_t fold__stepped_rows(const fold_model *m, const fold__param_data *pa
                                       : (size_t)param->shape.dim[0];
 }
 
-/* Packs of the rows are refreshed here, but those of a lookup table only when all workers are done. */
+/* Updates rows of a parameter and refreshes their packs. Packs of lookup tables wait for all workers. */
 static void fold__step_param(const fold__stepping *stepping, fold__step step, const fold__param_data *param,
                              size_t from, size_t to)
 {
@@ -26760,14 +26762,14 @@ static void fold__step_param(const fold__stepping *stepping, fold__step step, co
     }
 }
 
-/* The first row of a block that begins at float `place` or later; at most `rows`. */
+/* Returns the first row of the first block that begins at float `place` or later, but at most `rows`. */
 static size_t fold__row_behind(size_t rows, size_t width, size_t place)
 {
     const size_t block = width * FOLD__STEP_ROWS;
     return fold__min_size(rows, (place + block - 1) / block * FOLD__STEP_ROWS);
 }
 
-/* By squaring: pow differs between platforms. */
+/* Raises a base to an integer power by repeated squaring, since pow differs between platforms. */
 static double fold__power(double base, uint64_t exponent)
 {
     double power = 1;
@@ -26779,7 +26781,7 @@ static double fold__power(double base, uint64_t exponent)
     return power;
 }
 
-/* The states began as zeros `steps` steps ago. Not inlined: see fold__settle_step. */
+/* Corrects the bias of states that were zero `steps` steps ago. Not inlined: see fold__settle_step. */
 FOLD__NOINLINE static void fold__correct_bias(fold__step *step, uint64_t steps)
 {
     step->steps = steps;
@@ -26810,7 +26812,7 @@ static void fold__step_lane(int worker_index, void *user)
     fold__fp_leave(saved);
 }
 
-/* On threads if that pays; a float takes about as long as 16 products. */
+/* Runs a step, on several threads if it is large. A float takes about as long as 16 multiplications. */
 static void fold__step_all(fold__stepping *stepping)
 {
     fold_model *m = stepping->model;
@@ -26850,8 +26852,8 @@ static fold__step fold__step_of(enum fold__rule rule, float rate, float decay, f
     return step;
 }
 
-/* These differences are rounded as in runs, whatever mode the host has set. Not inlined, since a compiler
-   could then move them out of the caller's fold__fp_enter and fold__fp_leave. */
+/* Computes differences of settings, rounded as in runs whatever mode the host has set. It is not inlined, so
+   that the compiler cannot move them out of the caller's fold__fp_enter and fold__fp_leave. */
 FOLD__NOINLINE static void fold__settle_step(fold__step *step)
 {
     if (step->add1 == 0)
@@ -26869,7 +26871,7 @@ static fold_status fold__step_model(fold_model *m, fold__step *step, int decoupl
     fold__settle_step(step);
     fold__fp_leave(saved);
     if (step->states && m->rule != (int)step->rule)
-        fold__begin_states(m, (int)step->rule, 0); /* one rule's state is meaningless to another */
+        fold__begin_states(m, (int)step->rule, 0); /* another rule's state is meaningless */
     fold__stepping stepping = { m, *step, decoupled, 0, 1 };
     fold__step_all(&stepping);
     for (uint32_t index = 0; index < m->n_params; index++) {
@@ -26928,7 +26930,7 @@ FOLD_API fold_status fold_adam_step(fold_model *m, const fold_adam *settings)
     return fold__step_model(m, &step, settings->decoupled);
 }
 
-/* The dot kernel is fastest; blocks whose sum may leave the range of float are summed in double. */
+/* Returns a sum of squares. The dot kernel is fastest; blocks that might overflow or underflow use double. */
 static double fold__squares(const fold__kernels *kernels, const float *grads, size_t count)
 {
     double sum = 0;
@@ -26945,7 +26947,7 @@ static double fold__squares(const fold__kernels *kernels, const float *grads, si
     return sum;
 }
 
-/* Returns the sum of squares of all gradients or, if `factor` is not 1, scales them. */
+/* Returns the sum of squares of all gradients if `factor` is 1, else scales them by it. */
 static double fold__each_grad(fold_model *m, float factor)
 {
     double sum = 0;
@@ -26978,12 +26980,12 @@ FOLD_API double fold_grads_clip(fold_model *m, float limit)
     return norm;
 }
 
-/* Not inlined: see fold__settle_step. */
+/* Returns a learning rate schedule's factor at a step. Not inlined: see fold__settle_step. */
 FOLD__NOINLINE static float fold__rate_factor(const fold_rates *rates, uint64_t step)
 {
     const uint64_t warm_up = (uint64_t)rates->warm_up;
     const uint64_t steps = rates->steps ? (uint64_t)rates->steps : UINT64_MAX;
-    double left = 1, sine, cosine; /* left: the share of the steps that remain, 1 - t */
+    double left = 1, sine, cosine; /* left: the fraction of steps that remain, 1 - t */
     if (step < warm_up)
         return (float)((double)(step + 1) / (double)warm_up);
     if (rates->kind == FOLD_RATE_STEP)
@@ -26992,7 +26994,7 @@ FOLD__NOINLINE static float fold__rate_factor(const fold_rates *rates, uint64_t 
                    : (float)fold__power((double)fold__or(rates->factor, 0.1f), step / (uint64_t)rates->every);
     if (rates->kind != FOLD_RATE_CONSTANT && rates->steps)
         left = step < steps ? (double)(steps - step) / (double)(steps - warm_up) : 0;
-    if (rates->kind == FOLD_RATE_COSINE) { /* (1 + cos x) / 2 is the square of cos(x / 2) */
+    if (rates->kind == FOLD_RATE_COSINE) { /* (1 + cos x) / 2 = cos(x / 2)^2 */
         fold__sine_cosine(1.57079632679489661923 * (left < 0.5 ? left : 1 - left), &sine, &cosine);
         left = left < 0.5 ? sine * sine : cosine * cosine;
     }
@@ -27011,10 +27013,10 @@ FOLD_API float fold_rate_factor(const fold_rates *rates, uint64_t step)
 
 /* ==== section: layers ========================================================================
    Owns: the public layers, built from public ops.
-   Uses: the public calls; recorder core for the steps of unrolled layers, cells for the products that merging
-   contexts share. Invariant: a layer computes what its ops would if recorded one by one. */
+   Uses: the public calls; recorder core for the steps of unrolled layers; cells for products that contexts
+   with dedupe share. Invariant: a layer computes what its ops would if recorded one by one. */
 
-/* The name of a part of a layer. It is empty, which no parameter accepts, if the model has an error. */
+/* The full name of a part of a layer. It is empty, which no parameter accepts, if the model has an error. */
 typedef struct fold__name {
     char text[128];
 } fold__name;
@@ -27242,7 +27244,7 @@ static fold_node fold__drop(fold_ctx *f, fold_node x, float rate)
     return rate > 0 ? fold_dropout(f, x, rate) : x;
 }
 
-/* in: x; out: its query, key and value. */
+/* Body of a cell. in: x; out: its query, key and value. */
 static void fold__before_attention(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
     const fold_transformer *layer = (const fold_transformer *)user;
@@ -27252,7 +27254,7 @@ static void fold__before_attention(fold_ctx *f, const fold_node *in, fold_node *
     out[2] = fold_dense_apply(f, &layer->attention.value, x);
 }
 
-/* in: x, and the result of attention; out: the layer's result. */
+/* Body of a cell. in: x, and the result of attention; out: the result of the layer. */
 static void fold__after_attention(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
     const fold_transformer *layer = (const fold_transformer *)user;
@@ -27273,7 +27275,7 @@ static fold_norm fold__transformer_norm(fold_model *m, const char *name, const c
     return fold_norm_new(m, full.text, desc->width, desc->norm, desc->epsilon);
 }
 
-/* All inputs but the first have the width `others`. */
+/* Fills in the desc of a layer's cell. The first input has width `first`, the others have width `others`. */
 static void fold__layer_desc(fold_cell_desc *desc, const char *name, fold_cell_body *body, const void *user,
                              size_t user_size, int n_in, int first, int others, int n_out)
 {
@@ -27302,7 +27304,7 @@ FOLD_API fold_status fold_transformer_assemble(fold_model *m, const char *name, 
     static const char who[] = "transformer";
     if (fold__lacks(m, layer != NULL, "transformer: the layer is NULL"))
         return fold_model_status(m);
-    const fold_attention *on = &layer->attention; /* callers can fill in the parts */
+    const fold_attention *on = &layer->attention; /* the caller may have set the parts */
     const fold_dense *dense[] = {
         &on->query, &on->key, &on->value, &on->joined, &layer->inner, &layer->outer
     };
@@ -27343,7 +27345,7 @@ FOLD_API fold_transformer fold_transformer_new(fold_model *m, const char *name,
     return layer;
 }
 
-/* Records a layer over a list or, with `cache`, over the next rows of a sequence. */
+/* Records a layer over a list or, if `cache` is given, over the next rows of a sequence. */
 static fold_node fold__transformer(fold_ctx *f, const char *who, const fold_transformer *layer, fold_node x,
                                    int causal, fold_cache **cache)
 {
@@ -27406,13 +27408,13 @@ FOLD_API fold_node fold_encoder_apply(fold_ctx *f, const fold_encoder *encoder, 
 typedef struct fold__gates {
     fold_param weight, bias, recurrent, recurrent_bias;
     int hidden;
-    int arity;     /* children of a node, in trees */
-    int projected; /* instead of the first input the body gets its products with weight (and recurrent) */
-    fold_activation activation; /* of a cell without gates */
+    int arity;     /* number of children of a tree node */
+    int projected; /* whether the body gets products with weight (and recurrent) instead of its first input */
+    fold_activation activation; /* for a cell without gates */
 } fold__gates;
 
-/* Makes the projection of a layer's cell: a second cell that takes products of the first input in its place.
-   Contexts that merge identical calls record it for looked-up words, so that each word is multiplied once. */
+/* Makes the projection of a layer's cell: a second cell, whose inputs are products of the first input instead
+   of that input. Contexts with dedupe record it for looked-up words: each word is multiplied once. */
 static void fold__project_cell(fold_model *m, uint32_t id)
 {
     const fold__cell_data cell = fold__cells(m)[id];
@@ -27434,8 +27436,8 @@ static void fold__project_cell(fold_model *m, uint32_t id)
     fold__cells(m)[made.id - 1].is_projected = 1;
 }
 
-/* A model with lookup tables has a projection of every layer's cell, whichever of the two was made first. If
-   a body makes the table, they wait until it has been traced. */
+/* Makes projections of all layers' cells. A model has them if it has lookup tables, whichever is added first.
+   If a body adds the table, they are made after it has been traced. */
 static void fold__project_cells(fold_model *m)
 {
     while (m->projected_cells < m->n_cells && !m->error.status && !m->tracer->frame.tracing) {
@@ -27456,15 +27458,14 @@ static fold_cell fold__layer_cell(fold_model *m, const fold_cell_desc *desc, int
     return cell;
 }
 
-/* All gates but the last go through one sigmoid, the last through tanh. */
+/* Splits and activates gates: a sigmoid for all but the last, tanh for the last. */
 static void fold__gates_of(fold_ctx *f, fold_node gates, int hidden, int count, fold_node *gate)
 {
     fold_split(f, fold_sigmoid(f, fold_slice(f, gates, 0, 0, (count - 1) * hidden)), count - 1, gate);
     gate[count - 1] = fold_tanh(f, fold_slice(f, gates, 0, (count - 1) * hidden, hidden));
 }
 
-/* out: h' and c' (Tai et al. 2015, equations 6-8). `kept` is what the forget gates leave of the old c, or
-   null. */
+/* Computes h' and c' (Tai et al. 2015, equations 6-8). `kept`: the old c after the forget gates, or null. */
 static void fold__lstm_out(fold_ctx *f, fold_node in_gate, fold_node out_gate, fold_node update,
                            fold_node kept, fold_node *out)
 {
@@ -27481,9 +27482,9 @@ static fold_node fold__gate_product(fold_ctx *f, const fold__gates *gates, fold_
                             : fold_linear_n(f, both, 2, weight, bias);
 }
 
-/* If identical calls are merged, the product of a looked-up word becomes a call of its own, made once for all
-   its occurrences, whatever the states. From its first word on, a cell takes products for every input, so
-   that all its calls can share batches: *cell becomes its projection. NULL: the cell takes x itself. */
+/* In contexts with dedupe, makes the product of a looked-up word a call of its own, computed once for all its
+   occurrences, whatever the states. From its first such word on, a cell uses products for every input, so
+   that all its calls can share batches: *cell becomes its projection. Returns NULL if it uses x itself. */
 static const fold__gates *fold__project_word(fold_ctx *f, fold_cell *cell, fold_node x)
 {
     if (!f || !fold__merges(f) || f->frame.cell || cell->salt != f->model->salt || !cell->id ||
@@ -27531,7 +27532,7 @@ static void fold__gru_body(fold_ctx *f, const fold_node *in, fold_node *out, con
     out[0] = fold_add(f, candidate, fold_mul(f, update, fold_sub(f, in[1], candidate)));
 }
 
-/* A bias that is read in place keeps the values of its image. */
+/* Sets elements of a bias. A bias that is read in place keeps its values from the image. */
 static void fold__set_bias(fold_model *m, fold_param bias, int from, int to, float value)
 {
     const fold__param_data *data = fold__param_of(m, bias);
@@ -27654,7 +27655,7 @@ static int fold__unroll_begin(fold_ctx *f, const char *who, const fold_recurrent
     return !fold__broken(f);
 }
 
-/* Each sequence is one sample here, so its first states may not be lists. */
+/* Whether no initial state is a list: each sequence is one sample here. */
 static int fold__states_are_single(fold_ctx *f, const char *who, const fold_state *begin, int count)
 {
     for (int i = 0; begin && i < 2 * count; i++) {
@@ -27721,8 +27722,8 @@ FOLD_API fold_rnn_stack fold_rnn_stack_new(fold_model *m, const char *name, fold
     return stack;
 }
 
-/* Reads the first `count` nodes of f->steps, an array that may move with every call that records. The states
-   h are written to the `count` nodes after them or, in reverse, are concatenated with those. */
+/* Runs a layer in one direction over the first `count` nodes of f->steps, an array that may move whenever a
+   call records. The states h are written to the next `count` nodes or, in reverse, concatenated to these. */
 static fold_state fold__stack_direction(fold_ctx *f, const char *who, const fold_recurrent *layer, int count,
                                         int reverse, const fold_state *begin)
 {
@@ -27749,7 +27750,7 @@ static int fold__room_for_steps(fold_ctx *f, int count)
     return fold__need(f, FOLD__ARRAY_STEPS, 2 * (size_t)count * sizeof(fold_node) + 1, 1);
 }
 
-/* The first `count` nodes of f->steps are the inputs, and become the outputs. */
+/* Runs all layers over the first `count` nodes of f->steps, which become the outputs. */
 static void fold__unroll_layers(fold_ctx *f, const char *who, const fold_rnn_stack *stack, int count,
                                 int fine, const fold_state *begin, fold_state *last)
 {
@@ -27788,7 +27789,7 @@ FOLD_API fold_status fold_unroll_stack(fold_ctx *f, const fold_rnn_stack *stack,
     return fold_ctx_status(f);
 }
 
-/* Writes the rows of a list to f->steps. Returns how many there are, or -1 after an error. */
+/* Writes the rows of a list to f->steps. Returns their number, or -1 after an error. */
 static int fold__steps_of_list(fold_ctx *f, const char *who, fold_node x)
 {
     fold__operand operand;
@@ -27837,7 +27838,7 @@ FOLD_API fold_node fold_unroll_list(fold_ctx *f, const fold_recurrent *layer, fo
     return count < 0 ? fold__null : fold__list_of_steps(f, count, layer->hidden);
 }
 
-/* Without children h and c are zero, so only W x is left of the gates. */
+/* Body of a leaf's cell. Without children h and c are zero, so the gates depend on W x alone. */
 static void fold__leaf_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
     const fold__gates *gates = (const fold__gates *)user;
@@ -27851,7 +27852,7 @@ static void fold__tree_inner_body(fold_ctx *f, const fold_node *in, fold_node *o
 {
     const fold__gates *gates = (const fold__gates *)user;
     const int count = 3 + gates->arity;
-    fold_node gate[3 + FOLD_MAX_CELL_IN / 2], kept = fold__null; /* i, o, a forget gate for every child, u */
+    fold_node gate[3 + FOLD_MAX_CELL_IN / 2], kept = fold__null; /* i, o, one forget gate per child, u */
     fold__gates_of(f, fold_linear_n(f, in, gates->arity, gates->weight, gates->bias), gates->hidden, count,
                    gate);
     for (int child = 0; child < gates->arity; child++) {
@@ -27906,8 +27907,8 @@ FOLD_API fold_state fold_tree_lstm_apply_inner(fold_ctx *f, const fold_tree_lstm
     return fold__state_of(fold_call(f, layer->inner, in, 2 * layer->arity), 1);
 }
 
-/* in: x, or its products with W and W_f; then lists of the children's h and c. Equations 2-8 of Tai et al.
-   2015, with W x and U h of a gate as one product. */
+/* Body of a cell: equations 2-8 of Tai et al. 2015, with W x and U h of a gate as one product. in: x, or its
+   products with W and W_f; then lists of the children's h and c. */
 static void fold__child_sum_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
     const fold__gates *gates = (const fold__gates *)user;
@@ -27960,13 +27961,13 @@ FOLD_API fold_state fold_child_sum_apply(fold_ctx *f, const fold_child_sum *laye
         return fold__state_of(fold_call(f, cell, in, 1), 1);
     if (gates)
         in[1] = fold_linear_first(f, x, gates->recurrent, gates->recurrent_bias);
-    /* as fold_call_n expects of a list with two components, h and c alternate: a state is just these two */
+    /* a state is its h and c, which alternate as fold_call_n expects for a list with two components */
     return fold__state_of(fold_call_n(f, cell, in, gates ? 2 : 1, (const fold_node *)(const void *)children,
                                       count),
                           1);
 }
 
-/* The sections from here to the end seldom run, so they are compiled for size. */
+/* The sections from here to the end run rarely, so they are optimised for size. */
 #if defined(__GNUC__) && !defined(__clang__) && defined(__OPTIMIZE__)
 #pragma GCC push_options
 #pragma GCC optimize("Os")
@@ -27974,7 +27975,7 @@ FOLD_API fold_state fold_child_sum_apply(fold_ctx *f, const fold_child_sum *laye
 
 /* ==== section: text output ===================================================================
    Owns: writing through a caller's function, quoting, UTF-8.
-   Uses: libc. Invariant: names never write control characters. */
+   Uses: libc. Invariant: control characters in names are never written. */
 
 #ifndef FOLD_NO_STDIO
 FOLD_API int fold_to_file(const void *bytes, size_t count, void *file)
@@ -27983,7 +27984,7 @@ FOLD_API int fold_to_file(const void *bytes, size_t count, void *file)
 }
 #endif
 
-/* Whether a text begins with valid UTF-8 that is no control character. `count` gets its bytes, or 1. */
+/* Whether text begins with valid UTF-8 that is not a control character. Sets `count` to its bytes, or 1. */
 static int fold__is_plain(const char *from, int *count)
 {
     *count = fold__utf8(from);
@@ -28031,7 +28032,7 @@ static void fold__put_bytes(fold__text *text, const char *from, size_t count)
     }
 }
 
-/* For at most 199 bytes. fold__put_name writes names of any length. */
+/* Prints up to 199 bytes. fold__put_name prints names of any length. */
 static void fold__put(fold__text *text, const char *format, ...) FOLD__PRINTF(2, 3);
 static void fold__put(fold__text *text, const char *format, ...)
 {
@@ -28044,7 +28045,7 @@ static void fold__put(fold__text *text, const char *format, ...)
         fold__put_bytes(text, buffer, fold__min_size((size_t)count, sizeof buffer - 1));
 }
 
-/* Control characters become '?', but are escaped if `quoted`; invalid bytes always become '?'. */
+/* Prints a name. Control characters are escaped if `quoted` is set. Otherwise, and for invalid bytes: '?'. */
 static void fold__put_name(fold__text *text, const char *from)
 {
     for (int count; *from; from += count) {
@@ -28071,9 +28072,9 @@ static void fold__put_spaces(fold__text *text, size_t used, size_t width)
 
 #ifndef FOLD_NO_TEXT
 /* ==== section: inspection ====================================================================
-   Owns: printing and visiting a recording and the plan of its last run, both from a snapshot that is made
-   here; the summary of a model.
-   Uses: text output, results. Invariant: nothing that runs read is changed. */
+   Owns: printing and visiting a recording and the plan of its last run, both using a snapshot made here; the
+   summary of a model.
+   Uses: text output, results. Invariant: nothing that a run reads is changed. */
 
 static void fold__put_shape(fold__text *text, const fold_shape *shape)
 {
@@ -28082,7 +28083,7 @@ static void fold__put_shape(fold__text *text, const fold_shape *shape)
     fold__put_bytes(text, "]", 1);
 }
 
-/* `before`, and then such as "1 call" or "3 batches". */
+/* Prints `before`, then a count and its noun, for example "1 call" or "3 batches". */
 static void fold__put_count(fold__text *text, const char *before, size_t count, const char *what)
 {
     fold__put(text, "%s%lu %s%s", before, (unsigned long)count, what,
@@ -28094,8 +28095,8 @@ static void fold__put_count(fold__text *text, const char *before, size_t count, 
 typedef struct fold__seen_batch {
     uint32_t sig;
     uint32_t first; /* index of its first call in the snapshot's `call` */
-    uint32_t count; /* calls */
-    uint32_t elems; /* elements of the lists of all its calls */
+    uint32_t count; /* number of calls */
+    uint32_t elems; /* list elements of all its calls */
     uint32_t group;
     int prologue;
 } fold__seen_batch;
@@ -28103,24 +28104,24 @@ typedef struct fold__seen_sig {
     uint32_t sig;
     uint32_t calls;
     uint32_t batches;
-    uint32_t chain;      /* its longest chains, summed over groups: no schedule has fewer batches */
-    uint32_t groups;     /* how many groups have such calls */
-    uint32_t last_group; /* 1 + the last of those */
+    uint32_t chain;      /* its longest chains, summed over groups: a lower bound on its batches */
+    uint32_t groups;     /* number of groups with its calls */
+    uint32_t last_group; /* 1 + the last of these groups */
 } fold__seen_sig;
 
 typedef struct fold__snapshot {
     fold_ctx *ctx;
-    fold__error error; /* the context's */
-    int planned;       /* batches are the last run's; else the recording's, by depth */
+    fold__error error; /* error of the context, restored afterwards */
+    int planned;       /* whether batches are those of the last run; else of the recording, by depth */
     uint32_t n_batches, n_calls, n_sigs, n_groups, bound, recomputed;
     fold__seen_batch *batch;
-    const uint32_t *call; /* batch by batch */
-    uint32_t *at; /* by node. A call: 1 + its batch. Another value that calls read: 1 + the first batch that
-                     reads it, and FOLD__LEAF. Otherwise 0 */
-    uint32_t *sig_at;        /* by signature: 1 + its index in `sig` */
-    fold__seen_sig *sig;     /* in order of first batches */
-    uint32_t *work;          /* scratch, by node */
-    uint32_t *sample;        /* by node: 1 + its sample, or 0 */
+    const uint32_t *call; /* calls in batch order */
+    uint32_t *at; /* per node. For a call: 1 + its batch. For another value that calls read: FOLD__LEAF + 1 +
+                     the first batch that reads it. Otherwise 0 */
+    uint32_t *sig_at;        /* per signature: 1 + its index in `sig` */
+    fold__seen_sig *sig;     /* in order of their first batches */
+    uint32_t *work;          /* working memory, per node */
+    uint32_t *sample;        /* per node: 1 + its sample, or 0 */
 } fold__snapshot;
 #define FOLD__LEAF 0x80000000u
 
@@ -28147,7 +28148,7 @@ static int fold__shallower(const void *snapshot, uint32_t one, uint32_t other)
     return f->sig[one] != f->sig[other] ? f->sig[one] < f->sig[other] : one < other;
 }
 
-/* All recorded calls; those of equal depth and signature are a batch. */
+/* Takes a snapshot of all recorded calls. Calls of equal depth and signature form a batch. */
 static void fold__snapshot_by_depth(fold__snapshot *snapshot)
 {
     const fold_ctx *f = snapshot->ctx;
@@ -28241,8 +28242,8 @@ static void fold__index_snapshot(fold__snapshot *snapshot)
     }
 }
 
-/* A failure here is no error of the recording. Until fold__end_snapshot the context has an error, so that it
-   refuses every call of a writer or visitor. */
+/* Takes a snapshot. Failing to do so is not an error of the recording. Until fold__end_snapshot the context
+   has an error, so that it refuses all calls from a writer or visitor. */
 static fold_status fold__make_snapshot(fold_ctx *f, fold__snapshot *snapshot)
 {
     if (!f || f->arrays[FOLD__ARRAY_LOOK].need)
@@ -28307,7 +28308,7 @@ static void fold__put_attr(fold__text *text, uint32_t op, int32_t attr)
         fold__put(text, "%d", (int)attr);
 }
 
-/* "linear(W, b)", "sum(axis 0)", "compose" */
+/* Prints a signature, for example "linear(W, b)", "sum(axis 0)" or "compose". */
 static void fold__put_signature(fold__text *text, const fold_ctx *f, uint32_t sig)
 {
     const fold__sig *signature = &f->sigs[sig];
@@ -28352,7 +28353,7 @@ static int fold__leaf_param(const fold_ctx *f, uint32_t id, uint32_t *param)
     return 1;
 }
 
-/* `out` says which output of a call with several, or is -1. */
+/* The op or leaf that made an operand. `out`: which output, if its call has several outputs, else -1. */
 typedef struct fold__producer {
     const char *name;
     int out;
@@ -28374,7 +28375,7 @@ static int fold__same_producer(const fold__producer *one, const fold__producer *
     return one->name == other->name && one->out == other->out;
 }
 
-/* The producers of one operand over all calls of a batch. Three are shown; a fourth stands for more. */
+/* The producers of one operand over all calls of a batch. Three are printed; a fourth stands for more. */
 typedef struct fold__producers {
     fold__producer seen[4];
     int count;
@@ -28438,7 +28439,7 @@ static int fold__equal_operands(const fold__snapshot *snapshot, const fold__seen
     return same < 3 ? 1 : same;
 }
 
-/* The operands of a batch or, if it has no calls, of its signature: "numbers [3], shared [1 x 2]". */
+/* Prints the operands of a batch or, if it has no calls, of its signature: "numbers [3], shared [1 x 2]". */
 static void fold__put_operands(fold__text *text, const fold__snapshot *snapshot,
                                const fold__seen_batch *batch)
 {
@@ -28463,7 +28464,7 @@ static void fold__put_operands(fold__text *text, const fold__snapshot *snapshot,
     }
 }
 
-/* " -> [3], [1 x 2]" */
+/* Prints the shapes of outputs: " -> [3], [1 x 2]". */
 static void fold__put_outputs(fold__text *text, const fold_ctx *f, const fold__sig *sig)
 {
     for (int output = 0; output < sig->n_out; output++) {
@@ -28479,7 +28480,7 @@ static const char *fold__schedule_name(const fold_ctx *f)
     return name[fold__schedule_of(f)];
 }
 
-/* "27 calls in 6 batches, …" */
+/* Prints the heading: "27 calls in 6 batches, …". */
 static void fold__put_head(fold__text *text, const fold__snapshot *snapshot)
 {
     uint32_t prologues = 0;
@@ -28575,7 +28576,7 @@ static void fold__put_param_or_none(fold__text *text, const fold_ctx *f, uint32_
     fold__put_name(text, param ? fold__params(f->model)[param - 1].name : "none");
 }
 
-/* Returns in how many attributes and parameters the two differ. */
+/* Prints the attributes and parameters in which two signatures of an op differ. Returns their number. */
 static int fold__put_op_differences(fold__text *text, const fold_ctx *f, const fold__sig *one,
                                     const fold__sig *other)
 {
@@ -28644,8 +28645,8 @@ static uint32_t fold__key_distance(const fold_ctx *f, const fold__sig *one, cons
     return count;
 }
 
-/* Lists the signatures of one op, from its `first` in the snapshot on, each with how it differs from the most
-   similar of those before it. */
+/* Lists the signatures of one op, from its first one in the snapshot on. For each, prints its differences
+   from the most similar one before it. */
 enum { FOLD__COMPARED = 64 };
 static void fold__put_op_splits(fold__text *text, const fold__snapshot *snapshot, uint32_t first,
                                 unsigned long count)
@@ -28769,11 +28770,11 @@ static void fold__see_signature(const fold_ctx *f, uint32_t sig, fold_seen *seen
         seen->cell = fold__request_name(f, f->sigs[signature->tag_cell].op);
 }
 
-/* Numbers samples from 1 on. A sample begins at a call if neither it nor a later one reads a call before it.
-   Nodes that samples share, or that only combine them, belong to none. */
+/* Numbers samples from 1 on. A call begins a sample if neither it nor any later call reads an earlier call.
+   Nodes that are shared by samples, or that only combine samples, belong to none. */
 static void fold__number_samples(fold__snapshot *snapshot)
 {
-    /* read by a sample's call; in a sample; the first of one */
+    /* read by a call of a sample; inside a sample; the first call of one */
     enum { FOLD__SAMPLE_READ = 1, FOLD__SAMPLE_INSIDE, FOLD__SAMPLE_FIRST };
     const fold_ctx *f = snapshot->ctx;
     uint32_t lowest = FOLD__NONE, sample = 0;
@@ -28829,7 +28830,7 @@ static void fold__see_leaf(const fold__snapshot *snapshot, uint32_t id, fold_see
         seen->row = seen->rows < 0 ? (int)fold__node_table_row(f, id) : 0;
 }
 
-/* Returns whether the visitor stopped. */
+/* Shows a snapshot to a visitor. Returns whether the visitor stopped. */
 static FOLD__NOINLINE int fold__visit_snapshot(const fold__snapshot *snapshot, fold_visitor *visit,
                                                void *user)
 {
@@ -28987,17 +28988,16 @@ FOLD_API fold_status fold_model_print(const fold_model *m, fold_writer *write, v
 
 /* ==== section: safetensors ===================================================================
    Owns: reading and writing safetensors files.
-   Uses: text output, model, optimisers. Invariant: nothing in a file is trusted, and a load that fails
-   changes nothing. */
+   Uses: text output, model, optimisers. Invariant: no file is trusted, and a failed load changes nothing. */
 
 enum {
     FOLD__DTYPES_READ = 4,
-    FOLD__DTYPE_I8 = 6, /* only read together with its scales */
-    FOLD__HEADER_LIMIT = 100000000, /* bytes */
-    FOLD__MIN_TENSOR = 48         /* bytes of the shortest entry of a tensor in the header */
+    FOLD__DTYPE_I8 = 6, /* read only together with its scales */
+    FOLD__HEADER_LIMIT = 100000000, /* in bytes */
+    FOLD__MIN_TENSOR = 48         /* length in bytes of the header's shortest tensor entry */
 };
 
-/* Types that can be read come first. Unknown ones, and those smaller than a byte, have no size. */
+/* Types that can be read come first. Unknown types, and types smaller than a byte, have size 0. */
 static const struct fold__dtype {
     char name[8];
     int bytes;
@@ -29008,8 +29008,8 @@ enum { FOLD__DTYPES = sizeof fold__dtypes / sizeof *fold__dtypes };
 
 enum { FOLD__PART_STEPS = 3 };
 
-/* Part 0 of a parameter is its values, 1 and 2 are the optimiser's state. Part 3, which only Adam has, is no
-   array but the parameter's number of steps, saved if it is not the model's. */
+/* Returns the array with part `nth` of all parameters: 0 is their values, 1 and 2 are the optimiser's state.
+   Part 3, which only Adam has, is no array but a parameter's step count, saved if it is not the model's. */
 static float *fold__state_array(const fold_model *m, int nth)
 {
     static const int array[] = { FOLD__M_VALUES, FOLD__M_STATE1, FOLD__M_STATE2 };
@@ -29055,7 +29055,7 @@ static int fold__compare_joined(const char *text, const char *const parts[3])
 
 #ifndef FOLD_NO_STDIO
 #ifdef FOLD__DISK_WINDOWS
-/* A path is UTF-8 or, if that is invalid, in the process's code page. If it is too long it becomes empty. */
+/* Converts a path from UTF-8 or, if invalid, the process's code page. A path that is too long becomes "". */
 enum { FOLD__WIDE = 260 };
 static const wchar_t *fold__wide(const char *path, wchar_t to[FOLD__WIDE])
 {
@@ -29082,7 +29082,7 @@ static void fold__path_fail(fold__error *error, const char *who, const char *pat
 }
 #endif
 
-/* A save or load that failed has changed nothing. So the model gets its message, but no error that sticks. */
+/* Returns the status of a save or load. If it failed it changed nothing, so the model gets only a message. */
 static fold_status fold__file_end(fold_model *m, const fold__error *error)
 {
     if (m->error.status)
@@ -29111,11 +29111,11 @@ static int fold__can_save(const fold_model *m, const fold_save_desc *desc, fold_
     return !error->status;
 }
 
-/* How a tensor stores a part of a parameter. Wider formats come first in a file, so that every tensor is
-   aligned to the size of its values. */
+/* Formats in which a tensor stores a part of a parameter. Wider formats come first in a file, so that every
+   tensor is aligned to the size of its values. */
 enum { FOLD__AS_FLOATS, FOLD__AS_SCALES, FOLD__AS_BF16, FOLD__AS_INT8, FOLD__FORMS };
 
-/* The state of a frozen parameter that never made a step is left out. */
+/* Whether a part of a parameter is saved in a format. A frozen parameter without steps saves no state. */
 static int fold__is_saved(const fold_model *m, const fold__param_data *param, int part, int format)
 {
     if (!part && !fold__has_floats(param))
@@ -29125,8 +29125,8 @@ static int fold__is_saved(const fold_model *m, const fold__param_data *param, in
            (part != FOLD__PART_STEPS || param->steps != m->steps);
 }
 
-/* `at` is the offset of the tensor's data, and moves to their end. Scales of int8 weights have the shape that
-   broadcasts in Python. */
+/* Prints a tensor's entry in the header. `at` is the offset of its data, and is advanced past them. Scales of
+   int8 weights have a shape that broadcasts in Python. */
 static void fold__put_tensor(fold__text *text, const fold_model *m, const fold__param_data *param, int part,
                              int format, unsigned long long *at)
 {
@@ -29188,7 +29188,7 @@ static void fold__put_number(fold__text *text, uint64_t number, int width)
 
 static void fold__put_floats(fold__text *text, const float *values, size_t count)
 {
-    if (fold__is_little_endian()) /* in one piece: many times as fast */
+    if (fold__is_little_endian()) /* all at once: many times faster */
         fold__put_bytes(text, (const char *)values, count * sizeof *values);
     for (size_t i = 0; i < count && !fold__is_little_endian(); i++)
         fold__put_number(text, fold__bits_of(values[i]), 4);
@@ -29228,7 +29228,7 @@ static void fold__put_data(fold__text *text, const fold_model *m, const fold__pa
                          param->size);
 }
 
-/* FOLD_IO: the writer stopped, which the caller has to report. Other errors are already in `error`. */
+/* Writes a file. FOLD_IO: the writer stopped, which the caller must report. Other errors are in `error`. */
 static fold_status fold__write_file(fold_model *m, fold_writer *write, void *user, const fold_save_desc *desc,
                                     fold__error *error)
 {
@@ -29273,13 +29273,13 @@ FOLD_API fold_status fold_model_save_to(fold_model *m, fold_writer *write, void 
 }
 
 #ifndef FOLD_NO_STDIO
-/* What C cannot do: create a file that counts as held while its descriptor is open, remove one only if no one
-   holds it, and wait for the disk. Stdio writes the contents. */
-enum { FOLD__NAME_IN_USE = -2 }; /* in place of a descriptor: the name is taken; -1: any other failure */
+/* What C cannot do: create a file that is locked while its descriptor is open, remove a file only if no saver
+   has locked it, and flush to disk. Stdio writes the contents. */
+enum { FOLD__NAME_IN_USE = -2 }; /* in place of a descriptor: the name exists; -1: other failures */
 
 #if defined(FOLD__DISK_POSIX)
 #if !defined(__cplusplus) && (!defined(_POSIX_C_SOURCE) || _POSIX_C_SOURCE < 200112L)
-ssize_t readlink(const char *path, char *to, size_t size); /* headers do not declare it in strict C */
+ssize_t readlink(const char *path, char *to, size_t size); /* not declared in strict C */
 #endif
 static int fold__disk_replaceable(const char *path)
 {
@@ -29288,8 +29288,8 @@ static int fold__disk_replaceable(const char *path)
     return readlink(path, &target, 1) < 0 && (stat(path, &there) || S_ISREG(there.st_mode));
 }
 
-/* Locks an open file, for its descriptor alone, until that is closed or the process ends. 0: someone else
-   holds it, or it has lost its name; -1: the system has no locks. */
+/* Locks an open file until its descriptor is closed or the process ends. Returns 0 if another saver has
+   locked it or it no longer has its name, and -1 if the system has no locks. */
 static int fold__disk_lock(int file, const char *path)
 {
     struct stat mine, there;
@@ -29305,7 +29305,7 @@ static int fold__disk_lock(int file, const char *path)
 static void fold__disk_close(int file) { close(file); }
 static void fold__disk_remove(const char *path) { remove(path); }
 
-/* Between open and lock another saver can take our file for a leftover and remove it; the lock notices. */
+/* Creates a locked file. If a saver mistakes it for a leftover and removes it first, the lock notices. */
 static int fold__disk_create(const char *path)
 {
     const int file = open(path, O_WRONLY | O_CREAT | O_EXCL, 0666);
@@ -29324,12 +29324,12 @@ static void fold__disk_clear(const char *path)
         close(file);
 }
 
-/* Nonzero if the disk fails. A file system that has nothing to wait for is no failure. */
+/* Flushes a file to disk, and returns nonzero if the disk fails. File systems without a flush do not fail. */
 static int fold__disk_sync(int file)
 {
 #ifdef F_FULLFSYNC
     if (!fcntl(file, F_FULLFSYNC))
-        return 0; /* there fsync leaves data in the drive's cache */
+        return 0; /* on such systems fsync leaves data in the drive's cache */
 #endif
     while (fsync(file))
         if (errno != EINTR)
@@ -29338,8 +29338,7 @@ static int fold__disk_sync(int file)
 }
 static int fold__disk_rename(const char *from, const char *to) { return rename(from, to); }
 
-/* Cuts `path` to its folder and waits until the disk has the new name. A folder that cannot be opened is left
-   to the system. */
+/* Cuts `path` to its folder, and flushes the file's new name to disk, unless the folder cannot be opened. */
 static int fold__disk_sync_folder(char *path)
 {
     char *slash = strrchr(path, '/');
@@ -29352,8 +29351,8 @@ static int fold__disk_sync_folder(char *path)
     return failed;
 }
 #elif defined(FOLD__DISK_WINDOWS)
-/* Whoever opens a file here says what others may do with it at the same time. The holder allows everything. A
-   remover allows nothing, so it cannot open a file that is held. */
+/* Creates a file. Whoever opens a file here specifies what others may do with it meanwhile. The saver allows
+   everything. A remover allows nothing, so it cannot open a file that a saver holds. */
 static int fold__disk_create(const char *path)
 {
     const unsigned long writing = 0x40000000, share_all = 7, create_new = 1, is_there = 80;
@@ -29378,7 +29377,7 @@ static void fold__disk_clear(const char *path)
 static int fold__disk_sync(int file) { return _commit(file); }
 static void fold__disk_close(int file) { _close(file); }
 
-/* Tries for a second or longer while others have the file open, such as a saver that is about to close it. */
+/* Renames a file. Retries for at least a second while others have it open, like a saver about to close it. */
 static int fold__disk_rename(const char *from, const char *to)
 {
     const unsigned long replace_existing = 1, write_through = 8;
@@ -29395,14 +29394,14 @@ static void fold__disk_remove(const char *path)
     wchar_t wide[FOLD__WIDE];
     _wremove(fold__wide(path, wide));
 }
-static int fold__disk_sync_folder(char *path) { return (void)path, 0; } /* write_through waited for it */
+static int fold__disk_sync_folder(char *path) { return (void)path, 0; } /* write_through has flushed it */
 static int fold__disk_replaceable(const char *path)
 {
     struct _stat there;
     wchar_t wide[FOLD__WIDE];
     return _wstat(fold__wide(path, wide), &there) || (there.st_mode & _S_IFMT) == _S_IFREG;
 }
-#else /* plain C: only one saver to a path at a time, and no waiting for the disk */
+#else /* plain C: only one saver per path at a time, no flushing to disk */
 static int fold__disk_create(const char *path)
 {
     FILE *there = fold__open_file(path, 0);
@@ -29417,7 +29416,7 @@ static int fold__disk_sync_folder(char *path) { return (void)path, 0; }
 static int fold__disk_replaceable(const char *path) { return (void)path, 1; }
 #endif
 
-/* The file is written under a temporary name, the first of 100 that no saver holds, and then renamed. */
+/* Opens a temporary file, with the first of 100 names that no saver holds. It is renamed when complete. */
 enum { FOLD__DRAFTS = 100 };
 static int fold__temp_file_new(const char *path, char *temp_file, size_t size, fold__error *error)
 {
@@ -29488,7 +29487,7 @@ FOLD_API fold_status fold_model_save(fold_model *m, const char *path, const fold
 
 /* -- reading a header ------------------------------------------------------------------------ */
 
-/* As much JSON as a header can have, ended by a zero byte. Strings are decoded in place. */
+/* A header's text, ended by a zero byte. Parses only JSON that headers use, decoding strings in place. */
 typedef struct fold__json {
     char *start, *at;
     const char *problem;
@@ -29502,7 +29501,7 @@ static int fold__json_fail(fold__json *json, const char *problem)
 }
 static void fold__json_blanks(fold__json *json) { json->at += strspn(json->at, " \t\n\r"); }
 
-/* Skips the character if it comes next, and returns whether it did. */
+/* Skips blanks, and `character` if it comes next. Returns whether it did. */
 static int fold__json_next(fold__json *json, char character)
 {
     fold__json_blanks(json);
@@ -29522,7 +29521,7 @@ static int fold__json_take(fold__json *json, char character)
            fold__json_fail(json, expected[strchr(what, character) - what]);
 }
 
-/* Four hexadecimal digits; above 0xffff if they are not there. */
+/* Parses four hexadecimal digits. Returns a number above 0xffff if they are not there. */
 static uint32_t fold__json_hex(fold__json *json)
 {
     static const char digits[] = "0123456789abcdef0123456789ABCDEF";
@@ -29553,7 +29552,7 @@ static int fold__json_escape(fold__json *json, char **out)
         impl = 0;
     }
     if (!impl)
-        return fold__json_fail(json, "a string has an invalid escape"); /* nor is a zero byte */
+        return fold__json_fail(json, "a string has an invalid escape"); /* nor may it be a zero byte */
     const int more = impl < 0x80 ? 0 : impl < 0x800 ? 1 : impl < 0x10000 ? 2 : 3;
     static const unsigned char lead[] = { 0, 0xc0, 0xe0, 0xf0 };
     *(*out)++ = (char)(lead[more] | impl >> 6 * more);
@@ -29606,19 +29605,19 @@ static int fold__json_number(fold__json *json, uint64_t *number)
 typedef struct fold__tensor {
     const char *name;
     int dtype;           /* index into fold__dtypes */
-    int part;            /* the parameter's: see fold__state_array */
+    int part;            /* part of the parameter: see fold__state_array */
     int taken;           /* see fold_tensors_take */
-    fold_shape shape;    /* its true rank, but only the first four dimensions, at most INT_MAX each */
-    char *dims;          /* text of all dimensions, in the header */
-    uint32_t param;      /* 1 + the parameter that it is loaded into; 0: none */
-    int of_bytes;        /* it holds the scales of an int8 tensor that is loaded */
-    const struct fold__tensor *scales; /* of an int8 tensor that is loaded: one for each value of its last
-                                          axis or, if their rank is above 1, for each vector along it */
-    uint64_t begin, end; /* its bytes in the file's data */
+    fold_shape shape;    /* the true rank, but only the first four dimensions, at most INT_MAX each */
+    char *dims;          /* text of all dimensions in the header */
+    uint32_t param;      /* 1 + the parameter to load it into, or 0 */
+    int of_bytes;        /* whether it has the scales of an int8 tensor to load */
+    const struct fold__tensor *scales; /* for an int8 tensor to load: one scale per index of its last axis or,
+                                          if their rank is above 1, one per vector along that axis */
+    uint64_t begin, end; /* its bytes in the data of the file */
     const unsigned char *data;
 } fold__tensor;
 
-/* `dim` gets the first `room` dimensions, `rank` their number and `count` their product, both of all. */
+/* Parses a shape. `dim` gets at most `room` dimensions; `rank` is their number and `count` their product. */
 static int fold__json_shape(fold__json *json, int *dim, int room, int *rank, uint64_t *count)
 {
     uint64_t number;
@@ -29626,7 +29625,7 @@ static int fold__json_shape(fold__json *json, int *dim, int room, int *rank, uin
     if (!fold__json_take(json, '['))
         return 0;
     if (fold__json_next(json, ']'))
-        return *rank = dim[0] = 1; /* Python's scalars are [] */
+        return *rank = dim[0] = 1; /* [] is a scalar in Python */
     do {
         if (!fold__json_number(json, &number))
             return 0;
@@ -29692,31 +29691,31 @@ enum { /* arrays of a file */
        FOLD__F_TENSORS,
        FOLD__F_ORDER,
        FOLD__F_STAGE,
-       FOLD__F_FLOATS, /* values of a tensor that is being quantised */
+       FOLD__F_FLOATS, /* values of a tensor to quantise */
        FOLD__F_COUNT
 };
 
 typedef struct fold_tensors {
-    fold_model *model;   /* not changed if the file is only listed */
-    fold__error failure; /* why it could not be read */
-    fold__error *error;  /* &failure, or the model's: for an image, and for fold_tensors once open */
+    fold_model *model;   /* unchanged if the file is only listed */
+    fold__error failure; /* why the file could not be read */
+    fold__error *error;  /* &failure, or the model's error: for an image, and for an open fold_tensors */
     fold__arena arena;
     fold__array arrays[FOLD__F_COUNT];
     fold_load_desc desc;
-    fold_reader *read; /* NULL: the file is in memory, and `left` bytes remain from `bytes` on */
+    fold_reader *read; /* NULL: the file is in memory, with `left` bytes remaining at `bytes` */
     void *user;
     const unsigned char *bytes;
     size_t left;
-    int keeps_all; /* a stream is read into memory with every tensor, not only those to be loaded */
+    int keeps_all; /* whether all tensors of a stream are read into memory, not only those to load */
     fold__tensor *tensor;
     uint32_t *order, count;
-    const char *metadata, *metadata_end;    /* zero-terminated texts: key, value, key, value, ... */
-    const char *optimizer, *steps, *config; /* values among these, or NULL */
+    const char *metadata, *metadata_end;    /* zero-terminated strings: key, value, key, value, ... */
+    const char *optimizer, *steps, *config; /* values in the metadata, or NULL */
     int rule;
     uint64_t n_steps;
 } fold__file;
 
-/* Decoded texts are moved to the front of the metadata, one right after another. */
+/* Parses the metadata. Decoded strings are moved to its start, without gaps. */
 static int fold__json_metadata(fold__json *json, fold__file *file)
 {
     char *to = json->at;
@@ -29751,7 +29750,7 @@ static int fold__json_header(fold__json *json, fold__file *file, size_t length)
 {
     int metadata = 0;
     if (*json->at != '{')
-        return fold__json_fail(json, "expected {"); /* not even a space before it */
+        return fold__json_fail(json, "expected {"); /* no blanks may precede it */
     json->at++;
     if (!fold__json_next(json, '}')) {
         do {
@@ -29794,10 +29793,10 @@ FOLD__BY_DEFAULT(fold_load_desc, FOLD__ALL_ZERO)
 
 #define fold__load_fail(file, ...) fold__fail_in((file)->error, __VA_ARGS__)
 
-/* Copies text with '?' for control characters and invalid bytes. Text that is too long ends in "..". */
+/* Copies text, replacing control characters and invalid bytes by '?'. Text that is too long ends in "..". */
 static const char *fold__plain_text(char *out, size_t size, const char *text)
 {
-    size_t at = 0, cut = 0; /* where to cut it if the rest is too long */
+    size_t at = 0, cut = 0; /* cut: where to end text that is too long */
     for (int count; *text; text += count) {
         const int plain = fold__is_plain(text, &count);
         const size_t bytes = plain ? (size_t)count : 1;
@@ -29811,7 +29810,7 @@ static const char *fold__plain_text(char *out, size_t size, const char *text)
     return out;
 }
 
-/* The most bytes of a name in a message, with its zero, and of a message that a caller sets. */
+/* Maximum bytes of a name in a message, including its zero byte, and of a message that the caller sets. */
 enum { FOLD__SHORT = 64, FOLD__TOLD = 240 };
 static const char *fold__shorten(char out[FOLD__SHORT], const char *name)
 {
@@ -29859,8 +29858,8 @@ static int fold__file_read(fold__file *file, void *to, size_t count)
     return 1;
 }
 
-/* Reads `length` bytes and appends a zero byte. For a stream memory grows as bytes arrive, so that a wrong
-   length in a file cannot ask for gigabytes. */
+/* Reads `length` bytes and appends a zero byte. For a stream, memory grows as bytes arrive, so that a corrupt
+   length cannot allocate gigabytes. */
 static char *fold__read_array(fold__file *file, int which, size_t length)
 {
     enum { FOLD__FIRST_READ = 1 << 16 };
@@ -29934,8 +29933,8 @@ static fold__tensor *fold__find_tensor(const fold__file *file, const char *const
 }
 
 #ifndef FOLD_NO_TEXT
-/* Edit distance of two names, between what both begin with and what both end with; 0 if one is the other with
-   modules in front. */
+/* Returns the edit distance of two names without their common start and end, or 0 if one of them only has
+   module names in front. */
 static size_t fold__name_distance(const char *a, const char *b)
 {
     size_t n = strlen(a), m = strlen(b), row[FOLD__SHORT];
@@ -29961,7 +29960,7 @@ static size_t fold__name_distance(const char *a, const char *b)
     return row[m];
 }
 
-/* Names the nearest of the tensors that are not loaded or taken. */
+/* Names the most similar tensor that is neither loaded nor taken. */
 static void fold__say_nearest(const fold__file *file, const char *name, char *text, size_t size)
 {
     char shown[FOLD__SHORT];
@@ -30139,7 +30138,7 @@ static int fold__load_data(fold__file *file)
                                    fold__shorten(shown, tensor->name));
         at = tensor->end;
         if (fold__is_wanted(tensor))
-            staged += (size_t)(tensor->end - tensor->begin); /* at most 24 bytes a value of the model */
+            staged += (size_t)(tensor->end - tensor->begin); /* at most 24 bytes per value of the model */
     }
     if (file->read && file->keeps_all && !fold__take_stream(file, at))
         return 0;
@@ -30173,7 +30172,7 @@ static float fold__half(uint32_t bits)
     return fold__float_of(sign | (exponent == 31 ? 255u : exponent + 112) << 23 | fraction << 13);
 }
 
-/* Values are written to `out` at distances of `step`. */
+/* Converts `count` values to floats, and writes each to `out` `step` floats after the last. */
 FOLD__NOINLINE static void fold__read_floats(float *out, size_t step, const unsigned char *in, size_t count,
                                              int dtype)
 {
@@ -30245,7 +30244,7 @@ static int fold__has_its_bytes(const fold__tensor *tensor, const fold__param_dat
            (param->bytes != FOLD__NO_PACK) != by_rows && (param->bytes_t != FOLD__NO_PACK) == by_rows;
 }
 
-/* Checks the values that are int8, or will be quantised, and reserves floats to quantise them from. */
+/* Checks values that are int8 or will be quantised, and step counts. Reserves floats to quantise from. */
 static int fold__load_check(fold__file *file)
 {
     enum { FOLD__CHECKED_FLOATS = 64 };
@@ -30296,7 +30295,7 @@ static void fold__load_bytes(fold_model *m, fold__param_data *param, const unsig
     param->byte_error = 0;
 }
 
-/* The format of the values in the model does not depend on the file's. */
+/* Loads a tensor into its parameter. The parameter keeps its format, whatever the file's format is. */
 static void fold__load_tensor(fold__file *file, const fold__tensor *tensor)
 {
     fold_model *m = file->model;
@@ -30313,7 +30312,7 @@ static void fold__load_tensor(fold__file *file, const fold__tensor *tensor)
 }
 
 #ifndef FOLD_INFERENCE
-/* A parameter made the file's number of steps, unless it has no state there or a number of its own. */
+/* Sets the step counts of parameters with state in the file: their own if it has it, else the file's. */
 static void fold__load_steps(fold__file *file)
 {
     fold__begin_states(file->model, file->rule, file->n_steps);
@@ -30327,7 +30326,7 @@ static void fold__load_steps(fold__file *file)
 }
 #endif
 
-/* Everything has been checked, so from here on the model may change. */
+/* Loads all values. Everything has been checked by now, so the model may change. */
 static void fold__load_values(fold__file *file)
 {
     fold_model *m = file->model;
@@ -30364,7 +30363,7 @@ static void fold__file_begin(fold__file *file, fold_model *m, fold_reader *read,
     file->error = &file->failure;
 }
 
-/* `ends`: nothing may follow the file's data. */
+/* Loads a file. If `ends` is set, nothing may follow the file's data. */
 static fold_status fold__load_file(fold__file *file, int ends)
 {
     fold_model *m = file->model;
@@ -30432,8 +30431,8 @@ static int fold__can_be_bytes(fold__file *file, const fold__param_data *param)
                            name);
 }
 
-/* int8 weights stay in the image if the kernels can read them as saved; otherwise the model gets a copy in
-   the kernels' layout. */
+/* Points a parameter at its int8 values in the image, if kernels can read them as saved. Otherwise the model
+   gets a copy in the kernels' layout. */
 static int fold__take_bytes(fold__file *file, fold__tensor *tensor, fold__param_data *param)
 {
     char full[FOLD__WHEN_FULL];
@@ -30567,7 +30566,7 @@ static void fold__put_tensors(fold__text *text, const fold__file *file)
     fold__put_bytes(text, "\n", 1);
 }
 
-/* Prints what the file holds, or the error that keeps it from being read. */
+/* Prints a file's contents, or the error that prevents reading it. */
 static fold_status fold__print_file(fold__file *file, fold_writer *write, void *user)
 {
     fold__text text;
@@ -30642,7 +30641,7 @@ FOLD_API fold_status fold_model_print_file(const fold_model *m, const char *path
 
 /* -- tensors of any program ------------------------------------------------------------------ */
 
-/* Returns NULL, with an error of the model, if there is no memory for a handle. */
+/* Creates a handle. Returns NULL, with an error set on the model, if there is not enough memory. */
 static fold_tensors *fold__tensors_begin(fold_model *m, const void *bytes, size_t size)
 {
     fold_tensors *t =
@@ -30654,7 +30653,7 @@ static fold_tensors *fold__tensors_begin(fold_model *m, const void *bytes, size_
     return t;
 }
 
-/* A file that cannot be read has no tensors. Asking for one makes the failure an error of the model. */
+/* Opens a file. A file that cannot be read has no tensors; asking for one sets the failure on the model. */
 static fold_tensors *fold__tensors_open(fold_tensors *t)
 {
     if (t->model->image)
