@@ -11592,64 +11592,69 @@ FOLD_API int fold_finite(const float *values, int n)
 
 /* ==== section: model =========================================================================
    Owns the parameters: values, gradients, optimiser state and packs, each in one array for the whole model.
-   It also has the arrays of cells and user ops, whose contents belong to cells and op recorders.
+   It also owns the arrays of cells and user ops, which sections cells and op recorders fill.
    Uses random numbers, ops, kernels, shapes, memory, errors.
-   Invariant: a model knows of no recording. Whoever writes values refreshes the packs; readers never do, so
-   contexts of several threads can share a model. */
+   Invariant: a model refers to no recording. Code that writes values refreshes the packs. Code that reads
+   values never does, so contexts on several threads can share a model. */
 
-/* The growing arrays of a model: name, element, accessor. fold_model_reserve lists sizes in this order. */
-#define FOLD__MODEL_ARRAYS(ARRAY)                        \
-    ARRAY(PARAMS, fold__param_data, fold__params)        \
-    ARRAY(VALUES, float, fold__values)                   \
-    ARRAY(GRADS, float, fold__grads)                     \
-    ARRAY(PACKS, float, fold__packs)                     \
-    ARRAY(BYTES, uint8_t, fold__bytes)                   \
-    ARRAY(STATE1, float, fold__state1)                   \
-    ARRAY(STATE2, float, fold__state2)                   \
-    ARRAY(TOUCHED, uint32_t, fold__touched)              \
-    ARRAY(IS_TOUCHED, uint8_t, fold__is_touched)         \
-    ARRAY(CELLS, struct fold__cell_data, fold__cells)    \
+/* The growing arrays of a model: name, element type, accessor. fold_model_reserve lists their sizes in
+   this order. */
+#define FOLD__MODEL_ARRAYS(ARRAY)                     \
+    ARRAY(PARAMS, fold__param_data, fold__params)     \
+    ARRAY(VALUES, float, fold__values)                \
+    ARRAY(GRADS, float, fold__grads)                  \
+    ARRAY(PACKS, float, fold__packs)                  \
+    ARRAY(BYTES, uint8_t, fold__bytes)                \
+    ARRAY(STATE1, float, fold__state1)                \
+    ARRAY(STATE2, float, fold__state2)                \
+    ARRAY(TOUCHED, uint32_t, fold__touched)           \
+    ARRAY(IS_TOUCHED, uint8_t, fold__is_touched)      \
+    ARRAY(CELLS, struct fold__cell_data, fold__cells) \
     ARRAY(OPS, fold__user_op, fold__user_ops)
 enum {
 #define FOLD__MODEL_ARRAY(name, type, array) FOLD__M_##name,
     FOLD__MODEL_ARRAYS(FOLD__MODEL_ARRAY) FOLD__M_COUNT
 };
 enum { FOLD__RATE_SETS = 16, FOLD__SPAN_ALIGN = 16, FOLD__NORM_BLOCK = 1024, FOLD__STEP_ROWS = 32 };
-enum { FOLD__MAX_WIDTH = 1 << 24 }; /* of a layer: all its gates together still fit an int */
+enum {
+    FOLD__MAX_WIDTH = 1 << 24
+}; /* maximum width of a layer: the width of all its gates together fits
+      in an int */
 
 struct fold__cell_data;
 struct fold__tensor;
 struct fold_model {
     fold__arena arena;
     fold__array arrays[FOLD__M_COUNT];
-    fold__heap heap; /* of a caller's block */
+    fold__heap heap; /* manages the caller's block, if there is one */
     fold__error error;
     const fold__kernels *kernels;
-    /* Set by fold_model_quantize, so that programs without it do not link these kernels. */
+    /* Kernels by weight format. Only fold_model_quantize sets them, so programs without it do not link
+       them. */
     const fold__int8_kernels *formats[FOLD__WEIGHT_FORMATS];
     uint64_t seed;
-    uint32_t salt;            /* carried by its handles, to tell them from other models' */
-    uint32_t version, layout; /* count writes of values; parameters added, quantised, frozen or thawed */
-    uint32_t quantized;       /* counts successful calls of fold_model_quantize */
+    uint32_t salt;            /* stored in its handles, so that other models reject them */
+    uint32_t version, layout; /* counters: writes to values; parameters added, quantised, frozen or thawed */
+    uint32_t quantized;       /* number of successful calls to fold_model_quantize */
     uint32_t n_params, n_cells, n_ops;
-    uint32_t touched_rows;     /* rows of all lookup tables */
-    size_t span, packs, bytes; /* floats of values, floats of packs, bytes of quantised weights */
+    uint32_t touched_rows;     /* number of rows of all lookup tables; 0 for inference */
+    size_t span, packs, bytes; /* sizes: values and packs in floats, quantised weights in bytes */
 #ifndef FOLD_INFERENCE
-    uint64_t steps; /* of its optimiser */
-    int rule;       /* the optimiser whose state it has: an enum fold__rule */
+    uint64_t steps; /* step count of the optimiser */
+    int rule;       /* optimiser that the state belongs to: an enum fold__rule */
     float set_rate[FOLD__RATE_SETS], set_decay[FOLD__RATE_SETS];
-    fold_parallel_for *parallel_for; /* NULL: steps run on one thread */
+    fold_parallel_for *parallel_for; /* NULL: optimiser steps run on one thread */
     void *pool;
     int threads;
 #endif
-    fold_ctx *tracer;    /* traces cell bodies; made with the first cell */
-    fold_memory tracing; /* the tracer's; zero: the model's memory */
+    fold_ctx *tracer;    /* context that traces cell bodies; created with the first cell */
+    fold_memory tracing; /* memory of the tracer; zero: it uses the model's memory */
     uint8_t inference, flushes, sealed, has_tables;
-    uint32_t projected_cells; /* cells before this one have a projection, or need none */
-    /* This pointer and the two at the end are set where they are needed, so that programs which do not read
-       in place, quantise, or make layers with cells do not link these functions. */
+    uint32_t projected_cells; /* number of cells, from the first on, that have a projection or need none */
+    /* project_cells, find_in_image and take_bytes are set when they are first needed, so that programs
+       which do not read in place, quantise, or create layers with cells do not link these functions. */
     void (*project_cells)(fold_model *m); /* fold__project_cells; NULL: no layer has a cell */
-    const void *image; /* of fold_model_read_in_place: new parameters are found in it; NULL: none */
+    const void *image; /* image of fold_model_read_in_place, where new parameters are looked up; or NULL */
     size_t image_size;
     int (*find_in_image)(fold_model *m, const char *name, fold__param_data *param);
     int (*take_bytes)(fold_tensors *file, struct fold__tensor *tensor, fold__param_data *param);
@@ -11671,7 +11676,8 @@ FOLD__MODEL_ARRAYS(FOLD__GIVE_ARRAY)
 
 FOLD__FAILS(fold__model_fail, fold_model, &of->error)
 
-/* 1: the call must stop. A missing argument becomes the model's error. */
+/* Returns 1 if a call must stop because m is NULL or has an error. A missing argument becomes such an
+   error. */
 static int fold__lacks(fold_model *m, int given, const char *problem)
 {
     if (m && !given)
@@ -11681,8 +11687,8 @@ static int fold__lacks(fold_model *m, int given, const char *problem)
 
 /* -- settings -------------------------------------------------------------------------------- */
 
-/* Every checked setting and its range. OF starts the members of a struct fold_<owner> and AND continues them:
-   these are checked together. ONE is a number passed to a call. */
+/* All checked settings and their ranges. OF is the first member of a struct fold_<owner>, and AND is a
+   further one; the members of a struct are checked together. ONE is a number passed to a call. */
 #define FOLD__SETTINGS(OF, AND, ONE)                                                                     \
     OF(ctx_desc, schedule, UP_TO(FOLD_SCHEDULE_COUNT - 1)) OF(quantize_desc, min_values, FROM(0))        \
     OF(param_desc, init, UP_TO(FOLD_INIT_ORTHOGONAL)) AND(param_desc, init_scale, FINITE)                \
@@ -11717,7 +11723,7 @@ static int fold__lacks(fold_model *m, int given, const char *problem)
     ONE(share, float, FLOATS(0, 0, 1)) ONE(limit, float, FLOATS(0, 0, FLT_MAX))
 #endif
 
-/* A range: flags and both ends, where FLT_MAX means infinity. */
+/* A range: flags, lower end, upper end. An end of -FLT_MAX or FLT_MAX means infinity. */
 enum { FOLD__A_FLOAT = 1, FOLD__OPEN_LOW = 2, FOLD__OPEN_HIGH = 4, FOLD__NEXT = 8 };
 #define FOLD__RANGE_FINITE FOLD__A_FLOAT | FOLD__OPEN_LOW | FOLD__OPEN_HIGH, -FLT_MAX, FLT_MAX
 #define FOLD__RANGE_AMOUNT FOLD__A_FLOAT | FOLD__OPEN_HIGH, 0, FLT_MAX
@@ -11748,8 +11754,8 @@ static const struct fold__setting {
     FOLD__SETTINGS(FOLD__ROW_FIRST, FOLD__ROW_AND, FOLD__ROW_ONE){ "", 0, 0, 0, 0, 0 }
 };
 
-/* Checks one owner's settings, from its row `first` on; the first one out of range becomes the error. `name`
-   is that of a parameter or layer, or NULL. */
+/* Checks the settings of one owner, whose rows start at `first`. The first setting out of range becomes
+   the error. `name` is the name of a parameter or layer for the message, or NULL. */
 static int fold__settings_ok(fold__error *error, int first, const char *who, const char *name,
                              const void *settings)
 {
@@ -11928,7 +11934,7 @@ FOLD_API fold_status fold_model_reserve(fold_model *m, const fold_model_size *si
     return m->error.status;
 }
 
-/* NULL for a null handle or another model's. */
+/* Returns NULL if the handle is null or belongs to another model. */
 static fold__param_data *fold__param_of(const fold_model *m, fold_param param)
 {
     if (!m || !param.id || param.salt != m->salt || param.id > m->n_params)
@@ -11936,7 +11942,7 @@ static fold__param_data *fold__param_of(const fold_model *m, fold_param param)
     return &fold__params(m)[param.id - 1];
 }
 
-/* All parameters if the handle is null, none if it is another model's. */
+/* The parameters that a handle selects: all if it is null, none if it belongs to another model. */
 typedef struct fold__range {
     uint32_t first, end;
 } fold__range;
@@ -11956,7 +11962,7 @@ static const fold__op_row *fold__op_of(const fold_model *m, uint32_t op)
 {
     return op < FOLD__OP_COUNT ? &fold__op_table[op] : &fold__user_ops(m)[op - FOLD__OP_COUNT].row;
 }
-/* NULL for a built-in op. */
+/* Returns NULL for a built-in op. */
 static const fold_op_desc *fold__desc_of(const fold_model *m, uint32_t op)
 {
     return op < FOLD__OP_COUNT ? NULL : &fold__user_ops(m)[op - FOLD__OP_COUNT].desc;
@@ -11964,13 +11970,14 @@ static const fold_op_desc *fold__desc_of(const fold_model *m, uint32_t op)
 
 /* -- initial values -------------------------------------------------------------------------- */
 
-/* Makes the rows orthonormal, or the columns if they are fewer: modified Gram-Schmidt, in double. */
+/* Makes the rows orthonormal, or the columns if there are fewer of them, with modified Gram-Schmidt in
+   double precision. Then scales all values by `gain`. */
 static void fold__orthogonalise(float *values, size_t rows, size_t columns, float gain)
 {
     const size_t count = fold__min_size(rows, columns);
     const size_t length = fold__max_size(rows, columns);
-    const size_t step = rows <= columns ? columns : 1;   /* from vector to vector */
-    const size_t within = rows <= columns ? 1 : columns; /* from value to value within one */
+    const size_t step = rows <= columns ? columns : 1;   /* distance between vectors */
+    const size_t within = rows <= columns ? 1 : columns; /* distance between values of a vector */
     for (size_t vector = 0; vector < count; vector++) {
         for (int pass = 0; pass < 2; pass++) /* twice is enough (Kahan and Parlett) */
             for (size_t earlier = 0; earlier < vector; earlier++) {
@@ -12033,7 +12040,7 @@ static void fold__initialise(const fold_model *m, float *values, const fold_para
 
 /* -- parameters ------------------------------------------------------------------------------ */
 
-/* The packs of a weight: as it is, and its transpose. */
+/* The two packs of a weight: one of the weight itself and one of its transpose. */
 enum { FOLD__PACK_DIRECT = 1, FOLD__PACK_TRANSPOSED = 2, FOLD__PACK_BOTH = 3 };
 static int fold__forward_packs(unsigned uses)
 {
@@ -12046,7 +12053,7 @@ static int fold__has_floats(const fold__param_data *param)
 {
     return fold__floats_in_place(param) || fold__keeps_values(param);
 }
-/* NULL if only quantised values are left. Values in an image are never written. */
+/* Returns NULL if only quantised values are left. Values in an image must not be written. */
 static float *fold__param_values(const fold_model *m, const fold__param_data *param)
 {
     if (fold__floats_in_place(param))
@@ -12054,7 +12061,8 @@ static float *fold__param_values(const fold_model *m, const fold__param_data *pa
     return fold__keeps_values(param) ? fold__values(m) + param->at : NULL;
 }
 
-/* Refreshes the packs of `count` rows of the first axis. The pack of a bias is a plain copy. */
+/* Refreshes the packs in the mask `which` for `count` indices of the first axis, from `first` on. The
+   pack of a bias is a plain copy. */
 static void fold__pack_part(fold_model *m, const fold__param_data *param, int which, int first, int count)
 {
     const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
@@ -12090,8 +12098,9 @@ static void fold__refresh_packs(fold_model *m, const fold__param_data *param)
     fold__refresh_rows(m, param, 0, param->shape.dim[0]);
 }
 
-/* From now on these rows are packed for gradients of inputs, too. That is done on demand, since many weights
-   never need it (a first layer's), or only for the rows that multiply states. */
+/* Packs these rows for gradients of inputs as well, now and whenever values change. This is done on
+   demand, because many weights never need it (those of a first layer), or only the rows that multiply
+   states. */
 static void fold__keep_back_pack(fold_model *m, fold__param_data *param, int first, int count)
 {
 #ifdef FOLD_INFERENCE
@@ -12108,8 +12117,8 @@ static void fold__keep_back_pack(fold_model *m, fold__param_data *param, int fir
 #endif
 }
 
-/* Whether products can read a weight in the image. Tiles may read FOLD__BEYOND floats past its end, which
-   must be in the image as well. */
+/* Whether products can read a weight directly from the image. Tiles may read FOLD__BEYOND floats past the
+   end of the weight, which must be in the image as well. */
 static int fold__fits_in_place(const fold_model *m, const fold__param_data *param)
 {
     const size_t beyond = (size_t)FOLD__BEYOND;
@@ -12121,7 +12130,7 @@ static int fold__fits_in_place(const fold_model *m, const fold__param_data *para
     return m->image_size - end >= beyond * sizeof(float);
 }
 
-/* Assigns offsets to a parameter's packs, from `packs` floats on. Returns their end. */
+/* Assigns offsets to the packs of a parameter, starting at `packs` (in floats). Returns where they end. */
 static size_t fold__layout_packs(const fold_model *m, fold__param_data *param, size_t packs)
 {
     const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
@@ -12162,7 +12171,8 @@ static int fold__param_reserve(fold_model *m, const fold__param_data *param, siz
            fold__arena_need(arena, FOLD__M_IS_TOUCHED, m->touched_rows + rows);
 }
 
-/* Length of the UTF-8 sequence at the start of a text (Unicode 15, table 3-7); 0 if it is invalid. */
+/* Returns the length of the UTF-8 sequence at the start of a text (Unicode 15, table 3-7), or 0 if it is
+   invalid. */
 static int fold__utf8(const char *from)
 {
     const unsigned char *bytes = (const unsigned char *)from;
@@ -12192,10 +12202,10 @@ static int fold__is_text(const char *from)
     return 1;
 }
 
-/* In files the scales of int8 tensor "W" are tensor "W.scale". */
+/* In files, the scales of the int8 tensor "W" are stored as tensor "W.scale". */
 #define FOLD__SCALES ".scale"
 
-/* FNV-1a, by Fowler, Noll and Vo. */
+/* The FNV-1a hash, by Fowler, Noll and Vo. */
 static uint32_t fold__hash_name(const char *name, size_t length)
 {
     uint32_t hash = 0x811c9dc5u;
@@ -12217,7 +12227,7 @@ static fold__param_data *fold__find_name(const fold_model *m, const char *name, 
     return NULL;
 }
 
-/* The int8 parameter whose scales have this name in files, or NULL. */
+/* Returns the int8 parameter whose scales have this name in files, or NULL. */
 static const fold__param_data *fold__scales_of(const fold_model *m, const char *name)
 {
     const size_t length = strlen(name), end = strlen(FOLD__SCALES);
@@ -12267,7 +12277,8 @@ static void fold__first_values(fold_model *m, const fold__param_data *param, con
     fold__fp_leave(saved);
 }
 
-/* Links the model's next parameter where fold__find_name ends if the name is new. */
+/* Links the parameter that is being added into the tree of names, where fold__find_name would look for
+   it. */
 static void fold__list_name(fold_model *m, fold__param_data *param)
 {
     uint32_t unlisted = 0, *id = &unlisted;
@@ -12286,7 +12297,7 @@ static int fold__can_add(fold_model *m, const char *what, const char *name)
     return !m->error.status;
 }
 
-/* fold__layout_packs adds the offsets of packs. */
+/* Makes a parameter from its desc. fold__layout_packs sets the offsets of its packs afterwards. */
 static fold__param_data fold__described_param(const fold_model *m, const fold_param_desc *desc)
 {
     fold__param_data param = FOLD__ALL_ZERO;
@@ -12452,7 +12463,8 @@ FOLD_API void fold_values_write_end(fold_model *m, fold_param param)
         m->version++;
 }
 
-/* "W" for "dense.W" in layer "dense", NULL for a parameter outside the layer. All are in layer "". */
+/* Returns the part of a parameter's name within a layer: "W" for "dense.W" in layer "dense"; NULL if it
+   is not in the layer. Every parameter is in layer "". */
 static const char *fold__part_in(const char *name, const char *layer)
 {
     const size_t size = strlen(layer);
@@ -12483,7 +12495,7 @@ FOLD_API fold_status fold_values_fill(fold_model *m, const char *name, const fol
     if (m && (!name || !arrays || count < 1))
         fold__model_fail(m, FOLD_BAD_ARGUMENT, "fold_values_fill: %s",
                          !name ? "name is NULL" : "arrays is NULL, or count is below 1");
-    for (int copying = 0; copying < 2 && m && !m->error.status; copying++) { /* checks first */
+    for (int copying = 0; copying < 2 && m && !m->error.status; copying++) { /* the first pass only checks */
         for (int index = 0; index < fold_param_count(m) && !m->error.status; index++) {
             const fold_param param = fold_param_at(m, index);
             const char *part = fold__part_in(fold_param_name(m, param), name);
@@ -12610,14 +12622,15 @@ static int fold__can_quantize(const fold__param_data *param, const fold_quantize
     return !(param->uses & FOLD_FOR_CONV) || param->shape.dim[param->shape.rank - 2] > 1;
 }
 
-/* Whether this call quantised it: the first `had` bytes are of earlier ones. */
+/* Whether the running fold_model_quantize quantised a parameter: the first `had` bytes are from earlier
+   calls. */
 static int fold__is_newly_quantized(const fold__param_data *param, size_t had)
 {
     return !param->stored && ((param->bytes != FOLD__NO_PACK && param->bytes >= had) ||
                               (param->bytes_t != FOLD__NO_PACK && param->bytes_t >= had));
 }
 
-/* Assigns offsets to a weight's bytes, from `bytes` on. Returns their end. */
+/* Assigns offsets to the quantised values of a weight, starting at `bytes`. Returns where they end. */
 static size_t fold__layout_int8(const fold_model *m, fold__param_data *param, int bits, size_t bytes)
 {
     const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
@@ -12667,7 +12680,7 @@ static void fold__read_lines(const fold_model *m, const fold__param_data *param,
     }
 }
 
-/* Quantises values to where fold__layout_int8 put the weight. 0 if one is not finite. */
+/* Quantises values to the offsets from fold__layout_int8. Returns 0 if a value is not finite. */
 static int fold__make_bytes(fold_model *m, fold__param_data *param, const float *values)
 {
     const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
@@ -12681,8 +12694,8 @@ static int fold__make_bytes(fold_model *m, fold__param_data *param, const float 
     return error[0] <= 1 && error[1] <= 1;
 }
 
-/* Quantises all weights that can be. Their floats stay until fold__drop_floats. On failure (0, with an error)
-   the model is as before. */
+/* Quantises all weights that can be quantised; their floats stay until fold__drop_floats. On failure,
+   returns 0 with an error and leaves the model unchanged. */
 static int fold__quantize_all(fold_model *m, const fold_quantize_desc *desc)
 {
     char full[FOLD__WHEN_FULL];
@@ -12717,17 +12730,17 @@ static int fold__quantize_all(fold_model *m, const fold_quantize_desc *desc)
     return there && !wrong;
 }
 
-/* Whether the floats of a weight can go. Lookups then read the rows of its transpose, or bf16; fold_use in a
-   cell can only read floats. */
+/* Whether the floats of a weight can be dropped. Lookups can read quantised rows if they are stored as
+   rows or as bf16. A cell that reads a parameter with fold_use needs the floats. */
 static int fold__has_bytes_alone(const fold__param_data *param, int tables)
 {
     const int direct = param->bytes != FOLD__NO_PACK, transposed = param->bytes_t != FOLD__NO_PACK;
-    const int rows = transposed || param->format == FOLD__FORMAT_BF16; /* can be read */
+    const int rows = transposed || param->format == FOLD__FORMAT_BF16; /* rows can be read */
     return direct != transposed && (!(param->uses & FOLD_FOR_LOOKUP) || (tables && rows)) &&
            !(param->uses & FOLD__FOR_CELLS);
 }
 
-/* Closes the gaps in values and packs that quantised weights leave. */
+/* Drops the floats and packs of quantised weights, and closes the gaps that they leave. */
 static void fold__drop_floats(fold_model *m, int tables)
 {
     m->span = m->packs = 0;
@@ -12838,7 +12851,8 @@ FOLD_API float *fold_grads_write_begin(fold_model *m, fold_param param)
     return data ? fold__grads(m) + data->at : fold__grads(m);
 }
 
-/* After a caller wrote a gradient: rows of a lookup table that are not zero count as touched. */
+/* Notes that the caller has written a gradient: rows of a lookup table that are not zero count as
+   touched. */
 static void fold__note_grad(fold_model *m, fold__param_data *param)
 {
     const size_t width = param->size / (size_t)param->shape.dim[0];
@@ -12930,78 +12944,78 @@ static void fold__begin_states(fold_model *m, int rule, uint64_t steps)
 #endif
 
 /* ==== section: storage =======================================================================
-   Owns the structs of a context and of its run, the arrays behind them and the pointers into these: how
-   arrays grow, the message if they cannot, and which run is open. Later sections fill the arrays.
+   Owns the structs of a context and of its run, their arrays and the pointers into these arrays. It grows
+   arrays, reports when memory runs out, and knows which run is open. Later sections fill the arrays.
    Uses model, memory, errors.
-   Invariant: after arrays have moved, all pointers are refreshed (fold__ask).
+   Invariant: whenever arrays have moved, all pointers are refreshed (fold__ask).
 
-   Six structs describe a signature, from the longest-lived to the shortest:
-     fold__sig          of the context: key, program and shapes of equal calls
-     fold__sig_cache    of the context, one for each fold__sig: finds the next three
-     fold__analysis     what its program needs if certain inputs get gradients; valid for many runs
-     fold__value_facts  one value, input or operand of its program, as an analysis found it
-     fold__run_sig      of a run: how many calls, which inputs get gradients
-     fold__group_sig    of a group of a run: its calls there, its predecessors, its buffers */
+   Six structs describe a signature, from the longest-lived to the shortest-lived:
+     fold__sig          in a context: the key, program and shapes that its calls share
+     fold__sig_cache    in a context, one for each fold__sig: leads to the next three structs
+     fold__analysis     what the program needs if certain inputs get gradients; valid for many runs
+     fold__value_facts  what an analysis found out about one value, input or operand of the program
+     fold__run_sig      in a run: the number of calls, and which inputs get gradients
+     fold__group_sig    in a group of a run: its calls, predecessors and buffers */
 
-/* Every growing array of a context, in its order in a caller's block: name in the enum, element, pointer. The
-   enum, the pointers and their refresh after arrays have moved follow from this table.
-     NODE   of the context: an element for each node, by id (in CALLS, for each call)
-     EDGE   of the context: an element for each operand of each node
-     KEEP   of the context; contents survive growth. DISCARDABLE: they need not
-     RUN    of the run; contents survive growth. RUN_DISCARDABLE: they need not */
-#define FOLD__ARRAYS(NODE, EDGE, KEEP, DISCARDABLE, RUN, RUN_DISCARDABLE)                                    \
-    NODE(SIG, uint32_t, sig)                  /* the signature of a call */                                  \
-    NODE(KIND, uint8_t, kind)                 /* kind and flags */                                           \
-    NODE(FIRST_EDGE, uint32_t, first_edge)    /* its operands end where those of the next node begin */      \
-    NODE(SOURCE, uint32_t, source)            /* the node whose value it shows: itself, but for views */     \
-    NODE(OFFSET, uint32_t, offset)            /* where a view starts in that value, in floats */             \
-    NODE(SHAPE, uint32_t, shape)              /* index into `shapes`; for a list, of one row */              \
-    NODE(LENGTH, uint32_t, length)            /* rows of a list, or list elements of a call */               \
-    NODE(DATA_AT, uint32_t, data_at)          /* offset of its value in `data`, in units of 16 floats */     \
-    NODE(NODE_DATA, uint64_t, node_data)      /* by kind: see fold__set_node_data */                         \
-    NODE(VALUE_ROW, float *, value)           /* in a run: the address of a value that no op computes */     \
-    NODE(CALLS, uint32_t, calls)              /* the nodes that are calls, in order */                       \
-    EDGE(EDGE_SOURCE, uint32_t, edge_source)  /* the value that is read */                                   \
-    EDGE(EDGE_OFFSET, uint32_t, edge_offset)  /* see fold__edge_offset */                                    \
-    KEEP(DATA, float, data)                   /* copied inputs, kept values and gradients */                 \
-    KEEP(PARAM_NODES, uint32_t, param_nodes)  /* two nodes of each parameter: plain and shared */            \
-    KEEP(DEDUPE_TABLE, uint32_t, dedupe_table) /* hash table of nodes, to find identical calls */            \
-    KEEP(READERS, uint32_t, readers)          /* with dedupe: the first call whose last operand a node is */ \
-    KEEP(MERGED, fold__merged_range, found)   /* ranges of nodes that samples share by merging */            \
-    KEEP(KEPT_GRADS, fold__kept_grad, kept_grads) /* of fold_keep_grad */                                    \
-    KEEP(INDEX_REFS, fold__index_ref, index_refs) /* of fold_index_ref and fold_edges_ref */                 \
-    KEEP(OUTPUT_REFS, fold__output_ref, output_refs) /* of fold_output_ref */                                \
-    KEEP(STEPS, fold_node, steps)             /* of an unrolled layer while it is recorded */                \
-    KEEP(SIGS, fold__sig, sigs)               /* number 0 is none */                                         \
-    KEEP(SIG_TABLE, uint32_t, sig_table)      /* their hash table */                                         \
-    KEEP(SHAPES, fold__shape_entry, shapes)   /* the shapes of nodes, each once */                           \
-    KEEP(KEYS, uint32_t, keys)                /* of signatures */                                            \
-    KEEP(OPS, fold__body_op, ops)             /* the programs of signatures: ops, */                         \
-    KEEP(REFS, fold__ref, refs)               /* operands, */                                                \
-    KEEP(OP_SHAPES, fold_shape, op_shapes)    /* shapes */                                                   \
-    KEEP(VALUES, fold__value, values)         /* and values */                                               \
-    RUN_DISCARDABLE(NODE_ARRAYS, char, node_arrays) /* see FOLD__RUN_NODE_ARRAYS */                          \
-    RUN(SIG_CACHE, fold__sig_cache, sig_cache)                                                               \
-    RUN(COSTS, fold__cost, cost)              /* how long batches take: see fold__cost_of */                 \
-    RUN(ANALYSES, fold__analysis, analysis)                                                                  \
-    RUN(RUN_SIGS, fold__run_sig, run_sig)     /* the signatures of this run */                               \
-    RUN(FACTS, fold__value_facts, facts)      /* of analyses */                                              \
-    RUN(STAGES, char, stages)                 /* see fold__stages */                                         \
-    RUN(BATCHES, fold__batch, batch)          /* in the order in which they run */                           \
-    RUN(GROUPS, fold__group, group)           /* the prefix first, the suffix last */                        \
-    RUN(GROUP_SIGS, fold__group_sig, group_sig)                                                              \
-    RUN(BUFFERS, fold__buffer, buffer)                                                                       \
-    RUN(USES, fold__use, use)                 /* of parameters and shared nodes */                           \
-    KEEP(PLANS, char, plans)                  /* see fold__plans */                                          \
-    RUN(WORKERS, fold__worker, worker)        /* one for each thread */                                      \
-    DISCARDABLE(PLANNING, char, planning)     /* serves one step of planning */                              \
-    DISCARDABLE(PREDECESSORS, fold__predecessor, predecessors)                                               \
-    RUN_DISCARDABLE(REGION, float, region)    /* values and gradients of groups */                           \
-    RUN_DISCARDABLE(SCRATCH, float, scratch)  /* of workers */                                               \
-    RUN_DISCARDABLE(SUMS, float, sums)        /* of the uses of parameters */                                \
-    KEEP(TABLE_ROWS, fold__row_sum, table_rows) /* the rows of tables that lookups of this run touch */      \
-    KEEP(LOOK, char, look)                    /* serves printing */                                          \
-    KEEP(TRACE, fold__event, trace)           /* an equal part for each worker */
+/* All growing arrays of a context, in their order in a caller's block: name in the enum, element type,
+   pointer. The enum, the pointers, and the code that refreshes pointers are generated from this table.
+     NODE   in the context: one element for each node, by id (CALLS: one element for each call)
+     EDGE   in the context: one element for each operand of each node
+     KEEP   in the context; contents survive growth. DISCARDABLE: contents may be lost
+     RUN    in the run; contents survive growth. RUN_DISCARDABLE: contents may be lost */
+#define FOLD__ARRAYS(NODE, EDGE, KEEP, DISCARDABLE, RUN, RUN_DISCARDABLE)                                   \
+    NODE(SIG, uint32_t, sig)                  /* the signature of a call */                                 \
+    NODE(KIND, uint8_t, kind)                 /* kind of node, and flags */                                 \
+    NODE(FIRST_EDGE, uint32_t, first_edge)    /* its first operand; they end at the next node's first */    \
+    NODE(SOURCE, uint32_t, source)            /* the node that has its value: itself, unless a view */      \
+    NODE(OFFSET, uint32_t, offset)            /* where a view starts in its source's value, in floats */    \
+    NODE(SHAPE, uint32_t, shape)              /* index into `shapes`; for a list, the shape of one row */   \
+    NODE(LENGTH, uint32_t, length)            /* number of rows of a list, or of list elements of a call */ \
+    NODE(DATA_AT, uint32_t, data_at)          /* offset of its value in `data`, in units of 16 floats */    \
+    NODE(NODE_DATA, uint64_t, node_data)      /* depends on the kind: see fold__set_node_data */            \
+    NODE(VALUE_ROW, float *, value)           /* in a run: the address of a value that no op computes */    \
+    NODE(CALLS, uint32_t, calls)              /* ids of the nodes that are calls, in record order */        \
+    EDGE(EDGE_SOURCE, uint32_t, edge_source)  /* the node whose value is read */                            \
+    EDGE(EDGE_OFFSET, uint32_t, edge_offset)  /* see fold__edge_offset */                                   \
+    KEEP(DATA, float, data)                   /* copied inputs, kept values and gradients */                \
+    KEEP(PARAM_NODES, uint32_t, param_nodes)  /* for each parameter: see fold__param_node */                \
+    KEEP(DEDUPE_TABLE, uint32_t, dedupe_table) /* hash table of nodes, for finding identical calls */       \
+    KEEP(READERS, uint32_t, readers)          /* dedupe: the first call whose newest operand is a node */   \
+    KEEP(MERGED, fold__merged_range, found)   /* ranges of nodes that samples share, due to merging */      \
+    KEEP(KEPT_GRADS, fold__kept_grad, kept_grads) /* requested with fold_keep_grad */                       \
+    KEEP(INDEX_REFS, fold__index_ref, index_refs) /* set by fold_index_ref, fold_edges_ref */               \
+    KEEP(OUTPUT_REFS, fold__output_ref, output_refs) /* set by fold_output_ref */                           \
+    KEEP(STEPS, fold_node, steps)             /* steps of an unrolled layer, while it is recorded */        \
+    KEEP(SIGS, fold__sig, sigs)               /* signatures; number 0 means none */                         \
+    KEEP(SIG_TABLE, uint32_t, sig_table)      /* hash table of signatures */                                \
+    KEEP(SHAPES, fold__shape_entry, shapes)   /* the distinct shapes of nodes */                            \
+    KEEP(KEYS, uint32_t, keys)                /* keys of signatures */                                      \
+    KEEP(OPS, fold__body_op, ops)             /* programs of signatures: ops */                             \
+    KEEP(REFS, fold__ref, refs)               /* programs of signatures: operands */                        \
+    KEEP(OP_SHAPES, fold_shape, op_shapes)    /* programs of signatures: shapes */                          \
+    KEEP(VALUES, fold__value, values)         /* programs of signatures: values */                          \
+    RUN_DISCARDABLE(NODE_ARRAYS, char, node_arrays) /* see FOLD__RUN_NODE_ARRAYS */                         \
+    RUN(SIG_CACHE, fold__sig_cache, sig_cache)                                                              \
+    RUN(COSTS, fold__cost, cost)              /* how long batches take: see fold__cost_of */                \
+    RUN(ANALYSES, fold__analysis, analysis)                                                                 \
+    RUN(RUN_SIGS, fold__run_sig, run_sig)     /* the signatures of this run */                              \
+    RUN(FACTS, fold__value_facts, facts)      /* what analyses found out */                                 \
+    RUN(STAGES, char, stages)                 /* see fold__stages */                                        \
+    RUN(BATCHES, fold__batch, batch)          /* in the order in which they run */                          \
+    RUN(GROUPS, fold__group, group)           /* the prefix first, the suffix last */                       \
+    RUN(GROUP_SIGS, fold__group_sig, group_sig)                                                             \
+    RUN(BUFFERS, fold__buffer, buffer)                                                                      \
+    RUN(USES, fold__use, use)                 /* uses of parameters and shared nodes */                     \
+    KEEP(PLANS, char, plans)                  /* see fold__plans */                                         \
+    RUN(WORKERS, fold__worker, worker)        /* one for each thread */                                     \
+    DISCARDABLE(PLANNING, char, planning)     /* temporary memory of one step of planning */                \
+    DISCARDABLE(PREDECESSORS, fold__predecessor, predecessors)                                              \
+    RUN_DISCARDABLE(REGION, float, region)    /* values and gradients of groups */                          \
+    RUN_DISCARDABLE(SCRATCH, float, scratch)  /* scratch memory of workers */                               \
+    RUN_DISCARDABLE(SUMS, float, sums)        /* sums of the uses of parameters */                          \
+    KEEP(TABLE_ROWS, fold__row_sum, table_rows) /* table rows that lookups of this run touch */             \
+    KEEP(LOOK, char, look)                    /* temporary memory for printing */                           \
+    KEEP(TRACE, fold__event, trace)           /* timed batches; each worker has an equal part */
 
 #define FOLD__NO_ARRAY(name, type, pointer)
 enum {
@@ -13010,7 +13024,8 @@ enum {
                  FOLD__ARRAY_NAME) FOLD__ARRAY_COUNT
 };
 
-/* The low three bits of `kind`, and flags. One enum, because C++20 warns if constants of two are or-ed. */
+/* Values of the low three bits of `kind`, and flags. They are one enum, because C++20 warns if constants
+   of two enums are combined with |. */
 enum {
     FOLD__NODE_OP,
     FOLD__NODE_OUTPUT,
@@ -13028,21 +13043,22 @@ enum {
     FOLD__IS_GRAD_KEPT = 128
 };
 
-/* Where an op of a program finds an operand: in a value of the program, a fixed input, a component of the
-   list's elements, or a parameter, from float `offset` on. */
+/* Kinds of operands in a program: a value of the program, a fixed input, a component of the list's
+   elements, or a parameter. The operand starts at float `offset`. */
 enum { FOLD__FROM_VALUE, FOLD__FROM_INPUT, FOLD__FROM_LIST, FOLD__FROM_PARAM };
 typedef struct fold__ref {
     uint32_t kind, index, offset;
 } fold__ref;
 
-/* One op of a program. Its refs, shapes (inputs, then outputs) and values are ranges of the program's. */
+/* One op of a program. Its operands (refs), shapes (inputs, then outputs) and values are ranges in the
+   arrays of the program. */
 typedef struct fold__body_op {
     uint32_t op, first_ref, first_shape, first_value;
     uint8_t n_in, n_out;
-    uint8_t elem;      /* it runs once for every element of the list */
-    uint8_t is_random; /* dropout */
+    uint8_t elem;      /* it runs once for every list element */
+    uint8_t is_random; /* it draws random numbers: dropout */
     int32_t attr[4];
-    uint32_t param[2]; /* ids; 0: none */
+    uint32_t param[2]; /* ids of parameters; 0: none */
     uint64_t data;     /* constant data; for dropout, the ordinal of the draw */
     fold__op_run *forward;
 #ifndef FOLD_INFERENCE
@@ -13060,7 +13076,8 @@ static fold__op_run *fold__backward_of(const fold__body_op *op)
 #endif
 }
 
-/* Number of operands that are multiplied by the op's weight. The rows that a linear op adds to may follow. */
+/* Returns the number of operands that the op multiplies by its weight. A linear op may have one operand
+   more: the rows to which it adds the product. */
 static int fold__segments(const fold__body_op *op)
 {
     return op->n_in - (op->op == FOLD__OP_linear ? op->attr[FOLD__LINEAR_STARTS] : 0);
@@ -13074,74 +13091,77 @@ static const fold_shape *fold__made_shape(const fold_shape *shape, const fold__b
 typedef struct fold__value {
     uint32_t size;
     uint32_t op;    /* the op that computes it */
-    uint8_t elem;   /* there is one for every element of the list */
-    uint8_t passes; /* some output's gradient reaches it */
+    uint8_t elem;   /* there is one value for every list element */
+    uint8_t passes; /* the gradient of some output reaches it */
 } fold__value;
 
-/* What a signature runs: one op, or a cell's body. After recording everything works on programs alone. */
+/* The program of a signature: one op, or the body of a cell. After recording, all code works on programs. */
 typedef struct fold__program {
     int n_ops, n_refs, n_values, n_shapes, n_in, n_list, n_out, is_cell;
     const fold__body_op *op;
     const fold__ref *ref;
     const fold_shape *shape;
     const fold__value *value;
-    const fold__ref *out; /* FROM_VALUE only: distinct values, each of them whole */
+    const fold__ref *out; /* outputs: distinct values, each one whole, so FROM_VALUE only */
 } fold__program;
 
-/* An op of a traced body as it was recorded. The ops of eager calls are compared with it. */
+/* An op of a traced body, as it was recorded. Ops of eager calls are compared with it. */
 typedef struct fold__trace_op {
     uint16_t op;
-    uint16_t live; /* 1 + its index in the program; 0: no output needs it */
+    uint16_t live; /* 1 + its index in the program; 0: no output depends on it */
 } fold__trace_op;
 
 typedef struct fold__cell_data {
     char *name;
     fold_cell_body *body;
     const void *user;
-    const fold_shape *shape; /* of inputs, list components and outputs */
+    const fold_shape *shape; /* shapes of inputs, list components and outputs */
     fold__program program;
     fold__trace_op *trace;
     int n_trace;
-    int n_draws;          /* of dropout, in one call */
-    uint8_t max_of_list;  /* it takes the maximum over the list, so an empty list is an error */
-    uint8_t border_out;   /* mask of outputs that the body reads as well, */
-    uint16_t border_in;   /* and of inputs that it does not read exactly once and whole */
-    uint8_t in_order;     /* it reads the other inputs in their order */
-    uint8_t products;     /* of a layer's cell: how many products its projection takes for the first input */
-    uint8_t is_projected; /* it is the projection of a cell: fold_model_print does not list it */
-    fold_cell projection; /* see fold__project_cells; null: none */
-    void *memory;         /* the one block of all of the above */
+    int n_draws;          /* number of dropout draws in one call */
+    uint8_t max_of_list;  /* the body takes the maximum over the list, so the list must not be empty */
+    uint8_t border_out;   /* mask of outputs that the body reads as well */
+    uint16_t border_in;   /* mask of inputs that the body does not read exactly once and whole */
+    uint8_t in_order;     /* the body reads its inputs in order */
+    uint8_t products;     /* in a layer's cell: products that replace the first input in its projection; or
+                             0 */
+    uint8_t is_projected; /* it is the projection of another cell: fold_model_print does not list it */
+    fold_cell projection; /* the null handle: none; see fold__project_cell */
+    void *memory;         /* the block that holds everything above */
     size_t memory_size;
 } fold__cell_data;
 
-#define FOLD__CELL_OP 0x8000u /* key word: op ids from here on are cells */
+#define FOLD__CELL_OP 0x8000u /* in keys, op ids from here on are cells */
 
-/* Keys and programs of signatures are ranges of shared arrays, pools, in this order from FOLD__ARRAY_KEYS. */
+/* Keys and programs of signatures are ranges in shared arrays, called pools. The pools are the arrays
+   from FOLD__ARRAY_KEYS on, in this order. */
 enum { FOLD__POOL_KEYS, FOLD__POOL_OPS, FOLD__POOL_REFS, FOLD__POOL_SHAPES, FOLD__POOL_VALUES, FOLD__POOLS };
 static const uint8_t fold__pool_bytes[] = { sizeof(uint32_t), sizeof(fold__body_op), sizeof(fold__ref),
                                             sizeof(fold_shape), sizeof(fold__value) };
 
-/* A signature: the key, which is compared in full, and what follows from it. The key is the op and its number
-   of inputs, attributes, parameters, input shapes, shared operands and tag. */
+/* A signature: its key, and what follows from the key. The key consists of the op, the number of inputs,
+   attributes, parameters, input shapes, shared operands and tag. Keys are compared in full. */
 typedef struct fold__sig {
-    uint32_t first[FOLD__POOLS]; /* its key and program in the pools; the program of a cell is the model's */
+    uint32_t first[FOLD__POOLS]; /* of its key and program in the pools; cells have their programs in the
+                                    model */
     uint32_t count[FOLD__POOLS];
     uint32_t hash;
     uint32_t op;        /* or FOLD__CELL_OP | cell */
     uint32_t shared;    /* mask of shared inputs */
     uint32_t lists;     /* mask of the op's or cell's operands that are lists */
-    uint32_t list_mode; /* FOLD__ROW_BY_ROW ... */
-    uint32_t tag_cell;  /* in eager and traced bodies: the call whose op this is; else 0 */
-    uint32_t tag_op;    /* in such a body the ordinal of the op, from 1 on; else 0 */
-    uint32_t in_shape;  /* the first input's shape: which word of the key */
+    uint32_t list_mode; /* flags: FOLD__ROW_BY_ROW ... */
+    uint32_t tag_cell;  /* in eager bodies: the call's signature; in traced bodies: 1 + the cell; else 0 */
+    uint32_t tag_op;    /* in such a body: ordinal of the op, from 1 on; else 0 */
+    uint32_t in_shape;  /* index in the key of the first input's shape */
     uint8_t n_in, n_list, n_out, is_cell;
     uint8_t own_program;     /* its program is in the context's pools, not the cell's */
     uint8_t out_lists;       /* mask of outputs that are lists */
-    uint64_t differentiable; /* mask of inputs, then list components */
+    uint64_t differentiable; /* mask of inputs, then list components, that get a gradient from some output */
     uint32_t out_shape[FOLD_MAX_OUT];
 } fold__sig;
 
-/* The gradient of a looked-up row: offsets of its sum and of a block in the run's sums, in 16 floats. */
+/* The gradient of a looked-up row: offsets in `sums` of its sum and of a block, in units of 16 floats. */
 typedef struct fold__row_sum {
     uint32_t sum_at, block_at, count; /* rows added so far */
 } fold__row_sum;
@@ -13149,9 +13169,9 @@ typedef struct fold__row_sum {
 typedef struct fold__shape_entry {
     fold_shape shape;
     uint32_t size;
-    uint32_t next; /* 1 + the shape before it in its bucket; 0: none */
+    uint32_t next; /* 1 + the previous shape in its bucket; 0: none */
 } fold__shape_entry;
-/* A signature that feeds another, by its index in the group, and a mask of the inputs that it feeds. */
+/* A signature that feeds another one: its index in the group, and the mask of inputs that it feeds. */
 typedef struct fold__predecessor {
     uint64_t operands;
     uint32_t sig;
@@ -13163,9 +13183,9 @@ typedef struct fold__merged_range {
 typedef struct fold__kept_grad {
     uint32_t node, data_at, filled;
 } fold__kept_grad;
-/* A node whose indices, one per row and all below `end`, are in the caller's memory. Attention along edges
-   has up to `most` edges there instead, from `index` to `to`. `edges` checks and copies them: it is
-   fold__visit_edges, a pointer so that programs without fold_edges_ref do not link it. */
+/* A node that reads its indices from the caller's memory: one per row, all below `end`. Attention along
+   edges reads *count edges, at most `most`, from `index` to `to` instead; `edges` checks and copies them.
+   `edges` is fold__visit_edges, as a pointer so that programs without fold_edges_ref do not link it. */
 typedef struct fold__index_ref {
     const int *index;
     uint32_t node;
@@ -13179,9 +13199,9 @@ typedef struct fold__output_ref {
     fold_node node;
 } fold__output_ref;
 
-/* Sets of kinds: bit k is for kind k, including the flags FOLD__IS_LIST (8) and FOLD__IS_SHARED (16). The
-   first is the values per list element while tracing, all that have FOLD__IS_LIST. The second is the markers
-   that represent them in an eager body: kind 7, any flags. */
+/* Sets of kinds: bit k stands for kind k, including the flags FOLD__IS_LIST (8) and FOLD__IS_SHARED (16).
+   KINDS_PER_ELEMENT has all kinds with FOLD__IS_LIST, which are values per list element while tracing.
+   KINDS_MARKER has the markers of such values in an eager body: kind 7 with any flags. */
 #define FOLD__KINDS_PER_ELEMENT 0xff00ff00u
 #define FOLD__KINDS_MARKER 0x80808080u
 
@@ -13191,16 +13211,16 @@ typedef struct fold__operand {
     uint8_t kind;
 } fold__operand;
 
-/* The body being recorded: by an eager call, or traced. */
+/* The body that is being recorded by an eager call, or traced. */
 typedef struct fold__frame {
-    uint32_t cell;     /* 1 + its id; 0: no body is recorded */
-    uint32_t tag;      /* the call's signature, to tell its ops from those of other calls */
-    uint32_t ordinal;  /* ops recorded so far */
-    uint32_t elements; /* eager: length of the list, */
-    uint32_t first;    /* the first node of the body or of its argument copies (0: traced, or no body), */
-    const fold__operand *in; /* and its inputs: the call's operands, or copies of them */
+    uint32_t cell;     /* 1 + the id of the cell; 0: no body is being recorded */
+    uint32_t tag;      /* part of the keys of its ops: see fold__sig.tag_cell */
+    uint32_t ordinal;  /* number of ops recorded so far */
+    uint32_t elements; /* eager: length of the list */
+    uint32_t first;    /* eager: first node of the body or of its argument copies; else 0 */
+    const fold__operand *in; /* eager: the inputs: operands of the call, or copies of them */
     int tracing;
-    int list_max;  /* the maximum over the list was taken */
+    int list_max;  /* the body takes the maximum over the list */
 } fold__frame;
 
 /* A batch in a trace. FOLD__EVENT_PROLOGUE is a flag. */
@@ -13217,10 +13237,10 @@ typedef struct fold__event {
 enum {
     FOLD__RECENT = 64,
     FOLD__SHAPE_BUCKETS = 64,
-    FOLD__KEPT_SHAPES = 8 * sizeof(void *), /* that a context in a block keeps over a reset */
+    FOLD__KEPT_SHAPES = 8 * sizeof(void *), /* number kept over a reset by a context in a block */
     FOLD__GROUP_ROWS = 12, /* with fewer rows per batch, weights are read too often */
-    FOLD__PART_ROWS = 4,   /* the same for scalar kernels, which read weights for every row anyway */
-    FOLD__TRAIN_ROWS = 20, /* in training, more are not worth their memory */
+    FOLD__PART_ROWS = 4,   /* GROUP_ROWS for scalar kernels, which read weights for every row anyway */
+    FOLD__TRAIN_ROWS = 20, /* in training, more rows are not worth their memory */
     FOLD__MAX_ROWS = 64,
     FOLD__MAX_BUDGETS = 3 /* a group uses up to this many byte budgets to have enough rows */
 };
@@ -13228,8 +13248,8 @@ enum {
 struct fold__request;
 struct fold__list;
 struct fold__use;
-/* What an eager context does where others only record. Eager mode is a later section, so recording reaches it
-   through these pointers. */
+/* What an eager context does in calls that otherwise only record. Recording uses these pointers, because
+   eager mode is a later section. */
 typedef struct fold__eager {
     int (*holds_trace)(fold_ctx *f, const struct fold__request *request);
     fold_node (*record_elements)(fold_ctx *f, const struct fold__request *request);
@@ -13245,57 +13265,57 @@ struct fold_ctx {
     fold__array arrays[FOLD__ARRAY_COUNT];
     fold_model *model;
     fold__error error;
-    fold__error read_error;      /* the last read's, which does not stick */
-    int unusable;                /* it was made with wrong settings: its error stays */
-    int (*reclaim)(fold_ctx *f); /* frees what idle signatures use: fold__forget_idle; 0: nothing was freed */
+    fold__error read_error;      /* error of the last read, which does not stick */
+    int unusable;                /* it was created with wrong settings: its error stays */
+    int (*reclaim)(fold_ctx *f); /* fold__forget_idle: frees memory of idle signatures; 0: nothing freed */
 
     /* settings */
-    fold_ctx_desc desc; /* as passed to fold_ctx_new, but with the threads that it has */
+    fold_ctx_desc desc; /* as passed to fold_ctx_new, except for the number of threads that it uses */
     const fold__eager *eager; /* NULL: the context batches */
-    size_t group_bytes; /* budget of a group */
-    size_t group_rows;  /* groups exceed it if their average batch has fewer rows; 0: never */
-    size_t trace_events; /* the most of a thread; the slow run that is kept has room for as many again */
-    uint64_t slow_began, slow_plan_ns; /* of the slow run that is kept */
+    size_t group_bytes; /* memory budget of a group */
+    size_t group_rows;  /* a group may exceed the budget if its average batch has fewer rows; 0: never */
+    size_t trace_events; /* maximum per thread; the kept slow run has room for the same number again */
+    uint64_t slow_began, slow_plan_ns; /* start and planning time of the kept slow run */
 
     /* the recording */
-    uint32_t salt; /* of its handles */
+    uint32_t salt; /* stored in its handles */
     uint64_t resets;
     uint64_t seed;  /* for dropout, from the last fold_dropout_seed on */
-    uint64_t draws; /* of dropout since then, over resets as well; a traced body counts its own */
+    uint64_t draws; /* number of dropout draws since then, over resets as well; in a traced body, its own */
 #define FOLD__ARRAY_MEMBER(name, type, pointer) type *pointer;
     FOLD__ARRAYS(FOLD__ARRAY_MEMBER, FOLD__ARRAY_MEMBER, FOLD__ARRAY_MEMBER, FOLD__ARRAY_MEMBER,
                  FOLD__NO_ARRAY, FOLD__NO_ARRAY)
-    uint32_t *element_tag; /* `data_at` of a marker of list elements: what identifies it in its body */
+    uint32_t *element_tag; /* `data_at` of a marker of list elements: identifies it in its body */
     uint32_t *header_call; /* `data_at` of the header of an eager call that merges: the call's first output */
-    uint32_t first_keep; /* no kept node before this one waits for its value */
+    uint32_t first_keep; /* no kept node before this one is still waiting for its value */
     uint32_t pending_step; /* offset in `data` of the last cache step that has not run, or FOLD__NONE */
-    uint32_t quantized;  /* the model's, at the last reset */
-    uint32_t tables_version; /* the model's when rows of quantised tables were copied to data */
+    uint32_t quantized;  /* the model's `quantized` at the last reset */
+    uint32_t tables_version; /* the model's `version` when quantised table rows were copied to `data` */
     uint32_t dedupe_size;
-    uint32_t done_version; /* the model's when kept values were computed */
-    uint32_t node_cap;     /* nodes and edges that fit without asking */
+    uint32_t done_version; /* the model's `version` when kept values were computed */
+    uint32_t node_cap;     /* number of nodes and edges that fit without fold__ask */
     uint32_t edge_cap;
 
-    /* a reset clears all from n_nodes to frame */
+    /* a reset clears all members from n_nodes to frame */
     uint32_t n_nodes; /* node ids start at 1 */
     uint32_t n_edges;
     uint32_t n_calls;
-    uint32_t peak_nodes; /* including dropped ones, such as merged calls */
+    uint32_t peak_nodes; /* maximum so far, including dropped nodes such as merged calls */
     uint32_t peak_edges;
     size_t data_used;                    /* floats */
-    size_t bytes_refused;                /* that this recording could not get */
+    size_t bytes_refused;                /* that this recording asked for but could not get */
     void (*refresh_tables)(fold_ctx *f); /* fold__refresh_tables, if a quantised table was looked up */
     uint32_t n_keeps;
-    uint32_t n_keep_requests; /* values and gradients to keep that were requested before they were computed */
+    uint32_t n_keep_requests; /* requests to keep a value or gradient that came before it was computed */
     uint32_t old_nodes;       /* n_nodes at the last run */
-    uint32_t old_merged;      /* n_merged then */
+    uint32_t old_merged;      /* n_merged at the last run */
     uint32_t n_kept_grads;
-    uint32_t n_index_refs, old_index_refs; /* old: those that a run has already read */
+    uint32_t n_index_refs, old_index_refs; /* old: number that a run has already read */
     uint32_t n_output_refs, old_output_refs;
-    uint64_t n_draws; /* of dropout, in this recording */
+    uint64_t n_draws; /* number of dropout draws in this recording */
     uint32_t dedupe_used;
     uint32_t readers_size;
-    uint64_t word_cells; /* with dedupe: which cells were called with a looked-up row, by id modulo 64 */
+    uint64_t word_cells; /* dedupe: set of cells (id modulo 64) that were called with a looked-up row */
     uint32_t n_merged;
     int kept_concats; /* the gradient of some concatenation is kept */
     int any_done;
@@ -13305,14 +13325,14 @@ struct fold_ctx {
     /* signatures */
     uint32_t n_sigs;
     uint32_t n_shapes;
-    uint32_t table_size; /* of the hash table */
+    uint32_t table_size; /* of sig_table */
     uint32_t pool_used[FOLD__POOLS];
-    uint32_t sig_tables; /* counts how often signatures were forgotten */
-    uint64_t forgot_at;  /* the reset since which idle signatures were forgotten */
-    int sig_pins;        /* above 0, others than the recording use signatures, and none may be forgotten */
-    size_t block_peak;   /* block bytes that an earlier recording would have needed */
+    uint32_t sig_tables; /* number of times that signatures were forgotten */
+    uint64_t forgot_at;  /* `resets` when idle signatures were last forgotten */
+    int sig_pins;        /* above 0: not only the recording uses signatures, and none may be forgotten */
+    size_t block_peak;   /* largest block size that an earlier recording would have needed */
     uint32_t recent[FOLD__RECENT]; /* signatures by a quick hash of the request; 0: none */
-    uint32_t shape_bucket[FOLD__SHAPE_BUCKETS]; /* 1 + the newest shape with the hash; 0: none */
+    uint32_t shape_bucket[FOLD__SHAPE_BUCKETS]; /* 1 + the newest shape with this hash; 0: none */
     uint32_t row_of;                            /* the table of the last lookup; 0: none */
     uint32_t row_shape;                         /* the shape of its rows */
 
@@ -13323,17 +13343,17 @@ struct fold_ctx {
 
 static int fold__in_training(const fold_ctx *f) { return FOLD__TRAINING(f->desc.training); }
 
-/* `node_data` by kind of node, which the accessors below read. Parameters count from 0 in it.
-   - OP: what the op or call was recorded with beside its signature, see fold__request.data. For a product,
-     the concatenation whose parts it reads: fold__node_concat.
+/* The contents of `node_data` by kind of node; use the accessors below. Parameters are numbered from 0.
+   - OP: data of the op or call that is not in its signature: see fold__request.data. For a product, the
+     concatenation whose parts it reads: fold__node_concat.
    - OUTPUT: the node of its call, which is the call's first output: fold__node_call.
-   - INPUT: in a traced body, which of the body's inputs it is: fold__node_ordinal.
+   - INPUT: in a traced body, its number among the body's inputs: fold__node_ordinal.
    - INPUT_REF: the address of the caller's values: fold__node_address.
    - LOOKUP: the table and the row: fold__node_table and fold__node_table_row.
    - PARAM: the parameter: fold__node_param.
-   - VIEW: if it is the first output of an eager or inlined call, the number of outputs, else 0:
-     fold__node_outputs. For an eager call also the first node of its body: fold__body_first. In the header of
-     an eager call that merges: where the call's draws begin.
+   - VIEW: for the first output of an eager or inlined call, the number of outputs (fold__node_outputs) and,
+     if eager, the first node of its body (fold__body_first). For the header of an eager call that merges,
+     where the call's draws begin. Otherwise 0.
    - MARKER: the length of the list. */
 FOLD__INLINE void fold__set_node_data(fold_ctx *f, uint32_t id, uint64_t data) { f->node_data[id] = data; }
 
@@ -13363,7 +13383,7 @@ FOLD__INLINE uint32_t fold__node_table_row(const fold_ctx *f, uint32_t id)
     return (uint32_t)f->node_data[id];
 }
 
-/* The first node of an eager call's body, if `id` is the view of the call's first output; else 0. */
+/* Returns the first node of an eager call's body if `id` is the view of the call's first output, else 0. */
 FOLD__INLINE uint32_t fold__body_first(const fold_ctx *f, uint32_t id)
 {
     return (f->kind[id] & FOLD__KIND_MASK) == FOLD__NODE_VIEW && !f->sig[id]
@@ -13371,8 +13391,8 @@ FOLD__INLINE uint32_t fold__body_first(const fold_ctx *f, uint32_t id)
                : 0;
 }
 
-/* An operand starts `offset` floats into the value that it reads. The highest bit is set if it reads a list
-   whole: it then starts `offset` floats into each row. */
+/* Where an operand starts in the value that it reads, in floats. The highest bit is set if the operand
+   reads a whole list; the offset is then within each row. */
 #define FOLD__WHOLE_LIST 0x80000000u
 FOLD__INLINE uint32_t fold__edge_offset(const fold_ctx *f, uint32_t edge)
 {
@@ -13393,7 +13413,8 @@ static size_t fold__ctx_bytes(void);
 
 FOLD__FAILS(fold__fail, fold_ctx, &of->error)
 
-/* For a public call that consists of others: messages name it, not the call in it that failed. */
+/* For a public call that makes other public calls: messages name the outer call, not the inner call that
+   failed. */
 #define FOLD__AS_CALL(f, name, record) (fold__call_begins(f, name), fold__call_ends(f, record))
 static void fold__call_begins(fold_ctx *f, const char *name)
 {
@@ -13409,7 +13430,8 @@ static fold_node fold__call_ends(fold_ctx *f, fold_node made)
 
 static int fold__broken(const fold_ctx *f) { return !f || f->error.status || f->model->error.status; }
 
-/* Settings that cost code are read only here, so that FOLD_PLAIN_CONTEXTS lets compilers drop that code. */
+/* Settings that need extra code are read only in these functions, so that with FOLD_PLAIN_CONTEXTS
+   compilers drop the code. */
 FOLD__INLINE int fold__is_eager(const fold_ctx *f) { return FOLD__NOT_PLAIN(f->desc.eager); }
 FOLD__INLINE int fold__merges(const fold_ctx *f) { return FOLD__NOT_PLAIN(f->desc.dedupe); }
 FOLD__INLINE int fold__has_clock(const fold_ctx *f) { return FOLD__NOT_PLAIN(f->desc.clock != NULL); }
@@ -13423,7 +13445,8 @@ FOLD__INLINE fold_schedule fold__schedule_of(const fold_ctx *f)
 
 static void fold__refresh_pointers(fold_ctx *f);
 
-/* Node and edge arrays fill their slack without asking, so their `need` is brought up to date from these. */
+/* Element sizes of node arrays. Node and edge arrays fill up to their capacity without fold__ask, so
+   their `need` has to be brought up to date. */
 static const uint8_t fold__node_bytes[] = {
 #define FOLD__ELEMENT_BYTES(name, type, pointer) sizeof(type),
     FOLD__ARRAYS(FOLD__ELEMENT_BYTES, FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__NO_ARRAY,
@@ -13444,7 +13467,7 @@ static size_t fold__array_use(const fold_ctx *f, int which)
 static void fold__note_use(fold_ctx *f)
 {
     for (int i = FOLD__ARRAY_SIG; i <= FOLD__ARRAY_EDGE_OFFSET; i++)
-        f->arrays[i].need = fold__array_use(f, i); /* that of the others is right already */
+        f->arrays[i].need = fold__array_use(f, i); /* other arrays are up to date */
 }
 
 static uint32_t fold__capacity(const fold_ctx *f, int which, size_t size)
@@ -13452,7 +13475,8 @@ static uint32_t fold__capacity(const fold_ctx *f, int which, size_t size)
     return (uint32_t)fold__min_size(f->arrays[which].capacity / size, FOLD__NONE / 2);
 }
 
-/* Call after arrays have moved: growing one array can take slack from the node and edge arrays. */
+/* Recomputes node_cap and edge_cap, which is necessary after arrays have moved: growing one array can
+   take unused capacity from others. */
 static void fold__note_room(fold_ctx *f)
 {
     uint32_t nodes = FOLD__NONE;
@@ -13466,9 +13490,9 @@ static void fold__note_room(fold_ctx *f)
     f->edge_cap = sources < offsets ? sources : offsets;
 }
 
-/* The size of a block, at any address, for the context and all that was asked for since the reset. Shapes are
-   not counted by recording, so there is room for all known ones, and for those that a context in the block
-   keeps from earlier recordings. */
+/* Returns the size of a block, at any address, for the context and all memory requested since the reset.
+   Recording does not count shapes, so there is room for all known shapes, and for those that a context in
+   a block keeps from earlier recordings. */
 static size_t fold__block_bytes(const fold_ctx *f)
 {
     const size_t shapes =
@@ -13481,7 +13505,7 @@ static size_t fold__block_bytes(const fold_ctx *f)
 }
 
 #define FOLD__MEASURED " (see fold_ctx_desc.measure)"
-/* whole: the bytes are all that is needed, not a lower bound. */
+/* Reports that memory has run out. whole: fold__block_bytes is all that is needed, not a lower bound. */
 static int fold__out_of_memory(fold_ctx *f, int whole)
 {
     if (!f->arena.block)
@@ -13495,8 +13519,9 @@ static int fold__out_of_memory(fold_ctx *f, int whole)
     return 0;
 }
 
-/* Grows an array. Any array may move, and the pointers of the context and its run are then refreshed, so
-   callers hold no other pointer into an array across the call. 0 without an error: there is no memory. */
+/* Grows an array. Any array may move: the pointers of the context and its run are then refreshed, but
+   callers must not hold other pointers into arrays across this call. Returns 0, without an error, if
+   there is no memory. */
 static FOLD__NOINLINE int fold__ask(fold_ctx *f, int which, size_t count, size_t size)
 {
     const size_t bytes = fold__size(count, size, 0);
@@ -13520,7 +13545,7 @@ static FOLD__NOINLINE int fold__ask(fold_ctx *f, int which, size_t count, size_t
     return fits;
 }
 
-/* As fold__ask, but 0 comes with an error. */
+/* Works like fold__ask, but sets an error if it returns 0. */
 static FOLD__NOINLINE int fold__need(fold_ctx *f, int which, size_t count, size_t size)
 {
     return fold__ask(f, which, count, size) || fold__out_of_memory(f, 0);
@@ -13565,7 +13590,8 @@ static const uint64_t *fold__row_data(const fold_ctx *f, uint32_t id)
     return (const uint64_t *)(const void *)fold__data_ptr(f, (uint32_t)fold__node_op_data(f, id));
 }
 
-/* Allocates in the recording's data. Returns the offset in units of 16 floats; FOLD__NONE with an error. */
+/* Allocates in the recording's data. Returns the offset in units of 16 floats, or FOLD__NONE with an
+   error. */
 static uint32_t fold__alloc_data(fold_ctx *f, size_t floats)
 {
     const size_t at = f->data_used, end = at + fold__round_up(floats, 16);
@@ -13577,26 +13603,28 @@ static uint32_t fold__alloc_data(fold_ctx *f, size_t floats)
 
 /* Storage of a buffer: none, in the group's region, or in a worker's scratch for a batch or for one tile. */
 enum { FOLD__SLAB_NONE, FOLD__SLAB, FOLD__PER_BATCH, FOLD__PER_TILE };
-/* How a gradient is put together. */
+/* How a gradient is computed from its contributions. */
 enum {
     FOLD__GRAD_ZERO,              /* no contributions: it is cleared */
     FOLD__GRAD_WHOLE,             /* one contribution, written in place */
-    FOLD__GRAD_DISJOINT,          /* several, written in place, which together cover it */
+    FOLD__GRAD_DISJOINT,          /* several, written in place, which cover it completely */
     FOLD__GRAD_DISJOINT_AND_ZERO, /* several, written in place after the rest is cleared */
-    FOLD__GRAD_SUM,               /* each contribution has a row of its own, and these are added up */
-    FOLD__GRAD_ROOT               /* the root's, which is one */
+    FOLD__GRAD_SUM,               /* each contribution has a row of its own, and the rows are added up */
+    FOLD__GRAD_ROOT               /* the gradient of the root, which is 1 */
 };
-/* A run's state of a node. */
+/* Flags: the state of a node in a run. */
 enum {
     FOLD__RUNS = 1,
     FOLD__ON_GRAD_PATH = 2, /* the root's gradient reaches it */
-    FOLD__PERSIST = 4,      /* its value is readable afterwards */
-    FOLD__BOUNDARY = 8,     /* it passes from the prefix to a later group, or from a sample to the suffix */
+    FOLD__PERSIST = 4,      /* its value is readable after the run */
+    FOLD__BOUNDARY = 8,     /* its value passes from the prefix to a later group, or from a sample to the
+                               suffix */
     FOLD__SUFFIX = 16,
     FOLD__INNER = 32, /* something outside the suffix reads it */
     FOLD__PREFIX = 64,
-    FOLD__NEEDED_IF_EMPTY = 128, /* eager: it is needed even if the list is empty, not only by its elements */
-    /* a call passes these on to what it reads */
+    FOLD__NEEDED_IF_EMPTY = 128, /* eager: it is needed even if the list is empty, not only by list
+                                    elements */
+    /* flags that a call passes on to the nodes it reads */
     FOLD__PASSED = FOLD__RUNS | FOLD__ON_GRAD_PATH | FOLD__PREFIX | FOLD__NEEDED_IF_EMPTY
 };
 
@@ -13605,49 +13633,53 @@ enum { FOLD__PROLOGUE, FOLD__BODY };
 
 typedef struct fold__batch {
     uint32_t group_sig, stage;            /* FOLD__PROLOGUE or FOLD__BODY */
-    uint32_t first, count;                /* its calls, in the order of the run */
-    uint32_t first_call_row, first_elem;  /* their first rows in the signature's buffers */
-    uint32_t elems;                       /* elements of their lists */
-    uint32_t prologue_row, prologue_elem; /* where the prologue before it began */
+    uint32_t first, count;                /* its calls: a range of fold__run.order */
+    uint32_t first_call_row, first_elem;  /* first rows of the calls and of their list elements in the
+                                             buffers */
+    uint32_t elems;                       /* number of list elements of the calls */
+    uint32_t prologue_row, prologue_elem; /* rows at which the preceding prologue began */
 } fold__batch;
-/* A group of samples, or the prefix, or the suffix. Sizes and offsets are in floats. In the region its slabs
-   come first, then rows of contributions, then gradients of leaves. */
+/* A group of samples, or the prefix, or the suffix. Sizes and offsets are in floats. In the region, its
+   slabs come first, then rows of contributions, then gradients of leaves. */
 typedef struct fold__group {
     uint32_t first_batch, end_batch, first_sig, end_sig, first_call, end_call, first_leaf, end_leaf;
-    uint32_t rows;                 /* size of all rows of contributions, in 16 floats */
+    uint32_t rows;                 /* size of all rows of contributions, in units of 16 floats */
     uint32_t chunk;                /* rows of every list that run at a time, forward and backward; 0: all */
-    uint32_t length;               /* if in chunks: the rows that each of its lists has */
+    uint32_t length;               /* if it runs in chunks: the number of rows of each of its lists */
     uint32_t row;                  /* while it runs: the first row of the chunk */
-    size_t floats;                 /* of its slabs */
+    size_t floats;                 /* size of its slabs */
     size_t base, rows_at, leaf_at; /* where slabs, contributions and gradients of leaves begin */
 } fold__group;
 /* A signature in a group. */
 typedef struct fold__group_sig {
     uint32_t run_sig, group, calls, elems;
-    uint32_t by_sig; /* an element of a list spread over this array: all, by signature and then by group */
-    uint32_t first_record;            /* its first call in calls_by_sig */
+    uint32_t by_sig; /* element i: the group_sig that is number i if sorted by signature, then by group */
+    uint32_t first_record;            /* where its calls begin in calls_by_sig */
     uint32_t first_buffer, n_buffers;
-    uint32_t max_rows, max_elems; /* of a batch; while batches are made: rows and elements assigned so far */
-    uint32_t rows, elem_rows; /* of its slabs, for calls and elements: fewer if rows are reused */
-    uint32_t block, first_block; /* about this many rows are reused together; its first such block */
-    uint32_t chain; /* its longest chain; in mixed components, once fold__count_bound has counted it */
+    uint32_t max_rows, max_elems; /* of its largest batch; while batches are made: rows and elements
+                                     assigned so far */
+    uint32_t rows, elem_rows; /* rows of its slabs, for calls and for elements; fewer than those if rows
+                                 are reused */
+    uint32_t block, first_block; /* about this many rows are reused together; index of its first such block */
+    uint32_t chain; /* length of its longest chain; in mixed components, known after fold__count_bound */
     uint32_t component;
     uint32_t first_predecessor, end_predecessor; /* in the array of predecessors */
     uint32_t first_batch, last_batch;
-    uint32_t last_read;      /* the last batch that reads its outputs; NONE: none */
-    uint32_t first_back;     /* the first batch whose backward reads them, so the last in time; NONE: none */
+    uint32_t last_read;      /* the last batch that reads its outputs, or NONE */
+    uint32_t first_back;     /* the first batch whose backward, which comes last, reads its outputs, or
+                                NONE */
     uint64_t recurrent;      /* mask of inputs from the same component */
-    uint32_t tile;           /* rows of a tile */
+    uint32_t tile;           /* number of rows of a tile */
     uint32_t sub_batch_rows; /* rows that a batch runs forward at a time; max_rows: all */
     uint8_t n_in, n_list, n_out;
     uint8_t has_elements; /* see fold__has_elements */
-    uint8_t cyclic;       /* 1: it feeds itself; 2: with other signatures (mixed) */
+    uint8_t cyclic;       /* 1: it feeds itself; 2: it is in a cycle with other signatures (mixed) */
     uint8_t has_prologue; /* the prologue is not empty */
     uint8_t read_late;    /* weight gradients read its outputs */
     uint8_t cleared;      /* mask of outputs whose gradients are cleared before any backward */
-    size_t stages;        /* 1 + where its stages are kept */
-    size_t op_at;         /* in scratch, the floats of an op follow its transient buffers, */
-    size_t free_at;       /* and then come pointers to rows */
+    size_t stages;        /* 1 + the offset of its stages */
+    size_t op_at;         /* offset in scratch of an op's floats, after its transient buffers */
+    size_t free_at;       /* offset in scratch of pointers to rows, after op_at */
 } fold__group_sig;
 typedef struct fold__buffer {
     size_t offset, floats; /* in the group's region or in scratch */
@@ -13657,66 +13689,66 @@ typedef struct fold__buffer {
     uint8_t storage;       /* FOLD__SLAB... */
     uint8_t per_prologue;  /* a slab with rows for one prologue at a time */
 } fold__buffer;
-/* What follows for a signature's program if these inputs get gradients. */
+/* What the program of a signature needs if certain inputs get gradients. */
 typedef struct fold__analysis {
-    uint32_t next; /* 1 + the signature's next analysis */
+    uint32_t next; /* 1 + the next analysis of the signature; 0: none */
     uint32_t first_facts;
-    uint32_t row_floats;    /* of values and gradients that outlive a batch, for a call, */
-    uint32_t elem_floats;   /* and for a list element */
-    uint32_t arrays;        /* the most arrays of pointers to rows that a batch uses */
+    uint32_t row_floats;    /* floats per call of values and gradients that outlive a batch */
+    uint32_t elem_floats;   /* the same, per list element */
+    uint32_t arrays;        /* largest number of arrays of pointers to rows in a batch */
     uint8_t backward, grad; /* whether the run goes backward, and whether some call needs a gradient */
     uint64_t operand_grad;  /* mask of inputs that get a gradient in some call */
     uint64_t operand_back;  /* mask of inputs that backward reads */
-    uint64_t operand_late;  /* mask of inputs that weight gradients read at the end, */
-    uint64_t operand_soon;  /* and of those that backward of a batch reads */
+    uint64_t operand_late;  /* mask of inputs that weight gradients read at the end */
+    uint64_t operand_soon;  /* mask of inputs that the backward of a batch reads */
 } fold__analysis;
 typedef struct fold__run_sig {
     uint32_t sig;
-    uint32_t group_sig;         /* its number in the group being listed, else NONE */
-    uint32_t first_by_sig, n_groups; /* its groups: where they begin in `by_sig`, and how many */
+    uint32_t group_sig;         /* its index in the group being listed, else NONE */
+    uint32_t first_by_sig, n_groups; /* its groups: where they begin in `by_sig`, and their number */
     uint32_t first, first_elem; /* its first call on the gradient path, and the first with a list element */
-    uint32_t calls;             /* that run */
-    size_t elems;               /* list elements of those */
-    uint8_t partly;             /* some call needs no gradient */
+    uint32_t calls;             /* number of calls that run */
+    size_t elems;               /* number of list elements of these calls */
+    uint8_t partly;             /* some calls need no gradient */
     fold__analysis found;
 } fold__run_sig;
-/* Facts of a value of an analysed program. Those of its inputs follow, then those of the operands of ops,
-   which use only piece_floats and grad. */
+/* Facts about a value of an analysed program. In the array, facts about its inputs follow, then facts
+   about the operands of ops, which use only piece_floats and grad. */
 typedef struct fold__value_facts {
     uint64_t deps;           /* mask of inputs it depends on */
-    uint64_t pieces_written; /* mask of pieces that got a contribution */
-    uint32_t piece_floats;   /* size of such a piece */
+    uint64_t pieces_written; /* mask of pieces that have got a contribution */
+    uint32_t piece_floats;   /* size of a piece */
     uint8_t grad;            /* it gets a gradient */
-    uint8_t mode;            /* FOLD__GRAD_...: how that is put together */
+    uint8_t mode;            /* FOLD__GRAD_...: how its gradient is computed */
     uint8_t back, late;      /* backward reads it; weight gradients read it after all backward batches */
     uint8_t needed_if_empty; /* it is needed even by a call whose list is empty */
     uint8_t grad_late;       /* weight gradients read its gradient */
-    uint8_t transient;       /* its storage unless it outlives its batch: PER_TILE or PER_BATCH */
-    int8_t out;              /* which output it is; -1: none */
+    uint8_t transient;       /* storage, unless it outlives its batch: PER_TILE or PER_BATCH */
+    int8_t out;              /* index of the output that it is; -1: none */
 } fold__value_facts;
-/* What is remembered of a signature until parameters are added, frozen or thawed. */
+/* Facts about a signature, valid until parameters are added, frozen or thawed. */
 typedef struct fold__sig_cache {
-    uint32_t run, run_sig; /* the last run that met it, and its number there */
+    uint32_t run, run_sig; /* the last run that had it, and its index in run_sig there */
     uint32_t analyses;     /* 1 + its first analysis */
     uint8_t trains;        /* its program trains a parameter */
-    uint8_t flows;         /* its calls may be of the suffix (fold__in_suffix) */
+    uint8_t flows;         /* its calls may belong to the suffix (fold__in_suffix) */
     uint8_t stops;         /* no gradient flows to some of its inputs */
-    size_t stages;         /* 1 + where its last stages are kept */
+    size_t stages;         /* 1 + the offset of its latest stages */
 } fold__sig_cache;
-/* How long batches took: sums over those timed, weighted towards later ones, for a line through them. */
+/* Sums for fitting a line to the times of batches by least squares; later batches have more weight. */
 typedef struct fold__cost {
     double count, rows, squares, ns, products; /* sums of 1, rows, rows^2, ns and rows * ns */
 } fold__cost;
-/* Time of one multiplication, judging by all that was timed. */
+/* Time of one multiplication, estimated from everything timed so far. */
 typedef struct fold__work_unit {
     double ns;
     int known;
 } fold__work_unit;
-enum { FOLD__SUM_UNITS = 16 }; /* uses share this many in turn */
-enum { FOLD__COSTS = 4 }; /* of a signature: prologue and body, forward and backward */
+enum { FOLD__SUM_UNITS = 16 }; /* number of time units that uses share */
+enum { FOLD__COSTS = 4 }; /* costs per signature: prologue and body, forward and backward */
 
-/* How far a run is: in a phase, before its batch `at` or, after the backward of all batches, before the sums.
-   `done` rows of that batch, or that much work of the sums, are done. */
+/* Progress of a run. In `phase`, batch `at` is next or, after the backward of all batches, the sums.
+   `done` is the number of rows of that batch, or the work of the sums, that is already done. */
 typedef struct fold__progress {
     uint32_t phase; /* see fold__find_phase; NONE: the run has finished */
     uint32_t group, at;
@@ -13724,35 +13756,36 @@ typedef struct fold__progress {
     uint64_t done;
 } fold__progress;
 
-/* What reads a parameter or shared node: a segment of an op's weight, its bias, an operand that is a value,
-   or an input that all calls share. */
+/* How a parameter or shared node is read: as a segment of an op's weight, as a bias, as an operand that
+   is a parameter, or as an input that all calls share. */
 enum { FOLD__USE_WEIGHT, FOLD__USE_BIAS, FOLD__USE_VALUE, FOLD__USE_OPERAND };
-/* How the sum of a use joins the target's total: computed in place if no earlier use of the parameter has
-   written there; else separately, and added by the kernel that computes it, or later. */
+/* How the sum of a use gets into the total of its target. IN_PLACE: it is computed there, as no earlier
+   use has written there. BY_KERNEL: the kernel that computes it adds it. SEPARATE: it is added later. */
 enum { FOLD__SUM_IN_PLACE, FOLD__SUM_BY_KERNEL, FOLD__SUM_SEPARATE };
 #define FOLD__NO_TOTAL SIZE_MAX
 typedef struct fold__use {
-    uint32_t run_sig, op, ref; /* the program's op and operand that read it; for USE_OPERAND, the input */
+    uint32_t run_sig, op, ref; /* op and operand of the program that read it; for USE_OPERAND, ref is the
+                                  input */
     uint32_t kind, target;     /* FOLD__USE_..., and the parameter or node that is read */
-    uint32_t first;            /* the first call that reads it: uses are in this order */
+    uint32_t first;            /* the first call that reads it, by which uses are sorted */
     int is_node;               /* the target is a node */
     uint32_t before;           /* the previous use of the same parameter, or NONE */
     int leads;                 /* the first use of its parameter */
     int sum;                   /* FOLD__SUM_... */
     size_t at, size;           /* the floats of the target that it reads */
     int turned;                /* transposed: rows of its target are columns of the op's result */
-    size_t ld;                 /* distance of rows of its target */
-    size_t lines, block;       /* number of lines in a row, and in a block */
-    size_t sum_at, block_at;   /* offsets in the run's sums: its sum; blocks, from the second on */
-    size_t done, next;         /* lines summed before the groups being run, and including them */
-    size_t total;              /* offset of its parameter's total there; NO_TOTAL: the gradient itself */
-    uint64_t rows, work;       /* in the groups being summed, and their cost */
+    size_t ld;                 /* distance between rows of its target, in floats */
+    size_t lines, block;       /* number of lines (matrix rows) in a row, and in a block */
+    size_t sum_at, block_at;   /* offsets in `sums` of its sum, and of each block from the second on */
+    size_t done, next;         /* number of lines summed before the groups being run, and including them */
+    size_t total;              /* offset in `sums` of its parameter's total; NO_TOTAL: the gradient itself */
+    uint64_t rows, work;       /* number of rows in the groups being summed, and their cost */
 } fold__use;
 
-/* How a batch gets from row 0 of an operand to its own first row. FIXED operands stay where they are:
-   parameters, values of one tile, or none (base NULL). Others advance with the calls or list elements of the
-   signature, with those since its prologue began, or with the batch's rows. EXTERNAL is outside the
-   signature's buffers. */
+/* What determines where the rows of a batch begin in an operand. FIXED operands always begin at row 0:
+   parameters, values of one tile, or no operand (base NULL). Others advance with the calls or list
+   elements of the signature, with those since its prologue began, or with the rows of the batch. EXTERNAL
+   operands are outside the signature's buffers. */
 enum {
     FOLD__BIND_FIXED,
     FOLD__BIND_CALL,
@@ -13769,35 +13802,36 @@ typedef struct fold__binding {
     uint32_t buffer;
     uint32_t offset;  /* in each row, in floats */
     uint32_t param;   /* 1 + the parameter, or 0 */
-    uint32_t outside; /* byte offset in the worker of the fold_rows of an external operand; or 0 */
+    uint32_t outside; /* byte offset in the worker of the fold_rows of an external operand, or 0 */
     uint8_t indexed_by;
-    uint8_t per_element; /* if a call's row is repeated for its list elements, how rows advance; else 0 */
+    uint8_t per_element; /* if a call's row is repeated for its list elements: how rows advance; else 0 */
 } fold__binding;
 
 typedef struct fold__instruction {
-    uint32_t wanted;      /* mask of operands whose gradients it computes, */
-    uint32_t per_element; /* and of those that it computes per list element first */
-    int first, end;       /* the ops that run tile by tile with it */
+    uint32_t wanted;      /* mask of operands whose gradients it computes */
+    uint32_t per_element; /* mask of operands whose gradients it first computes per list element */
+    int first, end;       /* range of the ops that run tile by tile with it */
     uint8_t forward, backward, tiled;
     uint8_t for_elements;           /* only list elements need it */
     uint8_t is_list;                /* it reads a list of elements for each row */
-    uint8_t finishes;               /* mask of outputs whose gradients are put together before its backward */
-    uint8_t gathers;                /* it reads data of each row */
+    uint8_t finishes;               /* mask of outputs whose gradients are completed before its backward */
+    uint8_t gathers;                /* each of its rows has its own data */
     int first_segment, end_segment; /* as in fold__engine */
     fold__op_run *run, *run_back;
-    fold__map_fn map[3];     /* its own, and those of its operands' gradients; NULL: use run, run_back */
-    uint32_t bindings[3][4]; /* of what each map writes and reads */
+    fold__map_fn map[3];     /* its map, and those of its operands' gradients; NULL: use run, run_back */
+    uint32_t bindings[3][4]; /* what each map writes and reads */
 } fold__instruction;
-/* How the stages of a signature run. It does not depend on the number of calls or on addresses, so it is kept
-   from run to run. Its buffers, instructions (those of the body first) and bindings follow it. */
+/* How the stages of a signature run. This does not depend on the number of calls or on addresses, so it
+   is kept from run to run. The buffers, instructions (those of the body first) and bindings follow it in
+   memory. */
 typedef struct fold__stages {
-    size_t next;                        /* 1 + where the next one of the signature is */
-    size_t op_floats;                   /* the most scratch floats of an op without parameters */
+    size_t next;                        /* 1 + the offset of the signature's next stages; 0: none */
+    size_t op_floats;                   /* largest number of scratch floats of an op without parameters */
     uint64_t recurrent;                 /* the inputs that close its cycle, if there is a prologue */
     uint32_t first_facts, has_prologue; /* first_facts identifies the analysis */
 } fold__stages;
 
-/* Operands and outputs of an op that can have gradients. */
+/* Maximum number of operands and of outputs of an op that can have gradients. */
 enum {
     FOLD__BACK_IN = FOLD__TRAINING(1) ? FOLD_MAX_IN : 1,
     FOLD__BACK_OUT = FOLD__TRAINING(1) ? FOLD_MAX_OUT : 1
@@ -13815,8 +13849,8 @@ typedef struct fold__worker {
     const fold__buffer *buffer;
     uint32_t stage;
     const uint32_t *ids; /* its calls */
-    uint32_t *list;      /* where each call's elements begin in the batch, and the end of the last. If a part
-                            begins within a list, the first is negative and wraps around */
+    uint32_t *list;      /* where each call's elements begin in the batch, then the end of the last. If a
+                            part begins within a list, the first is negative (wrapped around) */
     const fold_model *model;
     float *region;       /* its group's slabs */
     /* the tile */
@@ -13832,81 +13866,82 @@ typedef struct fold__worker {
     fold__prepared prepared;
     fold_rows op_in[FOLD_MAX_IN + 1], op_out[FOLD_MAX_OUT];
     fold_rows op_dout[FOLD__BACK_OUT], op_din[FOLD__BACK_IN + 1];
-    int lengths[FOLD_MAX_IN]; /* of lists that an op reads whole */
-    uint32_t one_list[2];     /* eager: the one list, */
-    uint64_t draw;            /* and the key of a random draw */
+    int lengths[FOLD_MAX_IN]; /* lengths of lists that an op reads whole */
+    uint32_t one_list[2];     /* eager: memory of `list` for one call */
+    uint64_t draw;            /* eager: key of a random draw */
     /* statistics */
     size_t kernel_calls, one_row_calls, events;
-    size_t slow_events; /* of the slow run that is kept */
+    size_t slow_events; /* events of the kept slow run */
 } fold__worker;
 
-/* A plan, but for its arrays. */
+/* A plan without its arrays. */
 typedef struct fold__plan {
     uint32_t first_node, first_call; /* the run visits nodes and calls from here on (fold__look_from) */
     uint32_t last_node, calls, order, kept, leaves, batches, groups, group_sigs, buffers, run_sigs;
     int has_prefix, has_suffix;
     size_t region, scratch; /* floats of the region of all groups, and of a worker's scratch */
-    size_t without_reuse;   /* floats of all buffers if none shared memory */
+    size_t without_reuse;   /* floats of all buffers if none shared memory with another */
     const char *one_group;  /* why there is only one */
 } fold__plan;
 
-/* Finds a kept plan. Keys of different structures can be equal, so the structure is then compared in full. */
+/* Key for finding a kept plan. Different structures can have equal keys, so structures are also compared
+   in full. */
 typedef struct fold__plan_key {
     uint64_t hash;
     uint32_t nodes, edges, found, roots, words, layout;
     uint64_t mode;
 } fold__plan_key;
 
-/* What a run knows of nodes (by id), calls and edges: type, pointer, count. These arrays follow one another
-   in one array of the context. TRAINING: only in training. SAME: the memory of a different array, which is
-   not in use at that time. The first table is part of a plan, which may be kept: */
-#define FOLD__RUN_NODE_ARRAYS(ALL, TRAINING, SAME)                                                          \
-    ALL(uint8_t, state, nodes)         /* flags: FOLD__RUNS ... */                                          \
-    ALL(uint8_t, grad, nodes)          /* whether it gets a gradient */                                     \
-    ALL(uint8_t, mode, nodes)          /* FOLD__GRAD_...: how that is put together */                       \
-    ALL(uint32_t, call_row, nodes)         /* of a call: its row in its signature's buffers */              \
-    SAME(uint32_t, leaf_group, call_row)   /* before: the group that reads a leaf */                        \
-    SAME(uint32_t, gathered_at, call_row)  /* before: of a value, the index of its call in a set */         \
-    ALL(uint32_t, first_elem_row, nodes)    /* of a call: its list's first row in buffers of elements */    \
-    SAME(uint32_t, depth, first_elem_row)   /* before: 1 + the largest depth of what it reads */            \
-    ALL(uint32_t, chain, nodes)        /* the longest chain of its own signature that ends with it */       \
-    SAME(uint32_t, block_of, chain)    /* then: the block of its rows (fold__find_blocks) */                \
-    SAME(uint32_t, boundary_grad_at, chain)   /* then: the offset of a boundary gradient */                 \
-    ALL(uint32_t, reach, nodes)        /* the last call outside the suffix that reads it */                 \
-    SAME(uint32_t, boundary_value_at, reach)  /* then: the offset of a boundary value */                    \
-    ALL(uint32_t, calls, calls)        /* calls that run, in record order: prefix, samples, suffix */       \
-    ALL(uint32_t, calls_by_sig, calls) /* the same, sorted by signature in each group */                    \
-    ALL(uint32_t, kept, nodes)         /* values that stay readable */                                      \
-    ALL(uint32_t, order, calls)        /* calls in the order in which they run, batch by batch */           \
-    TRAINING(uint32_t, leaves, nodes)  /* leaves that get gradients, by group */                            \
-    TRAINING(uint32_t, first_contribution, nodes) /* the first edge whose contribution is added up */       \
-    TRAINING(uint32_t, contribution_at, edges)    /* its row, in 16 floats from the group's rows */         \
-    TRAINING(uint32_t, next_contribution, edges)  /* the next edge to the same value */                     \
-    TRAINING(uint32_t, contribution_floats, edges) /* floats of one row of it; FOLD__SPARSE_GRAD */
-#define FOLD__SPARSE_GRAD 0x80000000u /* flag in those: of few rows of the list (fold__is_sparse_take) */
-/* These are only needed until everything is planned, or only when the plan runs: */
-#define FOLD__RUN_PLANNING_ARRAYS(ALL, TRAINING, SAME)                                                       \
-    ALL(uint32_t, producer, nodes) /* of a value: the signature in a group that computes it */               \
-    ALL(uint32_t, piece_floats, nodes)  /* the size of the pieces that contributions write */                \
-    SAME(uint32_t, last_contribution, piece_floats)    /* then: the last edge that is added up for it */     \
-    ALL(uint32_t, gathered, 7 * calls + 2 * edges) /* calls of signatures that feed each other */            \
-    SAME(uint32_t, spare_calls, gathered)      /* before: calls while they are sorted */                     \
-    TRAINING(uint64_t, pieces_written, nodes)  /* pieces of a value that are written, a bit each */          \
+/* Arrays of a run, indexed by node id, call or edge: type, pointer, count. They follow one another in one
+   array of the context. TRAINING: only in training. SAME: uses the memory of a different array while that
+   is not in use. The first table is part of a plan, which may be kept: */
+#define FOLD__RUN_NODE_ARRAYS(ALL, TRAINING, SAME)                                                       \
+    ALL(uint8_t, state, nodes)         /* flags: FOLD__RUNS ... */                                       \
+    ALL(uint8_t, grad, nodes)          /* whether its value gets a gradient */                           \
+    ALL(uint8_t, mode, nodes)          /* FOLD__GRAD_...: how its gradient is computed */                \
+    ALL(uint32_t, call_row, nodes)         /* of a call: its row in its signature's buffers */           \
+    SAME(uint32_t, leaf_group, call_row)   /* before: the group that reads a leaf */                     \
+    SAME(uint32_t, gathered_at, call_row)  /* before: of a value, the index of its call in a set */      \
+    ALL(uint32_t, first_elem_row, nodes)    /* of a call: its list's first row in buffers of elements */ \
+    SAME(uint32_t, depth, first_elem_row)   /* before: 1 + the largest depth of what it reads */         \
+    ALL(uint32_t, chain, nodes)        /* the longest chain of its own signature that ends with it */    \
+    SAME(uint32_t, block_of, chain)    /* then: the block of its rows (fold__find_blocks) */             \
+    SAME(uint32_t, boundary_grad_at, chain)   /* then: the offset of a boundary gradient */              \
+    ALL(uint32_t, reach, nodes)        /* the last call outside the suffix that reads it */              \
+    SAME(uint32_t, boundary_value_at, reach)  /* then: the offset of a boundary value */                 \
+    ALL(uint32_t, calls, calls)        /* calls that run, in record order: prefix, samples, suffix */    \
+    ALL(uint32_t, calls_by_sig, calls) /* the same calls, sorted by signature in each group */           \
+    ALL(uint32_t, kept, nodes)         /* values that stay readable */                                   \
+    ALL(uint32_t, order, calls)        /* calls in the order in which they run, batch by batch */        \
+    TRAINING(uint32_t, leaves, nodes)  /* leaves that get gradients, by group */                         \
+    TRAINING(uint32_t, first_contribution, nodes) /* the first edge whose contribution is added up */    \
+    TRAINING(uint32_t, contribution_at, edges)    /* offset of its row in the group's, in 16 floats */   \
+    TRAINING(uint32_t, next_contribution, edges)  /* the next edge to the same value */                  \
+    TRAINING(uint32_t, contribution_floats, edges) /* floats of its rows, and FOLD__SPARSE_GRAD */
+#define FOLD__SPARSE_GRAD 0x80000000u /* flag: for few rows of the list only (fold__is_sparse_take) */
+/* The second table is only needed during planning, or only while the plan runs: */
+#define FOLD__RUN_PLANNING_ARRAYS(ALL, TRAINING, SAME)                                                   \
+    ALL(uint32_t, producer, nodes) /* of a value: the signature in a group that computes it */           \
+    ALL(uint32_t, piece_floats, nodes)  /* the size of the pieces that contributions write */            \
+    SAME(uint32_t, last_contribution, piece_floats)    /* then: the last edge that is added up for it */ \
+    ALL(uint32_t, gathered, 7 * calls + 2 * edges) /* calls of signatures that feed each other */        \
+    SAME(uint32_t, spare_calls, gathered)      /* before: calls while they are sorted */                 \
+    TRAINING(uint64_t, pieces_written, nodes)  /* pieces of a value that are written, a bit each */      \
     TRAINING(float *, grad_row, nodes)         /* while it runs: the address of its gradient */
 
-/* A point in a recording. */
+/* A point in a recording: numbers of nodes, edges and keep requests at that time. */
 typedef struct fold__recorded {
     uint32_t nodes, edges, wanted;
 } fold__recorded;
 
-/* What a run computes. From AGAIN on it also computes values that are there. */
+/* What a run computes. From AGAIN on, it also computes values that are already available. */
 enum fold__run_scope {
-    FOLD__SCOPE_NOTHING,   /* all is there, and the plan stays the previous run's */
-    FOLD__SCOPE_NEW,       /* what the roots need and is not there */
-    FOLD__SCOPE_AGAIN,     /* all that the roots need: in a backward */
-    FOLD__SCOPE_CHANGED,   /* all that roots and kept nodes need: parameters have changed since */
-    FOLD__SCOPE_REPLAY,    /* what the previous run did */
-    FOLD__SCOPE_REPLAY_ALL /* in eager mode, after a change of parameters: all that was recorded */
+    FOLD__SCOPE_NOTHING,   /* all values are available; the plan of the previous run stays */
+    FOLD__SCOPE_NEW,       /* what the roots need and is not available */
+    FOLD__SCOPE_AGAIN,     /* everything that the roots need, for a backward */
+    FOLD__SCOPE_CHANGED,   /* everything that roots and kept nodes need, since parameters have changed */
+    FOLD__SCOPE_REPLAY,    /* the same as the previous run */
+    FOLD__SCOPE_REPLAY_ALL /* eager, after parameters have changed: everything recorded */
 };
 enum fold__run_life { FOLD__CLOSED, FOLD__OPEN, FOLD__BEGUN, FOLD__SLICED }; /* BEGUN: to run in slices */
 
@@ -13917,52 +13952,53 @@ typedef struct fold__run {
     FOLD__ARRAYS(FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__ARRAY_MEMBER,
                  FOLD__ARRAY_MEMBER)
 
-    /* remembered of signatures from run to run */
-    uint32_t runs; /* the number of this run, counted since these were last forgotten */
+    /* facts about signatures, kept from run to run */
+    uint32_t runs; /* number of runs since these facts were last forgotten, with this one */
     uint32_t n_sig_caches, n_analyses, n_facts, n_stages;
     size_t stage_bytes;
-    uint32_t of_layout, of_table; /* valid for these parameters and signatures */
+    uint32_t of_layout, of_table; /* the layout and sig_tables for which these facts are valid */
 
     /* what this run does */
     enum fold__run_scope scope;
     enum fold__run_life life;
-    uint32_t root, root_offset; /* of a backward: the root's value, and which float of it; else 0 */
+    uint32_t root, root_offset; /* of a backward: the node of the root's value, and its offset there; else
+                                   0 */
     int backward;    /* there is a root, and it depends on something that has a gradient */
     int grad_leaves; /* inputs or looked-up values get gradients */
     int grad_has_holes; /* contributions leave gaps in some gradient */
     uint32_t first_new; /* the first node recorded since the previous run */
     fold__command_list commands; /* at the end of scratch */
-    uint64_t capture_moves; /* arena.moves when it was captured */
-    uint32_t interrupted_salt; /* the recording whose values are of two runs, as an abandoned one left them */
-    uint32_t version;    /* the model's when it began, */
-    fold__recorded from; /* and what was recorded then */
+    uint64_t capture_moves; /* arena.moves when `commands` was recorded */
+    uint32_t interrupted_salt; /* the recording in which an abandoned run has overwritten values; 0: none */
+    uint32_t version;    /* the model's `version` when the run began */
+    fold__recorded from; /* what had been recorded when the run began */
     uint64_t executions;
     fold__fp host_fp; /* the host's floating-point settings, while a run executes */
     fold__progress progress;
     int timing;         /* this run's batches are timed */
-    fold__work_unit batch_unit, sum_unit[FOLD__SUM_UNITS]; /* for batches and for sums of uses */
-    uint64_t moves; /* arena.moves before it executed, since its rows are addresses */
-    uint64_t began; /* by the clock */
+    fold__work_unit batch_unit, sum_unit[FOLD__SUM_UNITS]; /* of batches and of sums of uses */
+    uint64_t moves; /* arena.moves before execution, since rows are addresses */
+    uint64_t began; /* start time */
 
     /* the plan */
     fold__plan plan;
     fold__plan_key key;     /* if the context keeps plans */
     size_t node_bytes;      /* of FOLD__RUN_NODE_ARRAYS */
-    size_t replayed;        /* where these are in the array of plans if a kept plan is used; else 0 */
+    size_t replayed;        /* if a kept plan is used: offset in `plans` of these arrays; else 0 */
     uint32_t bound;         /* no schedule has fewer batches; NONE: not counted yet */
     uint32_t plan_salt;     /* the recording whose plan this is; 0: no plan is complete */
-    fold__recorded plan_of; /* what was recorded then */
+    fold__recorded plan_of; /* what had been recorded when the plan was made */
 
     /* sums of the uses of parameters and shared nodes */
     uint32_t n_uses;
     int shared_grads;   /* some use is of a shared node */
     int sums_in_one_go; /* one group and one thread sum all parameters: each sum is complete, and added,
                            before the next one starts */
-    size_t sum_floats;  /* of uses and totals */
-    size_t sums_used;   /* of those and the rows looked up so far */
+    size_t sum_floats;  /* floats of the sums of uses and of totals */
+    size_t sums_used;   /* sum_floats, and the floats of rows looked up so far */
 
-    float *sink;         /* a row for each worker that is written and never read */
-    size_t widest_value; /* floats of such a row */
+    float *sink;         /* for each worker, a row that is written and never read */
+    size_t widest_value; /* floats of a row of `sink` */
 } fold__run;
 
 static int fold__goes_back(const fold__run *run) { return FOLD__TRAINING(run->backward); }
@@ -13976,7 +14012,7 @@ static struct fold__run *fold__run_of(fold_ctx *f)
     return (fold__run *)(void *)((char *)f + fold__round_up(sizeof(fold_ctx), FOLD__ALIGN));
 }
 
-/* Outputs after the first are nodes of their own. */
+/* Returns the node of the call that computes a node. Outputs after the first are nodes of their own. */
 static uint32_t fold__call_of(const fold_ctx *f, uint32_t id)
 {
     return (f->kind[id] & FOLD__KIND_MASK) == FOLD__NODE_OUTPUT ? fold__node_call(f, id) : id;
@@ -13987,7 +14023,7 @@ FOLD__INLINE uint32_t *fold__key_of(const fold_ctx *f, const fold__sig *sig)
     return f->keys + sig->first[FOLD__POOL_KEYS];
 }
 
-/* The list's components follow the fixed inputs. */
+/* Returns the shape of an input of a signature. List components follow the fixed inputs. */
 FOLD__INLINE const fold__shape_entry *fold__sig_input(const fold_ctx *f, const fold__sig *sig, uint32_t input)
 {
     return &f->shapes[fold__key_of(f, sig)[sig->in_shape + input]];
@@ -13998,7 +14034,8 @@ static fold__cell_data *fold__called_cell(const fold_model *m, uint32_t op)
     return &fold__cells(m)[op & ~FOLD__CELL_OP];
 }
 
-/* Its pointers are valid until the next recording call, since arrays may move. */
+/* Returns the program of a signature. Its pointers are valid until the next recording call, since arrays
+   may move. */
 static FOLD__NOINLINE fold__program fold__program_of(const fold_ctx *f, const fold__sig *sig)
 {
     if (!sig->own_program)
@@ -14036,8 +14073,8 @@ FOLD__INLINE fold__program fold__program_in_run(const fold_ctx *f, uint32_t run_
 {
     return fold__program_of(f, &f->sigs[f->run->run_sig[run_sig].sig]);
 }
-/* `region` is where the group's slabs begin. While a later chunk runs, the first row of a list is before its
-   slab: `row` is then negative and wraps around. */
+/* Returns a row of a slab; `region` is where the group's slabs begin. While a later chunk runs, the first
+   row of a list is before its slab, and `row` is negative (wrapped around). */
 FOLD__INLINE float *fold__slab_row(const fold__buffer *buffer, float *region, uint32_t row)
 {
     return region + buffer->offset + (ptrdiff_t)(int32_t)row * (ptrdiff_t)buffer->size;
@@ -14056,7 +14093,8 @@ static uint32_t fold__chunk_rows(const fold__group *group)
     return left < group->chunk ? left : group->chunk;
 }
 
-/* Carves arrays out of one: a first pass without base finds the size, a second the pointers. */
+/* Carves several arrays out of one allocation: a first pass, with base NULL, computes the size; a second
+   pass returns the pointers. */
 typedef struct fold__carver {
     char *base;
     size_t at;
@@ -14095,8 +14133,8 @@ static void fold__share_scratch(const fold_ctx *f)
         run->worker[thread].scratch = run->scratch + (size_t)thread * run->plan.scratch;
 }
 
-/* Call after arrays have moved. Carved pointers are right only if nothing was recorded since they were
-   carved, because their sizes are those of the recording (fold__node_arrays). */
+/* Refreshes all pointers after arrays have moved. Carved pointers are right only if nothing was recorded
+   since they were carved, because their sizes are those of the recording (fold__node_arrays). */
 static FOLD__NOINLINE void fold__refresh_pointers(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -14117,13 +14155,14 @@ static FOLD__NOINLINE void fold__refresh_pointers(fold_ctx *f)
     fold__share_scratch(f);
 }
 
-/* The head of the array of plans. Two tables of hashes follow, then the buckets and the plans. The first
-   table has the structures without a plan that were seen last; when half full it replaces the second. */
+/* The head of the array `plans`. Two tables of hashes follow, then the buckets and the plans. The first
+   table holds the structures without a plan that were seen most recently; once half full, it replaces the
+   second. */
 typedef struct fold__plans {
     uint64_t runs;
     size_t begin, end; /* of the plans */
     uint32_t slots;    /* of each table, a power of two */
-    uint32_t n_seen;   /* number in the first table */
+    uint32_t n_seen;   /* number of entries in the first table */
 } fold__plans;
 
 static fold__plans *fold__plans_of(const fold_ctx *f)
@@ -14132,7 +14171,7 @@ static fold__plans *fold__plans_of(const fold_ctx *f)
     return FOLD__NOT_PLAIN(array->need != 0) ? (fold__plans *)(void *)array->data : NULL;
 }
 
-/* About one slot per 512 bytes, since a plan takes at least 1 KB. */
+/* Returns about one slot per 512 bytes, since a plan takes at least 1 KB. */
 static uint32_t fold__plan_slots(size_t bytes)
 {
     uint32_t slots = 2;
@@ -14168,7 +14207,7 @@ static int fold__reserve_plans(fold_ctx *f, size_t bytes)
     return 1;
 }
 
-/* Call when signatures are renumbered: what runs remember of them is by number. */
+/* Forgets everything that runs have found out about signatures, because signatures were renumbered. */
 static void fold__forget_runs(fold_ctx *f)
 {
     f->arrays[FOLD__ARRAY_SIG_CACHE].need = f->arrays[FOLD__ARRAY_ANALYSES].need =
@@ -14193,15 +14232,16 @@ static int fold__nothing_since(const fold_ctx *f, const fold__recorded *then)
     return then->nodes == f->n_nodes && then->edges == f->n_edges && then->wanted == f->n_keep_requests;
 }
 
-/* The next backward then writes kept gradients instead of adding to them: a replay replaces them, and those
-   of an abandoned backward are incomplete. */
+/* Makes the next backward overwrite kept gradients instead of adding to them. A replay replaces them, and
+   after an abandoned backward they are incomplete. */
 static void fold__restart_kept_grads(fold_ctx *f)
 {
     for (uint32_t at = 0; at < f->n_kept_grads; at++)
         f->kept_grads[at].filled = 0;
 }
 
-/* Sums of looked-up rows that an abandoned run leaves are dropped, because the next backward expects none. */
+/* Closes the run. If it was abandoned, this drops its sums of looked-up rows, because the next backward
+   expects none. */
 static void fold__close_run(fold_ctx *f)
 {
     fold__run *run = fold__run_of(f);
@@ -14216,7 +14256,7 @@ static void fold__close_run(fold_ctx *f)
     run->life = FOLD__CLOSED;
 }
 
-/* An open run pins signatures. begin: it will run in slices. */
+/* Opens a run, which pins signatures until it is closed. begin: it will run in slices. */
 static void fold__open_run(fold_ctx *f, enum fold__run_scope scope, int begin)
 {
     fold__close_run(f);
@@ -16399,11 +16439,11 @@ static fold_node fold__pool_of(fold_ctx *f, fold_node x, const fold__op_impl *im
         return fold__null;
     return is_line ? fold__over_line(f, &operand, over_line, attr) : fold__op(f, impl, &x, 1, attr, 0);
 }
-#define FOLD__POOL(name, op, rank)                                                                         \
-    FOLD_API fold_node fold_##name(fold_ctx *f, fold_node x, int size, int stride, int padding)            \
-    {                                                                                                      \
-        return fold__pool_of(f, x, &fold__impl_##op, &fold__impl_list_##op, #name, rank, size, stride,     \
-                             padding);                                                                     \
+#define FOLD__POOL(name, op, rank)                                                                     \
+    FOLD_API fold_node fold_##name(fold_ctx *f, fold_node x, int size, int stride, int padding)        \
+    {                                                                                                  \
+        return fold__pool_of(f, x, &fold__impl_##op, &fold__impl_list_##op, #name, rank, size, stride, \
+                             padding);                                                                 \
     }
 FOLD__POOL(max_pool2d, max_pool, 2)
 FOLD__POOL(max_pool1d, max_pool, 1)
@@ -16453,10 +16493,10 @@ static fold_node fold__along(fold_ctx *f, const fold__op_impl *impl, fold_node n
     {                                                                  \
         return fold__along(f, &fold__impl_##name, x, axis, 0);         \
     }
-#define FOLD__CALL_data(name)                                                          \
-    FOLD_API fold_node fold_##name(fold_ctx *f, fold_node x, float number)             \
-    {                                                                                  \
-        return fold__op(f, &fold__impl_##name, &x, 1, NULL, fold__bits_of(number));    \
+#define FOLD__CALL_data(name)                                                       \
+    FOLD_API fold_node fold_##name(fold_ctx *f, fold_node x, float number)          \
+    {                                                                               \
+        return fold__op(f, &fold__impl_##name, &x, 1, NULL, fold__bits_of(number)); \
     }
 #define FOLD__CALL_other(name)
 #define FOLD__CALL(name, form, inputs, attrs, attr, flags, needs, infer) FOLD__CALL_##form(name)
@@ -17590,14 +17630,14 @@ static fold_node fold__list_indexed(fold_ctx *f, const fold__op_impl *impl, cons
 }
 
 /* Calls with an index into a node, and with one into each row of a list. */
-#define FOLD__INDEXED(name, from_end, index_name)                                                          \
-    FOLD_API fold_node fold_##name(fold_ctx *f, fold_node x, int index)                                    \
-    {                                                                                                      \
-        return fold__indexed(f, &fold__impl_##name, x, index, from_end);                                   \
-    }                                                                                                      \
-    FOLD_API fold_node fold_##name##_each(fold_ctx *f, fold_node x, const int *index, int count)           \
-    {                                                                                                      \
-        return fold__list_indexed(f, &fold__impl_##name, #name "_each", x, index, index_name, count);      \
+#define FOLD__INDEXED(name, from_end, index_name)                                                     \
+    FOLD_API fold_node fold_##name(fold_ctx *f, fold_node x, int index)                               \
+    {                                                                                                 \
+        return fold__indexed(f, &fold__impl_##name, x, index, from_end);                              \
+    }                                                                                                 \
+    FOLD_API fold_node fold_##name##_each(fold_ctx *f, fold_node x, const int *index, int count)      \
+    {                                                                                                 \
+        return fold__list_indexed(f, &fold__impl_##name, #name "_each", x, index, index_name, count); \
     }
 FOLD__INDEXED(pick, 1, "index")
 FOLD__INDEXED(softmax_xent, 0, "label")
