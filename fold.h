@@ -11597,29 +11597,25 @@ FOLD_API int fold_finite(const float *values, int n)
    Invariant: a model refers to no recording. Code that writes values refreshes the packs. Code that reads
    values never does, so contexts on several threads can share a model. */
 
-/* The growing arrays of a model: name, element type, accessor. fold_model_reserve lists their sizes in
-   this order. */
-#define FOLD__MODEL_ARRAYS(ARRAY)                     \
-    ARRAY(PARAMS, fold__param_data, fold__params)     \
-    ARRAY(VALUES, float, fold__values)                \
-    ARRAY(GRADS, float, fold__grads)                  \
-    ARRAY(PACKS, float, fold__packs)                  \
-    ARRAY(BYTES, uint8_t, fold__bytes)                \
-    ARRAY(STATE1, float, fold__state1)                \
-    ARRAY(STATE2, float, fold__state2)                \
-    ARRAY(TOUCHED, uint32_t, fold__touched)           \
-    ARRAY(IS_TOUCHED, uint8_t, fold__is_touched)      \
-    ARRAY(CELLS, struct fold__cell_data, fold__cells) \
+/* The growing arrays of a model: name, element type, accessor. fold_model_reserve has sizes in this order. */
+#define FOLD__MODEL_ARRAYS(ARRAY)                        \
+    ARRAY(PARAMS, fold__param_data, fold__params)        \
+    ARRAY(VALUES, float, fold__values)                   \
+    ARRAY(GRADS, float, fold__grads)                     \
+    ARRAY(PACKS, float, fold__packs)                     \
+    ARRAY(BYTES, uint8_t, fold__bytes)                   \
+    ARRAY(STATE1, float, fold__state1)                   \
+    ARRAY(STATE2, float, fold__state2)                   \
+    ARRAY(TOUCHED, uint32_t, fold__touched)              \
+    ARRAY(IS_TOUCHED, uint8_t, fold__is_touched)         \
+    ARRAY(CELLS, struct fold__cell_data, fold__cells)    \
     ARRAY(OPS, fold__user_op, fold__user_ops)
 enum {
 #define FOLD__MODEL_ARRAY(name, type, array) FOLD__M_##name,
     FOLD__MODEL_ARRAYS(FOLD__MODEL_ARRAY) FOLD__M_COUNT
 };
 enum { FOLD__RATE_SETS = 16, FOLD__SPAN_ALIGN = 16, FOLD__NORM_BLOCK = 1024, FOLD__STEP_ROWS = 32 };
-enum {
-    FOLD__MAX_WIDTH = 1 << 24
-}; /* maximum width of a layer: the width of all its gates together fits
-      in an int */
+enum { FOLD__MAX_WIDTH = 1 << 24 }; /* of a layer: the width of all its gates still fits in an int */
 
 struct fold__cell_data;
 struct fold__tensor;
@@ -11629,8 +11625,7 @@ struct fold_model {
     fold__heap heap; /* manages the caller's block, if there is one */
     fold__error error;
     const fold__kernels *kernels;
-    /* Kernels by weight format. Only fold_model_quantize sets them, so programs without it do not link
-       them. */
+    /* Kernels by weight format, set only by fold_model_quantize: programs without it do not link them. */
     const fold__int8_kernels *formats[FOLD__WEIGHT_FORMATS];
     uint64_t seed;
     uint32_t salt;            /* stored in its handles, so that other models reject them */
@@ -11651,8 +11646,8 @@ struct fold_model {
     fold_memory tracing; /* memory of the tracer; zero: it uses the model's memory */
     uint8_t inference, flushes, sealed, has_tables;
     uint32_t projected_cells; /* number of cells, from the first on, that have a projection or need none */
-    /* project_cells, find_in_image and take_bytes are set when they are first needed, so that programs
-       which do not read in place, quantise, or create layers with cells do not link these functions. */
+    /* project_cells, find_in_image and take_bytes are set when they are first needed, so that programs which
+       do not read in place, quantise, or create layers with cells do not link these functions. */
     void (*project_cells)(fold_model *m); /* fold__project_cells; NULL: no layer has a cell */
     const void *image; /* image of fold_model_read_in_place, where new parameters are looked up; or NULL */
     size_t image_size;
@@ -11676,8 +11671,7 @@ FOLD__MODEL_ARRAYS(FOLD__GIVE_ARRAY)
 
 FOLD__FAILS(fold__model_fail, fold_model, &of->error)
 
-/* Returns 1 if a call must stop because m is NULL or has an error. A missing argument becomes such an
-   error. */
+/* Sets the error `problem` unless `given`. Returns 1 if the call must stop: no model, or an error. */
 static int fold__lacks(fold_model *m, int given, const char *problem)
 {
     if (m && !given)
@@ -11754,8 +11748,8 @@ static const struct fold__setting {
     FOLD__SETTINGS(FOLD__ROW_FIRST, FOLD__ROW_AND, FOLD__ROW_ONE){ "", 0, 0, 0, 0, 0 }
 };
 
-/* Checks the settings of one owner, whose rows start at `first`. The first setting out of range becomes
-   the error. `name` is the name of a parameter or layer for the message, or NULL. */
+/* Checks the settings of one owner, whose rows start at `first`. The first setting out of range becomes the
+   error. `name` is the name of a parameter or layer for the message, or NULL. */
 static int fold__settings_ok(fold__error *error, int first, const char *who, const char *name,
                              const void *settings)
 {
@@ -11970,8 +11964,7 @@ static const fold_op_desc *fold__desc_of(const fold_model *m, uint32_t op)
 
 /* -- initial values -------------------------------------------------------------------------- */
 
-/* Makes the rows orthonormal, or the columns if there are fewer of them, with modified Gram-Schmidt in
-   double precision. Then scales all values by `gain`. */
+/* Makes rows (or columns, if fewer) orthonormal, with modified Gram-Schmidt in double, and scales them. */
 static void fold__orthogonalise(float *values, size_t rows, size_t columns, float gain)
 {
     const size_t count = fold__min_size(rows, columns);
@@ -12061,8 +12054,7 @@ static float *fold__param_values(const fold_model *m, const fold__param_data *pa
     return fold__keeps_values(param) ? fold__values(m) + param->at : NULL;
 }
 
-/* Refreshes the packs in the mask `which` for `count` indices of the first axis, from `first` on. The
-   pack of a bias is a plain copy. */
+/* Refreshes the packs in `which` for `count` rows of the first axis. A bias is packed as a plain copy. */
 static void fold__pack_part(fold_model *m, const fold__param_data *param, int which, int first, int count)
 {
     const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
@@ -12098,9 +12090,8 @@ static void fold__refresh_packs(fold_model *m, const fold__param_data *param)
     fold__refresh_rows(m, param, 0, param->shape.dim[0]);
 }
 
-/* Packs these rows for gradients of inputs as well, now and whenever values change. This is done on
-   demand, because many weights never need it (those of a first layer), or only the rows that multiply
-   states. */
+/* Packs these rows for gradients of inputs as well, now and whenever values change. This is done on demand,
+   because many weights never need it (those of a first layer), or only the rows that multiply states. */
 static void fold__keep_back_pack(fold_model *m, fold__param_data *param, int first, int count)
 {
 #ifdef FOLD_INFERENCE
@@ -12117,8 +12108,8 @@ static void fold__keep_back_pack(fold_model *m, fold__param_data *param, int fir
 #endif
 }
 
-/* Whether products can read a weight directly from the image. Tiles may read FOLD__BEYOND floats past the
-   end of the weight, which must be in the image as well. */
+/* Whether products can read a weight directly from the image. Tiles may read FOLD__BEYOND floats past the end
+   of the weight, which must be in the image as well. */
 static int fold__fits_in_place(const fold_model *m, const fold__param_data *param)
 {
     const size_t beyond = (size_t)FOLD__BEYOND;
@@ -12171,8 +12162,7 @@ static int fold__param_reserve(fold_model *m, const fold__param_data *param, siz
            fold__arena_need(arena, FOLD__M_IS_TOUCHED, m->touched_rows + rows);
 }
 
-/* Returns the length of the UTF-8 sequence at the start of a text (Unicode 15, table 3-7), or 0 if it is
-   invalid. */
+/* Returns the length of the UTF-8 sequence at the start of a text (Unicode 15, table 3-7); 0 if invalid. */
 static int fold__utf8(const char *from)
 {
     const unsigned char *bytes = (const unsigned char *)from;
@@ -12277,8 +12267,7 @@ static void fold__first_values(fold_model *m, const fold__param_data *param, con
     fold__fp_leave(saved);
 }
 
-/* Links the parameter that is being added into the tree of names, where fold__find_name would look for
-   it. */
+/* Links the parameter that is being added into the tree of names, where fold__find_name would look for it. */
 static void fold__list_name(fold_model *m, fold__param_data *param)
 {
     uint32_t unlisted = 0, *id = &unlisted;
@@ -12463,8 +12452,8 @@ FOLD_API void fold_values_write_end(fold_model *m, fold_param param)
         m->version++;
 }
 
-/* Returns the part of a parameter's name within a layer: "W" for "dense.W" in layer "dense"; NULL if it
-   is not in the layer. Every parameter is in layer "". */
+/* Returns the part of a parameter's name within a layer: "W" for "dense.W" in layer "dense"; NULL if it is
+   not in the layer. Every parameter is in layer "". */
 static const char *fold__part_in(const char *name, const char *layer)
 {
     const size_t size = strlen(layer);
@@ -12622,8 +12611,7 @@ static int fold__can_quantize(const fold__param_data *param, const fold_quantize
     return !(param->uses & FOLD_FOR_CONV) || param->shape.dim[param->shape.rank - 2] > 1;
 }
 
-/* Whether the running fold_model_quantize quantised a parameter: the first `had` bytes are from earlier
-   calls. */
+/* Whether the running fold_model_quantize quantised a parameter: the first `had` bytes were there before. */
 static int fold__is_newly_quantized(const fold__param_data *param, size_t had)
 {
     return !param->stored && ((param->bytes != FOLD__NO_PACK && param->bytes >= had) ||
@@ -12694,8 +12682,8 @@ static int fold__make_bytes(fold_model *m, fold__param_data *param, const float 
     return error[0] <= 1 && error[1] <= 1;
 }
 
-/* Quantises all weights that can be quantised; their floats stay until fold__drop_floats. On failure,
-   returns 0 with an error and leaves the model unchanged. */
+/* Quantises all weights that can be; their floats stay until fold__drop_floats. If it fails, with an error,
+   the model is unchanged. */
 static int fold__quantize_all(fold_model *m, const fold_quantize_desc *desc)
 {
     char full[FOLD__WHEN_FULL];
@@ -12730,8 +12718,8 @@ static int fold__quantize_all(fold_model *m, const fold_quantize_desc *desc)
     return there && !wrong;
 }
 
-/* Whether the floats of a weight can be dropped. Lookups can read quantised rows if they are stored as
-   rows or as bf16. A cell that reads a parameter with fold_use needs the floats. */
+/* Whether the floats of a weight can be dropped. Lookups can read quantised rows if they are stored as rows
+   or as bf16. A cell that reads a parameter with fold_use needs the floats. */
 static int fold__has_bytes_alone(const fold__param_data *param, int tables)
 {
     const int direct = param->bytes != FOLD__NO_PACK, transposed = param->bytes_t != FOLD__NO_PACK;
@@ -12851,8 +12839,7 @@ FOLD_API float *fold_grads_write_begin(fold_model *m, fold_param param)
     return data ? fold__grads(m) + data->at : fold__grads(m);
 }
 
-/* Notes that the caller has written a gradient: rows of a lookup table that are not zero count as
-   touched. */
+/* Notes that the caller has written a gradient: rows of a lookup table that are not zero count as touched. */
 static void fold__note_grad(fold_model *m, fold__param_data *param)
 {
     const size_t width = param->size / (size_t)param->shape.dim[0];
@@ -12980,7 +12967,7 @@ static void fold__begin_states(fold_model *m, int rule, uint64_t steps)
     KEEP(DATA, float, data)                   /* copied inputs, kept values and gradients */                \
     KEEP(PARAM_NODES, uint32_t, param_nodes)  /* for each parameter: see fold__param_node */                \
     KEEP(DEDUPE_TABLE, uint32_t, dedupe_table) /* hash table of nodes, for finding identical calls */       \
-    KEEP(READERS, uint32_t, readers)          /* dedupe: the first call whose newest operand is a node */   \
+    KEEP(READERS, uint32_t, readers)          /* dedupe, by node: first call whose newest operand it is */  \
     KEEP(MERGED, fold__merged_range, found)   /* ranges of nodes that samples share, due to merging */      \
     KEEP(KEPT_GRADS, fold__kept_grad, kept_grads) /* requested with fold_keep_grad */                       \
     KEEP(INDEX_REFS, fold__index_ref, index_refs) /* set by fold_index_ref, fold_edges_ref */               \
@@ -13024,8 +13011,7 @@ enum {
                  FOLD__ARRAY_NAME) FOLD__ARRAY_COUNT
 };
 
-/* Values of the low three bits of `kind`, and flags. They are one enum, because C++20 warns if constants
-   of two enums are combined with |. */
+/* The low three bits of `kind`, and flags. One enum, because C++20 warns if constants of two are or-ed. */
 enum {
     FOLD__NODE_OP,
     FOLD__NODE_OUTPUT,
@@ -13043,15 +13029,14 @@ enum {
     FOLD__IS_GRAD_KEPT = 128
 };
 
-/* Kinds of operands in a program: a value of the program, a fixed input, a component of the list's
-   elements, or a parameter. The operand starts at float `offset`. */
+/* Kinds of operands in a program: a value of the program, a fixed input, a component of the list's elements,
+   or a parameter. The operand starts at float `offset`. */
 enum { FOLD__FROM_VALUE, FOLD__FROM_INPUT, FOLD__FROM_LIST, FOLD__FROM_PARAM };
 typedef struct fold__ref {
     uint32_t kind, index, offset;
 } fold__ref;
 
-/* One op of a program. Its operands (refs), shapes (inputs, then outputs) and values are ranges in the
-   arrays of the program. */
+/* One op of a program. Its operands, shapes (inputs, then outputs) and values are ranges in the program's. */
 typedef struct fold__body_op {
     uint32_t op, first_ref, first_shape, first_value;
     uint8_t n_in, n_out;
@@ -13076,8 +13061,8 @@ static fold__op_run *fold__backward_of(const fold__body_op *op)
 #endif
 }
 
-/* Returns the number of operands that the op multiplies by its weight. A linear op may have one operand
-   more: the rows to which it adds the product. */
+/* Returns the number of operands that the op multiplies by its weight. A linear op may have one operand more:
+   the rows to which it adds the product. */
 static int fold__segments(const fold__body_op *op)
 {
     return op->n_in - (op->op == FOLD__OP_linear ? op->attr[FOLD__LINEAR_STARTS] : 0);
@@ -13124,8 +13109,7 @@ typedef struct fold__cell_data {
     uint8_t border_out;   /* mask of outputs that the body reads as well */
     uint16_t border_in;   /* mask of inputs that the body does not read exactly once and whole */
     uint8_t in_order;     /* the body reads its inputs in order */
-    uint8_t products;     /* in a layer's cell: products that replace the first input in its projection; or
-                             0 */
+    uint8_t products;     /* in a layer's cell: number of products in its projection; else 0 */
     uint8_t is_projected; /* it is the projection of another cell: fold_model_print does not list it */
     fold_cell projection; /* the null handle: none; see fold__project_cell */
     void *memory;         /* the block that holds everything above */
@@ -13134,8 +13118,8 @@ typedef struct fold__cell_data {
 
 #define FOLD__CELL_OP 0x8000u /* in keys, op ids from here on are cells */
 
-/* Keys and programs of signatures are ranges in shared arrays, called pools. The pools are the arrays
-   from FOLD__ARRAY_KEYS on, in this order. */
+/* Keys and programs of signatures are ranges in pools: shared arrays from FOLD__ARRAY_KEYS on, in this
+   order. */
 enum { FOLD__POOL_KEYS, FOLD__POOL_OPS, FOLD__POOL_REFS, FOLD__POOL_SHAPES, FOLD__POOL_VALUES, FOLD__POOLS };
 static const uint8_t fold__pool_bytes[] = { sizeof(uint32_t), sizeof(fold__body_op), sizeof(fold__ref),
                                             sizeof(fold_shape), sizeof(fold__value) };
@@ -13143,8 +13127,7 @@ static const uint8_t fold__pool_bytes[] = { sizeof(uint32_t), sizeof(fold__body_
 /* A signature: its key, and what follows from the key. The key consists of the op, the number of inputs,
    attributes, parameters, input shapes, shared operands and tag. Keys are compared in full. */
 typedef struct fold__sig {
-    uint32_t first[FOLD__POOLS]; /* of its key and program in the pools; cells have their programs in the
-                                    model */
+    uint32_t first[FOLD__POOLS]; /* where its key and program (unless a cell's own) begin in the pools */
     uint32_t count[FOLD__POOLS];
     uint32_t hash;
     uint32_t op;        /* or FOLD__CELL_OP | cell */
@@ -13183,9 +13166,9 @@ typedef struct fold__merged_range {
 typedef struct fold__kept_grad {
     uint32_t node, data_at, filled;
 } fold__kept_grad;
-/* A node that reads its indices from the caller's memory: one per row, all below `end`. Attention along
-   edges reads *count edges, at most `most`, from `index` to `to` instead; `edges` checks and copies them.
-   `edges` is fold__visit_edges, as a pointer so that programs without fold_edges_ref do not link it. */
+/* A node that reads its indices from the caller's memory: one per row, all below `end`. Attention along edges
+   reads *count edges, at most `most`, from `index` to `to` instead; `edges` checks and copies them. `edges`
+   is fold__visit_edges, as a pointer so that programs without fold_edges_ref do not link it. */
 typedef struct fold__index_ref {
     const int *index;
     uint32_t node;
@@ -13391,8 +13374,8 @@ FOLD__INLINE uint32_t fold__body_first(const fold_ctx *f, uint32_t id)
                : 0;
 }
 
-/* Where an operand starts in the value that it reads, in floats. The highest bit is set if the operand
-   reads a whole list; the offset is then within each row. */
+/* Where an operand starts in the value that it reads, in floats. The highest bit is set if the operand reads
+   a whole list; the offset is then within each row. */
 #define FOLD__WHOLE_LIST 0x80000000u
 FOLD__INLINE uint32_t fold__edge_offset(const fold_ctx *f, uint32_t edge)
 {
@@ -13413,8 +13396,7 @@ static size_t fold__ctx_bytes(void);
 
 FOLD__FAILS(fold__fail, fold_ctx, &of->error)
 
-/* For a public call that makes other public calls: messages name the outer call, not the inner call that
-   failed. */
+/* For a public call that makes other public calls: messages name the outer call, not the one that failed. */
 #define FOLD__AS_CALL(f, name, record) (fold__call_begins(f, name), fold__call_ends(f, record))
 static void fold__call_begins(fold_ctx *f, const char *name)
 {
@@ -13430,8 +13412,7 @@ static fold_node fold__call_ends(fold_ctx *f, fold_node made)
 
 static int fold__broken(const fold_ctx *f) { return !f || f->error.status || f->model->error.status; }
 
-/* Settings that need extra code are read only in these functions, so that with FOLD_PLAIN_CONTEXTS
-   compilers drop the code. */
+/* Settings that need extra code are read only here: with FOLD_PLAIN_CONTEXTS, compilers drop the code. */
 FOLD__INLINE int fold__is_eager(const fold_ctx *f) { return FOLD__NOT_PLAIN(f->desc.eager); }
 FOLD__INLINE int fold__merges(const fold_ctx *f) { return FOLD__NOT_PLAIN(f->desc.dedupe); }
 FOLD__INLINE int fold__has_clock(const fold_ctx *f) { return FOLD__NOT_PLAIN(f->desc.clock != NULL); }
@@ -13445,8 +13426,8 @@ FOLD__INLINE fold_schedule fold__schedule_of(const fold_ctx *f)
 
 static void fold__refresh_pointers(fold_ctx *f);
 
-/* Element sizes of node arrays. Node and edge arrays fill up to their capacity without fold__ask, so
-   their `need` has to be brought up to date. */
+/* Element sizes of node arrays. Node and edge arrays fill up to their capacity without fold__ask, so their
+   `need` has to be brought up to date. */
 static const uint8_t fold__node_bytes[] = {
 #define FOLD__ELEMENT_BYTES(name, type, pointer) sizeof(type),
     FOLD__ARRAYS(FOLD__ELEMENT_BYTES, FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__NO_ARRAY,
@@ -13475,8 +13456,7 @@ static uint32_t fold__capacity(const fold_ctx *f, int which, size_t size)
     return (uint32_t)fold__min_size(f->arrays[which].capacity / size, FOLD__NONE / 2);
 }
 
-/* Recomputes node_cap and edge_cap, which is necessary after arrays have moved: growing one array can
-   take unused capacity from others. */
+/* Recomputes node_cap and edge_cap after arrays moved: growing one can take spare capacity from others. */
 static void fold__note_room(fold_ctx *f)
 {
     uint32_t nodes = FOLD__NONE;
@@ -13491,8 +13471,8 @@ static void fold__note_room(fold_ctx *f)
 }
 
 /* Returns the size of a block, at any address, for the context and all memory requested since the reset.
-   Recording does not count shapes, so there is room for all known shapes, and for those that a context in
-   a block keeps from earlier recordings. */
+   Recording does not count shapes, so there is room for all known shapes, and for those that a context in a
+   block keeps from earlier recordings. */
 static size_t fold__block_bytes(const fold_ctx *f)
 {
     const size_t shapes =
@@ -13519,9 +13499,8 @@ static int fold__out_of_memory(fold_ctx *f, int whole)
     return 0;
 }
 
-/* Grows an array. Any array may move: the pointers of the context and its run are then refreshed, but
-   callers must not hold other pointers into arrays across this call. Returns 0, without an error, if
-   there is no memory. */
+/* Grows an array. Any array may move: pointers of the context and its run are refreshed, but callers must
+   hold no other pointer into an array across this call. Returns 0, without an error, if memory runs out. */
 static FOLD__NOINLINE int fold__ask(fold_ctx *f, int which, size_t count, size_t size)
 {
     const size_t bytes = fold__size(count, size, 0);
@@ -13590,8 +13569,7 @@ static const uint64_t *fold__row_data(const fold_ctx *f, uint32_t id)
     return (const uint64_t *)(const void *)fold__data_ptr(f, (uint32_t)fold__node_op_data(f, id));
 }
 
-/* Allocates in the recording's data. Returns the offset in units of 16 floats, or FOLD__NONE with an
-   error. */
+/* Allocates in the recording's data. Returns an offset in units of 16 floats, or FOLD__NONE with an error. */
 static uint32_t fold__alloc_data(fold_ctx *f, size_t floats)
 {
     const size_t at = f->data_used, end = at + fold__round_up(floats, 16);
@@ -13617,13 +13595,11 @@ enum {
     FOLD__RUNS = 1,
     FOLD__ON_GRAD_PATH = 2, /* the root's gradient reaches it */
     FOLD__PERSIST = 4,      /* its value is readable after the run */
-    FOLD__BOUNDARY = 8,     /* its value passes from the prefix to a later group, or from a sample to the
-                               suffix */
+    FOLD__BOUNDARY = 8,     /* it passes from the prefix to a later group, or from a sample to the suffix */
     FOLD__SUFFIX = 16,
     FOLD__INNER = 32, /* something outside the suffix reads it */
     FOLD__PREFIX = 64,
-    FOLD__NEEDED_IF_EMPTY = 128, /* eager: it is needed even if the list is empty, not only by list
-                                    elements */
+    FOLD__NEEDED_IF_EMPTY = 128, /* eager: needed even if the list is empty, not only by its elements */
     /* flags that a call passes on to the nodes it reads */
     FOLD__PASSED = FOLD__RUNS | FOLD__ON_GRAD_PATH | FOLD__PREFIX | FOLD__NEEDED_IF_EMPTY
 };
@@ -13634,13 +13610,12 @@ enum { FOLD__PROLOGUE, FOLD__BODY };
 typedef struct fold__batch {
     uint32_t group_sig, stage;            /* FOLD__PROLOGUE or FOLD__BODY */
     uint32_t first, count;                /* its calls: a range of fold__run.order */
-    uint32_t first_call_row, first_elem;  /* first rows of the calls and of their list elements in the
-                                             buffers */
+    uint32_t first_call_row, first_elem;  /* first rows of calls and list elements in the buffers */
     uint32_t elems;                       /* number of list elements of the calls */
     uint32_t prologue_row, prologue_elem; /* rows at which the preceding prologue began */
 } fold__batch;
-/* A group of samples, or the prefix, or the suffix. Sizes and offsets are in floats. In the region, its
-   slabs come first, then rows of contributions, then gradients of leaves. */
+/* A group of samples, or the prefix, or the suffix. Sizes and offsets are in floats. In the region, its slabs
+   come first, then rows of contributions, then gradients of leaves. */
 typedef struct fold__group {
     uint32_t first_batch, end_batch, first_sig, end_sig, first_call, end_call, first_leaf, end_leaf;
     uint32_t rows;                 /* size of all rows of contributions, in units of 16 floats */
@@ -13656,18 +13631,15 @@ typedef struct fold__group_sig {
     uint32_t by_sig; /* element i: the group_sig that is number i if sorted by signature, then by group */
     uint32_t first_record;            /* where its calls begin in calls_by_sig */
     uint32_t first_buffer, n_buffers;
-    uint32_t max_rows, max_elems; /* of its largest batch; while batches are made: rows and elements
-                                     assigned so far */
-    uint32_t rows, elem_rows; /* rows of its slabs, for calls and for elements; fewer than those if rows
-                                 are reused */
+    uint32_t max_rows, max_elems; /* of its largest batch; while batches are made: all assigned so far */
+    uint32_t rows, elem_rows; /* rows of slabs, for calls and for elements; fewer if rows are reused */
     uint32_t block, first_block; /* about this many rows are reused together; index of its first such block */
     uint32_t chain; /* length of its longest chain; in mixed components, known after fold__count_bound */
     uint32_t component;
     uint32_t first_predecessor, end_predecessor; /* in the array of predecessors */
     uint32_t first_batch, last_batch;
     uint32_t last_read;      /* the last batch that reads its outputs, or NONE */
-    uint32_t first_back;     /* the first batch whose backward, which comes last, reads its outputs, or
-                                NONE */
+    uint32_t first_back;     /* the first batch whose backward reads its outputs (it runs last), or NONE */
     uint64_t recurrent;      /* mask of inputs from the same component */
     uint32_t tile;           /* number of rows of a tile */
     uint32_t sub_batch_rows; /* rows that a batch runs forward at a time; max_rows: all */
@@ -13712,11 +13684,11 @@ typedef struct fold__run_sig {
     uint8_t partly;             /* some calls need no gradient */
     fold__analysis found;
 } fold__run_sig;
-/* Facts about a value of an analysed program. In the array, facts about its inputs follow, then facts
-   about the operands of ops, which use only piece_floats and grad. */
+/* Facts about a value of an analysed program. In the array, facts about its inputs follow, then facts about
+   the operands of ops, which use only piece_floats and grad. */
 typedef struct fold__value_facts {
     uint64_t deps;           /* mask of inputs it depends on */
-    uint64_t pieces_written; /* mask of pieces that have got a contribution */
+    uint64_t pieces_written; /* mask of pieces that have received a contribution */
     uint32_t piece_floats;   /* size of a piece */
     uint8_t grad;            /* it gets a gradient */
     uint8_t mode;            /* FOLD__GRAD_...: how its gradient is computed */
@@ -13724,11 +13696,11 @@ typedef struct fold__value_facts {
     uint8_t needed_if_empty; /* it is needed even by a call whose list is empty */
     uint8_t grad_late;       /* weight gradients read its gradient */
     uint8_t transient;       /* storage, unless it outlives its batch: PER_TILE or PER_BATCH */
-    int8_t out;              /* index of the output that it is; -1: none */
+    int8_t out;              /* its index among the outputs; -1: it is not an output */
 } fold__value_facts;
 /* Facts about a signature, valid until parameters are added, frozen or thawed. */
 typedef struct fold__sig_cache {
-    uint32_t run, run_sig; /* the last run that had it, and its index in run_sig there */
+    uint32_t run, run_sig; /* the last run in which it occurred, and its index in run_sig there */
     uint32_t analyses;     /* 1 + its first analysis */
     uint8_t trains;        /* its program trains a parameter */
     uint8_t flows;         /* its calls may belong to the suffix (fold__in_suffix) */
@@ -13744,11 +13716,11 @@ typedef struct fold__work_unit {
     double ns;
     int known;
 } fold__work_unit;
-enum { FOLD__SUM_UNITS = 16 }; /* number of time units that uses share */
+enum { FOLD__SUM_UNITS = 16 }; /* time units that all uses share, in turn */
 enum { FOLD__COSTS = 4 }; /* costs per signature: prologue and body, forward and backward */
 
-/* Progress of a run. In `phase`, batch `at` is next or, after the backward of all batches, the sums.
-   `done` is the number of rows of that batch, or the work of the sums, that is already done. */
+/* Progress of a run. In `phase`, batch `at` is next or, after the backward of all batches, the sums. `done`
+   is the number of rows of that batch, or the work of the sums, that is already done. */
 typedef struct fold__progress {
     uint32_t phase; /* see fold__find_phase; NONE: the run has finished */
     uint32_t group, at;
@@ -13756,16 +13728,15 @@ typedef struct fold__progress {
     uint64_t done;
 } fold__progress;
 
-/* How a parameter or shared node is read: as a segment of an op's weight, as a bias, as an operand that
-   is a parameter, or as an input that all calls share. */
+/* How a parameter or shared node is read: as a segment of an op's weight, as a bias, as an operand that is a
+   parameter, or as an input that all calls share. */
 enum { FOLD__USE_WEIGHT, FOLD__USE_BIAS, FOLD__USE_VALUE, FOLD__USE_OPERAND };
-/* How the sum of a use gets into the total of its target. IN_PLACE: it is computed there, as no earlier
-   use has written there. BY_KERNEL: the kernel that computes it adds it. SEPARATE: it is added later. */
+/* How the sum of a use gets into the total of its target. IN_PLACE: it is computed there, as no earlier use
+   has written there. BY_KERNEL: the kernel that computes it adds it. SEPARATE: it is added later. */
 enum { FOLD__SUM_IN_PLACE, FOLD__SUM_BY_KERNEL, FOLD__SUM_SEPARATE };
 #define FOLD__NO_TOTAL SIZE_MAX
 typedef struct fold__use {
-    uint32_t run_sig, op, ref; /* op and operand of the program that read it; for USE_OPERAND, ref is the
-                                  input */
+    uint32_t run_sig, op, ref; /* op and operand that read it; for USE_OPERAND, ref is the input */
     uint32_t kind, target;     /* FOLD__USE_..., and the parameter or node that is read */
     uint32_t first;            /* the first call that reads it, by which uses are sorted */
     int is_node;               /* the target is a node */
@@ -13783,9 +13754,9 @@ typedef struct fold__use {
 } fold__use;
 
 /* What determines where the rows of a batch begin in an operand. FIXED operands always begin at row 0:
-   parameters, values of one tile, or no operand (base NULL). Others advance with the calls or list
-   elements of the signature, with those since its prologue began, or with the rows of the batch. EXTERNAL
-   operands are outside the signature's buffers. */
+   parameters, values of one tile, or no operand (base NULL). Others advance with the calls or list elements
+   of the signature, with those since its prologue began, or with the rows of the batch. EXTERNAL operands are
+   outside the signature's buffers. */
 enum {
     FOLD__BIND_FIXED,
     FOLD__BIND_CALL,
@@ -13795,8 +13766,7 @@ enum {
     FOLD__BIND_BATCH_ROW,
     FOLD__BIND_EXTERNAL
 };
-/* Where the rows of an operand are, for all batches of a stage: in a buffer of the signature, outside, or in
-   a parameter. */
+/* Where the rows of an operand are in all batches of a stage: in a buffer, outside, or in a parameter. */
 typedef struct fold__binding {
     ptrdiff_t stride;
     uint32_t buffer;
@@ -13821,9 +13791,8 @@ typedef struct fold__instruction {
     fold__map_fn map[3];     /* its map, and those of its operands' gradients; NULL: use run, run_back */
     uint32_t bindings[3][4]; /* what each map writes and reads */
 } fold__instruction;
-/* How the stages of a signature run. This does not depend on the number of calls or on addresses, so it
-   is kept from run to run. The buffers, instructions (those of the body first) and bindings follow it in
-   memory. */
+/* How the stages of a signature run. This does not depend on the number of calls or on addresses, so it is
+   kept from run to run. Its buffers, instructions (of the body first) and bindings follow it in memory. */
 typedef struct fold__stages {
     size_t next;                        /* 1 + the offset of the signature's next stages; 0: none */
     size_t op_floats;                   /* largest number of scratch floats of an op without parameters */
@@ -13884,8 +13853,7 @@ typedef struct fold__plan {
     const char *one_group;  /* why there is only one */
 } fold__plan;
 
-/* Key for finding a kept plan. Different structures can have equal keys, so structures are also compared
-   in full. */
+/* Key for finding a kept plan. Different plans can have equal keys, so their structures are compared, too. */
 typedef struct fold__plan_key {
     uint64_t hash;
     uint32_t nodes, edges, found, roots, words, layout;
@@ -13893,8 +13861,8 @@ typedef struct fold__plan_key {
 } fold__plan_key;
 
 /* Arrays of a run, indexed by node id, call or edge: type, pointer, count. They follow one another in one
-   array of the context. TRAINING: only in training. SAME: uses the memory of a different array while that
-   is not in use. The first table is part of a plan, which may be kept: */
+   array of the context. TRAINING: only in training. SAME: uses the memory of a different array while that is
+   not in use. The first table is part of a plan, which may be kept: */
 #define FOLD__RUN_NODE_ARRAYS(ALL, TRAINING, SAME)                                                       \
     ALL(uint8_t, state, nodes)         /* flags: FOLD__RUNS ... */                                       \
     ALL(uint8_t, grad, nodes)          /* whether its value gets a gradient */                           \
@@ -13920,13 +13888,13 @@ typedef struct fold__plan_key {
     TRAINING(uint32_t, contribution_floats, edges) /* floats of its rows, and FOLD__SPARSE_GRAD */
 #define FOLD__SPARSE_GRAD 0x80000000u /* flag: for few rows of the list only (fold__is_sparse_take) */
 /* The second table is only needed during planning, or only while the plan runs: */
-#define FOLD__RUN_PLANNING_ARRAYS(ALL, TRAINING, SAME)                                                   \
-    ALL(uint32_t, producer, nodes) /* of a value: the signature in a group that computes it */           \
-    ALL(uint32_t, piece_floats, nodes)  /* the size of the pieces that contributions write */            \
-    SAME(uint32_t, last_contribution, piece_floats)    /* then: the last edge that is added up for it */ \
-    ALL(uint32_t, gathered, 7 * calls + 2 * edges) /* calls of signatures that feed each other */        \
-    SAME(uint32_t, spare_calls, gathered)      /* before: calls while they are sorted */                 \
-    TRAINING(uint64_t, pieces_written, nodes)  /* pieces of a value that are written, a bit each */      \
+#define FOLD__RUN_PLANNING_ARRAYS(ALL, TRAINING, SAME)                                                       \
+    ALL(uint32_t, producer, nodes) /* of a value: the signature in a group that computes it */               \
+    ALL(uint32_t, piece_floats, nodes)  /* the size of the pieces that contributions write */                \
+    SAME(uint32_t, last_contribution, piece_floats)    /* then: the last edge that is added up for it */     \
+    ALL(uint32_t, gathered, 7 * calls + 2 * edges) /* calls of signatures that feed each other */            \
+    SAME(uint32_t, spare_calls, gathered)      /* before: calls while they are sorted */                     \
+    TRAINING(uint64_t, pieces_written, nodes)  /* pieces of a value that are written, a bit each */          \
     TRAINING(float *, grad_row, nodes)         /* while it runs: the address of its gradient */
 
 /* A point in a recording: numbers of nodes, edges and keep requests at that time. */
@@ -13961,8 +13929,7 @@ typedef struct fold__run {
     /* what this run does */
     enum fold__run_scope scope;
     enum fold__run_life life;
-    uint32_t root, root_offset; /* of a backward: the node of the root's value, and its offset there; else
-                                   0 */
+    uint32_t root, root_offset; /* of a backward: node that has the root's value, and offset there; else 0 */
     int backward;    /* there is a root, and it depends on something that has a gradient */
     int grad_leaves; /* inputs or looked-up values get gradients */
     int grad_has_holes; /* contributions leave gaps in some gradient */
@@ -14034,8 +14001,7 @@ static fold__cell_data *fold__called_cell(const fold_model *m, uint32_t op)
     return &fold__cells(m)[op & ~FOLD__CELL_OP];
 }
 
-/* Returns the program of a signature. Its pointers are valid until the next recording call, since arrays
-   may move. */
+/* Returns the program of a signature. Its pointers are valid until the next recording call moves arrays. */
 static FOLD__NOINLINE fold__program fold__program_of(const fold_ctx *f, const fold__sig *sig)
 {
     if (!sig->own_program)
@@ -14073,8 +14039,8 @@ FOLD__INLINE fold__program fold__program_in_run(const fold_ctx *f, uint32_t run_
 {
     return fold__program_of(f, &f->sigs[f->run->run_sig[run_sig].sig]);
 }
-/* Returns a row of a slab; `region` is where the group's slabs begin. While a later chunk runs, the first
-   row of a list is before its slab, and `row` is negative (wrapped around). */
+/* Returns a row of a slab; `region` is where the group's slabs begin. While a later chunk runs, the first row
+   of a list is before its slab, and `row` is negative (wrapped around). */
 FOLD__INLINE float *fold__slab_row(const fold__buffer *buffer, float *region, uint32_t row)
 {
     return region + buffer->offset + (ptrdiff_t)(int32_t)row * (ptrdiff_t)buffer->size;
@@ -14093,8 +14059,7 @@ static uint32_t fold__chunk_rows(const fold__group *group)
     return left < group->chunk ? left : group->chunk;
 }
 
-/* Carves several arrays out of one allocation: a first pass, with base NULL, computes the size; a second
-   pass returns the pointers. */
+/* Carves several arrays out of one: a first pass, with base NULL, finds the size, a second the pointers. */
 typedef struct fold__carver {
     char *base;
     size_t at;
@@ -14155,9 +14120,8 @@ static FOLD__NOINLINE void fold__refresh_pointers(fold_ctx *f)
     fold__share_scratch(f);
 }
 
-/* The head of the array `plans`. Two tables of hashes follow, then the buckets and the plans. The first
-   table holds the structures without a plan that were seen most recently; once half full, it replaces the
-   second. */
+/* The head of the array `plans`. Two tables of hashes follow, then the buckets and the plans. The first table
+   holds the latest structures without a plan; once half full, it replaces the second. */
 typedef struct fold__plans {
     uint64_t runs;
     size_t begin, end; /* of the plans */
@@ -14240,8 +14204,7 @@ static void fold__restart_kept_grads(fold_ctx *f)
         f->kept_grads[at].filled = 0;
 }
 
-/* Closes the run. If it was abandoned, this drops its sums of looked-up rows, because the next backward
-   expects none. */
+/* Closes the run. If it was abandoned, drops its sums of looked-up rows: the next backward expects none. */
 static void fold__close_run(fold_ctx *f)
 {
     fold__run *run = fold__run_of(f);
@@ -14331,7 +14294,7 @@ static uint32_t fold__value_size(const fold_ctx *f, uint32_t id)
     return fold__row_size(f, id) * fold__rows_of(f, id);
 }
 
-/* The row of the table, or of the recording's data, where rows of a quantised table were dequantised. */
+/* Returns a row in the table or, if the table is quantised, its dequantised copy in the recording's data. */
 FOLD__INLINE float *fold__looked_up_row(const fold_ctx *f, uint32_t id, uint32_t row)
 {
     const float *values = fold__param_values(f->model, fold__lookup_table(f, id));
@@ -14340,8 +14303,8 @@ FOLD__INLINE float *fold__looked_up_row(const fold_ctx *f, uint32_t id, uint32_t
                   : fold__data_ptr(f, f->data_at[id]) + row * width;
 }
 
-/* The same for an operand that starts `offset` floats into a looked-up list: row `nth` if it reads all rows,
-   else the one row that it starts in. */
+/* Returns where an operand starts that is `offset` floats into a looked-up list: in row `nth` if it reads all
+   rows, else in the row that contains `offset`. */
 static float *fold__looked_up_part(const fold_ctx *f, uint32_t id, uint32_t offset, int all, uint32_t nth)
 {
     const uint32_t width = fold__row_size(f, id);
@@ -14357,15 +14320,15 @@ static uint32_t fold__hash_words(const uint32_t *words, uint32_t count)
     return (uint32_t)(hash >> 16);
 }
 
-/* The elements of a list: component c of element e is second[e] if there is a second array and c is 1, else
-   first[e * step + c]. In a traced or eager body: whole lists of values, by their nodes. */
+/* The elements of a list: component c of element e is first[e * step + c], or second[e] if c is 1 and
+   `second` is given. In a traced or eager body, `elems` or `whole` replaces these arrays. */
 typedef struct fold__list {
     const fold_node *first, *second;
     size_t step, count;
-    const fold__operand *elems; /* the components of a body's list, */
-    const fold__operand *whole; /* or a whole list for each component */
-    uint32_t elements;          /* rows of a component */
-    int of_steps;               /* use the context's steps in place of `first`, since they may move */
+    const fold__operand *elems; /* in a body: for each component, what represents it */
+    const fold__operand *whole; /* a whole list for each component */
+    uint32_t elements;          /* number of rows of each component */
+    int of_steps;               /* use the context's steps instead of `first`, because they may move */
 } fold__list;
 
 static fold__list fold__list_of(const fold_node *first, const fold_node *second, int step, int count)
@@ -14387,20 +14350,20 @@ enum {
     FOLD__ROW_DATA = 8    /* each row has its own data, at `data`: see fold__row_data */
 };
 
-/* What is being recorded: fixed inputs and, for list ops and cells, a list of n_list components. */
+/* An op or call to record: fixed inputs and, for list ops and cells, a list with n_list components. */
 typedef struct fold__request {
     uint32_t op, n_in;
-    const fold__op_impl *impl; /* of an op */
+    const fold__op_impl *impl; /* NULL for a cell */
     int n_list, n_attr, has_params;
-    uint32_t lists; /* mask of the operands that are lists, without the components of a list */
+    uint32_t lists; /* mask of operands that are lists, other than components of the list */
     uint32_t list_mode;
-    uint32_t rows;  /* rows in the result of an op over whole lists; 1 for a single value */
+    uint32_t rows;  /* number of rows in the result of an op over whole lists; 1 for a single value */
     const fold__operand *in;
     const fold__list *list;
     int32_t attr[4];
     uint32_t param[2];
     uint64_t data;
-    uint32_t list_shape[FOLD_MAX_IN]; /* of the components */
+    uint32_t list_shape[FOLD_MAX_IN]; /* shapes of the components */
 } fold__request;
 
 static void fold__clear_request(fold__request *request)
@@ -14438,14 +14401,14 @@ static const char *fold__request_name(const fold_ctx *f, uint32_t op)
     return op & FOLD__CELL_OP ? fold__called_cell(f->model, op)->name : own ? own->name : fold__op_name(op);
 }
 
-/* Elements of a list of their own, or rows of a result that is a list. */
+/* Whether calls of a signature have elements: of their own list, or the rows of a result that is a list. */
 FOLD__INLINE int fold__has_elements(const fold__sig *sig) { return sig->n_list || sig->out_lists; }
 
 FOLD__INLINE int fold__is_by_rows(const fold__sig *sig) { return (sig->list_mode & FOLD__ROW_BY_ROW) != 0; }
 FOLD__INLINE int fold__is_whole(const fold__sig *sig) { return (sig->list_mode & FOLD__WHOLE_IN) != 0; }
 
-/* Index in a signature's inputs of the operand at `position` of the op or cell. In a call by rows the fixed
-   inputs come first, then the lists, which are components of the signature's list. */
+/* Returns the index, among a signature's inputs, of the operand at `position` of the op or cell. In a call by
+   rows, fixed inputs come first; then come the lists, as components of the signature's list. */
 static uint32_t fold__operand_number(const fold__sig *sig, uint32_t position)
 {
     uint32_t before = 0;
@@ -14519,8 +14482,8 @@ static int fold__make_program(fold_ctx *f, fold__sig *sig, const fold__request *
     return 1;
 }
 
-/* Makes the program of a cell that is called row by row: the cell's own, but all that depends on a list runs
-   for every row. */
+/* Makes the program of a cell that is called row by row: that of the cell, but every op that depends on a
+   list runs once per row. */
 static int fold__lift_program(fold_ctx *f, fold__sig *sig)
 {
     const fold__program *body = &fold__called_cell(f->model, sig->op)->program;
@@ -14566,7 +14529,7 @@ static int fold__ref_operand(const fold__program *program, const fold__ref *ref)
     return (int)ref->index + (ref->kind == FOLD__FROM_LIST ? program->n_in : 0);
 }
 
-/* The operand, or NULL if no output's gradient reaches it. */
+/* Returns an operand, or NULL if the gradient of no output reaches it. */
 static const fold__ref *fold__passed_operand(const fold_model *m, const fold__program *program,
                                              const fold__body_op *op, int operand)
 {
@@ -14575,7 +14538,7 @@ static const fold__ref *fold__passed_operand(const fold_model *m, const fold__pr
     return &program->ref[op->first_ref + (uint32_t)operand];
 }
 
-/* Mask of inputs that some output's gradient reaches. */
+/* Returns the mask of inputs that the gradient of some output reaches. */
 static uint64_t fold__differentiable_inputs(const fold_ctx *f, const fold__sig *sig)
 {
     uint64_t mask = 0;
@@ -14589,7 +14552,7 @@ static uint64_t fold__differentiable_inputs(const fold_ctx *f, const fold__sig *
     return mask;
 }
 
-/* A cell of a recurrent or child-sum layer: messages call its inputs x, h and c. */
+/* Whether a cell belongs to a recurrent or child-sum layer: messages then call its inputs x, h and c. */
 static int fold__is_layer(const fold__cell_data *cell) { return cell->products || cell->is_projected; }
 
 static int fold__check_cell_shape(fold_ctx *f, const fold__cell_data *cell, int i, const fold_shape *shape)
@@ -14609,8 +14572,8 @@ static int fold__check_cell_shape(fold_ctx *f, const fold__cell_data *cell, int 
     return fold__fail(f, FOLD_BAD_SHAPE, "%s: %s is %s, must be %s", cell->name, name, has, right);
 }
 
-/* Infers the output shapes of an op, checks them and makes its program. Shapes go straight into the pool, as
-   forty of them would use much of a small stack. */
+/* Infers the output shapes of an op, checks them and makes its program. Shapes are written directly to the
+   pool, because forty of them would use up much of a small stack. */
 static int fold__infer_op(fold_ctx *f, fold__sig *sig, const fold__request *request, const uint32_t *in_shape)
 {
     const int inputs = sig->n_in + sig->n_list;
@@ -14682,8 +14645,8 @@ static FOLD__NOINLINE int fold__grow_table(fold_ctx *f, int which, uint32_t size
     return 1;
 }
 
-/* Finds the signature of a key, or makes it from the draft; 0 on failure. Equal hashes are not enough: keys
-   are compared in full. */
+/* Returns the signature of a key, made from the draft if it is new; 0 on failure. Equal hashes are not
+   enough: keys are compared in full. */
 static uint32_t fold__intern_sig(fold_ctx *f, const fold__request *request, fold__sig *draft,
                                  const uint32_t *key, uint32_t words)
 {
@@ -14715,15 +14678,15 @@ static uint32_t fold__intern_sig(fold_ctx *f, const fold__request *request, fold
     return f->n_sigs;
 }
 
-/* What identifies a shared operand in a key: its parameter, or its node. */
+/* Returns the word that identifies a shared operand in a key: its parameter or its node. */
 static uint32_t fold__shared_word(const fold_ctx *f, const fold__operand *operand)
 {
     const uint32_t kind = fold__kind_of(f, operand->source);
     return kind == FOLD__NODE_PARAM ? 0x80000000u | fold__node_param(f, operand->source) : operand->source;
 }
 
-/* Returns the number of words, and in `shared` the mask of shared inputs. fold__is_request compares a request
-   with a key of this layout, and fold__key_tag finds the tag in it. */
+/* Writes the key of a request. Returns its number of words, and the mask of shared inputs in `shared`.
+   fold__is_request and fold__key_tag rely on the layout of the key. */
 static uint32_t fold__request_key(const fold_ctx *f, const fold__request *request, uint32_t *key,
                                   uint32_t *shared)
 {
@@ -14759,7 +14722,7 @@ static uint32_t fold__request_key(const fold_ctx *f, const fold__request *reques
     return words;
 }
 
-/* Compares without making a key, since most requests repeat a recent one. */
+/* Whether a request has signature `sig`. No key is made for this: most requests repeat a recent one. */
 static int fold__is_request(const fold_ctx *f, const fold__sig *sig, const fold__request *request)
 {
     const uint32_t *word = fold__key_of(f, sig) + 1;
@@ -14794,7 +14757,7 @@ static int fold__is_request(const fold_ctx *f, const fold__sig *sig, const fold_
     return !differ;
 }
 
-/* Inference leaves out an output that only backward reads. */
+/* Returns the number of outputs. Inference leaves out an output that only backward reads. */
 static uint8_t fold__outputs_of(const fold_ctx *f, uint32_t op)
 {
     if (op & FOLD__CELL_OP)
@@ -14828,14 +14791,14 @@ static uint32_t fold__sig_by_key(fold_ctx *f, const fold__request *request)
     return sig;
 }
 
-/* If memory runs out, idle signatures are forgotten and it tries once more. */
+/* Returns the signature of a request. If memory runs out, it forgets idle signatures and tries once more. */
 static FOLD__NOINLINE uint32_t fold__find_sig(fold_ctx *f, const fold__request *request)
 {
     const uint32_t sig = fold__sig_by_key(f, request);
     return sig || !(f->reclaim)(f) ? sig : fold__sig_by_key(f, request);
 }
 
-/* A direct-mapped cache of signatures, by op, weight, first input's shape and, in a body, ordinal. */
+/* Returns an entry of a direct-mapped cache of signatures: by op, weight, shape and, in a body, ordinal. */
 FOLD__INLINE uint32_t *fold__recent_sig(fold_ctx *f, uint32_t op, uint32_t param, uint32_t shape,
                                         uint32_t ordinal)
 {
@@ -14852,8 +14815,8 @@ FOLD__INLINE uint32_t fold__request_sig(fold_ctx *f, const fold__request *reques
     return *recent;
 }
 
-/* An eager body also records what a traced body does not have. Each kind has a range of ordinals: copies of
-   arguments, copies of results, copies of calls' values for list elements, and parameters. */
+/* Ordinals of nodes that an eager body records in addition to the traced ones. Each kind has its own range:
+   copies of arguments, copies of results, copies of a call's value for each list element, and parameters. */
 enum {
     FOLD__TAG_ARGUMENT = 0x10000,
     FOLD__TAG_RESULT = 0x18000,
@@ -14863,10 +14826,11 @@ enum {
 
 /* -- forgetting ------------------------------------------------------------------------------ */
 
-/* Signatures stay from one recording to the next. If a block is full, those that this recording does not use
-   are dropped, so a recording that fits a block alone fits it after any others. Shapes stay. */
+/* Signatures are kept from one recording to the next. If a block is full, those that this recording does not
+   use are dropped, so a recording that fits a block alone also fits it after others. Shapes are kept. */
 
-/* Overwrites hashes with marks: 1 for signatures in use. Those of an eager body need that of their call. */
+/* Replaces hashes by marks: 1 if the signature is in use, else 0. If an op of an eager body is in use, the
+   signature of its call is too. */
 static void fold__mark_sigs(fold_ctx *f)
 {
     fold__sig *sigs = f->sigs;
@@ -14884,7 +14848,7 @@ static uint32_t *fold__key_tag(const fold_ctx *f, const fold__sig *sig)
            (sig->list_mode ? 1 : 0);
 }
 
-/* Compacts the pools by one signature. */
+/* Moves the key and program of one signature down to the end of the used part of each pool. */
 static void fold__move_down(fold_ctx *f, fold__sig *sig)
 {
     for (int pool = 0; pool < FOLD__POOLS; pool++) {
@@ -14956,8 +14920,7 @@ static void fold__forget_all(fold_ctx *f)
 }
 
 /* ==== section: recorder core =================================================================
-   Owns nodes and their operands, the checks of handles, the merging of identical calls, and which idle
-   signatures are forgotten.
+   Owns nodes and their operands; it checks handles, merges identical calls and forgets idle signatures.
    Uses signatures, storage. An eager context runs each op at once, through fold__eager.
    Invariant: operands are recorded before the call that reads them, and node ids grow in record order. */
 
@@ -14972,7 +14935,7 @@ static fold_node fold__handle(const fold_ctx *f, uint32_t id)
     return node;
 }
 
-/* Needs reserved capacity. The node's edges are those added since the last node. */
+/* Appends a node, for which capacity is reserved. Its edges are those added since the previous node. */
 FOLD__INLINE uint32_t fold__append(fold_ctx *f, uint8_t kind, uint32_t sig, uint32_t source, uint32_t offset,
                                    uint32_t shape, uint64_t data)
 {
@@ -14984,11 +14947,11 @@ FOLD__INLINE uint32_t fold__append(fold_ctx *f, uint8_t kind, uint32_t sig, uint
     f->shape[id] = shape;
     f->first_edge[id + 1] = f->n_edges;
     fold__set_node_data(f, id, data);
-    f->kind[id] = kind; /* last: a byte may alias anything, so pointers would be loaded again after it */
+    f->kind[id] = kind; /* written last: a byte may alias anything, so pointers are reloaded */
     return id;
 }
 
-/* The node of a call is its first output. Its other outputs are the next nodes. */
+/* Appends a call. Its node is its first output; the other outputs are the next nodes. */
 FOLD__INLINE uint32_t fold__append_call(fold_ctx *f, uint32_t sig, uint8_t flags, uint64_t data)
 {
     const fold__sig *signature = &f->sigs[sig];
@@ -15044,7 +15007,7 @@ FOLD__INLINE int fold__reserve_nodes(fold_ctx *f, uint32_t nodes, size_t edges)
 }
 
 #define FOLD__STALE_NODE "%s: the node is from another context, or from before the last fold_ctx_reset"
-/* which: the input, or -1 if the call has only one. */
+/* which: index of the input, or -1 if the call has only one. */
 static FOLD__NOINLINE void fold__bad_operand(fold_ctx *f, fold_node node, const char *who, int which)
 {
     if (fold__broken(f))
@@ -15057,7 +15020,7 @@ static FOLD__NOINLINE void fold__bad_operand(fold_ctx *f, fold_node node, const 
         fold__fail(f, FOLD_BAD_ARGUMENT, "%s: input %d is the null node", who, which);
 }
 
-/* 0 with an error if it is no node of this recording. A view becomes an operand into the value it shows. */
+/* Makes an operand of a node or, for a view, of the node it shows. Returns 0, with an error, if invalid. */
 FOLD__INLINE int fold__input_of(fold_ctx *f, const fold_node *in, int which, const char *who,
                                 fold__operand *operand)
 {
@@ -15086,7 +15049,7 @@ FOLD__INLINE int fold__inputs_of(fold_ctx *f, const fold_node *in, int count, co
     return 1;
 }
 
-/* In a body: the operand represents a value of every list element of the call. */
+/* Whether an operand represents, in a body, a value of every list element of the call. */
 static int fold__is_element_marker(const fold_ctx *f, const fold__operand *operand)
 {
     return (operand->kind & FOLD__KIND_MASK) == FOLD__NODE_MARKER ||
@@ -15141,9 +15104,9 @@ static uint32_t fold__duplicate_hash(const fold_ctx *f, uint32_t id)
     return hash ^ (uint32_t)fold__mix64(fold__node_op_data(f, id));
 }
 
-/* With dedupe: the earlier node that is the same call with the same operands and data, or 0. Most calls are
-   the first to read the newest of their operands, so no earlier call can be identical. They are only noted
-   with that operand, which is cheaper than the hash table for the others, and for leaves. */
+/* With dedupe: returns the earlier node that is the same call with the same operands and data, or 0. Most
+   calls are the first to read their newest operand, so no earlier call can be identical: they are only noted
+   in `readers`. All others, and leaves, go into the hash table, which costs more. */
 static uint32_t fold__find_duplicate(fold_ctx *f, uint32_t id)
 {
     const uint32_t mask = f->dedupe_size - 1;
@@ -15178,8 +15141,8 @@ static void fold__fill_dedupe_table(fold_ctx *f, uint32_t size)
     }
 }
 
-/* If a block ran out of memory, drops what this recording does not use. 1: there may be room now. It helps
-   only once per recording, and not while a run uses signatures. */
+/* Drops the signatures that this recording does not use, if a block ran out of memory. Returns 1 if there may
+   be room now. This works once per recording, and not while a run uses signatures. */
 static int fold__forget_idle(fold_ctx *f)
 {
     const int in_need = !f->error.status || f->error.status == FOLD_NO_MEMORY;
@@ -15215,7 +15178,7 @@ static FOLD__NOINLINE int fold__grow_readers(fold_ctx *f)
     return 1;
 }
 
-/* The table stays at most half full, and every node can have a reader. */
+/* Makes room for one node more: the hash table stays at most half full, and `readers` covers all nodes. */
 FOLD__INLINE int fold__dedupe_ready(fold_ctx *f)
 {
     return (f->n_nodes < f->readers_size || fold__grow_readers(f)) &&
@@ -15224,7 +15187,7 @@ FOLD__INLINE int fold__dedupe_ready(fold_ctx *f)
                              fold__fill_dedupe_table));
 }
 
-/* Samples may share nodes [first, last] now, which grouping must know. */
+/* Notes that samples may now share nodes [first, last]; forming groups depends on this. */
 static int fold__note_merged(fold_ctx *f, uint32_t first, uint32_t last)
 {
     if (!fold__need(f, FOLD__ARRAY_MERGED, (size_t)f->n_merged + 1, sizeof(fold__merged_range)))
@@ -15250,13 +15213,13 @@ static fold_node fold__found_duplicate(fold_ctx *f, uint32_t id, uint32_t duplic
     return fold__note_merged(f, duplicate, duplicate) ? fold__handle(f, duplicate) : fold__null;
 }
 
-/* A parameter's node in this recording, followed by the node of its per-sample copy; 0: not recorded yet. */
+/* Returns a pair: the node of a parameter and the node of its per-sample copy. 0: not yet recorded. */
 static uint32_t *fold__param_node(const fold_ctx *f, uint32_t param)
 {
     return f->param_nodes + 2 * (size_t)param;
 }
 
-/* An element of a list whose handles were checked. For a parameter it is the per-sample copy. */
+/* Finds an element of a list with checked handles. If it is a parameter, it is the per-sample copy. */
 static void fold__list_operand(const fold_ctx *f, const fold__list *list, int component, size_t element,
                                uint32_t *source, uint32_t *offset)
 {
@@ -15285,8 +15248,8 @@ static size_t fold__n_operands(const fold__request *request)
     return request->n_in + (request->n_list ? request->list->count * (size_t)request->n_list : 0);
 }
 
-/* Needs reserved capacity. Fixed inputs come first, then the list, component by component. Returns the set of
-   kinds of the fixed inputs. */
+/* Appends the edges of a request, for which capacity is reserved: of fixed inputs, then of the list,
+   component by component. Returns the set of kinds of the fixed inputs. */
 FOLD__INLINE uint32_t fold__add_edges(fold_ctx *f, const fold__request *request)
 {
     uint32_t edge = f->n_edges, kinds = 0;
@@ -15322,8 +15285,7 @@ FOLD__INLINE fold_node fold__record_request(fold_ctx *f, const fold__request *re
     }
     const int marked = FOLD__NOT_PLAIN((kinds & FOLD__KINDS_MARKER) != 0); /* only in eager contexts */
     uint32_t sig = marked ? 0 : fold__request_sig(f, request);
-    if (sig &&
-        !fold__fits(f, f->sigs[sig].n_out, 0)) /* growing may forget signatures, so it is looked up again */
+    if (sig && !fold__fits(f, f->sigs[sig].n_out, 0)) /* look up again: growing may forget signatures */
         sig = fold__grow(f, f->sigs[sig].n_out, 0) ? fold__request_sig(f, request) : 0;
     if (!sig) {
         f->n_edges = edges;
@@ -15348,7 +15310,7 @@ FOLD__INLINE fold_node fold__record_request(fold_ctx *f, const fold__request *re
     return fold__broken(f) ? fold__null : fold__handle(f, id);
 }
 
-/* All calls and ops are recorded through here, except by fold__record_again. */
+/* Records an op or a call. Everything is recorded through here, except by fold__record_again. */
 static fold_node fold__record(fold_ctx *f, const fold__request *request)
 {
     if (FOLD__NOT_PLAIN(f->frame.in != NULL) && !(f->eager->holds_trace)(f, request))
@@ -15356,15 +15318,15 @@ static fold_node fold__record(fold_ctx *f, const fold__request *request)
     return fold__record_request(f, request);
 }
 
-/* A request by rows: fixed inputs, followed by the lists, which are components of its list. */
+/* A request that reads lists row by row: fixed inputs, then the lists, as components of its list. */
 typedef struct fold__row_request {
     fold__request request;
     fold__list list;
     fold__operand operand[FOLD_MAX_IN + 1];
 } fold__row_request;
 
-/* An element-wise op of a list and a node with more axes than the rows is an error: it would combine every
-   row with the whole node, which is hardly ever meant. */
+/* Rejects an element-wise op on a list and a node with more axes than the rows have: it would combine every
+   row with the whole node, which is hardly ever intended. */
 static int fold__meets_rows(fold_ctx *f, const fold__request *request)
 {
     fold_shape shape[2];
@@ -15434,8 +15396,8 @@ static FOLD__NOINLINE fold_node fold__record_copy(fold_ctx *f, const fold__opera
     return fold__record(f, &request);
 }
 
-/* Writes edges for nodes that are `node_stride` apart. Returns 0 if none is shared or a list, and all have
-   the given shapes (one shape for all if shape_stride is 0). */
+/* Writes edges to nodes that are `node_stride` apart. Returns 0 if no node is shared or a list, and all have
+   the given shapes (a single shape for all if shape_stride is 0). */
 FOLD__INLINE uint32_t fold__write_plain(const fold_ctx *f, uint32_t edge, const fold_node *in,
                                         uint32_t node_stride, uint32_t count, const uint32_t *shape,
                                         uint32_t shape_stride)
@@ -15453,8 +15415,8 @@ FOLD__INLINE uint32_t fold__write_plain(const fold_ctx *f, uint32_t edge, const 
 }
 
 /* The fast path for an op, or a call with a list of `count` elements, that repeats a recent signature: only
-   handles and shapes are checked. The null node means that it may differ or be wrong; callers then record it
-   the full way. `words` are the attributes and parameters in its key, `weight` is its first parameter. */
+   handles and shapes are checked. Returns the null node if the request may differ or be wrong; the caller
+   then records it in full. `words` are the attributes and parameters in its key; `weight` is the first. */
 FOLD__INLINE fold_node fold__record_again(fold_ctx *f, uint32_t op, uint32_t weight, const uint32_t *words,
                                           int n_words, const fold_node *in, int n_in, const fold_node *list,
                                           int count, uint64_t data)
@@ -15489,7 +15451,7 @@ FOLD__INLINE fold_node fold__record_again(fold_ctx *f, uint32_t op, uint32_t wei
     return fold__handle(f, id);
 }
 
-/* For ops of up to four nodes without parameters or lists of operands. */
+/* Records an op of up to four nodes that has no parameters and no list of operands. */
 static fold_node fold__op(fold_ctx *f, const fold__op_impl *impl, const fold_node *in, int count,
                           const int32_t *attr, uint64_t data)
 {
@@ -15558,7 +15520,7 @@ static void fold__new_salt(fold_ctx *f)
 
 static void fold__reset(fold_ctx *f);
 
-/* In a caller's block the arrays follow the `size` bytes of the context itself. */
+/* Sets up the arrays. In a caller's block, they follow the `size` bytes of the context itself. */
 static void fold__set_arena(fold_ctx *f, const fold_memory *memory, size_t size)
 {
     static const uint8_t lasting[] = {
@@ -15602,7 +15564,7 @@ static size_t fold__trace_room(const fold_ctx *f)
     return f->trace_events * (size_t)fold__threads_of(f) * (f->desc.trace_over_ns ? 2 : 1);
 }
 
-/* Why a context was refused, and the block size that it needs, if known. */
+/* Why fold_ctx_new failed, and the block size that it needs, if known. */
 typedef struct fold__refusal {
     fold__error error;
     size_t block_bytes;
@@ -15636,7 +15598,7 @@ static void fold__check_settings(const fold_ctx_desc *settings, fold__refusal *w
 
 static const fold__eager *fold__eager_mode(void);
 
-/* Settings have been checked. NULL if there is no memory; `why` then has an error if it is a block. */
+/* Creates a context with checked settings. Returns NULL if memory runs out, with `why` set for a block. */
 static fold_ctx *fold__make_ctx(fold_model *m, const fold_ctx_desc *settings, fold__refusal *why)
 {
     const size_t size = fold__ctx_bytes();
@@ -15706,7 +15668,7 @@ static void fold__reset(fold_ctx *f)
     fold__close_run(f);
     const int failed = f->error.status == FOLD_NO_MEMORY || f->n_shapes > FOLD__KEPT_SHAPES;
     f->block_peak = fold__max_size(f->block_peak, fold__block_bytes(f));
-    if (f->n_sigs > FOLD__MAX_IDLE_SIGS || (f->arena.block && failed)) /* its structure may never recur */
+    if (f->n_sigs > FOLD__MAX_IDLE_SIGS || (f->arena.block && failed)) /* its signatures may never recur */
         fold__forget_all(f);
     for (int i = 0; i < FOLD__ARRAY_COUNT; i++)
         if (!f->arrays[i].lasting)
@@ -15730,7 +15692,7 @@ static void fold__reset(fold_ctx *f)
 
 FOLD_API void fold_ctx_reset(fold_ctx *f)
 {
-    /* the callbacks of printing and visiting may not reset what they are shown */
+    /* callbacks of printing and visiting must not reset the context that they read */
     if (f && !fold__in_body(f, "fold_ctx_reset") && !f->arrays[FOLD__ARRAY_LOOK].need)
         fold__reset(f);
 }
@@ -15765,7 +15727,7 @@ FOLD_API int fold_node_is_null(fold_node node) { return !node.id; }
    Nothing here knows how ops run.
    Uses recorder core, signatures, ops, model. */
 
-/* Offset of values that are in this recording's own data, in floats; FOLD__ELSEWHERE for all others. */
+/* Returns the offset, in floats, of values in this recording's own data; FOLD__ELSEWHERE for all others. */
 #define FOLD__ELSEWHERE SIZE_MAX
 static size_t fold__own_offset(const fold_ctx *f, const float *values)
 {
@@ -15773,8 +15735,9 @@ static size_t fold__own_offset(const fold_ctx *f, const float *values)
     return from < f->arrays[FOLD__ARRAY_DATA].capacity ? from / sizeof *values : FOLD__ELSEWHERE;
 }
 
-/* Copies values for an input. They may be the recording's own, which move as it grows. Values from before a
-   reset are an error: found if they are past the data in use, or if no address was given out since. */
+/* Copies values for an input. They may be in the recording's own data, which moves as it grows. Values from
+   before a reset are an error, which is found if they are past the data in use, or if the caller has not been
+   given an address since. */
 static uint32_t fold__alloc_input(fold_ctx *f, const float *values, size_t size)
 {
     const size_t own_offset = values ? fold__own_offset(f, values) : FOLD__ELSEWHERE;
@@ -15802,7 +15765,7 @@ static int fold__shape_fits(fold_ctx *f, const char *who, const fold_shape *shap
     return !problem;
 }
 
-/* rows: of a list; -1 for a single value. */
+/* rows: number of rows of a list; -1 for a single value. */
 static fold_node fold__append_leaf(fold_ctx *f, int kind, const fold_shape *shape, int rows, uint64_t data)
 {
     const uint32_t index = fold__broken(f) ? FOLD__NONE : fold__intern_shape(f, shape);
@@ -15922,7 +15885,7 @@ static fold__param_data *fold__param_or_fail(fold_ctx *f, fold_param param, cons
     return data;
 }
 
-/* Remembered until a different table is looked up, so that fold_lookup need not intern it each time. */
+/* Returns the shape of a table's rows, cached for the last table so that fold_lookup need not intern it. */
 static uint32_t fold__row_shape(fold_ctx *f, uint32_t table, const fold_shape *whole)
 {
     const fold_shape shape = fold__shape_of_rows(whole);
@@ -15954,8 +15917,7 @@ static void fold__read_table_rows(const fold_ctx *f, uint32_t id)
     fold__fp_leave(saved);
 }
 
-/* Dequantises looked-up rows again if the model was loaded since, or a fold_index_ref may have changed which
-   rows they are. */
+/* Dequantises looked-up rows again if the model was loaded since, or fold_index_ref may select other rows. */
 static void fold__refresh_tables(fold_ctx *f)
 {
     if (f->tables_version == f->model->version && !f->n_index_refs)
@@ -16039,8 +16001,8 @@ FOLD_API fold_node fold_shared(fold_ctx *f, fold_node x)
 /* -- products -------------------------------------------------------------------------------- */
 
 /* Records a linear op. If `whole` is not 0, the operands are the parts of that concatenation. In a cell with
-   a list, leading segments that do not depend on the element become an op of their own, which runs once per
-   call, and the elements' op continues its sums. */
+   a list, leading segments that do not depend on the list element become an op of their own, which runs once
+   per call; the op that runs for each element adds to its result. */
 static fold_node fold__linear_op(fold_ctx *f, fold__operand *operand, int count, const int32_t attr[4],
                                  const uint32_t param[2], uint32_t whole)
 {
@@ -16071,13 +16033,13 @@ static fold_node fold__linear_op(fold_ctx *f, fold__operand *operand, int count,
 
 static int fold__is_concat(const fold_ctx *f, uint32_t id)
 {
-    const int marks = fold__kind_of(f, id) == FOLD__NODE_MARKER; /* has the signature of its elements */
+    const int marks = fold__kind_of(f, id) == FOLD__NODE_MARKER; /* with the signature of its elements */
     return f->sig[id] && (marks || fold__is_op(f, id)) && fold__node_sig(f, id)->op == FOLD__OP_concat;
 }
 
-/* Replaces a concatenated vector by its parts, so that a product reads them without the copy. If a list was
-   concatenated from lists and nodes, the parts are views of it, because fold__read_whole could not turn the
-   nodes into lists. */
+/* Replaces a concatenated vector by its parts, so that a product reads them without a copy. If lists and
+   nodes were concatenated to a list, the parts are views of that list, because fold__read_whole could not
+   turn the nodes into lists. */
 static int fold__expand_concat(const fold_ctx *f, fold__operand *operand, int count)
 {
     const fold__operand whole = operand[0];
@@ -16109,7 +16071,7 @@ static int fold__expand_concat(const fold_ctx *f, fold__operand *operand, int co
     return parts;
 }
 
-/* Changes a product over the parts of concatenation `whole` to read that instead. */
+/* Makes a product that reads the parts of the concatenation `whole` read `whole` itself. */
 static void fold__read_whole(fold_ctx *f, uint32_t id, uint32_t whole)
 {
     const fold__sig *sig = fold__node_sig(f, id);
@@ -16123,7 +16085,7 @@ static void fold__read_whole(fold_ctx *f, uint32_t id, uint32_t whole)
     fold__set_node_data(f, id, 0);
 }
 
-/* A concatenation whose gradient is kept must get that gradient, so products may not bypass it. */
+/* Makes products read a concatenation whose gradient is kept. Reading its parts would bypass the gradient. */
 static void fold__read_kept_whole(fold_ctx *f)
 {
     for (uint32_t call = 0; call < f->n_calls && f->kept_concats; call++) {
@@ -16143,15 +16105,15 @@ static int fold__copy_shared(fold_ctx *f, fold__operand *operand)
     return fold__copy_operand(f, operand);
 }
 
-/* Products need a row per call: a value that is not shared, or the per-sample copy of a parameter. */
+/* Makes an operand with a row per call, as products need: unshared, or a parameter's per-sample copy. */
 static int fold__own_operand(fold_ctx *f, fold__operand *operand)
 {
     operand->kind = (uint8_t)(operand->kind & ~FOLD__IS_SHARED);
     return fold__kind_of(f, operand->source) != FOLD__NODE_PARAM || fold__copy_shared(f, operand);
 }
 
-/* Rows of W that the inputs are multiplied by: all, the first, or the last. For LAST, the last of `in` is the
-   start, to which the product is added. */
+/* Which rows of W the inputs are multiplied by: all, the first, or the last. For LAST, the last of `in` is
+   the start, to which the product is added. */
 enum { FOLD__ROWS_ALL, FOLD__ROWS_FIRST, FOLD__ROWS_LAST };
 static fold_node fold__linear(fold_ctx *f, const fold_node *in, int count, fold_param weight, fold_param bias,
                               int transposed, int part)
@@ -16198,7 +16160,7 @@ static fold_node fold__linear(fold_ctx *f, const fold_node *in, int count, fold_
     return fold__linear_op(f, operands, count, attr, param, whole);
 }
 
-/* Concatenations go to fold__linear, which takes them apart. */
+/* Concatenations are left to fold__linear, which replaces them by their parts. */
 FOLD_API fold_node fold_linear(fold_ctx *f, fold_node x, fold_param weight, fold_param bias)
 {
     fold_node again = FOLD__ALL_ZERO;
@@ -16248,7 +16210,7 @@ FOLD_API fold_node fold_matmul(fold_ctx *f, fold_node a, fold_node b)
     return fold__op(f, &fold__impl_matmul, in, 2, NULL, 0);
 }
 
-/* rows: of the result, which is a list; -1 for a single value. */
+/* rows: number of rows of the result, if it is a list; -1 for a single value. */
 static fold_node fold__record_whole(fold_ctx *f, const fold__op_impl *impl, const fold__operand *in,
                                     uint32_t n_in, const int32_t *attr, int rows, uint64_t data)
 {
@@ -16263,7 +16225,7 @@ static fold_node fold__record_whole(fold_ctx *f, const fold__op_impl *impl, cons
 
 /* -- views ----------------------------------------------------------------------------------- */
 
-/* Writes the attributes of a window. 0 with an error when a number is out of range or x has another rank. */
+/* Writes the attributes of a window. Returns 0, with an error, if a number or the rank is out of range. */
 static int fold__window_attr(fold_ctx *f, const char *who, fold_shape shape, int rank, const int size[2],
                              const fold_conv_desc *desc, int32_t attr[4])
 {
@@ -16280,7 +16242,7 @@ static int fold__window_attr(fold_ctx *f, const char *who, fold_shape shape, int
                                                      ? "takes [length x channels], or a list of [channels]"
                                                      : "takes [height x width x channels]"
                                                : fold__infer_filter(&shape, 1, attr, &out);
-    if (shape.dim[0] == INT_MAX / 2) /* it is a list's row */
+    if (shape.dim[0] == INT_MAX / 2) /* show the row of the list */
         shape = fold_shape1(shape.dim[1]);
     if (wrong)
         fold__fail_shapes(f, who, wrong, &shape, 1);
@@ -16313,14 +16275,14 @@ static int fold__filter_fits(fold_ctx *f, const char *who, const fold_shape *sha
     return 1;
 }
 
-/* A list of rows of channels is a line of any length, so lines of all lengths batch together. */
+/* Whether an operand is a line in the form of a list of channels. Lines of all lengths batch together. */
 static int fold__is_line(const fold_ctx *f, const fold__operand *operand, int rank)
 {
     return rank == 1 && fold__is_list_operand(f, operand) && f->shapes[operand->shape].shape.rank == 1 &&
            !f->frame.cell;
 }
 
-/* Windows need rows that are contiguous, so rows of a table and parts of rows are copied. */
+/* Copies rows of a table and parts of rows, because windows need contiguous rows. */
 static int fold__line_operand(fold_ctx *f, fold__operand *operand)
 {
     const int is_whole = f->shapes[operand->shape].size == fold__row_size(f, operand->source);
@@ -16328,10 +16290,10 @@ static int fold__line_operand(fold_ctx *f, fold__operand *operand)
            fold__copy_operand(f, operand);
 }
 
-/* In place of a list when attributes are checked: every window fits into it. */
+/* Returns a shape that replaces a list when attributes are checked: every window fits into it. */
 static fold_shape fold__long_line(const fold_shape *row) { return fold_shape2(INT_MAX / 2, row->dim[0]); }
 
-/* Records an op of windows over a line, a list. If no window fits, it is an empty list. */
+/* Records an op that moves windows over a list as a line. If no window fits, the result is an empty list. */
 static fold_node fold__over_line(fold_ctx *f, fold__operand *operand, const fold__op_impl *impl,
                                  const int32_t attr[4])
 {
@@ -16349,7 +16311,7 @@ static fold_node fold__over_line(fold_ctx *f, fold__operand *operand, const fold
 static fold_node fold__conv(fold_ctx *f, fold_node x, fold_param weight, fold_param bias,
                             const fold_conv_desc *given, const char *who, int rank);
 
-/* Multiplies windows by their filter, in the segments of fold__impl_conv, so that sums are the same. */
+/* Multiplies windows by a filter, in the segments of fold__impl_conv, so that sums are bit-identical. */
 static fold_node fold__filter_windows(fold_ctx *f, fold_node windows, fold_param weight, fold_param bias,
                                       const fold_conv_desc *desc, const char *who)
 {
@@ -16439,11 +16401,11 @@ static fold_node fold__pool_of(fold_ctx *f, fold_node x, const fold__op_impl *im
         return fold__null;
     return is_line ? fold__over_line(f, &operand, over_line, attr) : fold__op(f, impl, &x, 1, attr, 0);
 }
-#define FOLD__POOL(name, op, rank)                                                                     \
-    FOLD_API fold_node fold_##name(fold_ctx *f, fold_node x, int size, int stride, int padding)        \
-    {                                                                                                  \
-        return fold__pool_of(f, x, &fold__impl_##op, &fold__impl_list_##op, #name, rank, size, stride, \
-                             padding);                                                                 \
+#define FOLD__POOL(name, op, rank)                                                                         \
+    FOLD_API fold_node fold_##name(fold_ctx *f, fold_node x, int size, int stride, int padding)            \
+    {                                                                                                      \
+        return fold__pool_of(f, x, &fold__impl_##op, &fold__impl_list_##op, #name, rank, size, stride,     \
+                             padding);                                                                     \
     }
 FOLD__POOL(max_pool2d, max_pool, 2)
 FOLD__POOL(max_pool1d, max_pool, 1)
@@ -16471,7 +16433,7 @@ static fold_node fold__along(fold_ctx *f, const fold__op_impl *impl, fold_node n
     return fold__op(f, impl, &node, 1, attr, 0);
 }
 
-/* Public calls by the form of the op in FOLD__OPS. */
+/* The public calls, by form of the op in FOLD__OPS. */
 #define FOLD__CALL_unary(name)                                  \
     FOLD_API fold_node fold_##name(fold_ctx *f, fold_node x)    \
     {                                                           \
@@ -16493,10 +16455,10 @@ static fold_node fold__along(fold_ctx *f, const fold__op_impl *impl, fold_node n
     {                                                                  \
         return fold__along(f, &fold__impl_##name, x, axis, 0);         \
     }
-#define FOLD__CALL_data(name)                                                       \
-    FOLD_API fold_node fold_##name(fold_ctx *f, fold_node x, float number)          \
-    {                                                                               \
-        return fold__op(f, &fold__impl_##name, &x, 1, NULL, fold__bits_of(number)); \
+#define FOLD__CALL_data(name)                                                          \
+    FOLD_API fold_node fold_##name(fold_ctx *f, fold_node x, float number)             \
+    {                                                                                  \
+        return fold__op(f, &fold__impl_##name, &x, 1, NULL, fold__bits_of(number));    \
     }
 #define FOLD__CALL_other(name)
 #define FOLD__CALL(name, form, inputs, attrs, attr, flags, needs, infer) FOLD__CALL_##form(name)
@@ -16523,8 +16485,8 @@ FOLD_API fold_node fold_clip(fold_ctx *f, fold_node x, float low, float high)
     return FOLD__AS_CALL(f, "clip", fold_at_most(f, fold_at_least(f, x, low), high));
 }
 
-/* A gain that was made without values or initialiser is all zeros, which is a mistake in training. Inference
-   models wait for a file. */
+/* Whether a gain was created without values or initialiser and is still all zeros. That is a mistake in
+   training; inference models get their values from a file. */
 static int fold__is_forgotten(const fold_model *m, const fold__param_data *param)
 {
     size_t at = 0;
@@ -16565,7 +16527,7 @@ FOLD_API fold_node fold_rms_norm(fold_ctx *f, fold_node x, fold_param gain, floa
     return fold__norm(f, &fold__impl_rms_norm, x, &gain, 1, epsilon);
 }
 
-/* Ends the call that the caller began with fold__call_begins. */
+/* Divides by the deviation. Ends the call that the caller began with fold__call_begins. */
 static fold_node fold__over_deviation(fold_ctx *f, const char *who, fold_node centred, fold_node variance,
                                       float epsilon)
 {
@@ -16609,8 +16571,8 @@ FOLD_API fold_node fold_huber(fold_ctx *f, fold_node a, fold_node b, float delta
     return fold__op(f, &fold__impl_huber, in, 2, attr, 0);
 }
 
-/* For ops with an index into their input, which is checked here because kernels trust it. from_end: negative
-   ones count from the end. */
+/* Records an op with an index into its input. The index is checked here, because kernels trust it. from_end:
+   a negative index counts from the end. */
 static fold_node fold__indexed(fold_ctx *f, const fold__op_impl *impl, fold_node node, int index,
                                int from_end)
 {
@@ -16625,8 +16587,8 @@ static fold_node fold__indexed(fold_ctx *f, const fold__op_impl *impl, fold_node
     return fold__op(f, impl, &node, 1, NULL, (uint64_t)at);
 }
 
-/* A choice that a logit of -infinity rules out adds 0 log 0 = 0 to the entropy: the logarithm is clamped, as
-   in torch.distributions.Categorical. */
+/* Returns p log p for each choice. A choice ruled out by a logit of -infinity contributes 0 to the entropy,
+   because the logarithm is clamped, as in torch.distributions.Categorical. */
 static fold_node fold__p_log_p(fold_ctx *f, fold_node chance, fold_node logarithm)
 {
     return fold_mul(f, chance, fold_at_least(f, logarithm, -FLT_MAX));
@@ -16722,7 +16684,7 @@ FOLD_API fold_node fold_slice(fold_ctx *f, fold_node x, int axis, int start, int
     return fold__record_view(f, &operand, offset, &out, 0);
 }
 
-/* Parts of x along its first axis. rows: each part is one row, without that axis. On failure all are null. */
+/* Views equal parts of x along its first axis. rows: parts are rows, without that axis. Failure: all null. */
 static void fold__take_parts(fold_ctx *f, const char *who, fold_node x, int count, int rows, fold_node *parts)
 {
     fold__operand operand;
@@ -16814,7 +16776,8 @@ static int fold__one_shape(fold_ctx *f, const char *who, uint32_t one, uint32_t 
     return fold__fail_shapes(f, who, problem, both, 2);
 }
 
-/* Checks the handles of one component. *shape is FOLD__NONE, or what they must have; it becomes theirs. */
+/* Checks the handles of one component. *shape is the shape that they must have, or FOLD__NONE: it is then set
+   to the shape of the first. */
 static int fold__check_list(fold_ctx *f, const char *who, const fold_node *nodes, size_t step, size_t count,
                             uint32_t *shape)
 {
@@ -16916,7 +16879,7 @@ static int fold__each_row_has(fold_ctx *f, const char *who, int count, const cha
                                        name, count, rows, rows == 1 ? "" : "s");
 }
 
-/* The first index outside [0, end), or the count. The sign bit checks all of them without a branch. */
+/* Returns the position of the first index outside [0, end), or `count`. Sign bits need no branches. */
 static int fold__first_wrong(const int *index, int count, int end)
 {
     unsigned wrong = 0;
@@ -16938,7 +16901,7 @@ static int fold__indices_ok(fold_ctx *f, const char *who, const char *name, cons
                                         name, wrong, index[wrong], end);
 }
 
-/* Copies indices. index NULL: first, first + 1, ... */
+/* Copies indices. If `index` is NULL, they are first, first + 1, ... */
 static uint32_t fold__alloc_indices(fold_ctx *f, const int *index, int first, int count)
 {
     const uint32_t data_at = fold__alloc_data(f, fold__max_size((size_t)count, 1));
@@ -16948,7 +16911,7 @@ static uint32_t fold__alloc_indices(fold_ctx *f, const int *index, int first, in
     return data_at;
 }
 
-/* rows NULL: first, first + 1, ... */
+/* rows NULL: rows first, first + 1, ... */
 static fold_node fold__list_lookup(fold_ctx *f, fold_param table, const char *who, const int *rows, int first,
                                    int count)
 {
@@ -16997,7 +16960,7 @@ static int fold__list_operand_of(fold_ctx *f, fold_node x, const char *who, fold
                       who);
 }
 
-/* x NULL: joins the context's steps, which may move during this call. */
+/* If x is NULL, joins the context's steps, which may move during this call. */
 static fold_node fold__join_list(fold_ctx *f, const fold_node *x, int count)
 {
     fold__request request;
@@ -17061,7 +17024,7 @@ FOLD_API int fold_list_length(fold_ctx *f, fold_node x)
     return (int)f->length[operand.source];
 }
 
-/* Ops read whole lists at one address and stride, so the rows of a lookup are copied. */
+/* Makes an operand of a whole list. Ops need one address and stride, so the rows of a lookup are copied. */
 static int fold__whole_operand_of(fold_ctx *f, fold_node x, const char *who, fold__operand *operand)
 {
     return fold__list_operand_of(f, x, who, operand) &&
@@ -17107,8 +17070,8 @@ FOLD_API fold_node fold_list_unstack(fold_ctx *f, fold_node x)
 
 static int fold__sparse_pays(int taken, uint32_t rows) { return (uint32_t)taken < rows / 4; }
 
-/* Copies indices, followed by the position at which each index first occurs. These come from a hash table in
-   memory that is given back at once. */
+/* Copies indices, followed by the position at which each index first occurs. The hash table for this is in
+   memory that is freed at once. */
 static uint32_t fold__alloc_sparse_index(fold_ctx *f, const int *index, int count)
 {
     uint32_t room = 1;
@@ -17149,7 +17112,7 @@ FOLD_API fold_node fold_list_take(fold_ctx *f, fold_node x, const int *index, in
     return fold__record_whole(f, &fold__impl_list_take, &operand, 1, NULL, count, data_at);
 }
 
-/* end[target]: where the rows of a target end when rows are sorted by target; end[count] is the total. */
+/* Sets end[target] to where the rows of a target end when sorted by target; end[count] is the total. */
 static void fold__ends_of_targets(const int *to, int rows, int count, int *end)
 {
     memset(end, 0, ((size_t)count + 1) * sizeof *end);
@@ -17161,7 +17124,7 @@ static void fold__ends_of_targets(const int *to, int rows, int count, int *end)
     }
 }
 
-/* Most indices are in order and need no sorting. If so, `start` is where the rows of each target begin. */
+/* Whether rows are already sorted by target, as usual. If so, `start` is where each target's rows begin. */
 static int fold__is_in_order(const int *to, int rows, int count, int *start)
 {
     int last = 0, falls = 0;
@@ -17171,22 +17134,22 @@ static int fold__is_in_order(const int *to, int rows, int count, int *start)
         last = to[row];
         start[last + 1] = row + 1;
     }
-    for (int target = 0; target < count; target++) /* one without rows ends where it begins */
+    for (int target = 0; target < count; target++) /* a target without rows ends where it begins */
         start[target + 1] = start[target + 1] ? start[target + 1] : start[target];
     return !falls;
 }
 
-/* Inverts an index: rows sorted by target, and where those of each target begin. Rows of one target keep
-   their order, since that is the order of their sum. */
+/* Inverts an index: sorts rows by target, and sets `start` to where the rows of each target begin. Rows of
+   the same target keep their order, which is the order of their sum. */
 static void fold__invert_index(const int *to, int rows, int count, int *order, int *start)
 {
     fold__ends_of_targets(to, rows, count, start);
-    for (int row = rows; row-- > 0;) /* each target is filled from its end, so its start is left */
+    for (int row = rows; row-- > 0;) /* filling a target from its end leaves its start */
         order[--start[to[row]]] = row;
 }
 
-/* In the layout of fold__segments_of: whether rows are in order, their order if they are not, and where those
-   of each target begin. Room for a choice per target follows. */
+/* Stores, in the layout of fold__segments_of: whether rows are sorted by target; if not, their sorted order;
+   and where the rows of each target begin. Then there is room for one choice per target. */
 static uint32_t fold__alloc_segments(fold_ctx *f, const int *to, int rows, int count)
 {
     const uint32_t data_at = fold__alloc_data(f, (size_t)rows + 2 * (size_t)count + 2);
@@ -17204,8 +17167,8 @@ static size_t fold__adjacency_ints(const fold_ctx *f, size_t pairs, size_t queri
     return queries + 1 + pairs + (fold__in_training(f) ? keys + 1 + 2 * pairs : 0);
 }
 
-/* Writes the fold__adjacency of edges, in the layout of fold__adjacency_of: keys by query and, for gradients,
-   the transpose: queries by key, and where the weight of each pair is. */
+/* Writes the fold__adjacency of edges, in the layout of fold__adjacency_of: the keys of each query and, for
+   gradients, the transpose: the queries of each key, and where the weight of each pair is. */
 static void fold__write_adjacency(fold_ctx *f, uint32_t data_at, const int *from, const int *to, int pairs,
                                   int queries, int keys)
 {
@@ -17260,7 +17223,7 @@ FOLD_API fold_node fold_list_softmax_mean_to(fold_ctx *f, fold_node score, fold_
     return fold__list_to(f, &fold__impl_softmax_mean_n, "list_softmax_mean_to", both, 2, to, edges, rows);
 }
 
-/* count: targets, each of which chooses one of its rows; -1 for the whole list, which chooses one. */
+/* count: number of targets, each of which chooses one of its rows; -1: the whole list chooses one row. */
 static int fold__choices_ok(fold_ctx *f, const char *who, const int *label, const int *to, int rows,
                             int count)
 {
@@ -17276,7 +17239,7 @@ static int fold__choices_ok(fold_ctx *f, const char *who, const int *label, cons
     return 1;
 }
 
-/* Writes choices after the segments, each relative to the first row of its target. */
+/* Writes the choices after the segments, as offsets from the first row of their target. */
 static void fold__write_choices(int *index, const int *label, int rows, int count)
 {
     const int *order, *start = fold__segments_of(index, rows, &order);
@@ -17288,7 +17251,7 @@ static void fold__write_choices(int *index, const int *label, int rows, int coun
     }
 }
 
-/* count: targets; -1 for the whole list. label NULL: nothing is chosen. */
+/* count: number of targets; -1 for the whole list. label: NULL if nothing is chosen. */
 static fold_node fold__rows_op(fold_ctx *f, const fold__op_impl *impl, const char *who, fold_node x,
                                const int *label, const int *to, int edges, int count)
 {
@@ -17317,7 +17280,7 @@ static fold_node fold__rows_op(fold_ctx *f, const fold__op_impl *impl, const cha
                               data_at);
 }
 
-/* Calls over all rows of a list, and over the rows of each target. */
+/* The calls over all rows of a list, and over the rows of each target. */
 #define FOLD__ROWS_OPS(name)                                                                               \
     FOLD_API fold_node fold_list_##name(fold_ctx *f, fold_node x)                                          \
     {                                                                                                      \
@@ -17403,7 +17366,7 @@ FOLD_API fold_node fold_list_attention(fold_ctx *f, fold_node q, fold_node k, fo
                               0);
 }
 
-/* Attention over these values returns its weights: row i has a 1 at key i, for every head. */
+/* Returns values for which attention returns its weights: row i has a 1 at key i, for every head. */
 static fold_node fold__values_for_weights(fold_ctx *f, fold_node k, int heads)
 {
     static const char *const who = "list_attention_weights";
@@ -17493,8 +17456,8 @@ static fold__appended *fold__step_at(const fold_ctx *f, uint32_t data_at)
     return (fold__appended *)(void *)fold__data_ptr(f, data_at);
 }
 
-/* Whether a step of the cache waits for a run of this recording. cache->internal.recorded alone does not show
-   it, because a freed context may have had the same salt. */
+/* Whether a step of the cache is still to be run in this recording. cache->internal.recorded alone does not
+   show this, because a freed context may have had the same salt. */
 static int fold__step_waits(const fold_ctx *f, const fold_cache *cache)
 {
     uint32_t at = cache->internal.recorded == f->salt ? f->pending_step : FOLD__NONE;
@@ -17532,7 +17495,7 @@ static int fold__cache_takes(fold_ctx *f, const char *who, const fold_cache *cac
                       who);
 }
 
-/* The step extends the cache to `end` rows. rows: of the result; -1 for a single node. */
+/* Records a step that extends the cache to `end` rows. rows: number of rows of the result; -1 for a node. */
 static fold_node fold__record_step(fold_ctx *f, const fold__op_impl *impl, fold_cache *cache,
                                    const fold__operand *operand, uint32_t n_in, const int32_t *attr, int rows,
                                    int end)
@@ -17629,15 +17592,15 @@ static fold_node fold__list_indexed(fold_ctx *f, const fold__op_impl *impl, cons
     return fold__record(f, &request);
 }
 
-/* Calls with an index into a node, and with one into each row of a list. */
-#define FOLD__INDEXED(name, from_end, index_name)                                                     \
-    FOLD_API fold_node fold_##name(fold_ctx *f, fold_node x, int index)                               \
-    {                                                                                                 \
-        return fold__indexed(f, &fold__impl_##name, x, index, from_end);                              \
-    }                                                                                                 \
-    FOLD_API fold_node fold_##name##_each(fold_ctx *f, fold_node x, const int *index, int count)      \
-    {                                                                                                 \
-        return fold__list_indexed(f, &fold__impl_##name, #name "_each", x, index, index_name, count); \
+/* The calls with one index into a node, and with an index into each row of a list. */
+#define FOLD__INDEXED(name, from_end, index_name)                                                          \
+    FOLD_API fold_node fold_##name(fold_ctx *f, fold_node x, int index)                                    \
+    {                                                                                                      \
+        return fold__indexed(f, &fold__impl_##name, x, index, from_end);                                   \
+    }                                                                                                      \
+    FOLD_API fold_node fold_##name##_each(fold_ctx *f, fold_node x, const int *index, int count)           \
+    {                                                                                                      \
+        return fold__list_indexed(f, &fold__impl_##name, #name "_each", x, index, index_name, count);      \
     }
 FOLD__INDEXED(pick, 1, "index")
 FOLD__INDEXED(softmax_xent, 0, "label")
@@ -17790,7 +17753,7 @@ FOLD__INLINE uint32_t fold__operand_tag(const fold_ctx *f, uint32_t source)
     }
 }
 
-/* Eager: whether an operand is the one of the trace. Only inputs can be from outside the body. */
+/* Eager: whether an operand is the same as in the trace. Only inputs can come from outside the body. */
 static int fold__is_traced_operand(const fold_ctx *f, const fold__cell_data *cell,
                                    const fold__operand *operand, const fold__ref *ref)
 {
@@ -17827,14 +17790,14 @@ static int fold__is_traced(const fold_ctx *f, const fold__cell_data *cell, const
     return 1;
 }
 
-/* Compares an op of an eager body with the trace. Ops that no output needs may differ. */
+/* Whether an op of an eager body is as traced; if not, sets an error. Ops that no output needs may differ. */
 static int fold__holds_trace(fold_ctx *f, const fold__request *request)
 {
     const fold__cell_data *cell = &fold__cells(f->model)[f->frame.cell - 1];
     const uint32_t at = f->frame.ordinal, op = request->op;
     const fold__trace_op *traced = at < (uint32_t)cell->n_trace ? &cell->trace[at] : NULL;
     const int same_op = traced && traced->op == op;
-    if (at >= FOLD__TAG_ARGUMENT || fold__broken(f) || /* a copy, which no trace has */
+    if (at >= FOLD__TAG_ARGUMENT || fold__broken(f) || /* a copy, which is never traced */
         (same_op &&
          (!traced->live || fold__is_traced(f, cell, &cell->program.op[traced->live - 1], request))))
         return 1;
@@ -17850,7 +17813,7 @@ static int fold__holds_trace(fold_ctx *f, const fold__request *request)
                       cell->name, (int)at, name);
 }
 
-/* Reduces a whole list or, in a body, what represents the elements of the cell's list. */
+/* Prepares the reduction of a whole list or, in a body, of the values of the list elements. */
 static int fold__reduced(fold_ctx *f, const char *who, const fold__operand *operand, int component,
                          fold__request *request, fold__list *list)
 {
@@ -17892,7 +17855,7 @@ static fold_node fold__list_reduce(fold_ctx *f, const fold__op_impl *impl, const
     return FOLD__AS_CALL(f, who, fold__record(f, &request));
 }
 
-/* Calls that reduce nodes, a list, and the rows of each target. */
+/* The calls that reduce nodes, a list, and the rows of each target. */
 #define FOLD__REDUCTION(name)                                                                              \
     FOLD_API fold_node fold_##name##_n(fold_ctx *f, const fold_node *x, int count)                         \
     {                                                                                                      \
@@ -17922,7 +17885,7 @@ FOLD__INLINE int fold__output_of(fold_ctx *f, const char *name, const fold_node 
     return fold__operand_of(f, out[output], name, operand);
 }
 
-/* A program's outputs are distinct, whole values of the body, so all others are copied. */
+/* Copies outputs as needed: the outputs of a program must be distinct, whole values computed in the body. */
 static int fold__finish_outputs(fold_ctx *f, const char *name, fold_node *out, int count)
 {
     for (int output = 0; output < count; output++) {
@@ -17960,7 +17923,7 @@ typedef struct fold__trace {
     fold__cell_data *cell;
     const uint32_t *out;
     uint32_t *value_of;
-    fold_shape *shapes; /* of live ops, see fold__shared_shapes */
+    fold_shape *shapes; /* shapes of live ops: see fold__shared_shapes */
     uint8_t *live;
 } fold__trace;
 
@@ -18030,7 +17993,7 @@ static int fold__trace_keeps(const fold__trace *trace, uint32_t id, const fold__
     return live;
 }
 
-/* Index of a run of shapes among those of a program. Equal runs are stored once, to keep cells small. */
+/* Returns the index of shapes in a program's. Equal sequences are stored once, which keeps cells small. */
 static uint32_t fold__shared_shapes(fold_shape *shapes, int *used, const fold_shape *shape, int count)
 {
     int at = 0;
@@ -18044,7 +18007,7 @@ static uint32_t fold__shared_shapes(fold_shape *shapes, int *used, const fold_sh
     return (uint32_t)at;
 }
 
-/* Sizes of a trace's live ops. `traced` counts all ops. */
+/* Numbers of live ops, their operands, values and shapes in a trace. `traced` counts all ops. */
 typedef struct fold__live_count {
     size_t ops, refs, values, traced;
     int shapes;
@@ -18069,7 +18032,7 @@ static fold__live_count fold__count_live(const fold__trace *trace)
     return count;
 }
 
-/* Makes a trace's live ops the cell's program. fold__count_live sized its arrays and stored its shapes. */
+/* Makes the live ops of a trace the program of the cell. fold__count_live has stored their shapes. */
 static void fold__compile(const fold__trace *trace, fold__body_op *ops, fold__ref *refs, fold__value *values)
 {
     const fold_ctx *tracer = trace->tracer;
@@ -18119,9 +18082,9 @@ static void fold__compile(const fold__trace *trace, fold__body_op *ops, fold__re
     fold__mark_passes(tracer->model, program, values);
 }
 
-/* Finds the inputs and outputs of a cell whose gradients are summed inside a call before they join those from
-   outside: inputs that are read more than once or in part, and outputs that the body reads. An eager call
-   puts copies there, so that it sums in the same order. */
+/* Finds the inputs and outputs of a cell whose gradients are first summed within a call: inputs that are read
+   more than once or in part, and outputs that the body reads. An eager call makes copies of them, so that it
+   sums in the same order. */
 static void fold__find_borders(fold__cell_data *cell)
 {
     const fold__program *program = &cell->program;
@@ -18165,7 +18128,7 @@ static uint32_t fold__shapes_around(const fold__trace *trace, int *used)
     return fold__shared_shapes(trace->shapes, used, around, count);
 }
 
-/* Contents of a cell's block, in this order. */
+/* Parts of a cell's block, in this order. */
 enum {
     FOLD__AT_USER,
     FOLD__AT_OPS,
@@ -18177,7 +18140,7 @@ enum {
     FOLD__AT_END
 };
 
-/* Stores a cell's name, trace and program in one block. out: the outputs of its body. */
+/* Stores the name, trace and program of a cell in one block. out: outputs of the body. */
 static FOLD__NOINLINE int fold__store_cell(fold_model *m, fold__cell_data *cell, const fold_cell_desc *desc,
                                            const uint32_t *out)
 {
@@ -18244,7 +18207,7 @@ static const char *fold__cell_problem(const fold_cell_desc *desc)
     return problem;
 }
 
-/* Runs the body over placeholders in the tracing context. 0: the error is set on the model. */
+/* Runs the body in the tracer, with placeholders as inputs. Returns 0 with an error on the model. */
 static int fold__trace_body(fold_model *m, const fold_cell_desc *desc, uint32_t *out)
 {
     fold_ctx *tracer = m->tracer;
@@ -18365,8 +18328,7 @@ static int fold__check_call(fold_ctx *f, const fold__cell_data *cell, const fold
     return 1;
 }
 
-/* Finds the cell again after its body has run. The body may have created a cell, which is an error, but moves
-   this one. */
+/* Returns the cell after its body has run. Creating cells in a body is an error, but moves this cell. */
 static const fold__cell_data *fold__cell_after_body(fold_ctx *f, uint32_t id, uint32_t cells)
 {
     const fold__cell_data *cell = &fold__cells(f->model)[id];
@@ -18376,7 +18338,7 @@ static const fold__cell_data *fold__cell_after_body(fold_ctx *f, uint32_t id, ui
     return cell;
 }
 
-/* A function of its own, so that its operands are off the stack while bodies run. */
+/* Checks a call in a body. A separate function keeps its operands off the stack while bodies run. */
 static FOLD__NOINLINE int fold__check_inline(fold_ctx *f, const fold__cell_data *cell, const fold_node *in,
                                              int n_in, const fold_node *items, int count)
 {
@@ -18393,7 +18355,7 @@ static FOLD__NOINLINE int fold__check_inline(fold_ctx *f, const fold__cell_data 
     return !cell->program.n_list;
 }
 
-/* Makes consecutive views of a body's outputs, for fold_out. body: the first node of an eager one, else 0. */
+/* Makes consecutive views of a body's outputs, for fold_out. body: first node of an eager body, else 0. */
 static fold_node fold__view_outputs(fold_ctx *f, int count, const fold_node *out, uint32_t body)
 {
     if (!fold__reserve_nodes(f, (uint32_t)count, 0))
@@ -18408,7 +18370,7 @@ static fold_node fold__view_outputs(fold_ctx *f, int count, const fold_node *out
     return fold__handle(f, f->n_nodes + 1 - (uint32_t)count);
 }
 
-/* A call in a cell body records the body of the called cell. */
+/* Records a call in a cell body, by recording the body of the called cell in its place. */
 static FOLD__NOINLINE fold_node fold__inline_call(fold_ctx *f, uint32_t id, const fold_node *in, int n_in,
                                                   const fold_node *items, int count)
 {
@@ -18453,7 +18415,7 @@ FOLD__INLINE fold_node fold__record_call(fold_ctx *f, fold_cell cell, fold__oper
     return fold__record(f, request);
 }
 
-/* A function of its own, so that the fast path (fold__record_again) needs no stack frame. */
+/* Records a checked call. A separate function saves fold__record_again, the fast path, a stack frame. */
 static FOLD__NOINLINE fold_node fold__call_checked(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in,
                                                    const fold_node *items, int count)
 {
