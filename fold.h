@@ -12953,7 +12953,7 @@ static void fold__begin_states(fold_model *m, int rule, uint64_t steps)
 #define FOLD__ARRAYS(NODE, EDGE, KEEP, DISCARDABLE, RUN, RUN_DISCARDABLE)                                   \
     NODE(SIG, uint32_t, sig)                  /* the signature of a call */                                 \
     NODE(KIND, uint8_t, kind)                 /* kind of node, and flags */                                 \
-    NODE(FIRST_EDGE, uint32_t, first_edge)    /* its first operand; they end at the next node's first */    \
+    NODE(FIRST_EDGE, uint32_t, first_edge)    /* first edge; a node's edges end at the next node's */       \
     NODE(SOURCE, uint32_t, source)            /* the node that has its value: itself, unless a view */      \
     NODE(OFFSET, uint32_t, offset)            /* where a view starts in its source's value, in floats */    \
     NODE(SHAPE, uint32_t, shape)              /* index into `shapes`; for a list, the shape of one row */   \
@@ -13011,7 +13011,7 @@ enum {
                  FOLD__ARRAY_NAME) FOLD__ARRAY_COUNT
 };
 
-/* The low three bits of `kind`, and flags. One enum, because C++20 warns if constants of two are or-ed. */
+/* Values of the low three bits of `kind`, and flags, in one enum: C++20 warns if two are combined with |. */
 enum {
     FOLD__NODE_OP,
     FOLD__NODE_OUTPUT,
@@ -13118,8 +13118,7 @@ typedef struct fold__cell_data {
 
 #define FOLD__CELL_OP 0x8000u /* in keys, op ids from here on are cells */
 
-/* Keys and programs of signatures are ranges in pools: shared arrays from FOLD__ARRAY_KEYS on, in this
-   order. */
+/* Keys and programs of signatures are ranges in pools: the arrays from FOLD__ARRAY_KEYS on, in this order. */
 enum { FOLD__POOL_KEYS, FOLD__POOL_OPS, FOLD__POOL_REFS, FOLD__POOL_SHAPES, FOLD__POOL_VALUES, FOLD__POOLS };
 static const uint8_t fold__pool_bytes[] = { sizeof(uint32_t), sizeof(fold__body_op), sizeof(fold__ref),
                                             sizeof(fold_shape), sizeof(fold__value) };
@@ -13130,7 +13129,7 @@ typedef struct fold__sig {
     uint32_t first[FOLD__POOLS]; /* where its key and program (unless a cell's own) begin in the pools */
     uint32_t count[FOLD__POOLS];
     uint32_t hash;
-    uint32_t op;        /* or FOLD__CELL_OP | cell */
+    uint32_t op;        /* the op, or FOLD__CELL_OP | cell */
     uint32_t shared;    /* mask of shared inputs */
     uint32_t lists;     /* mask of the op's or cell's operands that are lists */
     uint32_t list_mode; /* flags: FOLD__ROW_BY_ROW ... */
@@ -13188,7 +13187,7 @@ typedef struct fold__output_ref {
 #define FOLD__KINDS_PER_ELEMENT 0xff00ff00u
 #define FOLD__KINDS_MARKER 0x80808080u
 
-/* An operand: the value of `source` from float `offset` on. */
+/* An operand, which reads the value of node `source` from float `offset` on. */
 typedef struct fold__operand {
     uint32_t source, offset, shape;
     uint8_t kind;
@@ -13263,7 +13262,7 @@ struct fold_ctx {
     /* the recording */
     uint32_t salt; /* stored in its handles */
     uint64_t resets;
-    uint64_t seed;  /* for dropout, from the last fold_dropout_seed on */
+    uint64_t seed;  /* dropout seed, set by the last fold_dropout_seed */
     uint64_t draws; /* number of dropout draws since then, over resets as well; in a traced body, its own */
 #define FOLD__ARRAY_MEMBER(name, type, pointer) type *pointer;
     FOLD__ARRAYS(FOLD__ARRAY_MEMBER, FOLD__ARRAY_MEMBER, FOLD__ARRAY_MEMBER, FOLD__ARRAY_MEMBER,
@@ -13285,7 +13284,7 @@ struct fold_ctx {
     uint32_t n_calls;
     uint32_t peak_nodes; /* maximum so far, including dropped nodes such as merged calls */
     uint32_t peak_edges;
-    size_t data_used;                    /* floats */
+    size_t data_used;                    /* in floats */
     size_t bytes_refused;                /* that this recording asked for but could not get */
     void (*refresh_tables)(fold_ctx *f); /* fold__refresh_tables, if a quantised table was looked up */
     uint32_t n_keeps;
@@ -13314,7 +13313,7 @@ struct fold_ctx {
     uint64_t forgot_at;  /* `resets` when idle signatures were last forgotten */
     int sig_pins;        /* above 0: not only the recording uses signatures, and none may be forgotten */
     size_t block_peak;   /* largest block size that an earlier recording would have needed */
-    uint32_t recent[FOLD__RECENT]; /* signatures by a quick hash of the request; 0: none */
+    uint32_t recent[FOLD__RECENT]; /* see fold__recent_sig; 0: none */
     uint32_t shape_bucket[FOLD__SHAPE_BUCKETS]; /* 1 + the newest shape with this hash; 0: none */
     uint32_t row_of;                            /* the table of the last lookup; 0: none */
     uint32_t row_shape;                         /* the shape of its rows */
@@ -13550,7 +13549,7 @@ static int fold__grow_edges(fold_ctx *f, size_t more)
            fold__need(f, FOLD__ARRAY_EDGE_OFFSET, count, 4);
 }
 
-/* data_at is in units of 16 floats. */
+/* Returns the address for `data_at`, which is in units of 16 floats. */
 static float *fold__data_ptr(const fold_ctx *f, uint32_t data_at) { return f->data + (size_t)data_at * 16; }
 
 FOLD__INLINE fold__param_data *fold__lookup_table(const fold_ctx *f, uint32_t id)
@@ -13579,7 +13578,7 @@ static uint32_t fold__alloc_data(fold_ctx *f, size_t floats)
     return (uint32_t)(at / 16);
 }
 
-/* Storage of a buffer: none, in the group's region, or in a worker's scratch for a batch or for one tile. */
+/* Where a buffer is stored: nowhere, in the group's region, or in scratch, for a batch or for one tile. */
 enum { FOLD__SLAB_NONE, FOLD__SLAB, FOLD__PER_BATCH, FOLD__PER_TILE };
 /* How a gradient is computed from its contributions. */
 enum {
@@ -13604,7 +13603,7 @@ enum {
     FOLD__PASSED = FOLD__RUNS | FOLD__ON_GRAD_PATH | FOLD__PREFIX | FOLD__NEEDED_IF_EMPTY
 };
 
-/* Stages of a program. */
+/* The stages of a program. */
 enum { FOLD__PROLOGUE, FOLD__BODY };
 
 typedef struct fold__batch {
@@ -13636,7 +13635,7 @@ typedef struct fold__group_sig {
     uint32_t block, first_block; /* about this many rows are reused together; index of its first such block */
     uint32_t chain; /* length of its longest chain; in mixed components, known after fold__count_bound */
     uint32_t component;
-    uint32_t first_predecessor, end_predecessor; /* in the array of predecessors */
+    uint32_t first_predecessor, end_predecessor; /* range in `predecessors` */
     uint32_t first_batch, last_batch;
     uint32_t last_read;      /* the last batch that reads its outputs, or NONE */
     uint32_t first_back;     /* the first batch whose backward reads its outputs (it runs last), or NONE */
@@ -13659,7 +13658,7 @@ typedef struct fold__buffer {
     uint32_t first, last;  /* a slab's lifetime */
     uint8_t elem;          /* a row for each list element, else one for each call */
     uint8_t storage;       /* FOLD__SLAB... */
-    uint8_t per_prologue;  /* a slab with rows for one prologue at a time */
+    uint8_t per_prologue;  /* the slab has rows for one prologue at a time */
 } fold__buffer;
 /* What the program of a signature needs if certain inputs get gradients. */
 typedef struct fold__analysis {
@@ -13743,7 +13742,7 @@ typedef struct fold__use {
     uint32_t before;           /* the previous use of the same parameter, or NONE */
     int leads;                 /* the first use of its parameter */
     int sum;                   /* FOLD__SUM_... */
-    size_t at, size;           /* the floats of the target that it reads */
+    size_t at, size;           /* range of floats of the target that it reads */
     int turned;                /* transposed: rows of its target are columns of the op's result */
     size_t ld;                 /* distance between rows of its target, in floats */
     size_t lines, block;       /* number of lines (matrix rows) in a row, and in a block */
@@ -13770,7 +13769,7 @@ enum {
 typedef struct fold__binding {
     ptrdiff_t stride;
     uint32_t buffer;
-    uint32_t offset;  /* in each row, in floats */
+    uint32_t offset;  /* where the operand starts in each row, in floats */
     uint32_t param;   /* 1 + the parameter, or 0 */
     uint32_t outside; /* byte offset in the worker of the fold_rows of an external operand, or 0 */
     uint8_t indexed_by;
@@ -13813,8 +13812,9 @@ typedef struct fold__worker {
     const fold__group_sig *group_sig;
     const fold__run_sig *run_sig;
     fold__program program;
-    fold__instruction *instruction;            /* of each op of the program, in stage `stage` */
-    fold__binding *binding, *out, *dout, *din; /* of operands, values, their gradients, and contributions */
+    fold__instruction *instruction;            /* for each op of the program, in stage `stage` */
+    fold__binding *binding, *out, *dout, *din; /* of operands, values, gradients of values, and
+                                                  contributions */
     const fold__buffer *buffer;
     uint32_t stage;
     const uint32_t *ids; /* its calls */
@@ -13824,7 +13824,7 @@ typedef struct fold__worker {
     float *region;       /* its group's slabs */
     /* the tile */
     uint32_t tile, row;                /* rows of a tile; first row of the tile being run */
-    ptrdiff_t at[FOLD__BIND_EXTERNAL]; /* by kind of binding: the index of that row */
+    ptrdiff_t at[FOLD__BIND_EXTERNAL]; /* by kind of binding: the index of the first row of the tile */
     /* scratch */
     float *scratch;
     char *free;                   /* the unused part of scratch for pointers */
@@ -13850,7 +13850,7 @@ typedef struct fold__plan {
     int has_prefix, has_suffix;
     size_t region, scratch; /* floats of the region of all groups, and of a worker's scratch */
     size_t without_reuse;   /* floats of all buffers if none shared memory with another */
-    const char *one_group;  /* why there is only one */
+    const char *one_group;  /* why there is only one group */
 } fold__plan;
 
 /* Key for finding a kept plan. Different plans can have equal keys, so their structures are compared, too. */
@@ -13911,7 +13911,13 @@ enum fold__run_scope {
     FOLD__SCOPE_REPLAY,    /* the same as the previous run */
     FOLD__SCOPE_REPLAY_ALL /* eager, after parameters have changed: everything recorded */
 };
-enum fold__run_life { FOLD__CLOSED, FOLD__OPEN, FOLD__BEGUN, FOLD__SLICED }; /* BEGUN: to run in slices */
+enum fold__run_life {
+    FOLD__CLOSED,
+    FOLD__OPEN,
+    FOLD__BEGUN,
+    FOLD__SLICED
+}; /* BEGUN: it will run in
+      slices */
 
 typedef struct fold__run {
 #define FOLD__RUN_MEMBER(type, pointer, count) type *pointer;
@@ -13934,7 +13940,7 @@ typedef struct fold__run {
     int grad_leaves; /* inputs or looked-up values get gradients */
     int grad_has_holes; /* contributions leave gaps in some gradient */
     uint32_t first_new; /* the first node recorded since the previous run */
-    fold__command_list commands; /* at the end of scratch */
+    fold__command_list commands; /* kernel calls recorded for replays, at the end of scratch */
     uint64_t capture_moves; /* arena.moves when `commands` was recorded */
     uint32_t interrupted_salt; /* the recording in which an abandoned run has overwritten values; 0: none */
     uint32_t version;    /* the model's `version` when the run began */
@@ -13950,10 +13956,10 @@ typedef struct fold__run {
     /* the plan */
     fold__plan plan;
     fold__plan_key key;     /* if the context keeps plans */
-    size_t node_bytes;      /* of FOLD__RUN_NODE_ARRAYS */
+    size_t node_bytes;      /* size of FOLD__RUN_NODE_ARRAYS */
     size_t replayed;        /* if a kept plan is used: offset in `plans` of these arrays; else 0 */
-    uint32_t bound;         /* no schedule has fewer batches; NONE: not counted yet */
-    uint32_t plan_salt;     /* the recording whose plan this is; 0: no plan is complete */
+    uint32_t bound;         /* lower bound of the number of batches; NONE: not counted yet */
+    uint32_t plan_salt;     /* the recording for which the plan was made; 0: no plan is complete */
     fold__recorded plan_of; /* what had been recorded when the plan was made */
 
     /* sums of the uses of parameters and shared nodes */
@@ -14124,8 +14130,8 @@ static FOLD__NOINLINE void fold__refresh_pointers(fold_ctx *f)
    holds the latest structures without a plan; once half full, it replaces the second. */
 typedef struct fold__plans {
     uint64_t runs;
-    size_t begin, end; /* of the plans */
-    uint32_t slots;    /* of each table, a power of two */
+    size_t begin, end; /* range of the plans in the array */
+    uint32_t slots;    /* size of each table, a power of two */
     uint32_t n_seen;   /* number of entries in the first table */
 } fold__plans;
 
@@ -14342,7 +14348,7 @@ static fold__list fold__list_of(const fold_node *first, const fold_node *second,
     return list;
 }
 
-/* List modes of an op or cell. */
+/* How an op or cell reads lists (flags). */
 enum {
     FOLD__ROW_BY_ROW = 1, /* reads lists row by row, as the components of a list; the results are lists */
     FOLD__WHOLE_IN = 2,   /* reads lists whole, as fixed inputs */
@@ -14494,7 +14500,7 @@ static int fold__lift_program(fold_ctx *f, fold__sig *sig)
     fold__value *values = f->values + sig->first[FOLD__POOL_VALUES];
     fold_shape *shapes = f->op_shapes + sig->first[FOLD__POOL_SHAPES];
     memcpy(ops, body->op, (size_t)body->n_ops * sizeof *ops);
-    memcpy(refs, body->ref, sig->count[FOLD__POOL_REFS] * sizeof *refs); /* and outputs, which follow them */
+    memcpy(refs, body->ref, sig->count[FOLD__POOL_REFS] * sizeof *refs); /* outputs follow operands */
     memcpy(values, body->value, (size_t)body->n_values * sizeof *values);
     memcpy(shapes, body->shape, (size_t)body->n_shapes * sizeof *shapes);
     for (int op_index = 0; op_index < body->n_ops; op_index++) {
@@ -17332,7 +17338,7 @@ FOLD_API fold_node fold_list_choice_xent_to(fold_ctx *f, fold_node x, const int 
     return fold__rows_op(f, &fold__impl_list_softmax_xent, who, x, label ? label : &none, to, edges, rows);
 }
 
-/* q may be a single node. */
+/* Makes operands of q, k and v, and checks them. q may be a single node. */
 static int fold__attention_operands(fold_ctx *f, const char *who, const fold_node in[3], int heads,
                                     fold__operand operand[3])
 {
