@@ -12452,8 +12452,8 @@ FOLD_API void fold_values_write_end(fold_model *m, fold_param param)
         m->version++;
 }
 
-/* Returns the part of a parameter's name within a layer: "W" for "dense.W" in layer "dense"; NULL if it is
-   not in the layer. Every parameter is in layer "". */
+/* Returns a parameter's name within a layer: "W" for "dense.W" in "dense", NULL if outside. "" has them
+   all. */
 static const char *fold__part_in(const char *name, const char *layer)
 {
     const size_t size = strlen(layer);
@@ -13061,8 +13061,7 @@ static fold__op_run *fold__backward_of(const fold__body_op *op)
 #endif
 }
 
-/* Returns the number of operands that the op multiplies by its weight. A linear op may have one operand more:
-   the rows to which it adds the product. */
+/* Returns the number of operands that the op multiplies by its weight. A linear op may add to one more. */
 static int fold__segments(const fold__body_op *op)
 {
     return op->n_in - (op->op == FOLD__OP_linear ? op->attr[FOLD__LINEAR_STARTS] : 0);
@@ -13425,8 +13424,7 @@ FOLD__INLINE fold_schedule fold__schedule_of(const fold_ctx *f)
 
 static void fold__refresh_pointers(fold_ctx *f);
 
-/* Element sizes of node arrays. Node and edge arrays fill up to their capacity without fold__ask, so their
-   `need` has to be brought up to date. */
+/* Sizes of the elements of node arrays, which fill up to their capacity without fold__ask updating `need`. */
 static const uint8_t fold__node_bytes[] = {
 #define FOLD__ELEMENT_BYTES(name, type, pointer) sizeof(type),
     FOLD__ARRAYS(FOLD__ELEMENT_BYTES, FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__NO_ARRAY,
@@ -13813,8 +13811,7 @@ typedef struct fold__worker {
     const fold__run_sig *run_sig;
     fold__program program;
     fold__instruction *instruction;            /* for each op of the program, in stage `stage` */
-    fold__binding *binding, *out, *dout, *din; /* of operands, values, gradients of values, and
-                                                  contributions */
+    fold__binding *binding, *out, *dout, *din; /* of operands, values, gradients, and contributions */
     const fold__buffer *buffer;
     uint32_t stage;
     const uint32_t *ids; /* its calls */
@@ -13911,13 +13908,7 @@ enum fold__run_scope {
     FOLD__SCOPE_REPLAY,    /* the same as the previous run */
     FOLD__SCOPE_REPLAY_ALL /* eager, after parameters have changed: everything recorded */
 };
-enum fold__run_life {
-    FOLD__CLOSED,
-    FOLD__OPEN,
-    FOLD__BEGUN,
-    FOLD__SLICED
-}; /* BEGUN: it will run in
-      slices */
+enum fold__run_life { FOLD__CLOSED, FOLD__OPEN, FOLD__BEGUN, FOLD__SLICED }; /* BEGUN: to run in slices */
 
 typedef struct fold__run {
 #define FOLD__RUN_MEMBER(type, pointer, count) type *pointer;
@@ -16782,8 +16773,7 @@ static int fold__one_shape(fold_ctx *f, const char *who, uint32_t one, uint32_t 
     return fold__fail_shapes(f, who, problem, both, 2);
 }
 
-/* Checks the handles of one component. *shape is the shape that they must have, or FOLD__NONE: it is then set
-   to the shape of the first. */
+/* Checks the handles of one component. They must have *shape; if it is FOLD__NONE, the first sets it. */
 static int fold__check_list(fold_ctx *f, const char *who, const fold_node *nodes, size_t step, size_t count,
                             uint32_t *shape)
 {
