@@ -11594,12 +11594,12 @@ FOLD_API int fold_finite(const float *values, int n)
 
 /* ==== section: model =========================================================================
    Owns the parameters: values, gradients, optimiser state and packs, each in one array for the whole model.
-   It also has the arrays of cells and user ops, whose contents belong to cells and op recorders.
+   It also owns the arrays of cells and user ops, which sections cells and op recorders fill.
    Uses random numbers, ops, kernels, shapes, memory, errors.
-   Invariant: a model knows of no recording. Whoever writes values refreshes the packs; readers never do, so
-   contexts of several threads can share a model. */
+   Invariant: a model refers to no recording. Code that writes values refreshes the packs. Code that reads
+   values never does, so contexts on several threads can share a model. */
 
-/* The growing arrays of a model: name, element, accessor. fold_model_reserve lists sizes in this order. */
+/* The growing arrays of a model: name, element type, accessor. fold_model_reserve has sizes in this order. */
 #define FOLD__MODEL_ARRAYS(ARRAY)                        \
     ARRAY(PARAMS, fold__param_data, fold__params)        \
     ARRAY(VALUES, float, fold__values)                   \
@@ -11617,41 +11617,41 @@ enum {
     FOLD__MODEL_ARRAYS(FOLD__MODEL_ARRAY) FOLD__M_COUNT
 };
 enum { FOLD__RATE_SETS = 16, FOLD__SPAN_ALIGN = 16, FOLD__NORM_BLOCK = 1024, FOLD__STEP_ROWS = 32 };
-enum { FOLD__MAX_WIDTH = 1 << 24 }; /* of a layer: all its gates together still fit an int */
+enum { FOLD__MAX_WIDTH = 1 << 24 }; /* of a layer: the width of all its gates still fits in an int */
 
 struct fold__cell_data;
 struct fold__tensor;
 struct fold_model {
     fold__arena arena;
     fold__array arrays[FOLD__M_COUNT];
-    fold__heap heap; /* of a caller's block */
+    fold__heap heap; /* manages the caller's block, if there is one */
     fold__error error;
     const fold__kernels *kernels;
-    /* Set by fold_model_quantize, so that programs without it do not link these kernels. */
+    /* Kernels by weight format, set only by fold_model_quantize: programs without it do not link them. */
     const fold__int8_kernels *formats[FOLD__WEIGHT_FORMATS];
     uint64_t seed;
-    uint32_t salt;            /* carried by its handles, to tell them from other models' */
-    uint32_t version, layout; /* count writes of values; parameters added, quantised, frozen or thawed */
-    uint32_t quantized;       /* counts successful calls of fold_model_quantize */
+    uint32_t salt;            /* stored in its handles, so that other models reject them */
+    uint32_t version, layout; /* counters: writes to values; parameters added, quantised, frozen or thawed */
+    uint32_t quantized;       /* number of successful calls to fold_model_quantize */
     uint32_t n_params, n_cells, n_ops;
-    uint32_t touched_rows;     /* rows of all lookup tables */
-    size_t span, packs, bytes; /* floats of values, floats of packs, bytes of quantised weights */
+    uint32_t touched_rows;     /* number of rows of all lookup tables; 0 for inference */
+    size_t span, packs, bytes; /* sizes: values and packs in floats, quantised weights in bytes */
 #ifndef FOLD_INFERENCE
-    uint64_t steps; /* of its optimiser */
-    int rule;       /* the optimiser whose state it has: an enum fold__rule */
+    uint64_t steps; /* step count of the optimiser */
+    int rule;       /* optimiser that the state belongs to: an enum fold__rule */
     float set_rate[FOLD__RATE_SETS], set_decay[FOLD__RATE_SETS];
-    fold_parallel_for *parallel_for; /* NULL: steps run on one thread */
+    fold_parallel_for *parallel_for; /* NULL: optimiser steps run on one thread */
     void *pool;
     int threads;
 #endif
-    fold_ctx *tracer;    /* traces cell bodies; made with the first cell */
-    fold_memory tracing; /* the tracer's; zero: the model's memory */
+    fold_ctx *tracer;    /* context that traces cell bodies; created with the first cell */
+    fold_memory tracing; /* memory of the tracer; zero: it uses the model's memory */
     uint8_t inference, flushes, sealed, has_tables;
-    uint32_t projected_cells; /* cells before this one have a projection, or need none */
-    /* This pointer and the two at the end are set where they are needed, so that programs which do not read
-       in place, quantise, or make layers with cells do not link these functions. */
+    uint32_t projected_cells; /* number of cells, from the first on, that have a projection or need none */
+    /* project_cells, find_in_image and take_bytes are set when they are first needed, so that programs which
+       do not read in place, quantise, or create layers with cells do not link these functions. */
     void (*project_cells)(fold_model *m); /* fold__project_cells; NULL: no layer has a cell */
-    const void *image; /* of fold_model_read_in_place: new parameters are found in it; NULL: none */
+    const void *image; /* image of fold_model_read_in_place, where new parameters are looked up; or NULL */
     size_t image_size;
     int (*find_in_image)(fold_model *m, const char *name, fold__param_data *param);
     int (*take_bytes)(fold_tensors *file, struct fold__tensor *tensor, fold__param_data *param);
@@ -11673,7 +11673,7 @@ FOLD__MODEL_ARRAYS(FOLD__GIVE_ARRAY)
 
 FOLD__FAILS(fold__model_fail, fold_model, &of->error)
 
-/* 1: the call must stop. A missing argument becomes the model's error. */
+/* Sets the error `problem` unless `given`. Returns 1 if the call must stop: no model, or an error. */
 static int fold__lacks(fold_model *m, int given, const char *problem)
 {
     if (m && !given)
@@ -11683,8 +11683,8 @@ static int fold__lacks(fold_model *m, int given, const char *problem)
 
 /* -- settings -------------------------------------------------------------------------------- */
 
-/* Every checked setting and its range. OF starts the members of a struct fold_<owner> and AND continues them:
-   these are checked together. ONE is a number passed to a call. */
+/* All checked settings and their ranges. OF is the first member of a struct fold_<owner>, and AND is a
+   further one; the members of a struct are checked together. ONE is a number passed to a call. */
 #define FOLD__SETTINGS(OF, AND, ONE)                                                                     \
     OF(ctx_desc, schedule, UP_TO(FOLD_SCHEDULE_COUNT - 1)) OF(quantize_desc, min_values, FROM(0))        \
     OF(param_desc, init, UP_TO(FOLD_INIT_ORTHOGONAL)) AND(param_desc, init_scale, FINITE)                \
@@ -11719,7 +11719,7 @@ static int fold__lacks(fold_model *m, int given, const char *problem)
     ONE(share, float, FLOATS(0, 0, 1)) ONE(limit, float, FLOATS(0, 0, FLT_MAX))
 #endif
 
-/* A range: flags and both ends, where FLT_MAX means infinity. */
+/* A range: flags, lower end, upper end. An end of -FLT_MAX or FLT_MAX means infinity. */
 enum { FOLD__A_FLOAT = 1, FOLD__OPEN_LOW = 2, FOLD__OPEN_HIGH = 4, FOLD__NEXT = 8 };
 #define FOLD__RANGE_FINITE FOLD__A_FLOAT | FOLD__OPEN_LOW | FOLD__OPEN_HIGH, -FLT_MAX, FLT_MAX
 #define FOLD__RANGE_AMOUNT FOLD__A_FLOAT | FOLD__OPEN_HIGH, 0, FLT_MAX
@@ -11750,8 +11750,8 @@ static const struct fold__setting {
     FOLD__SETTINGS(FOLD__ROW_FIRST, FOLD__ROW_AND, FOLD__ROW_ONE){ "", 0, 0, 0, 0, 0 }
 };
 
-/* Checks one owner's settings, from its row `first` on; the first one out of range becomes the error. `name`
-   is that of a parameter or layer, or NULL. */
+/* Checks the settings of one owner, whose rows start at `first`. The first setting out of range becomes the
+   error. `name` is the name of a parameter or layer for the message, or NULL. */
 static int fold__settings_ok(fold__error *error, int first, const char *who, const char *name,
                              const void *settings)
 {
@@ -11930,7 +11930,7 @@ FOLD_API fold_status fold_model_reserve(fold_model *m, const fold_model_size *si
     return m->error.status;
 }
 
-/* NULL for a null handle or another model's. */
+/* Returns NULL if the handle is null or belongs to another model. */
 static fold__param_data *fold__param_of(const fold_model *m, fold_param param)
 {
     if (!m || !param.id || param.salt != m->salt || param.id > m->n_params)
@@ -11938,7 +11938,7 @@ static fold__param_data *fold__param_of(const fold_model *m, fold_param param)
     return &fold__params(m)[param.id - 1];
 }
 
-/* All parameters if the handle is null, none if it is another model's. */
+/* The parameters that a handle selects: all if it is null, none if it belongs to another model. */
 typedef struct fold__range {
     uint32_t first, end;
 } fold__range;
@@ -11958,7 +11958,7 @@ static const fold__op_row *fold__op_of(const fold_model *m, uint32_t op)
 {
     return op < FOLD__OP_COUNT ? &fold__op_table[op] : &fold__user_ops(m)[op - FOLD__OP_COUNT].row;
 }
-/* NULL for a built-in op. */
+/* Returns NULL for a built-in op. */
 static const fold_op_desc *fold__desc_of(const fold_model *m, uint32_t op)
 {
     return op < FOLD__OP_COUNT ? NULL : &fold__user_ops(m)[op - FOLD__OP_COUNT].desc;
@@ -11966,13 +11966,13 @@ static const fold_op_desc *fold__desc_of(const fold_model *m, uint32_t op)
 
 /* -- initial values -------------------------------------------------------------------------- */
 
-/* Makes the rows orthonormal, or the columns if they are fewer: modified Gram-Schmidt, in double. */
+/* Makes rows (or columns, if fewer) orthonormal, with modified Gram-Schmidt in double, and scales them. */
 static void fold__orthogonalise(float *values, size_t rows, size_t columns, float gain)
 {
     const size_t count = fold__min_size(rows, columns);
     const size_t length = fold__max_size(rows, columns);
-    const size_t step = rows <= columns ? columns : 1;   /* from vector to vector */
-    const size_t within = rows <= columns ? 1 : columns; /* from value to value within one */
+    const size_t step = rows <= columns ? columns : 1;   /* distance between vectors */
+    const size_t within = rows <= columns ? 1 : columns; /* distance between values of a vector */
     for (size_t vector = 0; vector < count; vector++) {
         for (int pass = 0; pass < 2; pass++) /* twice is enough (Kahan and Parlett) */
             for (size_t earlier = 0; earlier < vector; earlier++) {
@@ -12035,7 +12035,7 @@ static void fold__initialise(const fold_model *m, float *values, const fold_para
 
 /* -- parameters ------------------------------------------------------------------------------ */
 
-/* The packs of a weight: as it is, and its transpose. */
+/* The two packs of a weight: one of the weight itself and one of its transpose. */
 enum { FOLD__PACK_DIRECT = 1, FOLD__PACK_TRANSPOSED = 2, FOLD__PACK_BOTH = 3 };
 static int fold__forward_packs(unsigned uses)
 {
@@ -12048,7 +12048,7 @@ static int fold__has_floats(const fold__param_data *param)
 {
     return fold__floats_in_place(param) || fold__keeps_values(param);
 }
-/* NULL if only quantised values are left. Values in an image are never written. */
+/* Returns NULL if only quantised values are left. Values in an image must not be written. */
 static float *fold__param_values(const fold_model *m, const fold__param_data *param)
 {
     if (fold__floats_in_place(param))
@@ -12056,7 +12056,7 @@ static float *fold__param_values(const fold_model *m, const fold__param_data *pa
     return fold__keeps_values(param) ? fold__values(m) + param->at : NULL;
 }
 
-/* Refreshes the packs of `count` rows of the first axis. The pack of a bias is a plain copy. */
+/* Refreshes the packs in `which` for `count` rows of the first axis. A bias is packed as a plain copy. */
 static void fold__pack_part(fold_model *m, const fold__param_data *param, int which, int first, int count)
 {
     const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
@@ -12092,8 +12092,8 @@ static void fold__refresh_packs(fold_model *m, const fold__param_data *param)
     fold__refresh_rows(m, param, 0, param->shape.dim[0]);
 }
 
-/* From now on these rows are packed for gradients of inputs, too. That is done on demand, since many weights
-   never need it (a first layer's), or only for the rows that multiply states. */
+/* Packs these rows for gradients of inputs as well, now and whenever values change. This is done on demand,
+   because many weights never need it (those of a first layer), or only the rows that multiply states. */
 static void fold__keep_back_pack(fold_model *m, fold__param_data *param, int first, int count)
 {
 #ifdef FOLD_INFERENCE
@@ -12110,8 +12110,8 @@ static void fold__keep_back_pack(fold_model *m, fold__param_data *param, int fir
 #endif
 }
 
-/* Whether products can read a weight in the image. Tiles may read FOLD__BEYOND floats past its end, which
-   must be in the image as well. */
+/* Whether products can read a weight directly from the image. Tiles may read FOLD__BEYOND floats past the end
+   of the weight, which must be in the image as well. */
 static int fold__fits_in_place(const fold_model *m, const fold__param_data *param)
 {
     const size_t beyond = (size_t)FOLD__BEYOND;
@@ -12123,7 +12123,7 @@ static int fold__fits_in_place(const fold_model *m, const fold__param_data *para
     return m->image_size - end >= beyond * sizeof(float);
 }
 
-/* Assigns offsets to a parameter's packs, from `packs` floats on. Returns their end. */
+/* Assigns offsets to the packs of a parameter, starting at `packs` (in floats). Returns where they end. */
 static size_t fold__layout_packs(const fold_model *m, fold__param_data *param, size_t packs)
 {
     const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
@@ -12164,7 +12164,7 @@ static int fold__param_reserve(fold_model *m, const fold__param_data *param, siz
            fold__arena_need(arena, FOLD__M_IS_TOUCHED, m->touched_rows + rows);
 }
 
-/* Length of the UTF-8 sequence at the start of a text (Unicode 15, table 3-7); 0 if it is invalid. */
+/* Returns the length of the UTF-8 sequence at the start of a text (Unicode 15, table 3-7); 0 if invalid. */
 static int fold__utf8(const char *from)
 {
     const unsigned char *bytes = (const unsigned char *)from;
@@ -12194,10 +12194,10 @@ static int fold__is_text(const char *from)
     return 1;
 }
 
-/* In files the scales of int8 tensor "W" are tensor "W.scale". */
+/* In files, the scales of the int8 tensor "W" are stored as tensor "W.scale". */
 #define FOLD__SCALES ".scale"
 
-/* FNV-1a, by Fowler, Noll and Vo. */
+/* The FNV-1a hash, by Fowler, Noll and Vo. */
 static uint32_t fold__hash_name(const char *name, size_t length)
 {
     uint32_t hash = 0x811c9dc5u;
@@ -12219,7 +12219,7 @@ static fold__param_data *fold__find_name(const fold_model *m, const char *name, 
     return NULL;
 }
 
-/* The int8 parameter whose scales have this name in files, or NULL. */
+/* Returns the int8 parameter whose scales have this name in files, or NULL. */
 static const fold__param_data *fold__scales_of(const fold_model *m, const char *name)
 {
     const size_t length = strlen(name), end = strlen(FOLD__SCALES);
@@ -12269,7 +12269,7 @@ static void fold__first_values(fold_model *m, const fold__param_data *param, con
     fold__fp_leave(saved);
 }
 
-/* Links the model's next parameter where fold__find_name ends if the name is new. */
+/* Links the parameter that is being added into the tree of names, where fold__find_name would look for it. */
 static void fold__list_name(fold_model *m, fold__param_data *param)
 {
     uint32_t unlisted = 0, *id = &unlisted;
@@ -12288,7 +12288,7 @@ static int fold__can_add(fold_model *m, const char *what, const char *name)
     return !m->error.status;
 }
 
-/* fold__layout_packs adds the offsets of packs. */
+/* Makes a parameter from its desc. fold__layout_packs sets the offsets of its packs afterwards. */
 static fold__param_data fold__described_param(const fold_model *m, const fold_param_desc *desc)
 {
     fold__param_data param = FOLD__ALL_ZERO;
@@ -12454,7 +12454,8 @@ FOLD_API void fold_values_write_end(fold_model *m, fold_param param)
         m->version++;
 }
 
-/* "W" for "dense.W" in layer "dense", NULL for a parameter outside the layer. All are in layer "". */
+/* Returns a parameter's name within a layer: "W" for "dense.W" in "dense", NULL if outside. "" has them
+   all. */
 static const char *fold__part_in(const char *name, const char *layer)
 {
     const size_t size = strlen(layer);
@@ -12485,7 +12486,7 @@ FOLD_API fold_status fold_values_fill(fold_model *m, const char *name, const fol
     if (m && (!name || !arrays || count < 1))
         fold__model_fail(m, FOLD_BAD_ARGUMENT, "fold_values_fill: %s",
                          !name ? "name is NULL" : "arrays is NULL, or count is below 1");
-    for (int copying = 0; copying < 2 && m && !m->error.status; copying++) { /* checks first */
+    for (int copying = 0; copying < 2 && m && !m->error.status; copying++) { /* the first pass only checks */
         for (int index = 0; index < fold_param_count(m) && !m->error.status; index++) {
             const fold_param param = fold_param_at(m, index);
             const char *part = fold__part_in(fold_param_name(m, param), name);
@@ -12612,14 +12613,14 @@ static int fold__can_quantize(const fold__param_data *param, const fold_quantize
     return !(param->uses & FOLD_FOR_CONV) || param->shape.dim[param->shape.rank - 2] > 1;
 }
 
-/* Whether this call quantised it: the first `had` bytes are of earlier ones. */
+/* Whether the running fold_model_quantize quantised a parameter: the first `had` bytes were there before. */
 static int fold__is_newly_quantized(const fold__param_data *param, size_t had)
 {
     return !param->stored && ((param->bytes != FOLD__NO_PACK && param->bytes >= had) ||
                               (param->bytes_t != FOLD__NO_PACK && param->bytes_t >= had));
 }
 
-/* Assigns offsets to a weight's bytes, from `bytes` on. Returns their end. */
+/* Assigns offsets to the quantised values of a weight, starting at `bytes`. Returns where they end. */
 static size_t fold__layout_int8(const fold_model *m, fold__param_data *param, int bits, size_t bytes)
 {
     const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
@@ -12669,7 +12670,7 @@ static void fold__read_lines(const fold_model *m, const fold__param_data *param,
     }
 }
 
-/* Quantises values to where fold__layout_int8 put the weight. 0 if one is not finite. */
+/* Quantises values to the offsets from fold__layout_int8. Returns 0 if a value is not finite. */
 static int fold__make_bytes(fold_model *m, fold__param_data *param, const float *values)
 {
     const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
@@ -12683,8 +12684,8 @@ static int fold__make_bytes(fold_model *m, fold__param_data *param, const float 
     return error[0] <= 1 && error[1] <= 1;
 }
 
-/* Quantises all weights that can be. Their floats stay until fold__drop_floats. On failure (0, with an error)
-   the model is as before. */
+/* Quantises all weights that can be; their floats stay until fold__drop_floats. If it fails, with an error,
+   the model is unchanged. */
 static int fold__quantize_all(fold_model *m, const fold_quantize_desc *desc)
 {
     char full[FOLD__WHEN_FULL];
@@ -12719,17 +12720,17 @@ static int fold__quantize_all(fold_model *m, const fold_quantize_desc *desc)
     return there && !wrong;
 }
 
-/* Whether the floats of a weight can go. Lookups then read the rows of its transpose, or bf16; fold_use in a
-   cell can only read floats. */
+/* Whether the floats of a weight can be dropped. Lookups can read quantised rows if they are stored as rows
+   or as bf16. A cell that reads a parameter with fold_use needs the floats. */
 static int fold__has_bytes_alone(const fold__param_data *param, int tables)
 {
     const int direct = param->bytes != FOLD__NO_PACK, transposed = param->bytes_t != FOLD__NO_PACK;
-    const int rows = transposed || param->format == FOLD__FORMAT_BF16; /* can be read */
+    const int rows = transposed || param->format == FOLD__FORMAT_BF16; /* rows can be read */
     return direct != transposed && (!(param->uses & FOLD_FOR_LOOKUP) || (tables && rows)) &&
            !(param->uses & FOLD__FOR_CELLS);
 }
 
-/* Closes the gaps in values and packs that quantised weights leave. */
+/* Drops the floats and packs of quantised weights, and closes the gaps that they leave. */
 static void fold__drop_floats(fold_model *m, int tables)
 {
     m->span = m->packs = 0;
@@ -12840,7 +12841,7 @@ FOLD_API float *fold_grads_write_begin(fold_model *m, fold_param param)
     return data ? fold__grads(m) + data->at : fold__grads(m);
 }
 
-/* After a caller wrote a gradient: rows of a lookup table that are not zero count as touched. */
+/* Notes that the caller has written a gradient: rows of a lookup table that are not zero count as touched. */
 static void fold__note_grad(fold_model *m, fold__param_data *param)
 {
     const size_t width = param->size / (size_t)param->shape.dim[0];
@@ -12932,78 +12933,78 @@ static void fold__begin_states(fold_model *m, int rule, uint64_t steps)
 #endif
 
 /* ==== section: storage =======================================================================
-   Owns the structs of a context and of its run, the arrays behind them and the pointers into these: how
-   arrays grow, the message if they cannot, and which run is open. Later sections fill the arrays.
+   Owns the structs of a context and of its run, their arrays and the pointers into these arrays. It grows
+   arrays, reports when memory runs out, and knows which run is open. Later sections fill the arrays.
    Uses model, memory, errors.
-   Invariant: after arrays have moved, all pointers are refreshed (fold__ask).
+   Invariant: whenever arrays have moved, all pointers are refreshed (fold__ask).
 
-   Six structs describe a signature, from the longest-lived to the shortest:
-     fold__sig          of the context: key, program and shapes of equal calls
-     fold__sig_cache    of the context, one for each fold__sig: finds the next three
-     fold__analysis     what its program needs if certain inputs get gradients; valid for many runs
-     fold__value_facts  one value, input or operand of its program, as an analysis found it
-     fold__run_sig      of a run: how many calls, which inputs get gradients
-     fold__group_sig    of a group of a run: its calls there, its predecessors, its buffers */
+   Six structs describe a signature, from the longest-lived to the shortest-lived:
+     fold__sig          in a context: the key, program and shapes that its calls share
+     fold__sig_cache    in a context, one for each fold__sig: leads to the next three structs
+     fold__analysis     what the program needs if certain inputs get gradients; valid for many runs
+     fold__value_facts  what an analysis found out about one value, input or operand of the program
+     fold__run_sig      in a run: the number of calls, and which inputs get gradients
+     fold__group_sig    in a group of a run: its calls, predecessors and buffers */
 
-/* Every growing array of a context, in its order in a caller's block: name in the enum, element, pointer. The
-   enum, the pointers and their refresh after arrays have moved follow from this table.
-     NODE   of the context: an element for each node, by id (in CALLS, for each call)
-     EDGE   of the context: an element for each operand of each node
-     KEEP   of the context; contents survive growth. DISCARDABLE: they need not
-     RUN    of the run; contents survive growth. RUN_DISCARDABLE: they need not */
-#define FOLD__ARRAYS(NODE, EDGE, KEEP, DISCARDABLE, RUN, RUN_DISCARDABLE)                                    \
-    NODE(SIG, uint32_t, sig)                  /* the signature of a call */                                  \
-    NODE(KIND, uint8_t, kind)                 /* kind and flags */                                           \
-    NODE(FIRST_EDGE, uint32_t, first_edge)    /* its operands end where those of the next node begin */      \
-    NODE(SOURCE, uint32_t, source)            /* the node whose value it shows: itself, but for views */     \
-    NODE(OFFSET, uint32_t, offset)            /* where a view starts in that value, in floats */             \
-    NODE(SHAPE, uint32_t, shape)              /* index into `shapes`; for a list, of one row */              \
-    NODE(LENGTH, uint32_t, length)            /* rows of a list, or list elements of a call */               \
-    NODE(DATA_AT, uint32_t, data_at)          /* offset of its value in `data`, in units of 16 floats */     \
-    NODE(NODE_DATA, uint64_t, node_data)      /* by kind: see fold__set_node_data */                         \
-    NODE(VALUE_ROW, float *, value)           /* in a run: the address of a value that no op computes */     \
-    NODE(CALLS, uint32_t, calls)              /* the nodes that are calls, in order */                       \
-    EDGE(EDGE_SOURCE, uint32_t, edge_source)  /* the value that is read */                                   \
-    EDGE(EDGE_OFFSET, uint32_t, edge_offset)  /* see fold__edge_offset */                                    \
-    KEEP(DATA, float, data)                   /* copied inputs, kept values and gradients */                 \
-    KEEP(PARAM_NODES, uint32_t, param_nodes)  /* two nodes of each parameter: plain and shared */            \
-    KEEP(DEDUPE_TABLE, uint32_t, dedupe_table) /* hash table of nodes, to find identical calls */            \
-    KEEP(READERS, uint32_t, readers)          /* with dedupe: the first call whose last operand a node is */ \
-    KEEP(MERGED, fold__merged_range, found)   /* ranges of nodes that samples share by merging */            \
-    KEEP(KEPT_GRADS, fold__kept_grad, kept_grads) /* of fold_keep_grad */                                    \
-    KEEP(INDEX_REFS, fold__index_ref, index_refs) /* of fold_index_ref and fold_edges_ref */                 \
-    KEEP(OUTPUT_REFS, fold__output_ref, output_refs) /* of fold_output_ref */                                \
-    KEEP(STEPS, fold_node, steps)             /* of an unrolled layer while it is recorded */                \
-    KEEP(SIGS, fold__sig, sigs)               /* number 0 is none */                                         \
-    KEEP(SIG_TABLE, uint32_t, sig_table)      /* their hash table */                                         \
-    KEEP(SHAPES, fold__shape_entry, shapes)   /* the shapes of nodes, each once */                           \
-    KEEP(KEYS, uint32_t, keys)                /* of signatures */                                            \
-    KEEP(OPS, fold__body_op, ops)             /* the programs of signatures: ops, */                         \
-    KEEP(REFS, fold__ref, refs)               /* operands, */                                                \
-    KEEP(OP_SHAPES, fold_shape, op_shapes)    /* shapes */                                                   \
-    KEEP(VALUES, fold__value, values)         /* and values */                                               \
-    RUN_DISCARDABLE(NODE_ARRAYS, char, node_arrays) /* see FOLD__RUN_NODE_ARRAYS */                          \
-    RUN(SIG_CACHE, fold__sig_cache, sig_cache)                                                               \
-    RUN(COSTS, fold__cost, cost)              /* how long batches take: see fold__cost_of */                 \
-    RUN(ANALYSES, fold__analysis, analysis)                                                                  \
-    RUN(RUN_SIGS, fold__run_sig, run_sig)     /* the signatures of this run */                               \
-    RUN(FACTS, fold__value_facts, facts)      /* of analyses */                                              \
-    RUN(STAGES, char, stages)                 /* see fold__stages */                                         \
-    RUN(BATCHES, fold__batch, batch)          /* in the order in which they run */                           \
-    RUN(GROUPS, fold__group, group)           /* the prefix first, the suffix last */                        \
-    RUN(GROUP_SIGS, fold__group_sig, group_sig)                                                              \
-    RUN(BUFFERS, fold__buffer, buffer)                                                                       \
-    RUN(USES, fold__use, use)                 /* of parameters and shared nodes */                           \
-    KEEP(PLANS, char, plans)                  /* see fold__plans */                                          \
-    RUN(WORKERS, fold__worker, worker)        /* one for each thread */                                      \
-    DISCARDABLE(PLANNING, char, planning)     /* serves one step of planning */                              \
-    DISCARDABLE(PREDECESSORS, fold__predecessor, predecessors)                                               \
-    RUN_DISCARDABLE(REGION, float, region)    /* values and gradients of groups */                           \
-    RUN_DISCARDABLE(SCRATCH, float, scratch)  /* of workers */                                               \
-    RUN_DISCARDABLE(SUMS, float, sums)        /* of the uses of parameters */                                \
-    KEEP(TABLE_ROWS, fold__row_sum, table_rows) /* the rows of tables that lookups of this run touch */      \
-    KEEP(LOOK, char, look)                    /* serves printing */                                          \
-    KEEP(TRACE, fold__event, trace)           /* an equal part for each worker */
+/* All growing arrays of a context, in their order in a caller's block: name in the enum, element type,
+   pointer. The enum, the pointers, and the code that refreshes pointers are generated from this table.
+     NODE   in the context: one element for each node, by id (CALLS: one element for each call)
+     EDGE   in the context: one element for each operand of each node
+     KEEP   in the context; contents survive growth. DISCARDABLE: contents may be lost
+     RUN    in the run; contents survive growth. RUN_DISCARDABLE: contents may be lost */
+#define FOLD__ARRAYS(NODE, EDGE, KEEP, DISCARDABLE, RUN, RUN_DISCARDABLE)                                   \
+    NODE(SIG, uint32_t, sig)                  /* the signature of a call */                                 \
+    NODE(KIND, uint8_t, kind)                 /* kind of node, and flags */                                 \
+    NODE(FIRST_EDGE, uint32_t, first_edge)    /* first edge; a node's edges end at the next node's */       \
+    NODE(SOURCE, uint32_t, source)            /* the node that has its value: itself, unless a view */      \
+    NODE(OFFSET, uint32_t, offset)            /* where a view starts in its source's value, in floats */    \
+    NODE(SHAPE, uint32_t, shape)              /* index into `shapes`; for a list, the shape of one row */   \
+    NODE(LENGTH, uint32_t, length)            /* number of rows of a list, or of list elements of a call */ \
+    NODE(DATA_AT, uint32_t, data_at)          /* offset of its value in `data`, in units of 16 floats */    \
+    NODE(NODE_DATA, uint64_t, node_data)      /* depends on the kind: see fold__set_node_data */            \
+    NODE(VALUE_ROW, float *, value)           /* in a run: the address of a value that no op computes */    \
+    NODE(CALLS, uint32_t, calls)              /* ids of the nodes that are calls, in record order */        \
+    EDGE(EDGE_SOURCE, uint32_t, edge_source)  /* the node whose value is read */                            \
+    EDGE(EDGE_OFFSET, uint32_t, edge_offset)  /* see fold__edge_offset */                                   \
+    KEEP(DATA, float, data)                   /* copied inputs, kept values and gradients */                \
+    KEEP(PARAM_NODES, uint32_t, param_nodes)  /* for each parameter: see fold__param_node */                \
+    KEEP(DEDUPE_TABLE, uint32_t, dedupe_table) /* hash table of nodes, for finding identical calls */       \
+    KEEP(READERS, uint32_t, readers)          /* dedupe, by node: first call whose newest operand it is */  \
+    KEEP(MERGED, fold__merged_range, found)   /* ranges of nodes that samples share, due to merging */      \
+    KEEP(KEPT_GRADS, fold__kept_grad, kept_grads) /* requested with fold_keep_grad */                       \
+    KEEP(INDEX_REFS, fold__index_ref, index_refs) /* set by fold_index_ref, fold_edges_ref */               \
+    KEEP(OUTPUT_REFS, fold__output_ref, output_refs) /* set by fold_output_ref */                           \
+    KEEP(STEPS, fold_node, steps)             /* steps of an unrolled layer, while it is recorded */        \
+    KEEP(SIGS, fold__sig, sigs)               /* signatures; number 0 means none */                         \
+    KEEP(SIG_TABLE, uint32_t, sig_table)      /* hash table of signatures */                                \
+    KEEP(SHAPES, fold__shape_entry, shapes)   /* the distinct shapes of nodes */                            \
+    KEEP(KEYS, uint32_t, keys)                /* keys of signatures */                                      \
+    KEEP(OPS, fold__body_op, ops)             /* programs of signatures: ops */                             \
+    KEEP(REFS, fold__ref, refs)               /* programs of signatures: operands */                        \
+    KEEP(OP_SHAPES, fold_shape, op_shapes)    /* programs of signatures: shapes */                          \
+    KEEP(VALUES, fold__value, values)         /* programs of signatures: values */                          \
+    RUN_DISCARDABLE(NODE_ARRAYS, char, node_arrays) /* see FOLD__RUN_NODE_ARRAYS */                         \
+    RUN(SIG_CACHE, fold__sig_cache, sig_cache)                                                              \
+    RUN(COSTS, fold__cost, cost)              /* how long batches take: see fold__cost_of */                \
+    RUN(ANALYSES, fold__analysis, analysis)                                                                 \
+    RUN(RUN_SIGS, fold__run_sig, run_sig)     /* the signatures of this run */                              \
+    RUN(FACTS, fold__value_facts, facts)      /* what analyses found out */                                 \
+    RUN(STAGES, char, stages)                 /* see fold__stages */                                        \
+    RUN(BATCHES, fold__batch, batch)          /* in the order in which they run */                          \
+    RUN(GROUPS, fold__group, group)           /* the prefix first, the suffix last */                       \
+    RUN(GROUP_SIGS, fold__group_sig, group_sig)                                                             \
+    RUN(BUFFERS, fold__buffer, buffer)                                                                      \
+    RUN(USES, fold__use, use)                 /* uses of parameters and shared nodes */                     \
+    KEEP(PLANS, char, plans)                  /* see fold__plans */                                         \
+    RUN(WORKERS, fold__worker, worker)        /* one for each thread */                                     \
+    DISCARDABLE(PLANNING, char, planning)     /* temporary memory of one step of planning */                \
+    DISCARDABLE(PREDECESSORS, fold__predecessor, predecessors)                                              \
+    RUN_DISCARDABLE(REGION, float, region)    /* values and gradients of groups */                          \
+    RUN_DISCARDABLE(SCRATCH, float, scratch)  /* scratch memory of workers */                               \
+    RUN_DISCARDABLE(SUMS, float, sums)        /* sums of the uses of parameters */                          \
+    KEEP(TABLE_ROWS, fold__row_sum, table_rows) /* table rows that lookups of this run touch */             \
+    KEEP(LOOK, char, look)                    /* temporary memory for printing */                           \
+    KEEP(TRACE, fold__event, trace)           /* timed batches; each worker has an equal part */
 
 #define FOLD__NO_ARRAY(name, type, pointer)
 enum {
@@ -13012,7 +13013,7 @@ enum {
                  FOLD__ARRAY_NAME) FOLD__ARRAY_COUNT
 };
 
-/* The low three bits of `kind`, and flags. One enum, because C++20 warns if constants of two are or-ed. */
+/* Values of the low three bits of `kind`, and flags, in one enum: C++20 warns if two are combined with |. */
 enum {
     FOLD__NODE_OP,
     FOLD__NODE_OUTPUT,
@@ -13030,21 +13031,21 @@ enum {
     FOLD__IS_GRAD_KEPT = 128
 };
 
-/* Where an op of a program finds an operand: in a value of the program, a fixed input, a component of the
-   list's elements, or a parameter, from float `offset` on. */
+/* Kinds of operands in a program: a value of the program, a fixed input, a component of the list's elements,
+   or a parameter. The operand starts at float `offset`. */
 enum { FOLD__FROM_VALUE, FOLD__FROM_INPUT, FOLD__FROM_LIST, FOLD__FROM_PARAM };
 typedef struct fold__ref {
     uint32_t kind, index, offset;
 } fold__ref;
 
-/* One op of a program. Its refs, shapes (inputs, then outputs) and values are ranges of the program's. */
+/* One op of a program. Its operands, shapes (inputs, then outputs) and values are ranges in the program's. */
 typedef struct fold__body_op {
     uint32_t op, first_ref, first_shape, first_value;
     uint8_t n_in, n_out;
-    uint8_t elem;      /* it runs once for every element of the list */
-    uint8_t is_random; /* dropout */
+    uint8_t elem;      /* it runs once for every list element */
+    uint8_t is_random; /* it draws random numbers: dropout */
     int32_t attr[4];
-    uint32_t param[2]; /* ids; 0: none */
+    uint32_t param[2]; /* ids of parameters; 0: none */
     uint64_t data;     /* constant data; for dropout, the ordinal of the draw */
     fold__op_run *forward;
 #ifndef FOLD_INFERENCE
@@ -13062,7 +13063,7 @@ static fold__op_run *fold__backward_of(const fold__body_op *op)
 #endif
 }
 
-/* Number of operands that are multiplied by the op's weight. The rows that a linear op adds to may follow. */
+/* Returns the number of operands that the op multiplies by its weight. A linear op may add to one more. */
 static int fold__segments(const fold__body_op *op)
 {
     return op->n_in - (op->op == FOLD__OP_linear ? op->attr[FOLD__LINEAR_STARTS] : 0);
@@ -13076,74 +13077,74 @@ static const fold_shape *fold__made_shape(const fold_shape *shape, const fold__b
 typedef struct fold__value {
     uint32_t size;
     uint32_t op;    /* the op that computes it */
-    uint8_t elem;   /* there is one for every element of the list */
-    uint8_t passes; /* some output's gradient reaches it */
+    uint8_t elem;   /* there is one value for every list element */
+    uint8_t passes; /* the gradient of some output reaches it */
 } fold__value;
 
-/* What a signature runs: one op, or a cell's body. After recording everything works on programs alone. */
+/* The program of a signature: one op, or the body of a cell. After recording, all code works on programs. */
 typedef struct fold__program {
     int n_ops, n_refs, n_values, n_shapes, n_in, n_list, n_out, is_cell;
     const fold__body_op *op;
     const fold__ref *ref;
     const fold_shape *shape;
     const fold__value *value;
-    const fold__ref *out; /* FROM_VALUE only: distinct values, each of them whole */
+    const fold__ref *out; /* outputs: distinct values, each one whole, so FROM_VALUE only */
 } fold__program;
 
-/* An op of a traced body as it was recorded. The ops of eager calls are compared with it. */
+/* An op of a traced body, as it was recorded. Ops of eager calls are compared with it. */
 typedef struct fold__trace_op {
     uint16_t op;
-    uint16_t live; /* 1 + its index in the program; 0: no output needs it */
+    uint16_t live; /* 1 + its index in the program; 0: no output depends on it */
 } fold__trace_op;
 
 typedef struct fold__cell_data {
     char *name;
     fold_cell_body *body;
     const void *user;
-    const fold_shape *shape; /* of inputs, list components and outputs */
+    const fold_shape *shape; /* shapes of inputs, list components and outputs */
     fold__program program;
     fold__trace_op *trace;
     int n_trace;
-    int n_draws;          /* of dropout, in one call */
-    uint8_t max_of_list;  /* it takes the maximum over the list, so an empty list is an error */
-    uint8_t border_out;   /* mask of outputs that the body reads as well, */
-    uint16_t border_in;   /* and of inputs that it does not read exactly once and whole */
-    uint8_t in_order;     /* it reads the other inputs in their order */
-    uint8_t products;     /* of a layer's cell: how many products its projection takes for the first input */
-    uint8_t is_projected; /* it is the projection of a cell: fold_model_print does not list it */
-    fold_cell projection; /* see fold__project_cells; null: none */
-    void *memory;         /* the one block of all of the above */
+    int n_draws;          /* number of dropout draws in one call */
+    uint8_t max_of_list;  /* the body takes the maximum over the list, so the list must not be empty */
+    uint8_t border_out;   /* mask of outputs that the body reads as well */
+    uint16_t border_in;   /* mask of inputs that the body does not read exactly once and whole */
+    uint8_t in_order;     /* the body reads its inputs in order */
+    uint8_t products;     /* in a layer's cell: number of products in its projection; else 0 */
+    uint8_t is_projected; /* it is the projection of another cell: fold_model_print does not list it */
+    fold_cell projection; /* the null handle: none; see fold__project_cell */
+    void *memory;         /* the block that holds everything above */
     size_t memory_size;
 } fold__cell_data;
 
-#define FOLD__CELL_OP 0x8000u /* key word: op ids from here on are cells */
+#define FOLD__CELL_OP 0x8000u /* in keys, op ids from here on are cells */
 
-/* Keys and programs of signatures are ranges of shared arrays, pools, in this order from FOLD__ARRAY_KEYS. */
+/* Keys and programs of signatures are ranges in pools: the arrays from FOLD__ARRAY_KEYS on, in this order. */
 enum { FOLD__POOL_KEYS, FOLD__POOL_OPS, FOLD__POOL_REFS, FOLD__POOL_SHAPES, FOLD__POOL_VALUES, FOLD__POOLS };
 static const uint8_t fold__pool_bytes[] = { sizeof(uint32_t), sizeof(fold__body_op), sizeof(fold__ref),
                                             sizeof(fold_shape), sizeof(fold__value) };
 
-/* A signature: the key, which is compared in full, and what follows from it. The key is the op and its number
-   of inputs, attributes, parameters, input shapes, shared operands and tag. */
+/* A signature: its key, and what follows from the key. The key consists of the op, the number of inputs,
+   attributes, parameters, input shapes, shared operands and tag. Keys are compared in full. */
 typedef struct fold__sig {
-    uint32_t first[FOLD__POOLS]; /* its key and program in the pools; the program of a cell is the model's */
+    uint32_t first[FOLD__POOLS]; /* where its key and program (unless a cell's own) begin in the pools */
     uint32_t count[FOLD__POOLS];
     uint32_t hash;
-    uint32_t op;        /* or FOLD__CELL_OP | cell */
+    uint32_t op;        /* the op, or FOLD__CELL_OP | cell */
     uint32_t shared;    /* mask of shared inputs */
     uint32_t lists;     /* mask of the op's or cell's operands that are lists */
-    uint32_t list_mode; /* FOLD__ROW_BY_ROW ... */
-    uint32_t tag_cell;  /* in eager and traced bodies: the call whose op this is; else 0 */
-    uint32_t tag_op;    /* in such a body the ordinal of the op, from 1 on; else 0 */
-    uint32_t in_shape;  /* the first input's shape: which word of the key */
+    uint32_t list_mode; /* flags: FOLD__ROW_BY_ROW ... */
+    uint32_t tag_cell;  /* in eager bodies: the call's signature; in traced bodies: 1 + the cell; else 0 */
+    uint32_t tag_op;    /* in such a body: ordinal of the op, from 1 on; else 0 */
+    uint32_t in_shape;  /* index in the key of the first input's shape */
     uint8_t n_in, n_list, n_out, is_cell;
     uint8_t own_program;     /* its program is in the context's pools, not the cell's */
     uint8_t out_lists;       /* mask of outputs that are lists */
-    uint64_t differentiable; /* mask of inputs, then list components */
+    uint64_t differentiable; /* mask of inputs, then list components, that get a gradient from some output */
     uint32_t out_shape[FOLD_MAX_OUT];
 } fold__sig;
 
-/* The gradient of a looked-up row: offsets of its sum and of a block in the run's sums, in 16 floats. */
+/* The gradient of a looked-up row: offsets in `sums` of its sum and of a block, in units of 16 floats. */
 typedef struct fold__row_sum {
     uint32_t sum_at, block_at, count; /* rows added so far */
 } fold__row_sum;
@@ -13151,9 +13152,9 @@ typedef struct fold__row_sum {
 typedef struct fold__shape_entry {
     fold_shape shape;
     uint32_t size;
-    uint32_t next; /* 1 + the shape before it in its bucket; 0: none */
+    uint32_t next; /* 1 + the previous shape in its bucket; 0: none */
 } fold__shape_entry;
-/* A signature that feeds another, by its index in the group, and a mask of the inputs that it feeds. */
+/* A signature that feeds another one: its index in the group, and the mask of inputs that it feeds. */
 typedef struct fold__predecessor {
     uint64_t operands;
     uint32_t sig;
@@ -13165,9 +13166,9 @@ typedef struct fold__merged_range {
 typedef struct fold__kept_grad {
     uint32_t node, data_at, filled;
 } fold__kept_grad;
-/* A node whose indices, one per row and all below `end`, are in the caller's memory. Attention along edges
-   has up to `most` edges there instead, from `index` to `to`. `edges` checks and copies them: it is
-   fold__visit_edges, a pointer so that programs without fold_edges_ref do not link it. */
+/* A node that reads its indices from the caller's memory: one per row, all below `end`. Attention along edges
+   reads *count edges, at most `most`, from `index` to `to` instead; `edges` checks and copies them. `edges`
+   is fold__visit_edges, as a pointer so that programs without fold_edges_ref do not link it. */
 typedef struct fold__index_ref {
     const int *index;
     uint32_t node;
@@ -13181,28 +13182,28 @@ typedef struct fold__output_ref {
     fold_node node;
 } fold__output_ref;
 
-/* Sets of kinds: bit k is for kind k, including the flags FOLD__IS_LIST (8) and FOLD__IS_SHARED (16). The
-   first is the values per list element while tracing, all that have FOLD__IS_LIST. The second is the markers
-   that represent them in an eager body: kind 7, any flags. */
+/* Sets of kinds: bit k stands for kind k, including the flags FOLD__IS_LIST (8) and FOLD__IS_SHARED (16).
+   KINDS_PER_ELEMENT has all kinds with FOLD__IS_LIST, which are values per list element while tracing.
+   KINDS_MARKER has the markers of such values in an eager body: kind 7 with any flags. */
 #define FOLD__KINDS_PER_ELEMENT 0xff00ff00u
 #define FOLD__KINDS_MARKER 0x80808080u
 
-/* An operand: the value of `source` from float `offset` on. */
+/* An operand, which reads the value of node `source` from float `offset` on. */
 typedef struct fold__operand {
     uint32_t source, offset, shape;
     uint8_t kind;
 } fold__operand;
 
-/* The body being recorded: by an eager call, or traced. */
+/* The body that is being recorded by an eager call, or traced. */
 typedef struct fold__frame {
-    uint32_t cell;     /* 1 + its id; 0: no body is recorded */
-    uint32_t tag;      /* the call's signature, to tell its ops from those of other calls */
-    uint32_t ordinal;  /* ops recorded so far */
-    uint32_t elements; /* eager: length of the list, */
-    uint32_t first;    /* the first node of the body or of its argument copies (0: traced, or no body), */
-    const fold__operand *in; /* and its inputs: the call's operands, or copies of them */
+    uint32_t cell;     /* 1 + the id of the cell; 0: no body is being recorded */
+    uint32_t tag;      /* part of the keys of its ops: see fold__sig.tag_cell */
+    uint32_t ordinal;  /* number of ops recorded so far */
+    uint32_t elements; /* eager: length of the list */
+    uint32_t first;    /* eager: first node of the body or of its argument copies; else 0 */
+    const fold__operand *in; /* eager: the inputs: operands of the call, or copies of them */
     int tracing;
-    int list_max;  /* the maximum over the list was taken */
+    int list_max;  /* the body takes the maximum over the list */
 } fold__frame;
 
 /* A batch in a trace. FOLD__EVENT_PROLOGUE is a flag. */
@@ -13219,10 +13220,10 @@ typedef struct fold__event {
 enum {
     FOLD__RECENT = 64,
     FOLD__SHAPE_BUCKETS = 64,
-    FOLD__KEPT_SHAPES = 8 * sizeof(void *), /* that a context in a block keeps over a reset */
+    FOLD__KEPT_SHAPES = 8 * sizeof(void *), /* number kept over a reset by a context in a block */
     FOLD__GROUP_ROWS = 12, /* with fewer rows per batch, weights are read too often */
-    FOLD__PART_ROWS = 4,   /* the same for scalar kernels, which read weights for every row anyway */
-    FOLD__TRAIN_ROWS = 20, /* in training, more are not worth their memory */
+    FOLD__PART_ROWS = 4,   /* GROUP_ROWS for scalar kernels, which read weights for every row anyway */
+    FOLD__TRAIN_ROWS = 20, /* in training, more rows are not worth their memory */
     FOLD__MAX_ROWS = 64,
     FOLD__MAX_BUDGETS = 3 /* a group uses up to this many byte budgets to have enough rows */
 };
@@ -13230,8 +13231,8 @@ enum {
 struct fold__request;
 struct fold__list;
 struct fold__use;
-/* What an eager context does where others only record. Eager mode is a later section, so recording reaches it
-   through these pointers. */
+/* What an eager context does in calls that otherwise only record. Recording uses these pointers, because
+   eager mode is a later section. */
 typedef struct fold__eager {
     int (*holds_trace)(fold_ctx *f, const struct fold__request *request);
     fold_node (*record_elements)(fold_ctx *f, const struct fold__request *request);
@@ -13247,57 +13248,57 @@ struct fold_ctx {
     fold__array arrays[FOLD__ARRAY_COUNT];
     fold_model *model;
     fold__error error;
-    fold__error read_error;      /* the last read's, which does not stick */
-    int unusable;                /* it was made with wrong settings: its error stays */
-    int (*reclaim)(fold_ctx *f); /* frees what idle signatures use: fold__forget_idle; 0: nothing was freed */
+    fold__error read_error;      /* error of the last read, which does not stick */
+    int unusable;                /* it was created with wrong settings: its error stays */
+    int (*reclaim)(fold_ctx *f); /* fold__forget_idle: frees memory of idle signatures; 0: nothing freed */
 
     /* settings */
-    fold_ctx_desc desc; /* as passed to fold_ctx_new, but with the threads that it has */
+    fold_ctx_desc desc; /* as passed to fold_ctx_new, except for the number of threads that it uses */
     const fold__eager *eager; /* NULL: the context batches */
-    size_t group_bytes; /* budget of a group */
-    size_t group_rows;  /* groups exceed it if their average batch has fewer rows; 0: never */
-    size_t trace_events; /* the most of a thread; the slow run that is kept has room for as many again */
-    uint64_t slow_began, slow_plan_ns; /* of the slow run that is kept */
+    size_t group_bytes; /* memory budget of a group */
+    size_t group_rows;  /* a group may exceed the budget if its average batch has fewer rows; 0: never */
+    size_t trace_events; /* maximum per thread; the kept slow run has room for the same number again */
+    uint64_t slow_began, slow_plan_ns; /* start and planning time of the kept slow run */
 
     /* the recording */
-    uint32_t salt; /* of its handles */
+    uint32_t salt; /* stored in its handles */
     uint64_t resets;
-    uint64_t seed;  /* for dropout, from the last fold_dropout_seed on */
-    uint64_t draws; /* of dropout since then, over resets as well; a traced body counts its own */
+    uint64_t seed;  /* dropout seed, set by the last fold_dropout_seed */
+    uint64_t draws; /* number of dropout draws since then, over resets as well; in a traced body, its own */
 #define FOLD__ARRAY_MEMBER(name, type, pointer) type *pointer;
     FOLD__ARRAYS(FOLD__ARRAY_MEMBER, FOLD__ARRAY_MEMBER, FOLD__ARRAY_MEMBER, FOLD__ARRAY_MEMBER,
                  FOLD__NO_ARRAY, FOLD__NO_ARRAY)
-    uint32_t *element_tag; /* `data_at` of a marker of list elements: what identifies it in its body */
+    uint32_t *element_tag; /* `data_at` of a marker of list elements: identifies it in its body */
     uint32_t *header_call; /* `data_at` of the header of an eager call that merges: the call's first output */
-    uint32_t first_keep; /* no kept node before this one waits for its value */
+    uint32_t first_keep; /* no kept node before this one is still waiting for its value */
     uint32_t pending_step; /* offset in `data` of the last cache step that has not run, or FOLD__NONE */
-    uint32_t quantized;  /* the model's, at the last reset */
-    uint32_t tables_version; /* the model's when rows of quantised tables were copied to data */
+    uint32_t quantized;  /* the model's `quantized` at the last reset */
+    uint32_t tables_version; /* the model's `version` when quantised table rows were copied to `data` */
     uint32_t dedupe_size;
-    uint32_t done_version; /* the model's when kept values were computed */
-    uint32_t node_cap;     /* nodes and edges that fit without asking */
+    uint32_t done_version; /* the model's `version` when kept values were computed */
+    uint32_t node_cap;     /* number of nodes and edges that fit without fold__ask */
     uint32_t edge_cap;
 
-    /* a reset clears all from n_nodes to frame */
+    /* a reset clears all members from n_nodes to frame */
     uint32_t n_nodes; /* node ids start at 1 */
     uint32_t n_edges;
     uint32_t n_calls;
-    uint32_t peak_nodes; /* including dropped ones, such as merged calls */
+    uint32_t peak_nodes; /* maximum so far, including dropped nodes such as merged calls */
     uint32_t peak_edges;
-    size_t data_used;                    /* floats */
-    size_t bytes_refused;                /* that this recording could not get */
+    size_t data_used;                    /* in floats */
+    size_t bytes_refused;                /* that this recording asked for but could not get */
     void (*refresh_tables)(fold_ctx *f); /* fold__refresh_tables, if a quantised table was looked up */
     uint32_t n_keeps;
-    uint32_t n_keep_requests; /* values and gradients to keep that were requested before they were computed */
+    uint32_t n_keep_requests; /* requests to keep a value or gradient that came before it was computed */
     uint32_t old_nodes;       /* n_nodes at the last run */
-    uint32_t old_merged;      /* n_merged then */
+    uint32_t old_merged;      /* n_merged at the last run */
     uint32_t n_kept_grads;
-    uint32_t n_index_refs, old_index_refs; /* old: those that a run has already read */
+    uint32_t n_index_refs, old_index_refs; /* old: number that a run has already read */
     uint32_t n_output_refs, old_output_refs;
-    uint64_t n_draws; /* of dropout, in this recording */
+    uint64_t n_draws; /* number of dropout draws in this recording */
     uint32_t dedupe_used;
     uint32_t readers_size;
-    uint64_t word_cells; /* with dedupe: which cells were called with a looked-up row, by id modulo 64 */
+    uint64_t word_cells; /* dedupe: set of cells (id modulo 64) that were called with a looked-up row */
     uint32_t n_merged;
     int kept_concats; /* the gradient of some concatenation is kept */
     int any_done;
@@ -13307,14 +13308,14 @@ struct fold_ctx {
     /* signatures */
     uint32_t n_sigs;
     uint32_t n_shapes;
-    uint32_t table_size; /* of the hash table */
+    uint32_t table_size; /* of sig_table */
     uint32_t pool_used[FOLD__POOLS];
-    uint32_t sig_tables; /* counts how often signatures were forgotten */
-    uint64_t forgot_at;  /* the reset since which idle signatures were forgotten */
-    int sig_pins;        /* above 0, others than the recording use signatures, and none may be forgotten */
-    size_t block_peak;   /* block bytes that an earlier recording would have needed */
-    uint32_t recent[FOLD__RECENT]; /* signatures by a quick hash of the request; 0: none */
-    uint32_t shape_bucket[FOLD__SHAPE_BUCKETS]; /* 1 + the newest shape with the hash; 0: none */
+    uint32_t sig_tables; /* number of times that signatures were forgotten */
+    uint64_t forgot_at;  /* `resets` when idle signatures were last forgotten */
+    int sig_pins;        /* above 0: not only the recording uses signatures, and none may be forgotten */
+    size_t block_peak;   /* largest block size that an earlier recording would have needed */
+    uint32_t recent[FOLD__RECENT]; /* see fold__recent_sig; 0: none */
+    uint32_t shape_bucket[FOLD__SHAPE_BUCKETS]; /* 1 + the newest shape with this hash; 0: none */
     uint32_t row_of;                            /* the table of the last lookup; 0: none */
     uint32_t row_shape;                         /* the shape of its rows */
 
@@ -13325,17 +13326,17 @@ struct fold_ctx {
 
 static int fold__in_training(const fold_ctx *f) { return FOLD__TRAINING(f->desc.training); }
 
-/* `node_data` by kind of node, which the accessors below read. Parameters count from 0 in it.
-   - OP: what the op or call was recorded with beside its signature, see fold__request.data. For a product,
-     the concatenation whose parts it reads: fold__node_concat.
+/* The contents of `node_data` by kind of node; use the accessors below. Parameters are numbered from 0.
+   - OP: data of the op or call that is not in its signature: see fold__request.data. For a product, the
+     concatenation whose parts it reads: fold__node_concat.
    - OUTPUT: the node of its call, which is the call's first output: fold__node_call.
-   - INPUT: in a traced body, which of the body's inputs it is: fold__node_ordinal.
+   - INPUT: in a traced body, its number among the body's inputs: fold__node_ordinal.
    - INPUT_REF: the address of the caller's values: fold__node_address.
    - LOOKUP: the table and the row: fold__node_table and fold__node_table_row.
    - PARAM: the parameter: fold__node_param.
-   - VIEW: if it is the first output of an eager or inlined call, the number of outputs, else 0:
-     fold__node_outputs. For an eager call also the first node of its body: fold__body_first. In the header of
-     an eager call that merges: where the call's draws begin.
+   - VIEW: for the first output of an eager or inlined call, the number of outputs (fold__node_outputs) and,
+     if eager, the first node of its body (fold__body_first). For the header of an eager call that merges,
+     where the call's draws begin. Otherwise 0.
    - MARKER: the length of the list. */
 FOLD__INLINE void fold__set_node_data(fold_ctx *f, uint32_t id, uint64_t data) { f->node_data[id] = data; }
 
@@ -13365,7 +13366,7 @@ FOLD__INLINE uint32_t fold__node_table_row(const fold_ctx *f, uint32_t id)
     return (uint32_t)f->node_data[id];
 }
 
-/* The first node of an eager call's body, if `id` is the view of the call's first output; else 0. */
+/* Returns the first node of an eager call's body if `id` is the view of the call's first output, else 0. */
 FOLD__INLINE uint32_t fold__body_first(const fold_ctx *f, uint32_t id)
 {
     return (f->kind[id] & FOLD__KIND_MASK) == FOLD__NODE_VIEW && !f->sig[id]
@@ -13373,8 +13374,8 @@ FOLD__INLINE uint32_t fold__body_first(const fold_ctx *f, uint32_t id)
                : 0;
 }
 
-/* An operand starts `offset` floats into the value that it reads. The highest bit is set if it reads a list
-   whole: it then starts `offset` floats into each row. */
+/* Where an operand starts in the value that it reads, in floats. The highest bit is set if the operand reads
+   a whole list; the offset is then within each row. */
 #define FOLD__WHOLE_LIST 0x80000000u
 FOLD__INLINE uint32_t fold__edge_offset(const fold_ctx *f, uint32_t edge)
 {
@@ -13395,7 +13396,7 @@ static size_t fold__ctx_bytes(void);
 
 FOLD__FAILS(fold__fail, fold_ctx, &of->error)
 
-/* For a public call that consists of others: messages name it, not the call in it that failed. */
+/* For a public call that makes other public calls: messages name the outer call, not the one that failed. */
 #define FOLD__AS_CALL(f, name, record) (fold__call_begins(f, name), fold__call_ends(f, record))
 static void fold__call_begins(fold_ctx *f, const char *name)
 {
@@ -13411,7 +13412,7 @@ static fold_node fold__call_ends(fold_ctx *f, fold_node made)
 
 static int fold__broken(const fold_ctx *f) { return !f || f->error.status || f->model->error.status; }
 
-/* Settings that cost code are read only here, so that FOLD_PLAIN_CONTEXTS lets compilers drop that code. */
+/* Settings that need extra code are read only here: with FOLD_PLAIN_CONTEXTS, compilers drop the code. */
 FOLD__INLINE int fold__is_eager(const fold_ctx *f) { return FOLD__NOT_PLAIN(f->desc.eager); }
 FOLD__INLINE int fold__merges(const fold_ctx *f) { return FOLD__NOT_PLAIN(f->desc.dedupe); }
 FOLD__INLINE int fold__has_clock(const fold_ctx *f) { return FOLD__NOT_PLAIN(f->desc.clock != NULL); }
@@ -13425,7 +13426,7 @@ FOLD__INLINE fold_schedule fold__schedule_of(const fold_ctx *f)
 
 static void fold__refresh_pointers(fold_ctx *f);
 
-/* Node and edge arrays fill their slack without asking, so their `need` is brought up to date from these. */
+/* Sizes of the elements of node arrays, which fill up to their capacity without fold__ask updating `need`. */
 static const uint8_t fold__node_bytes[] = {
 #define FOLD__ELEMENT_BYTES(name, type, pointer) sizeof(type),
     FOLD__ARRAYS(FOLD__ELEMENT_BYTES, FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__NO_ARRAY,
@@ -13446,7 +13447,7 @@ static size_t fold__array_use(const fold_ctx *f, int which)
 static void fold__note_use(fold_ctx *f)
 {
     for (int i = FOLD__ARRAY_SIG; i <= FOLD__ARRAY_EDGE_OFFSET; i++)
-        f->arrays[i].need = fold__array_use(f, i); /* that of the others is right already */
+        f->arrays[i].need = fold__array_use(f, i); /* other arrays are up to date */
 }
 
 static uint32_t fold__capacity(const fold_ctx *f, int which, size_t size)
@@ -13454,7 +13455,7 @@ static uint32_t fold__capacity(const fold_ctx *f, int which, size_t size)
     return (uint32_t)fold__min_size(f->arrays[which].capacity / size, FOLD__NONE / 2);
 }
 
-/* Call after arrays have moved: growing one array can take slack from the node and edge arrays. */
+/* Recomputes node_cap and edge_cap after arrays moved: growing one can take spare capacity from others. */
 static void fold__note_room(fold_ctx *f)
 {
     uint32_t nodes = FOLD__NONE;
@@ -13468,9 +13469,9 @@ static void fold__note_room(fold_ctx *f)
     f->edge_cap = sources < offsets ? sources : offsets;
 }
 
-/* The size of a block, at any address, for the context and all that was asked for since the reset. Shapes are
-   not counted by recording, so there is room for all known ones, and for those that a context in the block
-   keeps from earlier recordings. */
+/* Returns the size of a block, at any address, for the context and all memory requested since the reset.
+   Recording does not count shapes, so there is room for all known shapes, and for those that a context in a
+   block keeps from earlier recordings. */
 static size_t fold__block_bytes(const fold_ctx *f)
 {
     const size_t shapes =
@@ -13483,7 +13484,7 @@ static size_t fold__block_bytes(const fold_ctx *f)
 }
 
 #define FOLD__MEASURED " (see fold_ctx_desc.measure)"
-/* whole: the bytes are all that is needed, not a lower bound. */
+/* Reports that memory has run out. whole: fold__block_bytes is all that is needed, not a lower bound. */
 static int fold__out_of_memory(fold_ctx *f, int whole)
 {
     if (!f->arena.block)
@@ -13497,8 +13498,8 @@ static int fold__out_of_memory(fold_ctx *f, int whole)
     return 0;
 }
 
-/* Grows an array. Any array may move, and the pointers of the context and its run are then refreshed, so
-   callers hold no other pointer into an array across the call. 0 without an error: there is no memory. */
+/* Grows an array. Any array may move: pointers of the context and its run are refreshed, but callers must
+   hold no other pointer into an array across this call. Returns 0, without an error, if memory runs out. */
 static FOLD__NOINLINE int fold__ask(fold_ctx *f, int which, size_t count, size_t size)
 {
     const size_t bytes = fold__size(count, size, 0);
@@ -13522,7 +13523,7 @@ static FOLD__NOINLINE int fold__ask(fold_ctx *f, int which, size_t count, size_t
     return fits;
 }
 
-/* As fold__ask, but 0 comes with an error. */
+/* Works like fold__ask, but sets an error if it returns 0. */
 static FOLD__NOINLINE int fold__need(fold_ctx *f, int which, size_t count, size_t size)
 {
     return fold__ask(f, which, count, size) || fold__out_of_memory(f, 0);
@@ -13548,7 +13549,7 @@ static int fold__grow_edges(fold_ctx *f, size_t more)
            fold__need(f, FOLD__ARRAY_EDGE_OFFSET, count, 4);
 }
 
-/* data_at is in units of 16 floats. */
+/* Returns the address for `data_at`, which is in units of 16 floats. */
 static float *fold__data_ptr(const fold_ctx *f, uint32_t data_at) { return f->data + (size_t)data_at * 16; }
 
 FOLD__INLINE fold__param_data *fold__lookup_table(const fold_ctx *f, uint32_t id)
@@ -13567,7 +13568,7 @@ static const uint64_t *fold__row_data(const fold_ctx *f, uint32_t id)
     return (const uint64_t *)(const void *)fold__data_ptr(f, (uint32_t)fold__node_op_data(f, id));
 }
 
-/* Allocates in the recording's data. Returns the offset in units of 16 floats; FOLD__NONE with an error. */
+/* Allocates in the recording's data. Returns an offset in units of 16 floats, or FOLD__NONE with an error. */
 static uint32_t fold__alloc_data(fold_ctx *f, size_t floats)
 {
     const size_t at = f->data_used, end = at + fold__round_up(floats, 16);
@@ -13577,79 +13578,79 @@ static uint32_t fold__alloc_data(fold_ctx *f, size_t floats)
     return (uint32_t)(at / 16);
 }
 
-/* Storage of a buffer: none, in the group's region, or in a worker's scratch for a batch or for one tile. */
+/* Where a buffer is stored: nowhere, in the group's region, or in scratch, for a batch or for one tile. */
 enum { FOLD__SLAB_NONE, FOLD__SLAB, FOLD__PER_BATCH, FOLD__PER_TILE };
-/* How a gradient is put together. */
+/* How a gradient is computed from its contributions. */
 enum {
     FOLD__GRAD_ZERO,              /* no contributions: it is cleared */
     FOLD__GRAD_WHOLE,             /* one contribution, written in place */
-    FOLD__GRAD_DISJOINT,          /* several, written in place, which together cover it */
+    FOLD__GRAD_DISJOINT,          /* several, written in place, which cover it completely */
     FOLD__GRAD_DISJOINT_AND_ZERO, /* several, written in place after the rest is cleared */
-    FOLD__GRAD_SUM,               /* each contribution has a row of its own, and these are added up */
-    FOLD__GRAD_ROOT               /* the root's, which is one */
+    FOLD__GRAD_SUM,               /* each contribution has a row of its own, and the rows are added up */
+    FOLD__GRAD_ROOT               /* the gradient of the root, which is 1 */
 };
-/* A run's state of a node. */
+/* Flags: the state of a node in a run. */
 enum {
     FOLD__RUNS = 1,
     FOLD__ON_GRAD_PATH = 2, /* the root's gradient reaches it */
-    FOLD__PERSIST = 4,      /* its value is readable afterwards */
+    FOLD__PERSIST = 4,      /* its value is readable after the run */
     FOLD__BOUNDARY = 8,     /* it passes from the prefix to a later group, or from a sample to the suffix */
     FOLD__SUFFIX = 16,
     FOLD__INNER = 32, /* something outside the suffix reads it */
     FOLD__PREFIX = 64,
-    FOLD__NEEDED_IF_EMPTY = 128, /* eager: it is needed even if the list is empty, not only by its elements */
-    /* a call passes these on to what it reads */
+    FOLD__NEEDED_IF_EMPTY = 128, /* eager: needed even if the list is empty, not only by its elements */
+    /* flags that a call passes on to the nodes it reads */
     FOLD__PASSED = FOLD__RUNS | FOLD__ON_GRAD_PATH | FOLD__PREFIX | FOLD__NEEDED_IF_EMPTY
 };
 
-/* Stages of a program. */
+/* The stages of a program. */
 enum { FOLD__PROLOGUE, FOLD__BODY };
 
 typedef struct fold__batch {
     uint32_t group_sig, stage;            /* FOLD__PROLOGUE or FOLD__BODY */
-    uint32_t first, count;                /* its calls, in the order of the run */
-    uint32_t first_call_row, first_elem;  /* their first rows in the signature's buffers */
-    uint32_t elems;                       /* elements of their lists */
-    uint32_t prologue_row, prologue_elem; /* where the prologue before it began */
+    uint32_t first, count;                /* its calls: a range of fold__run.order */
+    uint32_t first_call_row, first_elem;  /* first rows of calls and list elements in the buffers */
+    uint32_t elems;                       /* number of list elements of the calls */
+    uint32_t prologue_row, prologue_elem; /* rows at which the preceding prologue began */
 } fold__batch;
-/* A group of samples, or the prefix, or the suffix. Sizes and offsets are in floats. In the region its slabs
+/* A group of samples, or the prefix, or the suffix. Sizes and offsets are in floats. In the region, its slabs
    come first, then rows of contributions, then gradients of leaves. */
 typedef struct fold__group {
     uint32_t first_batch, end_batch, first_sig, end_sig, first_call, end_call, first_leaf, end_leaf;
-    uint32_t rows;                 /* size of all rows of contributions, in 16 floats */
+    uint32_t rows;                 /* size of all rows of contributions, in units of 16 floats */
     uint32_t chunk;                /* rows of every list that run at a time, forward and backward; 0: all */
-    uint32_t length;               /* if in chunks: the rows that each of its lists has */
+    uint32_t length;               /* if it runs in chunks: the number of rows of each of its lists */
     uint32_t row;                  /* while it runs: the first row of the chunk */
-    size_t floats;                 /* of its slabs */
+    size_t floats;                 /* size of its slabs */
     size_t base, rows_at, leaf_at; /* where slabs, contributions and gradients of leaves begin */
 } fold__group;
 /* A signature in a group. */
 typedef struct fold__group_sig {
     uint32_t run_sig, group, calls, elems;
-    uint32_t by_sig; /* an element of a list spread over this array: all, by signature and then by group */
-    uint32_t first_record;            /* its first call in calls_by_sig */
+    uint32_t by_sig; /* element i: the group_sig that is number i if sorted by signature, then by group */
+    uint32_t first_record;            /* where its calls begin in calls_by_sig */
     uint32_t first_buffer, n_buffers;
-    uint32_t max_rows, max_elems; /* of a batch; while batches are made: rows and elements assigned so far */
-    uint32_t rows, elem_rows; /* of its slabs, for calls and elements: fewer if rows are reused */
-    uint32_t block, first_block; /* about this many rows are reused together; its first such block */
-    uint32_t chain; /* its longest chain; in mixed components, once fold__count_bound has counted it */
+    uint32_t max_rows, max_elems; /* of its largest batch; while batches are made: all assigned so far */
+    uint32_t rows, elem_rows; /* rows of slabs, for calls and for elements; fewer if rows are reused */
+    uint32_t block, first_block; /* about this many rows are reused together; index of its first such block */
+    uint32_t chain; /* length of its longest chain; in mixed components, known after fold__count_bound */
     uint32_t component;
-    uint32_t first_predecessor, end_predecessor; /* in the array of predecessors */
+    uint32_t first_predecessor, end_predecessor; /* range in `predecessors` */
     uint32_t first_batch, last_batch;
-    uint32_t last_read;      /* the last batch that reads its outputs; NONE: none */
-    uint32_t first_back;     /* the first batch whose backward reads them, so the last in time; NONE: none */
+    uint32_t last_read;      /* the last batch that reads its outputs, or NONE */
+    uint32_t first_back;     /* the first batch whose backward reads its outputs (it runs last), or NONE */
     uint64_t recurrent;      /* mask of inputs from the same component */
-    uint32_t tile;           /* rows of a tile */
+    uint32_t tile;           /* number of rows of a tile */
     uint32_t sub_batch_rows; /* rows that a batch runs forward at a time; max_rows: all */
     uint8_t n_in, n_list, n_out;
     uint8_t has_elements; /* see fold__has_elements */
-    uint8_t cyclic;       /* 1: it feeds itself; 2: with other signatures (mixed) */
+    uint8_t cyclic;       /* 1: it feeds itself; 2: it is in a cycle with other signatures (mixed) */
     uint8_t has_prologue; /* the prologue is not empty */
     uint8_t read_late;    /* weight gradients read its outputs */
     uint8_t cleared;      /* mask of outputs whose gradients are cleared before any backward */
-    size_t stages;        /* 1 + where its stages are kept */
-    size_t op_at;         /* in scratch, the floats of an op follow its transient buffers, */
-    size_t free_at;       /* and then come pointers to rows */
+    size_t stages;        /* 1 + the offset of its stages */
+    size_t op_at;         /* offset in scratch of an op's floats, after its transient buffers */
+    size_t free_at;       /* offset in scratch of pointers to rows, after op_at */
 } fold__group_sig;
 typedef struct fold__buffer {
     size_t offset, floats; /* in the group's region or in scratch */
@@ -13657,68 +13658,68 @@ typedef struct fold__buffer {
     uint32_t first, last;  /* a slab's lifetime */
     uint8_t elem;          /* a row for each list element, else one for each call */
     uint8_t storage;       /* FOLD__SLAB... */
-    uint8_t per_prologue;  /* a slab with rows for one prologue at a time */
+    uint8_t per_prologue;  /* the slab has rows for one prologue at a time */
 } fold__buffer;
-/* What follows for a signature's program if these inputs get gradients. */
+/* What the program of a signature needs if certain inputs get gradients. */
 typedef struct fold__analysis {
-    uint32_t next; /* 1 + the signature's next analysis */
+    uint32_t next; /* 1 + the next analysis of the signature; 0: none */
     uint32_t first_facts;
-    uint32_t row_floats;    /* of values and gradients that outlive a batch, for a call, */
-    uint32_t elem_floats;   /* and for a list element */
-    uint32_t arrays;        /* the most arrays of pointers to rows that a batch uses */
+    uint32_t row_floats;    /* floats per call of values and gradients that outlive a batch */
+    uint32_t elem_floats;   /* the same, per list element */
+    uint32_t arrays;        /* largest number of arrays of pointers to rows in a batch */
     uint8_t backward, grad; /* whether the run goes backward, and whether some call needs a gradient */
     uint64_t operand_grad;  /* mask of inputs that get a gradient in some call */
     uint64_t operand_back;  /* mask of inputs that backward reads */
-    uint64_t operand_late;  /* mask of inputs that weight gradients read at the end, */
-    uint64_t operand_soon;  /* and of those that backward of a batch reads */
+    uint64_t operand_late;  /* mask of inputs that weight gradients read at the end */
+    uint64_t operand_soon;  /* mask of inputs that the backward of a batch reads */
 } fold__analysis;
 typedef struct fold__run_sig {
     uint32_t sig;
-    uint32_t group_sig;         /* its number in the group being listed, else NONE */
-    uint32_t first_by_sig, n_groups; /* its groups: where they begin in `by_sig`, and how many */
+    uint32_t group_sig;         /* its index in the group being listed, else NONE */
+    uint32_t first_by_sig, n_groups; /* its groups: where they begin in `by_sig`, and their number */
     uint32_t first, first_elem; /* its first call on the gradient path, and the first with a list element */
-    uint32_t calls;             /* that run */
-    size_t elems;               /* list elements of those */
-    uint8_t partly;             /* some call needs no gradient */
+    uint32_t calls;             /* number of calls that run */
+    size_t elems;               /* number of list elements of these calls */
+    uint8_t partly;             /* some calls need no gradient */
     fold__analysis found;
 } fold__run_sig;
-/* Facts of a value of an analysed program. Those of its inputs follow, then those of the operands of ops,
-   which use only piece_floats and grad. */
+/* Facts about a value of an analysed program. In the array, facts about its inputs follow, then facts about
+   the operands of ops, which use only piece_floats and grad. */
 typedef struct fold__value_facts {
     uint64_t deps;           /* mask of inputs it depends on */
-    uint64_t pieces_written; /* mask of pieces that got a contribution */
-    uint32_t piece_floats;   /* size of such a piece */
+    uint64_t pieces_written; /* mask of pieces that have received a contribution */
+    uint32_t piece_floats;   /* size of a piece */
     uint8_t grad;            /* it gets a gradient */
-    uint8_t mode;            /* FOLD__GRAD_...: how that is put together */
+    uint8_t mode;            /* FOLD__GRAD_...: how its gradient is computed */
     uint8_t back, late;      /* backward reads it; weight gradients read it after all backward batches */
     uint8_t needed_if_empty; /* it is needed even by a call whose list is empty */
     uint8_t grad_late;       /* weight gradients read its gradient */
-    uint8_t transient;       /* its storage unless it outlives its batch: PER_TILE or PER_BATCH */
-    int8_t out;              /* which output it is; -1: none */
+    uint8_t transient;       /* storage, unless it outlives its batch: PER_TILE or PER_BATCH */
+    int8_t out;              /* its index among the outputs; -1: it is not an output */
 } fold__value_facts;
-/* What is remembered of a signature until parameters are added, frozen or thawed. */
+/* Facts about a signature, valid until parameters are added, frozen or thawed. */
 typedef struct fold__sig_cache {
-    uint32_t run, run_sig; /* the last run that met it, and its number there */
+    uint32_t run, run_sig; /* the last run in which it occurred, and its index in run_sig there */
     uint32_t analyses;     /* 1 + its first analysis */
     uint8_t trains;        /* its program trains a parameter */
-    uint8_t flows;         /* its calls may be of the suffix (fold__in_suffix) */
+    uint8_t flows;         /* its calls may belong to the suffix (fold__in_suffix) */
     uint8_t stops;         /* no gradient flows to some of its inputs */
-    size_t stages;         /* 1 + where its last stages are kept */
+    size_t stages;         /* 1 + the offset of its latest stages */
 } fold__sig_cache;
-/* How long batches took: sums over those timed, weighted towards later ones, for a line through them. */
+/* Sums for fitting a line to the times of batches by least squares; later batches have more weight. */
 typedef struct fold__cost {
     double count, rows, squares, ns, products; /* sums of 1, rows, rows^2, ns and rows * ns */
 } fold__cost;
-/* Time of one multiplication, judging by all that was timed. */
+/* Time of one multiplication, estimated from everything timed so far. */
 typedef struct fold__work_unit {
     double ns;
     int known;
 } fold__work_unit;
-enum { FOLD__SUM_UNITS = 16 }; /* uses share this many in turn */
-enum { FOLD__COSTS = 4 }; /* of a signature: prologue and body, forward and backward */
+enum { FOLD__SUM_UNITS = 16 }; /* time units that all uses share, in turn */
+enum { FOLD__COSTS = 4 }; /* costs per signature: prologue and body, forward and backward */
 
-/* How far a run is: in a phase, before its batch `at` or, after the backward of all batches, before the sums.
-   `done` rows of that batch, or that much work of the sums, are done. */
+/* Progress of a run. In `phase`, batch `at` is next or, after the backward of all batches, the sums. `done`
+   is the number of rows of that batch, or the work of the sums, that is already done. */
 typedef struct fold__progress {
     uint32_t phase; /* see fold__find_phase; NONE: the run has finished */
     uint32_t group, at;
@@ -13726,35 +13727,35 @@ typedef struct fold__progress {
     uint64_t done;
 } fold__progress;
 
-/* What reads a parameter or shared node: a segment of an op's weight, its bias, an operand that is a value,
-   or an input that all calls share. */
+/* How a parameter or shared node is read: as a segment of an op's weight, as a bias, as an operand that is a
+   parameter, or as an input that all calls share. */
 enum { FOLD__USE_WEIGHT, FOLD__USE_BIAS, FOLD__USE_VALUE, FOLD__USE_OPERAND };
-/* How the sum of a use joins the target's total: computed in place if no earlier use of the parameter has
-   written there; else separately, and added by the kernel that computes it, or later. */
+/* How the sum of a use gets into the total of its target. IN_PLACE: it is computed there, as no earlier use
+   has written there. BY_KERNEL: the kernel that computes it adds it. SEPARATE: it is added later. */
 enum { FOLD__SUM_IN_PLACE, FOLD__SUM_BY_KERNEL, FOLD__SUM_SEPARATE };
 #define FOLD__NO_TOTAL SIZE_MAX
 typedef struct fold__use {
-    uint32_t run_sig, op, ref; /* the program's op and operand that read it; for USE_OPERAND, the input */
+    uint32_t run_sig, op, ref; /* op and operand that read it; for USE_OPERAND, ref is the input */
     uint32_t kind, target;     /* FOLD__USE_..., and the parameter or node that is read */
-    uint32_t first;            /* the first call that reads it: uses are in this order */
+    uint32_t first;            /* the first call that reads it, by which uses are sorted */
     int is_node;               /* the target is a node */
     uint32_t before;           /* the previous use of the same parameter, or NONE */
     int leads;                 /* the first use of its parameter */
     int sum;                   /* FOLD__SUM_... */
-    size_t at, size;           /* the floats of the target that it reads */
+    size_t at, size;           /* range of floats of the target that it reads */
     int turned;                /* transposed: rows of its target are columns of the op's result */
-    size_t ld;                 /* distance of rows of its target */
-    size_t lines, block;       /* number of lines in a row, and in a block */
-    size_t sum_at, block_at;   /* offsets in the run's sums: its sum; blocks, from the second on */
-    size_t done, next;         /* lines summed before the groups being run, and including them */
-    size_t total;              /* offset of its parameter's total there; NO_TOTAL: the gradient itself */
-    uint64_t rows, work;       /* in the groups being summed, and their cost */
+    size_t ld;                 /* distance between rows of its target, in floats */
+    size_t lines, block;       /* number of lines (matrix rows) in a row, and in a block */
+    size_t sum_at, block_at;   /* offsets in `sums` of its sum, and of each block from the second on */
+    size_t done, next;         /* number of lines summed before the groups being run, and including them */
+    size_t total;              /* offset in `sums` of its parameter's total; NO_TOTAL: the gradient itself */
+    uint64_t rows, work;       /* number of rows in the groups being summed, and their cost */
 } fold__use;
 
-/* How a batch gets from row 0 of an operand to its own first row. FIXED operands stay where they are:
-   parameters, values of one tile, or none (base NULL). Others advance with the calls or list elements of the
-   signature, with those since its prologue began, or with the batch's rows. EXTERNAL is outside the
-   signature's buffers. */
+/* What determines where the rows of a batch begin in an operand. FIXED operands always begin at row 0:
+   parameters, values of one tile, or no operand (base NULL). Others advance with the calls or list elements
+   of the signature, with those since its prologue began, or with the rows of the batch. EXTERNAL operands are
+   outside the signature's buffers. */
 enum {
     FOLD__BIND_FIXED,
     FOLD__BIND_CALL,
@@ -13764,42 +13765,41 @@ enum {
     FOLD__BIND_BATCH_ROW,
     FOLD__BIND_EXTERNAL
 };
-/* Where the rows of an operand are, for all batches of a stage: in a buffer of the signature, outside, or in
-   a parameter. */
+/* Where the rows of an operand are in all batches of a stage: in a buffer, outside, or in a parameter. */
 typedef struct fold__binding {
     ptrdiff_t stride;
     uint32_t buffer;
-    uint32_t offset;  /* in each row, in floats */
+    uint32_t offset;  /* where the operand starts in each row, in floats */
     uint32_t param;   /* 1 + the parameter, or 0 */
-    uint32_t outside; /* byte offset in the worker of the fold_rows of an external operand; or 0 */
+    uint32_t outside; /* byte offset in the worker of the fold_rows of an external operand, or 0 */
     uint8_t indexed_by;
-    uint8_t per_element; /* if a call's row is repeated for its list elements, how rows advance; else 0 */
+    uint8_t per_element; /* if a call's row is repeated for its list elements: how rows advance; else 0 */
 } fold__binding;
 
 typedef struct fold__instruction {
-    uint32_t wanted;      /* mask of operands whose gradients it computes, */
-    uint32_t per_element; /* and of those that it computes per list element first */
-    int first, end;       /* the ops that run tile by tile with it */
+    uint32_t wanted;      /* mask of operands whose gradients it computes */
+    uint32_t per_element; /* mask of operands whose gradients it first computes per list element */
+    int first, end;       /* range of the ops that run tile by tile with it */
     uint8_t forward, backward, tiled;
     uint8_t for_elements;           /* only list elements need it */
     uint8_t is_list;                /* it reads a list of elements for each row */
-    uint8_t finishes;               /* mask of outputs whose gradients are put together before its backward */
-    uint8_t gathers;                /* it reads data of each row */
+    uint8_t finishes;               /* mask of outputs whose gradients are completed before its backward */
+    uint8_t gathers;                /* each of its rows has its own data */
     int first_segment, end_segment; /* as in fold__engine */
     fold__op_run *run, *run_back;
-    fold__map_fn map[3];     /* its own, and those of its operands' gradients; NULL: use run, run_back */
-    uint32_t bindings[3][4]; /* of what each map writes and reads */
+    fold__map_fn map[3];     /* its map, and those of its operands' gradients; NULL: use run, run_back */
+    uint32_t bindings[3][4]; /* what each map writes and reads */
 } fold__instruction;
-/* How the stages of a signature run. It does not depend on the number of calls or on addresses, so it is kept
-   from run to run. Its buffers, instructions (those of the body first) and bindings follow it. */
+/* How the stages of a signature run. This does not depend on the number of calls or on addresses, so it is
+   kept from run to run. Its buffers, instructions (of the body first) and bindings follow it in memory. */
 typedef struct fold__stages {
-    size_t next;                        /* 1 + where the next one of the signature is */
-    size_t op_floats;                   /* the most scratch floats of an op without parameters */
+    size_t next;                        /* 1 + the offset of the signature's next stages; 0: none */
+    size_t op_floats;                   /* largest number of scratch floats of an op without parameters */
     uint64_t recurrent;                 /* the inputs that close its cycle, if there is a prologue */
     uint32_t first_facts, has_prologue; /* first_facts identifies the analysis */
 } fold__stages;
 
-/* Operands and outputs of an op that can have gradients. */
+/* Maximum number of operands and of outputs of an op that can have gradients. */
 enum {
     FOLD__BACK_IN = FOLD__TRAINING(1) ? FOLD_MAX_IN : 1,
     FOLD__BACK_OUT = FOLD__TRAINING(1) ? FOLD_MAX_OUT : 1
@@ -13812,18 +13812,18 @@ typedef struct fold__worker {
     const fold__group_sig *group_sig;
     const fold__run_sig *run_sig;
     fold__program program;
-    fold__instruction *instruction;            /* of each op of the program, in stage `stage` */
-    fold__binding *binding, *out, *dout, *din; /* of operands, values, their gradients, and contributions */
+    fold__instruction *instruction;            /* for each op of the program, in stage `stage` */
+    fold__binding *binding, *out, *dout, *din; /* of operands, values, gradients, and contributions */
     const fold__buffer *buffer;
     uint32_t stage;
     const uint32_t *ids; /* its calls */
-    uint32_t *list;      /* where each call's elements begin in the batch, and the end of the last. If a part
-                            begins within a list, the first is negative and wraps around */
+    uint32_t *list;      /* where each call's elements begin in the batch, then the end of the last. If a
+                            part begins within a list, the first is negative (wrapped around) */
     const fold_model *model;
     float *region;       /* its group's slabs */
     /* the tile */
     uint32_t tile, row;                /* rows of a tile; first row of the tile being run */
-    ptrdiff_t at[FOLD__BIND_EXTERNAL]; /* by kind of binding: the index of that row */
+    ptrdiff_t at[FOLD__BIND_EXTERNAL]; /* by kind of binding: the index of the first row of the tile */
     /* scratch */
     float *scratch;
     char *free;                   /* the unused part of scratch for pointers */
@@ -13834,59 +13834,59 @@ typedef struct fold__worker {
     fold__prepared prepared;
     fold_rows op_in[FOLD_MAX_IN + 1], op_out[FOLD_MAX_OUT];
     fold_rows op_dout[FOLD__BACK_OUT], op_din[FOLD__BACK_IN + 1];
-    int lengths[FOLD_MAX_IN]; /* of lists that an op reads whole */
-    uint32_t one_list[2];     /* eager: the one list, */
-    uint64_t draw;            /* and the key of a random draw */
+    int lengths[FOLD_MAX_IN]; /* lengths of lists that an op reads whole */
+    uint32_t one_list[2];     /* eager: memory of `list` for one call */
+    uint64_t draw;            /* eager: key of a random draw */
     /* statistics */
     size_t kernel_calls, one_row_calls, events;
-    size_t slow_events; /* of the slow run that is kept */
+    size_t slow_events; /* events of the kept slow run */
 } fold__worker;
 
-/* A plan, but for its arrays. */
+/* A plan without its arrays. */
 typedef struct fold__plan {
     uint32_t first_node, first_call; /* the run visits nodes and calls from here on (fold__look_from) */
     uint32_t last_node, calls, order, kept, leaves, batches, groups, group_sigs, buffers, run_sigs;
     int has_prefix, has_suffix;
     size_t region, scratch; /* floats of the region of all groups, and of a worker's scratch */
-    size_t without_reuse;   /* floats of all buffers if none shared memory */
-    const char *one_group;  /* why there is only one */
+    size_t without_reuse;   /* floats of all buffers if none shared memory with another */
+    const char *one_group;  /* why there is only one group */
 } fold__plan;
 
-/* Finds a kept plan. Keys of different structures can be equal, so the structure is then compared in full. */
+/* Key for finding a kept plan. Different plans can have equal keys, so their structures are compared, too. */
 typedef struct fold__plan_key {
     uint64_t hash;
     uint32_t nodes, edges, found, roots, words, layout;
     uint64_t mode;
 } fold__plan_key;
 
-/* What a run knows of nodes (by id), calls and edges: type, pointer, count. These arrays follow one another
-   in one array of the context. TRAINING: only in training. SAME: the memory of a different array, which is
-   not in use at that time. The first table is part of a plan, which may be kept: */
-#define FOLD__RUN_NODE_ARRAYS(ALL, TRAINING, SAME)                                                          \
-    ALL(uint8_t, state, nodes)         /* flags: FOLD__RUNS ... */                                          \
-    ALL(uint8_t, grad, nodes)          /* whether it gets a gradient */                                     \
-    ALL(uint8_t, mode, nodes)          /* FOLD__GRAD_...: how that is put together */                       \
-    ALL(uint32_t, call_row, nodes)         /* of a call: its row in its signature's buffers */              \
-    SAME(uint32_t, leaf_group, call_row)   /* before: the group that reads a leaf */                        \
-    SAME(uint32_t, gathered_at, call_row)  /* before: of a value, the index of its call in a set */         \
-    ALL(uint32_t, first_elem_row, nodes)    /* of a call: its list's first row in buffers of elements */    \
-    SAME(uint32_t, depth, first_elem_row)   /* before: 1 + the largest depth of what it reads */            \
-    ALL(uint32_t, chain, nodes)        /* the longest chain of its own signature that ends with it */       \
-    SAME(uint32_t, block_of, chain)    /* then: the block of its rows (fold__find_blocks) */                \
-    SAME(uint32_t, boundary_grad_at, chain)   /* then: the offset of a boundary gradient */                 \
-    ALL(uint32_t, reach, nodes)        /* the last call outside the suffix that reads it */                 \
-    SAME(uint32_t, boundary_value_at, reach)  /* then: the offset of a boundary value */                    \
-    ALL(uint32_t, calls, calls)        /* calls that run, in record order: prefix, samples, suffix */       \
-    ALL(uint32_t, calls_by_sig, calls) /* the same, sorted by signature in each group */                    \
-    ALL(uint32_t, kept, nodes)         /* values that stay readable */                                      \
-    ALL(uint32_t, order, calls)        /* calls in the order in which they run, batch by batch */           \
-    TRAINING(uint32_t, leaves, nodes)  /* leaves that get gradients, by group */                            \
-    TRAINING(uint32_t, first_contribution, nodes) /* the first edge whose contribution is added up */       \
-    TRAINING(uint32_t, contribution_at, edges)    /* its row, in 16 floats from the group's rows */         \
-    TRAINING(uint32_t, next_contribution, edges)  /* the next edge to the same value */                     \
-    TRAINING(uint32_t, contribution_floats, edges) /* floats of one row of it; FOLD__SPARSE_GRAD */
-#define FOLD__SPARSE_GRAD 0x80000000u /* flag in those: of few rows of the list (fold__is_sparse_take) */
-/* These are only needed until everything is planned, or only when the plan runs: */
+/* Arrays of a run, indexed by node id, call or edge: type, pointer, count. They follow one another in one
+   array of the context. TRAINING: only in training. SAME: uses the memory of a different array while that is
+   not in use. The first table is part of a plan, which may be kept: */
+#define FOLD__RUN_NODE_ARRAYS(ALL, TRAINING, SAME)                                                       \
+    ALL(uint8_t, state, nodes)         /* flags: FOLD__RUNS ... */                                       \
+    ALL(uint8_t, grad, nodes)          /* whether its value gets a gradient */                           \
+    ALL(uint8_t, mode, nodes)          /* FOLD__GRAD_...: how its gradient is computed */                \
+    ALL(uint32_t, call_row, nodes)         /* of a call: its row in its signature's buffers */           \
+    SAME(uint32_t, leaf_group, call_row)   /* before: the group that reads a leaf */                     \
+    SAME(uint32_t, gathered_at, call_row)  /* before: of a value, the index of its call in a set */      \
+    ALL(uint32_t, first_elem_row, nodes)    /* of a call: its list's first row in buffers of elements */ \
+    SAME(uint32_t, depth, first_elem_row)   /* before: 1 + the largest depth of what it reads */         \
+    ALL(uint32_t, chain, nodes)        /* the longest chain of its own signature that ends with it */    \
+    SAME(uint32_t, block_of, chain)    /* then: the block of its rows (fold__find_blocks) */             \
+    SAME(uint32_t, boundary_grad_at, chain)   /* then: the offset of a boundary gradient */              \
+    ALL(uint32_t, reach, nodes)        /* the last call outside the suffix that reads it */              \
+    SAME(uint32_t, boundary_value_at, reach)  /* then: the offset of a boundary value */                 \
+    ALL(uint32_t, calls, calls)        /* calls that run, in record order: prefix, samples, suffix */    \
+    ALL(uint32_t, calls_by_sig, calls) /* the same calls, sorted by signature in each group */           \
+    ALL(uint32_t, kept, nodes)         /* values that stay readable */                                   \
+    ALL(uint32_t, order, calls)        /* calls in the order in which they run, batch by batch */        \
+    TRAINING(uint32_t, leaves, nodes)  /* leaves that get gradients, by group */                         \
+    TRAINING(uint32_t, first_contribution, nodes) /* the first edge whose contribution is added up */    \
+    TRAINING(uint32_t, contribution_at, edges)    /* offset of its row in the group's, in 16 floats */   \
+    TRAINING(uint32_t, next_contribution, edges)  /* the next edge to the same value */                  \
+    TRAINING(uint32_t, contribution_floats, edges) /* floats of its rows, and FOLD__SPARSE_GRAD */
+#define FOLD__SPARSE_GRAD 0x80000000u /* flag: for few rows of the list only (fold__is_sparse_take) */
+/* The second table is only needed during planning, or only while the plan runs: */
 #define FOLD__RUN_PLANNING_ARRAYS(ALL, TRAINING, SAME)                                                       \
     ALL(uint32_t, producer, nodes) /* of a value: the signature in a group that computes it */               \
     ALL(uint32_t, piece_floats, nodes)  /* the size of the pieces that contributions write */                \
@@ -13896,19 +13896,19 @@ typedef struct fold__plan_key {
     TRAINING(uint64_t, pieces_written, nodes)  /* pieces of a value that are written, a bit each */          \
     TRAINING(float *, grad_row, nodes)         /* while it runs: the address of its gradient */
 
-/* A point in a recording. */
+/* A point in a recording: numbers of nodes, edges and keep requests at that time. */
 typedef struct fold__recorded {
     uint32_t nodes, edges, wanted;
 } fold__recorded;
 
-/* What a run computes. From AGAIN on it also computes values that are there. */
+/* What a run computes. From AGAIN on, it also computes values that are already available. */
 enum fold__run_scope {
-    FOLD__SCOPE_NOTHING,   /* all is there, and the plan stays the previous run's */
-    FOLD__SCOPE_NEW,       /* what the roots need and is not there */
-    FOLD__SCOPE_AGAIN,     /* all that the roots need: in a backward */
-    FOLD__SCOPE_CHANGED,   /* all that roots and kept nodes need: parameters have changed since */
-    FOLD__SCOPE_REPLAY,    /* what the previous run did */
-    FOLD__SCOPE_REPLAY_ALL /* in eager mode, after a change of parameters: all that was recorded */
+    FOLD__SCOPE_NOTHING,   /* all values are available; the plan of the previous run stays */
+    FOLD__SCOPE_NEW,       /* what the roots need and is not available */
+    FOLD__SCOPE_AGAIN,     /* everything that the roots need, for a backward */
+    FOLD__SCOPE_CHANGED,   /* everything that roots and kept nodes need, since parameters have changed */
+    FOLD__SCOPE_REPLAY,    /* the same as the previous run */
+    FOLD__SCOPE_REPLAY_ALL /* eager, after parameters have changed: everything recorded */
 };
 enum fold__run_life { FOLD__CLOSED, FOLD__OPEN, FOLD__BEGUN, FOLD__SLICED }; /* BEGUN: to run in slices */
 
@@ -13919,53 +13919,53 @@ typedef struct fold__run {
     FOLD__ARRAYS(FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__ARRAY_MEMBER,
                  FOLD__ARRAY_MEMBER)
 
-    /* remembered of signatures from run to run */
-    uint32_t runs; /* the number of this run, counted since these were last forgotten */
+    /* facts about signatures, kept from run to run */
+    uint32_t runs; /* number of runs since these facts were last forgotten, with this one */
     uint32_t n_sig_caches, n_analyses, n_facts, n_stages;
     size_t stage_bytes;
-    uint32_t of_layout, of_table; /* valid for these parameters and signatures */
+    uint32_t of_layout, of_table; /* the layout and sig_tables for which these facts are valid */
 
     /* what this run does */
     enum fold__run_scope scope;
     enum fold__run_life life;
-    uint32_t root, root_offset; /* of a backward: the root's value, and which float of it; else 0 */
+    uint32_t root, root_offset; /* of a backward: node that has the root's value, and offset there; else 0 */
     int backward;    /* there is a root, and it depends on something that has a gradient */
     int grad_leaves; /* inputs or looked-up values get gradients */
     int grad_has_holes; /* contributions leave gaps in some gradient */
     uint32_t first_new; /* the first node recorded since the previous run */
-    fold__command_list commands; /* at the end of scratch */
-    uint64_t capture_moves; /* arena.moves when it was captured */
-    uint32_t interrupted_salt; /* the recording whose values are of two runs, as an abandoned one left them */
-    uint32_t version;    /* the model's when it began, */
-    fold__recorded from; /* and what was recorded then */
+    fold__command_list commands; /* kernel calls recorded for replays, at the end of scratch */
+    uint64_t capture_moves; /* arena.moves when `commands` was recorded */
+    uint32_t interrupted_salt; /* the recording in which an abandoned run has overwritten values; 0: none */
+    uint32_t version;    /* the model's `version` when the run began */
+    fold__recorded from; /* what had been recorded when the run began */
     uint64_t executions;
     fold__fp host_fp; /* the host's floating-point settings, while a run executes */
     fold__progress progress;
     int timing;         /* this run's batches are timed */
-    fold__work_unit batch_unit, sum_unit[FOLD__SUM_UNITS]; /* for batches and for sums of uses */
-    uint64_t moves; /* arena.moves before it executed, since its rows are addresses */
-    uint64_t began; /* by the clock */
+    fold__work_unit batch_unit, sum_unit[FOLD__SUM_UNITS]; /* of batches and of sums of uses */
+    uint64_t moves; /* arena.moves before execution, since rows are addresses */
+    uint64_t began; /* start time */
 
     /* the plan */
     fold__plan plan;
     fold__plan_key key;     /* if the context keeps plans */
-    size_t node_bytes;      /* of FOLD__RUN_NODE_ARRAYS */
-    size_t replayed;        /* where these are in the array of plans if a kept plan is used; else 0 */
-    uint32_t bound;         /* no schedule has fewer batches; NONE: not counted yet */
+    size_t node_bytes;      /* size of FOLD__RUN_NODE_ARRAYS */
+    size_t replayed;        /* if a kept plan is used: offset in `plans` of these arrays; else 0 */
+    uint32_t bound;         /* lower bound of the number of batches; NONE: not counted yet */
     uint32_t recomputed;    /* calls that run and that an earlier run had computed */
-    uint32_t plan_salt;     /* the recording whose plan this is; 0: no plan is complete */
-    fold__recorded plan_of; /* what was recorded then */
+    uint32_t plan_salt;     /* the recording for which the plan was made; 0: no plan is complete */
+    fold__recorded plan_of; /* what had been recorded when the plan was made */
 
     /* sums of the uses of parameters and shared nodes */
     uint32_t n_uses;
     int shared_grads;   /* some use is of a shared node */
     int sums_in_one_go; /* one group and one thread sum all parameters: each sum is complete, and added,
                            before the next one starts */
-    size_t sum_floats;  /* of uses and totals */
-    size_t sums_used;   /* of those and the rows looked up so far */
+    size_t sum_floats;  /* floats of the sums of uses and of totals */
+    size_t sums_used;   /* sum_floats, and the floats of rows looked up so far */
 
-    float *sink;         /* a row for each worker that is written and never read */
-    size_t widest_value; /* floats of such a row */
+    float *sink;         /* for each worker, a row that is written and never read */
+    size_t widest_value; /* floats of a row of `sink` */
 } fold__run;
 
 static int fold__goes_back(const fold__run *run) { return FOLD__TRAINING(run->backward); }
@@ -13979,7 +13979,7 @@ static struct fold__run *fold__run_of(fold_ctx *f)
     return (fold__run *)(void *)((char *)f + fold__round_up(sizeof(fold_ctx), FOLD__ALIGN));
 }
 
-/* Outputs after the first are nodes of their own. */
+/* Returns the node of the call that computes a node. Outputs after the first are nodes of their own. */
 static uint32_t fold__call_of(const fold_ctx *f, uint32_t id)
 {
     return (f->kind[id] & FOLD__KIND_MASK) == FOLD__NODE_OUTPUT ? fold__node_call(f, id) : id;
@@ -13990,7 +13990,7 @@ FOLD__INLINE uint32_t *fold__key_of(const fold_ctx *f, const fold__sig *sig)
     return f->keys + sig->first[FOLD__POOL_KEYS];
 }
 
-/* The list's components follow the fixed inputs. */
+/* Returns the shape of an input of a signature. List components follow the fixed inputs. */
 FOLD__INLINE const fold__shape_entry *fold__sig_input(const fold_ctx *f, const fold__sig *sig, uint32_t input)
 {
     return &f->shapes[fold__key_of(f, sig)[sig->in_shape + input]];
@@ -14001,7 +14001,7 @@ static fold__cell_data *fold__called_cell(const fold_model *m, uint32_t op)
     return &fold__cells(m)[op & ~FOLD__CELL_OP];
 }
 
-/* Its pointers are valid until the next recording call, since arrays may move. */
+/* Returns the program of a signature. Its pointers are valid until the next recording call moves arrays. */
 static FOLD__NOINLINE fold__program fold__program_of(const fold_ctx *f, const fold__sig *sig)
 {
     if (!sig->own_program)
@@ -14039,8 +14039,8 @@ FOLD__INLINE fold__program fold__program_in_run(const fold_ctx *f, uint32_t run_
 {
     return fold__program_of(f, &f->sigs[f->run->run_sig[run_sig].sig]);
 }
-/* `region` is where the group's slabs begin. While a later chunk runs, the first row of a list is before its
-   slab: `row` is then negative and wraps around. */
+/* Returns a row of a slab; `region` is where the group's slabs begin. While a later chunk runs, the first row
+   of a list is before its slab, and `row` is negative (wrapped around). */
 FOLD__INLINE float *fold__slab_row(const fold__buffer *buffer, float *region, uint32_t row)
 {
     return region + buffer->offset + (ptrdiff_t)(int32_t)row * (ptrdiff_t)buffer->size;
@@ -14059,7 +14059,7 @@ static uint32_t fold__chunk_rows(const fold__group *group)
     return left < group->chunk ? left : group->chunk;
 }
 
-/* Carves arrays out of one: a first pass without base finds the size, a second the pointers. */
+/* Carves several arrays out of one: a first pass, with base NULL, finds the size, a second the pointers. */
 typedef struct fold__carver {
     char *base;
     size_t at;
@@ -14098,8 +14098,8 @@ static void fold__share_scratch(const fold_ctx *f)
         run->worker[thread].scratch = run->scratch + (size_t)thread * run->plan.scratch;
 }
 
-/* Call after arrays have moved. Carved pointers are right only if nothing was recorded since they were
-   carved, because their sizes are those of the recording (fold__node_arrays). */
+/* Refreshes all pointers after arrays have moved. Carved pointers are right only if nothing was recorded
+   since they were carved, because their sizes are those of the recording (fold__node_arrays). */
 static FOLD__NOINLINE void fold__refresh_pointers(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -14120,13 +14120,13 @@ static FOLD__NOINLINE void fold__refresh_pointers(fold_ctx *f)
     fold__share_scratch(f);
 }
 
-/* The head of the array of plans. Two tables of hashes follow, then the buckets and the plans. The first
-   table has the structures without a plan that were seen last; when half full it replaces the second. */
+/* The head of the array `plans`. Two tables of hashes follow, then the buckets and the plans. The first table
+   holds the latest structures without a plan; once half full, it replaces the second. */
 typedef struct fold__plans {
     uint64_t runs;
-    size_t begin, end; /* of the plans */
-    uint32_t slots;    /* of each table, a power of two */
-    uint32_t n_seen;   /* number in the first table */
+    size_t begin, end; /* range of the plans in the array */
+    uint32_t slots;    /* size of each table, a power of two */
+    uint32_t n_seen;   /* number of entries in the first table */
 } fold__plans;
 
 static fold__plans *fold__plans_of(const fold_ctx *f)
@@ -14135,7 +14135,7 @@ static fold__plans *fold__plans_of(const fold_ctx *f)
     return FOLD__NOT_PLAIN(array->need != 0) ? (fold__plans *)(void *)array->data : NULL;
 }
 
-/* About one slot per 512 bytes, since a plan takes at least 1 KB. */
+/* Returns about one slot per 512 bytes, since a plan takes at least 1 KB. */
 static uint32_t fold__plan_slots(size_t bytes)
 {
     uint32_t slots = 2;
@@ -14171,7 +14171,7 @@ static int fold__reserve_plans(fold_ctx *f, size_t bytes)
     return 1;
 }
 
-/* Call when signatures are renumbered: what runs remember of them is by number. */
+/* Forgets everything that runs have found out about signatures, because signatures were renumbered. */
 static void fold__forget_runs(fold_ctx *f)
 {
     f->arrays[FOLD__ARRAY_SIG_CACHE].need = f->arrays[FOLD__ARRAY_ANALYSES].need =
@@ -14196,15 +14196,15 @@ static int fold__nothing_since(const fold_ctx *f, const fold__recorded *then)
     return then->nodes == f->n_nodes && then->edges == f->n_edges && then->wanted == f->n_keep_requests;
 }
 
-/* The next backward then writes kept gradients instead of adding to them: a replay replaces them, and those
-   of an abandoned backward are incomplete. */
+/* Makes the next backward overwrite kept gradients instead of adding to them. A replay replaces them, and
+   after an abandoned backward they are incomplete. */
 static void fold__restart_kept_grads(fold_ctx *f)
 {
     for (uint32_t at = 0; at < f->n_kept_grads; at++)
         f->kept_grads[at].filled = 0;
 }
 
-/* Sums of looked-up rows that an abandoned run leaves are dropped, because the next backward expects none. */
+/* Closes the run. If it was abandoned, drops its sums of looked-up rows: the next backward expects none. */
 static void fold__close_run(fold_ctx *f)
 {
     fold__run *run = fold__run_of(f);
@@ -14219,7 +14219,7 @@ static void fold__close_run(fold_ctx *f)
     run->life = FOLD__CLOSED;
 }
 
-/* An open run pins signatures. begin: it will run in slices. */
+/* Opens a run, which pins signatures until it is closed. begin: it will run in slices. */
 static void fold__open_run(fold_ctx *f, enum fold__run_scope scope, int begin)
 {
     fold__close_run(f);
@@ -14294,7 +14294,7 @@ static uint32_t fold__value_size(const fold_ctx *f, uint32_t id)
     return fold__row_size(f, id) * fold__rows_of(f, id);
 }
 
-/* The row of the table, or of the recording's data, where rows of a quantised table were dequantised. */
+/* Returns a row in the table or, if the table is quantised, its dequantised copy in the recording's data. */
 FOLD__INLINE float *fold__looked_up_row(const fold_ctx *f, uint32_t id, uint32_t row)
 {
     const float *values = fold__param_values(f->model, fold__lookup_table(f, id));
@@ -14303,8 +14303,8 @@ FOLD__INLINE float *fold__looked_up_row(const fold_ctx *f, uint32_t id, uint32_t
                   : fold__data_ptr(f, f->data_at[id]) + row * width;
 }
 
-/* The same for an operand that starts `offset` floats into a looked-up list: row `nth` if it reads all rows,
-   else the one row that it starts in. */
+/* Returns where an operand starts that is `offset` floats into a looked-up list: in row `nth` if it reads all
+   rows, else in the row that contains `offset`. */
 static float *fold__looked_up_part(const fold_ctx *f, uint32_t id, uint32_t offset, int all, uint32_t nth)
 {
     const uint32_t width = fold__row_size(f, id);
@@ -14320,15 +14320,15 @@ static uint32_t fold__hash_words(const uint32_t *words, uint32_t count)
     return (uint32_t)(hash >> 16);
 }
 
-/* The elements of a list: component c of element e is second[e] if there is a second array and c is 1, else
-   first[e * step + c]. In a traced or eager body: whole lists of values, by their nodes. */
+/* The elements of a list: component c of element e is first[e * step + c], or second[e] if c is 1 and
+   `second` is given. In a traced or eager body, `elems` or `whole` replaces these arrays. */
 typedef struct fold__list {
     const fold_node *first, *second;
     size_t step, count;
-    const fold__operand *elems; /* the components of a body's list, */
-    const fold__operand *whole; /* or a whole list for each component */
-    uint32_t elements;          /* rows of a component */
-    int of_steps;               /* use the context's steps in place of `first`, since they may move */
+    const fold__operand *elems; /* in a body: for each component, what represents it */
+    const fold__operand *whole; /* a whole list for each component */
+    uint32_t elements;          /* number of rows of each component */
+    int of_steps;               /* use the context's steps instead of `first`, because they may move */
 } fold__list;
 
 static fold__list fold__list_of(const fold_node *first, const fold_node *second, int step, int count)
@@ -14342,7 +14342,7 @@ static fold__list fold__list_of(const fold_node *first, const fold_node *second,
     return list;
 }
 
-/* List modes of an op or cell. */
+/* How an op or cell reads lists (flags). */
 enum {
     FOLD__ROW_BY_ROW = 1, /* reads lists row by row, as the components of a list; the results are lists */
     FOLD__WHOLE_IN = 2,   /* reads lists whole, as fixed inputs */
@@ -14350,20 +14350,20 @@ enum {
     FOLD__ROW_DATA = 8    /* each row has its own data, at `data`: see fold__row_data */
 };
 
-/* What is being recorded: fixed inputs and, for list ops and cells, a list of n_list components. */
+/* An op or call to record: fixed inputs and, for list ops and cells, a list with n_list components. */
 typedef struct fold__request {
     uint32_t op, n_in;
-    const fold__op_impl *impl; /* of an op */
+    const fold__op_impl *impl; /* NULL for a cell */
     int n_list, n_attr, has_params;
-    uint32_t lists; /* mask of the operands that are lists, without the components of a list */
+    uint32_t lists; /* mask of operands that are lists, other than components of the list */
     uint32_t list_mode;
-    uint32_t rows;  /* rows in the result of an op over whole lists; 1 for a single value */
+    uint32_t rows;  /* number of rows in the result of an op over whole lists; 1 for a single value */
     const fold__operand *in;
     const fold__list *list;
     int32_t attr[4];
     uint32_t param[2];
     uint64_t data;
-    uint32_t list_shape[FOLD_MAX_IN]; /* of the components */
+    uint32_t list_shape[FOLD_MAX_IN]; /* shapes of the components */
 } fold__request;
 
 static void fold__clear_request(fold__request *request)
@@ -14401,14 +14401,14 @@ static const char *fold__request_name(const fold_ctx *f, uint32_t op)
     return op & FOLD__CELL_OP ? fold__called_cell(f->model, op)->name : own ? own->name : fold__op_name(op);
 }
 
-/* Elements of a list of their own, or rows of a result that is a list. */
+/* Whether calls of a signature have elements: of their own list, or the rows of a result that is a list. */
 FOLD__INLINE int fold__has_elements(const fold__sig *sig) { return sig->n_list || sig->out_lists; }
 
 FOLD__INLINE int fold__is_by_rows(const fold__sig *sig) { return (sig->list_mode & FOLD__ROW_BY_ROW) != 0; }
 FOLD__INLINE int fold__is_whole(const fold__sig *sig) { return (sig->list_mode & FOLD__WHOLE_IN) != 0; }
 
-/* Index in a signature's inputs of the operand at `position` of the op or cell. In a call by rows the fixed
-   inputs come first, then the lists, which are components of the signature's list. */
+/* Returns the index, among a signature's inputs, of the operand at `position` of the op or cell. In a call by
+   rows, fixed inputs come first; then come the lists, as components of the signature's list. */
 static uint32_t fold__operand_number(const fold__sig *sig, uint32_t position)
 {
     uint32_t before = 0;
@@ -14482,8 +14482,8 @@ static int fold__make_program(fold_ctx *f, fold__sig *sig, const fold__request *
     return 1;
 }
 
-/* Makes the program of a cell that is called row by row: the cell's own, but all that depends on a list runs
-   for every row. */
+/* Makes the program of a cell that is called row by row: that of the cell, but every op that depends on a
+   list runs once per row. */
 static int fold__lift_program(fold_ctx *f, fold__sig *sig)
 {
     const fold__program *body = &fold__called_cell(f->model, sig->op)->program;
@@ -14494,7 +14494,7 @@ static int fold__lift_program(fold_ctx *f, fold__sig *sig)
     fold__value *values = f->values + sig->first[FOLD__POOL_VALUES];
     fold_shape *shapes = f->op_shapes + sig->first[FOLD__POOL_SHAPES];
     memcpy(ops, body->op, (size_t)body->n_ops * sizeof *ops);
-    memcpy(refs, body->ref, sig->count[FOLD__POOL_REFS] * sizeof *refs); /* and outputs, which follow them */
+    memcpy(refs, body->ref, sig->count[FOLD__POOL_REFS] * sizeof *refs); /* outputs follow operands */
     memcpy(values, body->value, (size_t)body->n_values * sizeof *values);
     memcpy(shapes, body->shape, (size_t)body->n_shapes * sizeof *shapes);
     for (int op_index = 0; op_index < body->n_ops; op_index++) {
@@ -14529,7 +14529,7 @@ static int fold__ref_operand(const fold__program *program, const fold__ref *ref)
     return (int)ref->index + (ref->kind == FOLD__FROM_LIST ? program->n_in : 0);
 }
 
-/* The operand, or NULL if no output's gradient reaches it. */
+/* Returns an operand, or NULL if the gradient of no output reaches it. */
 static const fold__ref *fold__passed_operand(const fold_model *m, const fold__program *program,
                                              const fold__body_op *op, int operand)
 {
@@ -14538,7 +14538,7 @@ static const fold__ref *fold__passed_operand(const fold_model *m, const fold__pr
     return &program->ref[op->first_ref + (uint32_t)operand];
 }
 
-/* Mask of inputs that some output's gradient reaches. */
+/* Returns the mask of inputs that the gradient of some output reaches. */
 static uint64_t fold__differentiable_inputs(const fold_ctx *f, const fold__sig *sig)
 {
     uint64_t mask = 0;
@@ -14552,7 +14552,7 @@ static uint64_t fold__differentiable_inputs(const fold_ctx *f, const fold__sig *
     return mask;
 }
 
-/* A cell of a recurrent or child-sum layer: messages call its inputs x, h and c. */
+/* Whether a cell belongs to a recurrent or child-sum layer: messages then call its inputs x, h and c. */
 static int fold__is_layer(const fold__cell_data *cell) { return cell->products || cell->is_projected; }
 
 static int fold__check_cell_shape(fold_ctx *f, const fold__cell_data *cell, int i, const fold_shape *shape)
@@ -14572,8 +14572,8 @@ static int fold__check_cell_shape(fold_ctx *f, const fold__cell_data *cell, int 
     return fold__fail(f, FOLD_BAD_SHAPE, "%s: %s is %s, must be %s", cell->name, name, has, right);
 }
 
-/* Infers the output shapes of an op, checks them and makes its program. Shapes go straight into the pool, as
-   forty of them would use much of a small stack. */
+/* Infers the output shapes of an op, checks them and makes its program. Shapes are written directly to the
+   pool, because forty of them would use up much of a small stack. */
 static int fold__infer_op(fold_ctx *f, fold__sig *sig, const fold__request *request, const uint32_t *in_shape)
 {
     const int inputs = sig->n_in + sig->n_list;
@@ -14645,8 +14645,8 @@ static FOLD__NOINLINE int fold__grow_table(fold_ctx *f, int which, uint32_t size
     return 1;
 }
 
-/* Finds the signature of a key, or makes it from the draft; 0 on failure. Equal hashes are not enough: keys
-   are compared in full. */
+/* Returns the signature of a key, made from the draft if it is new; 0 on failure. Equal hashes are not
+   enough: keys are compared in full. */
 static uint32_t fold__intern_sig(fold_ctx *f, const fold__request *request, fold__sig *draft,
                                  const uint32_t *key, uint32_t words)
 {
@@ -14678,15 +14678,15 @@ static uint32_t fold__intern_sig(fold_ctx *f, const fold__request *request, fold
     return f->n_sigs;
 }
 
-/* What identifies a shared operand in a key: its parameter, or its node. */
+/* Returns the word that identifies a shared operand in a key: its parameter or its node. */
 static uint32_t fold__shared_word(const fold_ctx *f, const fold__operand *operand)
 {
     const uint32_t kind = fold__kind_of(f, operand->source);
     return kind == FOLD__NODE_PARAM ? 0x80000000u | fold__node_param(f, operand->source) : operand->source;
 }
 
-/* Returns the number of words, and in `shared` the mask of shared inputs. fold__is_request compares a request
-   with a key of this layout, and fold__key_tag finds the tag in it. */
+/* Writes the key of a request. Returns its number of words, and the mask of shared inputs in `shared`.
+   fold__is_request and fold__key_tag rely on the layout of the key. */
 static uint32_t fold__request_key(const fold_ctx *f, const fold__request *request, uint32_t *key,
                                   uint32_t *shared)
 {
@@ -14722,7 +14722,7 @@ static uint32_t fold__request_key(const fold_ctx *f, const fold__request *reques
     return words;
 }
 
-/* Compares without making a key, since most requests repeat a recent one. */
+/* Whether a request has signature `sig`. No key is made for this: most requests repeat a recent one. */
 static int fold__is_request(const fold_ctx *f, const fold__sig *sig, const fold__request *request)
 {
     const uint32_t *word = fold__key_of(f, sig) + 1;
@@ -14757,7 +14757,7 @@ static int fold__is_request(const fold_ctx *f, const fold__sig *sig, const fold_
     return !differ;
 }
 
-/* Inference leaves out an output that only backward reads. */
+/* Returns the number of outputs. Inference leaves out an output that only backward reads. */
 static uint8_t fold__outputs_of(const fold_ctx *f, uint32_t op)
 {
     if (op & FOLD__CELL_OP)
@@ -14791,14 +14791,14 @@ static uint32_t fold__sig_by_key(fold_ctx *f, const fold__request *request)
     return sig;
 }
 
-/* If memory runs out, idle signatures are forgotten and it tries once more. */
+/* Returns the signature of a request. If memory runs out, it forgets idle signatures and tries once more. */
 static FOLD__NOINLINE uint32_t fold__find_sig(fold_ctx *f, const fold__request *request)
 {
     const uint32_t sig = fold__sig_by_key(f, request);
     return sig || !(f->reclaim)(f) ? sig : fold__sig_by_key(f, request);
 }
 
-/* A direct-mapped cache of signatures, by op, weight, first input's shape and, in a body, ordinal. */
+/* Returns an entry of a direct-mapped cache of signatures: by op, weight, shape and, in a body, ordinal. */
 FOLD__INLINE uint32_t *fold__recent_sig(fold_ctx *f, uint32_t op, uint32_t param, uint32_t shape,
                                         uint32_t ordinal)
 {
@@ -14815,8 +14815,8 @@ FOLD__INLINE uint32_t fold__request_sig(fold_ctx *f, const fold__request *reques
     return *recent;
 }
 
-/* An eager body also records what a traced body does not have. Each kind has a range of ordinals: copies of
-   arguments, copies of results, copies of calls' values for list elements, and parameters. */
+/* Ordinals of nodes that an eager body records in addition to the traced ones. Each kind has its own range:
+   copies of arguments, copies of results, copies of a call's value for each list element, and parameters. */
 enum {
     FOLD__TAG_ARGUMENT = 0x10000,
     FOLD__TAG_RESULT = 0x18000,
@@ -14826,10 +14826,11 @@ enum {
 
 /* -- forgetting ------------------------------------------------------------------------------ */
 
-/* Signatures stay from one recording to the next. If a block is full, those that this recording does not use
-   are dropped, so a recording that fits a block alone fits it after any others. Shapes stay. */
+/* Signatures are kept from one recording to the next. If a block is full, those that this recording does not
+   use are dropped, so a recording that fits a block alone also fits it after others. Shapes are kept. */
 
-/* Overwrites hashes with marks: 1 for signatures in use. Those of an eager body need that of their call. */
+/* Replaces hashes by marks: 1 if the signature is in use, else 0. If an op of an eager body is in use, the
+   signature of its call is too. */
 static void fold__mark_sigs(fold_ctx *f)
 {
     fold__sig *sigs = f->sigs;
@@ -14847,7 +14848,7 @@ static uint32_t *fold__key_tag(const fold_ctx *f, const fold__sig *sig)
            (sig->list_mode ? 1 : 0);
 }
 
-/* Compacts the pools by one signature. */
+/* Moves the key and program of one signature down to the end of the used part of each pool. */
 static void fold__move_down(fold_ctx *f, fold__sig *sig)
 {
     for (int pool = 0; pool < FOLD__POOLS; pool++) {
@@ -14919,8 +14920,7 @@ static void fold__forget_all(fold_ctx *f)
 }
 
 /* ==== section: recorder core =================================================================
-   Owns nodes and their operands, the checks of handles, the merging of identical calls, and which idle
-   signatures are forgotten.
+   Owns nodes and their operands; it checks handles, merges identical calls and forgets idle signatures.
    Uses signatures, storage. An eager context runs each op at once, through fold__eager.
    Invariant: operands are recorded before the call that reads them, and node ids grow in record order. */
 
@@ -14935,7 +14935,7 @@ static fold_node fold__handle(const fold_ctx *f, uint32_t id)
     return node;
 }
 
-/* Needs reserved capacity. The node's edges are those added since the last node. */
+/* Appends a node, for which capacity is reserved. Its edges are those added since the previous node. */
 FOLD__INLINE uint32_t fold__append(fold_ctx *f, uint8_t kind, uint32_t sig, uint32_t source, uint32_t offset,
                                    uint32_t shape, uint64_t data)
 {
@@ -14947,11 +14947,11 @@ FOLD__INLINE uint32_t fold__append(fold_ctx *f, uint8_t kind, uint32_t sig, uint
     f->shape[id] = shape;
     f->first_edge[id + 1] = f->n_edges;
     fold__set_node_data(f, id, data);
-    f->kind[id] = kind; /* last: a byte may alias anything, so pointers would be loaded again after it */
+    f->kind[id] = kind; /* written last: a byte may alias anything, so pointers are reloaded */
     return id;
 }
 
-/* The node of a call is its first output. Its other outputs are the next nodes. */
+/* Appends a call. Its node is its first output; the other outputs are the next nodes. */
 FOLD__INLINE uint32_t fold__append_call(fold_ctx *f, uint32_t sig, uint8_t flags, uint64_t data)
 {
     const fold__sig *signature = &f->sigs[sig];
@@ -15007,7 +15007,7 @@ FOLD__INLINE int fold__reserve_nodes(fold_ctx *f, uint32_t nodes, size_t edges)
 }
 
 #define FOLD__STALE_NODE "%s: the node is from another context, or from before the last fold_ctx_reset"
-/* which: the input, or -1 if the call has only one. */
+/* which: index of the input, or -1 if the call has only one. */
 static FOLD__NOINLINE void fold__bad_operand(fold_ctx *f, fold_node node, const char *who, int which)
 {
     if (fold__broken(f))
@@ -15020,7 +15020,7 @@ static FOLD__NOINLINE void fold__bad_operand(fold_ctx *f, fold_node node, const 
         fold__fail(f, FOLD_BAD_ARGUMENT, "%s: input %d is the null node", who, which);
 }
 
-/* 0 with an error if it is no node of this recording. A view becomes an operand into the value it shows. */
+/* Makes an operand of a node or, for a view, of the node it shows. Returns 0, with an error, if invalid. */
 FOLD__INLINE int fold__input_of(fold_ctx *f, const fold_node *in, int which, const char *who,
                                 fold__operand *operand)
 {
@@ -15049,7 +15049,7 @@ FOLD__INLINE int fold__inputs_of(fold_ctx *f, const fold_node *in, int count, co
     return 1;
 }
 
-/* In a body: the operand represents a value of every list element of the call. */
+/* Whether an operand represents, in a body, a value of every list element of the call. */
 static int fold__is_element_marker(const fold_ctx *f, const fold__operand *operand)
 {
     return (operand->kind & FOLD__KIND_MASK) == FOLD__NODE_MARKER ||
@@ -15104,9 +15104,9 @@ static uint32_t fold__duplicate_hash(const fold_ctx *f, uint32_t id)
     return hash ^ (uint32_t)fold__mix64(fold__node_op_data(f, id));
 }
 
-/* With dedupe: the earlier node that is the same call with the same operands and data, or 0. Most calls are
-   the first to read the newest of their operands, so no earlier call can be identical. They are only noted
-   with that operand, which is cheaper than the hash table for the others, and for leaves. */
+/* With dedupe: returns the earlier node that is the same call with the same operands and data, or 0. Most
+   calls are the first to read their newest operand, so no earlier call can be identical: they are only noted
+   in `readers`. All others, and leaves, go into the hash table, which costs more. */
 static uint32_t fold__find_duplicate(fold_ctx *f, uint32_t id)
 {
     const uint32_t mask = f->dedupe_size - 1;
@@ -15141,8 +15141,8 @@ static void fold__fill_dedupe_table(fold_ctx *f, uint32_t size)
     }
 }
 
-/* If a block ran out of memory, drops what this recording does not use. 1: there may be room now. It helps
-   only once per recording, and not while a run uses signatures. */
+/* Drops the signatures that this recording does not use, if a block ran out of memory. Returns 1 if there may
+   be room now. This works once per recording, and not while a run uses signatures. */
 static int fold__forget_idle(fold_ctx *f)
 {
     const int in_need = !f->error.status || f->error.status == FOLD_NO_MEMORY;
@@ -15178,7 +15178,7 @@ static FOLD__NOINLINE int fold__grow_readers(fold_ctx *f)
     return 1;
 }
 
-/* The table stays at most half full, and every node can have a reader. */
+/* Makes room for one node more: the hash table stays at most half full, and `readers` covers all nodes. */
 FOLD__INLINE int fold__dedupe_ready(fold_ctx *f)
 {
     return (f->n_nodes < f->readers_size || fold__grow_readers(f)) &&
@@ -15187,7 +15187,7 @@ FOLD__INLINE int fold__dedupe_ready(fold_ctx *f)
                              fold__fill_dedupe_table));
 }
 
-/* Samples may share nodes [first, last] now, which grouping must know. */
+/* Notes that samples may now share nodes [first, last]; forming groups depends on this. */
 static int fold__note_merged(fold_ctx *f, uint32_t first, uint32_t last)
 {
     if (!fold__need(f, FOLD__ARRAY_MERGED, (size_t)f->n_merged + 1, sizeof(fold__merged_range)))
@@ -15213,13 +15213,13 @@ static fold_node fold__found_duplicate(fold_ctx *f, uint32_t id, uint32_t duplic
     return fold__note_merged(f, duplicate, duplicate) ? fold__handle(f, duplicate) : fold__null;
 }
 
-/* A parameter's node in this recording, followed by the node of its per-sample copy; 0: not recorded yet. */
+/* Returns a pair: the node of a parameter and the node of its per-sample copy. 0: not yet recorded. */
 static uint32_t *fold__param_node(const fold_ctx *f, uint32_t param)
 {
     return f->param_nodes + 2 * (size_t)param;
 }
 
-/* An element of a list whose handles were checked. For a parameter it is the per-sample copy. */
+/* Finds an element of a list with checked handles. If it is a parameter, it is the per-sample copy. */
 static void fold__list_operand(const fold_ctx *f, const fold__list *list, int component, size_t element,
                                uint32_t *source, uint32_t *offset)
 {
@@ -15248,8 +15248,8 @@ static size_t fold__n_operands(const fold__request *request)
     return request->n_in + (request->n_list ? request->list->count * (size_t)request->n_list : 0);
 }
 
-/* Needs reserved capacity. Fixed inputs come first, then the list, component by component. Returns the set of
-   kinds of the fixed inputs. */
+/* Appends the edges of a request, for which capacity is reserved: of fixed inputs, then of the list,
+   component by component. Returns the set of kinds of the fixed inputs. */
 FOLD__INLINE uint32_t fold__add_edges(fold_ctx *f, const fold__request *request)
 {
     uint32_t edge = f->n_edges, kinds = 0;
@@ -15285,8 +15285,7 @@ FOLD__INLINE fold_node fold__record_request(fold_ctx *f, const fold__request *re
     }
     const int marked = FOLD__NOT_PLAIN((kinds & FOLD__KINDS_MARKER) != 0); /* only in eager contexts */
     uint32_t sig = marked ? 0 : fold__request_sig(f, request);
-    if (sig &&
-        !fold__fits(f, f->sigs[sig].n_out, 0)) /* growing may forget signatures, so it is looked up again */
+    if (sig && !fold__fits(f, f->sigs[sig].n_out, 0)) /* look up again: growing may forget signatures */
         sig = fold__grow(f, f->sigs[sig].n_out, 0) ? fold__request_sig(f, request) : 0;
     if (!sig) {
         f->n_edges = edges;
@@ -15311,7 +15310,7 @@ FOLD__INLINE fold_node fold__record_request(fold_ctx *f, const fold__request *re
     return fold__broken(f) ? fold__null : fold__handle(f, id);
 }
 
-/* All calls and ops are recorded through here, except by fold__record_again. */
+/* Records an op or a call. Everything is recorded through here, except by fold__record_again. */
 static fold_node fold__record(fold_ctx *f, const fold__request *request)
 {
     if (FOLD__NOT_PLAIN(f->frame.in != NULL) && !(f->eager->holds_trace)(f, request))
@@ -15319,15 +15318,15 @@ static fold_node fold__record(fold_ctx *f, const fold__request *request)
     return fold__record_request(f, request);
 }
 
-/* A request by rows: fixed inputs, followed by the lists, which are components of its list. */
+/* A request that reads lists row by row: fixed inputs, then the lists, as components of its list. */
 typedef struct fold__row_request {
     fold__request request;
     fold__list list;
     fold__operand operand[FOLD_MAX_IN + 1];
 } fold__row_request;
 
-/* An element-wise op of a list and a node with more axes than the rows is an error: it would combine every
-   row with the whole node, which is hardly ever meant. */
+/* Rejects an element-wise op on a list and a node with more axes than the rows have: it would combine every
+   row with the whole node, which is hardly ever intended. */
 static int fold__meets_rows(fold_ctx *f, const fold__request *request)
 {
     fold_shape shape[2];
@@ -15397,8 +15396,8 @@ static FOLD__NOINLINE fold_node fold__record_copy(fold_ctx *f, const fold__opera
     return fold__record(f, &request);
 }
 
-/* Writes edges for nodes that are `node_stride` apart. Returns 0 if none is shared or a list, and all have
-   the given shapes (one shape for all if shape_stride is 0). */
+/* Writes edges to nodes that are `node_stride` apart. Returns 0 if no node is shared or a list, and all have
+   the given shapes (a single shape for all if shape_stride is 0). */
 FOLD__INLINE uint32_t fold__write_plain(const fold_ctx *f, uint32_t edge, const fold_node *in,
                                         uint32_t node_stride, uint32_t count, const uint32_t *shape,
                                         uint32_t shape_stride)
@@ -15416,8 +15415,8 @@ FOLD__INLINE uint32_t fold__write_plain(const fold_ctx *f, uint32_t edge, const 
 }
 
 /* The fast path for an op, or a call with a list of `count` elements, that repeats a recent signature: only
-   handles and shapes are checked. The null node means that it may differ or be wrong; callers then record it
-   the full way. `words` are the attributes and parameters in its key, `weight` is its first parameter. */
+   handles and shapes are checked. Returns the null node if the request may differ or be wrong; the caller
+   then records it in full. `words` are the attributes and parameters in its key; `weight` is the first. */
 FOLD__INLINE fold_node fold__record_again(fold_ctx *f, uint32_t op, uint32_t weight, const uint32_t *words,
                                           int n_words, const fold_node *in, int n_in, const fold_node *list,
                                           int count, uint64_t data)
@@ -15452,7 +15451,7 @@ FOLD__INLINE fold_node fold__record_again(fold_ctx *f, uint32_t op, uint32_t wei
     return fold__handle(f, id);
 }
 
-/* For ops of up to four nodes without parameters or lists of operands. */
+/* Records an op of up to four nodes that has no parameters and no list of operands. */
 static fold_node fold__op(fold_ctx *f, const fold__op_impl *impl, const fold_node *in, int count,
                           const int32_t *attr, uint64_t data)
 {
@@ -15521,7 +15520,7 @@ static void fold__new_salt(fold_ctx *f)
 
 static void fold__reset(fold_ctx *f);
 
-/* In a caller's block the arrays follow the `size` bytes of the context itself. */
+/* Sets up the arrays. In a caller's block, they follow the `size` bytes of the context itself. */
 static void fold__set_arena(fold_ctx *f, const fold_memory *memory, size_t size)
 {
     static const uint8_t lasting[] = {
@@ -15565,7 +15564,7 @@ static size_t fold__trace_room(const fold_ctx *f)
     return f->trace_events * (size_t)fold__threads_of(f) * (f->desc.trace_over_ns ? 2 : 1);
 }
 
-/* Why a context was refused, and the block size that it needs, if known. */
+/* Why fold_ctx_new failed, and the block size that it needs, if known. */
 typedef struct fold__refusal {
     fold__error error;
     size_t block_bytes;
@@ -15599,7 +15598,7 @@ static void fold__check_settings(const fold_ctx_desc *settings, fold__refusal *w
 
 static const fold__eager *fold__eager_mode(void);
 
-/* Settings have been checked. NULL if there is no memory; `why` then has an error if it is a block. */
+/* Creates a context with checked settings. Returns NULL if memory runs out, with `why` set for a block. */
 static fold_ctx *fold__make_ctx(fold_model *m, const fold_ctx_desc *settings, fold__refusal *why)
 {
     const size_t size = fold__ctx_bytes();
@@ -15669,7 +15668,7 @@ static void fold__reset(fold_ctx *f)
     fold__close_run(f);
     const int failed = f->error.status == FOLD_NO_MEMORY || f->n_shapes > FOLD__KEPT_SHAPES;
     f->block_peak = fold__max_size(f->block_peak, fold__block_bytes(f));
-    if (f->n_sigs > FOLD__MAX_IDLE_SIGS || (f->arena.block && failed)) /* its structure may never recur */
+    if (f->n_sigs > FOLD__MAX_IDLE_SIGS || (f->arena.block && failed)) /* its signatures may never recur */
         fold__forget_all(f);
     for (int i = 0; i < FOLD__ARRAY_COUNT; i++)
         if (!f->arrays[i].lasting)
@@ -15693,7 +15692,7 @@ static void fold__reset(fold_ctx *f)
 
 FOLD_API void fold_ctx_reset(fold_ctx *f)
 {
-    /* the callbacks of printing and visiting may not reset what they are shown */
+    /* callbacks of printing and visiting must not reset the context that they read */
     if (f && !fold__in_body(f, "fold_ctx_reset") && !f->arrays[FOLD__ARRAY_LOOK].need)
         fold__reset(f);
 }
@@ -15728,7 +15727,7 @@ FOLD_API int fold_node_is_null(fold_node node) { return !node.id; }
    Nothing here knows how ops run.
    Uses recorder core, signatures, ops, model. */
 
-/* Offset of values that are in this recording's own data, in floats; FOLD__ELSEWHERE for all others. */
+/* Returns the offset, in floats, of values in this recording's own data; FOLD__ELSEWHERE for all others. */
 #define FOLD__ELSEWHERE SIZE_MAX
 static size_t fold__own_offset(const fold_ctx *f, const float *values)
 {
@@ -15736,8 +15735,9 @@ static size_t fold__own_offset(const fold_ctx *f, const float *values)
     return from < f->arrays[FOLD__ARRAY_DATA].capacity ? from / sizeof *values : FOLD__ELSEWHERE;
 }
 
-/* Copies values for an input. They may be the recording's own, which move as it grows. Values from before a
-   reset are an error: found if they are past the data in use, or if no address was given out since. */
+/* Copies values for an input. They may be in the recording's own data, which moves as it grows. Values from
+   before a reset are an error, which is found if they are past the data in use, or if the caller has not been
+   given an address since. */
 static uint32_t fold__alloc_input(fold_ctx *f, const float *values, size_t size)
 {
     const size_t own_offset = values ? fold__own_offset(f, values) : FOLD__ELSEWHERE;
@@ -15765,7 +15765,7 @@ static int fold__shape_fits(fold_ctx *f, const char *who, const fold_shape *shap
     return !problem;
 }
 
-/* rows: of a list; -1 for a single value. */
+/* rows: number of rows of a list; -1 for a single value. */
 static fold_node fold__append_leaf(fold_ctx *f, int kind, const fold_shape *shape, int rows, uint64_t data)
 {
     const uint32_t index = fold__broken(f) ? FOLD__NONE : fold__intern_shape(f, shape);
@@ -15885,7 +15885,7 @@ static fold__param_data *fold__param_or_fail(fold_ctx *f, fold_param param, cons
     return data;
 }
 
-/* Remembered until a different table is looked up, so that fold_lookup need not intern it each time. */
+/* Returns the shape of a table's rows, cached for the last table so that fold_lookup need not intern it. */
 static uint32_t fold__row_shape(fold_ctx *f, uint32_t table, const fold_shape *whole)
 {
     const fold_shape shape = fold__shape_of_rows(whole);
@@ -15917,8 +15917,7 @@ static void fold__read_table_rows(const fold_ctx *f, uint32_t id)
     fold__fp_leave(saved);
 }
 
-/* Dequantises looked-up rows again if the model was loaded since, or a fold_index_ref may have changed which
-   rows they are. */
+/* Dequantises looked-up rows again if the model was loaded since, or fold_index_ref may select other rows. */
 static void fold__refresh_tables(fold_ctx *f)
 {
     if (f->tables_version == f->model->version && !f->n_index_refs)
@@ -16002,8 +16001,8 @@ FOLD_API fold_node fold_shared(fold_ctx *f, fold_node x)
 /* -- products -------------------------------------------------------------------------------- */
 
 /* Records a linear op. If `whole` is not 0, the operands are the parts of that concatenation. In a cell with
-   a list, leading segments that do not depend on the element become an op of their own, which runs once per
-   call, and the elements' op continues its sums. */
+   a list, leading segments that do not depend on the list element become an op of their own, which runs once
+   per call; the op that runs for each element adds to its result. */
 static fold_node fold__linear_op(fold_ctx *f, fold__operand *operand, int count, const int32_t attr[4],
                                  const uint32_t param[2], uint32_t whole)
 {
@@ -16034,13 +16033,13 @@ static fold_node fold__linear_op(fold_ctx *f, fold__operand *operand, int count,
 
 static int fold__is_concat(const fold_ctx *f, uint32_t id)
 {
-    const int marks = fold__kind_of(f, id) == FOLD__NODE_MARKER; /* has the signature of its elements */
+    const int marks = fold__kind_of(f, id) == FOLD__NODE_MARKER; /* with the signature of its elements */
     return f->sig[id] && (marks || fold__is_op(f, id)) && fold__node_sig(f, id)->op == FOLD__OP_concat;
 }
 
-/* Replaces a concatenated vector by its parts, so that a product reads them without the copy. If a list was
-   concatenated from lists and nodes, the parts are views of it, because fold__read_whole could not turn the
-   nodes into lists. */
+/* Replaces a concatenated vector by its parts, so that a product reads them without a copy. If lists and
+   nodes were concatenated to a list, the parts are views of that list, because fold__read_whole could not
+   turn the nodes into lists. */
 static int fold__expand_concat(const fold_ctx *f, fold__operand *operand, int count)
 {
     const fold__operand whole = operand[0];
@@ -16072,7 +16071,7 @@ static int fold__expand_concat(const fold_ctx *f, fold__operand *operand, int co
     return parts;
 }
 
-/* Changes a product over the parts of concatenation `whole` to read that instead. */
+/* Makes a product that reads the parts of the concatenation `whole` read `whole` itself. */
 static void fold__read_whole(fold_ctx *f, uint32_t id, uint32_t whole)
 {
     const fold__sig *sig = fold__node_sig(f, id);
@@ -16086,7 +16085,7 @@ static void fold__read_whole(fold_ctx *f, uint32_t id, uint32_t whole)
     fold__set_node_data(f, id, 0);
 }
 
-/* A concatenation whose gradient is kept must get that gradient, so products may not bypass it. */
+/* Makes products read a concatenation whose gradient is kept. Reading its parts would bypass the gradient. */
 static void fold__read_kept_whole(fold_ctx *f)
 {
     for (uint32_t call = 0; call < f->n_calls && f->kept_concats; call++) {
@@ -16106,15 +16105,15 @@ static int fold__copy_shared(fold_ctx *f, fold__operand *operand)
     return fold__copy_operand(f, operand);
 }
 
-/* Products need a row per call: a value that is not shared, or the per-sample copy of a parameter. */
+/* Makes an operand with a row per call, as products need: unshared, or a parameter's per-sample copy. */
 static int fold__own_operand(fold_ctx *f, fold__operand *operand)
 {
     operand->kind = (uint8_t)(operand->kind & ~FOLD__IS_SHARED);
     return fold__kind_of(f, operand->source) != FOLD__NODE_PARAM || fold__copy_shared(f, operand);
 }
 
-/* Rows of W that the inputs are multiplied by: all, the first, or the last. For LAST, the last of `in` is the
-   start, to which the product is added. */
+/* Which rows of W the inputs are multiplied by: all, the first, or the last. For LAST, the last of `in` is
+   the start, to which the product is added. */
 enum { FOLD__ROWS_ALL, FOLD__ROWS_FIRST, FOLD__ROWS_LAST };
 static fold_node fold__linear(fold_ctx *f, const fold_node *in, int count, fold_param weight, fold_param bias,
                               int transposed, int part)
@@ -16161,7 +16160,7 @@ static fold_node fold__linear(fold_ctx *f, const fold_node *in, int count, fold_
     return fold__linear_op(f, operands, count, attr, param, whole);
 }
 
-/* Concatenations go to fold__linear, which takes them apart. */
+/* Concatenations are left to fold__linear, which replaces them by their parts. */
 FOLD_API fold_node fold_linear(fold_ctx *f, fold_node x, fold_param weight, fold_param bias)
 {
     fold_node again = FOLD__ALL_ZERO;
@@ -16211,7 +16210,7 @@ FOLD_API fold_node fold_matmul(fold_ctx *f, fold_node a, fold_node b)
     return fold__op(f, &fold__impl_matmul, in, 2, NULL, 0);
 }
 
-/* rows: of the result, which is a list; -1 for a single value. */
+/* rows: number of rows of the result, if it is a list; -1 for a single value. */
 static fold_node fold__record_whole(fold_ctx *f, const fold__op_impl *impl, const fold__operand *in,
                                     uint32_t n_in, const int32_t *attr, int rows, uint64_t data)
 {
@@ -16226,7 +16225,7 @@ static fold_node fold__record_whole(fold_ctx *f, const fold__op_impl *impl, cons
 
 /* -- views ----------------------------------------------------------------------------------- */
 
-/* Writes the attributes of a window. 0 with an error when a number is out of range or x has another rank. */
+/* Writes the attributes of a window. Returns 0, with an error, if a number or the rank is out of range. */
 static int fold__window_attr(fold_ctx *f, const char *who, fold_shape shape, int rank, const int size[2],
                              const fold_conv_desc *desc, int32_t attr[4])
 {
@@ -16243,7 +16242,7 @@ static int fold__window_attr(fold_ctx *f, const char *who, fold_shape shape, int
                                                      ? "takes [length x channels], or a list of [channels]"
                                                      : "takes [height x width x channels]"
                                                : fold__infer_filter(&shape, 1, attr, &out);
-    if (shape.dim[0] == INT_MAX / 2) /* it is a list's row */
+    if (shape.dim[0] == INT_MAX / 2) /* show the row of the list */
         shape = fold_shape1(shape.dim[1]);
     if (wrong)
         fold__fail_shapes(f, who, wrong, &shape, 1);
@@ -16276,14 +16275,14 @@ static int fold__filter_fits(fold_ctx *f, const char *who, const fold_shape *sha
     return 1;
 }
 
-/* A list of rows of channels is a line of any length, so lines of all lengths batch together. */
+/* Whether an operand is a line in the form of a list of channels. Lines of all lengths batch together. */
 static int fold__is_line(const fold_ctx *f, const fold__operand *operand, int rank)
 {
     return rank == 1 && fold__is_list_operand(f, operand) && f->shapes[operand->shape].shape.rank == 1 &&
            !f->frame.cell;
 }
 
-/* Windows need rows that are contiguous, so rows of a table and parts of rows are copied. */
+/* Copies rows of a table and parts of rows, because windows need contiguous rows. */
 static int fold__line_operand(fold_ctx *f, fold__operand *operand)
 {
     const int is_whole = f->shapes[operand->shape].size == fold__row_size(f, operand->source);
@@ -16291,10 +16290,10 @@ static int fold__line_operand(fold_ctx *f, fold__operand *operand)
            fold__copy_operand(f, operand);
 }
 
-/* In place of a list when attributes are checked: every window fits into it. */
+/* Returns a shape that replaces a list when attributes are checked: every window fits into it. */
 static fold_shape fold__long_line(const fold_shape *row) { return fold_shape2(INT_MAX / 2, row->dim[0]); }
 
-/* Records an op of windows over a line, a list. If no window fits, it is an empty list. */
+/* Records an op that moves windows over a list as a line. If no window fits, the result is an empty list. */
 static fold_node fold__over_line(fold_ctx *f, fold__operand *operand, const fold__op_impl *impl,
                                  const int32_t attr[4])
 {
@@ -16312,7 +16311,7 @@ static fold_node fold__over_line(fold_ctx *f, fold__operand *operand, const fold
 static fold_node fold__conv(fold_ctx *f, fold_node x, fold_param weight, fold_param bias,
                             const fold_conv_desc *given, const char *who, int rank);
 
-/* Multiplies windows by their filter, in the segments of fold__impl_conv, so that sums are the same. */
+/* Multiplies windows by a filter, in the segments of fold__impl_conv, so that sums are bit-identical. */
 static fold_node fold__filter_windows(fold_ctx *f, fold_node windows, fold_param weight, fold_param bias,
                                       const fold_conv_desc *desc, const char *who)
 {
@@ -16434,7 +16433,7 @@ static fold_node fold__along(fold_ctx *f, const fold__op_impl *impl, fold_node n
     return fold__op(f, impl, &node, 1, attr, 0);
 }
 
-/* Public calls by the form of the op in FOLD__OPS. */
+/* The public calls, by form of the op in FOLD__OPS. */
 #define FOLD__CALL_unary(name)                                  \
     FOLD_API fold_node fold_##name(fold_ctx *f, fold_node x)    \
     {                                                           \
@@ -16486,8 +16485,8 @@ FOLD_API fold_node fold_clip(fold_ctx *f, fold_node x, float low, float high)
     return FOLD__AS_CALL(f, "clip", fold_at_most(f, fold_at_least(f, x, low), high));
 }
 
-/* A gain that was made without values or initialiser is all zeros, which is a mistake in training. Inference
-   models wait for a file. */
+/* Whether a gain was created without values or initialiser and is still all zeros. That is a mistake in
+   training; inference models get their values from a file. */
 static int fold__is_forgotten(const fold_model *m, const fold__param_data *param)
 {
     size_t at = 0;
@@ -16528,7 +16527,7 @@ FOLD_API fold_node fold_rms_norm(fold_ctx *f, fold_node x, fold_param gain, floa
     return fold__norm(f, &fold__impl_rms_norm, x, &gain, 1, epsilon);
 }
 
-/* Ends the call that the caller began with fold__call_begins. */
+/* Divides by the deviation. Ends the call that the caller began with fold__call_begins. */
 static fold_node fold__over_deviation(fold_ctx *f, const char *who, fold_node centred, fold_node variance,
                                       float epsilon)
 {
@@ -16572,8 +16571,8 @@ FOLD_API fold_node fold_huber(fold_ctx *f, fold_node a, fold_node b, float delta
     return fold__op(f, &fold__impl_huber, in, 2, attr, 0);
 }
 
-/* For ops with an index into their input, which is checked here because kernels trust it. from_end: negative
-   ones count from the end. */
+/* Records an op with an index into its input. The index is checked here, because kernels trust it. from_end:
+   a negative index counts from the end. */
 static fold_node fold__indexed(fold_ctx *f, const fold__op_impl *impl, fold_node node, int index,
                                int from_end)
 {
@@ -16588,8 +16587,8 @@ static fold_node fold__indexed(fold_ctx *f, const fold__op_impl *impl, fold_node
     return fold__op(f, impl, &node, 1, NULL, (uint64_t)at);
 }
 
-/* A choice that a logit of -infinity rules out adds 0 log 0 = 0 to the entropy: the logarithm is clamped, as
-   in torch.distributions.Categorical. */
+/* Returns p log p for each choice. A choice ruled out by a logit of -infinity contributes 0 to the entropy,
+   because the logarithm is clamped, as in torch.distributions.Categorical. */
 static fold_node fold__p_log_p(fold_ctx *f, fold_node chance, fold_node logarithm)
 {
     return fold_mul(f, chance, fold_at_least(f, logarithm, -FLT_MAX));
@@ -16685,7 +16684,7 @@ FOLD_API fold_node fold_slice(fold_ctx *f, fold_node x, int axis, int start, int
     return fold__record_view(f, &operand, offset, &out, 0);
 }
 
-/* Parts of x along its first axis. rows: each part is one row, without that axis. On failure all are null. */
+/* Views equal parts of x along its first axis. rows: parts are rows, without that axis. Failure: all null. */
 static void fold__take_parts(fold_ctx *f, const char *who, fold_node x, int count, int rows, fold_node *parts)
 {
     fold__operand operand;
@@ -16777,7 +16776,7 @@ static int fold__one_shape(fold_ctx *f, const char *who, uint32_t one, uint32_t 
     return fold__fail_shapes(f, who, problem, both, 2);
 }
 
-/* Checks the handles of one component. *shape is FOLD__NONE, or what they must have; it becomes theirs. */
+/* Checks the handles of one component. They must have *shape; if it is FOLD__NONE, the first sets it. */
 static int fold__check_list(fold_ctx *f, const char *who, const fold_node *nodes, size_t step, size_t count,
                             uint32_t *shape)
 {
@@ -16879,7 +16878,7 @@ static int fold__each_row_has(fold_ctx *f, const char *who, int count, const cha
                                        name, count, rows, rows == 1 ? "" : "s");
 }
 
-/* The first index outside [0, end), or the count. The sign bit checks all of them without a branch. */
+/* Returns the position of the first index outside [0, end), or `count`. Sign bits need no branches. */
 static int fold__first_wrong(const int *index, int count, int end)
 {
     unsigned wrong = 0;
@@ -16901,7 +16900,7 @@ static int fold__indices_ok(fold_ctx *f, const char *who, const char *name, cons
                                         name, wrong, index[wrong], end);
 }
 
-/* Copies indices. index NULL: first, first + 1, ... */
+/* Copies indices. If `index` is NULL, they are first, first + 1, ... */
 static uint32_t fold__alloc_indices(fold_ctx *f, const int *index, int first, int count)
 {
     const uint32_t data_at = fold__alloc_data(f, fold__max_size((size_t)count, 1));
@@ -16911,7 +16910,7 @@ static uint32_t fold__alloc_indices(fold_ctx *f, const int *index, int first, in
     return data_at;
 }
 
-/* rows NULL: first, first + 1, ... */
+/* rows NULL: rows first, first + 1, ... */
 static fold_node fold__list_lookup(fold_ctx *f, fold_param table, const char *who, const int *rows, int first,
                                    int count)
 {
@@ -16960,7 +16959,7 @@ static int fold__list_operand_of(fold_ctx *f, fold_node x, const char *who, fold
                       who);
 }
 
-/* x NULL: joins the context's steps, which may move during this call. */
+/* If x is NULL, joins the context's steps, which may move during this call. */
 static fold_node fold__join_list(fold_ctx *f, const fold_node *x, int count)
 {
     fold__request request;
@@ -17024,7 +17023,7 @@ FOLD_API int fold_list_length(fold_ctx *f, fold_node x)
     return (int)f->length[operand.source];
 }
 
-/* Ops read whole lists at one address and stride, so the rows of a lookup are copied. */
+/* Makes an operand of a whole list. Ops need one address and stride, so the rows of a lookup are copied. */
 static int fold__whole_operand_of(fold_ctx *f, fold_node x, const char *who, fold__operand *operand)
 {
     return fold__list_operand_of(f, x, who, operand) &&
@@ -17070,8 +17069,8 @@ FOLD_API fold_node fold_list_unstack(fold_ctx *f, fold_node x)
 
 static int fold__sparse_pays(int taken, uint32_t rows) { return (uint32_t)taken < rows / 4; }
 
-/* Copies indices, followed by the position at which each index first occurs. These come from a hash table in
-   memory that is given back at once. */
+/* Copies indices, followed by the position at which each index first occurs. The hash table for this is in
+   memory that is freed at once. */
 static uint32_t fold__alloc_sparse_index(fold_ctx *f, const int *index, int count)
 {
     uint32_t room = 1;
@@ -17112,7 +17111,7 @@ FOLD_API fold_node fold_list_take(fold_ctx *f, fold_node x, const int *index, in
     return fold__record_whole(f, &fold__impl_list_take, &operand, 1, NULL, count, data_at);
 }
 
-/* end[target]: where the rows of a target end when rows are sorted by target; end[count] is the total. */
+/* Sets end[target] to where the rows of a target end when sorted by target; end[count] is the total. */
 static void fold__ends_of_targets(const int *to, int rows, int count, int *end)
 {
     memset(end, 0, ((size_t)count + 1) * sizeof *end);
@@ -17124,7 +17123,7 @@ static void fold__ends_of_targets(const int *to, int rows, int count, int *end)
     }
 }
 
-/* Most indices are in order and need no sorting. If so, `start` is where the rows of each target begin. */
+/* Whether rows are already sorted by target, as usual. If so, `start` is where each target's rows begin. */
 static int fold__is_in_order(const int *to, int rows, int count, int *start)
 {
     int last = 0, falls = 0;
@@ -17134,22 +17133,22 @@ static int fold__is_in_order(const int *to, int rows, int count, int *start)
         last = to[row];
         start[last + 1] = row + 1;
     }
-    for (int target = 0; target < count; target++) /* one without rows ends where it begins */
+    for (int target = 0; target < count; target++) /* a target without rows ends where it begins */
         start[target + 1] = start[target + 1] ? start[target + 1] : start[target];
     return !falls;
 }
 
-/* Inverts an index: rows sorted by target, and where those of each target begin. Rows of one target keep
-   their order, since that is the order of their sum. */
+/* Inverts an index: sorts rows by target, and sets `start` to where the rows of each target begin. Rows of
+   the same target keep their order, which is the order of their sum. */
 static void fold__invert_index(const int *to, int rows, int count, int *order, int *start)
 {
     fold__ends_of_targets(to, rows, count, start);
-    for (int row = rows; row-- > 0;) /* each target is filled from its end, so its start is left */
+    for (int row = rows; row-- > 0;) /* filling a target from its end leaves its start */
         order[--start[to[row]]] = row;
 }
 
-/* In the layout of fold__segments_of: whether rows are in order, their order if they are not, and where those
-   of each target begin. Room for a choice per target follows. */
+/* Stores, in the layout of fold__segments_of: whether rows are sorted by target; if not, their sorted order;
+   and where the rows of each target begin. Then there is room for one choice per target. */
 static uint32_t fold__alloc_segments(fold_ctx *f, const int *to, int rows, int count)
 {
     const uint32_t data_at = fold__alloc_data(f, (size_t)rows + 2 * (size_t)count + 2);
@@ -17167,8 +17166,8 @@ static size_t fold__adjacency_ints(const fold_ctx *f, size_t pairs, size_t queri
     return queries + 1 + pairs + (fold__in_training(f) ? keys + 1 + 2 * pairs : 0);
 }
 
-/* Writes the fold__adjacency of edges, in the layout of fold__adjacency_of: keys by query and, for gradients,
-   the transpose: queries by key, and where the weight of each pair is. */
+/* Writes the fold__adjacency of edges, in the layout of fold__adjacency_of: the keys of each query and, for
+   gradients, the transpose: the queries of each key, and where the weight of each pair is. */
 static void fold__write_adjacency(fold_ctx *f, uint32_t data_at, const int *from, const int *to, int pairs,
                                   int queries, int keys)
 {
@@ -17223,7 +17222,7 @@ FOLD_API fold_node fold_list_softmax_mean_to(fold_ctx *f, fold_node score, fold_
     return fold__list_to(f, &fold__impl_softmax_mean_n, "list_softmax_mean_to", both, 2, to, edges, rows);
 }
 
-/* count: targets, each of which chooses one of its rows; -1 for the whole list, which chooses one. */
+/* count: number of targets, each of which chooses one of its rows; -1: the whole list chooses one row. */
 static int fold__choices_ok(fold_ctx *f, const char *who, const int *label, const int *to, int rows,
                             int count)
 {
@@ -17239,7 +17238,7 @@ static int fold__choices_ok(fold_ctx *f, const char *who, const int *label, cons
     return 1;
 }
 
-/* Writes choices after the segments, each relative to the first row of its target. */
+/* Writes the choices after the segments, as offsets from the first row of their target. */
 static void fold__write_choices(int *index, const int *label, int rows, int count)
 {
     const int *order, *start = fold__segments_of(index, rows, &order);
@@ -17251,7 +17250,7 @@ static void fold__write_choices(int *index, const int *label, int rows, int coun
     }
 }
 
-/* count: targets; -1 for the whole list. label NULL: nothing is chosen. */
+/* count: number of targets; -1 for the whole list. label: NULL if nothing is chosen. */
 static fold_node fold__rows_op(fold_ctx *f, const fold__op_impl *impl, const char *who, fold_node x,
                                const int *label, const int *to, int edges, int count)
 {
@@ -17280,7 +17279,7 @@ static fold_node fold__rows_op(fold_ctx *f, const fold__op_impl *impl, const cha
                               data_at);
 }
 
-/* Calls over all rows of a list, and over the rows of each target. */
+/* The calls over all rows of a list, and over the rows of each target. */
 #define FOLD__ROWS_OPS(name)                                                                               \
     FOLD_API fold_node fold_list_##name(fold_ctx *f, fold_node x)                                          \
     {                                                                                                      \
@@ -17332,7 +17331,7 @@ FOLD_API fold_node fold_list_choice_xent_to(fold_ctx *f, fold_node x, const int 
     return fold__rows_op(f, &fold__impl_list_softmax_xent, who, x, label ? label : &none, to, edges, rows);
 }
 
-/* q may be a single node. */
+/* Makes operands of q, k and v, and checks them. q may be a single node. */
 static int fold__attention_operands(fold_ctx *f, const char *who, const fold_node in[3], int heads,
                                     fold__operand operand[3])
 {
@@ -17366,7 +17365,7 @@ FOLD_API fold_node fold_list_attention(fold_ctx *f, fold_node q, fold_node k, fo
                               0);
 }
 
-/* Attention over these values returns its weights: row i has a 1 at key i, for every head. */
+/* Returns values for which attention returns its weights: row i has a 1 at key i, for every head. */
 static fold_node fold__values_for_weights(fold_ctx *f, fold_node k, int heads)
 {
     static const char *const who = "list_attention_weights";
@@ -17456,8 +17455,8 @@ static fold__appended *fold__step_at(const fold_ctx *f, uint32_t data_at)
     return (fold__appended *)(void *)fold__data_ptr(f, data_at);
 }
 
-/* Whether a step of the cache waits for a run of this recording. cache->internal.recorded alone does not show
-   it, because a freed context may have had the same salt. */
+/* Whether a step of the cache is still to be run in this recording. cache->internal.recorded alone does not
+   show this, because a freed context may have had the same salt. */
 static int fold__step_waits(const fold_ctx *f, const fold_cache *cache)
 {
     uint32_t at = cache->internal.recorded == f->salt ? f->pending_step : FOLD__NONE;
@@ -17495,7 +17494,7 @@ static int fold__cache_takes(fold_ctx *f, const char *who, const fold_cache *cac
                       who);
 }
 
-/* The step extends the cache to `end` rows. rows: of the result; -1 for a single node. */
+/* Records a step that extends the cache to `end` rows. rows: number of rows of the result; -1 for a node. */
 static fold_node fold__record_step(fold_ctx *f, const fold__op_impl *impl, fold_cache *cache,
                                    const fold__operand *operand, uint32_t n_in, const int32_t *attr, int rows,
                                    int end)
@@ -17592,7 +17591,7 @@ static fold_node fold__list_indexed(fold_ctx *f, const fold__op_impl *impl, cons
     return fold__record(f, &request);
 }
 
-/* Calls with an index into a node, and with one into each row of a list. */
+/* The calls with one index into a node, and with an index into each row of a list. */
 #define FOLD__INDEXED(name, from_end, index_name)                                                          \
     FOLD_API fold_node fold_##name(fold_ctx *f, fold_node x, int index)                                    \
     {                                                                                                      \
@@ -17753,7 +17752,7 @@ FOLD__INLINE uint32_t fold__operand_tag(const fold_ctx *f, uint32_t source)
     }
 }
 
-/* Eager: whether an operand is the one of the trace. Only inputs can be from outside the body. */
+/* Eager: whether an operand is the same as in the trace. Only inputs can come from outside the body. */
 static int fold__is_traced_operand(const fold_ctx *f, const fold__cell_data *cell,
                                    const fold__operand *operand, const fold__ref *ref)
 {
@@ -17790,14 +17789,14 @@ static int fold__is_traced(const fold_ctx *f, const fold__cell_data *cell, const
     return 1;
 }
 
-/* Compares an op of an eager body with the trace. Ops that no output needs may differ. */
+/* Whether an op of an eager body is as traced; if not, sets an error. Ops that no output needs may differ. */
 static int fold__holds_trace(fold_ctx *f, const fold__request *request)
 {
     const fold__cell_data *cell = &fold__cells(f->model)[f->frame.cell - 1];
     const uint32_t at = f->frame.ordinal, op = request->op;
     const fold__trace_op *traced = at < (uint32_t)cell->n_trace ? &cell->trace[at] : NULL;
     const int same_op = traced && traced->op == op;
-    if (at >= FOLD__TAG_ARGUMENT || fold__broken(f) || /* a copy, which no trace has */
+    if (at >= FOLD__TAG_ARGUMENT || fold__broken(f) || /* a copy, which is never traced */
         (same_op &&
          (!traced->live || fold__is_traced(f, cell, &cell->program.op[traced->live - 1], request))))
         return 1;
@@ -17813,7 +17812,7 @@ static int fold__holds_trace(fold_ctx *f, const fold__request *request)
                       cell->name, (int)at, name);
 }
 
-/* Reduces a whole list or, in a body, what represents the elements of the cell's list. */
+/* Prepares the reduction of a whole list or, in a body, of the values of the list elements. */
 static int fold__reduced(fold_ctx *f, const char *who, const fold__operand *operand, int component,
                          fold__request *request, fold__list *list)
 {
@@ -17855,7 +17854,7 @@ static fold_node fold__list_reduce(fold_ctx *f, const fold__op_impl *impl, const
     return FOLD__AS_CALL(f, who, fold__record(f, &request));
 }
 
-/* Calls that reduce nodes, a list, and the rows of each target. */
+/* The calls that reduce nodes, a list, and the rows of each target. */
 #define FOLD__REDUCTION(name)                                                                              \
     FOLD_API fold_node fold_##name##_n(fold_ctx *f, const fold_node *x, int count)                         \
     {                                                                                                      \
@@ -17885,7 +17884,7 @@ FOLD__INLINE int fold__output_of(fold_ctx *f, const char *name, const fold_node 
     return fold__operand_of(f, out[output], name, operand);
 }
 
-/* A program's outputs are distinct, whole values of the body, so all others are copied. */
+/* Copies outputs as needed: the outputs of a program must be distinct, whole values computed in the body. */
 static int fold__finish_outputs(fold_ctx *f, const char *name, fold_node *out, int count)
 {
     for (int output = 0; output < count; output++) {
@@ -17923,7 +17922,7 @@ typedef struct fold__trace {
     fold__cell_data *cell;
     const uint32_t *out;
     uint32_t *value_of;
-    fold_shape *shapes; /* of live ops, see fold__shared_shapes */
+    fold_shape *shapes; /* shapes of live ops: see fold__shared_shapes */
     uint8_t *live;
 } fold__trace;
 
@@ -17993,7 +17992,7 @@ static int fold__trace_keeps(const fold__trace *trace, uint32_t id, const fold__
     return live;
 }
 
-/* Index of a run of shapes among those of a program. Equal runs are stored once, to keep cells small. */
+/* Returns the index of shapes in a program's. Equal sequences are stored once, which keeps cells small. */
 static uint32_t fold__shared_shapes(fold_shape *shapes, int *used, const fold_shape *shape, int count)
 {
     int at = 0;
@@ -18007,7 +18006,7 @@ static uint32_t fold__shared_shapes(fold_shape *shapes, int *used, const fold_sh
     return (uint32_t)at;
 }
 
-/* Sizes of a trace's live ops. `traced` counts all ops. */
+/* Numbers of live ops, their operands, values and shapes in a trace. `traced` counts all ops. */
 typedef struct fold__live_count {
     size_t ops, refs, values, traced;
     int shapes;
@@ -18032,7 +18031,7 @@ static fold__live_count fold__count_live(const fold__trace *trace)
     return count;
 }
 
-/* Makes a trace's live ops the cell's program. fold__count_live sized its arrays and stored its shapes. */
+/* Makes the live ops of a trace the program of the cell. fold__count_live has stored their shapes. */
 static void fold__compile(const fold__trace *trace, fold__body_op *ops, fold__ref *refs, fold__value *values)
 {
     const fold_ctx *tracer = trace->tracer;
@@ -18082,9 +18081,9 @@ static void fold__compile(const fold__trace *trace, fold__body_op *ops, fold__re
     fold__mark_passes(tracer->model, program, values);
 }
 
-/* Finds the inputs and outputs of a cell whose gradients are summed inside a call before they join those from
-   outside: inputs that are read more than once or in part, and outputs that the body reads. An eager call
-   puts copies there, so that it sums in the same order. */
+/* Finds the inputs and outputs of a cell whose gradients are first summed within a call: inputs that are read
+   more than once or in part, and outputs that the body reads. An eager call makes copies of them, so that it
+   sums in the same order. */
 static void fold__find_borders(fold__cell_data *cell)
 {
     const fold__program *program = &cell->program;
@@ -18128,7 +18127,7 @@ static uint32_t fold__shapes_around(const fold__trace *trace, int *used)
     return fold__shared_shapes(trace->shapes, used, around, count);
 }
 
-/* Contents of a cell's block, in this order. */
+/* Parts of a cell's block, in this order. */
 enum {
     FOLD__AT_USER,
     FOLD__AT_OPS,
@@ -18140,7 +18139,7 @@ enum {
     FOLD__AT_END
 };
 
-/* Stores a cell's name, trace and program in one block. out: the outputs of its body. */
+/* Stores the name, trace and program of a cell in one block. out: outputs of the body. */
 static FOLD__NOINLINE int fold__store_cell(fold_model *m, fold__cell_data *cell, const fold_cell_desc *desc,
                                            const uint32_t *out)
 {
@@ -18207,7 +18206,7 @@ static const char *fold__cell_problem(const fold_cell_desc *desc)
     return problem;
 }
 
-/* Runs the body over placeholders in the tracing context. 0: the error is set on the model. */
+/* Runs the body in the tracer, with placeholders as inputs. Returns 0 with an error on the model. */
 static int fold__trace_body(fold_model *m, const fold_cell_desc *desc, uint32_t *out)
 {
     fold_ctx *tracer = m->tracer;
@@ -18328,8 +18327,7 @@ static int fold__check_call(fold_ctx *f, const fold__cell_data *cell, const fold
     return 1;
 }
 
-/* Finds the cell again after its body has run. The body may have created a cell, which is an error, but moves
-   this one. */
+/* Returns the cell after its body has run. Creating cells in a body is an error, but moves this cell. */
 static const fold__cell_data *fold__cell_after_body(fold_ctx *f, uint32_t id, uint32_t cells)
 {
     const fold__cell_data *cell = &fold__cells(f->model)[id];
@@ -18339,7 +18337,7 @@ static const fold__cell_data *fold__cell_after_body(fold_ctx *f, uint32_t id, ui
     return cell;
 }
 
-/* A function of its own, so that its operands are off the stack while bodies run. */
+/* Checks a call in a body. A separate function keeps its operands off the stack while bodies run. */
 static FOLD__NOINLINE int fold__check_inline(fold_ctx *f, const fold__cell_data *cell, const fold_node *in,
                                              int n_in, const fold_node *items, int count)
 {
@@ -18356,7 +18354,7 @@ static FOLD__NOINLINE int fold__check_inline(fold_ctx *f, const fold__cell_data 
     return !cell->program.n_list;
 }
 
-/* Makes consecutive views of a body's outputs, for fold_out. body: the first node of an eager one, else 0. */
+/* Makes consecutive views of a body's outputs, for fold_out. body: first node of an eager body, else 0. */
 static fold_node fold__view_outputs(fold_ctx *f, int count, const fold_node *out, uint32_t body)
 {
     if (!fold__reserve_nodes(f, (uint32_t)count, 0))
@@ -18371,7 +18369,7 @@ static fold_node fold__view_outputs(fold_ctx *f, int count, const fold_node *out
     return fold__handle(f, f->n_nodes + 1 - (uint32_t)count);
 }
 
-/* A call in a cell body records the body of the called cell. */
+/* Records a call in a cell body, by recording the body of the called cell in its place. */
 static FOLD__NOINLINE fold_node fold__inline_call(fold_ctx *f, uint32_t id, const fold_node *in, int n_in,
                                                   const fold_node *items, int count)
 {
@@ -18416,7 +18414,7 @@ FOLD__INLINE fold_node fold__record_call(fold_ctx *f, fold_cell cell, fold__oper
     return fold__record(f, request);
 }
 
-/* A function of its own, so that the fast path (fold__record_again) needs no stack frame. */
+/* Records a checked call. A separate function saves fold__record_again, the fast path, a stack frame. */
 static FOLD__NOINLINE fold_node fold__call_checked(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in,
                                                    const fold_node *items, int count)
 {
