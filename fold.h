@@ -90,11 +90,9 @@
      FOLD_REPRODUCIBLE       makes the portable kernels use fmaf, which matches the SIMD kernels bit for bit
                              (slow without FMA hardware)
      FOLD_ALLOW_FAST_MATH    allows -ffast-math, /fp:fast or x87 arithmetic, which void the numerics contract
-                             (-funsafe-math-optimizations and similar flags need no define: the portable
-                             kernels keep their bits; clang's -ffp-contract=fast may change those of the
-                             others)
-     FOLD_FILENAME           the name of this file, default "fold.h". It includes itself once per instruction
-                             set
+                             (-funsafe-math-optimizations and the like need no define: the portable kernels
+                             keep their bits; clang's -ffp-contract=fast may change those of the others)
+     FOLD_FILENAME           this file's name (default "fold.h"); it includes itself once per instruction set
      FOLD_GROUP_BYTES        the default of fold_ctx_desc.group_bytes
      FOLD_NO_STDIO *         leaves out every function that takes a FILE * or a path, and the clock.
      The following leave code out of programs that only run networks; `make sizes` prints how much each saves.
@@ -155,8 +153,7 @@
                - The order of a sum depends only on the op and its shapes per sample, and for gradients of
                  parameters only on the sequence recorded. These gradients sum n rows in blocks of 512 (large
                  weights: 2048), with an error of at most about (block + n / block) / 2 units in the last
-                 place. Rows of zeros, such as masked padding, take places in the blocks and so may change the
-                 last bits.
+                 place. Rows of zeros, such as masked padding, count too, and so may change the last bits.
                - All computation rounds to nearest, never traps and keeps denormals, however your program has
                  set the processor. Its settings and exception flags are restored, so your program may enable
                  traps, as long as it passes no NaN as a setting. If it flushes denormals (when linked with
@@ -165,9 +162,8 @@
                  eager results are still bit-identical, but different kinds of processors may disagree. A
                  denormal that you pass in counts as 0 in arithmetic but survives copies, and a batch may copy
                  where an eager run does not.
-               - No op or loss hides a NaN in its inputs: the NaN reaches the values, and the gradients if it
-                 does in PyTorch. Which values are NaN is part of the contract; the sign and payload of a NaN
-                 are not.
+               - No op or loss hides a NaN in its inputs: it reaches the values, and the gradients if it does
+                 in PyTorch. Which values are NaN is part of the contract; a NaN's sign and payload are not.
      Accuracy  The table gives the largest error of an op's values and gradients compared with exact
                arithmetic, in units in the last place. It does not hold for int8 and bfloat16 weights.
                - Element-wise functions: units of the result. The bound of silu holds for x >= -87.
@@ -325,31 +321,27 @@ typedef struct fold_model_desc {
     uint64_t seed;       /* seed of the initial values; 0 is a seed like any other */
     int inference;       /* 1: store no gradients, optimiser state or transposed weights. 0: contexts with
                             `training` can train the model */
-    const char *isa;     /* kernels: "avx512", "avx2", "neon", "portable" or "cblas". NULL: the best for this
-                            CPU */
+    const char *isa;     /* kernels: "avx512", "avx2", "neon", "portable", "cblas"; NULL: the best here */
     fold_memory memory;  /* may be a block (see fold_model_size). Contexts without their own memory use the
                             same block: create and run such contexts on one thread at a time */
     fold_memory tracing; /* memory for tracing the bodies of cells; all zero: `memory`. After fold_model_seal
                             it is free, and a context can use that block */
-    void (*error)(const char *message, void *user); /* called once by the failing call when an error sticks:
-                            print the message, or set a breakpoint here. It must not use the model or the
-                            context. NULL: none */
+    void (*error)(const char *message, void *user); /* called once by the failing call when an error sticks,
+                            to print it or for a breakpoint. Must not use the model or context. NULL: none */
     void *error_user;
     int threads;         /* number of threads for optimiser steps, bit-identical for any number. Steps of
                             small models stay on the calling thread. 0, 1: all do */
     fold_parallel_for *parallel_for; /* runs tasks on threads, as in fold_ctx_desc; required for threads */
     void *pool;          /* passed to parallel_for */
-    int flush_subnormals; /* flush denormals (magnitudes below 2^-126) to zero in runs and optimiser steps, so
-                             that vanishing values do not slow them down: see Numerics. Only affects x86 and
-                             64-bit ARM */
+    int flush_subnormals; /* flush denormals (magnitudes below 2^-126) to zero in runs and optimiser steps,
+                             since they are slow: see Numerics. Only affects x86 and 64-bit ARM */
 } fold_model_desc;
 FOLD_API fold_model_desc fold_model_desc_default(void);
 
 /* Creates an empty model; desc NULL: the defaults. Returns NULL if memory runs out, or if desc has alloc but
    no free; if its block is too small, desc.error gets a message that says how many bytes are needed. An isa
-   that is unknown or not available here, or threads without a parallel_for, set an error on the model.
-   Nothing can be added to it until fold_model_clear_error; it then uses the best available kernels, or one
-   thread. */
+   that is unknown or unavailable, or threads without a parallel_for, sets an error on the model. Nothing can
+   be added until fold_model_clear_error; the model then uses the best kernels, or one thread. */
 FOLD_API fold_model *fold_model_new(const fold_model_desc *desc);
 FOLD_API void fold_model_free(fold_model *m); /* frees a model, after its contexts. NULL is fine */
 FOLD_API fold_status fold_model_status(const fold_model *m);  /* returns the first error, or FOLD_OK */
@@ -421,9 +413,8 @@ FOLD_API void fold_param_freeze(fold_model *m, fold_param p, int frozen);
 /* Returns the values of a parameter, row-major. The pointer is valid until a parameter is added. It is NULL
    if fold_model_quantize left no floats, and points into the image after fold_model_read_in_place. */
 FOLD_API const float *fold_param_value(const fold_model *m, fold_param p);
-/* Returns the values of all parameters as one span of *count floats (count may be NULL). Each parameter
-   starts at a multiple of 16 floats; gaps are zero. Parameters read in place or without floats are left
-   out. */
+/* Returns the values of all parameters as one span of *count floats (count may be NULL), without parameters
+   that have no floats or are read in place. Each starts at a multiple of 16 floats; gaps are zero. */
 FOLD_API const float *fold_model_values(const fold_model *m, int *count);
 
 /* Returns the values of a parameter for writing, or, for the null parameter, those of all parameters as one
@@ -462,8 +453,7 @@ FOLD_API void fold_grads_write_end(fold_model *m, fold_param p);
    parameters with this rate_set. Both are 1 at first; a later call replaces them. */
 FOLD_API void fold_model_scale_rates(fold_model *m, int rate_set, float rate, float decay);
 /* Moves every value w to w + share (v - w), where v is the value in the other model and share is in [0, 1]:
-   an exponential moving average, or Polyak update, in which w keeps 1 - share of itself. Errors as in
-   fold_values_copy. */
+   an exponential moving average (Polyak update) that keeps 1 - share of w. Errors as in fold_values_copy. */
 FOLD_API fold_status fold_values_average(fold_model *m, const fold_model *from, float share);
 #endif
 
@@ -523,8 +513,7 @@ FOLD_API fold_quantized fold_param_quantized(const fold_model *m, fold_param p);
       larger. You can keep the numbers as constants; measure with the kernel set that you will use (isa). */
 typedef struct fold_model_size {
     size_t values, grads, packs, state, state2, params, marks, cells, ops; /* bytes per array: packs are
-                           packed weights, state and state2 the optimiser state, marks flag touched table
-                           rows. 0: no array */
+                           packed weights, state and state2 optimiser state, marks touched table rows */
     size_t block_bytes; /* size of a block that holds the model if the same calls build it again; too small if
                            the model ran out of memory, 0 if it has no block */
     size_t tracing;     /* size of a block for fold_model_desc.tracing; 0 after fold_model_seal */
@@ -542,9 +531,8 @@ FOLD_API fold_status fold_model_reserve(fold_model *m, const fold_model_size *si
 FOLD_API fold_status fold_model_seal(fold_model *m);
 #ifndef FOLD_INFERENCE
 /* Returns how many rows of a lookup table have a gradient, and writes the indices of up to `capacity` of them
-   to rows, each once (rows may be NULL if capacity is 0). These are the rows touched (see section 9) since
-   the gradient was last cleared. Returns -1 if every row may have one: p is not a table, or other ops read
-   the table too. */
+   to rows, each once (rows may be NULL if capacity is 0). These rows were touched (see section 9) since the
+   gradient was last cleared. Returns -1 if any row may have one: p is not a table, or other ops read it. */
 FOLD_API int fold_grads_rows(const fold_model *m, fold_param p, int capacity, int *rows);
 /* Use this instead of fold_grads_write_end if you wrote only these n rows of a table. It takes time in
    proportion to n instead of the size of the table. */
@@ -586,9 +574,8 @@ typedef struct fold_ctx_desc {
     void *clock_user;
     size_t trace_bytes;     /* memory for the times that fold_ctx_visit_times shows: 32 bytes per batch and
                                direction. Needs a clock, which every thread calls. 0: none */
-    uint64_t trace_over_ns; /* makes fold_ctx_visit_times show the last run that took longer than this,
-                               including planning, even after faster runs. Uses half of trace_bytes. 0: it
-                               shows the last run */
+    uint64_t trace_over_ns; /* fold_ctx_visit_times shows the last run that took longer than this, including
+                               planning, even after faster runs. Uses half of trace_bytes. 0: the last run */
     void (*zone)(int begin, const char *name, int calls, void *user); /* called when planning or a batch
                                begins (1) or ends (0), on each thread that takes part, with the name of the op
                                or cell and the number of calls. For profilers such as Tracy. NULL: none */
@@ -598,12 +585,10 @@ typedef struct fold_ctx_desc {
     void *error_user;
     int threads;            /* split samples, or pieces of large batches, among up to this many threads, with
                                bit-identical results. Small runs, calls that cannot be split and fold_run_more
-                               stay on the calling thread. 0, 1: everything does. Your own ops are called on
-                               all threads */
+                               stay on the calling thread. 0, 1: one thread. Your own ops run on all */
     fold_parallel_for *parallel_for; /* runs tasks on your job system, or is fold_pool_for; required for
-                                        threads. While it waits, it may run other jobs on the calling thread
-                                        (with your floating-point settings), but none that uses this
-                                        context */
+                                        threads. While waiting, it may run other jobs on the calling thread,
+                                        with your floating-point settings, but none that uses this context */
     void *pool;             /* passed to parallel_for */
     fold_memory memory;
 } fold_ctx_desc;
@@ -626,8 +611,7 @@ typedef struct fold_pool fold_pool;
    threads cannot be created. */
 FOLD_API fold_pool *fold_pool_new(int threads);
 FOLD_API void fold_pool_free(fold_pool *p);  /* frees a pool; NULL is fine */
-/* Runs tasks on a pool, or on the calling thread if `pool` is NULL. It does nothing if `task` is NULL or n <
-   1. */
+/* Runs tasks on a pool, or on the calling thread if `pool` is NULL. It does nothing if n < 1. */
 FOLD_API void fold_pool_for(int n, fold_task *task, void *user, void *pool);
 #endif
 
@@ -644,8 +628,7 @@ FOLD_API void fold_ctx_reset(fold_ctx *f);
 FOLD_API fold_status fold_ctx_status(const fold_ctx *f);
 /* Returns the message of that error or, if there is none, why the last read failed (see fold_value). */
 FOLD_API const char *fold_ctx_message(const fold_ctx *f);
-/* Sets an error from your own code, e.g. a layer, on a context, as fold_model_fail does on a model. Returns
-   the context's status. */
+/* Sets an error from your own code on a context, like fold_model_fail. Returns the context's status. */
 FOLD_API fold_status fold_ctx_fail(fold_ctx *f, fold_status status, const char *message);
 
 /* ==== 6 inputs =========================================================================== */
@@ -704,7 +687,7 @@ FOLD_API fold_node fold_dot(fold_ctx *f, fold_node a, fold_node b);     /* sum o
 typedef struct fold_conv_desc {
     int stride;    /* 0: 1 */
     int padding;   /* zeros on each side, fewer than the filter spans; 0: none */
-    int dilation;  /* distance between taps; 0: 1. These three, and sizes, are at most 32767 */
+    int dilation;  /* distance between taps; 0: 1. These three and all sizes are at most 32767 */
     int depthwise; /* 1: each channel has its own filter; W is [height x width x 1 x channels] */
 } fold_conv_desc;
 FOLD_API fold_conv_desc fold_conv_desc_default(void); /* all zero */
@@ -713,10 +696,9 @@ FOLD_API fold_node fold_conv2d(fold_ctx *f, fold_node x, fold_param W, fold_para
                                const fold_conv_desc *desc);
 FOLD_API fold_node fold_conv1d(fold_ctx *f, fold_node x, fold_param W, fold_param b,
                                const fold_conv_desc *desc);
-/* Computes the maximum or mean of each window, per channel; a window spans `size` values along each axis but
-   the last. stride 0: size. Padding must be less than size and is ignored; a window of padding alone gives 0.
-   The gradient of a maximum goes to the first largest value, or the first NaN. For whole axes use fold_mean
-   and fold_amax. */
+/* Computes the maximum or mean of windows, per channel; a window spans `size` values of each axis but the
+   last. stride 0: size. Padding must be less than size and is ignored; a window of padding alone gives 0. A
+   maximum passes its gradient to the first such value or NaN. For whole axes: fold_mean, fold_amax. */
 FOLD_API fold_node fold_max_pool2d(fold_ctx *f, fold_node x, int size, int stride, int padding);
 FOLD_API fold_node fold_max_pool1d(fold_ctx *f, fold_node x, int size, int stride, int padding);
 FOLD_API fold_node fold_mean_pool2d(fold_ctx *f, fold_node x, int size, int stride, int padding);
@@ -726,8 +708,7 @@ FOLD_API fold_node fold_add(fold_ctx *f, fold_node a, fold_node b);     /* a + b
 FOLD_API fold_node fold_sub(fold_ctx *f, fold_node a, fold_node b);     /* a - b */
 FOLD_API fold_node fold_mul(fold_ctx *f, fold_node a, fold_node b);     /* a b, element by element */
 FOLD_API fold_node fold_div(fold_ctx *f, fold_node a, fold_node b);     /* a / b */
-/* If a = b the result is b; if either is NaN, so is the result. The gradient goes to the chosen one, or to
-   both for NaN. */
+/* Equal values give b, a NaN gives NaN. The gradient goes to the chosen value, for NaN to both. */
 FOLD_API fold_node fold_minimum(fold_ctx *f, fold_node a, fold_node b); /* the smaller of a and b */
 FOLD_API fold_node fold_maximum(fold_ctx *f, fold_node a, fold_node b); /* the larger of a and b */
 FOLD_API fold_node fold_scale(fold_ctx *f, fold_node x, float factor);  /* factor x */
@@ -752,13 +733,11 @@ FOLD_API fold_node fold_softplus(fold_ctx *f, fold_node x);             /* log(1
 /* x is in radians. The result is NaN if |x| > 262144. */
 FOLD_API fold_node fold_sin(fold_ctx *f, fold_node x);                  /* sin x */
 FOLD_API fold_node fold_cos(fold_ctx *f, fold_node x);                  /* cos x */
-/* Computes x^exponent, for a finite exponent. x < 0 gives NaN unless the exponent is an integer; 0 gives 0, 1
-   or infinity, negative for -0 and an odd exponent. The gradient is exponent x^(exponent - 1), or 0 for
-   exponent 0. */
+/* Computes x^p for a finite exponent p. x < 0 gives NaN unless p is an integer; 0 gives 0, 1 or infinity,
+   negative for -0 and an odd p. The gradient is p x^(p - 1), or 0 if p is 0. */
 FOLD_API fold_node fold_pow(fold_ctx *f, fold_node x, float exponent);
 FOLD_API fold_node fold_floor(fold_ctx *f, fold_node x);                /* rounds down; no gradient passes */
-/* Clamps x to [low, high], with low <= high; both may be infinite. The gradient is 0 outside, and if x is
-   NaN. */
+/* Clamps x to [low, high], with low <= high; both may be infinite. No gradient outside, or if x is NaN. */
 FOLD_API fold_node fold_clip(fold_ctx *f, fold_node x, float low, float high);
 FOLD_API fold_node fold_at_least(fold_ctx *f, fold_node x, float low);  /* x < low ? low : x */
 FOLD_API fold_node fold_at_most(fold_ctx *f, fold_node x, float high);  /* x > high ? high : x */
@@ -791,8 +770,7 @@ FOLD_API fold_node fold_rms_norm(fold_ctx *f, fold_node x, fold_param gain, floa
    nodes, or parameters via fold_use, whose shapes broadcast to that of x. */
 FOLD_API fold_node fold_standardize(fold_ctx *f, fold_node x, fold_node mean, fold_node variance,
                                     float epsilon);
-/* Applies dropout: each element becomes 0 x with probability rate < 1, else x / (1 - rate). Inference
-   contexts return x. */
+/* Applies dropout: x becomes 0 x with probability rate < 1, else x / (1 - rate); x in inference contexts. */
 FOLD_API fold_node fold_dropout(fold_ctx *f, fold_node x, float rate);
 /* Restarts the dropout masks of a context: a mask depends only on (key, number of draws since this call,
    element). A new context has key 0. fold_ctx_reset does not restart the masks, so every training step has
@@ -814,8 +792,7 @@ FOLD_API fold_node fold_concat(fold_ctx *f, const fold_node *x, int n, int axis)
 FOLD_API fold_node fold_concat2(fold_ctx *f, fold_node a, fold_node b); /* joins a and b along axis 0 */
 /* Stacks n nodes of one shape, of rank at most 3, to [n, shape]: a copy. */
 FOLD_API fold_node fold_stack(fold_ctx *f, const fold_node *x, int n);
-/* Splits x along axis 0 into its n parts, as views, of shape [1] if x is a vector. The inverse of
-   fold_stack. */
+/* Inverts fold_stack: splits x along axis 0 into n parts, which are views, of shape [1] if x is a vector. */
 FOLD_API void fold_unstack(fold_ctx *f, fold_node x, int n, fold_node *parts);
 /* Returns `length` values of an axis from `start` on: a view for axis 0, else a copy. */
 FOLD_API fold_node fold_slice(fold_ctx *f, fold_node x, int axis, int start, int length);
@@ -841,18 +818,15 @@ FOLD_API fold_node fold_huber(fold_ctx *f, fold_node a, fold_node b, float delta
 /* Sums max(0, 1 + scores[j] - scores[label]) over j != label (Weston and Watkins 1999). */
 FOLD_API fold_node fold_hinge(fold_ctx *f, fold_node scores, int label);
 
-/* For policies, e.g. in reinforcement learning; section 16 draws their actions. These are made of the ops
-   above. The log-probability of choice k is fold_pick(f, fold_log_softmax(f, logits), k), in lists with
-   fold_pick_each. */
+/* For policies in reinforcement learning, made of the ops above; section 16 draws actions. The
+   log-probability of choice k is fold_pick(f, fold_log_softmax(f, logits), k) (lists: fold_pick_each). */
 /* Computes -sum p log p of p = softmax(logits) over the last axis, which disappears. A logit of -infinity
    rules a choice out: it adds nothing, here and in the losses. */
 FOLD_API fold_node fold_softmax_entropy(fold_ctx *f, fold_node logits);
 /* Computes the log-probability [1] of x under independent normal distributions: for s = log_deviation, the
-   logarithm of the standard deviation, which may be [1]: the sum of -(x - mean)^2 / (2 e^(2 s)) - s - log(2
-   pi) / 2. */
+   log of the standard deviation (may be [1]), the sum of -(x - mean)^2 / (2 e^(2 s)) - s - log(2 pi) / 2. */
 FOLD_API fold_node fold_gaussian_log_prob(fold_ctx *f, fold_node x, fold_node mean, fold_node log_deviation);
-/* Computes the entropy [1] of these normal distributions: the sum of s + log(2 pi e) / 2 for s =
-   log_deviation. */
+/* Computes the entropy [1] of these distributions: the sum of s + log(2 pi e) / 2 for s = log_deviation. */
 FOLD_API fold_node fold_gaussian_entropy(fold_ctx *f, fold_node log_deviation);
 
 /* -- Advanced -- */
@@ -882,10 +856,9 @@ FOLD_API fold_status fold_run(fold_ctx *f, const fold_node *roots, int n);
    fold_rnn_stack, the gradients of its inputs may then be summed in a different order. */
 FOLD_API void fold_keep_grad(fold_ctx *f, fold_node x);
 /* Runs forward and backward from one scalar root, such as a loss, and adds to the gradients of parameters and
-   kept nodes. The root may be a view of one element of a larger value. You need not call fold_run first; if
-   you did, its values are computed again, bit-identically. Calls for several roots add up their gradients.
-   Afterwards the root, earlier roots and kept nodes are readable. If memory runs out, parameter gradients are
-   unchanged. */
+   kept nodes. The root may be a view of one element of a larger value. fold_run is not needed first; its
+   values are computed again, bit-identically. Calls for several roots add up their gradients. Afterwards the
+   root, earlier roots and kept nodes are readable. If memory runs out, parameter gradients are unchanged. */
 FOLD_API fold_status fold_backward(fold_ctx *f, fold_node root);
 #endif
 
@@ -921,10 +894,8 @@ FOLD_API void fold_output_ref(fold_ctx *f, fold_node x, float *values);
    planning: e.g. for a step of a controller, or a frame with the same agents.
    - Parameters, and the memory behind fold_input_ref, fold_index_ref and fold_edges_ref, are read again.
    - Everything that was copied stays as recorded: other edges, lengths, shapes, and what dedupe merged (never
-     two inputs). Values from earlier runs also stay; in an eager context, these are all values recorded
-     before the last run.
-   - Values are bit-identical to a fresh recording; dropout draws new masks, unless you call
-     fold_dropout_seed.
+     two inputs). So do values from earlier runs; in an eager context, all recorded before the last run.
+   - Values are bit-identical to a fresh recording; without fold_dropout_seed, dropout draws new masks.
    - As always, gradients of kept nodes are replaced, and gradients of parameters are added to.
    - If parameters have changed, the next run of a batched context recomputes what the replay did not.
    - It does not allocate or move values, except that the first replay of a recording may do so once. If a
@@ -973,11 +944,10 @@ FOLD_API uint64_t fold_estimate_ns(const fold_ctx *f);
 
 /* Returns the values of a root or a kept node; inputs, and all shapes, are readable before any run. The
    pointer is valid until the next call that records, runs, prints, or names what to keep or copy. You may
-   pass it to that call, if it is a fold_input, but not after fold_ctx_reset: to keep values longer, copy them
-   with fold_read. If x has no readable values, fold_value returns NULL (fold_scalar: NaN, fold_node_shape:
-   rank 0, fold_read: a status). This sets no error, but fold_ctx_message says why until the next read or run.
-   In a cell's body, values are readable while an eager context runs it; reading them while fold_cell_new
-   traces it is an error. */
+   pass it to that call, if it is a fold_input, but not after fold_ctx_reset: then copy with fold_read. If x
+   has no readable values, fold_value returns NULL (fold_scalar: NaN, fold_node_shape: rank 0, fold_read: a
+   status). This sets no error, but fold_ctx_message says why until the next read or run. In a cell's body,
+   values are readable while an eager context runs it; when fold_cell_new traces it, reading is an error. */
 FOLD_API const float *fold_value(fold_ctx *f, fold_node x);
 #ifndef FOLD_INFERENCE
 FOLD_API const float *fold_grad(fold_ctx *f, fold_node x); /* gradient of x, after fold_keep_grad */
@@ -998,9 +968,8 @@ FOLD_API fold_status fold_read(fold_ctx *f, const fold_node *x, int n, float *va
    decay. A backward touches a row if the root's gradient reaches a lookup of it, even if it is zero there.
    Gradients do not go through fold_stop_gradient, to targets, or to values that only kept nodes read. A call
    of a cell passes gradients from all its outputs (zeros from unused ones) to the inputs they depend on. If a
-   table is also the weight of an op that gradients reach, all its rows are touched. Adam on tables differs
-   from torch.optim.SparseAdam, which adds epsilon before correcting the bias of the squares, and has no
-   weight decay. */
+   table is also the weight of an op that gradients reach, all its rows are touched. On tables Adam differs
+   from torch.optim.SparseAdam, which adds epsilon before bias correction and has no decay. */
 
 /* In all settings zero selects the default, so it is enough to set the learning rate. `rate` has no default:
    with 0 a step trains nothing, as at the end of a schedule. Momentum and weight decay are off by default. To
@@ -1040,9 +1009,8 @@ FOLD_API fold_status fold_adagrad_step(fold_model *m, const fold_adagrad *o); /*
 FOLD_API fold_status fold_rmsprop_step(fold_model *m, const fold_rmsprop *o); /* one step of RMSprop */
 FOLD_API fold_status fold_adam_step(fold_model *m, const fold_adam *o); /* one step of Adam or AdamW */
 FOLD_API void fold_grads_clear(fold_model *m); /* sets all gradients to zero */
-/* Scales all gradients so that their global norm is at most `limit` >= 0 (gradient clipping, Pascanu et al.
-   2013). Returns the norm before scaling. If it is not finite, nothing is scaled: skip the step and call
-   fold_grads_clear. */
+/* Clips gradients to a global norm of at most `limit` >= 0, by scaling all of them (Pascanu et al. 2013).
+   Returns the norm before. If it is not finite, nothing is scaled: call fold_grads_clear and make no step. */
 FOLD_API double fold_grads_clip(fold_model *m, float limit);
 
 /* A learning rate schedule: the factor by which to multiply the rate at each step, counted from 0.
@@ -1065,8 +1033,7 @@ typedef struct fold_rates {
     int every;    /* number of steps between multiplications by `factor`; 0: never */
     float factor; /* in [0, inf); 0: 0.1 */
 } fold_rates;
-/* Returns the factor at a step: 1 if rates is NULL, NaN if a setting is out of range (the optimiser then
-   fails):
+/* Returns the factor at a step: 1 if rates is NULL, NaN if a setting is wrong (the step then fails):
        adam.rate = 0.001f * fold_rate_factor(&rates, fold_model_steps(m)); */
 FOLD_API float fold_rate_factor(const fold_rates *rates, uint64_t step);
 #endif
@@ -1109,8 +1076,7 @@ FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i);  /* returns out
      work on each row and return a list. All ops of section 7 are row-wise, except the …_n ops that reduce n
      nodes. Axes, softmax, norms, losses, fold_slice, fold_split and fold_reshape apply to each row.
    - All lists that one row-wise call reads must have the same length; a list of one row is not repeated. A
-     node next to a list is used for every row. A value that depends on no list stays a single value, even
-     inside a cell.
+     node next to a list is used for every row. A value that depends on no list stays single, even in a cell.
    - In element-wise ops a node next to a list must not have more axes than a row. Take its rows as a list
      with fold_list_unstack, or make the list one value with fold_list_stack.
    - Lists of all lengths batch together, without padding. Each row is bit-identical to the same row as a
@@ -1132,8 +1098,7 @@ FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i);  /* returns out
 
 /* Records a list of n rows, which are end to end in `values` and are copied. */
 FOLD_API fold_node fold_list_input(fold_ctx *f, const float *values, int n, fold_shape row);
-/* Records a list of n rows without copying: they must not change until fold_ctx_reset, but see
-   fold_replay. */
+/* Records n rows without copying, as a list: do not change them until fold_ctx_reset, but see fold_replay. */
 FOLD_API fold_node fold_list_input_ref(fold_ctx *f, const float *values, int n, fold_shape row);
 /* Records a list of n rows of bytes, converted to floats as in fold_input_bytes. */
 FOLD_API fold_node fold_list_input_bytes(fold_ctx *f, const uint8_t *bytes, int n, fold_shape row,
@@ -1166,9 +1131,8 @@ FOLD_API fold_node fold_list_max(fold_ctx *f, fold_node x);  /* the maximum of t
    [heads]: each row of `value` then has that many equal parts, weighted separately. */
 FOLD_API fold_node fold_list_softmax_mean(fold_ctx *f, fold_node score, fold_node value);
 /* Standardises each value of a row by its mean and variance over the rows of this list, and returns a list.
-   Each sample is normalised separately, as in instance norm, so batching does not change the result. To apply
-   a gain and a bias afterwards, use FOLD_NORM_FIXED. epsilon >= 0; 0: 1e-5. Squares that overflow give
-   NaN. */
+   Each sample is normalised separately, as in instance norm, so batching does not change the result. For a
+   gain and a bias afterwards use FOLD_NORM_FIXED. epsilon >= 0; 0: 1e-5. Overflowing squares give NaN. */
 FOLD_API fold_node fold_list_standardize(fold_ctx *f, fold_node x, float epsilon);
 
 /* Scatter and reduce: x has one row per edge e, and the rows with to[e] = r are combined, in the order of e,
@@ -1182,22 +1146,19 @@ FOLD_API fold_node fold_list_softmax_mean_to(fold_ctx *f, fold_node score, fold_
 
 /* These apply softmax to the rows of a list, for a choice among n rows, e.g. moves, words or agents. The
    scores of one choice are a list of [1]; those of several separate choices are a list of [heads]. The
-   results are bit-identical to those of fold_softmax, fold_log_softmax and so on for a vector [n] (given a
-   list, those work within each row). A score of -infinity, e.g. for an illegal move, has probability 0 and no
-   gradient. For a list of 0 rows the result has 0 rows, the entropy is 0, and logsumexp is an error. Not
-   allowed in a cell body. */
+   results are bit-identical to those of fold_softmax, fold_log_softmax and so on for a vector [n] (which work
+   within each row of a list). A score of -infinity (an illegal move) has probability 0 and no gradient. For 0
+   rows the result has 0 rows, the entropy is 0, logsumexp is an error. Not allowed in cell bodies. */
 FOLD_API fold_node fold_list_softmax(fold_ctx *f, fold_node x);     /* e^x / sum e^x, a list */
 FOLD_API fold_node fold_list_log_softmax(fold_ctx *f, fold_node x); /* x - log sum e^x, a list */
 FOLD_API fold_node fold_list_logsumexp(fold_ctx *f, fold_node x);   /* log sum e^x, one value */
 FOLD_API fold_node fold_list_softmax_entropy(fold_ctx *f, fold_node x); /* -sum p log p, one value */
 /* Computes the cross entropy of choosing row `label`, -log softmax(x) at that row. (fold_softmax_xent_each
-   chooses one value in each row instead.) A label out of range is an error, as is any label for a list of 0
-   rows. */
+   chooses a value in each row.) A label out of range is an error, as is any for a list of 0 rows. */
 FOLD_API fold_node fold_list_choice_xent(fold_ctx *f, fold_node x, int label);
 /* These apply softmax and the functions above separately to the edges that lead to each row, with the errors
    of fold_list_sum_to. Softmax and log-softmax return a list with a row per edge, the others a list of `rows`
-   rows, which are zeros for rows without edges. label[r] is the edge that row r chooses, so every row needs
-   one. */
+   rows, which are zeros for rows without edges. label[r] is the edge that row r chooses: each needs one. */
 FOLD_API fold_node fold_list_softmax_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows);
 FOLD_API fold_node fold_list_log_softmax_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows);
 FOLD_API fold_node fold_list_logsumexp_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows);
@@ -1212,11 +1173,11 @@ FOLD_API fold_node fold_list_choice_xent_to(fold_ctx *f, fold_node x, const int 
    up to i + n - m, and does not depend on the others. If q is a single node, so is the result. */
 FOLD_API fold_node fold_list_attention(fold_ctx *f, fold_node q, fold_node k, fold_node v, int heads,
                                        int causal);
-/* Computes attention along edges, e.g. between agents and their neighbours: for each edge e, in order, row
-   to[e] of q attends to row from[e] of k and v. The result has as many rows as q; k and v may have a
-   different number. A repeated edge counts twice. Each row is bit-identical to fold_list_attention of that
-   query over the rows it attends to. Gradients of rows of k and v are summed in the order of queries. from
-   and to are copied. */
+/* Computes attention along edges, e.g. between neighbouring agents: for each edge e, in order, row to[e] of q
+   attends to row from[e] of k and v. The result has the rows of q; k and v may have a different number. A
+   repeated edge counts twice. Each row is bit-identical to fold_list_attention of that query over the rows it
+   attends to. Gradients of k and v are summed in query order. from and to are
+   copied. */
 FOLD_API fold_node fold_list_attention_to(fold_ctx *f, fold_node q, fold_node k, fold_node v, int heads,
                                           const int *from, const int *to, int edges);
 /* Returns attention weights, for inspection: the probability that each query assigns to each key. The result
@@ -1235,8 +1196,7 @@ FOLD_API fold_node fold_list_attention_weights_to(fold_ctx *f, fold_node q, fold
 typedef struct fold_cache {
     float *memory;          /* fold_cache_bytes bytes; fastest if aligned to 64 */
     int capacity;           /* maximum number of rows */
-    int heads;              /* attention heads; divides both widths. 0: a ring of input rows, for
-                               convolution */
+    int heads;              /* attention heads; divides both widths. 0: a convolution's ring of rows */
     int width, value_width; /* widths of a row of keys and of values. value_width 0: equal to width */
     int length;             /* number of rows held; in a full ring it continues to 2 capacity. Read-only */
     struct { uint32_t recorded; } internal; /* private: the recording whose step has not run */
@@ -1265,8 +1225,7 @@ FOLD_API fold_node fold_attention_step(fold_ctx *f, fold_cache *cache, fold_node
 /* Computes the next outputs of a causal convolution, for streams. x is the next row, a node [channels], or a
    list of the next rows; each row of the result, [outputs], depends on no later row. The result is
    bit-identical to fold_conv1d over the whole sequence with (taps - 1) dilation rows of zeros in front.
-   - past must have heads 0, width equal to the number of channels, and room for (taps - 1) dilation rows and
-     x.
+   - past must have heads 0, the number of channels as width, and room for (taps - 1) dilation rows and x.
    - desc sets dilation and depthwise; stride and padding are errors. NULL: all zero.
    - Otherwise it works like fold_attention_step. In training contexts use fold_conv1d. */
 FOLD_API fold_node fold_conv1d_step(fold_ctx *f, fold_cache *past, fold_node x, fold_param W, fold_param b,
@@ -1344,7 +1303,7 @@ FOLD_API fold_attention fold_attention_new(fold_model *m, const char *name, int 
 FOLD_API fold_node fold_attention_apply(fold_ctx *f, const fold_attention *layer, fold_node q, fold_node k,
                                         fold_node v, int causal);
 
-/* A transformer layer (Vaswani et al. 2017) is self-attention A(x), then dense D(x) = outer(inner(x)):
+/* A transformer layer (Vaswani et al. 2017) is self-attention A(x), then feed-forward D(x) = outer(inner(x)):
        y = attention_norm(x + A(x)), z = dense_norm(y + D(y)); with norm_first
        y = x + A(attention_norm(x)), z = y + D(dense_norm(y))        (Xiong et al. 2020)
    Input x and output z are lists with `width` values per row. Parameters are named after the members.
@@ -1396,8 +1355,7 @@ FOLD_API fold_node fold_encoder_apply(fold_ctx *f, const fold_encoder *encoder, 
    is null if the layer has no cell state. */
 typedef struct fold_state { fold_node h, c; } fold_state;
 
-/* A recurrent layer: one of those below, or your own cell that computes h (and c if has_c) from x and h (and
-   c). */
+/* A recurrent layer, or your own cell that computes h (and c if has_c) from x and h (and c). */
 typedef struct fold_recurrent { fold_cell cell; int hidden, has_c; } fold_recurrent;
 
 /* Adds a layer h' = tanh([x h] W + b) (Elman 1990): W [inputs + hidden x hidden], b [hidden]. */
@@ -1439,10 +1397,9 @@ FOLD_API fold_state fold_unroll(fold_ctx *f, const fold_recurrent *r, const fold
 FOLD_API fold_node fold_unroll_list(fold_ctx *f, const fold_recurrent *r, fold_node x, int reverse,
                                     const fold_state *begin, fold_state *last);
 
-/* A stack is 1 to FOLD_MAX_LAYERS recurrent layers, each reading the outputs of the layer below. If it is
-   bidirectional, the outputs are h of both directions as [2 hidden], forward first. `make` creates the cells,
-   named 0, 1, … and, for the reverse direction, 0.reverse, …: fold_lstm_new makes parameters 0.W, 0.b,
-   0.reverse.W, ….
+/* A stack is 1 to FOLD_MAX_LAYERS recurrent layers, each reading the outputs of the layer below. If
+   bidirectional, an output is h of both directions, [2 hidden], forward first. `make` creates the cells,
+   named 0, 1, … and, in reverse, 0.reverse, …: fold_lstm_new makes 0.W, 0.b, 0.reverse.W, ….
        fold_rnn_stack encoder = fold_rnn_stack_new(m, "encoder", fold_lstm_new, inputs, hidden, 2, 1);
        fold_unroll_stack(f, &encoder, x, n, NULL, out, NULL); */
 typedef fold_recurrent fold_recurrent_maker(fold_model *m, const char *name, int inputs, int hidden);
@@ -1500,14 +1457,12 @@ FOLD_API fold_state fold_child_sum_apply(fold_ctx *f, const fold_child_sum *t, f
      RMSprop), or optimizer.adam.m.NAME and optimizer.adam.v.NAME, with `optimizer` and `steps` in the
      metadata. If Adam's step count differs for a parameter, e.g. one thawed later, it is in
      optimizer.adam.step.NAME, F32 [1].
-   - A weight that exists only as int8 (fold_model_quantize) is an I8 tensor NAME and an F32 tensor
-     NAME.scale: in Python the weight is NAME * NAME.scale. It has one scale per column, [columns], or, for a
-     table or a weight of fold_linear_t, one per row, [rows x 1]. A weight that exists only as bfloat16 is
-     BF16.
+   - A weight that is only int8 (fold_model_quantize) is an I8 tensor NAME and an F32 tensor NAME.scale: in
+     Python the weight is NAME * NAME.scale. It has one scale per column, [columns], or, for a table or a
+     weight of fold_linear_t, one per row, [rows x 1]. A weight that is only bfloat16 is BF16.
    - Optimiser settings, rate sets and which parameters are frozen are not saved: your program sets them.
    Saves and loads return a status, and do nothing while the model has an error (fold_model_clear_error). A
-   failure sets no error on the model: fold_model_message gives the reason until the next save or load.
-   Errors:
+   failure sets no error there: fold_model_message says why, until the next save or load. Errors:
    - FOLD_IO: a file cannot be opened, read or written, or is not a safetensors file.
    - FOLD_BAD_SHAPE: the shape of a tensor is not that of its parameter.
    - FOLD_BAD_ARGUMENT: a tensor is missing, unknown, or of a type that cannot be read. */
@@ -1515,8 +1470,7 @@ FOLD_API fold_state fold_child_sum_apply(fold_ctx *f, const fold_child_sum *t, f
 #ifndef FOLD_INFERENCE
 typedef struct fold_save_desc {
     int state;           /* 1: also save the optimiser state and step count. Resumed training is then
-                            bit-identical, if gradients were clear when saved (as after a step) and settings
-                            are the same */
+                            bit-identical, if gradients were clear (as after a step) and settings are equal */
     const char *config;  /* UTF-8 text to store in the metadata as `config`, e.g. the sizes of the network */
 } fold_save_desc;
 FOLD_API fold_save_desc fold_save_desc_default(void);  /* all zero */
@@ -1524,14 +1478,12 @@ FOLD_API fold_save_desc fold_save_desc_default(void);  /* all zero */
 /* Saves a model to a file; desc NULL: the defaults. Whatever happens, the file at `path` is either the old
    one or the complete new one. Several threads or processes may save to one path: the last one wins.
    - Data is first written to `path`.tmp or, while another save uses that, to `path`.1.tmp … `path`.99.tmp:
-     do not use these names yourself. The file is renamed when all of it is on disk, which may take
-     milliseconds.
+     leave these names alone. The file is renamed when it is all on disk, which may take milliseconds.
    - A save that fails leaves no file behind. A program that dies may leave its .tmp, which the next save
      removes if the file system has locks.
    - A folder, pipe, device or link at `path` is never replaced: saving fails with FOLD_IO.
    - On Windows, paths here and below are UTF-8, or else in the code page of the process.
-   - On systems other than POSIX and Windows, it is only certain that the file is written before it is
-     renamed. */
+   - On systems other than POSIX and Windows, it is only certain that writing precedes renaming. */
 FOLD_API fold_status fold_model_save(fold_model *m, const char *path, const fold_save_desc *desc);
 #endif
 /* Saves a model through your writer; desc NULL: the defaults. */
@@ -1548,21 +1500,16 @@ FOLD_API uint64_t fold_model_steps(const fold_model *m);
    - Values of type F16, BF16 and F64 are converted to float. Gradients are unchanged. Packed weights and
      cached plans are updated; reset eager contexts yourself.
    - Tensors are converted to the model's formats: int8 (I8 with scales, as saved) to float, or float to int8
-     or bfloat16. A value that is not finite is then an error, and memory is needed for the largest such
-     tensor as floats.
+     or bfloat16. Values must then be finite, and memory is needed for the largest such tensor as floats.
    - int8 loaded into int8 is unchanged, and so is bfloat16: a model built and quantised like the saved one
      gives bit-identical results. */
 typedef struct fold_load_desc {
     int state;           /* 1: also load the optimiser state and step count. If the file has none, loading
                             fails or, with allow_missing, the optimiser starts fresh */
-    int allow_missing;   /* 1: parameters that are not in the file keep their values; their optimiser state
-                            becomes zero */
-    int allow_unknown;   /* 1: skip tensors, of any type, that are not parameters (optimizer.… are always
-                            skipped) */
-    const char *prefix;  /* load only tensors whose names begin with this prefix, and remove it from the
-                            names; NULL: load all */
-    char *config;        /* buffer for the `config` text of the file, zero-terminated, "" if it has none;
-                            NULL: not needed */
+    int allow_missing;   /* 1: parameters that are not in the file keep their values, with cleared state */
+    int allow_unknown;   /* 1: skip tensors that are not parameters; optimizer.… are always skipped */
+    const char *prefix;  /* load only tensors whose names begin with this, and remove it; NULL: load all */
+    char *config;        /* receives the file's `config`, zero-terminated, "" if it has none. May be NULL */
     size_t config_size;  /* size of the buffer in bytes; a longer text is an error. To read it before creating
                             parameters, load into an empty model with allow_unknown */
     int *loaded;         /* receives the number of tensors loaded, including state: 0 after an error, or from
@@ -1577,8 +1524,7 @@ FOLD_API fold_status fold_model_load(fold_model *m, const char *path, const fold
 /* Loads a model from a file in memory. */
 FOLD_API fold_status fold_model_load_memory(fold_model *m, const void *bytes, size_t size,
                                             const fold_load_desc *desc);
-/* Loads a model through your reader, front to back. It reads exactly the bytes of the file: other data may
-   follow. */
+/* Loads a model through your reader, front to back. It reads only the bytes of the file: more may follow. */
 FOLD_API fold_status fold_model_load_from(fold_model *m, fold_reader *read, void *user,
                                           const fold_load_desc *desc);
 /* Uses the weights of a file in place, without a copy: in flash (examples/export.c makes it an array), or
@@ -1600,8 +1546,7 @@ FOLD_API fold_status fold_model_read_in_place(fold_model *m, const void *image, 
 #ifndef FOLD_NO_TEXT
 /* Prints the contents of any safetensors file: name, shape, type and bytes of each tensor, and from the
    metadata the optimiser and the size of config. It reads only the header, using memory from m, and changes
-   neither m nor its error. Returns FOLD_IO if the writer stopped, or if the file cannot be read (the text
-   says why). */
+   neither m nor its error. FOLD_IO: the writer stopped, or the file cannot be read (the text says why). */
 FOLD_API fold_status fold_model_print_file_memory(const fold_model *m, const void *bytes, size_t size,
                                                   fold_writer *write, void *user);
 #ifndef FOLD_NO_STDIO
@@ -1636,8 +1581,7 @@ FOLD_API fold_tensors *fold_tensors_open(fold_model *m, const char *path);
 #endif
 /* Opens a safetensors file in memory, which must stay there until fold_tensors_close. */
 FOLD_API fold_tensors *fold_tensors_open_memory(fold_model *m, const void *bytes, size_t size);
-/* Closes a file; call this before fold_model_free. Returns the model's status, or the reason why the file
-   could not be read. */
+/* Closes a file, before fold_model_free. Returns the model's status, or why the file could not be read. */
 FOLD_API fold_status fold_tensors_close(fold_tensors *t);
 FOLD_API fold_model *fold_tensors_model(const fold_tensors *t); /* the model that gets errors */
 FOLD_API int fold_tensors_count(const fold_tensors *t);         /* the number of tensors */
@@ -1651,8 +1595,7 @@ FOLD_API fold_status fold_tensors_read(fold_tensors *t, int index, size_t from, 
                                        size_t step);
 /* Marks a tensor as used, for programs that report unused tensors at the end. */
 FOLD_API void fold_tensors_take(fold_tensors *t, int index);
-/* Sets the error "who: 'name' is not in the file" on the model, and suggests the most similar unused
-   tensor. */
+/* Sets the error "who: 'name' is not in the file" and suggests the most similar unused tensor. */
 FOLD_API fold_status fold_tensors_missing(fold_tensors *t, const char *who, const char *name);
 
 /* ==== 14 looking inside ================================================================== */
@@ -1675,8 +1618,7 @@ FOLD_API fold_status fold_ctx_print_splits(fold_ctx *f, fold_writer *write, void
 /* Prints the parameters of a model, with their shapes, sizes and uses, and its cells. Needs no memory. */
 FOLD_API fold_status fold_model_print(const fold_model *m, fold_writer *write, void *user);
 
-/* fold_ctx_visit shows a plan to exporters and profilers, such as examples/fold_draw.h. It passes to your
-   visitor, in this order:
+/* fold_ctx_visit shows a plan to exporters and profilers (examples/fold_draw.h). The visitor gets, in order:
    - FOLD_SEEN_RUN: the run as a whole,
    - FOLD_SEEN_LEAF: each input, parameter or looked-up row that a call reads (in an eager context also each
      unused fold_input_ref), and results of earlier runs,
@@ -1687,8 +1629,7 @@ enum { FOLD_SEEN_RUN, FOLD_SEEN_LEAF, FOLD_SEEN_CALL, FOLD_SEEN_TIME };
 typedef struct fold_seen {
     int what;                 /* FOLD_SEEN_… */
     const char *name;         /* name of the op or cell. For a leaf: its parameter, "input", "input_ref" or
-                                 the call that made it. For a run: its schedule, "eager", or NULL if none was
-                                 planned */
+                                 the call that made it. For a run: its schedule, "eager" or NULL (no plan) */
     int is_cell;              /* 1 for a call of a cell */
     const char *cell;         /* in an eager context: the cell that the op belongs to */
     fold_param param[2];      /* W and b of an op; the parameter of a leaf */
@@ -1701,8 +1642,7 @@ typedef struct fold_seen {
     const fold_shape *out[FOLD_MAX_OUT];
     int kind;                 /* index of its kind, from 0: calls of one kind can share a batch */
     fold_node node;           /* the first output; the ids of the other outputs follow */
-    const uint32_t *operand;  /* ids of the nodes it reads: one per input, then all nodes of each list
-                                 component */
+    const uint32_t *operand;  /* ids of the nodes it reads: one per input, then all of each component */
     const uint32_t *offset;   /* offset in each of these nodes, in floats. If the highest bit is set, a list
                                  is read whole, from that offset in each row */
     int n_operands;
@@ -1710,23 +1650,17 @@ typedef struct fold_seen {
     int row;                  /* for a leaf: the looked-up row, or -1 */
     uint64_t data;            /* data of the call, e.g. a label or the bits of a factor */
     const struct fold_op_desc *user_op; /* desc of your own op; NULL: a built-in one */
-    int sample;               /* sample index; -1: shared by samples, combines samples, or nothing was
-                                 planned */
+    int sample;               /* sample index; -1: shared by samples, combines samples, or not planned */
     int batch, group;         /* indices from 0, including prologues. For a leaf: those of its first reader,
                                  or -1. For a run: the number of batches and groups */
     int calls, lower_bound;   /* number of calls in the batch or run; lower_bound as in fold_stats */
-    uint64_t start_ns, end_ns; /* nanoseconds since the run started; for a run, end_ns is when planning
-                                  ended */
-    int thread, backward, prologue; /* for FOLD_SEEN_TIME: the thread of the batch, and 1 for a backward or a
-                                       prologue */
-    int dropped;              /* number of times of this thread that did not fit into
-                                 fold_ctx_desc.trace_bytes */
+    uint64_t start_ns, end_ns; /* nanoseconds since the run began; end_ns of a run: the end of planning */
+    int thread, backward, prologue; /* FOLD_SEEN_TIME: its thread, 1 for a backward, 1 for a prologue */
+    int dropped;              /* number of this thread's times that did not fit into trace_bytes */
 } fold_seen;
-/* A callback that receives one item, valid until it returns (names are valid longer), and returns nonzero to
-   stop. */
+/* A callback for one item, which is valid until it returns (names longer). It returns nonzero to stop. */
 typedef int fold_visitor(const fold_seen *seen, void *user);
-/* Passes to your visitor what fold_ctx_print would print, under the same conditions. Returns FOLD_IO if the
-   visitor stops. */
+/* Visits what fold_ctx_print would print, under the same conditions. Returns FOLD_IO if the visitor stops. */
 FOLD_API fold_status fold_ctx_visit(fold_ctx *f, fold_visitor *visit, void *user);
 /* Visits the times of the last run since the reset, or of the last slow run (fold_ctx_desc.trace_over_ns):
    first FOLD_SEEN_RUN, then a FOLD_SEEN_TIME for each batch, direction and thread that ran it, with what all
@@ -1738,9 +1672,8 @@ FOLD_API fold_status fold_ctx_visit_times(const fold_ctx *f, fold_visitor *visit
 typedef struct fold_stats {
     int nodes, edges;            /* number of nodes and operands recorded since the reset */
     int run_nodes;               /* number of calls and ops that the last run executed */
-    int visited_nodes;           /* number of nodes that planning visited: those since the previous run; more
-                                    if it needs values that were not kept; all in a backward or after
-                                    parameters changed */
+    int visited_nodes;           /* number of nodes that planning visited: those since the last run; more if
+                                    it needs values not kept; all in a backward or if parameters changed */
     int batches;                 /* number of forward batches of the last run, without prologues */
     int prologues;               /* number of prologue batches: they run the parts of cells that do not depend
                                     on the recursion, first and for many calls at once */
@@ -1816,19 +1749,17 @@ typedef struct fold_op_call {
     const fold_shape *in_shape, *out_shape;  /* shapes of one row */
     const int32_t *attr;                     /* attributes, equal for all rows */
     const uint64_t *data; int data_step;     /* data of row r: data[r * data_step] */
-    const int *list;                         /* list ops: output row r reduces the rows list[r] to list[r + 1]
-                                                - 1 of each input */
+    const int *list;                         /* list ops: row r combines rows list[r] to list[r + 1] - 1 */
     const int *lengths;                      /* is_whole: number of rows of each input */
     const fold_rows *in, *out;
     const fold_rows *dout;                   /* backward: gradients of the outputs, to read */
-    const fold_rows *din;                    /* backward: gradients of the inputs, to write (do not add);
+    const fold_rows *din;                    /* backward: gradients of the inputs, to write (not to add to);
                                                 absent if not needed */
     float *scratch;                          /* fold_op_desc.scratch floats for temporary use */
     void *user;                              /* fold_op_desc.user */
 } fold_op_call;
 
-/* A callback that sets out_shape[0..n_out) from in_shape[0..n_in) and attr, and returns NULL or an error
-   text. */
+/* Sets out_shape[0..n_out) from in_shape[0..n_in) and attr, and returns NULL or an error text. */
 typedef const char *fold_op_infer(const fold_shape *in_shape, int n_in, const int32_t *attr,
                                   fold_shape *out_shape);
 
@@ -1837,23 +1768,20 @@ enum {                          /* what backward reads; other values may be over
 };
 typedef struct fold_op_desc {
     const char *name;           /* for messages and prints; copied */
-    int n_in;                   /* number of inputs, or -1 for 1 to FOLD_MAX_IN; for list ops: components per
-                                   element */
+    int n_in;                   /* number of inputs; -1: 1 to FOLD_MAX_IN; list ops: components of elements */
     int n_out, n_attr;          /* number of outputs and of attributes (at most 4). In eager contexts, ops on
                                    list elements must have one output */
     int is_list;                /* 1: reduces a list to one value; batches mix all lengths */
     int is_whole;               /* 1: reads whole lists or nodes, one call at a time: see fold_op_apply_whole.
                                    At most 31 inputs */
-    int one_row;                /* 1: no batched path: called with one row at a time, and counted in
-                                   fold_stats */
+    int one_row;                /* 1: no batched path, called with one row at a time; see one_row_calls */
     unsigned needs;             /* FOLD_NEEDS_… */
     int scratch;                /* number of floats that forward and backward get as `scratch` */
     fold_op_infer *infer;
     void (*forward)(const fold_op_call *c);
     void (*backward)(const fold_op_call *c);  /* NULL: no gradients pass */
     void *user;                 /* passed to forward and backward, possibly on several threads; not copied.
-                                   Values that determine shapes must be attributes, values that differ between
-                                   calls `data` */
+                                   What shapes depend on must be an attribute, what varies by call `data` */
 } fold_op_desc;
 FOLD_API fold_op_desc fold_op_desc_default(void);  /* all zero */
 /* Adds an op. Returns the null handle, with an error on the model, if desc is invalid or memory runs out. */
@@ -1890,8 +1818,7 @@ FOLD_API float fold_random_normal(fold_random *r);     /* draws from N(0, 1) (Bo
 FOLD_API int fold_random_below(fold_random *r, int n); /* draws from 0 to n - 1; returns 0 for n < 1 */
 /* Shuffles n items, in n - 1 draws (Fisher and Yates). */
 FOLD_API void fold_random_shuffle(fold_random *r, int n, int *items);
-/* Draws values[i] from a normal distribution with mean[i] and standard deviation deviation[i]. NULL: mean 0,
-   deviation 1. */
+/* Draws values[i] from N(mean[i], deviation[i]^2), where NULL means 0 for mean and 1 for deviation. */
 FOLD_API void fold_random_gaussian(fold_random *r, const float *mean, const float *deviation, int n,
                                    float *values);
 /* Draws an index with probabilities softmax(logits). A logit of -infinity, e.g. for an illegal move, is never
@@ -1916,8 +1843,7 @@ FOLD_API int fold_argmax(const float *values, int n);
 FOLD_API int fold_top_k(const float *values, int n, int k, int *index);
 /* Returns 1 if all n values are finite, 0 if any is NaN or infinite, or values is NULL. Use it in a
    controller to check sensors before a step, because a NaN would reach all actions and stay in any state
-   carried from step to step. Pass the last good reading instead, or what the policy was trained to expect
-   from a failed sensor. */
+   carried from step to step. Pass the last good reading, or what the policy learned for failed sensors. */
 FOLD_API int fold_finite(const float *values, int n);
 
 #ifdef __cplusplus
@@ -1946,8 +1872,7 @@ FOLD_API int fold_finite(const float *values, int n);
                  (fold__run_samples): forward, backward, then weight gradients.
      need        fold__mark_needed marks the nodes that the roots depend on, fold__mark_grads those that get
                  gradients. A cached plan (fold__replay_plan) replaces this and all steps before forward.
-     analyse     fold__analyse_signatures finds which values of a program backward needs, and which values
-                 share a tile.
+     analyse     fold__analyse_signatures finds which values backward needs, and which share a tile.
      schedule    fold__form_groups cuts the samples into groups. In each group fold__find_components joins
                  signatures that feed each other, and fold__schedule_group makes batches of their calls:
                  by default fold__schedule_ratio, which chooses with fold__priority_of.
@@ -1993,8 +1918,7 @@ FOLD_API int fold_finite(const float *values, int n);
      weights read in place      fold__find_in_image; products read them if `in_place` of fold__product is set;
                                 int8: fold__take_bytes, `as_saved` of the kernels
      distributing work          fold__on_threads, called by fold__run_samples
-     arrays of a context        FOLD__ARRAYS. fold__ask may move them; fold__refresh_pointers then updates
-                                the pointers
+     arrays of a context        FOLD__ARRAYS. fold__ask may move them; fold__refresh_pointers updates pointers
      running out of memory      fold__need, fold__reserve_run; fold__out_of_memory sets the error
      error messages             fold__fail and fold__model_fail; fold__fail_v writes the text
      layers                     section layers; PyTorch's: examples/fold_torch.h
@@ -2074,8 +1998,7 @@ FOLD_API int fold_finite(const float *values, int n);
      binding         where the rows of an operand are, for all batches of a stage
      tile            rows, or rows x columns of a product, processed while they are in the cache
      contribution    what one reader of a value adds to its gradient
-     use             one place that reads a parameter or shared node; gradients of each use are summed
-                     separately
+     use             one place that reads a parameter or shared node; summed separately for gradients
      pack            a weight laid out in panels for the kernels; updated when its values are written
      command list    kernel calls with their pointers, recorded for a replay to run
    ============================================================================================ */
