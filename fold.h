@@ -301,7 +301,7 @@ FOLD_API const char *fold_status_text(fold_status status);
    every function that prints, or saves to something other than a file. */
 typedef int fold_writer(const void *bytes, size_t size, void *user);
 #ifndef FOLD_NO_STDIO
-/* A fold_writer that writes to a FILE *, e.g. fold_ctx_print(f, fold_to_file, stdout). */
+/* A fold_writer that writes to a FILE *, as in fold_ctx_print(f, fold_to_file, stdout). */
 FOLD_API int fold_to_file(const void *bytes, size_t size, void *file);
 #endif
 /* A callback that copies the next `size` bytes to `bytes` and returns the number copied, which is less than
@@ -347,7 +347,7 @@ FOLD_API void fold_model_free(fold_model *m); /* frees a model, after its contex
 FOLD_API fold_status fold_model_status(const fold_model *m);  /* returns the first error, or FOLD_OK */
 FOLD_API const char *fold_model_message(const fold_model *m); /* its message, or why a load or save failed */
 FOLD_API void fold_model_clear_error(fold_model *m);          /* makes a model with an error usable again */
-/* Sets an error from your own code, e.g. a file reader, on a model that has none. Up to 240 bytes of the
+/* Sets an error from your own code, such as a file reader, on a model that has none. Up to 240 bytes of the
    message are copied; control characters, and bytes that are not UTF-8, become '?'. FOLD_OK, or a status that
    does not exist, counts as FOLD_BAD_ARGUMENT. Returns the model's status. */
 FOLD_API fold_status fold_model_fail(fold_model *m, fold_status status, const char *message);
@@ -397,14 +397,14 @@ FOLD_API fold_param fold_weight_new(fold_model *m, const char *name, int inputs,
 FOLD_API fold_param fold_bias_new(fold_model *m, const char *name, int n); /* adds a bias [n] of zeros */
 /* Adds a gain [n] for fold_layer_norm or fold_rms_norm, initially 1. */
 FOLD_API fold_param fold_gain_new(fold_model *m, const char *name, int n);
-/* Adds a table for fold_lookup, e.g. of embeddings, with normal initial values of standard deviation 0.1. */
+/* Adds a table (embeddings) for fold_lookup, with normal initial values of standard deviation 0.1. */
 FOLD_API fold_param fold_table_new(fold_model *m, const char *name, int rows, int width);
 /* Adds a convolution filter with He initialisation. Its shape is described at FOLD_FOR_CONV. */
 FOLD_API fold_param fold_filter_new(fold_model *m, const char *name, fold_shape shape);
 FOLD_API int fold_param_is_null(fold_param p); /* returns 1 for the null handle */
 FOLD_API fold_param fold_param_find(const fold_model *m, const char *name); /* the parameter, or null */
 FOLD_API int fold_param_count(const fold_model *m); /* returns the number of parameters */
-FOLD_API fold_param fold_param_at(const fold_model *m, int index); /* a parameter, in order of creation */
+FOLD_API fold_param fold_param_at(const fold_model *m, int index); /* by order of creation */
 FOLD_API const char *fold_param_name(const fold_model *m, fold_param p); /* returns its name */
 FOLD_API fold_shape fold_param_shape(const fold_model *m, fold_param p); /* returns its shape */
 /* Stops training a parameter (frozen 1), or resumes it (0). */
@@ -434,10 +434,10 @@ typedef struct fold_array {
     int count; /* number of values */
 } fold_array;
 FOLD_API fold_status fold_values_fill(fold_model *m, const char *name, const fold_array *arrays, int n);
-/* Copies all values, including frozen parameters and buffers, from a model built by the same calls, e.g. to
-   update a target network in reinforcement learning. Gradients and optimiser state do not change. It is an
-   error, and nothing changes, if a parameter differs in name or shape, is quantised or is read in place: the
-   message on m names the first. */
+/* Copies all values, including frozen parameters and buffers, from a model built by the same calls, for
+   example to update a target network in reinforcement learning. Gradients and optimiser state do not change.
+   It is an error, and nothing changes, if a parameter differs in name or shape, is quantised or is read in
+   place: the message on m names the first. */
 FOLD_API fold_status fold_values_copy(fold_model *m, const fold_model *from);
 #ifndef FOLD_INFERENCE
 /* Returns the gradient of a parameter, in the layout of fold_param_value; NULL in inference models. */
@@ -641,14 +641,14 @@ FOLD_API fold_node fold_input(fold_ctx *f, const float *values, int n);
 FOLD_API fold_node fold_input_shaped(fold_ctx *f, const float *values, fold_shape shape);
 /* Records values without copying them: they must not change until fold_ctx_reset, but see fold_replay. */
 FOLD_API fold_node fold_input_ref(fold_ctx *f, const float *values, fold_shape shape);
-/* Records bytes as floats, each multiplied by `factor`, e.g. 1 / 255.0f for the pixels of a game. */
+/* Records bytes as floats, each multiplied by `factor`, such as 1 / 255.0f for the pixels of a game. */
 FOLD_API fold_node fold_input_bytes(fold_ctx *f, const uint8_t *bytes, fold_shape shape, float factor);
 FOLD_API fold_node fold_constant(fold_ctx *f, float value);             /* one value, [1] */
 FOLD_API fold_node fold_zeros(fold_ctx *f, fold_shape shape); /* all zeros */
 /* Records n values: 1 at `index`, 0 elsewhere. */
 FOLD_API fold_node fold_one_hot(fold_ctx *f, int index, int n);
-FOLD_API fold_node fold_lookup(fold_ctx *f, fold_param table, int row); /* a row of a table */
-FOLD_API fold_node fold_use(fold_ctx *f, fold_param p);                 /* a parameter as a shared node */
+FOLD_API fold_node fold_lookup(fold_ctx *f, fold_param table, int row); /* row of a table [rows x ...] */
+FOLD_API fold_node fold_use(fold_ctx *f, fold_param p);                 /* parameter as a shared node */
 /* Marks a value as shared: all calls in a batch then read this one value, so calls with different shared
    values do not batch together. A list cannot be shared. */
 FOLD_API fold_node fold_shared(fold_ctx *f, fold_node x);
@@ -891,7 +891,7 @@ FOLD_API void fold_edges_ref(fold_ctx *f, fold_node x, const int *from, const in
    fold_input_ref reads the same memory, this carries a state from one run to the next. */
 FOLD_API void fold_output_ref(fold_ctx *f, fold_node x, float *values);
 /* Repeats the last fold_run or fold_backward that had something to do, on new data, without recording or
-   planning: e.g. for a step of a controller, or a frame with the same agents.
+   planning: for a step of a controller, or a frame with the same agents.
    - Parameters, and the memory behind fold_input_ref, fold_index_ref and fold_edges_ref, are read again.
    - Everything that was copied stays as recorded: other edges, lengths, shapes, and what dedupe merged (never
      two inputs). So do values from earlier runs; in an eager context, all recorded before the last run.
@@ -1105,7 +1105,7 @@ FOLD_API fold_node fold_list_input_bytes(fold_ctx *f, const uint8_t *bytes, int 
                                          float factor);
 /* Looks up n rows of a table, repeats allowed; `rows` is copied. */
 FOLD_API fold_node fold_list_lookup(fold_ctx *f, fold_param table, const int *rows, int n);
-/* Looks up the n consecutive rows from `first` on, e.g. position embeddings of a sequence. */
+/* Looks up the n consecutive rows from `first` on, such as position embeddings of a sequence. */
 FOLD_API fold_node fold_list_positions(fold_ctx *f, fold_param table, int first, int n);
 /* Joins n >= 1 lists end to end (a node counts as one row): a copy. All rows must have the same shape. */
 FOLD_API fold_node fold_list_join(fold_ctx *f, const fold_node *x, int n);
@@ -1173,7 +1173,7 @@ FOLD_API fold_node fold_list_choice_xent_to(fold_ctx *f, fold_node x, const int 
    up to i + n - m, and does not depend on the others. If q is a single node, so is the result. */
 FOLD_API fold_node fold_list_attention(fold_ctx *f, fold_node q, fold_node k, fold_node v, int heads,
                                        int causal);
-/* Computes attention along edges, e.g. between neighbouring agents: for each edge e, in order, row to[e] of q
+/* Computes attention along edges, as between neighbouring agents: for each edge e, in order, row to[e] of q
    attends to row from[e] of k and v. The result has the rows of q; k and v may have a different number. A
    repeated edge counts twice. Each row is bit-identical to fold_list_attention of that query over the rows it
    attends to. Gradients of k and v are summed in query order. from and to are
@@ -1207,7 +1207,7 @@ FOLD_API size_t fold_cache_bytes(const fold_cache *cache);
    steps that wrote forgotten rows must not be computed again. Error: FOLD_BAD_ARGUMENT if the cache has fewer
    rows, or is a ring and would keep only some of its rows. */
 FOLD_API fold_status fold_cache_truncate(fold_cache *cache, int length);
-/* Replaces the rows of `to` by copies of those of `from`, e.g. for two beams with the same beginning, and
+/* Replaces the rows of `to` by copies of the rows of `from`, for two beams with the same beginning, and
    abandons a step of `to` that has not run. Both must have the same heads and widths, `to` must have room for
    the rows (a ring: the same capacity), and their memory must not overlap. Error: FOLD_BAD_ARGUMENT if sizes
    do not fit; `to` is then unchanged. */
@@ -1698,7 +1698,7 @@ typedef struct fold_stats {
                                     after one ran out of memory */
     const char *one_group;       /* why all samples of the last run were one group; "" if not */
 } fold_stats;
-FOLD_API fold_stats fold_ctx_stats(const fold_ctx *f); /* statistics on the recording and last run */
+FOLD_API fold_stats fold_ctx_stats(const fold_ctx *f); /* figures of the recording and last run */
 
 /* ==== 15 adding an op ==================================================================== */
 /* Your own op is a struct of functions, like the built-in ones: fold_op_new adds it to the model, and
@@ -1809,8 +1809,8 @@ FOLD_API fold_node fold_op_apply_whole(fold_ctx *f, fold_op op, const fold_node 
    numbers are 0, choices -1, log-probabilities NaN, and arrays are not changed. */
 typedef struct fold_random { uint64_t key, draw; } fold_random;
 
-/* Returns a generator for two numbers, e.g. a seed and an episode number, at draw 0. Its numbers differ from
-   those used for initial values and shuffled orders with the same seed. */
+/* Returns a generator for two numbers, such as a seed and an episode number, at draw 0. Its numbers differ
+   from those used for initial values and shuffled orders with the same seed. */
 FOLD_API fold_random fold_random_new(uint64_t seed, uint64_t stream);
 FOLD_API uint64_t fold_random_bits(fold_random *r);    /* returns 64 random bits */
 FOLD_API float fold_random_uniform(fold_random *r);    /* draws from [0, 1), a multiple of 2^-24 */
