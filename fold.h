@@ -39,8 +39,8 @@
 
    STEP BY STEP (section numbers in parentheses)
      Model      fold_model_new creates the model, which owns the parameters. (4)
-     Layers     fold_dense_new, fold_lstm_new and the other layer constructors add their parameters to it
-                (12); fold_weight_new, fold_bias_new and so on add single ones. (4)
+     Layers     fold_dense_new, fold_lstm_new and the other layer constructors add their parameters to the
+                model (12); fold_weight_new, fold_bias_new and similar functions add single parameters. (4)
      Context    fold_ctx_new creates a context, which records and runs. Set `training` if it will train. (5)
      Record     Go through the samples one at a time. Pass data in with fold_input and fold_lookup (6), and
                 compute with ops such as fold_linear (7) and layers such as fold_dense_apply (12). Use a list
@@ -56,12 +56,12 @@
                 over several frames. (8)
      Memory     fold_memory.block puts a model or context into a fixed block; fold_model_measure and
                 fold_ctx_desc.measure find out how large it must be. (3, 4, 5)
-     Threads    fold_ctx_desc.threads spreads a run over threads, such as those of fold_pool_new (5), and
-                fold_model_desc.threads the step of an optimiser (4). Or give each thread its own context.
+     Threads    fold_ctx_desc.threads splits a run among threads, e.g. of fold_pool_new (5), and
+                fold_model_desc.threads an optimiser step (4). Or give each thread its own context.
      When something is wrong, read fold_ctx_message. fold_ctx_print shows what was batched. (14)
 
    DOES NOT
-     - run on GPUs, compute in anything but float32 (weights may be int8 or bfloat16), differentiate twice;
+     - run on GPUs, use anything but float32 (weights may be int8 or bfloat16), or take second derivatives;
      - load Python models, only their weights; read graph files (fold_onnx.h does); decode images;
      - normalise across samples, as batch norm does in training: batching must never change a result. Use
        fold_layer_norm or fold_rms_norm per value, or fold_list_standardize over the rows of one sample. A
@@ -74,104 +74,104 @@
 
    LICENSE    MIT or Unlicense, at your choice: see the end of this file.
 
-   1 CONFIGURATION (define before including; define those marked * alike in every file)
+   1 CONFIGURATION (define before including; define those marked * identically in every file)
      FOLD_IMPLEMENTATION     compiles the implementation here
      FOLD_STATIC *           makes all functions static: the whole library is private to one file
-     FOLD_API *              precedes every public function, to export or import it, such as
+     FOLD_API *              is put before every public function, to export or import it, e.g.
                              __declspec(dllexport) or __attribute__((visibility("hidden"))). Default: extern.
-                             On ELF systems with gcc or clang a shared library then exports the functions and
-                             still calls its own copy if another library has one. A program linked with
+                             With gcc or clang on ELF systems, a shared library then exports the functions but
+                             keeps calling its own copy if another library has one too. A program linked with
                              -no-pie that takes their addresses needs a library built with -DFOLD_API=extern
-     FOLD_NO_MALLOC          no default allocator: every model and context must be given its memory
+     FOLD_NO_MALLOC          leaves out malloc: every model must be given its memory
      FOLD_USE_THREADS *      adds fold_pool, a pool of POSIX threads (gcc or clang). fold_ctx_desc.threads
                              works with any other pool too
      FOLD_USE_CBLAS          computes large products with cblas_sgemm. Results then agree within a tolerance,
                              not bit for bit. FOLD_CBLAS_HEADER names the header, default <cblas.h>
      FOLD_REPRODUCIBLE       makes the portable kernels use fmaf, which matches the SIMD kernels bit for bit
                              (slow without FMA hardware)
-     FOLD_ALLOW_FAST_MATH    accepts -ffast-math, /fp:fast or x87 arithmetic, which void the numerics contract
+     FOLD_ALLOW_FAST_MATH    allows -ffast-math, /fp:fast or x87 arithmetic, which void the numerics contract
                              (-funsafe-math-optimizations and the like need no define: the portable kernels
-                             keep their bits; clang's -ffp-contract=fast may change those of other kernels)
-     FOLD_FILENAME           the name of this file, default "fold.h": it includes itself once per instruction
-                             set
+                             keep their bits; clang's -ffp-contract=fast may change those of the others)
+     FOLD_FILENAME           this file's name (default "fold.h"); it includes itself once per instruction set
      FOLD_GROUP_BYTES        the default of fold_ctx_desc.group_bytes
      FOLD_NO_STDIO *         leaves out every function that takes a FILE * or a path, and the clock.
-     The next ones leave code out of programs that only run networks; `make sizes` prints how much each saves.
+     The following leave code out of programs that only run networks; `make sizes` prints how much each saves.
      To leave out ops that are never called, use -ffunction-sections -fdata-sections -Wl,--gc-sections.
-     FOLD_INFERENCE *        no gradients, optimisers, random initial values (they are zeros) or saving; their
-                             functions are not declared. All ops stay, so that a program that trains can share
-                             the code that records. Every model is for inference, and creating a context with
-                             `training` is an error
-     FOLD_NO_TEXT *          no printing or inspection (section 14). Messages stay, except that they do not
-                             suggest the nearest name of a missing tensor
-     FOLD_PLAIN_CONTEXTS     no eager, dedupe, schedule, clock, zone, plan_cache_bytes and threads in
-                             fold_ctx_desc: setting one is an error
-     FOLD_ONLY_PORTABLE      only the portable kernels. Their int8 products are plain loops, on x86-64 a
-                             seventh as fast as float ones
-     FOLD_NO_AVX512          no kernels for AVX-512
+     FOLD_INFERENCE *        leaves out gradients, optimisers, saving and random initial values (zeros
+                             instead), and their functions. All ops stay, so that recording code can be shared
+                             with a program that trains. Every model is for inference, and creating a context
+                             with `training` is an error
+     FOLD_NO_TEXT *          leaves out printing and inspection (section 14). Error messages stay, but no
+                             longer suggest the most similar name for a missing tensor
+     FOLD_PLAIN_CONTEXTS     leaves out the fold_ctx_desc settings eager, dedupe, schedule, clock, zone,
+                             plan_cache_bytes and threads: setting one is an error
+     FOLD_ONLY_PORTABLE      compiles only the portable kernels. Their int8 products are plain loops, which on
+                             x86-64 run at a seventh of the speed of float products
+     FOLD_NO_AVX512          leaves out the AVX-512 kernels
 
    2 CONTRACTS
      Names     Functions are named after their first argument: fold_model_..., fold_ctx_..., fold_param_... (a
                model and a parameter). Functions that record, run or read nodes take a context and have short
                names: fold_add, fold_run, fold_value. Functions over all parameters take the model:
                fold_grads_..., fold_values_..., fold_sgd_step.
-               - ..._new creates (fold_weight_new and so on a parameter), ..._apply records a layer.
+               - ..._new creates an object (fold_weight_new: a parameter), ..._apply records a layer.
                - ..._desc is a struct of settings, ..._default returns the defaults of a desc or an optimiser.
-                 Start from those and set members by name: later versions may add some.
-               Counts are int, byte sizes size_t, and zero is the default. Outputs come last. `user` is the
-               last argument of callbacks (fold_parallel_for also gets a pool) and follows them in structs.
+                 Start from the defaults and set members by name, since later versions may add members.
+               Counts are int, byte sizes size_t, and zero selects the default. Outputs come last. `user` is
+               the last argument of a callback (fold_parallel_for also gets a pool) and follows it in structs.
      Lifetime  Parameters, cells and ops live as long as their model, nodes until the next fold_ctx_reset.
                Strings and arrays you pass are copied unless the comment says otherwise. A returned name is
-               valid until something is added to the model, a returned message until the next call. If part
-               of a program is reloaded while it runs, keep fold.h in the rest: models and contexts point into
-               its code.
+               valid until something is added to the model, a returned message until the next call. If part of
+               your program is reloaded while it runs, keep fold.h in the part that stays: models and contexts
+               contain pointers to its functions.
      Memory    A model or context takes memory from an allocator, or from a block that you pass (fold_memory).
-               No call allocates while recordings stay within the largest so far. A run reserves its memory
-               before it writes anything. fold_ctx_stats reports the most memory that a context has held, and
-               how large a block must be for its recordings. A recording that fits a block alone fits it after
-               any others.
+               Nothing is allocated while recordings are no larger than the largest so far. A run reserves its
+               memory before it writes anything. fold_ctx_stats reports the most memory that a context has
+               held, and how large a block must be for its recordings. A recording that fits a fresh block
+               also fits it after others.
      Errors    The library never aborts, exits or prints. The first error sticks to the context (or model),
                with a message, and the desc's `error` callback is called.
-               - The failing call returns the null node; running returns the stored status.
-               - A null operand is such an error, and its message names call and operand. After an error every
-                 call accepts null and returns it.
+               - The failing call returns the null node; functions that run return the stored status.
+               - A null operand is an error; the message names the call and the operand. After an error every
+                 call accepts null nodes and returns one.
                - fold_ctx_reset clears a context's error. A model's error stops its contexts too, until
                  fold_model_clear_error. Nothing trained is lost.
                - A setting that is NaN, out of range or not a member of its enum is FOLD_BAD_ARGUMENT and
-                 changes nothing: "adam: beta1 is 2, must be in [0, 1)". Data may be anything: values, factors
-                 of fold_scale, terms of fold_shift. NaN carries on to the results.
+                 changes nothing: "adam: beta1 is 2, must be in [0, 1)". Data (values, factors of fold_scale,
+                 terms of fold_shift) may be anything; NaN propagates to the results.
                - Errors stick only if something was lost. A read (8), load or save (13) that fails changes
                  nothing: it returns a status, the message says why, and everything stays usable.
                - NULL is safe everywhere: without a model or context a call returns FOLD_BAD_ARGUMENT, a null
                  handle, NULL, or a message saying that there is none.
-     Threads   There are no mutable globals. A context belongs to one thread at a time, and may itself spread
-               a run over several (fold_ctx_desc.threads), with the same bits for any number. Many contexts
-               may read one model at once: inference on all cores is one context per thread. Whatever writes
-               the model must be alone with it: optimisers, fold_values_write_begin, fold_backward, new
-               parameters and cells.
+     Threads   There are no mutable globals. A context belongs to one thread at a time, and may itself split a
+               run among several (fold_ctx_desc.threads); results are bit-identical for any number. Many
+               contexts may read one model at once: for inference on all cores, use one context per thread.
+               Whatever writes to the model needs exclusive access to it: optimisers, fold_values_write_begin,
+               fold_backward, new parameters and cells.
      Numerics  Batching never changes a result. Values and gradients are bit-identical for a sample alone
      (eager) and in any batch, under any schedule and number of threads, on every instruction set with FMA.
-               - The order of a sum depends only on the op and its shapes per sample. Gradients of parameters
-                 depend only on the sequence recorded. They sum n rows in blocks of 512 (large weights: 2048),
-                 with an error of at most about (block + n / block) / 2 units. Rows of zeros count, such as
-                 padding that a mask removes, and so may change the last bits.
-               - All computation rounds to nearest, never traps and keeps subnormal numbers, however the host
-                 has set the processor. Its settings and exception flags are restored, so a host may trap
-                 exceptions, as long as it passes no NaN as a setting. One that flushes subnormal numbers to
-                 zero (linked with -ffast-math) still does so in its own code.
-               - With fold_model_desc.flush_subnormals runs and steps flush them as well: batched and eager
-                 are still bit-identical, two kinds of processors may not be. A subnormal number that you pass
-                 in is 0 where it is computed with and stays where it is copied: batches may copy elsewhere.
-               - No op and no loss hides a NaN that it reads: it reaches the values, and the gradients where
-                 PyTorch's have it. Where a NaN is belongs to the contract, its sign and payload do not.
-     Accuracy  The table bounds how far an op's values and gradients are from those of real numbers, in units
-               in the last place. It does not hold for int8 and bfloat16 weights.
-               - Maps: units of the result. silu keeps to it down to -87.
-               - Sums: units of the sum of their terms' magnitudes, and half a unit more for each term. The
-                 terms are those of the formula: a slope with 1 - y, such as that of tanh, counts the 1. Ops
-                 with a softmax count 1 + the distance to the largest x, which they subtract. Softmax-weighted
-                 means and attention also count the terms of the weights' sum.
-               `make accuracy` prints the worst seen. Units of values, and of gradients:
+               - The order of a sum depends only on the op and its shapes per sample, and for gradients of
+                 parameters only on the sequence recorded. These gradients sum n rows in blocks of 512 (large
+                 weights: 2048), with an error of at most about (block + n / block) / 2 units in the last
+                 place. Rows of zeros, such as masked padding, count too, and so may change the last bits.
+               - All computation rounds to nearest, never traps and keeps denormals, however your program has
+                 set the processor. Its settings and exception flags are restored, so your program may enable
+                 traps, as long as it passes no NaN as a setting. If it flushes denormals (when linked with
+                 -ffast-math), it still does so in its own code.
+               - With fold_model_desc.flush_subnormals, runs and optimiser steps flush denormals: batched and
+                 eager results are still bit-identical, but different kinds of processors may disagree. A
+                 denormal that you pass in counts as 0 in arithmetic but survives copies, and a batch may copy
+                 where an eager run does not.
+               - No op or loss hides a NaN in its inputs: it reaches the values, and the gradients if it does
+                 in PyTorch. Which values are NaN is part of the contract; a NaN's sign and payload are not.
+     Accuracy  The table gives the largest error of an op's values and gradients compared with exact
+               arithmetic, in units in the last place. It does not hold for int8 and bfloat16 weights.
+               - Element-wise functions: units of the result. The bound of silu holds for x >= -87.
+               - Sums: units of the sum of the magnitudes of all terms, plus half a unit per term. Terms are
+                 counted as in the formula: a derivative that contains 1 - y, such as that of tanh, counts the
+                 1. Ops with a softmax count 1 + the distance to the largest x, which they subtract.
+                 Softmax-weighted means and attention also count the terms of the weights' sum.
+               `make accuracy` prints the largest errors measured. Bounds for values, and for gradients:
          0  0   copy stop_gradient neg abs relu floor at_least at_most clip select minimum maximum amax amin
                 max_pool concat slice reshape transpose pick list_join list_take list_max list_stack
                 list_unstack
@@ -184,7 +184,7 @@
          4  6   silu pow layer_norm rms_norm list_softmax_mean
          8  8   gelu_tanh gelu list_attention
      Views     fold_slice (first axis), fold_split, fold_unstack and fold_reshape return views: no copy, no
-               work. A view's gradient is that of the values it shows. */
+               work. The gradient of a view goes to the values it shows. */
 
 #ifndef FOLD_H
 #define FOLD_H
@@ -228,20 +228,20 @@ extern "C" {
 /* ==== 3 types ============================================================================ */
 /* Types and limits that all sections use. A node is a value of one sample; a list is a node of many rows. */
 
-#define FOLD_MAX_RANK 4  /* axes of a value, of at most 2^30 floats */
-#define FOLD_MAX_IN 32   /* fixed inputs of one op; list ops accept any number of nodes */
-#define FOLD_MAX_CELL_IN 16 /* fixed inputs of a cell */
-#define FOLD_MAX_LIST 4  /* components of the elements of a cell's list */
-#define FOLD_MAX_OUT 8   /* outputs of one op or cell */
-#define FOLD_ALL 0x7fffffff /* as an axis: over all of them */
+#define FOLD_MAX_RANK 4  /* most axes of a value, which has at most 2^30 floats */
+#define FOLD_MAX_IN 32   /* most inputs of an op; list ops accept any number of nodes */
+#define FOLD_MAX_CELL_IN 16 /* most inputs of a cell, apart from its list */
+#define FOLD_MAX_LIST 4  /* most components per element of a cell's list */
+#define FOLD_MAX_OUT 8   /* most outputs of an op or a cell */
+#define FOLD_ALL 0x7fffffff /* passed as an axis: all axes */
 
 typedef enum fold_status {
     FOLD_OK,
     FOLD_BAD_ARGUMENT,   /* a null pointer, an index or a setting out of range */
     FOLD_BAD_SHAPE,      /* shapes that do not fit the op */
-    FOLD_BAD_HANDLE,     /* a node, parameter, cell or op that is stale or foreign */
+    FOLD_BAD_HANDLE,     /* a stale node, or a handle of another context or model */
     FOLD_BAD_STATE,      /* e.g. reading what was not kept, training in an inference context */
-    FOLD_BAD_CELL,       /* a cell body that is not what was traced */
+    FOLD_BAD_CELL,       /* a mistake in a cell's body, e.g. a call not allowed there */
     FOLD_NO_MEMORY,
     FOLD_IO,             /* a file, a reader or a writer failed */
     FOLD_STATUS_COUNT
@@ -255,12 +255,12 @@ typedef enum fold_schedule {
     FOLD_SCHEDULE_COUNT
 } fold_schedule;
 
-typedef struct fold_model fold_model;  /* parameters, cells, ops: outlives every recording */
-typedef struct fold_ctx fold_ctx;      /* one recording and its execution */
+typedef struct fold_model fold_model;  /* owns parameters, cells and user-defined ops */
+typedef struct fold_ctx fold_ctx;      /* holds one recording and runs it */
 
-/* Handles are plain values; all-zero is null. A node is valid until its context's next fold_ctx_reset. Salts
-   detect stale and foreign handles, except for about one in four billion: a node's salt changes with every
-   reset and differs between contexts, those of the others differ between models. */
+/* Handles are plain values; all-zero is null. A node is valid until its context's next fold_ctx_reset. The
+   salt detects stale handles and handles from elsewhere, except for about one in four billion: for nodes it
+   changes with every reset and differs between contexts; for the others it differs between models. */
 typedef struct fold_node { uint32_t id, salt; } fold_node;
 typedef struct fold_param { uint32_t id, salt; } fold_param;
 typedef struct fold_cell { uint32_t id, salt; } fold_cell;
@@ -269,45 +269,47 @@ typedef struct fold_op { uint32_t id, salt; } fold_op;
 #define FOLD_NULL_NODE fold_node {}
 #define FOLD_NULL_PARAM fold_param {}
 #else
-#define FOLD_NULL_NODE ((fold_node){ 0, 0 })   /* e.g. as the c of a fold_state that has none */
-#define FOLD_NULL_PARAM ((fold_param){ 0, 0 }) /* e.g. as no bias: fold_linear(f, x, W, FOLD_NULL_PARAM) */
+#define FOLD_NULL_NODE ((fold_node){ 0, 0 })   /* e.g. c in a fold_state without cell state */
+#define FOLD_NULL_PARAM ((fold_param){ 0, 0 }) /* no bias: fold_linear(f, x, W, FOLD_NULL_PARAM) */
 #endif
 
 /* Shape of one sample's value, row-major: rank 1 to 4, every dim at least 1. A scalar has shape [1]. */
 typedef struct fold_shape { int rank, dim[FOLD_MAX_RANK]; } fold_shape;
 
-/* Returns the shape of these axes. */
+/* Returns a shape with these dimensions. */
 FOLD_API fold_shape fold_shape1(int n);
 FOLD_API fold_shape fold_shape2(int rows, int columns);
 FOLD_API fold_shape fold_shape3(int d0, int d1, int d2);
 FOLD_API fold_shape fold_shape4(int d0, int d1, int d2, int d3);
 
-/* Where memory comes from: an allocator, or one block such as a static array. All zero: a model uses malloc
-   and free, a context its model's memory. */
+/* The source of memory: an allocator, or one block such as a static array. If all members are zero, a model
+   uses malloc and free, and a context uses its model's memory. */
 typedef struct fold_memory {
     void *(*alloc)(size_t size, size_t align, void *user); /* returns memory aligned to `align` (8, 64, or
                            4096 for large arrays), or NULL */
-    void (*free)(void *ptr, size_t size, void *user); /* `size` is what was requested */
+    void (*free)(void *ptr, size_t size, void *user); /* `size` as passed to alloc */
     void *user;
     void *block;        /* the model or context lives in these bytes, from the first 64-byte boundary on, and
                            never allocates. Reported block sizes include that padding */
     size_t block_size;
 } fold_memory;
 
-/* Returns the meaning of a status in a word or two. */
+/* Returns a short description of a status. */
 FOLD_API const char *fold_status_text(fold_status status);
 
-/* Writes `size` bytes and returns 0 to continue; anything else stops the writing. Everything that prints or
-   saves calls a function that you pass for this. */
+/* A callback that writes `size` bytes and returns 0 to continue, or anything else to stop. You pass one to
+   every function that prints, or saves to something other than a file. */
 typedef int fold_writer(const void *bytes, size_t size, void *user);
 #ifndef FOLD_NO_STDIO
-/* Writes to a FILE *, as a fold_writer: fold_ctx_print(f, fold_to_file, stdout). */
+/* A fold_writer that writes to a FILE *, as in fold_ctx_print(f, fold_to_file, stdout). */
 FOLD_API int fold_to_file(const void *bytes, size_t size, void *file);
 #endif
-/* Copies the next `size` bytes to `bytes` and returns how many: fewer at the end, or if reading fails. */
+/* A callback that copies the next `size` bytes to `bytes` and returns the number copied, which is less than
+   `size` only at the end of the data or on a read error. */
 typedef size_t fold_reader(void *bytes, size_t size, void *user);
 
-/* Calls task(i, user) once for every i in [0, n), on any threads, in any order; returns when all are done. */
+/* A fold_parallel_for calls task(i, user) once for each i in [0, n), on any threads and in any order, and
+   returns when all calls have returned. */
 typedef void fold_task(int i, void *user);
 typedef void fold_parallel_for(int n, fold_task *task, void *user, void *pool);
 
@@ -316,60 +318,59 @@ typedef void fold_parallel_for(int n, fold_task *task, void *user, void *pool);
    with fold_weight_new and so on, or with layers (section 12). Contexts share it (section 5). */
 
 typedef struct fold_model_desc {
-    uint64_t seed;       /* for the initial values; 0 is a seed like any other */
-    int inference;       /* no gradients, optimiser state and transposed weights. 0: contexts with `training`
-                            can train the model */
-    const char *isa;     /* "avx512", "avx2", "neon", "portable" or "cblas". NULL: the best of this CPU */
-    fold_memory memory;  /* may be a block (see fold_model_size). Contexts without memory of their own use the
-                            same block: create and run those on one thread at a time */
-    fold_memory tracing; /* for the bodies of cells while they are traced; zero: `memory`. Free again after
-                            fold_model_seal: a context can then use that block */
-    void (*error)(const char *message, void *user); /* called once when an error sticks, by the failing call:
-                            print the message, or set a breakpoint here. Must not use the model or the
-                            context. NULL: none */
+    uint64_t seed;       /* seed of the initial values; 0 is a seed like any other */
+    int inference;       /* 1: store no gradients, optimiser state or transposed weights. 0: contexts with
+                            `training` can train the model */
+    const char *isa;     /* kernels: "avx512", "avx2", "neon", "portable", "cblas"; NULL: the best here */
+    fold_memory memory;  /* may be a block (see fold_model_size). Contexts without their own memory use the
+                            same block: create and run such contexts on one thread at a time */
+    fold_memory tracing; /* memory for tracing the bodies of cells; all zero: `memory`. After fold_model_seal
+                            it is free, and a context can use that block */
+    void (*error)(const char *message, void *user); /* called once by the failing call when an error sticks,
+                            to print it or for a breakpoint. Must not use the model or context. NULL: none */
     void *error_user;
-    int threads;         /* for the steps of optimisers, with the same bits for any number. Steps of small
-                            models stay on the caller's thread. 0, 1: all do */
-    fold_parallel_for *parallel_for; /* runs them, as in fold_ctx_desc; required for threads */
+    int threads;         /* number of threads for optimiser steps, bit-identical for any number. Steps of
+                            small models stay on the calling thread. 0, 1: all do */
+    fold_parallel_for *parallel_for; /* runs tasks on threads, as in fold_ctx_desc; required for threads */
     void *pool;          /* passed to parallel_for */
-    int flush_subnormals; /* treat values and gradients below 2^-126 as 0 in runs and steps, which saves time
-                             when they fade: see Numerics. No effect except on x86 and 64-bit ARM */
+    int flush_subnormals; /* flush denormals (magnitudes below 2^-126) to zero in runs and optimiser steps,
+                             since they are slow: see Numerics. Only affects x86 and 64-bit ARM */
 } fold_model_desc;
 FOLD_API fold_model_desc fold_model_desc_default(void);
 
-/* Creates an empty model; desc NULL: the defaults. Returns NULL if memory runs out, or alloc comes without
-   free; if a block is too small, desc.error is told how many bytes it needs. An isa that is unknown or not
-   available here sets an error on the model, as do threads without a parallel_for. Nothing can be added until
-   fold_model_clear_error, which accepts the best kernels there are, or one thread. */
+/* Creates an empty model; desc NULL: the defaults. Returns NULL if memory runs out, or if desc has alloc but
+   no free; if its block is too small, desc.error gets a message that says how many bytes are needed. An isa
+   that is unknown or unavailable, or threads without a parallel_for, sets an error on the model. Nothing can
+   be added until fold_model_clear_error; the model then uses the best kernels, or one thread. */
 FOLD_API fold_model *fold_model_new(const fold_model_desc *desc);
 FOLD_API void fold_model_free(fold_model *m); /* frees a model, after its contexts. NULL is fine */
 FOLD_API fold_status fold_model_status(const fold_model *m);  /* returns the first error, or FOLD_OK */
-FOLD_API const char *fold_model_message(const fold_model *m); /* returns its message, or why a file failed */
+FOLD_API const char *fold_model_message(const fold_model *m); /* its message, or why a load or save failed */
 FOLD_API void fold_model_clear_error(fold_model *m);          /* makes a model with an error usable again */
-/* Sets your own error on a model that has none, as the library does: for readers of other files. The text is
-   copied, up to 240 bytes; bytes that would move a cursor, or are not UTF-8, become '?'. FOLD_OK, or a status
-   that does not exist, counts as FOLD_BAD_ARGUMENT. Returns the model's status. */
+/* Sets an error from your own code, such as a file reader, on a model that has none. Up to 240 bytes of the
+   message are copied; control characters, and bytes that are not UTF-8, become '?'. FOLD_OK, or a status that
+   does not exist, counts as FOLD_BAD_ARGUMENT. Returns the model's status. */
 FOLD_API fold_status fold_model_fail(fold_model *m, fold_status status, const char *message);
-/* Formats such a message as vsnprintf does, in builds without stdio too. It knows %% %c %s %d %u %x %lu %llu
-   %g and %.0f (from 2^64 on as %g), with widths, and %s with a precision. Returns the full length. */
+/* Formats a message like vsnprintf, also in builds without stdio. It supports %% %c %s %d %u %x %lu %llu %g
+   and %.0f (from 2^64 on printed as %g), with widths, and %s with a precision. Returns the full length. */
 FOLD_API int fold_format(char *text, size_t size, const char *format, va_list args);
 FOLD_API const char *fold_model_isa(const fold_model *m);     /* returns the kernel set in use */
 
 typedef enum fold_init {
     FOLD_INIT_ZEROS,
     FOLD_INIT_CONSTANT,   /* every value is init_scale */
-    FOLD_INIT_UNIFORM,    /* in [-init_scale, init_scale) */
-    FOLD_INIT_NORMAL,     /* with standard deviation init_scale */
+    FOLD_INIT_UNIFORM,    /* uniform in [-init_scale, init_scale) */
+    FOLD_INIT_NORMAL,     /* normal with standard deviation init_scale */
     FOLD_INIT_GLOROT,     /* uniform, bound init_scale sqrt(6 / (rows + columns)) (Glorot, Bengio 2010) */
-    FOLD_INIT_HE,         /* normal, deviation init_scale sqrt(2 / rows) (He et al. 2015) */
+    FOLD_INIT_HE,         /* normal, standard deviation init_scale sqrt(2 / rows) (He et al. 2015) */
     FOLD_INIT_ORTHOGONAL  /* orthonormal rows or columns, whichever are fewer, times init_scale (Saxe 2014) */
 } fold_init;
 
-/* What a parameter is used for. Weights of linear ops are also kept packed. */
+/* The ops that will use a parameter. Weights of linear ops are also stored packed. */
 enum {
     FOLD_FOR_LINEAR = 1,   /* fold_linear: W is [inputs x outputs] */
     FOLD_FOR_LINEAR_T = 2, /* fold_linear_t: the parameter is [outputs x inputs], e.g. a tied embedding */
-    FOLD_FOR_LOOKUP = 4,   /* fold_lookup: a sparse gradient: only touched rows are cleared and updated */
+    FOLD_FOR_LOOKUP = 4,   /* fold_lookup; gradients are sparse: only touched rows are cleared and updated */
     FOLD_FOR_CONV = 8      /* fold_conv2d: the filter is [height x width x inputs x outputs]; fold_conv1d:
                               [length x inputs x outputs] */
 };
@@ -377,33 +378,33 @@ enum {
 typedef struct fold_param_desc {
     const char *name;    /* unique in the model; copied */
     fold_shape shape;
-    fold_init init;      /* default FOLD_INIT_ZEROS, for biases: choose another for weights */
+    fold_init init;      /* default FOLD_INIT_ZEROS, which suits biases but not weights */
     float init_scale;    /* finite, see fold_init; 0 means 1, except for FOLD_INIT_CONSTANT */
-    const float *values; /* initial values instead of an initialiser; copied */
-    unsigned uses;       /* FOLD_FOR_...; 0: FOLD_FOR_LINEAR if the rank is 2 */
-    int frozen;          /* no gradient, no update; fold_param_freeze changes it */
-    int buffer;          /* state, not a weight: never trained, and fold_param_freeze leaves it alone */
-    int rate_set;        /* 0..15: see fold_model_scale_rates */
+    const float *values; /* initial values, copied; they replace `init`. NULL: use `init` */
+    unsigned uses;       /* FOLD_FOR_... flags; 0: FOLD_FOR_LINEAR if the rank is 2 */
+    int frozen;          /* 1: no gradient and no updates; fold_param_freeze changes this */
+    int buffer;          /* 1: state, not a weight: never trained, whatever fold_param_freeze says */
+    int rate_set;        /* its set of learning rates, 0 to 15: see fold_model_scale_rates */
 } fold_param_desc;
 
 FOLD_API fold_param_desc fold_param_desc_default(void);  /* all zero */
 
 /* Adds a parameter, which lives as long as the model. On failure it returns the null handle and sets an error
-   on the model. The other functions are shorthand for it. */
+   on the model. The functions below are shorthand for it. */
 FOLD_API fold_param fold_param_new(fold_model *m, const fold_param_desc *desc);
-/* Adds a weight [inputs x outputs] with Glorot's initial values. */
+/* Adds a weight [inputs x outputs] with Glorot initialisation. */
 FOLD_API fold_param fold_weight_new(fold_model *m, const char *name, int inputs, int outputs);
-FOLD_API fold_param fold_bias_new(fold_model *m, const char *name, int n); /* adds a bias [n], zeros */
-/* Adds a gain [n] for fold_layer_norm and fold_rms_norm, initially one. */
+FOLD_API fold_param fold_bias_new(fold_model *m, const char *name, int n); /* adds a bias [n] of zeros */
+/* Adds a gain [n] for fold_layer_norm or fold_rms_norm, initially 1. */
 FOLD_API fold_param fold_gain_new(fold_model *m, const char *name, int n);
-/* Adds a table for fold_lookup, such as embeddings, with normal values of deviation 0.1. */
+/* Adds a table (embeddings) for fold_lookup, with normal initial values of standard deviation 0.1. */
 FOLD_API fold_param fold_table_new(fold_model *m, const char *name, int rows, int width);
-/* Adds a convolution filter with He's normal initial values; FOLD_FOR_CONV gives its shape. */
+/* Adds a convolution filter with He initialisation. Its shape is described at FOLD_FOR_CONV. */
 FOLD_API fold_param fold_filter_new(fold_model *m, const char *name, fold_shape shape);
 FOLD_API int fold_param_is_null(fold_param p); /* returns 1 for the null handle */
-FOLD_API fold_param fold_param_find(const fold_model *m, const char *name); /* finds it, or returns null */
-FOLD_API int fold_param_count(const fold_model *m); /* returns how many parameters there are */
-FOLD_API fold_param fold_param_at(const fold_model *m, int index); /* returns one, in order of creation */
+FOLD_API fold_param fold_param_find(const fold_model *m, const char *name); /* the parameter, or null */
+FOLD_API int fold_param_count(const fold_model *m); /* returns the number of parameters */
+FOLD_API fold_param fold_param_at(const fold_model *m, int index); /* by order of creation */
 FOLD_API const char *fold_param_name(const fold_model *m, fold_param p); /* returns its name */
 FOLD_API fold_shape fold_param_shape(const fold_model *m, fold_param p); /* returns its shape */
 /* Stops training a parameter (frozen 1), or resumes it (0). */
@@ -412,45 +413,47 @@ FOLD_API void fold_param_freeze(fold_model *m, fold_param p, int frozen);
 /* Returns the values of a parameter, row-major. The pointer is valid until a parameter is added. It is NULL
    if fold_model_quantize left no floats, and points into the image after fold_model_read_in_place. */
 FOLD_API const float *fold_param_value(const fold_model *m, fold_param p);
-/* Returns the values of all parameters as one span of *count floats (count may be NULL). Each parameter
-   starts at a multiple of 16 floats; gaps are zero. Those without floats, or read in place, are left out. */
+/* Returns the values of all parameters as one span of *count floats (count may be NULL), without parameters
+   that have no floats or are read in place. Each starts at a multiple of 16 floats; gaps are zero. */
 FOLD_API const float *fold_model_values(const fold_model *m, int *count);
 
-/* Returns the values of a parameter for writing; the null parameter means all, as one span. Write only
-   between begin and end: the end refreshes the packed weights. Errors: it is quantised or read in place. */
+/* Returns the values of a parameter for writing, or, for the null parameter, those of all parameters as one
+   span. Call fold_values_write_end after writing: it updates the packed weights. It is an error if the
+   parameter is quantised or read in place. */
 FOLD_API float *fold_values_write_begin(fold_model *m, fold_param p);
 FOLD_API void fold_values_write_end(fold_model *m, fold_param p);
-/* Fills a layer's parameters from arrays, which are copied. Each array goes to the parameter NAME.PART, is
-   row-major, and has the shape and order that the comment of the layer's _new gives. With name "" the parts
-   are whole names, and the layer is the whole model. Errors, set on the model: a part that the layer does not
+/* Fills all parameters of a layer from arrays. An array is row-major, is copied to the parameter NAME.PART,
+   and has the shape and order that the comment of the layer's _new gives. With name "", the parts are full
+   names, and the arrays must cover the whole model. Errors, set on the model: a part that the layer does not
    have; a parameter without an array, or with a different number of values. Then nothing changes.
        fold_array arrays[2] = { { "W", W, 6 * 32 }, { "b", b, 32 } };
        fold_values_fill(m, "encoder", arrays, 2); // made by fold_dense_new(m, "encoder", 6, 32, ...) */
 typedef struct fold_array {
     const char *part;
     const float *values;
-    int count; /* of values */
+    int count; /* number of values */
 } fold_array;
 FOLD_API fold_status fold_values_fill(fold_model *m, const char *name, const fold_array *arrays, int n);
-/* Copies all values, including frozen parameters and buffers, from a model made by the same calls: for a
-   target network that stays fixed for a while. Gradients and the optimiser's state stay. Errors: a parameter
-   that differs, is quantised or is read in place. The message on m names the first, and nothing changes. */
+/* Copies all values, including frozen parameters and buffers, from a model built by the same calls, for
+   example to update a target network in reinforcement learning. Gradients and optimiser state do not change.
+   It is an error, and nothing changes, if a parameter differs in name or shape, is quantised or is read in
+   place: the message on m names the first. */
 FOLD_API fold_status fold_values_copy(fold_model *m, const fold_model *from);
 #ifndef FOLD_INFERENCE
-/* Returns the gradient of a parameter as fold_param_value does its values; NULL in inference models. */
+/* Returns the gradient of a parameter, in the layout of fold_param_value; NULL in inference models. */
 FOLD_API const float *fold_param_grad(const fold_model *m, fold_param p);
-/* Returns the gradients of all parameters, as fold_model_values does their values. */
+/* Returns the gradients of all parameters, in the layout of fold_model_values. */
 FOLD_API const float *fold_model_grads(const fold_model *m, int *count);
 /* Returns a gradient for writing, like fold_values_write_begin; NULL in inference models. Use it to sum
-   gradients over replicas, in the same order on each. Later runs add to what you wrote. Rows of lookup tables
-   that are not zero count as touched, as if this model had looked them up. */
+   gradients over replicas, in the same order on each. Later runs add to what you wrote. Nonzero rows of
+   lookup tables count as touched, as if this model had looked them up. */
 FOLD_API float *fold_grads_write_begin(fold_model *m, fold_param p);
 FOLD_API void fold_grads_write_end(fold_model *m, fold_param p);
-/* Multiplies the learning rate and weight decay of the parameters of a rate set by these factors, in
-   [0, inf), from the next step on. Both are 1 at first; a later call replaces them. */
+/* Sets the factors, in [0, inf), by which optimiser steps multiply the learning rate and weight decay of all
+   parameters with this rate_set. Both are 1 at first; a later call replaces them. */
 FOLD_API void fold_model_scale_rates(fold_model *m, int rate_set, float rate, float decay);
-/* Moves every value w to w + share (v - w), with v of the other model and share in [0, 1]: an exponential
-   moving average, or Polyak update, in which w keeps 1 - share of itself. Errors as in fold_values_copy. */
+/* Moves every value w to w + share (v - w), where v is the value in the other model and share is in [0, 1]:
+   an exponential moving average (Polyak update) that keeps 1 - share of w. Errors as in fold_values_copy. */
 FOLD_API fold_status fold_values_average(fold_model *m, const fold_model *from, float share);
 #endif
 
@@ -460,27 +463,27 @@ typedef struct fold_quantize_desc {
                    fold_lookup writes the dequantised row into the recording. A tied table (FOLD_FOR_LINEAR_T)
                    then keeps only the copy that its products use. A table stays float if cells read it with
                    fold_use, if it is read in place and, in int8, if fold_linear reads it */
-    int bits;   /* 8 (0): int8; 16: bfloat16 */
+    int bits;   /* 8 or 0: int8; 16: bfloat16 */
 } fold_quantize_desc;
 FOLD_API fold_quantize_desc fold_quantize_desc_default(void);
 /* Converts weights to int8 or bfloat16, for faster and smaller inference.
    - int8 takes a quarter of the memory. Products are several times as fast if the processor has instructions
      for them. Their inputs are converted as they are read: there is nothing to calibrate.
    - bfloat16 (`bits` of 16) takes half the memory, and only the weights are rounded.
-   Needs: a model made for inference, loaded before or after (section 13 describes int8 in files). Contexts
-   are reset before they record again; pointers to values move. Parameters added later stay float until the
-   next call, except those whose int8 is read in place (fold_model_read_in_place).
+   Needs: a model made for inference, loaded before or after (section 13 describes int8 in files). Afterwards
+   call fold_ctx_reset on every context, and get pointers to values again. Parameters added later stay float
+   until the next call, except those whose int8 is read in place (fold_model_read_in_place).
    The floats of a weight are gone afterwards: fold_param_value returns NULL, fold_use and writing are errors.
    A weight keeps them if cells also read it with fold_use, or if both fold_linear and fold_linear_t do.
 
-   int8: a weight has a scale for each column of outputs, its largest magnitude divided by 127, and integers
-   from -127 to 127. A row that a product reads has a scale for each value of a concatenation. Integer sums
-   are exact, so these products are bit-identical on every processor and in batches of any size, even without
-   FOLD_REPRODUCIBLE. A row with an infinity or a NaN gives NaN in all columns, and affects no other row. A
-   row, or a weight's column, without a magnitude of at least 2^-119 counts as zeros.
-   bfloat16: values are rounded to 8 bits of precision, to nearest, ties to even, and those beyond the largest
-   to the largest. Products are bit-identical to those of a float model that holds the rounded values. This
-   includes rows with an infinity or a NaN: infinity times a weight is infinity, or NaN if the weight is 0.
+   int8: each output column of a weight is stored as integers from -127 to 127 and a scale, its largest
+   magnitude divided by 127. Inputs of products get one scale per row, or one per part of a concatenation.
+   Integer sums are exact, so these products are bit-identical on every processor and in batches of any size,
+   even without FOLD_REPRODUCIBLE. A row with an infinity or a NaN gives NaN in all columns, and affects no
+   other row. A row, or a column of a weight, whose magnitudes are all below 2^-119 counts as zeros.
+   bfloat16: values are rounded to 8 bits of precision, to nearest, ties to even, and clamped to the largest
+   bfloat16. Products are bit-identical to products with the rounded values as floats. This includes rows with
+   an infinity or a NaN: infinity times a weight is infinity, or NaN if the weight is 0.
 
    These stay float:
    - weights of fewer than `min_values` values, fewer than 16 outputs or more than 131072 inputs;
@@ -491,11 +494,11 @@ FOLD_API fold_quantize_desc fold_quantize_desc_default(void);
 FOLD_API fold_status fold_model_quantize(fold_model *m, const fold_quantize_desc *desc);
 
 typedef struct fold_quantized {
-    int bits;    /* of a value in products: 8, 16 or 32 */
-    float error; /* of the worst column: root mean square of the rounding errors, divided by that of the
-                    values. 0: none, or loaded as int8 */
+    int bits;    /* bits per value in products: 8, 16 or 32 */
+    float error; /* relative error of the worst column: root mean square of the rounding errors divided by
+                    root mean square of the values. 0: no error, or loaded as int8 */
 } fold_quantized;
-/* Returns how a weight was quantised, zeros for one of another model. fold_model_print prints it for all. */
+/* Returns how a weight was quantised; zeros if p is from another model. fold_model_print lists all. */
 FOLD_API fold_quantized fold_param_quantized(const fold_model *m, fold_param p);
 
 /* -- Advanced -- */
@@ -506,32 +509,33 @@ FOLD_API fold_quantized fold_param_quantized(const fold_model *m, fold_param p);
    2. Build it again, calling fold_model_reserve with the result before anything is added: each array is then
       allocated once, at this size.
    3. For a model in a static array, do step 2 in a large block, measure that, and use its block_bytes.
-      Measure before you create contexts that share the block: they count. Without step 2 it is larger.
-   You can keep the numbers as constants: measure with the kernel set that you will use (isa). */
+      Measure before you create contexts that share the block, since they count. Without step 2 the block is
+      larger. You can keep the numbers as constants; measure with the kernel set that you will use (isa). */
 typedef struct fold_model_size {
-    size_t values, grads, packs, state, state2, params, marks, cells, ops; /* packs are packed weights, state
-                           and state2 the optimiser's, marks those of table rows. 0: there are none */
-    size_t block_bytes; /* of a block that holds the model if the same calls build it again; too small if
-                           it ran out of memory, 0 without a block */
-    size_t tracing;     /* of a block for fold_model_desc.tracing; 0 after fold_model_seal */
+    size_t values, grads, packs, state, state2, params, marks, cells, ops; /* bytes per array: packs are
+                           packed weights, state and state2 optimiser state, marks touched table rows */
+    size_t block_bytes; /* size of a block that holds the model if the same calls build it again; too small if
+                           the model ran out of memory, 0 if it has no block */
+    size_t tracing;     /* size of a block for fold_model_desc.tracing; 0 after fold_model_seal */
 } fold_model_size;
-/* Returns where a model's memory comes from, for your own data next to it: alloc and free with their user, on
-   the block if there is one. Free your data before the model. Without a model they are NULL. */
+/* Returns a model's allocator, for your own data: alloc, free and their user; with a block they allocate from
+   it. Free your data before the model. For a NULL model all members are NULL. */
 FOLD_API fold_memory fold_model_memory(const fold_model *m);
 FOLD_API fold_model_size fold_model_measure(const fold_model *m); /* returns how much memory a model holds */
-/* Allocates arrays of these sizes, not blocks, in advance; NULL or 0: nothing. Returns the model's status. */
+/* Allocates the arrays of a model in advance, with these sizes; block_bytes and tracing are ignored, and NULL
+   or a size of 0 allocates nothing. Returns the model's status. */
 FOLD_API fold_status fold_model_reserve(fold_model *m, const fold_model_size *size);
-/* Frees what only building a model needs: the memory of tracing, and the spare capacity of arrays. Adding
-   parameters, cells and ops is an error from then on; everything else works. Contexts are reset before they
-   record or run again. Returns the model's status. */
+/* Frees memory that is only needed while building a model: for tracing, and the spare capacity of arrays.
+   After this, adding parameters, cells or ops is an error; everything else works. Call fold_ctx_reset on
+   existing contexts before they record or run again. Returns the model's status. */
 FOLD_API fold_status fold_model_seal(fold_model *m);
 #ifndef FOLD_INFERENCE
-/* Returns how many rows of a lookup table have a gradient, and writes the first `capacity` of them to rows,
-   each once (rows may be NULL if capacity is 0). They are the rows that lookups reached since the gradient
-   was last cleared. Returns -1 if any row may have one: p is not a table, or other ops read the table too. */
+/* Returns how many rows of a lookup table have a gradient, and writes the indices of up to `capacity` of them
+   to rows, each once (rows may be NULL if capacity is 0). These rows were touched (see section 9) since the
+   gradient was last cleared. Returns -1 if any row may have one: p is not a table, or other ops read it. */
 FOLD_API int fold_grads_rows(const fold_model *m, fold_param p, int capacity, int *rows);
-/* Ends fold_grads_write_begin if only these n rows of a table were written. It takes time in proportion to n,
-   fold_grads_write_end in proportion to the table. */
+/* Use this instead of fold_grads_write_end if you wrote only these n rows of a table. It takes time in
+   proportion to n instead of the size of the table. */
 FOLD_API void fold_grads_write_rows_end(fold_model *m, fold_param p, const int *rows, int n);
 #endif
 
@@ -541,48 +545,50 @@ FOLD_API void fold_grads_write_rows_end(fold_model *m, fold_param p, const int *
 
 typedef struct fold_ctx_desc {
     int training;           /* allow fold_backward; without it a context only runs forward */
-    int eager;              /* run every op as it is recorded, one row at a time: its value is there at once.
-                               Use it to step through a network in a debugger */
+    int eager;              /* run each op as soon as it is recorded, one row at a time, so that its value is
+                               readable at once. Use it to step through a network in a debugger */
     int dedupe;             /* merge identical calls into one node; recurrent and child-sum cells then
                                multiply a looked-up word once for all its occurrences. Worth it if samples
                                share a lot and cells are wide. Costs about 15 ns a node, splits batches, and
                                makes structure depend on data: measure both ways. Gradients are summed in a
                                different order than without, but to the same bits in every context with it */
-    int measure;            /* plan and take memory, but compute nothing: to size a static array, record the
-                               worst case and run it; fold_stats.block_bytes is the size. If parameters change
-                               between runs, change them here too. fold_value returns NULL. A replay takes
-                               more memory if there is room: for the smallest block, measure without one.
+    int measure;            /* plan and reserve memory, but compute nothing. To size a static array, record
+                               the worst case and run it: the size is fold_stats.block_bytes. If parameters
+                               change between runs, change them here too. fold_value returns NULL. Replays use
+                               more memory if there is room; for the smallest block, measure without one.
                                threads needs no parallel_for */
     fold_schedule schedule;
-    size_t group_bytes;     /* samples run together as long as their values take about this. Record each
-                               sample as a whole before the next. 0: FOLD_GROUP_BYTES (1 MiB), up to three
-                               times that if batches would have few rows or weights take more than half of it,
-                               and more if batches would have fewer than 12 rows. SIZE_MAX: all run together.
-                               Without a backward, large batches run in pieces: what is made and read within
-                               a piece takes about a quarter of this. 16384 suits small memories */
-    size_t plan_cache_bytes; /* memory for caching plans: only the first two runs of a structure plan it. A
-                                plan takes about 60 bytes a node; start with 1 << 20. The least recently used
-                                is evicted first. Only the first run of a recording is cached. 0: off */
-    uint64_t (*clock)(void *user); /* returns nanoseconds from any origin, such as fold_clock_monotonic: for
-                                      the times of fold_ctx_stats, and for fold_run_more. NULL: none */
+    size_t group_bytes;     /* size of a group: as many samples run together as have about this many bytes of
+                               values. Finish recording one sample before the next. 0: FOLD_GROUP_BYTES (1
+                               MiB), up to three times that if batches would have few rows or weights take
+                               more than half of it, and more if batches would have fewer than 12 rows.
+                               SIZE_MAX: all samples. Forward-only runs split large batches into pieces;
+                               values used only within a piece take about a quarter of this. 16384 suits
+                               devices with little memory */
+    size_t plan_cache_bytes; /* memory for cached plans, so that each recorded structure is planned only in
+                                its first two runs. A plan takes about 60 bytes a node; start with 1 << 20.
+                                The least recently used plan is evicted first. Only the first run of a
+                                recording is cached. 0: off */
+    uint64_t (*clock)(void *user); /* returns nanoseconds since any fixed time, e.g. fold_clock_monotonic.
+                                      Needed for the times in fold_stats and for fold_run_more. NULL: none */
     void *clock_user;
-    size_t trace_bytes;     /* memory for the times of fold_ctx_visit_times: 32 bytes a batch, forward and
-                               backward. Needs a clock, which every thread calls. 0: none */
-    uint64_t trace_over_ns; /* fold_ctx_visit_times shows the last run that took longer than this, planning
-                               included, whatever ran after it. Takes half of trace_bytes. 0: the last run */
-    void (*zone)(int begin, const char *name, int calls, void *user); /* called when planning and each batch
-                               begins (1) and ends (0), on every thread, with the name of the op or cell and
-                               the number of its calls: for profilers such as Tracy. NULL: none */
+    size_t trace_bytes;     /* memory for the times that fold_ctx_visit_times shows: 32 bytes per batch and
+                               direction. Needs a clock, which every thread calls. 0: none */
+    uint64_t trace_over_ns; /* fold_ctx_visit_times shows the last run that took longer than this, including
+                               planning, even after faster runs. Uses half of trace_bytes. 0: the last run */
+    void (*zone)(int begin, const char *name, int calls, void *user); /* called when planning or a batch
+                               begins (1) or ends (0), on each thread that takes part, with the name of the op
+                               or cell and the number of calls. For profilers such as Tracy. NULL: none */
     void *zone_user;
-    void (*error)(const char *message, void *user); /* called once when an error sticks to the context, like
-                               that of fold_model_desc, which reports the model's errors alone */
+    void (*error)(const char *message, void *user); /* called once when an error sticks to the context. Errors
+                               of the model go to fold_model_desc.error only */
     void *error_user;
-    int threads;            /* spread samples, or pieces of large batches, over up to this many threads, with
-                               the same bits. Small runs, calls that cannot be cut and fold_run_more stay on
-                               the caller's. 0, 1: everything does. Your own ops are called on all threads */
+    int threads;            /* split samples, or pieces of large batches, among up to this many threads, with
+                               bit-identical results. Small runs, calls that cannot be split and fold_run_more
+                               stay on the calling thread. 0, 1: one thread. Your own ops run on all */
     fold_parallel_for *parallel_for; /* runs tasks on your job system, or is fold_pool_for; required for
-                                        threads. While it waits it may run other jobs on the caller's thread,
-                                        but none that uses this context. Those keep the host's rounding */
+                                        threads. While waiting, it may run other jobs on the calling thread,
+                                        with your floating-point settings, but none that uses this context */
     void *pool;             /* passed to parallel_for */
     fold_memory memory;
 } fold_ctx_desc;
@@ -591,27 +597,28 @@ FOLD_API fold_ctx_desc fold_ctx_desc_default(void);
 #if !defined(FOLD_NO_STDIO) && (defined(_WIN32) || defined(__unix__) || defined(__APPLE__) || \
                                 defined(__HAIKU__) || defined(__wasi__))
 #define FOLD_HAS_CLOCK 1
-/* Returns nanoseconds that never go back, on any thread: for fold_ctx_desc.clock and for measuring. `user` is
-   not used. Windows and POSIX systems have it, and define FOLD_HAS_CLOCK. If headers hide the system's clock
-   from strict C (-std=c99), it is the clock of C, which counts processor time. */
+/* Returns a time in nanoseconds that never decreases, on any thread, for fold_ctx_desc.clock and your own
+   timing. `user` is not used. Windows and POSIX systems have it, and define FOLD_HAS_CLOCK. If headers hide
+   the system's clock from strict C (-std=c99), it calls clock(), which counts processor time. */
 FOLD_API uint64_t fold_clock_monotonic(void *user);
 #endif
 
 #ifdef FOLD_USE_THREADS
 typedef struct fold_pool fold_pool;
-/* Makes a pool of POSIX threads (link with -pthread) for fold_ctx_desc.pool; parallel_for is fold_pool_for.
-   `threads`, 1 to 64, counts the caller's own, which works too. One context at a time may run on a pool.
-   After a fork the child's copy starts threads again when it is used. Returns NULL when there are no threads
-   to be had. */
+/* Creates a pool of POSIX threads (link with -pthread) for fold_ctx_desc.pool; set parallel_for to
+   fold_pool_for. `threads`, 1 to 64, includes the calling thread, which works too. Only one context at a time
+   may run on a pool. After a fork, the child's copy starts its own threads on first use. Returns NULL if
+   threads cannot be created. */
 FOLD_API fold_pool *fold_pool_new(int threads);
 FOLD_API void fold_pool_free(fold_pool *p);  /* frees a pool; NULL is fine */
-/* Runs tasks on a pool; NULL: on the caller's thread. Without a task, or for n below 1, it does nothing. */
+/* Runs tasks on a pool, or on the calling thread if `pool` is NULL. It does nothing if n < 1. */
 FOLD_API void fold_pool_for(int n, fold_task *task, void *user, void *pool);
 #endif
 
 /* Creates a context for a model; desc NULL: for inference. Returns NULL if the model is NULL, or if its
-   allocator or block is out of memory. If a setting is wrong, or a block too small to start in, the context
-   has an error that names the setting and that no reset clears. Free it too: it uses the model's memory. */
+   allocator or block is out of memory. If a setting is invalid, or the context's block is too small to start
+   with, the context has an error that names the setting and that fold_ctx_reset does not clear. Free such a
+   context too: it uses the model's memory. */
 FOLD_API fold_ctx *fold_ctx_new(fold_model *m, const fold_ctx_desc *desc);
 FOLD_API void fold_ctx_free(fold_ctx *f);  /* frees a context; NULL is fine */
 FOLD_API fold_model *fold_ctx_model(fold_ctx *f); /* returns its model */
@@ -619,10 +626,9 @@ FOLD_API fold_model *fold_ctx_model(fold_ctx *f); /* returns its model */
 FOLD_API void fold_ctx_reset(fold_ctx *f);
 /* Returns the first error since the last reset, of the context or else of its model. */
 FOLD_API fold_status fold_ctx_status(const fold_ctx *f);
-/* Returns the message of that error, or else says why the last read returned nothing (see fold_value). */
+/* Returns the message of that error or, if there is none, why the last read failed (see fold_value). */
 FOLD_API const char *fold_ctx_message(const fold_ctx *f);
-/* Sets your own error on a context, as fold_model_fail does on a model: for layers and loops that you write.
-   Returns the context's status. */
+/* Sets an error from your own code on a context, like fold_model_fail. Returns the context's status. */
 FOLD_API fold_status fold_ctx_fail(fold_ctx *f, fold_status status, const char *message);
 
 /* ==== 6 inputs =========================================================================== */
@@ -630,35 +636,36 @@ FOLD_API fold_status fold_ctx_fail(fold_ctx *f, fold_status status, const char *
    that fails returns the null node, as do all calls after an error. */
 
 FOLD_API int fold_node_is_null(fold_node x); /* returns 1 for the null node */
-/* Records your values, as [n] or in a shape; they are copied. */
+/* Records your values as a node of shape [n], or of any shape. They are copied. */
 FOLD_API fold_node fold_input(fold_ctx *f, const float *values, int n);
 FOLD_API fold_node fold_input_shaped(fold_ctx *f, const float *values, fold_shape shape);
-/* Records values that are not copied: they must stay unchanged until fold_ctx_reset, but see fold_replay. */
+/* Records values without copying them: they must not change until fold_ctx_reset, but see fold_replay. */
 FOLD_API fold_node fold_input_ref(fold_ctx *f, const float *values, fold_shape shape);
-/* Records bytes as values, each times `factor`, such as 1 / 255.0f for the observations of a game. */
+/* Records bytes as floats, each multiplied by `factor`, such as 1 / 255.0f for the pixels of a game. */
 FOLD_API fold_node fold_input_bytes(fold_ctx *f, const uint8_t *bytes, fold_shape shape, float factor);
-FOLD_API fold_node fold_constant(fold_ctx *f, float value);             /* records a value, [1] */
-FOLD_API fold_node fold_zeros(fold_ctx *f, fold_shape shape); /* records zeros */
+FOLD_API fold_node fold_constant(fold_ctx *f, float value);             /* one value, [1] */
+FOLD_API fold_node fold_zeros(fold_ctx *f, fold_shape shape); /* all zeros */
 /* Records n values: 1 at `index`, 0 elsewhere. */
 FOLD_API fold_node fold_one_hot(fold_ctx *f, int index, int n);
 FOLD_API fold_node fold_lookup(fold_ctx *f, fold_param table, int row); /* row of a table [rows x ...] */
 FOLD_API fold_node fold_use(fold_ctx *f, fold_param p);                 /* parameter as a shared node */
-/* Marks a value as shared: it is broadcast over the batch, not batched. So nodes that use different shared
+/* Marks a value as shared: all calls in a batch then read this one value, so calls with different shared
    values do not batch together. A list cannot be shared. */
 FOLD_API fold_node fold_shared(fold_ctx *f, fold_node x);
 
 /* ==== 7 ops ============================================================================== */
 /* An op takes nodes and returns a node. Shapes are per sample; lists work row by row (section 11).
    Element-wise ops align two shapes at the last axis (broadcasting): an axis that is 1 or missing repeats.
-   [3 x 4] with [3 x 1], [4] or [1] gives [3 x 4], and [3 x 1] with [4] does too. The gradient of a value that
-   repeats is summed over its repetitions as by fold_sum, axis by axis, the last axes that repeat first.
+   [3 x 4] with [3 x 1], [4] or [1] gives [3 x 4], and so does [3 x 1] with [4]. The gradient of a repeated
+   value is summed over its repetitions in the order of fold_sum, axis by axis, the last repeated axis first.
    Factors of fold_scale, terms of fold_shift, rows, indices and labels are data: calls that differ only in
-   them batch together. All other numbers are settings, which separate calls: finite unless said otherwise.
-   Negative axes count from the end, -1 being the last; so do the index of fold_pick, the row of fold_list_at
-   and the start of fold_slice. Labels, rows of tables and arrays of indices must be in range. */
+   data batch together. All other numbers are settings: calls with different settings do not batch together.
+   Settings must be finite unless stated otherwise. Negative axes count from the end (-1 is the last), as do
+   the index of fold_pick, the row of fold_list_at and the start of fold_slice. Labels, rows of tables and
+   arrays of indices must be in range. */
 
-/* Computes concat(x...) W + b: W [inputs x outputs], b [outputs] or null, x [.., inputs]; the result is
-   [.., outputs]. Concatenations are read in place, never copied. */
+/* Computes x W + b, or concat(x...) W + b without copying: x is [.., inputs], W [inputs x outputs] and b
+   [outputs] or null. The result is [.., outputs]. */
 FOLD_API fold_node fold_linear(fold_ctx *f, fold_node x, fold_param W, fold_param b);
 FOLD_API fold_node fold_linear_n(fold_ctx *f, const fold_node *x, int n, fold_param W, fold_param b);
 /* Computes x W^T + b for W [outputs x inputs], such as a tied embedding. */
@@ -667,10 +674,10 @@ FOLD_API fold_node fold_linear_t(fold_ctx *f, fold_node x, fold_param W, fold_pa
 FOLD_API fold_node fold_matmul(fold_ctx *f, fold_node a, fold_node b);
 FOLD_API fold_node fold_dot(fold_ctx *f, fold_node a, fold_node b);     /* sum of a b, [1]; equal shapes */
 
-/* Convolution and pooling over a grid [height x width x channels], or a line: [length x channels], or a list
-   of [channels], which gives a list (lists of all lengths batch together). Position i of the output reads x
-   from i stride - padding on. A convolution computes
-       y[i, j, o] = b[o] + the sum over u, v and c of
+/* Convolution and pooling work on a grid [height x width x channels] or a line. A line is [length x
+   channels], or a list of [channels], which gives a list (lists of all lengths batch together). Position i of
+   the output reads x from i stride - padding on. A convolution computes
+       y[i, j, o] = b[o] + sum over u, v, c of
            x[i stride + u dilation - padding, j stride + v dilation - padding, c] W[u, v, c, o]
    x is zero outside its borders; on a line there is no i and u. W is a filter (FOLD_FOR_CONV), b [outputs] or
    null. A filter of n taps spans r = (n - 1) dilation + 1 values, and an axis of s values gives
@@ -680,18 +687,18 @@ FOLD_API fold_node fold_dot(fold_ctx *f, fold_node a, fold_node b);     /* sum o
 typedef struct fold_conv_desc {
     int stride;    /* 0: 1 */
     int padding;   /* zeros on each side, fewer than the filter spans; 0: none */
-    int dilation;  /* distance from one tap to the next; 0: 1. Like sizes, all are at most 32767 */
-    int depthwise; /* each channel has its own filter: W is [height x width x 1 x channels] */
+    int dilation;  /* distance between taps; 0: 1. These three and all sizes are at most 32767 */
+    int depthwise; /* 1: each channel has its own filter; W is [height x width x 1 x channels] */
 } fold_conv_desc;
 FOLD_API fold_conv_desc fold_conv_desc_default(void); /* all zero */
-/* Records a convolution over a grid (2d) or a line (1d); desc NULL: all zero. */
+/* Convolves x, a grid (2d) or a line (1d), with the filter W; desc NULL: all zero. */
 FOLD_API fold_node fold_conv2d(fold_ctx *f, fold_node x, fold_param W, fold_param b,
                                const fold_conv_desc *desc);
 FOLD_API fold_node fold_conv1d(fold_ctx *f, fold_node x, fold_param W, fold_param b,
                                const fold_conv_desc *desc);
-/* Computes the maximum or mean of windows of `size` values along each axis but the channels', per channel.
-   stride 0: size. Padding must be less than size and does not count; a window of nothing else gives 0. The
-   gradient of a maximum goes to the first, or the first NaN. For whole axes use fold_mean and fold_amax. */
+/* Computes the maximum or mean of windows, per channel; a window spans `size` values of each axis but the
+   last. stride 0: size. Padding must be less than size and is ignored; a window of padding alone gives 0. A
+   maximum passes its gradient to the first such value or NaN. For whole axes: fold_mean, fold_amax. */
 FOLD_API fold_node fold_max_pool2d(fold_ctx *f, fold_node x, int size, int stride, int padding);
 FOLD_API fold_node fold_max_pool1d(fold_ctx *f, fold_node x, int size, int stride, int padding);
 FOLD_API fold_node fold_mean_pool2d(fold_ctx *f, fold_node x, int size, int stride, int padding);
@@ -701,7 +708,7 @@ FOLD_API fold_node fold_add(fold_ctx *f, fold_node a, fold_node b);     /* a + b
 FOLD_API fold_node fold_sub(fold_ctx *f, fold_node a, fold_node b);     /* a - b */
 FOLD_API fold_node fold_mul(fold_ctx *f, fold_node a, fold_node b);     /* a b, element by element */
 FOLD_API fold_node fold_div(fold_ctx *f, fold_node a, fold_node b);     /* a / b */
-/* Equal values give b, a NaN gives NaN. The gradient goes to the one taken, at NaN to both. */
+/* Equal values give b, a NaN gives NaN. The gradient goes to the chosen value, for NaN to both. */
 FOLD_API fold_node fold_minimum(fold_ctx *f, fold_node a, fold_node b); /* the smaller of a and b */
 FOLD_API fold_node fold_maximum(fold_ctx *f, fold_node a, fold_node b); /* the larger of a and b */
 FOLD_API fold_node fold_scale(fold_ctx *f, fold_node x, float factor);  /* factor x */
@@ -723,60 +730,61 @@ FOLD_API fold_node fold_gelu_tanh(fold_ctx *f, fold_node x);
 FOLD_API fold_node fold_silu(fold_ctx *f, fold_node x);                 /* x sigmoid(x), also called swish */
 FOLD_API fold_node fold_elu(fold_ctx *f, fold_node x, float alpha);     /* x > 0 ? x : alpha (e^x - 1) */
 FOLD_API fold_node fold_softplus(fold_ctx *f, fold_node x);             /* log(1 + e^x) */
-/* These take radians, |x| <= 262144; beyond they are NaN. */
+/* x is in radians. The result is NaN if |x| > 262144. */
 FOLD_API fold_node fold_sin(fold_ctx *f, fold_node x);                  /* sin x */
 FOLD_API fold_node fold_cos(fold_ctx *f, fold_node x);                  /* cos x */
-/* Computes x^exponent, for one finite exponent. x < 0 gives NaN unless that is an integer; 0 gives 0, 1 or
-   infinity, negative for -0 if it is odd. The gradient is exponent x^(exponent - 1), or 0 for exponent 0. */
+/* Computes x^p for a finite exponent p. x < 0 gives NaN unless p is an integer; 0 gives 0, 1 or infinity,
+   negative for -0 and an odd p. The gradient is p x^(p - 1), or 0 if p is 0. */
 FOLD_API fold_node fold_pow(fold_ctx *f, fold_node x, float exponent);
 FOLD_API fold_node fold_floor(fold_ctx *f, fold_node x);                /* rounds down; no gradient passes */
-/* Limits x to [low, high], low <= high; both may be infinite. No gradient beyond them, nor if x is NaN. */
+/* Clamps x to [low, high], with low <= high; both may be infinite. No gradient outside, or if x is NaN. */
 FOLD_API fold_node fold_clip(fold_ctx *f, fold_node x, float low, float high);
 FOLD_API fold_node fold_at_least(fold_ctx *f, fold_node x, float low);  /* x < low ? low : x */
 FOLD_API fold_node fold_at_most(fold_ctx *f, fold_node x, float high);  /* x > high ? high : x */
 
 FOLD_API fold_node fold_softmax(fold_ctx *f, fold_node x);     /* e^x / sum e^x over the last axis */
 FOLD_API fold_node fold_log_softmax(fold_ctx *f, fold_node x); /* x - log sum e^x over the last axis */
-/* These reduce one axis, which disappears, or all with FOLD_ALL, which gives [1]. amax and amin are NaN if a
-   value is; their gradient goes to the first extreme, or the first NaN. Sums and means of many values are
-   accurate, here and in fold_sum_n, fold_mean_n, fold_list_sum and fold_list_mean: at most 32 values are
-   added one after another. Longer sums consist of blocks, joined in pairs. A block has 512 adjacent values
-   (16 interleaved sums of 32), or 32 rows, nodes or list elements. The order, and so the bits, depends only
-   on the number of values. */
+/* These reduce one axis, which disappears, or with FOLD_ALL all axes, which gives [1]. amax and amin are NaN
+   if any value is; their gradient goes to the first extreme value, or the first NaN. Sums and means of many
+   values are accurate, here and in fold_sum_n, fold_mean_n, fold_list_sum and fold_list_mean: at most 32
+   values are added one after another. Longer sums are split into blocks, which are added pairwise. A block
+   has 512 adjacent values (16 interleaved sums of 32), or 32 rows, nodes or list elements. The order, and so
+   the bits, depends only on the number of values. */
 FOLD_API fold_node fold_sum(fold_ctx *f, fold_node x, int axis);       /* sum along an axis */
 FOLD_API fold_node fold_mean(fold_ctx *f, fold_node x, int axis);      /* mean along an axis */
 FOLD_API fold_node fold_amax(fold_ctx *f, fold_node x, int axis);      /* largest value along an axis */
 FOLD_API fold_node fold_amin(fold_ctx *f, fold_node x, int axis);      /* smallest value along an axis */
 FOLD_API fold_node fold_variance(fold_ctx *f, fold_node x, int axis);  /* mean of (x - mean)^2 */
-FOLD_API fold_node fold_logsumexp(fold_ctx *f, fold_node x, int axis); /* log sum e^x; of a list by row */
+FOLD_API fold_node fold_logsumexp(fold_ctx *f, fold_node x, int axis); /* log sum e^x; per row of a list */
 FOLD_API fold_node fold_prod(fold_ctx *f, fold_node x, int axis);      /* product, in order */
-/* Sums each value and all before it along an axis, in order; the result has the shape of x. */
+/* Computes prefix sums along an axis: each value plus all before it. The result has the shape of x. */
 FOLD_API fold_node fold_cumsum(fold_ctx *f, fold_node x, int axis);
 /* Computes (x - mean) / sqrt(variance + epsilon) * gain + bias over the last axis (Ba et al. 2016), whose
-   length gain and bias have. epsilon >= 0; 0: 1e-5. Outside inference models a gain that is all zeros because
-   it was given no values is an error: fold_gain_new makes ones, FOLD_INIT_CONSTANT or `values` zeros. */
+   length gain and bias have. epsilon >= 0; 0: 1e-5. In a model that can be trained, a gain created without
+   initial values is an error, since it would be all zeros: use fold_gain_new, or FOLD_INIT_CONSTANT or
+   `values` if you do want zeros. */
 FOLD_API fold_node fold_layer_norm(fold_ctx *f, fold_node x, fold_param gain, fold_param bias, float epsilon);
 /* Computes x / sqrt(mean square + epsilon) * gain (Zhang and Sennrich 2019); otherwise like layer norm. */
 FOLD_API fold_node fold_rms_norm(fold_ctx *f, fold_node x, fold_param gain, float epsilon);
-/* Computes (x - mean) / sqrt(variance + epsilon), epsilon as in layer norm, with statistics that you pass:
-   nodes, or parameters with fold_use, whose shapes broadcast to that of x. */
+/* Computes (x - mean) / sqrt(variance + epsilon), epsilon as in layer norm, where you pass the statistics:
+   nodes, or parameters via fold_use, whose shapes broadcast to that of x. */
 FOLD_API fold_node fold_standardize(fold_ctx *f, fold_node x, fold_node mean, fold_node variance,
                                     float epsilon);
-/* Each element becomes 0 x with probability rate < 1, else x / (1 - rate). Inference contexts return x. */
+/* Applies dropout: x becomes 0 x with probability rate < 1, else x / (1 - rate); x in inference contexts. */
 FOLD_API fold_node fold_dropout(fold_ctx *f, fold_node x, float rate);
-/* Restarts the context's draws: a mask is a function of (key, draws since, element) alone. A new context has
-   key 0, and fold_ctx_reset does not restart, so every step has its own masks. Call it before each sample,
-   with a key made of its number and the epoch: the sample then has the same masks in any order, in any
-   context, and after loading a model. */
+/* Restarts the dropout masks of a context: a mask depends only on (key, number of draws since this call,
+   element). A new context has key 0. fold_ctx_reset does not restart the masks, so every training step has
+   new ones. For masks that do not depend on the order of samples, on the context or on loading a model, call
+   this before each sample, with a key made from the sample's number and the epoch. */
 FOLD_API void fold_dropout_seed(fold_ctx *f, uint64_t key);
 
-/* These reduce n >= 1 nodes of one shape. Calls batch together whatever their n, without padding. If n may be
-   0, zeros stand in and add no batch: n ? fold_sum_n(f, x, n) : fold_zeros(f, shape). */
+/* These reduce n >= 1 nodes of equal shape. Calls with any n batch together, without padding. If n may be 0,
+   use zeros, which add no batch: n ? fold_sum_n(f, x, n) : fold_zeros(f, shape). */
 FOLD_API fold_node fold_sum_n(fold_ctx *f, const fold_node *x, int n);  /* sum of n nodes */
 FOLD_API fold_node fold_mean_n(fold_ctx *f, const fold_node *x, int n); /* mean of n nodes */
 FOLD_API fold_node fold_max_n(fold_ctx *f, const fold_node *x, int n);  /* maximum of n nodes, as fold_amax */
-/* Sums value[k] weighted by softmax over k of score[k] (Bahdanau et al. 2015). A score is [1], or [heads],
-   each of which weighs one of that many equal parts of the values. */
+/* Sums value[k] weighted by softmax over k of score[k] (Bahdanau et al. 2015). A score is [1], or [heads]:
+   each value then has that many equal parts, weighted separately. */
 FOLD_API fold_node fold_softmax_mean_n(fold_ctx *f, const fold_node *score, const fold_node *value,
                                        int n);
 
@@ -784,9 +792,9 @@ FOLD_API fold_node fold_concat(fold_ctx *f, const fold_node *x, int n, int axis)
 FOLD_API fold_node fold_concat2(fold_ctx *f, fold_node a, fold_node b); /* joins a and b along axis 0 */
 /* Stacks n nodes of one shape, of rank at most 3, to [n, shape]: a copy. */
 FOLD_API fold_node fold_stack(fold_ctx *f, const fold_node *x, int n);
-/* Undoes fold_stack: the parts are views, of shape [1] if x is a vector. */
+/* Inverts fold_stack: splits x along axis 0 into n parts, which are views, of shape [1] if x is a vector. */
 FOLD_API void fold_unstack(fold_ctx *f, fold_node x, int n, fold_node *parts);
-/* Returns part of an axis: of axis 0 a view, of another a copy. */
+/* Returns `length` values of an axis from `start` on: a view for axis 0, else a copy. */
 FOLD_API fold_node fold_slice(fold_ctx *f, fold_node x, int axis, int start, int length);
 FOLD_API void fold_split(fold_ctx *f, fold_node x, int n, fold_node *parts); /* n equal views of axis 0 */
 FOLD_API fold_node fold_reshape(fold_ctx *f, fold_node x, fold_shape shape); /* view of x in this shape */
@@ -794,9 +802,9 @@ FOLD_API fold_node fold_transpose(fold_ctx *f, fold_node x, int axis_a, int axis
 FOLD_API fold_node fold_pick(fold_ctx *f, fold_node x, int index); /* one element, row-major: [1] */
 /* Returns condition > 0 ? a : b, element by element, of equal shapes. */
 FOLD_API fold_node fold_select(fold_ctx *f, fold_node condition, fold_node a, fold_node b);
-FOLD_API fold_node fold_stop_gradient(fold_ctx *f, fold_node x); /* x, through which no gradient passes */
+FOLD_API fold_node fold_stop_gradient(fold_ctx *f, fold_node x); /* x, but no gradient passes */
 
-/* A loss is [1]. Targets get no gradient; a and b both do. */
+/* Losses have shape [1]. Targets get no gradient; a and b both do. */
 /* Computes the cross entropy of a class, -log softmax(logits)[label]. */
 FOLD_API fold_node fold_softmax_xent(fold_ctx *f, fold_node logits, int label);
 /* Sums t (log t - log softmax(logits)) for a target t that sums to 1. */
@@ -810,54 +818,54 @@ FOLD_API fold_node fold_huber(fold_ctx *f, fold_node a, fold_node b, float delta
 /* Sums max(0, 1 + scores[j] - scores[label]) over j != label (Weston and Watkins 1999). */
 FOLD_API fold_node fold_hinge(fold_ctx *f, fold_node scores, int label);
 
-/* For policies, whose actions section 16 draws; made of the ops above. The log-probability of choice k is
-   fold_pick(f, fold_log_softmax(f, logits), k), in lists with fold_pick_each. */
+/* For policies in reinforcement learning, made of the ops above; section 16 draws actions. The
+   log-probability of choice k is fold_pick(f, fold_log_softmax(f, logits), k) (lists: fold_pick_each). */
 /* Computes -sum p log p of p = softmax(logits) over the last axis, which disappears. A logit of -infinity
    rules a choice out: it adds nothing, here and in the losses. */
 FOLD_API fold_node fold_softmax_entropy(fold_ctx *f, fold_node logits);
-/* Computes the log-probability [1] of x under independent normal distributions: for s = log_deviation, which
-   may be [1], the sum of -(x - mean)^2 / (2 e^(2 s)) - s - log(2 pi) / 2. */
+/* Computes the log-probability [1] of x under independent normal distributions: for s = log_deviation, the
+   log of the standard deviation (may be [1]), the sum of -(x - mean)^2 / (2 e^(2 s)) - s - log(2 pi) / 2. */
 FOLD_API fold_node fold_gaussian_log_prob(fold_ctx *f, fold_node x, fold_node mean, fold_node log_deviation);
-/* Computes the entropy [1] of such distributions: the sum of s + log(2 pi e) / 2 for s = log_deviation. */
+/* Computes the entropy [1] of these distributions: the sum of s + log(2 pi e) / 2 for s = log_deviation. */
 FOLD_API fold_node fold_gaussian_entropy(fold_ctx *f, fold_node log_deviation);
 
 /* -- Advanced -- */
-/* Compute fold_linear_n of x and h in two steps, with the same bits:
+/* These compute fold_linear_n of x and h in two bit-identical steps:
        start = x W[first rows, as many as x has values] + b;   y = start + h W[last rows]
    start [outputs] can be used many times, or alone if there is no h. */
 FOLD_API fold_node fold_linear_first(fold_ctx *f, fold_node x, fold_param W, fold_param b);
 FOLD_API fold_node fold_linear_then(fold_ctx *f, fold_node start, fold_node h, fold_param W);
 
 /* ==== 8 running ========================================================================== */
-/* A run computes what was recorded: fold_run forward, fold_backward also the gradients of a loss. Afterwards
-   roots and kept nodes are readable, with fold_value and fold_read. */
+/* A run computes what was recorded: fold_run runs forward, fold_backward also computes the gradients of a
+   loss. After a run, fold_value and fold_read can read its roots and kept nodes. */
 
 /* Keeps x: it is computed even if no root depends on it, and is readable after a run, as roots are. What you
    record after that run can then read x; without this, x is computed again. Neither this nor fold_keep_grad
    is allowed in a cell's body: make the value an output of the cell. */
 FOLD_API void fold_keep(fold_ctx *f, fold_node x);
 
-/* Computes the n roots and all they depend on, and whatever fold_keep and fold_output_ref name; n may be 0.
-   You can record more and run again. Only what is new is computed, as long as it reads earlier results only
-   from roots, kept nodes and inputs. Other earlier values are computed again from those, and planning visits
-   every node from there on; fold_stats counts both (recomputed_nodes, visited_nodes). If everything is there
-   already, nothing runs. After parameters change, a batched context computes what it needs again; reset an
-   eager one. */
+/* Computes the n roots, everything passed to fold_keep or fold_output_ref, and all that these depend on; n
+   may be 0. You can record more and run again. Only new nodes are computed, if the earlier values they read
+   are roots, kept nodes or inputs. Other earlier values are computed again from those, and planning visits
+   every node from there on; fold_stats counts both (recomputed_nodes, visited_nodes). If everything is
+   already computed, nothing runs. After parameters change, a batched context recomputes what it needs; reset
+   an eager one. */
 FOLD_API fold_status fold_run(fold_ctx *f, const fold_node *roots, int n);
 #ifndef FOLD_INFERENCE
-/* Keeps the gradient of x for fold_grad, after fold_backward; inference contexts ignore it. Parameters are an
-   error: use fold_param_grad. A concatenation, such as an output of a bidirectional fold_rnn_stack, then
-   reads its inputs once more, so their gradients may be summed in a different order. */
+/* Keeps the gradient of x for fold_grad, after fold_backward; inference contexts ignore it. It is an error
+   for parameters: use fold_param_grad. If x is a concatenation, such as an output of a bidirectional
+   fold_rnn_stack, the gradients of its inputs may then be summed in a different order. */
 FOLD_API void fold_keep_grad(fold_ctx *f, fold_node x);
 /* Runs forward and backward from one scalar root, such as a loss, and adds to the gradients of parameters and
-   kept nodes. The root may be one element of a larger value, as a view. No fold_run is needed before; values
-   of one are computed again, with the same bits. Call it for several roots, and gradients add up. Afterwards
-   the root, earlier roots and kept nodes are readable. If memory runs out, parameter gradients stay. */
+   kept nodes. The root may be a view of one element of a larger value. fold_run is not needed first; its
+   values are computed again, bit-identically. Calls for several roots add up their gradients. Afterwards the
+   root, earlier roots and kept nodes are readable. If memory runs out, parameter gradients are unchanged. */
 FOLD_API fold_status fold_backward(fold_ctx *f, fold_node root);
 #endif
 
-/* If the structure stays the same, as in the step of a controller, record once and then run that again on
-   other data, without recording and planning:
+/* If the structure stays the same, as in a controller, record one step and replay it on new data, without
+   recording or planning again:
        fold_node in[2] = { fold_input_ref(f, sensors, fold_shape1(16)),
                            fold_input_ref(f, memory, fold_shape1(64)) };
        fold_node step = fold_call(f, policy, in, 2), action = fold_out(f, step, 0);
@@ -866,34 +874,34 @@ FOLD_API fold_status fold_backward(fold_ctx *f, fold_node root);
 
 /* Makes x read its index from your memory instead of the recorded one, in the next fold_run, and in every
    fold_backward and fold_replay. An eager context has already used the recorded index, so only fold_replay
-   reads yours. x comes from fold_lookup, fold_pick, fold_softmax_xent, fold_hinge or their list forms, or
-   from fold_list_choice_xent; functions made of these, and the _to forms, have no index. `index` points to n
-   ints: one per row, or one if all rows of a list were recorded with the same.
+   reads yours. x is the result of fold_lookup, fold_pick, fold_softmax_xent, fold_hinge or their list forms,
+   or of fold_list_choice_xent; functions made of these, and the _to forms, have no index. `index` points to n
+   ints: one per row, or a single one if all rows of a list were recorded with the same index.
    Errors: a wrong n; a context with dedupe, which merges equal lookups. An index out of range fails the run,
    which does nothing; the context stays usable. */
 FOLD_API void fold_index_ref(fold_ctx *f, fold_node x, const int *index, int n);
 /* Makes attention along edges read its edges from your memory, whenever fold_index_ref would: for agents
-   whose neighbours change. Each run reads *edges pairs, at most max_edges. x comes from
-   fold_list_attention_to or fold_list_attention_weights_to; the numbers of rows of q, k and v stay. Memory
-   for max_edges is taken at once; called right after the attention, this reuses that of the recorded edges,
-   so that every frame takes the same memory. Results are bit-identical to a fresh recording.
+   whose neighbours change. Each run reads *edges pairs, at most max_edges. x is the result of
+   fold_list_attention_to or fold_list_attention_weights_to; the numbers of rows of q, k and v stay the same.
+   This reserves memory for max_edges at once, and reuses that of the recorded edges if called right after the
+   attention, so that every frame takes the same memory. Results are bit-identical to a fresh recording.
    Errors: any other x, one that has run, or the same one twice; max_edges below the recorded number; a
    context with dedupe. *edges outside [0, max_edges], or an index out of range, fails the run as above. */
 FOLD_API void fold_edges_ref(fold_ctx *f, fold_node x, const int *from, const int *to, const int *edges,
                              int max_edges);
-/* Keeps x, and copies it to `values`, as fold_read does, at the end of each run that computes it.
-   fold_input_ref may read the same memory: this takes a state from one run to the next. */
+/* Keeps x, and copies it to `values`, as fold_read does, at the end of each run that computes it. If
+   fold_input_ref reads the same memory, this carries a state from one run to the next. */
 FOLD_API void fold_output_ref(fold_ctx *f, fold_node x, float *values);
 /* Repeats the last fold_run or fold_backward that had something to do, on new data, without recording or
-   planning: for the step of a controller, or a frame of the same agents.
+   planning: for a step of a controller, or a frame with the same agents.
    - Parameters, and the memory behind fold_input_ref, fold_index_ref and fold_edges_ref, are read again.
-   - Everything that was copied stays: other edges, lengths, shapes, and what dedupe merged (never two
-     inputs). So do values from earlier runs: in an eager context, all recorded before the last run.
-   - Values are bit-identical to a fresh recording; without fold_dropout_seed dropout draws new masks.
-   - Gradients of kept nodes are replaced, those of parameters added to, as always.
-   - If parameters have changed, a batched context's next run computes again what this did not.
-   - It does not allocate or move values, except that the first replay of a recording may do both once. In a
-     block without room for that, replays take longer.
+   - Everything that was copied stays as recorded: other edges, lengths, shapes, and what dedupe merged (never
+     two inputs). So do values from earlier runs; in an eager context, all recorded before the last run.
+   - Values are bit-identical to a fresh recording; without fold_dropout_seed, dropout draws new masks.
+   - As always, gradients of kept nodes are replaced, and gradients of parameters are added to.
+   - If parameters have changed, the next run of a batched context recomputes what the replay did not.
+   - It does not allocate or move values, except that the first replay of a recording may do so once. If a
+     block has no room for that, replays take longer.
    Errors: FOLD_BAD_STATE, and nothing is lost, if
    - nothing was run since fold_ctx_reset, or the last run did not finish;
    - something was recorded or newly kept since, or a parameter was added, frozen or thawed;
@@ -901,76 +909,78 @@ FOLD_API void fold_output_ref(fold_ctx *f, fold_node x, float *values);
 FOLD_API fold_status fold_replay(fold_ctx *f);
 
 /* Starts a run that fold_run_more executes in slices, between the other work of a frame, in place of
-   fold_run, fold_backward or fold_replay. Nothing is computed yet, except in eager contexts. The first two
-   plan the whole run, in about the time of recording it: 20 to 70 ns a node, 0.5 ms for 256 pairs of trees.
+   fold_run, fold_backward or fold_replay. Nothing is computed yet, except in eager contexts. fold_run_begin
+   and fold_backward_begin plan the whole run, which takes about as long as recording it: 20 to 70 ns a node,
+   0.5 ms for 256 pairs of trees.
    - Leave parameters and inputs given by reference alone until the run has finished.
    - Running, recording, keeping, printing or resetting in this context abandons the run. Other contexts of
      the model may run in between.
    - Results are readable when it has finished. A backward, a replay, or a run after parameters changed
-     overwrites earlier results: from its first slice on nothing computed is readable until a run finishes
-     (this one, a replay of it, or another, which computes what it needs again).
+     overwrites earlier results: from its first slice on, no computed value is readable until some run
+     finishes (this one, its replay, or another, which recomputes what it needs).
    - An abandoned backward may have added to gradients of parameters: call fold_grads_clear. Gradients of kept
      nodes start from zero again. */
 FOLD_API fold_status fold_run_begin(fold_ctx *f, const fold_node *roots, int n);
 #ifndef FOLD_INFERENCE
-FOLD_API fold_status fold_backward_begin(fold_ctx *f, fold_node root); /* starts a fold_backward in slices */
+FOLD_API fold_status fold_backward_begin(fold_ctx *f, fold_node root); /* starts a sliced fold_backward */
 #endif
-FOLD_API fold_status fold_replay_begin(fold_ctx *f); /* starts a fold_replay in slices */
-/* Continues the run for about `ns` nanoseconds (0: to the end), on the calling thread only, and sets *more to
-   whether anything is left. Results are bit-identical to an uninterrupted run.
+FOLD_API fold_status fold_replay_begin(fold_ctx *f); /* starts a sliced fold_replay */
+/* Continues a started run for about `ns` nanoseconds (0: to the end), on the calling thread only, and sets
+   *more to 1 if any of it is left, else to 0. Results are bit-identical to an uninterrupted run.
    It stops before a batch that is predicted to take longer than the time left, judging by batches so far. If
    even the first batch of a slice is too long, it runs some of its calls, or some rows of lists. So a slice
-   overruns by the error of one prediction, for at most one batch, and by what the processor does in between.
-   Never split are a call that reads whole lists, a call of a cell with a list, and gradients of inputs and
-   looked-up rows. Reductions, rows by index and those gradients take some 100 to 500 microseconds for a
-   million values, attention as long as its products.
-   Needs: the context's clock, unless ns is 0. Errors: FOLD_BAD_STATE, and nothing is lost, without the clock
-   or a started run, or if parameters have changed since it started.
+   overruns at most by the prediction error for one batch, and by whatever else the processor does. Three
+   kinds of work are never split: a call that reads whole lists, a call of a cell with a list, and gradients
+   of inputs and looked-up rows. Reductions, gathered rows and these gradients take about 100 to 500
+   microseconds for a million values, attention as long as its matrix products.
+   Needs: the context's clock, unless ns is 0. Error: FOLD_BAD_STATE, and nothing is lost, if there is no
+   clock or no started run, or if parameters have changed since it started.
        fold_run_begin(f, roots, n);
        for (int more = 1; more && !fold_run_more(f, 500000, &more);) show_frame(); */
 FOLD_API fold_status fold_run_more(fold_ctx *f, uint64_t ns, int *more);
-/* Estimates how many nanoseconds the rest of a started run, or else a replay of the last run, takes on one
-   thread. A context with a clock times the batches of sliced runs and, if it has one thread, of its first
-   three runs and of every 64th; others are estimated from their amount of work. Returns 0 without a clock or
-   a run, and in eager contexts. */
+/* Estimates how many nanoseconds the rest of a started run takes on one thread, or, if none is started, a
+   replay of the last run. A context with a clock times the batches of sliced runs and, if it has one thread,
+   of its first three runs and every 64th run; batches never timed are estimated from their amount of work.
+   Returns 0 if there is no clock, if nothing has run, and in eager contexts. */
 FOLD_API uint64_t fold_estimate_ns(const fold_ctx *f);
 
 /* Returns the values of a root or a kept node; inputs, and all shapes, are readable before any run. The
-   pointer is valid until the next call that records, runs or prints, or names what to keep or copy. That call
-   may be a fold_input that copies from it, but not after fold_ctx_reset: fold_read saves values for longer.
-   If there are none it returns NULL (fold_scalar: NaN, fold_node_shape: rank 0, fold_read: a status). The
-   context then has no error, but fold_ctx_message says why, until the next read or run. In a cell's body
-   there are values when an eager context runs it; asking while fold_cell_new traces it is an error. */
+   pointer is valid until the next call that records, runs, prints, or names what to keep or copy. You may
+   pass it to that call, if it is a fold_input, but not after fold_ctx_reset: then copy with fold_read. If x
+   has no readable values, fold_value returns NULL (fold_scalar: NaN, fold_node_shape: rank 0, fold_read: a
+   status). This sets no error, but fold_ctx_message says why until the next read or run. In a cell's body,
+   values are readable while an eager context runs it; when fold_cell_new traces it, reading is an error. */
 FOLD_API const float *fold_value(fold_ctx *f, fold_node x);
 #ifndef FOLD_INFERENCE
-FOLD_API const float *fold_grad(fold_ctx *f, fold_node x); /* returns a gradient kept by fold_keep_grad */
+FOLD_API const float *fold_grad(fold_ctx *f, fold_node x); /* gradient of x, after fold_keep_grad */
 #endif
-FOLD_API float fold_scalar(fold_ctx *f, fold_node x); /* returns the first value of a node, NaN for a list */
-FOLD_API fold_shape fold_node_shape(fold_ctx *f, fold_node x); /* its shape; for a list, a row's */
-/* Copies n nodes of one size to values, as a dense [n x size] array. n may be 0. */
+FOLD_API float fold_scalar(fold_ctx *f, fold_node x); /* the first value of x; NaN for a list */
+FOLD_API fold_shape fold_node_shape(fold_ctx *f, fold_node x); /* shape of x, or of a list's rows */
+/* Copies n nodes of equal size to `values`, a dense [n x size] array. n may be 0. */
 FOLD_API fold_status fold_read(fold_ctx *f, const fold_node *x, int n, float *values);
 
 #ifndef FOLD_INFERENCE
 /* ==== 9 optimisers ======================================================================= */
-/* A step updates every parameter that is not frozen by its gradient, and clears the gradients. Start with
-   fold_adam_step. For a schedule set `rate` before each step. All return the model's status. State is
-   allocated at the first step, and starts from zero again if a step needs a different kind: momentum, squares
-   (Adagrad, RMSprop) or Adam's. Means of gradients below 2^-100, and of squares below 2^-139, become 0.
-   In lookup tables only rows touched since the last step change: value, state and weight decay. A backward
-   touches the rows of lookups that the root's gradient reaches, even if it is zero there. It does not reach
-   past fold_stop_gradient, targets and what only kept nodes read. A call of a cell passes gradients from all
-   its outputs, zeros from unused ones, to the inputs they depend on. A table that is also the weight of an op
-   that gradients reach is touched in all rows. Adam differs there from torch.optim.SparseAdam, which adds
-   epsilon before it corrects the bias of the squares, and has no decay. */
+/* An optimiser step updates every parameter that is not frozen, using its gradient, and then clears all
+   gradients. Start with fold_adam_step. For a learning rate schedule, set `rate` before each step. Every step
+   returns the model's status. Optimiser state is allocated at the first step, and starts from zero again if a
+   step needs a different kind: momentum, squares (Adagrad, RMSprop) or Adam's. Means of gradients below
+   2^-100, and of squares below 2^-139, become 0.
+   In lookup tables a step only changes rows touched since the last step: their values, state and weight
+   decay. A backward touches a row if the root's gradient reaches a lookup of it, even if it is zero there.
+   Gradients do not go through fold_stop_gradient, to targets, or to values that only kept nodes read. A call
+   of a cell passes gradients from all its outputs (zeros from unused ones) to the inputs they depend on. If a
+   table is also the weight of an op that gradients reach, all its rows are touched. On tables Adam differs
+   from torch.optim.SparseAdam, which adds epsilon before bias correction and has no decay. */
 
-/* Zero means the default in all settings, and setting only the rate is a good choice. `rate` has no default:
-   with 0 a step trains nothing, as at the end of a schedule. Momentum and decay are off by default. To turn
-   off beta1, beta2 or rho set 1e-9f, and epsilon 1e-30f: rounding loses them. Rates, decays and epsilons are
-   in [0, inf), beta1, beta2 and rho in [0, 1), and momentum in [0, 1]. */
+/* In all settings zero selects the default, so it is enough to set the learning rate. `rate` has no default:
+   with 0 a step trains nothing, as at the end of a schedule. Momentum and weight decay are off by default. To
+   turn off beta1, beta2 or rho, set 1e-9f, and for epsilon 1e-30f: they then vanish in rounding. Rates,
+   decays and epsilons are in [0, inf), beta1, beta2 and rho in [0, 1), and momentum in [0, 1]. */
 typedef struct fold_sgd {
     float rate;
-    float momentum;  /* v = momentum v + g; w -= rate v. 0: none */
-    float decay;     /* L2: decay w is added to the gradient, in all four optimisers. 0: none */
+    float momentum;  /* v = momentum v + gradient; w -= rate v. 0: none */
+    float decay;     /* L2 weight decay, in all four: adds decay w to the gradient. 0: none */
 } fold_sgd;
 typedef struct fold_adagrad { /* Duchi et al. 2011 */
     float rate;
@@ -979,18 +989,18 @@ typedef struct fold_adagrad { /* Duchi et al. 2011 */
 } fold_adagrad;
 typedef struct fold_rmsprop { /* Tieleman and Hinton 2012 */
     float rate;
-    float rho;       /* share of the squares' mean that stays at a step; default 0.9 */
+    float rho;       /* decay rate of the mean of squares; default 0.9 */
     float epsilon;   /* default 1e-8 */
     float decay;
 } fold_rmsprop;
-typedef struct fold_adam { /* Kingma and Ba 2015. The bias correction counts each parameter's own steps: one
-                              that is added or thawed later starts like any other */
+typedef struct fold_adam { /* Kingma and Ba 2015. Bias correction uses each parameter's own step count, so one
+                              that is added or thawed later starts from the beginning */
     float rate;
     float beta1;     /* default 0.9 */
     float beta2;     /* default 0.999 */
     float epsilon;   /* default 1e-8 */
     float decay;
-    int decoupled;   /* decay is AdamW's (Loshchilov and Hutter 2019): w shrinks by rate decay w */
+    int decoupled;   /* 1: AdamW (Loshchilov and Hutter 2019): a step subtracts rate decay w */
 } fold_adam;
 FOLD_API fold_sgd fold_sgd_default(void);          /* the defaults, with rate 0.01 */
 FOLD_API fold_adagrad fold_adagrad_default(void);  /* the defaults, with rate 0.05 */
@@ -1001,11 +1011,11 @@ FOLD_API fold_status fold_adagrad_step(fold_model *m, const fold_adagrad *o); /*
 FOLD_API fold_status fold_rmsprop_step(fold_model *m, const fold_rmsprop *o); /* one step of RMSprop */
 FOLD_API fold_status fold_adam_step(fold_model *m, const fold_adam *o); /* one step of Adam or AdamW */
 FOLD_API void fold_grads_clear(fold_model *m); /* sets all gradients to zero */
-/* Scales all gradients so that their global norm is at most `limit` >= 0 (clipping, Pascanu et al. 2013).
-   Returns the norm before. If that is not finite nothing is scaled: fold_grads_clear instead of a step. */
+/* Clips gradients to a global norm of at most `limit` >= 0, by scaling all of them (Pascanu et al. 2013).
+   Returns the norm before. If it is not finite, nothing is scaled: call fold_grads_clear and make no step. */
 FOLD_API double fold_grads_clip(fold_model *m, float limit);
 
-/* A schedule of the learning rate: its factor at every step, counted from 0.
+/* A learning rate schedule: the factor by which to multiply the rate at each step, counted from 0.
        steps before warm_up   (step + 1) / warm_up
        FOLD_RATE_CONSTANT     1
        FOLD_RATE_LINEAR       end + (1 - end) (1 - t) with t = (step - warm_up) / (steps - warm_up), at most 1
@@ -1019,13 +1029,13 @@ typedef enum fold_rate_kind {
 } fold_rate_kind;
 typedef struct fold_rates {
     int kind;     /* a fold_rate_kind; as an int, so that { 0 } initialises it in C++ too */
-    int warm_up;  /* steps; 0: none */
-    int steps;    /* of all training, with warm_up. 0: no end, so that linear and cosine stay at 1 */
-    float end;    /* in [0, inf), as factor is */
-    int every;    /* steps; 0: never */
-    float factor; /* 0: 0.1 */
+    int warm_up;  /* number of warm-up steps; 0: none */
+    int steps;    /* number of all steps, including warm_up. 0: no end; linear and cosine stay at 1 */
+    float end;    /* final factor, in [0, inf) */
+    int every;    /* number of steps between multiplications by `factor`; 0: never */
+    float factor; /* in [0, inf); 0: 0.1 */
 } fold_rates;
-/* Returns the factor at a step: 1 for NULL, NaN if a setting is out of range, which the step then refuses:
+/* Returns the factor at a step: 1 if rates is NULL, NaN if a setting is wrong (the step then fails):
        adam.rate = 0.001f * fold_rate_factor(&rates, fold_model_steps(m)); */
 FOLD_API float fold_rate_factor(const fold_rates *rates, uint64_t step);
 #endif
@@ -1041,65 +1051,65 @@ FOLD_API float fold_rate_factor(const fold_rates *rates, uint64_t step);
    and the fold_list_… reductions turn it into one value per call. */
 typedef void fold_cell_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user);
 typedef struct fold_cell_desc {
-    const char *name;               /* for messages; copied */
-    fold_cell_body *body;           /* called by fold_cell_new, by cells that inline this one, and at every
-                                       call in an eager context */
+    const char *name;               /* name in messages; copied */
+    fold_cell_body *body;           /* called by fold_cell_new, when another cell inlines this one, and for
+                                       every call in an eager context */
     const void *user;               /* passed to body */
-    size_t user_size;               /* bytes of *user to copy; 0: none, and it must outlive the model */
-    int n_in;                       /* inputs, apart from the list */
+    size_t user_size;               /* bytes of *user to copy; 0: no copy, *user must outlive the model */
+    int n_in;                       /* number of inputs, apart from the list */
     fold_shape in[FOLD_MAX_CELL_IN];
-    int n_list;                     /* components of a list element; 0: no list */
+    int n_list;                     /* number of components of a list element; 0: no list */
     fold_shape list[FOLD_MAX_LIST];
     int n_out;
 } fold_cell_desc;
 FOLD_API fold_cell_desc fold_cell_desc_default(void);  /* all zero */
 FOLD_API fold_cell fold_cell_new(fold_model *m, const fold_cell_desc *desc); /* traces and adds a cell */
-/* Records a call of a cell. The node is its output 0; fold_out returns the others. */
+/* Records a call of a cell and returns its output 0; fold_out returns the other outputs. */
 FOLD_API fold_node fold_call(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in);
-/* Records a call with a list: `count` elements (0 is fine) of n_list nodes each, element by element. */
+/* Records a call of a cell with a list of `count` >= 0 elements: n_list nodes each, element by element. */
 FOLD_API fold_node fold_call_n(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in,
                                   const fold_node *list, int count);
 FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i);  /* returns output i of a call */
 
 /* ==== 11 lists =========================================================================== */
 /* A list is a node with n >= 0 rows of one shape, such as agents, words or edges; fold_list_input makes one.
-   Use it for rows that all get the same treatment: it is recorded in less time than a node per row.
+   Use a list if all rows get the same treatment: recording it is faster than recording a node per row.
    - Row-wise ops, layers and calls of cells without a list accept a list wherever they accept a node: they
-     work on each row and return a list. All ops of section 7 are row-wise, except those over any number of
-     nodes. Axes, softmax, norms, losses, fold_slice, fold_split and fold_reshape apply to a row.
-   - The lists that one row-wise call reads must be equal in length; a list of one row is not repeated. A node
-     next to a list is used for every row. A value that depends on no list stays a single value, inside a cell
-     as well.
+     work on each row and return a list. All ops of section 7 are row-wise, except the …_n ops that reduce n
+     nodes. Axes, softmax, norms, losses, fold_slice, fold_split and fold_reshape apply to each row.
+   - All lists that one row-wise call reads must have the same length; a list of one row is not repeated. A
+     node next to a list is used for every row. A value that depends on no list stays single, even in a cell.
    - In element-wise ops a node next to a list must not have more axes than a row. Take its rows as a list
      with fold_list_unstack, or make the list one value with fold_list_stack.
-   - Lists of all lengths batch together, without padding. A row has the same bits as in a node of its own.
-     Dropout makes one draw per call, and its mask depends on the row's index.
-   - The gradient of a node next to a list is summed in row order, as one contribution. Weights sum all rows
-     in record order, as they do for nodes.
-   - Lists do not work with fold_shared, with fold_call_n, or with the …_n ops, which take nodes. For a list
-     of lists, put all inner rows into one list, and reduce them to outer rows with the …_to calls below. In
-     a cell body only the reductions work, over the elements of the cell's own list.
+   - Lists of all lengths batch together, without padding. Each row is bit-identical to the same row as a
+     single node. Dropout makes one draw per call; its mask depends on the row index.
+   - The gradient of a node next to a list is summed over the rows, in order. Gradients of weights sum all
+     rows in record order, as for nodes.
+   - fold_shared, fold_call_n and the …_n ops accept only nodes. For a list of lists, put all inner rows
+     into one list, and reduce them to outer rows with the …_to calls below. In a cell body only the
+     reductions are allowed, over the elements of the cell's own list.
    - fold_ctx_desc.dedupe does not merge calls that have their own indices (fold_list_lookup, fold_list_take,
      …_to, fold_pick_each and so on).
-   - A sample whose lists all have the same length, 128 or more, runs some rows at a time, on all threads, if
-     all its calls are row-wise, except final sums and means of rows of one value. These may be added to each
-     other or scaled by a number, but not, say, multiplied by a node. A backward also needs each cell or layer
-     to be called only once, and inputs without gradients. In any other sample a call runs on one thread.
-   - fold_value and fold_grad return the n rows end to end, and for n = 0 an address that must not be read.
-     Rows of a view or of fold_list_lookup are not contiguous: fold_read copies them. */
+   - If all lists of a sample have the same length, at least 128, and all its calls are row-wise, the sample
+     runs in chunks of rows, split among all threads. At the end it may have sums and means of rows of one
+     value, which may be added to each other or scaled by a number, but not, say, multiplied by a node. For a
+     backward, each cell or layer may be called only once, and inputs must have no gradients. In other samples
+     each call runs on one thread.
+   - fold_value and fold_grad return the n rows end to end, and for n = 0 a pointer that must not be
+     dereferenced. Rows of a view or of fold_list_lookup are not contiguous: copy them with fold_read. */
 
-/* Records n rows, stored end to end in `values`, as a list; they are copied. */
+/* Records a list of n rows, which are end to end in `values` and are copied. */
 FOLD_API fold_node fold_list_input(fold_ctx *f, const float *values, int n, fold_shape row);
-/* Records n rows without a copy: they must not change until fold_ctx_reset, but see fold_replay. */
+/* Records n rows without copying, as a list: do not change them until fold_ctx_reset, but see fold_replay. */
 FOLD_API fold_node fold_list_input_ref(fold_ctx *f, const float *values, int n, fold_shape row);
-/* Records n rows of bytes, converted as by fold_input_bytes. */
+/* Records a list of n rows of bytes, converted to floats as in fold_input_bytes. */
 FOLD_API fold_node fold_list_input_bytes(fold_ctx *f, const uint8_t *bytes, int n, fold_shape row,
                                          float factor);
 /* Looks up n rows of a table, repeats allowed; `rows` is copied. */
 FOLD_API fold_node fold_list_lookup(fold_ctx *f, fold_param table, const int *rows, int n);
-/* Looks up the n rows from `first` on, such as the embeddings of the positions in a sequence. */
+/* Looks up the n consecutive rows from `first` on, such as position embeddings of a sequence. */
 FOLD_API fold_node fold_list_positions(fold_ctx *f, fold_param table, int first, int n);
-/* Joins n >= 1 lists end to end, where a node counts as one row: a copy. All rows must have one shape. */
+/* Joins n >= 1 lists end to end (a node counts as one row): a copy. All rows must have the same shape. */
 FOLD_API fold_node fold_list_join(fold_ctx *f, const fold_node *x, int n);
 /* Returns row i as a node: a view. Negative i counts from the end: -1 is the last row. */
 FOLD_API fold_node fold_list_at(fold_ctx *f, fold_node list, int i);
@@ -1111,46 +1121,46 @@ FOLD_API int fold_list_length(fold_ctx *f, fold_node x);
 /* Stacks the n >= 1 rows of a list, of rank at most 3, into one value [n, row]: a view. Calls that read it
    batch only with others of the same n. */
 FOLD_API fold_node fold_list_stack(fold_ctx *f, fold_node list);
-/* Splits x along its first axis into the rows of a list, [1] if x is a vector: a copy. */
+/* Splits x along its first axis into the rows of a list, each [1] if x is a vector: a copy. */
 FOLD_API fold_node fold_list_unstack(fold_ctx *f, fold_node x);
 
-/* These reduce the rows of a list to one value; in a body, the elements of the cell's list. Without rows the
-   result is zeros, and a maximum is an error. */
+/* These reduce the rows of a list, or in a cell body the elements of the cell's list, to one value. For a
+   list of 0 rows the result is zeros; a maximum is an error. */
 FOLD_API fold_node fold_list_sum(fold_ctx *f, fold_node x);  /* the sum of the rows, value by value */
 FOLD_API fold_node fold_list_mean(fold_ctx *f, fold_node x); /* the mean of the rows, value by value */
 FOLD_API fold_node fold_list_max(fold_ctx *f, fold_node x);  /* the maximum of the rows, value by value */
 /* Sums the rows of `value`, weighted by the softmax of `score` over the rows. A row of `score` is [1], or
-   [heads]: then each of that many equal parts of a value has its own weights. */
+   [heads]: each row of `value` then has that many equal parts, weighted separately. */
 FOLD_API fold_node fold_list_softmax_mean(fold_ctx *f, fold_node score, fold_node value);
 /* Standardises each value of a row by its mean and variance over the rows of this list, and returns a list.
-   Each sample is normalised by itself, as in instance norm, so that batching does not change it. A gain and a
-   bias can follow, with FOLD_NORM_FIXED. epsilon >= 0; 0: 1e-5. Squares that overflow give NaN. */
+   Each sample is normalised separately, as in instance norm, so batching does not change the result. For a
+   gain and a bias afterwards use FOLD_NORM_FIXED. epsilon >= 0; 0: 1e-5. Overflowing squares give NaN. */
 FOLD_API fold_node fold_list_standardize(fold_ctx *f, fold_node x, float epsilon);
 
 /* Scatter and reduce: x has one row per edge e, and the rows with to[e] = r are combined, in the order of e,
    into row r of the result's `rows` rows. Rows without edges are zeros, also for the maximum. `to` is copied.
-   Errors: `edges` is not the number of rows of x; a to[e] is outside [0, rows). */
+   It is an error if `edges` is not the number of rows of x, or a to[e] is outside [0, rows). */
 FOLD_API fold_node fold_list_sum_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows);
 FOLD_API fold_node fold_list_mean_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows);
 FOLD_API fold_node fold_list_max_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows);
 FOLD_API fold_node fold_list_softmax_mean_to(fold_ctx *f, fold_node score, fold_node value, const int *to,
                                              int edges, int rows);
 
-/* Softmax over the rows of a list, for a choice among n rows, such as moves, words or agents. Scores of one
-   choice are a list of [1], those of several choices [heads], each computed separately. The results are
-   bit-identical to fold_softmax and so on of a vector [n] (which, given a list, work within each row). A
-   score of -infinity, as of an illegal move, has probability 0 and no gradient. A list of 0 rows gives a list
-   of 0 rows; its entropy is 0, and its logsumexp is an error. Not allowed in a cell body. */
+/* These apply softmax to the rows of a list, for a choice among n rows, e.g. moves, words or agents. The
+   scores of one choice are a list of [1]; those of several separate choices are a list of [heads]. The
+   results are bit-identical to those of fold_softmax, fold_log_softmax and so on for a vector [n] (which work
+   within each row of a list). A score of -infinity (an illegal move) has probability 0 and no gradient. For 0
+   rows the result has 0 rows, the entropy is 0, logsumexp is an error. Not allowed in cell bodies. */
 FOLD_API fold_node fold_list_softmax(fold_ctx *f, fold_node x);     /* e^x / sum e^x, a list */
 FOLD_API fold_node fold_list_log_softmax(fold_ctx *f, fold_node x); /* x - log sum e^x, a list */
 FOLD_API fold_node fold_list_logsumexp(fold_ctx *f, fold_node x);   /* log sum e^x, one value */
 FOLD_API fold_node fold_list_softmax_entropy(fold_ctx *f, fold_node x); /* -sum p log p, one value */
-/* Computes the cross entropy of choosing one row, -log softmax(x) at row `label`. (fold_softmax_xent_each
-   chooses a value in each row.) A label out of range is an error, as is any label for a list of 0 rows. */
+/* Computes the cross entropy of choosing row `label`, -log softmax(x) at that row. (fold_softmax_xent_each
+   chooses a value in each row.) A label out of range is an error, as is any for a list of 0 rows. */
 FOLD_API fold_node fold_list_choice_xent(fold_ctx *f, fold_node x, int label);
-/* Softmax and the others over the edges that go to each row, with the errors of fold_list_sum_to. Softmax and
-   its logarithm return a list of the edges, the others a list of `rows` rows, which are zeros without edges.
-   label[r] is the edge that row r chooses, so each row must have one. */
+/* These apply softmax and the functions above separately to the edges that lead to each row, with the errors
+   of fold_list_sum_to. Softmax and log-softmax return a list with a row per edge, the others a list of `rows`
+   rows, which are zeros for rows without edges. label[r] is the edge that row r chooses: each needs one. */
 FOLD_API fold_node fold_list_softmax_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows);
 FOLD_API fold_node fold_list_log_softmax_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows);
 FOLD_API fold_node fold_list_logsumexp_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows);
@@ -1159,86 +1169,87 @@ FOLD_API fold_node fold_list_softmax_entropy_to(fold_ctx *f, fold_node x, const 
 FOLD_API fold_node fold_list_choice_xent_to(fold_ctx *f, fold_node x, const int *label, const int *to,
                                             int edges, int rows);
 
-/* Multi-head attention of lists q [m x d], k [n x d] and v [n x e]: m rows of e (Vaswani et al. 2017). Head h
-   works on the h-th of `heads` equal parts of every row, and scores are q.k divided by the square root of the
-   width of a part. A query without keys gets zeros. causal: row i attends to keys up to i + n - m, and is
-   independent of the rest. If q is a single node, the result is one too. */
+/* Computes multi-head attention (Vaswani et al. 2017) of lists q [m x d], k [n x d] and v [n x e]; the result
+   is [m x e]. Head h works on the h-th of `heads` equal parts of every row, and scores are q.k divided by the
+   square root of the width of a part. A query without keys gets zeros. causal: query i attends only to keys
+   up to i + n - m, and does not depend on the others. If q is a single node, so is the result. */
 FOLD_API fold_node fold_list_attention(fold_ctx *f, fold_node q, fold_node k, fold_node v, int heads,
                                        int causal);
-/* Attention along edges, such as agents and their neighbours: for each edge e, in order, row to[e] of q
+/* Computes attention along edges, as between neighbouring agents: for each edge e, in order, row to[e] of q
    attends to row from[e] of k and v. The result has the rows of q; k and v may have a different number. A
    repeated edge counts twice. Each row is bit-identical to fold_list_attention of that query over the rows it
-   attends to. Rows of k and v sum their gradients in the order of queries. from and to are copied. */
+   attends to. Gradients of k and v are summed in query order. from and to are
+   copied. */
 FOLD_API fold_node fold_list_attention_to(fold_ctx *f, fold_node q, fold_node k, fold_node v, int heads,
                                           const int *from, const int *to, int edges);
-/* Attention weights, for inspection: the probability that each query gives to each key. The result has the
-   rows of q, each [heads keys]: value h n + i is what head h gives to key i of n, 0 if the query does not
-   attend to it. A call costs as much as attention with values of that width, and batches only with an equal
-   number of keys. */
+/* Returns attention weights, for inspection: the probability that each query assigns to each key. The result
+   has one row per row of q, each [heads keys]: for n keys, element h n + i is the weight that head h gives
+   key i, or 0 if the query does not attend to it. A call costs as much as attention whose values are heads *
+   keys wide, and batches only with calls that have the same number of keys. */
 FOLD_API fold_node fold_list_attention_weights(fold_ctx *f, fold_node q, fold_node k, int heads, int causal);
 FOLD_API fold_node fold_list_attention_weights_to(fold_ctx *f, fold_node q, fold_node k, int heads,
                                                   const int *from, const int *to, int edges);
 
-/* A cache holds what the next steps of a sequence look back on: keys and values (a KV cache), as when a
-   language model writes, or the rows before a convolution. Use one for each attention or convolution of each
-   sequence. The struct and its memory are yours, and must stay where they are as long as a run may need them.
-   A copy of the struct shares the memory; fold_cache_copy copies the rows. Set the members up to value_width,
-   and the others to 0. */
+/* A cache holds the earlier rows of a sequence that its next steps read: keys and values (a KV cache), e.g.
+   when a language model generates text, or the inputs of a convolution. Use a separate cache for each
+   attention or convolution of each sequence. You own the struct and its memory, which must not move while a
+   run may need them. A copy of the struct shares the memory; fold_cache_copy copies the rows. Set the members
+   up to value_width, and the others to 0. */
 typedef struct fold_cache {
-    float *memory;          /* of fold_cache_bytes; fastest at a multiple of 64 bytes */
-    int capacity;           /* the largest number of rows */
-    int heads;              /* of the attention; divides both widths. 0: a convolution's ring of rows */
-    int width, value_width; /* of a row of keys, and of values. value_width 0: equal to width */
-    int length;             /* rows held, to read; in a full ring it keeps counting, up to 2 capacity */
+    float *memory;          /* fold_cache_bytes bytes; fastest if aligned to 64 */
+    int capacity;           /* maximum number of rows */
+    int heads;              /* attention heads; divides both widths. 0: a convolution's ring of rows */
+    int width, value_width; /* widths of a row of keys and of values. value_width 0: equal to width */
+    int length;             /* number of rows held; in a full ring it continues to 2 capacity. Read-only */
     struct { uint32_t recorded; } internal; /* private: the recording whose step has not run */
 } fold_cache;
-/* Returns the bytes of memory that a cache needs, or 0 if its sizes are invalid. */
+/* Returns the number of bytes that a cache needs, or 0 if its sizes are invalid. */
 FOLD_API size_t fold_cache_bytes(const fold_cache *cache);
 /* Forgets all but the first `length` rows, and abandons a step that was recorded but has not run. Nodes of
-   steps that wrote forgotten rows must not be computed again. A ring keeps all rows or none.
-   Errors: FOLD_BAD_ARGUMENT if there are fewer rows, or if a ring would keep some of its rows. */
+   steps that wrote forgotten rows must not be computed again. Error: FOLD_BAD_ARGUMENT if the cache has fewer
+   rows, or is a ring and would keep only some of its rows. */
 FOLD_API fold_status fold_cache_truncate(fold_cache *cache, int length);
-/* Copies the rows of `from` over those of `to`, as for two beams that share a beginning, and abandons a step
-   of `to` that has not run. Both must have the same heads and widths, `to` must have room for the rows (a
-   ring: the same capacity), and their memory must not overlap.
-   Errors: FOLD_BAD_ARGUMENT if sizes do not fit; `to` is unchanged. */
+/* Replaces the rows of `to` by copies of the rows of `from`, for two beams with the same beginning, and
+   abandons a step of `to` that has not run. Both must have the same heads and widths, `to` must have room for
+   the rows (a ring: the same capacity), and their memory must not overlap. Error: FOLD_BAD_ARGUMENT if sizes
+   do not fit; `to` is then unchanged. */
 FOLD_API fold_status fold_cache_copy(fold_cache *to, const fold_cache *from);
-/* Appends k and v to the cache when it runs, and attends from q to all rows so far. The result is
+/* When run, appends k and v to the cache, and computes attention of q to all rows so far. The result is
    bit-identical to the last rows of causal fold_list_attention over all rows.
    - q, k and v are nodes, or lists of equal length, such as a prompt.
    - Steps of sequences of different lengths batch, and one cached plan serves every step.
-   - It has no gradients: in a training context it is an error.
-   - A cache can have one step per run, and holds its rows when the run has ended, in an eager context too.
-   - fold_ctx_reset abandons a step that has not run, as does a step of the cache in another recording;
-     running it afterwards is an error. fold_replay repeats the step, into the same rows.
+   - There are no gradients: it is an error in a training context.
+   - A cache can have one step per run, and holds the step's rows after the run, also in an eager context.
+   - fold_ctx_reset abandons a step that has not run, and so does recording a step of the same cache
+     elsewhere; running it afterwards is an error. fold_replay repeats the step and writes the same rows.
    - When parameters have changed, start with an empty cache. */
 FOLD_API fold_node fold_attention_step(fold_ctx *f, fold_cache *cache, fold_node q, fold_node k, fold_node v);
-/* Computes the next outputs of a causal convolution, for histories and streams. x is the next row, a node
-   [channels], or a list of the next rows; each row of the result, [outputs], depends on no later row. The
-   bits are those of fold_conv1d over the whole sequence with (taps - 1) dilation rows of zeros in front.
-   - past has heads 0, the number of channels as its width, and room for (taps - 1) dilation rows and x.
+/* Computes the next outputs of a causal convolution, for streams. x is the next row, a node [channels], or a
+   list of the next rows; each row of the result, [outputs], depends on no later row. The result is
+   bit-identical to fold_conv1d over the whole sequence with (taps - 1) dilation rows of zeros in front.
+   - past must have heads 0, the number of channels as width, and room for (taps - 1) dilation rows and x.
    - desc sets dilation and depthwise; stride and padding are errors. NULL: all zero.
    - Otherwise it works like fold_attention_step. In training contexts use fold_conv1d. */
 FOLD_API fold_node fold_conv1d_step(fold_ctx *f, fold_cache *past, fold_node x, fold_param W, fold_param b,
                                     const fold_conv_desc *desc);
 
-/* These are fold_pick, fold_softmax_xent and fold_hinge with one index per row, copied: a list of [1]. n must
-   be the length of the list. */
+/* These are fold_pick, fold_softmax_xent and fold_hinge with an index for each row; they return a list of
+   [1]. The n indices are copied; n must be the length of the list. */
 FOLD_API fold_node fold_pick_each(fold_ctx *f, fold_node x, const int *index, int n);
 FOLD_API fold_node fold_softmax_xent_each(fold_ctx *f, fold_node logits, const int *label, int n);
 FOLD_API fold_node fold_hinge_each(fold_ctx *f, fold_node scores, const int *label, int n);
 
-/* Records a call of a cell with a list, passed as one list per component: element i is row i of each. */
+/* Records a call of a cell with a list, whose components are separate lists: element i is row i of each. */
 FOLD_API fold_node fold_call_list(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in,
                                   const fold_node *lists);
 
 /* ==== 12 layers ========================================================================== */
-/* A layer is a plain struct of handles, made of the ops above: _new adds its parameters to the model, _apply
-   records it. Start with fold_dense_new. Parameters are called "name." and the name given below. Upper-case
-   ones are weights with one row per input, FOLD_FOR_LINEAR and Glorot's initial values. Lower-case ones are
-   biases, initially zero unless stated. A weight that reads x and h has the rows of x first. Gates are blocks
-   of `hidden` columns, in the order stated, in the weight and in the bias. A full name has at most 127 bytes;
-   a longer one is an error on the model. */
+/* A layer is a plain struct of handles: _new adds its parameters to the model, and _apply records the layer
+   with the ops above. Start with fold_dense_new. A parameter is named "name.PART", with the parts listed
+   below. Upper-case parts are weights with one row per input, FOLD_FOR_LINEAR and Glorot initialisation.
+   Lower-case parts are biases, initially zero unless stated. A weight that reads x and h has the rows for x
+   first. Gates are blocks of `hidden` columns, in the order stated, in the weight and in the bias. A full
+   name has at most 127 bytes; a longer one is an error on the model. */
 
 typedef enum fold_activation {
     FOLD_ACT_LINEAR, /* x itself */
@@ -1256,9 +1267,9 @@ FOLD_API fold_dense fold_dense_new(fold_model *m, const char *name, int inputs, 
                                    fold_activation activation);
 FOLD_API fold_node fold_dense_apply(fold_ctx *f, const fold_dense *layer, fold_node x);
 
-/* An MLP is a chain of 1 to FOLD_MAX_LAYERS dense layers. `sizes` has layers + 1 numbers: the inputs, then
-   the outputs of each layer. The activation `hidden` follows every layer except the last, which is linear.
-   Layer i has parameters i.W [sizes[i] x sizes[i + 1]] and i.b [sizes[i + 1]]. */
+/* An MLP is a chain of 1 to FOLD_MAX_LAYERS dense layers. `sizes` has layers + 1 numbers: the number of
+   inputs, then the outputs of each layer. The activation `hidden` follows every layer except the last, which
+   is linear. Layer i has parameters i.W [sizes[i] x sizes[i + 1]] and i.b [sizes[i + 1]]. */
 #define FOLD_MAX_LAYERS 8
 typedef struct fold_mlp { int layers; fold_dense layer[FOLD_MAX_LAYERS]; } fold_mlp;
 FOLD_API fold_mlp fold_mlp_new(fold_model *m, const char *name, const int *sizes, int layers,
@@ -1272,8 +1283,8 @@ FOLD_API fold_conv fold_conv_new(fold_model *m, const char *name, fold_shape fil
                                  const fold_conv_desc *desc, fold_activation activation);
 FOLD_API fold_node fold_conv_apply(fold_ctx *f, const fold_conv *layer, fold_node x);
 
-/* A norm over the last axis, of `width` values, has a gain [width], initially 1, and, except for RMS norm, a
-   bias [width]. epsilon >= 0; 0: 1e-5. */
+/* A norm layer normalises the last axis, of `width` values. It has a gain [width], initially 1, and, except
+   for RMS norm, a bias [width]. epsilon >= 0; 0: 1e-5. */
 typedef enum fold_norm_kind {
     FOLD_NORM_LAYER, /* fold_layer_norm */
     FOLD_NORM_RMS,   /* fold_rms_norm */
@@ -1286,27 +1297,27 @@ FOLD_API fold_node fold_norm_apply(fold_ctx *f, const fold_norm *norm, fold_node
 
 /* An attention layer is multi-head attention between dense layers (Vaswani et al. 2017):
        joined(fold_list_attention(query(q), key(k), value(v)));
-   q, k and v are lists, the same one for self-attention; q may be a node. _new makes four layers from `width`
-   to `width` values, a multiple of `heads`, named like the members. For other widths, fill the struct with
+   q, k and v are lists, the same one for self-attention; q may be a node. _new makes four layers of `width`
+   inputs and outputs, a multiple of `heads`, named after the members. For other widths, fill the struct with
    your own dense layers. For attention to neighbours, apply the members around fold_list_attention_to. */
 typedef struct fold_attention { fold_dense query, key, value, joined; int heads; } fold_attention;
 FOLD_API fold_attention fold_attention_new(fold_model *m, const char *name, int width, int heads);
 FOLD_API fold_node fold_attention_apply(fold_ctx *f, const fold_attention *layer, fold_node q, fold_node k,
                                         fold_node v, int causal);
 
-/* A transformer layer (Vaswani et al. 2017) is self-attention of x, A(x), followed by D(x) = outer(inner(x)):
+/* A transformer layer (Vaswani et al. 2017) is self-attention A(x), then feed-forward D(x) = outer(inner(x)):
        y = attention_norm(x + A(x)), z = dense_norm(y + D(y)); with norm_first
        y = x + A(attention_norm(x)), z = y + D(dense_norm(y))        (Xiong et al. 2020)
-   x and z are lists with `width` values per row. Parameters are named like the members. It is recorded as two
-   calls of cells and one attention, whatever the length of x. */
+   Input x and output z are lists with `width` values per row. Parameters are named after the members.
+   Recording takes two calls of cells and one attention, however long x is. */
 typedef struct fold_transformer_desc {
     int width, heads;           /* width is a multiple of heads */
-    int inner;                  /* outputs of `inner`; 0: 4 width */
-    fold_activation activation; /* of `inner`; FOLD_ACT_LINEAR, which is 0, means FOLD_ACT_RELU */
+    int inner;                  /* width of the output of `inner`; 0: 4 width */
+    fold_activation activation; /* activation of `inner`; 0 (FOLD_ACT_LINEAR) means FOLD_ACT_RELU */
     int norm_first;
     fold_norm_kind norm;        /* kind and epsilon of both norms */
     float epsilon;
-    float dropout;              /* rate in [0, 1) for A(x), D(x) and the outputs of `inner`; 0: off */
+    float dropout;              /* dropout rate in [0, 1) for A(x), D(x) and the output of `inner`; 0: off */
 } fold_transformer_desc;
 typedef struct fold_transformer {
     fold_attention attention;
@@ -1319,19 +1330,19 @@ typedef struct fold_transformer {
 FOLD_API fold_transformer_desc fold_transformer_desc_default(void); /* all zero */
 FOLD_API fold_transformer fold_transformer_new(fold_model *m, const char *name,
                                                const fold_transformer_desc *desc);
-/* Makes the two cells of a layer whose other members you filled in, with parts from elsewhere. */
+/* Creates the two cells of a layer whose other members you have filled in yourself. */
 FOLD_API fold_status fold_transformer_assemble(fold_model *m, const char *name, fold_transformer *layer);
-/* Records the layer over a whole sequence. */
+/* Records a transformer layer for a whole sequence. */
 FOLD_API fold_node fold_transformer_apply(fold_ctx *f, const fold_transformer *layer, fold_node x,
                                           int causal);
-/* Records the layer for the next row or rows of a causal sequence: fold_attention_step takes the place of
-   attention. The cache has the layer's heads and width. */
+/* Records a transformer layer for the next row or rows of a causal sequence, with fold_attention_step instead
+   of fold_list_attention. The cache must have the layer's heads and width. */
 FOLD_API fold_node fold_transformer_step(fold_ctx *f, const fold_transformer *layer, fold_cache *cache,
                                          fold_node x);
 
-/* An encoder is a chain of these layers and, with has_norm, a norm of the last one's output
-   (nn.TransformerEncoder). _new creates `layers` of them, "name.layers.0" and so on, in your array `layer`,
-   which must outlive the encoder. The norm is "name.norm". */
+/* An encoder is a chain of transformer layers, followed by a norm if has_norm is set (nn.TransformerEncoder).
+   _new creates `layers` layers, "name.layers.0" and so on, in your array `layer`, which must outlive the
+   encoder. The norm is "name.norm". */
 typedef struct fold_encoder {
     const fold_transformer *layer;
     int layers, has_norm;
@@ -1342,16 +1353,16 @@ FOLD_API fold_encoder fold_encoder_new(fold_model *m, const char *name, fold_tra
 FOLD_API fold_node fold_encoder_apply(fold_ctx *f, const fold_encoder *encoder, fold_node x,
                                       int causal);
 
-/* The state of recurrent and tree layers: h is the output (hidden state), c the cell state, each [hidden]. c
-   is null if a layer has none. */
+/* The state of a recurrent or tree layer: the output h (hidden state) and the cell state c, each [hidden]. c
+   is null if the layer has no cell state. */
 typedef struct fold_state { fold_node h, c; } fold_state;
 
-/* Any recurrent layer, or your own cell that computes h (and c, with has_c) from x and h (and c). */
+/* A recurrent layer, or your own cell that computes h (and c if has_c) from x and h (and c). */
 typedef struct fold_recurrent { fold_cell cell; int hidden, has_c; } fold_recurrent;
 
 /* Adds a layer h' = tanh([x h] W + b) (Elman 1990): W [inputs + hidden x hidden], b [hidden]. */
 FOLD_API fold_recurrent fold_rnn_new(fold_model *m, const char *name, int inputs, int hidden);
-/* Adds the same with relu instead of tanh. */
+/* Adds the same layer with relu instead of tanh. */
 FOLD_API fold_recurrent fold_rnn_relu_new(fold_model *m, const char *name, int inputs, int hidden);
 
 /* Adds an LSTM (Hochreiter and Schmidhuber 1997, Gers et al. 2000). The columns of [x h] W + b are the gates
@@ -1366,32 +1377,31 @@ FOLD_API fold_recurrent fold_lstm_new(fold_model *m, const char *name, int input
    W [inputs x 3 hidden], U [hidden x 3 hidden], b and c [3 hidden]: r z n. */
 FOLD_API fold_recurrent fold_gru_new(fold_model *m, const char *name, int inputs, int hidden);
 
-FOLD_API fold_state fold_recurrent_zeros(fold_ctx *f, const fold_recurrent *r); /* returns a state of zeros */
-/* Records one step from a state and returns the next. Given lists, it makes one step of each row. */
+FOLD_API fold_state fold_recurrent_zeros(fold_ctx *f, const fold_recurrent *r); /* state of zeros */
+/* Records one step from state s and returns the next state. With lists, every row makes one step. */
 FOLD_API fold_state fold_recurrent_apply(fold_ctx *f, const fold_recurrent *r, fold_node x, fold_state s);
 
-/* Unrolls a layer over one sample's sequence of n >= 0 inputs, and returns the final state: without inputs
-   the first one, after an error null. Sequences can differ in length: their steps batch without padding.
-   - begin: the first state; NULL: zeros.
-   - reverse: go from x[n - 1] to x[0], so that out[t] depends on x[t] to x[n - 1].
-   - out: receives the outputs h, that of x[t] in out[t]. It may be x, or NULL.
+/* Unrolls a recurrent layer over a sequence of n >= 0 inputs and returns the final state: for n = 0 the
+   initial state, after an error null. Sequences may differ in length: their steps batch without padding.
+   - begin: the initial state; NULL: zeros.
+   - reverse: 1: go from x[n - 1] to x[0], so that out[t] depends on x[t] to x[n - 1].
+   - out: receives the n outputs h, out[t] for x[t]. It may be the array x, or NULL.
        for (int t = 0; t < n; t++) x[t] = fold_lookup(f, words, sentence[t]);
        fold_state last = fold_unroll(f, &lstm, x, n, 0, NULL, out);
        fold_node all = fold_stack(f, out, n); // [n x hidden] as one value; batches only with equal n */
 FOLD_API fold_state fold_unroll(fold_ctx *f, const fold_recurrent *r, const fold_node *x, int n, int reverse,
                                 const fold_state *begin, fold_node *out);
 
-/* Unrolls a layer over the rows of a list, one sequence, and returns the outputs h as a list, bit-identical
-   to fold_unroll over the rows as nodes. h and c of begin must be single nodes.
-   last gets the final state (without rows the first), or is NULL. Outputs that nothing reads cost nothing:
-   use only `last` for one answer per sequence. */
+/* Unrolls a recurrent layer over the rows of a list as one sequence, and returns the list of outputs h,
+   bit-identical to fold_unroll over the rows as nodes. h and c of begin must be single nodes. last receives
+   the final state (for 0 rows the initial one), or is NULL. Unused outputs cost nothing: for one result per
+   sequence, use only `last`. */
 FOLD_API fold_node fold_unroll_list(fold_ctx *f, const fold_recurrent *r, fold_node x, int reverse,
                                     const fold_state *begin, fold_state *last);
 
-/* A stack is 1 to FOLD_MAX_LAYERS layers of recurrent cells, each reading the outputs of the one below; if
-   bidirectional, h of both directions as [2 hidden], forward first. `make` creates the cells, with the
-   parameters above; they are called 0, 1, … and, in reverse, 0.reverse, …: fold_lstm_new makes 0.W, 0.b,
-   0.reverse.W, ….
+/* A stack is 1 to FOLD_MAX_LAYERS recurrent layers, each reading the outputs of the layer below. If
+   bidirectional, an output is h of both directions, [2 hidden], forward first. `make` creates the cells,
+   named 0, 1, … and, in reverse, 0.reverse, …: fold_lstm_new makes 0.W, 0.b, 0.reverse.W, ….
        fold_rnn_stack encoder = fold_rnn_stack_new(m, "encoder", fold_lstm_new, inputs, hidden, 2, 1);
        fold_unroll_stack(f, &encoder, x, n, NULL, out, NULL); */
 typedef fold_recurrent fold_recurrent_maker(fold_model *m, const char *name, int inputs, int hidden);
@@ -1403,21 +1413,21 @@ FOLD_API fold_rnn_stack fold_rnn_stack_new(fold_model *m, const char *name, fold
                                            int inputs, int hidden, int layers, int bidirectional);
 /* Unrolls a stack like fold_unroll; out receives the outputs of the top layer, [hidden] or [2 hidden]. begin
    and last have layers * directions states in the order of `cell`. All three may be NULL; without begin the
-   first states are zeros. In PyTorch out[t] is output[t], and last[i].h and c are h_n[i] and c_n[i]. */
+   initial states are zeros. In PyTorch out[t] is output[t], and last[i].h and c are h_n[i] and c_n[i]. */
 FOLD_API fold_status fold_unroll_stack(fold_ctx *f, const fold_rnn_stack *s, const fold_node *x, int n,
                                           const fold_state *begin, fold_node *out, fold_state *last);
-/* Does the same over the rows of a list, and returns the outputs of the top layer as a list. The states of
+/* Unrolls a stack over the rows of a list, and returns the outputs of the top layer as a list. The states of
    begin are single nodes, as in fold_unroll_list. */
 FOLD_API fold_node fold_unroll_stack_list(fold_ctx *f, const fold_rnn_stack *s, fold_node x,
                                        const fold_state *begin, fold_state *last);
 
 /* An N-ary tree-LSTM (Tai, Socher, Manning 2015, equations 9-14) has leaves, which read only their input, and
-   inner nodes, which read `arity` children in order, 1 to 8. Gates i, o and f go through sigmoid, u through
-   tanh. An inner node sums over its children:
+   inner nodes, which read `arity` ordered children (1 to 8). Gates i, o and f go through sigmoid, u through
+   tanh. An inner node computes:
        c = i u + sum of f[k] c[k], h = o tanh(c)
      leaf.W   [inputs x 3 hidden], leaf.b [3 hidden]: i o u
      inner.W  [arity hidden x (3 + arity) hidden], inner.b [(3 + arity) hidden]: i, o, one f per child in
-              order, u; rows are the h of the children in order. The f of inner.b are initially 1 */
+              order, u; the rows are for h of the children, in order. In inner.b, f is initially 1 */
 typedef struct fold_tree_lstm { fold_cell leaf, inner; int hidden, arity; } fold_tree_lstm;
 FOLD_API fold_tree_lstm fold_tree_lstm_new(fold_model *m, const char *name, int inputs, int hidden,
                                            int arity);
@@ -1430,8 +1440,8 @@ FOLD_API fold_state fold_tree_lstm_apply_inner(fold_ctx *f, const fold_tree_lstm
    number of children. With s the sum of the children's h, the columns of [x s] W + b are the gates i and o,
    which go through sigmoid, and u, which goes through tanh:
        f[k] = sigmoid([x h[k]] W_f + b_f) for child k, c = i u + sum of f[k] c[k], h = o tanh(c)
-   Nodes without children are a separate cell, which multiplies nothing by zero. If a node has no x, as inner
-   nodes of a parse tree, pass a parameter (fold_use) or fold_zeros.
+   Nodes without children use a separate, cheaper cell. If a node has no x, like the inner nodes of a parse
+   tree, pass a parameter (fold_use) or fold_zeros.
      W    [inputs + hidden x 3 hidden], b [3 hidden]: i o u
      W_f  [inputs + hidden x hidden], b_f [hidden], initially 1 */
 typedef struct fold_child_sum { fold_cell leaf, inner; int hidden; } fold_child_sum;
@@ -1443,67 +1453,66 @@ FOLD_API fold_state fold_child_sum_apply(fold_ctx *f, const fold_child_sum *t, f
 /* ==== 13 files =========================================================================== */
 /* fold_model_save writes the parameters of a model to a file; fold_model_load reads them into a model made by
    the same calls. Files are safetensors (Hugging Face); Python reads them with safetensors.torch.load_file.
-   - A parameter is an F32 tensor of its name and shape. Names must be UTF-8, must not be "__metadata__", and
-     must not begin with "optimizer."; fold_param_new refuses others.
+   - A parameter is an F32 tensor with its name and shape. fold_param_new only accepts names that are UTF-8,
+     are not "__metadata__" and do not begin with "optimizer.".
    - The optimiser's state, if saved, is optimizer.momentum.NAME (SGD), optimizer.squares.NAME (Adagrad,
      RMSprop), or optimizer.adam.m.NAME and optimizer.adam.v.NAME, with `optimizer` and `steps` in the
-     metadata. A parameter for which Adam made a different number of steps, such as one thawed later, has that
-     number in optimizer.adam.step.NAME, F32 [1].
-   - A weight that fold_model_quantize left in int8 only is an I8 tensor and NAME.scale, F32: in Python the
-     weight is NAME * NAME.scale. There is one scale per value of the last axis, [columns], or, in a table or
-     a weight of fold_linear_t, one per row, [rows x 1]. One in bfloat16 only is BF16. All others are floats.
-   - Settings of optimisers, rate sets and what is frozen belong to the program and are not in files.
-   Saves and loads return a status, and do nothing while the model has an error (fold_model_clear_error). One
-   that fails sets none: fold_model_message gives the reason until the next save or load. Errors:
+     metadata. If Adam's step count differs for a parameter, e.g. one thawed later, it is in
+     optimizer.adam.step.NAME, F32 [1].
+   - A weight that is only int8 (fold_model_quantize) is an I8 tensor NAME and an F32 tensor NAME.scale: in
+     Python the weight is NAME * NAME.scale. It has one scale per column, [columns], or, for a table or a
+     weight of fold_linear_t, one per row, [rows x 1]. A weight that is only bfloat16 is BF16.
+   - Optimiser settings, rate sets and which parameters are frozen are not saved: your program sets them.
+   Saves and loads return a status, and do nothing while the model has an error (fold_model_clear_error). A
+   failure sets no error there: fold_model_message says why, until the next save or load. Errors:
    - FOLD_IO: a file cannot be opened, read or written, or is not a safetensors file.
    - FOLD_BAD_SHAPE: the shape of a tensor is not that of its parameter.
    - FOLD_BAD_ARGUMENT: a tensor is missing, unknown, or of a type that cannot be read. */
 
 #ifndef FOLD_INFERENCE
 typedef struct fold_save_desc {
-    int state;           /* also save the optimiser's state and steps. Training resumed from the file has the
-                            same bits, if gradients were clear (after a step) and settings are the same */
-    const char *config;  /* text to keep in the metadata as `config`, UTF-8; e.g. sizes of the network */
+    int state;           /* 1: also save the optimiser state and step count. Resumed training is then
+                            bit-identical, if gradients were clear (as after a step) and settings are equal */
+    const char *config;  /* UTF-8 text to store in the metadata as `config`, e.g. the sizes of the network */
 } fold_save_desc;
 FOLD_API fold_save_desc fold_save_desc_default(void);  /* all zero */
 #ifndef FOLD_NO_STDIO
-/* Saves a model to a file; desc NULL is the default. Whatever happens, `path` is the old file or
-   the whole new one. Many threads and processes may save to one path: the last one wins.
-   - The data goes to `path`.tmp or, while another saver uses that, to `path`.1.tmp to `path`.99.tmp. Leave
-     these names to savers. The file is renamed when all of it is on disk, which may take some milliseconds.
+/* Saves a model to a file; desc NULL: the defaults. Whatever happens, the file at `path` is either the old
+   one or the complete new one. Several threads or processes may save to one path: the last one wins.
+   - Data is first written to `path`.tmp or, while another save uses that, to `path`.1.tmp … `path`.99.tmp:
+     leave these names alone. The file is renamed when it is all on disk, which may take milliseconds.
    - A save that fails leaves no file behind. A program that dies may leave its .tmp, which the next save
      removes if the file system has locks.
-   - A folder, a pipe, a device or a link at `path` is never replaced: FOLD_IO.
-   - On Windows, paths here and below are UTF-8; one that is not is read in the process's code page.
-   - On systems that are neither POSIX nor Windows, all that is certain is that writing precedes renaming. */
+   - A folder, pipe, device or link at `path` is never replaced: saving fails with FOLD_IO.
+   - On Windows, paths here and below are UTF-8, or else in the code page of the process.
+   - On systems other than POSIX and Windows, it is only certain that writing precedes renaming. */
 FOLD_API fold_status fold_model_save(fold_model *m, const char *path, const fold_save_desc *desc);
 #endif
-/* Saves through your writer; desc NULL is the default. */
+/* Saves a model through your writer; desc NULL: the defaults. */
 FOLD_API fold_status fold_model_save_to(fold_model *m, fold_writer *write, void *user,
                                         const fold_save_desc *desc);
-/* Returns the number of optimiser steps the model has made, including those before its state was saved and
-   loaded. The count restarts with the state, when a different optimiser takes over. */
+/* Returns the step count of the optimiser, including steps before its state was saved and loaded. It restarts
+   from 0 when a different kind of optimiser is used. */
 FOLD_API uint64_t fold_model_steps(const fold_model *m);
 #endif
 
 /* A load checks the whole header against the model and reads all data before it writes: a load that fails
-   changes nothing. Until it returns it needs memory for at most four times the header (which has at most 100
-   MB) and for the data of the tensors it loads; from memory, none for the data.
-   - Values of type F16, BF16 and F64 become float. Gradients are unchanged. Packed weights and cached plans
-     are brought up to date; reset eager contexts.
-   - The model keeps its formats. int8 (I8 with scales, as saved) becomes floats where the model has floats;
-     floats become int8 or bfloat16 where the model has those. Values that are not finite are refused then,
-     and memory is needed for the largest such tensor as floats.
-   - int8 loaded into int8 is unchanged, as is bfloat16: a model that is built again and quantised like the
-     saved one computes the same bits. */
+   changes nothing. It temporarily needs memory for at most four times the header (itself at most 100 MB) and,
+   unless the file is in memory, for the data of the tensors it loads.
+   - Values of type F16, BF16 and F64 are converted to float. Gradients are unchanged. Packed weights and
+     cached plans are updated; reset eager contexts yourself.
+   - Tensors are converted to the model's formats: int8 (I8 with scales, as saved) to float, or float to int8
+     or bfloat16. Values must then be finite, and memory is needed for the largest such tensor as floats.
+   - int8 loaded into int8 is unchanged, and so is bfloat16: a model built and quantised like the saved one
+     gives bit-identical results. */
 typedef struct fold_load_desc {
-    int state;           /* also load the optimiser's state and steps. If the file has none, that is an error,
-                            or with allow_missing a fresh start */
-    int allow_missing;   /* parameters that the file lacks keep their values; their state becomes zero */
-    int allow_unknown;   /* skip tensors of any type that are not parameters; optimizer.… always are */
-    const char *prefix;  /* load only tensors whose names begin with this, which is removed; NULL: all */
-    char *config;        /* receives the file's `config` and a final zero, or ""; NULL: not needed */
-    size_t config_size;  /* bytes at config; a longer text is an error. To read it before there are
+    int state;           /* 1: also load the optimiser state and step count. If the file has none, loading
+                            fails or, with allow_missing, the optimiser starts fresh */
+    int allow_missing;   /* 1: parameters that are not in the file keep their values, with cleared state */
+    int allow_unknown;   /* 1: skip tensors that are not parameters; optimizer.… are always skipped */
+    const char *prefix;  /* load only tensors whose names begin with this, and remove it; NULL: load all */
+    char *config;        /* receives the file's `config`, zero-terminated, "" if it has none. May be NULL */
+    size_t config_size;  /* size of the buffer in bytes; a longer text is an error. To read it before creating
                             parameters, load into an empty model with allow_unknown */
     int *loaded;         /* receives the number of tensors loaded, including state: 0 after an error, or from
                             an unrelated file with allow_missing and allow_unknown. May be NULL */
@@ -1511,197 +1520,195 @@ typedef struct fold_load_desc {
 FOLD_API fold_load_desc fold_load_desc_default(void);  /* all zero */
 
 #ifndef FOLD_NO_STDIO
-/* Loads a file; desc NULL is the default. */
+/* Loads a model from a file; desc NULL: the defaults. */
 FOLD_API fold_status fold_model_load(fold_model *m, const char *path, const fold_load_desc *desc);
 #endif
-/* Loads a file that is in memory. */
+/* Loads a model from a file in memory. */
 FOLD_API fold_status fold_model_load_memory(fold_model *m, const void *bytes, size_t size,
                                             const fold_load_desc *desc);
-/* Loads through your reader, front to back. It reads exactly the bytes of the file: more data may follow. */
+/* Loads a model through your reader, front to back. It reads only the bytes of the file: more may follow. */
 FOLD_API fold_status fold_model_load_from(fold_model *m, fold_reader *read, void *user,
                                           const fold_load_desc *desc);
-/* Uses weights where they already are, without a copy: a file in flash (examples/export.c makes it an array),
-   or a mapped file. Call it first: parameters created afterwards, singly or by layers, are the tensors of the
+/* Uses the weights of a file in place, without a copy: in flash (examples/export.c makes it an array), or
+   memory-mapped. Call it first: parameters created afterwards, singly or by layers, are the tensors of the
    same name in the image; those with `values` in their desc are not looked up. image NULL ends this.
    Needs: a model made for inference, a little-endian machine, and F32 or I8 tensors. Floats must be 4-byte
    aligned; 64 is fastest. The image is never written, may serve any number of models, and must outlive them.
    Cost: nothing for biases and tables, and for weights whose column count is a multiple of 16 or that have 16
    more floats of the file after them. Other weights, and those of fold_linear_t, get a packed copy.
-   int8: call fold_model_quantize before creating parameters. Then I8 tensors with scales, as saved from an
-   int8 model, are int8 weights at once, with the bits of that model. They need no memory where products are
-   plain loops, as on microcontrollers; kernels with vector instructions copy weights, not tables. Each byte
-   is checked once. fold_model_quantize also turns floats of an image into int8, in the model's memory.
+   int8: call fold_model_quantize before creating parameters. I8 tensors with scales, as saved from an int8
+   model, then become int8 weights directly, bit-identical to that model. They need no memory if products are
+   plain loops, as on microcontrollers; vector kernels copy weights, but not tables. Each byte is checked
+   once. fold_model_quantize also converts float tensors of an image to int8, in the model's memory.
    Errors are those of loading, but they stick to the model. This call fails if the image is not a safetensors
-   file. Creating a parameter fails, and adds none, if its tensor is missing, has a different shape, is int8
-   that fold_model_quantize would not make for the parameter's uses, or has scales for the other axis. It is
-   an error to write such parameters, load into them, copy or average values, or use fold_tensors_open. */
+   file. Creating a parameter fails if its tensor is missing, has a different shape, is int8 although
+   fold_model_quantize would keep it float, or has scales for the other axis. It is an error to write or load
+   such parameters, to copy or average values, or to use fold_tensors_open. */
 FOLD_API fold_status fold_model_read_in_place(fold_model *m, const void *image, size_t size);
 #ifndef FOLD_NO_TEXT
 /* Prints the contents of any safetensors file: name, shape, type and bytes of each tensor, and from the
-   metadata the optimiser and the size of config. It reads only the header, with memory from m, which does not
-   change (nor does its error). FOLD_IO: the writer stopped, or the file cannot be read (as the text says). */
+   metadata the optimiser and the size of config. It reads only the header, using memory from m, and changes
+   neither m nor its error. FOLD_IO: the writer stopped, or the file cannot be read (the text says why). */
 FOLD_API fold_status fold_model_print_file_memory(const fold_model *m, const void *bytes, size_t size,
                                                   fold_writer *write, void *user);
 #ifndef FOLD_NO_STDIO
-/* Prints the same for a file at a path. */
+/* Prints the contents of a file at a path, in the same form. */
 FOLD_API fold_status fold_model_print_file(const fold_model *m, const char *path, fold_writer *write,
                                            void *user);
 #endif
 #endif
 
 /* These calls read tensors of any safetensors file into your own arrays; examples/fold_torch.h uses them to
-   make layers of PyTorch networks. `index` is the position of a tensor in the header, from 0.
+   import PyTorch networks. `index` is the position of a tensor in the header, from 0.
        fold_tensors *t = fold_tensors_open(m, "audio.safetensors");
        int mean = fold_tensors_find(t, "mean");
        if (mean < 0) fold_tensors_missing(t, "audio", "mean");
        fold_tensors_read(t, mean, 0, 80, values, 1);
        if (fold_tensors_close(t)) puts(fold_model_message(m));
-   A file that cannot be read has no tensors. Reading one anyway sets an error on the model, as do an index or
-   values out of range, and your own fold_model_fail. An open file takes about its size from the model's
-   allocator, and half as much again while it is being opened; from memory, nothing for the data. */
+   A file that cannot be read has 0 tensors. Reading a tensor of it, or an index or values out of range, sets
+   an error on the model. An open file takes about its own size from the model's allocator, and half as much
+   again while it is being opened; a file in memory takes nothing for the data. */
 typedef struct fold_tensors fold_tensors;
 enum { FOLD_TENSOR_RANK = 8 };
 typedef struct fold_tensor {
     const char *name;  /* UTF-8, valid until the file is closed; NULL: no such tensor */
-    const char *dtype; /* "F32" and so on, or "another" for types that fold.h does not know */
-    uint64_t count;    /* values: the product of all dimensions. Scalars have rank 1 */
-    int rank, dim[FOLD_TENSOR_RANK]; /* rank may exceed this; dimensions above INT_MAX are INT_MAX */
-    int taken;         /* 1 after fold_tensors_take */
+    const char *dtype; /* type, e.g. "F32", or "another" for types unknown to fold.h */
+    uint64_t count;    /* number of values, the product of all dimensions. Scalars have rank 1 */
+    int rank, dim[FOLD_TENSOR_RANK]; /* rank may be larger than the array; dims above INT_MAX are INT_MAX */
+    int taken;         /* 1 after fold_tensors_take, else 0 */
 } fold_tensor;
 #ifndef FOLD_NO_STDIO
-/* Opens a safetensors file. Returns NULL only when there is no memory for the handle. */
+/* Opens a safetensors file. Returns NULL only if there is no memory for the handle. */
 FOLD_API fold_tensors *fold_tensors_open(fold_model *m, const char *path);
 #endif
-/* Opens a file that is in memory, which must stay there until it is closed. */
+/* Opens a safetensors file in memory, which must stay there until fold_tensors_close. */
 FOLD_API fold_tensors *fold_tensors_open_memory(fold_model *m, const void *bytes, size_t size);
-/* Frees t; call it before fold_model_free. Returns the model's status, or why the file could not be read. */
+/* Closes a file, before fold_model_free. Returns the model's status, or why the file could not be read. */
 FOLD_API fold_status fold_tensors_close(fold_tensors *t);
-FOLD_API fold_model *fold_tensors_model(const fold_tensors *t); /* the model, on which errors are set */
+FOLD_API fold_model *fold_tensors_model(const fold_tensors *t); /* the model that gets errors */
 FOLD_API int fold_tensors_count(const fold_tensors *t);         /* the number of tensors */
-/* Returns the index of a tensor, or -1. Modules that share a tensor find it under each of their names, which
-   safetensors.torch.save_model keeps in the metadata. */
+/* Returns the index of a tensor, or -1. A tensor shared by several modules is found under each of its names,
+   which safetensors.torch.save_model stores in the metadata. */
 FOLD_API int fold_tensors_find(const fold_tensors *t, const char *name);
 FOLD_API fold_tensor fold_tensors_at(const fold_tensors *t, int index);  /* describes a tensor */
-/* Writes values [from, from + count) of a tensor to out, `step` floats apart. Its type is F32, F16, BF16 or
-   F64. Writes nothing while the model has an error. Returns the model's status. */
+/* Writes values [from, from + count) of a tensor to out, `step` floats apart. Its type must be F32, F16, BF16
+   or F64. It writes nothing while the model has an error. Returns the model's status. */
 FOLD_API fold_status fold_tensors_read(fold_tensors *t, int index, size_t from, size_t count, float *out,
                                        size_t step);
 /* Marks a tensor as used, for programs that report unused tensors at the end. */
 FOLD_API void fold_tensors_take(fold_tensors *t, int index);
-/* Sets the error "who: 'name' is not in the file", with the most similar name of those not marked as used. */
+/* Sets the error "who: 'name' is not in the file" and suggests the most similar unused tensor. */
 FOLD_API fold_status fold_tensors_missing(fold_tensors *t, const char *who, const char *name);
 
 /* ==== 14 looking inside ================================================================== */
 #ifndef FOLD_NO_TEXT
 /* These calls show how a context batched a recording. If batches are not what you expect, start with
-   fold_ctx_print. They show the plan of the last run: its forward batches, which a backward runs in reverse.
-   If something was recorded since, or in an eager context, they show the recording by depth: the batches that
-   the schedule `depth` would make of one group.
+   fold_ctx_print. They show the forward batches of the last run; a backward runs them in reverse. In an eager
+   context, or if something was recorded since the last run, they show the batches that FOLD_SCHEDULE_DEPTH
+   would make if all samples were one group.
    They also work in a context with an error (fold_ctx_print ends with its message), and do not change its
    status. They return FOLD_OK, FOLD_IO if the writer stopped, or FOLD_NO_MEMORY. They need about 40 bytes per
-   node, which stay with the context or, in a block, are given back. Like calls that record, they may move
-   values that fold_value points to. While they call you, the context holds the error FOLD_BAD_STATE: it
+   node, which the context keeps, or returns to its block. Like calls that record, they may move values that
+   fold_value points to. While they call your writer or visitor, the context has the error FOLD_BAD_STATE: it
    cannot record, run, read or print, and fold_ctx_reset does nothing. */
 
-/* Prints, step by step, the calls that share a batch: how many there are, and their operands with shapes. */
+/* Prints the batches in order: the number of calls in each, and their operands with shapes. */
 FOLD_API fold_status fold_ctx_print(fold_ctx *f, fold_writer *write, void *user);
-/* Prints why calls of one op are not one batch: either they differ in something, or they are of one kind but
-   depend on each other, are in different groups of samples, or were split by the schedule. */
+/* Prints why calls of the same op are not in one batch: they differ in something, depend on each other, are
+   in different groups of samples, or were separated by the schedule. */
 FOLD_API fold_status fold_ctx_print_splits(fold_ctx *f, fold_writer *write, void *user);
 /* Prints the parameters of a model, with their shapes, sizes and uses, and its cells. Needs no memory. */
 FOLD_API fold_status fold_model_print(const fold_model *m, fold_writer *write, void *user);
 
-/* fold_ctx_visit shows a plan to exporters and profilers, such as examples/fold_draw.h. It passes to the
-   visitor, in this order,
+/* fold_ctx_visit shows a plan to exporters and profilers (examples/fold_draw.h). The visitor gets, in order:
    - FOLD_SEEN_RUN: the run as a whole,
    - FOLD_SEEN_LEAF: each input, parameter or looked-up row that a call reads (in an eager context also each
-     fold_input_ref that none reads), and results of earlier runs,
+     unused fold_input_ref), and results of earlier runs,
    - FOLD_SEEN_CALL: each call exactly once, batch by batch in the order in which they run.
-   A call comes after those it reads. Eager contexts show the ops of bodies instead of cells, for exporters
-   that do not know cells. Members that do not apply are 0 or NULL. */
+   A call comes after the calls whose results it reads. Eager contexts show the ops inside cells instead of
+   calls of cells, for exporters that do not support cells. Members that do not apply are 0 or NULL. */
 enum { FOLD_SEEN_RUN, FOLD_SEEN_LEAF, FOLD_SEEN_CALL, FOLD_SEEN_TIME };
 typedef struct fold_seen {
     int what;                 /* FOLD_SEEN_… */
-    const char *name;         /* of the op or cell. Of a leaf: its parameter, "input", "input_ref" or the call
-                                 that made it. Of a run: its schedule, "eager", or NULL if none was planned */
+    const char *name;         /* name of the op or cell. For a leaf: its parameter, "input", "input_ref" or
+                                 the call that made it. For a run: its schedule, "eager" or NULL (no plan) */
     int is_cell;              /* 1 for a call of a cell */
-    const char *cell;         /* in an eager context: the cell in whose body an op was recorded */
+    const char *cell;         /* in an eager context: the cell that the op belongs to */
     fold_param param[2];      /* W and b of an op; the parameter of a leaf */
-    int n_attr, float_attr;   /* number of attributes; 1 if they are floats, 0 if whole numbers */
+    int n_attr, float_attr;   /* number of attributes; 1 if they are floats, 0 if integers */
     double attr[4];
-    const char *attr_name[4]; /* such as "axis"; "" in your own ops; NULL for internal ones */
+    const char *attr_name[4]; /* e.g. "axis"; "" for your own ops; NULL for internal attributes */
     int n_in, n_list, n_out;  /* number of inputs, components of a list element, outputs */
     uint32_t shared;          /* bit i: all calls of the batch read the same value as input i */
-    const fold_shape *in[2 * FOLD_MAX_IN]; /* shapes of inputs, then of components */
+    const fold_shape *in[2 * FOLD_MAX_IN]; /* shapes of inputs, then of list components */
     const fold_shape *out[FOLD_MAX_OUT];
-    int kind;                 /* number of the kind, from 0: calls of one kind can share a batch */
-    fold_node node;           /* the first output; the ids of the others follow it */
+    int kind;                 /* index of its kind, from 0: calls of one kind can share a batch */
+    fold_node node;           /* the first output; the ids of the other outputs follow */
     const uint32_t *operand;  /* ids of the nodes it reads: one per input, then all of each component */
-    const uint32_t *offset;   /* where in each of them, in floats. The highest bit marks a list that is read
-                                 whole: then from that offset in each of its rows */
+    const uint32_t *offset;   /* offset in each of these nodes, in floats. If the highest bit is set, a list
+                                 is read whole, from that offset in each row */
     int n_operands;
-    int rows;                 /* rows of a list result; -1: a node */
-    int row;                  /* the row that a leaf looks up, or -1 */
-    uint64_t data;            /* what calls of a batch differ in, such as a label or the bits of a factor */
+    int rows;                 /* number of rows if the result is a list; -1: a node */
+    int row;                  /* for a leaf: the looked-up row, or -1 */
+    uint64_t data;            /* data of the call, e.g. a label or the bits of a factor */
     const struct fold_op_desc *user_op; /* desc of your own op; NULL: a built-in one */
-    int sample;               /* from 0; -1: shared by samples, combining them, or nothing was planned */
-    int batch, group;         /* from 0, prologues included. Of a leaf: those of its first reader, or -1. Of a
-                                 run: how many there are */
-    int calls, lower_bound;   /* calls of the batch, or run; the bound is that of fold_stats */
-    uint64_t start_ns, end_ns; /* from the start of the run; the run's own end_ns is the time of planning */
-    int thread, backward, prologue; /* where and in which part a batch ran, in FOLD_SEEN_TIME */
-    int dropped;              /* times of this thread that did not fit into fold_ctx_desc.trace_bytes */
-    int recomputed;           /* of a run: its calls that an earlier run had computed, as in fold_stats */
+    int sample;               /* sample index; -1: shared by samples, combines samples, or not planned */
+    int batch, group;         /* indices from 0, including prologues. For a leaf: those of its first reader,
+                                 or -1. For a run: the number of batches and groups */
+    int calls, lower_bound;   /* number of calls in the batch or run; lower_bound as in fold_stats */
+    uint64_t start_ns, end_ns; /* nanoseconds since the run began; end_ns of a run: the end of planning */
+    int thread, backward, prologue; /* FOLD_SEEN_TIME: its thread, 1 for a backward, 1 for a prologue */
+    int dropped;              /* number of this thread's times that did not fit into trace_bytes */
+    int recomputed;           /* of a run: number of its calls that an earlier run had computed already */
 } fold_seen;
-/* Receives one item, which is valid until it returns; names are valid longer. Returns nonzero to stop. */
+/* A callback for one item, which is valid until it returns (names longer). It returns nonzero to stop. */
 typedef int fold_visitor(const fold_seen *seen, void *user);
-/* Visits what fold_ctx_print prints, under the same conditions. Returns FOLD_IO if the visitor stops. */
+/* Visits what fold_ctx_print would print, under the same conditions. Returns FOLD_IO if the visitor stops. */
 FOLD_API fold_status fold_ctx_visit(fold_ctx *f, fold_visitor *visit, void *user);
-/* Visits the times of the last run since the reset, or of the last slow one (fold_ctx_desc.trace_over_ns):
-   first FOLD_SEEN_RUN, then one FOLD_SEEN_TIME for every batch, direction and thread that ran it, with what
-   all calls of the batch have in common. There are no times without trace_bytes or a clock, or in eager
-   contexts. Needs no memory and moves nothing. Returns FOLD_OK, or FOLD_IO if the visitor stopped. */
+/* Visits the times of the last run since the reset, or of the last slow run (fold_ctx_desc.trace_over_ns):
+   first FOLD_SEEN_RUN, then a FOLD_SEEN_TIME for each batch, direction and thread that ran it, with what all
+   calls of the batch have in common. There are no times without trace_bytes or a clock, or in eager contexts.
+   It needs no memory and moves no values. Returns FOLD_OK, or FOLD_IO if the visitor stopped. */
 FOLD_API fold_status fold_ctx_visit_times(const fold_ctx *f, fold_visitor *visit, void *user);
 #endif
 
 typedef struct fold_stats {
-    int nodes, edges;            /* values and operands recorded since the reset */
-    int run_nodes;               /* calls and ops that the last run executed */
-    int visited_nodes;           /* recorded nodes that planning visited: those since the run before; more if
-                                    values are needed that were not kept; all in a backward and after
-                                    parameters changed */
-    int batches;                 /* forward batches of the last run */
-    int prologues;               /* batches in addition to these: the part of cells that does not depend on
-                                    the recursion, run first for many calls */
-    int lower_bound;             /* no schedule has fewer batches: a sum of the longest chains of calls of one
-                                    kind. Counted when first asked for after a run; 0: more was recorded
-                                    before that */
-    int groups;                  /* sets of samples that ran together in the last run */
-    int signatures;              /* known kinds of calls: calls of one kind can share a batch */
-    int batched_nodes;           /* executed nodes that shared a batch with another */
-    int list_elements;           /* executed list elements: there is no padding */
-    int kernel_calls;            /* calls of kernels by ops in the last run, each for some rows */
-    int one_row_calls;           /* those for your own ops that have no batched path */
-    size_t value_bytes;          /* of values, gradients and scratch in the last run */
-    size_t plan_bytes;           /* of the last run's plan */
-    size_t without_reuse_bytes;  /* values and gradients of the last run if none shared memory */
-    int plan_hits, plan_misses;  /* runs that used a cached plan or did not, since the context was created */
-    size_t cached_bytes;         /* of cached plans, within plan_cache_bytes */
-    uint64_t schedule_ns, run_ns; /* time to plan and to execute the last run; needs a clock */
-    size_t pack_bytes;           /* of the model's packed weights */
-    size_t bytes, peak_bytes;    /* held by the context now, and at most so far */
-    size_t block_bytes;          /* size of a fixed block that is enough for each recording so far; too small
+    int nodes, edges;            /* number of nodes and operands recorded since the reset */
+    int run_nodes;               /* number of calls and ops that the last run executed */
+    int visited_nodes;           /* number of nodes that planning visited: those since the last run; more if
+                                    it needs values not kept; all in a backward or if parameters changed */
+    int batches;                 /* number of forward batches of the last run, without prologues */
+    int prologues;               /* number of prologue batches: they run the parts of cells that do not depend
+                                    on the recursion, first and for many calls at once */
+    int lower_bound;             /* no schedule can have fewer batches: the sum, over groups and kinds of
+                                    calls, of the longest chain. Counted by the first fold_ctx_stats after a
+                                    run; 0 if you recorded more before that */
+    int groups;                  /* number of groups of samples that ran together in the last run */
+    int signatures;              /* number of kinds of calls seen: calls of one kind can share a batch */
+    int batched_nodes;           /* number of executed nodes that shared a batch with others */
+    int list_elements;           /* number of executed list elements; there is no padding */
+    int kernel_calls;            /* number of kernel calls in the last run, each for several rows */
+    int one_row_calls;           /* number of one-row calls of your own ops without a batched path */
+    size_t value_bytes;          /* bytes used for values, gradients and scratch in the last run */
+    size_t plan_bytes;           /* bytes of the last run's plan */
+    size_t without_reuse_bytes;  /* bytes that values and gradients would use if none shared memory */
+    int plan_hits, plan_misses;  /* number of runs with and without a cached plan, since fold_ctx_new */
+    size_t cached_bytes;         /* bytes of cached plans, at most plan_cache_bytes */
+    uint64_t schedule_ns, run_ns; /* planning and execution time of the last run; needs a clock */
+    size_t pack_bytes;           /* bytes of the model's packed weights */
+    size_t bytes, peak_bytes;    /* bytes that the context holds now, and the most so far */
+    size_t block_bytes;          /* size of a block that is large enough for every recording so far; too small
                                     after one ran out of memory */
-    const char *one_group;       /* why all samples of the last run ran together; "" if they did not */
+    const char *one_group;       /* why all samples of the last run were one group; "" if not */
     int recomputed_nodes;        /* executed nodes that an earlier run had computed with the same parameters:
                                     values that fold_keep did not keep; in a backward also those of a fold_run
                                     before it. A replay repeats this figure of its run; eager contexts: 0 */
 } fold_stats;
-FOLD_API fold_stats fold_ctx_stats(const fold_ctx *f); /* returns figures of the recording and the last run */
+FOLD_API fold_stats fold_ctx_stats(const fold_ctx *f); /* figures of the recording and last run */
 
 /* ==== 15 adding an op ==================================================================== */
 /* Your own op is a struct of functions, like the built-in ones: fold_op_new adds it to the model, and
-   fold_op_apply records it. Its forward and backward get n rows at once. This one rounds to multiples of a
+   fold_op_apply records it. Its forward and backward get n rows at once. This op rounds to multiples of a
    step, and passes gradients through unchanged:
 
     static const char *round_infer(const fold_shape *in_shape, int n_in, const int32_t *attr,
@@ -1738,55 +1745,54 @@ FOLD_API fold_stats fold_ctx_stats(const fold_ctx *f); /* returns figures of the
 
    After fold_op rounded = round_new(m, &step), y = fold_op_apply(f, rounded, &x, 1, NULL, 0) records it. */
 
-/* Rows of floats: row r is at rows[r] or, if `rows` is NULL, at base + r * stride. Stride 0: all share one
-   row. Both NULL: absent. fold_row finds a row. */
+/* Rows of floats: row r is at rows[r] or, if `rows` is NULL, at base + r * stride. With stride 0 all share
+   one row. If both are NULL the rows are absent. Use fold_row to get a row. */
 typedef struct fold_rows { float *base; ptrdiff_t stride; float *const *rows; } fold_rows;
 
 typedef struct fold_op_call {
     int rows;
     int n_in, n_out;
-    const fold_shape *in_shape, *out_shape;  /* of one row */
-    const int32_t *attr;                     /* attributes, equal in all rows */
+    const fold_shape *in_shape, *out_shape;  /* shapes of one row */
+    const int32_t *attr;                     /* attributes, equal for all rows */
     const uint64_t *data; int data_step;     /* data of row r: data[r * data_step] */
-    const int *list;                         /* list ops: row r has the rows list[r] to list[r + 1] - 1 of
-                                                each input */
+    const int *list;                         /* list ops: row r combines rows list[r] to list[r + 1] - 1 */
     const int *lengths;                      /* is_whole: number of rows of each input */
     const fold_rows *in, *out;
     const fold_rows *dout;                   /* backward: gradients of the outputs, to read */
-    const fold_rows *din;                    /* backward: contributions to the gradients of the inputs, to
-                                                write (not add); absent: not needed */
-    float *scratch;                          /* of fold_op_desc.scratch floats */
+    const fold_rows *din;                    /* backward: gradients of the inputs, to write (not to add to);
+                                                absent if not needed */
+    float *scratch;                          /* fold_op_desc.scratch floats for temporary use */
     void *user;                              /* fold_op_desc.user */
 } fold_op_call;
 
-/* Sets out_shape[0..n_out) from in_shape[0..n_in) and attr. Returns NULL, or what is wrong. */
+/* Sets out_shape[0..n_out) from in_shape[0..n_in) and attr, and returns NULL or an error text. */
 typedef const char *fold_op_infer(const fold_shape *in_shape, int n_in, const int32_t *attr,
                                   fold_shape *out_shape);
 
-enum {                          /* what backward reads; anything else may be gone by then */
+enum {                          /* what backward reads; other values may be overwritten by then */
     FOLD_NEEDS_IN = 1, FOLD_NEEDS_OUT = 2
 };
 typedef struct fold_op_desc {
     const char *name;           /* for messages and prints; copied */
-    int n_in;                   /* inputs, or -1 for 1 to FOLD_MAX_IN; list ops: components per element */
-    int n_out, n_attr;          /* at most 4 attributes. On list elements an eager context can run only ops
-                                   with one output */
-    int is_list;                /* reduces a list to one value; its batches mix all lengths */
-    int is_whole;               /* reads whole lists, and nodes, one call at a time: see fold_op_apply_whole.
+    int n_in;                   /* number of inputs; -1: 1 to FOLD_MAX_IN; list ops: components of elements */
+    int n_out, n_attr;          /* number of outputs and of attributes (at most 4). In eager contexts, ops on
+                                   list elements must have one output */
+    int is_list;                /* 1: reduces a list to one value; batches mix all lengths */
+    int is_whole;               /* 1: reads whole lists or nodes, one call at a time: see fold_op_apply_whole.
                                    At most 31 inputs */
-    int one_row;                /* no batched path: called with one row at a time. fold_stats counts them */
+    int one_row;                /* 1: no batched path, called with one row at a time; see one_row_calls */
     unsigned needs;             /* FOLD_NEEDS_… */
-    int scratch;                /* floats that forward and backward get as `scratch` */
+    int scratch;                /* number of floats that forward and backward get as `scratch` */
     fold_op_infer *infer;
     void (*forward)(const fold_op_call *c);
     void (*backward)(const fold_op_call *c);  /* NULL: no gradients pass */
     void *user;                 /* passed to forward and backward, possibly on several threads; not copied.
-                                   What shapes depend on must be an attribute, what differs by call data */
+                                   What shapes depend on must be an attribute, what varies by call `data` */
 } fold_op_desc;
 FOLD_API fold_op_desc fold_op_desc_default(void);  /* all zero */
 /* Adds an op. Returns the null handle, with an error on the model, if desc is invalid or memory runs out. */
 FOLD_API fold_op fold_op_new(fold_model *m, const fold_op_desc *desc);
-/* Records your op on n_in nodes; for list ops, the components of all elements, element by element. */
+/* Records your op on n_in nodes; for a list op, pass the components of all elements, element by element. */
 FOLD_API fold_node fold_op_apply(fold_ctx *f, fold_op op, const fold_node *in, int n_in, const int32_t *attr,
                                  uint64_t data);
 
@@ -1794,43 +1800,43 @@ FOLD_API fold_node fold_op_apply(fold_ctx *f, fold_op op, const fold_node *in, i
 FOLD_API float *fold_row(const fold_rows *x, int r); /* returns row r, or NULL if absent */
 /* Records your op with is_whole, for losses over sequences, your own attention and so on. Its outputs are
    lists of `rows` rows, or nodes if rows is -1. forward and backward are called once per recorded call: out
-   and dout have `rows` rows, in[i] and din[i] have lengths[i], all of which backward writes. infer gets and
-   sets shapes of rows. Not allowed in a cell body. */
+   and dout have `rows` rows, in[i] and din[i] have lengths[i] rows, and backward must write all rows of din.
+   infer works on shapes of rows. Not allowed in a cell body. */
 FOLD_API fold_node fold_op_apply_whole(fold_ctx *f, fold_op op, const fold_node *in, int n_in,
                                        const int32_t *attr, uint64_t data, int rows);
 
 /* ==== 16 chance and choice =============================================================== */
-/* These calls draw random numbers and choose among values. fold_random_new makes a generator. Each number is
-   a function of (key, draw, element) alone, as in fold_dropout, and the same on every machine: splitmix64's
-   finaliser of a counter (Steele et al. 2014). Not for cryptography. A generator is two numbers: copy it to
-   repeat its draws, set `draw` to jump; { 0 } is valid.
-   Give each independent simulation, such as an environment or an episode, its own generator: then results do
-   not depend on the order of simulation. Every call makes one draw, except fold_random_shuffle. Without a
-   generator (NULL) numbers are 0, choices -1, log-probabilities NaN, and arrays are left alone. */
+/* These calls draw random numbers and choose among values. fold_random_new makes a generator. Each number
+   depends only on (key, draw, element), as in fold_dropout, and is the same on every machine: it is the
+   splitmix64 finaliser applied to a counter (Steele et al. 2014). Not for cryptography. A generator is just
+   two numbers: copy it to repeat its draws, or set `draw` to jump; { 0 } is valid. Give each independent
+   simulation, such as an environment or an episode, its own generator, so that results do not depend on the
+   order of simulations. Every call makes one draw, except fold_random_shuffle. If the generator is NULL,
+   numbers are 0, choices -1, log-probabilities NaN, and arrays are not changed. */
 typedef struct fold_random { uint64_t key, draw; } fold_random;
 
-/* Returns the generator of a pair of numbers, such as a seed and an episode, at draw 0. Initial values and
-   shuffled orders with the same seed draw different numbers. */
+/* Returns a generator for two numbers, such as a seed and an episode number, at draw 0. Its numbers differ
+   from those used for initial values and shuffled orders with the same seed. */
 FOLD_API fold_random fold_random_new(uint64_t seed, uint64_t stream);
 FOLD_API uint64_t fold_random_bits(fold_random *r);    /* returns 64 random bits */
 FOLD_API float fold_random_uniform(fold_random *r);    /* draws from [0, 1), a multiple of 2^-24 */
-FOLD_API float fold_random_normal(fold_random *r);     /* mean 0, deviation 1 (Box, Muller 1958) */
+FOLD_API float fold_random_normal(fold_random *r);     /* draws from N(0, 1) (Box, Muller 1958) */
 FOLD_API int fold_random_below(fold_random *r, int n); /* draws from 0 to n - 1; returns 0 for n < 1 */
-/* Shuffles n items in n - 1 draws (Fisher and Yates). */
+/* Shuffles n items, in n - 1 draws (Fisher and Yates). */
 FOLD_API void fold_random_shuffle(fold_random *r, int n, int *items);
-/* Sets values[i] = mean[i] + deviation[i] times a normal number. NULL means 0 for mean, 1 for deviation. */
+/* Draws values[i] from N(mean[i], deviation[i]^2), where NULL means 0 for mean and 1 for deviation. */
 FOLD_API void fold_random_gaussian(fold_random *r, const float *mean, const float *deviation, int n,
                                    float *values);
-/* Draws an index with the probabilities softmax(logits). A logit of -infinity, such as that of an illegal
-   move, is never chosen. Returns -1 if there is nothing to choose, or a logit is NaN. */
+/* Draws an index with probabilities softmax(logits). A logit of -infinity, e.g. for an illegal move, is never
+   chosen. Returns -1 if there is nothing to choose or a logit is NaN. */
 FOLD_API int fold_random_softmax(fold_random *r, const float *logits, int n);
 /* Draws one index for each of several heads and returns the log-probability of all choices together. logits
    has sizes[i] values for head i, one head after another. For a head with nothing to choose or a NaN,
    chosen[i] is -1, and NaN is returned. For one softmax, pass one head. */
 FOLD_API float fold_random_softmax_n(fold_random *r, const float *logits, const int *sizes, int heads,
                                      int *chosen);
-/* Draws a row of a list of scores [1] that a run left readable, as fold_random_softmax does from floats.
-   Returns -1 also if rows are not [1], or cannot be read: fold_ctx_message says why. */
+/* Draws a row of a list of scores [1], which a run must have left readable, like fold_random_softmax. Also
+   returns -1 if rows are not [1] or cannot be read: fold_ctx_message says why. */
 FOLD_API int fold_random_row(fold_random *r, fold_ctx *f, fold_node scores);
 /* Draws an index with probabilities proportional to weights. Returns -1 if there is nothing to choose, or a
    weight is negative, infinite or NaN. */
@@ -1841,9 +1847,9 @@ FOLD_API int fold_argmax(const float *values, int n);
 /* Writes the indices of the k largest values, the largest first and equal ones in order. Returns the number
    written: k, or fewer if fewer values are not NaN. */
 FOLD_API int fold_top_k(const float *values, int n, int k, int *index);
-/* Returns 1 if all n values are finite, 0 if any is NaN or infinite, or values is NULL. A controller checks
-   its sensors with it before a step, because a NaN would reach all actions and stay in any state carried from
-   step to step. Pass the last good reading instead, or what the policy has learned for a silent sensor. */
+/* Returns 1 if all n values are finite, 0 if any is NaN or infinite, or values is NULL. Use it in a
+   controller to check sensors before a step, because a NaN would reach all actions and stay in any state
+   carried from step to step. Pass the last good reading, or what the policy learned for failed sensors. */
 FOLD_API int fold_finite(const float *values, int n);
 
 #ifdef __cplusplus
@@ -1860,88 +1866,83 @@ FOLD_API int fold_finite(const float *values, int n);
 /* ============================================================================================
    THE MAP OF THE IMPLEMENTATION
 
-   The path of a call, from record to gradient
+   The path of a call, from recording to gradient
      record      fold_linear checks its operands (fold__operand_of), expands concatenations
-                 (fold__expand_concat) and fills in a fold__request; fold_call_n does so in fold__check_call,
-                 fold_call_list in fold__check_lists. fold__record appends the operands as edges
-                 (fold__add_edges), finds the signature (fold__request_sig: fold__find_sig, fold__sig_by_key,
-                 fold__intern_sig) and appends the node (fold__append_call). Nothing is computed, except in an
-                 eager context, which runs the op at once (fold__eager_run).
-     run         fold_run and fold_backward call fold__try_run, which plans (fold__plan_roots,
-                 fold__make_plan), reserves all memory (fold__reserve_run) and runs the plan phase by phase
-                 (fold__execute, fold__find_phase). In training one group of samples per thread runs at a time
-                 (fold__run_samples): forward, then backward, then their weight gradients.
-     need        fold__mark_needed marks what the roots depend on, fold__mark_grads what gets a gradient. A
-                 cached plan takes the place of this and all steps before forward (fold__replay_plan).
-     analyse     fold__analyse_signatures finds, for the program of each signature, what backward needs and
-                 which values share a tile.
-     schedule    fold__form_groups cuts the samples into groups. In each group fold__find_components joins the
-                 signatures that feed each other, and fold__schedule_group makes batches of their calls by the
-                 context's policy: by default fold__schedule_ratio, where fold__priority_of decides among
-                 signatures that feed each other.
+                 (fold__expand_concat) and fills in a fold__request; fold_call_n does this in
+                 fold__check_call, fold_call_list in fold__check_lists. fold__record appends the operands as
+                 edges (fold__add_edges), finds the signature (fold__request_sig) and appends the node
+                 (fold__append_call). Nothing is computed, except in an eager context (fold__eager_run).
+     run         fold_run and fold_backward call fold__try_run. It plans (fold__plan_roots, fold__make_plan),
+                 reserves all memory (fold__reserve_run) and runs the plan phase by phase (fold__execute,
+                 fold__find_phase). In training each thread runs one group of samples at a time
+                 (fold__run_samples): forward, backward, then weight gradients.
+     need        fold__mark_needed marks the nodes that the roots depend on, fold__mark_grads those that get
+                 gradients. A cached plan (fold__replay_plan) replaces this and all steps before forward.
+     analyse     fold__analyse_signatures finds which values backward needs, and which share a tile.
+     schedule    fold__form_groups cuts the samples into groups. In each group fold__find_components joins
+                 signatures that feed each other, and fold__schedule_group makes batches of their calls:
+                 by default fold__schedule_ratio, which chooses with fold__priority_of.
      plan        fold__plan_group finds when each buffer of a group is in use (fold__live_own,
-                 fold__live_read) and assigns its offset in the group's memory, where buffers with disjoint
-                 lifetimes may overlap (fold__assign_offset; scratch: fold__assign_transient; rows of a slab:
-                 fold__reuse_rows).
+                 fold__live_read) and gives it an offset in the group's memory, where buffers that are not in
+                 use at the same time may overlap (fold__assign_offset; scratch: fold__assign_transient; rows
+                 of a slab: fold__reuse_rows).
      forward     fold__run_group runs the batches of a group. fold__begin_batch binds the operands of a batch,
-                 and fold__forward_batch runs its ops over all rows. A product goes from fold__linear_forward
-                 through the kernel table (`product`) to fold__product_any and the tiles of the instruction
-                 set.
-     backward    fold__backward_group runs the batches in reverse. fold__backward_batch completes the gradient
-                 of each output (fold__finish_value) and writes each op's contributions to its inputs
-                 (fold__backward_op).
-     weights     fold__list_uses lists the uses of every parameter before anything runs. When groups have run,
-                 fold__sum_groups shares the uses among threads by columns (fold__share_of_use), group after
-                 group (fold__accumulate_groups). fold__accumulate_use sums X^T dY of one use
-                 (fold__linear_weight_grad) over its rows in record order, whatever the batches are
-                 (fold__record_rows). In the end fold__commit_uses adds the sums to the model's gradients.
-     again       fold_replay runs the existing plan (fold__replay_batched), or lets an eager context compute
-                 each op again (fold__replay_eager).
-     in slices   fold_run_begin plans and reserves; fold_run_more runs step after step until the time is up
-                 (fold__run_slice, fold__run_rows), or as many rows of a step as earlier batches predict will
-                 fit (fold__rows_within).
-     step        fold_adam_step and the other optimisers call fold__step_param, which runs the rule of the
-                 instruction set over a parameter (FOLD__RULES).
+                 and fold__forward_batch runs its ops over all rows. fold__linear_forward computes a product
+                 through the kernel table (`product`), which leads to fold__product_any.
+     backward    fold__backward_group runs the batches in reverse order. fold__backward_batch completes the
+                 gradient of each output (fold__finish_value), then computes what each op contributes to the
+                 gradients of its inputs (fold__backward_op).
+     weights     Before anything runs, fold__list_uses lists the uses of every parameter. After groups have
+                 run, fold__sum_groups splits the columns of each use among threads (fold__share_of_use) and
+                 adds one group after another (fold__accumulate_groups). fold__accumulate_use computes X^T dY
+                 of a use (fold__linear_weight_grad) with rows in record order, not in batch order
+                 (fold__record_rows). Finally fold__commit_uses adds the sums to the model's gradients.
+     replay      fold_replay runs the existing plan again (fold__replay_batched); in an eager context it
+                 computes each op again (fold__replay_eager).
+     slices      fold_run_begin plans and reserves; fold_run_more runs steps until the time is up
+                 (fold__run_slice). If a step is too long, it runs as many rows as are predicted to fit
+                 (fold__run_rows, fold__rows_within).
+     step        fold_adam_step and the other optimisers call fold__step_param, which applies the update rule
+                 (FOLD__RULES), compiled for the instruction set, to a parameter.
 
    Where to look for
-     large batches, in parts    fold__size_sub_batches decides, fold__forward_batch runs them
+     large batches, in pieces   fold__size_sub_batches decides, fold__forward_batch runs them
      long lists, in chunks      fold__find_chunks decides, fold__enter_chunk moves to the next
      lists, row by row          fold__by_rows makes the request, fold__lift_program the program of a cell
      lists, whole               fold__record_whole, fold__run_whole
-     calls of cells with lists  fold_call_n and fold_call_list, both by fold__record_call
-     traces of cells            fold__trace_body; made a program by fold__compile
+     calls of cells with lists  fold__record_call, for fold_call_n and fold_call_list
+     tracing of cells           fold__trace_body; fold__compile turns the trace into a program
      duplicate calls            fold__find_duplicate
-     definitions of ops         FOLD__OPS; CONTRIBUTING.md lists the places to add one
+     definitions of ops         FOLD__OPS; CONTRIBUTING.md lists what to change to add an op
      attention                  fold__attention_forward, fold__attention_backward; along edges:
                                 fold__edge_attention_forward, fold__edge_attention_backward
-     convolutions               fold__conv_forward, fold__conv_backward; borders: fold__pad
-     AVX2's tanh                FOLD__ISA(tanh): written once, compiled for each set. Profilers show
-                                fold__map_tanh__avx2, in which FOLD__MAPS runs it over rows
-     choice of kernels          fold__kernels_for; what a set must have: fold__kernels
-     packs of weights           fold__pack_part; after they were written: fold__refresh_packs
-     weights read in place      fold__find_in_image, in products `in_place` of fold__product; int8:
-                                fold__take_bytes, in products `as_saved` of their kernels
-     work for threads           fold__on_threads, called by fold__run_samples
-     arrays of a context        FOLD__ARRAYS; they move in fold__ask, and pointers follow in
-                                fold__refresh_pointers
-     memory that runs out       fold__need, fold__reserve_run; reported by fold__out_of_memory
-     texts of errors            fold__fail, fold__model_fail; written by fold__fail_v
+     convolution                fold__conv_forward, fold__conv_backward; padding: fold__pad
+     tanh for AVX2              FOLD__ISA(tanh), written once and compiled for each instruction set. Profilers
+                                show fold__map_tanh__avx2, the loop over rows from FOLD__MAPS
+     choice of kernels          fold__kernels_for; fold__kernels lists the kernels of a set
+     packed weights             fold__pack_part; fold__refresh_packs updates them after values are written
+     weights read in place      fold__find_in_image; products read them if `in_place` of fold__product is set;
+                                int8: fold__take_bytes, `as_saved` of the kernels
+     distributing work          fold__on_threads, called by fold__run_samples
+     arrays of a context        FOLD__ARRAYS. fold__ask may move them; fold__refresh_pointers updates pointers
+     running out of memory      fold__need, fold__reserve_run; fold__out_of_memory sets the error
+     error messages             fold__fail and fold__model_fail; fold__fail_v writes the text
      layers                     section layers; PyTorch's: examples/fold_torch.h
      files                      fold__write_file, fold__load_file
 
-   Letters   f is always the context, m the model, i an index in a loop of a few lines. Everything else has a
-             name. In kernels the letters are those of the formula next to them.
+   Letters   f is always the context, m the model, i an index in a loop of a few lines; everything else has a
+             name. In kernels, letters are those of the formula next to them.
 
-   Sections  in this order; each calls only those above it, except what tests/check_style.py lists. Its banner
-             says what a section owns and uses, and its invariant.
+   Sections  in file order. A section calls only sections above it, except where tests/check_style.py allows
+             it. Its banner says what it owns and uses, and its invariant.
      platform                     compilers, instruction sets, small helpers on sizes
      errors                       the record of the first error
      memory                       growing arrays, or a caller's block
      shapes                       shapes, rows of floats
-     kernels                      products, maps, reductions, packs, int8, bf16: what ops call
-     SIMD kernels                 the same kernels in vector macros, compiled once for each instruction set
+     kernels                      products, maps, reductions, packs, int8, bf16: everything that ops call
+     SIMD kernels                 the same kernels in vector macros, compiled for each instruction set
      ops                          every built-in op: forward, backward, shapes; FOLD__OPS
-     random numbers               generators and their draws; the largest of some values
+     random numbers               generators, draws, argmax and top-k
      model                        parameters, their packs, initial values, touched rows
      storage                      structs and arrays of a context and of its run; kinds of nodes
      signatures                   which calls can be batched; their programs
@@ -1950,64 +1951,62 @@ FOLD_API int fold_finite(const float *values, int n);
      op recorders                 the public calls that record inputs and ops
      cells                        tracing a body once, calling it as one node
      model lifecycle              sealing, measuring and freeing a model, with its tracer
-     reachability                 which nodes run, which get gradients, and how these are combined
-     program analysis             what a program needs for backward, cached between runs
+     reachability                 which nodes run, which get gradients, and how gradients are combined
+     program analysis             what backward needs of a program, cached between runs
      scheduling: groups           cutting a recording into groups that fit the budget
-     scheduling: dependencies     which signature feeds which; components
+     scheduling: dependencies     which signatures feed which others; components
      scheduling: batches          the order of batches: ratio, depth, agenda
      memory planner               offsets of a group's buffers in shared memory
      forward execution            running a batch forward
      parameter gradients          sums of the uses of parameters and shared nodes
      backward execution           running a batch backward
-     eager mode                   each op runs when it is recorded: the oracle of tests
-     plan cache                   plans by structure, to use again
-     cost model                   how long batches took, and predictions for others
-     plan execution               making and reserving a plan; its groups, forward and backward; threads
-     sliced runs                  batches, one by one or in parts, within a time budget
+     eager mode                   running each op when it is recorded: the reference for tests
+     plan cache                   reusing plans of recordings with the same structure
+     cost model                   predicting how long a batch takes from earlier batches
+     plan execution               making a plan, reserving its memory, running its groups; threads
+     sliced runs                  running batches, or parts of them, within a time budget
      run calls                    fold_run, fold_backward, fold_replay, fold_run_more
-     results                      values, gradients, statistics; what is kept, and references
+     results                      reading values, gradients, statistics; keeping, and references
      thread pool                  fold_pool
      optimisers                   SGD, Adagrad, RMSprop, Adam; clipping; learning-rate schedules
      layers                       dense, recurrent and transformer layers, tree-LSTMs
      text output                  writing text in pieces
-     inspection                   printing plans, and showing them to visitors
+     inspection                   printing plans, and passing them to visitors
      safetensors                  saving and loading files
 
    Words     One meaning each.
-     node            one recorded value of one sample; a row of the context's node arrays, found by its id
+     node            one recorded value of one sample: an entry of the context's node arrays, at its id
      leaf            a node that no op computes: an input, a row of a table, a parameter
-     view            a node that shows part of another node's value and has none of its own
+     view            a node whose value is part of another node's value
      operand         one input of a call: a node and an offset into it; stored as an edge
-     call            a node that runs something: an op, or a cell
-     cell            a body of ops that was traced once; each call of it is one node
+     call            a node that runs an op or a cell
+     cell            a body of ops, traced once; each call of it is one node
      program         the ops that a signature runs: one op, or a cell's body
-     signature       everything calls must share to be batched: fold__sig in a context, fold__run_sig in a
-                     run, fold__group_sig in a group of that run
-     list            a node with n rows; calls that read it row by row have the rows as their elements
-     analysis        what a program needs once we know which of its inputs get gradients: facts about each
-                     value, operand and input
-     component       signatures of a group that feed each other, or a single one
-     chain           calls of one signature that depend on each other; its length is a lower bound of their
-                     batches
-     stage           the part of a program that runs together: the prologue, which does not depend on the
-                     recursion, or the body
+     signature       everything that calls must have in common to be batched: fold__sig in a context,
+                     fold__run_sig in a run, fold__group_sig in a group of a run
+     list            a node with n rows; for a call that reads it row by row, the rows are its elements
+     analysis        facts about each value, operand and input of a program, given which inputs get gradients
+     component       signatures of a group that feed each other, or one signature alone
+     chain           calls of one signature, each depending on the one before; its length is a lower bound for
+                     the number of their batches
+     stage           part of a program: the prologue, which does not depend on the recursion, or the body
      batch           calls of one signature and stage that run together
-     sample          calls that share no value with other samples
+     sample          a set of calls that share no value with calls of other samples
      group           samples that run forward and backward together before the next group starts
-     prefix, suffix  the groups before and after the samples: calls that samples share by merging, and calls
-                     that only combine their scalars, such as a sum of losses. A boundary value or gradient
-                     passes between prefix, samples and suffix
+     prefix, suffix  the groups before and after the samples: merged calls that several samples use, and calls
+                     that only combine scalars of samples, such as a sum of losses. Boundary values and
+                     gradients pass between prefix, samples and suffix
      phase           one group in one direction; a run is a sequence of phases, a phase a sequence of steps
      chunk           some rows of every list of a group, run forward and backward before the next
-     buffer          storage of one value, gradient or contribution of a program for all calls of a group: a
-                     slab in the group's region, or transient in a worker's scratch
-     instruction     one op of a program as a stage runs it, its operands bound
-     binding         where the rows of one operand are, for all batches of a stage
-     tile            rows, or rows x columns of a product, that are processed while they are in the cache
-     contribution    what one reader adds to a value's gradient
-     use             one place that reads a parameter or shared node; each is summed separately
-     pack            a weight laid out in panels for the kernels; refreshed when its values are written
-     command list    the recorded kernel calls that a replay runs, with their pointers
+     buffer          storage for one value, gradient or contribution of a program, for all calls of a group: a
+                     slab in the group's memory, or transient in a worker's scratch
+     instruction     one op of a program as a stage runs it, with bound operands
+     binding         where the rows of an operand are, for all batches of a stage
+     tile            rows, or rows x columns of a product, processed while they are in the cache
+     contribution    what one reader of a value adds to its gradient
+     use             one place that reads a parameter or shared node; summed separately for gradients
+     pack            a weight laid out in panels for the kernels; updated when its values are written
+     command list    kernel calls with their pointers, recorded for a replay to run
    ============================================================================================ */
 
 /* ==== section: platform ======================================================================
