@@ -39,8 +39,8 @@
 
    STEP BY STEP (section numbers in parentheses)
      Model      fold_model_new creates the model, which owns the parameters. (4)
-     Layers     fold_dense_new, fold_lstm_new and the other layer constructors add their parameters to it
-                (12); fold_weight_new, fold_bias_new and so on add single ones. (4)
+     Layers     fold_dense_new, fold_lstm_new and the other layer constructors add their parameters to the
+                model (12); fold_weight_new, fold_bias_new and similar functions add single parameters. (4)
      Context    fold_ctx_new creates a context, which records and runs. Set `training` if it will train. (5)
      Record     Go through the samples one at a time. Pass data in with fold_input and fold_lookup (6), and
                 compute with ops such as fold_linear (7) and layers such as fold_dense_apply (12). Use a list
@@ -56,12 +56,12 @@
                 over several frames. (8)
      Memory     fold_memory.block puts a model or context into a fixed block; fold_model_measure and
                 fold_ctx_desc.measure find out how large it must be. (3, 4, 5)
-     Threads    fold_ctx_desc.threads spreads a run over threads, such as those of fold_pool_new (5), and
-                fold_model_desc.threads the step of an optimiser (4). Or give each thread its own context.
+     Threads    fold_ctx_desc.threads splits a run among threads, e.g. of fold_pool_new (5), and
+                fold_model_desc.threads an optimiser step (4). Or give each thread its own context.
      When something is wrong, read fold_ctx_message. fold_ctx_print shows what was batched. (14)
 
    DOES NOT
-     - run on GPUs, compute in anything but float32 (weights may be int8 or bfloat16), differentiate twice;
+     - run on GPUs, use anything but float32 (weights may be int8 or bfloat16), or take second derivatives;
      - load Python models, only their weights; read graph files (fold_onnx.h does); decode images;
      - normalise across samples, as batch norm does in training: batching must never change a result. Use
        fold_layer_norm or fold_rms_norm per value, or fold_list_standardize over the rows of one sample. A
@@ -74,104 +74,104 @@
 
    LICENSE    MIT or Unlicense, at your choice: see the end of this file.
 
-   1 CONFIGURATION (define before including; define those marked * alike in every file)
+   1 CONFIGURATION (define before including; define those marked * identically in every file)
      FOLD_IMPLEMENTATION     compiles the implementation here
      FOLD_STATIC *           makes all functions static: the whole library is private to one file
-     FOLD_API *              precedes every public function, to export or import it, such as
+     FOLD_API *              is put before every public function, to export or import it, e.g.
                              __declspec(dllexport) or __attribute__((visibility("hidden"))). Default: extern.
-                             On ELF systems with gcc or clang a shared library then exports the functions and
-                             still calls its own copy if another library has one. A program linked with
+                             With gcc or clang on ELF systems, a shared library then exports the functions but
+                             keeps calling its own copy if another library has one too. A program linked with
                              -no-pie that takes their addresses needs a library built with -DFOLD_API=extern
-     FOLD_NO_MALLOC          no default allocator: every model and context must be given its memory
+     FOLD_NO_MALLOC          leaves out malloc: every model must be given its memory
      FOLD_USE_THREADS *      adds fold_pool, a pool of POSIX threads (gcc or clang). fold_ctx_desc.threads
                              works with any other pool too
      FOLD_USE_CBLAS          computes large products with cblas_sgemm. Results then agree within a tolerance,
                              not bit for bit. FOLD_CBLAS_HEADER names the header, default <cblas.h>
      FOLD_REPRODUCIBLE       makes the portable kernels use fmaf, which matches the SIMD kernels bit for bit
                              (slow without FMA hardware)
-     FOLD_ALLOW_FAST_MATH    accepts -ffast-math, /fp:fast or x87 arithmetic, which void the numerics contract
+     FOLD_ALLOW_FAST_MATH    allows -ffast-math, /fp:fast or x87 arithmetic, which void the numerics contract
                              (-funsafe-math-optimizations and the like need no define: the portable kernels
-                             keep their bits; clang's -ffp-contract=fast may change those of other kernels)
-     FOLD_FILENAME           the name of this file, default "fold.h": it includes itself once per instruction
-                             set
+                             keep their bits; clang's -ffp-contract=fast may change those of the others)
+     FOLD_FILENAME           this file's name (default "fold.h"); it includes itself once per instruction set
      FOLD_GROUP_BYTES        the default of fold_ctx_desc.group_bytes
      FOLD_NO_STDIO *         leaves out every function that takes a FILE * or a path, and the clock.
-     The next ones leave code out of programs that only run networks; `make sizes` prints how much each saves.
+     The following leave code out of programs that only run networks; `make sizes` prints how much each saves.
      To leave out ops that are never called, use -ffunction-sections -fdata-sections -Wl,--gc-sections.
-     FOLD_INFERENCE *        no gradients, optimisers, random initial values (they are zeros) or saving; their
-                             functions are not declared. All ops stay, so that a program that trains can share
-                             the code that records. Every model is for inference, and creating a context with
-                             `training` is an error
-     FOLD_NO_TEXT *          no printing or inspection (section 14). Messages stay, except that they do not
-                             suggest the nearest name of a missing tensor
-     FOLD_PLAIN_CONTEXTS     no eager, dedupe, schedule, clock, zone, plan_cache_bytes and threads in
-                             fold_ctx_desc: setting one is an error
-     FOLD_ONLY_PORTABLE      only the portable kernels. Their int8 products are plain loops, on x86-64 a
-                             seventh as fast as float ones
-     FOLD_NO_AVX512          no kernels for AVX-512
+     FOLD_INFERENCE *        leaves out gradients, optimisers, saving and random initial values (zeros
+                             instead), and their functions. All ops stay, so that recording code can be shared
+                             with a program that trains. Every model is for inference, and creating a context
+                             with `training` is an error
+     FOLD_NO_TEXT *          leaves out printing and inspection (section 14). Error messages stay, but no
+                             longer suggest the most similar name for a missing tensor
+     FOLD_PLAIN_CONTEXTS     leaves out the fold_ctx_desc settings eager, dedupe, schedule, clock, zone,
+                             plan_cache_bytes and threads: setting one is an error
+     FOLD_ONLY_PORTABLE      compiles only the portable kernels. Their int8 products are plain loops, which on
+                             x86-64 run at a seventh of the speed of float products
+     FOLD_NO_AVX512          leaves out the AVX-512 kernels
 
    2 CONTRACTS
      Names     Functions are named after their first argument: fold_model_..., fold_ctx_..., fold_param_... (a
                model and a parameter). Functions that record, run or read nodes take a context and have short
                names: fold_add, fold_run, fold_value. Functions over all parameters take the model:
                fold_grads_..., fold_values_..., fold_sgd_step.
-               - ..._new creates (fold_weight_new and so on a parameter), ..._apply records a layer.
+               - ..._new creates an object (fold_weight_new: a parameter), ..._apply records a layer.
                - ..._desc is a struct of settings, ..._default returns the defaults of a desc or an optimiser.
-                 Start from those and set members by name: later versions may add some.
-               Counts are int, byte sizes size_t, and zero is the default. Outputs come last. `user` is the
-               last argument of callbacks (fold_parallel_for also gets a pool) and follows them in structs.
+                 Start from the defaults and set members by name, since later versions may add members.
+               Counts are int, byte sizes size_t, and zero selects the default. Outputs come last. `user` is
+               the last argument of a callback (fold_parallel_for also gets a pool) and follows it in structs.
      Lifetime  Parameters, cells and ops live as long as their model, nodes until the next fold_ctx_reset.
                Strings and arrays you pass are copied unless the comment says otherwise. A returned name is
-               valid until something is added to the model, a returned message until the next call. If part
-               of a program is reloaded while it runs, keep fold.h in the rest: models and contexts point into
-               its code.
+               valid until something is added to the model, a returned message until the next call. If part of
+               your program is reloaded while it runs, keep fold.h in the part that stays: models and contexts
+               contain pointers to its functions.
      Memory    A model or context takes memory from an allocator, or from a block that you pass (fold_memory).
-               No call allocates while recordings stay within the largest so far. A run reserves its memory
-               before it writes anything. fold_ctx_stats reports the most memory that a context has held, and
-               how large a block must be for its recordings. A recording that fits a block alone fits it after
-               any others.
+               Nothing is allocated while recordings are no larger than the largest so far. A run reserves its
+               memory before it writes anything. fold_ctx_stats reports the most memory that a context has
+               held, and how large a block must be for its recordings. A recording that fits a fresh block
+               also fits it after others.
      Errors    The library never aborts, exits or prints. The first error sticks to the context (or model),
                with a message, and the desc's `error` callback is called.
-               - The failing call returns the null node; running returns the stored status.
-               - A null operand is such an error, and its message names call and operand. After an error every
-                 call accepts null and returns it.
+               - The failing call returns the null node; functions that run return the stored status.
+               - A null operand is an error; the message names the call and the operand. After an error every
+                 call accepts null nodes and returns one.
                - fold_ctx_reset clears a context's error. A model's error stops its contexts too, until
                  fold_model_clear_error. Nothing trained is lost.
                - A setting that is NaN, out of range or not a member of its enum is FOLD_BAD_ARGUMENT and
-                 changes nothing: "adam: beta1 is 2, must be in [0, 1)". Data may be anything: values, factors
-                 of fold_scale, terms of fold_shift. NaN carries on to the results.
+                 changes nothing: "adam: beta1 is 2, must be in [0, 1)". Data (values, factors of fold_scale,
+                 terms of fold_shift) may be anything; NaN propagates to the results.
                - Errors stick only if something was lost. A read (8), load or save (13) that fails changes
                  nothing: it returns a status, the message says why, and everything stays usable.
                - NULL is safe everywhere: without a model or context a call returns FOLD_BAD_ARGUMENT, a null
                  handle, NULL, or a message saying that there is none.
-     Threads   There are no mutable globals. A context belongs to one thread at a time, and may itself spread
-               a run over several (fold_ctx_desc.threads), with the same bits for any number. Many contexts
-               may read one model at once: inference on all cores is one context per thread. Whatever writes
-               the model must be alone with it: optimisers, fold_values_write_begin, fold_backward, new
-               parameters and cells.
+     Threads   There are no mutable globals. A context belongs to one thread at a time, and may itself split a
+               run among several (fold_ctx_desc.threads); results are bit-identical for any number. Many
+               contexts may read one model at once: for inference on all cores, use one context per thread.
+               Whatever writes to the model needs exclusive access to it: optimisers, fold_values_write_begin,
+               fold_backward, new parameters and cells.
      Numerics  Batching never changes a result. Values and gradients are bit-identical for a sample alone
      (eager) and in any batch, under any schedule and number of threads, on every instruction set with FMA.
-               - The order of a sum depends only on the op and its shapes per sample. Gradients of parameters
-                 depend only on the sequence recorded. They sum n rows in blocks of 512 (large weights: 2048),
-                 with an error of at most about (block + n / block) / 2 units. Rows of zeros count, such as
-                 padding that a mask removes, and so may change the last bits.
-               - All computation rounds to nearest, never traps and keeps subnormal numbers, however the host
-                 has set the processor. Its settings and exception flags are restored, so a host may trap
-                 exceptions, as long as it passes no NaN as a setting. One that flushes subnormal numbers to
-                 zero (linked with -ffast-math) still does so in its own code.
-               - With fold_model_desc.flush_subnormals runs and steps flush them as well: batched and eager
-                 are still bit-identical, two kinds of processors may not be. A subnormal number that you pass
-                 in is 0 where it is computed with and stays where it is copied: batches may copy elsewhere.
-               - No op and no loss hides a NaN that it reads: it reaches the values, and the gradients where
-                 PyTorch's have it. Where a NaN is belongs to the contract, its sign and payload do not.
-     Accuracy  The table bounds how far an op's values and gradients are from those of real numbers, in units
-               in the last place. It does not hold for int8 and bfloat16 weights.
-               - Maps: units of the result. silu keeps to it down to -87.
-               - Sums: units of the sum of their terms' magnitudes, and half a unit more for each term. The
-                 terms are those of the formula: a slope with 1 - y, such as that of tanh, counts the 1. Ops
-                 with a softmax count 1 + the distance to the largest x, which they subtract. Softmax-weighted
-                 means and attention also count the terms of the weights' sum.
-               `make accuracy` prints the worst seen. Units of values, and of gradients:
+               - The order of a sum depends only on the op and its shapes per sample, and for gradients of
+                 parameters only on the sequence recorded. These gradients sum n rows in blocks of 512 (large
+                 weights: 2048), with an error of at most about (block + n / block) / 2 units in the last
+                 place. Rows of zeros, such as masked padding, count too, and so may change the last bits.
+               - All computation rounds to nearest, never traps and keeps denormals, however your program has
+                 set the processor. Its settings and exception flags are restored, so your program may enable
+                 traps, as long as it passes no NaN as a setting. If it flushes denormals (when linked with
+                 -ffast-math), it still does so in its own code.
+               - With fold_model_desc.flush_subnormals, runs and optimiser steps flush denormals: batched and
+                 eager results are still bit-identical, but different kinds of processors may disagree. A
+                 denormal that you pass in counts as 0 in arithmetic but survives copies, and a batch may copy
+                 where an eager run does not.
+               - No op or loss hides a NaN in its inputs: it reaches the values, and the gradients if it does
+                 in PyTorch. Which values are NaN is part of the contract; a NaN's sign and payload are not.
+     Accuracy  The table gives the largest error of an op's values and gradients compared with exact
+               arithmetic, in units in the last place. It does not hold for int8 and bfloat16 weights.
+               - Element-wise functions: units of the result. The bound of silu holds for x >= -87.
+               - Sums: units of the sum of the magnitudes of all terms, plus half a unit per term. Terms are
+                 counted as in the formula: a derivative that contains 1 - y, such as that of tanh, counts the
+                 1. Ops with a softmax count 1 + the distance to the largest x, which they subtract.
+                 Softmax-weighted means and attention also count the terms of the weights' sum.
+               `make accuracy` prints the largest errors measured. Bounds for values, and for gradients:
          0  0   copy stop_gradient neg abs relu floor at_least at_most clip select minimum maximum amax amin
                 max_pool concat slice reshape transpose pick list_join list_take list_max list_stack
                 list_unstack
@@ -184,7 +184,7 @@
          4  6   silu pow layer_norm rms_norm list_softmax_mean
          8  8   gelu_tanh gelu list_attention
      Views     fold_slice (first axis), fold_split, fold_unstack and fold_reshape return views: no copy, no
-               work. A view's gradient is that of the values it shows. */
+               work. The gradient of a view goes to the values it shows. */
 
 #ifndef FOLD_H
 #define FOLD_H
@@ -228,20 +228,20 @@ extern "C" {
 /* ==== 3 types ============================================================================ */
 /* Types and limits that all sections use. A node is a value of one sample; a list is a node of many rows. */
 
-#define FOLD_MAX_RANK 4  /* axes of a value, of at most 2^30 floats */
-#define FOLD_MAX_IN 32   /* fixed inputs of one op; list ops accept any number of nodes */
-#define FOLD_MAX_CELL_IN 16 /* fixed inputs of a cell */
-#define FOLD_MAX_LIST 4  /* components of the elements of a cell's list */
-#define FOLD_MAX_OUT 8   /* outputs of one op or cell */
-#define FOLD_ALL 0x7fffffff /* as an axis: over all of them */
+#define FOLD_MAX_RANK 4  /* most axes of a value, which has at most 2^30 floats */
+#define FOLD_MAX_IN 32   /* most inputs of an op; list ops accept any number of nodes */
+#define FOLD_MAX_CELL_IN 16 /* most inputs of a cell, apart from its list */
+#define FOLD_MAX_LIST 4  /* most components per element of a cell's list */
+#define FOLD_MAX_OUT 8   /* most outputs of an op or a cell */
+#define FOLD_ALL 0x7fffffff /* passed as an axis: all axes */
 
 typedef enum fold_status {
     FOLD_OK,
     FOLD_BAD_ARGUMENT,   /* a null pointer, an index or a setting out of range */
     FOLD_BAD_SHAPE,      /* shapes that do not fit the op */
-    FOLD_BAD_HANDLE,     /* a node, parameter, cell or op that is stale or foreign */
+    FOLD_BAD_HANDLE,     /* a stale node, or a handle of another context or model */
     FOLD_BAD_STATE,      /* e.g. reading what was not kept, training in an inference context */
-    FOLD_BAD_CELL,       /* a cell body that is not what was traced */
+    FOLD_BAD_CELL,       /* a mistake in a cell's body, e.g. a call not allowed there */
     FOLD_NO_MEMORY,
     FOLD_IO,             /* a file, a reader or a writer failed */
     FOLD_STATUS_COUNT
@@ -255,12 +255,12 @@ typedef enum fold_schedule {
     FOLD_SCHEDULE_COUNT
 } fold_schedule;
 
-typedef struct fold_model fold_model;  /* parameters, cells, ops: outlives every recording */
-typedef struct fold_ctx fold_ctx;      /* one recording and its execution */
+typedef struct fold_model fold_model;  /* owns parameters, cells and user-defined ops */
+typedef struct fold_ctx fold_ctx;      /* holds one recording and runs it */
 
-/* Handles are plain values; all-zero is null. A node is valid until its context's next fold_ctx_reset. Salts
-   detect stale and foreign handles, except for about one in four billion: a node's salt changes with every
-   reset and differs between contexts, those of the others differ between models. */
+/* Handles are plain values; all-zero is null. A node is valid until its context's next fold_ctx_reset. The
+   salt detects stale handles and handles from elsewhere, except for about one in four billion: for nodes it
+   changes with every reset and differs between contexts; for the others it differs between models. */
 typedef struct fold_node { uint32_t id, salt; } fold_node;
 typedef struct fold_param { uint32_t id, salt; } fold_param;
 typedef struct fold_cell { uint32_t id, salt; } fold_cell;
@@ -269,45 +269,47 @@ typedef struct fold_op { uint32_t id, salt; } fold_op;
 #define FOLD_NULL_NODE fold_node {}
 #define FOLD_NULL_PARAM fold_param {}
 #else
-#define FOLD_NULL_NODE ((fold_node){ 0, 0 })   /* e.g. as the c of a fold_state that has none */
-#define FOLD_NULL_PARAM ((fold_param){ 0, 0 }) /* e.g. as no bias: fold_linear(f, x, W, FOLD_NULL_PARAM) */
+#define FOLD_NULL_NODE ((fold_node){ 0, 0 })   /* e.g. c in a fold_state without cell state */
+#define FOLD_NULL_PARAM ((fold_param){ 0, 0 }) /* no bias: fold_linear(f, x, W, FOLD_NULL_PARAM) */
 #endif
 
 /* Shape of one sample's value, row-major: rank 1 to 4, every dim at least 1. A scalar has shape [1]. */
 typedef struct fold_shape { int rank, dim[FOLD_MAX_RANK]; } fold_shape;
 
-/* Returns the shape of these axes. */
+/* Returns a shape with these dimensions. */
 FOLD_API fold_shape fold_shape1(int n);
 FOLD_API fold_shape fold_shape2(int rows, int columns);
 FOLD_API fold_shape fold_shape3(int d0, int d1, int d2);
 FOLD_API fold_shape fold_shape4(int d0, int d1, int d2, int d3);
 
-/* Where memory comes from: an allocator, or one block such as a static array. All zero: a model uses malloc
-   and free, a context its model's memory. */
+/* The source of memory: an allocator, or one block such as a static array. If all members are zero, a model
+   uses malloc and free, and a context uses its model's memory. */
 typedef struct fold_memory {
     void *(*alloc)(size_t size, size_t align, void *user); /* returns memory aligned to `align` (8, 64, or
                            4096 for large arrays), or NULL */
-    void (*free)(void *ptr, size_t size, void *user); /* `size` is what was requested */
+    void (*free)(void *ptr, size_t size, void *user); /* `size` as passed to alloc */
     void *user;
     void *block;        /* the model or context lives in these bytes, from the first 64-byte boundary on, and
                            never allocates. Reported block sizes include that padding */
     size_t block_size;
 } fold_memory;
 
-/* Returns the meaning of a status in a word or two. */
+/* Returns a short description of a status. */
 FOLD_API const char *fold_status_text(fold_status status);
 
-/* Writes `size` bytes and returns 0 to continue; anything else stops the writing. Everything that prints or
-   saves calls a function that you pass for this. */
+/* A callback that writes `size` bytes and returns 0 to continue, or anything else to stop. You pass one to
+   every function that prints, or saves to something other than a file. */
 typedef int fold_writer(const void *bytes, size_t size, void *user);
 #ifndef FOLD_NO_STDIO
-/* Writes to a FILE *, as a fold_writer: fold_ctx_print(f, fold_to_file, stdout). */
+/* A fold_writer that writes to a FILE *, as in fold_ctx_print(f, fold_to_file, stdout). */
 FOLD_API int fold_to_file(const void *bytes, size_t size, void *file);
 #endif
-/* Copies the next `size` bytes to `bytes` and returns how many: fewer at the end, or if reading fails. */
+/* A callback that copies the next `size` bytes to `bytes` and returns the number copied, which is less than
+   `size` only at the end of the data or on a read error. */
 typedef size_t fold_reader(void *bytes, size_t size, void *user);
 
-/* Calls task(i, user) once for every i in [0, n), on any threads, in any order; returns when all are done. */
+/* A fold_parallel_for calls task(i, user) once for each i in [0, n), on any threads and in any order, and
+   returns when all calls have returned. */
 typedef void fold_task(int i, void *user);
 typedef void fold_parallel_for(int n, fold_task *task, void *user, void *pool);
 
@@ -316,60 +318,59 @@ typedef void fold_parallel_for(int n, fold_task *task, void *user, void *pool);
    with fold_weight_new and so on, or with layers (section 12). Contexts share it (section 5). */
 
 typedef struct fold_model_desc {
-    uint64_t seed;       /* for the initial values; 0 is a seed like any other */
-    int inference;       /* no gradients, optimiser state and transposed weights. 0: contexts with `training`
-                            can train the model */
-    const char *isa;     /* "avx512", "avx2", "neon", "portable" or "cblas". NULL: the best of this CPU */
-    fold_memory memory;  /* may be a block (see fold_model_size). Contexts without memory of their own use the
-                            same block: create and run those on one thread at a time */
-    fold_memory tracing; /* for the bodies of cells while they are traced; zero: `memory`. Free again after
-                            fold_model_seal: a context can then use that block */
-    void (*error)(const char *message, void *user); /* called once when an error sticks, by the failing call:
-                            print the message, or set a breakpoint here. Must not use the model or the
-                            context. NULL: none */
+    uint64_t seed;       /* seed of the initial values; 0 is a seed like any other */
+    int inference;       /* 1: store no gradients, optimiser state or transposed weights. 0: contexts with
+                            `training` can train the model */
+    const char *isa;     /* kernels: "avx512", "avx2", "neon", "portable", "cblas"; NULL: the best here */
+    fold_memory memory;  /* may be a block (see fold_model_size). Contexts without their own memory use the
+                            same block: create and run such contexts on one thread at a time */
+    fold_memory tracing; /* memory for tracing the bodies of cells; all zero: `memory`. After fold_model_seal
+                            it is free, and a context can use that block */
+    void (*error)(const char *message, void *user); /* called once by the failing call when an error sticks,
+                            to print it or for a breakpoint. Must not use the model or context. NULL: none */
     void *error_user;
-    int threads;         /* for the steps of optimisers, with the same bits for any number. Steps of small
-                            models stay on the caller's thread. 0, 1: all do */
-    fold_parallel_for *parallel_for; /* runs them, as in fold_ctx_desc; required for threads */
+    int threads;         /* number of threads for optimiser steps, bit-identical for any number. Steps of
+                            small models stay on the calling thread. 0, 1: all do */
+    fold_parallel_for *parallel_for; /* runs tasks on threads, as in fold_ctx_desc; required for threads */
     void *pool;          /* passed to parallel_for */
-    int flush_subnormals; /* treat values and gradients below 2^-126 as 0 in runs and steps, which saves time
-                             when they fade: see Numerics. No effect except on x86 and 64-bit ARM */
+    int flush_subnormals; /* flush denormals (magnitudes below 2^-126) to zero in runs and optimiser steps,
+                             since they are slow: see Numerics. Only affects x86 and 64-bit ARM */
 } fold_model_desc;
 FOLD_API fold_model_desc fold_model_desc_default(void);
 
-/* Creates an empty model; desc NULL: the defaults. Returns NULL if memory runs out, or alloc comes without
-   free; if a block is too small, desc.error is told how many bytes it needs. An isa that is unknown or not
-   available here sets an error on the model, as do threads without a parallel_for. Nothing can be added until
-   fold_model_clear_error, which accepts the best kernels there are, or one thread. */
+/* Creates an empty model; desc NULL: the defaults. Returns NULL if memory runs out, or if desc has alloc but
+   no free; if its block is too small, desc.error gets a message that says how many bytes are needed. An isa
+   that is unknown or unavailable, or threads without a parallel_for, sets an error on the model. Nothing can
+   be added until fold_model_clear_error; the model then uses the best kernels, or one thread. */
 FOLD_API fold_model *fold_model_new(const fold_model_desc *desc);
 FOLD_API void fold_model_free(fold_model *m); /* frees a model, after its contexts. NULL is fine */
 FOLD_API fold_status fold_model_status(const fold_model *m);  /* returns the first error, or FOLD_OK */
-FOLD_API const char *fold_model_message(const fold_model *m); /* returns its message, or why a file failed */
+FOLD_API const char *fold_model_message(const fold_model *m); /* its message, or why a load or save failed */
 FOLD_API void fold_model_clear_error(fold_model *m);          /* makes a model with an error usable again */
-/* Sets your own error on a model that has none, as the library does: for readers of other files. The text is
-   copied, up to 240 bytes; bytes that would move a cursor, or are not UTF-8, become '?'. FOLD_OK, or a status
-   that does not exist, counts as FOLD_BAD_ARGUMENT. Returns the model's status. */
+/* Sets an error from your own code, such as a file reader, on a model that has none. Up to 240 bytes of the
+   message are copied; control characters, and bytes that are not UTF-8, become '?'. FOLD_OK, or a status that
+   does not exist, counts as FOLD_BAD_ARGUMENT. Returns the model's status. */
 FOLD_API fold_status fold_model_fail(fold_model *m, fold_status status, const char *message);
-/* Formats such a message as vsnprintf does, in builds without stdio too. It knows %% %c %s %d %u %x %lu %llu
-   %g and %.0f (from 2^64 on as %g), with widths, and %s with a precision. Returns the full length. */
+/* Formats a message like vsnprintf, also in builds without stdio. It supports %% %c %s %d %u %x %lu %llu %g
+   and %.0f (from 2^64 on printed as %g), with widths, and %s with a precision. Returns the full length. */
 FOLD_API int fold_format(char *text, size_t size, const char *format, va_list args);
 FOLD_API const char *fold_model_isa(const fold_model *m);     /* returns the kernel set in use */
 
 typedef enum fold_init {
     FOLD_INIT_ZEROS,
     FOLD_INIT_CONSTANT,   /* every value is init_scale */
-    FOLD_INIT_UNIFORM,    /* in [-init_scale, init_scale) */
-    FOLD_INIT_NORMAL,     /* with standard deviation init_scale */
+    FOLD_INIT_UNIFORM,    /* uniform in [-init_scale, init_scale) */
+    FOLD_INIT_NORMAL,     /* normal with standard deviation init_scale */
     FOLD_INIT_GLOROT,     /* uniform, bound init_scale sqrt(6 / (rows + columns)) (Glorot, Bengio 2010) */
-    FOLD_INIT_HE,         /* normal, deviation init_scale sqrt(2 / rows) (He et al. 2015) */
+    FOLD_INIT_HE,         /* normal, standard deviation init_scale sqrt(2 / rows) (He et al. 2015) */
     FOLD_INIT_ORTHOGONAL  /* orthonormal rows or columns, whichever are fewer, times init_scale (Saxe 2014) */
 } fold_init;
 
-/* What a parameter is used for. Weights of linear ops are also kept packed. */
+/* The ops that will use a parameter. Weights of linear ops are also stored packed. */
 enum {
     FOLD_FOR_LINEAR = 1,   /* fold_linear: W is [inputs x outputs] */
     FOLD_FOR_LINEAR_T = 2, /* fold_linear_t: the parameter is [outputs x inputs], e.g. a tied embedding */
-    FOLD_FOR_LOOKUP = 4,   /* fold_lookup: a sparse gradient: only touched rows are cleared and updated */
+    FOLD_FOR_LOOKUP = 4,   /* fold_lookup; gradients are sparse: only touched rows are cleared and updated */
     FOLD_FOR_CONV = 8      /* fold_conv2d: the filter is [height x width x inputs x outputs]; fold_conv1d:
                               [length x inputs x outputs] */
 };
@@ -377,33 +378,33 @@ enum {
 typedef struct fold_param_desc {
     const char *name;    /* unique in the model; copied */
     fold_shape shape;
-    fold_init init;      /* default FOLD_INIT_ZEROS, for biases: choose another for weights */
+    fold_init init;      /* default FOLD_INIT_ZEROS, which suits biases but not weights */
     float init_scale;    /* finite, see fold_init; 0 means 1, except for FOLD_INIT_CONSTANT */
-    const float *values; /* initial values instead of an initialiser; copied */
-    unsigned uses;       /* FOLD_FOR_...; 0: FOLD_FOR_LINEAR if the rank is 2 */
-    int frozen;          /* no gradient, no update; fold_param_freeze changes it */
-    int buffer;          /* state, not a weight: never trained, and fold_param_freeze leaves it alone */
-    int rate_set;        /* 0..15: see fold_model_scale_rates */
+    const float *values; /* initial values, copied; they replace `init`. NULL: use `init` */
+    unsigned uses;       /* FOLD_FOR_... flags; 0: FOLD_FOR_LINEAR if the rank is 2 */
+    int frozen;          /* 1: no gradient and no updates; fold_param_freeze changes this */
+    int buffer;          /* 1: state, not a weight: never trained, whatever fold_param_freeze says */
+    int rate_set;        /* its set of learning rates, 0 to 15: see fold_model_scale_rates */
 } fold_param_desc;
 
 FOLD_API fold_param_desc fold_param_desc_default(void);  /* all zero */
 
 /* Adds a parameter, which lives as long as the model. On failure it returns the null handle and sets an error
-   on the model. The other functions are shorthand for it. */
+   on the model. The functions below are shorthand for it. */
 FOLD_API fold_param fold_param_new(fold_model *m, const fold_param_desc *desc);
-/* Adds a weight [inputs x outputs] with Glorot's initial values. */
+/* Adds a weight [inputs x outputs] with Glorot initialisation. */
 FOLD_API fold_param fold_weight_new(fold_model *m, const char *name, int inputs, int outputs);
-FOLD_API fold_param fold_bias_new(fold_model *m, const char *name, int n); /* adds a bias [n], zeros */
-/* Adds a gain [n] for fold_layer_norm and fold_rms_norm, initially one. */
+FOLD_API fold_param fold_bias_new(fold_model *m, const char *name, int n); /* adds a bias [n] of zeros */
+/* Adds a gain [n] for fold_layer_norm or fold_rms_norm, initially 1. */
 FOLD_API fold_param fold_gain_new(fold_model *m, const char *name, int n);
-/* Adds a table for fold_lookup, such as embeddings, with normal values of deviation 0.1. */
+/* Adds a table (embeddings) for fold_lookup, with normal initial values of standard deviation 0.1. */
 FOLD_API fold_param fold_table_new(fold_model *m, const char *name, int rows, int width);
-/* Adds a convolution filter with He's normal initial values; FOLD_FOR_CONV gives its shape. */
+/* Adds a convolution filter with He initialisation. Its shape is described at FOLD_FOR_CONV. */
 FOLD_API fold_param fold_filter_new(fold_model *m, const char *name, fold_shape shape);
 FOLD_API int fold_param_is_null(fold_param p); /* returns 1 for the null handle */
-FOLD_API fold_param fold_param_find(const fold_model *m, const char *name); /* finds it, or returns null */
-FOLD_API int fold_param_count(const fold_model *m); /* returns how many parameters there are */
-FOLD_API fold_param fold_param_at(const fold_model *m, int index); /* returns one, in order of creation */
+FOLD_API fold_param fold_param_find(const fold_model *m, const char *name); /* the parameter, or null */
+FOLD_API int fold_param_count(const fold_model *m); /* returns the number of parameters */
+FOLD_API fold_param fold_param_at(const fold_model *m, int index); /* by order of creation */
 FOLD_API const char *fold_param_name(const fold_model *m, fold_param p); /* returns its name */
 FOLD_API fold_shape fold_param_shape(const fold_model *m, fold_param p); /* returns its shape */
 /* Stops training a parameter (frozen 1), or resumes it (0). */
@@ -412,45 +413,47 @@ FOLD_API void fold_param_freeze(fold_model *m, fold_param p, int frozen);
 /* Returns the values of a parameter, row-major. The pointer is valid until a parameter is added. It is NULL
    if fold_model_quantize left no floats, and points into the image after fold_model_read_in_place. */
 FOLD_API const float *fold_param_value(const fold_model *m, fold_param p);
-/* Returns the values of all parameters as one span of *count floats (count may be NULL). Each parameter
-   starts at a multiple of 16 floats; gaps are zero. Those without floats, or read in place, are left out. */
+/* Returns the values of all parameters as one span of *count floats (count may be NULL), without parameters
+   that have no floats or are read in place. Each starts at a multiple of 16 floats; gaps are zero. */
 FOLD_API const float *fold_model_values(const fold_model *m, int *count);
 
-/* Returns the values of a parameter for writing; the null parameter means all, as one span. Write only
-   between begin and end: the end refreshes the packed weights. Errors: it is quantised or read in place. */
+/* Returns the values of a parameter for writing, or, for the null parameter, those of all parameters as one
+   span. Call fold_values_write_end after writing: it updates the packed weights. It is an error if the
+   parameter is quantised or read in place. */
 FOLD_API float *fold_values_write_begin(fold_model *m, fold_param p);
 FOLD_API void fold_values_write_end(fold_model *m, fold_param p);
-/* Fills a layer's parameters from arrays, which are copied. Each array goes to the parameter NAME.PART, is
-   row-major, and has the shape and order that the comment of the layer's _new gives. With name "" the parts
-   are whole names, and the layer is the whole model. Errors, set on the model: a part that the layer does not
+/* Fills all parameters of a layer from arrays. An array is row-major, is copied to the parameter NAME.PART,
+   and has the shape and order that the comment of the layer's _new gives. With name "", the parts are full
+   names, and the arrays must cover the whole model. Errors, set on the model: a part that the layer does not
    have; a parameter without an array, or with a different number of values. Then nothing changes.
        fold_array arrays[2] = { { "W", W, 6 * 32 }, { "b", b, 32 } };
        fold_values_fill(m, "encoder", arrays, 2); // made by fold_dense_new(m, "encoder", 6, 32, ...) */
 typedef struct fold_array {
     const char *part;
     const float *values;
-    int count; /* of values */
+    int count; /* number of values */
 } fold_array;
 FOLD_API fold_status fold_values_fill(fold_model *m, const char *name, const fold_array *arrays, int n);
-/* Copies all values, including frozen parameters and buffers, from a model made by the same calls: for a
-   target network that stays fixed for a while. Gradients and the optimiser's state stay. Errors: a parameter
-   that differs, is quantised or is read in place. The message on m names the first, and nothing changes. */
+/* Copies all values, including frozen parameters and buffers, from a model built by the same calls, for
+   example to update a target network in reinforcement learning. Gradients and optimiser state do not change.
+   It is an error, and nothing changes, if a parameter differs in name or shape, is quantised or is read in
+   place: the message on m names the first. */
 FOLD_API fold_status fold_values_copy(fold_model *m, const fold_model *from);
 #ifndef FOLD_INFERENCE
-/* Returns the gradient of a parameter as fold_param_value does its values; NULL in inference models. */
+/* Returns the gradient of a parameter, in the layout of fold_param_value; NULL in inference models. */
 FOLD_API const float *fold_param_grad(const fold_model *m, fold_param p);
-/* Returns the gradients of all parameters, as fold_model_values does their values. */
+/* Returns the gradients of all parameters, in the layout of fold_model_values. */
 FOLD_API const float *fold_model_grads(const fold_model *m, int *count);
 /* Returns a gradient for writing, like fold_values_write_begin; NULL in inference models. Use it to sum
-   gradients over replicas, in the same order on each. Later runs add to what you wrote. Rows of lookup tables
-   that are not zero count as touched, as if this model had looked them up. */
+   gradients over replicas, in the same order on each. Later runs add to what you wrote. Nonzero rows of
+   lookup tables count as touched, as if this model had looked them up. */
 FOLD_API float *fold_grads_write_begin(fold_model *m, fold_param p);
 FOLD_API void fold_grads_write_end(fold_model *m, fold_param p);
-/* Multiplies the learning rate and weight decay of the parameters of a rate set by these factors, in
-   [0, inf), from the next step on. Both are 1 at first; a later call replaces them. */
+/* Sets the factors, in [0, inf), by which optimiser steps multiply the learning rate and weight decay of all
+   parameters with this rate_set. Both are 1 at first; a later call replaces them. */
 FOLD_API void fold_model_scale_rates(fold_model *m, int rate_set, float rate, float decay);
-/* Moves every value w to w + share (v - w), with v of the other model and share in [0, 1]: an exponential
-   moving average, or Polyak update, in which w keeps 1 - share of itself. Errors as in fold_values_copy. */
+/* Moves every value w to w + share (v - w), where v is the value in the other model and share is in [0, 1]:
+   an exponential moving average (Polyak update) that keeps 1 - share of w. Errors as in fold_values_copy. */
 FOLD_API fold_status fold_values_average(fold_model *m, const fold_model *from, float share);
 #endif
 
@@ -460,27 +463,27 @@ typedef struct fold_quantize_desc {
                    fold_lookup writes the dequantised row into the recording. A tied table (FOLD_FOR_LINEAR_T)
                    then keeps only the copy that its products use. A table stays float if cells read it with
                    fold_use, if it is read in place and, in int8, if fold_linear reads it */
-    int bits;   /* 8 (0): int8; 16: bfloat16 */
+    int bits;   /* 8 or 0: int8; 16: bfloat16 */
 } fold_quantize_desc;
 FOLD_API fold_quantize_desc fold_quantize_desc_default(void);
 /* Converts weights to int8 or bfloat16, for faster and smaller inference.
    - int8 takes a quarter of the memory. Products are several times as fast if the processor has instructions
      for them. Their inputs are converted as they are read: there is nothing to calibrate.
    - bfloat16 (`bits` of 16) takes half the memory, and only the weights are rounded.
-   Needs: a model made for inference, loaded before or after (section 13 describes int8 in files). Contexts
-   are reset before they record again; pointers to values move. Parameters added later stay float until the
-   next call, except those whose int8 is read in place (fold_model_read_in_place).
+   Needs: a model made for inference, loaded before or after (section 13 describes int8 in files). Afterwards
+   call fold_ctx_reset on every context, and get pointers to values again. Parameters added later stay float
+   until the next call, except those whose int8 is read in place (fold_model_read_in_place).
    The floats of a weight are gone afterwards: fold_param_value returns NULL, fold_use and writing are errors.
    A weight keeps them if cells also read it with fold_use, or if both fold_linear and fold_linear_t do.
 
-   int8: a weight has a scale for each column of outputs, its largest magnitude divided by 127, and integers
-   from -127 to 127. A row that a product reads has a scale for each value of a concatenation. Integer sums
-   are exact, so these products are bit-identical on every processor and in batches of any size, even without
-   FOLD_REPRODUCIBLE. A row with an infinity or a NaN gives NaN in all columns, and affects no other row. A
-   row, or a weight's column, without a magnitude of at least 2^-119 counts as zeros.
-   bfloat16: values are rounded to 8 bits of precision, to nearest, ties to even, and those beyond the largest
-   to the largest. Products are bit-identical to those of a float model that holds the rounded values. This
-   includes rows with an infinity or a NaN: infinity times a weight is infinity, or NaN if the weight is 0.
+   int8: each output column of a weight is stored as integers from -127 to 127 and a scale, its largest
+   magnitude divided by 127. Inputs of products get one scale per row, or one per part of a concatenation.
+   Integer sums are exact, so these products are bit-identical on every processor and in batches of any size,
+   even without FOLD_REPRODUCIBLE. A row with an infinity or a NaN gives NaN in all columns, and affects no
+   other row. A row, or a column of a weight, whose magnitudes are all below 2^-119 counts as zeros.
+   bfloat16: values are rounded to 8 bits of precision, to nearest, ties to even, and clamped to the largest
+   bfloat16. Products are bit-identical to products with the rounded values as floats. This includes rows with
+   an infinity or a NaN: infinity times a weight is infinity, or NaN if the weight is 0.
 
    These stay float:
    - weights of fewer than `min_values` values, fewer than 16 outputs or more than 131072 inputs;
@@ -491,11 +494,11 @@ FOLD_API fold_quantize_desc fold_quantize_desc_default(void);
 FOLD_API fold_status fold_model_quantize(fold_model *m, const fold_quantize_desc *desc);
 
 typedef struct fold_quantized {
-    int bits;    /* of a value in products: 8, 16 or 32 */
-    float error; /* of the worst column: root mean square of the rounding errors, divided by that of the
-                    values. 0: none, or loaded as int8 */
+    int bits;    /* bits per value in products: 8, 16 or 32 */
+    float error; /* relative error of the worst column: root mean square of the rounding errors divided by
+                    root mean square of the values. 0: no error, or loaded as int8 */
 } fold_quantized;
-/* Returns how a weight was quantised, zeros for one of another model. fold_model_print prints it for all. */
+/* Returns how a weight was quantised; zeros if p is from another model. fold_model_print lists all. */
 FOLD_API fold_quantized fold_param_quantized(const fold_model *m, fold_param p);
 
 /* -- Advanced -- */
@@ -506,32 +509,33 @@ FOLD_API fold_quantized fold_param_quantized(const fold_model *m, fold_param p);
    2. Build it again, calling fold_model_reserve with the result before anything is added: each array is then
       allocated once, at this size.
    3. For a model in a static array, do step 2 in a large block, measure that, and use its block_bytes.
-      Measure before you create contexts that share the block: they count. Without step 2 it is larger.
-   You can keep the numbers as constants: measure with the kernel set that you will use (isa). */
+      Measure before you create contexts that share the block, since they count. Without step 2 the block is
+      larger. You can keep the numbers as constants; measure with the kernel set that you will use (isa). */
 typedef struct fold_model_size {
-    size_t values, grads, packs, state, state2, params, marks, cells, ops; /* packs are packed weights, state
-                           and state2 the optimiser's, marks those of table rows. 0: there are none */
-    size_t block_bytes; /* of a block that holds the model if the same calls build it again; too small if
-                           it ran out of memory, 0 without a block */
-    size_t tracing;     /* of a block for fold_model_desc.tracing; 0 after fold_model_seal */
+    size_t values, grads, packs, state, state2, params, marks, cells, ops; /* bytes per array: packs are
+                           packed weights, state and state2 optimiser state, marks touched table rows */
+    size_t block_bytes; /* size of a block that holds the model if the same calls build it again; too small if
+                           the model ran out of memory, 0 if it has no block */
+    size_t tracing;     /* size of a block for fold_model_desc.tracing; 0 after fold_model_seal */
 } fold_model_size;
-/* Returns where a model's memory comes from, for your own data next to it: alloc and free with their user, on
-   the block if there is one. Free your data before the model. Without a model they are NULL. */
+/* Returns a model's allocator, for your own data: alloc, free and their user; with a block they allocate from
+   it. Free your data before the model. For a NULL model all members are NULL. */
 FOLD_API fold_memory fold_model_memory(const fold_model *m);
 FOLD_API fold_model_size fold_model_measure(const fold_model *m); /* returns how much memory a model holds */
-/* Allocates arrays of these sizes, not blocks, in advance; NULL or 0: nothing. Returns the model's status. */
+/* Allocates the arrays of a model in advance, with these sizes; block_bytes and tracing are ignored, and NULL
+   or a size of 0 allocates nothing. Returns the model's status. */
 FOLD_API fold_status fold_model_reserve(fold_model *m, const fold_model_size *size);
-/* Frees what only building a model needs: the memory of tracing, and the spare capacity of arrays. Adding
-   parameters, cells and ops is an error from then on; everything else works. Contexts are reset before they
-   record or run again. Returns the model's status. */
+/* Frees memory that is only needed while building a model: for tracing, and the spare capacity of arrays.
+   After this, adding parameters, cells or ops is an error; everything else works. Call fold_ctx_reset on
+   existing contexts before they record or run again. Returns the model's status. */
 FOLD_API fold_status fold_model_seal(fold_model *m);
 #ifndef FOLD_INFERENCE
-/* Returns how many rows of a lookup table have a gradient, and writes the first `capacity` of them to rows,
-   each once (rows may be NULL if capacity is 0). They are the rows that lookups reached since the gradient
-   was last cleared. Returns -1 if any row may have one: p is not a table, or other ops read the table too. */
+/* Returns how many rows of a lookup table have a gradient, and writes the indices of up to `capacity` of them
+   to rows, each once (rows may be NULL if capacity is 0). These rows were touched (see section 9) since the
+   gradient was last cleared. Returns -1 if any row may have one: p is not a table, or other ops read it. */
 FOLD_API int fold_grads_rows(const fold_model *m, fold_param p, int capacity, int *rows);
-/* Ends fold_grads_write_begin if only these n rows of a table were written. It takes time in proportion to n,
-   fold_grads_write_end in proportion to the table. */
+/* Use this instead of fold_grads_write_end if you wrote only these n rows of a table. It takes time in
+   proportion to n instead of the size of the table. */
 FOLD_API void fold_grads_write_rows_end(fold_model *m, fold_param p, const int *rows, int n);
 #endif
 
@@ -541,48 +545,50 @@ FOLD_API void fold_grads_write_rows_end(fold_model *m, fold_param p, const int *
 
 typedef struct fold_ctx_desc {
     int training;           /* allow fold_backward; without it a context only runs forward */
-    int eager;              /* run every op as it is recorded, one row at a time: its value is there at once.
-                               Use it to step through a network in a debugger */
+    int eager;              /* run each op as soon as it is recorded, one row at a time, so that its value is
+                               readable at once. Use it to step through a network in a debugger */
     int dedupe;             /* merge identical calls into one node; recurrent and child-sum cells then
                                multiply a looked-up word once for all its occurrences. Worth it if samples
                                share a lot and cells are wide. Costs about 15 ns a node, splits batches, and
                                makes structure depend on data: measure both ways. Gradients are summed in a
                                different order than without, but to the same bits in every context with it */
-    int measure;            /* plan and take memory, but compute nothing: to size a static array, record the
-                               worst case and run it; fold_stats.block_bytes is the size. If parameters change
-                               between runs, change them here too. fold_value returns NULL. A replay takes
-                               more memory if there is room: for the smallest block, measure without one.
+    int measure;            /* plan and reserve memory, but compute nothing. To size a static array, record
+                               the worst case and run it: the size is fold_stats.block_bytes. If parameters
+                               change between runs, change them here too. fold_value returns NULL. Replays use
+                               more memory if there is room; for the smallest block, measure without one.
                                threads needs no parallel_for */
     fold_schedule schedule;
-    size_t group_bytes;     /* samples run together as long as their values take about this. Record each
-                               sample as a whole before the next. 0: FOLD_GROUP_BYTES (1 MiB), up to three
-                               times that if batches would have few rows or weights take more than half of it,
-                               and more if batches would have fewer than 12 rows. SIZE_MAX: all run together.
-                               Without a backward, large batches run in pieces: what is made and read within
-                               a piece takes about a quarter of this. 16384 suits small memories */
-    size_t plan_cache_bytes; /* memory for caching plans: only the first two runs of a structure plan it. A
-                                plan takes about 60 bytes a node; start with 1 << 20. The least recently used
-                                is evicted first. Only the first run of a recording is cached. 0: off */
-    uint64_t (*clock)(void *user); /* returns nanoseconds from any origin, such as fold_clock_monotonic: for
-                                      the times of fold_ctx_stats, and for fold_run_more. NULL: none */
+    size_t group_bytes;     /* size of a group: as many samples run together as have about this many bytes of
+                               values. Finish recording one sample before the next. 0: FOLD_GROUP_BYTES (1
+                               MiB), up to three times that if batches would have few rows or weights take
+                               more than half of it, and more if batches would have fewer than 12 rows.
+                               SIZE_MAX: all samples. Forward-only runs split large batches into pieces;
+                               values used only within a piece take about a quarter of this. 16384 suits
+                               devices with little memory */
+    size_t plan_cache_bytes; /* memory for cached plans, so that each recorded structure is planned only in
+                                its first two runs. A plan takes about 60 bytes a node; start with 1 << 20.
+                                The least recently used plan is evicted first. Only the first run of a
+                                recording is cached. 0: off */
+    uint64_t (*clock)(void *user); /* returns nanoseconds since any fixed time, e.g. fold_clock_monotonic.
+                                      Needed for the times in fold_stats and for fold_run_more. NULL: none */
     void *clock_user;
-    size_t trace_bytes;     /* memory for the times of fold_ctx_visit_times: 32 bytes a batch, forward and
-                               backward. Needs a clock, which every thread calls. 0: none */
-    uint64_t trace_over_ns; /* fold_ctx_visit_times shows the last run that took longer than this, planning
-                               included, whatever ran after it. Takes half of trace_bytes. 0: the last run */
-    void (*zone)(int begin, const char *name, int calls, void *user); /* called when planning and each batch
-                               begins (1) and ends (0), on every thread, with the name of the op or cell and
-                               the number of its calls: for profilers such as Tracy. NULL: none */
+    size_t trace_bytes;     /* memory for the times that fold_ctx_visit_times shows: 32 bytes per batch and
+                               direction. Needs a clock, which every thread calls. 0: none */
+    uint64_t trace_over_ns; /* fold_ctx_visit_times shows the last run that took longer than this, including
+                               planning, even after faster runs. Uses half of trace_bytes. 0: the last run */
+    void (*zone)(int begin, const char *name, int calls, void *user); /* called when planning or a batch
+                               begins (1) or ends (0), on each thread that takes part, with the name of the op
+                               or cell and the number of calls. For profilers such as Tracy. NULL: none */
     void *zone_user;
-    void (*error)(const char *message, void *user); /* called once when an error sticks to the context, like
-                               that of fold_model_desc, which reports the model's errors alone */
+    void (*error)(const char *message, void *user); /* called once when an error sticks to the context. Errors
+                               of the model go to fold_model_desc.error only */
     void *error_user;
-    int threads;            /* spread samples, or pieces of large batches, over up to this many threads, with
-                               the same bits. Small runs, calls that cannot be cut and fold_run_more stay on
-                               the caller's. 0, 1: everything does. Your own ops are called on all threads */
+    int threads;            /* split samples, or pieces of large batches, among up to this many threads, with
+                               bit-identical results. Small runs, calls that cannot be split and fold_run_more
+                               stay on the calling thread. 0, 1: one thread. Your own ops run on all */
     fold_parallel_for *parallel_for; /* runs tasks on your job system, or is fold_pool_for; required for
-                                        threads. While it waits it may run other jobs on the caller's thread,
-                                        but none that uses this context. Those keep the host's rounding */
+                                        threads. While waiting, it may run other jobs on the calling thread,
+                                        with your floating-point settings, but none that uses this context */
     void *pool;             /* passed to parallel_for */
     fold_memory memory;
 } fold_ctx_desc;
@@ -591,27 +597,28 @@ FOLD_API fold_ctx_desc fold_ctx_desc_default(void);
 #if !defined(FOLD_NO_STDIO) && (defined(_WIN32) || defined(__unix__) || defined(__APPLE__) || \
                                 defined(__HAIKU__) || defined(__wasi__))
 #define FOLD_HAS_CLOCK 1
-/* Returns nanoseconds that never go back, on any thread: for fold_ctx_desc.clock and for measuring. `user` is
-   not used. Windows and POSIX systems have it, and define FOLD_HAS_CLOCK. If headers hide the system's clock
-   from strict C (-std=c99), it is the clock of C, which counts processor time. */
+/* Returns a time in nanoseconds that never decreases, on any thread, for fold_ctx_desc.clock and your own
+   timing. `user` is not used. Windows and POSIX systems have it, and define FOLD_HAS_CLOCK. If headers hide
+   the system's clock from strict C (-std=c99), it calls clock(), which counts processor time. */
 FOLD_API uint64_t fold_clock_monotonic(void *user);
 #endif
 
 #ifdef FOLD_USE_THREADS
 typedef struct fold_pool fold_pool;
-/* Makes a pool of POSIX threads (link with -pthread) for fold_ctx_desc.pool; parallel_for is fold_pool_for.
-   `threads`, 1 to 64, counts the caller's own, which works too. One context at a time may run on a pool.
-   After a fork the child's copy starts threads again when it is used. Returns NULL when there are no threads
-   to be had. */
+/* Creates a pool of POSIX threads (link with -pthread) for fold_ctx_desc.pool; set parallel_for to
+   fold_pool_for. `threads`, 1 to 64, includes the calling thread, which works too. Only one context at a time
+   may run on a pool. After a fork, the child's copy starts its own threads on first use. Returns NULL if
+   threads cannot be created. */
 FOLD_API fold_pool *fold_pool_new(int threads);
 FOLD_API void fold_pool_free(fold_pool *p);  /* frees a pool; NULL is fine */
-/* Runs tasks on a pool; NULL: on the caller's thread. Without a task, or for n below 1, it does nothing. */
+/* Runs tasks on a pool, or on the calling thread if `pool` is NULL. It does nothing if n < 1. */
 FOLD_API void fold_pool_for(int n, fold_task *task, void *user, void *pool);
 #endif
 
 /* Creates a context for a model; desc NULL: for inference. Returns NULL if the model is NULL, or if its
-   allocator or block is out of memory. If a setting is wrong, or a block too small to start in, the context
-   has an error that names the setting and that no reset clears. Free it too: it uses the model's memory. */
+   allocator or block is out of memory. If a setting is invalid, or the context's block is too small to start
+   with, the context has an error that names the setting and that fold_ctx_reset does not clear. Free such a
+   context too: it uses the model's memory. */
 FOLD_API fold_ctx *fold_ctx_new(fold_model *m, const fold_ctx_desc *desc);
 FOLD_API void fold_ctx_free(fold_ctx *f);  /* frees a context; NULL is fine */
 FOLD_API fold_model *fold_ctx_model(fold_ctx *f); /* returns its model */
@@ -619,10 +626,9 @@ FOLD_API fold_model *fold_ctx_model(fold_ctx *f); /* returns its model */
 FOLD_API void fold_ctx_reset(fold_ctx *f);
 /* Returns the first error since the last reset, of the context or else of its model. */
 FOLD_API fold_status fold_ctx_status(const fold_ctx *f);
-/* Returns the message of that error, or else says why the last read returned nothing (see fold_value). */
+/* Returns the message of that error or, if there is none, why the last read failed (see fold_value). */
 FOLD_API const char *fold_ctx_message(const fold_ctx *f);
-/* Sets your own error on a context, as fold_model_fail does on a model: for layers and loops that you write.
-   Returns the context's status. */
+/* Sets an error from your own code on a context, like fold_model_fail. Returns the context's status. */
 FOLD_API fold_status fold_ctx_fail(fold_ctx *f, fold_status status, const char *message);
 
 /* ==== 6 inputs =========================================================================== */
@@ -630,35 +636,36 @@ FOLD_API fold_status fold_ctx_fail(fold_ctx *f, fold_status status, const char *
    that fails returns the null node, as do all calls after an error. */
 
 FOLD_API int fold_node_is_null(fold_node x); /* returns 1 for the null node */
-/* Records your values, as [n] or in a shape; they are copied. */
+/* Records your values as a node of shape [n], or of any shape. They are copied. */
 FOLD_API fold_node fold_input(fold_ctx *f, const float *values, int n);
 FOLD_API fold_node fold_input_shaped(fold_ctx *f, const float *values, fold_shape shape);
-/* Records values that are not copied: they must stay unchanged until fold_ctx_reset, but see fold_replay. */
+/* Records values without copying them: they must not change until fold_ctx_reset, but see fold_replay. */
 FOLD_API fold_node fold_input_ref(fold_ctx *f, const float *values, fold_shape shape);
-/* Records bytes as values, each times `factor`, such as 1 / 255.0f for the observations of a game. */
+/* Records bytes as floats, each multiplied by `factor`, such as 1 / 255.0f for the pixels of a game. */
 FOLD_API fold_node fold_input_bytes(fold_ctx *f, const uint8_t *bytes, fold_shape shape, float factor);
-FOLD_API fold_node fold_constant(fold_ctx *f, float value);             /* records a value, [1] */
-FOLD_API fold_node fold_zeros(fold_ctx *f, fold_shape shape); /* records zeros */
+FOLD_API fold_node fold_constant(fold_ctx *f, float value);             /* one value, [1] */
+FOLD_API fold_node fold_zeros(fold_ctx *f, fold_shape shape); /* all zeros */
 /* Records n values: 1 at `index`, 0 elsewhere. */
 FOLD_API fold_node fold_one_hot(fold_ctx *f, int index, int n);
 FOLD_API fold_node fold_lookup(fold_ctx *f, fold_param table, int row); /* row of a table [rows x ...] */
 FOLD_API fold_node fold_use(fold_ctx *f, fold_param p);                 /* parameter as a shared node */
-/* Marks a value as shared: it is broadcast over the batch, not batched. So nodes that use different shared
+/* Marks a value as shared: all calls in a batch then read this one value, so calls with different shared
    values do not batch together. A list cannot be shared. */
 FOLD_API fold_node fold_shared(fold_ctx *f, fold_node x);
 
 /* ==== 7 ops ============================================================================== */
 /* An op takes nodes and returns a node. Shapes are per sample; lists work row by row (section 11).
    Element-wise ops align two shapes at the last axis (broadcasting): an axis that is 1 or missing repeats.
-   [3 x 4] with [3 x 1], [4] or [1] gives [3 x 4], and [3 x 1] with [4] does too. The gradient of a value that
-   repeats is summed over its repetitions as by fold_sum, axis by axis, the last axes that repeat first.
+   [3 x 4] with [3 x 1], [4] or [1] gives [3 x 4], and so does [3 x 1] with [4]. The gradient of a repeated
+   value is summed over its repetitions in the order of fold_sum, axis by axis, the last repeated axis first.
    Factors of fold_scale, terms of fold_shift, rows, indices and labels are data: calls that differ only in
-   them batch together. All other numbers are settings, which separate calls: finite unless said otherwise.
-   Negative axes count from the end, -1 being the last; so do the index of fold_pick, the row of fold_list_at
-   and the start of fold_slice. Labels, rows of tables and arrays of indices must be in range. */
+   data batch together. All other numbers are settings: calls with different settings do not batch together.
+   Settings must be finite unless stated otherwise. Negative axes count from the end (-1 is the last), as do
+   the index of fold_pick, the row of fold_list_at and the start of fold_slice. Labels, rows of tables and
+   arrays of indices must be in range. */
 
-/* Computes concat(x...) W + b: W [inputs x outputs], b [outputs] or null, x [.., inputs]; the result is
-   [.., outputs]. Concatenations are read in place, never copied. */
+/* Computes x W + b, or concat(x...) W + b without copying: x is [.., inputs], W [inputs x outputs] and b
+   [outputs] or null. The result is [.., outputs]. */
 FOLD_API fold_node fold_linear(fold_ctx *f, fold_node x, fold_param W, fold_param b);
 FOLD_API fold_node fold_linear_n(fold_ctx *f, const fold_node *x, int n, fold_param W, fold_param b);
 /* Computes x W^T + b for W [outputs x inputs], such as a tied embedding. */
@@ -667,10 +674,10 @@ FOLD_API fold_node fold_linear_t(fold_ctx *f, fold_node x, fold_param W, fold_pa
 FOLD_API fold_node fold_matmul(fold_ctx *f, fold_node a, fold_node b);
 FOLD_API fold_node fold_dot(fold_ctx *f, fold_node a, fold_node b);     /* sum of a b, [1]; equal shapes */
 
-/* Convolution and pooling over a grid [height x width x channels], or a line: [length x channels], or a list
-   of [channels], which gives a list (lists of all lengths batch together). Position i of the output reads x
-   from i stride - padding on. A convolution computes
-       y[i, j, o] = b[o] + the sum over u, v and c of
+/* Convolution and pooling work on a grid [height x width x channels] or a line. A line is [length x
+   channels], or a list of [channels], which gives a list (lists of all lengths batch together). Position i of
+   the output reads x from i stride - padding on. A convolution computes
+       y[i, j, o] = b[o] + sum over u, v, c of
            x[i stride + u dilation - padding, j stride + v dilation - padding, c] W[u, v, c, o]
    x is zero outside its borders; on a line there is no i and u. W is a filter (FOLD_FOR_CONV), b [outputs] or
    null. A filter of n taps spans r = (n - 1) dilation + 1 values, and an axis of s values gives
@@ -680,18 +687,18 @@ FOLD_API fold_node fold_dot(fold_ctx *f, fold_node a, fold_node b);     /* sum o
 typedef struct fold_conv_desc {
     int stride;    /* 0: 1 */
     int padding;   /* zeros on each side, fewer than the filter spans; 0: none */
-    int dilation;  /* distance from one tap to the next; 0: 1. Like sizes, all are at most 32767 */
-    int depthwise; /* each channel has its own filter: W is [height x width x 1 x channels] */
+    int dilation;  /* distance between taps; 0: 1. These three and all sizes are at most 32767 */
+    int depthwise; /* 1: each channel has its own filter; W is [height x width x 1 x channels] */
 } fold_conv_desc;
 FOLD_API fold_conv_desc fold_conv_desc_default(void); /* all zero */
-/* Records a convolution over a grid (2d) or a line (1d); desc NULL: all zero. */
+/* Convolves x, a grid (2d) or a line (1d), with the filter W; desc NULL: all zero. */
 FOLD_API fold_node fold_conv2d(fold_ctx *f, fold_node x, fold_param W, fold_param b,
                                const fold_conv_desc *desc);
 FOLD_API fold_node fold_conv1d(fold_ctx *f, fold_node x, fold_param W, fold_param b,
                                const fold_conv_desc *desc);
-/* Computes the maximum or mean of windows of `size` values along each axis but the channels', per channel.
-   stride 0: size. Padding must be less than size and does not count; a window of nothing else gives 0. The
-   gradient of a maximum goes to the first, or the first NaN. For whole axes use fold_mean and fold_amax. */
+/* Computes the maximum or mean of windows, per channel; a window spans `size` values of each axis but the
+   last. stride 0: size. Padding must be less than size and is ignored; a window of padding alone gives 0. A
+   maximum passes its gradient to the first such value or NaN. For whole axes: fold_mean, fold_amax. */
 FOLD_API fold_node fold_max_pool2d(fold_ctx *f, fold_node x, int size, int stride, int padding);
 FOLD_API fold_node fold_max_pool1d(fold_ctx *f, fold_node x, int size, int stride, int padding);
 FOLD_API fold_node fold_mean_pool2d(fold_ctx *f, fold_node x, int size, int stride, int padding);
@@ -701,7 +708,7 @@ FOLD_API fold_node fold_add(fold_ctx *f, fold_node a, fold_node b);     /* a + b
 FOLD_API fold_node fold_sub(fold_ctx *f, fold_node a, fold_node b);     /* a - b */
 FOLD_API fold_node fold_mul(fold_ctx *f, fold_node a, fold_node b);     /* a b, element by element */
 FOLD_API fold_node fold_div(fold_ctx *f, fold_node a, fold_node b);     /* a / b */
-/* Equal values give b, a NaN gives NaN. The gradient goes to the one taken, at NaN to both. */
+/* Equal values give b, a NaN gives NaN. The gradient goes to the chosen value, for NaN to both. */
 FOLD_API fold_node fold_minimum(fold_ctx *f, fold_node a, fold_node b); /* the smaller of a and b */
 FOLD_API fold_node fold_maximum(fold_ctx *f, fold_node a, fold_node b); /* the larger of a and b */
 FOLD_API fold_node fold_scale(fold_ctx *f, fold_node x, float factor);  /* factor x */
@@ -723,60 +730,61 @@ FOLD_API fold_node fold_gelu_tanh(fold_ctx *f, fold_node x);
 FOLD_API fold_node fold_silu(fold_ctx *f, fold_node x);                 /* x sigmoid(x), also called swish */
 FOLD_API fold_node fold_elu(fold_ctx *f, fold_node x, float alpha);     /* x > 0 ? x : alpha (e^x - 1) */
 FOLD_API fold_node fold_softplus(fold_ctx *f, fold_node x);             /* log(1 + e^x) */
-/* These take radians, |x| <= 262144; beyond they are NaN. */
+/* x is in radians. The result is NaN if |x| > 262144. */
 FOLD_API fold_node fold_sin(fold_ctx *f, fold_node x);                  /* sin x */
 FOLD_API fold_node fold_cos(fold_ctx *f, fold_node x);                  /* cos x */
-/* Computes x^exponent, for one finite exponent. x < 0 gives NaN unless that is an integer; 0 gives 0, 1 or
-   infinity, negative for -0 if it is odd. The gradient is exponent x^(exponent - 1), or 0 for exponent 0. */
+/* Computes x^p for a finite exponent p. x < 0 gives NaN unless p is an integer; 0 gives 0, 1 or infinity,
+   negative for -0 and an odd p. The gradient is p x^(p - 1), or 0 if p is 0. */
 FOLD_API fold_node fold_pow(fold_ctx *f, fold_node x, float exponent);
 FOLD_API fold_node fold_floor(fold_ctx *f, fold_node x);                /* rounds down; no gradient passes */
-/* Limits x to [low, high], low <= high; both may be infinite. No gradient beyond them, nor if x is NaN. */
+/* Clamps x to [low, high], with low <= high; both may be infinite. No gradient outside, or if x is NaN. */
 FOLD_API fold_node fold_clip(fold_ctx *f, fold_node x, float low, float high);
 FOLD_API fold_node fold_at_least(fold_ctx *f, fold_node x, float low);  /* x < low ? low : x */
 FOLD_API fold_node fold_at_most(fold_ctx *f, fold_node x, float high);  /* x > high ? high : x */
 
 FOLD_API fold_node fold_softmax(fold_ctx *f, fold_node x);     /* e^x / sum e^x over the last axis */
 FOLD_API fold_node fold_log_softmax(fold_ctx *f, fold_node x); /* x - log sum e^x over the last axis */
-/* These reduce one axis, which disappears, or all with FOLD_ALL, which gives [1]. amax and amin are NaN if a
-   value is; their gradient goes to the first extreme, or the first NaN. Sums and means of many values are
-   accurate, here and in fold_sum_n, fold_mean_n, fold_list_sum and fold_list_mean: at most 32 values are
-   added one after another. Longer sums consist of blocks, joined in pairs. A block has 512 adjacent values
-   (16 interleaved sums of 32), or 32 rows, nodes or list elements. The order, and so the bits, depends only
-   on the number of values. */
+/* These reduce one axis, which disappears, or with FOLD_ALL all axes, which gives [1]. amax and amin are NaN
+   if any value is; their gradient goes to the first extreme value, or the first NaN. Sums and means of many
+   values are accurate, here and in fold_sum_n, fold_mean_n, fold_list_sum and fold_list_mean: at most 32
+   values are added one after another. Longer sums are split into blocks, which are added pairwise. A block
+   has 512 adjacent values (16 interleaved sums of 32), or 32 rows, nodes or list elements. The order, and so
+   the bits, depends only on the number of values. */
 FOLD_API fold_node fold_sum(fold_ctx *f, fold_node x, int axis);       /* sum along an axis */
 FOLD_API fold_node fold_mean(fold_ctx *f, fold_node x, int axis);      /* mean along an axis */
 FOLD_API fold_node fold_amax(fold_ctx *f, fold_node x, int axis);      /* largest value along an axis */
 FOLD_API fold_node fold_amin(fold_ctx *f, fold_node x, int axis);      /* smallest value along an axis */
 FOLD_API fold_node fold_variance(fold_ctx *f, fold_node x, int axis);  /* mean of (x - mean)^2 */
-FOLD_API fold_node fold_logsumexp(fold_ctx *f, fold_node x, int axis); /* log sum e^x; of a list by row */
+FOLD_API fold_node fold_logsumexp(fold_ctx *f, fold_node x, int axis); /* log sum e^x; per row of a list */
 FOLD_API fold_node fold_prod(fold_ctx *f, fold_node x, int axis);      /* product, in order */
-/* Sums each value and all before it along an axis, in order; the result has the shape of x. */
+/* Computes prefix sums along an axis: each value plus all before it. The result has the shape of x. */
 FOLD_API fold_node fold_cumsum(fold_ctx *f, fold_node x, int axis);
 /* Computes (x - mean) / sqrt(variance + epsilon) * gain + bias over the last axis (Ba et al. 2016), whose
-   length gain and bias have. epsilon >= 0; 0: 1e-5. Outside inference models a gain that is all zeros because
-   it was given no values is an error: fold_gain_new makes ones, FOLD_INIT_CONSTANT or `values` zeros. */
+   length gain and bias have. epsilon >= 0; 0: 1e-5. In a model that can be trained, a gain created without
+   initial values is an error, since it would be all zeros: use fold_gain_new, or FOLD_INIT_CONSTANT or
+   `values` if you do want zeros. */
 FOLD_API fold_node fold_layer_norm(fold_ctx *f, fold_node x, fold_param gain, fold_param bias, float epsilon);
 /* Computes x / sqrt(mean square + epsilon) * gain (Zhang and Sennrich 2019); otherwise like layer norm. */
 FOLD_API fold_node fold_rms_norm(fold_ctx *f, fold_node x, fold_param gain, float epsilon);
-/* Computes (x - mean) / sqrt(variance + epsilon), epsilon as in layer norm, with statistics that you pass:
-   nodes, or parameters with fold_use, whose shapes broadcast to that of x. */
+/* Computes (x - mean) / sqrt(variance + epsilon), epsilon as in layer norm, where you pass the statistics:
+   nodes, or parameters via fold_use, whose shapes broadcast to that of x. */
 FOLD_API fold_node fold_standardize(fold_ctx *f, fold_node x, fold_node mean, fold_node variance,
                                     float epsilon);
-/* Each element becomes 0 x with probability rate < 1, else x / (1 - rate). Inference contexts return x. */
+/* Applies dropout: x becomes 0 x with probability rate < 1, else x / (1 - rate); x in inference contexts. */
 FOLD_API fold_node fold_dropout(fold_ctx *f, fold_node x, float rate);
-/* Restarts the context's draws: a mask is a function of (key, draws since, element) alone. A new context has
-   key 0, and fold_ctx_reset does not restart, so every step has its own masks. Call it before each sample,
-   with a key made of its number and the epoch: the sample then has the same masks in any order, in any
-   context, and after loading a model. */
+/* Restarts the dropout masks of a context: a mask depends only on (key, number of draws since this call,
+   element). A new context has key 0. fold_ctx_reset does not restart the masks, so every training step has
+   new ones. For masks that do not depend on the order of samples, on the context or on loading a model, call
+   this before each sample, with a key made from the sample's number and the epoch. */
 FOLD_API void fold_dropout_seed(fold_ctx *f, uint64_t key);
 
-/* These reduce n >= 1 nodes of one shape. Calls batch together whatever their n, without padding. If n may be
-   0, zeros stand in and add no batch: n ? fold_sum_n(f, x, n) : fold_zeros(f, shape). */
+/* These reduce n >= 1 nodes of equal shape. Calls with any n batch together, without padding. If n may be 0,
+   use zeros, which add no batch: n ? fold_sum_n(f, x, n) : fold_zeros(f, shape). */
 FOLD_API fold_node fold_sum_n(fold_ctx *f, const fold_node *x, int n);  /* sum of n nodes */
 FOLD_API fold_node fold_mean_n(fold_ctx *f, const fold_node *x, int n); /* mean of n nodes */
 FOLD_API fold_node fold_max_n(fold_ctx *f, const fold_node *x, int n);  /* maximum of n nodes, as fold_amax */
-/* Sums value[k] weighted by softmax over k of score[k] (Bahdanau et al. 2015). A score is [1], or [heads],
-   each of which weighs one of that many equal parts of the values. */
+/* Sums value[k] weighted by softmax over k of score[k] (Bahdanau et al. 2015). A score is [1], or [heads]:
+   each value then has that many equal parts, weighted separately. */
 FOLD_API fold_node fold_softmax_mean_n(fold_ctx *f, const fold_node *score, const fold_node *value,
                                        int n);
 
@@ -784,9 +792,9 @@ FOLD_API fold_node fold_concat(fold_ctx *f, const fold_node *x, int n, int axis)
 FOLD_API fold_node fold_concat2(fold_ctx *f, fold_node a, fold_node b); /* joins a and b along axis 0 */
 /* Stacks n nodes of one shape, of rank at most 3, to [n, shape]: a copy. */
 FOLD_API fold_node fold_stack(fold_ctx *f, const fold_node *x, int n);
-/* Undoes fold_stack: the parts are views, of shape [1] if x is a vector. */
+/* Inverts fold_stack: splits x along axis 0 into n parts, which are views, of shape [1] if x is a vector. */
 FOLD_API void fold_unstack(fold_ctx *f, fold_node x, int n, fold_node *parts);
-/* Returns part of an axis: of axis 0 a view, of another a copy. */
+/* Returns `length` values of an axis from `start` on: a view for axis 0, else a copy. */
 FOLD_API fold_node fold_slice(fold_ctx *f, fold_node x, int axis, int start, int length);
 FOLD_API void fold_split(fold_ctx *f, fold_node x, int n, fold_node *parts); /* n equal views of axis 0 */
 FOLD_API fold_node fold_reshape(fold_ctx *f, fold_node x, fold_shape shape); /* view of x in this shape */
@@ -794,9 +802,9 @@ FOLD_API fold_node fold_transpose(fold_ctx *f, fold_node x, int axis_a, int axis
 FOLD_API fold_node fold_pick(fold_ctx *f, fold_node x, int index); /* one element, row-major: [1] */
 /* Returns condition > 0 ? a : b, element by element, of equal shapes. */
 FOLD_API fold_node fold_select(fold_ctx *f, fold_node condition, fold_node a, fold_node b);
-FOLD_API fold_node fold_stop_gradient(fold_ctx *f, fold_node x); /* x, through which no gradient passes */
+FOLD_API fold_node fold_stop_gradient(fold_ctx *f, fold_node x); /* x, but no gradient passes */
 
-/* A loss is [1]. Targets get no gradient; a and b both do. */
+/* Losses have shape [1]. Targets get no gradient; a and b both do. */
 /* Computes the cross entropy of a class, -log softmax(logits)[label]. */
 FOLD_API fold_node fold_softmax_xent(fold_ctx *f, fold_node logits, int label);
 /* Sums t (log t - log softmax(logits)) for a target t that sums to 1. */
@@ -810,52 +818,54 @@ FOLD_API fold_node fold_huber(fold_ctx *f, fold_node a, fold_node b, float delta
 /* Sums max(0, 1 + scores[j] - scores[label]) over j != label (Weston and Watkins 1999). */
 FOLD_API fold_node fold_hinge(fold_ctx *f, fold_node scores, int label);
 
-/* For policies, whose actions section 16 draws; made of the ops above. The log-probability of choice k is
-   fold_pick(f, fold_log_softmax(f, logits), k), in lists with fold_pick_each. */
+/* For policies in reinforcement learning, made of the ops above; section 16 draws actions. The
+   log-probability of choice k is fold_pick(f, fold_log_softmax(f, logits), k) (lists: fold_pick_each). */
 /* Computes -sum p log p of p = softmax(logits) over the last axis, which disappears. A logit of -infinity
    rules a choice out: it adds nothing, here and in the losses. */
 FOLD_API fold_node fold_softmax_entropy(fold_ctx *f, fold_node logits);
-/* Computes the log-probability [1] of x under independent normal distributions: for s = log_deviation, which
-   may be [1], the sum of -(x - mean)^2 / (2 e^(2 s)) - s - log(2 pi) / 2. */
+/* Computes the log-probability [1] of x under independent normal distributions: for s = log_deviation, the
+   log of the standard deviation (may be [1]), the sum of -(x - mean)^2 / (2 e^(2 s)) - s - log(2 pi) / 2. */
 FOLD_API fold_node fold_gaussian_log_prob(fold_ctx *f, fold_node x, fold_node mean, fold_node log_deviation);
-/* Computes the entropy [1] of such distributions: the sum of s + log(2 pi e) / 2 for s = log_deviation. */
+/* Computes the entropy [1] of these distributions: the sum of s + log(2 pi e) / 2 for s = log_deviation. */
 FOLD_API fold_node fold_gaussian_entropy(fold_ctx *f, fold_node log_deviation);
 
 /* -- Advanced -- */
-/* Compute fold_linear_n of x and h in two steps, with the same bits:
+/* These compute fold_linear_n of x and h in two bit-identical steps:
        start = x W[first rows, as many as x has values] + b;   y = start + h W[last rows]
    start [outputs] can be used many times, or alone if there is no h. */
 FOLD_API fold_node fold_linear_first(fold_ctx *f, fold_node x, fold_param W, fold_param b);
 FOLD_API fold_node fold_linear_then(fold_ctx *f, fold_node start, fold_node h, fold_param W);
 
 /* ==== 8 running ========================================================================== */
-/* A run computes what was recorded: fold_run forward, fold_backward also the gradients of a loss. Afterwards
-   roots and kept nodes are readable, with fold_value and fold_read. */
+/* A run computes what was recorded: fold_run runs forward, fold_backward also computes the gradients of a
+   loss. After a run, fold_value and fold_read can read its roots and kept nodes. */
 
-/* Keeps x: it is computed even if no root depends on it, and is readable after a run, as roots are. Neither
-   this nor fold_keep_grad is allowed in a cell's body: make the value an output of the cell. */
+/* Keeps x: it is computed even if no root depends on it, and is readable after a run, as roots are. What you
+   record after that run can then read x; without this, x is computed again. Neither this nor fold_keep_grad
+   is allowed in a cell's body: make the value an output of the cell. */
 FOLD_API void fold_keep(fold_ctx *f, fold_node x);
 
-/* Computes the n roots and all they depend on, and whatever fold_keep and fold_output_ref name; n may be 0.
-   You can record more and run again. Only what is new is computed, as long as it reads earlier results only
-   from roots, kept nodes and inputs. Other earlier values are computed again from those, and planning visits
-   every node from there on (fold_stats.visited_nodes). If everything is there already, nothing runs. After
-   parameters change, a batched context computes what it needs again; reset an eager one. */
+/* Computes the n roots, everything passed to fold_keep or fold_output_ref, and all that these depend on; n
+   may be 0. You can record more and run again. Only new nodes are computed, if the earlier values they read
+   are roots, kept nodes or inputs. Other earlier values are computed again from those, and planning visits
+   every node from there on; fold_stats counts both (recomputed_nodes, visited_nodes). If everything is
+   already computed, nothing runs. After parameters change, a batched context recomputes what it needs; reset
+   an eager one. */
 FOLD_API fold_status fold_run(fold_ctx *f, const fold_node *roots, int n);
 #ifndef FOLD_INFERENCE
-/* Keeps the gradient of x for fold_grad, after fold_backward; inference contexts ignore it. Parameters are an
-   error: use fold_param_grad. A concatenation, such as an output of a bidirectional fold_rnn_stack, then
-   reads its inputs once more, so their gradients may be summed in a different order. */
+/* Keeps the gradient of x for fold_grad, after fold_backward; inference contexts ignore it. It is an error
+   for parameters: use fold_param_grad. If x is a concatenation, such as an output of a bidirectional
+   fold_rnn_stack, the gradients of its inputs may then be summed in a different order. */
 FOLD_API void fold_keep_grad(fold_ctx *f, fold_node x);
 /* Runs forward and backward from one scalar root, such as a loss, and adds to the gradients of parameters and
-   kept nodes. The root may be one element of a larger value, as a view. No fold_run is needed before; values
-   of one are computed again, with the same bits. Call it for several roots, and gradients add up. Afterwards
-   the root, earlier roots and kept nodes are readable. If memory runs out, parameter gradients stay. */
+   kept nodes. The root may be a view of one element of a larger value. fold_run is not needed first; its
+   values are computed again, bit-identically. Calls for several roots add up their gradients. Afterwards the
+   root, earlier roots and kept nodes are readable. If memory runs out, parameter gradients are unchanged. */
 FOLD_API fold_status fold_backward(fold_ctx *f, fold_node root);
 #endif
 
-/* If the structure stays the same, as in the step of a controller, record once and then run that again on
-   other data, without recording and planning:
+/* If the structure stays the same, as in a controller, record one step and replay it on new data, without
+   recording or planning again:
        fold_node in[2] = { fold_input_ref(f, sensors, fold_shape1(16)),
                            fold_input_ref(f, memory, fold_shape1(64)) };
        fold_node step = fold_call(f, policy, in, 2), action = fold_out(f, step, 0);
@@ -864,34 +874,34 @@ FOLD_API fold_status fold_backward(fold_ctx *f, fold_node root);
 
 /* Makes x read its index from your memory instead of the recorded one, in the next fold_run, and in every
    fold_backward and fold_replay. An eager context has already used the recorded index, so only fold_replay
-   reads yours. x comes from fold_lookup, fold_pick, fold_softmax_xent, fold_hinge or their list forms, or
-   from fold_list_choice_xent; functions made of these, and the _to forms, have no index. `index` points to n
-   ints: one per row, or one if all rows of a list were recorded with the same.
+   reads yours. x is the result of fold_lookup, fold_pick, fold_softmax_xent, fold_hinge or their list forms,
+   or of fold_list_choice_xent; functions made of these, and the _to forms, have no index. `index` points to n
+   ints: one per row, or a single one if all rows of a list were recorded with the same index.
    Errors: a wrong n; a context with dedupe, which merges equal lookups. An index out of range fails the run,
    which does nothing; the context stays usable. */
 FOLD_API void fold_index_ref(fold_ctx *f, fold_node x, const int *index, int n);
 /* Makes attention along edges read its edges from your memory, whenever fold_index_ref would: for agents
-   whose neighbours change. Each run reads *edges pairs, at most max_edges. x comes from
-   fold_list_attention_to or fold_list_attention_weights_to; the numbers of rows of q, k and v stay. Memory
-   for max_edges is taken at once; called right after the attention, this reuses that of the recorded edges,
-   so that every frame takes the same memory. Results are bit-identical to a fresh recording.
+   whose neighbours change. Each run reads *edges pairs, at most max_edges. x is the result of
+   fold_list_attention_to or fold_list_attention_weights_to; the numbers of rows of q, k and v stay the same.
+   This reserves memory for max_edges at once, and reuses that of the recorded edges if called right after the
+   attention, so that every frame takes the same memory. Results are bit-identical to a fresh recording.
    Errors: any other x, one that has run, or the same one twice; max_edges below the recorded number; a
    context with dedupe. *edges outside [0, max_edges], or an index out of range, fails the run as above. */
 FOLD_API void fold_edges_ref(fold_ctx *f, fold_node x, const int *from, const int *to, const int *edges,
                              int max_edges);
-/* Keeps x, and copies it to `values`, as fold_read does, at the end of each run that computes it.
-   fold_input_ref may read the same memory: this takes a state from one run to the next. */
+/* Keeps x, and copies it to `values`, as fold_read does, at the end of each run that computes it. If
+   fold_input_ref reads the same memory, this carries a state from one run to the next. */
 FOLD_API void fold_output_ref(fold_ctx *f, fold_node x, float *values);
 /* Repeats the last fold_run or fold_backward that had something to do, on new data, without recording or
-   planning: for the step of a controller, or a frame of the same agents.
+   planning: for a step of a controller, or a frame with the same agents.
    - Parameters, and the memory behind fold_input_ref, fold_index_ref and fold_edges_ref, are read again.
-   - Everything that was copied stays: other edges, lengths, shapes, and what dedupe merged (never two
-     inputs). So do values from earlier runs: in an eager context, all recorded before the last run.
-   - Values are bit-identical to a fresh recording; without fold_dropout_seed dropout draws new masks.
-   - Gradients of kept nodes are replaced, those of parameters added to, as always.
-   - If parameters have changed, a batched context's next run computes again what this did not.
-   - It does not allocate or move values, except that the first replay of a recording may do both once. In a
-     block without room for that, replays take longer.
+   - Everything that was copied stays as recorded: other edges, lengths, shapes, and what dedupe merged (never
+     two inputs). So do values from earlier runs; in an eager context, all recorded before the last run.
+   - Values are bit-identical to a fresh recording; without fold_dropout_seed, dropout draws new masks.
+   - As always, gradients of kept nodes are replaced, and gradients of parameters are added to.
+   - If parameters have changed, the next run of a batched context recomputes what the replay did not.
+   - It does not allocate or move values, except that the first replay of a recording may do so once. If a
+     block has no room for that, replays take longer.
    Errors: FOLD_BAD_STATE, and nothing is lost, if
    - nothing was run since fold_ctx_reset, or the last run did not finish;
    - something was recorded or newly kept since, or a parameter was added, frozen or thawed;
@@ -899,76 +909,78 @@ FOLD_API void fold_output_ref(fold_ctx *f, fold_node x, float *values);
 FOLD_API fold_status fold_replay(fold_ctx *f);
 
 /* Starts a run that fold_run_more executes in slices, between the other work of a frame, in place of
-   fold_run, fold_backward or fold_replay. Nothing is computed yet, except in eager contexts. The first two
-   plan the whole run, in about the time of recording it: 20 to 70 ns a node, 0.5 ms for 256 pairs of trees.
+   fold_run, fold_backward or fold_replay. Nothing is computed yet, except in eager contexts. fold_run_begin
+   and fold_backward_begin plan the whole run, which takes about as long as recording it: 20 to 70 ns a node,
+   0.5 ms for 256 pairs of trees.
    - Leave parameters and inputs given by reference alone until the run has finished.
    - Running, recording, keeping, printing or resetting in this context abandons the run. Other contexts of
      the model may run in between.
    - Results are readable when it has finished. A backward, a replay, or a run after parameters changed
-     overwrites earlier results: from its first slice on nothing computed is readable until a run finishes
-     (this one, a replay of it, or another, which computes what it needs again).
+     overwrites earlier results: from its first slice on, no computed value is readable until some run
+     finishes (this one, its replay, or another, which recomputes what it needs).
    - An abandoned backward may have added to gradients of parameters: call fold_grads_clear. Gradients of kept
      nodes start from zero again. */
 FOLD_API fold_status fold_run_begin(fold_ctx *f, const fold_node *roots, int n);
 #ifndef FOLD_INFERENCE
-FOLD_API fold_status fold_backward_begin(fold_ctx *f, fold_node root); /* starts a fold_backward in slices */
+FOLD_API fold_status fold_backward_begin(fold_ctx *f, fold_node root); /* starts a sliced fold_backward */
 #endif
-FOLD_API fold_status fold_replay_begin(fold_ctx *f); /* starts a fold_replay in slices */
-/* Continues the run for about `ns` nanoseconds (0: to the end), on the calling thread only, and sets *more to
-   whether anything is left. Results are bit-identical to an uninterrupted run.
+FOLD_API fold_status fold_replay_begin(fold_ctx *f); /* starts a sliced fold_replay */
+/* Continues a started run for about `ns` nanoseconds (0: to the end), on the calling thread only, and sets
+   *more to 1 if any of it is left, else to 0. Results are bit-identical to an uninterrupted run.
    It stops before a batch that is predicted to take longer than the time left, judging by batches so far. If
    even the first batch of a slice is too long, it runs some of its calls, or some rows of lists. So a slice
-   overruns by the error of one prediction, for at most one batch, and by what the processor does in between.
-   Never split are a call that reads whole lists, a call of a cell with a list, and gradients of inputs and
-   looked-up rows. Reductions, rows by index and those gradients take some 100 to 500 microseconds for a
-   million values, attention as long as its products.
-   Needs: the context's clock, unless ns is 0. Errors: FOLD_BAD_STATE, and nothing is lost, without the clock
-   or a started run, or if parameters have changed since it started.
+   overruns at most by the prediction error for one batch, and by whatever else the processor does. Three
+   kinds of work are never split: a call that reads whole lists, a call of a cell with a list, and gradients
+   of inputs and looked-up rows. Reductions, gathered rows and these gradients take about 100 to 500
+   microseconds for a million values, attention as long as its matrix products.
+   Needs: the context's clock, unless ns is 0. Error: FOLD_BAD_STATE, and nothing is lost, if there is no
+   clock or no started run, or if parameters have changed since it started.
        fold_run_begin(f, roots, n);
        for (int more = 1; more && !fold_run_more(f, 500000, &more);) show_frame(); */
 FOLD_API fold_status fold_run_more(fold_ctx *f, uint64_t ns, int *more);
-/* Estimates how many nanoseconds the rest of a started run, or else a replay of the last run, takes on one
-   thread. A context with a clock times the batches of sliced runs and, if it has one thread, of its first
-   three runs and of every 64th; others are estimated from their amount of work. Returns 0 without a clock or
-   a run, and in eager contexts. */
+/* Estimates how many nanoseconds the rest of a started run takes on one thread, or, if none is started, a
+   replay of the last run. A context with a clock times the batches of sliced runs and, if it has one thread,
+   of its first three runs and every 64th run; batches never timed are estimated from their amount of work.
+   Returns 0 if there is no clock, if nothing has run, and in eager contexts. */
 FOLD_API uint64_t fold_estimate_ns(const fold_ctx *f);
 
 /* Returns the values of a root or a kept node; inputs, and all shapes, are readable before any run. The
-   pointer is valid until the next call that records, runs or prints, or names what to keep or copy. That call
-   may be a fold_input that copies from it, but not after fold_ctx_reset: fold_read saves values for longer.
-   If there are none it returns NULL (fold_scalar: NaN, fold_node_shape: rank 0, fold_read: a status). The
-   context then has no error, but fold_ctx_message says why, until the next read or run. In a cell's body
-   there are values when an eager context runs it; asking while fold_cell_new traces it is an error. */
+   pointer is valid until the next call that records, runs, prints, or names what to keep or copy. You may
+   pass it to that call, if it is a fold_input, but not after fold_ctx_reset: then copy with fold_read. If x
+   has no readable values, fold_value returns NULL (fold_scalar: NaN, fold_node_shape: rank 0, fold_read: a
+   status). This sets no error, but fold_ctx_message says why until the next read or run. In a cell's body,
+   values are readable while an eager context runs it; when fold_cell_new traces it, reading is an error. */
 FOLD_API const float *fold_value(fold_ctx *f, fold_node x);
 #ifndef FOLD_INFERENCE
-FOLD_API const float *fold_grad(fold_ctx *f, fold_node x); /* returns a gradient kept by fold_keep_grad */
+FOLD_API const float *fold_grad(fold_ctx *f, fold_node x); /* gradient of x, after fold_keep_grad */
 #endif
-FOLD_API float fold_scalar(fold_ctx *f, fold_node x); /* returns the first value of a node, NaN for a list */
-FOLD_API fold_shape fold_node_shape(fold_ctx *f, fold_node x); /* its shape; for a list, a row's */
-/* Copies n nodes of one size to values, as a dense [n x size] array. n may be 0. */
+FOLD_API float fold_scalar(fold_ctx *f, fold_node x); /* the first value of x; NaN for a list */
+FOLD_API fold_shape fold_node_shape(fold_ctx *f, fold_node x); /* shape of x, or of a list's rows */
+/* Copies n nodes of equal size to `values`, a dense [n x size] array. n may be 0. */
 FOLD_API fold_status fold_read(fold_ctx *f, const fold_node *x, int n, float *values);
 
 #ifndef FOLD_INFERENCE
 /* ==== 9 optimisers ======================================================================= */
-/* A step updates every parameter that is not frozen by its gradient, and clears the gradients. Start with
-   fold_adam_step. For a schedule set `rate` before each step. All return the model's status. State is
-   allocated at the first step, and starts from zero again if a step needs a different kind: momentum, squares
-   (Adagrad, RMSprop) or Adam's. Means of gradients below 2^-100, and of squares below 2^-139, become 0.
-   In lookup tables only rows touched since the last step change: value, state and weight decay. A backward
-   touches the rows of lookups that the root's gradient reaches, even if it is zero there. It does not reach
-   past fold_stop_gradient, targets and what only kept nodes read. A call of a cell passes gradients from all
-   its outputs, zeros from unused ones, to the inputs they depend on. A table that is also the weight of an op
-   that gradients reach is touched in all rows. Adam differs there from torch.optim.SparseAdam, which adds
-   epsilon before it corrects the bias of the squares, and has no decay. */
+/* An optimiser step updates every parameter that is not frozen, using its gradient, and then clears all
+   gradients. Start with fold_adam_step. For a learning rate schedule, set `rate` before each step. Every step
+   returns the model's status. Optimiser state is allocated at the first step, and starts from zero again if a
+   step needs a different kind: momentum, squares (Adagrad, RMSprop) or Adam's. Means of gradients below
+   2^-100, and of squares below 2^-139, become 0.
+   In lookup tables a step only changes rows touched since the last step: their values, state and weight
+   decay. A backward touches a row if the root's gradient reaches a lookup of it, even if it is zero there.
+   Gradients do not go through fold_stop_gradient, to targets, or to values that only kept nodes read. A call
+   of a cell passes gradients from all its outputs (zeros from unused ones) to the inputs they depend on. If a
+   table is also the weight of an op that gradients reach, all its rows are touched. On tables Adam differs
+   from torch.optim.SparseAdam, which adds epsilon before bias correction and has no decay. */
 
-/* Zero means the default in all settings, and setting only the rate is a good choice. `rate` has no default:
-   with 0 a step trains nothing, as at the end of a schedule. Momentum and decay are off by default. To turn
-   off beta1, beta2 or rho set 1e-9f, and epsilon 1e-30f: rounding loses them. Rates, decays and epsilons are
-   in [0, inf), beta1, beta2 and rho in [0, 1), and momentum in [0, 1]. */
+/* In all settings zero selects the default, so it is enough to set the learning rate. `rate` has no default:
+   with 0 a step trains nothing, as at the end of a schedule. Momentum and weight decay are off by default. To
+   turn off beta1, beta2 or rho, set 1e-9f, and for epsilon 1e-30f: they then vanish in rounding. Rates,
+   decays and epsilons are in [0, inf), beta1, beta2 and rho in [0, 1), and momentum in [0, 1]. */
 typedef struct fold_sgd {
     float rate;
-    float momentum;  /* v = momentum v + g; w -= rate v. 0: none */
-    float decay;     /* L2: decay w is added to the gradient, in all four optimisers. 0: none */
+    float momentum;  /* v = momentum v + gradient; w -= rate v. 0: none */
+    float decay;     /* L2 weight decay, in all four: adds decay w to the gradient. 0: none */
 } fold_sgd;
 typedef struct fold_adagrad { /* Duchi et al. 2011 */
     float rate;
@@ -977,18 +989,18 @@ typedef struct fold_adagrad { /* Duchi et al. 2011 */
 } fold_adagrad;
 typedef struct fold_rmsprop { /* Tieleman and Hinton 2012 */
     float rate;
-    float rho;       /* share of the squares' mean that stays at a step; default 0.9 */
+    float rho;       /* decay rate of the mean of squares; default 0.9 */
     float epsilon;   /* default 1e-8 */
     float decay;
 } fold_rmsprop;
-typedef struct fold_adam { /* Kingma and Ba 2015. The bias correction counts each parameter's own steps: one
-                              that is added or thawed later starts like any other */
+typedef struct fold_adam { /* Kingma and Ba 2015. Bias correction uses each parameter's own step count, so one
+                              that is added or thawed later starts from the beginning */
     float rate;
     float beta1;     /* default 0.9 */
     float beta2;     /* default 0.999 */
     float epsilon;   /* default 1e-8 */
     float decay;
-    int decoupled;   /* decay is AdamW's (Loshchilov and Hutter 2019): w shrinks by rate decay w */
+    int decoupled;   /* 1: AdamW (Loshchilov and Hutter 2019): a step subtracts rate decay w */
 } fold_adam;
 FOLD_API fold_sgd fold_sgd_default(void);          /* the defaults, with rate 0.01 */
 FOLD_API fold_adagrad fold_adagrad_default(void);  /* the defaults, with rate 0.05 */
@@ -999,11 +1011,11 @@ FOLD_API fold_status fold_adagrad_step(fold_model *m, const fold_adagrad *o); /*
 FOLD_API fold_status fold_rmsprop_step(fold_model *m, const fold_rmsprop *o); /* one step of RMSprop */
 FOLD_API fold_status fold_adam_step(fold_model *m, const fold_adam *o); /* one step of Adam or AdamW */
 FOLD_API void fold_grads_clear(fold_model *m); /* sets all gradients to zero */
-/* Scales all gradients so that their global norm is at most `limit` >= 0 (clipping, Pascanu et al. 2013).
-   Returns the norm before. If that is not finite nothing is scaled: fold_grads_clear instead of a step. */
+/* Clips gradients to a global norm of at most `limit` >= 0, by scaling all of them (Pascanu et al. 2013).
+   Returns the norm before. If it is not finite, nothing is scaled: call fold_grads_clear and make no step. */
 FOLD_API double fold_grads_clip(fold_model *m, float limit);
 
-/* A schedule of the learning rate: its factor at every step, counted from 0.
+/* A learning rate schedule: the factor by which to multiply the rate at each step, counted from 0.
        steps before warm_up   (step + 1) / warm_up
        FOLD_RATE_CONSTANT     1
        FOLD_RATE_LINEAR       end + (1 - end) (1 - t) with t = (step - warm_up) / (steps - warm_up), at most 1
@@ -1017,13 +1029,13 @@ typedef enum fold_rate_kind {
 } fold_rate_kind;
 typedef struct fold_rates {
     int kind;     /* a fold_rate_kind; as an int, so that { 0 } initialises it in C++ too */
-    int warm_up;  /* steps; 0: none */
-    int steps;    /* of all training, with warm_up. 0: no end, so that linear and cosine stay at 1 */
-    float end;    /* in [0, inf), as factor is */
-    int every;    /* steps; 0: never */
-    float factor; /* 0: 0.1 */
+    int warm_up;  /* number of warm-up steps; 0: none */
+    int steps;    /* number of all steps, including warm_up. 0: no end; linear and cosine stay at 1 */
+    float end;    /* final factor, in [0, inf) */
+    int every;    /* number of steps between multiplications by `factor`; 0: never */
+    float factor; /* in [0, inf); 0: 0.1 */
 } fold_rates;
-/* Returns the factor at a step: 1 for NULL, NaN if a setting is out of range, which the step then refuses:
+/* Returns the factor at a step: 1 if rates is NULL, NaN if a setting is wrong (the step then fails):
        adam.rate = 0.001f * fold_rate_factor(&rates, fold_model_steps(m)); */
 FOLD_API float fold_rate_factor(const fold_rates *rates, uint64_t step);
 #endif
@@ -1039,65 +1051,65 @@ FOLD_API float fold_rate_factor(const fold_rates *rates, uint64_t step);
    and the fold_list_… reductions turn it into one value per call. */
 typedef void fold_cell_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user);
 typedef struct fold_cell_desc {
-    const char *name;               /* for messages; copied */
-    fold_cell_body *body;           /* called by fold_cell_new, by cells that inline this one, and at every
-                                       call in an eager context */
+    const char *name;               /* name in messages; copied */
+    fold_cell_body *body;           /* called by fold_cell_new, when another cell inlines this one, and for
+                                       every call in an eager context */
     const void *user;               /* passed to body */
-    size_t user_size;               /* bytes of *user to copy; 0: none, and it must outlive the model */
-    int n_in;                       /* inputs, apart from the list */
+    size_t user_size;               /* bytes of *user to copy; 0: no copy, *user must outlive the model */
+    int n_in;                       /* number of inputs, apart from the list */
     fold_shape in[FOLD_MAX_CELL_IN];
-    int n_list;                     /* components of a list element; 0: no list */
+    int n_list;                     /* number of components of a list element; 0: no list */
     fold_shape list[FOLD_MAX_LIST];
     int n_out;
 } fold_cell_desc;
 FOLD_API fold_cell_desc fold_cell_desc_default(void);  /* all zero */
 FOLD_API fold_cell fold_cell_new(fold_model *m, const fold_cell_desc *desc); /* traces and adds a cell */
-/* Records a call of a cell. The node is its output 0; fold_out returns the others. */
+/* Records a call of a cell and returns its output 0; fold_out returns the other outputs. */
 FOLD_API fold_node fold_call(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in);
-/* Records a call with a list: `count` elements (0 is fine) of n_list nodes each, element by element. */
+/* Records a call of a cell with a list of `count` >= 0 elements: n_list nodes each, element by element. */
 FOLD_API fold_node fold_call_n(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in,
                                   const fold_node *list, int count);
 FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i);  /* returns output i of a call */
 
 /* ==== 11 lists =========================================================================== */
 /* A list is a node with n >= 0 rows of one shape, such as agents, words or edges; fold_list_input makes one.
-   Use it for rows that all get the same treatment: it is recorded in less time than a node per row.
+   Use a list if all rows get the same treatment: recording it is faster than recording a node per row.
    - Row-wise ops, layers and calls of cells without a list accept a list wherever they accept a node: they
-     work on each row and return a list. All ops of section 7 are row-wise, except those over any number of
-     nodes. Axes, softmax, norms, losses, fold_slice, fold_split and fold_reshape apply to a row.
-   - The lists that one row-wise call reads must be equal in length; a list of one row is not repeated. A node
-     next to a list is used for every row. A value that depends on no list stays a single value, inside a cell
-     as well.
+     work on each row and return a list. All ops of section 7 are row-wise, except the …_n ops that reduce n
+     nodes. Axes, softmax, norms, losses, fold_slice, fold_split and fold_reshape apply to each row.
+   - All lists that one row-wise call reads must have the same length; a list of one row is not repeated. A
+     node next to a list is used for every row. A value that depends on no list stays single, even in a cell.
    - In element-wise ops a node next to a list must not have more axes than a row. Take its rows as a list
      with fold_list_unstack, or make the list one value with fold_list_stack.
-   - Lists of all lengths batch together, without padding. A row has the same bits as in a node of its own.
-     Dropout makes one draw per call, and its mask depends on the row's index.
-   - The gradient of a node next to a list is summed in row order, as one contribution. Weights sum all rows
-     in record order, as they do for nodes.
-   - Lists do not work with fold_shared, with fold_call_n, or with the …_n ops, which take nodes. For a list
-     of lists, put all inner rows into one list, and reduce them to outer rows with the …_to calls below. In
-     a cell body only the reductions work, over the elements of the cell's own list.
+   - Lists of all lengths batch together, without padding. Each row is bit-identical to the same row as a
+     single node. Dropout makes one draw per call; its mask depends on the row index.
+   - The gradient of a node next to a list is summed over the rows, in order. Gradients of weights sum all
+     rows in record order, as for nodes.
+   - fold_shared, fold_call_n and the …_n ops accept only nodes. For a list of lists, put all inner rows
+     into one list, and reduce them to outer rows with the …_to calls below. In a cell body only the
+     reductions are allowed, over the elements of the cell's own list.
    - fold_ctx_desc.dedupe does not merge calls that have their own indices (fold_list_lookup, fold_list_take,
      …_to, fold_pick_each and so on).
-   - A sample whose lists all have the same length, 128 or more, runs some rows at a time, on all threads, if
-     all its calls are row-wise, except final sums and means of rows of one value. These may be added to each
-     other or scaled by a number, but not, say, multiplied by a node. A backward also needs each cell or layer
-     to be called only once, and inputs without gradients. In any other sample a call runs on one thread.
-   - fold_value and fold_grad return the n rows end to end, and for n = 0 an address that must not be read.
-     Rows of a view or of fold_list_lookup are not contiguous: fold_read copies them. */
+   - If all lists of a sample have the same length, at least 128, and all its calls are row-wise, the sample
+     runs in chunks of rows, split among all threads. At the end it may have sums and means of rows of one
+     value, which may be added to each other or scaled by a number, but not, say, multiplied by a node. For a
+     backward, each cell or layer may be called only once, and inputs must have no gradients. In other samples
+     each call runs on one thread.
+   - fold_value and fold_grad return the n rows end to end, and for n = 0 a pointer that must not be
+     dereferenced. Rows of a view or of fold_list_lookup are not contiguous: copy them with fold_read. */
 
-/* Records n rows, stored end to end in `values`, as a list; they are copied. */
+/* Records a list of n rows, which are end to end in `values` and are copied. */
 FOLD_API fold_node fold_list_input(fold_ctx *f, const float *values, int n, fold_shape row);
-/* Records n rows without a copy: they must not change until fold_ctx_reset, but see fold_replay. */
+/* Records n rows without copying, as a list: do not change them until fold_ctx_reset, but see fold_replay. */
 FOLD_API fold_node fold_list_input_ref(fold_ctx *f, const float *values, int n, fold_shape row);
-/* Records n rows of bytes, converted as by fold_input_bytes. */
+/* Records a list of n rows of bytes, converted to floats as in fold_input_bytes. */
 FOLD_API fold_node fold_list_input_bytes(fold_ctx *f, const uint8_t *bytes, int n, fold_shape row,
                                          float factor);
 /* Looks up n rows of a table, repeats allowed; `rows` is copied. */
 FOLD_API fold_node fold_list_lookup(fold_ctx *f, fold_param table, const int *rows, int n);
-/* Looks up the n rows from `first` on, such as the embeddings of the positions in a sequence. */
+/* Looks up the n consecutive rows from `first` on, such as position embeddings of a sequence. */
 FOLD_API fold_node fold_list_positions(fold_ctx *f, fold_param table, int first, int n);
-/* Joins n >= 1 lists end to end, where a node counts as one row: a copy. All rows must have one shape. */
+/* Joins n >= 1 lists end to end (a node counts as one row): a copy. All rows must have the same shape. */
 FOLD_API fold_node fold_list_join(fold_ctx *f, const fold_node *x, int n);
 /* Returns row i as a node: a view. Negative i counts from the end: -1 is the last row. */
 FOLD_API fold_node fold_list_at(fold_ctx *f, fold_node list, int i);
@@ -1109,46 +1121,46 @@ FOLD_API int fold_list_length(fold_ctx *f, fold_node x);
 /* Stacks the n >= 1 rows of a list, of rank at most 3, into one value [n, row]: a view. Calls that read it
    batch only with others of the same n. */
 FOLD_API fold_node fold_list_stack(fold_ctx *f, fold_node list);
-/* Splits x along its first axis into the rows of a list, [1] if x is a vector: a copy. */
+/* Splits x along its first axis into the rows of a list, each [1] if x is a vector: a copy. */
 FOLD_API fold_node fold_list_unstack(fold_ctx *f, fold_node x);
 
-/* These reduce the rows of a list to one value; in a body, the elements of the cell's list. Without rows the
-   result is zeros, and a maximum is an error. */
+/* These reduce the rows of a list, or in a cell body the elements of the cell's list, to one value. For a
+   list of 0 rows the result is zeros; a maximum is an error. */
 FOLD_API fold_node fold_list_sum(fold_ctx *f, fold_node x);  /* the sum of the rows, value by value */
 FOLD_API fold_node fold_list_mean(fold_ctx *f, fold_node x); /* the mean of the rows, value by value */
 FOLD_API fold_node fold_list_max(fold_ctx *f, fold_node x);  /* the maximum of the rows, value by value */
 /* Sums the rows of `value`, weighted by the softmax of `score` over the rows. A row of `score` is [1], or
-   [heads]: then each of that many equal parts of a value has its own weights. */
+   [heads]: each row of `value` then has that many equal parts, weighted separately. */
 FOLD_API fold_node fold_list_softmax_mean(fold_ctx *f, fold_node score, fold_node value);
 /* Standardises each value of a row by its mean and variance over the rows of this list, and returns a list.
-   Each sample is normalised by itself, as in instance norm, so that batching does not change it. A gain and a
-   bias can follow, with FOLD_NORM_FIXED. epsilon >= 0; 0: 1e-5. Squares that overflow give NaN. */
+   Each sample is normalised separately, as in instance norm, so batching does not change the result. For a
+   gain and a bias afterwards use FOLD_NORM_FIXED. epsilon >= 0; 0: 1e-5. Overflowing squares give NaN. */
 FOLD_API fold_node fold_list_standardize(fold_ctx *f, fold_node x, float epsilon);
 
 /* Scatter and reduce: x has one row per edge e, and the rows with to[e] = r are combined, in the order of e,
    into row r of the result's `rows` rows. Rows without edges are zeros, also for the maximum. `to` is copied.
-   Errors: `edges` is not the number of rows of x; a to[e] is outside [0, rows). */
+   It is an error if `edges` is not the number of rows of x, or a to[e] is outside [0, rows). */
 FOLD_API fold_node fold_list_sum_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows);
 FOLD_API fold_node fold_list_mean_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows);
 FOLD_API fold_node fold_list_max_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows);
 FOLD_API fold_node fold_list_softmax_mean_to(fold_ctx *f, fold_node score, fold_node value, const int *to,
                                              int edges, int rows);
 
-/* Softmax over the rows of a list, for a choice among n rows, such as moves, words or agents. Scores of one
-   choice are a list of [1], those of several choices [heads], each computed separately. The results are
-   bit-identical to fold_softmax and so on of a vector [n] (which, given a list, work within each row). A
-   score of -infinity, as of an illegal move, has probability 0 and no gradient. A list of 0 rows gives a list
-   of 0 rows; its entropy is 0, and its logsumexp is an error. Not allowed in a cell body. */
+/* These apply softmax to the rows of a list, for a choice among n rows, e.g. moves, words or agents. The
+   scores of one choice are a list of [1]; those of several separate choices are a list of [heads]. The
+   results are bit-identical to those of fold_softmax, fold_log_softmax and so on for a vector [n] (which work
+   within each row of a list). A score of -infinity (an illegal move) has probability 0 and no gradient. For 0
+   rows the result has 0 rows, the entropy is 0, logsumexp is an error. Not allowed in cell bodies. */
 FOLD_API fold_node fold_list_softmax(fold_ctx *f, fold_node x);     /* e^x / sum e^x, a list */
 FOLD_API fold_node fold_list_log_softmax(fold_ctx *f, fold_node x); /* x - log sum e^x, a list */
 FOLD_API fold_node fold_list_logsumexp(fold_ctx *f, fold_node x);   /* log sum e^x, one value */
 FOLD_API fold_node fold_list_softmax_entropy(fold_ctx *f, fold_node x); /* -sum p log p, one value */
-/* Computes the cross entropy of choosing one row, -log softmax(x) at row `label`. (fold_softmax_xent_each
-   chooses a value in each row.) A label out of range is an error, as is any label for a list of 0 rows. */
+/* Computes the cross entropy of choosing row `label`, -log softmax(x) at that row. (fold_softmax_xent_each
+   chooses a value in each row.) A label out of range is an error, as is any for a list of 0 rows. */
 FOLD_API fold_node fold_list_choice_xent(fold_ctx *f, fold_node x, int label);
-/* Softmax and the others over the edges that go to each row, with the errors of fold_list_sum_to. Softmax and
-   its logarithm return a list of the edges, the others a list of `rows` rows, which are zeros without edges.
-   label[r] is the edge that row r chooses, so each row must have one. */
+/* These apply softmax and the functions above separately to the edges that lead to each row, with the errors
+   of fold_list_sum_to. Softmax and log-softmax return a list with a row per edge, the others a list of `rows`
+   rows, which are zeros for rows without edges. label[r] is the edge that row r chooses: each needs one. */
 FOLD_API fold_node fold_list_softmax_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows);
 FOLD_API fold_node fold_list_log_softmax_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows);
 FOLD_API fold_node fold_list_logsumexp_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows);
@@ -1157,86 +1169,87 @@ FOLD_API fold_node fold_list_softmax_entropy_to(fold_ctx *f, fold_node x, const 
 FOLD_API fold_node fold_list_choice_xent_to(fold_ctx *f, fold_node x, const int *label, const int *to,
                                             int edges, int rows);
 
-/* Multi-head attention of lists q [m x d], k [n x d] and v [n x e]: m rows of e (Vaswani et al. 2017). Head h
-   works on the h-th of `heads` equal parts of every row, and scores are q.k divided by the square root of the
-   width of a part. A query without keys gets zeros. causal: row i attends to keys up to i + n - m, and is
-   independent of the rest. If q is a single node, the result is one too. */
+/* Computes multi-head attention (Vaswani et al. 2017) of lists q [m x d], k [n x d] and v [n x e]; the result
+   is [m x e]. Head h works on the h-th of `heads` equal parts of every row, and scores are q.k divided by the
+   square root of the width of a part. A query without keys gets zeros. causal: query i attends only to keys
+   up to i + n - m, and does not depend on the others. If q is a single node, so is the result. */
 FOLD_API fold_node fold_list_attention(fold_ctx *f, fold_node q, fold_node k, fold_node v, int heads,
                                        int causal);
-/* Attention along edges, such as agents and their neighbours: for each edge e, in order, row to[e] of q
+/* Computes attention along edges, as between neighbouring agents: for each edge e, in order, row to[e] of q
    attends to row from[e] of k and v. The result has the rows of q; k and v may have a different number. A
    repeated edge counts twice. Each row is bit-identical to fold_list_attention of that query over the rows it
-   attends to. Rows of k and v sum their gradients in the order of queries. from and to are copied. */
+   attends to. Gradients of k and v are summed in query order. from and to are
+   copied. */
 FOLD_API fold_node fold_list_attention_to(fold_ctx *f, fold_node q, fold_node k, fold_node v, int heads,
                                           const int *from, const int *to, int edges);
-/* Attention weights, for inspection: the probability that each query gives to each key. The result has the
-   rows of q, each [heads keys]: value h n + i is what head h gives to key i of n, 0 if the query does not
-   attend to it. A call costs as much as attention with values of that width, and batches only with an equal
-   number of keys. */
+/* Returns attention weights, for inspection: the probability that each query assigns to each key. The result
+   has one row per row of q, each [heads keys]: for n keys, element h n + i is the weight that head h gives
+   key i, or 0 if the query does not attend to it. A call costs as much as attention whose values are heads *
+   keys wide, and batches only with calls that have the same number of keys. */
 FOLD_API fold_node fold_list_attention_weights(fold_ctx *f, fold_node q, fold_node k, int heads, int causal);
 FOLD_API fold_node fold_list_attention_weights_to(fold_ctx *f, fold_node q, fold_node k, int heads,
                                                   const int *from, const int *to, int edges);
 
-/* A cache holds what the next steps of a sequence look back on: keys and values (a KV cache), as when a
-   language model writes, or the rows before a convolution. Use one for each attention or convolution of each
-   sequence. The struct and its memory are yours, and must stay where they are as long as a run may need them.
-   A copy of the struct shares the memory; fold_cache_copy copies the rows. Set the members up to value_width,
-   and the others to 0. */
+/* A cache holds the earlier rows of a sequence that its next steps read: keys and values (a KV cache), e.g.
+   when a language model generates text, or the inputs of a convolution. Use a separate cache for each
+   attention or convolution of each sequence. You own the struct and its memory, which must not move while a
+   run may need them. A copy of the struct shares the memory; fold_cache_copy copies the rows. Set the members
+   up to value_width, and the others to 0. */
 typedef struct fold_cache {
-    float *memory;          /* of fold_cache_bytes; fastest at a multiple of 64 bytes */
-    int capacity;           /* the largest number of rows */
-    int heads;              /* of the attention; divides both widths. 0: a convolution's ring of rows */
-    int width, value_width; /* of a row of keys, and of values. value_width 0: equal to width */
-    int length;             /* rows held, to read; in a full ring it keeps counting, up to 2 capacity */
+    float *memory;          /* fold_cache_bytes bytes; fastest if aligned to 64 */
+    int capacity;           /* maximum number of rows */
+    int heads;              /* attention heads; divides both widths. 0: a convolution's ring of rows */
+    int width, value_width; /* widths of a row of keys and of values. value_width 0: equal to width */
+    int length;             /* number of rows held; in a full ring it continues to 2 capacity. Read-only */
     struct { uint32_t recorded; } internal; /* private: the recording whose step has not run */
 } fold_cache;
-/* Returns the bytes of memory that a cache needs, or 0 if its sizes are invalid. */
+/* Returns the number of bytes that a cache needs, or 0 if its sizes are invalid. */
 FOLD_API size_t fold_cache_bytes(const fold_cache *cache);
 /* Forgets all but the first `length` rows, and abandons a step that was recorded but has not run. Nodes of
-   steps that wrote forgotten rows must not be computed again. A ring keeps all rows or none.
-   Errors: FOLD_BAD_ARGUMENT if there are fewer rows, or if a ring would keep some of its rows. */
+   steps that wrote forgotten rows must not be computed again. Error: FOLD_BAD_ARGUMENT if the cache has fewer
+   rows, or is a ring and would keep only some of its rows. */
 FOLD_API fold_status fold_cache_truncate(fold_cache *cache, int length);
-/* Copies the rows of `from` over those of `to`, as for two beams that share a beginning, and abandons a step
-   of `to` that has not run. Both must have the same heads and widths, `to` must have room for the rows (a
-   ring: the same capacity), and their memory must not overlap.
-   Errors: FOLD_BAD_ARGUMENT if sizes do not fit; `to` is unchanged. */
+/* Replaces the rows of `to` by copies of the rows of `from`, for two beams with the same beginning, and
+   abandons a step of `to` that has not run. Both must have the same heads and widths, `to` must have room for
+   the rows (a ring: the same capacity), and their memory must not overlap. Error: FOLD_BAD_ARGUMENT if sizes
+   do not fit; `to` is then unchanged. */
 FOLD_API fold_status fold_cache_copy(fold_cache *to, const fold_cache *from);
-/* Appends k and v to the cache when it runs, and attends from q to all rows so far. The result is
+/* When run, appends k and v to the cache, and computes attention of q to all rows so far. The result is
    bit-identical to the last rows of causal fold_list_attention over all rows.
    - q, k and v are nodes, or lists of equal length, such as a prompt.
    - Steps of sequences of different lengths batch, and one cached plan serves every step.
-   - It has no gradients: in a training context it is an error.
-   - A cache can have one step per run, and holds its rows when the run has ended, in an eager context too.
-   - fold_ctx_reset abandons a step that has not run, as does a step of the cache in another recording;
-     running it afterwards is an error. fold_replay repeats the step, into the same rows.
+   - There are no gradients: it is an error in a training context.
+   - A cache can have one step per run, and holds the step's rows after the run, also in an eager context.
+   - fold_ctx_reset abandons a step that has not run, and so does recording a step of the same cache
+     elsewhere; running it afterwards is an error. fold_replay repeats the step and writes the same rows.
    - When parameters have changed, start with an empty cache. */
 FOLD_API fold_node fold_attention_step(fold_ctx *f, fold_cache *cache, fold_node q, fold_node k, fold_node v);
-/* Computes the next outputs of a causal convolution, for histories and streams. x is the next row, a node
-   [channels], or a list of the next rows; each row of the result, [outputs], depends on no later row. The
-   bits are those of fold_conv1d over the whole sequence with (taps - 1) dilation rows of zeros in front.
-   - past has heads 0, the number of channels as its width, and room for (taps - 1) dilation rows and x.
+/* Computes the next outputs of a causal convolution, for streams. x is the next row, a node [channels], or a
+   list of the next rows; each row of the result, [outputs], depends on no later row. The result is
+   bit-identical to fold_conv1d over the whole sequence with (taps - 1) dilation rows of zeros in front.
+   - past must have heads 0, the number of channels as width, and room for (taps - 1) dilation rows and x.
    - desc sets dilation and depthwise; stride and padding are errors. NULL: all zero.
    - Otherwise it works like fold_attention_step. In training contexts use fold_conv1d. */
 FOLD_API fold_node fold_conv1d_step(fold_ctx *f, fold_cache *past, fold_node x, fold_param W, fold_param b,
                                     const fold_conv_desc *desc);
 
-/* These are fold_pick, fold_softmax_xent and fold_hinge with one index per row, copied: a list of [1]. n must
-   be the length of the list. */
+/* These are fold_pick, fold_softmax_xent and fold_hinge with an index for each row; they return a list of
+   [1]. The n indices are copied; n must be the length of the list. */
 FOLD_API fold_node fold_pick_each(fold_ctx *f, fold_node x, const int *index, int n);
 FOLD_API fold_node fold_softmax_xent_each(fold_ctx *f, fold_node logits, const int *label, int n);
 FOLD_API fold_node fold_hinge_each(fold_ctx *f, fold_node scores, const int *label, int n);
 
-/* Records a call of a cell with a list, passed as one list per component: element i is row i of each. */
+/* Records a call of a cell with a list, whose components are separate lists: element i is row i of each. */
 FOLD_API fold_node fold_call_list(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in,
                                   const fold_node *lists);
 
 /* ==== 12 layers ========================================================================== */
-/* A layer is a plain struct of handles, made of the ops above: _new adds its parameters to the model, _apply
-   records it. Start with fold_dense_new. Parameters are called "name." and the name given below. Upper-case
-   ones are weights with one row per input, FOLD_FOR_LINEAR and Glorot's initial values. Lower-case ones are
-   biases, initially zero unless stated. A weight that reads x and h has the rows of x first. Gates are blocks
-   of `hidden` columns, in the order stated, in the weight and in the bias. A full name has at most 127 bytes;
-   a longer one is an error on the model. */
+/* A layer is a plain struct of handles: _new adds its parameters to the model, and _apply records the layer
+   with the ops above. Start with fold_dense_new. A parameter is named "name.PART", with the parts listed
+   below. Upper-case parts are weights with one row per input, FOLD_FOR_LINEAR and Glorot initialisation.
+   Lower-case parts are biases, initially zero unless stated. A weight that reads x and h has the rows for x
+   first. Gates are blocks of `hidden` columns, in the order stated, in the weight and in the bias. A full
+   name has at most 127 bytes; a longer one is an error on the model. */
 
 typedef enum fold_activation {
     FOLD_ACT_LINEAR, /* x itself */
@@ -1254,9 +1267,9 @@ FOLD_API fold_dense fold_dense_new(fold_model *m, const char *name, int inputs, 
                                    fold_activation activation);
 FOLD_API fold_node fold_dense_apply(fold_ctx *f, const fold_dense *layer, fold_node x);
 
-/* An MLP is a chain of 1 to FOLD_MAX_LAYERS dense layers. `sizes` has layers + 1 numbers: the inputs, then
-   the outputs of each layer. The activation `hidden` follows every layer except the last, which is linear.
-   Layer i has parameters i.W [sizes[i] x sizes[i + 1]] and i.b [sizes[i + 1]]. */
+/* An MLP is a chain of 1 to FOLD_MAX_LAYERS dense layers. `sizes` has layers + 1 numbers: the number of
+   inputs, then the outputs of each layer. The activation `hidden` follows every layer except the last, which
+   is linear. Layer i has parameters i.W [sizes[i] x sizes[i + 1]] and i.b [sizes[i + 1]]. */
 #define FOLD_MAX_LAYERS 8
 typedef struct fold_mlp { int layers; fold_dense layer[FOLD_MAX_LAYERS]; } fold_mlp;
 FOLD_API fold_mlp fold_mlp_new(fold_model *m, const char *name, const int *sizes, int layers,
@@ -1270,8 +1283,8 @@ FOLD_API fold_conv fold_conv_new(fold_model *m, const char *name, fold_shape fil
                                  const fold_conv_desc *desc, fold_activation activation);
 FOLD_API fold_node fold_conv_apply(fold_ctx *f, const fold_conv *layer, fold_node x);
 
-/* A norm over the last axis, of `width` values, has a gain [width], initially 1, and, except for RMS norm, a
-   bias [width]. epsilon >= 0; 0: 1e-5. */
+/* A norm layer normalises the last axis, of `width` values. It has a gain [width], initially 1, and, except
+   for RMS norm, a bias [width]. epsilon >= 0; 0: 1e-5. */
 typedef enum fold_norm_kind {
     FOLD_NORM_LAYER, /* fold_layer_norm */
     FOLD_NORM_RMS,   /* fold_rms_norm */
@@ -1284,27 +1297,27 @@ FOLD_API fold_node fold_norm_apply(fold_ctx *f, const fold_norm *norm, fold_node
 
 /* An attention layer is multi-head attention between dense layers (Vaswani et al. 2017):
        joined(fold_list_attention(query(q), key(k), value(v)));
-   q, k and v are lists, the same one for self-attention; q may be a node. _new makes four layers from `width`
-   to `width` values, a multiple of `heads`, named like the members. For other widths, fill the struct with
+   q, k and v are lists, the same one for self-attention; q may be a node. _new makes four layers of `width`
+   inputs and outputs, a multiple of `heads`, named after the members. For other widths, fill the struct with
    your own dense layers. For attention to neighbours, apply the members around fold_list_attention_to. */
 typedef struct fold_attention { fold_dense query, key, value, joined; int heads; } fold_attention;
 FOLD_API fold_attention fold_attention_new(fold_model *m, const char *name, int width, int heads);
 FOLD_API fold_node fold_attention_apply(fold_ctx *f, const fold_attention *layer, fold_node q, fold_node k,
                                         fold_node v, int causal);
 
-/* A transformer layer (Vaswani et al. 2017) is self-attention of x, A(x), followed by D(x) = outer(inner(x)):
+/* A transformer layer (Vaswani et al. 2017) is self-attention A(x), then feed-forward D(x) = outer(inner(x)):
        y = attention_norm(x + A(x)), z = dense_norm(y + D(y)); with norm_first
        y = x + A(attention_norm(x)), z = y + D(dense_norm(y))        (Xiong et al. 2020)
-   x and z are lists with `width` values per row. Parameters are named like the members. It is recorded as two
-   calls of cells and one attention, whatever the length of x. */
+   Input x and output z are lists with `width` values per row. Parameters are named after the members.
+   Recording takes two calls of cells and one attention, however long x is. */
 typedef struct fold_transformer_desc {
     int width, heads;           /* width is a multiple of heads */
-    int inner;                  /* outputs of `inner`; 0: 4 width */
-    fold_activation activation; /* of `inner`; FOLD_ACT_LINEAR, which is 0, means FOLD_ACT_RELU */
+    int inner;                  /* width of the output of `inner`; 0: 4 width */
+    fold_activation activation; /* activation of `inner`; 0 (FOLD_ACT_LINEAR) means FOLD_ACT_RELU */
     int norm_first;
     fold_norm_kind norm;        /* kind and epsilon of both norms */
     float epsilon;
-    float dropout;              /* rate in [0, 1) for A(x), D(x) and the outputs of `inner`; 0: off */
+    float dropout;              /* dropout rate in [0, 1) for A(x), D(x) and the output of `inner`; 0: off */
 } fold_transformer_desc;
 typedef struct fold_transformer {
     fold_attention attention;
@@ -1317,19 +1330,19 @@ typedef struct fold_transformer {
 FOLD_API fold_transformer_desc fold_transformer_desc_default(void); /* all zero */
 FOLD_API fold_transformer fold_transformer_new(fold_model *m, const char *name,
                                                const fold_transformer_desc *desc);
-/* Makes the two cells of a layer whose other members you filled in, with parts from elsewhere. */
+/* Creates the two cells of a layer whose other members you have filled in yourself. */
 FOLD_API fold_status fold_transformer_assemble(fold_model *m, const char *name, fold_transformer *layer);
-/* Records the layer over a whole sequence. */
+/* Records a transformer layer for a whole sequence. */
 FOLD_API fold_node fold_transformer_apply(fold_ctx *f, const fold_transformer *layer, fold_node x,
                                           int causal);
-/* Records the layer for the next row or rows of a causal sequence: fold_attention_step takes the place of
-   attention. The cache has the layer's heads and width. */
+/* Records a transformer layer for the next row or rows of a causal sequence, with fold_attention_step instead
+   of fold_list_attention. The cache must have the layer's heads and width. */
 FOLD_API fold_node fold_transformer_step(fold_ctx *f, const fold_transformer *layer, fold_cache *cache,
                                          fold_node x);
 
-/* An encoder is a chain of these layers and, with has_norm, a norm of the last one's output
-   (nn.TransformerEncoder). _new creates `layers` of them, "name.layers.0" and so on, in your array `layer`,
-   which must outlive the encoder. The norm is "name.norm". */
+/* An encoder is a chain of transformer layers, followed by a norm if has_norm is set (nn.TransformerEncoder).
+   _new creates `layers` layers, "name.layers.0" and so on, in your array `layer`, which must outlive the
+   encoder. The norm is "name.norm". */
 typedef struct fold_encoder {
     const fold_transformer *layer;
     int layers, has_norm;
@@ -1340,16 +1353,16 @@ FOLD_API fold_encoder fold_encoder_new(fold_model *m, const char *name, fold_tra
 FOLD_API fold_node fold_encoder_apply(fold_ctx *f, const fold_encoder *encoder, fold_node x,
                                       int causal);
 
-/* The state of recurrent and tree layers: h is the output (hidden state), c the cell state, each [hidden]. c
-   is null if a layer has none. */
+/* The state of a recurrent or tree layer: the output h (hidden state) and the cell state c, each [hidden]. c
+   is null if the layer has no cell state. */
 typedef struct fold_state { fold_node h, c; } fold_state;
 
-/* Any recurrent layer, or your own cell that computes h (and c, with has_c) from x and h (and c). */
+/* A recurrent layer, or your own cell that computes h (and c if has_c) from x and h (and c). */
 typedef struct fold_recurrent { fold_cell cell; int hidden, has_c; } fold_recurrent;
 
 /* Adds a layer h' = tanh([x h] W + b) (Elman 1990): W [inputs + hidden x hidden], b [hidden]. */
 FOLD_API fold_recurrent fold_rnn_new(fold_model *m, const char *name, int inputs, int hidden);
-/* Adds the same with relu instead of tanh. */
+/* Adds the same layer with relu instead of tanh. */
 FOLD_API fold_recurrent fold_rnn_relu_new(fold_model *m, const char *name, int inputs, int hidden);
 
 /* Adds an LSTM (Hochreiter and Schmidhuber 1997, Gers et al. 2000). The columns of [x h] W + b are the gates
@@ -1364,32 +1377,31 @@ FOLD_API fold_recurrent fold_lstm_new(fold_model *m, const char *name, int input
    W [inputs x 3 hidden], U [hidden x 3 hidden], b and c [3 hidden]: r z n. */
 FOLD_API fold_recurrent fold_gru_new(fold_model *m, const char *name, int inputs, int hidden);
 
-FOLD_API fold_state fold_recurrent_zeros(fold_ctx *f, const fold_recurrent *r); /* returns a state of zeros */
-/* Records one step from a state and returns the next. Given lists, it makes one step of each row. */
+FOLD_API fold_state fold_recurrent_zeros(fold_ctx *f, const fold_recurrent *r); /* state of zeros */
+/* Records one step from state s and returns the next state. With lists, every row makes one step. */
 FOLD_API fold_state fold_recurrent_apply(fold_ctx *f, const fold_recurrent *r, fold_node x, fold_state s);
 
-/* Unrolls a layer over one sample's sequence of n >= 0 inputs, and returns the final state: without inputs
-   the first one, after an error null. Sequences can differ in length: their steps batch without padding.
-   - begin: the first state; NULL: zeros.
-   - reverse: go from x[n - 1] to x[0], so that out[t] depends on x[t] to x[n - 1].
-   - out: receives the outputs h, that of x[t] in out[t]. It may be x, or NULL.
+/* Unrolls a recurrent layer over a sequence of n >= 0 inputs and returns the final state: for n = 0 the
+   initial state, after an error null. Sequences may differ in length: their steps batch without padding.
+   - begin: the initial state; NULL: zeros.
+   - reverse: 1: go from x[n - 1] to x[0], so that out[t] depends on x[t] to x[n - 1].
+   - out: receives the n outputs h, out[t] for x[t]. It may be the array x, or NULL.
        for (int t = 0; t < n; t++) x[t] = fold_lookup(f, words, sentence[t]);
        fold_state last = fold_unroll(f, &lstm, x, n, 0, NULL, out);
        fold_node all = fold_stack(f, out, n); // [n x hidden] as one value; batches only with equal n */
 FOLD_API fold_state fold_unroll(fold_ctx *f, const fold_recurrent *r, const fold_node *x, int n, int reverse,
                                 const fold_state *begin, fold_node *out);
 
-/* Unrolls a layer over the rows of a list, one sequence, and returns the outputs h as a list, bit-identical
-   to fold_unroll over the rows as nodes. h and c of begin must be single nodes.
-   last gets the final state (without rows the first), or is NULL. Outputs that nothing reads cost nothing:
-   use only `last` for one answer per sequence. */
+/* Unrolls a recurrent layer over the rows of a list as one sequence, and returns the list of outputs h,
+   bit-identical to fold_unroll over the rows as nodes. h and c of begin must be single nodes. last receives
+   the final state (for 0 rows the initial one), or is NULL. Unused outputs cost nothing: for one result per
+   sequence, use only `last`. */
 FOLD_API fold_node fold_unroll_list(fold_ctx *f, const fold_recurrent *r, fold_node x, int reverse,
                                     const fold_state *begin, fold_state *last);
 
-/* A stack is 1 to FOLD_MAX_LAYERS layers of recurrent cells, each reading the outputs of the one below; if
-   bidirectional, h of both directions as [2 hidden], forward first. `make` creates the cells, with the
-   parameters above; they are called 0, 1, … and, in reverse, 0.reverse, …: fold_lstm_new makes 0.W, 0.b,
-   0.reverse.W, ….
+/* A stack is 1 to FOLD_MAX_LAYERS recurrent layers, each reading the outputs of the layer below. If
+   bidirectional, an output is h of both directions, [2 hidden], forward first. `make` creates the cells,
+   named 0, 1, … and, in reverse, 0.reverse, …: fold_lstm_new makes 0.W, 0.b, 0.reverse.W, ….
        fold_rnn_stack encoder = fold_rnn_stack_new(m, "encoder", fold_lstm_new, inputs, hidden, 2, 1);
        fold_unroll_stack(f, &encoder, x, n, NULL, out, NULL); */
 typedef fold_recurrent fold_recurrent_maker(fold_model *m, const char *name, int inputs, int hidden);
@@ -1401,21 +1413,21 @@ FOLD_API fold_rnn_stack fold_rnn_stack_new(fold_model *m, const char *name, fold
                                            int inputs, int hidden, int layers, int bidirectional);
 /* Unrolls a stack like fold_unroll; out receives the outputs of the top layer, [hidden] or [2 hidden]. begin
    and last have layers * directions states in the order of `cell`. All three may be NULL; without begin the
-   first states are zeros. In PyTorch out[t] is output[t], and last[i].h and c are h_n[i] and c_n[i]. */
+   initial states are zeros. In PyTorch out[t] is output[t], and last[i].h and c are h_n[i] and c_n[i]. */
 FOLD_API fold_status fold_unroll_stack(fold_ctx *f, const fold_rnn_stack *s, const fold_node *x, int n,
                                           const fold_state *begin, fold_node *out, fold_state *last);
-/* Does the same over the rows of a list, and returns the outputs of the top layer as a list. The states of
+/* Unrolls a stack over the rows of a list, and returns the outputs of the top layer as a list. The states of
    begin are single nodes, as in fold_unroll_list. */
 FOLD_API fold_node fold_unroll_stack_list(fold_ctx *f, const fold_rnn_stack *s, fold_node x,
                                        const fold_state *begin, fold_state *last);
 
 /* An N-ary tree-LSTM (Tai, Socher, Manning 2015, equations 9-14) has leaves, which read only their input, and
-   inner nodes, which read `arity` children in order, 1 to 8. Gates i, o and f go through sigmoid, u through
-   tanh. An inner node sums over its children:
+   inner nodes, which read `arity` ordered children (1 to 8). Gates i, o and f go through sigmoid, u through
+   tanh. An inner node computes:
        c = i u + sum of f[k] c[k], h = o tanh(c)
      leaf.W   [inputs x 3 hidden], leaf.b [3 hidden]: i o u
      inner.W  [arity hidden x (3 + arity) hidden], inner.b [(3 + arity) hidden]: i, o, one f per child in
-              order, u; rows are the h of the children in order. The f of inner.b are initially 1 */
+              order, u; the rows are for h of the children, in order. In inner.b, f is initially 1 */
 typedef struct fold_tree_lstm { fold_cell leaf, inner; int hidden, arity; } fold_tree_lstm;
 FOLD_API fold_tree_lstm fold_tree_lstm_new(fold_model *m, const char *name, int inputs, int hidden,
                                            int arity);
@@ -1428,8 +1440,8 @@ FOLD_API fold_state fold_tree_lstm_apply_inner(fold_ctx *f, const fold_tree_lstm
    number of children. With s the sum of the children's h, the columns of [x s] W + b are the gates i and o,
    which go through sigmoid, and u, which goes through tanh:
        f[k] = sigmoid([x h[k]] W_f + b_f) for child k, c = i u + sum of f[k] c[k], h = o tanh(c)
-   Nodes without children are a separate cell, which multiplies nothing by zero. If a node has no x, as inner
-   nodes of a parse tree, pass a parameter (fold_use) or fold_zeros.
+   Nodes without children use a separate, cheaper cell. If a node has no x, like the inner nodes of a parse
+   tree, pass a parameter (fold_use) or fold_zeros.
      W    [inputs + hidden x 3 hidden], b [3 hidden]: i o u
      W_f  [inputs + hidden x hidden], b_f [hidden], initially 1 */
 typedef struct fold_child_sum { fold_cell leaf, inner; int hidden; } fold_child_sum;
@@ -1441,67 +1453,66 @@ FOLD_API fold_state fold_child_sum_apply(fold_ctx *f, const fold_child_sum *t, f
 /* ==== 13 files =========================================================================== */
 /* fold_model_save writes the parameters of a model to a file; fold_model_load reads them into a model made by
    the same calls. Files are safetensors (Hugging Face); Python reads them with safetensors.torch.load_file.
-   - A parameter is an F32 tensor of its name and shape. Names must be UTF-8, must not be "__metadata__", and
-     must not begin with "optimizer."; fold_param_new refuses others.
+   - A parameter is an F32 tensor with its name and shape. fold_param_new only accepts names that are UTF-8,
+     are not "__metadata__" and do not begin with "optimizer.".
    - The optimiser's state, if saved, is optimizer.momentum.NAME (SGD), optimizer.squares.NAME (Adagrad,
      RMSprop), or optimizer.adam.m.NAME and optimizer.adam.v.NAME, with `optimizer` and `steps` in the
-     metadata. A parameter for which Adam made a different number of steps, such as one thawed later, has that
-     number in optimizer.adam.step.NAME, F32 [1].
-   - A weight that fold_model_quantize left in int8 only is an I8 tensor and NAME.scale, F32: in Python the
-     weight is NAME * NAME.scale. There is one scale per value of the last axis, [columns], or, in a table or
-     a weight of fold_linear_t, one per row, [rows x 1]. One in bfloat16 only is BF16. All others are floats.
-   - Settings of optimisers, rate sets and what is frozen belong to the program and are not in files.
-   Saves and loads return a status, and do nothing while the model has an error (fold_model_clear_error). One
-   that fails sets none: fold_model_message gives the reason until the next save or load. Errors:
+     metadata. If Adam's step count differs for a parameter, e.g. one thawed later, it is in
+     optimizer.adam.step.NAME, F32 [1].
+   - A weight that is only int8 (fold_model_quantize) is an I8 tensor NAME and an F32 tensor NAME.scale: in
+     Python the weight is NAME * NAME.scale. It has one scale per column, [columns], or, for a table or a
+     weight of fold_linear_t, one per row, [rows x 1]. A weight that is only bfloat16 is BF16.
+   - Optimiser settings, rate sets and which parameters are frozen are not saved: your program sets them.
+   Saves and loads return a status, and do nothing while the model has an error (fold_model_clear_error). A
+   failure sets no error there: fold_model_message says why, until the next save or load. Errors:
    - FOLD_IO: a file cannot be opened, read or written, or is not a safetensors file.
    - FOLD_BAD_SHAPE: the shape of a tensor is not that of its parameter.
    - FOLD_BAD_ARGUMENT: a tensor is missing, unknown, or of a type that cannot be read. */
 
 #ifndef FOLD_INFERENCE
 typedef struct fold_save_desc {
-    int state;           /* also save the optimiser's state and steps. Training resumed from the file has the
-                            same bits, if gradients were clear (after a step) and settings are the same */
-    const char *config;  /* text to keep in the metadata as `config`, UTF-8; e.g. sizes of the network */
+    int state;           /* 1: also save the optimiser state and step count. Resumed training is then
+                            bit-identical, if gradients were clear (as after a step) and settings are equal */
+    const char *config;  /* UTF-8 text to store in the metadata as `config`, e.g. the sizes of the network */
 } fold_save_desc;
 FOLD_API fold_save_desc fold_save_desc_default(void);  /* all zero */
 #ifndef FOLD_NO_STDIO
-/* Saves a model to a file; desc NULL is the default. Whatever happens, `path` is the old file or
-   the whole new one. Many threads and processes may save to one path: the last one wins.
-   - The data goes to `path`.tmp or, while another saver uses that, to `path`.1.tmp to `path`.99.tmp. Leave
-     these names to savers. The file is renamed when all of it is on disk, which may take some milliseconds.
+/* Saves a model to a file; desc NULL: the defaults. Whatever happens, the file at `path` is either the old
+   one or the complete new one. Several threads or processes may save to one path: the last one wins.
+   - Data is first written to `path`.tmp or, while another save uses that, to `path`.1.tmp … `path`.99.tmp:
+     leave these names alone. The file is renamed when it is all on disk, which may take milliseconds.
    - A save that fails leaves no file behind. A program that dies may leave its .tmp, which the next save
      removes if the file system has locks.
-   - A folder, a pipe, a device or a link at `path` is never replaced: FOLD_IO.
-   - On Windows, paths here and below are UTF-8; one that is not is read in the process's code page.
-   - On systems that are neither POSIX nor Windows, all that is certain is that writing precedes renaming. */
+   - A folder, pipe, device or link at `path` is never replaced: saving fails with FOLD_IO.
+   - On Windows, paths here and below are UTF-8, or else in the code page of the process.
+   - On systems other than POSIX and Windows, it is only certain that writing precedes renaming. */
 FOLD_API fold_status fold_model_save(fold_model *m, const char *path, const fold_save_desc *desc);
 #endif
-/* Saves through your writer; desc NULL is the default. */
+/* Saves a model through your writer; desc NULL: the defaults. */
 FOLD_API fold_status fold_model_save_to(fold_model *m, fold_writer *write, void *user,
                                         const fold_save_desc *desc);
-/* Returns the number of optimiser steps the model has made, including those before its state was saved and
-   loaded. The count restarts with the state, when a different optimiser takes over. */
+/* Returns the step count of the optimiser, including steps before its state was saved and loaded. It restarts
+   from 0 when a different kind of optimiser is used. */
 FOLD_API uint64_t fold_model_steps(const fold_model *m);
 #endif
 
 /* A load checks the whole header against the model and reads all data before it writes: a load that fails
-   changes nothing. Until it returns it needs memory for at most four times the header (which has at most 100
-   MB) and for the data of the tensors it loads; from memory, none for the data.
-   - Values of type F16, BF16 and F64 become float. Gradients are unchanged. Packed weights and cached plans
-     are brought up to date; reset eager contexts.
-   - The model keeps its formats. int8 (I8 with scales, as saved) becomes floats where the model has floats;
-     floats become int8 or bfloat16 where the model has those. Values that are not finite are refused then,
-     and memory is needed for the largest such tensor as floats.
-   - int8 loaded into int8 is unchanged, as is bfloat16: a model that is built again and quantised like the
-     saved one computes the same bits. */
+   changes nothing. It temporarily needs memory for at most four times the header (itself at most 100 MB) and,
+   unless the file is in memory, for the data of the tensors it loads.
+   - Values of type F16, BF16 and F64 are converted to float. Gradients are unchanged. Packed weights and
+     cached plans are updated; reset eager contexts yourself.
+   - Tensors are converted to the model's formats: int8 (I8 with scales, as saved) to float, or float to int8
+     or bfloat16. Values must then be finite, and memory is needed for the largest such tensor as floats.
+   - int8 loaded into int8 is unchanged, and so is bfloat16: a model built and quantised like the saved one
+     gives bit-identical results. */
 typedef struct fold_load_desc {
-    int state;           /* also load the optimiser's state and steps. If the file has none, that is an error,
-                            or with allow_missing a fresh start */
-    int allow_missing;   /* parameters that the file lacks keep their values; their state becomes zero */
-    int allow_unknown;   /* skip tensors of any type that are not parameters; optimizer.… always are */
-    const char *prefix;  /* load only tensors whose names begin with this, which is removed; NULL: all */
-    char *config;        /* receives the file's `config` and a final zero, or ""; NULL: not needed */
-    size_t config_size;  /* bytes at config; a longer text is an error. To read it before there are
+    int state;           /* 1: also load the optimiser state and step count. If the file has none, loading
+                            fails or, with allow_missing, the optimiser starts fresh */
+    int allow_missing;   /* 1: parameters that are not in the file keep their values, with cleared state */
+    int allow_unknown;   /* 1: skip tensors that are not parameters; optimizer.… are always skipped */
+    const char *prefix;  /* load only tensors whose names begin with this, and remove it; NULL: load all */
+    char *config;        /* receives the file's `config`, zero-terminated, "" if it has none. May be NULL */
+    size_t config_size;  /* size of the buffer in bytes; a longer text is an error. To read it before creating
                             parameters, load into an empty model with allow_unknown */
     int *loaded;         /* receives the number of tensors loaded, including state: 0 after an error, or from
                             an unrelated file with allow_missing and allow_unknown. May be NULL */
@@ -1509,193 +1520,195 @@ typedef struct fold_load_desc {
 FOLD_API fold_load_desc fold_load_desc_default(void);  /* all zero */
 
 #ifndef FOLD_NO_STDIO
-/* Loads a file; desc NULL is the default. */
+/* Loads a model from a file; desc NULL: the defaults. */
 FOLD_API fold_status fold_model_load(fold_model *m, const char *path, const fold_load_desc *desc);
 #endif
-/* Loads a file that is in memory. */
+/* Loads a model from a file in memory. */
 FOLD_API fold_status fold_model_load_memory(fold_model *m, const void *bytes, size_t size,
                                             const fold_load_desc *desc);
-/* Loads through your reader, front to back. It reads exactly the bytes of the file: more data may follow. */
+/* Loads a model through your reader, front to back. It reads only the bytes of the file: more may follow. */
 FOLD_API fold_status fold_model_load_from(fold_model *m, fold_reader *read, void *user,
                                           const fold_load_desc *desc);
-/* Uses weights where they already are, without a copy: a file in flash (examples/export.c makes it an array),
-   or a mapped file. Call it first: parameters created afterwards, singly or by layers, are the tensors of the
+/* Uses the weights of a file in place, without a copy: in flash (examples/export.c makes it an array), or
+   memory-mapped. Call it first: parameters created afterwards, singly or by layers, are the tensors of the
    same name in the image; those with `values` in their desc are not looked up. image NULL ends this.
    Needs: a model made for inference, a little-endian machine, and F32 or I8 tensors. Floats must be 4-byte
    aligned; 64 is fastest. The image is never written, may serve any number of models, and must outlive them.
    Cost: nothing for biases and tables, and for weights whose column count is a multiple of 16 or that have 16
    more floats of the file after them. Other weights, and those of fold_linear_t, get a packed copy.
-   int8: call fold_model_quantize before creating parameters. Then I8 tensors with scales, as saved from an
-   int8 model, are int8 weights at once, with the bits of that model. They need no memory where products are
-   plain loops, as on microcontrollers; kernels with vector instructions copy weights, not tables. Each byte
-   is checked once. fold_model_quantize also turns floats of an image into int8, in the model's memory.
+   int8: call fold_model_quantize before creating parameters. I8 tensors with scales, as saved from an int8
+   model, then become int8 weights directly, bit-identical to that model. They need no memory if products are
+   plain loops, as on microcontrollers; vector kernels copy weights, but not tables. Each byte is checked
+   once. fold_model_quantize also converts float tensors of an image to int8, in the model's memory.
    Errors are those of loading, but they stick to the model. This call fails if the image is not a safetensors
-   file. Creating a parameter fails, and adds none, if its tensor is missing, has a different shape, is int8
-   that fold_model_quantize would not make for the parameter's uses, or has scales for the other axis. It is
-   an error to write such parameters, load into them, copy or average values, or use fold_tensors_open. */
+   file. Creating a parameter fails if its tensor is missing, has a different shape, is int8 although
+   fold_model_quantize would keep it float, or has scales for the other axis. It is an error to write or load
+   such parameters, to copy or average values, or to use fold_tensors_open. */
 FOLD_API fold_status fold_model_read_in_place(fold_model *m, const void *image, size_t size);
 #ifndef FOLD_NO_TEXT
 /* Prints the contents of any safetensors file: name, shape, type and bytes of each tensor, and from the
-   metadata the optimiser and the size of config. It reads only the header, with memory from m, which does not
-   change (nor does its error). FOLD_IO: the writer stopped, or the file cannot be read (as the text says). */
+   metadata the optimiser and the size of config. It reads only the header, using memory from m, and changes
+   neither m nor its error. FOLD_IO: the writer stopped, or the file cannot be read (the text says why). */
 FOLD_API fold_status fold_model_print_file_memory(const fold_model *m, const void *bytes, size_t size,
                                                   fold_writer *write, void *user);
 #ifndef FOLD_NO_STDIO
-/* Prints the same for a file at a path. */
+/* Prints the contents of a file at a path, in the same form. */
 FOLD_API fold_status fold_model_print_file(const fold_model *m, const char *path, fold_writer *write,
                                            void *user);
 #endif
 #endif
 
 /* These calls read tensors of any safetensors file into your own arrays; examples/fold_torch.h uses them to
-   make layers of PyTorch networks. `index` is the position of a tensor in the header, from 0.
+   import PyTorch networks. `index` is the position of a tensor in the header, from 0.
        fold_tensors *t = fold_tensors_open(m, "audio.safetensors");
        int mean = fold_tensors_find(t, "mean");
        if (mean < 0) fold_tensors_missing(t, "audio", "mean");
        fold_tensors_read(t, mean, 0, 80, values, 1);
        if (fold_tensors_close(t)) puts(fold_model_message(m));
-   A file that cannot be read has no tensors. Reading one anyway sets an error on the model, as do an index or
-   values out of range, and your own fold_model_fail. An open file takes about its size from the model's
-   allocator, and half as much again while it is being opened; from memory, nothing for the data. */
+   A file that cannot be read has 0 tensors. Reading a tensor of it, or an index or values out of range, sets
+   an error on the model. An open file takes about its own size from the model's allocator, and half as much
+   again while it is being opened; a file in memory takes nothing for the data. */
 typedef struct fold_tensors fold_tensors;
 enum { FOLD_TENSOR_RANK = 8 };
 typedef struct fold_tensor {
     const char *name;  /* UTF-8, valid until the file is closed; NULL: no such tensor */
-    const char *dtype; /* "F32" and so on, or "another" for types that fold.h does not know */
-    uint64_t count;    /* values: the product of all dimensions. Scalars have rank 1 */
-    int rank, dim[FOLD_TENSOR_RANK]; /* rank may exceed this; dimensions above INT_MAX are INT_MAX */
-    int taken;         /* 1 after fold_tensors_take */
+    const char *dtype; /* type, e.g. "F32", or "another" for types unknown to fold.h */
+    uint64_t count;    /* number of values, the product of all dimensions. Scalars have rank 1 */
+    int rank, dim[FOLD_TENSOR_RANK]; /* rank may be larger than the array; dims above INT_MAX are INT_MAX */
+    int taken;         /* 1 after fold_tensors_take, else 0 */
 } fold_tensor;
 #ifndef FOLD_NO_STDIO
-/* Opens a safetensors file. Returns NULL only when there is no memory for the handle. */
+/* Opens a safetensors file. Returns NULL only if there is no memory for the handle. */
 FOLD_API fold_tensors *fold_tensors_open(fold_model *m, const char *path);
 #endif
-/* Opens a file that is in memory, which must stay there until it is closed. */
+/* Opens a safetensors file in memory, which must stay there until fold_tensors_close. */
 FOLD_API fold_tensors *fold_tensors_open_memory(fold_model *m, const void *bytes, size_t size);
-/* Frees t; call it before fold_model_free. Returns the model's status, or why the file could not be read. */
+/* Closes a file, before fold_model_free. Returns the model's status, or why the file could not be read. */
 FOLD_API fold_status fold_tensors_close(fold_tensors *t);
-FOLD_API fold_model *fold_tensors_model(const fold_tensors *t); /* the model, on which errors are set */
+FOLD_API fold_model *fold_tensors_model(const fold_tensors *t); /* the model that gets errors */
 FOLD_API int fold_tensors_count(const fold_tensors *t);         /* the number of tensors */
-/* Returns the index of a tensor, or -1. Modules that share a tensor find it under each of their names, which
-   safetensors.torch.save_model keeps in the metadata. */
+/* Returns the index of a tensor, or -1. A tensor shared by several modules is found under each of its names,
+   which safetensors.torch.save_model stores in the metadata. */
 FOLD_API int fold_tensors_find(const fold_tensors *t, const char *name);
 FOLD_API fold_tensor fold_tensors_at(const fold_tensors *t, int index);  /* describes a tensor */
-/* Writes values [from, from + count) of a tensor to out, `step` floats apart. Its type is F32, F16, BF16 or
-   F64. Writes nothing while the model has an error. Returns the model's status. */
+/* Writes values [from, from + count) of a tensor to out, `step` floats apart. Its type must be F32, F16, BF16
+   or F64. It writes nothing while the model has an error. Returns the model's status. */
 FOLD_API fold_status fold_tensors_read(fold_tensors *t, int index, size_t from, size_t count, float *out,
                                        size_t step);
 /* Marks a tensor as used, for programs that report unused tensors at the end. */
 FOLD_API void fold_tensors_take(fold_tensors *t, int index);
-/* Sets the error "who: 'name' is not in the file", with the most similar name of those not marked as used. */
+/* Sets the error "who: 'name' is not in the file" and suggests the most similar unused tensor. */
 FOLD_API fold_status fold_tensors_missing(fold_tensors *t, const char *who, const char *name);
 
 /* ==== 14 looking inside ================================================================== */
 #ifndef FOLD_NO_TEXT
 /* These calls show how a context batched a recording. If batches are not what you expect, start with
-   fold_ctx_print. They show the plan of the last run: its forward batches, which a backward runs in reverse.
-   If something was recorded since, or in an eager context, they show the recording by depth: the batches that
-   the schedule `depth` would make of one group.
+   fold_ctx_print. They show the forward batches of the last run; a backward runs them in reverse. In an eager
+   context, or if something was recorded since the last run, they show the batches that FOLD_SCHEDULE_DEPTH
+   would make if all samples were one group.
    They also work in a context with an error (fold_ctx_print ends with its message), and do not change its
    status. They return FOLD_OK, FOLD_IO if the writer stopped, or FOLD_NO_MEMORY. They need about 40 bytes per
-   node, which stay with the context or, in a block, are given back. Like calls that record, they may move
-   values that fold_value points to. While they call you, the context holds the error FOLD_BAD_STATE: it
+   node, which the context keeps, or returns to its block. Like calls that record, they may move values that
+   fold_value points to. While they call your writer or visitor, the context has the error FOLD_BAD_STATE: it
    cannot record, run, read or print, and fold_ctx_reset does nothing. */
 
-/* Prints, step by step, the calls that share a batch: how many there are, and their operands with shapes. */
+/* Prints the batches in order: the number of calls in each, and their operands with shapes. */
 FOLD_API fold_status fold_ctx_print(fold_ctx *f, fold_writer *write, void *user);
-/* Prints why calls of one op are not one batch: either they differ in something, or they are of one kind but
-   depend on each other, are in different groups of samples, or were split by the schedule. */
+/* Prints why calls of the same op are not in one batch: they differ in something, depend on each other, are
+   in different groups of samples, or were separated by the schedule. */
 FOLD_API fold_status fold_ctx_print_splits(fold_ctx *f, fold_writer *write, void *user);
 /* Prints the parameters of a model, with their shapes, sizes and uses, and its cells. Needs no memory. */
 FOLD_API fold_status fold_model_print(const fold_model *m, fold_writer *write, void *user);
 
-/* fold_ctx_visit shows a plan to exporters and profilers, such as examples/fold_draw.h. It passes to the
-   visitor, in this order,
+/* fold_ctx_visit shows a plan to exporters and profilers (examples/fold_draw.h). The visitor gets, in order:
    - FOLD_SEEN_RUN: the run as a whole,
    - FOLD_SEEN_LEAF: each input, parameter or looked-up row that a call reads (in an eager context also each
-     fold_input_ref that none reads), and results of earlier runs,
+     unused fold_input_ref), and results of earlier runs,
    - FOLD_SEEN_CALL: each call exactly once, batch by batch in the order in which they run.
-   A call comes after those it reads. Eager contexts show the ops of bodies instead of cells, for exporters
-   that do not know cells. Members that do not apply are 0 or NULL. */
+   A call comes after the calls whose results it reads. Eager contexts show the ops inside cells instead of
+   calls of cells, for exporters that do not support cells. Members that do not apply are 0 or NULL. */
 enum { FOLD_SEEN_RUN, FOLD_SEEN_LEAF, FOLD_SEEN_CALL, FOLD_SEEN_TIME };
 typedef struct fold_seen {
     int what;                 /* FOLD_SEEN_… */
-    const char *name;         /* of the op or cell. Of a leaf: its parameter, "input", "input_ref" or the call
-                                 that made it. Of a run: its schedule, "eager", or NULL if none was planned */
+    const char *name;         /* name of the op or cell. For a leaf: its parameter, "input", "input_ref" or
+                                 the call that made it. For a run: its schedule, "eager" or NULL (no plan) */
     int is_cell;              /* 1 for a call of a cell */
-    const char *cell;         /* in an eager context: the cell in whose body an op was recorded */
+    const char *cell;         /* in an eager context: the cell that the op belongs to */
     fold_param param[2];      /* W and b of an op; the parameter of a leaf */
-    int n_attr, float_attr;   /* number of attributes; 1 if they are floats, 0 if whole numbers */
+    int n_attr, float_attr;   /* number of attributes; 1 if they are floats, 0 if integers */
     double attr[4];
-    const char *attr_name[4]; /* such as "axis"; "" in your own ops; NULL for internal ones */
+    const char *attr_name[4]; /* e.g. "axis"; "" for your own ops; NULL for internal attributes */
     int n_in, n_list, n_out;  /* number of inputs, components of a list element, outputs */
     uint32_t shared;          /* bit i: all calls of the batch read the same value as input i */
-    const fold_shape *in[2 * FOLD_MAX_IN]; /* shapes of inputs, then of components */
+    const fold_shape *in[2 * FOLD_MAX_IN]; /* shapes of inputs, then of list components */
     const fold_shape *out[FOLD_MAX_OUT];
-    int kind;                 /* number of the kind, from 0: calls of one kind can share a batch */
-    fold_node node;           /* the first output; the ids of the others follow it */
+    int kind;                 /* index of its kind, from 0: calls of one kind can share a batch */
+    fold_node node;           /* the first output; the ids of the other outputs follow */
     const uint32_t *operand;  /* ids of the nodes it reads: one per input, then all of each component */
-    const uint32_t *offset;   /* where in each of them, in floats. The highest bit marks a list that is read
-                                 whole: then from that offset in each of its rows */
+    const uint32_t *offset;   /* offset in each of these nodes, in floats. If the highest bit is set, a list
+                                 is read whole, from that offset in each row */
     int n_operands;
-    int rows;                 /* rows of a list result; -1: a node */
-    int row;                  /* the row that a leaf looks up, or -1 */
-    uint64_t data;            /* what calls of a batch differ in, such as a label or the bits of a factor */
+    int rows;                 /* number of rows if the result is a list; -1: a node */
+    int row;                  /* for a leaf: the looked-up row, or -1 */
+    uint64_t data;            /* data of the call, e.g. a label or the bits of a factor */
     const struct fold_op_desc *user_op; /* desc of your own op; NULL: a built-in one */
-    int sample;               /* from 0; -1: shared by samples, combining them, or nothing was planned */
-    int batch, group;         /* from 0, prologues included. Of a leaf: those of its first reader, or -1. Of a
-                                 run: how many there are */
-    int calls, lower_bound;   /* calls of the batch, or run; the bound is that of fold_stats */
-    uint64_t start_ns, end_ns; /* from the start of the run; the run's own end_ns is the time of planning */
-    int thread, backward, prologue; /* where and in which part a batch ran, in FOLD_SEEN_TIME */
-    int dropped;              /* times of this thread that did not fit into fold_ctx_desc.trace_bytes */
+    int sample;               /* sample index; -1: shared by samples, combines samples, or not planned */
+    int batch, group;         /* indices from 0, including prologues. For a leaf: those of its first reader,
+                                 or -1. For a run: the number of batches and groups */
+    int calls, lower_bound;   /* number of calls in the batch or run; lower_bound as in fold_stats */
+    uint64_t start_ns, end_ns; /* nanoseconds since the run began; end_ns of a run: the end of planning */
+    int thread, backward, prologue; /* FOLD_SEEN_TIME: its thread, 1 for a backward, 1 for a prologue */
+    int dropped;              /* number of this thread's times that did not fit into trace_bytes */
+    int recomputed;           /* of a run: number of its calls that an earlier run had computed already */
 } fold_seen;
-/* Receives one item, which is valid until it returns; names are valid longer. Returns nonzero to stop. */
+/* A callback for one item, which is valid until it returns (names longer). It returns nonzero to stop. */
 typedef int fold_visitor(const fold_seen *seen, void *user);
-/* Visits what fold_ctx_print prints, under the same conditions. Returns FOLD_IO if the visitor stops. */
+/* Visits what fold_ctx_print would print, under the same conditions. Returns FOLD_IO if the visitor stops. */
 FOLD_API fold_status fold_ctx_visit(fold_ctx *f, fold_visitor *visit, void *user);
-/* Visits the times of the last run since the reset, or of the last slow one (fold_ctx_desc.trace_over_ns):
-   first FOLD_SEEN_RUN, then one FOLD_SEEN_TIME for every batch, direction and thread that ran it, with what
-   all calls of the batch have in common. There are no times without trace_bytes or a clock, or in eager
-   contexts. Needs no memory and moves nothing. Returns FOLD_OK, or FOLD_IO if the visitor stopped. */
+/* Visits the times of the last run since the reset, or of the last slow run (fold_ctx_desc.trace_over_ns):
+   first FOLD_SEEN_RUN, then a FOLD_SEEN_TIME for each batch, direction and thread that ran it, with what all
+   calls of the batch have in common. There are no times without trace_bytes or a clock, or in eager contexts.
+   It needs no memory and moves no values. Returns FOLD_OK, or FOLD_IO if the visitor stopped. */
 FOLD_API fold_status fold_ctx_visit_times(const fold_ctx *f, fold_visitor *visit, void *user);
 #endif
 
 typedef struct fold_stats {
-    int nodes, edges;            /* values and operands recorded since the reset */
-    int run_nodes;               /* calls and ops that the last run executed */
-    int visited_nodes;           /* recorded nodes that planning visited: those since the run before; more if
-                                    values are needed that were not kept; all in a backward and after
-                                    parameters changed */
-    int batches;                 /* forward batches of the last run */
-    int prologues;               /* batches in addition to these: the part of cells that does not depend on
-                                    the recursion, run first for many calls */
-    int lower_bound;             /* no schedule has fewer batches: a sum of the longest chains of calls of one
-                                    kind. Counted when first asked for after a run; 0: more was recorded
-                                    before that */
-    int groups;                  /* sets of samples that ran together in the last run */
-    int signatures;              /* known kinds of calls: calls of one kind can share a batch */
-    int batched_nodes;           /* executed nodes that shared a batch with another */
-    int list_elements;           /* executed list elements: there is no padding */
-    int kernel_calls;            /* calls of kernels by ops in the last run, each for some rows */
-    int one_row_calls;           /* those for your own ops that have no batched path */
-    size_t value_bytes;          /* of values, gradients and scratch in the last run */
-    size_t plan_bytes;           /* of the last run's plan */
-    size_t without_reuse_bytes;  /* values and gradients of the last run if none shared memory */
-    int plan_hits, plan_misses;  /* runs that used a cached plan or did not, since the context was created */
-    size_t cached_bytes;         /* of cached plans, within plan_cache_bytes */
-    uint64_t schedule_ns, run_ns; /* time to plan and to execute the last run; needs a clock */
-    size_t pack_bytes;           /* of the model's packed weights */
-    size_t bytes, peak_bytes;    /* held by the context now, and at most so far */
-    size_t block_bytes;          /* size of a fixed block that is enough for each recording so far; too small
+    int nodes, edges;            /* number of nodes and operands recorded since the reset */
+    int run_nodes;               /* number of calls and ops that the last run executed */
+    int visited_nodes;           /* number of nodes that planning visited: those since the last run; more if
+                                    it needs values not kept; all in a backward or if parameters changed */
+    int batches;                 /* number of forward batches of the last run, without prologues */
+    int prologues;               /* number of prologue batches: they run the parts of cells that do not depend
+                                    on the recursion, first and for many calls at once */
+    int lower_bound;             /* no schedule can have fewer batches: the sum, over groups and kinds of
+                                    calls, of the longest chain. Counted by the first fold_ctx_stats after a
+                                    run; 0 if you recorded more before that */
+    int groups;                  /* number of groups of samples that ran together in the last run */
+    int signatures;              /* number of kinds of calls seen: calls of one kind can share a batch */
+    int batched_nodes;           /* number of executed nodes that shared a batch with others */
+    int list_elements;           /* number of executed list elements; there is no padding */
+    int kernel_calls;            /* number of kernel calls in the last run, each for several rows */
+    int one_row_calls;           /* number of one-row calls of your own ops without a batched path */
+    size_t value_bytes;          /* bytes used for values, gradients and scratch in the last run */
+    size_t plan_bytes;           /* bytes of the last run's plan */
+    size_t without_reuse_bytes;  /* bytes that values and gradients would use if none shared memory */
+    int plan_hits, plan_misses;  /* number of runs with and without a cached plan, since fold_ctx_new */
+    size_t cached_bytes;         /* bytes of cached plans, at most plan_cache_bytes */
+    uint64_t schedule_ns, run_ns; /* planning and execution time of the last run; needs a clock */
+    size_t pack_bytes;           /* bytes of the model's packed weights */
+    size_t bytes, peak_bytes;    /* bytes that the context holds now, and the most so far */
+    size_t block_bytes;          /* size of a block that is large enough for every recording so far; too small
                                     after one ran out of memory */
-    const char *one_group;       /* why all samples of the last run ran together; "" if they did not */
+    const char *one_group;       /* why all samples of the last run were one group; "" if not */
+    int recomputed_nodes;        /* executed nodes that an earlier run had computed with the same parameters:
+                                    values that fold_keep did not keep; in a backward also those of a fold_run
+                                    before it. A replay repeats this figure of its run; eager contexts: 0 */
 } fold_stats;
-FOLD_API fold_stats fold_ctx_stats(const fold_ctx *f); /* returns figures of the recording and the last run */
+FOLD_API fold_stats fold_ctx_stats(const fold_ctx *f); /* figures of the recording and last run */
 
 /* ==== 15 adding an op ==================================================================== */
 /* Your own op is a struct of functions, like the built-in ones: fold_op_new adds it to the model, and
-   fold_op_apply records it. Its forward and backward get n rows at once. This one rounds to multiples of a
+   fold_op_apply records it. Its forward and backward get n rows at once. This op rounds to multiples of a
    step, and passes gradients through unchanged:
 
     static const char *round_infer(const fold_shape *in_shape, int n_in, const int32_t *attr,
@@ -1732,55 +1745,54 @@ FOLD_API fold_stats fold_ctx_stats(const fold_ctx *f); /* returns figures of the
 
    After fold_op rounded = round_new(m, &step), y = fold_op_apply(f, rounded, &x, 1, NULL, 0) records it. */
 
-/* Rows of floats: row r is at rows[r] or, if `rows` is NULL, at base + r * stride. Stride 0: all share one
-   row. Both NULL: absent. fold_row finds a row. */
+/* Rows of floats: row r is at rows[r] or, if `rows` is NULL, at base + r * stride. With stride 0 all share
+   one row. If both are NULL the rows are absent. Use fold_row to get a row. */
 typedef struct fold_rows { float *base; ptrdiff_t stride; float *const *rows; } fold_rows;
 
 typedef struct fold_op_call {
     int rows;
     int n_in, n_out;
-    const fold_shape *in_shape, *out_shape;  /* of one row */
-    const int32_t *attr;                     /* attributes, equal in all rows */
+    const fold_shape *in_shape, *out_shape;  /* shapes of one row */
+    const int32_t *attr;                     /* attributes, equal for all rows */
     const uint64_t *data; int data_step;     /* data of row r: data[r * data_step] */
-    const int *list;                         /* list ops: row r has the rows list[r] to list[r + 1] - 1 of
-                                                each input */
+    const int *list;                         /* list ops: row r combines rows list[r] to list[r + 1] - 1 */
     const int *lengths;                      /* is_whole: number of rows of each input */
     const fold_rows *in, *out;
     const fold_rows *dout;                   /* backward: gradients of the outputs, to read */
-    const fold_rows *din;                    /* backward: contributions to the gradients of the inputs, to
-                                                write (not add); absent: not needed */
-    float *scratch;                          /* of fold_op_desc.scratch floats */
+    const fold_rows *din;                    /* backward: gradients of the inputs, to write (not to add to);
+                                                absent if not needed */
+    float *scratch;                          /* fold_op_desc.scratch floats for temporary use */
     void *user;                              /* fold_op_desc.user */
 } fold_op_call;
 
-/* Sets out_shape[0..n_out) from in_shape[0..n_in) and attr. Returns NULL, or what is wrong. */
+/* Sets out_shape[0..n_out) from in_shape[0..n_in) and attr, and returns NULL or an error text. */
 typedef const char *fold_op_infer(const fold_shape *in_shape, int n_in, const int32_t *attr,
                                   fold_shape *out_shape);
 
-enum {                          /* what backward reads; anything else may be gone by then */
+enum {                          /* what backward reads; other values may be overwritten by then */
     FOLD_NEEDS_IN = 1, FOLD_NEEDS_OUT = 2
 };
 typedef struct fold_op_desc {
     const char *name;           /* for messages and prints; copied */
-    int n_in;                   /* inputs, or -1 for 1 to FOLD_MAX_IN; list ops: components per element */
-    int n_out, n_attr;          /* at most 4 attributes. On list elements an eager context can run only ops
-                                   with one output */
-    int is_list;                /* reduces a list to one value; its batches mix all lengths */
-    int is_whole;               /* reads whole lists, and nodes, one call at a time: see fold_op_apply_whole.
+    int n_in;                   /* number of inputs; -1: 1 to FOLD_MAX_IN; list ops: components of elements */
+    int n_out, n_attr;          /* number of outputs and of attributes (at most 4). In eager contexts, ops on
+                                   list elements must have one output */
+    int is_list;                /* 1: reduces a list to one value; batches mix all lengths */
+    int is_whole;               /* 1: reads whole lists or nodes, one call at a time: see fold_op_apply_whole.
                                    At most 31 inputs */
-    int one_row;                /* no batched path: called with one row at a time. fold_stats counts them */
+    int one_row;                /* 1: no batched path, called with one row at a time; see one_row_calls */
     unsigned needs;             /* FOLD_NEEDS_… */
-    int scratch;                /* floats that forward and backward get as `scratch` */
+    int scratch;                /* number of floats that forward and backward get as `scratch` */
     fold_op_infer *infer;
     void (*forward)(const fold_op_call *c);
     void (*backward)(const fold_op_call *c);  /* NULL: no gradients pass */
     void *user;                 /* passed to forward and backward, possibly on several threads; not copied.
-                                   What shapes depend on must be an attribute, what differs by call data */
+                                   What shapes depend on must be an attribute, what varies by call `data` */
 } fold_op_desc;
 FOLD_API fold_op_desc fold_op_desc_default(void);  /* all zero */
 /* Adds an op. Returns the null handle, with an error on the model, if desc is invalid or memory runs out. */
 FOLD_API fold_op fold_op_new(fold_model *m, const fold_op_desc *desc);
-/* Records your op on n_in nodes; for list ops, the components of all elements, element by element. */
+/* Records your op on n_in nodes; for a list op, pass the components of all elements, element by element. */
 FOLD_API fold_node fold_op_apply(fold_ctx *f, fold_op op, const fold_node *in, int n_in, const int32_t *attr,
                                  uint64_t data);
 
@@ -1788,43 +1800,43 @@ FOLD_API fold_node fold_op_apply(fold_ctx *f, fold_op op, const fold_node *in, i
 FOLD_API float *fold_row(const fold_rows *x, int r); /* returns row r, or NULL if absent */
 /* Records your op with is_whole, for losses over sequences, your own attention and so on. Its outputs are
    lists of `rows` rows, or nodes if rows is -1. forward and backward are called once per recorded call: out
-   and dout have `rows` rows, in[i] and din[i] have lengths[i], all of which backward writes. infer gets and
-   sets shapes of rows. Not allowed in a cell body. */
+   and dout have `rows` rows, in[i] and din[i] have lengths[i] rows, and backward must write all rows of din.
+   infer works on shapes of rows. Not allowed in a cell body. */
 FOLD_API fold_node fold_op_apply_whole(fold_ctx *f, fold_op op, const fold_node *in, int n_in,
                                        const int32_t *attr, uint64_t data, int rows);
 
 /* ==== 16 chance and choice =============================================================== */
-/* These calls draw random numbers and choose among values. fold_random_new makes a generator. Each number is
-   a function of (key, draw, element) alone, as in fold_dropout, and the same on every machine: splitmix64's
-   finaliser of a counter (Steele et al. 2014). Not for cryptography. A generator is two numbers: copy it to
-   repeat its draws, set `draw` to jump; { 0 } is valid.
-   Give each independent simulation, such as an environment or an episode, its own generator: then results do
-   not depend on the order of simulation. Every call makes one draw, except fold_random_shuffle. Without a
-   generator (NULL) numbers are 0, choices -1, log-probabilities NaN, and arrays are left alone. */
+/* These calls draw random numbers and choose among values. fold_random_new makes a generator. Each number
+   depends only on (key, draw, element), as in fold_dropout, and is the same on every machine: it is the
+   splitmix64 finaliser applied to a counter (Steele et al. 2014). Not for cryptography. A generator is just
+   two numbers: copy it to repeat its draws, or set `draw` to jump; { 0 } is valid. Give each independent
+   simulation, such as an environment or an episode, its own generator, so that results do not depend on the
+   order of simulations. Every call makes one draw, except fold_random_shuffle. If the generator is NULL,
+   numbers are 0, choices -1, log-probabilities NaN, and arrays are not changed. */
 typedef struct fold_random { uint64_t key, draw; } fold_random;
 
-/* Returns the generator of a pair of numbers, such as a seed and an episode, at draw 0. Initial values and
-   shuffled orders with the same seed draw different numbers. */
+/* Returns a generator for two numbers, such as a seed and an episode number, at draw 0. Its numbers differ
+   from those used for initial values and shuffled orders with the same seed. */
 FOLD_API fold_random fold_random_new(uint64_t seed, uint64_t stream);
 FOLD_API uint64_t fold_random_bits(fold_random *r);    /* returns 64 random bits */
 FOLD_API float fold_random_uniform(fold_random *r);    /* draws from [0, 1), a multiple of 2^-24 */
-FOLD_API float fold_random_normal(fold_random *r);     /* mean 0, deviation 1 (Box, Muller 1958) */
+FOLD_API float fold_random_normal(fold_random *r);     /* draws from N(0, 1) (Box, Muller 1958) */
 FOLD_API int fold_random_below(fold_random *r, int n); /* draws from 0 to n - 1; returns 0 for n < 1 */
-/* Shuffles n items in n - 1 draws (Fisher and Yates). */
+/* Shuffles n items, in n - 1 draws (Fisher and Yates). */
 FOLD_API void fold_random_shuffle(fold_random *r, int n, int *items);
-/* Sets values[i] = mean[i] + deviation[i] times a normal number. NULL means 0 for mean, 1 for deviation. */
+/* Draws values[i] from N(mean[i], deviation[i]^2), where NULL means 0 for mean and 1 for deviation. */
 FOLD_API void fold_random_gaussian(fold_random *r, const float *mean, const float *deviation, int n,
                                    float *values);
-/* Draws an index with the probabilities softmax(logits). A logit of -infinity, such as that of an illegal
-   move, is never chosen. Returns -1 if there is nothing to choose, or a logit is NaN. */
+/* Draws an index with probabilities softmax(logits). A logit of -infinity, e.g. for an illegal move, is never
+   chosen. Returns -1 if there is nothing to choose or a logit is NaN. */
 FOLD_API int fold_random_softmax(fold_random *r, const float *logits, int n);
 /* Draws one index for each of several heads and returns the log-probability of all choices together. logits
    has sizes[i] values for head i, one head after another. For a head with nothing to choose or a NaN,
    chosen[i] is -1, and NaN is returned. For one softmax, pass one head. */
 FOLD_API float fold_random_softmax_n(fold_random *r, const float *logits, const int *sizes, int heads,
                                      int *chosen);
-/* Draws a row of a list of scores [1] that a run left readable, as fold_random_softmax does from floats.
-   Returns -1 also if rows are not [1], or cannot be read: fold_ctx_message says why. */
+/* Draws a row of a list of scores [1], which a run must have left readable, like fold_random_softmax. Also
+   returns -1 if rows are not [1] or cannot be read: fold_ctx_message says why. */
 FOLD_API int fold_random_row(fold_random *r, fold_ctx *f, fold_node scores);
 /* Draws an index with probabilities proportional to weights. Returns -1 if there is nothing to choose, or a
    weight is negative, infinite or NaN. */
@@ -1835,9 +1847,9 @@ FOLD_API int fold_argmax(const float *values, int n);
 /* Writes the indices of the k largest values, the largest first and equal ones in order. Returns the number
    written: k, or fewer if fewer values are not NaN. */
 FOLD_API int fold_top_k(const float *values, int n, int k, int *index);
-/* Returns 1 if all n values are finite, 0 if any is NaN or infinite, or values is NULL. A controller checks
-   its sensors with it before a step, because a NaN would reach all actions and stay in any state carried from
-   step to step. Pass the last good reading instead, or what the policy has learned for a silent sensor. */
+/* Returns 1 if all n values are finite, 0 if any is NaN or infinite, or values is NULL. Use it in a
+   controller to check sensors before a step, because a NaN would reach all actions and stay in any state
+   carried from step to step. Pass the last good reading, or what the policy learned for failed sensors. */
 FOLD_API int fold_finite(const float *values, int n);
 
 #ifdef __cplusplus
@@ -1854,88 +1866,83 @@ FOLD_API int fold_finite(const float *values, int n);
 /* ============================================================================================
    THE MAP OF THE IMPLEMENTATION
 
-   The path of a call, from record to gradient
+   The path of a call, from recording to gradient
      record      fold_linear checks its operands (fold__operand_of), expands concatenations
-                 (fold__expand_concat) and fills in a fold__request; fold_call_n does so in fold__check_call,
-                 fold_call_list in fold__check_lists. fold__record appends the operands as edges
-                 (fold__add_edges), finds the signature (fold__request_sig: fold__find_sig, fold__sig_by_key,
-                 fold__intern_sig) and appends the node (fold__append_call). Nothing is computed, except in an
-                 eager context, which runs the op at once (fold__eager_run).
-     run         fold_run and fold_backward call fold__try_run, which plans (fold__plan_roots,
-                 fold__make_plan), reserves all memory (fold__reserve_run) and runs the plan phase by phase
-                 (fold__execute, fold__find_phase). In training one group of samples per thread runs at a time
-                 (fold__run_samples): forward, then backward, then their weight gradients.
-     need        fold__mark_needed marks what the roots depend on, fold__mark_grads what gets a gradient. A
-                 cached plan takes the place of this and all steps before forward (fold__replay_plan).
-     analyse     fold__analyse_signatures finds, for the program of each signature, what backward needs and
-                 which values share a tile.
-     schedule    fold__form_groups cuts the samples into groups. In each group fold__find_components joins the
-                 signatures that feed each other, and fold__schedule_group makes batches of their calls by the
-                 context's policy: by default fold__schedule_ratio, where fold__priority_of decides among
-                 signatures that feed each other.
+                 (fold__expand_concat) and fills in a fold__request; fold_call_n does this in
+                 fold__check_call, fold_call_list in fold__check_lists. fold__record appends the operands as
+                 edges (fold__add_edges), finds the signature (fold__request_sig) and appends the node
+                 (fold__append_call). Nothing is computed, except in an eager context (fold__eager_run).
+     run         fold_run and fold_backward call fold__try_run. It plans (fold__plan_roots, fold__make_plan),
+                 reserves all memory (fold__reserve_run) and runs the plan phase by phase (fold__execute,
+                 fold__find_phase). In training each thread runs one group of samples at a time
+                 (fold__run_samples): forward, backward, then weight gradients.
+     need        fold__mark_needed marks the nodes that the roots depend on, fold__mark_grads those that get
+                 gradients. A cached plan (fold__replay_plan) replaces this and all steps before forward.
+     analyse     fold__analyse_signatures finds which values backward needs, and which share a tile.
+     schedule    fold__form_groups cuts the samples into groups. In each group fold__find_components joins
+                 signatures that feed each other, and fold__schedule_group makes batches of their calls:
+                 by default fold__schedule_ratio, which chooses with fold__priority_of.
      plan        fold__plan_group finds when each buffer of a group is in use (fold__live_own,
-                 fold__live_read) and assigns its offset in the group's memory, where buffers with disjoint
-                 lifetimes may overlap (fold__assign_offset; scratch: fold__assign_transient; rows of a slab:
-                 fold__reuse_rows).
+                 fold__live_read) and gives it an offset in the group's memory, where buffers that are not in
+                 use at the same time may overlap (fold__assign_offset; scratch: fold__assign_transient; rows
+                 of a slab: fold__reuse_rows).
      forward     fold__run_group runs the batches of a group. fold__begin_batch binds the operands of a batch,
-                 and fold__forward_batch runs its ops over all rows. A product goes from fold__linear_forward
-                 through the kernel table (`product`) to fold__product_any and the tiles of the instruction
-                 set.
-     backward    fold__backward_group runs the batches in reverse. fold__backward_batch completes the gradient
-                 of each output (fold__finish_value) and writes each op's contributions to its inputs
-                 (fold__backward_op).
-     weights     fold__list_uses lists the uses of every parameter before anything runs. When groups have run,
-                 fold__sum_groups shares the uses among threads by columns (fold__share_of_use), group after
-                 group (fold__accumulate_groups). fold__accumulate_use sums X^T dY of one use
-                 (fold__linear_weight_grad) over its rows in record order, whatever the batches are
-                 (fold__record_rows). In the end fold__commit_uses adds the sums to the model's gradients.
-     again       fold_replay runs the existing plan (fold__replay_batched), or lets an eager context compute
-                 each op again (fold__replay_eager).
-     in slices   fold_run_begin plans and reserves; fold_run_more runs step after step until the time is up
-                 (fold__run_slice, fold__run_rows), or as many rows of a step as earlier batches predict will
-                 fit (fold__rows_within).
-     step        fold_adam_step and the other optimisers call fold__step_param, which runs the rule of the
-                 instruction set over a parameter (FOLD__RULES).
+                 and fold__forward_batch runs its ops over all rows. fold__linear_forward computes a product
+                 through the kernel table (`product`), which leads to fold__product_any.
+     backward    fold__backward_group runs the batches in reverse order. fold__backward_batch completes the
+                 gradient of each output (fold__finish_value), then computes what each op contributes to the
+                 gradients of its inputs (fold__backward_op).
+     weights     Before anything runs, fold__list_uses lists the uses of every parameter. After groups have
+                 run, fold__sum_groups splits the columns of each use among threads (fold__share_of_use) and
+                 adds one group after another (fold__accumulate_groups). fold__accumulate_use computes X^T dY
+                 of a use (fold__linear_weight_grad) with rows in record order, not in batch order
+                 (fold__record_rows). Finally fold__commit_uses adds the sums to the model's gradients.
+     replay      fold_replay runs the existing plan again (fold__replay_batched); in an eager context it
+                 computes each op again (fold__replay_eager).
+     slices      fold_run_begin plans and reserves; fold_run_more runs steps until the time is up
+                 (fold__run_slice). If a step is too long, it runs as many rows as are predicted to fit
+                 (fold__run_rows, fold__rows_within).
+     step        fold_adam_step and the other optimisers call fold__step_param, which applies the update rule
+                 (FOLD__RULES), compiled for the instruction set, to a parameter.
 
    Where to look for
-     large batches, in parts    fold__size_sub_batches decides, fold__forward_batch runs them
+     large batches, in pieces   fold__size_sub_batches decides, fold__forward_batch runs them
      long lists, in chunks      fold__find_chunks decides, fold__enter_chunk moves to the next
      lists, row by row          fold__by_rows makes the request, fold__lift_program the program of a cell
      lists, whole               fold__record_whole, fold__run_whole
-     calls of cells with lists  fold_call_n and fold_call_list, both by fold__record_call
-     traces of cells            fold__trace_body; made a program by fold__compile
+     calls of cells with lists  fold__record_call, for fold_call_n and fold_call_list
+     tracing of cells           fold__trace_body; fold__compile turns the trace into a program
      duplicate calls            fold__find_duplicate
-     definitions of ops         FOLD__OPS; CONTRIBUTING.md lists the places to add one
+     definitions of ops         FOLD__OPS; CONTRIBUTING.md lists what to change to add an op
      attention                  fold__attention_forward, fold__attention_backward; along edges:
                                 fold__edge_attention_forward, fold__edge_attention_backward
-     convolutions               fold__conv_forward, fold__conv_backward; borders: fold__pad
-     AVX2's tanh                FOLD__ISA(tanh): written once, compiled for each set. Profilers show
-                                fold__map_tanh__avx2, in which FOLD__MAPS runs it over rows
-     choice of kernels          fold__kernels_for; what a set must have: fold__kernels
-     packs of weights           fold__pack_part; after they were written: fold__refresh_packs
-     weights read in place      fold__find_in_image, in products `in_place` of fold__product; int8:
-                                fold__take_bytes, in products `as_saved` of their kernels
-     work for threads           fold__on_threads, called by fold__run_samples
-     arrays of a context        FOLD__ARRAYS; they move in fold__ask, and pointers follow in
-                                fold__refresh_pointers
-     memory that runs out       fold__need, fold__reserve_run; reported by fold__out_of_memory
-     texts of errors            fold__fail, fold__model_fail; written by fold__fail_v
+     convolution                fold__conv_forward, fold__conv_backward; padding: fold__pad
+     tanh for AVX2              FOLD__ISA(tanh), written once and compiled for each instruction set. Profilers
+                                show fold__map_tanh__avx2, the loop over rows from FOLD__MAPS
+     choice of kernels          fold__kernels_for; fold__kernels lists the kernels of a set
+     packed weights             fold__pack_part; fold__refresh_packs updates them after values are written
+     weights read in place      fold__find_in_image; products read them if `in_place` of fold__product is set;
+                                int8: fold__take_bytes, `as_saved` of the kernels
+     distributing work          fold__on_threads, called by fold__run_samples
+     arrays of a context        FOLD__ARRAYS. fold__ask may move them; fold__refresh_pointers updates pointers
+     running out of memory      fold__need, fold__reserve_run; fold__out_of_memory sets the error
+     error messages             fold__fail and fold__model_fail; fold__fail_v writes the text
      layers                     section layers; PyTorch's: examples/fold_torch.h
      files                      fold__write_file, fold__load_file
 
-   Letters   f is always the context, m the model, i an index in a loop of a few lines. Everything else has a
-             name. In kernels the letters are those of the formula next to them.
+   Letters   f is always the context, m the model, i an index in a loop of a few lines; everything else has a
+             name. In kernels, letters are those of the formula next to them.
 
-   Sections  in this order; each calls only those above it, except what tests/check_style.py lists. Its banner
-             says what a section owns and uses, and its invariant.
+   Sections  in file order. A section calls only sections above it, except where tests/check_style.py allows
+             it. Its banner says what it owns and uses, and its invariant.
      platform                     compilers, instruction sets, small helpers on sizes
      errors                       the record of the first error
      memory                       growing arrays, or a caller's block
      shapes                       shapes, rows of floats
-     kernels                      products, maps, reductions, packs, int8, bf16: what ops call
-     SIMD kernels                 the same kernels in vector macros, compiled once for each instruction set
+     kernels                      products, maps, reductions, packs, int8, bf16: everything that ops call
+     SIMD kernels                 the same kernels in vector macros, compiled for each instruction set
      ops                          every built-in op: forward, backward, shapes; FOLD__OPS
-     random numbers               generators and their draws; the largest of some values
+     random numbers               generators, draws, argmax and top-k
      model                        parameters, their packs, initial values, touched rows
      storage                      structs and arrays of a context and of its run; kinds of nodes
      signatures                   which calls can be batched; their programs
@@ -1944,69 +1951,67 @@ FOLD_API int fold_finite(const float *values, int n);
      op recorders                 the public calls that record inputs and ops
      cells                        tracing a body once, calling it as one node
      model lifecycle              sealing, measuring and freeing a model, with its tracer
-     reachability                 which nodes run, which get gradients, and how these are combined
-     program analysis             what a program needs for backward, cached between runs
+     reachability                 which nodes run, which get gradients, and how gradients are combined
+     program analysis             what backward needs of a program, cached between runs
      scheduling: groups           cutting a recording into groups that fit the budget
-     scheduling: dependencies     which signature feeds which; components
+     scheduling: dependencies     which signatures feed which others; components
      scheduling: batches          the order of batches: ratio, depth, agenda
      memory planner               offsets of a group's buffers in shared memory
      forward execution            running a batch forward
      parameter gradients          sums of the uses of parameters and shared nodes
      backward execution           running a batch backward
-     eager mode                   each op runs when it is recorded: the oracle of tests
-     plan cache                   plans by structure, to use again
-     cost model                   how long batches took, and predictions for others
-     plan execution               making and reserving a plan; its groups, forward and backward; threads
-     sliced runs                  batches, one by one or in parts, within a time budget
+     eager mode                   running each op when it is recorded: the reference for tests
+     plan cache                   reusing plans of recordings with the same structure
+     cost model                   predicting how long a batch takes from earlier batches
+     plan execution               making a plan, reserving its memory, running its groups; threads
+     sliced runs                  running batches, or parts of them, within a time budget
      run calls                    fold_run, fold_backward, fold_replay, fold_run_more
-     results                      values, gradients, statistics; what is kept, and references
+     results                      reading values, gradients, statistics; keeping, and references
      thread pool                  fold_pool
      optimisers                   SGD, Adagrad, RMSprop, Adam; clipping; learning-rate schedules
      layers                       dense, recurrent and transformer layers, tree-LSTMs
      text output                  writing text in pieces
-     inspection                   printing plans, and showing them to visitors
+     inspection                   printing plans, and passing them to visitors
      safetensors                  saving and loading files
 
    Words     One meaning each.
-     node            one recorded value of one sample; a row of the context's node arrays, found by its id
+     node            one recorded value of one sample: an entry of the context's node arrays, at its id
      leaf            a node that no op computes: an input, a row of a table, a parameter
-     view            a node that shows part of another node's value and has none of its own
+     view            a node whose value is part of another node's value
      operand         one input of a call: a node and an offset into it; stored as an edge
-     call            a node that runs something: an op, or a cell
-     cell            a body of ops that was traced once; each call of it is one node
+     call            a node that runs an op or a cell
+     cell            a body of ops, traced once; each call of it is one node
      program         the ops that a signature runs: one op, or a cell's body
-     signature       everything calls must share to be batched: fold__sig in a context, fold__run_sig in a
-                     run, fold__group_sig in a group of that run
-     list            a node with n rows; calls that read it row by row have the rows as their elements
-     analysis        what a program needs once we know which of its inputs get gradients: facts about each
-                     value, operand and input
-     component       signatures of a group that feed each other, or a single one
-     chain           calls of one signature that depend on each other; its length is a lower bound of their
-                     batches
-     stage           the part of a program that runs together: the prologue, which does not depend on the
-                     recursion, or the body
+     signature       everything that calls must have in common to be batched: fold__sig in a context,
+                     fold__run_sig in a run, fold__group_sig in a group of a run
+     list            a node with n rows; for a call that reads it row by row, the rows are its elements
+     analysis        facts about each value, operand and input of a program, given which inputs get gradients
+     component       signatures of a group that feed each other, or one signature alone
+     chain           calls of one signature, each depending on the one before; its length is a lower bound for
+                     the number of their batches
+     stage           part of a program: the prologue, which does not depend on the recursion, or the body
      batch           calls of one signature and stage that run together
-     sample          calls that share no value with other samples
+     sample          a set of calls that share no value with calls of other samples
      group           samples that run forward and backward together before the next group starts
-     prefix, suffix  the groups before and after the samples: calls that samples share by merging, and calls
-                     that only combine their scalars, such as a sum of losses. A boundary value or gradient
-                     passes between prefix, samples and suffix
+     prefix, suffix  the groups before and after the samples: merged calls that several samples use, and calls
+                     that only combine scalars of samples, such as a sum of losses. Boundary values and
+                     gradients pass between prefix, samples and suffix
      phase           one group in one direction; a run is a sequence of phases, a phase a sequence of steps
      chunk           some rows of every list of a group, run forward and backward before the next
-     buffer          storage of one value, gradient or contribution of a program for all calls of a group: a
-                     slab in the group's region, or transient in a worker's scratch
-     instruction     one op of a program as a stage runs it, its operands bound
-     binding         where the rows of one operand are, for all batches of a stage
-     tile            rows, or rows x columns of a product, that are processed while they are in the cache
-     contribution    what one reader adds to a value's gradient
-     use             one place that reads a parameter or shared node; each is summed separately
-     pack            a weight laid out in panels for the kernels; refreshed when its values are written
-     command list    the recorded kernel calls that a replay runs, with their pointers
+     buffer          storage for one value, gradient or contribution of a program, for all calls of a group: a
+                     slab in the group's memory, or transient in a worker's scratch
+     instruction     one op of a program as a stage runs it, with bound operands
+     binding         where the rows of an operand are, for all batches of a stage
+     tile            rows, or rows x columns of a product, processed while they are in the cache
+     contribution    what one reader of a value adds to its gradient
+     use             one place that reads a parameter or shared node; summed separately for gradients
+     pack            a weight laid out in panels for the kernels; updated when its values are written
+     command list    kernel calls with their pointers, recorded for a replay to run
    ============================================================================================ */
 
 /* ==== section: platform ======================================================================
-   Owns: what differs between compilers and systems, and small helpers on numbers.
-   Uses: libc. Invariant: nothing here knows the rest of fold.h. */
+   Owns: everything that differs between compilers and operating systems, and small arithmetic helpers.
+   Uses: libc. Invariant: nothing here depends on the rest of fold.h. */
 
 #if (defined(__FAST_MATH__) || defined(_M_FP_FAST) || (defined(__clang__) && __FINITE_MATH_ONLY__ + 0)) && \
     !defined(FOLD_ALLOW_FAST_MATH)
@@ -2044,7 +2049,7 @@ FOLD_ALLOW_FAST_MATH accepts that"
 #ifdef __cplusplus
 extern "C" {
 #endif
-struct _SECURITY_ATTRIBUTES; /* these match <windows.h>, which may be included as well */
+struct _SECURITY_ATTRIBUTES; /* declared as in <windows.h>, which may be included as well */
 union _LARGE_INTEGER; /* a 64-bit integer */
 __declspec(dllimport) int __stdcall QueryPerformanceCounter(union _LARGE_INTEGER *count);
 __declspec(dllimport) int __stdcall QueryPerformanceFrequency(union _LARGE_INTEGER *a_second);
@@ -2072,7 +2077,7 @@ __declspec(dllimport) void *__stdcall CreateFileW(const wchar_t *path, unsigned 
 
 #if defined(FLT_EVAL_METHOD) && !defined(FOLD_ALLOW_FAST_MATH) &&                                 \
     (defined(__GNUC__) && !defined(__clang__) && defined(__SSE2_MATH__) && FLT_EVAL_METHOD < 0 || \
-     FLT_EVAL_METHOD == 1 || FLT_EVAL_METHOD == 2) && /* below 0: -mfpmath=both */                \
+     FLT_EVAL_METHOD == 1 || FLT_EVAL_METHOD == 2) && /* -mfpmath=both: below 0 */                \
     !(defined(__i386__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SSE2_MATH__))
 #error "fold.h: floats are computed in a wider type here: use SSE2, or define FOLD_ALLOW_FAST_MATH"
 #endif
@@ -2086,30 +2091,30 @@ __declspec(dllimport) void *__stdcall CreateFileW(const wchar_t *path, unsigned 
 
 #ifdef _MSC_VER
 #pragma warning(push, 3) /* /W4 warns about valid C99, such as initialisers that are not constant */
-#pragma warning(disable : 4996) /* asks for fopen_s, which C99 lacks; /sdl makes that an error */
+#pragma warning(disable : 4996) /* it asks for fopen_s, which C99 lacks; /sdl makes it an error */
 #endif
 
-/* Contracting a*b+c into one rounding would make results depend on the compiler, so it is off here. So is
-   everything that unsafe flags allow, such as folding x + big - big, which rounds x, to x. */
+/* Contracting a*b+c into one rounding would make results depend on the compiler, so contraction is off here.
+   Unsafe optimisations are off too, such as simplifying x + big - big, which rounds x, to x. */
 #if defined(__clang__)
 #if __clang_major__ > 12 && (defined(__x86_64__) || defined(__i386__))
 #define FOLD__PRECISE
 #pragma float_control(precise, on, push)
-#elif __clang_major__ > 12 /* some clangs ignore float_control here; this holds to the end of the file */
+#elif __clang_major__ > 12 /* some clangs ignore float_control here; this lasts to the end of the file */
 #pragma clang fp reassociate(off)
 #endif
 #pragma STDC FP_CONTRACT OFF
 #elif defined(__GNUC__)
 #pragma GCC push_options
 #pragma GCC optimize("fp-contract=off", \
-                     "no-inline-functions") /* compiles in a third less time, runs as fast */
+                     "no-inline-functions") /* compiles in a third less time and runs as fast */
 #pragma GCC optimize("no-unsafe-math-optimizations", "no-associative-math", "no-reciprocal-math")
 #pragma GCC optimize("signed-zeros", "no-finite-math-only", "no-single-precision-constant")
 typedef char fold__no_single_precision_constant[sizeof 1.0 == sizeof(double) ? 1 : -1]; /* g++ reads ahead */
-#ifndef __OPTIMIZE_SIZE__ /* These passes gain too little here for an eighth of the compile time. */
+#ifndef __OPTIMIZE_SIZE__ /* These passes take an eighth of the compile time and gain too little. */
 #pragma GCC optimize("no-tree-vectorize", "no-tree-vrp", "no-tree-pre", "no-code-hoisting", "no-tree-slsr")
 #pragma GCC optimize("no-tree-tail-merge", "no-schedule-insns2", "no-tree-dominator-opts", "no-crossjumping")
-#pragma GCC optimize("no-tree-pta", "no-rerun-cse-after-loop", "ira-region=one") /* back on for kernels */
+#pragma GCC optimize("no-tree-pta", "no-rerun-cse-after-loop", "ira-region=one") /* on again for kernels */
 #else /* hoisting makes the code larger */
 #pragma GCC optimize("no-move-loop-invariants")
 #endif
@@ -2135,7 +2140,7 @@ typedef char fold__no_single_precision_constant[sizeof 1.0 == sizeof(double) ? 1
 #define FOLD__LIKELY(condition) (condition)
 #endif
 
-/* Fails to compile unless the array has `count` entries. */
+/* Stops the compilation unless the array has `count` elements. */
 #define FOLD__SAME_COUNT(array, count) (void)sizeof(char[sizeof(array) / sizeof *(array) == (count) ? 1 : -1])
 
 #ifdef __has_attribute
@@ -2166,15 +2171,15 @@ typedef char fold__no_single_precision_constant[sizeof 1.0 == sizeof(double) ? 1
 #define FOLD__PREFETCH(address) (void)(address)
 #endif
 
-/* Zeroes a struct, whatever its first member is. */
+/* Initialises a struct to zeros, whatever the type of its first member. */
 #ifdef __cplusplus
 #define FOLD__ALL_ZERO {}
 #else
 #define FOLD__ALL_ZERO { 0 }
 #endif
 
-/* In a build with FOLD_INFERENCE, code for training that no #ifdef leaves out is still checked by the
-   compiler, but generates nothing. */
+/* Under FOLD_INFERENCE the compiler still checks training code outside #ifdef, but generates nothing for
+   it. */
 #ifdef FOLD_INFERENCE
 #define FOLD__TRAINING(condition) (0 && (condition))
 #define FOLD__FOR_TRAINING(function) (0 ? (function) : NULL)
@@ -2215,7 +2220,7 @@ FOLD__INLINE float fold__float_of(uint32_t bits)
     return value;
 }
 
-/* Returns count * size + more, or SIZE_MAX, which no allocator grants, if a term exceeds half of that. */
+/* Returns count * size + more, or SIZE_MAX, which allocators refuse, if a term exceeds half of SIZE_MAX. */
 static size_t fold__size(size_t count, size_t size, size_t more)
 {
     if (more > SIZE_MAX / 2 || (size && count > SIZE_MAX / 2 / size))
@@ -2223,7 +2228,7 @@ static size_t fold__size(size_t count, size_t size, size_t more)
     return count * size + more;
 }
 
-/* Converts as a cast would, without the library function that small machines convert with. */
+/* Converts to double as a cast would, without the library function that small machines use for casts. */
 static double fold__as_double(uint64_t number)
 {
     return (double)(uint32_t)(number >> 32) * 4294967296.0 + (double)(uint32_t)number;
@@ -2238,7 +2243,7 @@ static uint64_t fold__mix64(uint64_t bits) /* the finaliser of splitmix64 (Steel
     return bits ^ (bits >> 31);
 }
 
-/* strcmp would add 700 bytes on a small machine. */
+/* Compares two strings: strcmp would add 700 bytes on a small machine. */
 static int fold__same_text(const char *one, const char *other)
 {
     while (*one && *one == *other) {
@@ -2248,7 +2253,7 @@ static int fold__same_text(const char *one, const char *other)
     return *one == *other;
 }
 
-/* Heapsort (Williams 1964), which needs neither recursion nor memory. */
+/* Sorts with heapsort (Williams 1964), which needs neither recursion nor memory. */
 static void fold__sort(uint32_t *items, uint32_t count,
                        int (*before)(const void *by, uint32_t one, uint32_t other), const void *by)
 {
@@ -2272,10 +2277,10 @@ static void fold__sort(uint32_t *items, uint32_t count,
 
 /* ==== section: errors ========================================================================
    Owns: formatting of text, the first error and its message, the text of a status.
-   Uses: libc. Invariant: the first error stays until it is cleared, whoever it belongs to. */
+   Uses: libc. Invariant: the first error of a model or context stays until it is cleared. */
 
-/* Text being formatted, with only the conversions that this file uses: vsnprintf would add more code than all
-   messages. `length` counts the whole text, of which `size` bytes are kept, the last a zero. */
+/* A text being formatted. Only the conversions that this file uses exist: vsnprintf would add more code than
+   all messages. `length` counts the whole text; `size` bytes of it are stored, the last of them zero. */
 typedef struct fold__line {
     char *text;
     size_t size, length;
@@ -2293,7 +2298,7 @@ static void fold__line_fill(fold__line *line, char character, int count)
         fold__line_add(line, character);
 }
 
-/* Divides by a base of at most 16 and returns the remainder, without the library's 64-bit division. */
+/* Divides *number by a base of at most 16, without the library's 64-bit division; returns the remainder. */
 static uint32_t fold__divide_number(uint64_t *number, uint32_t base)
 {
     uint64_t quotient = 0;
@@ -2307,7 +2312,7 @@ static uint32_t fold__divide_number(uint64_t *number, uint32_t base)
     return rest;
 }
 
-/* Writes the digits so that they end before `end`; returns the first. */
+/* Writes a number's digits so that the last is just before `end`; returns a pointer to the first. */
 static char *fold__digits(char *end, uint64_t number, uint32_t base)
 {
     do
@@ -2316,9 +2321,9 @@ static char *fold__digits(char *end, uint64_t number, uint32_t base)
     return end;
 }
 
-enum { FOLD__NUMBER = 32 }; /* bytes of a number as text */
+enum { FOLD__NUMBER = 32 }; /* bytes that hold any number as text */
 
-/* Doubles are inspected as bits, because a host may trap comparisons with NaN and flush subnormals. */
+/* Returns a double's bits, for comparisons: a host may trap those with NaN, and may flush denormals. */
 static uint64_t fold__double_bits(double value)
 {
     uint64_t bits;
@@ -2327,11 +2332,11 @@ static uint64_t fold__double_bits(double value)
 }
 #define FOLD__DOUBLE(exponent) ((uint64_t)(1023 + (exponent)) << 52) /* the bits of 2^exponent */
 
-/* Returns the first six digits of a value that is not negative, rounded half to even, and the exponent of the
-   first. The value is an integer times a power of two, so multiplying that by 2 or 5 gives all its digits. */
+/* Returns the first six digits of a non-negative value, rounded half to even, and the first digit's exponent.
+   The value is an integer times a power of two, so multiplying the integer by 2s or 5s yields its digits. */
 static uint32_t fold__six_digits(double value, int *exponent)
 {
-    uint8_t digit[776] = { 0 }; /* lowest first; a double has at most 767 */
+    uint8_t digit[776] = { 0 }; /* lowest digit first; a double has at most 767 significant digits */
     uint32_t digits = 0;
     uint64_t whole = fold__double_bits(value);
     const int biased = (int)(whole >> 52);
@@ -2357,7 +2362,7 @@ static uint32_t fold__six_digits(double value, int *exponent)
         digits = 10 * digits + (count >= place ? digit[count - place] : 0u);
     for (int at = 0; at + 7 < count; at++)
         rest |= digit[at];
-    rest = count < 7 ? 0 : 2 * digit[count - 7] + (rest != 0); /* 10 is half of the last digit */
+    rest = count < 7 ? 0 : 2 * digit[count - 7] + (rest != 0); /* 10 is half a unit of the sixth digit */
     digits += rest > 10 || (rest == 10 && (digits & 1));
     *exponent += digits == 1000000;
     return digits == 1000000 ? digits / 10 : digits;
@@ -2383,7 +2388,7 @@ static size_t fold__general(char text[FOLD__NUMBER], double value)
     while (count > 1 && digit[count - 1] == '0')
         count--;
     const int scientific = exponent < -4 || exponent > 5;
-    const int before = scientific ? 1 : exponent + 1; /* digits before the point, or minus the zeros after */
+    const int before = scientific ? 1 : exponent + 1; /* digits before the point, or -(zeros after it) */
     fold__line_fill(&line, '0', before < 1);
     for (; at < before; at++)
         fold__line_add(&line, at < count ? digit[at] : '0');
@@ -2403,7 +2408,7 @@ static size_t fold__general(char text[FOLD__NUMBER], double value)
     return line.length;
 }
 
-/* What is between % and the letter of a conversion. */
+/* The flags, width and precision of a conversion. */
 typedef struct fold__field {
     int left, zeros, width, precision; /* precision -1: not given */
 } fold__field;
@@ -2441,7 +2446,7 @@ static void fold__line_field(fold__line *line, fold__field field, const char *fr
     fold__line_fill(line, ' ', field.left ? pad : 0);
 }
 
-/* Writes the nearest integer to a value below 2^64, ties to even, so that it ends before `end`. */
+/* Writes a value below 2^64, rounded to an integer, ties to even, to end before `end`; returns the start. */
 static char *fold__whole_digits(char *end, double value)
 {
     const double size = value < 0 ? -value : value;
@@ -2526,11 +2531,11 @@ typedef struct fold__error {
     char text[248];
     void (*tell)(const char *message, void *user); /* see fold_ctx_desc.error */
     void *user;
-    const char *call; /* a call that is made of others: messages name it, not them. NULL: none */
-    int calls;        /* how deeply such calls are nested */
+    const char *call; /* the public call that messages name, if it consists of other calls; NULL: none */
+    int calls;        /* nesting depth of such calls */
 } fold__error;
 
-/* Replaces the call that a message begins with by the one that the user made. */
+/* Replaces the function name at the start of a message with the name of the call that the user made. */
 static void fold__name_call(char *text, size_t size, const char *call)
 {
     const size_t head = strspn(text, "abcdefghijklmnopqrstuvwxyz_0123456789"), length = strlen(call) + 2;
@@ -2553,7 +2558,7 @@ static void fold__fail_v(fold__error *error, fold_status status, const char *for
         error->tell(error->text, error->user);
 }
 
-/* Defines a function that records an error on `of`, which may be NULL, and returns 0. */
+/* Defines a function that stores an error on `of`, which may be NULL, and returns 0. */
 #define FOLD__FAILS(name, type, error)                                                         \
     static int name(type *of, fold_status status, const char *format, ...) FOLD__PRINTF(3, 4); \
     static int name(type *of, fold_status status, const char *format, ...)                     \
@@ -2584,14 +2589,14 @@ FOLD_API const char *fold_status_text(fold_status status)
 }
 
 /* ==== section: memory ========================================================================
-   Owns: all memory of a context or model, as a fixed list of growing arrays. With an allocator each array
-   is one allocation. In a caller's block they are side by side, and growing one moves those after it, so the
-   exact size of a block is the sum of what the arrays need.
-   Uses: libc. Invariant: arrays shrink only in fold__arena_shrink, so nothing is allocated after warm-up;
-   nothing here knows what they hold. */
+   Owns: all memory of a context or model, as a fixed number of growing arrays. With an allocator, each array
+   is one allocation. In a caller's block the arrays follow one another, and growing one moves those after it,
+   so the exact size of a block is the sum of what the arrays need.
+   Uses: libc. Invariant: arrays shrink only in fold__arena_shrink, so nothing is allocated after warm-up.
+   This section does not know what arrays contain. */
 
-/* Sizes in bytes. need: the most requested; in a context since its reset, unless the array is lasting.
-   discardable: the contents are not needed when the array grows, and it rarely does. */
+/* A growing array; sizes in bytes. need: the largest size requested; for a context's array since the last
+   reset, unless it is `lasting`. discardable: contents need not survive growth, which is rare. */
 typedef struct fold__array {
     char *data;
     size_t capacity, need;
@@ -2602,10 +2607,10 @@ typedef struct fold__arena {
     fold_memory memory;
     fold__array *array;
     int count;
-    char *block; /* in the caller's block, after the context itself; else NULL */
+    char *block; /* start of the arrays in the caller's block, after the context itself; NULL: no block */
     size_t block_size;
     size_t bytes, peak;
-    uint64_t moves; /* times that arrays may have moved */
+    uint64_t moves; /* number of times that arrays may have moved */
 } fold__arena;
 
 #ifndef FOLD_NO_MALLOC
@@ -2645,14 +2650,14 @@ static fold_memory fold__memory_or_default(const fold_memory *given)
     return memory;
 }
 
-/* Bytes up to the block's first multiple of FOLD__ALIGN. */
+/* Returns the number of bytes before the block's first multiple of FOLD__ALIGN. */
 static size_t fold__to_align(const void *block)
 {
     return (FOLD__ALIGN - (uintptr_t)block % FOLD__ALIGN) % FOLD__ALIGN;
 }
 
-/* A model's block works like an allocator: first fit over a list of free blocks in the order of addresses,
-   with sizes in multiples of FOLD__HEAP_ALIGN. First fit makes addresses independent of the block's size. */
+/* A model's block is managed like a heap: allocations use the first free block that fits, in address order.
+   Sizes are multiples of FOLD__HEAP_ALIGN. First fit makes addresses independent of the block's size. */
 typedef struct fold__free_block {
     size_t size;
     struct fold__free_block *next;
@@ -2660,8 +2665,8 @@ typedef struct fold__free_block {
 typedef struct fold__heap {
     fold__free_block *first;
     char *block;          /* NULL: no block */
-    size_t size, used;    /* bytes of the block, and how far allocations have reached */
-    size_t bytes_refused; /* the size that the last refused allocation would have needed */
+    size_t size, used;    /* bytes of the block; end of the highest allocation so far */
+    size_t bytes_refused; /* the block size that the last refused allocation would have needed */
 } fold__heap;
 
 enum { FOLD__HEAP_ALIGN = sizeof(fold__free_block) };
@@ -2684,7 +2689,7 @@ static void *fold__heap_take(size_t size, size_t align, void *user)
     const size_t bytes = size < SIZE_MAX / 2 ? fold__alloc_size(size) : SIZE_MAX;
     for (fold__free_block **at = &heap->first; *at; at = &(*at)->next) {
         fold__free_block *block = *at;
-        /* page alignment only helps speed, so FOLD__ALIGN will do */
+        /* page alignment only matters for speed, so FOLD__ALIGN is enough */
         const size_t skip = align < FOLD__ALIGN ? 0 : fold__to_align(block);
         if (block->size < skip || block->size - skip < bytes)
             continue;
@@ -2733,7 +2738,7 @@ static void fold__heap_give(void *memory, size_t size, void *user)
         fold__join_free_blocks(before);
 }
 
-/* All of a block as one free block; none if it is too small. */
+/* Makes a heap with the whole block as one free block, or none if it is too small. */
 static fold__heap fold__heap_of(const fold_memory *memory)
 {
     const size_t skip = fold__to_align(memory->block);
@@ -2753,8 +2758,8 @@ static void fold__arena_account(fold__arena *arena, size_t more, size_t less)
         arena->peak = arena->bytes;
 }
 
-/* Large arrays start on pages. If two are walked through together and one starts a few cache lines further
-   into its page, loads of one have the low address bits of a store just made to the other, and wait. */
+/* Large arrays start on pages. If two are read together and one starts a few cache lines further into its
+   page, a load from one has the low address bits of a recent store to the other, and waits for it. */
 static size_t fold__alignment(size_t capacity)
 {
     return capacity < 16 * FOLD__PAGE ? FOLD__ALIGN : FOLD__PAGE;
@@ -2764,7 +2769,7 @@ static int fold__grow_allocated(fold__arena *arena, fold__array *array, size_t n
 {
     const size_t wanted = array->discardable ? need + need / 8 : fold__max_size(need, array->capacity * 2);
     const size_t capacity = fold__round_up(wanted, FOLD__ALIGN);
-    if (array->data && array->discardable) { /* freed first, so that the peak counts one of them */
+    if (array->data && array->discardable) { /* freed first, so that the two never exist at the same time */
         (arena->memory.free)(array->data, array->capacity, arena->memory.user);
         fold__arena_account(arena, 0, array->capacity);
         array->data = NULL;
@@ -2786,12 +2791,12 @@ static int fold__grow_allocated(fold__arena *arena, fold__array *array, size_t n
     return 1;
 }
 
-/* Lays out a block's arrays again with the given room for one of them, and moves their contents. Arrays move
-   up only if lower ones grew, and down only if lower ones gave up slack, so two passes are enough. */
+/* Places a block's arrays again, with the given capacity for one of them, and moves their contents. Arrays
+   move up only if lower ones grew, and down only if lower ones gave up slack, so two passes are enough. */
 static void fold__block_layout(fold__arena *arena, int grown, size_t capacity, int trim)
 {
     size_t at = 0, end = 0;
-    for (int i = 0; i < arena->count; i++) { /* moves down, lowest first */
+    for (int i = 0; i < arena->count; i++) { /* move down, lowest first */
         fold__array *array = &arena->array[i];
         size_t keep = trim ? fold__min_size(array->capacity, fold__round_up(array->need, FOLD__ALIGN))
                            : array->capacity;
@@ -2802,7 +2807,7 @@ static void fold__block_layout(fold__arena *arena, int grown, size_t capacity, i
         at += keep;
     }
     end = at - arena->array[grown].capacity + capacity;
-    for (int i = arena->count - 1; i > grown; i--) { /* moves up, highest first */
+    for (int i = arena->count - 1; i > grown; i--) { /* move up, highest first */
         fold__array *array = &arena->array[i];
         end -= array->capacity;
         if (array->capacity)
@@ -2826,7 +2831,7 @@ static int fold__grow_in_block(fold__arena *arena, int which, size_t need)
     if (need > arena->block_size || trimmed + exact > arena->block_size)
         return 0;
     if (more <= room) {
-        /* slack for the next growth; other arrays take it back when the block is full */
+        /* slack for the next growth; when the block is full, other arrays reclaim it */
         size_t slack = fold__min_size(exact / 2, (room - more) / 4) / FOLD__ALIGN * FOLD__ALIGN;
         fold__block_layout(arena, which, exact + slack, 0);
     } else {
@@ -2840,9 +2845,9 @@ static int fold__grow_in_block(fold__arena *arena, int which, size_t need)
 }
 
 #if defined(FOLD__MOVE_ARRAYS) && !defined(FOLD_NO_MALLOC)
-/* A build of the tests: one request in FOLD__MOVE_ARRAYS moves all arrays of a context, large ones less
-   often, and sometimes takes their slack. So AddressSanitizer finds stale pointers and writes without a
-   request. Allocators of tests are left alone, because they count. */
+/* For tests only: one request in FOLD__MOVE_ARRAYS moves all arrays of a context, large ones less often, and
+   sometimes removes their slack. AddressSanitizer then finds stale pointers and writes beyond the requested
+   size. User-defined allocators are left alone, because tests count their calls. */
 static void fold__move_arrays(fold__arena *arena)
 {
     const uint32_t turn = (uint32_t)(++arena->moves * 0x9E3779B97F4A7C15u >> 32);
@@ -2864,7 +2869,7 @@ static void fold__move_arrays(fold__arena *arena)
 }
 #endif
 
-/* Makes array `which` hold `need` bytes, and returns 0 if there is no memory. Either way only a discardable
+/* Makes array `which` hold `need` bytes, or returns 0 if out of memory. In both cases only a discardable
    array may lose its contents. */
 static int fold__arena_need(fold__arena *arena, int which, size_t need)
 {
@@ -2882,8 +2887,8 @@ static int fold__arena_need(fold__arena *arena, int which, size_t need)
     return 1;
 }
 
-/* Gives back what an array holds beyond its first `need` bytes; in a block others get it when they grow. The
-   array stays as large if there is no memory for a smaller copy. */
+/* Releases an array's memory beyond its first `need` bytes; in a block, other arrays use it when they grow.
+   The array keeps its size if there is no memory for a smaller copy. */
 static void fold__arena_shrink(fold__arena *arena, int which, size_t need)
 {
     fold__array *array = &arena->array[which], smaller = *array;
@@ -2910,8 +2915,8 @@ static void fold__arena_free(fold__arena *arena)
 }
 
 /* ==== section: shapes ========================================================================
-   Owns: sizes of shapes and their text, access to rows.
-   Uses: errors. Invariant: a shape has no more than 2^30 floats. */
+   Owns: sizes of shapes, shapes as text, access to rows.
+   Uses: errors. Invariant: a shape has at most 2^30 elements. */
 
 FOLD_API fold_shape fold_shape1(int count)
 {
@@ -2983,7 +2988,7 @@ static int fold__shape_lines(const fold_shape *shape)
     return fold__shape_size(shape) / fold__shape_last(shape);
 }
 
-/* Appends "[3 x 4]" at `at` to a text of `size` bytes; returns the new end. */
+/* Appends a shape, such as "[3 x 4]", at offset `at` of a text of `size` bytes; returns the new end. */
 static size_t fold__shape_text(char *text, size_t size, size_t at, const fold_shape *shape)
 {
     for (int axis = 0; axis < shape->rank && at < size; axis++)
@@ -3004,11 +3009,11 @@ static const fold_rows fold__no_rows = { NULL, 0, NULL };
 static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->rows; }
 
 /* ==== section: kernels =======================================================================
-   Owns: everything that touches many floats: packed weights, products, weight gradients, element-wise
-   maps, reductions, heads of attention. Each is compiled once per instruction set and called by tables.
-   Uses: platform. Invariant: kernels see pointers and sizes, never ops and nodes. An element of a product
-   is summed by fused multiply-adds in an order fixed by (K, N) alone. So a row's bits depend neither on the
-   rows next to it nor, where multiply-adds are fused, on the instruction set. */
+   Owns: all loops over many floats: packed weights, products, weight gradients, element-wise maps,
+   reductions, attention heads. Each kernel is compiled once per instruction set and called through tables.
+   Uses: platform. Invariant: kernels get pointers and sizes, never ops or nodes. Each element of a product is
+   summed with fused multiply-adds in an order that depends only on (K, N). So the bits of a row do not depend
+   on the rows next to it nor, where multiply-adds are fused, on the instruction set. */
 
 #if (defined(__x86_64__) || defined(_M_X64)) && !defined(_M_ARM64EC) &&                      \
     (defined(__GNUC__) || defined(__clang__) || defined(_MSC_VER)) && !defined(__TINYC__) && \
@@ -3024,7 +3029,7 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
 #define FOLD__X86 0
 #endif
 
-/* Compilers that know the instructions for int8 dot products. */
+/* Set if the compiler has the instructions for int8 dot products. */
 #if FOLD__X86 && !defined(FOLD_NO_AVX512) && \
     (defined(__clang__) ? __clang_major__ >= 7 : !defined(__GNUC__) || __GNUC__ >= 8)
 #define FOLD__VNNI 1
@@ -3039,8 +3044,8 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
 #include <wasm_simd128.h>
 #endif
 
-/* Set if there are registers for vectors of four floats and the compiler uses them: others emulate vectors
-   through memory. Left out are 32-bit ARM and POWER before VSX, whose vectors flush denormals. */
+/* Set if the compiler has vectors of four floats in registers, rather than emulated through memory. Not set
+   on 32-bit ARM, and on POWER before VSX, whose vectors flush denormals. */
 #if (defined(__GNUC__) || defined(__clang__)) && !defined(__TINYC__) && !defined(FOLD__PLAIN_SCALARS) && \
     (defined(__SSE2__) || (defined(__aarch64__) && defined(__ARM_NEON)) || defined(__VSX__) ||           \
      (defined(__VX__) && __ARCH__ >= 12) || defined(__wasm_simd128__) || defined(__mips_msa) ||          \
@@ -3060,7 +3065,7 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
 #define FOLD__NEON 0
 #endif
 
-/* Set if some processors have an int8 dot product that the compiler may not use unasked. */
+/* Set if some processors have an int8 dot product that the compiler may not use by default. */
 #if FOLD__NEON && defined(__linux__) && !defined(__ARM_FEATURE_DOTPROD)
 #define FOLD__SDOT 1
 #include <sys/auxv.h>
@@ -3068,7 +3073,7 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
 #define FOLD__SDOT 0
 #endif
 
-/* Set if the portable int8 products have an instruction that adds two products of 16 bits. */
+/* Set if portable int8 products can use an instruction that adds two 16-bit products. */
 #if FOLD__GNU_VECTORS && (FOLD__X86 || defined(__wasm_simd128__))
 #define FOLD__PAIRS 1
 #else
@@ -3080,12 +3085,12 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
 #define FOLD_CBLAS_HEADER <cblas.h>
 #endif
 #include FOLD_CBLAS_HEADER
-#define FOLD__NO_PANELS(panel) ((panel) == 0) /* packs are the plain weight */
+#define FOLD__NO_PANELS(panel) ((panel) == 0) /* packs are the row-major weight, without panels */
 #else
 #define FOLD__NO_PANELS(panel) (0 && (panel) == 0)
 #endif
 
-/* fold_row for hot loops: gcc inlines no ordinary function across a change of optimize options. */
+/* Same as fold_row, for hot loops: gcc inlines no ordinary function across different optimize options. */
 FOLD__INLINE float *fold__at(const fold_rows *rows, ptrdiff_t row)
 {
     return rows->rows ? rows->rows[row] : rows->base + row * rows->stride;
@@ -3095,7 +3100,7 @@ FOLD__INLINE float *fold__next(const fold_rows *rows, const float *before, size_
     return rows->rows ? rows->rows[row] : (float *)(uintptr_t)before + rows->stride;
 }
 
-/* What a map of a single row gets instead of its other rows. */
+/* The `all` argument for maps of a single row: no further rows. */
 static const fold_rows fold__no_others[4] = { { NULL, 0, NULL } };
 static fold_rows fold__rows_from(const fold_rows *input, ptrdiff_t row)
 {
@@ -3108,62 +3113,62 @@ static fold_rows fold__rows_from(const fold_rows *input, ptrdiff_t row)
 }
 
 enum {
-    FOLD__LANES = 16,             /* partial sums of a narrow product or a reduction, on every path */
-    FOLD__ROW_BLOCK = 96,         /* rows of a block of a weight gradient */
-    FOLD__K_BLOCK = 96,           /* rows of the weight that it covers; a multiple of every tile height */
-    FOLD__N_BLOCK = 64,           /* its columns, if nothing is packed */
-    FOLD__PASSING = 1 << 16,      /* floats of the narrower operand per pass then: they stay in L2 */
-    FOLD__PACKING = 1 << 15,      /* floats of a weight from which packing pays: it exceeds L1 */
-    FOLD__TRANSPOSE_ROWS = 10,    /* rows per leftover column from which summing their transpose pays */
-    FOLD__EXP_TILE = 1024,        /* exps computed at a time when they are summed */
-    FOLD__NARROW_ELEMENTS = 32,   /* elements whose lanes a narrow product adds up at once; a multiple of 8 */
-    FOLD__NARROW_ROWS = 4,        /* most rows of a narrow tile */
-    FOLD__TILE_BLOCK = 40,        /* row tiles that pass over each panel in turn: their rows stay in L2 */
-    FOLD__TILE_ROWS = 6,          /* most rows of a tile */
-    FOLD__TILE_SEGMENTS = 4,      /* segments that a tile chains without storing its sums */
-    FOLD__TILE_ARRAYS = FOLD__TILE_SEGMENTS + 2, /* arrays of row pointers for a block of tiles */
-    FOLD__BEYOND = 15,            /* columns that tiles may read past a weight's last */
-    FOLD__TILE_WIDTH = FOLD__X86 ? 128 : 80, /* most columns of a tile, or of a group of bf16 */
-    FOLD__PANEL_KEYS = 64,        /* keys of attention in a panel */
-    FOLD__SOFTMAXED_ROWS = 4,     /* rows of a softmax that run together; a block has room for whole ones */
-    FOLD__QUERY_BLOCK = 48,       /* most query rows whose scores are held */
-    FOLD__MIN_QUERIES = 12,       /* fewest, if there are many keys */
-    FOLD__SCORES = 1 << 15,       /* floats of scores that stay in L2 */
-    FOLD__EDGE_SCORES = 1 << 11,  /* floats of a head's scores, by edges, that stay in L1 */
-    FOLD__EDGE_HEADS = 2,         /* heads by edges that run together */
-    FOLD__TRANSPOSE_COLUMNS = 64, /* columns of its rows that a transpose reads together */
-    FOLD__INT8_GROUP = 16,        /* columns of an int8 weight that are stored together */
-    FOLD__INT8_WIDE = 4,          /* most groups of a tile */
-    FOLD__INT8_ROWS = 24,         /* rows of x whose bytes are in scratch at a time */
-    FOLD__INT8_LINE = 64,         /* bytes of a quad of a group */
-    FOLD__INT8_INNER = 1 << 17,   /* most rows of an int8 weight: 2^17 products of 127 * 127 fit an int32_t */
-    FOLD__BF16_GROUP = 64,        /* columns of bf16 stored together; the last group has up to 15 more */
-    FOLD__BF16_INNER = 320,       /* rows of a group that are floats in scratch at a time */
-    FOLD__BF16_ROWS = 240,        /* rows of x that pass over them */
-    FOLD__BF16_FEW = 6,           /* most rows that pass one by one, without scratch */
-    FOLD__CBLAS_BLOCK = 128       /* rows gathered for one call of sgemm */
+    FOLD__LANES = 16,             /* partial sums of a narrow product or a reduction, with every kernel set */
+    FOLD__ROW_BLOCK = 96,         /* rows of X and dY per block of a weight gradient */
+    FOLD__K_BLOCK = 96,           /* rows of dW per block; a multiple of every tile height */
+    FOLD__N_BLOCK = 64,           /* columns of dW per block, if nothing is packed */
+    FOLD__PASSING = 1 << 16,      /* in that case, floats of the narrower operand per pass, kept in L2 */
+    FOLD__PACKING = 1 << 15,      /* floats of a weight from which packing is faster: larger than L1 */
+    FOLD__TRANSPOSE_ROWS = 10,    /* rows per leftover column from which transposing is faster */
+    FOLD__EXP_TILE = 1024,        /* exps computed at a time before they are summed */
+    FOLD__NARROW_ELEMENTS = 32,   /* elements whose lanes are added up together; a multiple of 8 */
+    FOLD__NARROW_ROWS = 4,        /* maximum rows of a narrow tile */
+    FOLD__TILE_BLOCK = 40,        /* row tiles processed per panel before the next: rows stay in L2 */
+    FOLD__TILE_ROWS = 6,          /* maximum rows of a tile */
+    FOLD__TILE_SEGMENTS = 4,      /* segments that a tile sums without storing in between */
+    FOLD__TILE_ARRAYS = FOLD__TILE_SEGMENTS + 2, /* arrays of row pointers per block of tiles */
+    FOLD__BEYOND = 15,            /* columns that tiles may read past the end of a weight */
+    FOLD__TILE_WIDTH = FOLD__X86 ? 128 : 80, /* maximum columns of a tile, or of a bf16 group */
+    FOLD__PANEL_KEYS = 64,        /* attention keys per panel */
+    FOLD__SOFTMAXED_ROWS = 4,     /* softmax rows computed together; blocks are padded to it */
+    FOLD__QUERY_BLOCK = 48,       /* maximum query rows whose scores are held */
+    FOLD__MIN_QUERIES = 12,       /* minimum, if there are many keys */
+    FOLD__SCORES = 1 << 15,       /* scores that fit in L2 */
+    FOLD__EDGE_SCORES = 1 << 11,  /* scores of a head of attention along edges that fit in L1 */
+    FOLD__EDGE_HEADS = 2,         /* heads of attention along edges computed together */
+    FOLD__TRANSPOSE_COLUMNS = 64, /* columns that a transpose reads together */
+    FOLD__INT8_GROUP = 16,        /* int8 columns that are stored together */
+    FOLD__INT8_WIDE = 4,          /* maximum groups of an int8 tile */
+    FOLD__INT8_ROWS = 24,         /* rows of x rounded to int8 in scratch at a time */
+    FOLD__INT8_LINE = 64,         /* bytes of one quad of an int8 group */
+    FOLD__INT8_INNER = 1 << 17,   /* maximum rows of an int8 weight: 2^17 * 127 * 127 fits an int32_t */
+    FOLD__BF16_GROUP = 64,        /* bf16 columns stored together; the last group has up to 15 more */
+    FOLD__BF16_INNER = 320,       /* rows of a bf16 group converted to floats in scratch at a time */
+    FOLD__BF16_ROWS = 240,        /* rows of x multiplied by them at a time */
+    FOLD__BF16_FEW = 6,           /* up to this many rows are multiplied singly, without scratch */
+    FOLD__CBLAS_BLOCK = 128       /* rows gathered per call of sgemm */
 };
 
-/* One K-segment of a product. weights: the packed block, from the segment's first row on. inner: the
-   segment's K. row: its first row, which int8 and bf16 weights need instead. */
+/* One K-segment of a product. weights: where the segment's first row is in the pack. inner: rows of the
+   weight in the segment. row: its first row, used instead of `weights` for int8 and bf16 weights. */
 typedef struct fold__seg {
     fold_rows input;
     const float *weights;
     int inner, row;
 } fold__seg;
 
-/* output[row] = init[row] + the sum over segments of input[row] . W, or some of its columns. The layout of
-   the pack and the order of summation follow n_pack, so a column's bits do not depend on the others. */
+/* output[row] = init[row] + sum over segments of input[row] * W, for all columns of W or some. The pack's
+   layout and the summation order depend on n_pack, so a column's bits do not depend on the other columns. */
 typedef struct fold__product {
-    int rows, columns, n_seg; /* columns of output and init */
-    int n_pack, col;          /* columns of the packed weight (0: `columns`), and the first one to compute */
-    int inner;                /* rows of the whole weight, whatever part of its K is used */
-    size_t in_place; /* 0: `weights` are packs. Else they are row-major with this stride, and unless narrow
-                        followed by FOLD__BEYOND readable floats of any value */
+    int rows, columns, n_seg; /* columns of output and init; segments */
+    int n_pack, col;          /* columns of the packed weight (0: `columns`); first column to compute */
+    int inner;                /* rows of the whole weight, even if segments use only some */
+    size_t in_place; /* 0: `weights` are packs. Otherwise the stride of row-major weights, with FOLD__BEYOND
+                        readable floats after them, unless narrow */
     const fold__seg *seg;
-    fold_rows init; /* base and rows NULL: zeros. stride 0: a bias. May be the rows of output */
+    fold_rows init; /* base and rows NULL: zeros. stride 0: a bias. May be the output's rows */
     fold_rows output;
-    struct fold__command_list *commands; /* if not NULL, its tiles are recorded there */
+    struct fold__command_list *commands; /* NULL, or the list in which the product's tiles are recorded */
 } fold__product;
 
 static int fold__pack_columns_of(const fold__product *product)
@@ -3171,37 +3176,38 @@ static int fold__pack_columns_of(const fold__product *product)
     return product->n_pack ? product->n_pack : product->columns;
 }
 
-/* Attention along edges as CSR, by query and by key. Query i attends to keys key_of[p], p in [query_start[i],
-   query_start[i + 1]), in that order. Through the transpose each key sums its gradients as one chain in query
-   order: over queries query_of[p] with weights weight_at[p], p in [key_start[j], key_start[j + 1]). Backward
-   holds the weights of all edges, each row from a multiple of FOLD__LANES on. */
+/* Edges of attention in CSR form, by query and by key. Query i attends to keys key_of[p] for p in
+   [query_start[i], query_start[i + 1]), in that order. The transpose is for gradients: key j sums, as one
+   chain in query order, over queries query_of[p] with weights weight_at[p] for p in [key_start[j],
+   key_start[j + 1]). Backward holds all edges' weights; each row of them starts at a multiple of
+   FOLD__LANES. */
 typedef struct fold__adjacency {
     const int *query_start, *key_of, *key_start, *query_of, *weight_at;
-    int max_edges; /* most edges there may be; 0: as many as there are */
+    int max_edges; /* maximum number of edges; 0: the current number */
 } fold__adjacency;
 
-/* One call of attention. Rows of queries, keys and values hold the parts of all heads side by side: of each
-   head `width` floats in query and key, `value_width` in value and out. All fold_rows here have a base and a
-   stride, no row pointers. Query i sees the keys below fold__attention_seen; out[i] is the mean of their
-   values weighted by exp(scale q.k), or zeros if it sees none. */
+/* One call of attention. Rows contain all heads side by side: `width` floats per head in query and key,
+   `value_width` per head in value and out. All fold_rows here have a base and a stride, not row pointers.
+   Query i attends to fold__attention_seen keys, the first ones. out[i] is the mean of their values, weighted
+   by exp(scale q.k), or zeros if there are none. */
 typedef struct fold__attention_call {
     int queries, keys, heads, width, value_width;
-    int causal;  /* query i sees keys up to i + keys - queries, else all */
-    float scale; /* factor of the scores. 0: 1 / sqrt(width) */
-    /* which keys a query sees; not with causal or key_panels. NULL: as above */
+    int causal;  /* query i attends to keys up to i + keys - queries; otherwise to all */
+    float scale; /* factor on scores; 0: 1 / sqrt(width) */
+    /* edges, unless NULL. Not together with causal or key_panels */
     const fold__adjacency *adjacency;
     fold_rows query, key, value;
-    const float *key_panels; /* the keys by attention_append, read by forward instead of key. NULL: none */
-    fold_rows out;   /* written by forward; backward does not read it */
-    fold_rows norms; /* [queries x 2 heads]: each head's largest score and sum of exps, by forward for
-                        backward. Base NULL in forward: not kept */
-    fold_rows d_out; /* read by backward, which writes those of the next three whose base is not NULL */
+    const float *key_panels; /* keys packed by attention_append, read by forward instead of key, or NULL */
+    fold_rows out;   /* written by forward; not read by backward */
+    fold_rows norms; /* [queries x 2 heads]: each head's largest score and sum of exps, from forward to
+                        backward. Base NULL in forward: not stored */
+    fold_rows d_out; /* read by backward, which writes the next three if their base is not NULL */
     fold_rows d_query, d_key, d_value;
 } fold__attention_call;
 
-/* The maps y = f(a, b, c, s), in the vector macros of the SIMD section, written so that NaN passes, with
-   PyTorch's gradients. relu adds a zero, so that -0 becomes 0 whatever a compiler makes of VMAX. Maps d_f
-   take the gradient of y in a. LIGHT maps wait for memory or are rare, so AVX-512 uses AVX2's. */
+/* The maps y = f(a, b, c, s), in the vector macros of the SIMD section. They propagate NaN and have PyTorch's
+   gradients. relu adds a zero, so that -0 becomes 0 however a compiler implements VMAX. Maps named d_f get
+   the gradient of y in a. LIGHT maps are limited by memory or are rare, so AVX-512 uses AVX2's. */
 #define FOLD__MAPS(X, LIGHT)                                                                             \
     X(add, FOLD__VADD(FOLD__A, FOLD__B))                                                                 \
     LIGHT(sub, FOLD__VSUB(FOLD__A, FOLD__B))                                                             \
@@ -3236,7 +3242,7 @@ typedef struct fold__attention_call {
     LIGHT(at_most, FOLD__VSEL(FOLD__VLT(FOLD__S, FOLD__A), FOLD__S, FOLD__A))                            \
     LIGHT(axpy, FOLD__VFMA(FOLD__A, FOLD__S, FOLD__C))                                                   \
     X(addmul, FOLD__VFMA(FOLD__A, FOLD__B, FOLD__C))
-/* The maps of gradients, which only backward reads. */
+/* Maps that compute gradients, used only by backward. */
 #define FOLD__SLOPES(X, LIGHT)                                                                           \
     LIGHT(d_min_a, FOLD__VSEL(FOLD__VLE(FOLD__C, FOLD__B), FOLD__VZERO(), FOLD__A))                      \
     LIGHT(d_min_b, FOLD__VSEL(FOLD__VLT(FOLD__B, FOLD__C), FOLD__VZERO(), FOLD__A))                      \
@@ -3278,18 +3284,18 @@ enum fold__map {
     FOLD__MAPS(FOLD__MAP_ENUM, FOLD__MAP_ENUM) FOLD__SLOPES(FOLD__MAP_ENUM, FOLD__MAP_ENUM) FOLD__MAP_COUNT
 };
 
-/* Maps `rows` rows of `count` elements. out, in_a, in_b and in_c are the first rows of all[0..3]; `all` may
-   be NULL for one row. out may be exactly one of the inputs. An input that the map does not use may be NULL;
-   its rows are then those of out. */
+/* Applies a map to `rows` rows of `count` elements. out, in_a, in_b and in_c are the first rows of all[0..3];
+   `all` may be NULL for one row. out may be one of the inputs. An input that the map does not use may be
+   NULL; its rows are then those of out. */
 typedef void (*fold__map_fn)(float *out, const float *in_a, const float *in_b, const float *in_c,
                              float scalar, size_t count, size_t rows, const fold_rows all[4]);
 
-/* The optimisers' rules: by how much a value falls (`change`), from its gradient `grad` (weight decay added)
-   and its states state1 and state2, which the rule updates. Divisions and roots are correctly rounded and
-   nothing is fused, so that every path gives the same result.
-   A state that only decays would end among the subnormals, where rounding keeps it for ever and each
-   operation takes a hundred cycles. So states too small to change a value become 0: a mean of gradients below
-   2^-100, a mean of their squares below 2^-139. */
+/* The optimisers' update rules. A rule computes `change`, which is subtracted from a value, from the gradient
+   `grad`, which includes weight decay, and the optimiser state in state1 and state2, which it updates.
+   Divisions and square roots are correctly rounded and nothing is fused, so all kernel sets are
+   bit-identical. A state that only decays would become denormal; rounding would keep it there for ever, and
+   each operation on it takes about a hundred cycles. So states too small to change a value become 0: a mean
+   of gradients below 2^-100, a mean of squared gradients below 2^-139. */
 #define FOLD__FADING(least, keep, state, added) \
     FOLD__ISA(unless_below)(FOLD__VADD(FOLD__VMUL(keep, state), added), least)
 #define FOLD__MEAN(keep, state, added) FOLD__FADING(0x1p-100f, keep, state, added)
@@ -3311,14 +3317,14 @@ enum fold__rule {
     FOLD__RULES(FOLD__RULE_ENUM) FOLD__RULE_COUNT
 };
 
-/* What a step reads besides the values. decay * value is added to the gradient, shrink * value to the change;
-   shrink includes the rate. */
+/* The settings of an optimiser step. decay * value is added to the gradient, shrink * value to the change;
+   shrink includes the learning rate. */
 typedef struct fold__step {
     enum fold__rule rule;
     int states;
     float rate, decay, shrink, epsilon;
     float keep1, add1, scale1, keep2, add2, scale2;
-    uint64_t steps; /* the parameter's, this one included, that the scales are for. 0: for none */
+    uint64_t steps; /* step count, this step included, for which scale1 and scale2 were computed; 0: none */
 } fold__step;
 typedef void (*fold__rule_fn)(const fold__step *step, float *values, float *grads, float *states1,
                               float *states2, size_t count);
@@ -3326,56 +3332,56 @@ typedef void (*fold__rule_fn)(const fold__step *step, float *values, float *grad
 struct fold__row_sums;
 typedef struct fold__kernels {
     const char *name; /* "avx512", "avx2", "neon", "portable", "cblas" */
-    int set;          /* whose vectors it uses: 0 portable, 1 AVX2 or NEON, 2 AVX-512 */
+    int set;          /* vectors: 0 portable, 1 AVX2 or NEON, 2 AVX-512 */
     int panel,
-        vector; /* columns of the widest panel and of a vector; panel 0: packs are plain row-major (cblas) */
-    /* Packs rows first..first+count of weights, row-major [inner x columns]. If transposed, weights are
-       row-major [columns x inner] and their transpose is packed. */
+        vector; /* columns of the widest panel (0: packs are row-major, as for cblas) and of a vector */
+    /* Packs rows first..first+count of weights, row-major [inner x columns]. If `transposed`, weights are
+       row-major [columns x inner], and their transpose is packed. */
     void (*pack)(float *dst, const float *weights, int inner, int columns, int transposed, int first,
                  int count);
     void (*product)(const fold__product *product, float *scratch);
-    /* Continues dw[i*ldw + j] as a chain over r, in row order, of x[r][i] * dy[r][j]. If `separate` (see
-       fold__adds_separately; at least one row), chains begin at zero and are then added to dw. */
+    /* Adds x[r][i] * dy[r][j] to dw[i*ldw + j] as a chain over r, in row order. If `separate` (at least one
+       row), the chain starts at zero and its result is added to dw. */
     void (*weight_grad)(int rows, const fold_rows *input, int inner, const fold_rows *dy, int columns,
                         float *dw, size_t ldw, float *scratch, int separate);
-    /* Continues sum[i] as a chain over r, in row order, of left[r][i] * right[r][i]. */
+    /* Adds left[r][i] * right[r][i] to sum[i] as a chain over r, in row order. */
     void (*add_products)(int rows, const fold_rows *left, const fold_rows *right, float *sum, size_t count);
-    fold__rule_fn rule[FOLD__RULE_COUNT]; /* updates `count` values and clears their gradients */
+    fold__rule_fn rule[FOLD__RULE_COUNT]; /* update `count` values and clear their gradients */
 } fold__kernels;
 
-/* Reductions and rows by index. They are not among the kernels, so that a linker drops them with the ops that
-   need them: fold__reducer_of. */
+/* Reductions, and operations on rows by index. They are separate from fold__kernels, so that a linker can
+   leave them out together with the ops that use them: see fold__reducer_of. */
 typedef struct fold__reducer {
     float (*sum)(const float *values, size_t count);
     float (*dot)(const float *left, const float *right, size_t count);
-    float (*largest)(const float *values, size_t count); /* ignores NaN; -inf if nothing is left */
-    /* to = exp(from - largest); returns the sum. Unless `kept`, `to` needs room for FOLD__EXP_TILE only. */
+    float (*largest)(const float *values, size_t count); /* ignores NaN; -inf if all are NaN */
+    /* to = exp(from - largest); returns the sum. Unless `kept`, `to` needs only FOLD__EXP_TILE floats. */
     float (*exp_sum)(float *to, const float *from, float largest, size_t count, int kept);
-    /* values = exp(values - largest); returns `sum` with these added in order. */
+    /* values = exp(values - largest); returns `sum` plus these values, added in order. */
     float (*exp_chain)(float *values, float largest, float sum, int count);
     void (*divide)(float *values, float divisor, int count);
-    /* Of `count` rows from the first-th on, from column `col` on: products[r] = left . row r; and the other
-       way round, row r = factor[r] times `from`. */
+    /* For `count` rows from row `first` on, from column `col` on: dots computes products[r] = left . row r,
+       and scale_rows computes row r = factor[r] * from. */
     void (*dots)(const float *left, const fold_rows *rows, ptrdiff_t first, int count, ptrdiff_t col,
                  size_t width, float *products);
     void (*scale_rows)(const float *from, const float *factor, const fold_rows *rows, ptrdiff_t first,
                        int count, ptrdiff_t col, size_t width);
     void (*gather)(const struct fold__row_sums *at);
-    /* Row by row: take_rows is to[r] = from[index[r]], add_rows is to[index[r]] += from[r]. */
+    /* For each r in order, take_rows is to[r] = from[index[r]], and add_rows is to[index[r]] += from[r]. */
     void (*take_rows)(const int *index, int rows, const fold_rows *from, const fold_rows *to, size_t width);
     void (*add_rows)(const int *index, int rows, const fold_rows *from, const fold_rows *to, size_t width);
-    /* The largest of each column of `count` rows from the first-th on, an earlier one winning ties. Its
-       gradient: `from` for the first row that has the largest, zeros for the others. */
+    /* largest_rows: the maximum of each column of `count` rows from `first` on; ties go to the earlier row.
+       first_largest, its gradient: `from` for the first row with the maximum, zeros for the others. */
     void (*largest_rows)(float *largest, const fold_rows *rows, ptrdiff_t first, int count, size_t width);
     void (*first_largest)(const float *from, const float *largest, const fold_rows *rows, const fold_rows *to,
                           ptrdiff_t first, int count, size_t width);
 } fold__reducer;
 
-/* Where the columns of a pack are. Vectors are spread evenly over panels: 5 vectors make panels of 3 + 2, not
-   4 + 1. Rows of all panels are `width` floats apart, so one offset advances all panels to a weight row. */
+/* The layout of a pack. Vectors are spread evenly over panels: 5 vectors make panels of 3 + 2, not 4 + 1.
+   Rows are `width` floats apart in every panel, so one offset selects a weight row in all of them. */
 typedef struct fold__layout {
     int panels, full, vectors, width;
-} fold__layout; /* the first `full` panels have `vectors`, the others one less */
+} fold__layout; /* the first `full` panels have `vectors` vectors, the others one less */
 
 static fold__layout fold__layout_of(int panel, int vector, int columns)
 {
@@ -3384,7 +3390,7 @@ static fold__layout fold__layout_of(int panel, int vector, int columns)
         return layout;
     int vectors = (columns - 1) / vector + 1;
     layout.panels = (vectors - 1) / (panel / vector) + 1;
-    if (vector < 16) /* short vectors: whole panels only, the padding is small */
+    if (vector < 16) /* short vectors: whole panels only, since little is padded */
         vectors = layout.panels * (panel / vector);
     layout.vectors = (vectors - 1) / layout.panels + 1;
     layout.full = vectors - layout.panels * (layout.vectors - 1);
@@ -3397,17 +3403,17 @@ static int fold__layout_start(const fold__layout *layout, int panel)
     return panel * layout->vectors - (panel > layout->full ? panel - layout->full : 0);
 }
 
-/* The sums of a narrow weight are long, and a single chain would wait for each of its steps, so a sum has
-   FOLD__LANES chains. Otherwise the lanes of a vector are the sums of as many columns. */
+/* Whether a weight is narrow. Sums are then long, and a single chain would wait for each addition, so each
+   sum has FOLD__LANES chains. In other weights each lane of a vector is the sum of one column. */
 static int fold__is_narrow(int inner, int columns) { return columns < FOLD__LANES && inner > 4 * columns; }
 
-/* Floats from column to column of a narrow pack: whole cache lines. */
+/* Returns the floats from one column of a narrow pack to the next: whole cache lines. */
 static size_t fold__narrow_stride(int inner)
 {
     return ((size_t)inner + FOLD__LANES - 1) / FOLD__LANES * FOLD__LANES;
 }
 
-/* Floats from panel to panel of a pack; if narrow, from column to column. */
+/* Returns the floats from one panel of a pack to the next; for narrow packs, from one column to the next. */
 static size_t fold__pack_stride(const fold__kernels *kernels, int inner, int columns)
 {
     return fold__is_narrow(inner, columns)
@@ -3430,7 +3436,7 @@ static size_t fold__pack_row(const fold__kernels *kernels, int inner, int column
                : row * (size_t)fold__layout_of(kernels->panel, kernels->vector, columns).width;
 }
 
-/* Scratch of a block of at most `rows` rows of tiles, in floats: a tile's buffer, then row pointers. */
+/* Returns the scratch floats for a block of at most `rows` rows of tiles: a tile's buffer, row pointers. */
 static size_t fold__buffered_floats(size_t rows)
 {
     return fold__min_size(rows, FOLD__TILE_ROWS) * FOLD__TILE_WIDTH;
@@ -3444,14 +3450,14 @@ static size_t fold__tile_floats(size_t rows)
 static size_t fold__product_floats(const fold__kernels *kernels, size_t rows, int inner, int count)
 {
     const size_t narrow = fold__min_size(FOLD__NARROW_ELEMENTS, fold__min_size(rows, FOLD__LANES) * 8) *
-                          FOLD__LANES; /* no narrow tile has more than 8 columns */
+                          FOLD__LANES; /* narrow tiles have at most 8 columns */
     if (FOLD__NO_PANELS(kernels->panel))
         return FOLD__NARROW_ELEMENTS * FOLD__LANES +
                (size_t)FOLD__CBLAS_BLOCK * ((size_t)inner + (size_t)count);
     return fold__max_size(narrow, fold__tile_floats(rows));
 }
 
-/* Scratch for both product and weight_grad, whatever the number of rows. */
+/* Returns the scratch floats that suffice for product and weight_grad with any number of rows. */
 static size_t fold__scratch_floats(const fold__kernels *kernels, int inner, int count)
 {
     const size_t product = fold__product_floats(kernels, SIZE_MAX, inner, count);
@@ -3498,17 +3504,17 @@ FOLD__INLINE void fold__transpose_4(float *dst, size_t ld, const float *const sr
     }
 }
 
-/* What packing needs of an instruction set. */
+/* Packing functions of an instruction set. */
 typedef struct fold__packer {
-    /* Packs rows row..row+rows of `input` as panels `stride` floats apart. What is left of the last panel's
-       vectors becomes zero. */
+    /* Packs rows row..row+rows of `input` as panels `stride` floats apart; pads the last one's vectors with
+       0. */
     void (*pack_rows)(float *dst, size_t stride, const fold__layout *layout, const fold_rows *input,
                       ptrdiff_t row, int rows, int columns);
-    /* dst[c*ld + r] = src[r][c] for eight rows. NULL: rows go by fours. */
+    /* dst[c*ld + r] = src[r][c] for eight rows. NULL: rows are transposed four at a time. */
     void (*transpose_8)(float *dst, size_t ld, const float *const src[8], int cols);
 } fold__packer;
 
-/* dst[c*ld + r] = x[row + r][col + c], in blocks that touch whole cache lines on both sides. */
+/* dst[c*ld + r] = x[row + r][col + c], in blocks that read and write whole cache lines. */
 static void fold__transpose(const fold__packer *packer, float *dst, size_t ld, const fold_rows *input,
                             ptrdiff_t row, int rows, int col, int cols)
 {
@@ -3534,7 +3540,7 @@ static void fold__transpose(const fold__packer *packer, float *dst, size_t ld, c
     }
 }
 
-/* Rows first..first+count of `input` are columns of the weight. */
+/* Packs rows first..first+count of `input` as columns of the weight. */
 static void fold__pack_columns(const fold__packer *packer, float *dst, const fold__layout *layout, int vector,
                                const fold_rows *input, int inner, int columns, int first, int count)
 {
@@ -3585,10 +3591,10 @@ static void fold__pack_any(const fold__packer *packer, int panel, int vector, fl
                           &input, first, count, columns);
 }
 
-/* What a tile function computes: `count` tiles, one below the other, over some segments. Packs are read from
-   `offset` on, with `width` floats from weight row to weight row. Chains start from from[row] + from_col and
-   are stored to to[row] + to_col, of the last vector only `last` columns, at least one. If not `started`,
-   `from` is zeros. scattered: inputs are prefetched. distant: so are the rows that chains continue. */
+/* The arguments of a tile function, which computes `count` tiles, one below the other, over some segments.
+   Packs are read from `offset` on; weight rows are `width` floats apart. Chains start from from[row] +
+   from_col, or from zeros unless `started`. Results go to to[row] + to_col; `last` columns of the last vector
+   are stored, at least one. scattered: prefetch inputs. distant: prefetch the rows that chains continue. */
 typedef struct fold__tile_args {
     int n_seg, count, last, started, scattered, distant;
     size_t offset, width, panel_stride, from_col, to_col;
@@ -3602,14 +3608,14 @@ typedef struct fold__tile_args {
 } fold__tile_args;
 typedef void (*fold__tile_fn)(const fold__tile_args *at);
 
-/* A command is an op, tiles of a product or, with neither, a map, copy or batch. Its arguments follow it: a
-   fold__prepared, fold__tile_args or fold__map_call. */
+/* One recorded kernel call: an op, tiles of a product or, if both are NULL, a map, a copy or a whole batch.
+   Its arguments follow it: a fold__prepared, fold__tile_args or fold__map_call. */
 typedef struct fold__command {
     struct fold__command *next;
     void (*op)(const fold_op_call *);
     fold__tile_fn tile;
 } fold__command;
-/* A map of contiguous values. Without a map it is a copy; without `out` it is batch number `count`. */
+/* A map of contiguous values. If `map` is NULL: a copy; if `out` is NULL too: a run of batch `count`. */
 typedef struct fold__map_call {
     fold__map_fn map;
     float *out;
@@ -3617,18 +3623,17 @@ typedef struct fold__map_call {
     float scalar;
     size_t count;
 } fold__map_call;
-/* All that a replay runs, in one piece of memory. The list is written twice, at first without memory, to
-   count how many bytes it takes. */
+/* All kernel calls of a replay, in one piece of memory. A first pass, without memory, counts the bytes. */
 typedef struct fold__command_list {
     char *base;
     size_t used, size;
-    fold__command *first, **last; /* first NULL: there is no list */
-    int incomplete;               /* an op has no commands, so the batch that runs becomes one */
-    int opaque;                   /* part of an op is neither a map nor a tile that can be repeated */
-    int disabled;                 /* there is no room for it, or replays need different amounts */
+    fold__command *first, **last; /* first is NULL if there is no list */
+    int incomplete;               /* an op cannot be recorded, so its batch becomes one command */
+    int opaque;                   /* part of an op is neither a map nor a repeatable tile */
+    int disabled;                 /* there is no room for the list, or replays need different amounts */
 } fold__command_list;
 
-/* Returns memory that stays as it is from replay to replay, or NULL if there is none. */
+/* Returns memory that replays do not change, or NULL if there is none. */
 static FOLD__NOINLINE void *fold__command_memory(fold__command_list *commands, size_t bytes)
 {
     const size_t from = commands->used;
@@ -3636,7 +3641,7 @@ static FOLD__NOINLINE void *fold__command_memory(fold__command_list *commands, s
     return commands->used <= commands->size ? commands->base + from : NULL;
 }
 
-/* Appends a command with a copy of its arguments, and returns the copy. NULL: there is no memory. */
+/* Appends a command with a copy of its arguments and returns the copy, or NULL if there is no memory. */
 static FOLD__NOINLINE void *fold__emit(fold__command_list *commands, void (*op)(const fold_op_call *),
                                        fold__tile_fn tile, const void *with, size_t bytes)
 {
@@ -3659,72 +3664,73 @@ static FOLD__NOINLINE void fold__drop_commands(fold__command_list *commands, siz
     *last = NULL;
 }
 
-/* Columns of a narrow pack are `stride` floats apart, from `weights` on. */
+/* Narrow tile function; the pack's columns are `stride` floats apart, starting at `weights`. */
 typedef void (*fold__narrow_fn)(const fold__seg *seg, ptrdiff_t first_row, const float *weights,
                                 size_t stride, float *lanes);
 
-/* out[r] = the sum over t of left[r][t] right[t], each a chain in order of t: some vectors of `count` tiles,
-   one below the other. Strides may have any sign; the `next` ones lead from tile to tile. Each causal row
-   sees one key more: with a ramp of 1 the rows of a tile end one step apart; with a ramp of -1 they begin one
-   step apart, the last one first. `steps` are those of the last row, which has all. */
+/* out[r] = the sum over t of left[r][t] right[t], each a chain in order of t, for some vectors of `count`
+   tiles, one below the other. Strides may be negative; the `next` strides lead from tile to tile. In causal
+   attention each row has one key more than the row before: with a ramp of 1 the rows of a tile end one step
+   apart, with a ramp of -1 they begin one step apart, the last row first. `steps` counts those of the last
+   row. */
 typedef struct fold__strided {
-    const float *left, *right, *factor; /* factor: per row, applied at the end. NULL: 1 */
+    const float *left, *right, *factor; /* factor: per row, applied at the end; NULL: 1 */
     float *out;
     ptrdiff_t left_row, left_step, right_step, out_row;
     ptrdiff_t left_next, right_next, out_next;
-    int count, steps, ramp, started; /* started: chains continue what is in out */
-    int last;                        /* columns of the last vector */
+    int count, steps, ramp, started; /* started: chains continue from out */
+    int last;                        /* columns used in the last vector */
 } fold__strided;
 typedef void (*fold__strided_fn)(const fold__strided *at);
 
-/* Rows of scores, and in backward of slopes, `stride` floats apart. Row r has seen + r grow of them, filled
-   up to FOLD__LANES. largest and factor are per row; rows of lanes are FOLD__LANES apart. Rows are read and
-   written up to the next multiple of FOLD__SOFTMAXED_ROWS. */
+/* Rows of scores and, in backward, of slopes, `stride` floats apart. Row r has seen + r * grow scores, padded
+   to a multiple of FOLD__LANES. largest and factor have one value per row; rows of lanes are FOLD__LANES
+   apart. Rows are read and written up to the next multiple of FOLD__SOFTMAXED_ROWS. */
 typedef struct fold__softmax_tile {
     int rows, seen, grow;
     float scale;
     size_t stride;
     float *scores, *slopes, *lanes, *largest, *factor;
-    const int *first; /* not NULL: rows are uneven. Row r has first[r + 1] - first[r] scores, the next row
-                         begins at the next multiple of FOLD__LANES; seen, grow and stride are unused */
+    const int *first; /* unless NULL, rows are uneven: row r has first[r + 1] - first[r] scores, and each row
+                         begins at a multiple of FOLD__LANES; seen, grow and stride are unused */
 } fold__softmax_tile;
 typedef void (*fold__softmax_fn)(const fold__softmax_tile *with);
 typedef struct fold__softmax_kernels {
-    /* fills rows up to FOLD__LANES with value */
+    /* pads rows to a multiple of FOLD__LANES with `value` */
     void (*fill)(const fold__softmax_tile *with, float *scores, float value);
-    fold__softmax_fn largest; /* lanes: the largest scores */
-    fold__softmax_fn exps;    /* scores = exp(scale (score - largest)); lanes: their sum */
-    fold__softmax_fn weights; /* the same times factor; lanes: the sum of weight times slope */
+    fold__softmax_fn largest; /* lanes = the largest scores */
+    fold__softmax_fn exps;    /* scores = exp(scale (score - largest)); lanes = their sums */
+    fold__softmax_fn weights; /* the same, times factor; lanes = the sums of weight * slope */
     fold__softmax_fn slopes;  /* slopes = weight (slope - factor) scale */
 } fold__softmax_kernels;
 
-/* to[r] = factor[r] times a chain from zero of weights[e] from[index[e]], over the entries e of row r,
-   first[r] to first[r + 1] - 1. It takes `width` columns, from from_col and to_col on. */
+/* to[r] = factor[r] times a chain, starting at zero, of weights[e] from[index[e]] over the elements e of row
+   r: first[r] to first[r + 1] - 1. It covers `width` columns, starting at from_col and to_col. */
 typedef struct fold__row_sums {
-    int rows, width, started;    /* started: chains continue what is in `to` */
-    int heads;                   /* 1, or 2: the second's columns are `width` further, */
+    int rows, width, started;    /* started: chains continue from `to` */
+    int heads;                   /* 1, or 2: the second head's columns are `width` further, */
     ptrdiff_t next;              /* its weights and factors `next` floats further */
-    const int *first, *index;    /* row of `from` for e, which then has no row pointers. NULL: row e */
-    const int *weight_at;        /* with an index: e has weights[weight_at[e]]. NULL: weights are in order, */
-    size_t align;                /* each row's from a multiple of this power of two on; 0: rows share them */
+    const int *first, *index;    /* row of `from` for e; `from` then has no row pointers. NULL: row e */
+    const int *weight_at;        /* with an index, e has weights[weight_at[e]]. NULL: weights in order, */
+    size_t align;                /* each row's aligned to this power of two. 0: rows share them */
     const float *weights, *factor; /* factor NULL: 1 */
     fold_rows from, to;
     ptrdiff_t from_col, to_col;
 } fold__row_sums;
 
-/* Some rows of X and dY as they pass over a block of dW. Sums are read from where the rows before left them,
-   and stored where the rows after expect them. */
+/* A pass of some rows of X and dY over a block of dW. It reads the sums where the pass before left them and
+   stores them where the next pass expects them. */
 typedef struct fold__pass {
     const float *from;
     float *to;
-    size_t from_separate, to_separate; /* floats from row to row of dW there */
-    int whole;                         /* vectors may be stored whole where columns end */
-    int adds;                          /* the sums are added to what is in `to` */
+    size_t from_separate, to_separate; /* row stride of dW at `from` and `to`, in floats */
+    int whole;                         /* whole vectors may be stored at the end of the columns */
+    int adds;                          /* sums are added to the contents of `to` */
     int start;                         /* the first row */
-    int next, n_next;                  /* the rows after these: where they begin, how many to prefetch */
+    int next, n_next;                  /* first row of the next pass, and how many rows to prefetch */
 } fold__pass;
 
-/* Prefetches a line of each of the next rows of X and dY while a cache line of X's columns passes. */
+/* Prefetches a cache line of each of the next rows of X and dY; called once per cache line of X. */
 FOLD__INLINE void fold__fetch_next(const fold__pass *pass, const fold_rows *input, ptrdiff_t first,
                                    const fold_rows *dy, ptrdiff_t from)
 {
@@ -3734,45 +3740,44 @@ FOLD__INLINE void fold__fetch_next(const fold__pass *pass, const fold_rows *inpu
     }
 }
 
-/* What the drivers below need of an instruction set. */
+/* The functions of an instruction set that the drivers below use. */
 typedef struct fold__tiles {
-    int vector, panel; /* floats of a vector, vectors of a panel */
+    int vector, panel; /* floats per vector, vectors per panel */
     int least,
-        tallest; /* vectors of the narrowest tile (1: tiles may end with part of one), rows of the tallest */
+        tallest; /* vectors of the narrowest tile (1: tiles may end with part of one); rows of the tallest */
     int reach[FOLD__TILE_ROWS];             /* panels that a tile of each height may span: a power of two */
     fold__tile_fn tile[FOLD__TILE_ROWS][8]; /* [rows - 1][vectors - 1] */
-    fold__tile_fn short_tile[4]; /* the tallest of 1 to 4 vectors, the last only half a vector; NULL: none */
-    int narrow_columns;                     /* most columns of a narrow tile */
-    /* [rows - 1][columns - 1]: stores the lanes of each element, row by row */
+    fold__tile_fn short_tile[4]; /* tallest tiles of 1 to 4 vectors, the last one half used; NULL: none */
+    int narrow_columns;                     /* maximum columns of a narrow tile */
+    /* [rows - 1][columns - 1]; stores the lanes of each element, row by row */
     fold__narrow_fn narrow[FOLD__NARROW_ROWS][8];
-    /* Adds the sums of the lanes of `count` elements to their totals. Reads and writes up to the next
-       multiple of 8. */
+    /* Adds the sum of each element's lanes to its total. Accesses up to the next multiple of 8 elements. */
     void (*add_lanes)(float *total, const float *lanes, int count);
-    int few, many; /* rows that pass over dW at once; up to which weight gradients pack nothing */
-    /* dW, [inner x columns], continues as the product of X transposed and dY, for columns of X from `first`
-       on and of dY from `from` on. `block`, unless NULL, holds the sums of many rows, [FOLD__K_BLOCK x
-       FOLD__N_BLOCK] at most. If `separate`, with a block, chains begin at zero and are then added to dW. */
+    int few, many; /* rows per pass over dW; up to `many` rows, weight gradients pack nothing */
+    /* Adds the product of X transposed and dY to dW, [inner x columns], from column `first` of X and `from`
+       of dY on. `block`, unless NULL, holds the sums of many rows, [FOLD__K_BLOCK x FOLD__N_BLOCK] at most.
+       If `separate`, with a block, chains start at zero and are then added to dW. */
     void (*grad)(int rows, const fold_rows *input, int first, int inner, const fold_rows *dy, int from,
                  int columns, float *dw, size_t ldw, float *block, int separate);
     fold__packer packer;
 } fold__tiles;
 
-/* What attention needs besides; separate, so that a linker drops it with the ops that attend. */
+/* Functions for attention, kept separate so that a linker can leave them out with the attention ops. */
 typedef struct fold__attender {
     const fold__tiles *tiles;
-    fold__softmax_kernels softmax[2]; /* the first for even rows, the other for uneven ones */
-    void (*join_largest)(float *largest, const float *lanes, int count); /* as add_lanes, but stored */
-    void (*invert)(float *values, int count); /* 1 / value; reads and writes up to the next FOLD__LANES */
+    fold__softmax_kernels softmax[2]; /* the first for rows of regular length, the second for uneven rows */
+    void (*join_largest)(float *largest, const float *lanes, int count); /* stores the maximum of the lanes */
+    void (*invert)(float *values, int count); /* 1 / value; accesses up to the next multiple of FOLD__LANES */
     fold__strided_fn strided[FOLD__TILE_ROWS][8]; /* [rows - 1][vectors - 1] */
     void (*gather)(const fold__row_sums *at);
-    /* Multiplies `rows` query rows by the keys that each sees, into uneven rows of scores, for some heads.
-       Their columns begin at col, their scores are `next` floats apart. */
+    /* Multiplies `rows` query rows by the keys they attend to, for some heads, into uneven rows of scores.
+       The heads' columns begin at col; their scores are `next` floats apart. */
     void (*scores)(const fold__adjacency *adjacency, int row, int rows, const fold_rows *query,
                    const fold_rows *key, ptrdiff_t col, int width, int heads, float *scores, size_t next);
 } fold__attender;
 
 static const float fold__numbers[FOLD__LANES] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
-static const float fold__zeros[FOLD__TILE_WIDTH] = { 0.0f }; /* the start of a row without init */
+static const float fold__zeros[FOLD__TILE_WIDTH] = { 0.0f }; /* where chains of rows without init start */
 
 FOLD__INLINE void fold__copy_short(float *to, const float *from, int count)
 {
@@ -3788,8 +3793,8 @@ FOLD__INLINE void fold__copy_short(float *to, const float *from, int count)
         *to = *from;
 }
 
-/* Runs tiles of columns `start` to `end` of the pack if more than the end of the last vector is not
-   requested. They work in `buffer`, whose other columns hold whatever finite value they come to. */
+/* Runs tiles that cover columns `start` to `end` of the pack, of which some are not requested. They work in
+   `buffer`; the columns that are not requested are computed there and discarded. */
 static void fold__tiles_buffered(fold__tile_fn tile, fold__tile_args *at, int height, int first, int last,
                                  int start, int end, float *buffer)
 {
@@ -3803,7 +3808,7 @@ static void fold__tiles_buffered(fold__tile_fn tile, fold__tile_args *at, int he
         at->from = (const float *const *)own;
     at->to = own;
     at->from_col = at->to_col = 0;
-    at->count = 1; /* set here, since copying all arguments takes as long as a small tile */
+    at->count = 1; /* set here, since copying all arguments would take as long as a small tile */
     for (int above = 0; above < count * height; above += height) {
         for (int row = 0; at->started && row < height; row++)
             fold__copy_short(own[row] + (low - start), from[above + row] + (low - first), high - low);
@@ -3827,7 +3832,7 @@ static fold__tile_fn fold__tile_of(const fold__tiles *tiles, int height, int vec
                                                           : tiles->tile[height - 1][vectors - 1];
 }
 
-/* Panels that a tile of `height` rows covers: several, if each of their vectors has a column to compute. */
+/* Returns how many panels a tile covers: several, if each of their vectors has a requested column. */
 static int fold__panels_together(const fold__tiles *tiles, const fold__product *product,
                                  const fold__layout *layout, int height, int panel)
 {
@@ -3842,7 +3847,7 @@ static int fold__panels_together(const fold__tiles *tiles, const fold__product *
     return together;
 }
 
-/* Runs tiles of `height` rows, panel after panel, without vectors that have no column to compute. */
+/* Runs tiles of `height` rows, one panel after the other, leaving out vectors without a requested column. */
 static void fold__tile_rows(const fold__tiles *tiles, const fold__product *product,
                             const fold__layout *layout, fold__tile_args *at, int height, float *buffer)
 {
@@ -3863,7 +3868,7 @@ static void fold__tile_rows(const fold__tiles *tiles, const fold__product *produ
             start += vector;
         while (end - vector >= last && end - start > narrowest && together == 1)
             end -= vector;
-        /* where tiles can end with part of a vector a mask cuts it off; all else needs a buffer */
+        /* if tiles can end with part of a vector, a mask cuts it off; anything else needs a buffer */
         const int buffered = start < first || end - last >= (tiles->least > 1 ? 1 : vector);
         at->last = end <= last || buffered ? vector : vector - (end - last);
         at->offset =
@@ -3877,15 +3882,15 @@ static void fold__tile_rows(const fold__tiles *tiles, const fold__product *produ
             tile(at);
         if (product->commands) {
             product->commands->opaque |= buffered;
-            fold__emit(product->commands, NULL, tile, at, /* only the segments in use */
+            fold__emit(product->commands, NULL, tile, at, /* copies only the segments in use */
                        offsetof(fold__tile_args, seg) + (size_t)at->n_seg * sizeof *at->seg);
         }
         at->scattered = 0;
     }
 }
 
-/* Rows of the next tile if `left` are left. There are tiles of 1, 2, 3, 4 and 6 rows, perhaps of `five`; of
-   1, 2 and 4; or of 1 and 2. So 7 rows are 4 + 3. */
+/* Returns the height of the next tile, for `left` rows that are left. Tiles have 1, 2, 3, 4 and 6 rows,
+   perhaps 5 (`five`); or 1, 2 and 4; or 1 and 2. So 7 rows are 4 + 3. */
 static int fold__tile_height(int tallest, int left, int five)
 {
     const int height = left < tallest ? left : tallest, rest = left - height;
@@ -3918,7 +3923,7 @@ static void fold__tile_block(const fold__tiles *tiles, const fold__product *prod
         float **kept =
             (float **)fold__command_memory(product->commands, (size_t)(rows * arrays) * sizeof *kept);
         made = kept ? kept : made;
-        product->commands->opaque |= product->n_seg > FOLD__TILE_SEGMENTS; /* which reuse the pointers */
+        product->commands->opaque |= product->n_seg > FOLD__TILE_SEGMENTS; /* later segments reuse pointers */
     }
     at.width = product->in_place ? product->in_place : (size_t)layout->width;
     at.panel_stride = (size_t)layout->width * (product->in_place ? 1 : (size_t)product->inner);
@@ -3947,7 +3952,7 @@ static void fold__tile_block(const fold__tiles *tiles, const fold__product *prod
     } while (segment < product->n_seg);
 }
 
-/* One chain per element. Rows go in blocks, which stay in cache from panel to panel. */
+/* Computes a wide product, one chain per element. Rows go in blocks that stay in the cache for all panels. */
 static void fold__product_wide(const fold__tiles *tiles, const fold__product *product, float *scratch)
 {
     const fold__layout layout =
@@ -3972,7 +3977,7 @@ static size_t fold__narrow_copied(const fold__product *product)
     return fold__narrow_stride(longest);
 }
 
-/* A column of a segment's weights, contiguous; from a row-major weight it is copied to `to`. */
+/* Returns a segment's weights of one column, contiguous: a row-major weight's column is copied to `to`. */
 static const float *fold__narrow_column(const fold__product *product, const fold__seg *seg, int col,
                                         float *to)
 {
@@ -3984,7 +3989,7 @@ static const float *fold__narrow_column(const fold__product *product, const fold
     return to;
 }
 
-/* Computes some rows of as many columns as a narrow tile covers, FOLD__NARROW_ELEMENTS at most. */
+/* Computes some rows of as many columns as a narrow tile has: at most FOLD__NARROW_ELEMENTS elements. */
 static void fold__narrow_rows(const fold__tiles *tiles, const fold__product *product, ptrdiff_t row, int rows,
                               int col, int cols, float *scratch)
 {
@@ -3993,7 +3998,7 @@ static void fold__narrow_rows(const fold__tiles *tiles, const fold__product *pro
     float total[FOLD__NARROW_ELEMENTS], *from = total;
     int line, height;
     for (int element = 0; element < rows * cols; element += 8)
-        memset(total + element, 0, 8 * sizeof *total); /* all at once is 5 % slower */
+        memset(total + element, 0, 8 * sizeof *total); /* clearing all in one call is 5 % slower */
     if (product->init.base || product->init.rows)
         for (line = 0; line < rows; line++, from += cols)
             fold__copy_short(from, fold__at(&product->init, row + line) + col, cols);
@@ -4012,7 +4017,7 @@ static void fold__narrow_rows(const fold__tiles *tiles, const fold__product *pro
         fold__copy_short(fold__at(&product->output, row + line) + col, from, cols);
 }
 
-/* Sixteen chains per element and segment. Columns are spread evenly; those that are copied go one by one. */
+/* Computes a narrow product, sixteen chains per element and segment. Copied columns are computed singly. */
 static void fold__product_narrow(const fold__tiles *tiles, const fold__product *product, float *scratch)
 {
     const int wide = product->in_place ? 1 : tiles->narrow_columns,
@@ -4037,10 +4042,10 @@ static void fold__product_any(const fold__tiles *tiles, const fold__product *pro
         fold__product_wide(tiles, product, scratch);
 }
 
-/* Sums a weight gradient in blocks of dW, which stay in L1 while some rows pass: as many as keep the narrower
-   operand in L2. That operand passes once for every strip of blocks, the wider one and dW once in all. Few
-   rows pass over all of dW at once. If lines of dW share cache sets, rows pass over line after line, because
-   a load from one would wait for the stores to the line before. */
+/* Computes a weight gradient in blocks of dW, which stay in L1 for a pass of some rows. A pass has as many
+   rows as keep the narrower operand in L2. That operand is read once per strip of blocks, the wider one and
+   dW once in all. A few rows are applied to all of dW at once. If rows of dW share cache sets, dW is
+   processed row by row, because a load from one row would wait for the stores to the row before. */
 static void fold__weight_grad_direct(const fold__tiles *tiles, int rows, const fold_rows *input, int inner,
                                      const fold_rows *dy, int columns, float *dw, size_t ldw, float *held,
                                      int separate)
@@ -4066,7 +4071,7 @@ static void fold__weight_grad_direct(const fold__tiles *tiles, int rows, const f
     }
 }
 
-/* For few columns of dY: the transpose of dW has wide rows. A block takes no more than a packed operand. */
+/* Computes the weight gradient of a few columns of dY as a transpose, in the scratch of a packed operand. */
 static void fold__weight_grad_narrow(const fold__tiles *tiles, int rows, const fold_rows *input, int inner,
                                      const fold_rows *dy, int from, int columns, float *dw, size_t ldw,
                                      float *block, int separate)
@@ -4088,8 +4093,8 @@ static void fold__weight_grad_narrow(const fold__tiles *tiles, int rows, const f
     }
 }
 
-/* Sums it as a product of packed operands, whose sums stay in registers while rows pass: blocks of rows are
-   its K-segments, X transposed and dY packed. Half a block of X fits in L1 together with a panel. */
+/* Computes a weight gradient as a product of packed operands, whose sums stay in registers for many rows.
+   Blocks of rows are the K-segments: X is transposed, dY packed. Half a block of X and a panel fit in L1. */
 static void fold__weight_grad_packed(const fold__tiles *tiles, int rows, const fold_rows *input, int inner,
                                      const fold_rows *dy, int columns, float *dw, size_t ldw, float *scratch)
 {
@@ -4119,19 +4124,19 @@ static void fold__weight_grad_packed(const fold__tiles *tiles, int rows, const f
     }
 }
 
-/* How many last columns of dW are summed as its transpose: all of a narrow one or, given enough rows, those
-   that fill less than half a vector. */
+/* Returns the number of last columns of dW to compute as a transpose: all if dW is narrow; otherwise, given
+   enough rows, those that fill less than half a vector. */
 static int fold__columns_turned(const fold__tiles *tiles, int rows, int inner, int columns)
 {
     const int rest = columns % tiles->vector;
     if (inner < FOLD__LANES || tiles->many <= tiles->few)
         return 0;
-    if (columns < FOLD__LANES) /* eight fill a short vector: the transpose pays only for more rows */
+    if (columns < FOLD__LANES) /* eight fill a short vector: the transpose is faster only for more rows */
         return columns == 8 && rows <= FOLD__ROW_BLOCK / 2 ? 0 : columns;
     return 2 * rest < tiles->vector && rows >= FOLD__TRANSPOSE_ROWS * rest ? rest : 0;
 }
 
-/* Packs both operands for a large weight, and for any if there are few registers. */
+/* Computes a weight gradient; packs both operands if it is large or if there are few registers. */
 static void fold__weight_grad_any(const fold__tiles *tiles, int rows, const fold_rows *input, int inner,
                                   const fold_rows *dy, int columns, float *dw, size_t ldw, float *scratch,
                                   int separate)
@@ -4176,8 +4181,8 @@ static size_t fold__edge_attention_floats(const fold__adjacency *adjacency, int 
     return floats * FOLD__LANES;
 }
 
-/* How many scores are held: those of all rows in backward, else of a block, which may be one long row. Sizes
-   double, so that a kept plan has room for other edges. */
+/* Returns how many scores are held: those of all rows in backward, else those of a block, which may be one
+   long row. The number is a power of two, so that a cached plan has room for other edges. */
 static size_t fold__edge_attention_held(const fold__attention_call *call, int backward)
 {
     const size_t rows = backward ? (size_t)call->queries : 1, most = (size_t)call->adjacency->max_edges;
@@ -4202,7 +4207,7 @@ static int fold__edge_block(const fold__attention_call *call, int row)
     return rows;
 }
 
-/* Query rows of the next block if `left` are left: blocks of equal size, in whole tiles. */
+/* Returns the query rows of the next block, if `left` are left: equal blocks of whole tiles. */
 static int fold__attention_block(const fold__attention_call *call, int left)
 {
     const int fit = FOLD__SCORES / (call->keys < 1 ? 1 : call->keys) / FOLD__TILE_ROWS * FOLD__TILE_ROWS;
@@ -4214,16 +4219,15 @@ static int fold__attention_block(const fold__attention_call *call, int left)
     return whole < left ? whole : left;
 }
 
-/* Where a head's data are in scratch. Panels hold FOLD__PANEL_KEYS keys side by side; the last one's vectors
-   are filled up with its last key. */
+/* A head's data in scratch. Its panels have FOLD__PANEL_KEYS keys side by side, padded with the last key. */
 typedef struct fold__attention_head {
     const fold__attender *attender;
     const fold__attention_call *call;
-    ptrdiff_t q_col, v_col;   /* the head's first column in query and key, in value and out */
-    int row;                  /* the block's first */
-    fold__softmax_tile block; /* its scores have room to fill beyond the last key */
+    ptrdiff_t q_col, v_col;   /* the head's first column in query and key; in value and out */
+    int row;                  /* the block's first row */
+    fold__softmax_tile block; /* the block's scores, with room for padding */
     const float *key_panels;  /* the head's first panel */
-    size_t key_next;          /* floats to its next panel */
+    size_t key_next;          /* floats from one of its panels to the next */
     float *packed_keys, *packed_values;
 } fold__attention_head;
 
@@ -4238,7 +4242,7 @@ static size_t fold__attention_held(const fold__attention_call *call, int backwar
                            : FOLD__QUERY_BLOCK * fold__attention_stride(call);
 }
 
-/* Scratch of one head at a time (by edges, of two), however many heads there are. */
+/* Returns the scratch floats for one head at a time, or two along edges, for any number of heads. */
 static size_t fold__attention_floats(const fold__attention_call *call, int backward)
 {
     const size_t keys = call->adjacency ? 0 : fold__round_up((size_t)call->keys, FOLD__PANEL_KEYS),
@@ -4276,8 +4280,8 @@ static void fold__attention_begin(fold__attention_head *at, const fold__attender
     at->block.factor = at->block.largest + FOLD__QUERY_BLOCK;
 }
 
-/* Puts keys into panels of all heads: [keys / FOLD__PANEL_KEYS][heads][width][FOLD__PANEL_KEYS]. The first of
-   every FOLD__LANES keys clears the others. */
+/* Packs keys into the panels of all heads: [keys / FOLD__PANEL_KEYS][heads][width][FOLD__PANEL_KEYS]. Writing
+   the first of every FOLD__LANES keys clears the places of the others. */
 static void fold__attention_append(float *panels, const fold_rows *keys, int first, int count, int heads,
                                    int width)
 {
@@ -4319,8 +4323,8 @@ static void fold__attention_pack(const fold__attender *attender, float *panel, c
     }
 }
 
-/* Multiplies some rows by some columns, tile by tile. With a ramp of 1, row r takes r steps more than row 0,
-   whose steps are given. With a ramp of -1 it leaves out the first r. */
+/* Multiplies some rows by some columns, tile by tile. With a ramp of 1, row r takes r more steps than row 0,
+   which takes `steps`. With a ramp of -1, row r leaves out the first r steps. */
 static void fold__strided_run(const fold__attender *attender, const fold__strided *all, int rows, int columns)
 {
     for (int row = 0, height, count; row < rows; row += height * count) {
@@ -4339,7 +4343,7 @@ static void fold__strided_run(const fold__attender *attender, const fold__stride
         at.left_next = height * (at.left_row + (at.ramp < 0 ? at.left_step : 0));
         at.right_next = at.ramp < 0 ? height * at.right_step : 0;
         at.out_next = height * at.out_row;
-        if (at.ramp < 0) { /* from the row that leaves out most */
+        if (at.ramp < 0) { /* starts from the row that leaves out most */
             at.left += (height - 1) * at.left_row;
             at.out += (height - 1) * at.out_row;
             at.left_row = -at.left_row;
@@ -4358,7 +4362,7 @@ static void fold__strided_run(const fold__attender *attender, const fold__stride
     }
 }
 
-/* to[r][j] = rows[r] . key j, for the block's rows and the keys that they see, and a few more. */
+/* to[r][j] = rows[r] . key j, for the block's rows, the keys they attend to, and some padding. */
 static void fold__attention_scores(const fold__attention_head *at, const fold_rows *input, ptrdiff_t col,
                                    const float *panels, size_t next, int width, float *to)
 {
@@ -4372,7 +4376,7 @@ static void fold__attention_scores(const fold__attention_head *at, const fold_ro
     product.out_row = (ptrdiff_t)at->block.stride;
     product.steps = width;
     for (int first = 0; first < last; first += FOLD__PANEL_KEYS) {
-        /* causal blocks go tile by tile, to multiply few keys that are not seen */
+        /* causal blocks go tile by tile, to multiply by few masked keys */
         const int start = first - fold__attention_seen(call, at->row) + 1;
         for (int row = call->causal && start > 0 ? start : 0; row < at->block.rows; row += rows) {
             const int left = at->block.rows - row;
@@ -4389,7 +4393,7 @@ static void fold__attention_scores(const fold__attention_head *at, const fold_ro
     }
 }
 
-/* to[r] = factor[r] times the sum of weights[r][j] from[j] over the keys j that r sees. */
+/* to[r] = factor[r] times the sum of weights[r][j] from[j] over the keys j that row r attends to. */
 static void fold__attention_sums(const fold__attention_head *at, const float *weights, const fold_rows *from,
                                  ptrdiff_t col, int width, const fold_rows *to, const float *factor)
 {
@@ -4407,8 +4411,8 @@ static void fold__attention_sums(const fold__attention_head *at, const float *we
     fold__strided_run(at->attender, &product, at->block.rows, width);
 }
 
-/* to[j] = the sum of weights[i][j] from[i] over the queries i that see j, continued from block to block. The
-   last keys of a causal block are first seen by its first row, its second row and so on. */
+/* to[j] = the sum of weights[i][j] from[i] over the queries i that attend to key j, continued from block to
+   block. In a causal block, the last keys are attended to from its first, second, third row on, and so on. */
 static void fold__attention_scatter(const fold__attention_head *at, const float *weights,
                                     const fold_rows *from, ptrdiff_t col, int width, const fold_rows *to)
 {
@@ -4440,7 +4444,7 @@ static const fold__softmax_kernels *fold__attention_softmax(fold__attention_head
     return &at->attender->softmax[at->call->adjacency != NULL];
 }
 
-/* Scores of the block become exps, 0 for unseen keys; factor becomes 1 / their sum. */
+/* Replaces the block's scores by exps (0 for masked keys), and sets factor to 1 / their sum. */
 static void fold__attention_exps(fold__attention_head *at, int head)
 {
     const fold__attender *attender = at->attender;
@@ -4460,7 +4464,7 @@ static void fold__attention_exps(fold__attention_head *at, int head)
     attender->invert(at->block.factor, at->block.rows);
 }
 
-/* Scores of the block become weights; slopes, which are gradients of weights, become those of scores. */
+/* Replaces the block's scores by weights, and its slopes, the gradients of weights, by those of scores. */
 static void fold__attention_slopes(fold__attention_head *at, int head)
 {
     const fold__attender *attender = at->attender;
@@ -4475,7 +4479,7 @@ static void fold__attention_slopes(fold__attention_head *at, int head)
     }
     attender->invert(at->block.factor, at->block.rows);
     softmax->weights(&at->block);
-    /* from here on factor is the mean of slopes */
+    /* from here on, factor is the mean of slopes */
     memset(at->block.factor, 0, (size_t)at->block.rows * sizeof *at->block.factor);
     attender->tiles->add_lanes(at->block.factor, at->block.lanes, at->block.rows);
     softmax->slopes(&at->block);
@@ -4507,7 +4511,7 @@ static void fold__attention_forward(const fold__attender *attender, const fold__
     }
 }
 
-/* Recomputes the weights from `norms`. The mean of slopes is summed from them, so it needs no output. */
+/* Computes gradients; recomputes the weights from `norms`. It averages slopes itself and needs no output. */
 static void fold__attention_backward(const fold__attender *attender, const fold__attention_call *call,
                                      int head, float *scratch)
 {
@@ -4541,9 +4545,9 @@ static void fold__attention_backward(const fold__attender *attender, const fold_
     }
 }
 
-/* -- by edges: two heads at a time */
+/* -- attention along edges: two heads at a time */
 
-/* Sums for the block's rows over the keys that they see; below, for keys over the queries that see them. */
+/* Sums over the keys that each row attends to; the next function sums over the queries of each key. */
 static void fold__edge_gather(const fold__attention_head *at, int heads, size_t next, const float *weights,
                               const fold_rows *from, ptrdiff_t col, int width, const fold_rows *to,
                               const float *factor)
@@ -4613,7 +4617,7 @@ static void fold__edge_attention_forward(const fold__attender *attender, const f
     }
 }
 
-/* Holds scores and slopes of all rows, since keys and values are summed over them at the end. */
+/* Computes gradients. Scores and slopes of all rows are held, since keys and values need them at the end. */
 static void fold__edge_attention_backward(const fold__attender *attender, const fold__attention_call *call,
                                           int head, int heads, float *scratch)
 {
@@ -4646,37 +4650,38 @@ static void fold__edge_attention_backward(const fold__attender *attender, const 
 }
 
 /* -- int8 products --
-   An int8 weight has a scale for each column c: w[k][c] is about scale[c] q[k][c], with integers q from -127
-   to 127. x is rounded to integers as well, when it is read, per row and segment: x[k] is about s v[k] with
-   s = max |x| / 127, and v[k] is x[k] times (127 / max |x|), rounded to nearest, ties to even, by adding
-   1.5 * 2^23. The sum over k of v[k] q[k][c] is exact. It is converted to float, multiplied by s and by
-   scale[c], and added to what was there, each of these rounded on its own. So the bits do not depend on the
-   instruction set, on fused multiply-add, or on how sums are cut into tiles.
-   A row whose largest magnitude is below 2^-119 counts as zeros, since 127 / max |x| must be finite. A row
-   with an infinity or NaN has the scale NaN, so everything computed from it becomes NaN.
+   An int8 weight has one scale per column c: w[k][c] is about scale[c] q[k][c], with integers q from -127 to
+   127. x is rounded to integers when it is read, per row and segment: x[k] is about s v[k] with s = max |x| /
+   127. v[k] is x[k] times (127 / max |x|), rounded to nearest, ties to even, by adding 1.5 * 2^23. The sum
+   over k of v[k] q[k][c] is exact. It is converted to float, multiplied by s and by scale[c], and added to
+   the previous sum; each step is rounded separately. So the bits do not depend on the instruction set, on
+   fused multiply-add, or on tiling.
+   A row whose largest magnitude is below 2^-119 is treated as zeros, since 127 / max |x| must be finite. A
+   row with an infinity or NaN has the scale NaN, so all its results are NaN.
+   
+   Columns are stored in groups of 16. A group is a sequence of quads; a quad covers four rows of the weight.
+   It has four bytes of each column or, if x is rounded to 16 bits, two bytes of each column, then the other
+   two of each. If a segment begins or ends within a quad, v is zero for the rest of the quad. Kernels that
+   are plain loops, and tables that no product reads (fold__int8_lines), use the layout of files, so that
+   bytes in an image are read in place: row by row or, for a transpose, column by column, with a scale per
+   row. */
 
-   Columns are stored in groups of 16. A group is a sequence of quads, of four rows of the weight each. A quad
-   has four bytes of each column or, if x takes 16 bits, two of each column, then the other two of each. A
-   segment that begins or ends within a quad has zeros in v for the rest of it. For products that are plain
-   loops, and for tables that no product reads (fold__int8_lines), bytes are stored as in files, so that those
-   in an image are read in place: row by row or, for a transpose, column by column, with a scale per row. */
-
-/* An int8 weight: groups are `group` bytes apart. If it is stored as in files, columns are `group` bytes
-   apart and rows `row` bytes. */
+/* An int8 weight. group: bytes between groups or, in the layout of files, columns. row: bytes between
+   rows. */
 typedef struct fold__int8_weight {
     const uint8_t *bytes;
     const float *scales;
     size_t group, row;
 } fold__int8_weight;
 
-/* A tile: some rows of x, `stride` bytes apart, times `quads` quads of some groups. Sums begin with
-   start[row], are multiplied by scale[row] and the columns' scales, and are added to `from`; the results go
-   to `to`. There are `columns` of them, from from_col and to_col on. */
+/* Arguments of an int8 tile: some rows of x, `stride` bytes apart, times `quads` quads of some groups.
+   Integer sums start at start[row]; they are multiplied by scale[row] and the columns' scales and added to
+   `from`. The `columns` results of a row go to `to`, starting at to_col. */
 typedef struct fold__int8_tile_args {
     const char *rows;
     const uint8_t *weights;
     size_t stride, group, row;
-    int quads, columns; /* values of x instead, if bytes are stored as in files */
+    int quads, columns; /* quads: in the layout of files, values of x instead */
     const int32_t *start;
     const float *scale, *scales;
     const float *const *from;
@@ -4685,32 +4690,31 @@ typedef struct fold__int8_tile_args {
 } fold__int8_tile_args;
 typedef void (*fold__int8_tile_fn)(const fold__int8_tile_args *at);
 
-/* What int8 products need of an instruction set. Weights are stored with the bits of `flip` inverted: an
-   instruction that takes unsigned bytes needs 128 added to them, and sums then begin with -128 times the sum
-   of the row's bytes. */
+/* The int8 functions of an instruction set. Weights are stored with the bits of `flip` inverted: an
+   instruction for unsigned bytes needs 128 added to them; sums then start at -128 times the row's sum. */
 typedef struct fold__int8_kernels {
     const char *name;
     void (*product)(const struct fold__int8_kernels *kernels, const struct fold__int8_weight *weight,
                     const fold__product *product, float *scratch); /* fold__int8_product, linked if used */
     float (*pack)(const struct fold__int8_kernels *kernels, uint8_t *bytes, const float *weights, int inner,
                   int columns, int transposed); /* fold__int8_pack */
-    int size;     /* bytes of a value of x: 1, or 2 where an instruction takes 16 bits */
-    int as_saved; /* no groups: bytes are stored as in files */
+    int size;     /* bytes of a rounded value of x: 1, or 2 if the instruction needs 16 bits */
+    int as_saved; /* bytes have the layout of files, without groups */
     unsigned flip;
-    int tallest; /* most rows of a tile, see fold__tile_height */
+    int tallest; /* maximum rows of a tile: see fold__tile_height */
     fold__int8_tile_fn tile[FOLD__TILE_ROWS][FOLD__INT8_WIDE]; /* [rows - 1][groups - 1]; NULL: none */
-    /* The bits of the largest magnitude; those of a NaN exceed infinity's. */
+    /* Returns the bits of the largest magnitude; a NaN's are larger than infinity's. */
     uint32_t (*largest)(const float *from, int count);
-    /* Rounds from[i] * factor, which is at most 127, to values of `size` bytes, with four zeros after them.
-       Returns their sum if `flip` is not 0. May write up to FOLD__LANES - 1 values more. */
+    /* Rounds from[i] * factor, at most 127, to values of `size` bytes, followed by four zeros. Returns their
+       sum if `flip` is not 0. May write up to FOLD__LANES - 1 further values. */
     int32_t (*round)(const float *from, int count, float factor, char *to);
-    const struct fold__bf16_kernels *bf16; /* for bf16 weights; NULL: they are int8 */
+    const struct fold__bf16_kernels *bf16; /* for bf16 weights; NULL: the weights are int8 */
 } fold__int8_kernels;
 
 static int fold__int8_groups(int columns) { return (columns - 1) / FOLD__INT8_GROUP + 1; }
-/* Bytes from group to group: an odd number of lines, so that neighbours fall into different cache sets. */
+/* Returns the bytes from one group to the next: an odd number of lines, to use different cache sets. */
 static size_t fold__int8_stride(int inner) { return (size_t)(((inner + 3) / 4) | 1) * FOLD__INT8_LINE; }
-/* The size of a weight in bytes; its scales follow it. */
+/* Returns the size of a weight in bytes. The scales follow it. */
 static size_t fold__int8_size(const fold__int8_kernels *kernels, int inner, int columns)
 {
     return kernels->as_saved ? fold__round_up((size_t)inner * (size_t)columns, sizeof(float))
@@ -4748,7 +4752,7 @@ static uint8_t *fold__int8_at(const fold__int8_kernels *kernels, const fold__int
 }
 
 static int fold__int8_number(unsigned bits) { return (int)bits - 2 * (int)(bits & 128u); }
-/* Bytes of a row of x: up to three zeros on either side complete quads, and rounding writes past the end. */
+/* Returns the bytes of a row of x, with up to three zeros on either side and room for rounding's excess. */
 static size_t fold__int8_row(const fold__int8_kernels *kernels, int inner)
 {
     const size_t bytes = ((size_t)inner + 6 + FOLD__LANES) * (size_t)kernels->size;
@@ -4760,7 +4764,7 @@ static size_t fold__int8_floats(const fold__int8_kernels *kernels, size_t rows, 
     return 2 * FOLD__INT8_ROWS + block * fold__int8_row(kernels, inner) / sizeof(float);
 }
 
-/* The factor that takes that largest magnitude to 127; *scale is its inverse. */
+/* Returns 127 / largest, with the largest magnitude given as bits; *scale is largest / 127. */
 FOLD__INLINE float fold__int8_factor(uint32_t largest, float *scale)
 {
     float most;
@@ -4771,7 +4775,7 @@ FOLD__INLINE float fold__int8_factor(uint32_t largest, float *scale)
     return largest >= 0x7f800000u || most < 0x1p-119f ? 0.0f : 127.0f / most;
 }
 
-/* One segment of some rows of a product. Their bytes, and the numbers of each row, are in scratch. */
+/* One segment of some rows of a product. The rounded rows, and start and scale per row, are in scratch. */
 typedef struct fold__int8_block {
     const fold__int8_kernels *kernels;
     const fold__seg *seg;
@@ -4784,10 +4788,10 @@ typedef struct fold__int8_block {
     size_t stride;
     const float *from[FOLD__INT8_ROWS];
     float *to[FOLD__INT8_ROWS];
-    ptrdiff_t ahead, end; /* later rows that are to be prefetched */
+    ptrdiff_t ahead, end; /* range of later rows to prefetch */
 } fold__int8_block;
 
-/* Prefetches a row that may be anywhere, long before it is read. */
+/* Prefetches a row of a scattered input long before it is read. */
 FOLD__INLINE void fold__int8_fetch(const fold__seg *seg, ptrdiff_t row)
 {
     for (int at = 0; at < seg->inner; at += FOLD__LANES)
@@ -4862,7 +4866,7 @@ static void fold__int8_segment(fold__int8_block *block, const fold__int8_weight 
     }
 }
 
-/* Takes whole weights: n_pack and col of the product are not read. */
+/* Multiplies by a whole weight: n_pack and col of the product are not read. */
 static void fold__int8_product(const fold__int8_kernels *kernels, const fold__int8_weight *weight,
                                const fold__product *product, float *scratch)
 {
@@ -4888,16 +4892,15 @@ static void fold__int8_product(const fold__int8_kernels *kernels, const fold__in
     }
 }
 
-/* The larger of `worst` and a column's error, from the squares of what rounding changed and of its values. */
+/* Returns the larger of `worst` and a column's error: the square root of (lost / whole). */
 static float fold__worse(float worst, double lost, double whole)
 {
     const float error = lost > 0 ? (float)sqrt(lost / whole) : 0;
     return error > worst ? error : worst;
 }
 
-/* Rounds a weight to bytes, row-major [inner x columns], or [columns x inner] if transposed. Returns the
-   largest error of a column, the root mean square of what rounding changed relative to that of its values, or
-   NaN if a value is not finite. */
+/* Rounds a weight to int8. Weights are row-major [inner x columns], or [columns x inner] if transposed.
+   Returns the largest relative error of a column, by root mean square, or NaN if a value is not finite. */
 static float fold__int8_pack(const fold__int8_kernels *kernels, uint8_t *bytes, const float *weights,
                              int inner, int columns, int transposed)
 {
@@ -4931,27 +4934,27 @@ static float fold__int8_pack(const fold__int8_kernels *kernels, uint8_t *bytes, 
     return worst;
 }
 
-/* For tables that no product reads. */
+/* The format of tables that no product reads. */
 static const fold__int8_kernels fold__int8_lines = { "lines", NULL, fold__int8_pack, 1,    1,
                                                      0,       0,    { { NULL } },    NULL, NULL,
                                                      NULL };
 
 /* -- bf16 products --
-   A bf16 weight has the upper halves of floats. Its products are those of the floats that they stand for, to
-   the bit. Two rows are stored together: a 32-bit word has the value of an even row in its lower half, and
-   that of the next row in its upper half, so a shift or a mask makes floats of words at any vector width. No
-   word is an infinity or NaN as a float, so words are held as floats. Columns are stored in groups, none of
-   them narrow (see fold__product_any). */
+   A bf16 weight has the upper halves of floats. Its products are bit-identical to those of a float weight
+   with the same values. Two rows are stored together: the lower half of a 32-bit word has the value of an
+   even row, the upper half that of the next row. So a shift or a mask converts words to floats at any vector
+   width. As a float no word is an infinity or NaN, so words are stored as floats. Columns are stored in
+   groups, and no group is narrow: see fold__product_any. */
 
 typedef struct fold__bf16_group {
     const float *words;
-    int from, width; /* columns */
+    int from, width; /* first column, number of columns */
 } fold__bf16_group;
 
-/* What bf16 products need of an instruction set. */
+/* The bf16 functions of an instruction set. */
 typedef struct fold__bf16_kernels {
-    void (*widen)(const fold__bf16_group *group, int row, int rows, float *to); /* row-major, without gaps */
-    /* to = from + the values of x in `input` times those rows, for the columns of one group. */
+    void (*widen)(const fold__bf16_group *group, int row, int rows, float *to); /* to row-major floats */
+    /* to = from + a row of x (`input`) times the segment's rows of the weight, for one group's columns. */
     void (*line)(const fold__bf16_group *group, const fold__seg *seg, const float *input, const float *from,
                  float *to);
     void (*floats)(const fold__product *product, float *scratch);
@@ -4959,7 +4962,7 @@ typedef struct fold__bf16_kernels {
                  int columns, int transposed, int line, float *to); /* fold__bf16_read, linked if used */
 } fold__bf16_kernels;
 
-static size_t fold__bf16_size(int inner, int columns) /* tiles read past the end */
+static size_t fold__bf16_size(int inner, int columns) /* with room after the end, which tiles may read */
 {
     return ((size_t)inner + 1) / 2 * (size_t)columns * sizeof(float) + FOLD__BF16_GROUP * sizeof(float);
 }
@@ -5030,7 +5033,7 @@ static size_t fold__bf16_floats(size_t rows, int inner)
            3 * fold__min_size(rows, FOLD__BF16_ROWS) * sizeof(float *) / sizeof(float);
 }
 
-/* Multiplies a block of rows by one group, as floats in `weights`. Chains continue from part to part. */
+/* Multiplies some rows by one group, converted to floats in `weights`. Chains continue from part to part. */
 static void fold__bf16_block(const fold__bf16_kernels *bf16, const fold__bf16_group *group,
                              const fold__product *product, ptrdiff_t row, float *weights, float *scratch)
 {
@@ -5078,7 +5081,7 @@ static void fold__bf16_product(const fold__int8_kernels *kernels, const fold__in
     }
 }
 
-/* Rounds a finite float to the nearest bfloat16, ties to even; beyond the largest, to the largest. */
+/* Rounds a finite float to the nearest bfloat16, ties to even, at most the largest finite one. */
 static uint32_t fold__bf16_of(uint32_t bits)
 {
     const uint32_t half = (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
@@ -5113,9 +5116,9 @@ static float fold__bf16_pack(const fold__int8_kernels *kernels, uint8_t *bytes, 
 }
 
 #if defined(FOLD_REPRODUCIBLE) && !defined(__FMA__) && !defined(__FP_FAST_FMAF)
-/* fmaf by way of double, in which the product is exact. Rounding twice differs from rounding once only if the
-   double is halfway between two floats or the float is subnormal. Then the sum is first rounded to odd (Boldo
-   and Melquiond 2008). Libraries are not relied on: some round twice. */
+/* Computes fmaf in double, in which the product is exact. Rounding twice differs from rounding once only if
+   the double is halfway between two floats or the float is denormal. In these cases the sum is first rounded
+   to odd (Boldo and Melquiond 2008). Libraries' fmaf is not used, because some round twice. */
 FOLD__INLINE float fold__fmaf(float a, float b, float c)
 {
     const double product = (double)a * (double)b, addend = (double)c;
@@ -5124,7 +5127,7 @@ FOLD__INLINE float fold__fmaf(float a, float b, float c)
     memcpy(&bits, &sum, sizeof bits);
     if ((bits & 0x1fffffffu) == 0x10000000u || (sum != 0.0 && sum < 0x1p-126 && sum > -0x1p-126)) {
         const double back = sum - product, error = (product - (sum - back)) +
-                                                   (addend - back); /* exactly what rounding the sum lost */
+                                                   (addend - back); /* the exact rounding error of the sum */
         if (error != 0.0 && !(bits & 1))
             bits = (error > 0.0) == (sum > 0.0) ? bits + 1 : bits - 1;
         memcpy(&sum, &bits, sizeof sum);
@@ -5136,7 +5139,7 @@ FOLD__INLINE float fold__fmaf(float a, float b, float c)
 #endif
 
 #ifdef FOLD_USE_CBLAS
-/* Products by sgemm on gathered rows, with plain row-major packs. They give up the bit contract. */
+/* Products use sgemm on gathered rows, with row-major packs. They are not bit-identical to other kernels'. */
 static void fold__gather(float *dst, const fold_rows *input, ptrdiff_t row, int rows, int count)
 {
     for (int line = 0; line < rows; line++)
@@ -5188,9 +5191,9 @@ static void fold__weight_grad_sgemm(int rows, const fold_rows *input, int inner,
 #if FOLD__X86
 static const int32_t fold__masks[16] = {
     -1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0
-}; /* from the 8 - n th on: n of 8 lanes */
+}; /* starting at 8 - n: a mask of n lanes */
 #if FOLD__GNU_VECTORS
-/* Vectors in memory, aligned as floats are. */
+/* Vectors in memory, with the alignment of a float. */
 typedef float fold__f8 __attribute__((vector_size(32), aligned(4), may_alias));
 typedef float fold__f16 __attribute__((vector_size(64), aligned(4), may_alias));
 typedef uint32_t fold__u8 __attribute__((vector_size(32)));
@@ -5198,11 +5201,11 @@ typedef uint32_t fold__u16 __attribute__((vector_size(64)));
 #endif
 #endif
 
-/* ---- the passes, by bits of a vector; 1 is portable ---- */
+/* ---- compiling the kernels once per vector width in bits; 1 is portable ---- */
 
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC push_options
-#ifndef __OPTIMIZE_SIZE__ /* Without these passes kernels' loops keep vectors in memory. */
+#ifndef __OPTIMIZE_SIZE__ /* Without these passes the kernels' loops keep vectors in memory. */
 #pragma GCC optimize("tree-pta", "rerun-cse-after-loop", "ira-region=mixed")
 #endif
 #endif
@@ -5212,7 +5215,7 @@ typedef uint32_t fold__u16 __attribute__((vector_size(64)));
 #if FOLD__NEON
 #ifndef __clang__
 #pragma GCC push_options
-#pragma GCC optimize("no-schedule-insns") /* before registers are allocated, it loads more than fit */
+#pragma GCC optimize("no-schedule-insns") /* before register allocation it loads more than fits */
 #endif
 #define FOLD__SIMD_PASS 128
 #include FOLD_FILENAME
@@ -5238,7 +5241,7 @@ typedef uint32_t fold__u16 __attribute__((vector_size(64)));
 #pragma GCC pop_options
 #endif
 
-/* ---- which of them this machine runs ---- */
+/* ---- choosing the kernel set for this machine ---- */
 
 #if FOLD__X86
 static void fold__cpuid(uint32_t leaf, uint32_t out[4])
@@ -5253,7 +5256,7 @@ static void fold__cpuid(uint32_t leaf, uint32_t out[4])
 #endif
 }
 
-/* The register state that the operating system saves. */
+/* Returns which registers the operating system saves (XCR0). */
 static uint32_t fold__xcr0(void)
 {
 #ifdef _MSC_VER
@@ -5265,7 +5268,7 @@ static uint32_t fold__xcr0(void)
 #endif
 }
 
-/* 512, 256 or 1, from leaves 1 and 7 of cpuid and the registers that the system saves. */
+/* Returns 512, 256 or 1, from leaves 1 and 7 of cpuid and the registers that the system saves. */
 static int fold__pass_of(uint32_t basic, uint32_t saved, uint32_t extended)
 {
     const uint32_t avx = 1u << 27 | 1u << 28 | 1u << 12;                /* osxsave, avx, fma */
@@ -5287,7 +5290,7 @@ static int fold__best_pass(void)
 }
 #endif
 
-/* NULL: the best that the machine has (under FOLD_USE_CBLAS: "cblas"). A name: that one, or NULL. */
+/* Returns the named kernel set or NULL; for a NULL name the machine's best ("cblas" under FOLD_USE_CBLAS). */
 static const fold__kernels *fold__kernels_for(const char *name)
 {
     const fold__kernels *set[4];
@@ -5320,9 +5323,9 @@ static const fold__kernels *fold__kernels_for(const char *name)
     return NULL;
 }
 
-/* These enclose all that computes. Inside, rounding is to nearest, nothing traps, and subnormals are kept, or
-   flushed if the model asks, whatever the program had set. Draws, files and initial values keep them for
-   every model. The program gets its settings and exception flags back, so that nothing fires late. */
+/* These calls enclose all computation. In between, rounding is to nearest, nothing traps, and denormals are
+   kept or, for models that ask for it, flushed. Draws, files and initial values keep denormals for every
+   model. Then the program's settings and exception flags are restored, so that no trap fires late. */
 #if (defined(__SSE__) || defined(_M_X64)) && !defined(__TINYC__)
 #define FOLD__MXCSR 1
 typedef uint64_t fold__fp;
@@ -5335,13 +5338,13 @@ typedef fenv_t fold__fp;
 static fold__fp fold__fp_enter(int flush)
 {
 #ifdef FOLD__MXCSR
-    /* 0x8000 flushes results, 0x40 treats subnormal operands as zero, 0x6000 is the rounding, 0x1f80 masks */
+    /* 0x8000 flushes results, 0x40 treats denormal operands as zero, 0x6000 is the rounding, 0x1f80 masks */
     const unsigned saved = _mm_getcsr(), wanted = (saved & ~0xe040u) | 0x1f80u | (flush ? 0x8040u : 0);
     if (wanted != saved)
         _mm_setcsr(wanted);
     return saved;
 #elif defined(FOLD__FPCR)
-    uint64_t saved, wanted, flags; /* 0x01000000 flushes, 0x00080000 does for halves, 0x00c00000 rounds, */
+    uint64_t saved, wanted, flags; /* 0x01000000 flushes, 0x00080000 for half precision, 0x00c00000 rounds, */
     __asm__ volatile("mrs %0, fpcr" : "=r"(saved));
     __asm__ volatile("mrs %0, fpsr" : "=r"(flags));
     wanted = (saved & ~(uint64_t)0x01c89f00u) | (flush ? 0x01000000u : 0); /* 0x9f00 traps */
@@ -5352,7 +5355,7 @@ static fold__fp fold__fp_enter(int flush)
     fenv_t saved;
     memset(&saved, 0, sizeof saved);
 #ifdef FE_UPWARD
-    feholdexcept(&saved); /* C cannot set flushing to zero: it stays as it is */
+    feholdexcept(&saved); /* C has no call for flushing denormals: the setting stays as it is */
     if (fegetround() != FE_TONEAREST)
         fesetround(FE_TONEAREST);
 #endif
@@ -5376,7 +5379,7 @@ static void fold__fp_leave(fold__fp saved)
 #endif
 }
 
-/* ---- kernels that only some ops need, of the same set as the others ---- */
+/* ---- kernels that only some ops use, from the same set as the others ---- */
 
 #if FOLD__X86
 #define FOLD__SETS(what) { &fold__##what##__portable, &fold__##what##__avx2, &FOLD__AVX512(what) }
@@ -5409,7 +5412,7 @@ FOLD__IN_SET(fold__reducer_of, fold__reducer, reducer)
 FOLD__IN_SET(fold__attender_of, fold__attender, attender)
 FOLD__IN_SET(fold__bf16_kernels_for, fold__int8_kernels, bf16_table)
 
-/* The int8 products of a kernel set, by what the processor has for them. */
+/* Returns the int8 kernels of a kernel set that suit the processor. */
 static const fold__int8_kernels *fold__int8_kernels_for(const fold__kernels *kernels)
 {
     static const fold__int8_kernels *const set[] = FOLD__LIGHT_SETS(int8_table);
@@ -5427,7 +5430,7 @@ static const fold__int8_kernels *fold__int8_kernels_for(const fold__kernels *ker
     return set[kernels->set];
 }
 
-/* Runs attention for heads first..last-1, in fold__attention_floats of scratch. Heads share no output. */
+/* Runs attention for heads first..last-1, with fold__attention_floats of scratch. Heads share no output. */
 static void fold__attend(const fold__kernels *kernels, const fold__attention_call *call, int first, int last,
                          float *scratch, int backward)
 {
@@ -5443,17 +5446,17 @@ static void fold__attend(const fold__kernels *kernels, const fold__attention_cal
     }
 }
 
-#endif /* FOLD_IMPLEMENTATION: its first part, which includes this file for the next section */
+#endif /* FOLD_IMPLEMENTATION, first part: this file includes itself for the next section */
 
 /* ==== section: SIMD kernels ==================================================================
-   Owns: the same kernels in vector macros. The file includes itself to compile this section alone, once for
-   each FOLD__SIMD_PASS.
-   Uses: kernels. Invariant: code asks how wide vectors are, never which set it is in. */
+   Owns: the kernels, written in vector macros. The file includes itself to compile only this section, once
+   per FOLD__SIMD_PASS.
+   Uses: kernels. Invariant: code may depend on the width of vectors, never on the name of the set. */
 #ifdef FOLD__SIMD_PASS
 
 /* FOLD__V is a vector of FOLD__W floats, FOLD__I their bits as unsigned integers, FOLD__M the result of a
-   comparison. VLOAD_M and VSTORE_M touch the first n <= W floats only, by a mask FOLD__SOME(n); VLOAD_M fills
-   up with zeros. VMIN and VMAX are a<b?a:b and a>b?a:b, so NaN in either gives b. */
+   comparison. VLOAD_M and VSTORE_M access only the first n <= W floats, given a mask FOLD__SOME(n); VLOAD_M
+   sets the others to zero. VMIN and VMAX are a<b?a:b and a>b?a:b: they return b if either is NaN. */
 
 #if defined(_MSC_VER) && !defined(__clang__)
 #define FOLD__FOR(features)
@@ -5461,7 +5464,7 @@ static void fold__attend(const fold__kernels *kernels, const fold__attention_cal
 #define FOLD__FOR(features) __attribute__((target(features)))
 #endif
 
-#define FOLD__SET (FOLD__SIMD_PASS == 512 ? 2 : FOLD__SIMD_PASS > 1) /* as fold__kernels counts them */
+#define FOLD__SET (FOLD__SIMD_PASS == 512 ? 2 : FOLD__SIMD_PASS > 1) /* numbered as in fold__kernels */
 
 #if FOLD__SIMD_PASS == 512
 
@@ -5472,7 +5475,7 @@ static void fold__attend(const fold__kernels *kernels, const fold__attention_cal
 #define FOLD__MM_ALL(name, ...) _mm512_maskz_##name(FOLD__ALL, __VA_ARGS__)
 #define FOLD__W 16
 #define FOLD__M __mmask16
-#define FOLD__ALL ((__mmask16)0xffff) /* for maskz forms: gcc 12's header warns about the plain ones */
+#define FOLD__ALL ((__mmask16)0xffff) /* for maskz intrinsics: the others cause warnings in gcc 12's header */
 #define FOLD__MASK __mmask16
 #define FOLD__SOME(count) ((__mmask16)((1u << (unsigned)(count)) - 1u))
 #define FOLD__VLOAD_M(from, mask) _mm512_maskz_loadu_ps(mask, from)
@@ -5539,7 +5542,7 @@ FOLD__NOINLINE static void fold__f4_store_n__neon(float *to, float32x4_t value, 
 #define FOLD__VFMA(a, b, c) vfmaq_f32(c, a, b)
 #define FOLD__VSEL(mask, a, b) vbslq_f32(mask, a, b)
 
-#else /* portable: four lanes of a GNU compiler's generic vectors, or one float */
+#else /* portable: a GNU compiler's generic vectors of four floats, or one float */
 
 #define FOLD__ISA(name) fold__##name##__portable
 #define FOLD__ISA_NAME "portable"
@@ -5597,7 +5600,7 @@ FOLD__NOINLINE static fold__f4 fold__f4_fma_exact(fold__f4 a, fold__f4 b, fold__
     return sums;
 }
 
-/* fold__fmaf in four lanes: all go the long way if one is halfway, or a subnormal that is not 0. */
+/* fold__fmaf in four lanes: all take the slow path if one sum is halfway, or a denormal other than 0. */
 FOLD__INLINE fold__f4 fold__f4_fma_doubles(fold__f4 a, fold__f4 b, fold__f4 c)
 {
     const __m128 av = (__m128)a, bv = (__m128)b, cv = (__m128)c;
@@ -5606,13 +5609,13 @@ FOLD__INLINE fold__f4 fold__f4_fma_doubles(fold__f4 a, fold__f4 b, fold__f4 c)
         _mm_add_pd(_mm_mul_pd(_mm_cvtps_pd(_mm_movehl_ps(av, av)), _mm_cvtps_pd(_mm_movehl_ps(bv, bv))),
                    _mm_cvtps_pd(_mm_movehl_ps(cv, cv)));
     const __m128 sums = _mm_movelh_ps(_mm_cvtpd_ps(lo), _mm_cvtpd_ps(hi));
-    /* The doubles' low halves. */
+    /* the low halves of the doubles; below, the high ones */
     const __m128i low = _mm_castps_si128(_mm_shuffle_ps(_mm_castpd_ps(lo), _mm_castpd_ps(hi), 0x88));
     const __m128i high = _mm_castps_si128(_mm_shuffle_ps(_mm_castpd_ps(lo), _mm_castpd_ps(hi), 0xdd));
     const __m128i halfway =
         _mm_cmpeq_epi32(_mm_and_si128(low, _mm_set1_epi32(0x1fffffff)), _mm_set1_epi32(0x10000000));
     const __m128i zero =
-        _mm_cmpeq_epi32(_mm_slli_epi32(high, 1), _mm_setzero_si128()); /* 0, or below every float */
+        _mm_cmpeq_epi32(_mm_slli_epi32(high, 1), _mm_setzero_si128()); /* 0, or smaller than every float */
     const __m128 sizes = _mm_and_ps(sums, _mm_castsi128_ps(_mm_set1_epi32(0x7fffffff)));
     const __m128i tiny = _mm_castps_si128(_mm_cmple_ps(sizes, _mm_set1_ps(0x1p-126f)));
     if (_mm_movemask_epi8(_mm_or_si128(halfway, _mm_andnot_si128(zero, tiny))))
@@ -5674,7 +5677,7 @@ FOLD__INLINE fold__f4 fold__f4_fma(fold__f4 a, fold__f4 b, fold__f4 c)
 #endif
 
 #endif
-#if FOLD__SIMD_PASS > 128 /* x86: the names of both sets differ only in the width */
+#if FOLD__SIMD_PASS > 128 /* x86: intrinsics of both widths, whose names differ only in the width */
 #define FOLD__PASTE_TEXT(left, right) left##right
 #define FOLD__PASTE(left, right) FOLD__PASTE_TEXT(left, right)
 #define FOLD__MM(name) FOLD__PASTE(FOLD__PASTE(_mm, FOLD__SIMD_PASS), _##name)
@@ -5718,15 +5721,15 @@ FOLD__INLINE fold__f4 fold__f4_fma(fold__f4 a, fold__f4 b, fold__f4 c)
 #define FOLD__MASK size_t
 #define FOLD__SOME(count) ((size_t)(count))
 #endif
-#ifndef FOLD__ISA_8 /* the same set; AVX-512 takes AVX2's where eight lanes serve it as well */
+#ifndef FOLD__ISA_8 /* AVX-512 uses AVX2's functions if eight lanes are as fast; other sets use their own */
 #define FOLD__ISA_8 FOLD__ISA
 #endif
-#ifndef FOLD__VMAX /* NEON's own give NaN if either is, and tell zeros apart */
+#ifndef FOLD__VMAX /* not NEON's instructions, which return NaN if either is NaN and order the two zeros */
 #define FOLD__VMIN(a, b) FOLD__VSEL(FOLD__VLT(a, b), a, b)
 #define FOLD__VMAX(a, b) FOLD__VSEL(FOLD__VLT(b, a), a, b)
 #endif
 
-/* GNU compilers compile operators in a fraction of the time that intrinsics take. */
+/* GNU compilers compile operators many times faster than intrinsics. */
 #ifndef FOLD__EITHER
 #define FOLD__EITHER(expression, call) (expression)
 #endif
@@ -5755,27 +5758,28 @@ FOLD__INLINE fold__f4 fold__f4_fma(fold__f4 a, fold__f4 b, fold__f4 c)
 #define FOLD__VABS(value) FOLD__IFLOATS(FOLD__IAND(FOLD__VBITS(value), FOLD__ISET(0x7fffffffu)))
 #define FOLD__VNEG(value) FOLD__IFLOATS(FOLD__IXOR(FOLD__VBITS(value), FOLD__ISET(0x80000000u)))
 #define FOLD__VXOR(a, b) FOLD__IFLOATS(FOLD__IXOR(FOLD__VBITS(a), FOLD__VBITS(b)))
-/* A gradient, if `value` is the largest or NaN, which counts as the largest; else zero. */
+/* The gradient if `value` is the largest, or NaN, which counts as the largest; otherwise zero. */
 #define FOLD__VGIVE(grad, value, largest) \
     FOLD__VSEL(FOLD__VLE(value, value), FOLD__VSEL(FOLD__VEQ(value, largest), grad, FOLD__VZERO()), grad)
 
-/* ---- exp, log and functions made of them ----
-   The same operations on every path. Largest errors found, in ulp, over every seventh of the 2^32 floats:
-                      exp   log   tanh  sigmoid  softplus
-     fused            0.89  0.86  2.60   2.34     1.82
-     portable plain   1.17  0.93  2.67   2.34     1.77
-   gelu_tanh: 3.2 down to -10; below that 6.5, since exp(-|z|) is subnormal and its error is multiplied by x.
-   gelu: 6.6, portable plain 7.9. silu: 3.2 down to -87; below that 52, for the same reason. elu: 0.95. sin
-   and cos within 2^18: 1.6. pow: 0.9 + 0.65 |exponent|, portable plain 1.3 + 0.9 |exponent|. */
+/* ---- exp, log and functions computed from them ----
+   The operations are the same in every pass. Largest errors found, in ulp, over every seventh of the 2^32
+   floats:
+   exp log tanh sigmoid softplus
+   fused 0.89 0.86 2.60 2.34 1.82
+   portable plain 1.17 0.93 2.67 2.34 1.77
+   gelu_tanh: 3.2 down to -10; 6.5 below, since exp(-|z|) is denormal and its error is multiplied by x. gelu:
+   6.6, portable plain 7.9. silu: 3.2 down to -87; 52 below, for the same reason. elu: 0.95. sin and cos
+   within 2^18: 1.6. pow: 0.9 + 0.65 |exponent|, portable plain 1.3 + 0.9 |exponent|. */
 
-/* x = n ln 2 + r with |r| <= ln 2 / 2: returns r, and the integer n in *number. */
+/* Splits x into n ln 2 + r with |r| <= ln 2 / 2: returns r, and the integer n in *number. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_reduce)(FOLD__V x, FOLD__I *number)
 {
     const FOLD__V magic = FOLD__VSET(12582912.0f); /* 1.5 * 2^23: adding it rounds to an integer */
     FOLD__V rounded = FOLD__VFMA(x, FOLD__VSET(0x1.715476p+0f), magic), whole = FOLD__VSUB(rounded, magic), r;
     *number = FOLD__ISUB(FOLD__VBITS(rounded), FOLD__ISET(0x4b400000u));
     r = FOLD__VFMA(whole, FOLD__VSET(-0x1.62e4p-1f),
-                   x); /* ln 2 in two parts, the first so short that n times it is exact */
+                   x); /* ln 2 in two parts; the first is so short that n times it is exact */
     return FOLD__VFMA(whole, FOLD__VSET(-0x1.7f7d1cp-20f), r);
 }
 
@@ -5789,7 +5793,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_tail)(FOLD__V r)
     return FOLD__VFMA(q, r, FOLD__VSET(0x1.fffffcp-2f));
 }
 
-/* exp(r) 2^n. 2^n is applied as two factors: so overflow gives infinity, and denormals are rounded once. */
+/* exp(r) 2^n, with 2^n as two factors, so that overflow gives infinity and denormals are rounded once. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_made)(FOLD__V r, FOLD__I number)
 {
     const FOLD__V one = FOLD__VSET(1.0f);
@@ -5804,7 +5808,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_made)(FOLD__V r, FOLD__I number)
     return FOLD__VMUL(p, FOLD__IFLOATS(FOLD__ISHL(number, 23)));
 }
 
-/* exp of x <= 89, where it is infinite; it is 0 from -104 down. The bounds let NaN pass. */
+/* exp(x) for x <= 89, where it is infinite; it is 0 for x <= -104. The bounds let NaN pass. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_low)(FOLD__V x)
 {
     const FOLD__V low = FOLD__VSET(-104.0f);
@@ -5874,7 +5878,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(sigmoid)(FOLD__V x)
 }
 
 #ifndef FOLD_INFERENCE
-/* Out of line, for callers that are large anyway. */
+/* sigmoid as a function call, for callers that are large anyway. */
 FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(sigmoid_call)(FOLD__V x)
 {
     return FOLD__ISA(sigmoid)(x);
@@ -5891,7 +5895,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_less_one)(FOLD__V x)
     return FOLD__VFMA(power, q, FOLD__VSUB(power, FOLD__VSET(1.0f)));
 }
 
-/* q / (q + 2) with q = exp(2|x|) - 1, and the sign of x. */
+/* tanh(x) = q / (q + 2) with q = exp(2|x|) - 1, and the sign of x. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(tanh)(FOLD__V x)
 {
     const FOLD__V ten = FOLD__VSET(10.0f); /* tanh is 1 from 9.02 on */
@@ -5902,7 +5906,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(tanh)(FOLD__V x)
     return FOLD__IFLOATS(FOLD__IXOR(FOLD__VBITS(q), sign));
 }
 
-/* max(x, 0) + log(1 + u), u = exp(-|x|) in [0, 1]; above sqrt(2) - 1, 1 + u = 2 (1 + (u - 1) / 2). */
+/* softplus(x) = max(x, 0) + log(1 + u), u = exp(-|x|); for u > sqrt(2) - 1, 1 + u = 2 (1 + (u - 1) / 2). */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(softplus)(FOLD__V x)
 {
     const FOLD__V zero = FOLD__VZERO(), one = FOLD__VSET(1.0f);
@@ -5919,7 +5923,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(product_rest)(FOLD__V a, FOLD__V b, 
 #if FOLD__SIMD_PASS > 1 || defined(FOLD_REPRODUCIBLE)
     return FOLD__VFMA(a, b, FOLD__VNEG(c));
 #else
-    /* Without fused multiply-add: halves of 12 bits have exact products (Dekker 1971). */
+    /* without fused multiply-add: halves of 12 bits have exact products (Dekker 1971) */
     const FOLD__I upper = FOLD__ISET(0xfffff000u);
     FOLD__V ah = FOLD__IFLOATS(FOLD__IAND(FOLD__VBITS(a), upper)), al = FOLD__VSUB(a, ah);
     FOLD__V bh = FOLD__IFLOATS(FOLD__IAND(FOLD__VBITS(b), upper)), bl = FOLD__VSUB(b, bh);
@@ -5928,16 +5932,16 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(product_rest)(FOLD__V a, FOLD__V b, 
 #endif
 }
 
-/* gelu_tanh(x) = 0.5 x (1 + tanh(z / 2)) = x sigmoid(z), where z = 2 sqrt(2/pi) (x + 0.044715 x^3). At |x| =
-   12 it has reached x, or 0, so beyond that it is computed as at 12. NaN passes the bounds. */
+/* gelu_tanh(x) = 0.5 x (1 + tanh(z / 2)) = x sigmoid(z) with z = 2 sqrt(2/pi) (x + 0.044715 x^3). From |x| =
+   12 on it equals x or 0, so larger |x| are computed as 12. NaN passes the bounds. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu_tanh_low)(FOLD__V x)
 {
     const FOLD__V low = FOLD__VSET(-12.0f);
     return FOLD__VMAX(low, x);
 }
 
-/* exp(-|z|) = 2^(n + r). The exponent is x p, p = a + b x^2, and may be 150. For r to be as accurate as a
-   float, p and its constants have two parts; the first of a is so short that p - a is exact. */
+/* exp(-|z|) = 2^(n + r). The exponent is x p with p = a + b x^2, and can be 150. For r to have a float's
+   accuracy, p and its constants have two parts; the first part of a is so short that p - a is exact. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu_tanh_exp)(FOLD__V x)
 {
     const FOLD__V a = FOLD__VSET(0x1.26afp+1f), a_rest = FOLD__VSET(-0x1.ef218cp-18f);
@@ -5976,9 +5980,9 @@ FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(gelu_tanh_slope)(FOLD__V x)
 }
 #endif
 
-/* gelu(x) = x P(x), where P(x) = (1 + erf(x / sqrt 2)) / 2 is the normal distribution. P(-t) = exp(-t^2 / 2)
-   R(t) with a smooth R: u = 1 / (1 + 0.3 t) times a polynomial of u - 0.75, fitted to 3.5e-9 up to t = 14.4.
-   Beyond that it is computed as at 14.4: x P(x) has reached x, or 0. */
+/* gelu(x) = x P(x), with the normal distribution P(x) = (1 + erf(x / sqrt 2)) / 2. P(-t) = exp(-t^2 / 2) R(t)
+   with a smooth R: u = 1 / (1 + 0.3 t) times a polynomial in u - 0.75, fitted to 3.5e-9 up to t = 14.4. From
+   |x| = 14.4 on, x P(x) equals x or 0, so larger |x| are computed as 14.4. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(normal_tail)(FOLD__V t)
 {
     const FOLD__V one = FOLD__VSET(1.0f);
@@ -5996,7 +6000,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(normal_tail)(FOLD__V t)
     return FOLD__VMUL(p, u);
 }
 
-/* exp(-t^2 / 2): what rounding t^2 loses is taken off the remainder that exp_reduce leaves. */
+/* exp(-t^2 / 2): the rounding error of t^2 is subtracted from the remainder of exp_reduce. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(normal_exp)(FOLD__V t)
 {
     const FOLD__V half = FOLD__VSET(-0.5f);
@@ -6015,7 +6019,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu)(FOLD__V x)
     return FOLD__VFMA(FOLD__VNEG(tail), e, above);
 }
 #ifndef FOLD_INFERENCE
-/* P(x) + x exp(-x^2 / 2) / sqrt(2 pi), which has reached 0 or 1 at 14.43. */
+/* The derivative of gelu: P(x) + x exp(-x^2 / 2) / sqrt(2 pi), which equals 0 or 1 from |x| = 14.43 on. */
 FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(gelu_slope)(FOLD__V x)
 {
     FOLD__V size = FOLD__VABS(x), t = FOLD__VMIN(FOLD__VSET(14.43f), size); /* NaN passes */
@@ -6025,7 +6029,7 @@ FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(gelu_slope)(FOLD__V x)
 }
 #endif
 
-/* silu(x) = x sigmoid(x), which is 0 from -104 down. */
+/* silu(x) = x sigmoid(x), which is 0 for x <= -104. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(silu)(FOLD__V x)
 {
     const FOLD__V low = FOLD__VSET(-104.0f);
@@ -6033,7 +6037,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(silu)(FOLD__V x)
     return FOLD__VMUL(x, FOLD__ISA(sigmoid)(x));
 }
 #ifndef FOLD_INFERENCE
-/* s (1 + x (1 - s)), s = sigmoid(x). x is bounded, since infinity times 0 is NaN. */
+/* The derivative of silu: s (1 + x (1 - s)), s = sigmoid(x). x is bounded, since infinity times 0 is NaN. */
 FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(silu_slope)(FOLD__V x)
 {
     const FOLD__V low = FOLD__VSET(-104.0f), high = FOLD__VSET(104.0f), one = FOLD__VSET(1.0f);
@@ -6043,8 +6047,8 @@ FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(silu_slope)(FOLD__V x)
 }
 #endif
 
-#if FOLD__SIMD_PASS != 512 /* only light maps use these, and AVX-512 has AVX2's */
-/* x > 0 ? x : alpha (e^x - 1), where e^x - 1 is -1 from -30 down. */
+#if FOLD__SIMD_PASS != 512 /* used only by light maps, for which AVX-512 uses AVX2's */
+/* x > 0 ? x : alpha (e^x - 1), where e^x - 1 is -1 for x <= -30. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(elu)(FOLD__V x, FOLD__V alpha)
 {
     const FOLD__V low = FOLD__VSET(-30.0f), zero = FOLD__VZERO();
@@ -6095,8 +6099,8 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(floor)(FOLD__V x)
     return FOLD__VSEL(FOLD__VLT(size, whole), rounded, x);
 }
 
-/* |x|^p = 2^(p exponent) e^(p log(1 + fraction)), with p exponent kept in two parts. So p multiplies only the
-   logarithm of a number near 1: p / 2 ulp are lost, however large the result. */
+/* x|^p = 2^(p exponent) e^(p log(1 + fraction)), with p exponent in two parts. So p multiplies only the
+   logarithm of a number near 1, and at most p / 2 ulp are lost, however large the result. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(pow_positive)(FOLD__V x, FOLD__V p)
 {
     const FOLD__V magic = FOLD__VSET(12582912.0f), zero = FOLD__VZERO(),
@@ -6118,7 +6122,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(pow_positive)(FOLD__V x, FOLD__V p)
     return FOLD__VSEL(FOLD__VLT(x, inf), r, FOLD__VSEL(FOLD__VEQ(x, inf), edge, x));
 }
 
-/* x^p. An odd p keeps the sign of x, that of -0 included; x < 0 gives NaN unless p is an integer. */
+/* x^p. An odd p keeps the sign of x, including that of -0; x < 0 gives NaN unless p is an integer. */
 FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(pow)(FOLD__V x, FOLD__V p)
 {
     const FOLD__V half = FOLD__VMUL(p, FOLD__VSET(0.5f)), sign = FOLD__VXOR(FOLD__VABS(x), x);
@@ -6128,7 +6132,7 @@ FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(pow)(FOLD__V x, FOLD__V p)
     return FOLD__VSEL(FOLD__VEQ(FOLD__ISA(floor)(p), p), whole, power);
 }
 
-/* p x^(p - 1); 0 if p is 0, even where x^(p - 1) is infinite. */
+/* p x^(p - 1); 0 if p is 0, even if x^(p - 1) is infinite. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(pow_slope)(FOLD__V x, FOLD__V p)
 {
     FOLD__V slope = FOLD__VMUL(p, FOLD__ISA(pow)(x, FOLD__VSUB(p, FOLD__VSET(1.0f))));
@@ -6138,7 +6142,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(pow_slope)(FOLD__V x, FOLD__V p)
 
 /* ---- maps ---- */
 
-/* What the expressions of FOLD__MAPS read. */
+/* Operands in the expressions of FOLD__MAPS. */
 #define FOLD__A va
 #define FOLD__B vb
 #define FOLD__C vc
@@ -6149,8 +6153,8 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(pow_slope)(FOLD__V x, FOLD__V p)
 #define FOLD__MAP_WHOLE(in) FOLD__VLOAD(in + at)
 #define FOLD__MAP_REST(in) FOLD__VLOAD_M(in + at, last)
 
-/* Copies `all` into variables, because for all a compiler knows a store to out might change what it points
-   to. An input that the map does not use is out. */
+/* Copies `all` into variables, because the compiler must assume that storing to `out` changes `all`. Inputs
+   that the map does not use point to `out`. */
 #define FOLD__MAP_BEGIN(out, in_a, in_b, in_c)                                                       \
     const fold_rows *others = all ? all : fold__no_others, out_rows = others[0], a_rows = others[1], \
                     b_rows = others[2], c_rows = others[3];                                          \
@@ -6167,8 +6171,8 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(pow_slope)(FOLD__V x, FOLD__V p)
     in_c = fold__next(&c_rows, in_c, row);
 
 #if FOLD__SIMD_PASS == 1
-/* One loop for all maps: choosing the map for every vector costs little if vectors are short. The remainder
-   of a row goes through a buffer and the same loop. */
+/* One loop serves all maps: with short vectors, choosing the map again for every vector costs little. The
+   rest of a row is padded in a buffer and uses the same loop. */
 #define FOLD__MAP_CASE(name, expression) \
     case FOLD__MAP_##name: result = expression; break;
 static void FOLD__ISA(map)(int map, float *out, const float *in_a, const float *in_b, const float *in_c,
@@ -6208,9 +6212,9 @@ static void FOLD__ISA(map)(int map, float *out, const float *in_a, const float *
     }
 
 #else
-/* One loop over rows and vectors, so that constants are set once; the remainder of a row is masked. */
+/* One loop over rows and vectors, so that constants are set once; the rest of a row is masked. */
 #if FOLD__SIMD_PASS == 512
-/* Rows of at most eight floats go two at a time. */
+/* Rows of at most eight floats are mapped in pairs. */
 #define FOLD__MAP_TWO(in)                                                                           \
     _mm512_maskz_insertf32x8(FOLD__ALL, _mm512_castps256_ps512(_mm256_maskz_loadu_ps(half, in##0)), \
                              _mm256_maskz_loadu_ps(half, in), 1)
@@ -6268,7 +6272,7 @@ FOLD__MADE_MAPS(FOLD__MAP_DEFINE, FOLD__NO_MAP)
 FOLD__MADE_MAPS(FOLD__MAP_DEFINE, FOLD__MAP_DEFINE)
 #endif
 
-/* ---- sixteen lanes, in as many vectors as they need ---- */
+/* ---- sixteen lanes, in the number of vectors that they need ---- */
 
 #define FOLD__L FOLD__ISA(lanes)
 #define FOLD__PART(index) FOLD__V part##index;
@@ -6292,7 +6296,7 @@ FOLD__TARGET FOLD__INLINE FOLD__L FOLD__ISA(lanes_load)(const float *from)
     return lanes;
 }
 
-/* Loads the first `count` floats, then zeros. */
+/* Loads `count` floats and sets the other lanes to zero. */
 #if FOLD__W <= 4
 FOLD__NOINLINE static FOLD__L FOLD__ISA(lanes_load_n)(const float *from, int count)
 {
@@ -6340,7 +6344,7 @@ FOLD__TARGET FOLD__INLINE FOLD__L FOLD__ISA(lanes_max)(FOLD__L a, FOLD__L b)
     return a;
 }
 
-/* Lanes are joined by a fixed tree, the same at every width: lane l and l + 8, then + 4, + 2, + 1. */
+/* Lanes are joined in a fixed tree, the same at every width: first lane l + 8 to l, then + 4, + 2 and + 1. */
 #if FOLD__SIMD_PASS == 512
 #define FOLD__JOIN_HALVES(op)                                                      \
     _mm256_##op##_ps(_mm512_maskz_extractf32x8_ps((__mmask8)0xff, lanes.part0, 1), \
@@ -6349,8 +6353,8 @@ FOLD__TARGET FOLD__INLINE FOLD__L FOLD__ISA(lanes_max)(FOLD__L a, FOLD__L b)
 #define FOLD__JOIN_HALVES(op) _mm256_##op##_ps(lanes.part1, lanes.part0)
 #endif
 #if FOLD__SIMD_PASS == 512 && !defined(__clang__)
-#define FOLD__JOINED FOLD__NOINLINE static /* inlined, it spoils the loops before it in gcc 12, */
-#define FOLD__JOIN_END _mm256_zeroupper()  /* which leaves this out and slows all that follows */
+#define FOLD__JOINED FOLD__NOINLINE static /* inlined in gcc 12, it slows down the loops before it, */
+#define FOLD__JOIN_END _mm256_zeroupper()  /* and gcc leaves this out, which slows all that follows */
 #else
 #define FOLD__JOINED FOLD__INLINE
 #define FOLD__JOIN_END (void)0
@@ -6436,7 +6440,7 @@ FOLD__TARGET static float FOLD__ISA(max)(const float *from, size_t count)
     }
     for (; count >= FOLD__LANES; count -= FOLD__LANES, from += FOLD__LANES)
         lanes = FOLD__ISA(lanes_max)(FOLD__ISA(lanes_load)(from), lanes);
-    if (count) /* some of them twice */
+    if (count) /* the last FOLD__LANES, some for the second time */
         lanes = FOLD__ISA(lanes_max)(FOLD__ISA(lanes_load)(from + count - FOLD__LANES), lanes);
     return FOLD__ISA(lanes_largest)(lanes);
 }
@@ -6455,7 +6459,7 @@ FOLD__TARGET static void FOLD__ISA(exps)(float *to, const float *from, float lar
     }
 }
 
-/* In tiles that stay in L1; the lanes of the sum continue from tile to tile. */
+/* Computes and sums exps in tiles that stay in L1; the sum's lanes continue from tile to tile. */
 FOLD__TARGET static float FOLD__ISA(exp_sum)(float *to, const float *from, float largest, size_t count,
                                              int kept)
 {
@@ -6474,7 +6478,7 @@ FOLD__TARGET static float FOLD__ISA(exp_sum)(float *to, const float *from, float
 
 /* ---- optimisers ---- */
 
-/* Steps one vector of values, by LOAD(p) and STORE(p, v). */
+/* Updates one vector of values, with LOAD(p) and STORE(p, v). */
 #define FOLD__RULE_STEP(states, body, LOAD, STORE)                                                    \
     FOLD__V value = LOAD(values + at), grad = FOLD__VADD(LOAD(grads + at), FOLD__VMUL(decay, value)), \
             state1 = grad, state2 = grad, change;                                                     \
@@ -6526,9 +6530,9 @@ FOLD__RULES(FOLD__RULE_DEFINE)
 
 /* ---- tiles: ROWS rows by VECTORS vectors of a wide product ---- */
 
-/* A tile's accumulators are spelled out by macros, because with an array it would be up to the compiler to
-   find registers for them. FOLD__ROWS_n is F(row, with) for every row, FOLD__COLS_n is F(with, column) for
-   every vector of a row or column. */
+/* A tile's accumulators are separate variables, named by macros: a compiler might not keep an array in
+   registers. FOLD__ROWS_n expands F(row, with) for every row, FOLD__COLS_n expands F(with, column) for every
+   vector of a row or column. */
 #define FOLD__ROWS_1(F, with) F(0, with)
 #define FOLD__ROWS_2(F, with) FOLD__ROWS_1(F, with) F(1, with)
 #define FOLD__ROWS_3(F, with) FOLD__ROWS_2(F, with) F(2, with)
@@ -6544,18 +6548,18 @@ FOLD__RULES(FOLD__RULE_DEFINE)
 #define FOLD__COLS_5(F, with) FOLD__COLS_4(F, with) F(with, 4)
 #define FOLD__COLS_8(F, with) FOLD__COLS_5(F, with) F(with, 5) F(with, 6) F(with, 7)
 
-/* Vectors of a panel. */
+/* Vectors per panel. */
 #define FOLD__VPP (FOLD__W == 1 ? 8 : FOLD__SIMD_PASS == 512 || FOLD__SIMD_PASS == 128 ? 4 : 2)
 
-/* A panel vector is used by few rows, so gcc would rather load it again for each: always for two and three
-   rows, and for four when it tunes for AMD's Zen. This stops it. */
+/* With two or three rows (four when tuning for AMD's Zen), gcc would load a panel's vector again for each
+   row, since few rows use it. This keeps it in a register. */
 #if defined(__GNUC__) && !defined(__clang__) && FOLD__SIMD_PASS > 128
 #define FOLD__IS_KEPT(vector) __asm__("" : "+v"(vector));
 #else
 #define FOLD__IS_KEPT(vector)
 #endif
 
-/* The last vector of a row may be part of one, in tiles that end separately. */
+/* Whether a column is a row's last vector, of which a tile with a separate end may use only a part. */
 #define FOLD__IS_PART(column) \
     (FOLD__END_SEPARATE && column + 1 == FOLD__TILE_VECTORS && (FOLD__W > 4 || last < FOLD__W))
 #define FOLD__VLOAD_OF(from, column)                                        \
@@ -6581,7 +6585,7 @@ FOLD__RULES(FOLD__RULE_DEFINE)
     FOLD__V weight##column = FOLD__PANEL_VECTOR(column); \
     FOLD__IS_KEPT(weight##column)
 #define FOLD__LOAD_X(row, VECTORS) const FOLD__V input##row = FOLD__VSET(inputs##row[element]);
-/* Up to three rows: x stays in registers while the panels' vectors pass. */
+/* Up to three rows: the values of x stay in registers while the panels' vectors are loaded in turn. */
 #define FOLD__COLUMN(ROWS, column)                                         \
     {                                                                      \
         FOLD__V weight##column = FOLD__PANEL_VECTOR(column);               \
@@ -6595,7 +6599,7 @@ FOLD__RULES(FOLD__RULE_DEFINE)
 #define FOLD__STEP_1(VECTORS) FOLD__ROWS_1(FOLD__LOAD_X, VECTORS) FOLD__COLS_##VECTORS(FOLD__COLUMN_OF_ONE, 1)
 #define FOLD__STEP_2(VECTORS) FOLD__ROWS_2(FOLD__LOAD_X, VECTORS) FOLD__COLS_##VECTORS(FOLD__COLUMN, 2)
 #define FOLD__STEP_3(VECTORS) FOLD__ROWS_3(FOLD__LOAD_X, VECTORS) FOLD__COLS_##VECTORS(FOLD__COLUMN, 3)
-/* More: the panel's vectors stay while x passes. */
+/* More rows: the panels' vectors stay in registers while the values of x are loaded in turn. */
 #define FOLD__ROW_OF(row, VECTORS)                                      \
     {                                                                   \
         FOLD__LOAD_X(row, VECTORS) FOLD__COLS_##VECTORS(FOLD__FMA, row) \
@@ -6605,7 +6609,7 @@ FOLD__RULES(FOLD__RULE_DEFINE)
 #define FOLD__STEP_6(VECTORS) FOLD__COLS_##VECTORS(FOLD__LOAD_B, 6) FOLD__ROWS_6(FOLD__ROW_OF, VECTORS)
 #define FOLD__STEP_12(VECTORS) FOLD__COLS_##VECTORS(FOLD__LOAD_B, 12) FOLD__ROWS_12(FOLD__ROW_OF, VECTORS)
 
-/* All tiles of ROWS rows that are left. VECTORS vectors are whole: all of them, or all but the last. */
+/* Computes all remaining tiles of ROWS rows. VECTORS of their vectors are whole: all, or all but the last. */
 #define FOLD__TILE_LOOP(ROWS, VECTORS, FROM_ROW, STEP, TO_ROW)                                          \
     for (; line + ROWS <= lines; line += ROWS, from += ROWS, to += ROWS) {                              \
         FOLD__ROWS_##ROWS(FROM_ROW, VECTORS)                                                            \
@@ -6630,7 +6634,7 @@ FOLD__RULES(FOLD__RULE_DEFINE)
         FOLD__ROWS_##ROWS(TO_ROW, VECTORS)                                                              \
     }
 
-/* Six chains do not hide a multiply-add's latency, so two tiles of six rows and one vector go together. */
+/* Six chains do not hide the latency of a multiply-add, so tiles of six rows and one vector run in pairs. */
 #define FOLD__TILE_OF(name, ROWS, VECTORS, of_all, FROM_ROW, STEP, TO_ROW)                        \
     FOLD__TARGET static void FOLD__ISA(name)(const fold__tile_args *at)                           \
     {                                                                                             \
@@ -6652,7 +6656,7 @@ FOLD__RULES(FOLD__RULE_DEFINE)
                   FOLD__TO_ROW)
 #define FOLD__AT(ROWS, VECTORS) FOLD__ISA(tile_##ROWS##_by_##VECTORS)
 
-/* The tallest tiles with half a vector at the end: for 150 columns they multiply a twentieth less. */
+/* The tallest tiles, ending with half a vector: with 150 columns, this saves a twentieth of the products. */
 #if FOLD__SIMD_PASS == 512
 #define FOLD__SHORT_FROM_ROW(row, VECTORS) \
     FOLD__FROM_ROW(row, VECTORS)           \
@@ -6703,7 +6707,7 @@ FOLD__TARGET static void FOLD__ISA(pack_rows)(float *dst, size_t stride, const f
 }
 
 #if FOLD__SIMD_PASS == 256
-/* Four columns of eight rows: USE(column, values) gets the eight values of each. */
+/* Transposes four columns of eight rows: USE(column, values) is expanded with the eight values of each. */
 #define FOLD__PAIR(src, row, at)                                                       \
     _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(src[row] + column + at)), \
                          _mm_loadu_ps(src[row + 4] + column + at), 1)
@@ -6737,7 +6741,7 @@ FOLD__TARGET static void fold__transpose_8__avx2(float *dst, size_t ld, const fl
 #define FOLD__TRANSPOSE_8 fold__transpose_8__avx2
 #endif
 
-/* ---- tiles of a narrow product: ROWS rows by COLUMNS columns, a column of the pack being contiguous ---- */
+/* ---- tiles of a narrow product: ROWS rows by COLUMNS columns; columns of the pack are contiguous ---- */
 
 #define FOLD__NARROW_X(row, COLUMNS) const float *inputs##row = fold__at(&seg->input, first_row + row);
 #define FOLD__NARROW_W(ROWS, column) const float *weights##column = weights + column * stride;
@@ -6762,7 +6766,7 @@ FOLD__TARGET static void fold__transpose_8__avx2(float *dst, size_t ld, const fl
     to += FOLD__LANES;
 #define FOLD__LANES_PUT_ROW(row, COLUMNS) FOLD__COLS_##COLUMNS(FOLD__LANES_PUT, row)
 
-/* One vector of lanes after the other. Lanes that have no last element add zeros. */
+/* Computes one vector of lanes at a time. Beyond the end of a row, lanes add zeros. */
 #define FOLD__NARROW(ROWS, COLUMNS)                                                                        \
     FOLD__TARGET static void FOLD__ISA(narrow_##ROWS##_by_##COLUMNS)(                                      \
         const fold__seg *seg, ptrdiff_t first_row, const float *weights, size_t stride, float *lanes)      \
@@ -6789,8 +6793,8 @@ FOLD__TARGET static void fold__transpose_8__avx2(float *dst, size_t ld, const fl
 #define FOLD__NARROW_AT(ROWS, COLUMNS) FOLD__ISA(narrow_##ROWS##_by_##COLUMNS)
 
 #if FOLD__SIMD_PASS == 256
-/* Eight elements at a time. Each step joins one half of two elements' lanes with the other half, so that the
-   tree is the fixed one. */
+/* Joins the lanes of eight elements at a time. Each step adds one half of two elements' lanes to the other
+   half, in the order of the fixed tree. */
 #define FOLD__EIGHT(JOIN, element) \
     JOIN(FOLD__VLOAD(from + (element)*FOLD__LANES), FOLD__VLOAD(from + (element)*FOLD__LANES + 8))
 #define FOLD__FOUR(JOIN, element)                                   \
@@ -6851,7 +6855,7 @@ static void FOLD__ISA(grad)(int rows, const fold_rows *input, int first, int inn
     (dw, fold__at(dy, row) + from, NULL, dw, fold__at(input, row)[line], (size_t)columns, 1, NULL);
 }
 #else
-/* ROWS rows of dY, COLUMNS vectors of each, stay in registers while rows of dW pass. */
+/* ROWS rows of dY, COLUMNS vectors of each, stay in registers for all rows of dW. */
 #define FOLD__GRAD_ROW(row, COLUMNS)                                      \
     const float *input##row = fold__at(input, pass->start + row) + first, \
                 *grads##row = fold__at(dy, pass->start + row) + from;
@@ -6869,7 +6873,7 @@ static void FOLD__ISA(grad)(int rows, const fold_rows *input, int first, int inn
 #define FOLD__GRAD_ADD(row, column) \
     total##column = FOLD__VADD(FOLD__VLOAD(to + column * FOLD__W), total##column);
 #define FOLD__GRAD_STORE(row, column) FOLD__VSTORE(to + column * FOLD__W, total##column);
-/* Only heights that are FOLLOWED by more rows, as a rule, prefetch these. */
+/* Prefetches the next rows only for heights that are usually FOLLOWED by more rows. */
 #define FOLD__GRAD(ROWS, COLUMNS, FOLLOWED)                                                                \
     FOLD__TARGET static void FOLD__ISA(grad_##ROWS)(const fold_rows *input, int first, int inner,          \
                                                     const fold_rows *dy, int from, int columns,            \
@@ -6930,7 +6934,7 @@ static void FOLD__ISA(grad_pass)(int height, const fold_rows *input, int first, 
                                  const fold_rows *dy, int from, int columns, const fold__pass *pass)
 {
 #if FOLD__SIMD_PASS == 512
-    if (columns == 8 || (columns < 8 && pass->whole)) { /* AVX2's masked stores, needed otherwise, are slow */
+    if (columns == 8 || (columns < 8 && pass->whole)) { /* AVX2's masked stores would be slow otherwise */
         fold__grad_pass__avx2(height, input, first, inner, dy, from, columns, pass);
         return;
     }
@@ -6944,8 +6948,8 @@ static void FOLD__ISA(grad_pass)(int height, const fold_rows *input, int first, 
     }
 }
 
-/* Between passes the sums of more than two stay in the block, where rows are side by side and begin on cache
-   lines. Those of two do so only if a line of dW would wait for the line before. */
+/* If there are more than two passes, sums are kept in the block between passes, where rows are adjacent and
+   start on cache lines. With two passes this is done only if a row of dW would wait for the row before. */
 static void FOLD__ISA(grad)(int rows, const fold_rows *input, int first, int inner, const fold_rows *dy,
                             int from, int columns, float *dw, size_t ldw, float *block, int separate)
 {
@@ -6971,7 +6975,7 @@ static void FOLD__ISA(grad)(int rows, const fold_rows *input, int first, int inn
 
 /* ---- attention: weights from scores ---- */
 
-/* exp(x), but 0 below -87: denormals would slow down what follows. So one scaling is enough. */
+/* exp(x), but 0 below -87: denormals would slow down what follows. So 2^n is applied as a single factor. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_share)(FOLD__V x)
 {
     const FOLD__V one = FOLD__VSET(1.0f), high = FOLD__VSET(88.0f);
@@ -6983,7 +6987,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_share)(FOLD__V x)
     return FOLD__VSEL(FOLD__VLT(x, FOLD__VSET(-87.0f)), FOLD__VZERO(), p);
 }
 
-/* What is done with FOLD__LANES scores of a row and as many slopes: body(index) for each vector. */
+/* Defines a step on FOLD__LANES scores and slopes of a row: `body` is expanded for each vector. */
 /* clang-format off */
 #define FOLD__SOFTMAX_STEP(name, body)                                                                       \
     FOLD__TARGET FOLD__INLINE FOLD__L FOLD__ISA(step_##name)(float *scores, float *slopes, FOLD__V scale,    \
@@ -7022,7 +7026,7 @@ FOLD__SOFTMAX_STEP(exps, FOLD__SOFTMAX_EXPS)
 FOLD__SOFTMAX_STEP(weights, FOLD__SOFTMAX_WEIGHTS)
 FOLD__SOFTMAX_STEP(slopes, FOLD__SOFTMAX_SLOPES)
 
-/* Rows go side by side, so that at least four vectors are in flight (eight are no faster). */
+/* Processes rows side by side, so that at least four vectors are in flight (eight are no faster). */
 #define FOLD__SOFTMAX_ROW(row, start)                                                                  \
     float *scores##row = with->scores + (size_t)(line + row) * with->stride,                           \
           *slopes##row = with->slopes + (size_t)(line + row) * with->stride;                           \
@@ -7058,7 +7062,7 @@ FOLD__SOFTMAX_ALL(exps, 0.0f)
 FOLD__SOFTMAX_ALL(weights, 0.0f)
 FOLD__SOFTMAX_ALL(slopes, 0.0f)
 
-/* The same for rows of any length, one by one. */
+/* The same for uneven rows, one at a time. */
 #define FOLD__SOFTMAX_UNEVEN(name, start)                                                          \
     FOLD__TARGET static void FOLD__ISA(softmax_##name##_uneven)(const fold__softmax_tile *with)    \
     {                                                                                              \
@@ -7083,7 +7087,7 @@ FOLD__SOFTMAX_UNEVEN(exps, 0.0f)
 FOLD__SOFTMAX_UNEVEN(weights, 0.0f)
 FOLD__SOFTMAX_UNEVEN(slopes, 0.0f)
 
-/* Sets the floats after the first `seen` of FOLD__LANES to `value`. */
+/* Sets all of FOLD__LANES floats but the first `seen` to `value`. */
 FOLD__TARGET FOLD__INLINE void FOLD__ISA(fill_lanes)(float *to, int seen, FOLD__V value)
 {
     const FOLD__V first = FOLD__VSET((float)seen);
@@ -7108,7 +7112,7 @@ FOLD__TARGET static void FOLD__ISA(softmax_fill_uneven)(const fold__softmax_tile
     }
 }
 
-/* Fills as far as the longest of the rows that run side by side with this one. */
+/* Pads each row to the length of the longest row that is processed together with it. */
 FOLD__TARGET static void FOLD__ISA(softmax_fill)(const fold__softmax_tile *with, float *scores, float value)
 {
     const FOLD__V values = FOLD__VSET(value);
@@ -7123,7 +7127,7 @@ FOLD__TARGET static void FOLD__ISA(softmax_fill)(const fold__softmax_tile *with,
     }
 }
 
-#if FOLD__SIMD_PASS != 512 /* AVX-512 takes AVX2's: its loads match the stores of the sums just made */
+#if FOLD__SIMD_PASS != 512 /* AVX-512 uses AVX2's: its loads match the stores of the sums just made */
 FOLD__TARGET static void FOLD__ISA(softmax_invert)(float *values, int count)
 {
     for (int at = 0; at < count; at += FOLD__W)
@@ -7154,7 +7158,7 @@ FOLD__TARGET static void FOLD__ISA(softmax_invert)(float *values, int count)
     float *to##row = out + row * at->out_row; \
     FOLD__COLS_##VECTORS(FOLD__TO, row)
 
-/* The steps of a ramp, for rows from `first` on, come before or after the steps of all rows. */
+/* The steps of a ramp, which involve rows from `first` on, come before or after the steps of all rows. */
 #define FOLD__STRIDED(ROWS, VECTORS)                                                                        \
     FOLD__TARGET static void FOLD__ISA(strided_##ROWS##_by_##VECTORS)(const fold__strided *at)              \
     {                                                                                                       \
@@ -7199,7 +7203,7 @@ FOLD__TARGET static void FOLD__ISA(softmax_invert)(float *values, int count)
     }
 #define FOLD__STRIDED_AT(ROWS, VECTORS) FOLD__ISA(strided_##ROWS##_by_##VECTORS)
 
-/* ---- softmax weights, from a sum of exps ---- */
+/* ---- softmax weights from a sum of exps ---- */
 
 FOLD__TARGET static float FOLD__ISA(exp_chain)(float *values, float largest, float sum, int count)
 {
@@ -7209,7 +7213,7 @@ FOLD__TARGET static float FOLD__ISA(exp_chain)(float *values, float largest, flo
     return sum;
 }
 
-/* The vector at column `at` of a row: how many of its floats the row has, and their mask. */
+/* The number of floats that a row has in the vector at column `at`, and their mask. */
 #define FOLD__TAIL_OF(width)                                                                           \
     const int have = (size_t)(width) - at < FOLD__W ? (int)((size_t)(width) - at) : FOLD__W;           \
     const FOLD__MASK tail = FOLD__SOME(have);
@@ -7226,7 +7230,7 @@ FOLD__TARGET static void FOLD__ISA(divide)(float *values, float divisor, int cou
 /* ---- rows one by one ---- */
 
 #if FOLD__SIMD_PASS != 512
-/* Eight rows at a time, so that their lanes are joined together. */
+/* Multiplies eight rows at a time, so that their lanes are joined together. */
 FOLD__TARGET static void FOLD__ISA(dots)(const float *left, const fold_rows *rows, ptrdiff_t first, int count,
                                          ptrdiff_t col, size_t width, float *products)
 {
@@ -7289,7 +7293,7 @@ FOLD__TARGET static void FOLD__ISA(largest_rows)(float *largest, const fold_rows
     for (size_t at = 0; at < width; at += FOLD__W) {
         FOLD__TAIL_OF(width)
         FOLD__V most = FOLD__VLOAD_M(fold__at(rows, first) + at, tail);
-        FOLD__V nan = most; /* the last one, if there was any */
+        FOLD__V nan = most; /* the last NaN, if there was one */
         for (int row = 1; row < count; row++) {
             const FOLD__V next = FOLD__VLOAD_M(fold__at(rows, first + row) + at, tail);
             nan = FOLD__VSEL(FOLD__VLE(next, next), nan, next);
@@ -7342,7 +7346,7 @@ FOLD__TARGET static void FOLD__ISA(first_largest)(const float *from, const float
         const ptrdiff_t place = weight_of;                   \
         FOLD__ROWS_##HEADS(FOLD__GATHER_STEP_HEAD, VECTORS)  \
     }
-/* Some vectors of the columns of some heads, from `start` on; the last has `last` floats. */
+/* Sums some vectors of columns from `start` on, for some heads; the last vector has `last` floats. */
 #define FOLD__GATHER(HEADS, VECTORS)                                                                        \
     FOLD__TARGET static void FOLD__ISA(gather_##HEADS##_by_##VECTORS)(const fold__row_sums *at, int start,  \
                                                                       int last)                             \
@@ -7394,7 +7398,7 @@ static void FOLD__ISA(gather)(const fold__row_sums *at)
 }
 
 #if FOLD__SIMD_PASS != 512
-/* Products of a row with eight others, or with twice eight side by side, each a chain over some columns. */
+/* Products of a query with eight keys, or with two times eight, each a chain over some columns. */
 #if FOLD__SIMD_PASS == 256
 #define FOLD__COLUMN_TIMES_0(at, values) acc0 = FOLD__VFMA(FOLD__VSET(query[column + at]), values, acc0);
 #define FOLD__COLUMN_TIMES_1(at, values) acc1 = FOLD__VFMA(FOLD__VSET(query[column + at]), values, acc1);
@@ -7458,7 +7462,7 @@ static void FOLD__ISA(sixteen_products)(const float *query, const float *const *
     FOLD__ISA(eight_products)(query, src + 8, first, last, to + 8);
 }
 #endif
-/* The last eight keys of a row are filled up with its last. Heads go side by side, so rows are found once. */
+/* The last eight keys of a row are padded with its last key. Heads run together, so keys are found once. */
 FOLD__TARGET static void FOLD__ISA(edge_products)(const fold__adjacency *adjacency, int row, int rows,
                                                    const fold_rows *query, const fold_rows *key,
                                                    ptrdiff_t col, int width, int heads, float *scores,
@@ -7493,7 +7497,7 @@ FOLD__TARGET static void FOLD__ISA(edge_products)(const fold__adjacency *adjacen
 
 /* ---- sums of products, column by column ---- */
 
-/* Two vectors of columns at a time, so that their chains overlap. */
+/* Two vectors of columns are summed at a time, so that their chains overlap. */
 FOLD__TARGET static void FOLD__ISA(add_products)(int rows, const fold_rows *left, const fold_rows *right,
                                                  float *sum, size_t count)
 {
@@ -7514,11 +7518,11 @@ FOLD__TARGET static void FOLD__ISA(add_products)(int rows, const fold_rows *left
     }
 }
 
-/* ---- which tiles there are ---- */
+/* ---- the tiles of each pass ---- */
 
-/* The tiles of each height by their widths: vectors of wide and strided ones, columns of narrow ones, groups
-   of int8 ones. FOLD__TILE_LIMITS has what comes before them in fold__tiles: the narrowest, the tallest, and
-   how many panels each height reaches. The tallest heights are left out if they have no tiles. */
+/* The widths of the tiles of each height: vectors for wide and strided tiles, columns for narrow ones, groups
+   for int8 ones. FOLD__TILE_LIMITS initialises the members before them in fold__tiles: the narrowest, the
+   tallest, and the panels per height. Heights without tiles are left out at the end. */
 #define FOLD__SIX_ROWS(ROW, tile, of_one, of_more)                   \
     ROW(tile, 1, of_one) ROW(tile, 2, of_more) ROW(tile, 3, of_more) \
     ROW(tile, 4, of_more) ROW(tile, 5, NONE) ROW(tile, 6, of_more)
@@ -7556,7 +7560,7 @@ FOLD__TARGET static void FOLD__ISA(add_products)(int rows, const fold_rows *left
 #define FOLD__NARROW_TILES(ROW, tile) ROW(tile, 1, 12)
 #endif
 
-/* The tiles of one height: F for each width, GAP for those that are missing in between. */
+/* The tiles of one height: F for each width that exists, GAP for widths that are missing in between. */
 #define FOLD__WIDE_NONE(F, GAP, tile, rows) GAP()
 #define FOLD__WIDE_1(F, GAP, tile, rows) F(tile, rows, 1)
 #define FOLD__WIDE_2(F, GAP, tile, rows) GAP() F(tile, rows, 2)
@@ -7618,8 +7622,8 @@ static const fold__attender FOLD__ISA(attender) = {
 #define FOLD__INT8_AS_SAVED (FOLD__SIMD_PASS == 1 && !FOLD__PAIRS)
 #define FOLD__INT8_FLIP (FOLD__SIMD_PASS == 512 ? 0x80 : 0)
 #define FOLD__INT8_TALLEST (FOLD__SIMD_PASS > 128 ? 6 : FOLD__SIMD_PASS == 128 ? 4 : FOLD__PAIRS ? 2 : 1)
-/* FOLD__IMAX compares without sign. FOLD__IMOST is the largest of a vector, FOLD__ITOTAL its sum.
-   FOLD__IBYTES stores FOLD__INT8_SIZE low bytes of each. */
+/* FOLD__IMAX is an unsigned maximum. FOLD__IMOST is the largest element of a vector, FOLD__ITOTAL the sum of
+   its elements. FOLD__IBYTES stores the low FOLD__INT8_SIZE bytes of each element. */
 #if FOLD__GNU_VECTORS && FOLD__SIMD_PASS > 128
 #define FOLD__IRAW(bits) ((FOLD__MM_I)(bits))
 #else
@@ -7708,7 +7712,7 @@ FOLD__INLINE void fold__store_bytes__portable(char *to, FOLD__I numbers)
 #define FOLD__IBYTES(to, numbers) fold__store_bytes__portable(to, numbers)
 #endif
 
-#ifndef FOLD__ITOTAL /* not needed without a `flip` */
+#ifndef FOLD__ITOTAL /* not used if `flip` is 0 */
 #define FOLD__ITOTAL(bits) ((void)(bits), 0)
 #endif
 
@@ -7726,7 +7730,7 @@ FOLD__TARGET static uint32_t FOLD__ISA(byte_largest)(const float *from, int coun
     return FOLD__IMOST(largest);
 }
 
-/* The integers are the bits above those of the magic number. */
+/* The rounded integers are the bits by which a sum differs from the magic number. */
 FOLD__TARGET static int32_t FOLD__ISA(byte_round)(const float *from, int count, float factor, char *to)
 {
     const FOLD__V scale = FOLD__VSET(factor), magic = FOLD__VSET(12582912.0f);
@@ -7751,8 +7755,8 @@ FOLD__TARGET static int32_t FOLD__ISA(byte_round)(const float *from, int count, 
 }
 
 #if FOLD__SIMD_PASS > 1 || FOLD__PAIRS
-/* In each step a row multiplies 32 bits of x, the same for all columns, by 32 bits of each column: a quad, or
-   two values that are widened to 16 bits. */
+/* In each step a row multiplies 32 bits of x, the same for all columns, by 32 bits of each column: a quad of
+   bytes, or two values that are widened to 16 bits. */
 #if FOLD__SIMD_PASS == 512
 #define FOLD__INT8_V __m512i
 #define FOLD__INT8_SET(number) _mm512_set1_epi32(number)
@@ -7782,7 +7786,7 @@ FOLD__INLINE int32x4_t fold__dot_bytes__neon(int32x4_t sum, int8x16_t weight, in
 {
 #ifdef __ARM_FEATURE_DOTPROD
     return vdotq_s32(sum, weight, input);
-#else /* sums of two products, at most 2 * 127 * 127, fit in 16 bits */
+#else /* the sum of two products is at most 2 * 127 * 127, which fits in 16 bits */
     const int16x8_t low = vmull_s8(vget_low_s8(weight), vget_low_s8(input));
     return vpadalq_s16(sum, vpaddq_s16(low, vmull_high_s8(weight, input)));
 #endif
@@ -7878,7 +7882,7 @@ FOLD__INT8_TILES(FOLD__MAKE_ROW, FOLD__INT8_TILE_OF)
 #define FOLD__INT8_ALL FOLD__INT8_TILES(FOLD__NAME_ROW, FOLD__INT8_AT_OF)
 
 #else
-/* Sums of four columns, of weights as they were saved. If fewer are left, the last is read again. */
+/* Sums four columns of weights in the layout of files. If fewer are left, the last is read repeatedly. */
 FOLD__NOINLINE static void fold__int8_sums__portable(const fold__int8_tile_args *at, int column,
                                                      int32_t *sums)
 {
@@ -7919,7 +7923,7 @@ static void fold__int8_tile__portable(const fold__int8_tile_args *at)
 static const fold__int8_kernels FOLD__ISA(int8_table) = FOLD__INT8_TABLE(FOLD__ISA_NAME);
 
 #if FOLD__SDOT && FOLD__SIMD_PASS == 128
-/* The same tiles with one instruction for a quad of each of four columns, on processors that have it. */
+/* The same tiles with an instruction for a quad of four columns, on processors that have it. */
 #undef FOLD__INT8_DOT
 #undef FOLD__INT8_AT
 #define FOLD__INT8_DOT(row, column) \
@@ -8107,7 +8111,7 @@ static const fold__kernels FOLD__ISA(cblas) = { "cblas",
                                                 { FOLD__RULES(FOLD__RULE_ENTRY) } };
 #endif
 
-/* These differ from pass to pass. Macros with the same text in every pass stay: they may be redefined. */
+/* Macros that differ between passes are undefined. Others stay, since they may be defined again unchanged. */
 #undef FOLD__BF16_COLS
 #undef FOLD__ISA
 #undef FOLD__ISA_8
@@ -8154,27 +8158,27 @@ static const fold__kernels FOLD__ISA(cblas) = { "cblas",
 #define FOLD__IMPLEMENTED
 
 /* ==== section: ops ===========================================================================
-   Owns: every built-in op: its shapes, forward, backward, and what backward reads. Other sections ask the
-   table's flags, and name an op only to treat it differently.
+   Owns: all built-in ops: their shapes, forward, backward, and what backward reads. Other sections read the
+   table's flags, and name an op only to treat it specially.
    Uses: kernels, shapes. Invariant: an op sees rows, never nodes, plans or memory. */
 
-/* What only built-in ops see. A linear op may run in two parts, leading segments first (a cell's prologue);
-   the second part starts from the output's own rows. */
+/* What built-in ops get in addition to their call. A linear op can run in two parts: first the leading
+   segments (a cell's prologue); the second part then starts from the rows of the output. */
 typedef struct fold__engine {
     const fold__kernels *kernels;
     const struct fold__param_data *param[2]; /* W and b; NULL if absent */
     const float *packs, *values; /* the model's */
-    const struct fold__int8_kernels *const *formats; /* the model's, by fold__param_data.format */
+    const struct fold__int8_kernels *const *formats; /* the model's formats, by fold__param_data.format */
     const uint8_t *bytes;     /* the model's int8 and bf16 weights */
-    int size, alike;          /* floats of a row of the first output; whether the inputs' rows have as many */
-    int first_segment, end_segment; /* linear: the segments to run */
+    int size, alike;          /* floats per row of the first output; whether all inputs have that size */
+    int first_segment, end_segment; /* linear ops: the segments to run */
     const int *index;         /* ops over whole lists: the op's indices */
-    int sparse_grad;          /* list_take: the contribution has a row per taken row, not per row there is */
-    fold__command_list *commands; /* if not NULL, maps and tiles are recorded there */
-    const struct fold__elementwise **maps; /* if not NULL, an element-wise op stores its maps there */
+    int sparse_grad;          /* list_take: the contribution has rows for taken rows only */
+    fold__command_list *commands; /* NULL, or the list in which maps and tiles are recorded */
+    const struct fold__elementwise **maps; /* NULL, or where an element-wise op stores its maps */
 } fold__engine;
 
-/* An op's call, complete but for its rows. Built-in ops find the engine next to their call. */
+/* A call of an op without its rows. Built-in ops find the engine next to their call. */
 typedef struct fold__prepared {
     fold_op_call call;
     fold__engine engine;
@@ -8188,32 +8192,32 @@ static const fold__engine *fold__engine_of(const fold_op_call *call)
 typedef struct fold__param_data {
     char *name;
     fold_shape shape;
-    uint32_t touched_at; /* lookup tables: first of dim[0] entries in the touched lists */
+    uint32_t touched_at; /* lookup tables: start of its dim[0] elements in the touched lists */
     size_t at, size;     /* offset and size in values and gradients, in floats; FOLD__NO_PACK: no values */
-    const void *image_data;   /* where an image has it, if read in place; NULL: it has its own values */
-    size_t pack, pack_t; /* offsets in the packs, in floats; FOLD__NO_PACK: not kept */
-    size_t bytes, bytes_t; /* offsets of the int8 or bf16 weight and of its transpose; FOLD__NO_PACK: as
-                              floats. For bytes in an image: how far after them scales are */
+    const void *image_data;   /* its values in an image if read in place; NULL: in the model's array */
+    size_t pack, pack_t; /* offsets in the packs, in floats; FOLD__NO_PACK: no pack */
+    size_t bytes, bytes_t; /* offsets of the int8 or bf16 weight and its transpose; FOLD__NO_PACK: floats. For
+                              bytes in an image: the distance from them to their scales */
     uint32_t touched; /* rows in the touched list */
-    unsigned uses; /* requested uses, and FOLD__FOR_CELLS */
+    unsigned uses; /* requested uses, including FOLD__FOR_CELLS */
 #ifndef FOLD_INFERENCE
-    uint64_t steps;         /* steps that its state has taken: Adam corrects the bias by them */
-    int back_from, back_to; /* requested rows of the pack that only gradients of inputs read */
+    uint64_t steps;         /* step count of its optimiser state, for Adam's bias correction */
+    int back_from, back_to; /* requested rows of the pack that is used only for gradients of inputs */
 #endif
     uint8_t frozen, buffer, rate_set;
-    uint8_t zeros_by_default; /* made with neither values nor an initialiser */
-    uint8_t grad_clear;       /* the gradient is all zeros: a total overwrites them, or is summed in place */
-    uint8_t grad_dense;       /* lookup table with a dense gradient (tied): all rows are touched */
-    uint8_t format;           /* how its bytes are stored, an enum fold__weight_format */
-    uint8_t stored;           /* the image has bytes, not floats */
-    float byte_error;         /* the weight's error in bytes, see fold__int8_pack */
+    uint8_t zeros_by_default; /* created with neither values nor an initialiser */
+    uint8_t grad_clear;       /* the gradient is all zeros: it may be overwritten or summed in place */
+    uint8_t grad_dense;       /* lookup table with a dense gradient (tied): all rows count as touched */
+    uint8_t format;           /* enum fold__weight_format */
+    uint8_t stored;           /* the image contains int8 or bf16, not floats */
+    float byte_error;         /* rounding error of the int8 weight: see fold__int8_pack */
     uint32_t name_hash;
-    uint32_t by_hash[2]; /* a binary tree of names by hash, from the first parameter on: 1 + the child with
+    uint32_t by_hash[2]; /* binary tree of names by hash, rooted at the first parameter: 1 + the child with
                             smaller hashes, 1 + the other child; 0: none */
 } fold__param_data;
 #define FOLD__NO_PACK SIZE_MAX
-enum { FOLD__FOR_CELLS = 16 }; /* a cell's body uses it by fold_use */
-/* int8 for products, int8 for tables alone, bf16. */
+enum { FOLD__FOR_CELLS = 16 }; /* a cell body uses the parameter through fold_use */
+/* Formats: int8 for products, int8 for tables that no product reads, bf16. */
 enum fold__weight_format {
     FOLD__FORMAT_INT8_COLUMNS,
     FOLD__FORMAT_INT8_ROWS,
@@ -8240,9 +8244,9 @@ static int fold__param_bits(const fold__param_data *param)
     return !fold__is_quantized(param) ? 32 : param->format == FOLD__FORMAT_BF16 ? 16 : 8;
 }
 
-/* A weight as the matrix in its packs: of a filter, taps and inputs are rows. */
+/* The columns and rows of a weight as a matrix. The rows of a filter are all taps and inputs. */
 static int fold__matrix_columns(const fold__param_data *param) { return fold__shape_last(&param->shape); }
-static int fold__matrix_rows(const fold__param_data *param) /* each product asks: a division takes longer */
+static int fold__matrix_rows(const fold__param_data *param) /* called per product: a division is slower */
 {
     int rows = 1;
     for (int axis = 0; axis + 1 < param->shape.rank; axis++)
@@ -8250,17 +8254,17 @@ static int fold__matrix_rows(const fold__param_data *param) /* each product asks
     return rows;
 }
 
-enum {                       /* flags of an op row */
-       FOLD__LIST = 1,       /* takes a list */
-       FOLD__GEMM = 2,       /* a product: runs all rows of a batch at once */
-       FOLD__FLOW = 4,       /* linear, and backward reads no values: gradients pass before values exist */
-       FOLD__ONE_ROW = 8,    /* user op without a batched path */
-       FOLD__RANDOM = 16,    /* data is a dropout key */
-       FOLD__NO_GRAD_1 = 32, /* input 1 (a target) gets no gradient */
-       FOLD__NO_GRAD = 64,   /* no input gets a gradient */
+enum {                       /* flags of an op */
+       FOLD__LIST = 1,       /* has a list as input */
+       FOLD__GEMM = 2,       /* a product, which runs all rows of a batch at once */
+       FOLD__FLOW = 4,       /* linear; backward reads no values, so it can run before values exist */
+       FOLD__ONE_ROW = 8,    /* user-defined op that runs row by row */
+       FOLD__RANDOM = 16,    /* its data is a dropout key */
+       FOLD__NO_GRAD_1 = 32, /* input 1, a target, has no gradient */
+       FOLD__NO_GRAD = 64,   /* no input has a gradient */
        FOLD__DATA = 128,     /* reads per-row data */
-       FOLD__OVER_LISTS = 256, /* takes whole lists, one call at a time */
-       FOLD__TWO = 512,      /* has two outputs, the second of them for backward alone */
+       FOLD__OVER_LISTS = 256, /* works on whole lists, one call at a time */
+       FOLD__TWO = 512,      /* has two outputs, the second only for backward */
        FOLD__INDEX = 1024,   /* its data are indices into its input */
        FOLD__FLOAT = 2048    /* its attribute is a float */
 };
@@ -8277,19 +8281,19 @@ static int32_t fold__float_attr(float value) { return (int32_t)fold__bits_of(val
 static float fold__data_float(uint64_t data) { return fold__attr_float((int32_t)(uint32_t)data); }
 
 #define FOLD__MAP(call, name) FOLD__MAP_OF(fold__engine_of(call)->kernels, name)
-/* Maps a single row. */
+/* Applies a map to a single row. */
 #define FOLD__RUN_MAP(kernels, name, out, in_a, in_b, in_c, scalar, count) \
     FOLD__MAP_OF(kernels, name)(out, in_a, in_b, in_c, scalar, count, 1, NULL)
 
 /* -- element-wise ---------------------------------------------------------------------------- */
 
-/* How operands repeat to the shape of an output. The output's axes are merged into groups; along each an
-   operand has all values, contiguous, or (a bit of `repeats`) one that repeats. */
+/* How operands are broadcast to the shape of an output. The output's axes are merged into groups; along a
+   group, an operand has all values, contiguous, or a single one, which repeats (a bit of `repeats`). */
 typedef struct fold__broadcast {
     int groups, length[FOLD_MAX_RANK];
     unsigned repeats[FOLD_MAX_RANK];
 } fold__broadcast;
-/* Operands without a shape have the output's. Shapes are compared from the last axis on. */
+/* Operands whose shape is NULL have the output's. Shapes are aligned at the last axis. */
 static fold__broadcast fold__broadcast_to(const fold_shape *out, const fold_shape *const shape[3])
 {
     fold__broadcast broadcast = { 0, { 1, 1, 1, 1 }, { 0, 0, 0, 0 } };
@@ -8308,11 +8312,11 @@ static fold__broadcast fold__broadcast_to(const fold_shape *out, const fold_shap
         broadcast.repeats[broadcast.groups - 1] = repeats;
         broadcast.length[broadcast.groups - 1] *= out->dim[axis];
     }
-    broadcast.groups += !broadcast.groups; /* a single value */
+    broadcast.groups += !broadcast.groups; /* a scalar */
     return broadcast;
 }
 
-/* Maps the last group of a row, in which an operand is a line or a single value. */
+/* Maps the last group of a row, along which each operand has all values or a single one. */
 static FOLD__NOINLINE void fold__map_line(fold__map_fn map, float *out, int length, const float *const in[3],
                                           unsigned repeats, float scalar)
 {
@@ -8335,7 +8339,7 @@ static FOLD__NOINLINE void fold__map_line(fold__map_fn map, float *out, int leng
     }
 }
 
-/* Maps one row of operands that may repeat. If none does in the last group, the last two are one call. */
+/* Maps one row of broadcast operands. If none repeats along the last group, two groups are one call. */
 static void fold__map_broadcast(fold__map_fn map, float *out, const float *const in[3],
                                 const fold__broadcast *broadcast, float scalar)
 {
@@ -8368,7 +8372,7 @@ static void fold__map_broadcast(fold__map_fn map, float *out, const float *const
     }
 }
 
-/* y[r] = map(x0[r], x1[r], x2[r]) over all rows, which have `count` values each. */
+/* y[r] = map(x0[r], x1[r], x2[r]) for all rows, which have `count` values each. */
 FOLD__INLINE void fold__map_alike(fold__map_fn map, const fold_rows *output, const fold_rows *first,
                                   const fold_rows *second, const fold_rows *third, float scalar, int count,
                                   size_t n_rows, fold__command_list *commands)
@@ -8398,12 +8402,12 @@ static int fold__shapes_alike(const fold_shape *const shape[3], int size)
     return alike;
 }
 
-/* The same for any shapes. Absent operands are NULL. */
+/* The same for any shapes. Missing operands are NULL. */
 static void fold__map_rows(const fold_op_call *call, fold__map_fn map, const fold_rows *output,
                            const fold_rows *const in[3], const fold_shape *const shape[3], float scalar)
 {
     const fold_rows *first = in[0] ? in[0] : output, *second = in[1] ? in[1] : output,
-                    *third = in[2] ? in[2] : output; /* an input that is not used only has to be there */
+                    *third = in[2] ? in[2] : output; /* an unused input must only be readable */
     if (!call->rows)
         return;
     const fold__engine *engine = fold__engine_of(call);
@@ -8427,10 +8431,10 @@ static int fold__in_size(const fold_op_call *call, int input)
 }
 static int fold__out_size(const fold_op_call *call) { return fold__shape_size(&call->out_shape[0]); }
 
-/* An element-wise op of one or two inputs: its map and, per input, the map of its gradient with that map's
-   operands as letters: g output gradient, a b inputs, y output. */
+/* An element-wise op with one or two inputs: its map and, per input, the map that computes its gradient.
+   Letters name that map's operands: g output gradient, a and b inputs, y output. */
 typedef struct fold__elementwise {
-    const fold__map_fn *map, *derivative[2]; /* per kernel set */
+    const fold__map_fn *map, *derivative[2]; /* one per kernel set */
     const char *from[2];
 } fold__elementwise;
 
@@ -8462,18 +8466,18 @@ static void fold__elementwise_forward(const fold_op_call *call, const fold__elem
     fold__map_rows(call, map, &call->out[0], in, shape, scalar);
 }
 
-/* Sums of many values. A chain loses accuracy as it grows, so it has at most FOLD__CHAIN values: longer sums
-   are made of blocks, joined in pairs. The order depends only on the number of values. Contiguous values are
-   summed in sixteen lanes, each a chain. */
+/* Sums of many values. A chain loses accuracy as it grows, so chains have at most FOLD__CHAIN values; longer
+   sums are split into blocks, which are added in pairs. The order depends only on the number of values.
+   Contiguous values are summed in sixteen lanes, each a chain. */
 enum { FOLD__CHAIN = 32, FOLD__LANES_CHAIN = FOLD__LANES * FOLD__CHAIN, FOLD__SUM_WIDTH = 128 };
 
-/* Gradients that many rows give to a parameter, table row or value are summed in blocks. Each block is a
-   chain of rows, and so are the blocks' sums. A row's block depends only on the number of rows before it. */
-#ifndef FOLD__BLOCK_ROWS /* tests make it smaller */
+/* If many rows contribute to a gradient, it is summed in blocks: a block is a chain of rows, and the blocks'
+   sums are a chain. A row's block depends only on the number of rows before it. */
+#ifndef FOLD__BLOCK_ROWS /* smaller in tests */
 #define FOLD__BLOCK_ROWS 512
 #endif
 
-/* The left half of a sum of count > block values: a power of two of blocks, at least half of the values. */
+/* Returns how many of count > block values go to the left half of a sum: `block` times a power of two. */
 static size_t fold__left_half(size_t count, size_t block)
 {
     while (block < count - block)
@@ -8488,7 +8492,7 @@ static float fold__sum(const fold__kernels *kernels, const float *values, size_t
     return fold__sum(kernels, values, left) + fold__sum(kernels, values + left, count - left);
 }
 
-/* to[r] = the sum of elements first[r] to first[r + 1] - 1, FOLD__CHAIN at most: `size` floats from `at`. */
+/* to[r] = sum of elements first[r] to first[r + 1] - 1 (at most FOLD__CHAIN), `size` floats from `at` on. */
 static void fold__sum_chains(const fold__kernels *kernels, const fold_rows *to, size_t size,
                              const fold_rows *input, size_t at, const int *first, int rows, int started)
 {
@@ -8531,8 +8535,8 @@ static void fold__sum_rows(const fold__kernels *kernels, float *total, size_t si
         fold__sum_pairs(kernels, total + at, fold__min_size(width, size - at), input, at, first, count);
 }
 
-/* Sums the full-size gradient of a repeated operand over the groups of axes along which it repeats, the last
-   first. There are at most two: every other one of four axes. `full` has as much room after it. */
+/* Sums a broadcast operand's gradient, which has the output's size, over the groups along which the operand
+   repeats, the last first: at most two of four axes. `full` has its size in room after it. */
 static void fold__sum_repeats(const fold__kernels *kernels, float *din, size_t own, float *full, size_t size,
                               const fold__broadcast *broadcast)
 {
@@ -8592,7 +8596,7 @@ static void fold__elementwise_backward(const fold_op_call *call, const fold__ele
     }
 }
 
-/* name, map, gradient maps and their operands */
+/* name, map, and per input the gradient's map and its operands */
 #define FOLD__ELEMENTWISE(X)                             \
     X(add, add, copy, "g", copy, "g")                    \
     X(sub, sub, copy, "g", neg, "g")                     \
@@ -8623,7 +8627,7 @@ static void fold__elementwise_backward(const fold_op_call *call, const fold__ele
     X(at_most, at_most, d_at_most, "ga", copy, "")       \
     X(copy, copy, copy, "g", copy, "")                   \
     X(stop, copy, copy, "", copy, "")
-/* The op's attribute, if any, is the scalar of its map and of its gradient's. */
+/* The op's attribute, if any, is the scalar of its map and of its gradients' maps. */
 #define FOLD__DEFINE(name, map, da, from_a, db, from_b)                                            \
     static const fold__elementwise fold__e_##name = { fold__maps_##map,                            \
                                                       { fold__maps_##da, fold__maps_##db },        \
@@ -8639,7 +8643,7 @@ static void fold__elementwise_backward(const fold_op_call *call, const fold__ele
 FOLD__ELEMENTWISE(FOLD__DEFINE)
 #undef FOLD__DEFINE
 
-/* scale and shift: the scalar differs from row to row */
+/* Maps for scale and shift, whose scalar can differ between rows. */
 static void fold__scalar_rows(const fold_op_call *call, fold__map_fn map, const fold_rows *output,
                               const fold_rows *input)
 {
@@ -8673,7 +8677,7 @@ static const char *fold__infer_same(const fold_shape *in, int count, const int32
     return NULL;
 }
 
-/* Shapes are compared from the last axis on; axes of 1, and missing ones, repeat. */
+/* Broadcasting aligns shapes at the last axis; axes of size 1, and missing axes, repeat. */
 static const char *fold__infer_broadcast(const fold_shape *in, int count, const int32_t *attr,
                                          fold_shape *out)
 {
@@ -8728,7 +8732,7 @@ static const char *fold__infer_equal(const fold_shape *in, int count, const int3
     return NULL;
 }
 
-/* Masks depend only on the key and the element. x - x is what 0 times x is, but for a zero's sign. */
+/* Applies a mask that depends only on the key and the element. Like 0 times x, x - x passes on NaN. */
 static void fold__dropout_rows(const fold_op_call *call, const fold_rows *output, const fold_rows *input)
 {
     const int count = fold__out_size(call);
@@ -8756,12 +8760,12 @@ static void fold__dropout_backward(const fold_op_call *call)
 
 /* -- products -------------------------------------------------------------------------------- */
 
-/* Attributes of a linear op. Its inputs are the segments of x, and then, if any, the rows to start from
-   instead of the bias. A value of x has one or more lines of inputs. */
+/* Attributes of a linear op. Its inputs are the segments of x, optionally followed by rows to start from
+   instead of the bias. A value of x has one or more lines, each a vector of inputs. */
 enum {
     FOLD__LINEAR_T,      /* W is [outputs x inputs] */
-    FOLD__LINEAR_STARTS, /* its sums start from the last input */
-    FOLD__LINEAR_ROW,    /* the first row of W that it reads */
+    FOLD__LINEAR_STARTS, /* the last input is what sums start from */
+    FOLD__LINEAR_ROW,    /* the first row of W that the op reads */
     FOLD__LINEAR_OUT     /* outputs */
 };
 static const char *fold__infer_linear(const fold_shape *in, int count, const int32_t *attr, fold_shape *out)
@@ -8777,7 +8781,7 @@ static const char *fold__infer_linear(const fold_shape *in, int count, const int
     return NULL;
 }
 
-/* Kernels that take bytes as they are saved read them in the image. */
+/* Whether a weight's bytes are read in the image, by kernels that use the layout of files. */
 static int fold__has_stored_bytes(const fold__int8_kernels *kernels, const fold__param_data *param)
 {
     return param->stored && kernels->as_saved;
@@ -8801,14 +8805,14 @@ static const float *fold__weight_pack(const fold__engine *engine, int transposed
 {
     return engine->packs + (transposed ? engine->param[0]->pack_t : engine->param[0]->pack);
 }
-/* Products read such a weight in place, row-major. Its transpose has a pack. */
+/* Whether products read a weight in place, row-major. Its transpose has a pack. */
 static int fold__is_read_in_place(const fold__param_data *param, int transposed)
 {
     return fold__floats_in_place(param) && !transposed && param->pack == FOLD__NO_PACK;
 }
 
-/* The first row of a weight in the pack that only gradients of its inputs read; that has no columns for
-   earlier rows. At least FOLD__LANES rows are left, so that sums of wide products stay those of wide ones. */
+/* Returns the first row of a weight in the pack that only gradients of inputs read; earlier rows have no
+   columns in it. At least FOLD__LANES rows remain, so that a wide product does not become narrow. */
 static int fold__back_first(const fold__param_data *param)
 {
 #ifdef FOLD_INFERENCE
@@ -8828,7 +8832,7 @@ static const float *fold__engine_values(const fold__engine *engine, int which)
     return place ? place : engine->values + param->at;
 }
 
-/* What chains start from: the bias, or nothing. It is never written through. */
+/* Returns what chains start from, the bias or nothing. It is not written to. */
 static fold_rows fold__bias_rows(const fold__engine *engine)
 {
     fold_rows rows = { NULL, 0, NULL };
@@ -8839,7 +8843,7 @@ static fold_rows fold__bias_rows(const fold__engine *engine)
     return rows;
 }
 
-/* The segment of a product that reads `inner` rows of a weight, or of its transpose, from `row` on. */
+/* Returns the product segment that reads `inner` rows of a weight, or of its transpose, from `row` on. */
 static fold__seg fold__weight_seg(const fold__engine *engine, int transposed, size_t row, int inner,
                                   fold_rows input)
 {
@@ -8885,8 +8889,8 @@ static fold_rows fold__lines_of(const fold_rows *rows, int row, int width)
     return lines;
 }
 
-/* Makes rows of `lines` lines each one long run of rows, if they are contiguous; if not, the caller takes one
-   sample at a time. */
+/* Turns rows of `lines` lines each into one sequence of lines, if they are contiguous. Otherwise it returns
+   0, and the caller processes one sample at a time. */
 static int fold__rows_flatten(fold_rows *input, int lines, int width)
 {
     if (lines == 1)
@@ -8952,7 +8956,7 @@ static void fold__linear_forward(const fold_op_call *call)
     }
 }
 
-/* dX = dY W^T for inputs [from, to) of the weight. */
+/* Computes dX = dY W^T for inputs [from, to) of the weight. */
 static void fold__linear_dx(const fold_op_call *call, size_t rows, fold_rows dy, fold_rows dx, int from,
                             int to)
 {
@@ -8982,7 +8986,7 @@ static void fold__linear_backward(const fold_op_call *call)
 {
     const int segments = call->n_in - call->attr[FOLD__LINEAR_STARTS], count = call->attr[FOLD__LINEAR_OUT];
     const int lines = fold__shape_lines(&call->in_shape[0]);
-    if (call->attr[FOLD__LINEAR_STARTS] && !fold__absent(&call->din[segments])) /* the rows it started from */
+    if (call->attr[FOLD__LINEAR_STARTS] && !fold__absent(&call->din[segments])) /* the rows to start from */
         for (int row = 0; row < call->rows; row++)
             memcpy(fold__row(&call->din[segments], row), fold__row(&call->dout[0], row),
                    (size_t)fold__out_size(call) * sizeof(float));
@@ -9006,7 +9010,7 @@ static void fold__linear_backward(const fold_op_call *call)
     }
 }
 
-/* Scratch for products of at most `lines` rows; in training, of any number. */
+/* Returns the scratch floats for products of at most `lines` rows; in training, of any number of rows. */
 static size_t fold__linear_scratch(const fold__kernels *kernels, const fold__int8_kernels *const *formats,
                                    const fold__param_data *weight, size_t lines, int trains)
 {
@@ -9024,7 +9028,7 @@ static size_t fold__linear_scratch(const fold__kernels *kernels, const fold__int
     return fold__max_size(forward, backward);
 }
 
-/* Columns [from, to) of a gradient that one of several threads sums, or rows of a part. */
+/* The columns [from, to) of a gradient that one of several threads sums, or the rows of a part. */
 typedef struct fold__extent {
     int from, to;
 } fold__extent;
@@ -9038,11 +9042,11 @@ static size_t fold__segment_at(const int32_t *attr, const fold_shape *in_shape, 
     return attr[FOLD__LINEAR_T] ? row : row * ldw;
 }
 
-/* Portable kernels and a BLAS cannot. */
+/* Whether weight_grad accepts `separate`: portable kernels and a BLAS do not. */
 static int fold__adds_separately(const fold__kernels *kernels) { return kernels->set && kernels->vector > 1; }
 
-/* Adds x^T dy to acc for one segment of a linear op and some columns of dy, which begins at the first of
-   them. Lines continue the chains of acc (the segment's rows of W) in order, or are summed separately. */
+/* Adds x^T dy to acc, the rows of W of one segment of a linear op, for some columns; dy begins at the first
+   of these columns. Lines continue the chains of acc in order, or are summed separately. */
 static void fold__linear_weight_grad(const fold_op_call *call, int lines, int segment, const fold_rows *input,
                                      const fold_rows *dy, fold__extent extent, int separate, float *acc)
 {
@@ -9057,16 +9061,16 @@ static void fold__linear_weight_grad(const fold_op_call *call, int lines, int se
                              separate);
 }
 
-/* A matrix of one sample, row-major [rows x columns]. */
+/* A matrix of one sample, row-major. */
 typedef struct fold__matrix {
     float *values;
     int rows, columns;
 } fold__matrix;
 
-/* With fewer rows a product of two values reads the right one in place: packing it takes as long. */
+/* With fewer rows, a product of two values reads the right one in place, since packing takes as long. */
 enum { FOLD__FEW_ROWS = 4 };
 
-/* to = left right, or left right^T, with the sums of linear ops without bias. */
+/* to = left right, or left right^T, summed in the same order as linear ops without bias. */
 static void fold__matrix_product(const fold__kernels *kernels, fold__matrix left, fold__matrix right,
                                  int transposed, float *to, float *scratch)
 {
@@ -9091,7 +9095,7 @@ static void fold__matrix_product(const fold__kernels *kernels, fold__matrix left
                                                         FOLD__LANES));
 }
 
-/* to = left right for few rows, with the same bits. */
+/* to = left right for few rows; bit-identical to fold__matrix_product. */
 static void fold__matrix_rows_product(const fold__kernels *kernels, fold__matrix left, fold__matrix right,
                                       float *to)
 {
@@ -9103,7 +9107,7 @@ static void fold__matrix_rows_product(const fold__kernels *kernels, fold__matrix
                           left.values[row * left.columns + element], columns);
 }
 
-/* to = left^T right, with the sums of a product with the transpose of left. */
+/* to = left^T right; bit-identical to a product with the transpose of left. */
 static void fold__matrix_transposed_product(const fold__kernels *kernels, fold__matrix left,
                                             fold__matrix right, float *to, float *scratch)
 {
@@ -9123,7 +9127,7 @@ static void fold__matrix_transposed_product(const fold__kernels *kernels, fold__
     fold__matrix_product(kernels, turned, right, 0, to, scratch);
 }
 
-/* The factors of one product: matrices, or a vector on one side. count: products of a sample, in a row. */
+/* The factors of a product: matrices, or a vector on one side. count: contiguous products in a sample. */
 typedef struct fold__factors {
     fold__matrix left, right;
     int count;
@@ -9241,7 +9245,7 @@ static const char *fold__infer_to_scalar(const fold_shape *in, int count, const 
 
 /* -- reductions inside a row ----------------------------------------------------------------- */
 
-/* A value seen as [outer][length][inner] around an axis; all axes: [1][size][1]. */
+/* The view of a value as [outer][length][inner] around an axis; for all axes [1][size][1]. */
 typedef struct fold__axis {
     int outer, length, inner;
 } fold__axis;
@@ -9281,13 +9285,12 @@ static const char *fold__infer_axis(const fold_shape *in, int count, const int32
     return NULL;
 }
 
-/* What an op over an axis sees at once: the lines of one outer index; for losses, all of a value. out and
-   dout have one line, or as many as in. Backward gets din, the gradient of `input`, and of in and out what
-   the op asks for. */
+/* What an op over an axis processes at once: the lines of one outer index; for losses, a whole value. out and
+   dout have one line, or as many as in. Backward gets din, the gradient of `input`; in and out if needed. */
 typedef struct fold__lines {
     const fold__kernels *kernels;
     fold__axis axis;
-    size_t inner, size; /* the number of lines, which is also a line's stride; the values of all */
+    size_t inner, size; /* the number of lines, which is also the stride within a line; values of all lines */
     const fold_op_call *call;
     int row, input;
     float *in, *out, *dout, *din, *scratch;
@@ -9299,7 +9302,7 @@ static float *fold__part_of(const fold_rows *rows, int row, size_t at)
     return values ? values + at : NULL;
 }
 
-/* `input` is -1 in forward. */
+/* Calls `over` for each outer index of each row. `input` is -1 in forward. */
 static void fold__each_lines(const fold_op_call *call, int axis, int input, fold__lines_fn *over)
 {
     fold__lines lines = FOLD__ALL_ZERO;
@@ -9330,7 +9333,7 @@ static void fold__each_lines_back(const fold_op_call *call, int axis, fold__line
             fold__each_lines(call, axis, input, over);
 }
 
-/* Defines both passes of an op by what each does with the lines of one outer index. */
+/* Defines forward and backward of an op from functions that process the lines of one outer index. */
 #define FOLD__OVER_LINES(name, axis)                                  \
     static void fold__##name##_forward(const fold_op_call *call)      \
     {                                                                 \
@@ -9362,7 +9365,7 @@ static void fold__mean_to(const fold__lines *lines, float *out, float *in)
 static void fold__sum_lines(const fold__lines *lines) { fold__sum_to(lines, lines->out, lines->in); }
 static void fold__mean_lines(const fold__lines *lines) { fold__mean_to(lines, lines->out, lines->in); }
 
-/* Gives every value the gradient of its line's sum, times a factor. */
+/* Sets the gradient of every value to that of its line's sum times a factor. */
 static void fold__broadcast_lines(const fold__lines *lines, float factor)
 {
     const fold_rows dout = { lines->dout, 0, NULL },
@@ -9384,7 +9387,7 @@ static void fold__mean_lines_grad(const fold__lines *lines)
 FOLD__OVER_AXIS(sum)
 FOLD__OVER_AXIS(mean)
 
-/* Where the first NaN of a line is, else the first largest (sign 1) or the first smallest (sign -1). */
+/* Returns the index of a line's first NaN or, if none, of the first maximum (sign 1) or minimum (sign -1). */
 static size_t fold__first_of(const fold__lines *lines, size_t column, float sign)
 {
     float most = sign * lines->in[column];
@@ -9414,7 +9417,7 @@ static void fold__amin_lines_grad(const fold__lines *lines) { fold__extreme_line
 FOLD__OVER_AXIS(amax)
 FOLD__OVER_AXIS(amin)
 
-/* to = from - less, with the same `inner` floats for every line. */
+/* to = from - less; every line uses the same `inner` values of `less`. */
 static void fold__lines_less(const fold__axis *axis, float *to, const float *from, const float *less)
 {
     for (int line = 0; line < axis->length; line++)
@@ -9449,7 +9452,7 @@ static void fold__variance_lines_grad(const fold__lines *lines)
 
 FOLD__OVER_AXIS(variance)
 
-/* A line's largest is subtracted before exp and added after log, unless it is infinite: inf - inf is NaN. */
+/* The maximum is subtracted before exp and added after log, unless infinite: inf - inf is NaN. */
 static float fold__no_infinity(float value) { return fabsf(value) > FLT_MAX ? 0 : value; }
 
 static void fold__logsumexp_lines(const fold__lines *lines)
@@ -9485,7 +9488,7 @@ static void fold__prod_lines(const fold__lines *lines)
             lines->out[column] *= lines->in[at + column];
 }
 
-/* The product of all others is that before times that after: a quotient would fail at zeros. */
+/* A gradient is the product of the values before times that of the values after: dividing fails at zeros. */
 static void fold__prod_lines_grad(const fold__lines *lines)
 {
     float *running = lines->scratch;
@@ -9571,11 +9574,11 @@ static const char *fold__infer_norm(const fold_shape *in, int count, const int32
     return NULL;
 }
 
-/* Layer norm subtracts the mean and has a bias, RMS norm does neither. */
+/* Whether to subtract the mean and add a bias: layer norm does, RMS norm does not. */
 static int fold__centred(const fold_op_call *call) { return call->n_in > 2; }
 
-/* target = (in - mean) / deviation, or in / root of mean square; returns 1 / the divisor. If a row's sum or
-   squares leave the range of floats, or come near its end, it is computed again times a power of two. */
+/* target = (in - mean) / standard deviation, or in / root mean square; returns 1 / the divisor. If the
+   squares overflow or become too small, the values are scaled by a power of two first. */
 static float fold__standardise(const fold_op_call *call, float *target, const float *in, size_t count,
                                float power)
 {
@@ -9621,12 +9624,12 @@ static void fold__layer_norm_forward(const fold_op_call *call)
 
 static void fold__rms_norm_forward(const fold_op_call *call) { fold__layer_norm_forward(call); }
 
-/* The gradient of x for one line, from standardised values and the output's gradient times the gain. */
+/* Computes a line's gradient of x from standardised values and the output gradient times the gain. */
 static void fold__norm_line_grad(const fold_op_call *call, float *din, const float *target, float *work,
                                  float inverse, size_t count)
 {
     const fold__kernels *kernels = fold__engine_of(call)->kernels;
-    const float minus = -(float)count; /* not a negated quotient: clang 14 lets unsafe flags in there */
+    const float minus = -(float)count; /* not a negated quotient, for which clang 14 obeys unsafe flags */
     const float mean = fold__centred(call) ? fold__sum(kernels, work, count) / minus : 0,
                 slope = fold__reducer_of(kernels)->dot(work, target, count) / minus;
     if (fold__centred(call))
@@ -9783,15 +9786,15 @@ static void fold__max_n_backward(const fold_op_call *call)
 }
 
 /* Softmax weights (shares) of one row's elements: exp(score - largest) / sum, summed in list order, per head.
-   The shares of some elements are held at a time, which in most rows is all. */
+   The shares of some elements are held at a time: in most rows, of all. */
 typedef struct fold__softmax_mean {
     const fold_op_call *call;
     const fold__kernels *kernels;
     int heads, room;
-    size_t width;                           /* floats of a value per head */
-    int begin, end;                         /* the row's elements */
+    size_t width;                           /* floats per value and head */
+    int begin, end;                         /* the row's elements, as a range */
     int from, to;                           /* the elements whose shares are held */
-    float *largest, *sum, *shares, *slopes; /* two per head; two per head and element, heads `room` apart */
+    float *largest, *sum, *shares, *slopes; /* largest, sum: one per head; shares, slopes: `room` per head */
 } fold__softmax_mean;
 
 static int fold__softmax_mean_room(int heads) { return heads < 128 ? 512 / heads : 4; }
@@ -9838,7 +9841,7 @@ static void fold__softmax_mean_exps(const fold__softmax_mean *at, float *sum)
     }
 }
 
-/* Finds a row's largest scores and sums. If there is room for all its elements, their exps are held then. */
+/* Computes a row's largest scores and sums. If there is room for all its elements, their exps are held. */
 static void fold__softmax_mean_begin(fold__softmax_mean *at, int row)
 {
     at->begin = at->call->list[row];
@@ -9900,7 +9903,7 @@ static void fold__softmax_mean_n_forward(const fold_op_call *call)
     }
 }
 
-/* Gradients of the elements whose shares are held. A score gets its share of dout . value minus the mean. */
+/* Computes gradients of the held elements. A score's is its share times (dout . value - dout . output). */
 static void fold__softmax_mean_back(const fold__softmax_mean *at, const float *out, const float *dout)
 {
     const fold_op_call *call = at->call;
@@ -9950,7 +9953,7 @@ static const char *fold__infer_concat(const fold_shape *in, int count, const int
     return NULL;
 }
 
-/* Copies `length` entries of an axis, from `first` on, from a whole to a part with only these, or back. */
+/* Copies `length` elements of an axis, from `first` on, from `whole` to `part`, or back if `into_whole`. */
 static void fold__move_part(const fold_shape *shape, int along, int first, int length, float *whole,
                             float *part, int into_whole)
 {
@@ -10023,7 +10026,7 @@ static const char *fold__infer_transpose(const fold_shape *in, int count, const 
     return NULL;
 }
 
-/* to = from with two axes swapped; `shape` is from's. Values of the axes after both stay together. */
+/* to = from with two axes swapped; `shape` is the shape of from. Axes after both move in one piece. */
 static void fold__swap_axes(const fold_shape *shape, const int32_t *axes, float *from, float *to)
 {
     static const fold__packer by_fours = { NULL, NULL };
@@ -10087,7 +10090,7 @@ static const float *fold__target_of(const fold__lines *lines)
 {
     return fold__row(&lines->call->in[1], lines->row);
 }
-/* Turns the slopes of a loss into the gradient of its input; that of a target is the negative. */
+/* Converts the slopes of a loss to the gradient of its input; a target's gradient is the negative. */
 static void fold__loss_grad(const fold__lines *lines)
 {
     FOLD__RUN_MAP(lines->kernels, scale, lines->din, lines->din, NULL, NULL,
@@ -10133,7 +10136,7 @@ static void fold__bce_lines(const fold__lines *lines)
     const float *target = fold__target_of(lines);
     float product = fold__reducer_of(lines->kernels)->dot(lines->in, target, lines->size);
     FOLD__RUN_MAP(lines->kernels, softplus, lines->scratch, lines->in, NULL, NULL, 0, lines->size);
-    if (product != product) { /* unless something is NaN, an infinite logit meets a target of 0 */
+    if (product != product) { /* NaN only if an input is NaN or an infinite logit meets a target of 0 */
         product = 0;
         for (size_t at = 0; at < lines->size; at++)
             product += target[at] != 0 ? target[at] * lines->in[at] : 0;
@@ -10214,29 +10217,29 @@ FOLD__OVER_ALL(hinge)
 
 /* -- windows that move over a grid or a line ------------------------------------------------- */
 
-/* Convolutions and pools. A line is a grid of height 1. The orders of sums:
-   - If a filter mixes channels, an output is a product with its patch of x, made as those of linear ops are:
-     it begins with the bias and goes over rows of taps, taps and channels. With fewer than sixteen outputs
-     each run of the patch (fold__runs) is a segment.
-   - The gradient of an element of x adds a product for each position that reads it, in order of positions.
-   - The gradient of a weight is a chain over the positions of one sample after the other.
-   - If channels stay apart (depthwise filters, pools), outputs are chains over taps, and gradients of x over
-     positions. */
+/* Convolutions and pools. A line is a grid of height 1. Orders of sums:
+   - If a filter mixes channels, an output is computed like a linear op on its patch of x: the sum starts from
+   the bias and goes over rows of taps, taps and channels. With fewer than sixteen outputs, each run of the
+   patch (fold__runs) is a segment.
+   - The gradient of an element of x is a sum over the positions that read it, in order of positions.
+   - The gradient of a weight is a chain over the positions of each sample in turn.
+   - If channels are separate (depthwise filters, pools), an output is a chain over taps, and a gradient of x
+   is a chain over positions. */
 typedef struct fold__filter {
-    int height, width, channels; /* x's */
-    int tall, wide;              /* the window's, in taps */
+    int height, width, channels; /* size of x */
+    int tall, wide;              /* size of the window, in taps */
     int stride, dilation, above, left;
-    int lines, columns, outputs; /* y's */
+    int lines, columns, outputs; /* size of y */
 } fold__filter;
 
-/* Attributes of windows. Two numbers share one, the second in its upper half. */
+/* Attributes of windows. If an attribute holds two numbers, the second is in its upper half. */
 enum {
     FOLD__FILTER_SIZE,    /* tall and wide */
     FOLD__FILTER_STEPS,   /* stride and dilation */
-    FOLD__FILTER_PADDING, /* a line has none above */
-    FOLD__FILTER_OUT      /* outputs, 0 if channels stay apart */
+    FOLD__FILTER_PADDING, /* above and left; for lines only left */
+    FOLD__FILTER_OUT      /* outputs; 0: channels are separate */
 };
-enum { FOLD__MAX_FILTER = 32767 }; /* the largest of these numbers */
+enum { FOLD__MAX_FILTER = 32767 }; /* the maximum of these numbers */
 static int fold__window_reach(int taps, int dilation) { return (taps - 1) * dilation + 1; }
 
 static int fold__positions(const fold__filter *filter, int size, int padding, int taps)
@@ -10287,7 +10290,7 @@ static const char *fold__infer_windows(const fold_shape *in, int count, const in
     return NULL;
 }
 
-/* Where a tap is inside x: at `count` positions of a line from `first` on; and the first pixel it reads. */
+/* The positions of a line at which a tap is inside x, and the first pixel it reads there. */
 typedef struct fold__tap {
     int first, count;
     size_t pixel;
@@ -10318,7 +10321,7 @@ static void fold__map_pixels(fold__map_fn map, int count, int channels, fold_row
         (size_t)(dense ? 1 : count), all);
 }
 
-/* Pixels of x from a tap on; below, of y, or of an array as wide, from a position of a line on. */
+/* Returns the pixels of x that a tap reads; below, those of y, or of an array like it, from a position on. */
 static fold_rows fold__tap_in(const fold__filter *filter, const float *values, const fold__tap *tap)
 {
     const fold_rows rows = { (float *)(uintptr_t)values + tap->pixel * (size_t)filter->channels,
@@ -10333,8 +10336,8 @@ static fold_rows fold__tap_out(const fold__filter *filter, const float *values, 
     return rows;
 }
 
-/* Adds the taps of a line by a map of what they read, their weights (or the sum) and the sum: to y tap after
-   tap, back to x with the last tap first, so that positions come in order. */
+/* Applies a map to each tap of a line: its operands are what the tap reads, its weights (or the sum) and the
+   sum. Taps are added to y in order; back to x, in reverse order, so that positions come in order. */
 static void fold__over_taps(const fold__filter *filter, fold__map_fn map, const float *weights,
                             const float *x, const float *y, int line, int back)
 {
@@ -10404,7 +10407,7 @@ static void fold__depthwise_weight_grad(const fold_op_call *call, const fold__fi
 
 /* -- filters that mix channels: products of patches, which are read in place */
 
-/* A patch is `count` runs of contiguous floats. Short ones are copied, which makes them one. */
+/* A patch consists of `count` runs of contiguous floats. Short runs are copied into a single run. */
 typedef struct fold__runs {
     int count, length, copied;
 } fold__runs;
@@ -10416,7 +10419,7 @@ static fold__runs fold__runs_of(const fold__filter *filter)
     return runs;
 }
 
-/* x with its padding: rows `pitch` floats apart. */
+/* x with padding: its rows are `pitch` floats apart. */
 typedef struct fold__padded {
     const float *values;
     size_t pitch;
@@ -10427,7 +10430,7 @@ static size_t fold__padded_floats(const fold__filter *filter)
     return ((size_t)filter->height + 2 * (size_t)filter->above) * width * (size_t)filter->channels;
 }
 
-/* Copies x with its padding, which is zeros, to `scratch`, unless it can be read in place. */
+/* Copies x, padded with zeros, to `scratch`, unless x can be read in place. */
 static fold__padded fold__pad(const fold__filter *filter, const float *in, float *scratch)
 {
     const size_t line = (size_t)filter->width * (size_t)filter->channels;
@@ -10444,8 +10447,8 @@ static fold__padded fold__pad(const fold__filter *filter, const float *in, float
 }
 
 enum {
-    FOLD__FILTER_ROWS = FOLD__TILE_BLOCK * FOLD__TILE_ROWS, /* positions of a block */
-    FOLD__FILTER_PATCHES = 1 << 14                          /* about the floats of a block's patches */
+    FOLD__FILTER_ROWS = FOLD__TILE_BLOCK * FOLD__TILE_ROWS, /* positions per block */
+    FOLD__FILTER_PATCHES = 1 << 14                          /* floats of a block's patches, about */
 };
 static int fold__patch_rows(int length)
 {
@@ -10458,7 +10461,7 @@ static size_t fold__filter_pointers(void)
     return (size_t)FOLD__TILE_SEGMENTS * (size_t)FOLD__FILTER_ROWS * sizeof(float *) / sizeof(float);
 }
 
-/* A block's scratch: pointers to runs, patches, then x with its padding. The scratch of products follows. */
+/* A block's scratch: pointers to runs, patches, padded x, and the scratch of products. */
 typedef struct fold__filter_scratch {
     float **pointers, *patches, *padded, *product;
 } fold__filter_scratch;
@@ -10487,7 +10490,7 @@ static size_t fold__conv_scratch(const fold_shape *in, const int32_t *attr)
 static const float *fold__run_at(const fold__filter *filter, const fold__runs *runs,
                                  const fold__padded *padded, int position, int run)
 {
-    const int across = runs->count / filter->tall; /* runs of a row of taps */
+    const int across = runs->count / filter->tall; /* runs per row of taps */
     const int row = position / filter->columns * filter->stride + run / across * filter->dilation;
     const int column = position % filter->columns * filter->stride + run % across * filter->dilation;
     return padded->values + (size_t)row * padded->pitch + (size_t)column * (size_t)filter->channels;
@@ -10511,7 +10514,7 @@ static fold_rows fold__point_at_run(const fold__filter *filter, const fold__runs
     return rows;
 }
 
-/* Copies patches one after the other. A run copies FOLD__LANES floats, and the next overwrites the excess. */
+/* Copies patches. A run copies whole FOLD__LANES floats; the next run overwrites the excess. */
 static void fold__copy_patches(const fold__filter *filter, const fold__runs *runs, const fold__padded *padded,
                                int first, int count, float *patches)
 {
@@ -10578,7 +10581,7 @@ static void fold__dense_forward(const fold_op_call *call, const fold__filter *fi
     }
 }
 
-/* Adds the patches' gradients of some positions, `length` floats each, to the gradient of x. */
+/* Adds the gradients of some positions' patches, `length` floats each, to the gradient of x. */
 static void fold__add_patches(const fold_op_call *call, const fold__filter *filter, const float *patches,
                               int first, int count, float *din)
 {
@@ -10586,7 +10589,7 @@ static void fold__add_patches(const fold_op_call *call, const fold__filter *filt
     for (int line = first / filter->columns; line * filter->columns < end; line++) {
         const int start = line * filter->columns, from = first > start ? first - start : 0,
                   to = end - start < filter->columns ? end - start : filter->columns;
-        for (int tap = taps - 1; tap >= 0; tap--) { /* so that positions come in order */
+        for (int tap = taps - 1; tap >= 0; tap--) { /* last tap first, so that positions come in order */
             const fold__tap at = fold__tap_of(filter, line, from, to, tap);
             const fold_rows sum = fold__tap_in(filter, din, &at);
             const size_t row = (size_t)(start + at.first - first);
@@ -10670,7 +10673,7 @@ static void fold__conv_backward(const fold_op_call *call)
             fold__depthwise_dx(call, &filter, fold__row(&call->dout[0], row), fold__row(&call->din[0], row));
 }
 
-/* Continues acc as a chain over positions, row by row; dy begins at the first of the columns. */
+/* Adds to acc as a chain over positions, row by row. dy begins at the first column of the extent. */
 static void fold__conv_weight_grad(const fold_op_call *call, size_t rows, const fold_rows *input,
                                    const fold_rows *dy, fold__extent extent, float *acc)
 {
@@ -10685,7 +10688,7 @@ static void fold__conv_weight_grad(const fold_op_call *call, size_t rows, const 
 
 /* -- pools */
 
-/* A line's gradient starts in scratch and goes, tap by tap, to the first that has the largest value. */
+/* Computes a line's gradient: it starts in scratch, and goes tap by tap to the first tap with the maximum. */
 static void fold__max_pool_line(const fold_op_call *call, const fold__filter *filter, int row, int line)
 {
     const float *in = fold__row(&call->in[0], row), *out = fold__row(&call->out[0], row);
@@ -10736,7 +10739,7 @@ static void fold__divide_line(const fold_op_call *call, const fold__filter *filt
             if (fold__taps_within(end * stride - filter->left, filter->wide, filter->width) != wide)
                 break;
         fold__map_pixels(FOLD__MAP(call, scale), end - column, filter->channels, to, from, from, from,
-                         1.0f / (float)(tall * (wide ? wide : 1))); /* lists without rows: zeros */
+                         1.0f / (float)(tall * (wide ? wide : 1))); /* for lists without rows: zeros */
         to.base += (end - column) * to.stride;
         from.base += (end - column) * from.stride;
     }
@@ -10780,7 +10783,7 @@ static void fold__mean_pool_backward(const fold_op_call *call)
     }
 }
 
-/* -- windows over lists: rows of [channels] are a line, as long as the list */
+/* -- windows over lists: rows of [channels] form a line of the list's length */
 
 static fold_shape fold__line_of_list(const fold_op_call *call)
 {
@@ -10840,7 +10843,7 @@ static void fold__list_take_forward(const fold_op_call *call)
         ->take_rows(engine->index, call->rows, &call->in[0], &call->out[0], (size_t)fold__out_size(call));
 }
 
-/* If `sparse_grad`, each sum is where its row is taken first; these places follow the index. */
+/* If `sparse_grad`, a row's sum is stored where the row is taken first; these positions follow the index. */
 static void fold__list_take_backward(const fold_op_call *call)
 {
     const fold__engine *engine = fold__engine_of(call);
@@ -10864,7 +10867,7 @@ static void fold__list_unstack_backward(const fold_op_call *call)
     fold__copy_pixels(call, call->rows, fold__out_size(call), parts, call->dout[0]);
 }
 
-/* Where each target's rows begin in `order`, which is NULL if the rows are in that order already. */
+/* Returns where each target's rows start in `order`, which is NULL if rows are in that order already. */
 static const int *fold__segments_of(const int *index, int rows, const int **order)
 {
     *order = index[0] ? NULL : index + 1;
@@ -10880,9 +10883,9 @@ static void fold__move_column(const fold_rows *rows, const int *order, int first
     }
 }
 
-/* Runs an op over vectors along the rows of each target: a column of these is a line. An op that reduces has
-   a row per target, zeros if no row goes there; others have one per row. For an op that chooses, the index is
-   followed by the row that each target chooses, counted from its first. */
+/* Runs an op along the rows of each target; the line is one column of these rows. An op that reduces has one
+   row per target, zeros if it has no rows; other ops keep one row per row. For an op that chooses, the index
+   is followed by each target's chosen row, counted from the target's first. */
 enum { FOLD__KEEPS_ROWS, FOLD__REDUCES, FOLD__CHOOSES };
 enum { FOLD__LINES_OVER_ROWS = 5 };
 static size_t fold__over_rows_floats(size_t rows) { return FOLD__LINES_OVER_ROWS * (rows + 1); }
@@ -10934,13 +10937,13 @@ static void fold__over_rows(const fold_op_call *call, fold__lines_fn *over, int 
 FOLD__OVER_ROWS(softmax, FOLD__KEEPS_ROWS)
 FOLD__OVER_ROWS(log_softmax, FOLD__KEEPS_ROWS)
 FOLD__OVER_ROWS(logsumexp, FOLD__REDUCES)
-FOLD__OVER_ROWS(sum, FOLD__REDUCES) /* in fold_sum's order; fold_list_sum adds rows in another */
+FOLD__OVER_ROWS(sum, FOLD__REDUCES) /* sums in the order of fold_sum; fold_list_sum has a different one */
 FOLD__OVER_ROWS(softmax_xent, FOLD__CHOOSES)
 
-/* Which keys a query sees: attention's second attribute. */
+/* Which keys a query attends to: the second attribute of attention. */
 enum { FOLD__MASK_NONE, FOLD__MASK_CAUSAL, FOLD__MASK_EDGES };
 
-/* See fold_list_attention. The second output keeps what backward computes the weights from again. */
+/* Sets up fold_list_attention. The op's second output is what backward recomputes the weights from. */
 static fold__attention_call fold__attention_of(const fold_shape *shape, const int32_t *attr, int queries,
                                                int keys)
 {
@@ -10954,7 +10957,7 @@ static fold__attention_call fold__attention_of(const fold_shape *shape, const in
     return attention;
 }
 
-/* The parts of an index that holds edges. */
+/* Returns the parts of an index that holds edges. */
 static fold__adjacency fold__adjacency_of(const int *index, int queries, int keys)
 {
     fold__adjacency adjacency;
@@ -11005,12 +11008,12 @@ static void fold__list_attention_backward(const fold_op_call *call)
 
 /* -- attention to a cache ----------------------------------------------------------------------- */
 
-/* The data of a step: which rows it appends. */
+/* The data of a step: the cache and the rows that it appends. */
 typedef struct fold__appended {
     fold_cache *cache;
     int first, end;
     uint32_t node;
-    uint32_t waiting; /* the place of the step recorded before it that has not run either, or FOLD__NONE */
+    uint32_t waiting; /* place of the step recorded before, if it has not run either; or FOLD__NONE */
 } fold__appended;
 
 static int fold__cache_value_width(const fold_cache *cache)
@@ -11027,7 +11030,7 @@ static int fold__cache_ok(const fold_cache *cache)
                  : cache->capacity <= INT_MAX / 4 && !cache->value_width;
 }
 
-/* A ring of rows, which a convolution looks back on. */
+/* Whether a cache is a ring of rows, for convolutions that read earlier rows. */
 static int fold__is_ring(const fold_cache *cache) { return cache->heads == 0; }
 static size_t fold__cache_values_at(const fold_cache *cache)
 {
@@ -11071,7 +11074,7 @@ FOLD_API fold_status fold_cache_copy(fold_cache *to, const fold_cache *from)
     return FOLD_OK;
 }
 
-/* Scratch is for a full cache, so that a plan serves every length. */
+/* Sets up attention to a cache. Scratch is sized for a full cache, so that a plan suits every length. */
 static fold__attention_call fold__cached_attention(const fold_shape *shape, const int32_t *attr, int queries,
                                                    int keys)
 {
@@ -11101,7 +11104,7 @@ static void fold__attention_step_forward(const fold_op_call *call)
 }
 #define fold__attention_step_backward ((void (*)(const fold_op_call *))0)
 
-/* Copies rows of a ring from `first` on to `plain`, or back. Rows before the beginning are zeros. */
+/* Copies rows from `first` on from a ring to `plain`, or back. Rows before the beginning are zeros. */
 static void fold__copy_ring(const fold_op_call *call, const fold_cache *ring, int first, int rows,
                             fold_rows plain, int into)
 {
@@ -11132,8 +11135,8 @@ static void fold__conv1d_step_forward(const fold_op_call *call)
 
 #define FOLD__IN FOLD_NEEDS_IN
 #define FOLD__OUT FOLD_NEEDS_OUT
-/* Columns: name, form of the public call, numbers of inputs and attributes, what messages call the first
-   attribute, flags, what backward reads, shape rule. CONTRIBUTING.md says how to add an op. */
+/* The table of ops: name, form of the public call, numbers of inputs and attributes, first attribute's name
+   in messages, flags, what backward reads, shape rule. CONTRIBUTING.md describes how to add an op. */
 #define FOLD__OPS(X)                                                                                    \
     X(linear, other, -1, 4, NULL, FOLD__GEMM, FOLD__IN, linear)                                         \
     X(matmul, other, 2, 0, NULL, 0, FOLD__IN, matmul)                                                   \
@@ -11219,7 +11222,7 @@ enum {
     FOLD__OPS(FOLD__ENUM) FOLD__OP_COUNT
 };
 
-/* The names of ops are one object: pointers to them would have to be set whenever a program is loaded. */
+/* Names of ops, in one object: pointers would need relocations when a program is loaded. */
 typedef struct fold__op_names {
 #define FOLD__NAME(name, form, inputs, attrs, attr, flags, needs, infer) char op_##name[sizeof #name];
     FOLD__OPS(FOLD__NAME)
@@ -11240,7 +11243,7 @@ static const char *fold__op_name(uint32_t op)
     return (const char *)&names + fold__op_table[op].name_at;
 }
 
-/* What an op runs. The call that records it names this, so that a linker leaves out unused ops. */
+/* The functions of an op. The recording call refers to them, so that a linker can leave out unused ops. */
 typedef void fold__op_run(const fold_op_call *call);
 typedef struct fold__op_impl {
     uint32_t op;
@@ -11252,7 +11255,7 @@ typedef struct fold__op_impl {
 FOLD__OPS(FOLD__IMPL)
 
 #ifndef FOLD_NO_TEXT
-/* The name of an attribute in messages; NULL: not worth printing. */
+/* Returns an attribute's name in messages, or NULL if it is not worth printing. */
 static const char *fold__attr_name(uint32_t op, int index)
 {
 #define FOLD__ATTR(name, form, inputs, attrs, attr, flags, needs, infer) attr,
@@ -11274,12 +11277,11 @@ static int fold__differentiable(const fold__op_row *op, int input)
 }
 
 /* ==== section: random numbers ================================================================
-   Owns: generators, what is drawn with them, and the largest of some values.
-   Uses: kernels, for the processor's settings. Invariant: the same seed gives the same numbers on every
-   platform. */
+   Owns: random generators, random draws, and the index of the largest value.
+   Uses: kernels, for the processor's settings. Invariant: a seed gives the same numbers on every platform. */
 
-/* Draw d of a seed has key mix(seed + (d + 1) * step), so a cell call only stores where its draws begin. The
-   steps are 2^64 / the golden ratio, as in splitmix64, and a multiplier of Steele and Vigna (2021). */
+/* Draw d of a seed has the key mix(seed + (d + 1) * step), so a cell call only stores where its draws begin.
+   The steps are 2^64 / the golden ratio, as in splitmix64, and a multiplier from Steele and Vigna (2021). */
 #define FOLD__DRAW_STEP UINT64_C(0x9e3779b97f4a7c15)
 #define FOLD__ELEMENT_STEP UINT64_C(0xd1342543de82ef95)
 FOLD__INLINE uint64_t fold__draw_key(uint64_t base, uint64_t draw, uint64_t element)
@@ -11291,7 +11293,7 @@ static uint64_t fold__random_element(const fold_random *random, int element)
     return fold__draw_key(fold__mix64(random->key), random->draw, (uint64_t)element);
 }
 
-/* Generators for the library's own draws and for a program: the same seed gives them different numbers. */
+/* Returns a generator: streams of the same seed, the library's and the program's, have different numbers. */
 static fold_random fold__random_of(uint64_t seed, uint64_t stream)
 {
     const fold_random random = { seed ^ fold__mix64(stream), 0 };
@@ -11317,7 +11319,7 @@ FOLD_API float fold_random_uniform(fold_random *random)
 FOLD_API int fold_random_below(fold_random *random, int n)
 {
     const uint64_t bits = fold_random_bits(random);
-    return n < 1 ? 0 : (int)(bits % (uint64_t)n); /* chances are off by at most 2^-33 */
+    return n < 1 ? 0 : (int)(bits % (uint64_t)n); /* probabilities are off by at most 2^-33 */
 }
 
 FOLD_API void fold_random_shuffle(fold_random *random, int n, int *items)
@@ -11329,7 +11331,7 @@ FOLD_API void fold_random_shuffle(fold_random *random, int n, int *items)
     }
 }
 
-/* -2 log(value) for a positive value, to about 11 digits. The value is mantissa * 2^exponent, and the
+/* Returns -2 log(value) for a positive value, to about 11 digits. The value is mantissa * 2^exponent; the
    logarithm of the mantissa is 2 artanh(ratio) with ratio = (mantissa - 1) / (mantissa + 1). */
 FOLD__INLINE double fold__minus_2_log(double value)
 {
@@ -11337,7 +11339,7 @@ FOLD__INLINE double fold__minus_2_log(double value)
     double mantissa, ratio, square;
     double series = 1.0 / 11;
     memcpy(&bits, &value, sizeof bits);
-    /* brings the mantissa into sqrt(1/2) .. sqrt(2) */
+    /* moves the mantissa into sqrt(1/2) .. sqrt(2) */
     exponent = (bits + (UINT64_C(0x3ff0000000000000) - UINT64_C(0x3fe6a09e667f3bcd))) >> 52;
     bits -= (exponent - 1023) << 52;
     memcpy(&mantissa, &bits, sizeof mantissa);
@@ -11351,7 +11353,7 @@ FOLD__INLINE double fold__minus_2_log(double value)
     return -2 * ((double)((int)exponent - 1023) * 0.69314718055994530942 + 2 * ratio * series);
 }
 
-/* For an angle within an eighth of a turn of 0. */
+/* Computes sine and cosine of an angle within an eighth of a turn of 0. */
 FOLD__INLINE void fold__sine_cosine(double angle, double *sine, double *cosine)
 {
     const double square = angle * angle;
@@ -11368,9 +11370,9 @@ FOLD__INLINE void fold__sine_cosine(double angle, double *sine, double *cosine)
     *cosine = even * square + 1;
 }
 
-/* Two normal values from 64 random bits (Box and Muller 1958), by plain arithmetic alone, so that they are
-   the same on every platform. The angle is within an eighth of a turn of the axis; one bit turns it by half,
-   another exchanges the two values. */
+/* Computes two normal values from 64 random bits (Box and Muller 1958), with plain arithmetic only, so that
+   they are the same on every platform. The angle is within an eighth of a turn of the axis; one bit turns it
+   by half a turn, another swaps the two values. */
 static void fold__normals(uint64_t bits, float scale, float out[2])
 {
     const double radius = sqrt(fold__minus_2_log(((double)(uint32_t)(bits >> 32) + 0.5) / 4294967296.0));
@@ -11384,7 +11386,7 @@ static void fold__normals(uint64_t bits, float scale, float out[2])
     out[!exchanged] = scale * (float)(radius * sine);
 }
 
-/* Not inlined: a compiler could move what it computes to where the processor's settings are not ours. */
+/* Not inlined, because a compiler could move computations to where the program's own settings apply. */
 FOLD__NOINLINE static void fold__gaussian(const fold_random *random, const float *mean,
                                           const float *deviation, int count, float *values)
 {
@@ -11416,16 +11418,15 @@ FOLD_API float fold_random_normal(fold_random *random)
     return value;
 }
 
-/* e^x to about 8 digits for x within 700 of 0; others are taken as -700 and 700, and NaN stays. It is a power
-   of 2^(1/16), whose exponent is added as bits, times a short series. A NaN that was a float has zeros in
-   these bits and stays one. */
+/* Returns e^x to about 8 digits; x is clamped to -700 .. 700, and NaN stays NaN. It is a power of 2^(1/16),
+   whose exponent is added as bits, times a short series. A NaN that was a float has zeros in these bits. */
 FOLD__INLINE double fold__exp_shortly(double x)
 {
     static const double table[16] = { 1.00000000000, 1.04427378243, 1.09050773267, 1.13878863476,
                                       1.18920711500, 1.24185781207, 1.29683955465, 1.35425554694,
                                       1.41421356237, 1.47682614594, 1.54221082541, 1.61049033195,
                                       1.68179283051, 1.75625216037, 1.83400808641, 1.91520656140 };
-    const double whole = 6755399441055744.0; /* 1.5 * 2^52: a sum with it is rounded to an integer */
+    const double whole = 6755399441055744.0; /* 1.5 * 2^52: adding it rounds to an integer */
     x = x < -700 ? -700 : x;
     x = x > 700 ? 700 : x;
     x *= 23.083120654223414518; /* 16 / log 2 */
@@ -11440,7 +11441,7 @@ FOLD__INLINE double fold__exp_shortly(double x)
     return series * x;
 }
 
-/* Sums the shares e^(logit - less); sums[part] is the sum up to the end of a part of 2^by logits. */
+/* Sums the shares e^(logit - less). sums[part] is the prefix sum up to the end of a part of 2^by logits. */
 FOLD__NOINLINE static double fold__sum_shares(const float *logits, int count, int by, double less,
                                               double *sums)
 {
@@ -11450,9 +11451,9 @@ FOLD__NOINLINE static double fold__sum_shares(const float *logits, int count, in
     return sum;
 }
 
-/* Draws an index of one head, and adds the logarithm of its probability. A point on the line of all shares is
-   within the share that is drawn. The share of -infinity is too small to move a sum, so it is never drawn. If
-   the shares are too large or too small for that, the largest logit is subtracted first. */
+/* Draws an index of one head and adds the logarithm of its probability. The shares are laid end to end, and a
+   random point chooses the share that contains it. The share of -infinity is too small to change a sum, so it
+   is never drawn. If shares would be too large or too small, the largest logit is subtracted first. */
 static int fold__softmax_head(uint64_t bits, const float *logits, int count, double *log_probability)
 {
     enum { FOLD__PARTIAL_SUMS = 64 };
@@ -11472,7 +11473,7 @@ static int fold__softmax_head(uint64_t bits, const float *logits, int count, dou
     }
     const double point = ((double)(bits >> 12) + 0.5) * (1 / 4503599627370496.0) * sum;
     for (int i = 0; i < (count - 1) >> by; i++)
-        part += sums[i] < point; /* not a branch, which would be unpredictable */
+        part += sums[i] < point; /* no branch, which would be unpredictable */
     int chosen = part << by;
     double passed = part ? sums[part - 1] : 0;
     while (by && (passed += fold__exp_shortly((double)logits[chosen] - less)) < point)
@@ -11482,7 +11483,7 @@ static int fold__softmax_head(uint64_t bits, const float *logits, int count, dou
     return chosen;
 }
 
-/* The logarithm of the probability of all choices, or NaN if a head has none. */
+/* Draws an index per head. Returns the log-probability of all choices, or NaN if a head has none. */
 FOLD__NOINLINE static float fold__softmax_heads(const fold_random *random, const float *logits,
                                                 const int *sizes, int heads, int *chosen)
 {
@@ -11502,7 +11503,7 @@ FOLD__NOINLINE static int fold__softmax(const fold_random *random, const float *
     return fold__softmax_head(fold__random_element(random, 0), logits, count, NULL);
 }
 
-/* The last index of positive weight such that the weights before it sum to no more than the point. */
+/* Draws an index: the last of positive weight such that the weights before it sum to at most the point. */
 FOLD__NOINLINE static int fold__weighted(const fold_random *random, const float *weights, int count)
 {
     int chosen = -1;
@@ -11568,7 +11569,7 @@ FOLD_API int fold_top_k(const float *values, int n, int k, int *index)
     int found = 0;
     for (int i = 0; values && index && k > 0 && i < n; i++) {
         int at = found;
-        if ((fold__bits_of(values[i]) & 0x7fffffffu) > 0x7f800000u) /* as in fold_finite */
+        if ((fold__bits_of(values[i]) & 0x7fffffffu) > 0x7f800000u) /* compares bits, as in fold_finite */
             continue;
         while (at > 0 && values[i] > values[index[at - 1]])
             at--;
@@ -11586,18 +11587,18 @@ FOLD_API int fold_finite(const float *values, int n)
 {
     int at = 0;
     while (values && at < n && (fold__bits_of(values[at]) & 0x7f800000u) != 0x7f800000u)
-        at++; /* by bits: a host may trap a comparison with NaN */
+        at++; /* compares bits, since a host may trap comparisons with NaN */
     return values && at >= n;
 }
 
 /* ==== section: model =========================================================================
    Owns the parameters: values, gradients, optimiser state and packs, each in one array for the whole model.
-   It also has the arrays of cells and user ops, whose contents belong to cells and op recorders.
+   It also owns the arrays of cells and user ops, which sections cells and op recorders fill.
    Uses random numbers, ops, kernels, shapes, memory, errors.
-   Invariant: a model knows of no recording. Whoever writes values refreshes the packs; readers never do, so
-   contexts of several threads can share a model. */
+   Invariant: a model refers to no recording. Code that writes values refreshes the packs. Code that reads
+   values never does, so contexts on several threads can share a model. */
 
-/* The growing arrays of a model: name, element, accessor. fold_model_reserve lists sizes in this order. */
+/* The growing arrays of a model: name, element type, accessor. fold_model_reserve has sizes in this order. */
 #define FOLD__MODEL_ARRAYS(ARRAY)                        \
     ARRAY(PARAMS, fold__param_data, fold__params)        \
     ARRAY(VALUES, float, fold__values)                   \
@@ -11615,41 +11616,41 @@ enum {
     FOLD__MODEL_ARRAYS(FOLD__MODEL_ARRAY) FOLD__M_COUNT
 };
 enum { FOLD__RATE_SETS = 16, FOLD__SPAN_ALIGN = 16, FOLD__NORM_BLOCK = 1024, FOLD__STEP_ROWS = 32 };
-enum { FOLD__MAX_WIDTH = 1 << 24 }; /* of a layer: all its gates together still fit an int */
+enum { FOLD__MAX_WIDTH = 1 << 24 }; /* of a layer: the width of all its gates still fits in an int */
 
 struct fold__cell_data;
 struct fold__tensor;
 struct fold_model {
     fold__arena arena;
     fold__array arrays[FOLD__M_COUNT];
-    fold__heap heap; /* of a caller's block */
+    fold__heap heap; /* manages the caller's block, if there is one */
     fold__error error;
     const fold__kernels *kernels;
-    /* Set by fold_model_quantize, so that programs without it do not link these kernels. */
+    /* Kernels by weight format, set only by fold_model_quantize: programs without it do not link them. */
     const fold__int8_kernels *formats[FOLD__WEIGHT_FORMATS];
     uint64_t seed;
-    uint32_t salt;            /* carried by its handles, to tell them from other models' */
-    uint32_t version, layout; /* count writes of values; parameters added, quantised, frozen or thawed */
-    uint32_t quantized;       /* counts successful calls of fold_model_quantize */
+    uint32_t salt;            /* stored in its handles, so that other models reject them */
+    uint32_t version, layout; /* counters: writes to values; parameters added, quantised, frozen or thawed */
+    uint32_t quantized;       /* number of successful calls to fold_model_quantize */
     uint32_t n_params, n_cells, n_ops;
-    uint32_t touched_rows;     /* rows of all lookup tables */
-    size_t span, packs, bytes; /* floats of values, floats of packs, bytes of quantised weights */
+    uint32_t touched_rows;     /* number of rows of all lookup tables; 0 for inference */
+    size_t span, packs, bytes; /* sizes: values and packs in floats, quantised weights in bytes */
 #ifndef FOLD_INFERENCE
-    uint64_t steps; /* of its optimiser */
-    int rule;       /* the optimiser whose state it has: an enum fold__rule */
+    uint64_t steps; /* step count of the optimiser */
+    int rule;       /* optimiser that the state belongs to: an enum fold__rule */
     float set_rate[FOLD__RATE_SETS], set_decay[FOLD__RATE_SETS];
-    fold_parallel_for *parallel_for; /* NULL: steps run on one thread */
+    fold_parallel_for *parallel_for; /* NULL: optimiser steps run on one thread */
     void *pool;
     int threads;
 #endif
-    fold_ctx *tracer;    /* traces cell bodies; made with the first cell */
-    fold_memory tracing; /* the tracer's; zero: the model's memory */
+    fold_ctx *tracer;    /* context that traces cell bodies; created with the first cell */
+    fold_memory tracing; /* memory of the tracer; zero: it uses the model's memory */
     uint8_t inference, flushes, sealed, has_tables;
-    uint32_t projected_cells; /* cells before this one have a projection, or need none */
-    /* This pointer and the two at the end are set where they are needed, so that programs which do not read
-       in place, quantise, or make layers with cells do not link these functions. */
+    uint32_t projected_cells; /* number of cells, from the first on, that have a projection or need none */
+    /* project_cells, find_in_image and take_bytes are set when they are first needed, so that programs which
+       do not read in place, quantise, or create layers with cells do not link these functions. */
     void (*project_cells)(fold_model *m); /* fold__project_cells; NULL: no layer has a cell */
-    const void *image; /* of fold_model_read_in_place: new parameters are found in it; NULL: none */
+    const void *image; /* image of fold_model_read_in_place, where new parameters are looked up; or NULL */
     size_t image_size;
     int (*find_in_image)(fold_model *m, const char *name, fold__param_data *param);
     int (*take_bytes)(fold_tensors *file, struct fold__tensor *tensor, fold__param_data *param);
@@ -11671,7 +11672,7 @@ FOLD__MODEL_ARRAYS(FOLD__GIVE_ARRAY)
 
 FOLD__FAILS(fold__model_fail, fold_model, &of->error)
 
-/* 1: the call must stop. A missing argument becomes the model's error. */
+/* Sets the error `problem` unless `given`. Returns 1 if the call must stop: no model, or an error. */
 static int fold__lacks(fold_model *m, int given, const char *problem)
 {
     if (m && !given)
@@ -11681,8 +11682,8 @@ static int fold__lacks(fold_model *m, int given, const char *problem)
 
 /* -- settings -------------------------------------------------------------------------------- */
 
-/* Every checked setting and its range. OF starts the members of a struct fold_<owner> and AND continues them:
-   these are checked together. ONE is a number passed to a call. */
+/* All checked settings and their ranges. OF is the first member of a struct fold_<owner>, and AND is a
+   further one; the members of a struct are checked together. ONE is a number passed to a call. */
 #define FOLD__SETTINGS(OF, AND, ONE)                                                                     \
     OF(ctx_desc, schedule, UP_TO(FOLD_SCHEDULE_COUNT - 1)) OF(quantize_desc, min_values, FROM(0))        \
     OF(param_desc, init, UP_TO(FOLD_INIT_ORTHOGONAL)) AND(param_desc, init_scale, FINITE)                \
@@ -11717,7 +11718,7 @@ static int fold__lacks(fold_model *m, int given, const char *problem)
     ONE(share, float, FLOATS(0, 0, 1)) ONE(limit, float, FLOATS(0, 0, FLT_MAX))
 #endif
 
-/* A range: flags and both ends, where FLT_MAX means infinity. */
+/* A range: flags, lower end, upper end. An end of -FLT_MAX or FLT_MAX means infinity. */
 enum { FOLD__A_FLOAT = 1, FOLD__OPEN_LOW = 2, FOLD__OPEN_HIGH = 4, FOLD__NEXT = 8 };
 #define FOLD__RANGE_FINITE FOLD__A_FLOAT | FOLD__OPEN_LOW | FOLD__OPEN_HIGH, -FLT_MAX, FLT_MAX
 #define FOLD__RANGE_AMOUNT FOLD__A_FLOAT | FOLD__OPEN_HIGH, 0, FLT_MAX
@@ -11748,8 +11749,8 @@ static const struct fold__setting {
     FOLD__SETTINGS(FOLD__ROW_FIRST, FOLD__ROW_AND, FOLD__ROW_ONE){ "", 0, 0, 0, 0, 0 }
 };
 
-/* Checks one owner's settings, from its row `first` on; the first one out of range becomes the error. `name`
-   is that of a parameter or layer, or NULL. */
+/* Checks the settings of one owner, whose rows start at `first`. The first setting out of range becomes the
+   error. `name` is the name of a parameter or layer for the message, or NULL. */
 static int fold__settings_ok(fold__error *error, int first, const char *who, const char *name,
                              const void *settings)
 {
@@ -11928,7 +11929,7 @@ FOLD_API fold_status fold_model_reserve(fold_model *m, const fold_model_size *si
     return m->error.status;
 }
 
-/* NULL for a null handle or another model's. */
+/* Returns NULL if the handle is null or belongs to another model. */
 static fold__param_data *fold__param_of(const fold_model *m, fold_param param)
 {
     if (!m || !param.id || param.salt != m->salt || param.id > m->n_params)
@@ -11936,7 +11937,7 @@ static fold__param_data *fold__param_of(const fold_model *m, fold_param param)
     return &fold__params(m)[param.id - 1];
 }
 
-/* All parameters if the handle is null, none if it is another model's. */
+/* The parameters that a handle selects: all if it is null, none if it belongs to another model. */
 typedef struct fold__range {
     uint32_t first, end;
 } fold__range;
@@ -11956,7 +11957,7 @@ static const fold__op_row *fold__op_of(const fold_model *m, uint32_t op)
 {
     return op < FOLD__OP_COUNT ? &fold__op_table[op] : &fold__user_ops(m)[op - FOLD__OP_COUNT].row;
 }
-/* NULL for a built-in op. */
+/* Returns NULL for a built-in op. */
 static const fold_op_desc *fold__desc_of(const fold_model *m, uint32_t op)
 {
     return op < FOLD__OP_COUNT ? NULL : &fold__user_ops(m)[op - FOLD__OP_COUNT].desc;
@@ -11964,13 +11965,13 @@ static const fold_op_desc *fold__desc_of(const fold_model *m, uint32_t op)
 
 /* -- initial values -------------------------------------------------------------------------- */
 
-/* Makes the rows orthonormal, or the columns if they are fewer: modified Gram-Schmidt, in double. */
+/* Makes rows (or columns, if fewer) orthonormal, with modified Gram-Schmidt in double, and scales them. */
 static void fold__orthogonalise(float *values, size_t rows, size_t columns, float gain)
 {
     const size_t count = fold__min_size(rows, columns);
     const size_t length = fold__max_size(rows, columns);
-    const size_t step = rows <= columns ? columns : 1;   /* from vector to vector */
-    const size_t within = rows <= columns ? 1 : columns; /* from value to value within one */
+    const size_t step = rows <= columns ? columns : 1;   /* distance between vectors */
+    const size_t within = rows <= columns ? 1 : columns; /* distance between values of a vector */
     for (size_t vector = 0; vector < count; vector++) {
         for (int pass = 0; pass < 2; pass++) /* twice is enough (Kahan and Parlett) */
             for (size_t earlier = 0; earlier < vector; earlier++) {
@@ -12033,7 +12034,7 @@ static void fold__initialise(const fold_model *m, float *values, const fold_para
 
 /* -- parameters ------------------------------------------------------------------------------ */
 
-/* The packs of a weight: as it is, and its transpose. */
+/* The two packs of a weight: one of the weight itself and one of its transpose. */
 enum { FOLD__PACK_DIRECT = 1, FOLD__PACK_TRANSPOSED = 2, FOLD__PACK_BOTH = 3 };
 static int fold__forward_packs(unsigned uses)
 {
@@ -12046,7 +12047,7 @@ static int fold__has_floats(const fold__param_data *param)
 {
     return fold__floats_in_place(param) || fold__keeps_values(param);
 }
-/* NULL if only quantised values are left. Values in an image are never written. */
+/* Returns NULL if only quantised values are left. Values in an image must not be written. */
 static float *fold__param_values(const fold_model *m, const fold__param_data *param)
 {
     if (fold__floats_in_place(param))
@@ -12054,7 +12055,7 @@ static float *fold__param_values(const fold_model *m, const fold__param_data *pa
     return fold__keeps_values(param) ? fold__values(m) + param->at : NULL;
 }
 
-/* Refreshes the packs of `count` rows of the first axis. The pack of a bias is a plain copy. */
+/* Refreshes the packs in `which` for `count` rows of the first axis. A bias is packed as a plain copy. */
 static void fold__pack_part(fold_model *m, const fold__param_data *param, int which, int first, int count)
 {
     const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
@@ -12090,8 +12091,8 @@ static void fold__refresh_packs(fold_model *m, const fold__param_data *param)
     fold__refresh_rows(m, param, 0, param->shape.dim[0]);
 }
 
-/* From now on these rows are packed for gradients of inputs, too. That is done on demand, since many weights
-   never need it (a first layer's), or only for the rows that multiply states. */
+/* Packs these rows for gradients of inputs as well, now and whenever values change. This is done on demand,
+   because many weights never need it (those of a first layer), or only the rows that multiply states. */
 static void fold__keep_back_pack(fold_model *m, fold__param_data *param, int first, int count)
 {
 #ifdef FOLD_INFERENCE
@@ -12108,8 +12109,8 @@ static void fold__keep_back_pack(fold_model *m, fold__param_data *param, int fir
 #endif
 }
 
-/* Whether products can read a weight in the image. Tiles may read FOLD__BEYOND floats past its end, which
-   must be in the image as well. */
+/* Whether products can read a weight directly from the image. Tiles may read FOLD__BEYOND floats past the end
+   of the weight, which must be in the image as well. */
 static int fold__fits_in_place(const fold_model *m, const fold__param_data *param)
 {
     const size_t beyond = (size_t)FOLD__BEYOND;
@@ -12121,7 +12122,7 @@ static int fold__fits_in_place(const fold_model *m, const fold__param_data *para
     return m->image_size - end >= beyond * sizeof(float);
 }
 
-/* Assigns offsets to a parameter's packs, from `packs` floats on. Returns their end. */
+/* Assigns offsets to the packs of a parameter, starting at `packs` (in floats). Returns where they end. */
 static size_t fold__layout_packs(const fold_model *m, fold__param_data *param, size_t packs)
 {
     const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
@@ -12162,7 +12163,7 @@ static int fold__param_reserve(fold_model *m, const fold__param_data *param, siz
            fold__arena_need(arena, FOLD__M_IS_TOUCHED, m->touched_rows + rows);
 }
 
-/* Length of the UTF-8 sequence at the start of a text (Unicode 15, table 3-7); 0 if it is invalid. */
+/* Returns the length of the UTF-8 sequence at the start of a text (Unicode 15, table 3-7); 0 if invalid. */
 static int fold__utf8(const char *from)
 {
     const unsigned char *bytes = (const unsigned char *)from;
@@ -12192,10 +12193,10 @@ static int fold__is_text(const char *from)
     return 1;
 }
 
-/* In files the scales of int8 tensor "W" are tensor "W.scale". */
+/* In files, the scales of the int8 tensor "W" are stored as tensor "W.scale". */
 #define FOLD__SCALES ".scale"
 
-/* FNV-1a, by Fowler, Noll and Vo. */
+/* The FNV-1a hash, by Fowler, Noll and Vo. */
 static uint32_t fold__hash_name(const char *name, size_t length)
 {
     uint32_t hash = 0x811c9dc5u;
@@ -12217,7 +12218,7 @@ static fold__param_data *fold__find_name(const fold_model *m, const char *name, 
     return NULL;
 }
 
-/* The int8 parameter whose scales have this name in files, or NULL. */
+/* Returns the int8 parameter whose scales have this name in files, or NULL. */
 static const fold__param_data *fold__scales_of(const fold_model *m, const char *name)
 {
     const size_t length = strlen(name), end = strlen(FOLD__SCALES);
@@ -12267,7 +12268,7 @@ static void fold__first_values(fold_model *m, const fold__param_data *param, con
     fold__fp_leave(saved);
 }
 
-/* Links the model's next parameter where fold__find_name ends if the name is new. */
+/* Links the parameter that is being added into the tree of names, where fold__find_name would look for it. */
 static void fold__list_name(fold_model *m, fold__param_data *param)
 {
     uint32_t unlisted = 0, *id = &unlisted;
@@ -12286,7 +12287,7 @@ static int fold__can_add(fold_model *m, const char *what, const char *name)
     return !m->error.status;
 }
 
-/* fold__layout_packs adds the offsets of packs. */
+/* Makes a parameter from its desc. fold__layout_packs sets the offsets of its packs afterwards. */
 static fold__param_data fold__described_param(const fold_model *m, const fold_param_desc *desc)
 {
     fold__param_data param = FOLD__ALL_ZERO;
@@ -12452,7 +12453,8 @@ FOLD_API void fold_values_write_end(fold_model *m, fold_param param)
         m->version++;
 }
 
-/* "W" for "dense.W" in layer "dense", NULL for a parameter outside the layer. All are in layer "". */
+/* Returns a parameter's name within a layer: "W" for "dense.W" in "dense", NULL if outside. "" has them
+   all. */
 static const char *fold__part_in(const char *name, const char *layer)
 {
     const size_t size = strlen(layer);
@@ -12483,7 +12485,7 @@ FOLD_API fold_status fold_values_fill(fold_model *m, const char *name, const fol
     if (m && (!name || !arrays || count < 1))
         fold__model_fail(m, FOLD_BAD_ARGUMENT, "fold_values_fill: %s",
                          !name ? "name is NULL" : "arrays is NULL, or count is below 1");
-    for (int copying = 0; copying < 2 && m && !m->error.status; copying++) { /* checks first */
+    for (int copying = 0; copying < 2 && m && !m->error.status; copying++) { /* the first pass only checks */
         for (int index = 0; index < fold_param_count(m) && !m->error.status; index++) {
             const fold_param param = fold_param_at(m, index);
             const char *part = fold__part_in(fold_param_name(m, param), name);
@@ -12610,14 +12612,14 @@ static int fold__can_quantize(const fold__param_data *param, const fold_quantize
     return !(param->uses & FOLD_FOR_CONV) || param->shape.dim[param->shape.rank - 2] > 1;
 }
 
-/* Whether this call quantised it: the first `had` bytes are of earlier ones. */
+/* Whether the running fold_model_quantize quantised a parameter: the first `had` bytes were there before. */
 static int fold__is_newly_quantized(const fold__param_data *param, size_t had)
 {
     return !param->stored && ((param->bytes != FOLD__NO_PACK && param->bytes >= had) ||
                               (param->bytes_t != FOLD__NO_PACK && param->bytes_t >= had));
 }
 
-/* Assigns offsets to a weight's bytes, from `bytes` on. Returns their end. */
+/* Assigns offsets to the quantised values of a weight, starting at `bytes`. Returns where they end. */
 static size_t fold__layout_int8(const fold_model *m, fold__param_data *param, int bits, size_t bytes)
 {
     const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
@@ -12667,7 +12669,7 @@ static void fold__read_lines(const fold_model *m, const fold__param_data *param,
     }
 }
 
-/* Quantises values to where fold__layout_int8 put the weight. 0 if one is not finite. */
+/* Quantises values to the offsets from fold__layout_int8. Returns 0 if a value is not finite. */
 static int fold__make_bytes(fold_model *m, fold__param_data *param, const float *values)
 {
     const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
@@ -12681,8 +12683,8 @@ static int fold__make_bytes(fold_model *m, fold__param_data *param, const float 
     return error[0] <= 1 && error[1] <= 1;
 }
 
-/* Quantises all weights that can be. Their floats stay until fold__drop_floats. On failure (0, with an error)
-   the model is as before. */
+/* Quantises all weights that can be; their floats stay until fold__drop_floats. If it fails, with an error,
+   the model is unchanged. */
 static int fold__quantize_all(fold_model *m, const fold_quantize_desc *desc)
 {
     char full[FOLD__WHEN_FULL];
@@ -12717,17 +12719,17 @@ static int fold__quantize_all(fold_model *m, const fold_quantize_desc *desc)
     return there && !wrong;
 }
 
-/* Whether the floats of a weight can go. Lookups then read the rows of its transpose, or bf16; fold_use in a
-   cell can only read floats. */
+/* Whether the floats of a weight can be dropped. Lookups can read quantised rows if they are stored as rows
+   or as bf16. A cell that reads a parameter with fold_use needs the floats. */
 static int fold__has_bytes_alone(const fold__param_data *param, int tables)
 {
     const int direct = param->bytes != FOLD__NO_PACK, transposed = param->bytes_t != FOLD__NO_PACK;
-    const int rows = transposed || param->format == FOLD__FORMAT_BF16; /* can be read */
+    const int rows = transposed || param->format == FOLD__FORMAT_BF16; /* rows can be read */
     return direct != transposed && (!(param->uses & FOLD_FOR_LOOKUP) || (tables && rows)) &&
            !(param->uses & FOLD__FOR_CELLS);
 }
 
-/* Closes the gaps in values and packs that quantised weights leave. */
+/* Drops the floats and packs of quantised weights, and closes the gaps that they leave. */
 static void fold__drop_floats(fold_model *m, int tables)
 {
     m->span = m->packs = 0;
@@ -12838,7 +12840,7 @@ FOLD_API float *fold_grads_write_begin(fold_model *m, fold_param param)
     return data ? fold__grads(m) + data->at : fold__grads(m);
 }
 
-/* After a caller wrote a gradient: rows of a lookup table that are not zero count as touched. */
+/* Notes that the caller has written a gradient: rows of a lookup table that are not zero count as touched. */
 static void fold__note_grad(fold_model *m, fold__param_data *param)
 {
     const size_t width = param->size / (size_t)param->shape.dim[0];
@@ -12930,78 +12932,78 @@ static void fold__begin_states(fold_model *m, int rule, uint64_t steps)
 #endif
 
 /* ==== section: storage =======================================================================
-   Owns the structs of a context and of its run, the arrays behind them and the pointers into these: how
-   arrays grow, the message if they cannot, and which run is open. Later sections fill the arrays.
+   Owns the structs of a context and of its run, their arrays and the pointers into these arrays. It grows
+   arrays, reports when memory runs out, and knows which run is open. Later sections fill the arrays.
    Uses model, memory, errors.
-   Invariant: after arrays have moved, all pointers are refreshed (fold__ask).
+   Invariant: whenever arrays have moved, all pointers are refreshed (fold__ask).
 
-   Six structs describe a signature, from the longest-lived to the shortest:
-     fold__sig          of the context: key, program and shapes of equal calls
-     fold__sig_cache    of the context, one for each fold__sig: finds the next three
-     fold__analysis     what its program needs if certain inputs get gradients; valid for many runs
-     fold__value_facts  one value, input or operand of its program, as an analysis found it
-     fold__run_sig      of a run: how many calls, which inputs get gradients
-     fold__group_sig    of a group of a run: its calls there, its predecessors, its buffers */
+   Six structs describe a signature, from the longest-lived to the shortest-lived:
+     fold__sig          in a context: the key, program and shapes that its calls share
+     fold__sig_cache    in a context, one for each fold__sig: leads to the next three structs
+     fold__analysis     what the program needs if certain inputs get gradients; valid for many runs
+     fold__value_facts  what an analysis found out about one value, input or operand of the program
+     fold__run_sig      in a run: the number of calls, and which inputs get gradients
+     fold__group_sig    in a group of a run: its calls, predecessors and buffers */
 
-/* Every growing array of a context, in its order in a caller's block: name in the enum, element, pointer. The
-   enum, the pointers and their refresh after arrays have moved follow from this table.
-     NODE   of the context: an element for each node, by id (in CALLS, for each call)
-     EDGE   of the context: an element for each operand of each node
-     KEEP   of the context; contents survive growth. DISCARDABLE: they need not
-     RUN    of the run; contents survive growth. RUN_DISCARDABLE: they need not */
-#define FOLD__ARRAYS(NODE, EDGE, KEEP, DISCARDABLE, RUN, RUN_DISCARDABLE)                                    \
-    NODE(SIG, uint32_t, sig)                  /* the signature of a call */                                  \
-    NODE(KIND, uint8_t, kind)                 /* kind and flags */                                           \
-    NODE(FIRST_EDGE, uint32_t, first_edge)    /* its operands end where those of the next node begin */      \
-    NODE(SOURCE, uint32_t, source)            /* the node whose value it shows: itself, but for views */     \
-    NODE(OFFSET, uint32_t, offset)            /* where a view starts in that value, in floats */             \
-    NODE(SHAPE, uint32_t, shape)              /* index into `shapes`; for a list, of one row */              \
-    NODE(LENGTH, uint32_t, length)            /* rows of a list, or list elements of a call */               \
-    NODE(DATA_AT, uint32_t, data_at)          /* offset of its value in `data`, in units of 16 floats */     \
-    NODE(NODE_DATA, uint64_t, node_data)      /* by kind: see fold__set_node_data */                         \
-    NODE(VALUE_ROW, float *, value)           /* in a run: the address of a value that no op computes */     \
-    NODE(CALLS, uint32_t, calls)              /* the nodes that are calls, in order */                       \
-    EDGE(EDGE_SOURCE, uint32_t, edge_source)  /* the value that is read */                                   \
-    EDGE(EDGE_OFFSET, uint32_t, edge_offset)  /* see fold__edge_offset */                                    \
-    KEEP(DATA, float, data)                   /* copied inputs, kept values and gradients */                 \
-    KEEP(PARAM_NODES, uint32_t, param_nodes)  /* two nodes of each parameter: plain and shared */            \
-    KEEP(DEDUPE_TABLE, uint32_t, dedupe_table) /* hash table of nodes, to find identical calls */            \
-    KEEP(READERS, uint32_t, readers)          /* with dedupe: the first call whose last operand a node is */ \
-    KEEP(MERGED, fold__merged_range, found)   /* ranges of nodes that samples share by merging */            \
-    KEEP(KEPT_GRADS, fold__kept_grad, kept_grads) /* of fold_keep_grad */                                    \
-    KEEP(INDEX_REFS, fold__index_ref, index_refs) /* of fold_index_ref and fold_edges_ref */                 \
-    KEEP(OUTPUT_REFS, fold__output_ref, output_refs) /* of fold_output_ref */                                \
-    KEEP(STEPS, fold_node, steps)             /* of an unrolled layer while it is recorded */                \
-    KEEP(SIGS, fold__sig, sigs)               /* number 0 is none */                                         \
-    KEEP(SIG_TABLE, uint32_t, sig_table)      /* their hash table */                                         \
-    KEEP(SHAPES, fold__shape_entry, shapes)   /* the shapes of nodes, each once */                           \
-    KEEP(KEYS, uint32_t, keys)                /* of signatures */                                            \
-    KEEP(OPS, fold__body_op, ops)             /* the programs of signatures: ops, */                         \
-    KEEP(REFS, fold__ref, refs)               /* operands, */                                                \
-    KEEP(OP_SHAPES, fold_shape, op_shapes)    /* shapes */                                                   \
-    KEEP(VALUES, fold__value, values)         /* and values */                                               \
-    RUN_DISCARDABLE(NODE_ARRAYS, char, node_arrays) /* see FOLD__RUN_NODE_ARRAYS */                          \
-    RUN(SIG_CACHE, fold__sig_cache, sig_cache)                                                               \
-    RUN(COSTS, fold__cost, cost)              /* how long batches take: see fold__cost_of */                 \
-    RUN(ANALYSES, fold__analysis, analysis)                                                                  \
-    RUN(RUN_SIGS, fold__run_sig, run_sig)     /* the signatures of this run */                               \
-    RUN(FACTS, fold__value_facts, facts)      /* of analyses */                                              \
-    RUN(STAGES, char, stages)                 /* see fold__stages */                                         \
-    RUN(BATCHES, fold__batch, batch)          /* in the order in which they run */                           \
-    RUN(GROUPS, fold__group, group)           /* the prefix first, the suffix last */                        \
-    RUN(GROUP_SIGS, fold__group_sig, group_sig)                                                              \
-    RUN(BUFFERS, fold__buffer, buffer)                                                                       \
-    RUN(USES, fold__use, use)                 /* of parameters and shared nodes */                           \
-    KEEP(PLANS, char, plans)                  /* see fold__plans */                                          \
-    RUN(WORKERS, fold__worker, worker)        /* one for each thread */                                      \
-    DISCARDABLE(PLANNING, char, planning)     /* serves one step of planning */                              \
-    DISCARDABLE(PREDECESSORS, fold__predecessor, predecessors)                                               \
-    RUN_DISCARDABLE(REGION, float, region)    /* values and gradients of groups */                           \
-    RUN_DISCARDABLE(SCRATCH, float, scratch)  /* of workers */                                               \
-    RUN_DISCARDABLE(SUMS, float, sums)        /* of the uses of parameters */                                \
-    KEEP(TABLE_ROWS, fold__row_sum, table_rows) /* the rows of tables that lookups of this run touch */      \
-    KEEP(LOOK, char, look)                    /* serves printing */                                          \
-    KEEP(TRACE, fold__event, trace)           /* an equal part for each worker */
+/* All growing arrays of a context, in their order in a caller's block: name in the enum, element type,
+   pointer. The enum, the pointers, and the code that refreshes pointers are generated from this table.
+     NODE   in the context: one element for each node, by id (CALLS: one element for each call)
+     EDGE   in the context: one element for each operand of each node
+     KEEP   in the context; contents survive growth. DISCARDABLE: contents may be lost
+     RUN    in the run; contents survive growth. RUN_DISCARDABLE: contents may be lost */
+#define FOLD__ARRAYS(NODE, EDGE, KEEP, DISCARDABLE, RUN, RUN_DISCARDABLE)                                   \
+    NODE(SIG, uint32_t, sig)                  /* the signature of a call */                                 \
+    NODE(KIND, uint8_t, kind)                 /* kind of node, and flags */                                 \
+    NODE(FIRST_EDGE, uint32_t, first_edge)    /* first edge; a node's edges end at the next node's */       \
+    NODE(SOURCE, uint32_t, source)            /* the node that has its value: itself, unless a view */      \
+    NODE(OFFSET, uint32_t, offset)            /* where a view starts in its source's value, in floats */    \
+    NODE(SHAPE, uint32_t, shape)              /* index into `shapes`; for a list, the shape of one row */   \
+    NODE(LENGTH, uint32_t, length)            /* number of rows of a list, or of list elements of a call */ \
+    NODE(DATA_AT, uint32_t, data_at)          /* offset of its value in `data`, in units of 16 floats */    \
+    NODE(NODE_DATA, uint64_t, node_data)      /* depends on the kind: see fold__set_node_data */            \
+    NODE(VALUE_ROW, float *, value)           /* in a run: the address of a value that no op computes */    \
+    NODE(CALLS, uint32_t, calls)              /* ids of the nodes that are calls, in record order */        \
+    EDGE(EDGE_SOURCE, uint32_t, edge_source)  /* the node whose value is read */                            \
+    EDGE(EDGE_OFFSET, uint32_t, edge_offset)  /* see fold__edge_offset */                                   \
+    KEEP(DATA, float, data)                   /* copied inputs, kept values and gradients */                \
+    KEEP(PARAM_NODES, uint32_t, param_nodes)  /* for each parameter: see fold__param_node */                \
+    KEEP(DEDUPE_TABLE, uint32_t, dedupe_table) /* hash table of nodes, for finding identical calls */       \
+    KEEP(READERS, uint32_t, readers)          /* dedupe, by node: first call whose newest operand it is */  \
+    KEEP(MERGED, fold__merged_range, found)   /* ranges of nodes that samples share, due to merging */      \
+    KEEP(KEPT_GRADS, fold__kept_grad, kept_grads) /* requested with fold_keep_grad */                       \
+    KEEP(INDEX_REFS, fold__index_ref, index_refs) /* set by fold_index_ref, fold_edges_ref */               \
+    KEEP(OUTPUT_REFS, fold__output_ref, output_refs) /* set by fold_output_ref */                           \
+    KEEP(STEPS, fold_node, steps)             /* steps of an unrolled layer, while it is recorded */        \
+    KEEP(SIGS, fold__sig, sigs)               /* signatures; number 0 means none */                         \
+    KEEP(SIG_TABLE, uint32_t, sig_table)      /* hash table of signatures */                                \
+    KEEP(SHAPES, fold__shape_entry, shapes)   /* the distinct shapes of nodes */                            \
+    KEEP(KEYS, uint32_t, keys)                /* keys of signatures */                                      \
+    KEEP(OPS, fold__body_op, ops)             /* programs of signatures: ops */                             \
+    KEEP(REFS, fold__ref, refs)               /* programs of signatures: operands */                        \
+    KEEP(OP_SHAPES, fold_shape, op_shapes)    /* programs of signatures: shapes */                          \
+    KEEP(VALUES, fold__value, values)         /* programs of signatures: values */                          \
+    RUN_DISCARDABLE(NODE_ARRAYS, char, node_arrays) /* see FOLD__RUN_NODE_ARRAYS */                         \
+    RUN(SIG_CACHE, fold__sig_cache, sig_cache)                                                              \
+    RUN(COSTS, fold__cost, cost)              /* how long batches take: see fold__cost_of */                \
+    RUN(ANALYSES, fold__analysis, analysis)                                                                 \
+    RUN(RUN_SIGS, fold__run_sig, run_sig)     /* the signatures of this run */                              \
+    RUN(FACTS, fold__value_facts, facts)      /* what analyses found out */                                 \
+    RUN(STAGES, char, stages)                 /* see fold__stages */                                        \
+    RUN(BATCHES, fold__batch, batch)          /* in the order in which they run */                          \
+    RUN(GROUPS, fold__group, group)           /* the prefix first, the suffix last */                       \
+    RUN(GROUP_SIGS, fold__group_sig, group_sig)                                                             \
+    RUN(BUFFERS, fold__buffer, buffer)                                                                      \
+    RUN(USES, fold__use, use)                 /* uses of parameters and shared nodes */                     \
+    KEEP(PLANS, char, plans)                  /* see fold__plans */                                         \
+    RUN(WORKERS, fold__worker, worker)        /* one for each thread */                                     \
+    DISCARDABLE(PLANNING, char, planning)     /* temporary memory of one step of planning */                \
+    DISCARDABLE(PREDECESSORS, fold__predecessor, predecessors)                                              \
+    RUN_DISCARDABLE(REGION, float, region)    /* values and gradients of groups */                          \
+    RUN_DISCARDABLE(SCRATCH, float, scratch)  /* scratch memory of workers */                               \
+    RUN_DISCARDABLE(SUMS, float, sums)        /* sums of the uses of parameters */                          \
+    KEEP(TABLE_ROWS, fold__row_sum, table_rows) /* table rows that lookups of this run touch */             \
+    KEEP(LOOK, char, look)                    /* temporary memory for printing */                           \
+    KEEP(TRACE, fold__event, trace)           /* timed batches; each worker has an equal part */
 
 #define FOLD__NO_ARRAY(name, type, pointer)
 enum {
@@ -13010,7 +13012,7 @@ enum {
                  FOLD__ARRAY_NAME) FOLD__ARRAY_COUNT
 };
 
-/* The low three bits of `kind`, and flags. One enum, because C++20 warns if constants of two are or-ed. */
+/* Values of the low three bits of `kind`, and flags, in one enum: C++20 warns if two are combined with |. */
 enum {
     FOLD__NODE_OP,
     FOLD__NODE_OUTPUT,
@@ -13028,21 +13030,21 @@ enum {
     FOLD__IS_GRAD_KEPT = 128
 };
 
-/* Where an op of a program finds an operand: in a value of the program, a fixed input, a component of the
-   list's elements, or a parameter, from float `offset` on. */
+/* Kinds of operands in a program: a value of the program, a fixed input, a component of the list's elements,
+   or a parameter. The operand starts at float `offset`. */
 enum { FOLD__FROM_VALUE, FOLD__FROM_INPUT, FOLD__FROM_LIST, FOLD__FROM_PARAM };
 typedef struct fold__ref {
     uint32_t kind, index, offset;
 } fold__ref;
 
-/* One op of a program. Its refs, shapes (inputs, then outputs) and values are ranges of the program's. */
+/* One op of a program. Its operands, shapes (inputs, then outputs) and values are ranges in the program's. */
 typedef struct fold__body_op {
     uint32_t op, first_ref, first_shape, first_value;
     uint8_t n_in, n_out;
-    uint8_t elem;      /* it runs once for every element of the list */
-    uint8_t is_random; /* dropout */
+    uint8_t elem;      /* it runs once for every list element */
+    uint8_t is_random; /* it draws random numbers: dropout */
     int32_t attr[4];
-    uint32_t param[2]; /* ids; 0: none */
+    uint32_t param[2]; /* ids of parameters; 0: none */
     uint64_t data;     /* constant data; for dropout, the ordinal of the draw */
     fold__op_run *forward;
 #ifndef FOLD_INFERENCE
@@ -13060,7 +13062,7 @@ static fold__op_run *fold__backward_of(const fold__body_op *op)
 #endif
 }
 
-/* Number of operands that are multiplied by the op's weight. The rows that a linear op adds to may follow. */
+/* Returns the number of operands that the op multiplies by its weight. A linear op may add to one more. */
 static int fold__segments(const fold__body_op *op)
 {
     return op->n_in - (op->op == FOLD__OP_linear ? op->attr[FOLD__LINEAR_STARTS] : 0);
@@ -13074,74 +13076,74 @@ static const fold_shape *fold__made_shape(const fold_shape *shape, const fold__b
 typedef struct fold__value {
     uint32_t size;
     uint32_t op;    /* the op that computes it */
-    uint8_t elem;   /* there is one for every element of the list */
-    uint8_t passes; /* some output's gradient reaches it */
+    uint8_t elem;   /* there is one value for every list element */
+    uint8_t passes; /* the gradient of some output reaches it */
 } fold__value;
 
-/* What a signature runs: one op, or a cell's body. After recording everything works on programs alone. */
+/* The program of a signature: one op, or the body of a cell. After recording, all code works on programs. */
 typedef struct fold__program {
     int n_ops, n_refs, n_values, n_shapes, n_in, n_list, n_out, is_cell;
     const fold__body_op *op;
     const fold__ref *ref;
     const fold_shape *shape;
     const fold__value *value;
-    const fold__ref *out; /* FROM_VALUE only: distinct values, each of them whole */
+    const fold__ref *out; /* outputs: distinct values, each one whole, so FROM_VALUE only */
 } fold__program;
 
-/* An op of a traced body as it was recorded. The ops of eager calls are compared with it. */
+/* An op of a traced body, as it was recorded. Ops of eager calls are compared with it. */
 typedef struct fold__trace_op {
     uint16_t op;
-    uint16_t live; /* 1 + its index in the program; 0: no output needs it */
+    uint16_t live; /* 1 + its index in the program; 0: no output depends on it */
 } fold__trace_op;
 
 typedef struct fold__cell_data {
     char *name;
     fold_cell_body *body;
     const void *user;
-    const fold_shape *shape; /* of inputs, list components and outputs */
+    const fold_shape *shape; /* shapes of inputs, list components and outputs */
     fold__program program;
     fold__trace_op *trace;
     int n_trace;
-    int n_draws;          /* of dropout, in one call */
-    uint8_t max_of_list;  /* it takes the maximum over the list, so an empty list is an error */
-    uint8_t border_out;   /* mask of outputs that the body reads as well, */
-    uint16_t border_in;   /* and of inputs that it does not read exactly once and whole */
-    uint8_t in_order;     /* it reads the other inputs in their order */
-    uint8_t products;     /* of a layer's cell: how many products its projection takes for the first input */
-    uint8_t is_projected; /* it is the projection of a cell: fold_model_print does not list it */
-    fold_cell projection; /* see fold__project_cells; null: none */
-    void *memory;         /* the one block of all of the above */
+    int n_draws;          /* number of dropout draws in one call */
+    uint8_t max_of_list;  /* the body takes the maximum over the list, so the list must not be empty */
+    uint8_t border_out;   /* mask of outputs that the body reads as well */
+    uint16_t border_in;   /* mask of inputs that the body does not read exactly once and whole */
+    uint8_t in_order;     /* the body reads its inputs in order */
+    uint8_t products;     /* in a layer's cell: number of products in its projection; else 0 */
+    uint8_t is_projected; /* it is the projection of another cell: fold_model_print does not list it */
+    fold_cell projection; /* the null handle: none; see fold__project_cell */
+    void *memory;         /* the block that holds everything above */
     size_t memory_size;
 } fold__cell_data;
 
-#define FOLD__CELL_OP 0x8000u /* key word: op ids from here on are cells */
+#define FOLD__CELL_OP 0x8000u /* in keys, op ids from here on are cells */
 
-/* Keys and programs of signatures are ranges of shared arrays, pools, in this order from FOLD__ARRAY_KEYS. */
+/* Keys and programs of signatures are ranges in pools: the arrays from FOLD__ARRAY_KEYS on, in this order. */
 enum { FOLD__POOL_KEYS, FOLD__POOL_OPS, FOLD__POOL_REFS, FOLD__POOL_SHAPES, FOLD__POOL_VALUES, FOLD__POOLS };
 static const uint8_t fold__pool_bytes[] = { sizeof(uint32_t), sizeof(fold__body_op), sizeof(fold__ref),
                                             sizeof(fold_shape), sizeof(fold__value) };
 
-/* A signature: the key, which is compared in full, and what follows from it. The key is the op and its number
-   of inputs, attributes, parameters, input shapes, shared operands and tag. */
+/* A signature: its key, and what follows from the key. The key consists of the op, the number of inputs,
+   attributes, parameters, input shapes, shared operands and tag. Keys are compared in full. */
 typedef struct fold__sig {
-    uint32_t first[FOLD__POOLS]; /* its key and program in the pools; the program of a cell is the model's */
+    uint32_t first[FOLD__POOLS]; /* where its key and program (unless a cell's own) begin in the pools */
     uint32_t count[FOLD__POOLS];
     uint32_t hash;
-    uint32_t op;        /* or FOLD__CELL_OP | cell */
+    uint32_t op;        /* the op, or FOLD__CELL_OP | cell */
     uint32_t shared;    /* mask of shared inputs */
     uint32_t lists;     /* mask of the op's or cell's operands that are lists */
-    uint32_t list_mode; /* FOLD__ROW_BY_ROW ... */
-    uint32_t tag_cell;  /* in eager and traced bodies: the call whose op this is; else 0 */
-    uint32_t tag_op;    /* in such a body the ordinal of the op, from 1 on; else 0 */
-    uint32_t in_shape;  /* the first input's shape: which word of the key */
+    uint32_t list_mode; /* flags: FOLD__ROW_BY_ROW ... */
+    uint32_t tag_cell;  /* in eager bodies: the call's signature; in traced bodies: 1 + the cell; else 0 */
+    uint32_t tag_op;    /* in such a body: ordinal of the op, from 1 on; else 0 */
+    uint32_t in_shape;  /* index in the key of the first input's shape */
     uint8_t n_in, n_list, n_out, is_cell;
     uint8_t own_program;     /* its program is in the context's pools, not the cell's */
     uint8_t out_lists;       /* mask of outputs that are lists */
-    uint64_t differentiable; /* mask of inputs, then list components */
+    uint64_t differentiable; /* mask of inputs, then list components, that get a gradient from some output */
     uint32_t out_shape[FOLD_MAX_OUT];
 } fold__sig;
 
-/* The gradient of a looked-up row: offsets of its sum and of a block in the run's sums, in 16 floats. */
+/* The gradient of a looked-up row: offsets in `sums` of its sum and of a block, in units of 16 floats. */
 typedef struct fold__row_sum {
     uint32_t sum_at, block_at, count; /* rows added so far */
 } fold__row_sum;
@@ -13149,9 +13151,9 @@ typedef struct fold__row_sum {
 typedef struct fold__shape_entry {
     fold_shape shape;
     uint32_t size;
-    uint32_t next; /* 1 + the shape before it in its bucket; 0: none */
+    uint32_t next; /* 1 + the previous shape in its bucket; 0: none */
 } fold__shape_entry;
-/* A signature that feeds another, by its index in the group, and a mask of the inputs that it feeds. */
+/* A signature that feeds another one: its index in the group, and the mask of inputs that it feeds. */
 typedef struct fold__predecessor {
     uint64_t operands;
     uint32_t sig;
@@ -13163,9 +13165,9 @@ typedef struct fold__merged_range {
 typedef struct fold__kept_grad {
     uint32_t node, data_at, filled;
 } fold__kept_grad;
-/* A node whose indices, one per row and all below `end`, are in the caller's memory. Attention along edges
-   has up to `most` edges there instead, from `index` to `to`. `edges` checks and copies them: it is
-   fold__visit_edges, a pointer so that programs without fold_edges_ref do not link it. */
+/* A node that reads its indices from the caller's memory: one per row, all below `end`. Attention along edges
+   reads *count edges, at most `most`, from `index` to `to` instead; `edges` checks and copies them. `edges`
+   is fold__visit_edges, as a pointer so that programs without fold_edges_ref do not link it. */
 typedef struct fold__index_ref {
     const int *index;
     uint32_t node;
@@ -13179,28 +13181,28 @@ typedef struct fold__output_ref {
     fold_node node;
 } fold__output_ref;
 
-/* Sets of kinds: bit k is for kind k, including the flags FOLD__IS_LIST (8) and FOLD__IS_SHARED (16). The
-   first is the values per list element while tracing, all that have FOLD__IS_LIST. The second is the markers
-   that represent them in an eager body: kind 7, any flags. */
+/* Sets of kinds: bit k stands for kind k, including the flags FOLD__IS_LIST (8) and FOLD__IS_SHARED (16).
+   KINDS_PER_ELEMENT has all kinds with FOLD__IS_LIST, which are values per list element while tracing.
+   KINDS_MARKER has the markers of such values in an eager body: kind 7 with any flags. */
 #define FOLD__KINDS_PER_ELEMENT 0xff00ff00u
 #define FOLD__KINDS_MARKER 0x80808080u
 
-/* An operand: the value of `source` from float `offset` on. */
+/* An operand, which reads the value of node `source` from float `offset` on. */
 typedef struct fold__operand {
     uint32_t source, offset, shape;
     uint8_t kind;
 } fold__operand;
 
-/* The body being recorded: by an eager call, or traced. */
+/* The body that is being recorded by an eager call, or traced. */
 typedef struct fold__frame {
-    uint32_t cell;     /* 1 + its id; 0: no body is recorded */
-    uint32_t tag;      /* the call's signature, to tell its ops from those of other calls */
-    uint32_t ordinal;  /* ops recorded so far */
-    uint32_t elements; /* eager: length of the list, */
-    uint32_t first;    /* the first node of the body or of its argument copies (0: traced, or no body), */
-    const fold__operand *in; /* and its inputs: the call's operands, or copies of them */
+    uint32_t cell;     /* 1 + the id of the cell; 0: no body is being recorded */
+    uint32_t tag;      /* part of the keys of its ops: see fold__sig.tag_cell */
+    uint32_t ordinal;  /* number of ops recorded so far */
+    uint32_t elements; /* eager: length of the list */
+    uint32_t first;    /* eager: first node of the body or of its argument copies; else 0 */
+    const fold__operand *in; /* eager: the inputs: operands of the call, or copies of them */
     int tracing;
-    int list_max;  /* the maximum over the list was taken */
+    int list_max;  /* the body takes the maximum over the list */
 } fold__frame;
 
 /* A batch in a trace. FOLD__EVENT_PROLOGUE is a flag. */
@@ -13217,10 +13219,10 @@ typedef struct fold__event {
 enum {
     FOLD__RECENT = 64,
     FOLD__SHAPE_BUCKETS = 64,
-    FOLD__KEPT_SHAPES = 8 * sizeof(void *), /* that a context in a block keeps over a reset */
+    FOLD__KEPT_SHAPES = 8 * sizeof(void *), /* number kept over a reset by a context in a block */
     FOLD__GROUP_ROWS = 12, /* with fewer rows per batch, weights are read too often */
-    FOLD__PART_ROWS = 4,   /* the same for scalar kernels, which read weights for every row anyway */
-    FOLD__TRAIN_ROWS = 20, /* in training, more are not worth their memory */
+    FOLD__PART_ROWS = 4,   /* GROUP_ROWS for scalar kernels, which read weights for every row anyway */
+    FOLD__TRAIN_ROWS = 20, /* in training, more rows are not worth their memory */
     FOLD__MAX_ROWS = 64,
     FOLD__MAX_BUDGETS = 3 /* a group uses up to this many byte budgets to have enough rows */
 };
@@ -13228,8 +13230,8 @@ enum {
 struct fold__request;
 struct fold__list;
 struct fold__use;
-/* What an eager context does where others only record. Eager mode is a later section, so recording reaches it
-   through these pointers. */
+/* What an eager context does in calls that otherwise only record. Recording uses these pointers, because
+   eager mode is a later section. */
 typedef struct fold__eager {
     int (*holds_trace)(fold_ctx *f, const struct fold__request *request);
     fold_node (*record_elements)(fold_ctx *f, const struct fold__request *request);
@@ -13245,57 +13247,57 @@ struct fold_ctx {
     fold__array arrays[FOLD__ARRAY_COUNT];
     fold_model *model;
     fold__error error;
-    fold__error read_error;      /* the last read's, which does not stick */
-    int unusable;                /* it was made with wrong settings: its error stays */
-    int (*reclaim)(fold_ctx *f); /* frees what idle signatures use: fold__forget_idle; 0: nothing was freed */
+    fold__error read_error;      /* error of the last read, which does not stick */
+    int unusable;                /* it was created with wrong settings: its error stays */
+    int (*reclaim)(fold_ctx *f); /* fold__forget_idle: frees memory of idle signatures; 0: nothing freed */
 
     /* settings */
-    fold_ctx_desc desc; /* as passed to fold_ctx_new, but with the threads that it has */
+    fold_ctx_desc desc; /* as passed to fold_ctx_new, except for the number of threads that it uses */
     const fold__eager *eager; /* NULL: the context batches */
-    size_t group_bytes; /* budget of a group */
-    size_t group_rows;  /* groups exceed it if their average batch has fewer rows; 0: never */
-    size_t trace_events; /* the most of a thread; the slow run that is kept has room for as many again */
-    uint64_t slow_began, slow_plan_ns; /* of the slow run that is kept */
+    size_t group_bytes; /* memory budget of a group */
+    size_t group_rows;  /* a group may exceed the budget if its average batch has fewer rows; 0: never */
+    size_t trace_events; /* maximum per thread; the kept slow run has room for the same number again */
+    uint64_t slow_began, slow_plan_ns; /* start and planning time of the kept slow run */
 
     /* the recording */
-    uint32_t salt; /* of its handles */
+    uint32_t salt; /* stored in its handles */
     uint64_t resets;
-    uint64_t seed;  /* for dropout, from the last fold_dropout_seed on */
-    uint64_t draws; /* of dropout since then, over resets as well; a traced body counts its own */
+    uint64_t seed;  /* dropout seed, set by the last fold_dropout_seed */
+    uint64_t draws; /* number of dropout draws since then, over resets as well; in a traced body, its own */
 #define FOLD__ARRAY_MEMBER(name, type, pointer) type *pointer;
     FOLD__ARRAYS(FOLD__ARRAY_MEMBER, FOLD__ARRAY_MEMBER, FOLD__ARRAY_MEMBER, FOLD__ARRAY_MEMBER,
                  FOLD__NO_ARRAY, FOLD__NO_ARRAY)
-    uint32_t *element_tag; /* `data_at` of a marker of list elements: what identifies it in its body */
+    uint32_t *element_tag; /* `data_at` of a marker of list elements: identifies it in its body */
     uint32_t *header_call; /* `data_at` of the header of an eager call that merges: the call's first output */
-    uint32_t first_keep; /* no kept node before this one waits for its value */
+    uint32_t first_keep; /* no kept node before this one is still waiting for its value */
     uint32_t pending_step; /* offset in `data` of the last cache step that has not run, or FOLD__NONE */
-    uint32_t quantized;  /* the model's, at the last reset */
-    uint32_t tables_version; /* the model's when rows of quantised tables were copied to data */
+    uint32_t quantized;  /* the model's `quantized` at the last reset */
+    uint32_t tables_version; /* the model's `version` when quantised table rows were copied to `data` */
     uint32_t dedupe_size;
-    uint32_t done_version; /* the model's when kept values were computed */
-    uint32_t node_cap;     /* nodes and edges that fit without asking */
+    uint32_t done_version; /* the model's `version` when kept values were computed */
+    uint32_t node_cap;     /* number of nodes and edges that fit without fold__ask */
     uint32_t edge_cap;
 
-    /* a reset clears all from n_nodes to frame */
+    /* a reset clears all members from n_nodes to frame */
     uint32_t n_nodes; /* node ids start at 1 */
     uint32_t n_edges;
     uint32_t n_calls;
-    uint32_t peak_nodes; /* including dropped ones, such as merged calls */
+    uint32_t peak_nodes; /* maximum so far, including dropped nodes such as merged calls */
     uint32_t peak_edges;
-    size_t data_used;                    /* floats */
-    size_t bytes_refused;                /* that this recording could not get */
+    size_t data_used;                    /* in floats */
+    size_t bytes_refused;                /* that this recording asked for but could not get */
     void (*refresh_tables)(fold_ctx *f); /* fold__refresh_tables, if a quantised table was looked up */
     uint32_t n_keeps;
-    uint32_t n_keep_requests; /* values and gradients to keep that were requested before they were computed */
+    uint32_t n_keep_requests; /* requests to keep a value or gradient that came before it was computed */
     uint32_t old_nodes;       /* n_nodes at the last run */
-    uint32_t old_merged;      /* n_merged then */
+    uint32_t old_merged;      /* n_merged at the last run */
     uint32_t n_kept_grads;
-    uint32_t n_index_refs, old_index_refs; /* old: those that a run has already read */
+    uint32_t n_index_refs, old_index_refs; /* old: number that a run has already read */
     uint32_t n_output_refs, old_output_refs;
-    uint64_t n_draws; /* of dropout, in this recording */
+    uint64_t n_draws; /* number of dropout draws in this recording */
     uint32_t dedupe_used;
     uint32_t readers_size;
-    uint64_t word_cells; /* with dedupe: which cells were called with a looked-up row, by id modulo 64 */
+    uint64_t word_cells; /* dedupe: set of cells (id modulo 64) that were called with a looked-up row */
     uint32_t n_merged;
     int kept_concats; /* the gradient of some concatenation is kept */
     int any_done;
@@ -13305,14 +13307,14 @@ struct fold_ctx {
     /* signatures */
     uint32_t n_sigs;
     uint32_t n_shapes;
-    uint32_t table_size; /* of the hash table */
+    uint32_t table_size; /* of sig_table */
     uint32_t pool_used[FOLD__POOLS];
-    uint32_t sig_tables; /* counts how often signatures were forgotten */
-    uint64_t forgot_at;  /* the reset since which idle signatures were forgotten */
-    int sig_pins;        /* above 0, others than the recording use signatures, and none may be forgotten */
-    size_t block_peak;   /* block bytes that an earlier recording would have needed */
-    uint32_t recent[FOLD__RECENT]; /* signatures by a quick hash of the request; 0: none */
-    uint32_t shape_bucket[FOLD__SHAPE_BUCKETS]; /* 1 + the newest shape with the hash; 0: none */
+    uint32_t sig_tables; /* number of times that signatures were forgotten */
+    uint64_t forgot_at;  /* `resets` when idle signatures were last forgotten */
+    int sig_pins;        /* above 0: not only the recording uses signatures, and none may be forgotten */
+    size_t block_peak;   /* largest block size that an earlier recording would have needed */
+    uint32_t recent[FOLD__RECENT]; /* see fold__recent_sig; 0: none */
+    uint32_t shape_bucket[FOLD__SHAPE_BUCKETS]; /* 1 + the newest shape with this hash; 0: none */
     uint32_t row_of;                            /* the table of the last lookup; 0: none */
     uint32_t row_shape;                         /* the shape of its rows */
 
@@ -13323,17 +13325,17 @@ struct fold_ctx {
 
 static int fold__in_training(const fold_ctx *f) { return FOLD__TRAINING(f->desc.training); }
 
-/* `node_data` by kind of node, which the accessors below read. Parameters count from 0 in it.
-   - OP: what the op or call was recorded with beside its signature, see fold__request.data. For a product,
-     the concatenation whose parts it reads: fold__node_concat.
+/* The contents of `node_data` by kind of node; use the accessors below. Parameters are numbered from 0.
+   - OP: data of the op or call that is not in its signature: see fold__request.data. For a product, the
+     concatenation whose parts it reads: fold__node_concat.
    - OUTPUT: the node of its call, which is the call's first output: fold__node_call.
-   - INPUT: in a traced body, which of the body's inputs it is: fold__node_ordinal.
+   - INPUT: in a traced body, its number among the body's inputs: fold__node_ordinal.
    - INPUT_REF: the address of the caller's values: fold__node_address.
    - LOOKUP: the table and the row: fold__node_table and fold__node_table_row.
    - PARAM: the parameter: fold__node_param.
-   - VIEW: if it is the first output of an eager or inlined call, the number of outputs, else 0:
-     fold__node_outputs. For an eager call also the first node of its body: fold__body_first. In the header of
-     an eager call that merges: where the call's draws begin.
+   - VIEW: for the first output of an eager or inlined call, the number of outputs (fold__node_outputs) and,
+     if eager, the first node of its body (fold__body_first). For the header of an eager call that merges,
+     where the call's draws begin. Otherwise 0.
    - MARKER: the length of the list. */
 FOLD__INLINE void fold__set_node_data(fold_ctx *f, uint32_t id, uint64_t data) { f->node_data[id] = data; }
 
@@ -13363,7 +13365,7 @@ FOLD__INLINE uint32_t fold__node_table_row(const fold_ctx *f, uint32_t id)
     return (uint32_t)f->node_data[id];
 }
 
-/* The first node of an eager call's body, if `id` is the view of the call's first output; else 0. */
+/* Returns the first node of an eager call's body if `id` is the view of the call's first output, else 0. */
 FOLD__INLINE uint32_t fold__body_first(const fold_ctx *f, uint32_t id)
 {
     return (f->kind[id] & FOLD__KIND_MASK) == FOLD__NODE_VIEW && !f->sig[id]
@@ -13371,8 +13373,8 @@ FOLD__INLINE uint32_t fold__body_first(const fold_ctx *f, uint32_t id)
                : 0;
 }
 
-/* An operand starts `offset` floats into the value that it reads. The highest bit is set if it reads a list
-   whole: it then starts `offset` floats into each row. */
+/* Where an operand starts in the value that it reads, in floats. The highest bit is set if the operand reads
+   a whole list; the offset is then within each row. */
 #define FOLD__WHOLE_LIST 0x80000000u
 FOLD__INLINE uint32_t fold__edge_offset(const fold_ctx *f, uint32_t edge)
 {
@@ -13393,7 +13395,7 @@ static size_t fold__ctx_bytes(void);
 
 FOLD__FAILS(fold__fail, fold_ctx, &of->error)
 
-/* For a public call that consists of others: messages name it, not the call in it that failed. */
+/* For a public call that makes other public calls: messages name the outer call, not the one that failed. */
 #define FOLD__AS_CALL(f, name, record) (fold__call_begins(f, name), fold__call_ends(f, record))
 static void fold__call_begins(fold_ctx *f, const char *name)
 {
@@ -13409,7 +13411,7 @@ static fold_node fold__call_ends(fold_ctx *f, fold_node made)
 
 static int fold__broken(const fold_ctx *f) { return !f || f->error.status || f->model->error.status; }
 
-/* Settings that cost code are read only here, so that FOLD_PLAIN_CONTEXTS lets compilers drop that code. */
+/* Settings that need extra code are read only here: with FOLD_PLAIN_CONTEXTS, compilers drop the code. */
 FOLD__INLINE int fold__is_eager(const fold_ctx *f) { return FOLD__NOT_PLAIN(f->desc.eager); }
 FOLD__INLINE int fold__merges(const fold_ctx *f) { return FOLD__NOT_PLAIN(f->desc.dedupe); }
 FOLD__INLINE int fold__has_clock(const fold_ctx *f) { return FOLD__NOT_PLAIN(f->desc.clock != NULL); }
@@ -13423,7 +13425,7 @@ FOLD__INLINE fold_schedule fold__schedule_of(const fold_ctx *f)
 
 static void fold__refresh_pointers(fold_ctx *f);
 
-/* Node and edge arrays fill their slack without asking, so their `need` is brought up to date from these. */
+/* Sizes of the elements of node arrays, which fill up to their capacity without fold__ask updating `need`. */
 static const uint8_t fold__node_bytes[] = {
 #define FOLD__ELEMENT_BYTES(name, type, pointer) sizeof(type),
     FOLD__ARRAYS(FOLD__ELEMENT_BYTES, FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__NO_ARRAY,
@@ -13444,7 +13446,7 @@ static size_t fold__array_use(const fold_ctx *f, int which)
 static void fold__note_use(fold_ctx *f)
 {
     for (int i = FOLD__ARRAY_SIG; i <= FOLD__ARRAY_EDGE_OFFSET; i++)
-        f->arrays[i].need = fold__array_use(f, i); /* that of the others is right already */
+        f->arrays[i].need = fold__array_use(f, i); /* other arrays are up to date */
 }
 
 static uint32_t fold__capacity(const fold_ctx *f, int which, size_t size)
@@ -13452,7 +13454,7 @@ static uint32_t fold__capacity(const fold_ctx *f, int which, size_t size)
     return (uint32_t)fold__min_size(f->arrays[which].capacity / size, FOLD__NONE / 2);
 }
 
-/* Call after arrays have moved: growing one array can take slack from the node and edge arrays. */
+/* Recomputes node_cap and edge_cap after arrays moved: growing one can take spare capacity from others. */
 static void fold__note_room(fold_ctx *f)
 {
     uint32_t nodes = FOLD__NONE;
@@ -13466,9 +13468,9 @@ static void fold__note_room(fold_ctx *f)
     f->edge_cap = sources < offsets ? sources : offsets;
 }
 
-/* The size of a block, at any address, for the context and all that was asked for since the reset. Shapes are
-   not counted by recording, so there is room for all known ones, and for those that a context in the block
-   keeps from earlier recordings. */
+/* Returns the size of a block, at any address, for the context and all memory requested since the reset.
+   Recording does not count shapes, so there is room for all known shapes, and for those that a context in a
+   block keeps from earlier recordings. */
 static size_t fold__block_bytes(const fold_ctx *f)
 {
     const size_t shapes =
@@ -13481,7 +13483,7 @@ static size_t fold__block_bytes(const fold_ctx *f)
 }
 
 #define FOLD__MEASURED " (see fold_ctx_desc.measure)"
-/* whole: the bytes are all that is needed, not a lower bound. */
+/* Reports that memory has run out. whole: fold__block_bytes is all that is needed, not a lower bound. */
 static int fold__out_of_memory(fold_ctx *f, int whole)
 {
     if (!f->arena.block)
@@ -13495,8 +13497,8 @@ static int fold__out_of_memory(fold_ctx *f, int whole)
     return 0;
 }
 
-/* Grows an array. Any array may move, and the pointers of the context and its run are then refreshed, so
-   callers hold no other pointer into an array across the call. 0 without an error: there is no memory. */
+/* Grows an array. Any array may move: pointers of the context and its run are refreshed, but callers must
+   hold no other pointer into an array across this call. Returns 0, without an error, if memory runs out. */
 static FOLD__NOINLINE int fold__ask(fold_ctx *f, int which, size_t count, size_t size)
 {
     const size_t bytes = fold__size(count, size, 0);
@@ -13520,7 +13522,7 @@ static FOLD__NOINLINE int fold__ask(fold_ctx *f, int which, size_t count, size_t
     return fits;
 }
 
-/* As fold__ask, but 0 comes with an error. */
+/* Works like fold__ask, but sets an error if it returns 0. */
 static FOLD__NOINLINE int fold__need(fold_ctx *f, int which, size_t count, size_t size)
 {
     return fold__ask(f, which, count, size) || fold__out_of_memory(f, 0);
@@ -13546,7 +13548,7 @@ static int fold__grow_edges(fold_ctx *f, size_t more)
            fold__need(f, FOLD__ARRAY_EDGE_OFFSET, count, 4);
 }
 
-/* data_at is in units of 16 floats. */
+/* Returns the address for `data_at`, which is in units of 16 floats. */
 static float *fold__data_ptr(const fold_ctx *f, uint32_t data_at) { return f->data + (size_t)data_at * 16; }
 
 FOLD__INLINE fold__param_data *fold__lookup_table(const fold_ctx *f, uint32_t id)
@@ -13565,7 +13567,7 @@ static const uint64_t *fold__row_data(const fold_ctx *f, uint32_t id)
     return (const uint64_t *)(const void *)fold__data_ptr(f, (uint32_t)fold__node_op_data(f, id));
 }
 
-/* Allocates in the recording's data. Returns the offset in units of 16 floats; FOLD__NONE with an error. */
+/* Allocates in the recording's data. Returns an offset in units of 16 floats, or FOLD__NONE with an error. */
 static uint32_t fold__alloc_data(fold_ctx *f, size_t floats)
 {
     const size_t at = f->data_used, end = at + fold__round_up(floats, 16);
@@ -13575,79 +13577,79 @@ static uint32_t fold__alloc_data(fold_ctx *f, size_t floats)
     return (uint32_t)(at / 16);
 }
 
-/* Storage of a buffer: none, in the group's region, or in a worker's scratch for a batch or for one tile. */
+/* Where a buffer is stored: nowhere, in the group's region, or in scratch, for a batch or for one tile. */
 enum { FOLD__SLAB_NONE, FOLD__SLAB, FOLD__PER_BATCH, FOLD__PER_TILE };
-/* How a gradient is put together. */
+/* How a gradient is computed from its contributions. */
 enum {
     FOLD__GRAD_ZERO,              /* no contributions: it is cleared */
     FOLD__GRAD_WHOLE,             /* one contribution, written in place */
-    FOLD__GRAD_DISJOINT,          /* several, written in place, which together cover it */
+    FOLD__GRAD_DISJOINT,          /* several, written in place, which cover it completely */
     FOLD__GRAD_DISJOINT_AND_ZERO, /* several, written in place after the rest is cleared */
-    FOLD__GRAD_SUM,               /* each contribution has a row of its own, and these are added up */
-    FOLD__GRAD_ROOT               /* the root's, which is one */
+    FOLD__GRAD_SUM,               /* each contribution has a row of its own, and the rows are added up */
+    FOLD__GRAD_ROOT               /* the gradient of the root, which is 1 */
 };
-/* A run's state of a node. */
+/* Flags: the state of a node in a run. */
 enum {
     FOLD__RUNS = 1,
     FOLD__ON_GRAD_PATH = 2, /* the root's gradient reaches it */
-    FOLD__PERSIST = 4,      /* its value is readable afterwards */
+    FOLD__PERSIST = 4,      /* its value is readable after the run */
     FOLD__BOUNDARY = 8,     /* it passes from the prefix to a later group, or from a sample to the suffix */
     FOLD__SUFFIX = 16,
     FOLD__INNER = 32, /* something outside the suffix reads it */
     FOLD__PREFIX = 64,
-    FOLD__NEEDED_IF_EMPTY = 128, /* eager: it is needed even if the list is empty, not only by its elements */
-    /* a call passes these on to what it reads */
+    FOLD__NEEDED_IF_EMPTY = 128, /* eager: needed even if the list is empty, not only by its elements */
+    /* flags that a call passes on to the nodes it reads */
     FOLD__PASSED = FOLD__RUNS | FOLD__ON_GRAD_PATH | FOLD__PREFIX | FOLD__NEEDED_IF_EMPTY
 };
 
-/* Stages of a program. */
+/* The stages of a program. */
 enum { FOLD__PROLOGUE, FOLD__BODY };
 
 typedef struct fold__batch {
     uint32_t group_sig, stage;            /* FOLD__PROLOGUE or FOLD__BODY */
-    uint32_t first, count;                /* its calls, in the order of the run */
-    uint32_t first_call_row, first_elem;  /* their first rows in the signature's buffers */
-    uint32_t elems;                       /* elements of their lists */
-    uint32_t prologue_row, prologue_elem; /* where the prologue before it began */
+    uint32_t first, count;                /* its calls: a range of fold__run.order */
+    uint32_t first_call_row, first_elem;  /* first rows of calls and list elements in the buffers */
+    uint32_t elems;                       /* number of list elements of the calls */
+    uint32_t prologue_row, prologue_elem; /* rows at which the preceding prologue began */
 } fold__batch;
-/* A group of samples, or the prefix, or the suffix. Sizes and offsets are in floats. In the region its slabs
+/* A group of samples, or the prefix, or the suffix. Sizes and offsets are in floats. In the region, its slabs
    come first, then rows of contributions, then gradients of leaves. */
 typedef struct fold__group {
     uint32_t first_batch, end_batch, first_sig, end_sig, first_call, end_call, first_leaf, end_leaf;
-    uint32_t rows;                 /* size of all rows of contributions, in 16 floats */
+    uint32_t rows;                 /* size of all rows of contributions, in units of 16 floats */
     uint32_t chunk;                /* rows of every list that run at a time, forward and backward; 0: all */
-    uint32_t length;               /* if in chunks: the rows that each of its lists has */
+    uint32_t length;               /* if it runs in chunks: the number of rows of each of its lists */
     uint32_t row;                  /* while it runs: the first row of the chunk */
-    size_t floats;                 /* of its slabs */
+    size_t floats;                 /* size of its slabs */
     size_t base, rows_at, leaf_at; /* where slabs, contributions and gradients of leaves begin */
 } fold__group;
 /* A signature in a group. */
 typedef struct fold__group_sig {
     uint32_t run_sig, group, calls, elems;
-    uint32_t by_sig; /* an element of a list spread over this array: all, by signature and then by group */
-    uint32_t first_record;            /* its first call in calls_by_sig */
+    uint32_t by_sig; /* element i: the group_sig that is number i if sorted by signature, then by group */
+    uint32_t first_record;            /* where its calls begin in calls_by_sig */
     uint32_t first_buffer, n_buffers;
-    uint32_t max_rows, max_elems; /* of a batch; while batches are made: rows and elements assigned so far */
-    uint32_t rows, elem_rows; /* of its slabs, for calls and elements: fewer if rows are reused */
-    uint32_t block, first_block; /* about this many rows are reused together; its first such block */
-    uint32_t chain; /* its longest chain; in mixed components, once fold__count_bound has counted it */
+    uint32_t max_rows, max_elems; /* of its largest batch; while batches are made: all assigned so far */
+    uint32_t rows, elem_rows; /* rows of slabs, for calls and for elements; fewer if rows are reused */
+    uint32_t block, first_block; /* about this many rows are reused together; index of its first such block */
+    uint32_t chain; /* length of its longest chain; in mixed components, known after fold__count_bound */
     uint32_t component;
-    uint32_t first_predecessor, end_predecessor; /* in the array of predecessors */
+    uint32_t first_predecessor, end_predecessor; /* range in `predecessors` */
     uint32_t first_batch, last_batch;
-    uint32_t last_read;      /* the last batch that reads its outputs; NONE: none */
-    uint32_t first_back;     /* the first batch whose backward reads them, so the last in time; NONE: none */
+    uint32_t last_read;      /* the last batch that reads its outputs, or NONE */
+    uint32_t first_back;     /* the first batch whose backward reads its outputs (it runs last), or NONE */
     uint64_t recurrent;      /* mask of inputs from the same component */
-    uint32_t tile;           /* rows of a tile */
+    uint32_t tile;           /* number of rows of a tile */
     uint32_t sub_batch_rows; /* rows that a batch runs forward at a time; max_rows: all */
     uint8_t n_in, n_list, n_out;
     uint8_t has_elements; /* see fold__has_elements */
-    uint8_t cyclic;       /* 1: it feeds itself; 2: with other signatures (mixed) */
+    uint8_t cyclic;       /* 1: it feeds itself; 2: it is in a cycle with other signatures (mixed) */
     uint8_t has_prologue; /* the prologue is not empty */
     uint8_t read_late;    /* weight gradients read its outputs */
     uint8_t cleared;      /* mask of outputs whose gradients are cleared before any backward */
-    size_t stages;        /* 1 + where its stages are kept */
-    size_t op_at;         /* in scratch, the floats of an op follow its transient buffers, */
-    size_t free_at;       /* and then come pointers to rows */
+    size_t stages;        /* 1 + the offset of its stages */
+    size_t op_at;         /* offset in scratch of an op's floats, after its transient buffers */
+    size_t free_at;       /* offset in scratch of pointers to rows, after op_at */
 } fold__group_sig;
 typedef struct fold__buffer {
     size_t offset, floats; /* in the group's region or in scratch */
@@ -13655,68 +13657,68 @@ typedef struct fold__buffer {
     uint32_t first, last;  /* a slab's lifetime */
     uint8_t elem;          /* a row for each list element, else one for each call */
     uint8_t storage;       /* FOLD__SLAB... */
-    uint8_t per_prologue;  /* a slab with rows for one prologue at a time */
+    uint8_t per_prologue;  /* the slab has rows for one prologue at a time */
 } fold__buffer;
-/* What follows for a signature's program if these inputs get gradients. */
+/* What the program of a signature needs if certain inputs get gradients. */
 typedef struct fold__analysis {
-    uint32_t next; /* 1 + the signature's next analysis */
+    uint32_t next; /* 1 + the next analysis of the signature; 0: none */
     uint32_t first_facts;
-    uint32_t row_floats;    /* of values and gradients that outlive a batch, for a call, */
-    uint32_t elem_floats;   /* and for a list element */
-    uint32_t arrays;        /* the most arrays of pointers to rows that a batch uses */
+    uint32_t row_floats;    /* floats per call of values and gradients that outlive a batch */
+    uint32_t elem_floats;   /* the same, per list element */
+    uint32_t arrays;        /* largest number of arrays of pointers to rows in a batch */
     uint8_t backward, grad; /* whether the run goes backward, and whether some call needs a gradient */
     uint64_t operand_grad;  /* mask of inputs that get a gradient in some call */
     uint64_t operand_back;  /* mask of inputs that backward reads */
-    uint64_t operand_late;  /* mask of inputs that weight gradients read at the end, */
-    uint64_t operand_soon;  /* and of those that backward of a batch reads */
+    uint64_t operand_late;  /* mask of inputs that weight gradients read at the end */
+    uint64_t operand_soon;  /* mask of inputs that the backward of a batch reads */
 } fold__analysis;
 typedef struct fold__run_sig {
     uint32_t sig;
-    uint32_t group_sig;         /* its number in the group being listed, else NONE */
-    uint32_t first_by_sig, n_groups; /* its groups: where they begin in `by_sig`, and how many */
+    uint32_t group_sig;         /* its index in the group being listed, else NONE */
+    uint32_t first_by_sig, n_groups; /* its groups: where they begin in `by_sig`, and their number */
     uint32_t first, first_elem; /* its first call on the gradient path, and the first with a list element */
-    uint32_t calls;             /* that run */
-    size_t elems;               /* list elements of those */
-    uint8_t partly;             /* some call needs no gradient */
+    uint32_t calls;             /* number of calls that run */
+    size_t elems;               /* number of list elements of these calls */
+    uint8_t partly;             /* some calls need no gradient */
     fold__analysis found;
 } fold__run_sig;
-/* Facts of a value of an analysed program. Those of its inputs follow, then those of the operands of ops,
-   which use only piece_floats and grad. */
+/* Facts about a value of an analysed program. In the array, facts about its inputs follow, then facts about
+   the operands of ops, which use only piece_floats and grad. */
 typedef struct fold__value_facts {
     uint64_t deps;           /* mask of inputs it depends on */
-    uint64_t pieces_written; /* mask of pieces that got a contribution */
-    uint32_t piece_floats;   /* size of such a piece */
+    uint64_t pieces_written; /* mask of pieces that have received a contribution */
+    uint32_t piece_floats;   /* size of a piece */
     uint8_t grad;            /* it gets a gradient */
-    uint8_t mode;            /* FOLD__GRAD_...: how that is put together */
+    uint8_t mode;            /* FOLD__GRAD_...: how its gradient is computed */
     uint8_t back, late;      /* backward reads it; weight gradients read it after all backward batches */
     uint8_t needed_if_empty; /* it is needed even by a call whose list is empty */
     uint8_t grad_late;       /* weight gradients read its gradient */
-    uint8_t transient;       /* its storage unless it outlives its batch: PER_TILE or PER_BATCH */
-    int8_t out;              /* which output it is; -1: none */
+    uint8_t transient;       /* storage, unless it outlives its batch: PER_TILE or PER_BATCH */
+    int8_t out;              /* its index among the outputs; -1: it is not an output */
 } fold__value_facts;
-/* What is remembered of a signature until parameters are added, frozen or thawed. */
+/* Facts about a signature, valid until parameters are added, frozen or thawed. */
 typedef struct fold__sig_cache {
-    uint32_t run, run_sig; /* the last run that met it, and its number there */
+    uint32_t run, run_sig; /* the last run in which it occurred, and its index in run_sig there */
     uint32_t analyses;     /* 1 + its first analysis */
     uint8_t trains;        /* its program trains a parameter */
-    uint8_t flows;         /* its calls may be of the suffix (fold__in_suffix) */
+    uint8_t flows;         /* its calls may belong to the suffix (fold__in_suffix) */
     uint8_t stops;         /* no gradient flows to some of its inputs */
-    size_t stages;         /* 1 + where its last stages are kept */
+    size_t stages;         /* 1 + the offset of its latest stages */
 } fold__sig_cache;
-/* How long batches took: sums over those timed, weighted towards later ones, for a line through them. */
+/* Sums for fitting a line to the times of batches by least squares; later batches have more weight. */
 typedef struct fold__cost {
     double count, rows, squares, ns, products; /* sums of 1, rows, rows^2, ns and rows * ns */
 } fold__cost;
-/* Time of one multiplication, judging by all that was timed. */
+/* Time of one multiplication, estimated from everything timed so far. */
 typedef struct fold__work_unit {
     double ns;
     int known;
 } fold__work_unit;
-enum { FOLD__SUM_UNITS = 16 }; /* uses share this many in turn */
-enum { FOLD__COSTS = 4 }; /* of a signature: prologue and body, forward and backward */
+enum { FOLD__SUM_UNITS = 16 }; /* time units that all uses share, in turn */
+enum { FOLD__COSTS = 4 }; /* costs per signature: prologue and body, forward and backward */
 
-/* How far a run is: in a phase, before its batch `at` or, after the backward of all batches, before the sums.
-   `done` rows of that batch, or that much work of the sums, are done. */
+/* Progress of a run. In `phase`, batch `at` is next or, after the backward of all batches, the sums. `done`
+   is the number of rows of that batch, or the work of the sums, that is already done. */
 typedef struct fold__progress {
     uint32_t phase; /* see fold__find_phase; NONE: the run has finished */
     uint32_t group, at;
@@ -13724,35 +13726,35 @@ typedef struct fold__progress {
     uint64_t done;
 } fold__progress;
 
-/* What reads a parameter or shared node: a segment of an op's weight, its bias, an operand that is a value,
-   or an input that all calls share. */
+/* How a parameter or shared node is read: as a segment of an op's weight, as a bias, as an operand that is a
+   parameter, or as an input that all calls share. */
 enum { FOLD__USE_WEIGHT, FOLD__USE_BIAS, FOLD__USE_VALUE, FOLD__USE_OPERAND };
-/* How the sum of a use joins the target's total: computed in place if no earlier use of the parameter has
-   written there; else separately, and added by the kernel that computes it, or later. */
+/* How the sum of a use gets into the total of its target. IN_PLACE: it is computed there, as no earlier use
+   has written there. BY_KERNEL: the kernel that computes it adds it. SEPARATE: it is added later. */
 enum { FOLD__SUM_IN_PLACE, FOLD__SUM_BY_KERNEL, FOLD__SUM_SEPARATE };
 #define FOLD__NO_TOTAL SIZE_MAX
 typedef struct fold__use {
-    uint32_t run_sig, op, ref; /* the program's op and operand that read it; for USE_OPERAND, the input */
+    uint32_t run_sig, op, ref; /* op and operand that read it; for USE_OPERAND, ref is the input */
     uint32_t kind, target;     /* FOLD__USE_..., and the parameter or node that is read */
-    uint32_t first;            /* the first call that reads it: uses are in this order */
+    uint32_t first;            /* the first call that reads it, by which uses are sorted */
     int is_node;               /* the target is a node */
     uint32_t before;           /* the previous use of the same parameter, or NONE */
     int leads;                 /* the first use of its parameter */
     int sum;                   /* FOLD__SUM_... */
-    size_t at, size;           /* the floats of the target that it reads */
+    size_t at, size;           /* range of floats of the target that it reads */
     int turned;                /* transposed: rows of its target are columns of the op's result */
-    size_t ld;                 /* distance of rows of its target */
-    size_t lines, block;       /* number of lines in a row, and in a block */
-    size_t sum_at, block_at;   /* offsets in the run's sums: its sum; blocks, from the second on */
-    size_t done, next;         /* lines summed before the groups being run, and including them */
-    size_t total;              /* offset of its parameter's total there; NO_TOTAL: the gradient itself */
-    uint64_t rows, work;       /* in the groups being summed, and their cost */
+    size_t ld;                 /* distance between rows of its target, in floats */
+    size_t lines, block;       /* number of lines (matrix rows) in a row, and in a block */
+    size_t sum_at, block_at;   /* offsets in `sums` of its sum, and of each block from the second on */
+    size_t done, next;         /* number of lines summed before the groups being run, and including them */
+    size_t total;              /* offset in `sums` of its parameter's total; NO_TOTAL: the gradient itself */
+    uint64_t rows, work;       /* number of rows in the groups being summed, and their cost */
 } fold__use;
 
-/* How a batch gets from row 0 of an operand to its own first row. FIXED operands stay where they are:
-   parameters, values of one tile, or none (base NULL). Others advance with the calls or list elements of the
-   signature, with those since its prologue began, or with the batch's rows. EXTERNAL is outside the
-   signature's buffers. */
+/* What determines where the rows of a batch begin in an operand. FIXED operands always begin at row 0:
+   parameters, values of one tile, or no operand (base NULL). Others advance with the calls or list elements
+   of the signature, with those since its prologue began, or with the rows of the batch. EXTERNAL operands are
+   outside the signature's buffers. */
 enum {
     FOLD__BIND_FIXED,
     FOLD__BIND_CALL,
@@ -13762,42 +13764,41 @@ enum {
     FOLD__BIND_BATCH_ROW,
     FOLD__BIND_EXTERNAL
 };
-/* Where the rows of an operand are, for all batches of a stage: in a buffer of the signature, outside, or in
-   a parameter. */
+/* Where the rows of an operand are in all batches of a stage: in a buffer, outside, or in a parameter. */
 typedef struct fold__binding {
     ptrdiff_t stride;
     uint32_t buffer;
-    uint32_t offset;  /* in each row, in floats */
+    uint32_t offset;  /* where the operand starts in each row, in floats */
     uint32_t param;   /* 1 + the parameter, or 0 */
-    uint32_t outside; /* byte offset in the worker of the fold_rows of an external operand; or 0 */
+    uint32_t outside; /* byte offset in the worker of the fold_rows of an external operand, or 0 */
     uint8_t indexed_by;
-    uint8_t per_element; /* if a call's row is repeated for its list elements, how rows advance; else 0 */
+    uint8_t per_element; /* if a call's row is repeated for its list elements: how rows advance; else 0 */
 } fold__binding;
 
 typedef struct fold__instruction {
-    uint32_t wanted;      /* mask of operands whose gradients it computes, */
-    uint32_t per_element; /* and of those that it computes per list element first */
-    int first, end;       /* the ops that run tile by tile with it */
+    uint32_t wanted;      /* mask of operands whose gradients it computes */
+    uint32_t per_element; /* mask of operands whose gradients it first computes per list element */
+    int first, end;       /* range of the ops that run tile by tile with it */
     uint8_t forward, backward, tiled;
     uint8_t for_elements;           /* only list elements need it */
     uint8_t is_list;                /* it reads a list of elements for each row */
-    uint8_t finishes;               /* mask of outputs whose gradients are put together before its backward */
-    uint8_t gathers;                /* it reads data of each row */
+    uint8_t finishes;               /* mask of outputs whose gradients are completed before its backward */
+    uint8_t gathers;                /* each of its rows has its own data */
     int first_segment, end_segment; /* as in fold__engine */
     fold__op_run *run, *run_back;
-    fold__map_fn map[3];     /* its own, and those of its operands' gradients; NULL: use run, run_back */
-    uint32_t bindings[3][4]; /* of what each map writes and reads */
+    fold__map_fn map[3];     /* its map, and those of its operands' gradients; NULL: use run, run_back */
+    uint32_t bindings[3][4]; /* what each map writes and reads */
 } fold__instruction;
-/* How the stages of a signature run. It does not depend on the number of calls or on addresses, so it is kept
-   from run to run. Its buffers, instructions (those of the body first) and bindings follow it. */
+/* How the stages of a signature run. This does not depend on the number of calls or on addresses, so it is
+   kept from run to run. Its buffers, instructions (of the body first) and bindings follow it in memory. */
 typedef struct fold__stages {
-    size_t next;                        /* 1 + where the next one of the signature is */
-    size_t op_floats;                   /* the most scratch floats of an op without parameters */
+    size_t next;                        /* 1 + the offset of the signature's next stages; 0: none */
+    size_t op_floats;                   /* largest number of scratch floats of an op without parameters */
     uint64_t recurrent;                 /* the inputs that close its cycle, if there is a prologue */
     uint32_t first_facts, has_prologue; /* first_facts identifies the analysis */
 } fold__stages;
 
-/* Operands and outputs of an op that can have gradients. */
+/* Maximum number of operands and of outputs of an op that can have gradients. */
 enum {
     FOLD__BACK_IN = FOLD__TRAINING(1) ? FOLD_MAX_IN : 1,
     FOLD__BACK_OUT = FOLD__TRAINING(1) ? FOLD_MAX_OUT : 1
@@ -13810,18 +13811,18 @@ typedef struct fold__worker {
     const fold__group_sig *group_sig;
     const fold__run_sig *run_sig;
     fold__program program;
-    fold__instruction *instruction;            /* of each op of the program, in stage `stage` */
-    fold__binding *binding, *out, *dout, *din; /* of operands, values, their gradients, and contributions */
+    fold__instruction *instruction;            /* for each op of the program, in stage `stage` */
+    fold__binding *binding, *out, *dout, *din; /* of operands, values, gradients, and contributions */
     const fold__buffer *buffer;
     uint32_t stage;
     const uint32_t *ids; /* its calls */
-    uint32_t *list;      /* where each call's elements begin in the batch, and the end of the last. If a part
-                            begins within a list, the first is negative and wraps around */
+    uint32_t *list;      /* where each call's elements begin in the batch, then the end of the last. If a
+                            part begins within a list, the first is negative (wrapped around) */
     const fold_model *model;
     float *region;       /* its group's slabs */
     /* the tile */
     uint32_t tile, row;                /* rows of a tile; first row of the tile being run */
-    ptrdiff_t at[FOLD__BIND_EXTERNAL]; /* by kind of binding: the index of that row */
+    ptrdiff_t at[FOLD__BIND_EXTERNAL]; /* by kind of binding: the index of the first row of the tile */
     /* scratch */
     float *scratch;
     char *free;                   /* the unused part of scratch for pointers */
@@ -13832,59 +13833,59 @@ typedef struct fold__worker {
     fold__prepared prepared;
     fold_rows op_in[FOLD_MAX_IN + 1], op_out[FOLD_MAX_OUT];
     fold_rows op_dout[FOLD__BACK_OUT], op_din[FOLD__BACK_IN + 1];
-    int lengths[FOLD_MAX_IN]; /* of lists that an op reads whole */
-    uint32_t one_list[2];     /* eager: the one list, */
-    uint64_t draw;            /* and the key of a random draw */
+    int lengths[FOLD_MAX_IN]; /* lengths of lists that an op reads whole */
+    uint32_t one_list[2];     /* eager: memory of `list` for one call */
+    uint64_t draw;            /* eager: key of a random draw */
     /* statistics */
     size_t kernel_calls, one_row_calls, events;
-    size_t slow_events; /* of the slow run that is kept */
+    size_t slow_events; /* events of the kept slow run */
 } fold__worker;
 
-/* A plan, but for its arrays. */
+/* A plan without its arrays. */
 typedef struct fold__plan {
     uint32_t first_node, first_call; /* the run visits nodes and calls from here on (fold__look_from) */
     uint32_t last_node, calls, order, kept, leaves, batches, groups, group_sigs, buffers, run_sigs;
     int has_prefix, has_suffix;
     size_t region, scratch; /* floats of the region of all groups, and of a worker's scratch */
-    size_t without_reuse;   /* floats of all buffers if none shared memory */
-    const char *one_group;  /* why there is only one */
+    size_t without_reuse;   /* floats of all buffers if none shared memory with another */
+    const char *one_group;  /* why there is only one group */
 } fold__plan;
 
-/* Finds a kept plan. Keys of different structures can be equal, so the structure is then compared in full. */
+/* Key for finding a kept plan. Different plans can have equal keys, so their structures are compared, too. */
 typedef struct fold__plan_key {
     uint64_t hash;
     uint32_t nodes, edges, found, roots, words, layout;
     uint64_t mode;
 } fold__plan_key;
 
-/* What a run knows of nodes (by id), calls and edges: type, pointer, count. These arrays follow one another
-   in one array of the context. TRAINING: only in training. SAME: the memory of a different array, which is
-   not in use at that time. The first table is part of a plan, which may be kept: */
-#define FOLD__RUN_NODE_ARRAYS(ALL, TRAINING, SAME)                                                          \
-    ALL(uint8_t, state, nodes)         /* flags: FOLD__RUNS ... */                                          \
-    ALL(uint8_t, grad, nodes)          /* whether it gets a gradient */                                     \
-    ALL(uint8_t, mode, nodes)          /* FOLD__GRAD_...: how that is put together */                       \
-    ALL(uint32_t, call_row, nodes)         /* of a call: its row in its signature's buffers */              \
-    SAME(uint32_t, leaf_group, call_row)   /* before: the group that reads a leaf */                        \
-    SAME(uint32_t, gathered_at, call_row)  /* before: of a value, the index of its call in a set */         \
-    ALL(uint32_t, first_elem_row, nodes)    /* of a call: its list's first row in buffers of elements */    \
-    SAME(uint32_t, depth, first_elem_row)   /* before: 1 + the largest depth of what it reads */            \
-    ALL(uint32_t, chain, nodes)        /* the longest chain of its own signature that ends with it */       \
-    SAME(uint32_t, block_of, chain)    /* then: the block of its rows (fold__find_blocks) */                \
-    SAME(uint32_t, boundary_grad_at, chain)   /* then: the offset of a boundary gradient */                 \
-    ALL(uint32_t, reach, nodes)        /* the last call outside the suffix that reads it */                 \
-    SAME(uint32_t, boundary_value_at, reach)  /* then: the offset of a boundary value */                    \
-    ALL(uint32_t, calls, calls)        /* calls that run, in record order: prefix, samples, suffix */       \
-    ALL(uint32_t, calls_by_sig, calls) /* the same, sorted by signature in each group */                    \
-    ALL(uint32_t, kept, nodes)         /* values that stay readable */                                      \
-    ALL(uint32_t, order, calls)        /* calls in the order in which they run, batch by batch */           \
-    TRAINING(uint32_t, leaves, nodes)  /* leaves that get gradients, by group */                            \
-    TRAINING(uint32_t, first_contribution, nodes) /* the first edge whose contribution is added up */       \
-    TRAINING(uint32_t, contribution_at, edges)    /* its row, in 16 floats from the group's rows */         \
-    TRAINING(uint32_t, next_contribution, edges)  /* the next edge to the same value */                     \
-    TRAINING(uint32_t, contribution_floats, edges) /* floats of one row of it; FOLD__SPARSE_GRAD */
-#define FOLD__SPARSE_GRAD 0x80000000u /* flag in those: of few rows of the list (fold__is_sparse_take) */
-/* These are only needed until everything is planned, or only when the plan runs: */
+/* Arrays of a run, indexed by node id, call or edge: type, pointer, count. They follow one another in one
+   array of the context. TRAINING: only in training. SAME: uses the memory of a different array while that is
+   not in use. The first table is part of a plan, which may be kept: */
+#define FOLD__RUN_NODE_ARRAYS(ALL, TRAINING, SAME)                                                       \
+    ALL(uint8_t, state, nodes)         /* flags: FOLD__RUNS ... */                                       \
+    ALL(uint8_t, grad, nodes)          /* whether its value gets a gradient */                           \
+    ALL(uint8_t, mode, nodes)          /* FOLD__GRAD_...: how its gradient is computed */                \
+    ALL(uint32_t, call_row, nodes)         /* of a call: its row in its signature's buffers */           \
+    SAME(uint32_t, leaf_group, call_row)   /* before: the group that reads a leaf */                     \
+    SAME(uint32_t, gathered_at, call_row)  /* before: of a value, the index of its call in a set */      \
+    ALL(uint32_t, first_elem_row, nodes)    /* of a call: its list's first row in buffers of elements */ \
+    SAME(uint32_t, depth, first_elem_row)   /* before: 1 + the largest depth of what it reads */         \
+    ALL(uint32_t, chain, nodes)        /* the longest chain of its own signature that ends with it */    \
+    SAME(uint32_t, block_of, chain)    /* then: the block of its rows (fold__find_blocks) */             \
+    SAME(uint32_t, boundary_grad_at, chain)   /* then: the offset of a boundary gradient */              \
+    ALL(uint32_t, reach, nodes)        /* the last call outside the suffix that reads it */              \
+    SAME(uint32_t, boundary_value_at, reach)  /* then: the offset of a boundary value */                 \
+    ALL(uint32_t, calls, calls)        /* calls that run, in record order: prefix, samples, suffix */    \
+    ALL(uint32_t, calls_by_sig, calls) /* the same calls, sorted by signature in each group */           \
+    ALL(uint32_t, kept, nodes)         /* values that stay readable */                                   \
+    ALL(uint32_t, order, calls)        /* calls in the order in which they run, batch by batch */        \
+    TRAINING(uint32_t, leaves, nodes)  /* leaves that get gradients, by group */                         \
+    TRAINING(uint32_t, first_contribution, nodes) /* the first edge whose contribution is added up */    \
+    TRAINING(uint32_t, contribution_at, edges)    /* offset of its row in the group's, in 16 floats */   \
+    TRAINING(uint32_t, next_contribution, edges)  /* the next edge to the same value */                  \
+    TRAINING(uint32_t, contribution_floats, edges) /* floats of its rows, and FOLD__SPARSE_GRAD */
+#define FOLD__SPARSE_GRAD 0x80000000u /* flag: for few rows of the list only (fold__is_sparse_take) */
+/* The second table is only needed during planning, or only while the plan runs: */
 #define FOLD__RUN_PLANNING_ARRAYS(ALL, TRAINING, SAME)                                                       \
     ALL(uint32_t, producer, nodes) /* of a value: the signature in a group that computes it */               \
     ALL(uint32_t, piece_floats, nodes)  /* the size of the pieces that contributions write */                \
@@ -13894,19 +13895,19 @@ typedef struct fold__plan_key {
     TRAINING(uint64_t, pieces_written, nodes)  /* pieces of a value that are written, a bit each */          \
     TRAINING(float *, grad_row, nodes)         /* while it runs: the address of its gradient */
 
-/* A point in a recording. */
+/* A point in a recording: numbers of nodes, edges and keep requests at that time. */
 typedef struct fold__recorded {
     uint32_t nodes, edges, wanted;
 } fold__recorded;
 
-/* What a run computes. From AGAIN on it also computes values that are there. */
+/* What a run computes. From AGAIN on, it also computes values that are already available. */
 enum fold__run_scope {
-    FOLD__SCOPE_NOTHING,   /* all is there, and the plan stays the previous run's */
-    FOLD__SCOPE_NEW,       /* what the roots need and is not there */
-    FOLD__SCOPE_AGAIN,     /* all that the roots need: in a backward */
-    FOLD__SCOPE_CHANGED,   /* all that roots and kept nodes need: parameters have changed since */
-    FOLD__SCOPE_REPLAY,    /* what the previous run did */
-    FOLD__SCOPE_REPLAY_ALL /* in eager mode, after a change of parameters: all that was recorded */
+    FOLD__SCOPE_NOTHING,   /* all values are available; the plan of the previous run stays */
+    FOLD__SCOPE_NEW,       /* what the roots need and is not available */
+    FOLD__SCOPE_AGAIN,     /* everything that the roots need, for a backward */
+    FOLD__SCOPE_CHANGED,   /* everything that roots and kept nodes need, since parameters have changed */
+    FOLD__SCOPE_REPLAY,    /* the same as the previous run */
+    FOLD__SCOPE_REPLAY_ALL /* eager, after parameters have changed: everything recorded */
 };
 enum fold__run_life { FOLD__CLOSED, FOLD__OPEN, FOLD__BEGUN, FOLD__SLICED }; /* BEGUN: to run in slices */
 
@@ -13917,52 +13918,53 @@ typedef struct fold__run {
     FOLD__ARRAYS(FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__ARRAY_MEMBER,
                  FOLD__ARRAY_MEMBER)
 
-    /* remembered of signatures from run to run */
-    uint32_t runs; /* the number of this run, counted since these were last forgotten */
+    /* facts about signatures, kept from run to run */
+    uint32_t runs; /* number of runs since these facts were last forgotten, with this one */
     uint32_t n_sig_caches, n_analyses, n_facts, n_stages;
     size_t stage_bytes;
-    uint32_t of_layout, of_table; /* valid for these parameters and signatures */
+    uint32_t of_layout, of_table; /* the layout and sig_tables for which these facts are valid */
 
     /* what this run does */
     enum fold__run_scope scope;
     enum fold__run_life life;
-    uint32_t root, root_offset; /* of a backward: the root's value, and which float of it; else 0 */
+    uint32_t root, root_offset; /* of a backward: node that has the root's value, and offset there; else 0 */
     int backward;    /* there is a root, and it depends on something that has a gradient */
     int grad_leaves; /* inputs or looked-up values get gradients */
     int grad_has_holes; /* contributions leave gaps in some gradient */
     uint32_t first_new; /* the first node recorded since the previous run */
-    fold__command_list commands; /* at the end of scratch */
-    uint64_t capture_moves; /* arena.moves when it was captured */
-    uint32_t interrupted_salt; /* the recording whose values are of two runs, as an abandoned one left them */
-    uint32_t version;    /* the model's when it began, */
-    fold__recorded from; /* and what was recorded then */
+    fold__command_list commands; /* kernel calls recorded for replays, at the end of scratch */
+    uint64_t capture_moves; /* arena.moves when `commands` was recorded */
+    uint32_t interrupted_salt; /* the recording in which an abandoned run has overwritten values; 0: none */
+    uint32_t version;    /* the model's `version` when the run began */
+    fold__recorded from; /* what had been recorded when the run began */
     uint64_t executions;
     fold__fp host_fp; /* the host's floating-point settings, while a run executes */
     fold__progress progress;
     int timing;         /* this run's batches are timed */
-    fold__work_unit batch_unit, sum_unit[FOLD__SUM_UNITS]; /* for batches and for sums of uses */
-    uint64_t moves; /* arena.moves before it executed, since its rows are addresses */
-    uint64_t began; /* by the clock */
+    fold__work_unit batch_unit, sum_unit[FOLD__SUM_UNITS]; /* of batches and of sums of uses */
+    uint64_t moves; /* arena.moves before execution, since rows are addresses */
+    uint64_t began; /* start time */
 
     /* the plan */
     fold__plan plan;
     fold__plan_key key;     /* if the context keeps plans */
-    size_t node_bytes;      /* of FOLD__RUN_NODE_ARRAYS */
-    size_t replayed;        /* where these are in the array of plans if a kept plan is used; else 0 */
-    uint32_t bound;         /* no schedule has fewer batches; NONE: not counted yet */
-    uint32_t plan_salt;     /* the recording whose plan this is; 0: no plan is complete */
-    fold__recorded plan_of; /* what was recorded then */
+    size_t node_bytes;      /* size of FOLD__RUN_NODE_ARRAYS */
+    size_t replayed;        /* if a kept plan is used: offset in `plans` of these arrays; else 0 */
+    uint32_t bound;         /* lower bound of the number of batches; NONE: not counted yet */
+    uint32_t recomputed;    /* calls that run and that an earlier run had computed */
+    uint32_t plan_salt;     /* the recording for which the plan was made; 0: no plan is complete */
+    fold__recorded plan_of; /* what had been recorded when the plan was made */
 
     /* sums of the uses of parameters and shared nodes */
     uint32_t n_uses;
     int shared_grads;   /* some use is of a shared node */
     int sums_in_one_go; /* one group and one thread sum all parameters: each sum is complete, and added,
                            before the next one starts */
-    size_t sum_floats;  /* of uses and totals */
-    size_t sums_used;   /* of those and the rows looked up so far */
+    size_t sum_floats;  /* floats of the sums of uses and of totals */
+    size_t sums_used;   /* sum_floats, and the floats of rows looked up so far */
 
-    float *sink;         /* a row for each worker that is written and never read */
-    size_t widest_value; /* floats of such a row */
+    float *sink;         /* for each worker, a row that is written and never read */
+    size_t widest_value; /* floats of a row of `sink` */
 } fold__run;
 
 static int fold__goes_back(const fold__run *run) { return FOLD__TRAINING(run->backward); }
@@ -13976,7 +13978,7 @@ static struct fold__run *fold__run_of(fold_ctx *f)
     return (fold__run *)(void *)((char *)f + fold__round_up(sizeof(fold_ctx), FOLD__ALIGN));
 }
 
-/* Outputs after the first are nodes of their own. */
+/* Returns the node of the call that computes a node. Outputs after the first are nodes of their own. */
 static uint32_t fold__call_of(const fold_ctx *f, uint32_t id)
 {
     return (f->kind[id] & FOLD__KIND_MASK) == FOLD__NODE_OUTPUT ? fold__node_call(f, id) : id;
@@ -13987,7 +13989,7 @@ FOLD__INLINE uint32_t *fold__key_of(const fold_ctx *f, const fold__sig *sig)
     return f->keys + sig->first[FOLD__POOL_KEYS];
 }
 
-/* The list's components follow the fixed inputs. */
+/* Returns the shape of an input of a signature. List components follow the fixed inputs. */
 FOLD__INLINE const fold__shape_entry *fold__sig_input(const fold_ctx *f, const fold__sig *sig, uint32_t input)
 {
     return &f->shapes[fold__key_of(f, sig)[sig->in_shape + input]];
@@ -13998,7 +14000,7 @@ static fold__cell_data *fold__called_cell(const fold_model *m, uint32_t op)
     return &fold__cells(m)[op & ~FOLD__CELL_OP];
 }
 
-/* Its pointers are valid until the next recording call, since arrays may move. */
+/* Returns the program of a signature. Its pointers are valid until the next recording call moves arrays. */
 static FOLD__NOINLINE fold__program fold__program_of(const fold_ctx *f, const fold__sig *sig)
 {
     if (!sig->own_program)
@@ -14036,8 +14038,8 @@ FOLD__INLINE fold__program fold__program_in_run(const fold_ctx *f, uint32_t run_
 {
     return fold__program_of(f, &f->sigs[f->run->run_sig[run_sig].sig]);
 }
-/* `region` is where the group's slabs begin. While a later chunk runs, the first row of a list is before its
-   slab: `row` is then negative and wraps around. */
+/* Returns a row of a slab; `region` is where the group's slabs begin. While a later chunk runs, the first row
+   of a list is before its slab, and `row` is negative (wrapped around). */
 FOLD__INLINE float *fold__slab_row(const fold__buffer *buffer, float *region, uint32_t row)
 {
     return region + buffer->offset + (ptrdiff_t)(int32_t)row * (ptrdiff_t)buffer->size;
@@ -14056,7 +14058,7 @@ static uint32_t fold__chunk_rows(const fold__group *group)
     return left < group->chunk ? left : group->chunk;
 }
 
-/* Carves arrays out of one: a first pass without base finds the size, a second the pointers. */
+/* Carves several arrays out of one: a first pass, with base NULL, finds the size, a second the pointers. */
 typedef struct fold__carver {
     char *base;
     size_t at;
@@ -14095,8 +14097,8 @@ static void fold__share_scratch(const fold_ctx *f)
         run->worker[thread].scratch = run->scratch + (size_t)thread * run->plan.scratch;
 }
 
-/* Call after arrays have moved. Carved pointers are right only if nothing was recorded since they were
-   carved, because their sizes are those of the recording (fold__node_arrays). */
+/* Refreshes all pointers after arrays have moved. Carved pointers are right only if nothing was recorded
+   since they were carved, because their sizes are those of the recording (fold__node_arrays). */
 static FOLD__NOINLINE void fold__refresh_pointers(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -14117,13 +14119,13 @@ static FOLD__NOINLINE void fold__refresh_pointers(fold_ctx *f)
     fold__share_scratch(f);
 }
 
-/* The head of the array of plans. Two tables of hashes follow, then the buckets and the plans. The first
-   table has the structures without a plan that were seen last; when half full it replaces the second. */
+/* The head of the array `plans`. Two tables of hashes follow, then the buckets and the plans. The first table
+   holds the latest structures without a plan; once half full, it replaces the second. */
 typedef struct fold__plans {
     uint64_t runs;
-    size_t begin, end; /* of the plans */
-    uint32_t slots;    /* of each table, a power of two */
-    uint32_t n_seen;   /* number in the first table */
+    size_t begin, end; /* range of the plans in the array */
+    uint32_t slots;    /* size of each table, a power of two */
+    uint32_t n_seen;   /* number of entries in the first table */
 } fold__plans;
 
 static fold__plans *fold__plans_of(const fold_ctx *f)
@@ -14132,7 +14134,7 @@ static fold__plans *fold__plans_of(const fold_ctx *f)
     return FOLD__NOT_PLAIN(array->need != 0) ? (fold__plans *)(void *)array->data : NULL;
 }
 
-/* About one slot per 512 bytes, since a plan takes at least 1 KB. */
+/* Returns about one slot per 512 bytes, since a plan takes at least 1 KB. */
 static uint32_t fold__plan_slots(size_t bytes)
 {
     uint32_t slots = 2;
@@ -14168,7 +14170,7 @@ static int fold__reserve_plans(fold_ctx *f, size_t bytes)
     return 1;
 }
 
-/* Call when signatures are renumbered: what runs remember of them is by number. */
+/* Forgets everything that runs have found out about signatures, because signatures were renumbered. */
 static void fold__forget_runs(fold_ctx *f)
 {
     f->arrays[FOLD__ARRAY_SIG_CACHE].need = f->arrays[FOLD__ARRAY_ANALYSES].need =
@@ -14193,15 +14195,15 @@ static int fold__nothing_since(const fold_ctx *f, const fold__recorded *then)
     return then->nodes == f->n_nodes && then->edges == f->n_edges && then->wanted == f->n_keep_requests;
 }
 
-/* The next backward then writes kept gradients instead of adding to them: a replay replaces them, and those
-   of an abandoned backward are incomplete. */
+/* Makes the next backward overwrite kept gradients instead of adding to them. A replay replaces them, and
+   after an abandoned backward they are incomplete. */
 static void fold__restart_kept_grads(fold_ctx *f)
 {
     for (uint32_t at = 0; at < f->n_kept_grads; at++)
         f->kept_grads[at].filled = 0;
 }
 
-/* Sums of looked-up rows that an abandoned run leaves are dropped, because the next backward expects none. */
+/* Closes the run. If it was abandoned, drops its sums of looked-up rows: the next backward expects none. */
 static void fold__close_run(fold_ctx *f)
 {
     fold__run *run = fold__run_of(f);
@@ -14216,7 +14218,7 @@ static void fold__close_run(fold_ctx *f)
     run->life = FOLD__CLOSED;
 }
 
-/* An open run pins signatures. begin: it will run in slices. */
+/* Opens a run, which pins signatures until it is closed. begin: it will run in slices. */
 static void fold__open_run(fold_ctx *f, enum fold__run_scope scope, int begin)
 {
     fold__close_run(f);
@@ -14291,7 +14293,7 @@ static uint32_t fold__value_size(const fold_ctx *f, uint32_t id)
     return fold__row_size(f, id) * fold__rows_of(f, id);
 }
 
-/* The row of the table, or of the recording's data, where rows of a quantised table were dequantised. */
+/* Returns a row in the table or, if the table is quantised, its dequantised copy in the recording's data. */
 FOLD__INLINE float *fold__looked_up_row(const fold_ctx *f, uint32_t id, uint32_t row)
 {
     const float *values = fold__param_values(f->model, fold__lookup_table(f, id));
@@ -14300,8 +14302,8 @@ FOLD__INLINE float *fold__looked_up_row(const fold_ctx *f, uint32_t id, uint32_t
                   : fold__data_ptr(f, f->data_at[id]) + row * width;
 }
 
-/* The same for an operand that starts `offset` floats into a looked-up list: row `nth` if it reads all rows,
-   else the one row that it starts in. */
+/* Returns where an operand starts that is `offset` floats into a looked-up list: in row `nth` if it reads all
+   rows, else in the row that contains `offset`. */
 static float *fold__looked_up_part(const fold_ctx *f, uint32_t id, uint32_t offset, int all, uint32_t nth)
 {
     const uint32_t width = fold__row_size(f, id);
@@ -14317,15 +14319,15 @@ static uint32_t fold__hash_words(const uint32_t *words, uint32_t count)
     return (uint32_t)(hash >> 16);
 }
 
-/* The elements of a list: component c of element e is second[e] if there is a second array and c is 1, else
-   first[e * step + c]. In a traced or eager body: whole lists of values, by their nodes. */
+/* The elements of a list: component c of element e is first[e * step + c], or second[e] if c is 1 and
+   `second` is given. In a traced or eager body, `elems` or `whole` replaces these arrays. */
 typedef struct fold__list {
     const fold_node *first, *second;
     size_t step, count;
-    const fold__operand *elems; /* the components of a body's list, */
-    const fold__operand *whole; /* or a whole list for each component */
-    uint32_t elements;          /* rows of a component */
-    int of_steps;               /* use the context's steps in place of `first`, since they may move */
+    const fold__operand *elems; /* in a body: for each component, what represents it */
+    const fold__operand *whole; /* a whole list for each component */
+    uint32_t elements;          /* number of rows of each component */
+    int of_steps;               /* use the context's steps instead of `first`, because they may move */
 } fold__list;
 
 static fold__list fold__list_of(const fold_node *first, const fold_node *second, int step, int count)
@@ -14339,7 +14341,7 @@ static fold__list fold__list_of(const fold_node *first, const fold_node *second,
     return list;
 }
 
-/* List modes of an op or cell. */
+/* How an op or cell reads lists (flags). */
 enum {
     FOLD__ROW_BY_ROW = 1, /* reads lists row by row, as the components of a list; the results are lists */
     FOLD__WHOLE_IN = 2,   /* reads lists whole, as fixed inputs */
@@ -14347,20 +14349,20 @@ enum {
     FOLD__ROW_DATA = 8    /* each row has its own data, at `data`: see fold__row_data */
 };
 
-/* What is being recorded: fixed inputs and, for list ops and cells, a list of n_list components. */
+/* An op or call to record: fixed inputs and, for list ops and cells, a list with n_list components. */
 typedef struct fold__request {
     uint32_t op, n_in;
-    const fold__op_impl *impl; /* of an op */
+    const fold__op_impl *impl; /* NULL for a cell */
     int n_list, n_attr, has_params;
-    uint32_t lists; /* mask of the operands that are lists, without the components of a list */
+    uint32_t lists; /* mask of operands that are lists, other than components of the list */
     uint32_t list_mode;
-    uint32_t rows;  /* rows in the result of an op over whole lists; 1 for a single value */
+    uint32_t rows;  /* number of rows in the result of an op over whole lists; 1 for a single value */
     const fold__operand *in;
     const fold__list *list;
     int32_t attr[4];
     uint32_t param[2];
     uint64_t data;
-    uint32_t list_shape[FOLD_MAX_IN]; /* of the components */
+    uint32_t list_shape[FOLD_MAX_IN]; /* shapes of the components */
 } fold__request;
 
 static void fold__clear_request(fold__request *request)
@@ -14398,14 +14400,14 @@ static const char *fold__request_name(const fold_ctx *f, uint32_t op)
     return op & FOLD__CELL_OP ? fold__called_cell(f->model, op)->name : own ? own->name : fold__op_name(op);
 }
 
-/* Elements of a list of their own, or rows of a result that is a list. */
+/* Whether calls of a signature have elements: of their own list, or the rows of a result that is a list. */
 FOLD__INLINE int fold__has_elements(const fold__sig *sig) { return sig->n_list || sig->out_lists; }
 
 FOLD__INLINE int fold__is_by_rows(const fold__sig *sig) { return (sig->list_mode & FOLD__ROW_BY_ROW) != 0; }
 FOLD__INLINE int fold__is_whole(const fold__sig *sig) { return (sig->list_mode & FOLD__WHOLE_IN) != 0; }
 
-/* Index in a signature's inputs of the operand at `position` of the op or cell. In a call by rows the fixed
-   inputs come first, then the lists, which are components of the signature's list. */
+/* Returns the index, among a signature's inputs, of the operand at `position` of the op or cell. In a call by
+   rows, fixed inputs come first; then come the lists, as components of the signature's list. */
 static uint32_t fold__operand_number(const fold__sig *sig, uint32_t position)
 {
     uint32_t before = 0;
@@ -14479,8 +14481,8 @@ static int fold__make_program(fold_ctx *f, fold__sig *sig, const fold__request *
     return 1;
 }
 
-/* Makes the program of a cell that is called row by row: the cell's own, but all that depends on a list runs
-   for every row. */
+/* Makes the program of a cell that is called row by row: that of the cell, but every op that depends on a
+   list runs once per row. */
 static int fold__lift_program(fold_ctx *f, fold__sig *sig)
 {
     const fold__program *body = &fold__called_cell(f->model, sig->op)->program;
@@ -14491,7 +14493,7 @@ static int fold__lift_program(fold_ctx *f, fold__sig *sig)
     fold__value *values = f->values + sig->first[FOLD__POOL_VALUES];
     fold_shape *shapes = f->op_shapes + sig->first[FOLD__POOL_SHAPES];
     memcpy(ops, body->op, (size_t)body->n_ops * sizeof *ops);
-    memcpy(refs, body->ref, sig->count[FOLD__POOL_REFS] * sizeof *refs); /* and outputs, which follow them */
+    memcpy(refs, body->ref, sig->count[FOLD__POOL_REFS] * sizeof *refs); /* outputs follow operands */
     memcpy(values, body->value, (size_t)body->n_values * sizeof *values);
     memcpy(shapes, body->shape, (size_t)body->n_shapes * sizeof *shapes);
     for (int op_index = 0; op_index < body->n_ops; op_index++) {
@@ -14526,7 +14528,7 @@ static int fold__ref_operand(const fold__program *program, const fold__ref *ref)
     return (int)ref->index + (ref->kind == FOLD__FROM_LIST ? program->n_in : 0);
 }
 
-/* The operand, or NULL if no output's gradient reaches it. */
+/* Returns an operand, or NULL if the gradient of no output reaches it. */
 static const fold__ref *fold__passed_operand(const fold_model *m, const fold__program *program,
                                              const fold__body_op *op, int operand)
 {
@@ -14535,7 +14537,7 @@ static const fold__ref *fold__passed_operand(const fold_model *m, const fold__pr
     return &program->ref[op->first_ref + (uint32_t)operand];
 }
 
-/* Mask of inputs that some output's gradient reaches. */
+/* Returns the mask of inputs that the gradient of some output reaches. */
 static uint64_t fold__differentiable_inputs(const fold_ctx *f, const fold__sig *sig)
 {
     uint64_t mask = 0;
@@ -14549,7 +14551,7 @@ static uint64_t fold__differentiable_inputs(const fold_ctx *f, const fold__sig *
     return mask;
 }
 
-/* A cell of a recurrent or child-sum layer: messages call its inputs x, h and c. */
+/* Whether a cell belongs to a recurrent or child-sum layer: messages then call its inputs x, h and c. */
 static int fold__is_layer(const fold__cell_data *cell) { return cell->products || cell->is_projected; }
 
 static int fold__check_cell_shape(fold_ctx *f, const fold__cell_data *cell, int i, const fold_shape *shape)
@@ -14569,8 +14571,8 @@ static int fold__check_cell_shape(fold_ctx *f, const fold__cell_data *cell, int 
     return fold__fail(f, FOLD_BAD_SHAPE, "%s: %s is %s, must be %s", cell->name, name, has, right);
 }
 
-/* Infers the output shapes of an op, checks them and makes its program. Shapes go straight into the pool, as
-   forty of them would use much of a small stack. */
+/* Infers the output shapes of an op, checks them and makes its program. Shapes are written directly to the
+   pool, because forty of them would use up much of a small stack. */
 static int fold__infer_op(fold_ctx *f, fold__sig *sig, const fold__request *request, const uint32_t *in_shape)
 {
     const int inputs = sig->n_in + sig->n_list;
@@ -14642,8 +14644,8 @@ static FOLD__NOINLINE int fold__grow_table(fold_ctx *f, int which, uint32_t size
     return 1;
 }
 
-/* Finds the signature of a key, or makes it from the draft; 0 on failure. Equal hashes are not enough: keys
-   are compared in full. */
+/* Returns the signature of a key, made from the draft if it is new; 0 on failure. Equal hashes are not
+   enough: keys are compared in full. */
 static uint32_t fold__intern_sig(fold_ctx *f, const fold__request *request, fold__sig *draft,
                                  const uint32_t *key, uint32_t words)
 {
@@ -14675,15 +14677,15 @@ static uint32_t fold__intern_sig(fold_ctx *f, const fold__request *request, fold
     return f->n_sigs;
 }
 
-/* What identifies a shared operand in a key: its parameter, or its node. */
+/* Returns the word that identifies a shared operand in a key: its parameter or its node. */
 static uint32_t fold__shared_word(const fold_ctx *f, const fold__operand *operand)
 {
     const uint32_t kind = fold__kind_of(f, operand->source);
     return kind == FOLD__NODE_PARAM ? 0x80000000u | fold__node_param(f, operand->source) : operand->source;
 }
 
-/* Returns the number of words, and in `shared` the mask of shared inputs. fold__is_request compares a request
-   with a key of this layout, and fold__key_tag finds the tag in it. */
+/* Writes the key of a request. Returns its number of words, and the mask of shared inputs in `shared`.
+   fold__is_request and fold__key_tag rely on the layout of the key. */
 static uint32_t fold__request_key(const fold_ctx *f, const fold__request *request, uint32_t *key,
                                   uint32_t *shared)
 {
@@ -14719,7 +14721,7 @@ static uint32_t fold__request_key(const fold_ctx *f, const fold__request *reques
     return words;
 }
 
-/* Compares without making a key, since most requests repeat a recent one. */
+/* Whether a request has signature `sig`. No key is made for this: most requests repeat a recent one. */
 static int fold__is_request(const fold_ctx *f, const fold__sig *sig, const fold__request *request)
 {
     const uint32_t *word = fold__key_of(f, sig) + 1;
@@ -14754,7 +14756,7 @@ static int fold__is_request(const fold_ctx *f, const fold__sig *sig, const fold_
     return !differ;
 }
 
-/* Inference leaves out an output that only backward reads. */
+/* Returns the number of outputs. Inference leaves out an output that only backward reads. */
 static uint8_t fold__outputs_of(const fold_ctx *f, uint32_t op)
 {
     if (op & FOLD__CELL_OP)
@@ -14788,14 +14790,14 @@ static uint32_t fold__sig_by_key(fold_ctx *f, const fold__request *request)
     return sig;
 }
 
-/* If memory runs out, idle signatures are forgotten and it tries once more. */
+/* Returns the signature of a request. If memory runs out, it forgets idle signatures and tries once more. */
 static FOLD__NOINLINE uint32_t fold__find_sig(fold_ctx *f, const fold__request *request)
 {
     const uint32_t sig = fold__sig_by_key(f, request);
     return sig || !(f->reclaim)(f) ? sig : fold__sig_by_key(f, request);
 }
 
-/* A direct-mapped cache of signatures, by op, weight, first input's shape and, in a body, ordinal. */
+/* Returns an entry of a direct-mapped cache of signatures: by op, weight, shape and, in a body, ordinal. */
 FOLD__INLINE uint32_t *fold__recent_sig(fold_ctx *f, uint32_t op, uint32_t param, uint32_t shape,
                                         uint32_t ordinal)
 {
@@ -14812,8 +14814,8 @@ FOLD__INLINE uint32_t fold__request_sig(fold_ctx *f, const fold__request *reques
     return *recent;
 }
 
-/* An eager body also records what a traced body does not have. Each kind has a range of ordinals: copies of
-   arguments, copies of results, copies of calls' values for list elements, and parameters. */
+/* Ordinals of nodes that an eager body records in addition to the traced ones. Each kind has its own range:
+   copies of arguments, copies of results, copies of a call's value for each list element, and parameters. */
 enum {
     FOLD__TAG_ARGUMENT = 0x10000,
     FOLD__TAG_RESULT = 0x18000,
@@ -14823,10 +14825,11 @@ enum {
 
 /* -- forgetting ------------------------------------------------------------------------------ */
 
-/* Signatures stay from one recording to the next. If a block is full, those that this recording does not use
-   are dropped, so a recording that fits a block alone fits it after any others. Shapes stay. */
+/* Signatures are kept from one recording to the next. If a block is full, those that this recording does not
+   use are dropped, so a recording that fits a block alone also fits it after others. Shapes are kept. */
 
-/* Overwrites hashes with marks: 1 for signatures in use. Those of an eager body need that of their call. */
+/* Replaces hashes by marks: 1 if the signature is in use, else 0. If an op of an eager body is in use, the
+   signature of its call is too. */
 static void fold__mark_sigs(fold_ctx *f)
 {
     fold__sig *sigs = f->sigs;
@@ -14844,7 +14847,7 @@ static uint32_t *fold__key_tag(const fold_ctx *f, const fold__sig *sig)
            (sig->list_mode ? 1 : 0);
 }
 
-/* Compacts the pools by one signature. */
+/* Moves the key and program of one signature down to the end of the used part of each pool. */
 static void fold__move_down(fold_ctx *f, fold__sig *sig)
 {
     for (int pool = 0; pool < FOLD__POOLS; pool++) {
@@ -14916,8 +14919,7 @@ static void fold__forget_all(fold_ctx *f)
 }
 
 /* ==== section: recorder core =================================================================
-   Owns nodes and their operands, the checks of handles, the merging of identical calls, and which idle
-   signatures are forgotten.
+   Owns nodes and their operands; it checks handles, merges identical calls and forgets idle signatures.
    Uses signatures, storage. An eager context runs each op at once, through fold__eager.
    Invariant: operands are recorded before the call that reads them, and node ids grow in record order. */
 
@@ -14932,7 +14934,7 @@ static fold_node fold__handle(const fold_ctx *f, uint32_t id)
     return node;
 }
 
-/* Needs reserved capacity. The node's edges are those added since the last node. */
+/* Appends a node, for which capacity is reserved. Its edges are those added since the previous node. */
 FOLD__INLINE uint32_t fold__append(fold_ctx *f, uint8_t kind, uint32_t sig, uint32_t source, uint32_t offset,
                                    uint32_t shape, uint64_t data)
 {
@@ -14944,11 +14946,11 @@ FOLD__INLINE uint32_t fold__append(fold_ctx *f, uint8_t kind, uint32_t sig, uint
     f->shape[id] = shape;
     f->first_edge[id + 1] = f->n_edges;
     fold__set_node_data(f, id, data);
-    f->kind[id] = kind; /* last: a byte may alias anything, so pointers would be loaded again after it */
+    f->kind[id] = kind; /* written last: a byte may alias anything, so pointers are reloaded */
     return id;
 }
 
-/* The node of a call is its first output. Its other outputs are the next nodes. */
+/* Appends a call. Its node is its first output; the other outputs are the next nodes. */
 FOLD__INLINE uint32_t fold__append_call(fold_ctx *f, uint32_t sig, uint8_t flags, uint64_t data)
 {
     const fold__sig *signature = &f->sigs[sig];
@@ -15004,7 +15006,7 @@ FOLD__INLINE int fold__reserve_nodes(fold_ctx *f, uint32_t nodes, size_t edges)
 }
 
 #define FOLD__STALE_NODE "%s: the node is from another context, or from before the last fold_ctx_reset"
-/* which: the input, or -1 if the call has only one. */
+/* which: index of the input, or -1 if the call has only one. */
 static FOLD__NOINLINE void fold__bad_operand(fold_ctx *f, fold_node node, const char *who, int which)
 {
     if (fold__broken(f))
@@ -15017,7 +15019,7 @@ static FOLD__NOINLINE void fold__bad_operand(fold_ctx *f, fold_node node, const 
         fold__fail(f, FOLD_BAD_ARGUMENT, "%s: input %d is the null node", who, which);
 }
 
-/* 0 with an error if it is no node of this recording. A view becomes an operand into the value it shows. */
+/* Makes an operand of a node or, for a view, of the node it shows. Returns 0, with an error, if invalid. */
 FOLD__INLINE int fold__input_of(fold_ctx *f, const fold_node *in, int which, const char *who,
                                 fold__operand *operand)
 {
@@ -15046,7 +15048,7 @@ FOLD__INLINE int fold__inputs_of(fold_ctx *f, const fold_node *in, int count, co
     return 1;
 }
 
-/* In a body: the operand represents a value of every list element of the call. */
+/* Whether an operand represents, in a body, a value of every list element of the call. */
 static int fold__is_element_marker(const fold_ctx *f, const fold__operand *operand)
 {
     return (operand->kind & FOLD__KIND_MASK) == FOLD__NODE_MARKER ||
@@ -15101,9 +15103,9 @@ static uint32_t fold__duplicate_hash(const fold_ctx *f, uint32_t id)
     return hash ^ (uint32_t)fold__mix64(fold__node_op_data(f, id));
 }
 
-/* With dedupe: the earlier node that is the same call with the same operands and data, or 0. Most calls are
-   the first to read the newest of their operands, so no earlier call can be identical. They are only noted
-   with that operand, which is cheaper than the hash table for the others, and for leaves. */
+/* With dedupe: returns the earlier node that is the same call with the same operands and data, or 0. Most
+   calls are the first to read their newest operand, so no earlier call can be identical: they are only noted
+   in `readers`. All others, and leaves, go into the hash table, which costs more. */
 static uint32_t fold__find_duplicate(fold_ctx *f, uint32_t id)
 {
     const uint32_t mask = f->dedupe_size - 1;
@@ -15138,8 +15140,8 @@ static void fold__fill_dedupe_table(fold_ctx *f, uint32_t size)
     }
 }
 
-/* If a block ran out of memory, drops what this recording does not use. 1: there may be room now. It helps
-   only once per recording, and not while a run uses signatures. */
+/* Drops the signatures that this recording does not use, if a block ran out of memory. Returns 1 if there may
+   be room now. This works once per recording, and not while a run uses signatures. */
 static int fold__forget_idle(fold_ctx *f)
 {
     const int in_need = !f->error.status || f->error.status == FOLD_NO_MEMORY;
@@ -15175,7 +15177,7 @@ static FOLD__NOINLINE int fold__grow_readers(fold_ctx *f)
     return 1;
 }
 
-/* The table stays at most half full, and every node can have a reader. */
+/* Makes room for one node more: the hash table stays at most half full, and `readers` covers all nodes. */
 FOLD__INLINE int fold__dedupe_ready(fold_ctx *f)
 {
     return (f->n_nodes < f->readers_size || fold__grow_readers(f)) &&
@@ -15184,7 +15186,7 @@ FOLD__INLINE int fold__dedupe_ready(fold_ctx *f)
                              fold__fill_dedupe_table));
 }
 
-/* Samples may share nodes [first, last] now, which grouping must know. */
+/* Notes that samples may now share nodes [first, last]; forming groups depends on this. */
 static int fold__note_merged(fold_ctx *f, uint32_t first, uint32_t last)
 {
     if (!fold__need(f, FOLD__ARRAY_MERGED, (size_t)f->n_merged + 1, sizeof(fold__merged_range)))
@@ -15210,13 +15212,13 @@ static fold_node fold__found_duplicate(fold_ctx *f, uint32_t id, uint32_t duplic
     return fold__note_merged(f, duplicate, duplicate) ? fold__handle(f, duplicate) : fold__null;
 }
 
-/* A parameter's node in this recording, followed by the node of its per-sample copy; 0: not recorded yet. */
+/* Returns a pair: the node of a parameter and the node of its per-sample copy. 0: not yet recorded. */
 static uint32_t *fold__param_node(const fold_ctx *f, uint32_t param)
 {
     return f->param_nodes + 2 * (size_t)param;
 }
 
-/* An element of a list whose handles were checked. For a parameter it is the per-sample copy. */
+/* Finds an element of a list with checked handles. If it is a parameter, it is the per-sample copy. */
 static void fold__list_operand(const fold_ctx *f, const fold__list *list, int component, size_t element,
                                uint32_t *source, uint32_t *offset)
 {
@@ -15245,8 +15247,8 @@ static size_t fold__n_operands(const fold__request *request)
     return request->n_in + (request->n_list ? request->list->count * (size_t)request->n_list : 0);
 }
 
-/* Needs reserved capacity. Fixed inputs come first, then the list, component by component. Returns the set of
-   kinds of the fixed inputs. */
+/* Appends the edges of a request, for which capacity is reserved: of fixed inputs, then of the list,
+   component by component. Returns the set of kinds of the fixed inputs. */
 FOLD__INLINE uint32_t fold__add_edges(fold_ctx *f, const fold__request *request)
 {
     uint32_t edge = f->n_edges, kinds = 0;
@@ -15282,8 +15284,7 @@ FOLD__INLINE fold_node fold__record_request(fold_ctx *f, const fold__request *re
     }
     const int marked = FOLD__NOT_PLAIN((kinds & FOLD__KINDS_MARKER) != 0); /* only in eager contexts */
     uint32_t sig = marked ? 0 : fold__request_sig(f, request);
-    if (sig &&
-        !fold__fits(f, f->sigs[sig].n_out, 0)) /* growing may forget signatures, so it is looked up again */
+    if (sig && !fold__fits(f, f->sigs[sig].n_out, 0)) /* look up again: growing may forget signatures */
         sig = fold__grow(f, f->sigs[sig].n_out, 0) ? fold__request_sig(f, request) : 0;
     if (!sig) {
         f->n_edges = edges;
@@ -15308,7 +15309,7 @@ FOLD__INLINE fold_node fold__record_request(fold_ctx *f, const fold__request *re
     return fold__broken(f) ? fold__null : fold__handle(f, id);
 }
 
-/* All calls and ops are recorded through here, except by fold__record_again. */
+/* Records an op or a call. Everything is recorded through here, except by fold__record_again. */
 static fold_node fold__record(fold_ctx *f, const fold__request *request)
 {
     if (FOLD__NOT_PLAIN(f->frame.in != NULL) && !(f->eager->holds_trace)(f, request))
@@ -15316,15 +15317,15 @@ static fold_node fold__record(fold_ctx *f, const fold__request *request)
     return fold__record_request(f, request);
 }
 
-/* A request by rows: fixed inputs, followed by the lists, which are components of its list. */
+/* A request that reads lists row by row: fixed inputs, then the lists, as components of its list. */
 typedef struct fold__row_request {
     fold__request request;
     fold__list list;
     fold__operand operand[FOLD_MAX_IN + 1];
 } fold__row_request;
 
-/* An element-wise op of a list and a node with more axes than the rows is an error: it would combine every
-   row with the whole node, which is hardly ever meant. */
+/* Rejects an element-wise op on a list and a node with more axes than the rows have: it would combine every
+   row with the whole node, which is hardly ever intended. */
 static int fold__meets_rows(fold_ctx *f, const fold__request *request)
 {
     fold_shape shape[2];
@@ -15394,8 +15395,8 @@ static FOLD__NOINLINE fold_node fold__record_copy(fold_ctx *f, const fold__opera
     return fold__record(f, &request);
 }
 
-/* Writes edges for nodes that are `node_stride` apart. Returns 0 if none is shared or a list, and all have
-   the given shapes (one shape for all if shape_stride is 0). */
+/* Writes edges to nodes that are `node_stride` apart. Returns 0 if no node is shared or a list, and all have
+   the given shapes (a single shape for all if shape_stride is 0). */
 FOLD__INLINE uint32_t fold__write_plain(const fold_ctx *f, uint32_t edge, const fold_node *in,
                                         uint32_t node_stride, uint32_t count, const uint32_t *shape,
                                         uint32_t shape_stride)
@@ -15413,8 +15414,8 @@ FOLD__INLINE uint32_t fold__write_plain(const fold_ctx *f, uint32_t edge, const 
 }
 
 /* The fast path for an op, or a call with a list of `count` elements, that repeats a recent signature: only
-   handles and shapes are checked. The null node means that it may differ or be wrong; callers then record it
-   the full way. `words` are the attributes and parameters in its key, `weight` is its first parameter. */
+   handles and shapes are checked. Returns the null node if the request may differ or be wrong; the caller
+   then records it in full. `words` are the attributes and parameters in its key; `weight` is the first. */
 FOLD__INLINE fold_node fold__record_again(fold_ctx *f, uint32_t op, uint32_t weight, const uint32_t *words,
                                           int n_words, const fold_node *in, int n_in, const fold_node *list,
                                           int count, uint64_t data)
@@ -15449,7 +15450,7 @@ FOLD__INLINE fold_node fold__record_again(fold_ctx *f, uint32_t op, uint32_t wei
     return fold__handle(f, id);
 }
 
-/* For ops of up to four nodes without parameters or lists of operands. */
+/* Records an op of up to four nodes that has no parameters and no list of operands. */
 static fold_node fold__op(fold_ctx *f, const fold__op_impl *impl, const fold_node *in, int count,
                           const int32_t *attr, uint64_t data)
 {
@@ -15518,7 +15519,7 @@ static void fold__new_salt(fold_ctx *f)
 
 static void fold__reset(fold_ctx *f);
 
-/* In a caller's block the arrays follow the `size` bytes of the context itself. */
+/* Sets up the arrays. In a caller's block, they follow the `size` bytes of the context itself. */
 static void fold__set_arena(fold_ctx *f, const fold_memory *memory, size_t size)
 {
     static const uint8_t lasting[] = {
@@ -15562,7 +15563,7 @@ static size_t fold__trace_room(const fold_ctx *f)
     return f->trace_events * (size_t)fold__threads_of(f) * (f->desc.trace_over_ns ? 2 : 1);
 }
 
-/* Why a context was refused, and the block size that it needs, if known. */
+/* Why fold_ctx_new failed, and the block size that it needs, if known. */
 typedef struct fold__refusal {
     fold__error error;
     size_t block_bytes;
@@ -15596,7 +15597,7 @@ static void fold__check_settings(const fold_ctx_desc *settings, fold__refusal *w
 
 static const fold__eager *fold__eager_mode(void);
 
-/* Settings have been checked. NULL if there is no memory; `why` then has an error if it is a block. */
+/* Creates a context with checked settings. Returns NULL if memory runs out, with `why` set for a block. */
 static fold_ctx *fold__make_ctx(fold_model *m, const fold_ctx_desc *settings, fold__refusal *why)
 {
     const size_t size = fold__ctx_bytes();
@@ -15666,7 +15667,7 @@ static void fold__reset(fold_ctx *f)
     fold__close_run(f);
     const int failed = f->error.status == FOLD_NO_MEMORY || f->n_shapes > FOLD__KEPT_SHAPES;
     f->block_peak = fold__max_size(f->block_peak, fold__block_bytes(f));
-    if (f->n_sigs > FOLD__MAX_IDLE_SIGS || (f->arena.block && failed)) /* its structure may never recur */
+    if (f->n_sigs > FOLD__MAX_IDLE_SIGS || (f->arena.block && failed)) /* its signatures may never recur */
         fold__forget_all(f);
     for (int i = 0; i < FOLD__ARRAY_COUNT; i++)
         if (!f->arrays[i].lasting)
@@ -15690,7 +15691,7 @@ static void fold__reset(fold_ctx *f)
 
 FOLD_API void fold_ctx_reset(fold_ctx *f)
 {
-    /* the callbacks of printing and visiting may not reset what they are shown */
+    /* callbacks of printing and visiting must not reset the context that they read */
     if (f && !fold__in_body(f, "fold_ctx_reset") && !f->arrays[FOLD__ARRAY_LOOK].need)
         fold__reset(f);
 }
@@ -15725,7 +15726,7 @@ FOLD_API int fold_node_is_null(fold_node node) { return !node.id; }
    Nothing here knows how ops run.
    Uses recorder core, signatures, ops, model. */
 
-/* Offset of values that are in this recording's own data, in floats; FOLD__ELSEWHERE for all others. */
+/* Returns the offset, in floats, of values in this recording's own data; FOLD__ELSEWHERE for all others. */
 #define FOLD__ELSEWHERE SIZE_MAX
 static size_t fold__own_offset(const fold_ctx *f, const float *values)
 {
@@ -15733,8 +15734,9 @@ static size_t fold__own_offset(const fold_ctx *f, const float *values)
     return from < f->arrays[FOLD__ARRAY_DATA].capacity ? from / sizeof *values : FOLD__ELSEWHERE;
 }
 
-/* Copies values for an input. They may be the recording's own, which move as it grows. Values from before a
-   reset are an error: found if they are past the data in use, or if no address was given out since. */
+/* Copies values for an input. They may be in the recording's own data, which moves as it grows. Values from
+   before a reset are an error, which is found if they are past the data in use, or if the caller has not been
+   given an address since. */
 static uint32_t fold__alloc_input(fold_ctx *f, const float *values, size_t size)
 {
     const size_t own_offset = values ? fold__own_offset(f, values) : FOLD__ELSEWHERE;
@@ -15762,7 +15764,7 @@ static int fold__shape_fits(fold_ctx *f, const char *who, const fold_shape *shap
     return !problem;
 }
 
-/* rows: of a list; -1 for a single value. */
+/* rows: number of rows of a list; -1 for a single value. */
 static fold_node fold__append_leaf(fold_ctx *f, int kind, const fold_shape *shape, int rows, uint64_t data)
 {
     const uint32_t index = fold__broken(f) ? FOLD__NONE : fold__intern_shape(f, shape);
@@ -15882,7 +15884,7 @@ static fold__param_data *fold__param_or_fail(fold_ctx *f, fold_param param, cons
     return data;
 }
 
-/* Remembered until a different table is looked up, so that fold_lookup need not intern it each time. */
+/* Returns the shape of a table's rows, cached for the last table so that fold_lookup need not intern it. */
 static uint32_t fold__row_shape(fold_ctx *f, uint32_t table, const fold_shape *whole)
 {
     const fold_shape shape = fold__shape_of_rows(whole);
@@ -15914,8 +15916,7 @@ static void fold__read_table_rows(const fold_ctx *f, uint32_t id)
     fold__fp_leave(saved);
 }
 
-/* Dequantises looked-up rows again if the model was loaded since, or a fold_index_ref may have changed which
-   rows they are. */
+/* Dequantises looked-up rows again if the model was loaded since, or fold_index_ref may select other rows. */
 static void fold__refresh_tables(fold_ctx *f)
 {
     if (f->tables_version == f->model->version && !f->n_index_refs)
@@ -15999,8 +16000,8 @@ FOLD_API fold_node fold_shared(fold_ctx *f, fold_node x)
 /* -- products -------------------------------------------------------------------------------- */
 
 /* Records a linear op. If `whole` is not 0, the operands are the parts of that concatenation. In a cell with
-   a list, leading segments that do not depend on the element become an op of their own, which runs once per
-   call, and the elements' op continues its sums. */
+   a list, leading segments that do not depend on the list element become an op of their own, which runs once
+   per call; the op that runs for each element adds to its result. */
 static fold_node fold__linear_op(fold_ctx *f, fold__operand *operand, int count, const int32_t attr[4],
                                  const uint32_t param[2], uint32_t whole)
 {
@@ -16031,13 +16032,13 @@ static fold_node fold__linear_op(fold_ctx *f, fold__operand *operand, int count,
 
 static int fold__is_concat(const fold_ctx *f, uint32_t id)
 {
-    const int marks = fold__kind_of(f, id) == FOLD__NODE_MARKER; /* has the signature of its elements */
+    const int marks = fold__kind_of(f, id) == FOLD__NODE_MARKER; /* with the signature of its elements */
     return f->sig[id] && (marks || fold__is_op(f, id)) && fold__node_sig(f, id)->op == FOLD__OP_concat;
 }
 
-/* Replaces a concatenated vector by its parts, so that a product reads them without the copy. If a list was
-   concatenated from lists and nodes, the parts are views of it, because fold__read_whole could not turn the
-   nodes into lists. */
+/* Replaces a concatenated vector by its parts, so that a product reads them without a copy. If lists and
+   nodes were concatenated to a list, the parts are views of that list, because fold__read_whole could not
+   turn the nodes into lists. */
 static int fold__expand_concat(const fold_ctx *f, fold__operand *operand, int count)
 {
     const fold__operand whole = operand[0];
@@ -16069,7 +16070,7 @@ static int fold__expand_concat(const fold_ctx *f, fold__operand *operand, int co
     return parts;
 }
 
-/* Changes a product over the parts of concatenation `whole` to read that instead. */
+/* Makes a product that reads the parts of the concatenation `whole` read `whole` itself. */
 static void fold__read_whole(fold_ctx *f, uint32_t id, uint32_t whole)
 {
     const fold__sig *sig = fold__node_sig(f, id);
@@ -16083,7 +16084,7 @@ static void fold__read_whole(fold_ctx *f, uint32_t id, uint32_t whole)
     fold__set_node_data(f, id, 0);
 }
 
-/* A concatenation whose gradient is kept must get that gradient, so products may not bypass it. */
+/* Makes products read a concatenation whose gradient is kept. Reading its parts would bypass the gradient. */
 static void fold__read_kept_whole(fold_ctx *f)
 {
     for (uint32_t call = 0; call < f->n_calls && f->kept_concats; call++) {
@@ -16103,15 +16104,15 @@ static int fold__copy_shared(fold_ctx *f, fold__operand *operand)
     return fold__copy_operand(f, operand);
 }
 
-/* Products need a row per call: a value that is not shared, or the per-sample copy of a parameter. */
+/* Makes an operand with a row per call, as products need: unshared, or a parameter's per-sample copy. */
 static int fold__own_operand(fold_ctx *f, fold__operand *operand)
 {
     operand->kind = (uint8_t)(operand->kind & ~FOLD__IS_SHARED);
     return fold__kind_of(f, operand->source) != FOLD__NODE_PARAM || fold__copy_shared(f, operand);
 }
 
-/* Rows of W that the inputs are multiplied by: all, the first, or the last. For LAST, the last of `in` is the
-   start, to which the product is added. */
+/* Which rows of W the inputs are multiplied by: all, the first, or the last. For LAST, the last of `in` is
+   the start, to which the product is added. */
 enum { FOLD__ROWS_ALL, FOLD__ROWS_FIRST, FOLD__ROWS_LAST };
 static fold_node fold__linear(fold_ctx *f, const fold_node *in, int count, fold_param weight, fold_param bias,
                               int transposed, int part)
@@ -16158,7 +16159,7 @@ static fold_node fold__linear(fold_ctx *f, const fold_node *in, int count, fold_
     return fold__linear_op(f, operands, count, attr, param, whole);
 }
 
-/* Concatenations go to fold__linear, which takes them apart. */
+/* Concatenations are left to fold__linear, which replaces them by their parts. */
 FOLD_API fold_node fold_linear(fold_ctx *f, fold_node x, fold_param weight, fold_param bias)
 {
     fold_node again = FOLD__ALL_ZERO;
@@ -16208,7 +16209,7 @@ FOLD_API fold_node fold_matmul(fold_ctx *f, fold_node a, fold_node b)
     return fold__op(f, &fold__impl_matmul, in, 2, NULL, 0);
 }
 
-/* rows: of the result, which is a list; -1 for a single value. */
+/* rows: number of rows of the result, if it is a list; -1 for a single value. */
 static fold_node fold__record_whole(fold_ctx *f, const fold__op_impl *impl, const fold__operand *in,
                                     uint32_t n_in, const int32_t *attr, int rows, uint64_t data)
 {
@@ -16223,7 +16224,7 @@ static fold_node fold__record_whole(fold_ctx *f, const fold__op_impl *impl, cons
 
 /* -- views ----------------------------------------------------------------------------------- */
 
-/* Writes the attributes of a window. 0 with an error when a number is out of range or x has another rank. */
+/* Writes the attributes of a window. Returns 0, with an error, if a number or the rank is out of range. */
 static int fold__window_attr(fold_ctx *f, const char *who, fold_shape shape, int rank, const int size[2],
                              const fold_conv_desc *desc, int32_t attr[4])
 {
@@ -16240,7 +16241,7 @@ static int fold__window_attr(fold_ctx *f, const char *who, fold_shape shape, int
                                                      ? "takes [length x channels], or a list of [channels]"
                                                      : "takes [height x width x channels]"
                                                : fold__infer_filter(&shape, 1, attr, &out);
-    if (shape.dim[0] == INT_MAX / 2) /* it is a list's row */
+    if (shape.dim[0] == INT_MAX / 2) /* show the row of the list */
         shape = fold_shape1(shape.dim[1]);
     if (wrong)
         fold__fail_shapes(f, who, wrong, &shape, 1);
@@ -16273,14 +16274,14 @@ static int fold__filter_fits(fold_ctx *f, const char *who, const fold_shape *sha
     return 1;
 }
 
-/* A list of rows of channels is a line of any length, so lines of all lengths batch together. */
+/* Whether an operand is a line in the form of a list of channels. Lines of all lengths batch together. */
 static int fold__is_line(const fold_ctx *f, const fold__operand *operand, int rank)
 {
     return rank == 1 && fold__is_list_operand(f, operand) && f->shapes[operand->shape].shape.rank == 1 &&
            !f->frame.cell;
 }
 
-/* Windows need rows that are contiguous, so rows of a table and parts of rows are copied. */
+/* Copies rows of a table and parts of rows, because windows need contiguous rows. */
 static int fold__line_operand(fold_ctx *f, fold__operand *operand)
 {
     const int is_whole = f->shapes[operand->shape].size == fold__row_size(f, operand->source);
@@ -16288,10 +16289,10 @@ static int fold__line_operand(fold_ctx *f, fold__operand *operand)
            fold__copy_operand(f, operand);
 }
 
-/* In place of a list when attributes are checked: every window fits into it. */
+/* Returns a shape that replaces a list when attributes are checked: every window fits into it. */
 static fold_shape fold__long_line(const fold_shape *row) { return fold_shape2(INT_MAX / 2, row->dim[0]); }
 
-/* Records an op of windows over a line, a list. If no window fits, it is an empty list. */
+/* Records an op that moves windows over a list as a line. If no window fits, the result is an empty list. */
 static fold_node fold__over_line(fold_ctx *f, fold__operand *operand, const fold__op_impl *impl,
                                  const int32_t attr[4])
 {
@@ -16309,7 +16310,7 @@ static fold_node fold__over_line(fold_ctx *f, fold__operand *operand, const fold
 static fold_node fold__conv(fold_ctx *f, fold_node x, fold_param weight, fold_param bias,
                             const fold_conv_desc *given, const char *who, int rank);
 
-/* Multiplies windows by their filter, in the segments of fold__impl_conv, so that sums are the same. */
+/* Multiplies windows by a filter, in the segments of fold__impl_conv, so that sums are bit-identical. */
 static fold_node fold__filter_windows(fold_ctx *f, fold_node windows, fold_param weight, fold_param bias,
                                       const fold_conv_desc *desc, const char *who)
 {
@@ -16431,7 +16432,7 @@ static fold_node fold__along(fold_ctx *f, const fold__op_impl *impl, fold_node n
     return fold__op(f, impl, &node, 1, attr, 0);
 }
 
-/* Public calls by the form of the op in FOLD__OPS. */
+/* The public calls, by form of the op in FOLD__OPS. */
 #define FOLD__CALL_unary(name)                                  \
     FOLD_API fold_node fold_##name(fold_ctx *f, fold_node x)    \
     {                                                           \
@@ -16483,8 +16484,8 @@ FOLD_API fold_node fold_clip(fold_ctx *f, fold_node x, float low, float high)
     return FOLD__AS_CALL(f, "clip", fold_at_most(f, fold_at_least(f, x, low), high));
 }
 
-/* A gain that was made without values or initialiser is all zeros, which is a mistake in training. Inference
-   models wait for a file. */
+/* Whether a gain was created without values or initialiser and is still all zeros. That is a mistake in
+   training; inference models get their values from a file. */
 static int fold__is_forgotten(const fold_model *m, const fold__param_data *param)
 {
     size_t at = 0;
@@ -16525,7 +16526,7 @@ FOLD_API fold_node fold_rms_norm(fold_ctx *f, fold_node x, fold_param gain, floa
     return fold__norm(f, &fold__impl_rms_norm, x, &gain, 1, epsilon);
 }
 
-/* Ends the call that the caller began with fold__call_begins. */
+/* Divides by the deviation. Ends the call that the caller began with fold__call_begins. */
 static fold_node fold__over_deviation(fold_ctx *f, const char *who, fold_node centred, fold_node variance,
                                       float epsilon)
 {
@@ -16569,8 +16570,8 @@ FOLD_API fold_node fold_huber(fold_ctx *f, fold_node a, fold_node b, float delta
     return fold__op(f, &fold__impl_huber, in, 2, attr, 0);
 }
 
-/* For ops with an index into their input, which is checked here because kernels trust it. from_end: negative
-   ones count from the end. */
+/* Records an op with an index into its input. The index is checked here, because kernels trust it. from_end:
+   a negative index counts from the end. */
 static fold_node fold__indexed(fold_ctx *f, const fold__op_impl *impl, fold_node node, int index,
                                int from_end)
 {
@@ -16585,8 +16586,8 @@ static fold_node fold__indexed(fold_ctx *f, const fold__op_impl *impl, fold_node
     return fold__op(f, impl, &node, 1, NULL, (uint64_t)at);
 }
 
-/* A choice that a logit of -infinity rules out adds 0 log 0 = 0 to the entropy: the logarithm is clamped, as
-   in torch.distributions.Categorical. */
+/* Returns p log p for each choice. A choice ruled out by a logit of -infinity contributes 0 to the entropy,
+   because the logarithm is clamped, as in torch.distributions.Categorical. */
 static fold_node fold__p_log_p(fold_ctx *f, fold_node chance, fold_node logarithm)
 {
     return fold_mul(f, chance, fold_at_least(f, logarithm, -FLT_MAX));
@@ -16682,7 +16683,7 @@ FOLD_API fold_node fold_slice(fold_ctx *f, fold_node x, int axis, int start, int
     return fold__record_view(f, &operand, offset, &out, 0);
 }
 
-/* Parts of x along its first axis. rows: each part is one row, without that axis. On failure all are null. */
+/* Views equal parts of x along its first axis. rows: parts are rows, without that axis. Failure: all null. */
 static void fold__take_parts(fold_ctx *f, const char *who, fold_node x, int count, int rows, fold_node *parts)
 {
     fold__operand operand;
@@ -16774,7 +16775,7 @@ static int fold__one_shape(fold_ctx *f, const char *who, uint32_t one, uint32_t 
     return fold__fail_shapes(f, who, problem, both, 2);
 }
 
-/* Checks the handles of one component. *shape is FOLD__NONE, or what they must have; it becomes theirs. */
+/* Checks the handles of one component. They must have *shape; if it is FOLD__NONE, the first sets it. */
 static int fold__check_list(fold_ctx *f, const char *who, const fold_node *nodes, size_t step, size_t count,
                             uint32_t *shape)
 {
@@ -16876,7 +16877,7 @@ static int fold__each_row_has(fold_ctx *f, const char *who, int count, const cha
                                        name, count, rows, rows == 1 ? "" : "s");
 }
 
-/* The first index outside [0, end), or the count. The sign bit checks all of them without a branch. */
+/* Returns the position of the first index outside [0, end), or `count`. Sign bits need no branches. */
 static int fold__first_wrong(const int *index, int count, int end)
 {
     unsigned wrong = 0;
@@ -16898,7 +16899,7 @@ static int fold__indices_ok(fold_ctx *f, const char *who, const char *name, cons
                                         name, wrong, index[wrong], end);
 }
 
-/* Copies indices. index NULL: first, first + 1, ... */
+/* Copies indices. If `index` is NULL, they are first, first + 1, ... */
 static uint32_t fold__alloc_indices(fold_ctx *f, const int *index, int first, int count)
 {
     const uint32_t data_at = fold__alloc_data(f, fold__max_size((size_t)count, 1));
@@ -16908,7 +16909,7 @@ static uint32_t fold__alloc_indices(fold_ctx *f, const int *index, int first, in
     return data_at;
 }
 
-/* rows NULL: first, first + 1, ... */
+/* rows NULL: rows first, first + 1, ... */
 static fold_node fold__list_lookup(fold_ctx *f, fold_param table, const char *who, const int *rows, int first,
                                    int count)
 {
@@ -16957,7 +16958,7 @@ static int fold__list_operand_of(fold_ctx *f, fold_node x, const char *who, fold
                       who);
 }
 
-/* x NULL: joins the context's steps, which may move during this call. */
+/* If x is NULL, joins the context's steps, which may move during this call. */
 static fold_node fold__join_list(fold_ctx *f, const fold_node *x, int count)
 {
     fold__request request;
@@ -17021,7 +17022,7 @@ FOLD_API int fold_list_length(fold_ctx *f, fold_node x)
     return (int)f->length[operand.source];
 }
 
-/* Ops read whole lists at one address and stride, so the rows of a lookup are copied. */
+/* Makes an operand of a whole list. Ops need one address and stride, so the rows of a lookup are copied. */
 static int fold__whole_operand_of(fold_ctx *f, fold_node x, const char *who, fold__operand *operand)
 {
     return fold__list_operand_of(f, x, who, operand) &&
@@ -17067,8 +17068,8 @@ FOLD_API fold_node fold_list_unstack(fold_ctx *f, fold_node x)
 
 static int fold__sparse_pays(int taken, uint32_t rows) { return (uint32_t)taken < rows / 4; }
 
-/* Copies indices, followed by the position at which each index first occurs. These come from a hash table in
-   memory that is given back at once. */
+/* Copies indices, followed by the position at which each index first occurs. The hash table for this is in
+   memory that is freed at once. */
 static uint32_t fold__alloc_sparse_index(fold_ctx *f, const int *index, int count)
 {
     uint32_t room = 1;
@@ -17109,7 +17110,7 @@ FOLD_API fold_node fold_list_take(fold_ctx *f, fold_node x, const int *index, in
     return fold__record_whole(f, &fold__impl_list_take, &operand, 1, NULL, count, data_at);
 }
 
-/* end[target]: where the rows of a target end when rows are sorted by target; end[count] is the total. */
+/* Sets end[target] to where the rows of a target end when sorted by target; end[count] is the total. */
 static void fold__ends_of_targets(const int *to, int rows, int count, int *end)
 {
     memset(end, 0, ((size_t)count + 1) * sizeof *end);
@@ -17121,7 +17122,7 @@ static void fold__ends_of_targets(const int *to, int rows, int count, int *end)
     }
 }
 
-/* Most indices are in order and need no sorting. If so, `start` is where the rows of each target begin. */
+/* Whether rows are already sorted by target, as usual. If so, `start` is where each target's rows begin. */
 static int fold__is_in_order(const int *to, int rows, int count, int *start)
 {
     int last = 0, falls = 0;
@@ -17131,22 +17132,22 @@ static int fold__is_in_order(const int *to, int rows, int count, int *start)
         last = to[row];
         start[last + 1] = row + 1;
     }
-    for (int target = 0; target < count; target++) /* one without rows ends where it begins */
+    for (int target = 0; target < count; target++) /* a target without rows ends where it begins */
         start[target + 1] = start[target + 1] ? start[target + 1] : start[target];
     return !falls;
 }
 
-/* Inverts an index: rows sorted by target, and where those of each target begin. Rows of one target keep
-   their order, since that is the order of their sum. */
+/* Inverts an index: sorts rows by target, and sets `start` to where the rows of each target begin. Rows of
+   the same target keep their order, which is the order of their sum. */
 static void fold__invert_index(const int *to, int rows, int count, int *order, int *start)
 {
     fold__ends_of_targets(to, rows, count, start);
-    for (int row = rows; row-- > 0;) /* each target is filled from its end, so its start is left */
+    for (int row = rows; row-- > 0;) /* filling a target from its end leaves its start */
         order[--start[to[row]]] = row;
 }
 
-/* In the layout of fold__segments_of: whether rows are in order, their order if they are not, and where those
-   of each target begin. Room for a choice per target follows. */
+/* Stores, in the layout of fold__segments_of: whether rows are sorted by target; if not, their sorted order;
+   and where the rows of each target begin. Then there is room for one choice per target. */
 static uint32_t fold__alloc_segments(fold_ctx *f, const int *to, int rows, int count)
 {
     const uint32_t data_at = fold__alloc_data(f, (size_t)rows + 2 * (size_t)count + 2);
@@ -17164,8 +17165,8 @@ static size_t fold__adjacency_ints(const fold_ctx *f, size_t pairs, size_t queri
     return queries + 1 + pairs + (fold__in_training(f) ? keys + 1 + 2 * pairs : 0);
 }
 
-/* Writes the fold__adjacency of edges, in the layout of fold__adjacency_of: keys by query and, for gradients,
-   the transpose: queries by key, and where the weight of each pair is. */
+/* Writes the fold__adjacency of edges, in the layout of fold__adjacency_of: the keys of each query and, for
+   gradients, the transpose: the queries of each key, and where the weight of each pair is. */
 static void fold__write_adjacency(fold_ctx *f, uint32_t data_at, const int *from, const int *to, int pairs,
                                   int queries, int keys)
 {
@@ -17220,7 +17221,7 @@ FOLD_API fold_node fold_list_softmax_mean_to(fold_ctx *f, fold_node score, fold_
     return fold__list_to(f, &fold__impl_softmax_mean_n, "list_softmax_mean_to", both, 2, to, edges, rows);
 }
 
-/* count: targets, each of which chooses one of its rows; -1 for the whole list, which chooses one. */
+/* count: number of targets, each of which chooses one of its rows; -1: the whole list chooses one row. */
 static int fold__choices_ok(fold_ctx *f, const char *who, const int *label, const int *to, int rows,
                             int count)
 {
@@ -17236,7 +17237,7 @@ static int fold__choices_ok(fold_ctx *f, const char *who, const int *label, cons
     return 1;
 }
 
-/* Writes choices after the segments, each relative to the first row of its target. */
+/* Writes the choices after the segments, as offsets from the first row of their target. */
 static void fold__write_choices(int *index, const int *label, int rows, int count)
 {
     const int *order, *start = fold__segments_of(index, rows, &order);
@@ -17248,7 +17249,7 @@ static void fold__write_choices(int *index, const int *label, int rows, int coun
     }
 }
 
-/* count: targets; -1 for the whole list. label NULL: nothing is chosen. */
+/* count: number of targets; -1 for the whole list. label: NULL if nothing is chosen. */
 static fold_node fold__rows_op(fold_ctx *f, const fold__op_impl *impl, const char *who, fold_node x,
                                const int *label, const int *to, int edges, int count)
 {
@@ -17277,7 +17278,7 @@ static fold_node fold__rows_op(fold_ctx *f, const fold__op_impl *impl, const cha
                               data_at);
 }
 
-/* Calls over all rows of a list, and over the rows of each target. */
+/* The calls over all rows of a list, and over the rows of each target. */
 #define FOLD__ROWS_OPS(name)                                                                               \
     FOLD_API fold_node fold_list_##name(fold_ctx *f, fold_node x)                                          \
     {                                                                                                      \
@@ -17329,7 +17330,7 @@ FOLD_API fold_node fold_list_choice_xent_to(fold_ctx *f, fold_node x, const int 
     return fold__rows_op(f, &fold__impl_list_softmax_xent, who, x, label ? label : &none, to, edges, rows);
 }
 
-/* q may be a single node. */
+/* Makes operands of q, k and v, and checks them. q may be a single node. */
 static int fold__attention_operands(fold_ctx *f, const char *who, const fold_node in[3], int heads,
                                     fold__operand operand[3])
 {
@@ -17363,7 +17364,7 @@ FOLD_API fold_node fold_list_attention(fold_ctx *f, fold_node q, fold_node k, fo
                               0);
 }
 
-/* Attention over these values returns its weights: row i has a 1 at key i, for every head. */
+/* Returns values for which attention returns its weights: row i has a 1 at key i, for every head. */
 static fold_node fold__values_for_weights(fold_ctx *f, fold_node k, int heads)
 {
     static const char *const who = "list_attention_weights";
@@ -17453,8 +17454,8 @@ static fold__appended *fold__step_at(const fold_ctx *f, uint32_t data_at)
     return (fold__appended *)(void *)fold__data_ptr(f, data_at);
 }
 
-/* Whether a step of the cache waits for a run of this recording. cache->internal.recorded alone does not show
-   it, because a freed context may have had the same salt. */
+/* Whether a step of the cache is still to be run in this recording. cache->internal.recorded alone does not
+   show this, because a freed context may have had the same salt. */
 static int fold__step_waits(const fold_ctx *f, const fold_cache *cache)
 {
     uint32_t at = cache->internal.recorded == f->salt ? f->pending_step : FOLD__NONE;
@@ -17492,7 +17493,7 @@ static int fold__cache_takes(fold_ctx *f, const char *who, const fold_cache *cac
                       who);
 }
 
-/* The step extends the cache to `end` rows. rows: of the result; -1 for a single node. */
+/* Records a step that extends the cache to `end` rows. rows: number of rows of the result; -1 for a node. */
 static fold_node fold__record_step(fold_ctx *f, const fold__op_impl *impl, fold_cache *cache,
                                    const fold__operand *operand, uint32_t n_in, const int32_t *attr, int rows,
                                    int end)
@@ -17589,7 +17590,7 @@ static fold_node fold__list_indexed(fold_ctx *f, const fold__op_impl *impl, cons
     return fold__record(f, &request);
 }
 
-/* Calls with an index into a node, and with one into each row of a list. */
+/* The calls with one index into a node, and with an index into each row of a list. */
 #define FOLD__INDEXED(name, from_end, index_name)                                                          \
     FOLD_API fold_node fold_##name(fold_ctx *f, fold_node x, int index)                                    \
     {                                                                                                      \
@@ -17750,7 +17751,7 @@ FOLD__INLINE uint32_t fold__operand_tag(const fold_ctx *f, uint32_t source)
     }
 }
 
-/* Eager: whether an operand is the one of the trace. Only inputs can be from outside the body. */
+/* Eager: whether an operand is the same as in the trace. Only inputs can come from outside the body. */
 static int fold__is_traced_operand(const fold_ctx *f, const fold__cell_data *cell,
                                    const fold__operand *operand, const fold__ref *ref)
 {
@@ -17787,14 +17788,14 @@ static int fold__is_traced(const fold_ctx *f, const fold__cell_data *cell, const
     return 1;
 }
 
-/* Compares an op of an eager body with the trace. Ops that no output needs may differ. */
+/* Whether an op of an eager body is as traced; if not, sets an error. Ops that no output needs may differ. */
 static int fold__holds_trace(fold_ctx *f, const fold__request *request)
 {
     const fold__cell_data *cell = &fold__cells(f->model)[f->frame.cell - 1];
     const uint32_t at = f->frame.ordinal, op = request->op;
     const fold__trace_op *traced = at < (uint32_t)cell->n_trace ? &cell->trace[at] : NULL;
     const int same_op = traced && traced->op == op;
-    if (at >= FOLD__TAG_ARGUMENT || fold__broken(f) || /* a copy, which no trace has */
+    if (at >= FOLD__TAG_ARGUMENT || fold__broken(f) || /* a copy, which is never traced */
         (same_op &&
          (!traced->live || fold__is_traced(f, cell, &cell->program.op[traced->live - 1], request))))
         return 1;
@@ -17810,7 +17811,7 @@ static int fold__holds_trace(fold_ctx *f, const fold__request *request)
                       cell->name, (int)at, name);
 }
 
-/* Reduces a whole list or, in a body, what represents the elements of the cell's list. */
+/* Prepares the reduction of a whole list or, in a body, of the values of the list elements. */
 static int fold__reduced(fold_ctx *f, const char *who, const fold__operand *operand, int component,
                          fold__request *request, fold__list *list)
 {
@@ -17852,7 +17853,7 @@ static fold_node fold__list_reduce(fold_ctx *f, const fold__op_impl *impl, const
     return FOLD__AS_CALL(f, who, fold__record(f, &request));
 }
 
-/* Calls that reduce nodes, a list, and the rows of each target. */
+/* The calls that reduce nodes, a list, and the rows of each target. */
 #define FOLD__REDUCTION(name)                                                                              \
     FOLD_API fold_node fold_##name##_n(fold_ctx *f, const fold_node *x, int count)                         \
     {                                                                                                      \
@@ -17882,7 +17883,7 @@ FOLD__INLINE int fold__output_of(fold_ctx *f, const char *name, const fold_node 
     return fold__operand_of(f, out[output], name, operand);
 }
 
-/* A program's outputs are distinct, whole values of the body, so all others are copied. */
+/* Copies outputs as needed: the outputs of a program must be distinct, whole values computed in the body. */
 static int fold__finish_outputs(fold_ctx *f, const char *name, fold_node *out, int count)
 {
     for (int output = 0; output < count; output++) {
@@ -17920,7 +17921,7 @@ typedef struct fold__trace {
     fold__cell_data *cell;
     const uint32_t *out;
     uint32_t *value_of;
-    fold_shape *shapes; /* of live ops, see fold__shared_shapes */
+    fold_shape *shapes; /* shapes of live ops: see fold__shared_shapes */
     uint8_t *live;
 } fold__trace;
 
@@ -17990,7 +17991,7 @@ static int fold__trace_keeps(const fold__trace *trace, uint32_t id, const fold__
     return live;
 }
 
-/* Index of a run of shapes among those of a program. Equal runs are stored once, to keep cells small. */
+/* Returns the index of shapes in a program's. Equal sequences are stored once, which keeps cells small. */
 static uint32_t fold__shared_shapes(fold_shape *shapes, int *used, const fold_shape *shape, int count)
 {
     int at = 0;
@@ -18004,7 +18005,7 @@ static uint32_t fold__shared_shapes(fold_shape *shapes, int *used, const fold_sh
     return (uint32_t)at;
 }
 
-/* Sizes of a trace's live ops. `traced` counts all ops. */
+/* Numbers of live ops, their operands, values and shapes in a trace. `traced` counts all ops. */
 typedef struct fold__live_count {
     size_t ops, refs, values, traced;
     int shapes;
@@ -18029,7 +18030,7 @@ static fold__live_count fold__count_live(const fold__trace *trace)
     return count;
 }
 
-/* Makes a trace's live ops the cell's program. fold__count_live sized its arrays and stored its shapes. */
+/* Makes the live ops of a trace the program of the cell. fold__count_live has stored their shapes. */
 static void fold__compile(const fold__trace *trace, fold__body_op *ops, fold__ref *refs, fold__value *values)
 {
     const fold_ctx *tracer = trace->tracer;
@@ -18079,9 +18080,9 @@ static void fold__compile(const fold__trace *trace, fold__body_op *ops, fold__re
     fold__mark_passes(tracer->model, program, values);
 }
 
-/* Finds the inputs and outputs of a cell whose gradients are summed inside a call before they join those from
-   outside: inputs that are read more than once or in part, and outputs that the body reads. An eager call
-   puts copies there, so that it sums in the same order. */
+/* Finds the inputs and outputs of a cell whose gradients are first summed within a call: inputs that are read
+   more than once or in part, and outputs that the body reads. An eager call makes copies of them, so that it
+   sums in the same order. */
 static void fold__find_borders(fold__cell_data *cell)
 {
     const fold__program *program = &cell->program;
@@ -18125,7 +18126,7 @@ static uint32_t fold__shapes_around(const fold__trace *trace, int *used)
     return fold__shared_shapes(trace->shapes, used, around, count);
 }
 
-/* Contents of a cell's block, in this order. */
+/* Parts of a cell's block, in this order. */
 enum {
     FOLD__AT_USER,
     FOLD__AT_OPS,
@@ -18137,7 +18138,7 @@ enum {
     FOLD__AT_END
 };
 
-/* Stores a cell's name, trace and program in one block. out: the outputs of its body. */
+/* Stores the name, trace and program of a cell in one block. out: outputs of the body. */
 static FOLD__NOINLINE int fold__store_cell(fold_model *m, fold__cell_data *cell, const fold_cell_desc *desc,
                                            const uint32_t *out)
 {
@@ -18204,7 +18205,7 @@ static const char *fold__cell_problem(const fold_cell_desc *desc)
     return problem;
 }
 
-/* Runs the body over placeholders in the tracing context. 0: the error is set on the model. */
+/* Runs the body in the tracer, with placeholders as inputs. Returns 0 with an error on the model. */
 static int fold__trace_body(fold_model *m, const fold_cell_desc *desc, uint32_t *out)
 {
     fold_ctx *tracer = m->tracer;
@@ -18325,8 +18326,7 @@ static int fold__check_call(fold_ctx *f, const fold__cell_data *cell, const fold
     return 1;
 }
 
-/* Finds the cell again after its body has run. The body may have created a cell, which is an error, but moves
-   this one. */
+/* Returns the cell after its body has run. Creating cells in a body is an error, but moves this cell. */
 static const fold__cell_data *fold__cell_after_body(fold_ctx *f, uint32_t id, uint32_t cells)
 {
     const fold__cell_data *cell = &fold__cells(f->model)[id];
@@ -18336,7 +18336,7 @@ static const fold__cell_data *fold__cell_after_body(fold_ctx *f, uint32_t id, ui
     return cell;
 }
 
-/* A function of its own, so that its operands are off the stack while bodies run. */
+/* Checks a call in a body. A separate function keeps its operands off the stack while bodies run. */
 static FOLD__NOINLINE int fold__check_inline(fold_ctx *f, const fold__cell_data *cell, const fold_node *in,
                                              int n_in, const fold_node *items, int count)
 {
@@ -18353,7 +18353,7 @@ static FOLD__NOINLINE int fold__check_inline(fold_ctx *f, const fold__cell_data 
     return !cell->program.n_list;
 }
 
-/* Makes consecutive views of a body's outputs, for fold_out. body: the first node of an eager one, else 0. */
+/* Makes consecutive views of a body's outputs, for fold_out. body: first node of an eager body, else 0. */
 static fold_node fold__view_outputs(fold_ctx *f, int count, const fold_node *out, uint32_t body)
 {
     if (!fold__reserve_nodes(f, (uint32_t)count, 0))
@@ -18368,7 +18368,7 @@ static fold_node fold__view_outputs(fold_ctx *f, int count, const fold_node *out
     return fold__handle(f, f->n_nodes + 1 - (uint32_t)count);
 }
 
-/* A call in a cell body records the body of the called cell. */
+/* Records a call in a cell body, by recording the body of the called cell in its place. */
 static FOLD__NOINLINE fold_node fold__inline_call(fold_ctx *f, uint32_t id, const fold_node *in, int n_in,
                                                   const fold_node *items, int count)
 {
@@ -18413,7 +18413,7 @@ FOLD__INLINE fold_node fold__record_call(fold_ctx *f, fold_cell cell, fold__oper
     return fold__record(f, request);
 }
 
-/* A function of its own, so that the fast path (fold__record_again) needs no stack frame. */
+/* Records a checked call. A separate function saves fold__record_again, the fast path, a stack frame. */
 static FOLD__NOINLINE fold_node fold__call_checked(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in,
                                                    const fold_node *items, int count)
 {
@@ -18508,8 +18508,8 @@ FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i)
 }
 
 /* ==== section: model lifecycle ===============================================================
-   Owns: sealing, measuring and freeing a model. They come this late because they also free and measure the
-   context that traces the model's cells.
+   Owns: sealing, measuring and freeing a model. These are defined this late because they also free and
+   measure the context that traces the model's cells.
    Uses: cells, context lifecycle, model. Invariant: a model outlives its contexts. */
 
 FOLD_API fold_model_size fold_model_measure(const fold_model *m)
@@ -18562,21 +18562,21 @@ FOLD_API void fold_model_free(fold_model *m)
 
 /* ==== section: reachability ==================================================================
    Owns: which nodes a run computes, which of them get a gradient, and how each gradient is assembled from its
-   contributions. fold__mark_calls goes backwards from the roots, fold__mark_grads forwards from what is
-   trained, fold__gradient_modes over the calls that run; each takes time in proportion to the operands.
-   Uses: signatures, storage, model. Invariant: batched and eager contexts follow the same rules, since they
-   fix the bits of gradients:
+   contributions. fold__mark_calls goes backwards from the roots, fold__mark_grads forwards from trained
+   leaves, fold__gradient_modes over the calls that run. Each takes time proportional to the operands.
+   Uses: signatures, storage, model. Invariant: batched and eager contexts follow the same rules, since the
+   rules determine the bits of gradients:
 
    - A root's gradient goes to the operands that can pass it on. It reaches a call as a whole: all outputs,
-     and all that any output depends on, whichever of them are used.
-   - Each consumer it reaches computes its contribution from zero. One contribution is written in place, and
-     so are several to disjoint pieces of a value, 64 at most. Otherwise each has rows of its own, and they
-     are added to zero in record order.
-   - The uses of shared operands and of parameters are summed one by one, each over its rows in record order,
-     with the rows of the prefix last.
-   - A call with an empty list adds no row for what only the list's elements need. */
+     and everything that any output depends on, whichever outputs are used.
+   - Each consumer that the gradient reaches computes its contribution from zero. A single contribution is
+     written in place, and so are several to disjoint pieces of a value (at most 64 pieces). Otherwise each
+     contribution has its own rows, and they are added to zero in record order.
+   - Each use of a shared operand or a parameter is summed separately, over its rows in record order, with the
+     rows of the prefix last.
+   - A call with an empty list adds no row for values that only the list's elements need. */
 
-/* Eager: identifies an op within the body of its cell; 0 for any other node. */
+/* Returns the number that identifies an eager op within its cell's body, or 0 for any other node. */
 static uint32_t fold__tag_of(const fold_ctx *f, uint32_t id)
 {
     return fold__is_eager(f) && fold__is_op(f, id) ? fold__node_sig(f, id)->tag_op : 0;
@@ -18593,9 +18593,8 @@ static int fold__makes_value(uint8_t kind)
     return (kind & FOLD__KIND_MASK) == FOLD__NODE_OP || (kind & FOLD__KIND_MASK) == FOLD__NODE_OUTPUT;
 }
 
-/* Extends what the run visits back to node `id`. A run that computes nothing again visits what was recorded
-   since the last run, and goes further back only for values that are missing. So its cost is that of the new
-   part, however long the recording is. */
+/* Extends the nodes that the run visits back to node `id`. A run starts at the first node recorded since the
+   last run, and goes further back only for values that are missing: a run of a small new part stays cheap. */
 static FOLD__NOINLINE void fold__look_from(const fold_ctx *f, uint32_t id)
 {
     fold__run *run = f->run;
@@ -18605,9 +18604,9 @@ static FOLD__NOINLINE void fold__look_from(const fold_ctx *f, uint32_t id)
     run->plan.first_node = id;
 }
 
-/* Marks a value as needed and returns its node, or node 0, a dummy, if nothing has to run for it: because an
-   earlier run stored it (backward computes it again, and so does any run after parameters have changed), or
-   because it is a leaf before the visited nodes. */
+/* Marks a value as needed and returns its node. Returns node 0, a dummy, if nothing has to run for it: an
+   earlier run stored the value (but backward computes it again, and so does any run after parameters have
+   changed), or it is a leaf recorded before the first node that the run visits. */
 static FOLD__NOINLINE uint32_t fold__need_value(const fold_ctx *f, uint32_t source, uint8_t marks)
 {
     if ((f->kind[source] & FOLD__IS_STORED) && f->run->scope < FOLD__SCOPE_AGAIN)
@@ -18623,7 +18622,7 @@ static FOLD__NOINLINE uint32_t fold__need_value(const fold_ctx *f, uint32_t sour
     return source;
 }
 
-/* Eager: which input of a call an op with this tag copies, or NONE. */
+/* Eager: returns which input of the call is copied by an op with this tag, or NONE if the op copies none. */
 static uint32_t fold__copied_input(const fold__sig *call, uint32_t tag)
 {
     const uint32_t input = tag - 1 - FOLD__TAG_ARGUMENT;
@@ -18632,14 +18631,14 @@ static uint32_t fold__copied_input(const fold__sig *call, uint32_t tag)
                : FOLD__NONE;
 }
 
-/* Eager: the signature of the call whose outputs begin with this view. */
+/* Eager: returns the signature of the call whose first output is this view. */
 static uint32_t fold__sig_of_call(const fold_ctx *f, uint32_t view)
 {
     return f->sigs[f->sig[fold__call_of(f, f->source[view])]].tag_cell;
 }
 
-/* Eager: a call needs all its inputs however long its list is, as the one node of a batched context does.
-   Copies that its list's elements read are needed only if there are elements. */
+/* Eager: marks all inputs of a call as needed even if its list is empty, like those of the single node in a
+   batched context. Copies that only list elements read are needed only if there are elements. */
 static void fold__need_inputs(const fold_ctx *f, uint32_t view, uint8_t how)
 {
     uint8_t *state = f->run->state;
@@ -18662,8 +18661,8 @@ static void fold__need_inputs(const fold_ctx *f, uint32_t view, uint8_t how)
     }
 }
 
-/* Eager: a reader of one output needs all outputs and inputs of the call, as if that were one node. Called
-   for the view of the first output, when all readers of the outputs are marked. */
+/* Eager: if any output of a call is needed, marks all its outputs and inputs as needed, as if the call were
+   one node. `view` is its first output; all readers of the outputs must have been marked. */
 static void fold__mark_body(const fold_ctx *f, uint32_t view)
 {
     fold__run *run = f->run;
@@ -18677,8 +18676,8 @@ static void fold__mark_body(const fold_ctx *f, uint32_t view)
         fold__need_inputs(f, view, how);
 }
 
-/* Eager: an op of a body on an empty list. A batched call leaves out what only such ops read: see
-   fold__for_elements. */
+/* Eager: whether the node is an op of a cell's body on an empty list. A batched call skips values that only
+   such ops read (fold__for_elements). */
 static int fold__makes_no_rows(const fold_ctx *f, uint32_t id)
 {
     return fold__is_list(f, id) && !f->length[id] && fold__tag_of(f, id) && !fold__is_input_copy(f, id);
@@ -18696,7 +18695,7 @@ static int fold__leaf_grad(const fold_ctx *f, uint32_t id)
     }
 }
 
-/* Whether calls of a signature may be of the suffix: ops on scalars, whose backward reads no values. */
+/* Whether calls of a signature can belong to the suffix: ops on scalars whose backward reads no values. */
 static int fold__sig_flows(const fold_ctx *f, const fold__sig *sig)
 {
     int flows = !fold__is_eager(f) && !sig->is_cell && !sig->shared && !sig->out_lists &&
@@ -18707,9 +18706,9 @@ static int fold__sig_flows(const fold_ctx *f, const fold__sig *sig)
     return flows;
 }
 
-/* The suffix only combines scalars of samples, or of a long list, on the way to the roots, such as a sum of
-   losses. Its gradients need no values, so that samples can go backward before all have gone forward: it ties
-   none together. Asked of calls that only the suffix reads. */
+/* Whether a call belongs to the suffix, given that only the suffix reads it. The suffix combines scalars of
+   samples, or of a long list, into the roots, like a sum of losses. Its gradients need no values, so one
+   sample can run backward before another has run forward: it does not force samples into one group. */
 static FOLD__NOINLINE int fold__in_suffix(const fold_ctx *f, uint32_t id)
 {
     const fold__run *run = f->run;
@@ -18725,16 +18724,17 @@ static FOLD__NOINLINE int fold__in_suffix(const fold_ctx *f, uint32_t id)
     return fold__sig_flows(f, fold__node_sig(f, id));
 }
 
-/* Marks the prefix: calls that several samples share because identical ones were merged, and all they depend
-   on (fold__mark_prefix), whether it runs or not: rows of the prefix come last in sums, and their order must
-   not depend on what runs. It runs before the samples and backward after them, so it ties none together. */
+/* Marks the prefix: calls that several samples share because identical calls were merged, and (in
+   fold__mark_prefix) all they depend on. They are marked even if they do not run, since their rows come last
+   in sums, an order that must not vary. The prefix runs before samples and backward after them, so samples
+   that share it can be in different groups. */
 static void fold__mark_merged(fold_ctx *f)
 {
     const uint32_t first = f->run->plan.first_node;
     for (uint32_t at = first > 1 ? f->old_merged : 0; at < f->n_merged; at++) {
         const fold__merged_range found = f->found[at];
         if (found.first < first)
-            continue; /* computed already; if it is needed again, it ties its samples together */
+            continue; /* already computed; if needed again, it keeps the samples that share it in one group */
         memset(f->run->state + found.first, FOLD__PREFIX, (size_t)found.last - found.first + 1);
     }
 }
@@ -18747,12 +18747,12 @@ static int fold__prefix_runs(const fold_ctx *f)
     return 0;
 }
 
-/* The operands of a call by input: an edge for each fixed input, then the components of the list. The rows of
-   a component are those of its edges: all rows of a whole list, or one. */
+/* The operands of a call: an edge for each fixed input, followed by the edges of each list component. An edge
+   stands for all rows of a list or for one row. */
 typedef struct fold__call_operands {
     const fold_ctx *ctx;
     const fold__sig *sig;
-    uint32_t first_edge, edges; /* one component's */
+    uint32_t first_edge, edges; /* edges: number of edges of one list component */
 } fold__call_operands;
 FOLD__INLINE fold__call_operands fold__operands_of_call(const fold_ctx *f, uint32_t id)
 {
@@ -18791,7 +18791,7 @@ static int fold__operand_is_shared(const fold__call_operands *operands, int oper
     return operand < operands->sig->n_in && (operands->sig->shared >> operand & 1);
 }
 
-/* Which operand a call's nth edge belongs to. After the fixed inputs, components have equal numbers. */
+/* Returns the operand that a call's nth edge belongs to. All list components have equally many edges. */
 FOLD__INLINE uint32_t fold__operand_of_edge(const fold__sig *sig, uint32_t nth, uint32_t edges)
 {
     if (nth < sig->n_in)
@@ -18810,8 +18810,8 @@ static FOLD__NOINLINE void fold__mark_passed(const fold_ctx *f, uint32_t id)
             fold__need_value(f, f->edge_source[first + nth], FOLD__ON_GRAD_PATH);
 }
 
-/* What marking reads and writes, loaded before its loop: the states it writes are bytes, which may alias
-   anything, so the compiler would load all of this again after each store. */
+/* Pointers that marking uses, loaded once before its loop. Its stores are to bytes, which may alias anything,
+   so the compiler would otherwise reload all pointers after each store. */
 typedef struct fold__marker {
     uint8_t *state;
     uint32_t *reach;
@@ -18819,7 +18819,7 @@ typedef struct fold__marker {
     const uint32_t *sig, *first_edge, *edge_source;
     const fold__sig_cache *sig_cache;
     uint32_t n_nodes;
-    uint8_t there;        /* the flag of values that are not computed again */
+    uint8_t there;        /* the flag of values that need not be computed again, or 0 */
     uint32_t first_plain; /* from this node on, fold__need_value would only set the marks */
     int backward;
 } fold__marker;
@@ -18841,7 +18841,7 @@ FOLD__INLINE fold__marker fold__marker_of(const fold_ctx *f)
     return marker;
 }
 
-/* Marks what a running call reads and, unless the call is of the suffix, notes it in `reach` as a reader. */
+/* Marks the operands of a running call. Notes it in `reach` as their reader, unless it is in the suffix. */
 FOLD__INLINE void fold__mark_inputs(fold_ctx *f, const fold__marker *marker, uint32_t id, uint8_t state)
 {
     const fold__sig_cache *sig_cache = &marker->sig_cache[marker->sig[id]];
@@ -18879,7 +18879,7 @@ static FOLD__NOINLINE void fold__mark_prefix(fold_ctx *f, uint32_t id)
         f->run->state[f->edge_source[edge]] |= FOLD__PREFIX;
 }
 
-/* A call is needed as its outputs are, and its last reader is the last of theirs. */
+/* Gives a call the marks of all its outputs, and the last of their readers. Returns the marks. */
 FOLD__INLINE uint8_t fold__gather_outputs(const fold__marker *marker, uint32_t id)
 {
     uint8_t marks = marker->state[id];
@@ -18895,7 +18895,7 @@ FOLD__INLINE uint8_t fold__gather_outputs(const fold__marker *marker, uint32_t i
     return marks;
 }
 
-/* Marks what calls need, the last call first: so all readers of a call are marked before it is. */
+/* Marks what calls need, from last to first, so that all readers of a call are marked before it. */
 static void fold__mark_calls(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -18919,7 +18919,7 @@ static void fold__mark_calls(fold_ctx *f)
     run->plan.first_call = call;
 }
 
-/* Keeps a value readable after the run if this run computes it. */
+/* Makes a value readable after the run, if this run computes it. */
 static void fold__persist(fold_ctx *f, uint32_t source)
 {
     fold__run *run = f->run;
@@ -18935,7 +18935,7 @@ static uint32_t fold__first_to_see(const fold_ctx *f)
     return f->run->scope >= FOLD__SCOPE_AGAIN ? 1 : f->run->first_new;
 }
 
-/* Eager calls have run when they were recorded; they belong to the run that comes next. */
+/* Whether the run includes a node. Eager calls run when recorded, and count as part of the next run. */
 static int fold__ran(const fold_ctx *f, uint32_t id)
 {
     const fold__run *run = f->run;
@@ -18956,7 +18956,7 @@ static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t n_root
     for (size_t root = 0; root < n_roots; root++)
         fold__need_value(f, f->source[roots[root].id],
                          FOLD__RUNS | FOLD__ON_GRAD_PATH | FOLD__NEEDED_IF_EMPTY);
-    /* kept nodes run too, but no root depends on them */
+    /* kept nodes run too, but that alone puts them on no gradient path */
     const int changed = run->scope == FOLD__SCOPE_CHANGED;
     for (uint32_t source = changed ? 1 : f->first_keep; source <= f->n_nodes && f->n_keeps; source++)
         if ((f->kind[source] & FOLD__IS_KEPT) && (!(f->kind[source] & FOLD__IS_STORED) || changed))
@@ -18970,8 +18970,8 @@ static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t n_root
             fold__persist(f, id);
 }
 
-/* Eager: all outputs of a call get gradients, as if it were one node, if the body trains something or an
-   input that the body reads has a gradient. */
+/* Eager: gives all outputs of a call gradients, as if the call were one node, if its body trains a parameter
+   or reads an input that gets a gradient. */
 static void fold__mark_body_grads(const fold_ctx *f, uint32_t view)
 {
     fold__run *run = f->run;
@@ -18986,7 +18986,7 @@ static void fold__mark_body_grads(const fold_ctx *f, uint32_t view)
     }
 }
 
-/* Whether a call that trains nothing gets a gradient all the same: one is kept, or an operand has one. */
+/* Whether a call without trained parameters gets a gradient: an output's is kept, or an operand gets one. */
 static int fold__passes_grad(const fold_ctx *f, uint32_t id)
 {
     const fold__sig *sig = fold__node_sig(f, id);
@@ -19000,8 +19000,8 @@ static int fold__passes_grad(const fold_ctx *f, uint32_t id)
     return grad;
 }
 
-/* A value gets a gradient if a root's gradient reaches it, and it depends on something that is trained or on
-   a node whose gradient is kept. */
+/* Finds which values get a gradient: those that a root's gradient reaches and that depend on a trained
+   parameter or on a node whose gradient is kept. */
 static void fold__mark_grads(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -19040,8 +19040,8 @@ static uint32_t fold__common_divisor(uint32_t one, uint32_t other)
 }
 
 /* Notes a contribution to `length` floats at `offset` of a value, and returns the mode of its gradient so
-   far: GRAD_SUM once a piece is written twice, or beyond 64 pieces. A piece has `piece_floats`, which divides
-   all lengths and offsets so far; `pieces_written` is a mask of pieces. */
+   far. It becomes GRAD_SUM once a piece is written twice, or if there are more than 64. `piece_floats` is the
+   size of a piece and divides all lengths and offsets so far; `pieces_written` is a mask. */
 static uint8_t fold__note_piece(uint8_t mode, uint32_t *piece_floats, uint64_t *pieces_written,
                                 uint32_t offset, uint32_t length)
 {
@@ -19076,7 +19076,7 @@ static uint8_t fold__note_piece(uint8_t mode, uint32_t *piece_floats, uint64_t *
     return FOLD__GRAD_DISJOINT_AND_ZERO;
 }
 
-/* The mode once all contributions are noted: whether the pieces cover the value. */
+/* Returns the mode after all contributions, which depends on whether their pieces cover the value. */
 static uint8_t fold__settle_pieces(uint32_t piece_floats, uint64_t pieces_written, uint32_t size)
 {
     if (piece_floats == size)
@@ -19093,15 +19093,15 @@ FOLD__INLINE fold__run_sig *fold__run_sig_of(const fold_ctx *f, uint32_t id)
     return &f->run->run_sig[f->run->sig_cache[f->sig[id]].run_sig];
 }
 
-/* The operands whose edges carry contributions. Shared inputs, which are all fixed, have uses instead. */
+/* Returns a mask of the operands whose edges carry contributions. Shared inputs have uses instead. */
 FOLD__INLINE uint64_t fold__sending_operands(const fold__sig *sig)
 {
     return sig->differentiable & ~(uint64_t)sig->shared;
 }
 
-/* Notes what a call contributes to the values that it reads; returns a mask of the operands that read one
-   with a gradient. An edge to one row of a list makes the list's gradient a sum, since others may read that
-   row too. But each row of an eager cell's copy of a list is read by the copy of one element alone. */
+/* Notes what a call contributes to the values it reads, and returns a mask of the operands that read a value
+   with a gradient. An edge to a single row makes the list's gradient a sum, since other edges may read the
+   same row. The exception is a list copied for an eager cell: each row is read only by one element's copy. */
 FOLD__INLINE uint64_t fold__note_edges(fold_ctx *f, uint32_t id)
 {
     fold__run *run = f->run;
@@ -19122,7 +19122,7 @@ FOLD__INLINE uint64_t fold__note_edges(fold_ctx *f, uint32_t id)
         if (fold__is_list(f, source) && !fold__edge_is_list(f, edge)) {
             const int copied = fold__is_input_copy(f, source) && fold__is_input_copy(f, id);
             mode[source] = copied ? FOLD__GRAD_DISJOINT : FOLD__GRAD_SUM;
-        } else if (!at && length == fold__row_size(f, source)) { /* most are whole */
+        } else if (!at && length == fold__row_size(f, source)) { /* most edges */
             mode[source] = mode[source] == FOLD__GRAD_ZERO ? FOLD__GRAD_WHOLE : FOLD__GRAD_SUM;
         } else {
             mode[source] = fold__note_piece(mode[source], &run->piece_floats[source],
@@ -19160,7 +19160,7 @@ static void fold__gradient_modes(fold_ctx *f)
     run->mode[run->root] = FOLD__GRAD_ROOT;
 }
 
-/* Eager: an op in a cell's body that takes lists row by row. */
+/* Eager: whether a signature is of an op in a cell's body that processes lists row by row. */
 static int fold__is_of_rows(const fold__sig *sig) { return sig->tag_cell && fold__is_by_rows(sig); }
 
 FOLD__INLINE int fold__is_sparse_take(const fold_ctx *f, uint32_t id)
@@ -19182,8 +19182,8 @@ static uint32_t fold__edge_call(const fold_ctx *f, uint32_t edge)
     return id;
 }
 
-/* How many rows a call contributes through an edge. Eager: an op of a cell's body that takes lists row by row
-   contributes to a parameter once per row, as the ops of a batched body do. */
+/* Returns how many rows a call contributes through an edge. Eager: an op in a cell's body that processes
+   lists row by row contributes to a parameter once per row, as the ops of a batched body do. */
 FOLD__INLINE uint32_t fold__contribution_rows(const fold_ctx *f, uint32_t id, uint32_t edge, int sparse)
 {
     const int of_rows = sparse || (fold__is_of_rows(fold__node_sig(f, id)) &&
@@ -19192,10 +19192,10 @@ FOLD__INLINE uint32_t fold__contribution_rows(const fold_ctx *f, uint32_t id, ui
 }
 
 /* ==== section: program analysis ==============================================================
-   Owns: the analysis of a program (fold__find_analysis): which of its values get a gradient and how that is
-   assembled, which must outlive their batch, and how many floats and how much scratch a call needs.
-   Uses: reachability, ops. Invariant: an analysis follows from the program and from which inputs get
-   gradients. So it is made once, in time in proportion to the program, and found again in later runs. */
+   Owns: the analysis of a program (fold__find_analysis): which of its values get a gradient, how it is
+   assembled, which values must outlive their batch, and how many floats and how much scratch a call needs.
+   Uses: reachability, ops. Invariant: an analysis depends only on the program and on which inputs get
+   gradients. So it is made once, in time proportional to the size of the program, and later runs reuse it. */
 
 static int fold__ref_grad(const fold_ctx *f, const fold__run_sig *run_sig, const fold__program *program,
                           const fold__ref *ref)
@@ -19233,7 +19233,7 @@ static void fold__note_reads(const fold_ctx *f, fold__run_sig *run_sig, const fo
     for (int operand = 0; operand < op->n_in && (reads_in || late); operand++) {
         const fold__ref *ref = &program->ref[op->first_ref + (uint32_t)operand];
         if (op->param[0] && operand >= fold__segments(op))
-            continue; /* the rows it started from */
+            continue; /* the row that the sum starts from */
         if (ref->kind == FOLD__FROM_VALUE) {
             facts[ref->index].back = 1;
             facts[ref->index].late |= (uint8_t)late;
@@ -19257,7 +19257,7 @@ static int fold__grad_is_outer(const fold__value_facts *facts)
     return facts->mode == FOLD__GRAD_WHOLE && facts->out >= 0;
 }
 
-/* Scratch is counted in floats, here and below, for batches of at most `rows` rows. */
+/* Returns the scratch of a product, in floats, for batches of at most `rows` rows. */
 static size_t fold__product_scratch(const fold_ctx *f, const fold__program *program, const fold__body_op *op,
                                     size_t rows)
 {
@@ -19289,7 +19289,7 @@ static size_t fold__op_scratch(const fold_ctx *f, const fold__program *program, 
     return floats;
 }
 
-/* Counts the bytes that one call of an op over whole lists takes in addition. */
+/* Returns the extra bytes of scratch that a call of an op over whole lists needs. */
 static size_t fold__list_op_scratch(const fold_ctx *f, uint32_t id)
 {
     const fold__sig *sig = fold__node_sig(f, id);
@@ -19297,7 +19297,7 @@ static size_t fold__list_op_scratch(const fold_ctx *f, uint32_t id)
         return 0;
     const fold__program program = fold__program_of(f, sig);
     const uint32_t first = f->first_edge[id], rows = fold__edge_rows(f, first);
-    if (fold__op_of(f->model, program.op->op)->flags & FOLD__LIST) /* pointers to rows, and to gradients */
+    if (fold__op_of(f->model, program.op->op)->flags & FOLD__LIST) /* pointers to rows and gradients */
         return 2 * (size_t)sig->n_in * fold__round_up(rows * sizeof(float *), FOLD__ALIGN);
     if (program.op->op >= FOLD__OP_list_softmax && program.op->op <= FOLD__OP_list_softmax_xent)
         return fold__round_up(fold__over_rows_floats(rows) * sizeof(float), FOLD__ALIGN);
@@ -19321,7 +19321,7 @@ static size_t fold__list_op_scratch(const fold_ctx *f, uint32_t id)
     return fold__round_up(floats * sizeof(float), FOLD__ALIGN);
 }
 
-/* The largest scratch among the ops with parameters, or among those without. */
+/* Returns the largest scratch that an op needs, among the ops with parameters or among those without. */
 static size_t fold__batch_scratch(const fold_ctx *f, const fold__program *program, size_t rows, int of_params)
 {
     size_t floats = 0;
@@ -19331,8 +19331,8 @@ static size_t fold__batch_scratch(const fold_ctx *f, const fold__program *progra
     return floats;
 }
 
-/* Counts the floats that a call, and an element of its list, add to what must outlive a batch; and the arrays
-   of row pointers that a batch takes, for its inputs, its outputs and one op at a time. */
+/* Counts the floats that must outlive a batch, per call and per list element, and the arrays of row pointers
+   that a batch needs for its inputs, its outputs and one op at a time. */
 static void fold__measure_program(fold__run_sig *run_sig, const fold__program *program,
                                   const fold__value_facts *facts)
 {
@@ -19351,8 +19351,9 @@ static void fold__measure_program(fold__run_sig *run_sig, const fold__program *p
     }
 }
 
-/* Products and list ops take all rows of a batch at once. Other ops run tile by tile, and neighbours run
-   together if both are of calls or both of list elements: they form a span. */
+/* Whether an op runs tile by tile. Products and list ops do not: they process all rows of a batch at once.
+   Consecutive tiled ops form a span if all are per call or all per list element: each tile passes through the
+   whole span before the next tile begins. */
 static int fold__runs_tiled(const fold_ctx *f, const fold__body_op *op)
 {
     return !(fold__op_of(f->model, op->op)->flags & (FOLD__GEMM | FOLD__LIST | FOLD__OVER_LISTS));
@@ -19362,8 +19363,8 @@ static int fold__same_ops(const fold_ctx *f, const fold__body_op *one, const fol
     return fold__runs_tiled(f, one) && fold__runs_tiled(f, other) && one->elem == other->elem;
 }
 
-/* Marks outputs, values whose gradients the sums of weights read, and those made and read within one span: of
-   these a tile is enough. */
+/* Notes which values are outputs, which have gradients that are read when weights' gradients are summed, and
+   which are made and read within one span, so that memory for one tile is enough. */
 static void fold__mark_transient(const fold_ctx *f, const fold__program *program, fold__value_facts *facts)
 {
     for (int op_index = 0, span = 0; op_index < program->n_ops; op_index++) {
@@ -19387,7 +19388,7 @@ static void fold__mark_transient(const fold_ctx *f, const fold__program *program
     }
 }
 
-/* A call with an empty list needs what its outputs depend on other than through list elements. */
+/* Marks values that a call needs even if its list is empty: outputs depend on them not only via elements. */
 static void fold__mark_needed_if_empty(const fold__program *program, fold__value_facts *facts)
 {
     for (int output = 0; output < program->n_out; output++)
@@ -19403,7 +19404,7 @@ static void fold__mark_needed_if_empty(const fold__program *program, fold__value
     }
 }
 
-/* Whether only list elements need what an op makes: calls with an empty list skip it. */
+/* Whether only list elements need an op's results, so that calls with an empty list skip the op. */
 static int fold__for_elements(const fold__program *program, const fold__value_facts *facts,
                               const fold__body_op *op)
 {
@@ -19436,7 +19437,7 @@ static void fold__mark_gradients(const fold_ctx *f, const fold__run_sig *run_sig
                 (uint8_t)(grad && fold__goes_back(f->run) && program->value[op->first_value].passes);
         }
     }
-    for (int output = 0; output < program->n_out; output++) /* one may be kept though nothing passes it on */
+    for (int output = 0; output < program->n_out; output++) /* a gradient may be kept though no op needs it */
         facts[program->out[output].index].grad |= run_sig->found.grad;
 }
 
@@ -19450,8 +19451,8 @@ static void fold__settle_fact_pieces(fold__value_facts *facts, uint32_t size)
         facts->mode = fold__settle_pieces(facts->piece_floats, facts->pieces_written, size);
 }
 
-/* Notes what backward reads for each op that has a gradient, which operands get one from it, and which pieces
-   of values and inputs it contributes to. */
+/* Notes for each op with a gradient what its backward reads, which operands get a gradient from it, and which
+   pieces of values and inputs it contributes to. */
 static void fold__note_contributions(const fold_ctx *f, fold__run_sig *run_sig, const fold__program *program,
                                      fold__value_facts *facts)
 {
@@ -19494,7 +19495,7 @@ static void fold__analyse_signature(fold_ctx *f, fold__run_sig *run_sig)
     fold__mark_gradients(f, run_sig, &program, facts);
     if (FOLD__TRAINING(1))
         fold__note_contributions(f, run_sig, &program, facts);
-    for (int output = 0; output < program.n_out; output++) { /* what the call's readers contribute */
+    for (int output = 0; output < program.n_out; output++) { /* contributions from readers of the call */
         const uint32_t value = program.out[output].index;
         fold__note_fact_piece(&facts[value], 0, program.value[value].size);
     }
@@ -19522,12 +19523,12 @@ static int fold__trains(const fold_ctx *f, const fold__program *program)
     return 0;
 }
 
-/* All that is known of signatures is forgotten when parameters were added or frozen, or when signatures got
-   new numbers. */
+/* Reserves caches for signatures. Discards their contents if parameters were added or frozen, or if
+   signatures were renumbered. */
 static int fold__reserve_sig_caches(fold_ctx *f)
 {
     fold__run *run = f->run;
-    if (run->n_stages > 64 + 4 * f->n_sigs) /* the inputs that close cycles keep changing */
+    if (run->n_stages > 64 + 4 * f->n_sigs) /* these pile up if the inputs that close cycles keep changing */
         fold__forget_runs(f);
     if (!fold__need(f, FOLD__ARRAY_SIG_CACHE, f->n_sigs + 1, sizeof(fold__sig_cache)) ||
         (fold__has_clock(f) && !fold__is_eager(f) &&
@@ -19555,7 +19556,7 @@ static int fold__reserve_sig_caches(fold_ctx *f)
     return 1;
 }
 
-/* Arrays may move. */
+/* Adds a signature to the run's signatures. Arrays may move. */
 static FOLD__NOINLINE int fold__add_run_sig(fold_ctx *f, uint32_t sig)
 {
     fold__run *run = f->run;
@@ -19607,7 +19608,7 @@ static int fold__collect(fold_ctx *f, const fold_node *roots, size_t n_roots)
     return 1;
 }
 
-/* Finds an analysis made for the same inputs with gradients, or makes it. Arrays may move. */
+/* Finds the analysis made for the same inputs with gradients, or makes it. Arrays may move. */
 static int fold__find_analysis(fold_ctx *f, uint32_t index)
 {
     fold__run *run = f->run;
@@ -19646,15 +19647,16 @@ static int fold__analyse_signatures(fold_ctx *f)
 }
 
 /* ==== section: scheduling: groups ============================================================
-   Owns: how a run's calls are cut into groups (fold__form_groups): one for the prefix, some of samples each,
-   one for the suffix; and what passes between them. The values of a group should fit into the cache, yet its
-   batches should have rows enough for their weights; and threads share whole groups.
-   Uses: program analysis, reachability. Invariant: groups are cut only where no later call shares a value
-   with an earlier one. `reach`, the last reader of each value, shows all such places in one pass over the
-   calls and operands. Groups are formed from calls, operands and sizes, never from floats. */
+   Owns: how a run's calls are divided into groups (fold__form_groups): one for the prefix, several of
+   samples, one for the suffix; and which values pass between groups. The values of a group should fit into
+   the cache, but its batches need enough rows to make reading the weights worthwhile. Threads take whole
+   groups.
+   Uses: program analysis, reachability. Invariant: a cut between groups is made only where no later call
+   shares a value with an earlier one. `reach`, the last reader of each value, shows all such places in one
+   pass over calls and operands. Groups depend on calls, operands and sizes, never on the values of floats. */
 
-/* Returns the last call that shares a value with this one, or a leaf that gets a gradient. Leaves of the
-   prefix tie nothing together: the prefix sums their gradients. */
+/* Returns the last call that reads this call's value or one of its leaves that gets a gradient. Leaves of the
+   prefix do not count, since the prefix sums their gradients. */
 FOLD__INLINE uint32_t fold__reach(const fold_ctx *f, uint32_t id)
 {
     const fold__run *run = f->run;
@@ -19672,8 +19674,8 @@ FOLD__INLINE uint32_t fold__reach(const fold_ctx *f, uint32_t id)
     return last;
 }
 
-/* Returns the end of the unit that begins with call `at`, the least that a group can have: no call after it
-   shares a value with one before it. */
+/* Returns the end of the unit that begins with call `at`. A unit is the smallest possible group: no later
+   call shares a value with an earlier one. */
 static uint32_t fold__end_of_unit(const fold_ctx *f, uint32_t at, uint32_t end)
 {
     const uint32_t *calls = f->run->calls;
@@ -19720,7 +19722,7 @@ static size_t fold__weight_floats(const fold_ctx *f, const fold__program *progra
     return floats;
 }
 
-/* About how many multiplications these calls and list elements of a signature make. */
+/* Estimates the number of multiplications for a number of calls and list elements of a signature. */
 static double fold__work_of_rows(const fold_ctx *f, uint32_t run_sig, size_t calls, size_t elems)
 {
     const fold__program program = fold__program_in_run(f, run_sig);
@@ -19729,8 +19731,8 @@ static double fold__work_of_rows(const fold_ctx *f, uint32_t run_sig, size_t cal
            (double)elems * (double)(weights + f->run->run_sig[run_sig].found.elem_floats);
 }
 
-/* How much work is worth handing to other threads, in multiplications: some 20 microseconds for one thread,
-   which is several times what it takes to wake a thread that has just worked. */
+/* The least work worth sharing among threads, in multiplications: about 20 microseconds on one thread,
+   several times the cost of waking a thread that worked recently. */
 #ifndef FOLD__SHARED_WORK
 #define FOLD__SHARED_WORK (1 << 20)
 #endif
@@ -19744,8 +19746,8 @@ static double fold__all_work(const fold_ctx *f)
     return work;
 }
 
-/* How many rows a batch should have on average. Each batch reads its weights, and more than a few megabytes
-   come from memory each time; so larger weights ask for more rows: 2 for a megabyte. */
+/* Returns how many rows a batch should have on average. Each batch reads its weights, from memory if they are
+   more than a few megabytes. So larger weights need more rows: 2 per megabyte. */
 static size_t fold__rows_wanted(const fold_ctx *f)
 {
     size_t most = 0;
@@ -19756,11 +19758,11 @@ static size_t fold__rows_wanted(const fold_ctx *f)
     return f->group_rows ? fold__min_size(fold__max_size(most >> 17, f->group_rows), FOLD__MAX_ROWS) : 0;
 }
 
-/* How many calls the prefix and the suffix have. */
+/* Numbers of calls in the prefix and in the suffix. */
 typedef struct fold__ends {
     uint32_t prefix, suffix;
 } fold__ends;
-/* Moves the prefix's calls before those of samples, and the suffix's after them, all in record order. */
+/* Moves the prefix's calls before those of samples and the suffix's after them, each in record order. */
 static fold__ends fold__part_calls(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -19800,10 +19802,10 @@ static size_t fold__all_bytes(const fold_ctx *f)
 
 static size_t fold__shares(size_t bytes, size_t of) { return bytes / of + (bytes % of >= (of + 1) / 2); }
 
-/* Returns how many groups to cut samples of so many bytes into. A group fills the budget of bytes. It may
-   fill up to three budgets for more rows a batch and, before a backward, for about twice the bytes of the
-   weight gradients that each group passes over; and even more if weights would be read for too few rows. A
-   batch is expected to have a row for each unit, or for each element of a call's lists. */
+/* Returns how many groups to divide samples of `bytes` in total into. A group normally fills the byte budget.
+   It may fill up to three budgets to get more rows per batch and, in training, until it has about twice the
+   bytes of the weight gradients, which each group reads and writes. It may be even larger if batches would
+   have too few rows for their weights. A batch is expected to have a row per unit, or per list element. */
 static size_t fold__groups_wanted(const fold_ctx *f, size_t bytes, uint32_t units)
 {
     const fold__run *run = f->run;
@@ -19820,7 +19822,7 @@ static size_t fold__groups_wanted(const fold_ctx *f, size_t bytes, uint32_t unit
         rows += fold__is_by_rows(&f->sigs[run_sig->sig]) ? run_sig->elems : run_sig->calls;
         calls += run_sig->calls;
     }
-    const size_t of_batch = (size_t)(units * rows / calls); /* its rows, in a single group */
+    const size_t of_batch = (size_t)(units * rows / calls); /* rows of a batch if there were one group */
     size_t few = of_batch / (fold__goes_back(run) ? FOLD__TRAIN_ROWS : FOLD__MAX_ROWS);
     if (fold__goes_back(run))
         few = fold__min_size(few, fold__shares(bytes, fold__max_size(budget, (size_t)(2 * weights))));
@@ -19828,9 +19830,10 @@ static size_t fold__groups_wanted(const fold_ctx *f, size_t bytes, uint32_t unit
     return fold__max_size(fold__min_size(fold__min_size(groups, few), of_batch / least), 1);
 }
 
-/* Cuts the samples' calls into groups of about equal size, and counts the units: samples, or several whose
-   recordings interleave. If all calls fit the budget, no more than two are counted. With fewer than four
-   groups a thread, all threads get the same number, unless there is one of too little work to share. */
+/* Cuts the samples' calls into groups of about equal size, and counts the units: samples, or several samples
+   whose recordings interleave. If all calls fit the budget, it stops counting at two. If there are fewer than
+   four groups per thread, their number is rounded up so that all threads get equally many, unless all work
+   fits one group and is too little to share. */
 static int fold__cut_samples(fold_ctx *f, uint32_t first_call, uint32_t end_call, uint32_t *units)
 {
     const int whole = fold__shares(fold__all_bytes(f), f->group_bytes) < 2;
@@ -19851,7 +19854,7 @@ static int fold__cut_samples(fold_ctx *f, uint32_t first_call, uint32_t end_call
         left -= bytes;
         if (left > 0)
             continue;
-        const uint32_t cut = unit > start && left + bytes < -left ? unit : end; /* the nearer to a share */
+        const uint32_t cut = unit > start && left + bytes < -left ? unit : end; /* nearer to a share */
         if (!fold__add_group(f, start, cut))
             return 0;
         start = cut;
@@ -19860,14 +19863,14 @@ static int fold__cut_samples(fold_ctx *f, uint32_t first_call, uint32_t end_call
     return start == end_call || fold__add_group(f, start, end_call);
 }
 
-/* A table sums the gradients of its lookups in record order, so they are tied together: each reaches at least
-   as far as those before it. */
+/* Keeps lookups of a table in one group if their gradients are summed, since a table sums them in record
+   order: each lookup's reach is at least that of the lookups before it. */
 static int fold__tie_lookups(fold_ctx *f)
 {
     fold__run *run = f->run;
     if (!fold__need(f, FOLD__ARRAY_PLANNING, (size_t)f->model->n_params + 1, sizeof(uint32_t)))
         return 0;
-    uint32_t *last = (uint32_t *)(void *)f->planning; /* for each table, how far its lookups so far reach */
+    uint32_t *last = (uint32_t *)(void *)f->planning; /* per table: furthest reach of its lookups */
     memset(last, 0, f->model->n_params * sizeof *last);
     for (uint32_t id = 1; id <= f->n_nodes; id++) {
         if ((f->kind[id] & FOLD__KIND_MASK) != FOLD__NODE_LOOKUP || !run->grad[id] ||
@@ -19879,10 +19882,10 @@ static int fold__tie_lookups(fold_ctx *f)
     return 1;
 }
 
-/* Whether a call of a group can run on some rows of its lists, whatever happens to the others: it works row
-   by row, on lists of one length, and reads no single row. It passes gradients only to lists of the group,
-   and its own is neither cleared nor kept as a whole. Weights sum their rows chunk by chunk, so no earlier
-   call of the group may have rows in the same sums. */
+/* Whether a call can run on some rows of its lists independently of the others. It must work row by row, on
+   lists of the same length as the group's other calls, and read no single row. It may pass gradients only to
+   lists made in the group; its own must be neither cleared nor kept as a whole. Weights' gradients are summed
+   chunk by chunk, so no earlier call of the group may contribute to the same sums. */
 static int fold__fits_chunks(const fold_ctx *f, const fold__group *group, uint32_t call)
 {
     const fold__run *run = f->run;
@@ -19905,8 +19908,8 @@ static int fold__fits_chunks(const fold_ctx *f, const fold__group *group, uint32
     return fits;
 }
 
-/* Decides whether a group of one sample takes its long lists in chunks. A chunk has as many rows as fit the
-   budget of each thread. */
+/* Divides the lists of a group into chunks of rows if it has one sample and the lists are long. A chunk has
+   as many rows as fit the budgets of all threads. */
 static void fold__find_chunks(const fold_ctx *f, fold__group *group, uint32_t threads)
 {
     const uint32_t first = group->first_call, end = group->end_call, length = f->length[f->run->calls[first]];
@@ -19951,7 +19954,7 @@ static int fold__form_groups(fold_ctx *f)
                                : "all calls are shared by samples";
     if (ends.suffix && (samples > 1 || (samples && fold__chunk_of(&run->group[prefix]))))
         return fold__add_group(f, end_call, run->plan.calls);
-    if (ends.suffix) { /* one group of samples: the suffix is an ordinary part of it */
+    if (ends.suffix) { /* with one group of samples, the suffix joins it */
         run->plan.has_suffix = 0;
         run->plan.groups = prefix;
         for (uint32_t call = run->plan.first_call, at = first_call; call < f->n_calls; call++) {
@@ -19963,11 +19966,11 @@ static int fold__form_groups(fold_ctx *f)
     }
     if (run->plan.groups && !ends.suffix)
         return 1;
-    return fold__add_group(f, first_call, run->plan.calls); /* without calls if the root is a leaf */
+    return fold__add_group(f, first_call, run->plan.calls); /* no calls if the root is a leaf */
 }
 
-/* Marks what crosses between groups: values out of the prefix or into the suffix, and the leaves of the
-   prefix that others read. */
+/* Marks values that cross between groups: results of the prefix that samples read, values that the suffix
+   reads, and leaves of the prefix that other groups read. */
 static void fold__mark_boundary(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -19985,8 +19988,8 @@ static void fold__mark_boundary(fold_ctx *f)
             }
 }
 
-/* Lists the leaves that get gradients, by the group that reads them, in record order. Leaves of the prefix
-   are the prefix's. */
+/* Lists the leaves that get gradients by the group that reads them, in record order. Leaves marked as part of
+   the prefix belong to the prefix's group. */
 static void fold__list_leaves(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -20002,7 +20005,7 @@ static void fold__list_leaves(fold_ctx *f)
             continue;
         }
         if (run->leaf_group[id] == FOLD__NONE || (run->state[id] & FOLD__PREFIX))
-            run->leaf_group[id] = 0; /* the prefix's, or the root, which no call reads */
+            run->leaf_group[id] = 0; /* the prefix, or the only group if the leaf is the root */
         run->group[run->leaf_group[id]].end_leaf++;
         run->plan.leaves++;
     }
@@ -20017,10 +20020,10 @@ static void fold__list_leaves(fold_ctx *f)
 }
 
 /* ==== section: scheduling: dependencies ======================================================
-   Owns: the graph of a group's signatures (fold__find_components): which feeds which inputs of which, the
-   longest chain of calls in each, and the components.
-   Uses: storage. Invariant: afterwards signatures are numbered by component, producers first. Time is in
-   proportion to calls and operands, then to pairs of signatures that feed each other. */
+   Owns: the dependency graph of a group's signatures (fold__find_components): which signature feeds which
+   inputs of which other, the longest chain of calls of each, and the strongly connected components.
+   Uses: storage. Invariant: afterwards signatures are numbered by component, producers first. Takes time
+   proportional to calls and operands, plus the pairs of signatures that feed each other. */
 
 static fold__group_sig *fold__group_sig_of(const fold_ctx *f, uint32_t id)
 {
@@ -20045,7 +20048,7 @@ static int fold__add_group_sig(fold_ctx *f, uint32_t group, uint32_t run_sig)
     return 1;
 }
 
-/* Lists the group's signatures in the order of their first calls, and which of them makes each value. */
+/* Lists the group's signatures in the order of their first calls, and notes which one makes each value. */
 static int fold__list_signatures(fold_ctx *f, uint32_t group)
 {
     fold__run *run = f->run;
@@ -20092,19 +20095,19 @@ static void fold__sort_calls_by_signature(fold_ctx *f, const fold__group *group)
     }
 }
 
-/* What reading the operands of one signature in a group needs, looked up once and not for each. */
+/* Data for reading the operands of one signature in a group, looked up once rather than per operand. */
 typedef struct fold__reader {
     const uint32_t *producer, *chain;
-    uint32_t *leaf_group;       /* for leaves, in training: the group that reads them */
+    uint32_t *leaf_group;       /* training only, per leaf: the group that reads it */
     uint32_t first_sig, n_sigs; /* the group's signatures */
-    uint32_t self;              /* which of them reads */
+    uint32_t self;              /* index of the signature whose operands are read */
     uint32_t group;
-    uint64_t *operands;       /* for each signature, a mask of the inputs that it feeds */
-    fold__predecessor *predecessors; /* the signatures that feed some input, as they are found */
+    uint64_t *operands;       /* per signature: mask of the inputs that it feeds */
+    fold__predecessor *predecessors; /* signatures that feed some input, in order of discovery */
 } fold__reader;
 
-/* Notes which signature makes an operand's value, among the predecessors if it is a new one. Returns the
-   longest chain of the reader's own calls up to the value. */
+/* Notes which signature makes an operand's value, and adds it to the predecessors if it is new. Returns the
+   longest chain of the reader's own calls that ends at the value. */
 FOLD__INLINE uint32_t fold__read_operand(const fold__reader *reader, uint32_t source, uint64_t operand,
                                          uint32_t *n_predecessors)
 {
@@ -20118,11 +20121,11 @@ FOLD__INLINE uint32_t fold__read_operand(const fold__reader *reader, uint32_t so
             reader->predecessors[(*n_predecessors)++].sig = from;
         reader->operands[from] |= operand;
     }
-    return reader->chain[source] & (0u - (from == reader->self)); /* no branch: often mispredicted */
+    return reader->chain[source] & (0u - (from == reader->self)); /* no branch, which would be mispredicted */
 }
 
-/* Finds which signatures feed which inputs of a signature, and for each call the longest chain of the
-   signature's calls that ends there. `operands` must be all zero, and is again afterwards. */
+/* Finds which signatures feed which inputs of a signature and, for each of its calls, the longest chain of
+   the signature's calls that ends there. `operands` must be all zeros, and is left so. */
 static void fold__read_operands(fold_ctx *f, const fold__group *group, uint32_t self, uint64_t *operands)
 {
     fold__run *run = f->run;
@@ -20172,8 +20175,8 @@ static void fold__read_operands(fold_ctx *f, const fold__group *group, uint32_t 
     }
 }
 
-/* Finds strongly connected components, producers first (Tarjan 1972), without recursion. `index` has room for
-   5 numbers a signature. */
+/* Finds strongly connected components, producers first, using Tarjan's algorithm (1972) without recursion.
+   `index` has room for 5 numbers per signature. */
 static void fold__condense(fold__group_sig *sigs, uint32_t n_sigs, const fold__predecessor *predecessors,
                            uint32_t *index)
 {
@@ -20194,7 +20197,7 @@ static void fold__condense(fold__group_sig *sigs, uint32_t n_sigs, const fold__p
                 next[current] = sigs[current].first_predecessor;
                 stack[n_stack++] = current;
             }
-            for (; next[current] < end; next[current]++) { /* one just visited is looked at again for `low` */
+            for (; next[current] < end; next[current]++) { /* one just visited is read again to set `low` */
                 const uint32_t predecessor = predecessors[next[current]].sig;
                 if (!index[predecessor])
                     break;
@@ -20221,7 +20224,7 @@ static void fold__condense(fold__group_sig *sigs, uint32_t n_sigs, const fold__p
     }
 }
 
-/* Notes which inputs of a signature close a cycle: those that its own component feeds. */
+/* Finds the recurrent inputs of a signature: those fed by signatures of its own component. */
 static void fold__find_recurrent(fold__group_sig *sigs, uint32_t sig, const fold__predecessor *predecessors)
 {
     for (uint32_t at = sigs[sig].first_predecessor; at < sigs[sig].end_predecessor; at++) {
@@ -20232,14 +20235,14 @@ static void fold__find_recurrent(fold__group_sig *sigs, uint32_t sig, const fold
     }
 }
 
-/* Numbers the group's signatures by component, producers first. `place` has room for two numbers each. */
+/* Numbers the group's signatures by component, producers first. `place` has room for 2 numbers for each. */
 static void fold__sort_signatures(fold_ctx *f, const fold__group *group, uint32_t n_predecessors,
                                   uint32_t *place)
 {
     fold__run *run = f->run;
     fold__group_sig *sigs = run->group_sig + group->first_sig;
     const uint32_t n_sigs = group->end_sig - group->first_sig;
-    uint32_t *first = place + n_sigs; /* each component's first */
+    uint32_t *first = place + n_sigs; /* per component: its first signature */
     int sorted = 1;
     memset(first, 0, n_sigs * sizeof *first);
     for (uint32_t sig = 0; sig < n_sigs; sig++) {
@@ -20263,7 +20266,7 @@ static void fold__sort_signatures(fold_ctx *f, const fold__group *group, uint32_
             run->producer[id + output] = group->first_sig + place[sig];
     }
     for (uint32_t sig = 0; sig < n_sigs; sig++)
-        while (place[sig] != sig) { /* each swap puts one where it belongs */
+        while (place[sig] != sig) { /* each swap puts one signature in its place */
             const uint32_t to = place[sig];
             const fold__group_sig moved = sigs[to];
             sigs[to] = sigs[sig];
@@ -20304,21 +20307,21 @@ static int fold__find_components(fold_ctx *f, uint32_t which)
 
 /* ==== section: scheduling: batches ===========================================================
    Owns: the batches of a group and their order (fold__schedule_group). By default components run in order. A
-   signature that is one alone has a batch for each level of its chain, the fewest possible, perhaps after a
-   prologue. In larger ones the policy decides: after each batch it picks the signature of highest priority
-   and runs all of its calls that are ready; the agenda does so in the whole group. Time is in proportion to
-   calls and operands, and for each signature that a batch changes to the logarithm of their number. By depth,
-   calls are sorted, and those of one depth and signature are a batch.
-   Uses: scheduling: dependencies. Invariant: every call is in one batch, which comes after all that it reads;
-   a prologue's batch comes on top. */
+   component of one signature gets one batch per level of its chain, the fewest possible, and sometimes a
+   prologue. In larger components the policy decides: after each batch it picks the signature of highest
+   priority and runs all of its ready calls. The agenda policy treats the group as one component. Time is
+   proportional to calls and operands, plus the logarithm of the number of signatures each time a batch
+   changes one. The depth policy sorts calls: those of equal depth and signature are one batch.
+   Uses: scheduling: dependencies. Invariant: every call is in one batch, after all it reads; a prologue is
+   extra. */
 
-/* Ends a batch at `end` in the order of calls; its calls get the next rows of the signature's buffers. */
+/* Ends a batch at `end` in the order of calls. Gives its calls the next rows of the signature's buffers. */
 static void fold__end_batch(const fold_ctx *f, fold__batch *batch, uint32_t end)
 {
     fold__run *run = f->run;
     fold__group_sig *group_sig = &run->group_sig[batch->group_sig];
     const uint32_t *const calls = run->order + batch->first;
-    const uint32_t count = end - batch->first, rows = group_sig->max_rows; /* so far */
+    const uint32_t count = end - batch->first, rows = group_sig->max_rows; /* rows: used by earlier batches */
     const uint32_t chunk = fold__chunk_of(fold__group_of(f, group_sig));
     uint32_t *const call_row = run->call_row, *const first_elem_row = run->first_elem_row,
                     elems = group_sig->max_elems;
@@ -20336,7 +20339,7 @@ static void fold__end_batch(const fold_ctx *f, fold__batch *batch, uint32_t end)
     batch->elems = elems - batch->first_elem;
 }
 
-/* Makes a batch of the calls from `first` on in the order of calls. Arrays may move. */
+/* Makes a batch of all calls from position `first` to the end of the order of calls. Arrays may move. */
 static int fold__add_batch(fold_ctx *f, uint32_t sig, uint32_t first)
 {
     fold__run *run = f->run;
@@ -20350,15 +20353,14 @@ static int fold__add_batch(fold_ctx *f, uint32_t sig, uint32_t first)
 
 /* -- prologues ------------------------------------------------------------------------------- */
 
-/* An op runs in the prologue if it depends on no input that closes the cycle. */
+/* Whether an op runs in the prologue, that is, depends on no input that closes the cycle. */
 static int fold__in_prologue(const fold_ctx *f, const fold__group_sig *group_sig, const fold__body_op *op)
 {
     return !(f->run->facts[f->run->run_sig[group_sig->run_sig].found.first_facts + op->first_value].deps &
              group_sig->recurrent);
 }
 
-/* Counts the leading segments of a product that can run in the prologue although the product cannot: its sums
-   begin with them. */
+/* Counts the leading segments of a product that can run in the prologue although the whole product cannot. */
 static int fold__leading_segments(const fold_ctx *f, const fold__group_sig *group_sig,
                                   const fold__program *program, const fold__body_op *op)
 {
@@ -20384,11 +20386,11 @@ static int fold__crosses_stages(const fold_ctx *f, const fold__group_sig *group_
            (fold__in_prologue(f, group_sig, op) || fold__leading_segments(f, group_sig, program, op));
 }
 
-/* A share of a group's memory: for transient buffers of a signature, or rows that are reused together. */
+/* Returns the floats allowed for a signature's transient buffers, or for a block of rows. */
 static size_t fold__transient_floats(const fold_ctx *f) { return f->group_bytes / 4 / sizeof(float); }
 
-/* How many calls make a block, whose rows are reused together. In inference a block takes a share of the
-   group's memory, but has rows enough for products, as a prologue runs for one block at a time. */
+/* Returns how many calls form a block, whose rows are reused together. In inference a block fits a share of
+   the group's memory, but has enough rows for efficient products, as a prologue runs block by block. */
 static uint32_t fold__block_calls(const fold_ctx *f, const fold__group_sig *group_sig)
 {
     const fold__analysis *found = &f->run->run_sig[group_sig->run_sig].found;
@@ -20400,8 +20402,8 @@ static uint32_t fold__block_calls(const fold_ctx *f, const fold__group_sig *grou
     return (uint32_t)fold__max_size(least * calls / (calls + elems) + 1, most / (floats / calls + 1));
 }
 
-/* A prologue runs those products of a cell that do not depend on the recursion for many calls at once. It
-   pays if the signature feeds itself in small batches; larger ones would gain nothing. */
+/* A prologue runs those products of a cell that do not depend on the recursion, for many calls at once. It
+   pays only if the signature feeds itself in batches of fewer rows than this. */
 enum { FOLD__PROLOGUE_ROWS = 8 };
 static void fold__plan_prologue(const fold_ctx *f, fold__group_sig *group_sig)
 {
@@ -20416,7 +20418,7 @@ static void fold__plan_prologue(const fold_ctx *f, fold__group_sig *group_sig)
 }
 
 /* Makes a batch for each level of a signature's chain. With a prologue, each block of rows begins with a
-   batch of that for all of the block's calls. */
+   prologue batch for all of the block's calls. */
 static int fold__batch_by_chain(fold_ctx *f, uint32_t sig)
 {
     fold__run *run = f->run;
@@ -20428,7 +20430,7 @@ static int fold__batch_by_chain(fold_ctx *f, uint32_t sig)
         return 0;
     const uint32_t *const calls = run->calls_by_sig + of.first_record;
     fold__batch *to = run->batch + run->plan.batches, *prologue = NULL;
-    fold__batch *const level = to + prologues; /* by chain, from 1 on; finished ones move to the front */
+    fold__batch *const level = to + prologues; /* batches by level; finished ones move to the front */
     memset(level, 0, of.chain * sizeof *level);
     for (uint32_t call = 0; call < of.calls; call++)
         level[run->chain[calls[call]] - 1].count++;
@@ -20462,39 +20464,39 @@ static int fold__batch_by_chain(fold_ctx *f, uint32_t sig)
 
 /* -- policies that choose among signatures --------------------------------------------------- */
 
-/* A signature's queue of ready calls, linked through `next`, and counts of what has not run. */
+/* A signature's queue of ready calls, linked through `next`, and counts of its calls that have not run. */
 typedef struct fold__ready {
-    uint32_t first, last, ready; /* the first and the last ready call, and their number */
-    uint32_t pending;           /* calls that have not run */
-    uint32_t highest;           /* the largest height among those */
-    uint32_t heights;           /* where its counts by height begin */
-    uint64_t depths;            /* the sum of the depths of pending calls */
-    int changed;                /* its priority may differ now */
+    uint32_t first, last, ready; /* the first and last ready call, and how many are ready */
+    uint32_t pending;           /* number of calls that have not run */
+    uint32_t highest;           /* the largest height among pending calls */
+    uint32_t heights;           /* index of its first fold__height */
+    uint64_t depths;            /* sum of the depths of pending calls */
+    int changed;                /* whether its priority may have changed */
 } fold__ready;
-/* Counts of calls with one signature and height. */
+/* Counts of the calls of one signature and height. */
 typedef struct fold__height {
     uint32_t ready, pending;
 } fold__height;
-/* What policies need of a gathered call, all in one place, as calls become ready in any order. */
+/* Data of a gathered call that policies use, kept together because calls become ready in any order. */
 typedef struct fold__waiting {
-    uint32_t id, sig;      /* signatures count from the first of those gathered */
-    uint32_t height;       /* calls on the longest way through its readers; then where its count is */
-    uint32_t missing;      /* how many operands have not run */
-    uint32_t next;         /* the next call in its queue */
-    uint32_t reader;       /* the first of its readers in `reads`, or NONE */
+    uint32_t id, sig;      /* sig: counted from the first gathered signature */
+    uint32_t height;       /* longest path through readers, in calls; later its index in `heights` */
+    uint32_t missing;      /* number of operands that have not run */
+    uint32_t next;         /* next call in the signature's queue */
+    uint32_t reader;       /* its first reader, as an index in `reads`, or NONE */
 } fold__waiting;
 typedef struct fold__reads {
-    uint32_t reader, next; /* a call, and the next reader of what it reads, or NONE */
+    uint32_t reader, next; /* reader: a call; next: another reader of the same value, or NONE */
 } fold__reads;
-/* The work area of the greedy policies. Calls are numbered as they are gathered. */
+/* Working memory of the greedy policies. Calls are numbered in the order in which they were gathered. */
 typedef struct fold__greedy {
-    fold__waiting *waiting; /* each gathered call, and one that represents all others */
-    fold__reads *reads;     /* each operand has one */
-    uint32_t *depth;        /* each call's, for the agenda */
-    fold__ready *queue;     /* each signature has one */
-    fold__height *heights; /* by signature and height */
+    fold__waiting *waiting; /* one per gathered call, and one for all other calls */
+    fold__reads *reads;     /* one per operand */
+    uint32_t *depth;        /* per call, for the agenda */
+    fold__ready *queue;     /* one per signature */
+    fold__height *heights; /* per signature and height */
     uint32_t *changed;     /* signatures whose priority may have changed */
-    /* the tournament of priorities: a node, from 1 on, has the larger of its two children */
+    /* tournament tree of priorities, from index 1 on: a node has the larger of its two children */
     uint64_t *winner;
     uint32_t first_sig, n_sigs, leaves, n_changed;
 } fold__greedy;
@@ -20519,7 +20521,7 @@ FOLD__INLINE void fold__make_ready(fold__greedy *greedy, uint32_t call)
     ready->last = call;
 }
 
-/* Called again whenever arrays may have moved: those of a caller's block do when the batches grow. */
+/* Sets the pointers into working memory. Called again after each batch, since arrays may have moved. */
 static void fold__greedy_pointers(fold_ctx *f, fold__greedy *greedy, uint32_t count)
 {
     greedy->queue = (fold__ready *)(void *)f->planning;
@@ -20531,7 +20533,7 @@ static void fold__greedy_pointers(fold_ctx *f, fold__greedy *greedy, uint32_t co
     greedy->reads = (fold__reads *)(void *)(greedy->depth + count);
 }
 
-/* Gathers the group's calls of these signatures in record order, and numbers their outputs likewise. */
+/* Gathers the group's calls of some signatures in record order, with their outputs. Returns their number. */
 static uint32_t fold__gather_calls(fold_ctx *f, uint32_t group, uint32_t first_sig, uint32_t end_sig)
 {
     fold__run *run = f->run;
@@ -20549,8 +20551,8 @@ static uint32_t fold__gather_calls(fold_ctx *f, uint32_t group, uint32_t first_s
     return count;
 }
 
-/* Finds each gathered call's readers, its height, and how many of its operands are gathered calls. As readers
-   come later, one pass from the end does. */
+/* Finds each gathered call's readers, its height, and how many of its operands are made by gathered calls.
+   One pass from the end is enough, as readers come later. */
 static void fold__find_readers(const fold_ctx *f, fold__greedy *greedy, uint32_t count)
 {
     const uint32_t *const producer = f->run->producer, *const gathered_at = f->run->gathered_at;
@@ -20578,9 +20580,9 @@ static void fold__find_readers(const fold_ctx *f, fold__greedy *greedy, uint32_t
     }
 }
 
-/* Counts are kept by signature and height, in memory in proportion to calls. If many signatures are in deep
-   components, heights are counted in steps of more than one. */
-enum { FOLD__HEIGHTS = 4 }; /* how many counts there may be for each call, besides two for each signature */
+/* Counts are kept per signature and height, in memory proportional to the number of calls. If deep components
+   have many signatures, several heights share a count. */
+enum { FOLD__HEIGHTS = 4 }; /* maximum counts per call, besides two per signature */
 static uint32_t fold__height_step(uint32_t height, uint32_t shift) { return ((height - 1) >> shift) + 1; }
 
 static size_t fold__layout_heights(const fold__greedy *greedy, uint32_t shift)
@@ -20593,7 +20595,7 @@ static size_t fold__layout_heights(const fold__greedy *greedy, uint32_t shift)
     return at;
 }
 
-/* Lays the work area out, counts all that the policies go by, and queues the calls that are ready. */
+/* Lays out working memory, computes the counts that policies use, and queues the calls that are ready. */
 static int fold__greedy_start(fold_ctx *f, fold__greedy *greedy, uint32_t count, uint32_t first_sig,
                               uint32_t end_sig)
 {
@@ -20642,16 +20644,16 @@ static void fold__agenda_depths(fold__greedy *greedy, uint32_t count)
     }
 }
 
-/* Priority of running a signature next; ties go to the first, and 0 means that nothing is ready. Agenda:
-   least mean depth of the pending calls. Ratio: the share of pending calls that are ready, times that share
-   among the calls of greatest height, times their height, because most of the rest waits for those. */
+/* Returns the priority of running a signature next, or 0 if none of its calls is ready. Ties go to the first
+   signature. Agenda: least mean depth of pending calls. Ratio: the share of pending calls that are ready,
+   times that share among calls of greatest height (most others wait for these), times their height. */
 static uint64_t fold__priority_of(const fold_ctx *f, const fold__greedy *greedy, uint32_t sig)
 {
     const fold__ready *ready = &greedy->queue[sig];
     const fold__height *highest = &greedy->heights[ready->heights + ready->highest];
     const int agenda = fold__schedule_of(f) == FOLD_SCHEDULE_AGENDA;
     float priority;
-    uint32_t bits; /* those of non-negative floats sort as the floats do */
+    uint32_t bits; /* bits of non-negative floats sort like the floats */
     if (!ready->ready)
         return 0;
     if (agenda)
@@ -20663,7 +20665,7 @@ static uint64_t fold__priority_of(const fold_ctx *f, const fold__greedy *greedy,
     return (uint64_t)(agenda ? ~bits : bits) << 32 | (uint32_t)~sig;
 }
 
-/* Returns the signature of highest priority. Only those that changed are compared, one by one if few. */
+/* Returns the signature of highest priority. Only changed ones are compared: one by one if few. */
 static uint32_t fold__pick_signature(const fold_ctx *f, fold__greedy *greedy)
 {
     const int few = greedy->n_changed < greedy->leaves / 16;
@@ -20687,7 +20689,7 @@ static uint32_t fold__pick_signature(const fold_ctx *f, fold__greedy *greedy)
     return ~(uint32_t)winner[1];
 }
 
-/* Takes all ready calls of a signature, and queues those that become ready by that. */
+/* Moves all ready calls of a signature to the order of calls. Queues the calls that become ready. */
 static void fold__run_ready(fold_ctx *f, fold__greedy *greedy, uint32_t sig)
 {
     const int agenda = fold__schedule_of(f) == FOLD_SCHEDULE_AGENDA;
@@ -20779,7 +20781,7 @@ static uint32_t fold__component_end(const fold_ctx *f, uint32_t group, uint32_t 
     return end;
 }
 
-/* Components are in order: producers come first. */
+/* Schedules components one after the other; they are in order, producers first. */
 static int fold__schedule_ratio(fold_ctx *f, uint32_t group)
 {
     for (uint32_t sig = f->run->group[group].first_sig, end; sig < f->run->group[group].end_sig; sig = end) {
@@ -20790,7 +20792,7 @@ static int fold__schedule_ratio(fold_ctx *f, uint32_t group)
     return 1;
 }
 
-/* Each call is a batch: a chunk of its list has rows enough. */
+/* Makes each call a batch, since a chunk of its list has enough rows. */
 static int fold__schedule_chunks(fold_ctx *f, const fold__group *group)
 {
     fold__run *run = f->run;
@@ -20821,15 +20823,15 @@ static int fold__schedule_group(fold_ctx *f, uint32_t group)
 
 /* ==== section: memory planner ================================================================
    Owns: the memory of values, gradients and contributions within programs (fold__plan_group). A buffer that
-   outlives a batch is a slab in the group's region, with its rows in the order of batches, so that those of a
-   batch are contiguous. Others are transient and in a worker's scratch.
-   Uses: scheduling. Invariant: buffers share memory only if their lifetimes, intervals of batches forward and
-   backward, are disjoint. Offsets come from one sweep over time (fold__offset_allocator), which compares no
-   buffers in pairs. */
+   outlives a batch is a slab in the group's region; its rows are in batch order, so each batch's rows are
+   contiguous. Other buffers are transient and are in a worker's scratch.
+   Uses: scheduling. Invariant: buffers share memory only if their lifetimes, which are intervals of batches
+   forward and backward, are disjoint. A single sweep over time assigns offsets (fold__offset_allocator),
+   without comparing pairs of buffers. */
 
-/* A program's buffers are numbered in this order: values, and in training gradients of values, contributions
-   to operands, and gradients of outputs from outside. With a list, contributions of list elements follow, for
-   operands of calls. */
+/* A program's buffers are numbered in this order: values; in training also gradients of values, contributions
+   to operands, and gradients of outputs from outside. If the program has a list, the contributions of single
+   list elements to operands of calls follow. */
 static uint32_t fold__buffer_value(uint32_t value) { return value; }
 static uint32_t fold__buffer_grad(const fold__program *program, uint32_t value)
 {
@@ -20855,7 +20857,7 @@ static uint32_t fold__n_buffers_of(const fold_ctx *f, uint32_t sig)
     return (uint32_t)program.n_values;
 }
 
-/* A tile has so few rows that its values stay in the first-level cache. */
+/* Maximum number of floats in a value of a tile, chosen so that the values of a tile stay in the L1 cache. */
 enum { FOLD__TILE_FLOATS = 4096 };
 static uint32_t fold__rows_of_tile(const fold__program *program)
 {
@@ -20872,8 +20874,8 @@ static void fold__set_buffer(fold__buffer *buffer, uint32_t size, int elem, int 
     buffer->storage = (uint8_t)storage;
 }
 
-/* Chooses the buffer for what an op contributes to the gradient of an operand. If list elements share the
-   operand, each makes a row first, and their sum is the contribution. */
+/* Chooses the buffer for an op's contribution to the gradient of an operand. If list elements share the
+   operand, each element first writes its own row; the contribution is the sum of these rows. */
 static void fold__choose_storage(const fold_ctx *f, const fold__group_sig *group_sig,
                                  const fold__program *program, const fold__body_op *op, uint32_t operand,
                                  fold__buffer *buffer)
@@ -20943,7 +20945,7 @@ static void fold__choose_buffers(const fold_ctx *f, const fold__group_sig *group
 
 /* -- lifetimes ------------------------------------------------------------------------------- */
 
-/* The time within a group of n batches: batch b runs forward at b and backward at 2n - 1 - b, and weight
+/* Time in a group of n batches: batch b runs forward at time b and backward at 2n - 1 - b, and weight
    gradients are summed at 2n. */
 typedef struct fold__times {
     uint32_t first_batch, count;
@@ -20958,7 +20960,7 @@ static uint32_t fold__time_backward(const fold__times *times, uint32_t batch)
     return 2 * times->count - 1 - (batch - times->first_batch);
 }
 
-/* Extends the lifetime of a slab to [first, last]. FOLD__NONE and 0 leave its begin or its end as it is. */
+/* Extends the lifetime of a slab to [first, last]. FOLD__NONE as `first`, or 0 as `last`, changes nothing. */
 static void fold__live(fold__buffer *buffer, uint32_t first, uint32_t last)
 {
     if (buffer->storage != FOLD__SLAB)
@@ -20969,7 +20971,7 @@ static void fold__live(fold__buffer *buffer, uint32_t first, uint32_t last)
         buffer->last = last;
 }
 
-/* Extends the lifetimes of a signature's slabs by what its own batches do. */
+/* Extends the lifetimes of a signature's slabs to cover their use by the signature's own batches. */
 static void fold__live_own(fold_ctx *f, const fold__group_sig *group_sig, const fold__program *program,
                            const fold__times *times)
 {
@@ -21000,7 +21002,7 @@ static void fold__live_own(fold_ctx *f, const fold__group_sig *group_sig, const 
     }
 }
 
-/* Notes the last batches to read the outputs of each signature, forward and backward. */
+/* Notes the last batch that reads the outputs of each signature, forward and in backward. */
 static void fold__note_readers(fold_ctx *f, const fold__group *group)
 {
     fold__run *run = f->run;
@@ -21020,7 +21022,7 @@ static void fold__note_readers(fold_ctx *f, const fold__group *group)
     }
 }
 
-/* Extends the lifetimes of a signature's outputs by what batches that it feeds read. */
+/* Extends the lifetimes of a signature's outputs to cover the batches that read them. */
 static void fold__live_read(fold_ctx *f, const fold__group_sig *group_sig, const fold__program *program,
                             const fold__times *times)
 {
@@ -21049,13 +21051,13 @@ static void fold__live_read(fold_ctx *f, const fold__group_sig *group_sig, const
 typedef struct fold__gap {
     size_t offset, floats;
 } fold__gap;
-/* Buffers are placed in the order in which time brings them into use. Each takes the lowest gap that is large
-   enough, and gives it back after its last use. The last gap has no end. */
+/* Buffers are placed in order of their first use. Each goes into the lowest gap that is large enough, and
+   returns its memory after its last use. The last gap is unbounded. */
 typedef struct fold__offset_allocator {
-    fold__gap *gap; /* in order of offset; no two touch */
+    fold__gap *gap; /* in order of offset, never adjacent */
     uint32_t n_gaps;
-    uint32_t *enter, *leave;           /* for each time, the first buffer whose use begins or ends then, */
-    uint32_t *next_enter, *next_leave; /* and for each buffer the next one of that time, or NONE */
+    uint32_t *enter, *leave;           /* per time: the first buffer that enters or leaves use */
+    uint32_t *next_enter, *next_leave; /* per buffer: the next one at the same time, or NONE */
 } fold__offset_allocator;
 
 static size_t fold__offset_bytes(size_t buffers, size_t times)
@@ -21106,7 +21108,7 @@ static void fold__give_gap(fold__offset_allocator *offsets, const fold__buffer *
             high = middle;
     }
     fold__gap *gap = offsets->gap + low;
-    if (buffer->offset + buffer->floats != gap->offset) { /* it does not touch the buffer: make one */
+    if (buffer->offset + buffer->floats != gap->offset) { /* not adjacent to the buffer: insert a gap */
         memmove(gap + 1, gap, (size_t)(offsets->gap + offsets->n_gaps++ - gap) * sizeof *gap);
         gap->floats = 0;
     }
@@ -21118,9 +21120,9 @@ static void fold__give_gap(fold__offset_allocator *offsets, const fold__buffer *
     }
 }
 
-/* Assigns offsets to the slabs among the buffers, or to the transient ones, whose lifetimes end before
-   `times`. Returns the floats they take together. If backward runs, time goes from its end: much is in use
-   until then, and is packed without gaps if it is placed first. */
+/* Assigns offsets to the slabs among the buffers (or to the transient buffers), whose lifetimes end before
+   `times`. Returns the floats they need in total. In training the sweep goes backwards in time: much is in
+   use at the end, and is packed without gaps if it is placed first. */
 static size_t fold__assign_offset(const fold_ctx *f, fold__buffer *buffer, uint32_t n_buffers, int transient,
                                   uint32_t times)
 {
@@ -21155,10 +21157,9 @@ static fold__buffer *fold__block_of(const fold__run *run, fold__buffer *block, c
     return &block[group_sig->first_block + batch->first_call_row / group_sig->block];
 }
 
-/* Finds when blocks of rows are in use: from their first batch, or the prologue for it, to the last that
-   reads a value of their calls. The second pass goes from the end until the last use of each is found.
-   Returns whether some block begins after the last use of another. The blocks of elements follow those of
-   calls. */
+/* Finds when blocks of rows are in use: from their first batch, or its prologue, to the last batch that reads
+   their calls' values. A second pass runs backwards until each block's last use is found. Returns whether
+   some block begins after the last use of another. Blocks of elements are stored after those of calls. */
 static int fold__find_blocks(fold_ctx *f, const fold__group *group, fold__buffer *block, uint32_t n_blocks)
 {
     fold__run *run = f->run;
@@ -21178,7 +21179,7 @@ static int fold__find_blocks(fold_ctx *f, const fold__group *group, fold__buffer
             continue;
         own->storage = own[n_blocks].storage = FOLD__SLAB;
         own->first = own[n_blocks].first = index - group->first_batch;
-        own->size = batch->first_call_row; /* where it is until it is placed */
+        own->size = batch->first_call_row; /* its row, until it is placed */
         own[n_blocks].size = batch->first_elem;
         left += (uint32_t)several;
         latest = several ? index : latest;
@@ -21203,8 +21204,8 @@ static int fold__find_blocks(fold_ctx *f, const fold__group *group, fold__buffer
     return left || index + 1 < latest;
 }
 
-/* Places blocks as buffers of as many floats as they have rows, so that calls reuse the rows of values that
-   are not read any more. Roots, and what other groups read, have been copied from there. */
+/* Places blocks like buffers, with a row in place of a float, so that calls reuse rows of values that are not
+   needed any more. Roots, and values that other groups read, have been copied by then. */
 static void fold__reuse_rows(fold_ctx *f, const fold__group *group, fold__buffer *block, uint32_t n_blocks)
 {
     fold__run *run = f->run;
@@ -21234,9 +21235,9 @@ static void fold__reuse_rows(fold_ctx *f, const fold__group *group, fold__buffer
     }
 }
 
-/* Finds when the transient values of a program are in use, in numbers of ops. One that lasts for a batch is
-   in use from the first op of the span that makes it to the last op of the span that reads it last, because a
-   tile of rows runs through a whole span before the next tile does. */
+/* Finds when a program's transient values are in use, as op numbers. A value that lasts for a batch is in use
+   from the first op of the span that makes it to the last op of the span that reads it last, because each
+   tile of rows runs through a whole span before the next tile begins. */
 static void fold__live_transient(const fold_ctx *f, const fold__program *program, fold__buffer *buffer)
 {
     uint32_t span = 0;
@@ -21265,15 +21266,15 @@ static void fold__live_transient(const fold_ctx *f, const fold__program *program
     }
 }
 
-/* Gives transient buffers their offsets in scratch, one after the other. If that is more than a tile takes,
-   values that are not in use at the same time share memory. In training none do, as fold__live_transient
-   knows nothing of gradients and contributions. */
+/* Assigns offsets in scratch to transient buffers, one after the other. If they then exceed the size of a
+   tile, values that are not in use at the same time share memory. They never do in training, as
+   fold__live_transient ignores gradients and contributions. */
 static void fold__assign_transient(fold_ctx *f, fold__group_sig *group_sig, const fold__program *program)
 {
     fold__run *run = f->run;
     fold__buffer *buffer = run->buffer + group_sig->first_buffer;
     const size_t rows = group_sig->sub_batch_rows, elems = group_sig->max_elems;
-    const size_t most = fold__max_size(fold__max_size(rows, elems), 1); /* no tile has more */
+    const size_t most = fold__max_size(fold__max_size(rows, elems), 1); /* no tile has more rows */
     group_sig->tile = (uint32_t)fold__min_size(fold__rows_of_tile(program), most);
     group_sig->op_at = 0;
     for (uint32_t i = 0; i < group_sig->n_buffers; i++) {
@@ -21293,10 +21294,9 @@ static void fold__assign_transient(fold_ctx *f, fold__group_sig *group_sig, cons
     group_sig->op_at = fold__assign_offset(f, buffer, group_sig->n_buffers, 1, (uint32_t)program->n_ops + 1);
 }
 
-/* In inference, a batch of many rows may run in parts, one after the other, so that its transient buffers
-   stay in the cache and take no more than a share of a group's memory. A part has as many rows as that
-   allows, but not so few that weights are read too often. Calls with lists differ in size and stay together,
-   except in chunks, whose rows are those of lists. */
+/* In inference, a batch of many rows may run in parts, one after the other, so that its transient buffers fit
+   the cache and a share of the group's memory. A part has as many rows as fit, but not so few that weights
+   are read too often. Calls with lists differ in size and are never divided, except lists in chunks. */
 static void fold__size_sub_batches(fold_ctx *f, fold__group_sig *group_sig, const fold__program *program)
 {
     const int chunks = fold__chunk_of(fold__group_of(f, group_sig)) != 0;
@@ -21314,8 +21314,8 @@ static void fold__size_sub_batches(fold_ctx *f, fold__group_sig *group_sig, cons
     fold__assign_transient(f, group_sig, program);
 }
 
-/* Lays out a signature's scratch: transient buffers, floats of the op that runs, then pointers to rows.
-   Returns the floats of all. */
+/* Lays out a signature's scratch: transient buffers, floats for the current op, then pointers to rows.
+   Returns its size in floats. */
 static size_t fold__group_sig_scratch(fold_ctx *f, fold__group_sig *group_sig, const fold__program *program)
 {
     fold__run *run = f->run;
@@ -21336,8 +21336,8 @@ static size_t fold__group_sig_scratch(fold_ctx *f, fold__group_sig *group_sig, c
     return group_sig->free_at + fold__max_size(pointers + whole / sizeof(float), late);
 }
 
-/* Finds the first and last batch of each signature of a group, its largest, and the blocks of its rows.
-   Returns the number of blocks, or 0 if each signature has but one. */
+/* Finds the first and last batch of each signature of a group, the size of its largest batch, and its blocks
+   of rows. Returns the number of blocks, or 0 if each signature has only one. */
 static uint32_t fold__note_batches(fold_ctx *f, const fold__group *group)
 {
     fold__run *run = f->run;
@@ -21368,7 +21368,7 @@ static uint32_t fold__note_batches(fold_ctx *f, const fold__group *group)
     return n_blocks > group->end_sig - group->first_sig ? n_blocks : 0;
 }
 
-/* Reserves the group's buffers, and the memory that placing them, or the blocks of rows, takes. */
+/* Reserves the group's buffers, and memory for placing the buffers and the blocks of rows. */
 static int fold__open_buffers(fold_ctx *f, const fold__group *group, uint32_t n_blocks)
 {
     fold__run *run = f->run;
@@ -21435,13 +21435,12 @@ static int fold__plan_group(fold_ctx *f, uint32_t which)
 }
 
 /* ==== section: forward execution =============================================================
-   Owns: how a batch runs, and forward (fold__forward_batch). It finds the rows of operands and results,
-   forward and backward, calls ops on them, products over all rows and other ops tile by tile, and copies out
-   what stays readable. How a stage runs its ops, and where their operands are, is worked out once for all
-   batches of a signature (fold__plan_stages) and kept from run to run; a batch adds only where its rows
+   Owns: running a batch, and its forward pass (fold__forward_batch). It finds the rows of operands and
+   results, forward and backward, calls ops on them (products over all rows, other ops tile by tile), and
+   copies what stays readable. How a stage runs its ops, and where their operands are, is determined once for
+   all batches of a signature (fold__plan_stages) and reused in later runs; a batch adds only where its rows
    begin.
-   Uses: ops, and of the plan its batches, offsets and prologues. Invariant: running allocates nothing:
-   everything was reserved. */
+   Uses: ops; of the plan, its batches, offsets and prologues. Invariant: running allocates nothing. */
 
 static FOLD__NOINLINE void *fold__scratch_array(fold__worker *worker, size_t count, size_t size)
 {
@@ -21460,7 +21459,7 @@ FOLD__INLINE void fold__set_rows(fold_rows *rows, float *base, ptrdiff_t stride)
     rows->rows = NULL;
 }
 
-/* Turns pointers to evenly spaced rows into a base and a stride: kernels then run once. */
+/* Converts pointers to evenly spaced rows into a base and a stride: kernels then run once for all rows. */
 static fold_rows fold__tidy_rows(float **rows, size_t count, ptrdiff_t size)
 {
     fold_rows tidy = { NULL, 0, rows };
@@ -21473,8 +21472,8 @@ static fold_rows fold__tidy_rows(float **rows, size_t count, ptrdiff_t size)
     return tidy;
 }
 
-/* Shifts rows by `row` rows and `offset` floats. Pointers to `count` rows are copied when they change. Fields
-   are set one by one, here and below: a copy of a struct that was just written stalls on its stores. */
+/* Advances rows by `row` rows and `offset` floats. If the offset changes pointers to rows, `count` of them
+   are copied. Fields are set singly, here and below: copying a struct just written waits for its stores. */
 FOLD__INLINE void fold__shift_rows(fold__worker *worker, fold_rows *rows, uint32_t row, uint32_t offset,
                                    size_t count)
 {
@@ -21530,7 +21529,7 @@ FOLD__INLINE float *fold__binding_base(const fold__worker *worker, const fold__b
            binding->offset;
 }
 
-/* Repeats a call's row of an operand for each of `count` list elements of the batch from `row` on. */
+/* Turns rows of calls into rows of elements: each of `count` elements, from `row` on, gets its call's row. */
 static void fold__repeat_rows(fold__worker *worker, fold_rows *rows, uint32_t offset, uint32_t row,
                               size_t count)
 {
@@ -21549,7 +21548,7 @@ static void fold__repeat_rows(fold__worker *worker, fold_rows *rows, uint32_t of
     rows->rows = to;
 }
 
-/* Rows that no stride from a buffer reaches: of parameters, outside, or repeated by element. */
+/* Finds rows without a fixed stride in a buffer: of a parameter, from outside, or repeated per element. */
 static FOLD__NOINLINE void fold__other_rows(fold__worker *worker, const fold__binding *binding, size_t count,
                                             fold_rows *rows)
 {
@@ -21559,7 +21558,7 @@ static FOLD__NOINLINE void fold__other_rows(fold__worker *worker, const fold__bi
         fold__set_rows(rows, fold__param_values(worker->model, &params[binding->param - 1]), 0);
     else if (binding->outside)
         *rows = *(const fold_rows *)(const void *)((const char *)worker + binding->outside);
-    else /* a value of calls, from the batch's first on */
+    else /* a value per call: start at the batch's first call */
         fold__set_rows(rows, fold__binding_base(worker, binding) - binding->offset + first * binding->stride,
                        binding->stride);
     if (binding->per_element)
@@ -21616,7 +21615,7 @@ static void fold__bind_operand(const fold__worker *worker, const fold__body_op *
 
 /* -- one op over some rows of a batch -------------------------------------------------------- */
 
-/* Finds the data of each row: what was recorded with its call, or the key of its random draw. */
+/* Finds each row's data: the data recorded with its call, or the key of its random draw. */
 static void fold__gather_data(const fold_ctx *f, fold__worker *worker, const fold__body_op *op, uint32_t row,
                               size_t count, fold_op_call *op_call)
 {
@@ -21675,7 +21674,7 @@ static void fold__prepare(const fold_ctx *f, fold__worker *worker, const fold__b
     engine->maps = NULL;
 }
 
-/* Prepares the call of an op for `count` rows of the tile. If it takes lists, it gets all their elements. */
+/* Prepares the call of an op for `count` rows of the tile. An op over lists gets all their elements. */
 static fold_op_call *fold__make_call(fold_ctx *f, fold__worker *worker, int op_index, size_t count)
 {
     const fold__instruction *instruction = &worker->instruction[op_index];
@@ -21698,7 +21697,7 @@ static fold_op_call *fold__make_call(fold_ctx *f, fold__worker *worker, int op_i
     return call;
 }
 
-/* Calls an op that takes one row at a time: all that it reads and writes moves on by a row. */
+/* Calls an op that accepts one row at a time, advancing all its operands and results by a row per call. */
 static FOLD__NOINLINE void fold__call_list_row(fold__worker *worker, const fold__op_row *op,
                                                fold_op_call *call, void (*run)(const fold_op_call *))
 {
@@ -21739,7 +21738,7 @@ static void fold__call_rows(fold__worker *worker, const fold__op_row *op, fold_o
         fold__call_list_row(worker, op, call, run);
 }
 
-/* Runs an op and captures its maps and tiles, if they are all it does and need little memory, or its call. */
+/* Runs an op and captures its maps and tiles if it does nothing else and they are small, or else its call. */
 static FOLD__NOINLINE void fold__capture_op(const fold_ctx *f, fold__worker *worker,
                                             const fold__instruction *instruction, const fold__op_row *op)
 {
@@ -21765,7 +21764,7 @@ static FOLD__NOINLINE void fold__capture_op(const fold_ctx *f, fold__worker *wor
     call->out = (fold_rows *)memcpy(rows + inputs, worker->op_out, outputs * sizeof *rows);
 }
 
-/* Map 0 is the op's own; 1 and 2 are those of its operands' gradients. */
+/* Runs a map of an op: 0 is the op itself, 1 and 2 are the gradients of its operands. */
 FOLD__INLINE void fold__run_map(fold__worker *worker, int op_index, uint32_t which, size_t count)
 {
     const fold__instruction *instruction = &worker->instruction[op_index];
@@ -21800,7 +21799,7 @@ FOLD__INLINE void fold__forward_op(fold_ctx *f, fold__worker *worker, int op_ind
     worker->free = free;
 }
 
-/* Runs ops [first, last) tile by tile, or one op over all rows, which are either calls or list elements. */
+/* Runs ops [first, last) tile by tile, or one op over all rows. Rows are calls or list elements. */
 static void fold__forward_ops(fold_ctx *f, fold__worker *worker, int first, int last)
 {
     const uint32_t rows = worker->program.op[first].elem ? worker->batch.elems : worker->batch.count;
@@ -21815,8 +21814,8 @@ static void fold__forward_ops(fold_ctx *f, fold__worker *worker, int first, int 
 
 /* -- instructions ---------------------------------------------------------------------------- */
 
-/* Whether a stage runs an op, and which segments of a product. The prologue runs what does not depend on the
-   recursion, and leading segments of products; the batches after it run the rest. */
+/* Whether a stage runs an op; also sets which segments of a product it runs. The prologue runs what does not
+   depend on the recursion, including leading segments of products; the batches after it run the rest. */
 static int fold__stage_part(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
                             fold__instruction *instruction)
 {
@@ -21844,8 +21843,8 @@ static void fold__bind_grad(const fold_ctx *f, const fold__worker *worker, uint3
         fold__bind_buffer(worker, fold__buffer_grad(&worker->program, value), binding);
 }
 
-/* Binds the contribution to an operand: to rows of its own if it has any, else in place. What list elements
-   contribute is summed there later. */
+/* Binds the contribution to an operand: to its own rows if it has any, else to the operand's gradient.
+   Contributions of list elements are summed there later. */
 static void fold__bind_dest(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
                             int operand, fold__binding *binding)
 {
@@ -21861,7 +21860,7 @@ static void fold__bind_dest(const fold_ctx *f, const fold__worker *worker, const
     binding->offset = ref->offset;
 }
 
-/* Binds an op's operands and results, and what its backward reads and writes. */
+/* Binds an op's operands and results, and the gradients that its backward reads and writes. */
 static void fold__plan_operands(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
                                 fold__instruction *instruction)
 {
@@ -21895,8 +21894,8 @@ static void fold__plan_operands(const fold_ctx *f, const fold__worker *worker, c
     }
 }
 
-/* Finds the maps of an element-wise op whose operands are as large as its result: batches run these directly,
-   without a call of the op. */
+/* Finds the maps of an element-wise op whose operands have the size of its result. Batches run such maps
+   directly, without calling the op. */
 static void fold__plan_maps(fold__worker *worker, const fold__body_op *op, fold__instruction *instruction)
 {
     const uint32_t out = (uint32_t)(worker->out - worker->binding) + op->first_value,
@@ -21904,7 +21903,7 @@ static void fold__plan_maps(fold__worker *worker, const fold__body_op *op, fold_
     const fold__elementwise *maps = NULL;
     worker->prepared.engine.maps = &maps;
     worker->prepared.call.rows = 0;
-    instruction->run(&worker->prepared.call); /* without rows it only reports its maps */
+    instruction->run(&worker->prepared.call); /* with 0 rows it only reports its maps */
     for (uint32_t which = 0; which <= op->n_in; which++) {
         const char *from = which ? maps->from[which - 1] : op->n_in > 1 ? "ab" : "a";
         if (which ? instruction->for_elements || !(instruction->wanted >> (which - 1) & 1)
@@ -21912,7 +21911,7 @@ static void fold__plan_maps(fold__worker *worker, const fold__body_op *op, fold_
             continue;
         instruction->map[which] =
             (which ? maps->derivative[which - 1] : maps->map)[worker->prepared.engine.kernels->set];
-        for (int i = 0; i < 4; i++) { /* unused ones need only be valid */
+        for (int i = 0; i < 4; i++) { /* unused bindings need only be valid */
             const char name = i && *from ? *from++ : which ? 'd' : 'y';
             instruction->bindings[which][i] = name == 'y'   ? out
                                               : name == 'g' ? out + (uint32_t)worker->program.n_values
@@ -21961,7 +21960,7 @@ static void fold__enter_stage(const fold_ctx *f, fold__worker *worker, const fol
     worker->run_sig = &f->run->run_sig[group_sig->run_sig];
     worker->program = fold__program_of(f, &f->sigs[worker->run_sig->sig]);
     worker->tile = group_sig->tile;
-    worker->buffer = kinds; /* without offsets, which come with the batch */
+    worker->buffer = kinds; /* no offsets: the batch sets them */
     worker->instruction = instructions + (stage ? 0 : worker->program.n_ops);
     worker->binding =
         (fold__binding *)(void *)(instructions + (worker->program.n_ops << group_sig->has_prologue));
@@ -21970,7 +21969,7 @@ static void fold__enter_stage(const fold_ctx *f, fold__worker *worker, const fol
     worker->din = worker->dout + worker->program.n_values;
 }
 
-/* Makes the stages of a signature: kinds of buffers, then instructions, then bindings. Arrays may move. */
+/* Makes the stages of a signature: its buffers' kinds, then instructions, then bindings. Arrays may move. */
 static int fold__plan_stages(fold_ctx *f, uint32_t sig)
 {
     fold__run *run = f->run;
@@ -22002,7 +22001,7 @@ static int fold__plan_stages(fold_ctx *f, uint32_t sig)
     return 1;
 }
 
-/* Finds the stages of signatures in groups among those of earlier runs, or makes them. Arrays may move. */
+/* Finds the stages of group signatures among those that earlier runs made, or makes them. Arrays may move. */
 static int fold__find_stages(fold_ctx *f, uint32_t first, uint32_t end)
 {
     fold__run *run = f->run;
@@ -22024,8 +22023,8 @@ static int fold__find_stages(fold_ctx *f, uint32_t first, uint32_t end)
     return 1;
 }
 
-/* Whether a batch is cut between list elements, within a list too: in slices, if its ops take lists row by
-   row. Otherwise it is cut between calls. */
+/* Whether a batch can be cut between list elements, even within a list: in sliced runs, if its ops process
+   lists row by row. Other batches are cut between calls. */
 static int fold__cuts_lists(const fold_ctx *f, const fold__batch *batch)
 {
     const fold__run *run = f->run;
@@ -22041,7 +22040,7 @@ static uint32_t fold__rows_to_cut(const fold_ctx *f, const fold__batch *batch)
     return fold__cuts_lists(f, batch) ? batch->elems : batch->count;
 }
 
-/* Returns the first call of a batch whose elements begin at this one or later. */
+/* Returns the first call of a batch whose elements begin at `elem` or later. */
 static uint32_t fold__first_from(const fold_ctx *f, const fold__batch *batch, uint32_t elem)
 {
     uint32_t low = 0, high = batch->count;
@@ -22055,7 +22054,7 @@ static uint32_t fold__first_from(const fold_ctx *f, const fold__batch *batch, ui
     return low;
 }
 
-/* Cuts a batch down to some of its rows. Its calls are contiguous, and so are their elements. */
+/* Reduces a batch to some of its rows. Its calls are contiguous, and so are its elements. */
 static void fold__take_part(const fold_ctx *f, fold__batch *batch, uint32_t from, uint32_t to)
 {
     const fold__run *run = f->run;
@@ -22085,7 +22084,7 @@ static void fold__take_part(const fold_ctx *f, fold__batch *batch, uint32_t from
     batch->elems = end - begin;
 }
 
-/* Enters a batch, or some rows of it. It looks up once what a stage's successive batches have in common. */
+/* Enters a batch, or some rows of it. Data common to successive batches of a stage is looked up only once. */
 static void fold__enter_batch(const fold_ctx *f, fold__worker *worker, uint32_t batch, uint32_t from,
                               uint32_t to)
 {
@@ -22109,8 +22108,8 @@ FOLD__INLINE float *fold__edge_row(const fold_ctx *f, uint32_t edge, uint32_t ro
     return f->value[source] + fold__edge_offset(f, edge) + (size_t)row * fold__row_size(f, source);
 }
 
-/* How many rows of a call's list are in the part of a batch that runs, and the first of them; 1 for a value
-   that is not per element. */
+/* Returns how many rows of a call's list are in the current part of a batch, and sets the first. Returns 1
+   for a value that is not per element. */
 FOLD__INLINE uint32_t fold__rows_in_part(const fold__worker *worker, int is_list, uint32_t call,
                                          uint32_t *first)
 {
@@ -22118,8 +22117,8 @@ FOLD__INLINE uint32_t fold__rows_in_part(const fold__worker *worker, int is_list
     return is_list ? worker->list[call + 1] - worker->list[call] - *first : 1;
 }
 
-/* Whether a component of the batch's calls is whole lists that follow each other in memory, as those of one
-   signature do: then rows need no pointers. */
+/* Whether one list component of all calls consists of whole lists that are adjacent in memory, like lists
+   made by one signature. Then rows need no pointers. */
 static int fold__in_one_piece(const fold_ctx *f, const fold__worker *worker, int operand, fold_rows *rows)
 {
     const float *expected = NULL;
@@ -22128,7 +22127,7 @@ static int fold__in_one_piece(const fold_ctx *f, const fold__worker *worker, int
     for (uint32_t call = 0; call < worker->batch.count; call++) {
         const fold__call_operands operands = fold__operands_of_call(f, worker->ids[call]);
         const uint32_t edge = fold__operand_first(&operands, operand);
-        if (operands.edges != 1 || !fold__edge_is_list(f, edge)) /* with no edges there is none to look at */
+        if (operands.edges != 1 || !fold__edge_is_list(f, edge)) /* without edges there is none to read */
             return 0;
         const uint32_t source = f->edge_source[edge];
         if (fold__kind_of(f, source) == FOLD__NODE_LOOKUP)
@@ -22149,15 +22148,15 @@ static int fold__in_one_piece(const fold_ctx *f, const fold__worker *worker, int
     return rows->base != NULL;
 }
 
-/* Where the contributions to a value are: in its group's memory or, if it crosses between groups, in the part
-   of the region that lasts for the whole run. */
+/* Returns the start of the contributions to a value: in its group's memory or, if the value crosses between
+   groups, in the part of the region that lasts for the whole run. */
 static float *fold__grad_area(const fold_ctx *f, uint32_t source, const fold__group *group)
 {
     const fold__run *run = f->run;
     return (run->state[source] & FOLD__BOUNDARY) ? run->region : run->region + group->rows_at;
 }
 
-/* A row that is written and never read. Each worker has its own, as threads would race for one. */
+/* Returns a row that is written but never read. Each worker has its own, since threads would race for one. */
 static float *fold__sink_row(const fold_ctx *f, const fold__worker *worker)
 {
     return f->run->sink + (size_t)(worker - f->run->worker) * f->run->widest_value;
@@ -22175,17 +22174,17 @@ FOLD__INLINE float *fold__edge_dest(const fold_ctx *f, const fold__worker *worke
     return run->grad_row[source] + fold__edge_offset(f, edge);
 }
 
-/* Floats between what an edge contributes to one row of a list and to the next. */
+/* Returns the distance in floats between an edge's contributions to successive rows of a list. */
 static size_t fold__dest_stride(const fold_ctx *f, uint32_t edge, uint32_t floats)
 {
     const uint32_t source = f->edge_source[edge];
     if (!f->run->grad[source])
-        return 0; /* all to the sink */
+        return 0; /* all rows go to the sink */
     return f->run->mode[source] == FOLD__GRAD_SUM ? floats : fold__row_size(f, source);
 }
 
-/* The rows of a fixed input of the batch's calls, one edge each: those that are read or, if a group is given,
-   which runs backward, those that its contributions go to. */
+/* Finds the rows of a fixed input of the batch's calls, one edge per call: the rows to read or, if the group
+   is given, which means backward, the rows for contributions. */
 static void fold__fixed_rows(const fold_ctx *f, const fold__worker *worker, int operand,
                              const fold__group *back, float **rows)
 {
@@ -22200,7 +22199,7 @@ static void fold__fixed_rows(const fold_ctx *f, const fold__worker *worker, int 
     }
 }
 
-/* The same of a component of lists: a call's rows may come from whole lists and from single rows. */
+/* Finds the rows of a list component likewise. A call's rows may come from whole lists and single rows. */
 static void fold__list_rows(const fold_ctx *f, const fold__worker *worker, int operand,
                             const fold__group *back, float **rows)
 {
@@ -22236,7 +22235,7 @@ static void fold__input_rows(fold_ctx *f, fold__worker *worker, int operand, con
                           (ptrdiff_t)fold__input_floats(f, &f->sigs[worker->run_sig->sig], operand));
 }
 
-/* Finds where each call's elements begin within the batch, and the rows of every input that is read. */
+/* Finds where each call's elements begin within the batch, and the rows of each input in the mask `read`. */
 static void fold__find_inputs(fold_ctx *f, fold__worker *worker, uint64_t read)
 {
     const fold__run *run = f->run;
@@ -22261,7 +22260,7 @@ static void fold__find_inputs(fold_ctx *f, fold__worker *worker, uint64_t read)
     }
 }
 
-/* Makes a batch, or part of one, ready to run; `read` is a mask of the inputs whose rows it needs. */
+/* Prepares a batch, or part of one, to run; `read` is a mask of the inputs whose rows it needs. */
 static void fold__begin_batch(fold_ctx *f, fold__worker *worker, uint64_t read)
 {
     worker->ids = f->run->order + worker->batch.first;
@@ -22272,8 +22271,8 @@ static void fold__begin_batch(fold_ctx *f, fold__worker *worker, uint64_t read)
 
 /* -- ops over whole lists, one call at a time ------------------------------------------------- */
 
-/* Runs an op that reduces any number of rows: for each row of its result over those that an index assigns to
-   it (fold__alloc_segments). */
+/* Runs an op that reduces rows in groups, one group per row of its result, as an index assigns them
+   (fold__alloc_segments). */
 static void fold__run_segments(fold__worker *worker, const fold__engine *engine, fold_op_call *call,
                                void (*run)(const fold_op_call *), int backward)
 {
@@ -22292,13 +22291,13 @@ static void fold__run_segments(fold__worker *worker, const fold__engine *engine,
     }
     call->list = start;
     run(call);
-    for (int row = 0; row < call->rows && !backward; row++) /* of no rows: zeros, for the maximum as well */
+    for (int row = 0; row < call->rows && !backward; row++) /* an empty group gives 0, even for a maximum */
         if (call->list[row] == call->list[row + 1])
             memset(fold__row(&call->out[0], row), 0,
                    (size_t)fold__shape_size(&call->out_shape[0]) * sizeof(float));
 }
 
-/* Runs one call. The caller has set the rows of its outputs and, in backward, of gradients. */
+/* Runs an op over whole lists. The caller has set the rows of its outputs and, in backward, of gradients. */
 static void fold__run_whole(fold_ctx *f, fold__worker *worker, uint32_t id, fold__op_run *run, int backward)
 {
     fold__prepared *prepared = &worker->prepared;
@@ -22353,8 +22352,8 @@ static void fold__forward_whole(fold_ctx *f, fold__worker *worker)
     }
 }
 
-/* Notes where a batch's calls have one of their outputs, after copying those that stay readable or that
-   another group reads to their own memory. */
+/* Notes where the values of one output of a batch's calls are. Values that stay readable or that other groups
+   read are copied to their own memory first. */
 static void fold__note_output(fold_ctx *f, fold__worker *worker, int output)
 {
     const fold__run *run = f->run;
@@ -22364,7 +22363,7 @@ static void fold__note_output(fold_ctx *f, fold__worker *worker, int output)
     const uint32_t begin = fold__group_of(f, worker->group_sig)->row;
     fold_rows rows;
     fold__buffer_rows(worker, fold__buffer_value(value), &rows);
-    const ptrdiff_t stride = rows.stride; /* rows of a buffer need no pointers */
+    const ptrdiff_t stride = rows.stride; /* rows of a buffer are evenly spaced */
     float *const base = rows.base;
     for (uint32_t call = 0; call < count; call++) {
         const uint32_t id = ids[call] + (uint32_t)output;
@@ -22379,7 +22378,7 @@ static void fold__note_output(fold_ctx *f, fold__worker *worker, int output)
             if (worker->commands)
                 fold__emit(worker->commands, NULL, NULL, &copy, sizeof copy);
         }
-        if (first == begin) /* threads share a list: the one with its first rows writes this */
+        if (first == begin) /* threads share a list: only the first part sets its address */
             f->value[id] = to;
     }
 }
@@ -22398,7 +22397,7 @@ static void fold__forward_part(fold_ctx *f, fold__worker *worker)
         fold__note_output(f, worker, output);
 }
 
-/* Runs a batch forward, in parts if its scratch is for fewer rows (fold__size_sub_batches). */
+/* Runs a batch forward, in several parts if it has more rows than its scratch (fold__size_sub_batches). */
 static void fold__forward_batch(fold_ctx *f, fold__worker *worker)
 {
     const fold__batch batch = worker->batch;
@@ -22425,8 +22424,8 @@ static void fold__add_row(const fold_ctx *f, float *to, const float *from, uint3
     FOLD__RUN_MAP(f->model->kernels, add, to, to, from, NULL, 0, count);
 }
 
-/* The address of a value that is stored: an input, a parameter, or what was computed and kept. The rows of a
-   looked-up list have none in common. */
+/* Returns the address of a stored value: an input, a parameter, or a computed value that was kept. The rows
+   of a looked-up list have no common address. */
 static float *fold__address(const fold_ctx *f, uint32_t id)
 {
     const fold_model *m = f->model;
@@ -22452,12 +22451,12 @@ static void fold__ready_back_pack(fold_ctx *f, const fold__program *program, con
                              fold__shape_last(&in_shape[operand]));
 }
 
-/* Adds contributions to the whole of `count` rows; the first to zeros. */
+/* Adds full-width contributions to `count` rows. The first contribution is added to zeros. */
 static void fold__add_whole(const fold_ctx *f, const fold_rows *to, const fold_rows *from, uint32_t size,
                             int first, size_t count)
 {
     const fold_rows all[4] = { *to, first ? *from : *to, *from, { NULL, 0, NULL } };
-    const fold__kernels *kernels = f->model->kernels; /* shifting by 0 makes -0 +0, as adding to zeros does */
+    const fold__kernels *kernels = f->model->kernels; /* adding 0 turns -0 into +0, as a sum from 0 would */
     const fold__map_fn map = first ? FOLD__MAP_OF(kernels, shift) : FOLD__MAP_OF(kernels, add);
     if (count)
         map(fold__row(to, 0), fold__row(&all[1], 0), fold__row(from, 0), NULL, 0, size, count, all);
@@ -22469,8 +22468,8 @@ static void fold__clear_rows(const fold_rows *to, size_t first, size_t end, uint
         fold__clear_row(fold__row(to, (int)i), size);
 }
 
-/* Adds the nth row to a sum. The rows of the first block are added one by one. Each block after it is summed
-   at `block`, which may be its first row, and added when it is full or ends with the last row. */
+/* Adds the nth row to a sum. Rows of the first block are added one by one. Later blocks are each summed at
+   `block`, which may be the block's first row, and are added to the sum when full or after the last row. */
 static void fold__add_nth(const fold_ctx *f, float *sum, float *block, const float *row, uint32_t size,
                           uint32_t nth, int is_last)
 {
@@ -22483,10 +22482,10 @@ static void fold__add_nth(const fold_ctx *f, float *sum, float *block, const flo
 }
 
 /* ==== section: parameter gradients ===========================================================
-   Owns: the gradients of parameters, shared nodes and looked-up table rows. The use of a weight is summed by
-   one product over all rows of a group, X^T dY (fold__accumulate_use), whose columns threads share.
-   Uses: forward execution, model. Invariant: each use is summed separately, group by group, in record order;
-   the uses of a parameter, in the order of their first rows, then add up to a total, which is added to its
+   Owns: the gradients of parameters, shared nodes and looked-up table rows. A weight's use is summed by one
+   product over all rows of a group, X^T dY (fold__accumulate_use), whose columns are divided among threads.
+   Uses: forward execution, model. Invariant: each use is summed separately, group by group, in record order.
+   The uses of a parameter, in the order of their first rows, then add up to a total, which is added to the
    gradient once. That order is part of the numerics contract: groups and threads do not change it. */
 
 static void fold__find_extent(const fold_ctx *f, fold__use *use)
@@ -22511,13 +22510,12 @@ static void fold__find_extent(const fold_ctx *f, fold__use *use)
     }
 }
 
-/* Lists a use of a trained parameter, or of a shared node that gets a gradient, in the order of their first
-   recorded rows. */
+/* Adds a use of a trained parameter or of a shared node with a gradient, in order of first recorded rows. */
 static int fold__add_use(fold_ctx *f, fold__use use, int elem)
 {
     fold__run *run = f->run;
     use.first = elem ? run->run_sig[use.run_sig].first_elem : run->run_sig[use.run_sig].first;
-    if (!use.first) /* it has no rows: all lists are empty */
+    if (!use.first) /* no rows: all lists are empty */
         return 1;
     if (!use.is_node && !fold__trainable(f->model, &fold__params(f->model)[use.target]))
         return 1;
@@ -22584,7 +22582,7 @@ static int fold__list_uses_of(fold_ctx *f, uint32_t run_sig)
     return 1;
 }
 
-/* Gives a parameter's first use its total: the gradient itself if it is clear. */
+/* Gives a parameter's first use memory for the total, or uses the gradient itself if it is clear. */
 static void fold__layout_total(fold_ctx *f, fold__use *use)
 {
     const fold__param_data *param = &fold__params(f->model)[use->target];
@@ -22596,8 +22594,8 @@ static void fold__layout_total(fold_ctx *f, fold__use *use)
     f->run->sum_floats += fold__round_up(param->size, 16);
 }
 
-/* The shape of the rows that a use sums: of what the op of a weight or bias makes, or of a value. It is [1]
-   for an operand that calls share, whose sum is not cut into columns. */
+/* Returns the shape of the rows that a use sums: the result of the op that reads the weight or bias, or the
+   value. It is [1] for an operand shared by calls, whose sum is not divided into columns. */
 static fold_shape fold__shape_of_use(const fold_ctx *f, const fold__use *use)
 {
     const fold__program program = fold__program_in_run(f, use->run_sig);
@@ -22641,7 +22639,7 @@ static int fold__sums_in_one_go(const fold_ctx *f)
     return group != FOLD__NONE;
 }
 
-/* Whether an earlier use of its parameter overlaps the floats of a use. */
+/* Whether an earlier use of the same parameter overlaps the floats of this use. */
 static int fold__is_reached(const fold__run *run, const fold__use *use)
 {
     for (uint32_t which = use->before; which != FOLD__NONE; which = run->use[which].before) {
@@ -22652,10 +22650,10 @@ static int fold__is_reached(const fold__run *run, const fold__use *use)
     return 0;
 }
 
-/* Chooses how many lines of a use make a block, more of a large sum, and lays out the sum and, for a second
-   block, the blocks. A convolution's kernel takes rows instead of lines. The kernel of a weight that is not
-   transposed adds the sum as well, if that is one block of vectors that slices of time need not cut. */
-enum { FOLD__KERNEL_WORK = 1 << 22 }; /* multiplications: they take at most some 100 microseconds */
+/* Chooses how many lines of a use form a block (more for a large sum), and lays out the sum and, if there is
+   a second block, memory for it. Convolutions count rows instead of lines. The kernel of a weight that is not
+   transposed also adds the sum to the total, if it is one block of vectors that slices need not cut. */
+enum { FOLD__KERNEL_WORK = 1 << 22 }; /* multiplications: at most about 100 microseconds */
 static void fold__place_sum(fold_ctx *f, fold__use *use)
 {
     fold__run *run = f->run;
@@ -22695,7 +22693,7 @@ static int fold__list_uses(fold_ctx *f)
     run->sums_in_one_go = fold__sums_in_one_go(f);
     if (!fold__need(f, FOLD__ARRAY_PLANNING, (size_t)f->model->n_params + 1, sizeof(uint32_t)))
         return 0;
-    uint32_t *last = (uint32_t *)(void *)f->planning; /* each parameter's last use so far, or NONE */
+    uint32_t *last = (uint32_t *)(void *)f->planning; /* per parameter: its last use so far, or NONE */
     memset(last, 0xff, f->model->n_params * sizeof *last);
     for (uint32_t which = 0; which < run->n_uses; which++) {
         fold__use *use = &run->use[which];
@@ -22722,8 +22720,8 @@ static float *fold__use_sum(const fold_ctx *f, const fold__use *use)
     return use->sum == FOLD__SUM_SEPARATE ? f->run->sums + use->sum_at : fold__use_total(f, use) + use->at;
 }
 
-/* Returns where to add the next lines of a use, or some columns of them, and counts them. The first block is
-   the sum itself; each other is added to it when the next one begins. */
+/* Returns where to add the next `count` lines of a use, or some columns of them, and adds `count` to *done.
+   The first block is summed in the sum itself; later ones are added to it when the next one begins. */
 static float *fold__next_lines(const fold_ctx *f, const fold__use *use, fold__extent share, size_t count,
                                size_t *done)
 {
@@ -22745,24 +22743,24 @@ static float *fold__next_lines(const fold_ctx *f, const fold__use *use, fold__ex
 static void fold__add_to_total(const fold_ctx *f, const fold__use *use)
 {
     float *const sum = fold__use_sum(f, use);
-    if (use->next > use->block) /* add the last block; with one alone, adding zeros would make -0 +0 */
+    if (use->next > use->block) /* add the last of several blocks; adding zeros would turn -0 into +0 */
         fold__add_row(f, sum, f->run->sums + use->block_at, (uint32_t)use->size);
     if (use->sum == FOLD__SUM_SEPARATE)
         fold__add_row(f, use->is_node ? f->run->grad_row[use->target] : fold__use_total(f, use) + use->at,
                       sum, (uint32_t)use->size);
 }
 
-/* The rows that a use sums. They are in `buffer`; if that is NULL, at the edges of `input`; if both are NULL,
-   in the gradient of an output, which its readers made. The sum begins `offset` floats into each. A product
-   reads no parameter as its rows: it reads a copy. */
+/* Where the rows that a use sums are: in `buffer`; or, if it is NULL, at the edges of `input`; or, if both
+   are NULL, in an output's gradient, which its readers made. The summed part begins `offset` floats into each
+   row. A product never reads a parameter as its rows: it reads a copy. */
 typedef struct fold__source {
     const fold__buffer *buffer;
     const fold__ref *input;
-    uint32_t output, size; /* floats of its rows */
+    uint32_t output, size; /* size: floats per row */
     size_t offset;
 } fold__source;
 
-/* From a column on, the gradient of what the op makes or, for a value, what the op contributes to it. */
+/* Finds the gradient of the op's result or, for a value, the op's contribution to it, from a column on. */
 static fold__source fold__gradient_source(const fold__run *run, const fold__use *use,
                                           const fold__group_sig *group_sig, const fold__program *program,
                                           const fold__body_op *op, uint32_t column)
@@ -22791,8 +22789,8 @@ static fold__source fold__operand_source(const fold__run *run, const fold__group
     return source;
 }
 
-/* Lists some rows of a source in record order: those of a signature's calls in a group that get a gradient
-   and need the op. Whatever the batches were, sums have the same order. */
+/* Lists some rows of a source: those of a signature's calls in a group that have a gradient and need the op.
+   They are in record order, so sums have the same order whatever the batches were. */
 static float **fold__record_rows(fold_ctx *f, const fold__group_sig *group_sig, const fold__program *program,
                                  const fold__body_op *op, const fold__source *source, fold__extent some,
                                  float *region, char **scratch, size_t *n_rows)
@@ -22804,12 +22802,12 @@ static float **fold__record_rows(fold_ctx *f, const fold__group_sig *group_sig, 
     const int for_elements = fold__for_elements(program, facts, op);
     const int is_list = source->input && source->input->kind == FOLD__FROM_LIST;
     const fold__group *group = fold__group_of(f, group_sig);
-    const uint32_t skip = group->row; /* the rows of a list before the chunk */
+    const uint32_t skip = group->row; /* rows of the list before the chunk */
     const uint32_t *ids = run->calls_by_sig + group_sig->first_record;
     size_t at = 0;
     const uint32_t from = (uint32_t)some.from, to = (uint32_t)some.to;
     const int of_each = !op->elem && !for_elements && !run->run_sig[group_sig->run_sig].partly;
-    const int quick = of_each && !is_list; /* one row of each call, as most uses have */
+    const int quick = of_each && !is_list; /* one row per call, as most uses have */
     const uint32_t last = to < group_sig->calls ? to : group_sig->calls;
     const uint32_t input = source->input && !is_list ? source->input->index : 0;
     for (uint32_t call = from; call < last && quick; call++) {
@@ -22848,8 +22846,8 @@ static float **fold__record_rows(fold_ctx *f, const fold__group_sig *group_sig, 
     return rows;
 }
 
-/* Adds rows to the sum of a use after the `done` lines before, block by block. dy begins at the first of the
-   columns. */
+/* Adds rows to the sum of a use, block by block, after the `done` lines summed so far. dy starts at the first
+   column of the share. */
 static void fold__add_to_use(fold_ctx *f, fold__worker *worker, const fold__use *use,
                              const fold__program *program, size_t rows, const fold_rows *in,
                              const fold_rows *dy, fold__extent share, size_t *done)
@@ -22884,8 +22882,8 @@ static void fold__add_to_use(fold_ctx *f, fold__worker *worker, const fold__use 
     }
 }
 
-/* A share of a use's work, from `from` to `to`: columns, in whole vectors, so that each sum stays in one
-   thread and in order. In slices of time it is rows if there are more of those. */
+/* The part of a use's work from `from` to `to`. It consists of columns, in whole vectors, so that each sum
+   stays on one thread and in order; in sliced runs it consists of rows if these outnumber vectors. */
 typedef struct fold__use_share {
     fold__extent columns, rows;
 } fold__use_share;
@@ -22955,7 +22953,7 @@ static void fold__accumulate_use(fold_ctx *f, fold__worker *worker, const fold__
 static void fold__shared_total(fold_ctx *f, fold__worker *worker, uint32_t id, const fold__group *group)
 {
     fold__run *run = f->run;
-    const fold__use_share whole = { { 0, 1 }, fold__all_rows }; /* a node's use is not cut into columns */
+    const fold__use_share whole = { { 0, 1 }, fold__all_rows }; /* a node's use is not divided into columns */
     for (uint32_t which = 0; which < run->n_uses; which++) {
         fold__use *use = &run->use[which];
         if (!use->is_node || use->target != id)
@@ -23012,8 +23010,8 @@ static void fold__accumulate_lookup(fold_ctx *f, uint32_t id)
     }
 }
 
-/* Adds the sum of a looked-up row to its table's gradient, unless another lookup of the row has. The gradient
-   of a row that was not touched is zero. */
+/* Adds the sum of a looked-up row to its table's gradient, unless an earlier lookup of the row did. A row
+   that was not touched has gradient zero. */
 static void fold__commit_row(fold_ctx *f, fold__param_data *param, uint32_t row, uint32_t size)
 {
     fold_model *m = f->model;
@@ -23039,13 +23037,13 @@ static void fold__commit_lookups(fold_ctx *f)
     }
 }
 
-/* Reserves memory for the sums of uses and looked-up rows. Returns 0 if there is none: the caller sets the
-   error. */
+/* Reserves memory for the sums of uses and looked-up rows. Returns 0, without setting an error, if there is
+   too little. */
 static int fold__reserve_sums(fold_ctx *f)
 {
     fold__run *run = f->run;
     size_t floats = run->sum_floats;
-    /* also totals that gradients replace in this run: what a context needs must not depend on that */
+    /* also totals that this run keeps in gradients, so that a context's memory does not depend on that */
     for (uint32_t which = 0; which < run->n_uses; which++) {
         const fold__use *use = &run->use[which];
         if (!use->leads || use->total != FOLD__NO_TOTAL)
@@ -23060,22 +23058,23 @@ static int fold__reserve_sums(fold_ctx *f)
     int fits = fold__ask(f, FOLD__ARRAY_SUMS, floats, sizeof(float));
     fits &= fold__ask(f, FOLD__ARRAY_TABLE_ROWS, f->model->touched_rows, sizeof(fold__row_sum));
     const size_t has = f->arrays[FOLD__ARRAY_TABLE_ROWS].need;
-    if (has > had) /* else it is all zero, as runs leave it */
+    if (has > had) /* otherwise it is all zeros, as every run leaves it */
         memset(f->arrays[FOLD__ARRAY_TABLE_ROWS].data + had, 0, has - had);
     run->sums_used = run->sum_floats;
     return fits;
 }
 
 /* ==== section: backward execution ============================================================
-   Owns: the gradients of values, recorded ones and those within programs. Batches run in reverse. Each
+   Owns: the gradients of recorded values and of values within programs. Batches run in reverse. Each
    (fold__backward_batch) completes the gradients of its outputs, then runs its ops from last to first, which
-   write their contributions to operands, and at last completes those to inputs that several ops read.
-   Uses: forward execution, parameter gradients. Invariant: a gradient is complete before the op that made its
-   value runs backward. */
+   write their contributions to operands. Last, it completes the contributions to inputs that several ops
+   read.
+   Uses: forward execution, parameter gradients. Invariant: a value's gradient is complete before the backward
+   of the op that made it. */
 
-/* Lays out the contributions of a call that are not written in place, in units of 16 floats. They begin at
-   *at, or after those of the call's group if `at` is NULL; if the value crosses between groups, at
-   *at_linked. The edges to a summed value are linked in record order. */
+/* Lays out those contributions of a call that are not written in place, in units of 16 floats. They begin at
+   *at, after earlier ones of the call's group if `at` is NULL, or at *at_linked if the value crosses between
+   groups. The edges to a summed value are linked in record order. */
 FOLD__INLINE void fold__assign_contribution_rows(fold_ctx *f, uint32_t id, uint32_t *at, uint32_t *at_linked)
 {
     fold__run *run = f->run;
@@ -23122,11 +23121,11 @@ static size_t fold__widest(const fold_ctx *f)
     return fold__round_up(widest, 16);
 }
 
-/* Adds a contribution of `size` floats at `offset` to a row of `width` floats; the first to zeros. */
+/* Adds a contribution of `size` floats at `offset` to a row of `width` floats, the first to zeros. */
 static void fold__add_part(const fold_ctx *f, float *to, uint32_t width, uint32_t offset, const float *from,
                            uint32_t size, int first)
 {
-    if (first && size == width) { /* shifting by 0 makes -0 +0, as adding to zeros does */
+    if (first && size == width) { /* adding 0 turns -0 into +0, as a sum from 0 would */
         FOLD__RUN_MAP(f->model->kernels, shift, to, from, NULL, NULL, 0, size);
         return;
     }
@@ -23135,8 +23134,8 @@ static void fold__add_part(const fold_ctx *f, float *to, uint32_t width, uint32_
     fold__add_row(f, to + offset, from, size);
 }
 
-/* Adds the contribution of an edge to some rows of a value's gradient. It covers all, one range, the same
-   range in all rows of a list, or the rows that were taken from a list. */
+/* Adds an edge's contribution to some rows of a value's gradient. It may cover the whole value, one range,
+   the same range of every row of a list, or the rows that were taken from a list. */
 static void fold__add_contribution(const fold_ctx *f, uint32_t id, uint32_t edge, const float *from,
                                    int first, fold__extent some)
 {
@@ -23155,7 +23154,7 @@ static void fold__add_contribution(const fold_ctx *f, uint32_t id, uint32_t edge
     }
     if (first)
         fold__clear_row(to, end - at);
-    if (noted & FOLD__SPARSE_GRAD) { /* a row taken twice has its sum at the first, then zeros */
+    if (noted & FOLD__SPARSE_GRAD) { /* a row taken twice has its sum at the first place, then zeros */
         const uint32_t call = fold__edge_call(f, edge);
         const float *data = fold__data_ptr(f, (uint32_t)fold__node_op_data(f, call));
         const int *index = (const int *)(const void *)data;
@@ -23170,7 +23169,7 @@ static void fold__add_contribution(const fold_ctx *f, uint32_t id, uint32_t edge
                       floats);
 }
 
-/* Adds up the contributions to some rows of a value; by blocks, if they cover a value that is no list. */
+/* Sums the contributions to some rows of a value: in blocks if they cover a whole value that is no list. */
 static void fold__sum_contributions(const fold_ctx *f, uint32_t id, float *area, fold__extent some)
 {
     const fold__run *run = f->run;
@@ -23191,7 +23190,7 @@ static void fold__sum_contributions(const fold_ctx *f, uint32_t id, float *area,
     }
 }
 
-/* Completes some rows of the gradient of a recorded value once all its readers have run backward. */
+/* Completes some rows of a recorded value's gradient, after all its readers have run backward. */
 static void fold__finish_gradient(fold_ctx *f, fold__worker *worker, uint32_t id, const fold__group *group,
                                   fold__extent some)
 {
@@ -23214,7 +23213,7 @@ static void fold__finish_gradient(fold_ctx *f, fold__worker *worker, uint32_t id
     if (run->shared_grads)
         fold__shared_total(f, worker, id, group); /* no list is shared */
     if (!(f->kind[id] & FOLD__IS_GRAD_KEPT) || !run->grad[id])
-        return; /* a kept gradient stays as it is if the root's does not reach it */
+        return; /* a kept gradient is unchanged if the root's does not reach it */
     for (uint32_t which = 0; which < f->n_kept_grads; which++) {
         fold__kept_grad *kept = &f->kept_grads[which];
         if (kept->node != id)
@@ -23238,8 +23237,8 @@ static void fold__add_parts(const fold_ctx *f, const fold_rows *to, uint32_t wid
         fold__add_part(f, fold__row(to, (int)i), width, offset, fold__row(from, (int)i), size, first);
 }
 
-/* Adds up, in trace order, what the ops from `op_index` on contribute to the input or value of the program
-   that refs of this kind and index read. Returns whether any does. */
+/* Sums, in trace order, the contributions of ops from `op_index` on to one input or value of the program,
+   given by the kind and index of the refs that read it. Returns whether there are any. */
 static int fold__add_contributions(fold_ctx *f, fold__worker *worker, int op_index, uint32_t kind,
                                    uint32_t index, const fold_rows *to, uint32_t width, size_t count)
 {
@@ -23262,8 +23261,8 @@ static int fold__add_contributions(fold_ctx *f, fold__worker *worker, int op_ind
     return any;
 }
 
-/* Completes the gradient of a value of the program for `count` rows of the tile: the contributions of its
-   readers in trace order, then what comes from outside. */
+/* Completes the gradient of a value of the program for `count` rows of the tile: contributions of its readers
+   in trace order, then the gradient from outside. */
 static void fold__finish_value(fold_ctx *f, fold__worker *worker, uint32_t value, const fold__binding *grad,
                                size_t count)
 {
@@ -23284,7 +23283,7 @@ static void fold__finish_value(fold_ctx *f, fold__worker *worker, uint32_t value
     fold__add_parts(f, &to, size, 0, &part, size, first, count);
 }
 
-/* Sums what list elements contribute to a call's operand in the order of the list, from part to part. */
+/* Sums the contributions of list elements to a call's operand in list order, continuing across parts. */
 static void fold__sum_per_element(fold_ctx *f, fold__worker *worker, const fold__body_op *op, int operand)
 {
     char *free = worker->free;
@@ -23301,7 +23300,7 @@ static void fold__sum_per_element(fold_ctx *f, fold__worker *worker, const fold_
         const uint32_t length = fold__elements_of(f, worker->ids[call]);
         const fold_rows list = fold__rows_from(&from, (int32_t)worker->list[call]);
         if (length == 1)
-            memcpy(row, fold__row(&list, 0), size * sizeof *row); /* -0 stays: it is not added to zeros */
+            memcpy(row, fold__row(&list, 0), size * sizeof *row); /* a copy keeps -0, a sum with 0 does not */
         else if (!first)
             fold__clear_row(row, size);
         for (uint32_t nth = first; nth < first + count && length > 1; nth++)
@@ -23311,7 +23310,7 @@ static void fold__sum_per_element(fold_ctx *f, fold__worker *worker, const fold_
     worker->free = free;
 }
 
-/* A call with an empty list contributes zeros through what only elements need. */
+/* Clears the contributions that calls with an empty list make through an op that only list elements need. */
 static void fold__clear_empty(const fold_ctx *f, const fold__worker *worker, const fold_op_call *call)
 {
     for (int row = 0; row < call->rows; row++)
@@ -23369,18 +23368,17 @@ static void fold__backward_ops(fold_ctx *f, fold__worker *worker, int first, int
     fold__set_tile(worker, 0);
 }
 
-/* How many calls of a part an earlier part has begun: the first, or none. Their sums over lists continue, and
-   all that follows from those is computed again. */
+/* Returns 1 if the part's first call was begun in an earlier part, else 0. Sums over that call's list
+   continue, and everything that depends on them is computed again. */
 static uint32_t fold__begun(const fold__worker *worker) { return worker->list && worker->list[0]; }
 
-/* Values whose gradients are sums of contributions to the whole of each. They are added up side by side, many
-   rows in one kernel call. */
+/* Sums of contributions to whole values, computed side by side, with many rows per kernel call. */
 typedef struct fold__sums {
-    uint32_t n, width, edge[32]; /* the contribution of each that is next */
+    uint32_t n, width, edge[32]; /* edge: each value's next contribution */
     float *to[32];
 } fold__sums;
 
-/* Whether readers have written a gradient in place, and it is neither shared nor kept. */
+/* Whether a gradient is complete because its readers wrote it in place and it is neither shared nor kept. */
 FOLD__INLINE int fold__is_complete(const fold_ctx *f, uint32_t id)
 {
     const int in_place =
@@ -23388,8 +23386,8 @@ FOLD__INLINE int fold__is_complete(const fold_ctx *f, uint32_t id)
     return in_place && !f->run->shared_grads && !(f->kind[id] & FOLD__IS_GRAD_KEPT);
 }
 
-/* Takes a value in if it can. Returns 0 if its gradient needs more: it is kept, nothing or only a part of it
-   is contributed, or more than a block of rows. */
+/* Adds a value to the sums. Returns 0 if its gradient does not qualify: it is kept or shared, has a partial
+   contribution, or has more than a block of contributions. */
 FOLD__INLINE int fold__join_sums(const fold_ctx *f, fold__sums *sums, uint32_t id)
 {
     const fold__run *run = f->run;
@@ -23404,7 +23402,7 @@ FOLD__INLINE int fold__join_sums(const fold_ctx *f, fold__sums *sums, uint32_t i
     return 1;
 }
 
-/* Adds the first contributions to all of the values, then the second to those that have one, and so on. */
+/* Adds the first contribution to every value, then the second to those that have one, until none are left. */
 static void fold__add_sums(const fold_ctx *f, fold__sums *sums, const fold__group *group)
 {
     float *from[32];
@@ -23424,7 +23422,7 @@ static void fold__add_sums(const fold_ctx *f, fold__sums *sums, const fold__grou
     }
 }
 
-/* Completes the gradients of an output of the batch's calls, and finds their rows. */
+/* Completes the gradients of one output of the batch's calls, and finds their rows. */
 static void fold__begin_output(fold_ctx *f, fold__worker *worker, int output, const fold__group *group)
 {
     const fold__value *value = &worker->program.value[worker->program.out[output].index];
@@ -23456,7 +23454,7 @@ static void fold__begin_output(fold_ctx *f, fold__worker *worker, int output, co
     worker->outer[output] = fold__tidy_rows(rows, count, (ptrdiff_t)value->size);
 }
 
-/* Finds the rows of gradients from outside and of contributions, and clears those not written in full. */
+/* Finds the rows of gradients from outside and of contributions. Clears those not written in full. */
 static void fold__begin_backward(fold_ctx *f, fold__worker *worker, const fold__group *group)
 {
     fold__run *run = f->run;
@@ -23491,8 +23489,8 @@ static void fold__begin_backward(fold_ctx *f, fold__worker *worker, const fold__
     }
 }
 
-/* Completes the contributions to inputs that several ops of the program read, in trace order. With a
-   prologue, those to inputs that close no cycle are complete in its backward. */
+/* Completes, in trace order, the contributions to inputs that several ops of the program read. If there is a
+   prologue, its backward does so for inputs that close no cycle. */
 static void fold__finish_inputs(fold_ctx *f, fold__worker *worker)
 {
     const fold__value_facts *inputs =
@@ -23520,7 +23518,7 @@ static int fold__gives_grad(const fold_ctx *f, const fold__worker *worker)
     return 0;
 }
 
-/* Finds the rows of a call's output gradients and of contributions; returns whether any input gets one. */
+/* Finds the rows of a call's output gradients and contributions. Returns whether any input gets one. */
 static int fold__bind_list_call_backward(fold_ctx *f, fold__worker *worker, uint32_t id,
                                          const fold__group *group)
 {
@@ -23568,7 +23566,7 @@ static void fold__backward_batch(fold_ctx *f, fold__worker *worker, const fold__
     for (int last = worker->program.n_ops, first; last > 0 && !whole; last = first) {
         first = worker->instruction[last - 1].first;
         fold__backward_ops(f, worker, first, last);
-        for (int op_index = last; op_index-- > first;) /* sums over elements, once all rows are there */
+        for (int op_index = last; op_index-- > first;) /* sums over elements, after all their rows */
             for (int operand = 0;
                  operand < worker->program.op[op_index].n_in && worker->instruction[op_index].per_element;
                  operand++)
@@ -23579,19 +23577,19 @@ static void fold__backward_batch(fold_ctx *f, fold__worker *worker, const fold__
 }
 
 /* ==== section: eager mode ====================================================================
-   Owns: running each op when it is recorded (fold__eager_run), a row at a time, the bodies of cells op by op;
-   and the backward of each (fold__eager_backward_op), for which runs go over the recording in reverse.
-   Uses: backward execution, recorder core, ops. Invariant: it is the oracle that batched runs are compared
-   with in tests, so it shares op rows, kernels and the rules of gradients with them, but no schedule, slab,
-   tile or stage. */
+   Owns: running each op when it is recorded (fold__eager_run), one row at a time, and the bodies of cells op
+   by op; and the backward pass of each op (fold__eager_backward_op), for which a run visits the recording in
+   reverse.
+   Uses: backward execution, recorder core, ops. Invariant: tests compare batched runs with it. So it shares
+   ops, kernels and the rules of gradients with batched runs, but no schedule, slab, tile or stage. */
 
 static void fold__eager_run(fold_ctx *f, uint32_t id);
 
 /* -- calls of cells -------------------------------------------------------------------------- */
 
-/* The body runs op by op, on what the call was given. In training a batched call first assembles what its
-   body contributes to an input, and what is contributed to an output. So if the body reads an input other
-   than once and as a whole, or reads an output, an eager call has a copy there, whose gradient does that. */
+/* A body runs op by op on the call's inputs. In training, a batched call first assembles its body's
+   contributions to each input, and its readers' contributions to each output. An eager call does so with
+   copies: of inputs that the body reads in part or several times, and of outputs that the body reads. */
 
 static fold_node fold__border(fold_ctx *f, uint32_t tag, const fold__operand *operand)
 {
@@ -23602,9 +23600,9 @@ static fold_node fold__border(fold_ctx *f, uint32_t tag, const fold__operand *op
     return copy;
 }
 
-/* Returns a mask of the inputs that are copied, and one of the outputs. Several inputs that are one value get
-   copies if their contributions would not come in the order of inputs. Shared inputs always do: what is
-   shared is not in a body. */
+/* Returns a mask of the inputs to copy, and sets a mask of the outputs to copy. Inputs that are the same
+   value are copied if their contributions would not come in the order of inputs. Shared inputs are always
+   copied, since nodes in a body are not shared. */
 static uint32_t fold__borders(const fold_ctx *f, const fold__cell_data *cell, const fold__operand *in,
                               uint32_t *outputs)
 {
@@ -23622,8 +23620,8 @@ static uint32_t fold__borders(const fold_ctx *f, const fold__cell_data *cell, co
     return !fold__in_training(f) ? shared : lists ? ~0u : copied | shared;
 }
 
-/* An op on list elements is one op per element, after a marker node that represents them all. In training,
-   values of the call that it uses are copied once, so that their gradients sum the elements first. */
+/* Records an op on list elements as one op per element, after a marker node that represents them all. In
+   training, values of the call that it reads are copied once, so that their gradients sum elements first. */
 static fold_node fold__record_elements(fold_ctx *f, const fold__request *request)
 {
     fold__operand in[FOLD_MAX_IN + 1];
@@ -23652,7 +23650,7 @@ static fold_node fold__record_elements(fold_ctx *f, const fold__request *request
                                fold__request_name(f, request->op));
     if (!sig)
         return fold__null;
-    fold__add_edges(f, request); /* for fold__expand_concat */
+    fold__add_edges(f, request); /* fold__expand_concat reads these */
     const uint32_t marker = fold__append(f, FOLD__NODE_MARKER, sig, 0, 0, f->sigs[sig].out_shape[0], count);
     f->element_tag[marker] = ordinal + 1;
     const int random = (fold__op_of(f->model, request->op)->flags & FOLD__RANDOM) != 0;
@@ -23671,7 +23669,7 @@ static fold_node fold__record_elements(fold_ctx *f, const fold__request *request
     return fold__broken(f) ? fold__null : fold__handle(f, marker);
 }
 
-/* Makes a call's list as a body sees it: for each component a marker, followed by the elements, which are
+/* Makes a call's list as the body sees it: for each component a marker and then its elements, which are
    copies in training and views otherwise. */
 static int fold__eager_list(fold_ctx *f, const fold__cell_data *cell, const fold__list *list, fold_node *seen)
 {
@@ -23706,8 +23704,8 @@ static int fold__eager_list(fold_ctx *f, const fold__cell_data *cell, const fold
     return 1;
 }
 
-/* Makes the call's inputs as a body sees them: what was given, or copies. Copies of lists come last, as lists
-   do among a batched call's operands. */
+/* Makes the call's inputs as the body sees them: the caller's nodes or copies of them. Copies of lists come
+   last, as lists do among a batched call's operands. */
 static int fold__eager_inputs(fold_ctx *f, const fold__cell_data *cell, uint32_t copied,
                               const fold__list *list, fold__operand *in, fold_node *seen)
 {
@@ -23768,7 +23766,8 @@ static fold_node fold__eager_body(fold_ctx *f, uint32_t id, uint32_t tag, fold__
     return fine && !fold__broken(f) ? fold__view_outputs(f, n_out, out, first) : fold__null;
 }
 
-/* With dedupe, an eager call leaves a header node, a view with a signature, for identical calls to find. */
+/* Records an eager call. With dedupe, a header node precedes it: a view with a signature, through which
+   identical later calls find it. */
 static fold_node fold__eager_call(fold_ctx *f, const fold__request *request, fold__operand *operands,
                                   const fold__list *list, const fold_node *in)
 {
@@ -23799,7 +23798,7 @@ static fold_node fold__eager_call(fold_ctx *f, const fold__request *request, fol
 
 /* -- ops ------------------------------------------------------------------------------------- */
 
-/* Finds the addresses of the values that a call reads, which may have moved since they were recorded. */
+/* Finds the addresses of the values that a call reads, since they may have moved after recording. */
 static void fold__eager_resolve(fold_ctx *f, uint32_t id)
 {
     for (uint32_t edge = f->first_edge[id]; edge < f->first_edge[id + 1]; edge++)
@@ -23831,7 +23830,7 @@ static uint32_t fold__eager_times(const fold_ctx *f, uint32_t id)
     return fold__is_by_rows(fold__node_sig(f, id)) ? f->length[id] : 1;
 }
 
-/* One row of an input, or of contributions to it, for an op that takes lists row by row; otherwise all. */
+/* Returns a row of an input or of its contributions, for ops that process lists row by row, else all rows. */
 static fold_rows fold__eager_part(const fold_rows *rows, int by_rows, uint32_t row)
 {
     if (!by_rows || fold__absent(rows))
@@ -23840,7 +23839,7 @@ static fold_rows fold__eager_part(const fold_rows *rows, int by_rows, uint32_t r
     return one;
 }
 
-/* Prepares the call of a recorded op, or of its nth row. The rows of its inputs are found already. */
+/* Prepares the call of a recorded op, or of its nth row. The rows of its inputs must have been found. */
 static fold_op_call *fold__eager_set_call(fold_ctx *f, uint32_t id, const fold__program *program,
                                           uint32_t row)
 {
@@ -23868,12 +23867,12 @@ static fold_op_call *fold__eager_set_call(fold_ctx *f, uint32_t id, const fold__
     return call;
 }
 
-/* An eager op's scratch: floats for the op and for sums over its rows, then pointers to the rows of its lists
-   and of contributions to them. */
+/* Returns the floats of an eager op's scratch, for the op and for sums over its rows. Pointers to the rows of
+   its lists and of their contributions follow. */
 static size_t fold__eager_floats(const fold_ctx *f, const fold__program *program)
 {
     size_t floats = fold__round_up(fold__op_scratch(f, program, program->op, SIZE_MAX), 16);
-    for (int operand = 0; operand < program->op->n_in; operand++) /* a row and a block of rows each */
+    for (int operand = 0; operand < program->op->n_in; operand++) /* a row and a block of rows per operand */
         floats += 2 * fold__round_up(fold__operand_floats(program, program->op, operand), 16);
     return floats;
 }
@@ -23884,7 +23883,7 @@ static size_t fold__eager_pointers(const fold_ctx *f, uint32_t id)
            fold__list_op_scratch(f, id) / sizeof(float *);
 }
 
-/* Reserves scratch for one op; returns where its pointers begin. */
+/* Reserves scratch for one op, and returns the start of its pointers. */
 static float **fold__eager_scratch(fold_ctx *f, uint32_t id)
 {
     const fold__program program = fold__program_of(f, fold__node_sig(f, id));
@@ -23911,7 +23910,7 @@ static int fold__eager_stores(fold_ctx *f, uint32_t id)
     return 1;
 }
 
-/* Runs an op over whole lists. In backward, fold__bind_list_call_backward has found the rows of gradients. */
+/* Runs an op over whole lists. For backward, fold__bind_list_call_backward must have found the gradients. */
 static void fold__eager_whole(fold_ctx *f, uint32_t id, const fold__program *program, float **pointers,
                               int backward)
 {
@@ -23952,7 +23951,7 @@ static void fold__eager_run(fold_ctx *f, uint32_t id)
 
 /* -- gradients ------------------------------------------------------------------------------- */
 
-/* Finds where an op's contributions to an input go, to lists by pointers; returns whether there are any. */
+/* Finds where an op's contributions to an input go, as pointers for lists. Returns whether there are any. */
 static int fold__eager_dest(fold_ctx *f, uint32_t id, int operand, float ***pointers)
 {
     fold__run *run = f->run;
@@ -23987,8 +23986,8 @@ static int fold__eager_dest(fold_ctx *f, uint32_t id, int operand, float ***poin
     return 1;
 }
 
-/* Whether an op that takes lists row by row sums what its rows contribute to a node that is no list: in row
-   order, as one contribution. If there is one row, it is the contribution. */
+/* Whether an op that processes lists row by row contributes to a node that is not a list by summing its rows'
+   contributions, in row order. A single row's contribution needs no sum. */
 static int fold__eager_sums(const fold_ctx *f, uint32_t id, int operand)
 {
     const fold__sig *sig = fold__node_sig(f, id);
@@ -23996,7 +23995,7 @@ static int fold__eager_sums(const fold_ctx *f, uint32_t id, int operand)
            !fold__absent(&f->run->worker->dest[operand]) && !f->run->worker->dest[operand].stride;
 }
 
-/* Runs an op backward for its nth row: once for all that has rows of its own, then once for each sum. */
+/* Runs an op backward for its nth row: once for contributions that have their own rows, then once per sum. */
 static void fold__eager_backward_row(fold_ctx *f, uint32_t id, const fold__program *program, uint32_t row)
 {
     fold__worker *worker = f->run->worker;
@@ -24111,14 +24110,14 @@ static const fold__eager *fold__eager_mode(void)
 }
 
 /* ==== section: plan cache ====================================================================
-   Owns: plans of earlier runs, in the bytes that the context has for them. A plan is kept when its structure
-   comes for the second time (fold__store_plan), in place of those that were not used for longest, and used
+   Owns: plans of earlier runs, kept in memory of the size that the context was given. A plan is stored the
+   second time its structure is run (fold__store_plan), evicting the least recently used plans, and is used
    from then on (fold__replay_plan).
-   Uses: storage. Invariant: a plan is found by a hash and used only if the whole structure is equal. Hashing
-   and comparing read the recording once each. */
+   Uses: storage. Invariant: a plan is found through a hash, and used only if the whole structure is equal.
+   Hashing and comparing each read the recording once. */
 
 /* A kept plan is one blob of sections: the arrays of nodes, then the structure, then the other arrays. A run
-   uses the arrays of nodes in place, and copies the others. */
+   uses the arrays of nodes in place, and copies the other arrays. */
 enum {
     FOLD__SECTION_OF_NODES = 0,
     FOLD__SECTIONS_OF_STRUCTURE,
@@ -24130,13 +24129,13 @@ static const int fold__plan_array[] = { FOLD__ARRAY_RUN_SIGS, FOLD__ARRAY_BATCHE
                                         FOLD__ARRAY_GROUP_SIGS, FOLD__ARRAY_BUFFERS };
 typedef struct fold__plan_section {
     void *data;
-    size_t bytes, at; /* at: where it is in the blob */
+    size_t bytes, at; /* at: offset in the blob */
 } fold__plan_section;
-/* Begins each blob. Blobs are end to end after the tables; offset 0 is none. */
+/* The header of a blob. Blobs are stored end to end after the tables; offset 0 means none. */
 typedef struct fold__kept_plan {
     fold__plan_key of;
-    uint64_t used; /* the run that used it last */
-    size_t bytes, next; /* next: the offset of another plan of the same bucket */
+    uint64_t used; /* number of the last run that used it */
+    size_t bytes, next; /* next: offset of another plan in the bucket */
     fold__plan plan;
 } fold__kept_plan;
 
@@ -24152,8 +24151,8 @@ static fold__kept_plan *fold__plan_at(fold__plans *plans, size_t at)
 }
 static size_t fold__plan_header(void) { return fold__round_up(sizeof(fold__kept_plan), FOLD__ALIGN); }
 
-/* Lists the words of a structure that are in no array of the recording: parameters of leaves, lengths of
-   lists, the scratch of ops over lists, and the roots. */
+/* Lists the parts of a structure that no array of the recording contains: the parameters of leaves, the
+   lengths of lists, the scratch sizes of ops over lists, and the roots. */
 static int fold__list_words(fold_ctx *f, const fold_node *roots, size_t n_roots, uint32_t *n_words)
 {
     if (!fold__need(f, FOLD__ARRAY_PLANNING, 2 * (size_t)f->n_nodes + n_roots + 1, sizeof(uint32_t)))
@@ -24162,7 +24161,7 @@ static int fold__list_words(fold_ctx *f, const fold_node *roots, size_t n_roots,
     for (uint32_t id = 1; id <= f->n_nodes; id++) {
         const uint32_t kind = fold__kind_of(f, id);
         *to = kind == FOLD__NODE_LOOKUP ? fold__node_table(f, id) : fold__node_param(f, id);
-        /* no branch: it could not be predicted */
+        /* no branch: it would often be mispredicted */
         to += (kind == FOLD__NODE_LOOKUP) | (kind == FOLD__NODE_PARAM);
         if (!fold__is_list(f, id))
             continue;
@@ -24203,7 +24202,7 @@ static size_t fold__list_sections(const fold_ctx *f, uint32_t n_words, const fol
     return fold__round_up(at, FOLD__ALIGN);
 }
 
-/* Continues a hash. Two chains of products run side by side to hide the latency of each. */
+/* Continues a hash. Two chains of multiplications run side by side, to hide their latency. */
 static uint64_t fold__hash_bytes(uint64_t hash, const void *memory, size_t bytes)
 {
     uint64_t even = hash, odd = ~hash, words[2];
@@ -24244,7 +24243,7 @@ static int fold__fits_run(const fold_ctx *f, const fold__kept_plan *kept, uint32
     fold__list_sections(f, n_words, &kept->plan, section);
     for (int i = FOLD__SECTIONS_OF_STRUCTURE; i < FOLD__SECTIONS_OF_ARRAYS; i++)
         if (section[i].bytes && memcmp(blob + section[i].at, section[i].data, section[i].bytes))
-            return 0; /* an empty array may be NULL, which memcmp must not get */
+            return 0; /* memcmp must not get NULL, which an empty array may be */
     return 1;
 }
 
@@ -24283,12 +24282,12 @@ static int fold__replay_plan(fold_ctx *f, const fold_node *roots, size_t n_roots
         if (section[i].bytes)
             memcpy(section[i].data, f->plans + run->replayed + section[i].at, section[i].bytes);
     fold__plan_at(plans, at)->used = ++plans->runs;
-    fold__refresh_pointers(f); /* the run's arrays of nodes are the kept ones */
+    fold__refresh_pointers(f); /* the run uses the kept plan's arrays of nodes */
     f->stats.plan_hits += f->stats.plan_hits < INT_MAX;
     return 1;
 }
 
-/* Evicts the plan that was not used for longest, and moves those after it. */
+/* Evicts the least recently used plan, and moves the plans after it. */
 static void fold__drop_plan(fold__plans *plans)
 {
     size_t oldest = plans->begin;
@@ -24329,7 +24328,7 @@ static uint32_t *fold__seen_slot(uint32_t *table, uint32_t slots, uint64_t hash)
     return &table[slot];
 }
 
-/* The tables have 31 bits of each hash: where two agree in them, a plan is only kept a run early. */
+/* Whether a structure was run before. The tables keep 31 bits of a hash: false matches store plans early. */
 static int fold__seen_before(fold__plans *plans, uint64_t hash)
 {
     uint32_t *first = fold__seen_hashes(plans), *second = first + plans->slots;
@@ -24369,10 +24368,11 @@ static void fold__store_plan(fold_ctx *f, const fold_node *roots, size_t n_roots
 }
 
 /* ==== section: cost model ====================================================================
-   Owns: how long batches of each signature took, the latest counting most, and how long others will take.
+   Owns: how long batches of each signature took, weighted towards recent ones, and estimates for other
+   batches.
    Uses: storage, program analysis. Invariant: times never change results, only where slices end. */
 
-#define FOLD__GUESSED_NS 0.05 /* for a multiplication, until one was timed */
+#define FOLD__GUESSED_NS 0.05 /* per multiplication, before any was timed */
 
 static fold__cost *fold__cost_of(const fold_ctx *f, const fold__batch *batch, int kind)
 {
@@ -24408,8 +24408,9 @@ static void fold__learn_cost(fold_ctx *f, const fold__batch *batch, int kind, do
     fold__learn_unit(&f->run->batch_unit, fold__batch_work(f, batch), ns);
 }
 
-/* Least-squares line through the timed batches, or proportional to rows if these vary too little or the batch
-   is far larger than they were. Slope and intercept stay non-negative. */
+/* Estimates a batch's time in nanoseconds from a least-squares fit of time against rows over the timed
+   batches. It is proportional to rows if their row counts vary too little or the batch is far larger. Slope
+   and intercept are clamped to be non-negative. */
 static double fold__estimate_batch(const fold_ctx *f, const fold__batch *batch, int kind)
 {
     const fold__cost *cost = fold__cost_of(f, batch, kind);
@@ -24428,20 +24429,20 @@ static double fold__estimate_batch(const fold_ctx *f, const fold__batch *batch, 
 
 /* ==== section: plan execution ================================================================
    Owns: making a plan (fold__make_plan), reserving what it writes (fold__reserve_run), and running its groups
-   forward and backward (fold__execute), phase by phase (fold__find_phase). In inference, threads share all
-   groups of samples. In training, as many groups run at a time as there are threads, which then share the
-   sums these groups add to.
+   forward and backward (fold__execute), phase by phase (fold__find_phase). In inference, all groups of
+   samples are divided among the threads. In training, one group per thread runs at a time; then the threads
+   divide up the sums that these groups add to.
    Uses: all sections above. Invariant: all memory is reserved before the first write. */
 
-/* Finds the address of a value that is there as a run begins. Rows of others may be gathered before they are
-   computed, but are not read before: they get the sink. */
+/* Finds the address of a value that exists when a run begins. Other values get the address of the sink, since
+   their rows may be gathered before they are computed, although they are not read before. */
 FOLD__INLINE void fold__resolve(fold_ctx *f, uint32_t id)
 {
     const int there = !fold__makes_value(f->kind[id]) || (f->kind[id] & FOLD__IS_STORED);
     f->value[id] = there ? fold__address(f, id) : f->run->sink;
 }
 
-/* Resolves the nodes that the run visits, and those before them that these read. */
+/* Finds the addresses of the nodes that the run visits, and of earlier nodes that these read. */
 static void fold__resolve_values(fold_ctx *f)
 {
     const uint32_t first = f->run->plan.first_node;
@@ -24452,7 +24453,7 @@ static void fold__resolve_values(fold_ctx *f)
             fold__resolve(f, f->edge_source[edge]);
 }
 
-/* Gives roots and kept values their offsets in the recording's data, which the caller reserves. A value that
+/* Assigns roots and kept values their offsets in the recording's data; the caller reserves it. A value that
    is computed again keeps its offset. */
 static void fold__layout_results(fold_ctx *f)
 {
@@ -24466,9 +24467,9 @@ static void fold__layout_results(fold_ctx *f)
     }
 }
 
-/* Lays out the values and gradients that cross between groups, and the contributions to them, in units of 16
-   floats from the region's start; returns the units. Leaves have values already, and rows for gradients with
-   their group. Also lays out the contributions within groups, from each group's start. */
+/* Lays out the values and gradients that cross between groups, and contributions to them, in units of 16
+   floats from the region's start. Returns the number of units. Leaves have values already, and their
+   gradients are stored with their group. Also lays out each group's contributions, from its start. */
 static uint32_t fold__layout_boundary(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -24495,16 +24496,16 @@ static uint32_t fold__layout_boundary(fold_ctx *f)
     return rows;
 }
 
-/* Groups in [from, to) are of samples. */
+/* Returns the first group of samples; they end before fold__samples_to. */
 static uint32_t fold__samples_from(const fold__run *run) { return run->plan.has_prefix ? 1 : 0; }
 static uint32_t fold__samples_to(const fold__run *run)
 {
     return run->plan.groups - (run->plan.has_suffix ? 1 : 0);
 }
 
-/* Lays out the region: first what crosses between groups, then the prefix, the suffix, and memory for as many
-   groups of samples as there are threads, which groups use in turn. A group's slabs are followed by its rows
-   of contributions, and these by the gradients of its leaves. */
+/* Lays out the region: first values that cross between groups, then the prefix, the suffix, and memory for
+   one group of samples per thread, which the groups use in turn. A group's slabs are followed by its rows of
+   contributions, then by the gradients of its leaves. */
 static void fold__layout_groups(fold_ctx *f, size_t boundary)
 {
     fold__run *run = f->run;
@@ -24533,8 +24534,8 @@ static void fold__layout_groups(fold_ctx *f, size_t boundary)
     run->plan.region = end + samples * fold__min_size((size_t)fold__threads_of(f), to - from);
 }
 
-/* Clears what a run may ask about nodes that it reads and that come before those it visits: it makes none of
-   them, and they get no gradient. */
+/* Clears the run's state of nodes that it reads but does not visit, since they were recorded earlier: it
+   computes none of them, and they get no gradients. */
 static void fold__clear_outside(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -24565,7 +24566,7 @@ static void fold__index_groups(fold__run *run)
     }
 }
 
-/* Arrays may move. */
+/* Makes the plan of a run. Arrays may move. */
 static int fold__make_plan(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -24595,7 +24596,7 @@ static int fold__make_plan(fold_ctx *f)
     return 1;
 }
 
-/* Packs, for backward, the weights of products whose inputs get gradients in this run. */
+/* Packs weights for backward, for products whose inputs get gradients in this run. */
 static void fold__ready_packs(fold_ctx *f)
 {
     for (uint32_t sig = 0; sig < f->run->plan.run_sigs; sig++) {
@@ -24609,7 +24610,7 @@ static void fold__ready_packs(fold_ctx *f)
     }
 }
 
-/* Arrays may move. */
+/* Reserves the memory that a planned run writes. Arrays may move. */
 static int fold__reserve_run(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -24658,8 +24659,8 @@ static void fold__resolve_gradients(fold_ctx *f, const fold__group *group)
     }
 }
 
-/* Clears the gradients of a group's values and leaves that get only some pieces, before any is written: those
-   on the boundary, which other groups write, or the others. */
+/* Clears, before any is written, those gradients of a group's values and leaves that are written only in
+   part: those that cross between groups, which other groups write, if `boundary` is set, or the others. */
 static void fold__clear_partial(fold_ctx *f, const fold__group *group, int boundary)
 {
     fold__run *run = f->run;
@@ -24681,7 +24682,7 @@ static void fold__clear_partial(fold_ctx *f, const fold__group *group, int bound
     }
 }
 
-/* Begins a group, or its chunk from a row of lists on: lists then begin that many rows before their slabs. */
+/* Begins a group, or its chunk that starts at a row of its lists. Lists start that many rows before slabs. */
 static void fold__enter_chunk(fold_ctx *f, fold__group *group, uint32_t row)
 {
     fold__run *run = f->run;
@@ -24762,7 +24763,7 @@ static const char *fold__batch_name(const fold_ctx *f, const fold__worker *worke
 }
 
 /* Runs a batch forward and captures its commands. If they would differ in another replay, or are too many,
-   the batch itself becomes one command. */
+   the batch itself becomes a single command. */
 enum { FOLD__MAX_COMMAND_BYTES = 1 << 16 };
 static FOLD__NOINLINE void fold__capture_batch(fold_ctx *f, fold__worker *worker, uint32_t which)
 {
@@ -24801,13 +24802,13 @@ static void fold__run_batch(fold_ctx *f, fold__worker *worker, const fold__group
         fold__learn_cost(f, &worker->batch, kind, fold__as_double(fold__now(f) - start));
 }
 
-/* Work for several threads: groups [first, last) one by one, the sums that these add to, or the rows of a
-   batch of a group that runs alone. */
+/* Work for several threads: groups [first, last) one by one, the sums that these groups add to, or the rows
+   of one batch when no other group runs. */
 typedef struct fold__job {
     fold_ctx *ctx;
     void (*run)(const struct fold__job *job, fold__worker *worker, uint64_t worker_index);
     uint32_t first, last;
-    uint64_t work, threads; /* work: of the sums, or the number of rows */
+    uint64_t work, threads; /* work: the cost of the sums, or number of rows */
     uint32_t batch;
     int kind;
 } fold__job;
@@ -24820,8 +24821,8 @@ static void fold__run_job(int worker_index, void *user)
     fold__fp_leave(saved);
 }
 
-/* Runs a job on its threads. While this thread waits for them, a job system may run other jobs of the host on
-   it, so the processor has the host's settings until they are done. */
+/* Runs a job on its threads. While the calling thread waits for them, a job system may run the host's jobs on
+   it, so the host's floating-point settings are restored until the job is done. */
 static void fold__on_threads(fold_ctx *f, fold__job *job)
 {
     if (job->threads > 1) {
@@ -24833,7 +24834,7 @@ static void fold__on_threads(fold_ctx *f, fold__job *job)
     }
 }
 
-/* A thread without a piece of its own would only be woken, and waited for. */
+/* Returns how many threads can get at least one piece: waking others would only cost time. */
 static uint64_t fold__workers_for(const fold_ctx *f, uint64_t pieces)
 {
     const uint64_t threads = (uint64_t)fold__threads_of(f);
@@ -24849,8 +24850,8 @@ static void fold__run_rows_job(const fold__job *job, fold__worker *worker, uint6
                     (uint32_t)(job->work * (worker_index + 1) / job->threads));
 }
 
-/* Runs a group's batches in order or, backward, from the last on. `alone`: no other group runs at that time,
-   so threads may share a batch. */
+/* Runs a group's batches in order or, in backward, from last to first. `alone` means that no other group runs
+   at that time, so threads may divide a batch. */
 static void fold__run_group(fold_ctx *f, fold__worker *worker, uint32_t which, int kind, int alone)
 {
     const fold__group *group = &f->run->group[which];
@@ -24878,16 +24879,16 @@ static void fold__backward_group(fold_ctx *f, fold__worker *worker, uint32_t whi
         fold__finish_gradient(f, worker, f->run->leaves[leaf], group, fold__all_rows);
 }
 
-/* Whether a group's rows of a use are summed after the group has run: for parameters, and for shared nodes of
-   the prefix if the group is one of samples. Others are summed when the node's gradient is completed
-   (fold__shared_total). */
+/* Whether a group's rows of a use are summed after the group has run. This is so for parameters, and for
+   shared nodes of the prefix if the group consists of samples. Other uses are summed when the node's gradient
+   is completed (fold__shared_total). */
 static int fold__adds_up(const fold__run *run, const fold__use *use, uint32_t group)
 {
     return !use->is_node || (group >= fold__samples_from(run) && (run->state[use->target] & FOLD__PREFIX));
 }
 
-/* Counts a use's rows in groups [first, last), and returns what they cost, in multiplications: finding a row
-   costs some, too. */
+/* Counts a use's rows in groups [first, last), and returns the cost of summing them, in multiplications.
+   Finding a row counts as this many: */
 enum { FOLD__FIND_WORK = 1024 };
 static uint64_t fold__measure_use(const fold_ctx *f, fold__use *use, uint32_t first, uint32_t last)
 {
@@ -24907,7 +24908,7 @@ static uint64_t fold__measure_use(const fold_ctx *f, fold__use *use, uint32_t fi
     return use->work = use->rows * (use->size + FOLD__FIND_WORK) * (uint64_t)fold__shape_lines(&shape);
 }
 
-/* Returns what the sums of all uses cost. fold__accumulate_groups shares them out by what each notes. */
+/* Measures all uses, and returns the cost of their sums, by which fold__accumulate_groups divides them. */
 static uint64_t fold__measure_sums(const fold_ctx *f, uint32_t first, uint32_t last)
 {
     uint64_t work = 0;
@@ -24916,8 +24917,8 @@ static uint64_t fold__measure_sums(const fold_ctx *f, uint32_t first, uint32_t l
     return work;
 }
 
-/* Sums, in order, a part of what groups [first, last) add to parameters and shared nodes. Uses are laid end
-   to end by their cost, and the part may begin and end anywhere. */
+/* Adds a part of what groups [first, last) contribute to parameters and shared nodes, in order. The costs of
+   all uses are laid end to end; a part from `from` to `to` may begin and end anywhere. */
 static void fold__accumulate_groups(fold_ctx *f, fold__worker *worker, uint32_t first, uint32_t last,
                                     uint64_t from, uint64_t to)
 {
@@ -24929,13 +24930,13 @@ static void fold__accumulate_groups(fold_ctx *f, fold__worker *worker, uint32_t 
         size_t done = use->done;
         const int in_one = use->sum == FOLD__SUM_BY_KERNEL;
         if (begin == end || from >= end || to <= begin || (in_one && from > begin))
-            continue; /* a sum by one kernel belongs to the part in which it begins */
+            continue; /* the part in which a one-kernel sum begins does all of it */
         const fold__use_share share = fold__share_of_use(f, use, from > begin ? from - begin : 0,
                                                          (to < end && !in_one ? to : end) - begin);
         for (uint32_t group = first; group < last && share.columns.from < share.columns.to; group++)
             if (fold__adds_up(run, use, group))
                 fold__accumulate_use(f, worker, use, &run->group[group], share, &done);
-        if (to >= end || share.rows.to < (int)use->rows) /* of threads that share columns, the last writes */
+        if (to >= end || share.rows.to < (int)use->rows) /* if threads divide columns, the last one writes */
             use->next = done;
         if (run->sums_in_one_go && to >= end && !use->is_node)
             fold__add_to_total(f, use);
@@ -24945,7 +24946,7 @@ static void fold__accumulate_groups(fold_ctx *f, fold__worker *worker, uint32_t 
             fold__accumulate_lookup(f, run->leaves[leaf]);
 }
 
-/* Runs a group of samples forward, in all its chunks, or one chunk of it forward and backward. */
+/* Runs a group of samples: all chunks forward in inference, or one chunk forward and backward in training. */
 static void fold__run_sample(fold_ctx *f, fold__worker *worker, uint32_t group, int alone)
 {
     do
@@ -24967,7 +24968,7 @@ static void fold__sum_uses_job(const fold__job *job, fold__worker *worker, uint6
                             job->work * (worker_index + 1) / job->threads);
 }
 
-/* Counts the pieces that the measured sums can be cut into: see fold__share_of_use. */
+/* Counts the pieces into which the measured sums can be divided (fold__share_of_use). */
 static uint64_t fold__pieces_of_sums(const fold_ctx *f)
 {
     uint64_t pieces = 0;
@@ -24988,16 +24989,16 @@ static void fold__sum_groups(fold_ctx *f, uint32_t first, uint32_t last)
     fold__on_threads(f, &job);
 }
 
-/* A phase has a step for each batch of its group and, backward, one for the sums after those. */
+/* Returns the number of steps of a phase: one per batch of its group and, in backward, one for the sums. */
 static uint32_t fold__phase_steps(const fold__run *run, const fold__progress *progress)
 {
     const fold__group *group = &run->group[progress->group];
     return group->end_batch - group->first_batch + (uint32_t)progress->backward;
 }
 
-/* Moves on to the next phase that has something to do, this one or a later one. Their order: the prefix, the
-   suffix backward, each group of samples forward and backward, the suffix, the prefix backward. Gradients
-   pass through the suffix before there are values, through the prefix when all samples have added theirs. */
+/* Moves to the next phase that has steps, which may be the current one. The order of phases is: the prefix,
+   the suffix backward, each group of samples forward and backward, the suffix, the prefix backward. Gradients
+   pass through the suffix before any values exist, and through the prefix once all samples added theirs. */
 static void fold__find_phase(const fold__run *run, fold__progress *progress)
 {
     const uint32_t from = fold__samples_from(run), suffix = 2 + 2 * (fold__samples_to(run) - from);
@@ -25022,17 +25023,17 @@ static void fold__first_phase(const fold__run *run, fold__progress *progress)
     fold__find_phase(run, progress);
 }
 
-/* Runs the next groups of samples, from `first` on, and returns the end of those that ran. In inference
-   threads share all of them. In training as many run at a time as there are threads, which then share the
-   sums that these add to, so that every sum continues in the order of groups. A lone group is shared batch by
-   batch. */
+/* Runs the next groups of samples, from `first` on, and returns the end of those that ran. In inference all
+   groups are divided among the threads. In training one group per thread runs at a time; then the threads
+   divide up the sums that the groups add to, so that every sum continues in the order of groups. If only one
+   group runs, threads divide its batches. */
 static uint32_t fold__run_samples(fold_ctx *f, uint32_t first)
 {
     fold__run *run = f->run;
     const uint32_t left = fold__samples_to(run) - first, threads = (uint32_t)fold__threads_of(f);
     uint32_t count = fold__goes_back(run) && threads < left ? threads : left;
     for (uint32_t nth = 0; nth < count && fold__goes_back(run); nth++)
-        if (fold__chunk_of(&run->group[first + nth])) /* each chunk is followed by its sums */
+        if (fold__chunk_of(&run->group[first + nth])) /* sums come after each chunk */
             count = nth ? nth : 1;
     fold__job job = { f, fold__run_groups_job, first, first + count, 0, count < threads ? count : threads, 0,
                       0 };
@@ -25076,7 +25077,7 @@ static void fold__commit(fold_ctx *f)
 static void fold__run_commands(fold_ctx *f)
 {
     fold__worker *const worker = f->run->worker;
-    const size_t calls = worker->kernel_calls, one_row = worker->one_row_calls; /* as counted when captured */
+    const size_t calls = worker->kernel_calls, one_row = worker->one_row_calls; /* counted at capture */
     for (const fold__command *step = f->run->commands.first; step; step = step->next) {
         const fold__map_call *map = (const fold__map_call *)(const void *)(step + 1);
         if (step->op)
@@ -25097,7 +25098,7 @@ static void fold__run_commands(fold_ctx *f)
     worker->one_row_calls = one_row;
 }
 
-/* Runs a reserved plan in one go: the commands that an earlier replay captured, or phase by phase. */
+/* Runs a reserved plan in one go: phase by phase, or using commands captured in an earlier replay. */
 static void fold__execute(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -25118,7 +25119,7 @@ static void fold__execute(fold_ctx *f)
         at.phase++;
         if (!at.backward) {
             fold__run_group(f, run->worker, at.group, FOLD__EVENT_FORWARD, 1);
-        } else if (fold__goes_back(run)) { /* always, but this drops the code from builds for inference */
+        } else if (fold__goes_back(run)) { /* always true: drops code from inference builds */
             fold__backward_group(f, run->worker, at.group, 1);
             fold__sum_groups(f, at.group, at.group + 1);
         }
@@ -25128,16 +25129,16 @@ static void fold__execute(fold_ctx *f)
 }
 
 /* ==== section: sliced runs ===================================================================
-   Owns: the progress of a begun run. It executes one step after another, a batch or the sums of a group's
-   weight gradients, and cuts a step that would take too long.
+   Owns: the progress of a run that was begun. It executes step after step; a step is a batch or a group's
+   sums of weight gradients. A step that would take too long is divided.
    Uses: plan execution, cost model. Invariant: results are bit-identical to an uninterrupted run. */
 
 enum { FOLD__TIMED_FIRST = 4, FOLD__TIMED_EACH = 64, FOLD__MIN_WORK = 1 << 14 };
 
-/* An unfinished run has overwritten values of this recording, so none can be read. */
+/* Whether an unfinished run has overwritten values of this recording, so that none can be read. */
 static int fold__is_interrupted(const fold_ctx *f) { return f->run->interrupted_salt == f->salt; }
 
-/* FOLD__NONE is the last step of a group's backward: its sums of weight gradients. */
+/* Returns the batch of a step, or FOLD__NONE for a group's last one in backward: sums of weight gradients. */
 static uint32_t fold__step_batch(const fold__run *run, const fold__progress *progress)
 {
     const fold__group *group = &run->group[progress->group];
@@ -25154,8 +25155,8 @@ static uint64_t fold__rows_of_step(const fold_ctx *f, const fold__progress *prog
                                : fold__rows_to_cut(f, &f->run->batch[which]);
 }
 
-/* In a group's sums the work of all uses is laid end to end. Returns how much of the next `work` belongs to
-   this use, which begins at *at. */
+/* The work of all uses in a group's sums is laid end to end. Returns how much of the next `work` belongs to
+   this use, whose own work begins at *at, and moves *at past it. */
 static uint64_t fold__work_of_use(const fold__use *use, uint64_t *at, const fold__progress *progress,
                                   uint64_t work)
 {
@@ -25184,8 +25185,8 @@ static double fold__estimate_rows(const fold_ctx *f, const fold__progress *progr
     return fold__estimate_batch(f, &batch, progress->backward ? FOLD__EVENT_BACKWARD : FOLD__EVENT_FORWARD);
 }
 
-/* How many of the rows of a step (in sums: how much work) are estimated to fit into ns; at least enough to
-   make progress. */
+/* Returns how many rows of a step (for sums, how much work) are estimated to fit into `ns`, but at least
+   enough to make progress. */
 static uint64_t fold__rows_within(const fold_ctx *f, const fold__progress *progress, uint64_t rows, double ns)
 {
     const int is_sums = fold__step_batch(f->run, progress) == FOLD__NONE;
@@ -25207,7 +25208,7 @@ static void fold__run_sums(fold_ctx *f, const fold__progress *progress, uint64_t
     const double expected = fold__estimate_rows(f, progress, work);
     const double times = fold__as_double(fold__now(f) - start) / (expected > 0 ? expected : 1);
     uint64_t at = 0;
-    for (uint32_t use = 0; use < run->n_uses; use++) { /* learnt by a factor, so never 0 */
+    for (uint32_t use = 0; use < run->n_uses; use++) { /* unit costs are learned by scaling, so never 0 */
         fold__work_unit *unit = &run->sum_unit[use % FOLD__SUM_UNITS];
         const double ns = fold__unit_ns(unit) > 1e-4 ? fold__unit_ns(unit) : 1e-4;
         if (fold__work_of_use(&run->use[use], &at, progress, work))
@@ -25215,7 +25216,7 @@ static void fold__run_sums(fold_ctx *f, const fold__progress *progress, uint64_t
     }
 }
 
-/* Runs the next `rows` of the `all` rows of a step, and moves to the next step after the last. */
+/* Runs the next `rows` of a step's `all` rows. After the last row, moves to the next step. */
 static void fold__run_rows(fold_ctx *f, uint64_t rows, uint64_t all)
 {
     fold__run *run = f->run;
@@ -25240,13 +25241,13 @@ static void fold__run_rows(fold_ctx *f, uint64_t rows, uint64_t all)
     if (++progress->at < fold__phase_steps(run, progress))
         return;
     if (progress->backward == fold__goes_back(run) && fold__next_chunk(f, progress->group))
-        progress->phase -= (uint32_t)progress->backward; /* the next chunk begins forward */
+        progress->phase -= (uint32_t)progress->backward; /* the next chunk starts forward */
     else
         progress->phase++;
     fold__find_phase(run, progress);
 }
 
-/* A gradient without a separate total is written from the first slice on, so it cannot count as zeros. */
+/* Starts a run in slices. From the first slice on, gradients without a separate total are no longer zeros. */
 static void fold__begin_slices(fold_ctx *f)
 {
     fold__first_phase(f->run, &f->run->progress);
@@ -25260,11 +25261,11 @@ static void fold__begin_slices(fold_ctx *f)
 }
 
 /* ==== section: run calls =====================================================================
-   Owns: a run from its roots to its results: making a plan or finding an earlier one, executing it at once,
-   in slices or again, and recording what was computed.
+   Owns: a run from its roots to its results: making or finding a plan, executing it (at once, in slices, or
+   as a replay), and noting which values were computed.
    Uses: all sections above. Invariant: whatever can fail does so before the first write. */
 
-/* Reserves everything that an eager backward writes: contributions first, then a gradient row per value. */
+/* Reserves what an eager backward writes: contributions, followed by gradients for all values. */
 static int fold__eager_reserve(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -25340,7 +25341,7 @@ static int fold__eager_backward(fold_ctx *f)
     return 1;
 }
 
-/* Says why a read returned nothing or a run did nothing. It is not sticky: the context stays usable. */
+/* Records why a read returned nothing or a run did nothing. The context stays usable. */
 #define fold__refuse(f, ...) fold__fail_in(&(f)->read_error, __VA_ARGS__)
 
 static fold_status fold__run_status(const fold_ctx *f)
@@ -25359,7 +25360,7 @@ static int fold__is_choice(const fold_ctx *f, uint32_t id)
     return fold__kind_of(f, id) == FOLD__NODE_OP && !fold__is_list(f, id) &&
            fold__node_sig(f, id)->op == FOLD__OP_list_softmax_xent;
 }
-/* One for each row, or one for all rows of a list. Edges have a count of their own. */
+/* Returns the number of indices: one per row, or one for all rows of a list. Edges are counted separately. */
 static uint32_t fold__n_indices(const fold_ctx *f, const fold__index_ref *ref)
 {
     const int each = fold__kind_of(f, ref->node) == FOLD__NODE_LOOKUP || fold__has_row_data(f, ref->node);
@@ -25390,7 +25391,7 @@ static void fold__set_index(fold_ctx *f, uint32_t id, uint32_t row, int index)
         data[row] = (uint64_t)index;
     } else if (fold__is_choice(f, id)) {
         int *own = (int *)(void *)fold__data_ptr(f, (uint32_t)fold__node_op_data(f, id));
-        own[fold__edge_rows(f, f->first_edge[id]) + 3] = index; /* where fold__write_choices puts it */
+        own[fold__edge_rows(f, f->first_edge[id]) + 3] = index; /* where fold__write_choices stores it */
     } else if (fold__kind_of(f, id) != FOLD__NODE_LOOKUP) {
         fold__set_node_data(f, id, (uint64_t)index);
     } else if (fold__is_list(f, id)) {
@@ -25413,13 +25414,13 @@ static void fold__read_index_refs(fold_ctx *f, uint32_t first)
 
 /* -- after a run ------------------------------------------------------------------------------ */
 
-/* Stored values are out of date: parameters have changed, or an unfinished run has overwritten some. */
+/* Whether stored values are out of date: parameters changed, or an unfinished run overwrote some values. */
 static int fold__is_stale(const fold_ctx *f)
 {
     return f->any_done && (f->done_version != f->model->version || fold__is_interrupted(f));
 }
 
-/* If the value is to be kept, the next run computes it again. */
+/* Marks a value as not stored. If it is to be kept, the next run computes it again. */
 static void fold__forget_value(fold_ctx *f, uint32_t id)
 {
     if ((f->kind[id] & FOLD__IS_KEPT) && fold__makes_value(f->kind[id]) && id < f->first_keep)
@@ -25427,7 +25428,7 @@ static void fold__forget_value(fold_ctx *f, uint32_t id)
     f->kind[id] &= (uint8_t)~FOLD__IS_STORED;
 }
 
-/* Marks kept values as stored, and forgets earlier ones that are out of date. */
+/* Marks the kept values as stored, and forgets earlier values that are out of date. */
 static void fold__mark_done(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -25441,6 +25442,37 @@ static void fold__mark_done(fold_ctx *f)
         f->any_done = 1;
     f->done_version = f->model->version;
     run->interrupted_salt = 0;
+}
+
+/* Counts the calls of a planned run that an earlier run has computed: those whose values are stored, and all
+   that these depend on. A run of new nodes alone has none, and is not searched. */
+static uint32_t fold__count_recomputed(const fold_ctx *f)
+{
+    const fold__run *run = f->run;
+    const uint32_t first = run->plan.first_node, *calls = f->calls, *first_edge = f->first_edge;
+    const uint32_t *const edge_source = f->edge_source;
+    uint32_t *const known = run->piece_floats, call = f->n_calls, count = 0;
+    if (!f->any_done || first >= run->first_new || run->scope > FOLD__SCOPE_AGAIN)
+        return 0;
+    memset(known + first, 0, (size_t)(run->first_new - first) * sizeof *known);
+    while (call && calls[call - 1] >= run->first_new)
+        call--;
+    for (; call && calls[call - 1] >= first; call--) {
+        const uint32_t id = calls[call - 1];
+        uint32_t computed = known[id] | (f->kind[id] & FOLD__IS_STORED);
+        for (uint32_t output = id + 1; output < run->first_new; output++) {
+            if ((f->kind[output] & FOLD__KIND_MASK) != FOLD__NODE_OUTPUT)
+                break;
+            computed |= known[output] | (f->kind[output] & FOLD__IS_STORED);
+        }
+        if (!computed)
+            continue;
+        count += run->state[id] & FOLD__RUNS;
+        for (uint32_t edge = first_edge[id], end = first_edge[id + 1]; edge < end; edge++)
+            if (edge_source[edge] >= first)
+                known[edge_source[edge]] = 1;
+    }
+    return count;
 }
 
 static void fold__note_stats(fold_ctx *f)
@@ -25460,6 +25492,7 @@ static void fold__note_stats(fold_ctx *f)
         list_elements += run->batch[batch].elems;
     }
     stats->run_nodes = fold__count(run->plan.calls);
+    stats->recomputed_nodes = fold__count(run->recomputed);
     stats->visited_nodes = fold__count(f->n_nodes + 1 - run->plan.first_node);
     stats->groups = fold__count(run->plan.groups);
     stats->batches = fold__count(batches);
@@ -25502,8 +25535,8 @@ static void fold__find_last_readers(const fold_ctx *f, const fold__group *group,
     }
 }
 
-/* The longest chain of calls of one signature, with any other calls between them. Only calls from one of its
-   own to the last that depends on it are visited. */
+/* Returns the longest chain of calls of one signature, which may have calls of others in between. Visits only
+   calls between one of the signature's own and the last that depends on it. */
 static uint32_t fold__own_chain(const fold_ctx *f, const fold__group_sig *group_sig, const uint32_t *last,
                                 uint32_t *chain)
 {
@@ -25534,8 +25567,8 @@ static uint32_t fold__own_chain(const fold_ctx *f, const fold__group_sig *group_
     return longest;
 }
 
-/* The longest chains of all signatures, summed over groups. Planning leaves out signatures that feed each
-   other; they are counted here, in arrays that planning no longer needs. */
+/* Returns the longest chains of all signatures, summed over groups. Planning skips signatures that feed each
+   other; their chains are found here, in arrays that planning no longer needs. */
 static uint32_t fold__count_bound(const fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -25628,7 +25661,7 @@ static int fold__plan_roots(fold_ctx *f, const fold_node *roots, size_t n_roots)
         memset(run->grad + run->plan.first_node, 0, (size_t)f->n_nodes + 2 - run->plan.first_node);
     } else {
         fold__mark_grads(f);
-        if (!run->grad[run->root]) { /* nothing below the root needs a gradient: forward is enough */
+        if (!run->grad[run->root]) { /* no node below the root gets a gradient: forward is enough */
             run->backward = 0;
             return fold__node_arrays(f) && fold__plan_roots(f, roots, n_roots);
         }
@@ -25655,7 +25688,7 @@ static int fold__steps_fit(fold_ctx *f)
     return !fold__broken(f);
 }
 
-/* Caches now contain what the run appended. Steps that it did not run stay pending. */
+/* Updates the lengths of caches to include what the run appended. Steps that it did not run stay pending. */
 static void fold__commit_steps(fold_ctx *f)
 {
     uint32_t *waiting = &f->pending_step;
@@ -25693,7 +25726,7 @@ static int fold__is_there(const fold_ctx *f, uint32_t source)
            (!fold__is_interrupted(f) && (f->kind[source] & FOLD__IS_STORED));
 }
 
-/* The address of a row of a stored list or, with row 0, of a node, which may be a view of a list's row. */
+/* Returns the address of a stored list's row or, with `row` 0, of a node that may be a view of such a row. */
 static const float *fold__row_to_read(const fold_ctx *f, const fold__operand *operand, uint32_t row)
 {
     const uint32_t source = operand->source, width = fold__row_size(f, source);
@@ -25712,8 +25745,8 @@ static float *fold__copy_value(const fold_ctx *f, const fold__operand *operand, 
     return to;
 }
 
-/* Copies values to the addresses of fold_output_ref: of new ones always, of those from earlier runs if this
-   run computed their value again. */
+/* Copies values to the addresses given to fold_output_ref: those named since the last run, and earlier ones
+   if this run computed their values again. */
 static void fold__give_outputs(fold_ctx *f)
 {
     const fold__run *run = f->run;
@@ -25804,13 +25837,13 @@ static enum fold__run_scope fold__scope_of(const fold_ctx *f, const fold_node *r
     return fold__all_there(f, roots, n_roots) ? FOLD__SCOPE_NOTHING : FOLD__SCOPE_NEW;
 }
 
-/* Only a run that looks at old nodes again reads their indices again. */
+/* Returns the first index reference that a run reads. Only runs that visit old nodes read old ones. */
 static uint32_t fold__first_index_ref(const fold_ctx *f, enum fold__run_scope scope)
 {
     return scope >= FOLD__SCOPE_AGAIN ? 0 : f->old_index_refs;
 }
 
-/* Finds what the run computes, and in which order, with the memory for gradients of kept nodes. */
+/* Determines what the run computes, in which order, and reserves memory for gradients of kept nodes. */
 static int fold__plan_run(fold_ctx *f, const fold_node *roots, size_t n_roots, int backward)
 {
     fold__run *run = f->run;
@@ -25825,12 +25858,13 @@ static int fold__plan_run(fold_ctx *f, const fold_node *roots, size_t n_roots, i
     if (fold__has_zone(f))
         f->desc.zone(1, "plan", fold__count(f->n_calls), f->desc.zone_user);
     const int planned = fold__is_of_model(f) && fold__node_arrays(f) && fold__plan_roots(f, roots, n_roots);
+    run->recomputed = planned && !fold__is_eager(f) ? fold__count_recomputed(f) : 0;
     if (fold__has_zone(f))
         f->desc.zone(0, "plan", fold__count(f->n_calls), f->desc.zone_user);
     return planned && fold__steps_fit(f) && !FOLD__TRAINING(backward && !fold__reserve_kept_grads(f));
 }
 
-/* Plans and runs; a run that is begun computes nothing yet. 0 with an error if there is no memory for it. */
+/* Plans and runs. A run that is only begun computes nothing yet. Returns 0 with an error if out of memory. */
 static int fold__try_run(fold_ctx *f, const fold_node *roots, size_t n_roots, int backward)
 {
     fold__run *run = f->run;
@@ -25849,8 +25883,8 @@ static int fold__try_run(fold_ctx *f, const fold_node *roots, size_t n_roots, in
     return 1;
 }
 
-/* A run relies on signature ids, so unused signatures are freed only between two attempts, and only if memory
-   ran out. */
+/* Runs, retrying after an out-of-memory error if memory can be reclaimed. A run relies on signature numbers,
+   so unused signatures are freed only between two attempts. */
 static fold_status fold__run_roots(fold_ctx *f, const fold_node *roots, size_t n_roots, int backward,
                                    int begin)
 {
@@ -25883,7 +25917,7 @@ FOLD_API fold_status fold_run_begin(fold_ctx *f, const fold_node *roots, int cou
 }
 
 #ifndef FOLD_INFERENCE
-/* A parameter gets its gradient from its uses. If it is the root itself, a copy is its use. */
+/* Returns a copy of a root that is a parameter: a parameter gets its gradient from the nodes that use it. */
 static fold_node fold__root_of(fold_ctx *f, fold_node x)
 {
     fold__operand operand;
@@ -25945,8 +25979,8 @@ static const char *fold__replay_problem(const fold_ctx *f)
     return NULL;
 }
 
-/* Each call that the last run executed, or that was recorded for it, gets the draws that a fresh recording
-   would give it. */
+/* Gives random calls of the last run, and those recorded for it, the draws that a fresh recording would get
+   from the context. */
 static void fold__draw_again(fold_ctx *f)
 {
     for (uint32_t at = 0; at < f->n_calls && f->n_draws; at++) {
@@ -25960,7 +25994,7 @@ static void fold__draw_again(fold_ctx *f)
     f->draws += f->n_draws;
 }
 
-/* All values of an eager context can be read, so after a change of parameters all ops are computed again. */
+/* All values of an eager context are readable, so if parameters have changed, all ops are computed again. */
 static fold_status fold__replay_eager(fold_ctx *f)
 {
     if (f->done_version != f->model->version)
@@ -25972,8 +26006,8 @@ static fold_status fold__replay_eager(fold_ctx *f)
     return fold__finish_eager(f);
 }
 
-/* Captures the kernel calls of a replay. If one thread runs one group forward, they are the same in every
-   replay until arrays move. */
+/* Starts capturing the kernel calls of a replay, which are the same in every replay if one thread runs one
+   group forward and no array moves. */
 static void fold__begin_capture(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -25988,7 +26022,7 @@ static void fold__begin_capture(fold_ctx *f)
     run->worker->commands = commands;
 }
 
-/* Reserves room for the commands that were counted. Without memory for them replays run uncaptured. */
+/* Reserves memory for the captured commands. If there is not enough, replays run without them. */
 static void fold__end_capture(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -26004,7 +26038,7 @@ static void fold__end_capture(fold_ctx *f)
     f->bytes_refused = bytes_refused;
 }
 
-/* Captured commands are only valid while nothing has moved, so with them nothing has to be reserved. */
+/* Replays a batched run. Captured commands are valid while no array moves; nothing is reserved then. */
 static fold_status fold__replay_batched(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -26016,7 +26050,7 @@ static fold_status fold__replay_batched(fold_ctx *f)
     if (!run->commands.first)
         fold__begin_capture(f);
     fold__run_planned(f, start);
-    if (run->worker->commands) /* addresses left there are subnormal floats, which are slow to add */
+    if (run->worker->commands) /* addresses left there would be denormal floats, slow to add */
         memset(run->scratch, 0, (size_t)(run->commands.base - (char *)run->scratch));
     run->worker->commands = NULL;
     if (!run->commands.disabled && run->commands.used > run->commands.size)
@@ -26081,7 +26115,7 @@ FOLD_API uint64_t fold_estimate_ns(const fold_ctx *f)
     if (!begun)
         fold__first_phase(run, &progress);
     else if (progress.phase != FOLD__NONE && fold__chunks_left(run, progress.group) > 1) {
-        progress.phase -= (uint32_t)progress.backward; /* the whole chunk counts until it is done */
+        progress.phase -= (uint32_t)progress.backward; /* a chunk counts in full until it is done */
         fold__find_phase(run, &progress);
     }
     double ns = 0;
@@ -26109,8 +26143,8 @@ static const char *fold__slice_problem(const fold_ctx *f, uint64_t ns)
     return NULL;
 }
 
-/* Runs steps until the time is used up. The first is cut to the rows that fit, at least one; later ones run
-   whole or wait for the next slice. Between slices ops may have been added and arrays may have moved. */
+/* Runs steps until the time is used up. The first is cut to the rows that fit, but at least one; later ones
+   run in full or wait for the next slice. Between slices, ops may be added and arrays may move. */
 static void fold__run_slice(fold_ctx *f, uint64_t ns)
 {
     fold__progress *progress = &f->run->progress;
@@ -26124,7 +26158,7 @@ static void fold__run_slice(fold_ctx *f, uint64_t ns)
         run->interrupted_salt = f->salt; /* stored values are overwritten from here on */
     f->run->worker->group_sig = NULL;
     if (f->desc.measure &&
-        (!ns || progress->done++)) /* may be abandoned after a slice: planning again can need more */
+        (!ns || progress->done++)) /* it may be abandoned: planning again can need more memory */
         progress->phase = FOLD__NONE;
     for (int ran = 0; progress->phase != FOLD__NONE && !f->desc.measure; ran = 1) {
         const uint64_t used = ns ? fold__now(f) - start : 0, all = fold__rows_of_step(f, progress);
@@ -26170,8 +26204,8 @@ FOLD_API fold_status fold_run_more(fold_ctx *f, uint64_t ns, int *more)
 }
 
 /* ==== section: results =======================================================================
-   Owns: what callers keep, the addresses that they pass (output_ref, index_ref, edges_ref), and what they
-   read: values, gradients, statistics.
+   Owns: values that the caller keeps, memory of the caller's that runs read or write (output_ref, index_ref,
+   edges_ref), and reading results: values, gradients, statistics.
    Uses: run calls, storage. Invariant: reading changes no value. */
 
 static const char *fold__node_name(const fold_ctx *f, uint32_t id)
@@ -26254,7 +26288,7 @@ static int fold__has_edges(const fold_ctx *f, uint32_t id)
            fold__program_of(f, sig).op->attr[1] == FOLD__MASK_EDGES;
 }
 
-/* Checks the caller's edges or, if `writes`, writes them to the node. */
+/* Checks the caller's edges or, if `writes` is set, writes them to the node. */
 static int fold__visit_edges(fold_ctx *f, const fold__index_ref *ref, int writes)
 {
     const int count = *ref->count, rows[2] = { ref->end, (int)f->length[ref->node] };
@@ -26289,7 +26323,7 @@ static void fold__refer_edges(fold_ctx *f, fold__index_ref ref)
     const size_t keys = (size_t)ref.end;
     const size_t had = fold__round_up(fold__adjacency_ints(f, (size_t)edges, queries, keys), 16);
     const size_t wanted = fold__round_up(fold__adjacency_ints(f, (size_t)ref.most, queries, keys), 16);
-    const int grows = 16 * (size_t)recorded + had == f->data_used; /* it is the last data */
+    const int grows = 16 * (size_t)recorded + had == f->data_used; /* the node's data come last */
     const uint32_t data_at = fold__alloc_data(f, grows ? wanted - had : wanted);
     if (data_at == FOLD__NONE ||
         !fold__need(f, FOLD__ARRAY_INDEX_REFS, (size_t)f->n_index_refs + 1, sizeof ref))
@@ -26361,8 +26395,8 @@ static int fold__readable(fold_ctx *f, fold_node x, const char *who, fold__opera
     return 0;
 }
 
-/* While a body is traced there are no values, and anything that it computed from them would become a constant
-   of the cell. */
+/* Whether a node has values that the caller may read. While a body is traced nothing has values, and anything
+   computed from them would become a constant of the cell. */
 static int fold__valuable(fold_ctx *f, fold_node x, const char *who, fold__operand *operand)
 {
     if (f && f->frame.tracing)
@@ -26396,7 +26430,7 @@ static int fold__refuse_node(fold_ctx *f, fold_node x, const char *who, const ch
                         fold__node_name(f, f->source[x.id]), why);
 }
 
-/* `why` is the reason unless a run is unfinished, or there was none. */
+/* Reports why a node has no value: a run is unfinished, nothing was run, or else `why`. */
 static int fold__not_made(fold_ctx *f, fold_node x, const char *who, const char *why)
 {
     if (f->run->life >= FOLD__BEGUN || fold__is_interrupted(f))
@@ -26432,7 +26466,7 @@ FOLD_API const float *fold_value(fold_ctx *f, fold_node x)
                            "is a list whose rows are not contiguous; copy them with fold_read"))
         return NULL;
     if (fold__is_list_operand(f, &operand) && !f->length[operand.source])
-        return fold__no_values; /* no rows: any address but NULL */
+        return fold__no_values; /* no rows: any address except NULL */
     return fold__row_to_read(f, &operand, 0);
 }
 
@@ -26532,26 +26566,26 @@ FOLD_API fold_stats fold_ctx_stats(const fold_ctx *f)
 
 /* ==== section: thread pool ===================================================================
    Owns: POSIX threads that wait for tasks.
-   Uses: libc, pthread. Invariant: it knows no context. */
+   Uses: libc, pthread. Invariant: the pool is independent of any context. */
 #ifdef FOLD_USE_THREADS
 
 enum {
     FOLD__MAX_THREADS = 64,
-    FOLD__SPINS = 4000 /* before a thread sleeps: jobs follow each other closely */
+    FOLD__SPINS = 4000 /* polls before a thread sleeps: jobs often follow closely */
 };
 struct fold_pool {
     pthread_mutex_t lock;
     pthread_cond_t wake, done;
     pthread_t thread[FOLD__MAX_THREADS];
-    long process;          /* that has the threads: a fork's child has none */
+    long process;          /* the process that owns the threads: a fork's child has none */
     int wanted, started, stop;
-    unsigned round;        /* counts calls of fold_pool_for */
-    int next, count, left; /* tasks: the next to start, all, those not finished */
+    unsigned round;        /* number of calls of fold_pool_for */
+    int next, count, left; /* tasks: the next to start, all, the unfinished */
     fold_task *task;
     void *user;
 };
 
-/* The lock is held on entry and exit. */
+/* Runs tasks until all have been started. The lock is held on entry and on exit. */
 static void fold__work_off(fold_pool *pool)
 {
     while (pool->next < pool->count) {
@@ -26614,7 +26648,7 @@ FOLD_API void fold_pool_for(int count, fold_task *task, void *user, void *pool)
     if (!task || count < 1 || !own_pool)
         return;
     if (own_pool->process != fold__process())
-        fold__pool_start(own_pool); /* the lock may have been held when the process forked */
+        fold__pool_start(own_pool); /* the lock may have been held during the fork */
     pthread_mutex_lock(&own_pool->lock);
     own_pool->task = task;
     own_pool->user = user;
@@ -26650,7 +26684,7 @@ FOLD_API fold_pool *fold_pool_new(int threads)
 
 FOLD_API void fold_pool_free(fold_pool *pool)
 {
-    if (!pool || pool->process != fold__process()) { /* a fork's child has no threads to wait for */
+    if (!pool || pool->process != fold__process()) { /* a fork's child has no threads to join */
         free(pool);
         return;
     }
@@ -26669,8 +26703,9 @@ FOLD_API void fold_pool_free(fold_pool *pool)
 
 #ifndef FOLD_INFERENCE
 /* ==== section: optimisers ====================================================================
-   Owns: steps, which update parameters from their gradients; clipping; learning rate schedules.
-   Uses: model, kernels, memory. Invariant: a step with wrong settings changes nothing. */
+   Owns: optimiser steps, which update parameters from their gradients; gradient clipping; learning rate
+   schedules.
+   Uses: model, kernels, memory. Invariant: a step with invalid settings changes nothing. */
 
 FOLD__BY_DEFAULT(fold_sgd, { 0.01f, 0, 0 })
 FOLD__BY_DEFAULT(fold_adagrad, { 0.05f, 1e-8f, 0 })
@@ -26686,13 +26721,13 @@ static void fold__step_rows(fold_model *m, const fold__param_data *param, const 
                                  state2 ? state2 + at : NULL, count * width);
 }
 
-/* One step, as workers share it. The updated rows of all parameters, laid end to end, are cut into equal
-   shares. A worker gets the blocks that begin in its share: a block is packed while it is in cache. */
+/* A step shared by several workers. The rows to update of all parameters, laid end to end, are divided into
+   equal shares. A worker updates the blocks that begin in its share, and packs each while in cache. */
 typedef struct fold__stepping {
     fold_model *model;
     fold__step step;
     int decoupled;
-    size_t floats; /* in all rows that are updated */
+    size_t floats; /* number of floats in all rows to update */
     int lanes;
 } fold__stepping;
 
@@ -26703,7 +26738,7 @@ static size_t fold__stepped_rows(const fold_model *m, const fold__param_data *pa
                                       : (size_t)param->shape.dim[0];
 }
 
-/* Packs of the rows are refreshed here, but those of a lookup table only when all workers are done. */
+/* Updates rows of a parameter and refreshes their packs. Packs of lookup tables wait for all workers. */
 static void fold__step_param(const fold__stepping *stepping, fold__step step, const fold__param_data *param,
                              size_t from, size_t to)
 {
@@ -26724,14 +26759,14 @@ static void fold__step_param(const fold__stepping *stepping, fold__step step, co
     }
 }
 
-/* The first row of a block that begins at float `place` or later; at most `rows`. */
+/* Returns the first row of the first block that begins at float `place` or later, but at most `rows`. */
 static size_t fold__row_behind(size_t rows, size_t width, size_t place)
 {
     const size_t block = width * FOLD__STEP_ROWS;
     return fold__min_size(rows, (place + block - 1) / block * FOLD__STEP_ROWS);
 }
 
-/* By squaring: pow differs between platforms. */
+/* Raises a base to an integer power by repeated squaring, since pow differs between platforms. */
 static double fold__power(double base, uint64_t exponent)
 {
     double power = 1;
@@ -26743,7 +26778,7 @@ static double fold__power(double base, uint64_t exponent)
     return power;
 }
 
-/* The states began as zeros `steps` steps ago. Not inlined: see fold__settle_step. */
+/* Corrects the bias of states that were zero `steps` steps ago. Not inlined: see fold__settle_step. */
 FOLD__NOINLINE static void fold__correct_bias(fold__step *step, uint64_t steps)
 {
     step->steps = steps;
@@ -26774,7 +26809,7 @@ static void fold__step_lane(int worker_index, void *user)
     fold__fp_leave(saved);
 }
 
-/* On threads if that pays; a float takes about as long as 16 products. */
+/* Runs a step, on several threads if it is large. A float takes about as long as 16 multiplications. */
 static void fold__step_all(fold__stepping *stepping)
 {
     fold_model *m = stepping->model;
@@ -26814,8 +26849,8 @@ static fold__step fold__step_of(enum fold__rule rule, float rate, float decay, f
     return step;
 }
 
-/* These differences are rounded as in runs, whatever mode the host has set. Not inlined, since a compiler
-   could then move them out of the caller's fold__fp_enter and fold__fp_leave. */
+/* Computes differences of settings, rounded as in runs whatever mode the host has set. It is not inlined, so
+   that the compiler cannot move them out of the caller's fold__fp_enter and fold__fp_leave. */
 FOLD__NOINLINE static void fold__settle_step(fold__step *step)
 {
     if (step->add1 == 0)
@@ -26833,7 +26868,7 @@ static fold_status fold__step_model(fold_model *m, fold__step *step, int decoupl
     fold__settle_step(step);
     fold__fp_leave(saved);
     if (step->states && m->rule != (int)step->rule)
-        fold__begin_states(m, (int)step->rule, 0); /* one rule's state is meaningless to another */
+        fold__begin_states(m, (int)step->rule, 0); /* another rule's state is meaningless */
     fold__stepping stepping = { m, *step, decoupled, 0, 1 };
     fold__step_all(&stepping);
     for (uint32_t index = 0; index < m->n_params; index++) {
@@ -26892,7 +26927,7 @@ FOLD_API fold_status fold_adam_step(fold_model *m, const fold_adam *settings)
     return fold__step_model(m, &step, settings->decoupled);
 }
 
-/* The dot kernel is fastest; blocks whose sum may leave the range of float are summed in double. */
+/* Returns a sum of squares. The dot kernel is fastest; blocks that might overflow or underflow use double. */
 static double fold__squares(const fold__kernels *kernels, const float *grads, size_t count)
 {
     double sum = 0;
@@ -26909,7 +26944,7 @@ static double fold__squares(const fold__kernels *kernels, const float *grads, si
     return sum;
 }
 
-/* Returns the sum of squares of all gradients or, if `factor` is not 1, scales them. */
+/* Returns the sum of squares of all gradients if `factor` is 1, else scales them by it. */
 static double fold__each_grad(fold_model *m, float factor)
 {
     double sum = 0;
@@ -26942,12 +26977,12 @@ FOLD_API double fold_grads_clip(fold_model *m, float limit)
     return norm;
 }
 
-/* Not inlined: see fold__settle_step. */
+/* Returns a learning rate schedule's factor at a step. Not inlined: see fold__settle_step. */
 FOLD__NOINLINE static float fold__rate_factor(const fold_rates *rates, uint64_t step)
 {
     const uint64_t warm_up = (uint64_t)rates->warm_up;
     const uint64_t steps = rates->steps ? (uint64_t)rates->steps : UINT64_MAX;
-    double left = 1, sine, cosine; /* left: the share of the steps that remain, 1 - t */
+    double left = 1, sine, cosine; /* left: the fraction of steps that remain, 1 - t */
     if (step < warm_up)
         return (float)((double)(step + 1) / (double)warm_up);
     if (rates->kind == FOLD_RATE_STEP)
@@ -26956,7 +26991,7 @@ FOLD__NOINLINE static float fold__rate_factor(const fold_rates *rates, uint64_t 
                    : (float)fold__power((double)fold__or(rates->factor, 0.1f), step / (uint64_t)rates->every);
     if (rates->kind != FOLD_RATE_CONSTANT && rates->steps)
         left = step < steps ? (double)(steps - step) / (double)(steps - warm_up) : 0;
-    if (rates->kind == FOLD_RATE_COSINE) { /* (1 + cos x) / 2 is the square of cos(x / 2) */
+    if (rates->kind == FOLD_RATE_COSINE) { /* (1 + cos x) / 2 = cos(x / 2)^2 */
         fold__sine_cosine(1.57079632679489661923 * (left < 0.5 ? left : 1 - left), &sine, &cosine);
         left = left < 0.5 ? sine * sine : cosine * cosine;
     }
@@ -26975,10 +27010,10 @@ FOLD_API float fold_rate_factor(const fold_rates *rates, uint64_t step)
 
 /* ==== section: layers ========================================================================
    Owns: the public layers, built from public ops.
-   Uses: the public calls; recorder core for the steps of unrolled layers, cells for the products that merging
-   contexts share. Invariant: a layer computes what its ops would if recorded one by one. */
+   Uses: the public calls; recorder core for the steps of unrolled layers; cells for products that contexts
+   with dedupe share. Invariant: a layer computes what its ops would if recorded one by one. */
 
-/* The name of a part of a layer. It is empty, which no parameter accepts, if the model has an error. */
+/* The full name of a part of a layer. It is empty, which no parameter accepts, if the model has an error. */
 typedef struct fold__name {
     char text[128];
 } fold__name;
@@ -27206,7 +27241,7 @@ static fold_node fold__drop(fold_ctx *f, fold_node x, float rate)
     return rate > 0 ? fold_dropout(f, x, rate) : x;
 }
 
-/* in: x; out: its query, key and value. */
+/* Body of a cell. in: x; out: its query, key and value. */
 static void fold__before_attention(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
     const fold_transformer *layer = (const fold_transformer *)user;
@@ -27216,7 +27251,7 @@ static void fold__before_attention(fold_ctx *f, const fold_node *in, fold_node *
     out[2] = fold_dense_apply(f, &layer->attention.value, x);
 }
 
-/* in: x, and the result of attention; out: the layer's result. */
+/* Body of a cell. in: x, and the result of attention; out: the result of the layer. */
 static void fold__after_attention(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
     const fold_transformer *layer = (const fold_transformer *)user;
@@ -27237,7 +27272,7 @@ static fold_norm fold__transformer_norm(fold_model *m, const char *name, const c
     return fold_norm_new(m, full.text, desc->width, desc->norm, desc->epsilon);
 }
 
-/* All inputs but the first have the width `others`. */
+/* Fills in the desc of a layer's cell. The first input has width `first`, the others have width `others`. */
 static void fold__layer_desc(fold_cell_desc *desc, const char *name, fold_cell_body *body, const void *user,
                              size_t user_size, int n_in, int first, int others, int n_out)
 {
@@ -27266,7 +27301,7 @@ FOLD_API fold_status fold_transformer_assemble(fold_model *m, const char *name, 
     static const char who[] = "transformer";
     if (fold__lacks(m, layer != NULL, "transformer: the layer is NULL"))
         return fold_model_status(m);
-    const fold_attention *on = &layer->attention; /* callers can fill in the parts */
+    const fold_attention *on = &layer->attention; /* the caller may have set the parts */
     const fold_dense *dense[] = {
         &on->query, &on->key, &on->value, &on->joined, &layer->inner, &layer->outer
     };
@@ -27307,7 +27342,7 @@ FOLD_API fold_transformer fold_transformer_new(fold_model *m, const char *name,
     return layer;
 }
 
-/* Records a layer over a list or, with `cache`, over the next rows of a sequence. */
+/* Records a layer over a list or, if `cache` is given, over the next rows of a sequence. */
 static fold_node fold__transformer(fold_ctx *f, const char *who, const fold_transformer *layer, fold_node x,
                                    int causal, fold_cache **cache)
 {
@@ -27370,13 +27405,13 @@ FOLD_API fold_node fold_encoder_apply(fold_ctx *f, const fold_encoder *encoder, 
 typedef struct fold__gates {
     fold_param weight, bias, recurrent, recurrent_bias;
     int hidden;
-    int arity;     /* children of a node, in trees */
-    int projected; /* instead of the first input the body gets its products with weight (and recurrent) */
-    fold_activation activation; /* of a cell without gates */
+    int arity;     /* number of children of a tree node */
+    int projected; /* whether the body gets products with weight (and recurrent) instead of its first input */
+    fold_activation activation; /* for a cell without gates */
 } fold__gates;
 
-/* Makes the projection of a layer's cell: a second cell that takes products of the first input in its place.
-   Contexts that merge identical calls record it for looked-up words, so that each word is multiplied once. */
+/* Makes the projection of a layer's cell: a second cell, whose inputs are products of the first input instead
+   of that input. Contexts with dedupe record it for looked-up words: each word is multiplied once. */
 static void fold__project_cell(fold_model *m, uint32_t id)
 {
     const fold__cell_data cell = fold__cells(m)[id];
@@ -27398,8 +27433,8 @@ static void fold__project_cell(fold_model *m, uint32_t id)
     fold__cells(m)[made.id - 1].is_projected = 1;
 }
 
-/* A model with lookup tables has a projection of every layer's cell, whichever of the two was made first. If
-   a body makes the table, they wait until it has been traced. */
+/* Makes projections of all layers' cells. A model has them if it has lookup tables, whichever is added first.
+   If a body adds the table, they are made after it has been traced. */
 static void fold__project_cells(fold_model *m)
 {
     while (m->projected_cells < m->n_cells && !m->error.status && !m->tracer->frame.tracing) {
@@ -27420,15 +27455,14 @@ static fold_cell fold__layer_cell(fold_model *m, const fold_cell_desc *desc, int
     return cell;
 }
 
-/* All gates but the last go through one sigmoid, the last through tanh. */
+/* Splits and activates gates: a sigmoid for all but the last, tanh for the last. */
 static void fold__gates_of(fold_ctx *f, fold_node gates, int hidden, int count, fold_node *gate)
 {
     fold_split(f, fold_sigmoid(f, fold_slice(f, gates, 0, 0, (count - 1) * hidden)), count - 1, gate);
     gate[count - 1] = fold_tanh(f, fold_slice(f, gates, 0, (count - 1) * hidden, hidden));
 }
 
-/* out: h' and c' (Tai et al. 2015, equations 6-8). `kept` is what the forget gates leave of the old c, or
-   null. */
+/* Computes h' and c' (Tai et al. 2015, equations 6-8). `kept`: the old c after the forget gates, or null. */
 static void fold__lstm_out(fold_ctx *f, fold_node in_gate, fold_node out_gate, fold_node update,
                            fold_node kept, fold_node *out)
 {
@@ -27445,9 +27479,9 @@ static fold_node fold__gate_product(fold_ctx *f, const fold__gates *gates, fold_
                             : fold_linear_n(f, both, 2, weight, bias);
 }
 
-/* If identical calls are merged, the product of a looked-up word becomes a call of its own, made once for all
-   its occurrences, whatever the states. From its first word on, a cell takes products for every input, so
-   that all its calls can share batches: *cell becomes its projection. NULL: the cell takes x itself. */
+/* In contexts with dedupe, makes the product of a looked-up word a call of its own, computed once for all its
+   occurrences, whatever the states. From its first such word on, a cell uses products for every input, so
+   that all its calls can share batches: *cell becomes its projection. Returns NULL if it uses x itself. */
 static const fold__gates *fold__project_word(fold_ctx *f, fold_cell *cell, fold_node x)
 {
     if (!f || !fold__merges(f) || f->frame.cell || cell->salt != f->model->salt || !cell->id ||
@@ -27495,7 +27529,7 @@ static void fold__gru_body(fold_ctx *f, const fold_node *in, fold_node *out, con
     out[0] = fold_add(f, candidate, fold_mul(f, update, fold_sub(f, in[1], candidate)));
 }
 
-/* A bias that is read in place keeps the values of its image. */
+/* Sets elements of a bias. A bias that is read in place keeps its values from the image. */
 static void fold__set_bias(fold_model *m, fold_param bias, int from, int to, float value)
 {
     const fold__param_data *data = fold__param_of(m, bias);
@@ -27618,7 +27652,7 @@ static int fold__unroll_begin(fold_ctx *f, const char *who, const fold_recurrent
     return !fold__broken(f);
 }
 
-/* Each sequence is one sample here, so its first states may not be lists. */
+/* Whether no initial state is a list: each sequence is one sample here. */
 static int fold__states_are_single(fold_ctx *f, const char *who, const fold_state *begin, int count)
 {
     for (int i = 0; begin && i < 2 * count; i++) {
@@ -27685,8 +27719,8 @@ FOLD_API fold_rnn_stack fold_rnn_stack_new(fold_model *m, const char *name, fold
     return stack;
 }
 
-/* Reads the first `count` nodes of f->steps, an array that may move with every call that records. The states
-   h are written to the `count` nodes after them or, in reverse, are concatenated with those. */
+/* Runs a layer in one direction over the first `count` nodes of f->steps, an array that may move whenever a
+   call records. The states h are written to the next `count` nodes or, in reverse, concatenated to these. */
 static fold_state fold__stack_direction(fold_ctx *f, const char *who, const fold_recurrent *layer, int count,
                                         int reverse, const fold_state *begin)
 {
@@ -27713,7 +27747,7 @@ static int fold__room_for_steps(fold_ctx *f, int count)
     return fold__need(f, FOLD__ARRAY_STEPS, 2 * (size_t)count * sizeof(fold_node) + 1, 1);
 }
 
-/* The first `count` nodes of f->steps are the inputs, and become the outputs. */
+/* Runs all layers over the first `count` nodes of f->steps, which become the outputs. */
 static void fold__unroll_layers(fold_ctx *f, const char *who, const fold_rnn_stack *stack, int count,
                                 int fine, const fold_state *begin, fold_state *last)
 {
@@ -27752,7 +27786,7 @@ FOLD_API fold_status fold_unroll_stack(fold_ctx *f, const fold_rnn_stack *stack,
     return fold_ctx_status(f);
 }
 
-/* Writes the rows of a list to f->steps. Returns how many there are, or -1 after an error. */
+/* Writes the rows of a list to f->steps. Returns their number, or -1 after an error. */
 static int fold__steps_of_list(fold_ctx *f, const char *who, fold_node x)
 {
     fold__operand operand;
@@ -27801,7 +27835,7 @@ FOLD_API fold_node fold_unroll_list(fold_ctx *f, const fold_recurrent *layer, fo
     return count < 0 ? fold__null : fold__list_of_steps(f, count, layer->hidden);
 }
 
-/* Without children h and c are zero, so only W x is left of the gates. */
+/* Body of a leaf's cell. Without children h and c are zero, so the gates depend on W x alone. */
 static void fold__leaf_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
     const fold__gates *gates = (const fold__gates *)user;
@@ -27815,7 +27849,7 @@ static void fold__tree_inner_body(fold_ctx *f, const fold_node *in, fold_node *o
 {
     const fold__gates *gates = (const fold__gates *)user;
     const int count = 3 + gates->arity;
-    fold_node gate[3 + FOLD_MAX_CELL_IN / 2], kept = fold__null; /* i, o, a forget gate for every child, u */
+    fold_node gate[3 + FOLD_MAX_CELL_IN / 2], kept = fold__null; /* i, o, one forget gate per child, u */
     fold__gates_of(f, fold_linear_n(f, in, gates->arity, gates->weight, gates->bias), gates->hidden, count,
                    gate);
     for (int child = 0; child < gates->arity; child++) {
@@ -27870,8 +27904,8 @@ FOLD_API fold_state fold_tree_lstm_apply_inner(fold_ctx *f, const fold_tree_lstm
     return fold__state_of(fold_call(f, layer->inner, in, 2 * layer->arity), 1);
 }
 
-/* in: x, or its products with W and W_f; then lists of the children's h and c. Equations 2-8 of Tai et al.
-   2015, with W x and U h of a gate as one product. */
+/* Body of a cell: equations 2-8 of Tai et al. 2015, with W x and U h of a gate as one product. in: x, or its
+   products with W and W_f; then lists of the children's h and c. */
 static void fold__child_sum_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
     const fold__gates *gates = (const fold__gates *)user;
@@ -27924,13 +27958,13 @@ FOLD_API fold_state fold_child_sum_apply(fold_ctx *f, const fold_child_sum *laye
         return fold__state_of(fold_call(f, cell, in, 1), 1);
     if (gates)
         in[1] = fold_linear_first(f, x, gates->recurrent, gates->recurrent_bias);
-    /* as fold_call_n expects of a list with two components, h and c alternate: a state is just these two */
+    /* a state is its h and c, which alternate as fold_call_n expects for a list with two components */
     return fold__state_of(fold_call_n(f, cell, in, gates ? 2 : 1, (const fold_node *)(const void *)children,
                                       count),
                           1);
 }
 
-/* The sections from here to the end seldom run, so they are compiled for size. */
+/* The sections from here to the end run rarely, so they are optimised for size. */
 #if defined(__GNUC__) && !defined(__clang__) && defined(__OPTIMIZE__)
 #pragma GCC push_options
 #pragma GCC optimize("Os")
@@ -27938,7 +27972,7 @@ FOLD_API fold_state fold_child_sum_apply(fold_ctx *f, const fold_child_sum *laye
 
 /* ==== section: text output ===================================================================
    Owns: writing through a caller's function, quoting, UTF-8.
-   Uses: libc. Invariant: names never write control characters. */
+   Uses: libc. Invariant: control characters in names are never written. */
 
 #ifndef FOLD_NO_STDIO
 FOLD_API int fold_to_file(const void *bytes, size_t count, void *file)
@@ -27947,7 +27981,7 @@ FOLD_API int fold_to_file(const void *bytes, size_t count, void *file)
 }
 #endif
 
-/* Whether a text begins with valid UTF-8 that is no control character. `count` gets its bytes, or 1. */
+/* Whether text begins with valid UTF-8 that is not a control character. Sets `count` to its bytes, or 1. */
 static int fold__is_plain(const char *from, int *count)
 {
     *count = fold__utf8(from);
@@ -27995,7 +28029,7 @@ static void fold__put_bytes(fold__text *text, const char *from, size_t count)
     }
 }
 
-/* For at most 199 bytes. fold__put_name writes names of any length. */
+/* Prints up to 199 bytes. fold__put_name prints names of any length. */
 static void fold__put(fold__text *text, const char *format, ...) FOLD__PRINTF(2, 3);
 static void fold__put(fold__text *text, const char *format, ...)
 {
@@ -28008,7 +28042,7 @@ static void fold__put(fold__text *text, const char *format, ...)
         fold__put_bytes(text, buffer, fold__min_size((size_t)count, sizeof buffer - 1));
 }
 
-/* Control characters become '?', but are escaped if `quoted`; invalid bytes always become '?'. */
+/* Prints a name. Control characters are escaped if `quoted` is set. Otherwise, and for invalid bytes: '?'. */
 static void fold__put_name(fold__text *text, const char *from)
 {
     for (int count; *from; from += count) {
@@ -28035,9 +28069,9 @@ static void fold__put_spaces(fold__text *text, size_t used, size_t width)
 
 #ifndef FOLD_NO_TEXT
 /* ==== section: inspection ====================================================================
-   Owns: printing and visiting a recording and the plan of its last run, both from a snapshot that is made
-   here; the summary of a model.
-   Uses: text output, results. Invariant: nothing that runs read is changed. */
+   Owns: printing and visiting a recording and the plan of its last run, both using a snapshot made here; the
+   summary of a model.
+   Uses: text output, results. Invariant: nothing that a run reads is changed. */
 
 static void fold__put_shape(fold__text *text, const fold_shape *shape)
 {
@@ -28046,7 +28080,7 @@ static void fold__put_shape(fold__text *text, const fold_shape *shape)
     fold__put_bytes(text, "]", 1);
 }
 
-/* `before`, and then such as "1 call" or "3 batches". */
+/* Prints `before`, then a count and its noun, for example "1 call" or "3 batches". */
 static void fold__put_count(fold__text *text, const char *before, size_t count, const char *what)
 {
     fold__put(text, "%s%lu %s%s", before, (unsigned long)count, what,
@@ -28058,8 +28092,8 @@ static void fold__put_count(fold__text *text, const char *before, size_t count, 
 typedef struct fold__seen_batch {
     uint32_t sig;
     uint32_t first; /* index of its first call in the snapshot's `call` */
-    uint32_t count; /* calls */
-    uint32_t elems; /* elements of the lists of all its calls */
+    uint32_t count; /* number of calls */
+    uint32_t elems; /* list elements of all its calls */
     uint32_t group;
     int prologue;
 } fold__seen_batch;
@@ -28067,24 +28101,24 @@ typedef struct fold__seen_sig {
     uint32_t sig;
     uint32_t calls;
     uint32_t batches;
-    uint32_t chain;      /* its longest chains, summed over groups: no schedule has fewer batches */
-    uint32_t groups;     /* how many groups have such calls */
-    uint32_t last_group; /* 1 + the last of those */
+    uint32_t chain;      /* its longest chains, summed over groups: a lower bound on its batches */
+    uint32_t groups;     /* number of groups with its calls */
+    uint32_t last_group; /* 1 + the last of these groups */
 } fold__seen_sig;
 
 typedef struct fold__snapshot {
     fold_ctx *ctx;
-    fold__error error; /* the context's */
-    int planned;       /* batches are the last run's; else the recording's, by depth */
-    uint32_t n_batches, n_calls, n_sigs, n_groups, bound;
+    fold__error error; /* error of the context, restored afterwards */
+    int planned;       /* whether batches are those of the last run; else of the recording, by depth */
+    uint32_t n_batches, n_calls, n_sigs, n_groups, bound, recomputed;
     fold__seen_batch *batch;
-    const uint32_t *call; /* batch by batch */
-    uint32_t *at; /* by node. A call: 1 + its batch. Another value that calls read: 1 + the first batch that
-                     reads it, and FOLD__LEAF. Otherwise 0 */
-    uint32_t *sig_at;        /* by signature: 1 + its index in `sig` */
-    fold__seen_sig *sig;     /* in order of first batches */
-    uint32_t *work;          /* scratch, by node */
-    uint32_t *sample;        /* by node: 1 + its sample, or 0 */
+    const uint32_t *call; /* calls in batch order */
+    uint32_t *at; /* per node. For a call: 1 + its batch. For another value that calls read: FOLD__LEAF + 1 +
+                     the first batch that reads it. Otherwise 0 */
+    uint32_t *sig_at;        /* per signature: 1 + its index in `sig` */
+    fold__seen_sig *sig;     /* in order of their first batches */
+    uint32_t *work;          /* working memory, per node */
+    uint32_t *sample;        /* per node: 1 + its sample, or 0 */
 } fold__snapshot;
 #define FOLD__LEAF 0x80000000u
 
@@ -28111,7 +28145,7 @@ static int fold__shallower(const void *snapshot, uint32_t one, uint32_t other)
     return f->sig[one] != f->sig[other] ? f->sig[one] < f->sig[other] : one < other;
 }
 
-/* All recorded calls; those of equal depth and signature are a batch. */
+/* Takes a snapshot of all recorded calls. Calls of equal depth and signature form a batch. */
 static void fold__snapshot_by_depth(fold__snapshot *snapshot)
 {
     const fold_ctx *f = snapshot->ctx;
@@ -28197,6 +28231,7 @@ static void fold__index_snapshot(fold__snapshot *snapshot)
             }
         }
     snapshot->bound = snapshot->planned ? fold__count_bound(f) : 0;
+    snapshot->recomputed = snapshot->planned ? f->run->recomputed : 0;
     for (uint32_t group = 0; snapshot->planned && group < f->run->plan.group_sigs; group++) {
         const fold__group_sig *group_sig = &f->run->group_sig[group];
         snapshot->sig[snapshot->sig_at[f->run->run_sig[group_sig->run_sig].sig] - 1].chain +=
@@ -28204,8 +28239,8 @@ static void fold__index_snapshot(fold__snapshot *snapshot)
     }
 }
 
-/* A failure here is no error of the recording. Until fold__end_snapshot the context has an error, so that it
-   refuses every call of a writer or visitor. */
+/* Takes a snapshot. Failing to do so is not an error of the recording. Until fold__end_snapshot the context
+   has an error, so that it refuses all calls from a writer or visitor. */
 static fold_status fold__make_snapshot(fold_ctx *f, fold__snapshot *snapshot)
 {
     if (!f || f->arrays[FOLD__ARRAY_LOOK].need)
@@ -28270,7 +28305,7 @@ static void fold__put_attr(fold__text *text, uint32_t op, int32_t attr)
         fold__put(text, "%d", (int)attr);
 }
 
-/* "linear(W, b)", "sum(axis 0)", "compose" */
+/* Prints a signature, for example "linear(W, b)", "sum(axis 0)" or "compose". */
 static void fold__put_signature(fold__text *text, const fold_ctx *f, uint32_t sig)
 {
     const fold__sig *signature = &f->sigs[sig];
@@ -28315,7 +28350,7 @@ static int fold__leaf_param(const fold_ctx *f, uint32_t id, uint32_t *param)
     return 1;
 }
 
-/* `out` says which output of a call with several, or is -1. */
+/* The op or leaf that made an operand. `out`: which output, if its call has several outputs, else -1. */
 typedef struct fold__producer {
     const char *name;
     int out;
@@ -28337,7 +28372,7 @@ static int fold__same_producer(const fold__producer *one, const fold__producer *
     return one->name == other->name && one->out == other->out;
 }
 
-/* The producers of one operand over all calls of a batch. Three are shown; a fourth stands for more. */
+/* The producers of one operand over all calls of a batch. Three are printed; a fourth stands for more. */
 typedef struct fold__producers {
     fold__producer seen[4];
     int count;
@@ -28401,7 +28436,7 @@ static int fold__equal_operands(const fold__snapshot *snapshot, const fold__seen
     return same < 3 ? 1 : same;
 }
 
-/* The operands of a batch or, if it has no calls, of its signature: "numbers [3], shared [1 x 2]". */
+/* Prints the operands of a batch or, if it has no calls, of its signature: "numbers [3], shared [1 x 2]". */
 static void fold__put_operands(fold__text *text, const fold__snapshot *snapshot,
                                const fold__seen_batch *batch)
 {
@@ -28426,7 +28461,7 @@ static void fold__put_operands(fold__text *text, const fold__snapshot *snapshot,
     }
 }
 
-/* " -> [3], [1 x 2]" */
+/* Prints the shapes of outputs: " -> [3], [1 x 2]". */
 static void fold__put_outputs(fold__text *text, const fold_ctx *f, const fold__sig *sig)
 {
     for (int output = 0; output < sig->n_out; output++) {
@@ -28442,13 +28477,15 @@ static const char *fold__schedule_name(const fold_ctx *f)
     return name[fold__schedule_of(f)];
 }
 
-/* "27 calls in 6 batches, …" */
+/* Prints the heading: "27 calls in 6 batches, …". */
 static void fold__put_head(fold__text *text, const fold__snapshot *snapshot)
 {
     uint32_t prologues = 0;
     for (uint32_t batch = 0; batch < snapshot->n_batches; batch++)
         prologues += snapshot->batch[batch].prologue != 0;
     fold__put_count(text, "", snapshot->n_calls, "call");
+    if (snapshot->recomputed)
+        fold__put(text, " (%lu recomputed)", (unsigned long)snapshot->recomputed);
     fold__put_count(text, " in ", snapshot->n_batches - prologues, "batch");
     if (prologues)
         fold__put_count(text, " and ", prologues, "prologue");
@@ -28536,7 +28573,7 @@ static void fold__put_param_or_none(fold__text *text, const fold_ctx *f, uint32_
     fold__put_name(text, param ? fold__params(f->model)[param - 1].name : "none");
 }
 
-/* Returns in how many attributes and parameters the two differ. */
+/* Prints the attributes and parameters in which two signatures of an op differ. Returns their number. */
 static int fold__put_op_differences(fold__text *text, const fold_ctx *f, const fold__sig *one,
                                     const fold__sig *other)
 {
@@ -28605,8 +28642,8 @@ static uint32_t fold__key_distance(const fold_ctx *f, const fold__sig *one, cons
     return count;
 }
 
-/* Lists the signatures of one op, from its `first` in the snapshot on, each with how it differs from the most
-   similar of those before it. */
+/* Lists the signatures of one op, from its first one in the snapshot on. For each, prints its differences
+   from the most similar one before it. */
 enum { FOLD__COMPARED = 64 };
 static void fold__put_op_splits(fold__text *text, const fold__snapshot *snapshot, uint32_t first,
                                 unsigned long count)
@@ -28730,11 +28767,11 @@ static void fold__see_signature(const fold_ctx *f, uint32_t sig, fold_seen *seen
         seen->cell = fold__request_name(f, f->sigs[signature->tag_cell].op);
 }
 
-/* Numbers samples from 1 on. A sample begins at a call if neither it nor a later one reads a call before it.
-   Nodes that samples share, or that only combine them, belong to none. */
+/* Numbers samples from 1 on. A call begins a sample if neither it nor any later call reads an earlier call.
+   Nodes that are shared by samples, or that only combine samples, belong to none. */
 static void fold__number_samples(fold__snapshot *snapshot)
 {
-    /* read by a sample's call; in a sample; the first of one */
+    /* read by a call of a sample; inside a sample; the first call of one */
     enum { FOLD__SAMPLE_READ = 1, FOLD__SAMPLE_INSIDE, FOLD__SAMPLE_FIRST };
     const fold_ctx *f = snapshot->ctx;
     uint32_t lowest = FOLD__NONE, sample = 0;
@@ -28790,7 +28827,7 @@ static void fold__see_leaf(const fold__snapshot *snapshot, uint32_t id, fold_see
         seen->row = seen->rows < 0 ? (int)fold__node_table_row(f, id) : 0;
 }
 
-/* Returns whether the visitor stopped. */
+/* Shows a snapshot to a visitor. Returns whether the visitor stopped. */
 static FOLD__NOINLINE int fold__visit_snapshot(const fold__snapshot *snapshot, fold_visitor *visit,
                                                void *user)
 {
@@ -28801,6 +28838,7 @@ static FOLD__NOINLINE int fold__visit_snapshot(const fold__snapshot *snapshot, f
     seen.batch = (int)snapshot->n_batches;
     seen.group = (int)snapshot->n_groups;
     seen.lower_bound = (int)snapshot->bound;
+    seen.recomputed = (int)snapshot->recomputed;
     int stopped = !visit || visit(&seen, user);
     for (uint32_t id = 1; id <= f->n_nodes && !stopped; id++) {
         if (snapshot->at[id] ? !fold__is_leaf(snapshot, id)
@@ -28947,17 +28985,16 @@ FOLD_API fold_status fold_model_print(const fold_model *m, fold_writer *write, v
 
 /* ==== section: safetensors ===================================================================
    Owns: reading and writing safetensors files.
-   Uses: text output, model, optimisers. Invariant: nothing in a file is trusted, and a load that fails
-   changes nothing. */
+   Uses: text output, model, optimisers. Invariant: no file is trusted, and a failed load changes nothing. */
 
 enum {
     FOLD__DTYPES_READ = 4,
-    FOLD__DTYPE_I8 = 6, /* only read together with its scales */
-    FOLD__HEADER_LIMIT = 100000000, /* bytes */
-    FOLD__MIN_TENSOR = 48         /* bytes of the shortest entry of a tensor in the header */
+    FOLD__DTYPE_I8 = 6, /* read only together with its scales */
+    FOLD__HEADER_LIMIT = 100000000, /* in bytes */
+    FOLD__MIN_TENSOR = 48         /* length in bytes of the header's shortest tensor entry */
 };
 
-/* Types that can be read come first. Unknown ones, and those smaller than a byte, have no size. */
+/* Types that can be read come first. Unknown types, and types smaller than a byte, have size 0. */
 static const struct fold__dtype {
     char name[8];
     int bytes;
@@ -28968,8 +29005,8 @@ enum { FOLD__DTYPES = sizeof fold__dtypes / sizeof *fold__dtypes };
 
 enum { FOLD__PART_STEPS = 3 };
 
-/* Part 0 of a parameter is its values, 1 and 2 are the optimiser's state. Part 3, which only Adam has, is no
-   array but the parameter's number of steps, saved if it is not the model's. */
+/* Returns the array with part `nth` of all parameters: 0 is their values, 1 and 2 are the optimiser's state.
+   Part 3, which only Adam has, is no array but a parameter's step count, saved if it is not the model's. */
 static float *fold__state_array(const fold_model *m, int nth)
 {
     static const int array[] = { FOLD__M_VALUES, FOLD__M_STATE1, FOLD__M_STATE2 };
@@ -29015,7 +29052,7 @@ static int fold__compare_joined(const char *text, const char *const parts[3])
 
 #ifndef FOLD_NO_STDIO
 #ifdef FOLD__DISK_WINDOWS
-/* A path is UTF-8 or, if that is invalid, in the process's code page. If it is too long it becomes empty. */
+/* Converts a path from UTF-8 or, if invalid, the process's code page. A path that is too long becomes "". */
 enum { FOLD__WIDE = 260 };
 static const wchar_t *fold__wide(const char *path, wchar_t to[FOLD__WIDE])
 {
@@ -29042,7 +29079,7 @@ static void fold__path_fail(fold__error *error, const char *who, const char *pat
 }
 #endif
 
-/* A save or load that failed has changed nothing. So the model gets its message, but no error that sticks. */
+/* Returns the status of a save or load. If it failed it changed nothing, so the model gets only a message. */
 static fold_status fold__file_end(fold_model *m, const fold__error *error)
 {
     if (m->error.status)
@@ -29071,11 +29108,11 @@ static int fold__can_save(const fold_model *m, const fold_save_desc *desc, fold_
     return !error->status;
 }
 
-/* How a tensor stores a part of a parameter. Wider formats come first in a file, so that every tensor is
-   aligned to the size of its values. */
+/* Formats in which a tensor stores a part of a parameter. Wider formats come first in a file, so that every
+   tensor is aligned to the size of its values. */
 enum { FOLD__AS_FLOATS, FOLD__AS_SCALES, FOLD__AS_BF16, FOLD__AS_INT8, FOLD__FORMS };
 
-/* The state of a frozen parameter that never made a step is left out. */
+/* Whether a part of a parameter is saved in a format. A frozen parameter without steps saves no state. */
 static int fold__is_saved(const fold_model *m, const fold__param_data *param, int part, int format)
 {
     if (!part && !fold__has_floats(param))
@@ -29085,8 +29122,8 @@ static int fold__is_saved(const fold_model *m, const fold__param_data *param, in
            (part != FOLD__PART_STEPS || param->steps != m->steps);
 }
 
-/* `at` is the offset of the tensor's data, and moves to their end. Scales of int8 weights have the shape that
-   broadcasts in Python. */
+/* Prints a tensor's entry in the header. `at` is the offset of its data, and is advanced past them. Scales of
+   int8 weights have a shape that broadcasts in Python. */
 static void fold__put_tensor(fold__text *text, const fold_model *m, const fold__param_data *param, int part,
                              int format, unsigned long long *at)
 {
@@ -29148,7 +29185,7 @@ static void fold__put_number(fold__text *text, uint64_t number, int width)
 
 static void fold__put_floats(fold__text *text, const float *values, size_t count)
 {
-    if (fold__is_little_endian()) /* in one piece: many times as fast */
+    if (fold__is_little_endian()) /* all at once: many times faster */
         fold__put_bytes(text, (const char *)values, count * sizeof *values);
     for (size_t i = 0; i < count && !fold__is_little_endian(); i++)
         fold__put_number(text, fold__bits_of(values[i]), 4);
@@ -29188,7 +29225,7 @@ static void fold__put_data(fold__text *text, const fold_model *m, const fold__pa
                          param->size);
 }
 
-/* FOLD_IO: the writer stopped, which the caller has to report. Other errors are already in `error`. */
+/* Writes a file. FOLD_IO: the writer stopped, which the caller must report. Other errors are in `error`. */
 static fold_status fold__write_file(fold_model *m, fold_writer *write, void *user, const fold_save_desc *desc,
                                     fold__error *error)
 {
@@ -29233,13 +29270,13 @@ FOLD_API fold_status fold_model_save_to(fold_model *m, fold_writer *write, void 
 }
 
 #ifndef FOLD_NO_STDIO
-/* What C cannot do: create a file that counts as held while its descriptor is open, remove one only if no one
-   holds it, and wait for the disk. Stdio writes the contents. */
-enum { FOLD__NAME_IN_USE = -2 }; /* in place of a descriptor: the name is taken; -1: any other failure */
+/* What C cannot do: create a file that is locked while its descriptor is open, remove a file only if no saver
+   has locked it, and flush to disk. Stdio writes the contents. */
+enum { FOLD__NAME_IN_USE = -2 }; /* in place of a descriptor: the name exists; -1: other failures */
 
 #if defined(FOLD__DISK_POSIX)
 #if !defined(__cplusplus) && (!defined(_POSIX_C_SOURCE) || _POSIX_C_SOURCE < 200112L)
-ssize_t readlink(const char *path, char *to, size_t size); /* headers do not declare it in strict C */
+ssize_t readlink(const char *path, char *to, size_t size); /* not declared in strict C */
 #endif
 static int fold__disk_replaceable(const char *path)
 {
@@ -29248,8 +29285,8 @@ static int fold__disk_replaceable(const char *path)
     return readlink(path, &target, 1) < 0 && (stat(path, &there) || S_ISREG(there.st_mode));
 }
 
-/* Locks an open file, for its descriptor alone, until that is closed or the process ends. 0: someone else
-   holds it, or it has lost its name; -1: the system has no locks. */
+/* Locks an open file until its descriptor is closed or the process ends. Returns 0 if another saver has
+   locked it or it no longer has its name, and -1 if the system has no locks. */
 static int fold__disk_lock(int file, const char *path)
 {
     struct stat mine, there;
@@ -29265,7 +29302,7 @@ static int fold__disk_lock(int file, const char *path)
 static void fold__disk_close(int file) { close(file); }
 static void fold__disk_remove(const char *path) { remove(path); }
 
-/* Between open and lock another saver can take our file for a leftover and remove it; the lock notices. */
+/* Creates a locked file. If a saver mistakes it for a leftover and removes it first, the lock notices. */
 static int fold__disk_create(const char *path)
 {
     const int file = open(path, O_WRONLY | O_CREAT | O_EXCL, 0666);
@@ -29284,12 +29321,12 @@ static void fold__disk_clear(const char *path)
         close(file);
 }
 
-/* Nonzero if the disk fails. A file system that has nothing to wait for is no failure. */
+/* Flushes a file to disk, and returns nonzero if the disk fails. File systems without a flush do not fail. */
 static int fold__disk_sync(int file)
 {
 #ifdef F_FULLFSYNC
     if (!fcntl(file, F_FULLFSYNC))
-        return 0; /* there fsync leaves data in the drive's cache */
+        return 0; /* on such systems fsync leaves data in the drive's cache */
 #endif
     while (fsync(file))
         if (errno != EINTR)
@@ -29298,8 +29335,7 @@ static int fold__disk_sync(int file)
 }
 static int fold__disk_rename(const char *from, const char *to) { return rename(from, to); }
 
-/* Cuts `path` to its folder and waits until the disk has the new name. A folder that cannot be opened is left
-   to the system. */
+/* Cuts `path` to its folder, and flushes the file's new name to disk, unless the folder cannot be opened. */
 static int fold__disk_sync_folder(char *path)
 {
     char *slash = strrchr(path, '/');
@@ -29312,8 +29348,8 @@ static int fold__disk_sync_folder(char *path)
     return failed;
 }
 #elif defined(FOLD__DISK_WINDOWS)
-/* Whoever opens a file here says what others may do with it at the same time. The holder allows everything. A
-   remover allows nothing, so it cannot open a file that is held. */
+/* Creates a file. Whoever opens a file here specifies what others may do with it meanwhile. The saver allows
+   everything. A remover allows nothing, so it cannot open a file that a saver holds. */
 static int fold__disk_create(const char *path)
 {
     const unsigned long writing = 0x40000000, share_all = 7, create_new = 1, is_there = 80;
@@ -29338,7 +29374,7 @@ static void fold__disk_clear(const char *path)
 static int fold__disk_sync(int file) { return _commit(file); }
 static void fold__disk_close(int file) { _close(file); }
 
-/* Tries for a second or longer while others have the file open, such as a saver that is about to close it. */
+/* Renames a file. Retries for at least a second while others have it open, like a saver about to close it. */
 static int fold__disk_rename(const char *from, const char *to)
 {
     const unsigned long replace_existing = 1, write_through = 8;
@@ -29355,14 +29391,14 @@ static void fold__disk_remove(const char *path)
     wchar_t wide[FOLD__WIDE];
     _wremove(fold__wide(path, wide));
 }
-static int fold__disk_sync_folder(char *path) { return (void)path, 0; } /* write_through waited for it */
+static int fold__disk_sync_folder(char *path) { return (void)path, 0; } /* write_through has flushed it */
 static int fold__disk_replaceable(const char *path)
 {
     struct _stat there;
     wchar_t wide[FOLD__WIDE];
     return _wstat(fold__wide(path, wide), &there) || (there.st_mode & _S_IFMT) == _S_IFREG;
 }
-#else /* plain C: only one saver to a path at a time, and no waiting for the disk */
+#else /* plain C: only one saver per path at a time, no flushing to disk */
 static int fold__disk_create(const char *path)
 {
     FILE *there = fold__open_file(path, 0);
@@ -29377,7 +29413,7 @@ static int fold__disk_sync_folder(char *path) { return (void)path, 0; }
 static int fold__disk_replaceable(const char *path) { return (void)path, 1; }
 #endif
 
-/* The file is written under a temporary name, the first of 100 that no saver holds, and then renamed. */
+/* Opens a temporary file, with the first of 100 names that no saver holds. It is renamed when complete. */
 enum { FOLD__DRAFTS = 100 };
 static int fold__temp_file_new(const char *path, char *temp_file, size_t size, fold__error *error)
 {
@@ -29448,7 +29484,7 @@ FOLD_API fold_status fold_model_save(fold_model *m, const char *path, const fold
 
 /* -- reading a header ------------------------------------------------------------------------ */
 
-/* As much JSON as a header can have, ended by a zero byte. Strings are decoded in place. */
+/* A header's text, ended by a zero byte. Parses only JSON that headers use, decoding strings in place. */
 typedef struct fold__json {
     char *start, *at;
     const char *problem;
@@ -29462,7 +29498,7 @@ static int fold__json_fail(fold__json *json, const char *problem)
 }
 static void fold__json_blanks(fold__json *json) { json->at += strspn(json->at, " \t\n\r"); }
 
-/* Skips the character if it comes next, and returns whether it did. */
+/* Skips blanks, and `character` if it comes next. Returns whether it did. */
 static int fold__json_next(fold__json *json, char character)
 {
     fold__json_blanks(json);
@@ -29482,7 +29518,7 @@ static int fold__json_take(fold__json *json, char character)
            fold__json_fail(json, expected[strchr(what, character) - what]);
 }
 
-/* Four hexadecimal digits; above 0xffff if they are not there. */
+/* Parses four hexadecimal digits. Returns a number above 0xffff if they are not there. */
 static uint32_t fold__json_hex(fold__json *json)
 {
     static const char digits[] = "0123456789abcdef0123456789ABCDEF";
@@ -29513,7 +29549,7 @@ static int fold__json_escape(fold__json *json, char **out)
         impl = 0;
     }
     if (!impl)
-        return fold__json_fail(json, "a string has an invalid escape"); /* nor is a zero byte */
+        return fold__json_fail(json, "a string has an invalid escape"); /* nor may it be a zero byte */
     const int more = impl < 0x80 ? 0 : impl < 0x800 ? 1 : impl < 0x10000 ? 2 : 3;
     static const unsigned char lead[] = { 0, 0xc0, 0xe0, 0xf0 };
     *(*out)++ = (char)(lead[more] | impl >> 6 * more);
@@ -29566,19 +29602,19 @@ static int fold__json_number(fold__json *json, uint64_t *number)
 typedef struct fold__tensor {
     const char *name;
     int dtype;           /* index into fold__dtypes */
-    int part;            /* the parameter's: see fold__state_array */
+    int part;            /* part of the parameter: see fold__state_array */
     int taken;           /* see fold_tensors_take */
-    fold_shape shape;    /* its true rank, but only the first four dimensions, at most INT_MAX each */
-    char *dims;          /* text of all dimensions, in the header */
-    uint32_t param;      /* 1 + the parameter that it is loaded into; 0: none */
-    int of_bytes;        /* it holds the scales of an int8 tensor that is loaded */
-    const struct fold__tensor *scales; /* of an int8 tensor that is loaded: one for each value of its last
-                                          axis or, if their rank is above 1, for each vector along it */
-    uint64_t begin, end; /* its bytes in the file's data */
+    fold_shape shape;    /* the true rank, but only the first four dimensions, at most INT_MAX each */
+    char *dims;          /* text of all dimensions in the header */
+    uint32_t param;      /* 1 + the parameter to load it into, or 0 */
+    int of_bytes;        /* whether it has the scales of an int8 tensor to load */
+    const struct fold__tensor *scales; /* for an int8 tensor to load: one scale per index of its last axis or,
+                                          if their rank is above 1, one per vector along that axis */
+    uint64_t begin, end; /* its bytes in the data of the file */
     const unsigned char *data;
 } fold__tensor;
 
-/* `dim` gets the first `room` dimensions, `rank` their number and `count` their product, both of all. */
+/* Parses a shape. `dim` gets at most `room` dimensions; `rank` is their number and `count` their product. */
 static int fold__json_shape(fold__json *json, int *dim, int room, int *rank, uint64_t *count)
 {
     uint64_t number;
@@ -29586,7 +29622,7 @@ static int fold__json_shape(fold__json *json, int *dim, int room, int *rank, uin
     if (!fold__json_take(json, '['))
         return 0;
     if (fold__json_next(json, ']'))
-        return *rank = dim[0] = 1; /* Python's scalars are [] */
+        return *rank = dim[0] = 1; /* [] is a scalar in Python */
     do {
         if (!fold__json_number(json, &number))
             return 0;
@@ -29652,31 +29688,31 @@ enum { /* arrays of a file */
        FOLD__F_TENSORS,
        FOLD__F_ORDER,
        FOLD__F_STAGE,
-       FOLD__F_FLOATS, /* values of a tensor that is being quantised */
+       FOLD__F_FLOATS, /* values of a tensor to quantise */
        FOLD__F_COUNT
 };
 
 typedef struct fold_tensors {
-    fold_model *model;   /* not changed if the file is only listed */
-    fold__error failure; /* why it could not be read */
-    fold__error *error;  /* &failure, or the model's: for an image, and for fold_tensors once open */
+    fold_model *model;   /* unchanged if the file is only listed */
+    fold__error failure; /* why the file could not be read */
+    fold__error *error;  /* &failure, or the model's error: for an image, and for an open fold_tensors */
     fold__arena arena;
     fold__array arrays[FOLD__F_COUNT];
     fold_load_desc desc;
-    fold_reader *read; /* NULL: the file is in memory, and `left` bytes remain from `bytes` on */
+    fold_reader *read; /* NULL: the file is in memory, with `left` bytes remaining at `bytes` */
     void *user;
     const unsigned char *bytes;
     size_t left;
-    int keeps_all; /* a stream is read into memory with every tensor, not only those to be loaded */
+    int keeps_all; /* whether all tensors of a stream are read into memory, not only those to load */
     fold__tensor *tensor;
     uint32_t *order, count;
-    const char *metadata, *metadata_end;    /* zero-terminated texts: key, value, key, value, ... */
-    const char *optimizer, *steps, *config; /* values among these, or NULL */
+    const char *metadata, *metadata_end;    /* zero-terminated strings: key, value, key, value, ... */
+    const char *optimizer, *steps, *config; /* values in the metadata, or NULL */
     int rule;
     uint64_t n_steps;
 } fold__file;
 
-/* Decoded texts are moved to the front of the metadata, one right after another. */
+/* Parses the metadata. Decoded strings are moved to its start, without gaps. */
 static int fold__json_metadata(fold__json *json, fold__file *file)
 {
     char *to = json->at;
@@ -29711,7 +29747,7 @@ static int fold__json_header(fold__json *json, fold__file *file, size_t length)
 {
     int metadata = 0;
     if (*json->at != '{')
-        return fold__json_fail(json, "expected {"); /* not even a space before it */
+        return fold__json_fail(json, "expected {"); /* no blanks may precede it */
     json->at++;
     if (!fold__json_next(json, '}')) {
         do {
@@ -29754,10 +29790,10 @@ FOLD__BY_DEFAULT(fold_load_desc, FOLD__ALL_ZERO)
 
 #define fold__load_fail(file, ...) fold__fail_in((file)->error, __VA_ARGS__)
 
-/* Copies text with '?' for control characters and invalid bytes. Text that is too long ends in "..". */
+/* Copies text, replacing control characters and invalid bytes by '?'. Text that is too long ends in "..". */
 static const char *fold__plain_text(char *out, size_t size, const char *text)
 {
-    size_t at = 0, cut = 0; /* where to cut it if the rest is too long */
+    size_t at = 0, cut = 0; /* cut: where to end text that is too long */
     for (int count; *text; text += count) {
         const int plain = fold__is_plain(text, &count);
         const size_t bytes = plain ? (size_t)count : 1;
@@ -29771,7 +29807,7 @@ static const char *fold__plain_text(char *out, size_t size, const char *text)
     return out;
 }
 
-/* The most bytes of a name in a message, with its zero, and of a message that a caller sets. */
+/* Maximum bytes of a name in a message, including its zero byte, and of a message that the caller sets. */
 enum { FOLD__SHORT = 64, FOLD__TOLD = 240 };
 static const char *fold__shorten(char out[FOLD__SHORT], const char *name)
 {
@@ -29819,8 +29855,8 @@ static int fold__file_read(fold__file *file, void *to, size_t count)
     return 1;
 }
 
-/* Reads `length` bytes and appends a zero byte. For a stream memory grows as bytes arrive, so that a wrong
-   length in a file cannot ask for gigabytes. */
+/* Reads `length` bytes and appends a zero byte. For a stream, memory grows as bytes arrive, so that a corrupt
+   length cannot allocate gigabytes. */
 static char *fold__read_array(fold__file *file, int which, size_t length)
 {
     enum { FOLD__FIRST_READ = 1 << 16 };
@@ -29894,8 +29930,8 @@ static fold__tensor *fold__find_tensor(const fold__file *file, const char *const
 }
 
 #ifndef FOLD_NO_TEXT
-/* Edit distance of two names, between what both begin with and what both end with; 0 if one is the other with
-   modules in front. */
+/* Returns the edit distance of two names without their common start and end, or 0 if one of them only has
+   module names in front. */
 static size_t fold__name_distance(const char *a, const char *b)
 {
     size_t n = strlen(a), m = strlen(b), row[FOLD__SHORT];
@@ -29921,7 +29957,7 @@ static size_t fold__name_distance(const char *a, const char *b)
     return row[m];
 }
 
-/* Names the nearest of the tensors that are not loaded or taken. */
+/* Names the most similar tensor that is neither loaded nor taken. */
 static void fold__say_nearest(const fold__file *file, const char *name, char *text, size_t size)
 {
     char shown[FOLD__SHORT];
@@ -30099,7 +30135,7 @@ static int fold__load_data(fold__file *file)
                                    fold__shorten(shown, tensor->name));
         at = tensor->end;
         if (fold__is_wanted(tensor))
-            staged += (size_t)(tensor->end - tensor->begin); /* at most 24 bytes a value of the model */
+            staged += (size_t)(tensor->end - tensor->begin); /* at most 24 bytes per value of the model */
     }
     if (file->read && file->keeps_all && !fold__take_stream(file, at))
         return 0;
@@ -30133,7 +30169,7 @@ static float fold__half(uint32_t bits)
     return fold__float_of(sign | (exponent == 31 ? 255u : exponent + 112) << 23 | fraction << 13);
 }
 
-/* Values are written to `out` at distances of `step`. */
+/* Converts `count` values to floats, and writes each to `out` `step` floats after the last. */
 FOLD__NOINLINE static void fold__read_floats(float *out, size_t step, const unsigned char *in, size_t count,
                                              int dtype)
 {
@@ -30205,7 +30241,7 @@ static int fold__has_its_bytes(const fold__tensor *tensor, const fold__param_dat
            (param->bytes != FOLD__NO_PACK) != by_rows && (param->bytes_t != FOLD__NO_PACK) == by_rows;
 }
 
-/* Checks the values that are int8, or will be quantised, and reserves floats to quantise them from. */
+/* Checks values that are int8 or will be quantised, and step counts. Reserves floats to quantise from. */
 static int fold__load_check(fold__file *file)
 {
     enum { FOLD__CHECKED_FLOATS = 64 };
@@ -30256,7 +30292,7 @@ static void fold__load_bytes(fold_model *m, fold__param_data *param, const unsig
     param->byte_error = 0;
 }
 
-/* The format of the values in the model does not depend on the file's. */
+/* Loads a tensor into its parameter. The parameter keeps its format, whatever the file's format is. */
 static void fold__load_tensor(fold__file *file, const fold__tensor *tensor)
 {
     fold_model *m = file->model;
@@ -30273,7 +30309,7 @@ static void fold__load_tensor(fold__file *file, const fold__tensor *tensor)
 }
 
 #ifndef FOLD_INFERENCE
-/* A parameter made the file's number of steps, unless it has no state there or a number of its own. */
+/* Sets the step counts of parameters with state in the file: their own if it has it, else the file's. */
 static void fold__load_steps(fold__file *file)
 {
     fold__begin_states(file->model, file->rule, file->n_steps);
@@ -30287,7 +30323,7 @@ static void fold__load_steps(fold__file *file)
 }
 #endif
 
-/* Everything has been checked, so from here on the model may change. */
+/* Loads all values. Everything has been checked by now, so the model may change. */
 static void fold__load_values(fold__file *file)
 {
     fold_model *m = file->model;
@@ -30324,7 +30360,7 @@ static void fold__file_begin(fold__file *file, fold_model *m, fold_reader *read,
     file->error = &file->failure;
 }
 
-/* `ends`: nothing may follow the file's data. */
+/* Loads a file. If `ends` is set, nothing may follow the file's data. */
 static fold_status fold__load_file(fold__file *file, int ends)
 {
     fold_model *m = file->model;
@@ -30392,8 +30428,8 @@ static int fold__can_be_bytes(fold__file *file, const fold__param_data *param)
                            name);
 }
 
-/* int8 weights stay in the image if the kernels can read them as saved; otherwise the model gets a copy in
-   the kernels' layout. */
+/* Points a parameter at its int8 values in the image, if kernels can read them as saved. Otherwise the model
+   gets a copy in the kernels' layout. */
 static int fold__take_bytes(fold__file *file, fold__tensor *tensor, fold__param_data *param)
 {
     char full[FOLD__WHEN_FULL];
@@ -30527,7 +30563,7 @@ static void fold__put_tensors(fold__text *text, const fold__file *file)
     fold__put_bytes(text, "\n", 1);
 }
 
-/* Prints what the file holds, or the error that keeps it from being read. */
+/* Prints a file's contents, or the error that prevents reading it. */
 static fold_status fold__print_file(fold__file *file, fold_writer *write, void *user)
 {
     fold__text text;
@@ -30602,7 +30638,7 @@ FOLD_API fold_status fold_model_print_file(const fold_model *m, const char *path
 
 /* -- tensors of any program ------------------------------------------------------------------ */
 
-/* Returns NULL, with an error of the model, if there is no memory for a handle. */
+/* Creates a handle. Returns NULL, with an error set on the model, if there is not enough memory. */
 static fold_tensors *fold__tensors_begin(fold_model *m, const void *bytes, size_t size)
 {
     fold_tensors *t =
@@ -30614,7 +30650,7 @@ static fold_tensors *fold__tensors_begin(fold_model *m, const void *bytes, size_
     return t;
 }
 
-/* A file that cannot be read has no tensors. Asking for one makes the failure an error of the model. */
+/* Opens a file. A file that cannot be read has no tensors; asking for one sets the failure on the model. */
 static fold_tensors *fold__tensors_open(fold_tensors *t)
 {
     if (t->model->image)

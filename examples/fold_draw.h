@@ -376,6 +376,8 @@ static void fold_draw__head(fold_draw__text *text, const fold_draw__plan *plan)
 {
     const int prologues = plan->run.batch - (int)plan->n_columns;
     fold_draw__count(text, plan->run.calls, "call", "calls");
+    if (plan->run.recomputed)
+        fold_draw__put(text, " (%d recomputed)", plan->run.recomputed);
     fold_draw__put(text, " in ");
     fold_draw__count(text, (int)plan->n_columns, "batch", "batches");
     if (prologues)

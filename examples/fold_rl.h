@@ -1,15 +1,17 @@
 /* fold_rl.h - reinforcement learning with fold.h: policies, log-probabilities of actions in plain floats,
-   running means and deviations of observations, advantages, and the loss of PPO. It uses public calls only.
+   running means and deviations of observations, advantages, the loss of PPO, and a trainer that learns by PPO
+   from many environments. It uses public calls only.
 
    In one C or C++ file:  #define FOLD_RL_IMPLEMENTATION
                           #include "fold_rl.h"
    Everywhere else:       #include "fold_rl.h"
 
-   examples/ppo.c learns a game with it, and examples/cartpole.cpp learns to balance a pole.
+   examples/train.c trains any environment with it, examples/ppo.c learns a game by calls of its own, and
+   examples/cartpole.cpp learns to balance a pole.
 
-   Errors are set on the model or context, with a message. Nothing is allocated, and there are no globals. The
-   file is C99 and C++17 and works in every build of fold.h. With FOLD_INFERENCE the calls for training are
-   not declared. */
+   Errors are set on the model or context, with a message. Only a trainer takes memory, from the model's
+   allocator, and there are no globals. The file is C99 and C++17 and works in every build of fold.h. With
+   FOLD_INFERENCE the calls for training are not declared. */
 
 #ifndef FOLD_RL_H
 #define FOLD_RL_H
@@ -35,13 +37,16 @@ extern "C" {
    and critic. It is one cell: its inputs are x, h and, with memory.has_c, c; its outputs are actor, critic, h
    and c. Without a memory (memory.hidden is 0) the heads read the encoder's output, and there is no state. */
 typedef struct fold_rl_policy {
-    int inputs;              /* values of x */
-    fold_mlp encoder;        /* 0 layers: none, x goes on unchanged */
+    int inputs;       /* values of x */
+    fold_mlp encoder; /* 0 layers: none, x goes on unchanged */
     fold_recurrent memory;
     fold_dense actor, critic;
-    fold_cell cell;          /* made by fold_rl_policy_assemble */
+    fold_cell cell; /* made by fold_rl_policy_assemble */
 } fold_rl_policy;
-typedef struct fold_rl_step { fold_node actor, critic; fold_state state; } fold_rl_step;
+typedef struct fold_rl_step {
+    fold_node actor, critic;
+    fold_state state;
+} fold_rl_step;
 
 /* Like fold_dense_new, but W is initialised orthogonal times `scale`: 0.01 gives an actor that begins with
    nearly equal chances, 1 suits a critic, and the square root of 2 hidden layers. */
@@ -127,10 +132,130 @@ FOLD_API int fold_rl_standardize(float *values, int n);
      value_share (value - target)^2 - min(ratio a, clip(ratio, 1 - clip, 1 + clip) a) - entropy_share entropy
    entropy may be a single node, which then counts n times. Errors, set on the context: clip is not above 0, a
    share is not finite, or a list does not have n rows; the message says which. */
-typedef struct fold_rl_ppo { float clip, value_share, entropy_share; } fold_rl_ppo;
-typedef struct fold_rl_steps { const float *old_log_prob, *advantage, *target; int n; } fold_rl_steps;
+typedef struct fold_rl_ppo {
+    float clip, value_share, entropy_share;
+} fold_rl_ppo;
+typedef struct fold_rl_steps {
+    const float *old_log_prob, *advantage, *target;
+    int n;
+} fold_rl_steps;
 FOLD_API fold_node fold_rl_ppo_loss(fold_ctx *f, const fold_rl_ppo *o, const fold_rl_steps *steps,
                                     fold_node log_prob, fold_node entropy, fold_node value);
+
+/* ---- training over many environments ---- */
+
+/* A trainer is the loop of PPO around environments that you step: games, simulators, anything that takes
+   actions. It has a rollout buffer, normalises observations, draws actions and learns from what came of them.
+       while (fold_rl_trainer_updates(t) < 100) {
+           fold_rl_trainer_act(t, &seen, actions);              // draws an action for each agent
+           ...                                                  // your environments make a step
+           fold_rl_trainer_add(t, rewards, terminals);          // keeps what came of it
+           if (fold_rl_trainer_is_full(t)) fold_rl_trainer_learn(t, &seen, &report);
+       }
+   - Rows of all arrays are agents, those of all environments together. An environment whose episode is over
+     begins again in the same step, and shows its first observations.
+   - A checkpoint is fold_model_save with `state`, right after fold_rl_trainer_learn. After fold_model_load
+     with `state` into a model with an equal trainer, training continues with the same bits: what agents
+     remember and the number of updates are buffers of the model, NAME.h, NAME.c and NAME.updates, and draws
+     depend on the seed and that number. The environments are yours to save.
+   - Weights have the same bits for any number of threads, batched and eager.
+   In brackets are the names of Stable-Baselines3 and CleanRL. What is 0 gets the default. */
+typedef struct fold_rl_trainer_desc {
+    int agents;         /* that act in the same step [n_envs]; 1 to 2^20 */
+    int observations;   /* values that an agent sees; at least 1 */
+    int bytes;          /* observations are bytes, of which the policy sees a 255th, not normalised */
+    int one_hot;        /* observations are bytes below this, at most 256: the policy sees `one_hot` values
+                           for each, of which one is 1. Bytes from `one_hot` on show all 0 */
+    int raw;            /* floats are not normalised. 0: they are, by the mean and deviation of all that
+                           was seen (VecNormalize), in NAME.observations. Without, coordinates in pixels
+                           teach nothing */
+    const int *choices; /* choices[i] of head i, copied. NULL: an action is `heads` numbers, drawn from
+                           normal distributions with the deviations e^NAME.log_deviation. They are not
+                           limited: clip what the environment gets */
+    int heads;          /* 0: 1; at most 64 */
+    int masks;          /* moves may be ruled out, by fold_rl_seen.mask. Needs choices */
+    const fold_rl_policy *policy; /* copied. It must have as many inputs as it sees values and an actor with
+                                as many outputs as there are choices or numbers. NULL: the trainer makes one,
+                                NAME, of the next three settings */
+    fold_recurrent_maker *memory; /* such as fold_lstm_new; NULL: none */
+    int layers, width; /* tanh layers of the encoder, at most 4: 2, or 1 before a memory; 64 wide, as is
+                          the memory */
+    int steps;         /* of each agent between updates [n_steps, num_steps]: 64 */
+    int epochs;        /* passes over them [n_epochs, update_epochs]: 4 */
+    int minibatches;   /* parts of a pass [num_minibatches]: 4. With a memory a part has whole pieces of
+                          episodes, and sizes differ */
+    float rate;        /* of Adam [learning_rate]: 0.001 */
+    fold_rates rates;  /* the factor of the rate, counted in updates [anneal_lr]: with FOLD_RATE_LINEAR and
+                          steps = 100 it has fallen to 0 after 100 updates. Default: constant */
+    float discount, trace;                  /* [gamma, gae_lambda]: 0.99, 0.95 */
+    float clip, value_share, entropy_share; /* of fold_rl_ppo [clip_range, vf_coef, ent_coef]: 0.2, 0.5, 0 */
+    float max_norm;                         /* of gradients [max_grad_norm]: 0.5 */
+    float target_kl;          /* an update ends after the epoch whose approx_kl exceeds it; 0: never */
+    float reward_limit;       /* rewards are clipped to [-reward_limit, reward_limit]; 0: not clipped */
+    uint64_t seed;            /* of draws and orders */
+    const fold_ctx_desc *ctx; /* of both contexts: threads, eager and so on. NULL: the defaults */
+} fold_rl_trainer_desc;
+FOLD_API fold_rl_trainer_desc fold_rl_trainer_desc_default(void); /* the defaults, with 1 agent */
+
+/* What agents see in a step. Arrays are read during the call alone. */
+typedef struct fold_rl_seen {
+    const float *observations; /* [agents x observations], or NULL with bytes or one_hot, which read: */
+    const unsigned char *bytes;
+    const unsigned char *mask;    /* [agents x choices of all heads]: 0 rules a move out. NULL: none is */
+    const unsigned char *present; /* [agents]: 0 means there is no such agent now. It gets the action 0, is
+                                not learned from, and begins anew when it comes back; its last episode ended
+                                with its last step. NULL: all are there */
+} fold_rl_seen;
+
+/* What an update did. kl to value_loss are means over the steps of its last epoch. */
+typedef struct fold_rl_report {
+    int updates;          /* so far, with this one */
+    int steps;            /* of agents, from which it learned */
+    int epochs;           /* made: fewer than asked for after target_kl */
+    double rate;          /* of Adam */
+    double approx_kl;     /* ratio - 1 - log ratio (Schulman 2020): how far the policy has moved */
+    double clip_fraction; /* the share of steps whose ratio left [1 - clip, 1 + clip] */
+    double entropy;
+    double policy_loss;
+    double value_loss;         /* (value - target)^2 */
+    double explained_variance; /* 1 - variance of (target - value) / variance of target, with values of when
+                                the steps were taken: 1 is perfect, 0 no better than the mean. NaN if targets
+                                are all the same */
+    double norm;               /* the largest norm of the gradients, before it was limited */
+} fold_rl_report;
+
+typedef struct fold_rl_trainer fold_rl_trainer;
+/* Makes a trainer for a model, with all memory that its arrays need, from the model's allocator. Errors, set
+   on the model, name the setting: NULL is returned. Free it before the model. */
+FOLD_API fold_rl_trainer *fold_rl_trainer_new(fold_model *m, const char *name, const fold_rl_trainer_desc *d);
+FOLD_API void fold_rl_trainer_free(fold_rl_trainer *t);                          /* NULL is fine */
+FOLD_API const fold_rl_policy *fold_rl_trainer_policy(const fold_rl_trainer *t); /* NULL for NULL */
+/* Returns how observations are normalised; all zero if they are not. */
+FOLD_API fold_rl_moments fold_rl_trainer_moments(const fold_rl_trainer *t);
+FOLD_API int fold_rl_trainer_updates(const fold_rl_trainer *t); /* made so far, with those before a load */
+FOLD_API int fold_rl_trainer_is_full(const fold_rl_trainer *t); /* 1: fold_rl_trainer_learn is next */
+
+/* Draws actions [agents x heads] for what agents see: whole numbers from 0, or numbers. Errors, set on the
+   model: an observation is not finite, weights are not numbers any more, an agent has a head without a legal
+   move, or the call is not the next in turn. The step is not kept then. */
+FOLD_API fold_status fold_rl_trainer_act(fold_rl_trainer *t, const fold_rl_seen *seen, float *actions);
+/* For episodes that a limit of time cut in this step, though they would have gone on [truncations]; between
+   act and add, only in steps with such agents. `last` shows what they saw last, before they began again; its
+   `present` must be 1 for them, and 0 for all others. Their discounted values count as part of the reward
+   (Pardo et al. 2018), and `terminals` must be set for them in add. Costs a step of the policy. Errors, set
+   on the model: those of fold_rl_trainer_act, and a `present` that is NULL. */
+FOLD_API fold_status fold_rl_trainer_truncate(fold_rl_trainer *t, const fold_rl_seen *last);
+/* Keeps what came of the actions: rewards [agents], and terminals [agents], not 0 where an episode is over,
+   whose agent remembers nothing in the next step; NULL: none is over. Those of absent agents are not read.
+   Errors, set on the model: a reward is not finite, or the call is not the next in turn. */
+FOLD_API fold_status fold_rl_trainer_add(fold_rl_trainer *t, const float *rewards,
+                                         const unsigned char *terminals);
+/* Learns from a full buffer, and empties it. `seen` is what agents see now, which the next act sees again:
+   the values of episodes that go on are those of now. report may be NULL. Errors, set on the model: those of
+   fold_rl_trainer_act, fold_rl_advantages and the optimiser, or gradients that are not finite, with which no
+   step is made. */
+FOLD_API fold_status fold_rl_trainer_learn(fold_rl_trainer *t, const fold_rl_seen *seen,
+                                           fold_rl_report *report);
 #endif
 
 #ifdef __cplusplus
@@ -179,7 +304,8 @@ static const char *fold_rl__join(char joined[128], fold_model *m, const char *na
         name = "";
     }
     strcpy(joined, name);
-    if (*name) strcat(joined, ".");
+    if (*name)
+        strcat(joined, ".");
     return strcat(joined, part);
 }
 
@@ -598,6 +724,899 @@ FOLD_API fold_node fold_rl_ppo_loss(fold_ctx *f, const fold_rl_ppo *o, const fol
     const fold_node gain = fold_add(f, worse, fold_scale(f, entropy, o->entropy_share));
     const fold_node error = fold_scale(f, fold_squared_error(f, value, target), o->value_share);
     return fold_list_sum(f, fold_sub(f, error, gain));
+}
+
+/* ---- training over many environments ------------------------------------------------------------- */
+
+enum { FOLD_RL__HEADS = 64, FOLD_RL__LAYERS = 4, FOLD_RL__AGENTS = 1 << 20 };
+
+/* Arrays of a rollout have `steps` rows for each agent, one agent after the other. Those of a minibatch, all
+   `part_…`, have the rows that it learns from, in its order. */
+struct fold_rl_trainer {
+    fold_rl_trainer_desc d; /* with all defaults; d.choices is `choices` or NULL */
+    fold_model *m;
+    fold_rl_policy policy;
+    fold_rl_moments moments;
+    fold_param deviation, kept_h, kept_c, updates;
+    fold_ctx *acting, *learning;
+    int total;    /* values of the actor */
+    int features; /* values of an observation that the policy sees */
+    int rows;     /* of the rollout */
+    int part_rows;
+    int step;      /* of the rollout, which comes next */
+    int has_acted; /* 1: fold_rl_trainer_add is next */
+    int recorded;
+    int pieces;
+    size_t block_size;
+    char *block;
+    int *choices, *action, *length, *first, *order, *part_action;
+    fold_random *chance;
+    fold_random shuffle;
+    fold_node *node, *actor, *critic;
+    float *now, *logits, *cut, *next_value, *h, *c, *first_h, *first_c, *last_h, *last_c;
+    float *seen, *log_prob, *value, *reward, *number, *advantage, *target, *after;
+    unsigned char *seen_bytes, *mask, *present, *is_over, *present_now;
+    float *part_seen, *part_mask, *part_old, *part_advantage, *part_target, *part_number;
+    float *part_log_prob, *part_entropy, *part_value;
+};
+
+typedef struct fold_rl__room {
+    char *base;
+    size_t used;
+} fold_rl__room;
+static void *fold_rl__carve(fold_rl__room *room, size_t count, size_t size)
+{
+    void *at = room->base ? room->base + room->used : NULL;
+    room->used += (count * size + 63) / 64 * 64;
+    return at;
+}
+
+static float *fold_rl__floats(fold_rl__room *room, size_t count)
+{
+    return (float *)fold_rl__carve(room, count, sizeof(float));
+}
+
+static int *fold_rl__ints(fold_rl__room *room, size_t count)
+{
+    return (int *)fold_rl__carve(room, count, sizeof(int));
+}
+
+static unsigned char *fold_rl__octets(fold_rl__room *room, size_t count)
+{
+    return (unsigned char *)fold_rl__carve(room, count, 1);
+}
+
+static void fold_rl__lay_out_rollout(fold_rl_trainer *t, fold_rl__room *room)
+{
+    const fold_rl_trainer_desc *d = &t->d;
+    const size_t agents = (size_t)d->agents, rows = (size_t)t->rows, heads = (size_t)d->heads;
+    const size_t total = (size_t)t->total, seen = (size_t)d->observations;
+    const size_t states = agents * (size_t)(t->policy.memory.hidden ? t->policy.memory.hidden : 1);
+    float **const state[6] = { &t->h, &t->c, &t->first_h, &t->first_c, &t->last_h, &t->last_c };
+    t->choices = fold_rl__ints(room, heads);
+    t->chance = (fold_random *)fold_rl__carve(room, agents, sizeof(fold_random));
+    t->now = fold_rl__floats(room, agents * (size_t)t->features);
+    t->logits = fold_rl__floats(room, agents * total);
+    t->next_value = fold_rl__floats(room, agents);
+    t->cut = fold_rl__floats(room, agents);
+    t->present_now = fold_rl__octets(room, agents);
+    for (int i = 0; i < 6; i++)
+        *state[i] = fold_rl__floats(room, states);
+    t->seen = fold_rl__floats(room, d->bytes ? 0 : rows * seen);
+    t->seen_bytes = fold_rl__octets(room, d->bytes ? rows * seen : 0);
+    t->mask = fold_rl__octets(room, d->masks ? rows * total : 0);
+    t->present = fold_rl__octets(room, rows);
+    t->is_over = fold_rl__octets(room, rows);
+    t->action = fold_rl__ints(room, rows * heads);
+    t->number = fold_rl__floats(room, rows * heads);
+    t->log_prob = fold_rl__floats(room, rows);
+    t->value = fold_rl__floats(room, rows);
+    t->reward = fold_rl__floats(room, rows);
+    t->advantage = fold_rl__floats(room, rows);
+    t->target = fold_rl__floats(room, rows);
+    t->after = fold_rl__floats(room, rows);
+    t->length = fold_rl__ints(room, rows);
+    t->first = fold_rl__ints(room, rows);
+    t->order = fold_rl__ints(room, rows);
+}
+
+static void fold_rl__lay_out_part(fold_rl_trainer *t, fold_rl__room *room)
+{
+    const size_t rows = (size_t)t->part_rows, heads = (size_t)t->d.heads, steps = (size_t)t->d.steps;
+    const size_t pieces = t->policy.memory.hidden ? (size_t)t->rows : 0;
+    t->part_seen = fold_rl__floats(room, rows * (size_t)t->features);
+    t->part_mask = fold_rl__floats(room, t->d.masks ? rows * (size_t)t->total : 0);
+    t->part_action = fold_rl__ints(room, rows * heads);
+    t->part_number = fold_rl__floats(room, rows * heads);
+    t->part_old = fold_rl__floats(room, rows);
+    t->part_advantage = fold_rl__floats(room, rows);
+    t->part_target = fold_rl__floats(room, rows);
+    t->part_log_prob = fold_rl__floats(room, rows);
+    t->part_entropy = fold_rl__floats(room, rows);
+    t->part_value = fold_rl__floats(room, rows);
+    t->node = (fold_node *)fold_rl__carve(room, pieces, sizeof(fold_node));
+    t->actor = (fold_node *)fold_rl__carve(room, steps, sizeof(fold_node));
+    t->critic = (fold_node *)fold_rl__carve(room, steps, sizeof(fold_node));
+}
+
+FOLD_API fold_rl_trainer_desc fold_rl_trainer_desc_default(void)
+{
+    fold_rl_trainer_desc d;
+    memset(&d, 0, sizeof d);
+    d.agents = d.heads = 1;
+    d.width = d.steps = 64;
+    d.epochs = d.minibatches = 4;
+    d.rate = 0.001f;
+    d.discount = 0.99f;
+    d.trace = 0.95f;
+    d.clip = 0.2f;
+    d.value_share = d.max_norm = 0.5f;
+    return d;
+}
+
+/* Puts defaults in place of zeros. */
+static fold_rl_trainer_desc fold_rl__completed(const fold_rl_trainer_desc *given)
+{
+    const fold_rl_trainer_desc defaults = fold_rl_trainer_desc_default();
+    fold_rl_trainer_desc d = *given;
+    int *const whole[] = { &d.heads, &d.width, &d.steps, &d.epochs, &d.minibatches };
+    const int wholes[] = { defaults.heads, defaults.width, defaults.steps, defaults.epochs,
+                           defaults.minibatches };
+    float *const number[] = { &d.rate, &d.discount, &d.trace, &d.clip, &d.value_share, &d.max_norm };
+    const float numbers[] = { defaults.rate, defaults.discount,    defaults.trace,
+                              defaults.clip, defaults.value_share, defaults.max_norm };
+    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++)
+        if (!*whole[i])
+            *whole[i] = wholes[i];
+    for (size_t i = 0; i < sizeof number / sizeof *number; i++)
+        if (*number[i] == 0)
+            *number[i] = numbers[i];
+    if (!d.layers)
+        d.layers = d.memory ? 1 : 2;
+    if (d.one_hot)
+        d.bytes = 1;
+    return d;
+}
+
+static int fold_rl__settings_ok(fold_model *m, const fold_rl_trainer_desc *d)
+{
+    const double most = 3.0e38;
+    const struct {
+        const char *name;
+        double value, low, high;
+    } settings[] = {
+        { "agents", (double)d->agents, 1, FOLD_RL__AGENTS },
+        { "observations", (double)d->observations, 1, 1 << 24 },
+        { "one_hot", (double)d->one_hot, 0, 256 },
+        { "heads", (double)d->heads, 1, FOLD_RL__HEADS },
+        { "layers", (double)d->layers, 1, FOLD_RL__LAYERS },
+        { "width", (double)d->width, 1, 1 << 16 },
+        { "steps", (double)d->steps, 1, 1 << 20 },
+        { "epochs", (double)d->epochs, 1, 1 << 20 },
+        { "minibatches", (double)d->minibatches, 1, 1 << 20 },
+        { "rate", (double)d->rate, 0, most },
+        { "discount", (double)d->discount, 0, 1 },
+        { "trace", (double)d->trace, 0, 1 },
+        { "clip", (double)d->clip, 1e-6, most },
+        { "value_share", (double)d->value_share, 0, most },
+        { "entropy_share", (double)d->entropy_share, 0, most },
+        { "max_norm", (double)d->max_norm, 0, most },
+        { "target_kl", (double)d->target_kl, 0, most },
+        { "reward_limit", (double)d->reward_limit, 0, most },
+    };
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+        const float value = (float)settings[i].value;
+        if (!fold_finite(&value, 1) || settings[i].value < settings[i].low ||
+            settings[i].value > settings[i].high)
+            return fold_rl__fail(m, NULL, FOLD_BAD_ARGUMENT,
+                                 "fold_rl_trainer_new: %s is %g, must be in [%g, %g]", settings[i].name,
+                                 settings[i].value, settings[i].low, settings[i].high),
+                   0;
+    }
+    for (int i = 0; d->choices && i < d->heads; i++)
+        if (d->choices[i] < 1 || d->choices[i] > 1 << 16)
+            return fold_rl__fail(m, NULL, FOLD_BAD_ARGUMENT,
+                                 "fold_rl_trainer_new: choices[%d] is %d, must be in [1, 65536]", i,
+                                 d->choices[i]),
+                   0;
+    const double rows = (double)d->agents * d->steps, most_rows = 1 << 30, most_features = 1 << 24;
+    const double features = (double)d->observations * (d->one_hot ? d->one_hot : 1);
+    if (rows > most_rows || features > most_features)
+        return fold_rl__fail(m, NULL, FOLD_BAD_ARGUMENT,
+                             "fold_rl_trainer_new: a rollout has %g steps of %g values, must be at most 2^30 "
+                             "of 2^24",
+                             rows, features),
+               0;
+    const float factor = fold_rate_factor(&d->rates, 0);
+    if (!fold_finite(&factor, 1) || (d->masks && !d->choices))
+        return fold_rl__fail(m, NULL, FOLD_BAD_ARGUMENT, "fold_rl_trainer_new: %s",
+                             d->masks && !d->choices ? "masks need choices, not numbers"
+                                                     : "a setting of rates is out of range"),
+               0;
+    return 1;
+}
+
+static fold_rl_policy fold_rl__make_policy(fold_rl_trainer *t, const char *name)
+{
+    const fold_rl_trainer_desc *d = &t->d;
+    fold_rl_policy p;
+    char part[128], layer[16] = "encoder.0";
+    memset(&p, 0, sizeof p);
+    p.inputs = t->features;
+    p.encoder.layers = d->layers;
+    for (int i = 0; i < d->layers; i++, layer[8]++)
+        p.encoder.layer[i] =
+            fold_rl_dense_new(t->m, fold_rl__join(part, t->m, name, layer), i ? d->width : t->features,
+                              d->width, FOLD_ACT_TANH, 1.41421356f);
+    if (d->memory)
+        p.memory = d->memory(t->m, fold_rl__join(part, t->m, name, "memory"), d->width, d->width);
+    p.actor = fold_rl_dense_new(t->m, fold_rl__join(part, t->m, name, "actor"), d->width, t->total,
+                                FOLD_ACT_LINEAR, 0.01f);
+    p.critic =
+        fold_rl_dense_new(t->m, fold_rl__join(part, t->m, name, "critic"), d->width, 1, FOLD_ACT_LINEAR, 1);
+    fold_rl_policy_assemble(t->m, name, &p);
+    return p;
+}
+
+/* Makes what the model holds. Returns 0 with an error of the model. */
+static int fold_rl__make_parameters(fold_rl_trainer *t, const char *name)
+{
+    char part[128];
+    const fold_rl_trainer_desc *d = &t->d;
+    t->policy = d->policy ? *d->policy : fold_rl__make_policy(t, name);
+    const int hidden = t->policy.memory.hidden;
+    if (t->policy.inputs != t->features)
+        fold_rl__fail(t->m, NULL, FOLD_BAD_SHAPE,
+                      "fold_rl_trainer_new: the policy has %d inputs, but sees %d values", t->policy.inputs,
+                      t->features);
+    const fold_shape weights = fold_param_shape(t->m, t->policy.actor.W);
+    if (weights.rank != 2 || weights.dim[1] != t->total)
+        fold_rl__fail(t->m, NULL, FOLD_BAD_SHAPE,
+                      "fold_rl_trainer_new: the policy's actor has %d outputs, but actions need %d",
+                      weights.rank == 2 ? weights.dim[1] : 0, t->total);
+    if (!d->choices)
+        t->deviation = fold_bias_new(t->m, fold_rl__join(part, t->m, name, "log_deviation"), d->heads);
+    if (!d->raw && !d->bytes)
+        t->moments =
+            fold_rl_moments_new(t->m, fold_rl__join(part, t->m, name, "observations"), d->observations);
+    t->updates = fold_rl__buffer(t->m, name, "updates", fold_shape1(2), 0);
+    if (hidden)
+        t->kept_h = fold_rl__buffer(t->m, name, "h", fold_shape2(d->agents, hidden), 0);
+    if (hidden && t->policy.memory.has_c)
+        t->kept_c = fold_rl__buffer(t->m, name, "c", fold_shape2(d->agents, hidden), 0);
+    return fold_model_status(t->m) == FOLD_OK;
+}
+
+/* Takes the memory of all arrays, set to zero. */
+static int fold_rl__take_arrays(fold_rl_trainer *t)
+{
+    const fold_memory memory = fold_model_memory(t->m);
+    const double rows = (double)t->rows, hidden = (double)t->policy.memory.hidden;
+    const double row = 8.0 * t->features + 8.0 * t->d.heads + 8.0 * t->total + 24 * hidden + 256;
+    fold_rl__room room = { NULL, 0 };
+    fold_rl__lay_out_rollout(t, &room);
+    fold_rl__lay_out_part(t, &room);
+    if (rows * row < (double)(SIZE_MAX / 4))
+        t->block = (char *)(memory.alloc)(room.used, 64, memory.user);
+    if (!t->block)
+        return fold_rl__fail(t->m, NULL, FOLD_NO_MEMORY,
+                             "fold_rl_trainer_new: no memory for %.0f steps of %d values", rows, t->features),
+               0;
+    t->block_size = room.used;
+    memset(t->block, 0, room.used);
+    room.base = t->block;
+    room.used = 0;
+    const int *choices = t->d.choices;
+    fold_rl__lay_out_rollout(t, &room);
+    fold_rl__lay_out_part(t, &room);
+    if (choices) {
+        memcpy(t->choices, choices, (size_t)t->d.heads * sizeof(int));
+        t->d.choices = t->choices;
+    }
+    return 1;
+}
+
+FOLD_API fold_rl_trainer *fold_rl_trainer_new(fold_model *m, const char *name, const fold_rl_trainer_desc *d)
+{
+    if (!m || !d || !name) {
+        fold_rl__fail(m, NULL, FOLD_BAD_ARGUMENT, "fold_rl_trainer_new: name or d is NULL");
+        return NULL;
+    }
+    const fold_memory memory = fold_model_memory(m);
+    const fold_rl_trainer_desc complete = fold_rl__completed(d);
+    if (fold_model_status(m) || !fold_rl__settings_ok(m, &complete))
+        return NULL;
+    fold_rl_trainer *t = (fold_rl_trainer *)(memory.alloc)(sizeof *t, 64, memory.user);
+    if (!t) {
+        fold_rl__fail(m, NULL, FOLD_NO_MEMORY, "fold_rl_trainer_new: no memory");
+        return NULL;
+    }
+    memset(t, 0, sizeof *t);
+    t->d = complete;
+    t->m = m;
+    t->features = complete.observations * (complete.one_hot ? complete.one_hot : 1);
+    for (int i = 0; i < complete.heads; i++)
+        t->total += complete.choices ? complete.choices[i] : 1;
+    t->rows = complete.agents * complete.steps;
+    fold_ctx_desc ctx = complete.ctx ? *complete.ctx : fold_ctx_desc_default();
+    if (fold_rl__make_parameters(t, name)) {
+        t->part_rows = t->policy.memory.hidden ? t->rows : (t->rows - 1) / complete.minibatches + 1;
+        if (fold_rl__take_arrays(t)) {
+            ctx.training = 0;
+            t->acting = fold_ctx_new(m, &ctx);
+            ctx.training = 1;
+            t->learning = fold_ctx_new(m, &ctx);
+            if (!t->acting || !t->learning)
+                fold_rl__fail(m, NULL, FOLD_NO_MEMORY, "fold_rl_trainer_new: no memory for contexts");
+        }
+    }
+    if (!fold_model_status(m))
+        return t;
+    fold_rl_trainer_free(t);
+    return NULL;
+}
+
+FOLD_API void fold_rl_trainer_free(fold_rl_trainer *t)
+{
+    if (!t)
+        return;
+    const fold_memory memory = fold_model_memory(t->m);
+    fold_ctx_free(t->acting);
+    fold_ctx_free(t->learning);
+    if (t->block)
+        (memory.free)(t->block, t->block_size, memory.user);
+    (memory.free)(t, sizeof *t, memory.user);
+}
+
+FOLD_API const fold_rl_policy *fold_rl_trainer_policy(const fold_rl_trainer *t)
+{
+    return t ? &t->policy : NULL;
+}
+
+FOLD_API fold_rl_moments fold_rl_trainer_moments(const fold_rl_trainer *t)
+{
+    fold_rl_moments none;
+    memset(&none, 0, sizeof none);
+    return t ? t->moments : none;
+}
+
+FOLD_API int fold_rl_trainer_updates(const fold_rl_trainer *t)
+{
+    const float *updates = t ? fold_param_value(t->m, t->updates) : NULL;
+    return updates ? (int)fold_rl__count(updates) : 0;
+}
+FOLD_API int fold_rl_trainer_is_full(const fold_rl_trainer *t) { return t && t->step == t->d.steps; }
+
+/* ---- acting -------------------------------------------------------------------------------------- */
+
+/* Draws depend on the seed, the agent and the number of updates alone, so that a checkpoint need not save
+   generators. Agents have fewer than 2^20 numbers, and the shuffle has the number of none. */
+static void fold_rl__begin_rollout(fold_rl_trainer *t)
+{
+    const uint64_t stream = (uint64_t)fold_rl_trainer_updates(t) << 24;
+    const size_t bytes = (size_t)t->d.agents * (size_t)t->policy.memory.hidden * sizeof(float);
+    for (int agent = 0; agent < t->d.agents; agent++)
+        t->chance[agent] = fold_random_new(t->d.seed, stream + (uint64_t)agent);
+    t->shuffle = fold_random_new(t->d.seed, stream + FOLD_RL__AGENTS);
+    if (!t->policy.memory.hidden)
+        return;
+    memcpy(t->h, fold_param_value(t->m, t->kept_h), bytes);
+    if (t->policy.memory.has_c)
+        memcpy(t->c, fold_param_value(t->m, t->kept_c), bytes);
+}
+
+static void fold_rl__forget(fold_rl_trainer *t, int agent)
+{
+    const size_t width = (size_t)t->policy.memory.hidden;
+    if (!width)
+        return;
+    memset(&t->h[(size_t)agent * width], 0, width * sizeof(float));
+    memset(&t->c[(size_t)agent * width], 0, width * sizeof(float));
+}
+
+/* Writes what the policy sees of n bytes. */
+static void fold_rl__spread(const fold_rl_trainer *t, const unsigned char *bytes, size_t n, float *values)
+{
+    const size_t one_hot = (size_t)t->d.one_hot;
+    if (!one_hot) {
+        for (size_t i = 0; i < n; i++)
+            values[i] = (float)bytes[i] / 255;
+        return;
+    }
+    memset(values, 0, n * one_hot * sizeof(float));
+    for (size_t i = 0; i < n; i++)
+        if (bytes[i] < one_hot)
+            values[i * one_hot + bytes[i]] = 1;
+}
+
+/* Reads what agents see into t->now; absent agents see 0. Moments count what is seen if `adds`. */
+static int fold_rl__see(fold_rl_trainer *t, const fold_rl_seen *seen, int adds)
+{
+    const size_t n = (size_t)t->d.observations;
+    const int agents = t->d.agents;
+    int there = 0;
+    if (t->d.bytes ? !seen->bytes : !seen->observations)
+        return fold_rl__fail(t->m, NULL, FOLD_BAD_ARGUMENT, "fold_rl_trainer: there are no %s",
+                             t->d.bytes ? "bytes" : "observations"),
+               0;
+    for (int agent = 0; agent < agents; agent++) {
+        t->present_now[agent] = !seen->present || seen->present[agent];
+        if (!t->present_now[agent])
+            continue;
+        const size_t at = (size_t)agent * n;
+        if (t->d.bytes) {
+            fold_rl__spread(t, seen->bytes + at, n, t->now + (size_t)agent * (size_t)t->features);
+            continue;
+        }
+        if (!fold_finite(seen->observations + at, (int)n))
+            return fold_rl__fail(t->m, NULL, FOLD_BAD_ARGUMENT,
+                                 "fold_rl_trainer: an observation of agent %d is not finite", agent),
+                   0;
+        memcpy(t->now + (size_t)there++ * n, seen->observations + at, n * sizeof(float));
+    }
+    if (t->d.bytes)
+        return 1;
+    if (!t->d.raw) {
+        if (adds && fold_rl_moments_add(t->m, &t->moments, t->now, there))
+            return 0;
+        fold_rl_moments_apply(t->m, &t->moments, t->now, there);
+    }
+    for (int agent = agents - 1; agent >= 0; agent--) /* from the end, since rows move up */
+        if (t->present_now[agent])
+            memmove(t->now + (size_t)agent * n, t->now + (size_t)--there * n, n * sizeof(float));
+        else
+            memset(t->now + (size_t)agent * n, 0, n * sizeof(float));
+    return 1;
+}
+
+/* Records or replays a step of the policy for all agents, from t->now. */
+static fold_status fold_rl__run_policy(fold_rl_trainer *t)
+{
+    fold_ctx *f = t->acting;
+    const int agents = t->d.agents, hidden = t->policy.memory.hidden;
+    fold_state state = { { 0, 0 }, { 0, 0 } };
+    fold_status status;
+    if (t->recorded) {
+        status = fold_replay(f);
+    } else {
+        fold_ctx_reset(f);
+        if (hidden)
+            state.h = fold_list_input_ref(f, t->h, agents, fold_shape1(hidden));
+        if (t->policy.memory.has_c)
+            state.c = fold_list_input_ref(f, t->c, agents, fold_shape1(hidden));
+        const fold_node x = fold_list_input_ref(f, t->now, agents, fold_shape1(t->features));
+        const fold_rl_step step = fold_rl_policy_apply(f, &t->policy, x, state);
+        const fold_node roots[4] = { step.actor, step.critic, step.state.h, step.state.c };
+        float *const to[4] = { t->logits, t->next_value, t->h, t->c };
+        const int n = 2 + (hidden > 0) + (t->policy.memory.has_c != 0);
+        for (int i = 0; i < n; i++)
+            fold_output_ref(f, roots[i], to[i]);
+        status = fold_run(f, roots, n);
+    }
+    t->recorded = !status;
+    if (status)
+        fold_rl__fail(t->m, NULL, status, "fold_rl_trainer: %s", fold_ctx_message(f));
+    return status;
+}
+
+/* Draws the action of an agent. Returns 0 with an error of the model if it cannot. */
+static int fold_rl__draw(fold_rl_trainer *t, int agent, size_t row, float *actions)
+{
+    const size_t heads = (size_t)t->d.heads;
+    float *logits = t->logits + (size_t)agent * (size_t)t->total, *x = t->number + row * heads;
+    int *chosen = t->action + row * heads;
+    fold_random *chance = &t->chance[agent];
+    if (t->d.choices) {
+        t->log_prob[row] = fold_random_softmax_n(chance, logits, t->d.choices, t->d.heads, chosen);
+        for (size_t i = 0; i < heads; i++)
+            x[i] = (float)chosen[i];
+    } else {
+        const float *s = fold_param_value(t->m, t->deviation);
+        for (size_t i = 0; i < heads; i++)
+            x[i] = logits[i] + expf(s[i]) * fold_random_normal(chance);
+        t->log_prob[row] = fold_rl_gaussian_log_prob(x, logits, s, t->d.heads);
+    }
+    memcpy(actions + (size_t)agent * heads, x, heads * sizeof(float));
+    if (fold_finite(&t->log_prob[row], 1) && fold_finite(&t->next_value[agent], 1))
+        return 1;
+    return fold_rl__fail(t->m, NULL, FOLD_BAD_STATE,
+                         "fold_rl_trainer_act: agent %d has no action to draw: no legal move in a head, or "
+                         "weights that are not numbers",
+                         agent),
+           0;
+}
+
+/* Rules moves out in the logits of an agent, and keeps its mask. */
+static void fold_rl__rule_out(fold_rl_trainer *t, const unsigned char *mask, int agent, size_t row)
+{
+    const size_t n = (size_t)t->total, from = (size_t)agent * n;
+    for (size_t i = 0; i < n; i++) {
+        t->mask[row * n + i] = !mask || mask[from + i];
+        if (!t->mask[row * n + i])
+            t->logits[from + i] = -(float)HUGE_VAL;
+    }
+}
+
+/* Whether `t` is there, without an error, and `turn` the next call. */
+static int fold_rl__in_turn(fold_rl_trainer *t, const char *call, int turn, const void *read)
+{
+    if (!t)
+        return 0;
+    if (!read)
+        fold_rl__fail(t->m, NULL, FOLD_BAD_ARGUMENT, "%s: an array is NULL", call);
+    const int next = fold_rl_trainer_is_full(t) ? 2 : t->has_acted;
+    if (turn != next)
+        fold_rl__fail(t->m, NULL, FOLD_BAD_STATE, "%s: fold_rl_trainer_%s is next", call,
+                      next == 2   ? "learn"
+                      : next == 1 ? "add"
+                                  : "act");
+    return fold_model_status(t->m) == FOLD_OK;
+}
+
+static fold_status fold_rl__status(const fold_rl_trainer *t)
+{
+    return t ? fold_model_status(t->m) : FOLD_BAD_ARGUMENT;
+}
+
+FOLD_API fold_status fold_rl_trainer_act(fold_rl_trainer *t, const fold_rl_seen *seen, float *actions)
+{
+    if (!fold_rl__in_turn(t, "fold_rl_trainer_act", 0, seen && actions ? seen : NULL))
+        return fold_rl__status(t);
+    const size_t n = (size_t)t->d.observations, steps = (size_t)t->d.steps, step = (size_t)t->step;
+    const size_t states = (size_t)t->d.agents * (size_t)t->policy.memory.hidden * sizeof(float);
+    if (!step)
+        fold_rl__begin_rollout(t);
+    for (int agent = 0; agent < t->d.agents; agent++)
+        if (seen->present && !seen->present[agent])
+            fold_rl__forget(t, agent);
+    memcpy(t->last_h, t->h, states);
+    memcpy(t->last_c, t->c, states);
+    if (!fold_rl__see(t, seen, 1) || fold_rl__run_policy(t))
+        return fold_rl__status(t);
+    for (int agent = 0; agent < t->d.agents; agent++) {
+        const size_t row = (size_t)agent * steps + step;
+        t->present[row] = t->present_now[agent];
+        t->value[row] = t->present[row] ? t->next_value[agent] : 0;
+        if (!t->present[row]) {
+            if (step)
+                t->is_over[row - 1] = 1;
+            memset(actions + (size_t)agent * (size_t)t->d.heads, 0, (size_t)t->d.heads * sizeof(float));
+            continue;
+        }
+        if (t->d.bytes)
+            memcpy(t->seen_bytes + row * n, seen->bytes + (size_t)agent * n, n);
+        else
+            memcpy(t->seen + row * n, t->now + (size_t)agent * n, n * sizeof(float));
+        if (t->d.masks)
+            fold_rl__rule_out(t, seen->mask, agent, row);
+        if (!fold_rl__draw(t, agent, row, actions)) {
+            memcpy(t->h, t->last_h, states);
+            memcpy(t->c, t->last_c, states);
+            return fold_rl__status(t);
+        }
+    }
+    if (!step) {
+        memcpy(t->first_h, t->last_h, states);
+        memcpy(t->first_c, t->last_c, states);
+    }
+    t->has_acted = 1;
+    return FOLD_OK;
+}
+
+/* Computes next_value for what agents see, without a change of what they remember. */
+static int fold_rl__values(fold_rl_trainer *t, const fold_rl_seen *seen)
+{
+    const size_t states = (size_t)t->d.agents * (size_t)t->policy.memory.hidden * sizeof(float);
+    memcpy(t->last_h, t->h, states);
+    memcpy(t->last_c, t->c, states);
+    const int computed = fold_rl__see(t, seen, 0) && !fold_rl__run_policy(t);
+    memcpy(t->h, t->last_h, states);
+    memcpy(t->c, t->last_c, states);
+    return computed;
+}
+
+FOLD_API fold_status fold_rl_trainer_truncate(fold_rl_trainer *t, const fold_rl_seen *last)
+{
+    if (!fold_rl__in_turn(t, "fold_rl_trainer_truncate", 1, last ? last->present : NULL))
+        return fold_rl__status(t);
+    if (!fold_rl__values(t, last))
+        return fold_rl__status(t);
+    for (int agent = 0; agent < t->d.agents; agent++)
+        t->cut[agent] = t->present_now[agent] ? t->next_value[agent] : 0;
+    return FOLD_OK;
+}
+
+FOLD_API fold_status fold_rl_trainer_add(fold_rl_trainer *t, const float *rewards,
+                                         const unsigned char *terminals)
+{
+    if (!fold_rl__in_turn(t, "fold_rl_trainer_add", 1, rewards))
+        return fold_rl__status(t);
+    const size_t steps = (size_t)t->d.steps, step = (size_t)t->step;
+    const float limit = t->d.reward_limit;
+    for (int agent = 0; agent < t->d.agents; agent++)
+        if (t->present[(size_t)agent * steps + step] && !fold_finite(&rewards[agent], 1))
+            return fold_rl__fail(t->m, NULL, FOLD_BAD_ARGUMENT,
+                                 "fold_rl_trainer_add: the reward of agent %d is %g", agent,
+                                 (double)rewards[agent]);
+    for (int agent = 0; agent < t->d.agents; agent++) {
+        const size_t row = (size_t)agent * steps + step;
+        float reward = t->present[row] ? rewards[agent] : 0;
+        if (limit > 0)
+            reward = reward > limit ? limit : reward < -limit ? -limit : reward;
+        t->reward[row] = reward + t->d.discount * t->cut[agent];
+        t->cut[agent] = 0;
+        t->is_over[row] = !t->present[row] || (terminals && terminals[agent]);
+        if (t->is_over[row])
+            fold_rl__forget(t, agent);
+    }
+    t->step++;
+    t->has_acted = 0;
+    return FOLD_OK;
+}
+
+/* ---- learning ------------------------------------------------------------------------------------ */
+
+/* Cuts the rollout into pieces that end with episodes, or with the rollout. Those of absent agents count. */
+static void fold_rl__cut(fold_rl_trainer *t)
+{
+    const int steps = t->d.steps;
+    t->pieces = 0;
+    for (int agent = 0; agent < t->d.agents; agent++)
+        for (int step = 0, from = 0; step < steps; step++) {
+            const int row = agent * steps + step;
+            if (!t->is_over[row] && step < steps - 1)
+                continue;
+            t->first[t->pieces] = agent * steps + from;
+            t->after[t->pieces] = t->is_over[row] || !t->present_now[agent] ? 0 : t->next_value[agent];
+            t->length[t->pieces++] = step + 1 - from;
+            from = step + 1;
+        }
+}
+
+/* Computes advantages and targets, scales the advantages of all steps of agents that were there, and writes
+   what a pass goes over to t->order: steps or, with a memory, pieces. Returns how many, or -1. */
+static int fold_rl__prepare(fold_rl_trainer *t, fold_rl_report *report)
+{
+    const fold_rl_episodes episodes = { t->reward, t->value, t->length, t->after, t->pieces };
+    double sum[2] = { 0, 0 }, squares[2] = { 0, 0 };
+    int units = 0, there = 0;
+    if (fold_rl_advantages(t->m, &episodes, t->d.discount, t->d.trace, t->advantage, t->target))
+        return -1;
+    for (int row = 0; row < t->rows; row++)
+        if (t->present[row]) {
+            const double x[2] = { (double)t->target[row], (double)t->target[row] - (double)t->value[row] };
+            for (int i = 0; i < 2; i++) {
+                sum[i] += x[i];
+                squares[i] += x[i] * x[i];
+            }
+            t->order[there++] = row;
+        }
+    report->steps = there;
+    for (int i = 0; i < 2 && there; i++)
+        squares[i] = squares[i] / there - sum[i] / there * (sum[i] / there);
+    report->explained_variance = squares[0] > 0 ? 1 - squares[1] / squares[0] : (double)NAN;
+    for (int i = 0; i < there; i++)
+        t->after[i] = t->advantage[t->order[i]]; /* no longer needed: it has room for all rows */
+    if (!fold_rl_standardize(t->after, there))
+        return fold_rl__fail(t->m, NULL, FOLD_BAD_STATE, "fold_rl_trainer_learn: advantages are not finite"),
+               -1;
+    for (int i = 0; i < there; i++)
+        t->advantage[t->order[i]] = t->after[i];
+    if (!t->policy.memory.hidden)
+        return there;
+    for (int piece = 0; piece < t->pieces; piece++)
+        if (t->present[t->first[piece]])
+            t->order[units++] = piece;
+    return units;
+}
+
+/* Copies a row of the rollout to row i of the minibatch. */
+static void fold_rl__gather(fold_rl_trainer *t, int i, int row)
+{
+    const size_t from = (size_t)row, to = (size_t)i, heads = (size_t)t->d.heads,
+                 n = (size_t)t->d.observations, total = (size_t)t->total;
+    if (t->d.bytes)
+        fold_rl__spread(t, t->seen_bytes + from * n, n, t->part_seen + to * (size_t)t->features);
+    else
+        memcpy(t->part_seen + to * n, t->seen + from * n, n * sizeof(float));
+    for (size_t k = 0; t->d.masks && k < total; k++)
+        t->part_mask[to * total + k] = t->mask[from * total + k] ? 0 : -(float)HUGE_VAL;
+    for (size_t k = 0; k < heads; k++)
+        t->part_action[k * (size_t)t->part_rows + to] = t->action[from * heads + k];
+    memcpy(t->part_number + to * heads, t->number + from * heads, heads * sizeof(float));
+    t->part_old[i] = t->log_prob[row];
+    t->part_advantage[i] = t->advantage[row];
+    t->part_target[i] = t->target[row];
+}
+
+/* Records the loss of n gathered rows from `first` on, of which actor and critic are lists. */
+static fold_node fold_rl__loss(fold_rl_trainer *t, fold_node actor, fold_node critic, int first, int n)
+{
+    fold_ctx *f = t->learning;
+    const fold_rl_ppo ppo = { t->d.clip, t->d.value_share, t->d.entropy_share };
+    const fold_rl_steps steps = { t->part_old + first, t->part_advantage + first, t->part_target + first, n };
+    fold_node log_prob = FOLD_NULL_NODE, entropy = FOLD_NULL_NODE;
+    if (t->d.masks) {
+        const float *mask = t->part_mask + (size_t)first * (size_t)t->total;
+        const fold_node ruled_out = fold_list_input_ref(f, mask, n, fold_shape1(t->total));
+        actor = fold_add(f, actor, ruled_out);
+    }
+    if (!t->d.choices) {
+        const fold_node s = fold_use(f, t->deviation);
+        const float *numbers = t->part_number + (size_t)first * (size_t)t->d.heads;
+        const fold_node x = fold_list_input_ref(f, numbers, n, fold_shape1(t->d.heads));
+        log_prob = fold_gaussian_log_prob(f, x, actor, s);
+        entropy = fold_gaussian_entropy(f, s);
+    }
+    for (int head = 0, at = 0; t->d.choices && head < t->d.heads; at += t->d.choices[head++]) {
+        const int *index = t->part_action + (size_t)head * (size_t)t->part_rows + first;
+        const fold_node logits = t->d.heads > 1 ? fold_slice(f, actor, 0, at, t->d.choices[head]) : actor;
+        const fold_node all = fold_log_softmax(f, logits);
+        const fold_node chosen = fold_pick_each(f, all, index, n), spread = fold_softmax_entropy(f, logits);
+        log_prob = head ? fold_add(f, log_prob, chosen) : chosen;
+        entropy = head ? fold_add(f, entropy, spread) : spread;
+    }
+    fold_output_ref(f, log_prob, t->part_log_prob + first);
+    fold_output_ref(f, entropy, t->part_entropy + first);
+    fold_output_ref(f, critic, t->part_value + first);
+    return fold_rl_ppo_loss(f, &ppo, &steps, log_prob, entropy, critic);
+}
+
+/* Records the loss of a piece, step by step, as n gathered rows from `first` on. */
+static fold_node fold_rl__piece_loss(fold_rl_trainer *t, int piece, int first)
+{
+    fold_ctx *f = t->learning;
+    const int n = t->length[piece], row = t->first[piece], hidden = t->policy.memory.hidden;
+    fold_state state = fold_recurrent_zeros(f, &t->policy.memory);
+    if (row % t->d.steps == 0) { /* it may go on with an episode of the rollout before */
+        const size_t at = (size_t)(row / t->d.steps) * (size_t)hidden;
+        state.h = fold_input_ref(f, t->first_h + at, fold_shape1(hidden));
+        if (t->policy.memory.has_c)
+            state.c = fold_input_ref(f, t->first_c + at, fold_shape1(hidden));
+    }
+    for (int i = 0; i < n; i++) {
+        fold_rl__gather(t, first + i, row + i);
+        const float *seen = t->part_seen + (size_t)(first + i) * (size_t)t->features;
+        const fold_node x = fold_input_ref(f, seen, fold_shape1(t->features));
+        const fold_rl_step step = fold_rl_policy_apply(f, &t->policy, x, state);
+        t->actor[i] = step.actor;
+        t->critic[i] = step.critic;
+        state = step.state;
+    }
+    const fold_node actor = fold_list_join(f, t->actor, n), critic = fold_list_join(f, t->critic, n);
+    return fold_rl__loss(t, actor, critic, first, n);
+}
+
+/* Records the loss of a minibatch, units from `from` to `to` of t->order. Returns its number of rows. */
+static int fold_rl__minibatch(fold_rl_trainer *t, int from, int to, fold_node *loss)
+{
+    fold_ctx *f = t->learning;
+    const fold_state none = { { 0, 0 }, { 0, 0 } };
+    int n = 0;
+    if (t->policy.memory.hidden) {
+        for (int i = from; i < to; n += t->length[t->order[i++]])
+            t->node[i - from] = fold_rl__piece_loss(t, t->order[i], n);
+        *loss = fold_sum_n(f, t->node, to - from);
+        return n;
+    }
+    for (int i = from; i < to; i++)
+        fold_rl__gather(t, n++, t->order[i]);
+    const fold_node x = fold_list_input_ref(f, t->part_seen, n, fold_shape1(t->features));
+    const fold_rl_step step = fold_rl_policy_apply(f, &t->policy, x, none);
+    *loss = fold_rl__loss(t, step.actor, step.critic, 0, n);
+    return n;
+}
+
+/* Adds the sums of a minibatch of n rows to the report. */
+static void fold_rl__tell(const fold_rl_trainer *t, int n, fold_rl_report *report)
+{
+    const double clip = (double)t->d.clip;
+    for (int i = 0; i < n; i++) {
+        const double moved = (double)t->part_log_prob[i] - (double)t->part_old[i], ratio = exp(moved);
+        const double a = (double)t->part_advantage[i];
+        const double limited = ratio > 1 + clip ? 1 + clip : ratio < 1 - clip ? 1 - clip : ratio;
+        const double error = (double)t->part_value[i] - (double)t->part_target[i];
+        report->approx_kl += ratio - 1 - moved;
+        report->clip_fraction += ratio != limited;
+        report->entropy += (double)t->part_entropy[t->d.choices ? i : 0];
+        report->policy_loss -= ratio * a < limited * a ? ratio * a : limited * a;
+        report->value_loss += error * error;
+    }
+}
+
+/* Makes a step for a minibatch. Returns its number of rows, or -1 with an error of the model. */
+static int fold_rl__learn_part(fold_rl_trainer *t, int from, int to, fold_rl_report *report)
+{
+    fold_ctx *f = t->learning;
+    fold_adam adam = fold_adam_default();
+    fold_node loss = FOLD_NULL_NODE;
+    fold_ctx_reset(f);
+    const int n = fold_rl__minibatch(t, from, to, &loss);
+    if (fold_backward(f, fold_scale(f, loss, 1 / (float)n)))
+        return fold_rl__fail(t->m, NULL, fold_ctx_status(f), "fold_rl_trainer_learn: %s",
+                             fold_ctx_message(f)),
+               -1;
+    const float norm = (float)fold_grads_clip(t->m, t->d.max_norm);
+    if (!fold_finite(&norm, 1)) {
+        fold_grads_clear(t->m);
+        return fold_rl__fail(t->m, NULL, FOLD_BAD_STATE,
+                             "fold_rl_trainer_learn: the norm of the gradients is %g in update %d",
+                             (double)norm, report->updates),
+               -1;
+    }
+    if (report->norm < (double)norm)
+        report->norm = (double)norm;
+    fold_rl__tell(t, n, report);
+    adam.rate = (float)report->rate;
+    return fold_adam_step(t->m, &adam) ? -1 : n;
+}
+
+/* Makes passes over `units`, a minibatch at a time. */
+static int fold_rl__learn(fold_rl_trainer *t, int units, fold_rl_report *report)
+{
+    const int parts = t->d.minibatches < units ? t->d.minibatches : units;
+    double *const sums[5] = { &report->approx_kl, &report->clip_fraction, &report->entropy,
+                              &report->policy_loss, &report->value_loss };
+    while (report->epochs < t->d.epochs && parts > 0) {
+        fold_random_shuffle(&t->shuffle, units, t->order);
+        for (int i = 0; i < 5; i++)
+            *sums[i] = 0;
+        for (int part = 0; part < parts; part++) {
+            const int from = (int)((int64_t)units * part / parts);
+            const int to = (int)((int64_t)units * (part + 1) / parts);
+            if (fold_rl__learn_part(t, from, to, report) < 0)
+                return 0;
+        }
+        for (int i = 0; i < 5; i++)
+            *sums[i] /= report->steps;
+        report->epochs++;
+        if (t->d.target_kl > 0 && report->approx_kl > (double)t->d.target_kl)
+            break;
+    }
+    return 1;
+}
+
+/* Writes what a checkpoint needs to buffers of the model. */
+static fold_status fold_rl__keep(fold_rl_trainer *t, int updates)
+{
+    const size_t bytes = (size_t)t->d.agents * (size_t)t->policy.memory.hidden * sizeof(float);
+    const struct {
+        fold_param p;
+        const float *values;
+    } states[2] = { { t->kept_h, t->last_h }, { t->kept_c, t->last_c } };
+    float *count = fold_values_write_begin(t->m, t->updates);
+    if (count)
+        fold_rl__set_count(count, updates);
+    fold_values_write_end(t->m, t->updates);
+    for (int i = 0; i < (bytes > 0) + (t->policy.memory.has_c != 0); i++) {
+        float *to = fold_values_write_begin(t->m, states[i].p);
+        if (to)
+            memcpy(to, states[i].values, bytes);
+        fold_values_write_end(t->m, states[i].p);
+    }
+    return fold_model_status(t->m);
+}
+
+FOLD_API fold_status fold_rl_trainer_learn(fold_rl_trainer *t, const fold_rl_seen *seen,
+                                           fold_rl_report *report)
+{
+    fold_rl_report made;
+    memset(&made, 0, sizeof made);
+    if (!fold_rl__in_turn(t, "fold_rl_trainer_learn", 2, seen))
+        return fold_rl__status(t);
+    const int before = fold_rl_trainer_updates(t);
+    if (!fold_rl__values(t, seen)) /* of what comes after the rollout */
+        return fold_rl__status(t);
+    fold_rl__cut(t);
+    made.updates = before + 1;
+    made.rate = (double)(t->d.rate * fold_rate_factor(&t->d.rates, (uint64_t)before));
+    const int units = fold_rl__prepare(t, &made);
+    if (units < 0 || !fold_rl__learn(t, units, &made))
+        return fold_rl__status(t);
+    t->step = 0;
+    if (report)
+        *report = made;
+    return fold_rl__keep(t, before + 1);
 }
 #endif
 

@@ -9,11 +9,11 @@
    twenty, so the maximum is 20. The game counts as solved when the mean of 100 games, played without
    randomness in the actions, is at least 19.
 
-   64 games start together and run side by side. Each update plays 64 steps of every game, and games end and begin anywhere
-   within these steps. This yields pieces of 1 to 64 steps. Each piece is a sequence of its own length; it
-   starts from the LSTM's state at that time, or from zeros if a game begins there. All pieces of a minibatch
-   run in the same batches, without padding or masks. Proximal policy optimisation (Schulman et al. 2017) then
-   makes several passes over the pieces, using fold_rl.h.
+   64 games start together and run side by side. Each update plays 64 steps of every game, and games end and
+   begin anywhere within these steps. This yields pieces of 1 to 64 steps. Each piece is a sequence of its own
+   length; it starts from the LSTM's state at that time, or from zeros if a game begins there. All pieces of a
+   minibatch run in the same batches, without padding or masks. Proximal policy optimisation (Schulman et al.
+   2017) then makes several passes over the pieces, using fold_rl.h.
 
    A step of playing always has the same structure, so it is recorded once and replayed. Every game has its
    own random generator. The trained weights are the same on any number of threads, and with --eager, which
@@ -83,6 +83,8 @@ static float game_step(game *g, int move)
     return (float)caught;
 }
 
+/* What a player senses is scaled to about 1: places as such, of 0 to 11, teach less. A game that shows pixels or metres gets
+   fold_rl_moments, as the trainer of fold_rl.h uses them. */
 static void game_sense(const game *g, float senses[SENSES])
 {
     const int seen = g->y < CLEAR;
@@ -309,7 +311,8 @@ static void learn(fold_ctx *f, const fold_rl_policy *policy, const memory *m, co
                 steps += m->length[order[i]];
             }
             fold_backward(f, fold_scale(f, fold_sum_n(f, loss, to - from), 1 / (float)steps));
-            fold_grads_clip(fold_ctx_model(f), 0.5f);
+            const float norm = (float)fold_grads_clip(fold_ctx_model(f), 0.5f);
+            if (!fold_finite(&norm, 1)) fail("the gradients are not numbers any more");
             if (fold_ctx_status(f) || fold_adam_step(fold_ctx_model(f), adam)) fail(fold_ctx_message(f));
         }
     }

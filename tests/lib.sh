@@ -9,6 +9,7 @@
 #   KERNELS           avx2 or portable: programs run on those kernels, else on the machine's best
 #   FOLD_DATA         a folder with real data; without it programs make up data, and say so
 #   FOLD_POLICIES     a folder of trained policies in ONNX files; without it they are skipped
+#   FOLD_OCEAN        a folder with games of PufferLib 3.0, such as pong/pong.h; without it they are skipped
 # and the flags below.
 CC=${CC:-cc} CXX=${CXX:-c++} CFLAGS=${CFLAGS:--O2} bin=${bin:-build}
 warnings="-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wdouble-promotion -Werror"

@@ -626,6 +626,8 @@ static void grow_linear(gen *g, int op)
     int in[4], n = row[k].n;
     for (int i = 0; i < n; i++)
         in[i] = of_shape(g, rows ? fold_shape2(3, hidden) : fold_shape1(row[k].segment[i]));
+    if ((op == OP_linear || op == OP_linear_n) && n == 2 && below(g, 8))
+        op = OP_linear_then;
     if (op == OP_linear && n > 1) {
         int width = 0;
         for (int i = 0; i < n; i++)
@@ -634,8 +636,6 @@ static void grow_linear(gen *g, int op)
         g->last->i[0] = 0;
         n = 1;
     }
-    if (op == OP_linear_n && n == 2 && below(g, 4))
-        op = OP_linear_then;
     emit(g, op, rows ? fold_shape2(3, row[k].out) : fold_shape1(row[k].out), 30, n, in);
     g->last->i[0] = row[k].W;
     g->last->i[1] = row[k].b;

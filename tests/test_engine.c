@@ -718,6 +718,124 @@ static void runs_of_what_is_new(void)
     fold_model_free(n.m);
 }
 
+/* Random recordings that go on behind runs, with what a run must compute kept here by simple rules: which values are
+   there, and which calls some run has computed with the parameters as they are. */
+enum { GROWN = 60 };
+typedef struct growing {
+    fold_ctx *f;
+    check_random chance;
+    int n, from[GROWN][2];       /* calls; the values that each reads: 2 * call + output, or -1 */
+    fold_node value[2 * GROWN];
+    char kept[2 * GROWN], there[2 * GROWN], computed[GROWN], runs[GROWN];
+} growing;
+
+static void both_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    (void)user;
+    out[0] = fold_add(f, in[0], in[1]);
+    out[1] = fold_tanh(f, fold_mul(f, in[0], in[1]));
+}
+static void grow_call(growing *g, const net *n, fold_cell both)
+{
+    const int call = g->n++, kind = random_below(&g->chance, 3), two = kind == 0;
+    fold_node in[2];
+    for (int i = 0; i < 2; i++) {
+        const int other = call ? random_below(&g->chance, 2 * call + 1) - 1 : -1;
+        g->from[call][i] = i && !two ? -1 : other;
+        in[i] = other < 0 ? word(g->f, n, call) : g->value[other];
+    }
+    g->value[2 * call] = two ? fold_call(g->f, both, in, 2) : kind == 1 ? fold_tanh(g->f, in[0]) : fold_linear(g->f, in[0], n->W, n->b);
+    g->value[2 * call + 1] = two ? fold_out(g->f, g->value[2 * call], 1) : g->value[2 * call];
+    for (int output = 0; output < 2; output++)
+        if (random_below(&g->chance, 6) == 0) {
+            g->kept[2 * call + output] = 1;
+            if (!two) g->kept[2 * call] = g->kept[2 * call + 1] = 1;
+            fold_keep(g->f, g->value[2 * call + output]);
+        }
+}
+/* What it takes to have a value; `all` computes values that are there, too. */
+static void grow_need(growing *g, int value, int all)
+{
+    const int call = value / 2;
+    if (value < 0 || (g->there[value] && !all) || g->runs[call]) return;
+    g->runs[call] = 1;
+    grow_need(g, g->from[call][0], all);
+    grow_need(g, g->from[call][1], all);
+}
+/* Runs a random value, going back or not, and checks how many calls were computed, and how many of them again. */
+static int grow_run(growing *g, int backward, int changed)
+{
+    const int root = random_below(&g->chance, 2 * g->n), all = backward || changed;
+    int calls = 0, again = 0;
+    memset(g->runs, 0, sizeof g->runs);
+    grow_need(g, root, all);
+    for (int value = 0; value < 2 * g->n; value++)
+        if (g->kept[value] && (!g->there[value] || changed)) grow_need(g, value, all);
+    if (changed) memset(g->computed, 0, sizeof g->computed);
+    for (int call = 0; call < g->n; call++) {
+        calls += g->runs[call];
+        again += g->runs[call] && g->computed[call];
+        g->computed[call] |= g->runs[call];
+    }
+    for (int value = 0; value < 2 * g->n; value++) {
+        const int same = g->value[value].id == g->value[root].id;
+        if (g->runs[value / 2]) g->there[value] |= same || g->kept[value];
+        else if (changed) g->there[value] = 0;
+    }
+    if (backward) CHECK_INT(fold_backward(g->f, fold_slice(g->f, g->value[root], 0, 0, 1)), FOLD_OK);
+    else if (random_below(&g->chance, 3)) CHECK_INT(fold_run(g->f, &g->value[root], 1), FOLD_OK);
+    else {
+        int more = 1;
+        CHECK_INT(fold_run_begin(g->f, &g->value[root], 1), FOLD_OK);
+        while (more && !fold_run_more(g->f, 0, &more)) continue;
+    }
+    CHECK_INT(fold_ctx_stats(g->f).run_nodes, calls);
+    CHECK_INT(fold_ctx_stats(g->f).recomputed_nodes, again);
+    return again;
+}
+
+static void recomputed_nodes(void)
+{
+    net n;
+    int again = 0, again_backward = 0;
+    net_new(&n);
+    const fold_cell_desc d = cell_desc("both", both_body, NULL, 2, 0, 2);
+    const fold_cell both = fold_cell_new(n.m, &d);
+    for (int way = 0; way < 120; way++) {
+        growing g;
+        memset(&g, 0, sizeof g);
+        fold_ctx_desc desc = fold_ctx_desc_default();
+        desc.training = 1;
+        desc.schedule = (fold_schedule)(way % 3);
+        desc.plan_cache_bytes = way % 2 ? 1 << 16 : 0;
+        g.f = fold_ctx_new(n.m, &desc);
+        for (int life = 0; life < 3; life++) { /* the same recording three times: the last by kept plans */
+            fold_ctx *const f = g.f;
+            memset(&g, 0, sizeof g);
+            g.f = f;
+            g.chance.state = 7 + (uint64_t)way;
+            fold_ctx_reset(f);
+            while (g.n < GROWN - 5) {
+                for (int calls = 1 + random_below(&g.chance, 5); calls; calls--) grow_call(&g, &n, both);
+                const int backward = random_below(&g.chance, 5) == 0, changed = random_below(&g.chance, 12) == 0 && g.n > 20;
+                if (changed) {
+                    fold_values_write_begin(n.m, n.b);
+                    fold_values_write_end(n.m, n.b);
+                }
+                const int more = grow_run(&g, backward, changed);
+                again += backward ? 0 : more;
+                again_backward += backward ? more : 0;
+                if (random_below(&g.chance, 4) || !fold_ctx_stats(f).run_nodes) continue;
+                const fold_stats before = fold_ctx_stats(f);
+                if (fold_replay(f) == FOLD_OK) CHECK_INT(fold_ctx_stats(f).recomputed_nodes, before.recomputed_nodes);
+            }
+        }
+        fold_ctx_free(g.f);
+    }
+    CHECK(again > 1000 && again_backward > 1000);
+    fold_model_free(n.m);
+}
+
 /* Parameters change between two runs of one recording: it runs anew. Eager values were computed when
    recorded: they are refused. */
 static void changed_parameters(void)
@@ -3502,6 +3620,7 @@ int main(int argc, char **argv)
         { "engine: several roots", several_roots },
         { "engine: more recording after a run", more_recording },
         { "engine: runs of what is new", runs_of_what_is_new },
+        { "engine: recomputed nodes", recomputed_nodes },
         { "engine: changed parameters", changed_parameters },
         { "engine: kept nodes after a change of parameters", kept_after_a_change },
         { "engine: a run after freezing", run_after_freezing },

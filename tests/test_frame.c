@@ -2102,6 +2102,7 @@ static void seen_and_kept(void)
     CHECK(fold_ctx_stats(f).run_nodes <= 2);
     CHECK_INT(fold_run(f, &y, 1), FOLD_OK);
     CHECK_INT(fold_ctx_stats(f).visited_nodes, 2); /* from y on, which was computed, but not kept */
+    CHECK_INT(fold_ctx_stats(f).recomputed_nodes, 1);
     fold_values_write_begin(n.m, n.b);
     fold_values_write_end(n.m, n.b);
     CHECK_INT(fold_run(f, &y, 1), FOLD_OK);

@@ -177,6 +177,31 @@ static void second_run(void)
     fold_model_free(n.m);
 }
 
+/* A run computes again what an earlier one computed and did not keep, and says so. */
+static void recomputed(void)
+{
+    const net n = make_net("join", "digit");
+    for (int keep = 0; keep < 2; keep++) {
+        fold_ctx *f = context(&n, 0, 0);
+        const float x[H] = { 1, 2, 3, 4 };
+        const fold_node twice[2] = { fold_input(f, x, H), fold_input(f, x, H) };
+        const fold_node first = fold_call(f, n.join, twice, 2), second[2] = { first, first };
+        const fold_node root = fold_tanh(f, fold_call(f, n.join, second, 2));
+        if (keep) fold_keep(f, first);
+        CHECK_INT(fold_run(f, &root, 1), FOLD_OK);
+        CHECK_TEXT(said(f, fold_ctx_print), "3 calls in 3 batches,");
+        const fold_node more = fold_neg(f, first);
+        CHECK_INT(fold_run(f, &more, 1), FOLD_OK);
+        CHECK_INT(fold_ctx_stats(f).recomputed_nodes, !keep);
+        for (int way = 0; way < 2; way++) /* as text, and as it is drawn */
+            CHECK_TEXT(said(f, way ? fold_draw_svg : fold_ctx_print), keep ? "1 call in 1 batch," : "2 calls (1 recomputed) in 2 batches,");
+        CHECK_INT(fold_backward(f, fold_sum(f, root, FOLD_ALL)), FOLD_OK);
+        CHECK_TEXT(said(f, fold_ctx_print), "4 calls (3 recomputed) in 4 batches,");
+        fold_ctx_free(f);
+    }
+    fold_model_free(n.m);
+}
+
 /* Groups of samples, and the part of a cell that runs before its recursion. */
 static void groups_as_text(void)
 {
@@ -1148,6 +1173,7 @@ int main(int argc, char **argv)
     check_run("trees as text", trees_as_text);
     check_run("an eager recording as text", eager_as_text);
     check_run("a second run", second_run);
+    check_run("recomputed calls", recomputed);
     check_run("groups as text", groups_as_text);
     check_run("splits of ops", splits);
     check_run("splits of lists", splits_of_lists);

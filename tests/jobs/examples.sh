@@ -238,6 +238,23 @@ robot_arm() {
     step "robot_arm moves in the same way in every run" same_hash "$small --steps 20"
     picture robot_arm "$out/arm.svg"
 }
+rounds() {
+    keys="RESULT rounds paths_batches= paths_bound= paths_alone= exits_batches= exits_bound= exits_alone="
+    keys="$keys search_batches= search_bound= search_alone= joint_times= exits_right= search_right="
+    example rounds
+    prints "rounds" ./build/rounds "$keys recomputed=0 identical=1 hash="
+    step "rounds come to the same in every run" same_hash ./build/rounds
+    ./build/rounds >"$out/rounds"
+    reaches "rounds: paths need as few batches as the slowest alone" "cat $out/rounds" \
+        "paths_batches == paths_bound && paths_batches < 60 && paths_alone > 2000"
+    reaches "rounds: one step for all takes three times as many" "cat $out/rounds" "joint_times > 3"
+    reaches "rounds: most points leave early" "cat $out/rounds" \
+        "exits_right > 95 && exits_batches == exits_bound && exits_alone < 256 * 8"
+    reaches "rounds: searches find perfect moves" "cat $out/rounds" \
+        "search_right > 97 && search_batches == search_bound && search_batches < 0.05 * search_alone"
+    step "rounds without fold_keep say what they compute again" says "cat $out/rounds" \
+        "without fold_keep .* [1-9][0-9]* of them again"
+}
 game_jobs() { # each plays its games on 1, 2 and 4 threads
     keys="RESULT game_jobs error= hits= rule_hits= idle_hits= shared=24 parts=48 stayed=132 identical=1 hash="
     small="./build/game_jobs --frames 12"
@@ -287,6 +304,32 @@ ppo() {
     step "ppo learns the same on 1 and 2 threads, batched and eager" same_hash "$short --threads 1" \
         "$short --threads 2" "$short --eager"
     long reaches "ppo learns to catch" "./build/ppo --updates 12 --games 32 --threads 1" "caught > 1.5"
+}
+train() {
+    keys="RESULT train score= best= by_chance= reached= updates= steps= seconds= processor= per_second= acting= learning="
+    short="./build/train --updates 3 --environments 16 --steps 20"
+    example train sharing
+    prints "train" "$short --svg $out/curve.svg" "$keys environments= hash="
+    picture train "$out/curve.svg"
+    step "train learns the same on 1, 2 and 4 threads, batched and eager" same_hash "$short --memory 1" \
+        "$short --memory 1 --threads 2" "$short --memory 1 --threads 4" "$short --memory 1 --eager"
+    step "train goes on with what it saved" holds \
+        "$short --save $out/train.safetensors >/dev/null && $short --updates 5 --load $out/train.safetensors" "updates == 5"
+    long reaches "train learns to balance a pole" ./build/train "reached == 1"
+}
+games() { # of PufferLib, unmodified
+    if [ -z "${FOLD_OCEAN:-}" ]; then skip "games of PufferLib learn" "FOLD_OCEAN names no folder"; return; fi
+    for each in examples/games/*.h; do
+        name=$(basename "$each" .h)
+        [ "$name" != puffer ] || continue
+        game="-o build/train_$name -w -I $FOLD_OCEAN -I examples/games/raylib '-DENVIRONMENT=\"games/$name.h\"'"
+        step "$name compiles" sh -c "$(linked sharing examples/train.c | sed "s#-o build/train #$game #")"
+        short="./build/train_$name --updates 2 --environments 4 --steps 16 --width 16"
+        step "$name is learned to the same bits on 1, 2 and 4 threads, batched and eager" same_hash "$short" \
+            "$short --threads 2" "$short --threads 4" "$short --eager"
+    done
+    long reaches "memory is learned" ./build/train_memory "score > 0.99 && by_chance < 0.6"
+    long reaches "pong is learned" ./build/train_pong "score > 14.99 && by_chance < -19"
 }
 real_data() {
     what="treelstm_sst, treelstm_sick, shift_reduce and transformer on real trees, mnist on real digits"
