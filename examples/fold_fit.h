@@ -328,9 +328,8 @@ static int fold_fit__desc_ok(const fold_fit_desc *desc)
    overwritten: `"config":"   …  h=8"` becomes `"fit":"epoch 3, …","config":"h=8"`, of the same length. */
 
 enum { FOLD_FIT__BLANKS = 80, FOLD_FIT__HEAD = 512 }; /* blanks before config; bytes read of a file */
-which config begins * / static const char fold_fit__config[] = ",\"config\":\"",
-                                          fold_fit__note[] = ",\"fit\":\"",
-                                          fold_fit__digits[] = "0123456789abcdef";
+static const char fold_fit__config[] = ",\"config\":\"", fold_fit__note[] = ",\"fit\":\"",
+                  fold_fit__digits[] = "0123456789abcdef";
 
 /* Reads the beginning of a file as zero-terminated text. The first 8 bytes of the file are the header's
    length. */
