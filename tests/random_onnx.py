@@ -772,7 +772,7 @@ def graph(seed):
     if g.r.random() < 0.2:  # an input, or a constant
         outputs.append(g.r.choice(g.inputs + [v for v in g.values if v.constant and v.kind == "f"]))
     if g.r.random() < 0.2:  # a part that is not read, and that no output needs
-        g.nodes += [text(1, g.inputs[0].name) + text(2, "unused") + text(4, "Sin"), text(1, "unused") + text(2, "unused too") + text(4, "Neg")]
+        g.nodes += [text(1, g.inputs[0].name) + text(2, "unused") + text(4, "Det"), text(1, "unused") + text(2, "unused too") + text(4, "Neg")]
     outputs = [v for i, v in enumerate(outputs) if v not in outputs[:i]]
     if g.r.random() < 0.2:
         g.r.shuffle(g.nodes)
