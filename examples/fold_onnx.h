@@ -1674,15 +1674,23 @@ static int fold_onnx__makes_moved(fold_onnx *o, fold_onnx__step *s, const fold_o
            fold_onnx__makes_move(o, inner, move, o->node.out[0], dims);
 }
 
+/* The same for an output that is a view of the result. */
+static int fold_onnx__makes_view(fold_onnx *o, fold_onnx__step *s, const fold_onnx__dims *made,
+                                 const fold_onnx__view *view)
+{
+    int count = 0;
+    const int all = fold_onnx__size(o, made), *source = fold_onnx__sources(o, view, &count);
+    fold_onnx__move *move = fold_onnx__new_move(o, source, count, all, 0, fold_onnx__shape(&view->dims));
+    return fold_onnx__makes_moved(o, s, made, move && move->is_window && !move->is_part ? NULL : move,
+                                  &view->dims);
+}
+
 /* The same for an output whose axis i is axis order[i] of the result. */
 static int fold_onnx__makes_permuted(fold_onnx *o, fold_onnx__step *s, const fold_onnx__dims *made,
                                      const int *order)
 {
-    int count = 0;
     const fold_onnx__view all = fold_onnx__view_of(o, made), view = fold_onnx__permuted(&all, order);
-    const int *source = fold_onnx__sources(o, &view, &count);
-    fold_onnx__move *move = fold_onnx__new_move(o, source, count, count, 0, fold_onnx__shape(&view.dims));
-    return fold_onnx__makes_moved(o, s, made, move && move->is_window ? NULL : move, &view.dims);
+    return fold_onnx__makes_view(o, s, made, &view);
 }
 
 /* An output that is a view of the first input, in this shape, whether that is constant or not. */
@@ -2621,8 +2629,8 @@ static int fold_onnx__open_reduce(fold_onnx *o, const fold_onnx__value *from)
     if (named == -2)
         return 0;
     const int all = named < 1 && !fold_onnx__whole(o, "noop_with_empty_axes", 0);
-    if (all)
-        marks = ~0u;
+    if (all) /* a global pool, which reads one input, keeps the first two axes */
+        marks = o->node.op->most == 1 ? ~3u : ~0u;
     /* on which runtimes disagree */
     if (named < 1 && !all && !is_plain)
         return FOLD_ONNX__REFUSE(o, "there are no axes to reduce");
@@ -2932,43 +2940,64 @@ static int fold_onnx__open_product(fold_onnx *o, const fold_onnx__value *from)
     return fold_onnx__makes(o, &s, 0, o->node.out[0], &batch);
 }
 
-/* ---- convolutions ----------------------------------------------------------------------------- */
+/* ---- convolutions and pools ------------------------------------------------------------------- */
 
-/* Strides and dilations must be the same along all axes. `pads` gets the padding before and after. */
-static int fold_onnx__read_windows(fold_onnx *o, fold_conv_desc *conv, int pads[2][2])
+/* How windows move along an axis. begin and end are padding, and made is how many windows there are. */
+typedef struct fold_onnx__window {
+    int stride, dilation, taps, reach, begin, end, made;
+} fold_onnx__window;
+enum { FOLD_ONNX__MOST_WINDOWS = 3, FOLD_ONNX__MOST_REACH = 32767 };
+
+/* The windows of n values. With ceil_mode the last one may go beyond the padding, if it begins before it. */
+static int fold_onnx__read_window(fold_onnx *o, int n, fold_onnx__window *w)
+{
+    const int upper = fold_onnx__has_word(o, "auto_pad", "SAME_UPPER"),
+              same = upper || fold_onnx__has_word(o, "auto_pad", "SAME_LOWER"),
+              valid = fold_onnx__has_word(o, "auto_pad", "VALID"), most = FOLD_ONNX__MOST_REACH;
+    const long long reach = (long long)(w->taps - 1) * w->dilation + 1;
+    if (w->stride < 1 || w->dilation < 1 || w->stride > 4096 || w->dilation > 4096)
+        return FOLD_ONNX__REFUSE(o, "a stride of %d, a dilation of %d", w->stride, w->dilation);
+    if (w->taps < 1 || reach > most)
+        return FOLD_ONNX__REFUSE(o, "a kernel of %d, a dilation of %d", w->taps, w->dilation);
+    w->reach = (int)reach;
+    if (same || valid) {
+        const int missing = valid ? 0 : ((n + w->stride - 1) / w->stride - 1) * w->stride + w->reach - n;
+        w->begin = missing < 0 ? 0 : (missing + !upper) / 2;
+        w->end = missing < 0 ? 0 : missing - w->begin;
+    }
+    if (w->begin < 0 || w->end < 0 || w->begin > most || w->end > most || n + w->begin + w->end < reach)
+        return FOLD_ONNX__REFUSE(o, "pads of %d and %d, of a kernel of %d", w->begin, w->end, w->reach);
+    const int more = fold_onnx__whole(o, "ceil_mode", 0) ? w->stride - 1 : 0;
+    w->made = (n + w->begin + w->end - w->reach + more) / w->stride + 1;
+    w->made -= more && (w->made - 1) * w->stride >= n + w->begin;
+    return !o->failed;
+}
+
+/* The windows along each axis but the first two. filter NULL: they are those of a pool. */
+static int fold_onnx__read_windows(fold_onnx *o, const fold_onnx__dims *filter, fold_onnx__window *windows)
 {
     static const char *const names[4] = { "strides", "dilations", "kernel_shape", "pads" };
-    const fold_onnx__dims *x = &fold_onnx__in(o, 0)->dims, *filter = &fold_onnx__in(o, 1)->dims;
+    const fold_onnx__dims *x = &fold_onnx__in(o, 0)->dims;
     const int axes = x->rank - 2;
-    int list[4][4] = { { 1, 1 }, { 1, 1 }, { filter->dim[2], filter->dim[3] }, { 0 } };
+    int list[4][2 * FOLD_ONNX__MOST_WINDOWS] = { { 1, 1, 1 }, { 1, 1, 1 }, { 0 }, { 0 } };
+    if (axes < 1 || axes > (filter ? 2 : FOLD_ONNX__MOST_WINDOWS))
+        return FOLD_ONNX__REFUSE(o, "an input of rank %d", x->rank);
+    for (int k = 0; k < axes && filter; k++)
+        list[2][k] = filter->dim[2 + k];
     for (int i = 0; i < 4; i++) {
-        const int count = fold_onnx__list(o, names[i], -1, list[i], 4);
+        const int count = fold_onnx__list(o, names[i], -1, list[i], 2 * FOLD_ONNX__MOST_WINDOWS);
         if (count != -1 && count != (i < 3 ? axes : 2 * axes))
             return FOLD_ONNX__REFUSE(o, "%s do not fit %d axes", names[i], axes);
     }
-    const int stride = conv->stride = list[0][0], dilation = conv->dilation = list[1][0];
-    if (axes == 2 && (list[0][1] != stride || list[1][1] != dilation))
-        return FOLD_ONNX__REFUSE(o, "strides or dilations that differ from axis to axis");
-    if (stride < 1 || dilation < 1 || stride > 4096 || dilation > 4096)
-        return FOLD_ONNX__REFUSE(o, "a stride of %d, a dilation of %d", stride, dilation);
-    const int upper = fold_onnx__has_word(o, "auto_pad", "SAME_UPPER"),
-              same = upper || fold_onnx__has_word(o, "auto_pad", "SAME_LOWER"),
-              valid = fold_onnx__has_word(o, "auto_pad", "VALID");
     for (int k = 0; k < axes; k++) {
-        const int n = x->dim[2 + k], taps = filter->dim[2 + k];
-        const long long reach = (long long)(taps - 1) * dilation + 1;
-        int begin = list[3][k], end = list[3][axes + k];
-        if (list[2][k] != taps || reach > 65536)
-            return FOLD_ONNX__REFUSE(o, "a kernel of %d, and weights of %d", list[2][k], taps);
-        if (same || valid) {
-            const int missing = valid ? 0 : ((n + stride - 1) / stride - 1) * stride + (int)reach - n;
-            begin = missing < 0 ? 0 : (missing + !upper) / 2;
-            end = missing < 0 ? 0 : missing - begin;
-        }
-        if (begin < 0 || end < 0 || begin > 65536 || end > 65536 || n + begin + end < reach)
-            return FOLD_ONNX__REFUSE(o, "pads of %d and %d, of a kernel of %d", begin, end, (int)reach);
-        pads[0][k] = begin;
-        pads[1][k] = end;
+        const fold_onnx__window w = {
+            list[0][k], list[1][k], list[2][k], 0, list[3][k], list[3][axes + k], 0
+        };
+        windows[k] = w;
+        if (filter && w.taps != filter->dim[2 + k])
+            return FOLD_ONNX__REFUSE(o, "a kernel of %d, and weights of %d", w.taps, filter->dim[2 + k]);
+        if (!fold_onnx__read_window(o, x->dim[2 + k], &windows[k]))
+            return 0;
     }
     return 1;
 }
@@ -2977,6 +3006,16 @@ static void fold_onnx__record_conv(fold_onnx *o, const fold_onnx__step *s, const
                                    fold_node *out)
 {
     out[0] = (s->number[0] == 1 ? fold_conv1d : fold_conv2d)(o->f, in[0], s->param[0], s->param[1], &s->conv);
+}
+
+static void fold_onnx__record_pool(fold_onnx *o, const fold_onnx__step *s, const fold_node *in,
+                                   fold_node *out)
+{
+    static fold_node (*const pools[2][2])(fold_ctx * f, fold_node x, int size, int stride,
+                                          int padding) = { { fold_max_pool1d, fold_max_pool2d },
+                                                           { fold_mean_pool1d, fold_mean_pool2d } };
+    const int *n = s->number;
+    out[0] = pools[n[1]][n[0] - 1](o->f, in[0], n[2], n[3], n[4]);
 }
 
 /* fold.h has channels last, and filters [taps x inputs x outputs] instead of [outputs x inputs x taps].
@@ -2988,7 +3027,8 @@ static int fold_onnx__open_conv(fold_onnx *o, const fold_onnx__value *from)
     const fold_onnx__dims *x = &from->dims, *filter = &fold_onnx__in(o, 1)->dims;
     const int groups = fold_onnx__whole(o, "group", 1), axes = x->rank - 2;
     fold_onnx__step s = fold_onnx__begin(o, fold_onnx__record_conv, 1);
-    int pads[2][2], equal = 1;
+    fold_onnx__window w[FOLD_ONNX__MOST_WINDOWS];
+    int equal = 1;
     if (axes < 1 || axes > 2 || x->dim[0] != 1 || filter->rank != x->rank)
         return FOLD_ONNX__REFUSE(o, "an input of rank %d, or more than one sample", x->rank);
     const int outputs = filter->dim[0], (*order)[4] = orders[axes - 1];
@@ -2998,23 +3038,25 @@ static int fold_onnx__open_conv(fold_onnx *o, const fold_onnx__value *from)
         return FOLD_ONNX__REFUSE(o, "%d groups of %d channels", groups, x->dim[1]);
     if (filter->dim[1] != (groups > 1 ? 1 : x->dim[1]))
         return FOLD_ONNX__REFUSE(o, "weights of %d channels, not %d", filter->dim[1], x->dim[1]);
-    if (!fold_onnx__read_windows(o, &s.conv, pads))
+    if (!fold_onnx__read_windows(o, filter, w))
         return 0;
+    s.conv.stride = w[0].stride;
+    s.conv.dilation = w[0].dilation;
+    if (w[axes - 1].stride != w[0].stride || w[axes - 1].dilation != w[0].dilation)
+        return FOLD_ONNX__REFUSE(o, "strides or dilations that differ from axis to axis");
     const fold_onnx__view pixels = fold_onnx__view_of(o, x), taps = fold_onnx__view_of(o, filter),
                           view = fold_onnx__permuted(&taps, order[1]);
     fold_onnx__view image = fold_onnx__permuted(&pixels, order[0]);
     fold_onnx__dims made = image.dims;
     made.dim[x->rank - 1] = outputs;
     for (int k = 0; k < axes; k++) {
-        const int reach = (filter->dim[2 + k] - 1) * s.conv.dilation + 1,
-                  all = pads[0][k] + x->dim[2 + k] + pads[1][k];
-        equal &= pads[0][k] == pads[0][0] && pads[1][k] == pads[0][0] && pads[0][0] < reach;
-        made.dim[1 + k] = (all - reach) / s.conv.stride + 1;
+        equal &= w[k].begin == w[0].begin && w[k].end == w[0].begin && w[0].begin < w[k].reach;
+        made.dim[1 + k] = w[k].made;
     }
     if (equal)
-        s.conv.padding = pads[0][0];
+        s.conv.padding = w[0].begin;
     for (int k = 0; k < axes && !equal; k++)
-        fold_onnx__take_axis(o, &image, 1 + k, -pads[0][k], 1, pads[0][k] + x->dim[2 + k] + pads[1][k]);
+        fold_onnx__take_axis(o, &image, 1 + k, -w[k].begin, 1, w[k].begin + x->dim[2 + k] + w[k].end);
     const fold_onnx__weight wanted =
         fold_onnx__form(fold_onnx__in(o, 1), FOLD_ONNX__TURNED, 1, fold_onnx__shape_from(&view.dims, 0));
     fold_onnx__reads(o, &s, 0, o->node.in[0], &image, fold_onnx__shape_from(&image.dims, 1));
@@ -3022,6 +3064,81 @@ static int fold_onnx__open_conv(fold_onnx *o, const fold_onnx__value *from)
     if (fold_onnx__has_in(o, 2))
         fold_onnx__vector(o, o->node.in[2], outputs, 1, &s.param[1]);
     return fold_onnx__makes_permuted(o, &s, &made, order[2]);
+}
+
+/* A pool along n axes of a view of a value, from `first` on, which are brought to the front. The value and
+   the view become those of the result; the last pool of the node makes its output. fold.h pads both sides
+   alike: windows too many are dropped at the end, which is why an axis that has more padding there is turned
+   round. Padding that counts is put in. */
+static int fold_onnx__pool(fold_onnx *o, int *index, fold_onnx__view *view, const fold_onnx__window *w,
+                           int first, int n, int is_last)
+{
+    const int rank = view->dims.rank, is_mean = !strcmp(o->node.type, "AveragePool"),
+              counts = is_mean && fold_onnx__whole(o, "count_include_pad", 0);
+    fold_onnx__step s = fold_onnx__begin(o, fold_onnx__record_pool, 1);
+    int order[FOLD_ONNX_RANK], back[FOLD_ONNX_RANK], next = 0;
+    const int padding = counts ? 0 : w[first].begin > w[first].end ? w[first].begin : w[first].end;
+    const int settings[5] = { n, is_mean, w[first].taps, w[first].stride, padding };
+    memcpy(s.number, settings, sizeof settings);
+    for (int k = first; k < first + n; k++) {
+        const int length = view->dims.dim[2 + k], turns = !counts && w[k].end > w[k].begin;
+        if (counts)
+            fold_onnx__take_axis(o, view, 2 + k, -w[k].begin, 1, w[k].begin + length + w[k].end);
+        else
+            fold_onnx__take_axis(o, view, 2 + k, turns ? length - 1 : 0, turns ? -1 : 1,
+                                 w[k].end < 0 ? length + w[k].end : length);
+    }
+    for (int ends = 0; ends < 2; ends++)
+        for (int k = 0; k < rank; k++)
+            if ((k - 2 >= first && k - 2 < first + n) != ends)
+                order[back[k] = next++] = k;
+    const fold_onnx__view front = fold_onnx__permuted(view, order);
+    fold_onnx__dims made = front.dims, flat = front.dims;
+    flat.rank = n + 1;
+    flat.dim[n] = fold_onnx__product(&made, n, rank);
+    fold_onnx__reads(o, &s, 0, *index, &front, fold_onnx__shape_from(&flat, 0));
+    for (int k = 0; k < n; k++)
+        flat.dim[k] = made.dim[k] = (made.dim[k] + 2 * padding - w[first].taps) / w[first].stride + 1;
+    const fold_onnx__view all = fold_onnx__view_of(o, &made);
+    *view = fold_onnx__permuted(&all, back);
+    for (int k = first; k < first + n; k++) {
+        const int turns = !counts && w[k].end > w[k].begin;
+        fold_onnx__take_axis(o, view, 2 + k, turns ? w[k].made - 1 : 0, turns ? -1 : 1, w[k].made);
+    }
+    if (is_last || o->failed)
+        return fold_onnx__makes_view(o, &s, &flat, view);
+    *index = fold_onnx__new_value(o, fold_onnx__out(o)->name);
+    return fold_onnx__makes(o, &s, 0, *index, &flat);
+}
+
+/* Pools of one axis, one after another; of two at once if their windows are squares. `end` becomes the
+   padding that is used, which is negative if values are left over. */
+static int fold_onnx__open_pool(fold_onnx *o, const fold_onnx__value *from)
+{
+    fold_onnx__window w[FOLD_ONNX__MOST_WINDOWS];
+    fold_onnx__view view = fold_onnx__view_of(o, &from->dims);
+    const int axes = from->dims.rank - 2, counts = fold_onnx__whole(o, "count_include_pad", 0);
+    int index = o->node.in[0], together = axes == 2;
+    if (fold_onnx__has_out(o, 1))
+        return FOLD_ONNX__REFUSE(o, "the indices of the largest values");
+    if (o->failed || !fold_onnx__read_windows(o, NULL, w))
+        return 0;
+    for (int k = 0; k < axes; k++) {
+        const int end = (w[k].made - 1) * w[k].stride + w[k].taps - from->dims.dim[2 + k] - w[k].begin;
+        if (w[k].dilation != 1)
+            return FOLD_ONNX__REFUSE(o, "a dilation of %d", w[k].dilation);
+        if (counts ? end > w[k].end : w[k].begin >= w[k].taps || end >= w[k].taps)
+            return FOLD_ONNX__REFUSE(o, "pads of %d and %d, of a kernel of %d, which %s", w[k].begin, end,
+                                     w[k].taps,
+                                     counts ? "count only in part" : "leave a window without values");
+        w[k].end = end;
+        together &= w[k].taps == w[0].taps && w[k].stride == w[0].stride &&
+                    (counts || (w[k].begin == w[0].begin && end <= w[0].begin));
+    }
+    for (int k = 0; k < axes; k += 1 + together)
+        if (!fold_onnx__pool(o, &index, &view, w, k, 1 + together, k + 1 + together == axes))
+            return 0;
+    return 1;
 }
 
 /* ---- recurrent layers ------------------------------------------------------------------------- */
@@ -3249,6 +3366,10 @@ static int fold_onnx__open_recurrent(fold_onnx *o, const fold_onnx__value *from)
         type, 1, 2, "axes keepdims noop_with_empty_axes", fold_onnx__open_reduce, \
             { before, NULL, NULL, NULL, along, after }, NULL, 0, 0, 0             \
     }
+#define FOLD_ONNX__GLOBAL(type, along)                                                                 \
+    {                                                                                                  \
+        type, 1, 1, "", fold_onnx__open_reduce, { NULL, NULL, NULL, NULL, along, NULL }, NULL, 0, 0, 0 \
+    }
 #define FOLD_ONNX__MOVE(type, least, most, attributes, open) \
     FOLD_ONNX__ROW(type, least, most, attributes, open, NULL, FOLD_ONNX__INTEGERS)
 #define FOLD_ONNX__OTHER(type, least, most, words, open) \
@@ -3276,6 +3397,8 @@ enum { FOLD_ONNX__ANY = 1 << 20 }; /* number of inputs, all required */
      Cast                     before 6 `to` is a text: refused; 19: saturate, 24: round_mode, both for types
                               that are not supported
      Dropout                  before 7 is_test; 12: ratio and training_mode are inputs. It drops nothing
+     AveragePool, MaxPool     7: count_include_pad; 8: indices, 10 (19): dilations, which are refused;
+                              10: ceil_mode
      PRelu                    before 7 slopes are of channels: only a single one is read
      Selu                     before 6 the constants have 5 digits
      Tile                     before 6 a number and an axis: refused
@@ -3358,6 +3481,8 @@ static const fold_onnx__op fold_onnx__ops[] = {
                      fold_onnx__open_constant),
     FOLD_ONNX__MOVE("ConstantOfShape", 1, 1, "value", fold_onnx__open_constant_of_shape),
     FOLD_ONNX__MOVE("Shape", 1, 1, "start end", fold_onnx__open_shape),
+    FOLD_ONNX__GLOBAL("GlobalAveragePool", fold_mean),
+    FOLD_ONNX__GLOBAL("GlobalMaxPool", fold_amax),
     FOLD_ONNX__REDUCE("ReduceL1", fold_abs, fold_sum, NULL),
     FOLD_ONNX__REDUCE("ReduceL2", fold_square, fold_sum, fold_sqrt),
     FOLD_ONNX__REDUCE("ReduceLogSum", NULL, fold_sum, fold_log),
@@ -3378,6 +3503,11 @@ static const fold_onnx__op fold_onnx__ops[] = {
     FOLD_ONNX__OTHER("LayerNormalization", 2, 3, "axis epsilon stash_type", fold_onnx__open_layer_norm),
     FOLD_ONNX__OTHER("Gemm", 2, 3, "alpha beta transA transB", fold_onnx__open_product),
     FOLD_ONNX__OTHER("MatMul", 2, 2, "", fold_onnx__open_product),
+    FOLD_ONNX__OTHER("AveragePool", 1, 1,
+                     "auto_pad ceil_mode count_include_pad dilations kernel_shape pads strides",
+                     fold_onnx__open_pool),
+    FOLD_ONNX__OTHER("MaxPool", 1, 1, "auto_pad ceil_mode dilations kernel_shape pads storage_order strides",
+                     fold_onnx__open_pool),
     FOLD_ONNX__OTHER("Conv", 2, 3, "auto_pad dilations group kernel_shape pads strides",
                      fold_onnx__open_conv),
     FOLD_ONNX__OTHER("GRU", 3, 6, "activations direction hidden_size layout linear_before_reset",
@@ -3648,6 +3778,8 @@ static int fold_onnx__make_tables(fold_onnx *o, fold_onnx__span model, fold_onnx
     int made = 0, read = 0;
     while (fold_onnx__next_of(o, &from, 1, &node)) {
         made += fold_onnx__field_of(o, node.bytes, 2, &field);
+        if (strstr(fold_onnx__text_of(o, node.bytes, 4), "Pool"))
+            made += FOLD_ONNX__MOST_WINDOWS - 1; /* one after another */
         read += fold_onnx__field_of(o, node.bytes, 1, &field);
     }
     if (made + read > INT_MAX / 32 || n_weights > INT_MAX / 32)
