@@ -345,7 +345,8 @@ struct fold_onnx {
     fold_onnx__pair *metadata;
     int *inputs, *outputs;
     int n_values, most_values, n_steps, most_steps, n_named, n_weights, n_metadata, n_inputs, n_outputs;
-    int saves; /* parameters are written into our copy of the file, instead of being read from it */
+    int n_nodes; /* that were read */
+    int saves;   /* parameters are written into our copy of the file, instead of being read from it */
     int failed, version, has_list; /* has_list: an input of this sample is a list */
     const char *folder;            /* of the file, for separate weights; NULL: there are none */
     int folder_length;
@@ -2531,6 +2532,13 @@ static int fold_onnx__open_shape(fold_onnx *o, const fold_onnx__value *from)
     return numbers != NULL;
 }
 
+static int fold_onnx__open_size(fold_onnx *o, const fold_onnx__value *from)
+{
+    const fold_onnx__dims scalar = { 0, { 0 } };
+    double *numbers = fold_onnx__fix(o, fold_onnx__out(o), &scalar, 1);
+    return numbers && (*numbers = from->count, 1);
+}
+
 static int fold_onnx__open_constant(fold_onnx *o, const fold_onnx__value *from)
 {
     static const char *const names[4] = { "value_float", "value_int", "value_floats", "value_ints" };
@@ -3336,6 +3344,7 @@ static int fold_onnx__open_recurrent(fold_onnx *o, const fold_onnx__value *from)
 
 /* ---- the table of ops ------------------------------------------------------------------------- */
 
+static int fold_onnx__open_if(fold_onnx *o, const fold_onnx__value *from); /* it opens nodes */
 #define FOLD_ONNX__AXIS(type, one)                                                                        \
     {                                                                                                     \
         type, 1, 1, "axis", fold_onnx__open_softmax, { one, NULL, NULL, NULL, NULL, NULL }, NULL, 0, 0, 0 \
@@ -3404,6 +3413,7 @@ enum { FOLD_ONNX__ANY = 1 << 20 }; /* number of inputs, all required */
      Tile                     before 6 a number and an axis: refused
      GRU, LSTM                14: layout
      Gemm                     11: C may be left out
+     If                       its branches may have no inputs; a condition is known, or it is refused
    New in: ConstantOfShape, Where, Erf, IsNaN, OneHot, Sign 9; Mod 10; Round 11; Celu, LessOrEqual,
    GreaterOrEqual 12; HardSwish, Trilu 14; LayerNormalization 17; Mish 18; Gelu 20; Swish 24. */
 static const fold_onnx__op fold_onnx__ops[] = {
@@ -3480,7 +3490,9 @@ static const fold_onnx__op fold_onnx__ops[] = {
     FOLD_ONNX__OTHER("Constant", 0, 0, "value value_float value_floats value_int value_ints",
                      fold_onnx__open_constant),
     FOLD_ONNX__MOVE("ConstantOfShape", 1, 1, "value", fold_onnx__open_constant_of_shape),
+    FOLD_ONNX__MOVE("If", 1, 1, "else_branch then_branch", fold_onnx__open_if),
     FOLD_ONNX__MOVE("Shape", 1, 1, "start end", fold_onnx__open_shape),
+    FOLD_ONNX__MOVE("Size", 1, 1, "", fold_onnx__open_size),
     FOLD_ONNX__GLOBAL("GlobalAveragePool", fold_mean),
     FOLD_ONNX__GLOBAL("GlobalMaxPool", fold_amax),
     FOLD_ONNX__REDUCE("ReduceL1", fold_abs, fold_sum, NULL),
@@ -3661,33 +3673,43 @@ static int fold_onnx__open_node(fold_onnx *o)
                                        FOLD_ONNX__REFUSE(o, "this form of it is not supported"));
 }
 
-/* Opens each node after those that make its inputs, whatever their order in the file. */
+/* Opens a node. The values and steps of a branch stay, since they have names. */
+static int fold_onnx__open_part(fold_onnx *o, const fold_onnx__node *node)
+{
+    const int n_steps = o->n_steps, n_values = o->n_values;
+    o->node = *node;
+    fold_onnx__open_node(o);
+    const int is_if = node->op && node->op->open == fold_onnx__open_if;
+    return fold_onnx__end_part(o, node->out, node->n_out, is_if ? o->n_steps : n_steps,
+                               is_if ? o->n_values : n_values);
+}
+
+/* Opens each node of a graph after those that make its inputs, whatever their order in the file. Makers are
+   counted over all graphs. */
 static int fold_onnx__open_nodes(fold_onnx *o, fold_onnx__span graph)
 {
     fold_onnx__field field;
-    const int n = fold_onnx__field_of(o, graph, 1, &field);
+    const int n = fold_onnx__field_of(o, graph, 1, &field), before = o->n_nodes;
     fold_onnx__node *nodes = FOLD_ONNX__PASSING(o, fold_onnx__node, n + 1);
     int *waiting = FOLD_ONNX__PASSING(o, int, n + 1), depth = 0;
+    o->n_nodes += n;
     for (int i = 0; waiting && fold_onnx__next_of(o, &graph, 1, &field); i++)
-        if (!fold_onnx__read_node(o, &nodes[i], i + 1, field.bytes))
+        if (!fold_onnx__read_node(o, &nodes[i], before + i + 1, field.bytes))
             return 0;
     for (int i = 0; waiting && i < n; i++)
         for (waiting[depth++] = i; depth;) {
             fold_onnx__node *node = &nodes[waiting[depth - 1]];
             const int left = !node->is_open && node->next < node->n_in;
-            const int maker = left ? o->values[node->in[node->next++]].maker : 0;
-            if (maker && !nodes[maker - 1].next && !nodes[maker - 1].is_open)
+            const int maker = left ? o->values[node->in[node->next++]].maker - before : 0;
+            if (maker > 0 && maker <= n && !nodes[maker - 1].next && !nodes[maker - 1].is_open)
                 waiting[depth++] = maker - 1;
             if (left)
                 continue;
             depth--;
             if (node->is_open)
                 continue;
-            const int n_steps = o->n_steps, n_values = o->n_values;
             node->is_open = 1;
-            o->node = *node;
-            fold_onnx__open_node(o);
-            if (!fold_onnx__end_part(o, node->out, node->n_out, n_steps, n_values))
+            if (!fold_onnx__open_part(o, node))
                 return 0;
         }
     return !o->failed;
@@ -3764,24 +3786,41 @@ static int fold_onnx__open_input(fold_onnx *o, fold_onnx__span info, int index)
     return o->inputs[o->n_inputs++] = index;
 }
 
+/* Counts the weights of a graph and of the branches in it, and the outputs and inputs of nodes. */
+typedef struct fold_onnx__count {
+    int weights, made, read, depth;
+} fold_onnx__count;
+static void fold_onnx__count_graph(fold_onnx *o, fold_onnx__span graph, fold_onnx__count *count)
+{
+    enum { FOLD_ONNX__MOST_DEPTH = 16 };
+    fold_onnx__field field, node, type, inner;
+    if (count->depth++ == FOLD_ONNX__MOST_DEPTH)
+        FOLD_ONNX__REFUSE(o, "branches in branches, more than %d deep", (int)FOLD_ONNX__MOST_DEPTH);
+    count->weights += fold_onnx__field_of(o, graph, 5, &field) + fold_onnx__field_of(o, graph, 15, &field);
+    while (fold_onnx__next_of(o, &graph, 1, &node)) {
+        fold_onnx__field_of(o, node.bytes, 4, &type);
+        const int is_if = fold_onnx__is(type.bytes, "If"),
+                  is_pool = fold_onnx__is(type.bytes, "MaxPool") || fold_onnx__is(type.bytes, "AveragePool");
+        count->made += fold_onnx__field_of(o, node.bytes, 2, &field);
+        count->made += is_pool ? FOLD_ONNX__MOST_WINDOWS - 1 : 0; /* one after another */
+        count->read += fold_onnx__field_of(o, node.bytes, 1, &field);
+        for (fold_onnx__span from = node.bytes; is_if && fold_onnx__next_of(o, &from, 5, &field);)
+            if (fold_onnx__field_of(o, field.bytes, 6, &inner))
+                fold_onnx__count_graph(o, inner.bytes, count);
+    }
+    count->depth--;
+}
+
 /* Allocates tables for the most that the graph can need: each input and output of a node may need a move,
    whose result is another value. */
 static int fold_onnx__make_tables(fold_onnx *o, fold_onnx__span model, fold_onnx__span graph)
 {
-    fold_onnx__field field, node;
-    fold_onnx__span from = graph;
-    const int n_inputs = fold_onnx__field_of(o, graph, 11, &field),
-              n_outputs = fold_onnx__field_of(o, graph, 12, &field),
-              n_weights =
-                  fold_onnx__field_of(o, graph, 5, &field) + fold_onnx__field_of(o, graph, 15, &field),
+    fold_onnx__field field;
+    fold_onnx__count count = { 0, 0, 0, 0 };
+    fold_onnx__count_graph(o, graph, &count);
+    const int n_inputs = fold_onnx__field_of(o, graph, 11, &field), n_weights = count.weights,
+              n_outputs = fold_onnx__field_of(o, graph, 12, &field), made = count.made, read = count.read,
               n_metadata = fold_onnx__field_of(o, model, 14, &field);
-    int made = 0, read = 0;
-    while (fold_onnx__next_of(o, &from, 1, &node)) {
-        made += fold_onnx__field_of(o, node.bytes, 2, &field);
-        if (strstr(fold_onnx__text_of(o, node.bytes, 4), "Pool"))
-            made += FOLD_ONNX__MOST_WINDOWS - 1; /* one after another */
-        read += fold_onnx__field_of(o, node.bytes, 1, &field);
-    }
     if (made + read > INT_MAX / 32 || n_weights > INT_MAX / 32)
         return FOLD_ONNX__REFUSE(o, "too many nodes");
     o->most_steps = 2 * made + read;
@@ -3831,6 +3870,40 @@ static int fold_onnx__open_values(fold_onnx *o, fold_onnx__span graph, int numbe
     }
     memset(&o->node, 0, sizeof o->node);
     return 1;
+}
+
+/* Opens the branch that a known condition takes, as if its nodes stood here. Its names must differ from those
+   around it. The outputs are those of the branch, whether they are refused or not. */
+static int fold_onnx__open_if(fold_onnx *o, const fold_onnx__value *from)
+{
+    const fold_onnx__node node = o->node;
+    fold_onnx__field graph, field;
+    double condition = 0;
+    (void)from;
+    if (!fold_onnx__scalar(o, node.in[0], &condition))
+        return FOLD_ONNX__REFUSE(o, "a condition that is not constant; bind its input if it is a setting");
+    if (!fold_onnx__attribute(o, condition != 0 ? "then_branch" : "else_branch", 6, &graph))
+        return FOLD_ONNX__REFUSE(o, "no branch for this condition");
+    if (fold_onnx__field_of(o, graph.bytes, 12, &field) != node.n_out)
+        return FOLD_ONNX__REFUSE(o, "a branch whose outputs do not match the node's");
+    if (!fold_onnx__open_values(o, graph.bytes, 5) || !fold_onnx__open_nodes(o, graph.bytes))
+        return 0;
+    o->node = node;
+    for (int i = 0; i < node.n_out && fold_onnx__next_of(o, &graph.bytes, 12, &field); i++) {
+        int index = fold_onnx__find(o, fold_onnx__text_of(o, field.bytes, 1));
+        const fold_onnx__value *made = &o->values[index];
+        const fold_onnx__view view = fold_onnx__view_of(o, &made->dims);
+        o->node.in = &index;
+        if (made->origin == FOLD_ONNX__UNKNOWN)
+            return FOLD_ONNX__REFUSE(o, "nothing makes output %d of the branch", i);
+        if (node.out[i] && made->origin == FOLD_ONNX__REFUSED) {
+            o->values[node.out[i]].origin = FOLD_ONNX__REFUSED;
+            o->values[node.out[i]].why = made->why;
+        } else if (node.out[i] && !fold_onnx__emit(o, &view, node.out[i], &view.dims))
+            return 0;
+    }
+    o->node = node;
+    return !o->failed;
 }
 
 /* A binding that is not of an input was misspelt, or is for a different file. */
