@@ -31,6 +31,11 @@
    the most probable one: an action without noise. Tensors that feed such ops, such as logits, can be
    requested by name like outputs.
 
+   If takes the branch that its condition chooses when the file is opened: the condition is a constant, or is
+   computed from shapes and bound inputs. Dropout drops nothing, in training contexts either. Pools read
+   windows of any shape, along up to three axes, but no dilations, and make no indices. Sin and Cos are NaN
+   beyond 262144.
+
    Errors: a broken file is refused. If it contains something that is not supported, whatever depends on that
    is refused when it is requested; the file itself is refused only if all of its outputs are. The message
    names the op, the node and the reason. Half and double precision are computed in float; a Cast to half
