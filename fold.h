@@ -14093,7 +14093,8 @@ static void fold__carve_planning(fold_ctx *f, fold__carver *carver)
 static void fold__share_scratch(const fold_ctx *f)
 {
     fold__run *run = f->run;
-    for (int thread = 0; run->scratch && thread < fold__threads_of(f); thread++)
+    const int threads = f->arrays[FOLD__ARRAY_WORKERS].need ? fold__threads_of(f) : 0; /* 0: not reserved yet */
+    for (int thread = 0; run->scratch && thread < threads; thread++)
         run->worker[thread].scratch = run->scratch + (size_t)thread * run->plan.scratch;
 }
 

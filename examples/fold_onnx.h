@@ -31,6 +31,11 @@
    the most probable one: an action without noise. Tensors that feed such ops, such as logits, can be
    requested by name like outputs.
 
+   If takes the branch that its condition chooses when the file is opened: the condition is a constant, or is
+   computed from shapes and bound inputs. Dropout drops nothing, in training contexts either. Pools read
+   windows of any shape, along up to three axes, but no dilations, and make no indices. Sin and Cos are NaN
+   beyond 262144.
+
    Errors: a broken file is refused. If it contains something that is not supported, whatever depends on that
    is refused when it is requested; the file itself is refused only if all of its outputs are. The message
    names the op, the node and the reason. Half and double precision are computed in float; a Cast to half
@@ -40,9 +45,9 @@
    in every build of fold.h. Erf, the noise of choices, and Pow with an exponent that is not constant, 0, a
    negative odd number other than -1, or beyond 64, call libm, so their bits depend on it.
 
-   No gradient passes through ArgMax, Multinomial, Floor, comparisons, And, Or, Not, Cast to integers or
-   booleans, Pow of integers, and the condition of Where (fold_onnx_tensor.stops_gradient). It passes through
-   all other ops. */
+   No gradient passes through ArgMax, Multinomial, Floor, Ceil, Round, Sign, comparisons, And, Or, Xor, Not,
+   IsNaN, Cast to integers or booleans, Pow and Mod of integers, and the condition of Where
+   (fold_onnx_tensor.stops_gradient). It passes through all other ops. */
 
 #ifndef FOLD_ONNX_H
 #define FOLD_ONNX_H
@@ -67,21 +72,21 @@ enum { FOLD_ONNX_RANK = 8 };
 
 /* A tensor of the file, for a batch of 1. */
 typedef struct fold_onnx_tensor {
-    const char *name;                /* NULL: there is no such tensor */
-    int rank, dim[FOLD_ONNX_RANK];   /* a scalar has rank 0 */
-    int count;                       /* of values; 0: nothing computes it, or the op that does is refused */
-    int is_integer;                  /* integers or booleans, which are stored as floats */
+    const char *name;              /* NULL: there is no such tensor */
+    int rank, dim[FOLD_ONNX_RANK]; /* a scalar has rank 0 */
+    int count;                     /* of values; 0: nothing computes it, or the op that does is refused */
+    int is_integer;                /* integers or booleans, which are stored as floats */
     int is_constant;
-    int stops_gradient;              /* no gradient passes through the op that computes it (see the list
-                                        above) */
+    int stops_gradient; /* no gradient passes through the op that computes it (see the list
+                           above) */
 } fold_onnx_tensor;
 
 /* Gives an input of the file a shape, or makes it a constant. */
 typedef struct fold_onnx_binding {
     const char *name;
-    const float *values;             /* of the constant, read while the file is opened; NULL: it stays an
-                                        input */
-    int has_shape;                   /* 0: use the file's shape, with 1 for every axis that it leaves open */
+    const float *values; /* of the constant, read while the file is opened; NULL: it stays an
+                            input */
+    int has_shape;       /* 0: use the file's shape, with 1 for every axis that it leaves open */
     int rank, dim[FOLD_ONNX_RANK];
 } fold_onnx_binding;
 
@@ -225,8 +230,8 @@ enum {
 }; /* where a value comes from */
 typedef struct fold_onnx__value {
     const char *name;
-    int origin, maker;        /* maker: 1 + the index of the node that makes it; 0: none */
-    const char *why;          /* why it is refused */
+    int origin, maker; /* maker: 1 + the index of the node that makes it; 0: none */
+    const char *why;   /* why it is refused */
     fold_onnx__dims dims;
     int count;
     fold_shape shape;         /* of its fold_node */
@@ -235,20 +240,20 @@ typedef struct fold_onnx__value {
     const unsigned char *raw; /* bytes of a constant in the file, little-endian; NULL: see `numbers` */
     const fold_onnx__type *type;
     double *numbers;
-    fold_param param;         /* of a constant that steps read as a value */
-    int step;                 /* the step that makes it */
-    char *seen;               /* of a tensor that is being saved: which elements a parameter has */
-    fold_node node;           /* while a sample is recorded */
+    fold_param param; /* of a constant that steps read as a value */
+    int step;         /* the step that makes it */
+    char *seen;       /* of a tensor that is being saved: which elements a parameter has */
+    fold_node node;   /* while a sample is recorded */
     int wanted, given;
 } fold_onnx__value;
 
 /* Brings a value into a different shape and order. Most moves are views. */
 typedef struct fold_onnx__move {
     fold_shape shape;
-    int from, count;          /* of the view */
+    int from, count; /* of the view */
     int is_window, is_part, is_permutation;
-    fold_op op;               /* if it is no view */
-    const int *source;        /* where each run of `run` values comes from; -1: it is padding */
+    fold_op op;        /* if it is no view */
+    const int *source; /* where each run of `run` values comes from; -1: it is padding */
     int run, has_pad;
     float pad;
 } fold_onnx__move;
@@ -266,15 +271,19 @@ typedef struct fold_onnx__calls {
 /* A row in the table of ops. */
 typedef struct fold_onnx__op {
     const char *type;
-    int least, most;          /* number of inputs */
-    const char *attributes;   /* the supported ones; a node with any other is refused */
+    int least, most;        /* number of inputs */
+    const char *attributes; /* the supported ones; a node with any other is refused */
     int (*open)(fold_onnx *o, const fold_onnx__value *from); /* its first input */
     fold_onnx__calls calls;
     double (*number)(double a, double b); /* for constants, and for ops that fold.h lacks */
-    float alpha;              /* default of the attribute */
+    float alpha, beta;                    /* defaults of the attributes alpha, and beta or gamma */
     int flags;
 } fold_onnx__op;
-enum { FOLD_ONNX__INTEGERS = 1, FOLD_ONNX__TRUTH = 2, FOLD_ONNX__FREEZES = 4 };
+enum { FOLD_ONNX__INTEGERS = 1, FOLD_ONNX__TRUTH = 2, FOLD_ONNX__FREEZES = 4, FOLD_ONNX__STOPS = 8 };
+#define FOLD_ONNX__ROW(type, least, most, attributes, open, number, flags)                               \
+    {                                                                                                    \
+        type, least, most, attributes, open, { NULL, NULL, NULL, NULL, NULL, NULL }, number, 0, 0, flags \
+    }
 
 /* Records a step whose operands are `in`, and writes its results to `out`. */
 struct fold_onnx__step;
@@ -283,20 +292,20 @@ typedef void fold_onnx__recorder(fold_onnx *o, const struct fold_onnx__step *s, 
                                  fold_node *out);
 typedef struct fold_onnx__step {
     fold_onnx__recorder *record;
-    const fold_onnx__op *op;       /* of the node that it was made for */
-    const int *from;          /* the inputs of that node, while the file is opened */
+    const fold_onnx__op *op; /* of the node that it was made for */
+    const int *from;         /* the inputs of that node, while the file is opened */
     fold_onnx__calls calls;
     const fold_onnx__move *move;
     int *in, n_in, n_out, out[3]; /* values */
-    int number[5];            /* settings, which depend on `record` */
+    int number[5];                /* settings, which depend on `record` */
     float real[2];
     const fold_onnx__layer *layer;
     fold_conv_desc conv;
     fold_param param[14];
     fold_op own;
-    int stops;                /* no gradient passes */
-    float *noise;             /* memory for a random op */
-    fold_node *nodes;         /* memory for inputs, outputs and intermediate nodes */
+    int stops;        /* no gradient passes */
+    float *noise;     /* memory for a random op */
+    fold_node *nodes; /* memory for inputs, outputs and intermediate nodes */
     int needed;
 } fold_onnx__step;
 enum { FOLD_ONNX__OUTS = 3 };
@@ -305,9 +314,9 @@ typedef struct fold_onnx__node { /* while the file is opened */
     const fold_onnx__op *op;
     fold_onnx__span bytes;
     const char *type, *name;
-    int *in, n_in;            /* 0: left out */
+    int *in, n_in; /* 0: left out */
     int *out, n_out;
-    int next, is_open;        /* next: the first input whose maker was not visited yet */
+    int next, is_open; /* next: the first input whose maker was not visited yet */
 } fold_onnx__node;
 
 /* A parameter that was made from a value, in one of the forms. */
@@ -333,7 +342,7 @@ struct fold_onnx {
                                                 it */
     size_t budget, most, read;
     fold_onnx__span file;
-    char why[240], near[80]; /* why: the reason that a part of the file is refused */
+    char why[240], near[80];  /* why: the reason that a part of the file is refused */
     fold_onnx__value *values; /* index 0 means none */
     fold_onnx__step *steps;
     int *named; /* hash table of values by name */
@@ -341,9 +350,10 @@ struct fold_onnx {
     fold_onnx__pair *metadata;
     int *inputs, *outputs;
     int n_values, most_values, n_steps, most_steps, n_named, n_weights, n_metadata, n_inputs, n_outputs;
-    int saves; /* parameters are written into our copy of the file, instead of being read from it */
+    int n_nodes; /* that were read */
+    int saves;   /* parameters are written into our copy of the file, instead of being read from it */
     int failed, version, has_list; /* has_list: an input of this sample is a list */
-    const char *folder; /* of the file, for separate weights; NULL: there are none */
+    const char *folder;            /* of the file, for separate weights; NULL: there are none */
     int folder_length;
     fold_onnx__node node;
 };
@@ -1063,12 +1073,15 @@ static int fold_onnx__all_fixed(const fold_onnx *o)
 /* ---- views ------------------------------------------------------------------------------------ */
 
 /* Where each element of a result comes from: the sum over its axes of at[axis][index] or, if one of these is
-   -1, it is padding. Everything that only moves elements is such a view. */
+   -1, it is padding. So is, in each matrix, what is above (cuts 1) or below (-1) a diagonal: the column minus
+   the row. Everything that only moves elements is such a view. */
 typedef struct fold_onnx__view {
     fold_onnx__dims dims;
-    int *at[FOLD_ONNX_RANK];
+    int *at[FOLD_ONNX_RANK], cuts, diagonal;
     float pad;
 } fold_onnx__view;
+/* What is beyond the end of an axis: padding, its last value, its values backwards, or its values again. */
+enum { FOLD_ONNX__PADDING, FOLD_ONNX__EDGE, FOLD_ONNX__REFLECT, FOLD_ONNX__WRAP };
 
 /* The view that leaves all elements where they are. */
 static fold_onnx__view fold_onnx__view_of(fold_onnx *o, const fold_onnx__dims *dims)
@@ -1085,18 +1098,32 @@ static fold_onnx__view fold_onnx__view_of(fold_onnx *o, const fold_onnx__dims *d
     return view;
 }
 
-/* Takes the elements start, start + step ... of an axis. Those outside of it are padding. */
-static void fold_onnx__take_axis(fold_onnx *o, fold_onnx__view *view, int axis, int start, int step,
-                                 int count)
+/* Takes the elements start, start + step ... of an axis, and of what is beyond its ends. */
+static void fold_onnx__take_beyond(fold_onnx *o, fold_onnx__view *view, int axis, int start, int step,
+                                   int count, int beyond)
 {
-    const int *had = view->at[axis], n = view->dims.dim[axis];
+    const int *had = view->at[axis], n = view->dims.dim[axis], period = n > 1 ? 2 * n - 2 : 1;
     int *at = o->failed ? NULL : FOLD_ONNX__SCRATCH(o, int, count);
     for (int i = 0; at && i < count; i++) {
-        const int from = start + i * step;
+        int from = start + i * step;
+        if (beyond == FOLD_ONNX__EDGE)
+            from = from < 0 ? 0 : from < n ? from : n - 1;
+        if (beyond == FOLD_ONNX__WRAP)
+            from = (from % n + n) % n;
+        if (beyond == FOLD_ONNX__REFLECT) {
+            from = (from % period + period) % period;
+            from = from < n ? from : period - from;
+        }
         at[i] = from < 0 || from >= n ? -1 : had[from];
     }
     view->dims.dim[axis] = count;
     view->at[axis] = at;
+}
+
+static void fold_onnx__take_axis(fold_onnx *o, fold_onnx__view *view, int axis, int start, int step,
+                                 int count)
+{
+    fold_onnx__take_beyond(o, view, axis, start, step, count, FOLD_ONNX__PADDING);
 }
 
 /* Axis i of the result is axis order[i]. */
@@ -1127,7 +1154,8 @@ static fold_onnx__view fold_onnx__repeated(fold_onnx *o, const fold_onnx__dims *
 /* Returns the source of the element at index, and moves index to the next element. */
 static int fold_onnx__next_source(const fold_onnx__view *view, int *index)
 {
-    int source = 0;
+    const int *last = index + view->dims.rank - 1;
+    int source = view->cuts && view->cuts * (last[0] - last[-1] - view->diagonal) > 0 ? -1 : 0;
     for (int k = 0; k < view->dims.rank && source >= 0; k++) {
         const int at = view->at[k][index[k]];
         source = at < 0 ? -1 : source + at;
@@ -1652,15 +1680,23 @@ static int fold_onnx__makes_moved(fold_onnx *o, fold_onnx__step *s, const fold_o
            fold_onnx__makes_move(o, inner, move, o->node.out[0], dims);
 }
 
+/* The same for an output that is a view of the result. */
+static int fold_onnx__makes_view(fold_onnx *o, fold_onnx__step *s, const fold_onnx__dims *made,
+                                 const fold_onnx__view *view)
+{
+    int count = 0;
+    const int all = fold_onnx__size(o, made), *source = fold_onnx__sources(o, view, &count);
+    fold_onnx__move *move = fold_onnx__new_move(o, source, count, all, 0, fold_onnx__shape(&view->dims));
+    return fold_onnx__makes_moved(o, s, made, move && move->is_window && !move->is_part ? NULL : move,
+                                  &view->dims);
+}
+
 /* The same for an output whose axis i is axis order[i] of the result. */
 static int fold_onnx__makes_permuted(fold_onnx *o, fold_onnx__step *s, const fold_onnx__dims *made,
                                      const int *order)
 {
-    int count = 0;
     const fold_onnx__view all = fold_onnx__view_of(o, made), view = fold_onnx__permuted(&all, order);
-    const int *source = fold_onnx__sources(o, &view, &count);
-    fold_onnx__move *move = fold_onnx__new_move(o, source, count, count, 0, fold_onnx__shape(&view.dims));
-    return fold_onnx__makes_moved(o, s, made, move && move->is_window ? NULL : move, &view.dims);
+    return fold_onnx__makes_view(o, s, made, &view);
 }
 
 /* An output that is a view of the first input, in this shape, whether that is constant or not. */
@@ -1699,7 +1735,9 @@ static double fold_onnx__greater_equal(double a, double b) { return a >= b; }
 static double fold_onnx__equal(double a, double b) { return a == b; } /* NaN equals nothing */
 static double fold_onnx__and(double a, double b) { return a != 0 && b != 0; }
 static double fold_onnx__or(double a, double b) { return a != 0 || b != 0; }
+static double fold_onnx__xor(double a, double b) { return (a != 0) != (b != 0); }
 static double fold_onnx__not(double a, double b) { return (void)b, a == 0; }
+static double fold_onnx__is_nan(double a, double b) { return (void)b, isnan(a); }
 static double fold_onnx__not_zero(double a, double b) { return (void)b, a != 0; }
 static double fold_onnx__whole_pow(double a, double b) { return fold_onnx__trunc(pow(a, b), 0); }
 static double fold_onnx__neg(double a, double b) { return (void)b, -a; }
@@ -1708,6 +1746,17 @@ static double fold_onnx__exp(double a, double b) { return (void)b, exp(a); }
 static double fold_onnx__log(double a, double b) { return (void)b, log(a); }
 static double fold_onnx__sqrt(double a, double b) { return (void)b, sqrt(a); }
 static double fold_onnx__floor(double a, double b) { return (void)b, floor(a); }
+static double fold_onnx__ceil(double a, double b) { return (void)b, ceil(a); }
+static double fold_onnx__nearest_whole(double a, double b)
+{
+    return (void)b, nearbyint(a);
+} /* halves: even */
+static double fold_onnx__sign(double a, double b) { return (void)b, isnan(a) ? a : (a > 0) - (a < 0); }
+static double fold_onnx__sin(double a, double b) { return (void)b, sin(a); }
+static double fold_onnx__cos(double a, double b) { return (void)b, cos(a); }
+static double fold_onnx__fmod(double a, double b) { return fmod(a, b); } /* the sign is of a */
+static double fold_onnx__whole_fmod(double a, double b) { return fmod(a, b) + 0.0; }
+static double fold_onnx__mod(double a, double b) { return fmod(fmod(a, b) + b, b) + 0.0; } /* of b */
 static double fold_onnx__erf(double a, double b) { return (void)b, erf(a); }
 static double fold_onnx__reciprocal(double a, double b) { return (void)b, 1 / a; }
 
@@ -1724,6 +1773,50 @@ static double fold_onnx__to_half(double a, double b)
 }
 
 static fold_node fold_onnx__one_over(fold_ctx *f, fold_node x) { return fold_div(f, fold_constant(f, 1), x); }
+static fold_node fold_onnx__divide_by(fold_ctx *f, fold_node x, float number)
+{
+    return fold_div(f, x, fold_constant(f, number));
+}
+static fold_node fold_onnx__rounded_up(fold_ctx *f, fold_node x)
+{
+    return fold_neg(f, fold_floor(f, fold_neg(f, x)));
+}
+static fold_node fold_onnx__hard_sigmoid(fold_ctx *f, fold_node x, float alpha, float beta)
+{
+    return fold_clip(f, fold_shift(f, fold_scale(f, x, alpha), beta), 0, 1);
+}
+static fold_node fold_onnx__hard_swish(fold_ctx *f, fold_node x)
+{
+    return fold_mul(f, x, fold_onnx__hard_sigmoid(f, x, 1 / 6.0f, 0.5f));
+}
+static fold_node fold_onnx__mish(fold_ctx *f, fold_node x)
+{
+    return fold_mul(f, x, fold_tanh(f, fold_softplus(f, x)));
+}
+static fold_node fold_onnx__softsign(fold_ctx *f, fold_node x)
+{
+    return fold_div(f, x, fold_shift(f, fold_abs(f, x), 1));
+}
+static fold_node fold_onnx__swish(fold_ctx *f, fold_node x, float alpha)
+{
+    return alpha == 1 ? fold_silu(f, x) : fold_mul(f, x, fold_sigmoid(f, fold_scale(f, x, alpha)));
+}
+static fold_node fold_onnx__selu(fold_ctx *f, fold_node x, float alpha, float gamma)
+{
+    return fold_scale(f, fold_elu(f, x, alpha), gamma);
+}
+/* These are exact for x > 0. */
+static fold_node fold_onnx__celu(fold_ctx *f, fold_node x, float alpha)
+{
+    const fold_node below = fold_onnx__divide_by(f, fold_at_most(f, x, 0), alpha);
+    const fold_node above = fold_relu(f, x);
+    return fold_add(f, above, fold_elu(f, below, alpha));
+}
+static fold_node fold_onnx__prelu(fold_ctx *f, fold_node x, fold_node slope)
+{
+    const fold_node above = fold_relu(f, x);
+    return fold_add(f, above, fold_mul(f, slope, fold_at_most(f, x, 0)));
+}
 
 /* Widens dims to what a and dims broadcast to, as in fold.h. */
 static int fold_onnx__meet(fold_onnx *o, const fold_onnx__dims *a, fold_onnx__dims *dims)
@@ -1775,7 +1868,7 @@ static int fold_onnx__compute(fold_onnx *o, const fold_onnx__dims *dims)
     return !o->failed;
 }
 
-/* Element-wise ops that fold.h lacks, for equal shapes. Only Erf and Pow have gradients. */
+/* Element-wise ops that fold.h lacks, for equal shapes. Those with FOLD_ONNX__STOPS have no gradient. */
 static void fold_onnx__map_forward(const fold_op_call *c)
 {
     const fold_onnx__op *op = (const fold_onnx__op *)c->user;
@@ -1794,6 +1887,8 @@ static double fold_onnx__slope(const fold_onnx__op *op, double a, double b, int 
         return 1;
     if (op->number == fold_onnx__erf)
         return 1.1283791670955126 * exp(-a * a);
+    if (op->number == fold_onnx__fmod)
+        return of ? -fold_onnx__trunc(a / b, 0) : 1;
     if (!of)
         return b == 0 ? 0 : b * pow(a, b - 1);
     return a == 0 && b >= 0 ? 0 : pow(a, b) * log(a);
@@ -1830,10 +1925,10 @@ static int fold_onnx__one_step(fold_onnx *o, const fold_onnx__calls *calls, int 
     const fold_onnx__dims dims = fold_onnx__in(o, input)->dims;
     const int base = fold_onnx__base(o, o->node.in[input], &move);
     fold_onnx__step s = fold_onnx__begin(o, fold_onnx__record_calls, 1);
-    if (calls->with && !isfinite(first))
+    if ((calls->with || calls->between != fold_clip) && !isfinite(first + second))
         return FOLD_ONNX__REFUSE(o, "a number that is not finite");
     s.calls = *calls;
-    s.stops = calls->one == fold_floor;
+    s.stops = (o->node.op->flags & FOLD_ONNX__STOPS) != 0;
     s.real[0] = first;
     s.real[1] = second;
     return fold_onnx__reads(o, &s, 0, base, NULL, fold_shape1(1)) &&
@@ -1844,8 +1939,7 @@ static int fold_onnx__open_gelu(fold_onnx *o, const fold_onnx__value *from)
 {
     fold_onnx__calls calls = o->node.op->calls;
     (void)from;
-    if (fold_onnx__has_word(o, "approximate", "tanh"))
-        calls.one = fold_gelu_tanh;
+    calls.one = fold_onnx__has_word(o, "approximate", "tanh") ? fold_gelu_tanh : fold_gelu;
     return fold_onnx__one_step(o, &calls, 0, 0, 0);
 }
 
@@ -1865,10 +1959,6 @@ static int fold_onnx__open_clip(fold_onnx *o, const fold_onnx__value *from)
 static fold_node fold_onnx__less_from(fold_ctx *f, fold_node x, float number)
 {
     return fold_shift(f, fold_neg(f, x), number);
-}
-static fold_node fold_onnx__divide_by(fold_ctx *f, fold_node x, float number)
-{
-    return fold_div(f, x, fold_constant(f, number));
 }
 
 /* With a constant number as one operand, sums, differences, products and quotients are calls of one input.
@@ -1911,8 +2001,7 @@ static int fold_onnx__open_elements(fold_onnx *o, const fold_onnx__value *from)
     (void)from;
     const fold_onnx__op *op = o->node.op;
     const int n = o->node.n_in, *in = o->node.in, chooses = n == 3 && !op->calls.two;
-    const int passes =
-        op->number == fold_onnx__erf || op->number == fold_onnx__pow || op->number == fold_onnx__to_half;
+    const int stops = (op->flags & (FOLD_ONNX__STOPS | FOLD_ONNX__TRUTH)) != 0;
     fold_onnx__dims dims = { 0, { 0 } };
     for (int i = 0; i < n && !o->failed; i++)
         fold_onnx__meet(o, &fold_onnx__in(o, i)->dims, &dims);
@@ -1920,8 +2009,9 @@ static int fold_onnx__open_elements(fold_onnx *o, const fold_onnx__value *from)
         return 0;
     if (fold_onnx__all_fixed(o) && (chooses || op->number))
         return fold_onnx__compute(o, &dims);
-    if (op->calls.one || op->calls.with)
-        return fold_onnx__one_step(o, &op->calls, 0, fold_onnx__real(o, "alpha", op->alpha), 0);
+    if (op->calls.one || op->calls.with || op->calls.between)
+        return fold_onnx__one_step(o, &op->calls, 0, fold_onnx__real(o, "alpha", op->alpha),
+                                   fold_onnx__real(o, "beta", op->beta));
     if (op->calls.two && n == 2 && (fold_onnx__joins(o) || fold_onnx__joins_number(o, dims.rank)))
         return 1;
     fold_onnx__step s =
@@ -1932,24 +2022,17 @@ static int fold_onnx__open_elements(fold_onnx *o, const fold_onnx__value *from)
         fold_onnx__reads(o, &s, i, in[i], op->calls.two ? NULL : &view, fold_onnx__shape(&dims));
     }
     fold_onnx__out(o)->is_integer = fold_onnx__makes_whole(o);
-    s.stops = !op->calls.two && n < 3 && !passes;
+    s.stops = stops;
     if (!op->calls.two && n < 3)
         s.own = fold_onnx__own_op(o, op->type, n, fold_onnx__map_forward,
-                                  passes ? fold_onnx__map_backward : NULL, op);
+                                  stops ? NULL : fold_onnx__map_backward, op);
     return fold_onnx__makes(o, &s, 0, o->node.out[0], &dims);
 }
 
 static int fold_onnx__open_pow(fold_onnx *o, const fold_onnx__value *from)
 {
-    static const fold_onnx__op whole = { "Pow",
-                                         2,
-                                         2,
-                                         "",
-                                         NULL,
-                                         { NULL, NULL, NULL, NULL, NULL, NULL },
-                                         fold_onnx__whole_pow,
-                                         0,
-                                         FOLD_ONNX__INTEGERS };
+    static const fold_onnx__op whole =
+        FOLD_ONNX__ROW("Pow", 2, 2, "", NULL, fold_onnx__whole_pow, FOLD_ONNX__INTEGERS | FOLD_ONNX__STOPS);
     fold_onnx__calls calls = { NULL, fold_pow, NULL, NULL, NULL, NULL };
     double exponent = 0;
     /* fold_pow ignores the sign of zero, and does not accept exponents that are 0, infinite or large */
@@ -1969,29 +2052,48 @@ static int fold_onnx__open_pow(fold_onnx *o, const fold_onnx__value *from)
     return fold_onnx__one_step(o, &calls, 0, (float)exponent, 0);
 }
 
+static int fold_onnx__open_selu(fold_onnx *o, const fold_onnx__value *from)
+{
+    const int is_old = o->version < 6;
+    (void)from;
+    return fold_onnx__one_step(o, &o->node.op->calls, 0,
+                               fold_onnx__real(o, "alpha", is_old ? 1.6732f : o->node.op->alpha),
+                               fold_onnx__real(o, "gamma", is_old ? 1.0507f : o->node.op->beta));
+}
+
+/* The slope repeats along the axes of x, but not the other way round. */
+static int fold_onnx__open_prelu(fold_onnx *o, const fold_onnx__value *from)
+{
+    const fold_onnx__value *slope = fold_onnx__in(o, 1);
+    fold_onnx__dims dims = from->dims;
+    if (o->version < 7 && slope->count != 1)
+        return FOLD_ONNX__REFUSE(o, "%d slopes before opset 7", slope->count);
+    if (fold_onnx__meet(o, &slope->dims, &dims) && !fold_onnx__same_dims(&dims, &from->dims))
+        return FOLD_ONNX__REFUSE(o, "slopes of a larger shape");
+    return !o->failed && fold_onnx__open_elements(o, from);
+}
+
+static int fold_onnx__open_mod(fold_onnx *o, const fold_onnx__value *from)
+{
+    static const fold_onnx__op like_c[2] = {
+        FOLD_ONNX__ROW("Mod", 2, 2, "", NULL, fold_onnx__fmod, FOLD_ONNX__FREEZES),
+        FOLD_ONNX__ROW("Mod", 2, 2, "", NULL, fold_onnx__whole_fmod, FOLD_ONNX__INTEGERS | FOLD_ONNX__STOPS)
+    };
+    if (fold_onnx__whole(o, "fmod", 0))
+        o->node.op = &like_c[from->is_integer];
+    else if (!from->is_integer)
+        return FOLD_ONNX__REFUSE(o, "floats need fmod=1");
+    return fold_onnx__open_elements(o, from);
+}
+
 /* A cast changes values if floats become integers, numbers become booleans, or bits are lost. */
 static int fold_onnx__open_cast(fold_onnx *o, const fold_onnx__value *from)
 {
     static const fold_onnx__op casts[3] = {
-        { "Cast",
-          1,
-          1,
-          "",
-          NULL,
-          { NULL, NULL, NULL, NULL, NULL, NULL },
-          fold_onnx__to_half,
-          0,
-          FOLD_ONNX__INTEGERS },
-        { "Cast", 1, 1, "", NULL, { NULL, NULL, NULL, NULL, NULL, NULL }, fold_onnx__trunc, 0, 0 },
-        { "Cast",
-          1,
-          1,
-          "",
-          NULL,
-          { NULL, NULL, NULL, NULL, NULL, NULL },
-          fold_onnx__not_zero,
-          0,
-          FOLD_ONNX__INTEGERS | FOLD_ONNX__TRUTH }
+        FOLD_ONNX__ROW("Cast", 1, 1, "", NULL, fold_onnx__to_half, FOLD_ONNX__INTEGERS),
+        FOLD_ONNX__ROW("Cast", 1, 1, "", NULL, fold_onnx__trunc, FOLD_ONNX__STOPS),
+        FOLD_ONNX__ROW("Cast", 1, 1, "", NULL, fold_onnx__not_zero,
+                       FOLD_ONNX__INTEGERS | FOLD_ONNX__TRUTH | FOLD_ONNX__STOPS)
     };
     const int to = fold_onnx__whole(o, "to", 0);
     const fold_onnx__type *type = fold_onnx__type_of((uint64_t)to);
@@ -2281,7 +2383,8 @@ static int fold_onnx__open_gather(fold_onnx *o, const fold_onnx__value *from)
 
 static int fold_onnx__open_pad(fold_onnx *o, const fold_onnx__value *from)
 {
-    int pads[2 * FOLD_ONNX_RANK], axes[FOLD_ONNX_RANK];
+    static const char *const modes[4] = { "constant", "edge", "reflect", "wrap" };
+    int pads[2 * FOLD_ONNX_RANK], axes[FOLD_ONNX_RANK], beyond = -1;
     const int count = fold_onnx__list(o, "pads", 1, pads, 2 * FOLD_ONNX_RANK),
               n_axes = fold_onnx__list(o, NULL, 3, axes, FOLD_ONNX_RANK);
     const int n = n_axes == -1 ? from->dims.rank : n_axes;
@@ -2289,8 +2392,10 @@ static int fold_onnx__open_pad(fold_onnx *o, const fold_onnx__value *from)
     fold_onnx__field mode;
     if (count != 2 * n)
         return FOLD_ONNX__REFUSE(o, "%d pads of %d axes", count, n);
-    if (fold_onnx__attribute(o, "mode", 4, &mode) && !fold_onnx__is(mode.bytes, "constant"))
-        return FOLD_ONNX__REFUSE(o, "a mode that is not constant");
+    for (int i = 0; i < 4 && fold_onnx__attribute(o, "mode", 4, &mode) && beyond < 0; i++)
+        beyond = fold_onnx__is(mode.bytes, modes[i]) ? i : -1;
+    if (beyond < 0 && !o->failed && fold_onnx__attribute(o, "mode", 4, &mode))
+        return FOLD_ONNX__REFUSE(o, "a mode other than constant, edge, reflect and wrap");
     if (fold_onnx__has_in(o, 2) && !fold_onnx__scalar(o, o->node.in[2], &value))
         return FOLD_ONNX__REFUSE(o, "a value that is not constant");
     fold_onnx__view view = fold_onnx__view_of(o, &from->dims);
@@ -2299,11 +2404,82 @@ static int fold_onnx__open_pad(fold_onnx *o, const fold_onnx__value *from)
         const int axis = fold_onnx__axis(o, n_axes == -1 ? i : axes[i], from->dims.rank);
         const long long total = (long long)pads[i] + pads[n + i] + view.dims.dim[axis];
         if (total < 1 || total > FOLD_ONNX__MOST_VALUES || pads[i] > FOLD_ONNX__MOST_VALUES ||
-            pads[i] < -FOLD_ONNX__MOST_VALUES)
-            return FOLD_ONNX__REFUSE(o, "%d pads", pads[i]);
-        fold_onnx__take_axis(o, &view, axis, -pads[i], 1, (int)total);
+            pads[i] < -FOLD_ONNX__MOST_VALUES || (beyond > 0 && (pads[i] < 0 || pads[n + i] < 0)))
+            return FOLD_ONNX__REFUSE(o, "pads of %d and %d", pads[i], pads[n + i]);
+        fold_onnx__take_beyond(o, &view, axis, -pads[i], 1, (int)total, beyond);
     }
     return fold_onnx__emit(o, &view, o->node.out[0], &view.dims);
+}
+
+static int fold_onnx__open_tile(fold_onnx *o, const fold_onnx__value *from)
+{
+    int times[FOLD_ONNX_RANK];
+    const int rank = from->dims.rank, count = fold_onnx__list(o, NULL, 1, times, FOLD_ONNX_RANK);
+    if (count != rank || o->version < 6)
+        return FOLD_ONNX__REFUSE(o, "opset %d, %d repeats of %d axes", o->version, count, rank);
+    fold_onnx__view view = fold_onnx__view_of(o, &from->dims);
+    for (int k = 0; k < rank; k++) {
+        if (times[k] < 1 || times[k] > FOLD_ONNX__MOST_VALUES / view.dims.dim[k])
+            return FOLD_ONNX__REFUSE(o, "%d repeats", times[k]);
+        fold_onnx__take_beyond(o, &view, k, 0, 1, times[k] * view.dims.dim[k], FOLD_ONNX__WRAP);
+    }
+    return fold_onnx__emit(o, &view, o->node.out[0], &view.dims);
+}
+
+static int fold_onnx__open_trilu(fold_onnx *o, const fold_onnx__value *from)
+{
+    double diagonal = 0;
+    fold_onnx__view view = fold_onnx__view_of(o, &from->dims);
+    if (from->dims.rank < 2)
+        return FOLD_ONNX__REFUSE(o, "an input of rank %d", from->dims.rank);
+    if (fold_onnx__has_in(o, 1) && !fold_onnx__scalar(o, o->node.in[1], &diagonal))
+        return FOLD_ONNX__REFUSE(o, "a diagonal that is not constant");
+    const double most = FOLD_ONNX__MOST_VALUES;
+    view.cuts = fold_onnx__whole(o, "upper", 1) ? -1 : 1;
+    view.diagonal = (int)(diagonal < -most ? -most : diagonal < most ? diagonal : most);
+    return fold_onnx__emit(o, &view, o->node.out[0], &view.dims);
+}
+
+/* Of constants. */
+static int fold_onnx__open_one_hot(fold_onnx *o, const fold_onnx__value *from)
+{
+    const fold_onnx__value *values = fold_onnx__in(o, 2);
+    const int rank = from->dims.rank + 1, axis = fold_onnx__axis(o, fold_onnx__whole(o, "axis", -1), rank);
+    fold_onnx__dims dims = from->dims;
+    double depth = 0;
+    if (rank > FOLD_ONNX_RANK)
+        return fold_onnx__too_many_axes(o, FOLD_ONNX_RANK);
+    if (!fold_onnx__all_fixed(o) || values->count != 2 || !fold_onnx__scalar(o, o->node.in[1], &depth))
+        return FOLD_ONNX__REFUSE(o, "indices, a depth or two values that are not constant");
+    dims.rank = rank;
+    dims.dim[axis] = fold_onnx__near(depth);
+    for (int k = axis + 1; k < rank; k++)
+        dims.dim[k] = from->dims.dim[k - 1];
+    double *numbers = fold_onnx__fix(o, fold_onnx__out(o), &dims, values->is_integer);
+    const int inner = fold_onnx__product(&dims, axis + 1, rank);
+    for (int i = 0; numbers && i < fold_onnx__out(o)->count; i++) {
+        const int place = i / inner % dims.dim[axis], line = i / inner / dims.dim[axis];
+        const double index = fold_onnx__number(from, line * inner + i % inner);
+        numbers[i] = fold_onnx__number(values, (index < 0 ? index + depth : index) == place);
+    }
+    return numbers != NULL;
+}
+
+/* As it is after training: the same values, and a mask that keeps all of them. */
+static int fold_onnx__open_dropout(fold_onnx *o, const fold_onnx__value *from)
+{
+    double ratio = 0.5, trains = 0;
+    if ((fold_onnx__has_in(o, 1) && !fold_onnx__scalar(o, o->node.in[1], &ratio)) ||
+        (fold_onnx__has_in(o, 2) && !fold_onnx__scalar(o, o->node.in[2], &trains)))
+        return FOLD_ONNX__REFUSE(o, "a ratio or a training_mode that is not constant");
+    if ((trains != 0 || (o->version < 7 && !fold_onnx__whole(o, "is_test", 0))) && ratio != 0)
+        return FOLD_ONNX__REFUSE(o, "it drops values; export the network for inference");
+    double *mask = fold_onnx__has_out(o, 1)
+                       ? fold_onnx__fix(o, &o->values[o->node.out[1]], &from->dims, o->version > 9)
+                       : NULL;
+    for (int i = 0; mask && i < from->count; i++)
+        mask[i] = 1;
+    return fold_onnx__emit_shape(o, &from->dims);
 }
 
 static void fold_onnx__record_concat(fold_onnx *o, const fold_onnx__step *s, const fold_node *in,
@@ -2359,6 +2535,13 @@ static int fold_onnx__open_shape(fold_onnx *o, const fold_onnx__value *from)
     for (int i = 0; numbers && i < end - start; i++)
         numbers[i] = from->dims.dim[start + i];
     return numbers != NULL;
+}
+
+static int fold_onnx__open_size(fold_onnx *o, const fold_onnx__value *from)
+{
+    const fold_onnx__dims scalar = { 0, { 0 } };
+    double *numbers = fold_onnx__fix(o, fold_onnx__out(o), &scalar, 1);
+    return numbers && (*numbers = from->count, 1);
 }
 
 static int fold_onnx__open_constant(fold_onnx *o, const fold_onnx__value *from)
@@ -2459,8 +2642,8 @@ static int fold_onnx__open_reduce(fold_onnx *o, const fold_onnx__value *from)
     if (named == -2)
         return 0;
     const int all = named < 1 && !fold_onnx__whole(o, "noop_with_empty_axes", 0);
-    if (all)
-        marks = ~0u;
+    if (all) /* a global pool, which reads one input, keeps the first two axes */
+        marks = o->node.op->most == 1 ? ~3u : ~0u;
     /* on which runtimes disagree */
     if (named < 1 && !all && !is_plain)
         return FOLD_ONNX__REFUSE(o, "there are no axes to reduce");
@@ -2770,43 +2953,64 @@ static int fold_onnx__open_product(fold_onnx *o, const fold_onnx__value *from)
     return fold_onnx__makes(o, &s, 0, o->node.out[0], &batch);
 }
 
-/* ---- convolutions ----------------------------------------------------------------------------- */
+/* ---- convolutions and pools ------------------------------------------------------------------- */
 
-/* Strides and dilations must be the same along all axes. `pads` gets the padding before and after. */
-static int fold_onnx__read_windows(fold_onnx *o, fold_conv_desc *conv, int pads[2][2])
+/* How windows move along an axis. begin and end are padding, and made is how many windows there are. */
+typedef struct fold_onnx__window {
+    int stride, dilation, taps, reach, begin, end, made;
+} fold_onnx__window;
+enum { FOLD_ONNX__MOST_WINDOWS = 3, FOLD_ONNX__MOST_REACH = 32767 };
+
+/* The windows of n values. With ceil_mode the last one may go beyond the padding, if it begins before it. */
+static int fold_onnx__read_window(fold_onnx *o, int n, fold_onnx__window *w)
+{
+    const int upper = fold_onnx__has_word(o, "auto_pad", "SAME_UPPER"),
+              same = upper || fold_onnx__has_word(o, "auto_pad", "SAME_LOWER"),
+              valid = fold_onnx__has_word(o, "auto_pad", "VALID"), most = FOLD_ONNX__MOST_REACH;
+    const long long reach = (long long)(w->taps - 1) * w->dilation + 1;
+    if (w->stride < 1 || w->dilation < 1 || w->stride > 4096 || w->dilation > 4096)
+        return FOLD_ONNX__REFUSE(o, "a stride of %d, a dilation of %d", w->stride, w->dilation);
+    if (w->taps < 1 || reach > most)
+        return FOLD_ONNX__REFUSE(o, "a kernel of %d, a dilation of %d", w->taps, w->dilation);
+    w->reach = (int)reach;
+    if (same || valid) {
+        const int missing = valid ? 0 : ((n + w->stride - 1) / w->stride - 1) * w->stride + w->reach - n;
+        w->begin = missing < 0 ? 0 : (missing + !upper) / 2;
+        w->end = missing < 0 ? 0 : missing - w->begin;
+    }
+    if (w->begin < 0 || w->end < 0 || w->begin > most || w->end > most || n + w->begin + w->end < reach)
+        return FOLD_ONNX__REFUSE(o, "pads of %d and %d, of a kernel of %d", w->begin, w->end, w->reach);
+    const int more = fold_onnx__whole(o, "ceil_mode", 0) ? w->stride - 1 : 0;
+    w->made = (n + w->begin + w->end - w->reach + more) / w->stride + 1;
+    w->made -= more && (w->made - 1) * w->stride >= n + w->begin;
+    return !o->failed;
+}
+
+/* The windows along each axis but the first two. filter NULL: they are those of a pool. */
+static int fold_onnx__read_windows(fold_onnx *o, const fold_onnx__dims *filter, fold_onnx__window *windows)
 {
     static const char *const names[4] = { "strides", "dilations", "kernel_shape", "pads" };
-    const fold_onnx__dims *x = &fold_onnx__in(o, 0)->dims, *filter = &fold_onnx__in(o, 1)->dims;
+    const fold_onnx__dims *x = &fold_onnx__in(o, 0)->dims;
     const int axes = x->rank - 2;
-    int list[4][4] = { { 1, 1 }, { 1, 1 }, { filter->dim[2], filter->dim[3] }, { 0 } };
+    int list[4][2 * FOLD_ONNX__MOST_WINDOWS] = { { 1, 1, 1 }, { 1, 1, 1 }, { 0 }, { 0 } };
+    if (axes < 1 || axes > (filter ? 2 : FOLD_ONNX__MOST_WINDOWS))
+        return FOLD_ONNX__REFUSE(o, "an input of rank %d", x->rank);
+    for (int k = 0; k < axes && filter; k++)
+        list[2][k] = filter->dim[2 + k];
     for (int i = 0; i < 4; i++) {
-        const int count = fold_onnx__list(o, names[i], -1, list[i], 4);
+        const int count = fold_onnx__list(o, names[i], -1, list[i], 2 * FOLD_ONNX__MOST_WINDOWS);
         if (count != -1 && count != (i < 3 ? axes : 2 * axes))
             return FOLD_ONNX__REFUSE(o, "%s do not fit %d axes", names[i], axes);
     }
-    const int stride = conv->stride = list[0][0], dilation = conv->dilation = list[1][0];
-    if (axes == 2 && (list[0][1] != stride || list[1][1] != dilation))
-        return FOLD_ONNX__REFUSE(o, "strides or dilations that differ from axis to axis");
-    if (stride < 1 || dilation < 1 || stride > 4096 || dilation > 4096)
-        return FOLD_ONNX__REFUSE(o, "a stride of %d, a dilation of %d", stride, dilation);
-    const int upper = fold_onnx__has_word(o, "auto_pad", "SAME_UPPER"),
-              same = upper || fold_onnx__has_word(o, "auto_pad", "SAME_LOWER"),
-              valid = fold_onnx__has_word(o, "auto_pad", "VALID");
     for (int k = 0; k < axes; k++) {
-        const int n = x->dim[2 + k], taps = filter->dim[2 + k];
-        const long long reach = (long long)(taps - 1) * dilation + 1;
-        int begin = list[3][k], end = list[3][axes + k];
-        if (list[2][k] != taps || reach > 65536)
-            return FOLD_ONNX__REFUSE(o, "a kernel of %d, and weights of %d", list[2][k], taps);
-        if (same || valid) {
-            const int missing = valid ? 0 : ((n + stride - 1) / stride - 1) * stride + (int)reach - n;
-            begin = missing < 0 ? 0 : (missing + !upper) / 2;
-            end = missing < 0 ? 0 : missing - begin;
-        }
-        if (begin < 0 || end < 0 || begin > 65536 || end > 65536 || n + begin + end < reach)
-            return FOLD_ONNX__REFUSE(o, "pads of %d and %d, of a kernel of %d", begin, end, (int)reach);
-        pads[0][k] = begin;
-        pads[1][k] = end;
+        const fold_onnx__window w = {
+            list[0][k], list[1][k], list[2][k], 0, list[3][k], list[3][axes + k], 0
+        };
+        windows[k] = w;
+        if (filter && w.taps != filter->dim[2 + k])
+            return FOLD_ONNX__REFUSE(o, "a kernel of %d, and weights of %d", w.taps, filter->dim[2 + k]);
+        if (!fold_onnx__read_window(o, x->dim[2 + k], &windows[k]))
+            return 0;
     }
     return 1;
 }
@@ -2815,6 +3019,16 @@ static void fold_onnx__record_conv(fold_onnx *o, const fold_onnx__step *s, const
                                    fold_node *out)
 {
     out[0] = (s->number[0] == 1 ? fold_conv1d : fold_conv2d)(o->f, in[0], s->param[0], s->param[1], &s->conv);
+}
+
+static void fold_onnx__record_pool(fold_onnx *o, const fold_onnx__step *s, const fold_node *in,
+                                   fold_node *out)
+{
+    static fold_node (*const pools[2][2])(fold_ctx * f, fold_node x, int size, int stride,
+                                          int padding) = { { fold_max_pool1d, fold_max_pool2d },
+                                                           { fold_mean_pool1d, fold_mean_pool2d } };
+    const int *n = s->number;
+    out[0] = pools[n[1]][n[0] - 1](o->f, in[0], n[2], n[3], n[4]);
 }
 
 /* fold.h has channels last, and filters [taps x inputs x outputs] instead of [outputs x inputs x taps].
@@ -2826,7 +3040,8 @@ static int fold_onnx__open_conv(fold_onnx *o, const fold_onnx__value *from)
     const fold_onnx__dims *x = &from->dims, *filter = &fold_onnx__in(o, 1)->dims;
     const int groups = fold_onnx__whole(o, "group", 1), axes = x->rank - 2;
     fold_onnx__step s = fold_onnx__begin(o, fold_onnx__record_conv, 1);
-    int pads[2][2], equal = 1;
+    fold_onnx__window w[FOLD_ONNX__MOST_WINDOWS];
+    int equal = 1;
     if (axes < 1 || axes > 2 || x->dim[0] != 1 || filter->rank != x->rank)
         return FOLD_ONNX__REFUSE(o, "an input of rank %d, or more than one sample", x->rank);
     const int outputs = filter->dim[0], (*order)[4] = orders[axes - 1];
@@ -2836,23 +3051,25 @@ static int fold_onnx__open_conv(fold_onnx *o, const fold_onnx__value *from)
         return FOLD_ONNX__REFUSE(o, "%d groups of %d channels", groups, x->dim[1]);
     if (filter->dim[1] != (groups > 1 ? 1 : x->dim[1]))
         return FOLD_ONNX__REFUSE(o, "weights of %d channels, not %d", filter->dim[1], x->dim[1]);
-    if (!fold_onnx__read_windows(o, &s.conv, pads))
+    if (!fold_onnx__read_windows(o, filter, w))
         return 0;
+    s.conv.stride = w[0].stride;
+    s.conv.dilation = w[0].dilation;
+    if (w[axes - 1].stride != w[0].stride || w[axes - 1].dilation != w[0].dilation)
+        return FOLD_ONNX__REFUSE(o, "strides or dilations that differ from axis to axis");
     const fold_onnx__view pixels = fold_onnx__view_of(o, x), taps = fold_onnx__view_of(o, filter),
                           view = fold_onnx__permuted(&taps, order[1]);
     fold_onnx__view image = fold_onnx__permuted(&pixels, order[0]);
     fold_onnx__dims made = image.dims;
     made.dim[x->rank - 1] = outputs;
     for (int k = 0; k < axes; k++) {
-        const int reach = (filter->dim[2 + k] - 1) * s.conv.dilation + 1,
-                  all = pads[0][k] + x->dim[2 + k] + pads[1][k];
-        equal &= pads[0][k] == pads[0][0] && pads[1][k] == pads[0][0] && pads[0][0] < reach;
-        made.dim[1 + k] = (all - reach) / s.conv.stride + 1;
+        equal &= w[k].begin == w[0].begin && w[k].end == w[0].begin && w[0].begin < w[k].reach;
+        made.dim[1 + k] = w[k].made;
     }
     if (equal)
-        s.conv.padding = pads[0][0];
+        s.conv.padding = w[0].begin;
     for (int k = 0; k < axes && !equal; k++)
-        fold_onnx__take_axis(o, &image, 1 + k, -pads[0][k], 1, pads[0][k] + x->dim[2 + k] + pads[1][k]);
+        fold_onnx__take_axis(o, &image, 1 + k, -w[k].begin, 1, w[k].begin + x->dim[2 + k] + w[k].end);
     const fold_onnx__weight wanted =
         fold_onnx__form(fold_onnx__in(o, 1), FOLD_ONNX__TURNED, 1, fold_onnx__shape_from(&view.dims, 0));
     fold_onnx__reads(o, &s, 0, o->node.in[0], &image, fold_onnx__shape_from(&image.dims, 1));
@@ -2860,6 +3077,81 @@ static int fold_onnx__open_conv(fold_onnx *o, const fold_onnx__value *from)
     if (fold_onnx__has_in(o, 2))
         fold_onnx__vector(o, o->node.in[2], outputs, 1, &s.param[1]);
     return fold_onnx__makes_permuted(o, &s, &made, order[2]);
+}
+
+/* A pool along n axes of a view of a value, from `first` on, which are brought to the front. The value and
+   the view become those of the result; the last pool of the node makes its output. fold.h pads both sides
+   alike: windows too many are dropped at the end, which is why an axis that has more padding there is turned
+   round. Padding that counts is put in. */
+static int fold_onnx__pool(fold_onnx *o, int *index, fold_onnx__view *view, const fold_onnx__window *w,
+                           int first, int n, int is_last)
+{
+    const int rank = view->dims.rank, is_mean = !strcmp(o->node.type, "AveragePool"),
+              counts = is_mean && fold_onnx__whole(o, "count_include_pad", 0);
+    fold_onnx__step s = fold_onnx__begin(o, fold_onnx__record_pool, 1);
+    int order[FOLD_ONNX_RANK], back[FOLD_ONNX_RANK], next = 0;
+    const int padding = counts ? 0 : w[first].begin > w[first].end ? w[first].begin : w[first].end;
+    const int settings[5] = { n, is_mean, w[first].taps, w[first].stride, padding };
+    memcpy(s.number, settings, sizeof settings);
+    for (int k = first; k < first + n; k++) {
+        const int length = view->dims.dim[2 + k], turns = !counts && w[k].end > w[k].begin;
+        if (counts)
+            fold_onnx__take_axis(o, view, 2 + k, -w[k].begin, 1, w[k].begin + length + w[k].end);
+        else
+            fold_onnx__take_axis(o, view, 2 + k, turns ? length - 1 : 0, turns ? -1 : 1,
+                                 w[k].end < 0 ? length + w[k].end : length);
+    }
+    for (int ends = 0; ends < 2; ends++)
+        for (int k = 0; k < rank; k++)
+            if ((k - 2 >= first && k - 2 < first + n) != ends)
+                order[back[k] = next++] = k;
+    const fold_onnx__view front = fold_onnx__permuted(view, order);
+    fold_onnx__dims made = front.dims, flat = front.dims;
+    flat.rank = n + 1;
+    flat.dim[n] = fold_onnx__product(&made, n, rank);
+    fold_onnx__reads(o, &s, 0, *index, &front, fold_onnx__shape_from(&flat, 0));
+    for (int k = 0; k < n; k++)
+        flat.dim[k] = made.dim[k] = (made.dim[k] + 2 * padding - w[first].taps) / w[first].stride + 1;
+    const fold_onnx__view all = fold_onnx__view_of(o, &made);
+    *view = fold_onnx__permuted(&all, back);
+    for (int k = first; k < first + n; k++) {
+        const int turns = !counts && w[k].end > w[k].begin;
+        fold_onnx__take_axis(o, view, 2 + k, turns ? w[k].made - 1 : 0, turns ? -1 : 1, w[k].made);
+    }
+    if (is_last || o->failed)
+        return fold_onnx__makes_view(o, &s, &flat, view);
+    *index = fold_onnx__new_value(o, fold_onnx__out(o)->name);
+    return fold_onnx__makes(o, &s, 0, *index, &flat);
+}
+
+/* Pools of one axis, one after another; of two at once if their windows are squares. `end` becomes the
+   padding that is used, which is negative if values are left over. */
+static int fold_onnx__open_pool(fold_onnx *o, const fold_onnx__value *from)
+{
+    fold_onnx__window w[FOLD_ONNX__MOST_WINDOWS];
+    fold_onnx__view view = fold_onnx__view_of(o, &from->dims);
+    const int axes = from->dims.rank - 2, counts = fold_onnx__whole(o, "count_include_pad", 0);
+    int index = o->node.in[0], together = axes == 2;
+    if (fold_onnx__has_out(o, 1))
+        return FOLD_ONNX__REFUSE(o, "the indices of the largest values");
+    if (o->failed || !fold_onnx__read_windows(o, NULL, w))
+        return 0;
+    for (int k = 0; k < axes; k++) {
+        const int end = (w[k].made - 1) * w[k].stride + w[k].taps - from->dims.dim[2 + k] - w[k].begin;
+        if (w[k].dilation != 1)
+            return FOLD_ONNX__REFUSE(o, "a dilation of %d", w[k].dilation);
+        if (counts ? end > w[k].end : w[k].begin >= w[k].taps || end >= w[k].taps)
+            return FOLD_ONNX__REFUSE(o, "pads of %d and %d, of a kernel of %d, which %s", w[k].begin, end,
+                                     w[k].taps,
+                                     counts ? "count only in part" : "leave a window without values");
+        w[k].end = end;
+        together &= w[k].taps == w[0].taps && w[k].stride == w[0].stride &&
+                    (counts || (w[k].begin == w[0].begin && end <= w[0].begin));
+    }
+    for (int k = 0; k < axes; k += 1 + together)
+        if (!fold_onnx__pool(o, &index, &view, w, k, 1 + together, k + 1 + together == axes))
+            return 0;
+    return 1;
 }
 
 /* ---- recurrent layers ------------------------------------------------------------------------- */
@@ -3057,35 +3349,54 @@ static int fold_onnx__open_recurrent(fold_onnx *o, const fold_onnx__value *from)
 
 /* ---- the table of ops ------------------------------------------------------------------------- */
 
-#define FOLD_ONNX__ROW(type, least, most, attributes, open, number, flags) \
-    { type, least, most, attributes, open, { NULL, NULL, NULL, NULL, NULL, NULL }, number, 0, flags }
-#define FOLD_ONNX__AXIS(type, one) \
-    { type, 1, 1, "axis", fold_onnx__open_softmax, { one, NULL, NULL, NULL, NULL, NULL }, NULL, 0, 0 }
-#define FOLD_ONNX__ONE(type, one, number) \
-    { type, 1, 1, "", fold_onnx__open_elements, { one, NULL, NULL, NULL, NULL, NULL }, number, 0, 0 }
-#define FOLD_ONNX__WITH(type, with, alpha) \
-    { type, 1, 1, "alpha", fold_onnx__open_elements, { NULL, with, NULL, NULL, NULL, NULL }, NULL, alpha, 0 }
+static int fold_onnx__open_if(fold_onnx *o, const fold_onnx__value *from); /* it opens nodes */
+#define FOLD_ONNX__AXIS(type, one)                                                                        \
+    {                                                                                                     \
+        type, 1, 1, "axis", fold_onnx__open_softmax, { one, NULL, NULL, NULL, NULL, NULL }, NULL, 0, 0, 0 \
+    }
+#define FOLD_ONNX__ONE(type, one, number, flags)                                                             \
+    {                                                                                                        \
+        type, 1, 1, "", fold_onnx__open_elements, { one, NULL, NULL, NULL, NULL, NULL }, number, 0, 0, flags \
+    }
+#define FOLD_ONNX__WITH(type, with, alpha)                                                                  \
+    {                                                                                                       \
+        type, 1, 1, "alpha", fold_onnx__open_elements, { NULL, with, NULL, NULL, NULL, NULL }, NULL, alpha, \
+            0, 0                                                                                            \
+    }
+#define FOLD_ONNX__BETWEEN(type, most, attributes, open, between, alpha, beta)                           \
+    {                                                                                                    \
+        type, 1, most, attributes, open, { NULL, NULL, between, NULL, NULL, NULL }, NULL, alpha, beta, 0 \
+    }
+#define FOLD_ONNX__TWO(type, least, most, open, two, number, flags)                             \
+    {                                                                                           \
+        type, least, most, "", open, { NULL, NULL, NULL, two, NULL, NULL }, number, 0, 0, flags \
+    }
 #define FOLD_ONNX__MANY(type, least, most, two, number, flags) \
-    { type, least, most, "", fold_onnx__open_elements,         \
-      { NULL, NULL, NULL, two, NULL, NULL }, number, 0, flags }
+    FOLD_ONNX__TWO(type, least, most, fold_onnx__open_elements, two, number, flags)
 #define FOLD_ONNX__TEST(type, inputs, number) \
     FOLD_ONNX__MANY(type, inputs, inputs, NULL, number, FOLD_ONNX__INTEGERS | FOLD_ONNX__TRUTH)
-#define FOLD_ONNX__REDUCE(type, before, along, after)                           \
-    { type, 1, 2, "axes keepdims noop_with_empty_axes", fold_onnx__open_reduce, \
-      { before, NULL, NULL, NULL, along, after }, NULL, 0, 0 }
+#define FOLD_ONNX__REDUCE(type, before, along, after)                             \
+    {                                                                             \
+        type, 1, 2, "axes keepdims noop_with_empty_axes", fold_onnx__open_reduce, \
+            { before, NULL, NULL, NULL, along, after }, NULL, 0, 0, 0             \
+    }
+#define FOLD_ONNX__GLOBAL(type, along)                                                                 \
+    {                                                                                                  \
+        type, 1, 1, "", fold_onnx__open_reduce, { NULL, NULL, NULL, NULL, along, NULL }, NULL, 0, 0, 0 \
+    }
 #define FOLD_ONNX__MOVE(type, least, most, attributes, open) \
     FOLD_ONNX__ROW(type, least, most, attributes, open, NULL, FOLD_ONNX__INTEGERS)
 #define FOLD_ONNX__OTHER(type, least, most, words, open) \
     FOLD_ONNX__ROW(type, least, most, words, open, NULL, 0)
 enum { FOLD_ONNX__ANY = 1 << 20 }; /* number of inputs, all required */
 
-/* How opsets 7 to 22 changed the way these ops are written, or what they compute. Not listed: ops that never
+/* How opsets 7 to 25 changed the way these ops are written, or what they compute. Not listed: ops that never
    changed, and versions that only allow more types or negative axes.
      Softmax, LogSoftmax      before 13 all axes from `axis` on are one, and `axis` is 1; then -1, one axis
      BatchNormalization       7, 8: `spatial`, which must be 1. 7 to 13: more than one output means training;
                               then `training_mode`. Before 7: refused
      Clip                     before 11 bounds are attributes, then inputs
-     Pad                      before 11 pads and value are attributes, then inputs; 18: axes. Mode: constant
+     Pad                      before 11 pads and value are attributes, then inputs; 18: axes; 19: wrap
      Slice                    before 10 attributes, then inputs, with steps
      Squeeze, Unsqueeze       before 13 axes are an attribute, then an input
      Split                    before 13 sizes are an attribute, then an input; 18: num_outputs, unequal parts
@@ -3097,25 +3408,49 @@ enum { FOLD_ONNX__ANY = 1 << 20 }; /* number of inputs, all required */
      Max, Min, Where, Equal   12, 12, 9, 11: integers; here only for constants, and in Where and Equal
      Shape                    15: start, end
      Constant                 12: value_int, value_ints, value_float, value_floats
-     Cast                     before 6 `to` is a text: refused; 19: saturate, for types that are not supported
+     Cast                     before 6 `to` is a text: refused; 19: saturate, 24: round_mode, both for types
+                              that are not supported
+     Dropout                  before 7 is_test; 12: ratio and training_mode are inputs. It drops nothing
+     AveragePool, MaxPool     7: count_include_pad; 8: indices, 10 (19): dilations, which are refused;
+                              10: ceil_mode
+     PRelu                    before 7 slopes are of channels: only a single one is read
+     Selu                     before 6 the constants have 5 digits
+     Tile                     before 6 a number and an axis: refused
      GRU, LSTM                14: layout
      Gemm                     11: C may be left out
-   New in: ConstantOfShape, Where, Erf 9; LessOrEqual, GreaterOrEqual 12; LayerNormalization 17; Gelu 20. */
+     If                       its branches may have no inputs; a condition is known, or it is refused
+   New in: ConstantOfShape, Where, Erf, IsNaN, OneHot, Sign 9; Mod 10; Round 11; Celu, LessOrEqual,
+   GreaterOrEqual 12; HardSwish, Trilu 14; LayerNormalization 17; Mish 18; Gelu 20; Swish 24. */
 static const fold_onnx__op fold_onnx__ops[] = {
-    FOLD_ONNX__ONE("Abs", fold_abs, fold_onnx__abs),
-    FOLD_ONNX__ONE("Exp", fold_exp, fold_onnx__exp),
-    FOLD_ONNX__ONE("Floor", fold_floor, fold_onnx__floor),
-    FOLD_ONNX__ONE("Log", fold_log, fold_onnx__log),
-    FOLD_ONNX__ONE("Neg", fold_neg, fold_onnx__neg),
-    FOLD_ONNX__ONE("Relu", fold_relu, NULL),
-    FOLD_ONNX__ONE("Sigmoid", fold_sigmoid, NULL),
-    FOLD_ONNX__ONE("Softplus", fold_softplus, NULL),
-    FOLD_ONNX__ONE("Sqrt", fold_sqrt, fold_onnx__sqrt),
-    FOLD_ONNX__ONE("Tanh", fold_tanh, NULL),
-    FOLD_ONNX__ONE("Erf", NULL, fold_onnx__erf),
-    FOLD_ONNX__ONE("Reciprocal", fold_onnx__one_over, fold_onnx__reciprocal),
+    FOLD_ONNX__ONE("Abs", fold_abs, fold_onnx__abs, 0),
+    FOLD_ONNX__ONE("Exp", fold_exp, fold_onnx__exp, 0),
+    FOLD_ONNX__ONE("Ceil", fold_onnx__rounded_up, fold_onnx__ceil, FOLD_ONNX__STOPS),
+    FOLD_ONNX__ONE("Cos", fold_cos, fold_onnx__cos, 0),
+    FOLD_ONNX__ONE("Floor", fold_floor, fold_onnx__floor, FOLD_ONNX__STOPS),
+    FOLD_ONNX__ONE("HardSwish", fold_onnx__hard_swish, NULL, 0),
+    FOLD_ONNX__ONE("Mish", fold_onnx__mish, NULL, 0),
+    FOLD_ONNX__ONE("Round", NULL, fold_onnx__nearest_whole, FOLD_ONNX__STOPS),
+    FOLD_ONNX__ONE("Sign", NULL, fold_onnx__sign, FOLD_ONNX__STOPS),
+    FOLD_ONNX__ONE("Sin", fold_sin, fold_onnx__sin, 0),
+    FOLD_ONNX__ONE("Softsign", fold_onnx__softsign, NULL, 0),
+    FOLD_ONNX__ONE("Log", fold_log, fold_onnx__log, 0),
+    FOLD_ONNX__ONE("Neg", fold_neg, fold_onnx__neg, 0),
+    FOLD_ONNX__ONE("Relu", fold_relu, NULL, 0),
+    FOLD_ONNX__ONE("Sigmoid", fold_sigmoid, NULL, 0),
+    FOLD_ONNX__ONE("Softplus", fold_softplus, NULL, 0),
+    FOLD_ONNX__ONE("Sqrt", fold_sqrt, fold_onnx__sqrt, 0),
+    FOLD_ONNX__ONE("Tanh", fold_tanh, NULL, 0),
+    FOLD_ONNX__ONE("Erf", NULL, fold_onnx__erf, 0),
+    FOLD_ONNX__ONE("Reciprocal", fold_onnx__one_over, fold_onnx__reciprocal, 0),
     FOLD_ONNX__WITH("Elu", fold_elu, 1),
     FOLD_ONNX__WITH("LeakyRelu", fold_leaky_relu, 0.01f),
+    FOLD_ONNX__WITH("Celu", fold_onnx__celu, 1),
+    FOLD_ONNX__WITH("Swish", fold_onnx__swish, 1),
+    FOLD_ONNX__BETWEEN("HardSigmoid", 1, "alpha beta", fold_onnx__open_elements, fold_onnx__hard_sigmoid,
+                       0.2f, 0.5f),
+    FOLD_ONNX__BETWEEN("Selu", 1, "alpha gamma", fold_onnx__open_selu, fold_onnx__selu, 1.67326319f,
+                       1.05070102f),
+    FOLD_ONNX__TWO("PRelu", 2, 2, fold_onnx__open_prelu, fold_onnx__prelu, NULL, 0),
     FOLD_ONNX__MANY("Add", 2, 2, fold_add, fold_onnx__add, 0),
     FOLD_ONNX__MANY("Div", 2, 2, fold_div, fold_onnx__div, FOLD_ONNX__FREEZES),
     FOLD_ONNX__MANY("Mul", 2, 2, fold_mul, fold_onnx__mul, 0),
@@ -3128,47 +3463,43 @@ static const fold_onnx__op fold_onnx__ops[] = {
     FOLD_ONNX__TEST("Equal", 2, fold_onnx__equal),
     FOLD_ONNX__TEST("Greater", 2, fold_onnx__greater),
     FOLD_ONNX__TEST("GreaterOrEqual", 2, fold_onnx__greater_equal),
+    FOLD_ONNX__TEST("IsNaN", 1, fold_onnx__is_nan),
     FOLD_ONNX__TEST("Less", 2, fold_onnx__less),
     FOLD_ONNX__TEST("LessOrEqual", 2, fold_onnx__less_equal),
     FOLD_ONNX__TEST("Not", 1, fold_onnx__not),
     FOLD_ONNX__TEST("Or", 2, fold_onnx__or),
+    FOLD_ONNX__TEST("Xor", 2, fold_onnx__xor),
+    FOLD_ONNX__ROW("Mod", 2, 2, "fmod", fold_onnx__open_mod, fold_onnx__mod,
+                   FOLD_ONNX__INTEGERS | FOLD_ONNX__FREEZES | FOLD_ONNX__STOPS),
     FOLD_ONNX__ROW("Pow", 2, 2, "", fold_onnx__open_pow, fold_onnx__pow,
                    FOLD_ONNX__INTEGERS | FOLD_ONNX__FREEZES),
-    { "Gelu",
-      1,
-      1,
-      "approximate",
-      fold_onnx__open_gelu,
-      { fold_gelu, NULL, NULL, NULL, NULL, NULL },
-      NULL,
-      0,
-      0 },
-    { "Clip",
-      1,
-      3,
-      "min max",
-      fold_onnx__open_clip,
-      { NULL, NULL, fold_clip, NULL, NULL, NULL },
-      NULL,
-      0,
-      0 },
-    FOLD_ONNX__MOVE("Cast", 1, 1, "to saturate", fold_onnx__open_cast),
+    FOLD_ONNX__OTHER("Gelu", 1, 1, "approximate", fold_onnx__open_gelu),
+    FOLD_ONNX__BETWEEN("Clip", 3, "min max", fold_onnx__open_clip, fold_clip, 0, 0),
+    FOLD_ONNX__MOVE("Cast", 1, 1, "round_mode saturate to", fold_onnx__open_cast),
     FOLD_ONNX__MOVE("Concat", 1, FOLD_ONNX__ANY, "axis", fold_onnx__open_concat),
+    FOLD_ONNX__MOVE("Dropout", 1, 3, "is_test ratio seed", fold_onnx__open_dropout),
     FOLD_ONNX__MOVE("Expand", 2, 2, "", fold_onnx__open_expand),
     FOLD_ONNX__MOVE("Flatten", 1, 1, "axis", fold_onnx__open_flatten),
     FOLD_ONNX__MOVE("Gather", 2, 2, "axis", fold_onnx__open_gather),
     FOLD_ONNX__MOVE("Identity", 1, 1, "", fold_onnx__open_identity),
+    FOLD_ONNX__MOVE("OneHot", 3, 3, "axis", fold_onnx__open_one_hot),
     FOLD_ONNX__MOVE("Pad", 1, 4, "mode pads value", fold_onnx__open_pad),
     FOLD_ONNX__MOVE("Reshape", 1, 2, "shape allowzero", fold_onnx__open_reshape),
     FOLD_ONNX__MOVE("Slice", 1, 5, "starts ends axes", fold_onnx__open_slice),
     FOLD_ONNX__MOVE("Split", 1, 2, "axis split num_outputs", fold_onnx__open_split),
     FOLD_ONNX__MOVE("Squeeze", 1, 2, "axes", fold_onnx__open_squeeze),
+    FOLD_ONNX__MOVE("Tile", 2, 2, "", fold_onnx__open_tile),
     FOLD_ONNX__MOVE("Transpose", 1, 1, "perm", fold_onnx__open_transpose),
+    FOLD_ONNX__MOVE("Trilu", 1, 2, "upper", fold_onnx__open_trilu),
     FOLD_ONNX__MOVE("Unsqueeze", 1, 2, "axes", fold_onnx__open_unsqueeze),
     FOLD_ONNX__OTHER("Constant", 0, 0, "value value_float value_floats value_int value_ints",
                      fold_onnx__open_constant),
     FOLD_ONNX__MOVE("ConstantOfShape", 1, 1, "value", fold_onnx__open_constant_of_shape),
+    FOLD_ONNX__MOVE("If", 1, 1, "else_branch then_branch", fold_onnx__open_if),
     FOLD_ONNX__MOVE("Shape", 1, 1, "start end", fold_onnx__open_shape),
+    FOLD_ONNX__MOVE("Size", 1, 1, "", fold_onnx__open_size),
+    FOLD_ONNX__GLOBAL("GlobalAveragePool", fold_mean),
+    FOLD_ONNX__GLOBAL("GlobalMaxPool", fold_amax),
     FOLD_ONNX__REDUCE("ReduceL1", fold_abs, fold_sum, NULL),
     FOLD_ONNX__REDUCE("ReduceL2", fold_square, fold_sum, fold_sqrt),
     FOLD_ONNX__REDUCE("ReduceLogSum", NULL, fold_sum, fold_log),
@@ -3189,6 +3520,11 @@ static const fold_onnx__op fold_onnx__ops[] = {
     FOLD_ONNX__OTHER("LayerNormalization", 2, 3, "axis epsilon stash_type", fold_onnx__open_layer_norm),
     FOLD_ONNX__OTHER("Gemm", 2, 3, "alpha beta transA transB", fold_onnx__open_product),
     FOLD_ONNX__OTHER("MatMul", 2, 2, "", fold_onnx__open_product),
+    FOLD_ONNX__OTHER("AveragePool", 1, 1,
+                     "auto_pad ceil_mode count_include_pad dilations kernel_shape pads strides",
+                     fold_onnx__open_pool),
+    FOLD_ONNX__OTHER("MaxPool", 1, 1, "auto_pad ceil_mode dilations kernel_shape pads storage_order strides",
+                     fold_onnx__open_pool),
     FOLD_ONNX__OTHER("Conv", 2, 3, "auto_pad dilations group kernel_shape pads strides",
                      fold_onnx__open_conv),
     FOLD_ONNX__OTHER("GRU", 3, 6, "activations direction hidden_size layout linear_before_reset",
@@ -3342,33 +3678,43 @@ static int fold_onnx__open_node(fold_onnx *o)
                                        FOLD_ONNX__REFUSE(o, "this form of it is not supported"));
 }
 
-/* Opens each node after those that make its inputs, whatever their order in the file. */
+/* Opens a node. The values and steps of a branch stay, since they have names. */
+static int fold_onnx__open_part(fold_onnx *o, const fold_onnx__node *node)
+{
+    const int n_steps = o->n_steps, n_values = o->n_values;
+    o->node = *node;
+    fold_onnx__open_node(o);
+    const int is_if = node->op && node->op->open == fold_onnx__open_if;
+    return fold_onnx__end_part(o, node->out, node->n_out, is_if ? o->n_steps : n_steps,
+                               is_if ? o->n_values : n_values);
+}
+
+/* Opens each node of a graph after those that make its inputs, whatever their order in the file. Makers are
+   counted over all graphs. */
 static int fold_onnx__open_nodes(fold_onnx *o, fold_onnx__span graph)
 {
     fold_onnx__field field;
-    const int n = fold_onnx__field_of(o, graph, 1, &field);
+    const int n = fold_onnx__field_of(o, graph, 1, &field), before = o->n_nodes;
     fold_onnx__node *nodes = FOLD_ONNX__PASSING(o, fold_onnx__node, n + 1);
     int *waiting = FOLD_ONNX__PASSING(o, int, n + 1), depth = 0;
+    o->n_nodes += n;
     for (int i = 0; waiting && fold_onnx__next_of(o, &graph, 1, &field); i++)
-        if (!fold_onnx__read_node(o, &nodes[i], i + 1, field.bytes))
+        if (!fold_onnx__read_node(o, &nodes[i], before + i + 1, field.bytes))
             return 0;
     for (int i = 0; waiting && i < n; i++)
         for (waiting[depth++] = i; depth;) {
             fold_onnx__node *node = &nodes[waiting[depth - 1]];
             const int left = !node->is_open && node->next < node->n_in;
-            const int maker = left ? o->values[node->in[node->next++]].maker : 0;
-            if (maker && !nodes[maker - 1].next && !nodes[maker - 1].is_open)
+            const int maker = left ? o->values[node->in[node->next++]].maker - before : 0;
+            if (maker > 0 && maker <= n && !nodes[maker - 1].next && !nodes[maker - 1].is_open)
                 waiting[depth++] = maker - 1;
             if (left)
                 continue;
             depth--;
             if (node->is_open)
                 continue;
-            const int n_steps = o->n_steps, n_values = o->n_values;
             node->is_open = 1;
-            o->node = *node;
-            fold_onnx__open_node(o);
-            if (!fold_onnx__end_part(o, node->out, node->n_out, n_steps, n_values))
+            if (!fold_onnx__open_part(o, node))
                 return 0;
         }
     return !o->failed;
@@ -3428,7 +3774,8 @@ static int fold_onnx__open_input(fold_onnx *o, fold_onnx__span info, int index)
         dims.rank = bound->rank;
         memcpy(dims.dim, bound->dim, sizeof dims.dim);
     }
-    if (dims.rank < 0) return FOLD_ONNX__REFUSE(o, "it has no shape; give one with fold_onnx_desc.bindings");
+    if (dims.rank < 0)
+        return FOLD_ONNX__REFUSE(o, "it has no shape; give one with fold_onnx_desc.bindings");
     if (bound && bound->values) {
         double *numbers = fold_onnx__fix(o, value, &dims, value->is_integer);
         for (int i = 0; numbers && i < value->count; i++)
@@ -3444,22 +3791,41 @@ static int fold_onnx__open_input(fold_onnx *o, fold_onnx__span info, int index)
     return o->inputs[o->n_inputs++] = index;
 }
 
+/* Counts the weights of a graph and of the branches in it, and the outputs and inputs of nodes. */
+typedef struct fold_onnx__count {
+    int weights, made, read, depth;
+} fold_onnx__count;
+static void fold_onnx__count_graph(fold_onnx *o, fold_onnx__span graph, fold_onnx__count *count)
+{
+    enum { FOLD_ONNX__MOST_DEPTH = 16 };
+    fold_onnx__field field, node, type, inner;
+    if (count->depth++ == FOLD_ONNX__MOST_DEPTH)
+        FOLD_ONNX__REFUSE(o, "branches in branches, more than %d deep", (int)FOLD_ONNX__MOST_DEPTH);
+    count->weights += fold_onnx__field_of(o, graph, 5, &field) + fold_onnx__field_of(o, graph, 15, &field);
+    while (fold_onnx__next_of(o, &graph, 1, &node)) {
+        fold_onnx__field_of(o, node.bytes, 4, &type);
+        const int is_if = fold_onnx__is(type.bytes, "If"),
+                  is_pool = fold_onnx__is(type.bytes, "MaxPool") || fold_onnx__is(type.bytes, "AveragePool");
+        count->made += fold_onnx__field_of(o, node.bytes, 2, &field);
+        count->made += is_pool ? FOLD_ONNX__MOST_WINDOWS - 1 : 0; /* one after another */
+        count->read += fold_onnx__field_of(o, node.bytes, 1, &field);
+        for (fold_onnx__span from = node.bytes; is_if && fold_onnx__next_of(o, &from, 5, &field);)
+            if (fold_onnx__field_of(o, field.bytes, 6, &inner))
+                fold_onnx__count_graph(o, inner.bytes, count);
+    }
+    count->depth--;
+}
+
 /* Allocates tables for the most that the graph can need: each input and output of a node may need a move,
    whose result is another value. */
 static int fold_onnx__make_tables(fold_onnx *o, fold_onnx__span model, fold_onnx__span graph)
 {
-    fold_onnx__field field, node;
-    fold_onnx__span from = graph;
-    const int n_inputs = fold_onnx__field_of(o, graph, 11, &field),
-              n_outputs = fold_onnx__field_of(o, graph, 12, &field),
-              n_weights =
-                  fold_onnx__field_of(o, graph, 5, &field) + fold_onnx__field_of(o, graph, 15, &field),
+    fold_onnx__field field;
+    fold_onnx__count count = { 0, 0, 0, 0 };
+    fold_onnx__count_graph(o, graph, &count);
+    const int n_inputs = fold_onnx__field_of(o, graph, 11, &field), n_weights = count.weights,
+              n_outputs = fold_onnx__field_of(o, graph, 12, &field), made = count.made, read = count.read,
               n_metadata = fold_onnx__field_of(o, model, 14, &field);
-    int made = 0, read = 0;
-    while (fold_onnx__next_of(o, &from, 1, &node)) {
-        made += fold_onnx__field_of(o, node.bytes, 2, &field);
-        read += fold_onnx__field_of(o, node.bytes, 1, &field);
-    }
     if (made + read > INT_MAX / 32 || n_weights > INT_MAX / 32)
         return FOLD_ONNX__REFUSE(o, "too many nodes");
     o->most_steps = 2 * made + read;
@@ -3511,6 +3877,40 @@ static int fold_onnx__open_values(fold_onnx *o, fold_onnx__span graph, int numbe
     return 1;
 }
 
+/* Opens the branch that a known condition takes, as if its nodes stood here. Its names must differ from those
+   around it. The outputs are those of the branch, whether they are refused or not. */
+static int fold_onnx__open_if(fold_onnx *o, const fold_onnx__value *from)
+{
+    const fold_onnx__node node = o->node;
+    fold_onnx__field graph, field;
+    double condition = 0;
+    (void)from;
+    if (!fold_onnx__scalar(o, node.in[0], &condition))
+        return FOLD_ONNX__REFUSE(o, "a condition that is not constant; bind its input if it is a setting");
+    if (!fold_onnx__attribute(o, condition != 0 ? "then_branch" : "else_branch", 6, &graph))
+        return FOLD_ONNX__REFUSE(o, "no branch for this condition");
+    if (fold_onnx__field_of(o, graph.bytes, 12, &field) != node.n_out)
+        return FOLD_ONNX__REFUSE(o, "a branch whose outputs do not match the node's");
+    if (!fold_onnx__open_values(o, graph.bytes, 5) || !fold_onnx__open_nodes(o, graph.bytes))
+        return 0;
+    o->node = node;
+    for (int i = 0; i < node.n_out && fold_onnx__next_of(o, &graph.bytes, 12, &field); i++) {
+        int index = fold_onnx__find(o, fold_onnx__text_of(o, field.bytes, 1));
+        const fold_onnx__value *made = &o->values[index];
+        const fold_onnx__view view = fold_onnx__view_of(o, &made->dims);
+        o->node.in = &index;
+        if (made->origin == FOLD_ONNX__UNKNOWN)
+            return FOLD_ONNX__REFUSE(o, "nothing makes output %d of the branch", i);
+        if (node.out[i] && made->origin == FOLD_ONNX__REFUSED) {
+            o->values[node.out[i]].origin = FOLD_ONNX__REFUSED;
+            o->values[node.out[i]].why = made->why;
+        } else if (node.out[i] && !fold_onnx__emit(o, &view, node.out[i], &view.dims))
+            return 0;
+    }
+    o->node = node;
+    return !o->failed;
+}
+
 /* A binding that is not of an input was misspelt, or is for a different file. */
 static int fold_onnx__bindings_fit(fold_onnx *o, fold_onnx__span graph)
 {
@@ -3538,8 +3938,8 @@ static int fold_onnx__read_version(fold_onnx *o, fold_onnx__span model)
     }
     if (!o->version)
         return FOLD_ONNX__REFUSE(o, "the file does not name its opset of ONNX's own ops (domain '')");
-    if (o->version < 0 || o->version > 22)
-        return FOLD_ONNX__REFUSE(o, "the file has opset %d of ONNX's own ops, not 1 to 22", o->version);
+    if (o->version < 0 || o->version > 25)
+        return FOLD_ONNX__REFUSE(o, "the file has opset %d of ONNX's own ops, not 1 to 25", o->version);
     return !o->failed;
 }
 
@@ -3804,7 +4204,7 @@ static int fold_onnx__may_draw(fold_onnx *o, const fold_onnx__step *s)
 {
     return !s->noise || !o->chance || !o->has_list ||
            FOLD_ONNX__REFUSE(o, "'%.60s' cannot draw noise for a list; pass the noise as an input",
-                        o->values[s->out[0]].name);
+                             o->values[s->out[0]].name);
 }
 
 static int fold_onnx__ask(fold_onnx *o, const fold_onnx_value *out)

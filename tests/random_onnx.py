@@ -1,4 +1,4 @@
-"""Random graphs of ONNX for tests/random_onnx.c: every op that examples/fold_onnx.h reads, opsets 7 to 22, odd ranks and attributes, with
+"""Random graphs of ONNX for tests/random_onnx.c: every op that examples/fold_onnx.h reads, opsets 7 to 25, odd ranks and attributes, with
 what numpy computes. tests/make_onnx.py runs it. A graph is kept when float and double agree on it, so that no edge decides."""
 
 import math
@@ -90,7 +90,7 @@ class Graph:
     def __init__(self, seed):
         self.r = random.Random(seed)
         self.n = np.random.default_rng(seed)
-        self.opset = self.r.randint(7, 22)
+        self.opset = self.r.randint(7, 25)
         self.values, self.nodes, self.weights, self.inputs, self.ops = [], [], b"", [], []
         self.count = 0
 
@@ -204,7 +204,9 @@ def relu(x):
 
 
 UNARY = {"Abs": np.abs, "Exp": np.exp, "Floor": np.floor, "Neg": np.negative, "Relu": relu, "Sigmoid": sigmoid, "Softplus": softplus,
-         "Tanh": np.tanh, "Erf": erf, "Identity": lambda x: x}
+         "Tanh": np.tanh, "Erf": erf, "Identity": lambda x: x, "Ceil": np.ceil, "Sign": np.sign, "Sin": np.sin, "Cos": np.cos, "Dropout": lambda x: x,
+         "HardSwish": lambda x: x * np.clip(x / 6 + 0.5, 0, 1), "Softsign": lambda x: x / (1 + np.abs(x)), "Mish": lambda x: x * np.tanh(softplus(x))}
+BEGINS = {"Erf": 9, "Sign": 9, "HardSwish": 14, "Mish": 18}
 
 
 def since(g, opset):
@@ -222,8 +224,8 @@ def apart(x):
 
 def unary(g):
     op = g.r.choice(sorted(UNARY))
-    since(g, 9 if op == "Erf" else 0)
-    g.node(op, [apart(g.pick()) if op == "Floor" else g.pick()], UNARY[op])
+    since(g, BEGINS.get(op, 0))
+    g.node(op, [apart(g.pick()) if op in ("Ceil", "Floor", "Sign") else g.pick()], UNARY[op])
 
 
 def positive(g):
@@ -251,6 +253,73 @@ def with_alpha(g):
     else:
         a = 0.01 if alpha is None else alpha
         g.node("LeakyRelu", [g.pick()], lambda x: np.where(x > 0, x, a * x), alpha=alpha)
+
+
+def with_two(g):
+    alpha, other = g.r.choice([None, 0.0, 0.3, 1.5]), g.r.choice([None, 0.0, 0.4])
+    op = g.r.choice(["HardSigmoid", "Selu", "Celu", "Swish"])
+    since(g, {"Celu": 12, "Swish": 24}.get(op, 0))
+    if op == "HardSigmoid":
+        a, b = 0.2 if alpha is None else alpha, 0.5 if other is None else other
+        g.node(op, [g.pick()], lambda x: np.clip(x * a + b, 0, 1), alpha=alpha, beta=other)
+    elif op == "Selu":
+        a, b = 1.6732632 if alpha is None else alpha, 1.0507010 if other is None else other
+        g.node(op, [g.pick()], lambda x: b * np.where(x > 0, x, a * np.expm1(np.minimum(x, 0))), alpha=alpha, gamma=other)
+    elif op == "Celu":
+        a = alpha or 1.0
+        g.node(op, [g.pick()], lambda x: np.maximum(x, 0) + np.minimum(0, a * np.expm1(np.minimum(x, 0) / a)), alpha=alpha or None)
+    else:
+        a = 1.0 if alpha is None else alpha
+        g.node(op, [g.pick()], lambda x: x * sigmoid(a * x), alpha=alpha)
+
+
+def halves(g):
+    """Rounded to the nearest whole number, halves to the even one."""
+    since(g, 11)
+    x = g.node("Floor", [apart(g.pick())], np.floor)
+    g.node("Round", [g.node("Mul", [x, g.weight(np.float32(0.5))], np.multiply)], np.round)
+
+
+def prelu(g):
+    x = g.pick()
+    dims = [1 if g.r.random() < 0.4 else d for d in x.dims][g.r.randint(0, len(x.dims)) :]
+    g.node("PRelu", [x, g.random_weight(dims)], lambda a, s: np.where(a > 0, a, a * s))
+
+
+def remainder(g):
+    since(g, 10)
+    x = g.pick()
+    if g.r.random() < 0.5:
+        y = g.weight(np.float32(g.r.choice([0.7, -1.3, 3.1])))
+        q = [a / b for pair in x.runs for a, b in zip(pair, y.runs[0])]
+        if any((np.abs(v - np.round(v)) < 1e-3).any() for v in q):
+            raise Skip()
+        g.node("Mod", [x, y], np.fmod, fmod=1)
+        return
+    a, b = g.whole(g.n.integers(-9, 10, 3)), g.whole(g.n.choice([-3, -2, 2, 4], g.r.choice([1, 3])))
+    how = g.r.choice([None, 0, 1])
+    g.node("Cast", [g.node("Mod", [a, b], np.fmod if how else np.mod, kind="i", fmod=how)], lambda v: v, to=FLOAT)
+
+
+def tile(g):
+    x = g.pick(1)
+    times = [g.r.choice([1, 1, 2, 3]) for _ in x.dims]
+    g.node("Tile", [x, g.whole(times)], lambda a, *_: np.tile(a, times))
+
+
+def trilu(g):
+    since(g, 14)
+    x, k, upper = g.pick(2), g.r.choice([None, -2, -1, 0, 1, 2]), g.r.choice([None, 0, 1])
+    g.node("Trilu", [x] + ([] if k is None else [g.weight(np.int64(k), INT64)]), lambda a, *_: (np.tril if upper == 0 else np.triu)(a, k or 0), upper=upper)
+
+
+def mirrored(g):
+    x = g.pick(1)
+    how = g.r.choice(["edge", "reflect", "wrap"])
+    since(g, 19 if how == "wrap" else 0)
+    pads = [[g.r.randint(0, d - 1 if how == "reflect" else d) for d in x.dims] for _ in range(2)]
+    attributes, more = listed(g, "pads", pads[0] + pads[1], 11)
+    g.node("Pad", [x] + more, lambda a, *_: np.pad(a, list(zip(*pads)), mode=how), mode=how, **attributes)
 
 
 def gelu(g):
@@ -684,6 +753,48 @@ def conv(g):
            group=c if grouped else g.r.choice([None, 1]), kernel_shape=taps if g.r.random() < 0.5 else None)
 
 
+def pool(g):
+    x = g.pick(1)
+    axes, total = g.r.randint(1, 2), int(np.prod(x.dims))
+    dims = split_of(g, total, axes + 2)
+    g.r.shuffle(dims)
+    x = g.node("Reshape", [x, g.whole(dims)], lambda a, *_: a.reshape(dims))
+    op = g.r.choice(["MaxPool", "AveragePool", "AveragePool", "GlobalMaxPool", "GlobalAveragePool"])
+    if op[0] == "G":
+        spatial = tuple(range(2, axes + 2))
+        g.node(op, [x], lambda a: a.max(spatial, keepdims=True) if "Max" in op else a.mean(spatial, keepdims=True))
+        return
+    square = g.r.random() < 0.5
+    taps = [g.r.randint(1, 4) for _ in range(axes)]
+    strides = [g.r.randint(1, 3) for _ in range(axes)] if g.r.random() < 0.7 else None
+    p = [g.r.randint(0, taps[k % axes] - 1) for k in range(2 * axes)]
+    if square:
+        taps, strides, p = taps[:1] * axes, strides and strides[:1] * axes, [min(p[0], taps[0] - 1)] * (2 * axes)
+    pads, s = p if g.r.random() < 0.7 else None, strides or [1] * axes
+    p = pads or [0] * (2 * axes)
+    same = g.r.choice(["SAME_UPPER", "SAME_LOWER", "VALID"]) if pads is None and g.r.random() < 0.5 else None
+    counts = g.r.choice([None, 0, 1]) if op == "AveragePool" else None
+    ceil = g.r.choice([None, 0, 1]) if g.opset >= 10 and not same and not counts else None
+    if same and same != "VALID":
+        missing = [max((-(-n // b) - 1) * b + t - n, 0) for n, t, b in zip(dims[2:], taps, s)]
+        p = [m // 2 if same == "SAME_UPPER" else m - m // 2 for m in missing] + [m - m // 2 if same == "SAME_UPPER" else m // 2 for m in missing]
+    if any(n + a + b < t for n, a, b, t in zip(dims[2:], p[:axes], p[axes:], taps)):
+        raise Skip()
+    made = [(n + a + b - t + (z - 1 if ceil else 0)) // z + 1 for n, a, b, t, z in zip(dims[2:], p[:axes], p[axes:], taps, s)]
+    made = [m - 1 if ceil and (m - 1) * z >= n + a else m for m, n, a, z in zip(made, dims[2:], p[:axes], s)]
+    def function(a):
+        y = np.zeros(dims[:2] + made, a.dtype)
+        for at in np.ndindex(*made):
+            begin = [i * z - b for i, z, b in zip(at, s, p[:axes])]
+            window = a[(slice(None), slice(None)) + tuple(slice(max(b, 0), b + t) for b, t in zip(begin, taps))]
+            flat = window.reshape(dims[0], dims[1], -1)
+            if not flat.shape[2]:
+                raise Skip()
+            y[(slice(None), slice(None)) + at] = flat.max(2) if op == "MaxPool" else flat.sum(2) / (np.prod(taps) if counts else flat.shape[2])
+        return y
+    g.node(op, [x], function, kernel_shape=taps, strides=strides, pads=pads, auto_pad=same, count_include_pad=counts, ceil_mode=ceil)
+
+
 def recurrent(g):
     x = g.pick(1)
     total = int(np.prod(x.dims))
@@ -740,7 +851,7 @@ def recurrent(g):
 
 MAKERS = [unary, unary, unary, positive, with_alpha, gelu, clip, binary, binary, binary, truth, cast, half, quotient, scalar, whole_consts, concat, expand, flatten, gather, pad, reshape, slice_of,
           split, squeeze, unsqueeze, transpose, shape_of, filled, reduce, reduce, soft, argmax, layer_norm, written_norm, batch_norm, gemm, matmul,
-          matmul, conv, recurrent]
+          matmul, conv, recurrent, pool, pool, with_two, halves, prelu, remainder, tile, trilu, mirrored]
 
 
 def agree(v):
@@ -772,7 +883,7 @@ def graph(seed):
     if g.r.random() < 0.2:  # an input, or a constant
         outputs.append(g.r.choice(g.inputs + [v for v in g.values if v.constant and v.kind == "f"]))
     if g.r.random() < 0.2:  # a part that is not read, and that no output needs
-        g.nodes += [text(1, g.inputs[0].name) + text(2, "unused") + text(4, "Sin"), text(1, "unused") + text(2, "unused too") + text(4, "Neg")]
+        g.nodes += [text(1, g.inputs[0].name) + text(2, "unused") + text(4, "Det"), text(1, "unused") + text(2, "unused too") + text(4, "Neg")]
     outputs = [v for i, v in enumerate(outputs) if v not in outputs[:i]]
     if g.r.random() < 0.2:
         g.r.shuffle(g.nodes)
