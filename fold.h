@@ -14093,7 +14093,8 @@ static void fold__carve_planning(fold_ctx *f, fold__carver *carver)
 static void fold__share_scratch(const fold_ctx *f)
 {
     fold__run *run = f->run;
-    const int threads = f->arrays[FOLD__ARRAY_WORKERS].need ? fold__threads_of(f) : 0; /* 0: not reserved yet */
+    const int threads =
+        f->arrays[FOLD__ARRAY_WORKERS].need ? fold__threads_of(f) : 0; /* 0: not reserved yet */
     for (int thread = 0; run->scratch && thread < threads; thread++)
         run->worker[thread].scratch = run->scratch + (size_t)thread * run->plan.scratch;
 }
@@ -14829,6 +14830,9 @@ enum {
 /* Signatures are kept from one recording to the next. If a block is full, those that this recording does not
    use are dropped, so a recording that fits a block alone also fits it after others. Shapes are kept. */
 
+/* Returns the signature that a tag names: that of the call of an eager body. Tags of traced bodies name cells. */
+static uint32_t fold__tag_sig(const fold_ctx *f, uint32_t tag) { return f->frame.tracing ? 0 : tag; }
+
 /* Replaces hashes by marks: 1 if the signature is in use, else 0. If an op of an eager body is in use, the
    signature of its call is too. */
 static void fold__mark_sigs(fold_ctx *f)
@@ -14838,8 +14842,8 @@ static void fold__mark_sigs(fold_ctx *f)
         sigs[index].hash = 0;
     for (uint32_t id = 1; id <= f->n_nodes; id++)
         if (f->sig[id])
-            sigs[f->sig[id]].hash = sigs[sigs[f->sig[id]].tag_cell].hash = 1;
-    sigs[f->frame.cell ? f->frame.tag : 0].hash = 1;
+            sigs[f->sig[id]].hash = sigs[fold__tag_sig(f, sigs[f->sig[id]].tag_cell)].hash = 1;
+    sigs[fold__tag_sig(f, f->frame.tag)].hash = 1;
 }
 
 static uint32_t *fold__key_tag(const fold_ctx *f, const fold__sig *sig)
@@ -14871,12 +14875,12 @@ static void fold__number_sigs(fold_ctx *f)
         if (sigs[index].hash)
             sigs[index].hash = ++count;
     for (uint32_t index = 1; index <= f->n_sigs; index++)
-        if (sigs[index].hash && sigs[index].tag_cell)
+        if (sigs[index].hash && fold__tag_sig(f, sigs[index].tag_cell))
             sigs[index].tag_cell = *fold__key_tag(f, &sigs[index]) = sigs[sigs[index].tag_cell].hash;
     for (uint32_t id = 1; id <= f->n_nodes; id++)
         if (f->sig[id])
             f->sig[id] = sigs[f->sig[id]].hash;
-    if (f->frame.cell)
+    if (fold__tag_sig(f, f->frame.tag))
         f->frame.tag = sigs[f->frame.tag].hash;
 }
 

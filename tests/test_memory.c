@@ -1051,6 +1051,47 @@ static void one_after_the_other(int n, fold_task *task, void *user, void *pool)
     for (int i = 0; i < n; i++) task(i, user);
 }
 
+static void many_scales(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    out[0] = in[0];
+    for (int i = 0; i < *(const int *)user; i++) out[0] = fold_scale(f, fold_tanh(f, out[0]), (float)(i + 1));
+}
+/* Makes cells of up to nine scales, traced in a block. Returns how many. */
+static int traced_cells(int first, int end, size_t bytes)
+{
+    int made = 0;
+    fold_model_desc d = fold_model_desc_default();
+    void *block = aligned_block(bytes, 64);
+    d.tracing.block = block;
+    d.tracing.block_size = bytes;
+    fold_model *m = fold_model_new(&d);
+    for (int i = first; i < end; i++) {
+        char name[16];
+        const int scales = 3 + i % 7;
+        fold_cell_desc cell = fold_cell_desc_default();
+        snprintf(name, sizeof name, "cell%d", i);
+        cell.name = name;
+        cell.body = many_scales;
+        cell.user = &scales;
+        cell.user_size = sizeof scales;
+        cell.n_in = cell.n_out = 1;
+        cell.in[0] = fold_shape1(4 + i);
+        made += fold_cell_new(m, &cell).id != 0;
+    }
+    fold_model_free(m);
+    free_block(block);
+    return made;
+}
+/* A block in which the largest body can be traced is enough for any number of bodies: each drops what those before it used.
+   Smaller blocks of all sizes give errors, and nothing is written outside them. */
+static void traced_in_block(void)
+{
+    size_t bytes = 1024;
+    while (bytes < 65536 && !traced_cells(6, 7, bytes)) bytes += 64;
+    CHECK_SAYS(bytes < 65536, "%zu bytes", bytes);
+    CHECK_INT(traced_cells(0, 60, bytes + 64), 60);
+}
+
 /* Scratch grows with the rows of a batch and no further than group_bytes tells: then batches run in parts, to
    the same bits. Every set of kernels keeps to the limits, since a machine has some and another machine others. */
 static void small_contexts(void)
@@ -1118,5 +1159,6 @@ int main(int argc, char **argv)
     check_run("memory: names are copied", copied_names);
     check_run("memory: own values as inputs", own_values);
     check_run("memory: small contexts", small_contexts);
+    check_run("memory: cells traced in a block", traced_in_block);
     return check_finish();
 }
