@@ -14830,7 +14830,7 @@ enum {
 /* Signatures are kept from one recording to the next. If a block is full, those that this recording does not
    use are dropped, so a recording that fits a block alone also fits it after others. Shapes are kept. */
 
-/* Returns the signature that a tag names: that of the call of an eager body. Tags of traced bodies name cells. */
+/* Returns the signature that a tag names: that of an eager body's call. A traced body's tag names a cell. */
 static uint32_t fold__tag_sig(const fold_ctx *f, uint32_t tag) { return f->frame.tracing ? 0 : tag; }
 
 /* Replaces hashes by marks: 1 if the signature is in use, else 0. If an op of an eager body is in use, the
