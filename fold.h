@@ -3113,7 +3113,7 @@ static fold_rows fold__rows_from(const fold_rows *input, ptrdiff_t row)
 }
 
 enum {
-    FOLD__LANES = 16,             /* partial sums of a narrow product or a reduction, with every kernel set */
+    FOLD__LANES = 16,             /* number of partial sums in a narrow product or a reduction, on every kernel set */
     FOLD__ROW_BLOCK = 96,         /* rows of X and dY per block of a weight gradient */
     FOLD__K_BLOCK = 96,           /* rows of dW per block; a multiple of every tile height */
     FOLD__N_BLOCK = 64,           /* columns of dW per block, if nothing is packed */
@@ -4775,7 +4775,8 @@ FOLD__INLINE float fold__int8_factor(uint32_t largest, float *scale)
     return largest >= 0x7f800000u || most < 0x1p-119f ? 0.0f : 127.0f / most;
 }
 
-/* One segment of some rows of a product. The rounded rows, and start and scale per row, are in scratch. */
+/* A block of rows in one segment (one input) of a product. Scratch holds the rounded rows, and a start value
+   and a scale for each. */
 typedef struct fold__int8_block {
     const fold__int8_kernels *kernels;
     const fold__seg *seg;
@@ -4900,7 +4901,7 @@ static float fold__worse(float worst, double lost, double whole)
 }
 
 /* Rounds a weight to int8. Weights are row-major [inner x columns], or [columns x inner] if transposed.
-   Returns the largest relative error of a column, by root mean square, or NaN if a value is not finite. */
+   Returns the largest relative RMS error of any column, or NaN if a value is not finite. */
 static float fold__int8_pack(const fold__int8_kernels *kernels, uint8_t *bytes, const float *weights,
                              int inner, int columns, int transposed)
 {
@@ -21062,7 +21063,7 @@ typedef struct fold__offset_allocator {
     fold__gap *gap; /* in order of offset, never adjacent */
     uint32_t n_gaps;
     uint32_t *enter, *leave;           /* per time: the first buffer that enters or leaves use */
-    uint32_t *next_enter, *next_leave; /* per buffer: the next one at the same time, or NONE */
+    uint32_t *next_enter, *next_leave; /* per buffer: next in the list for that time, or NONE */
 } fold__offset_allocator;
 
 static size_t fold__offset_bytes(size_t buffers, size_t times)

@@ -2696,7 +2696,7 @@ static float fold_to_c__weight_at(const fold_to_c__printer *p, const fold_to_c__
     return fold_to_c__param_at(p, w, w->from + row, column);
 }
 
-/* Returns a value that becomes int8. If it is infinite or NaN, sets an error and returns 0. */
+/* Returns a value that is to be rounded to int8. If it is infinite or NaN, sets an error and returns 0. */
 static float fold_to_c__finite_at(fold_to_c__printer *p, const fold_to_c__weight *w, int row, int column)
 {
     const float value = fold_to_c__weight_at(p, w, row, column);
