@@ -232,7 +232,7 @@ extern "C" {
 #define FOLD_MAX_IN 32   /* most inputs of an op; list ops accept any number of nodes */
 #define FOLD_MAX_CELL_IN 16 /* most inputs of a cell, apart from its list */
 #define FOLD_MAX_LIST 4  /* most components per element of a cell's list */
-#define FOLD_MAX_OUT 8   /* most outputs of an op or a cell */
+#define FOLD_MAX_OUT 8   /* maximum number of outputs of an op or cell */
 #define FOLD_ALL 0x7fffffff /* passed as an axis: all axes */
 
 typedef enum fold_status {
@@ -3113,7 +3113,7 @@ static fold_rows fold__rows_from(const fold_rows *input, ptrdiff_t row)
 }
 
 enum {
-    FOLD__LANES = 16,             /* number of partial sums in a narrow product or a reduction, on every kernel set */
+    FOLD__LANES = 16,             /* partial sums of a narrow product or reduction, on all kernel sets */
     FOLD__ROW_BLOCK = 96,         /* rows of X and dY per block of a weight gradient */
     FOLD__K_BLOCK = 96,           /* rows of dW per block; a multiple of every tile height */
     FOLD__N_BLOCK = 64,           /* columns of dW per block, if nothing is packed */
@@ -5339,7 +5339,8 @@ typedef fenv_t fold__fp;
 static fold__fp fold__fp_enter(int flush)
 {
 #ifdef FOLD__MXCSR
-    /* 0x8000 flushes results, 0x40 treats denormal operands as zero, 0x6000 is the rounding, 0x1f80 masks */
+    /* 0x8000 flushes results, 0x40 treats denormal operands as zero, 0x6000 is the rounding mode, 0x1f80 masks
+       exceptions */
     const unsigned saved = _mm_getcsr(), wanted = (saved & ~0xe040u) | 0x1f80u | (flush ? 0x8040u : 0);
     if (wanted != saved)
         _mm_setcsr(wanted);
@@ -16883,7 +16884,7 @@ static int fold__each_row_has(fold_ctx *f, const char *who, int count, const cha
                                        name, count, rows, rows == 1 ? "" : "s");
 }
 
-/* Returns the position of the first index outside [0, end), or `count`. Sign bits need no branches. */
+/* Returns the position of the first index outside [0, end), or `count`. Tests sign bits to avoid branches. */
 static int fold__first_wrong(const int *index, int count, int end)
 {
     unsigned wrong = 0;
@@ -20395,8 +20396,8 @@ static int fold__crosses_stages(const fold_ctx *f, const fold__group_sig *group_
 /* Returns the floats allowed for a signature's transient buffers, or for a block of rows. */
 static size_t fold__transient_floats(const fold_ctx *f) { return f->group_bytes / 4 / sizeof(float); }
 
-/* Returns how many calls form a block, whose rows are reused together. In inference a block fits a share of
-   the group's memory, but has enough rows for efficient products, as a prologue runs block by block. */
+/* Returns how many calls form a block, whose rows are reused together. In inference a prologue runs block by
+   block, so a block must fit in a share of the group's memory and have enough rows for efficient products. */
 static uint32_t fold__block_calls(const fold_ctx *f, const fold__group_sig *group_sig)
 {
     const fold__analysis *found = &f->run->run_sig[group_sig->run_sig].found;
@@ -20831,9 +20832,9 @@ static int fold__schedule_group(fold_ctx *f, uint32_t group)
    Owns: the memory of values, gradients and contributions within programs (fold__plan_group). A buffer that
    outlives a batch is a slab in the group's region; its rows are in batch order, so each batch's rows are
    contiguous. Other buffers are transient and are in a worker's scratch.
-   Uses: scheduling. Invariant: buffers share memory only if their lifetimes, which are intervals of batches
-   forward and backward, are disjoint. A single sweep over time assigns offsets (fold__offset_allocator),
-   without comparing pairs of buffers. */
+   Uses: scheduling. Invariant: buffers share memory only if their lifetimes are disjoint. A lifetime is an
+   interval in the sequence of forward and backward batches. A single sweep over time assigns offsets
+   (fold__offset_allocator), without comparing pairs of buffers. */
 
 /* A program's buffers are numbered in this order: values; in training also gradients of values, contributions
    to operands, and gradients of outputs from outside. If the program has a list, the contributions of single

@@ -127,7 +127,7 @@ FOLD_API fold_status fold_rl_advantages(fold_model *m, const fold_rl_episodes *e
 FOLD_API int fold_rl_standardize(float *values, int n);
 
 /* The loss of PPO, summed over n steps. log_prob, entropy and value are lists of n rows from the policy as it
-   is now; `steps` has arrays of n values from when the steps were taken, which must stay until
+   is now; `steps` has arrays of n values recorded when the steps were taken; they must stay valid until
    fold_ctx_reset. With ratio = e^(log_prob - old_log_prob) and a = advantage, a step's loss is
      value_share (value - target)^2 - min(ratio a, clip(ratio, 1 - clip, 1 + clip) a) - entropy_share entropy
    entropy may be a single node, which then counts n times. Errors, set on the context: clip is not above 0, a

@@ -10,7 +10,7 @@
    reads SICK (Marelli et al. 2014) from DIR/sick/{train,dev}/{a,b}.{toks,parents} and sim.txt. Each line of
    .toks holds a sentence's words, each line of .parents the number of each word's head (0 for the root), and
    each line of sim.txt a score from 1 to 5. Without data, the program makes up pairs. It deals the pairs of
-   every batch to the ranks so that all ranks get about as many words. Each rank records and runs its shard.
+   every batch to the ranks so that all ranks get about the same number of words. Each rank records and runs its shard.
    Then the gradients are summed, and every rank makes the same optimiser step.
 
    Adding floats in a different order changes the sum, and MPI_Allreduce may choose any order. With two ranks
@@ -20,7 +20,7 @@
    the rows that its shard has looked up, with their indices, if that is smaller than the table; every rank
    adds these rows in rank order too. One process with --shards N runs the shards one after another, and
    fold_backward adds to the gradients, so the order is the same. The hash of the trained parameters shows
-   that the results are equal. bench/log/threads.md explains what limits more ranks. */
+   that the results are equal. bench/log/threads.md explains what limits scaling to more ranks. */
 #define FOLD_USE_THREADS
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"

@@ -4,8 +4,8 @@
 
    The built-in environment is balancing a pole on a cart for up to 200 steps (Barto, Sutton and Anderson
    1983). For a different environment, write a file with the same names as in the section below, and name it
-   with -DENVIRONMENT. The files in examples/games are games of PufferLib 3.0. DIR contains the games'
-   unmodified sources; they compile as GNU C with -w:
+   with -DENVIRONMENT. The files in examples/games adapt games of PufferLib 3.0. Below, DIR is the
+   directory with the games' unmodified sources, which compile as GNU C with -w:
 
      cc -O2 -w -I DIR -I examples/games/raylib -DENVIRONMENT='"games/pong.h"' -o train_pong examples/train.c -lm -lpthread && ./train_pong
 
