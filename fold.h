@@ -5339,8 +5339,8 @@ typedef fenv_t fold__fp;
 static fold__fp fold__fp_enter(int flush)
 {
 #ifdef FOLD__MXCSR
-    /* 0x8000 flushes results, 0x40 treats denormal operands as zero, 0x6000 is the rounding mode, 0x1f80 masks
-       exceptions */
+    /* 0x8000 flushes results, 0x40 treats denormal operands as zero, 0x6000 is the rounding mode, 0x1f80
+       masks exceptions */
     const unsigned saved = _mm_getcsr(), wanted = (saved & ~0xe040u) | 0x1f80u | (flush ? 0x8040u : 0);
     if (wanted != saved)
         _mm_setcsr(wanted);
