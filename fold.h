@@ -15486,8 +15486,6 @@ static int fold__no_pointer(fold_ctx *f, const char *who, const char *name)
     return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: %s is NULL", who, name);
 }
 
-static int fold__missing(fold_ctx *f, const char *who) { return fold__no_pointer(f, who, "a pointer"); }
-
 FOLD__INLINE int fold__count_ok(fold_ctx *f, int count, const char *who)
 {
     if (count < 0)
@@ -25618,7 +25616,7 @@ static int fold__check_roots(fold_ctx *f, const fold_node *roots, int count, con
     if (fold__broken(f) || fold__in_body(f, who) || !fold__count_ok(f, count, who))
         return 0;
     if (count && !roots)
-        return fold__missing(f, who);
+        return fold__no_pointer(f, who, "roots");
     for (int root = 0; root < count; root++) {
         fold__operand operand;
         if (!roots[root].id)
@@ -26245,7 +26243,7 @@ FOLD_API void fold_output_ref(fold_ctx *f, fold_node x, float *values)
         return;
     const fold__output_ref ref = { values, x };
     if (!values)
-        fold__missing(f, "output_ref");
+        fold__no_pointer(f, "output_ref", "values");
     else if (fold__need(f, FOLD__ARRAY_OUTPUT_REFS, (size_t)f->n_output_refs + 1, sizeof ref)) {
         f->output_refs[f->n_output_refs++] = ref;
         fold_keep(f, x);
@@ -26273,7 +26271,7 @@ FOLD_API void fold_index_ref(fold_ctx *f, fold_node x, const int *index, int cou
     const int end = fold__index_end(f, operand.source);
     const fold__index_ref ref = { index, operand.source, end, 0, NULL, NULL, NULL };
     if (count && !index)
-        fold__missing(f, "index_ref");
+        fold__no_pointer(f, "index_ref", "index");
     else if (fold__merges(f))
         fold__fail(f, FOLD_BAD_STATE, "index_ref: not possible with dedupe, which merges equal lookups");
     else if (!ref.end || f->source[x.id] != x.id)
@@ -26348,7 +26346,7 @@ FOLD_API void fold_edges_ref(fold_ctx *f, fold_node x, const int *from, const in
     if (!fold__operand_of(f, x, "edges_ref", &operand) || fold__in_body(f, "edges_ref"))
         return;
     if (!edges || (max_edges && (!from || !to)))
-        fold__missing(f, "edges_ref");
+        fold__no_pointer(f, "edges_ref", edges ? "from or to" : "edges");
     else if (fold__merges(f))
         fold__fail(f, FOLD_BAD_STATE, "edges_ref: not possible with dedupe, which merges equal attentions");
     else if (!fold__has_edges(f, operand.source) || f->source[x.id] != x.id)
@@ -27679,7 +27677,7 @@ static int fold__unroll_length(fold_ctx *f, const char *who, const fold_node *x,
     if (count < 0)
         return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: a sequence cannot have %d steps", who, count);
     if (count && !x)
-        return fold__missing(f, who);
+        return fold__no_pointer(f, who, "x");
     for (int step = 0; step < count; step++)
         if (fold_node_is_null(x[step]))
             return fold__fail(f, FOLD_BAD_ARGUMENT, "%s: input %d of %d is null", who, step, count);
@@ -27903,7 +27901,7 @@ FOLD_API fold_state fold_tree_lstm_apply_inner(fold_ctx *f, const fold_tree_lstm
         !fold__given_ok(f, FOLD__SET_arity, "tree_lstm", &layer->arity))
         return fold__no_state;
     if (!children)
-        return fold__missing(f, "tree_lstm"), fold__no_state;
+        return fold__no_pointer(f, "tree_lstm", "children"), fold__no_state;
     for (int child = 0; child < layer->arity; child++) {
         in[child] = children[child].h;
         in[layer->arity + child] = children[child].c;

@@ -266,10 +266,7 @@ uint64_t hash_of(const fold_model *m)
 {
     int count;
     const float *values = fold_model_values(m, &count);
-    uint64_t hash = 0xcbf29ce484222325u; /* FNV-1a */
-    for (size_t i = 0; i < static_cast<size_t>(count) * sizeof *values; i++)
-        hash = (hash ^ reinterpret_cast<const unsigned char *>(values)[i]) * 0x100000001b3u;
-    return hash;
+    return result_hash(RESULT_HASH, values, static_cast<size_t>(count) * sizeof *values);
 }
 
 /* ---- the whole ----------------------------------------------------------------------------------- */

@@ -515,11 +515,11 @@ static void print_ways(const trainer *ways, const agreement *a)
 /* Hashes the weights of all ways: they are the same in every run. */
 static uint64_t hash_of(const trainer *ways)
 {
-    uint64_t hash = 0xcbf29ce484222325u;
+    uint64_t hash = RESULT_HASH;
     for (int w = 0; w < WAYS; w++) {
         int count;
-        const unsigned char *bytes = (const unsigned char *)fold_model_values(ways[w].n.m, &count);
-        for (size_t i = 0; i < (size_t)count * sizeof(float); i++) hash = (hash ^ bytes[i]) * 0x100000001b3u;
+        const float *values = fold_model_values(ways[w].n.m, &count);
+        hash = result_hash(hash, values, (size_t)count * sizeof *values);
     }
     return hash;
 }

@@ -126,9 +126,9 @@ FOLD_API fold_status fold_rl_advantages(fold_model *m, const fold_rl_episodes *e
    value becomes 0. It returns 0 and changes nothing if a value is not finite or there is no array. */
 FOLD_API int fold_rl_standardize(float *values, int n);
 
-/* The loss of PPO, summed over n steps. log_prob, entropy and value are lists of n rows from the policy as it
-   is now; `steps` has arrays of n values recorded when the steps were taken; they must stay valid until
-   fold_ctx_reset. With ratio = e^(log_prob - old_log_prob) and a = advantage, a step's loss is
+/* Computes the loss of PPO, summed over n steps. log_prob, entropy and value are lists of n rows from the
+   current policy; `steps` has arrays of n values recorded when the steps were taken, which must stay valid
+   until fold_ctx_reset. With ratio = e^(log_prob - old_log_prob) and a = advantage, a step's loss is
      value_share (value - target)^2 - min(ratio a, clip(ratio, 1 - clip, 1 + clip) a) - entropy_share entropy
    entropy may be a single node, which then counts n times. Errors, set on the context: clip is not above 0, a
    share is not finite, or a list does not have n rows; the message says which. */
@@ -144,116 +144,118 @@ FOLD_API fold_node fold_rl_ppo_loss(fold_ctx *f, const fold_rl_ppo *o, const fol
 
 /* ---- training over many environments ---- */
 
-/* A trainer is the loop of PPO around environments that you step: games, simulators, anything that takes
-   actions. It has a rollout buffer, normalises observations, draws actions and learns from what came of them.
+/* A trainer runs PPO over many environments, which you step: games, simulators, anything that takes actions.
+   It normalises observations, draws actions, and learns from the rewards in its rollout buffer.
        while (fold_rl_trainer_updates(t) < 100) {
            fold_rl_trainer_act(t, &seen, actions);              // draws an action for each agent
            ...                                                  // your environments make a step
-           fold_rl_trainer_add(t, rewards, terminals);          // keeps what came of it
+           fold_rl_trainer_add(t, rewards, terminals);          // stores the rewards
            if (fold_rl_trainer_is_full(t)) fold_rl_trainer_learn(t, &seen, &report);
        }
-   - Rows of all arrays are agents, those of all environments together. An environment whose episode is over
-     begins again in the same step, and shows its first observations.
+   - All arrays have one row per agent, over all environments. An environment whose episode is over starts a
+     new episode in the same step, and its next observations are the first of that episode.
    - A checkpoint is fold_model_save with `state`, right after fold_rl_trainer_learn. After fold_model_load
-     with `state` into a model with an equal trainer, training continues with the same bits: what agents
-     remember and the number of updates are buffers of the model, NAME.h, NAME.c and NAME.updates, and draws
-     depend on the seed and that number. The environments are yours to save.
-   - Weights have the same bits for any number of threads, batched and eager.
-   In brackets are the names of Stable-Baselines3 and CleanRL. What is 0 gets the default. */
+     with `state` into a model with an equal trainer, training continues with the same bits: the agents'
+     memory and the number of updates are buffers of the model (NAME.h, NAME.c and NAME.updates), and draws
+     depend only on the seed and that number. Save the state of the environments yourself.
+   - Trained weights are bit-identical for any number of threads, batched and eager.
+   Brackets hold the names that Stable-Baselines3 and CleanRL use. A setting of 0 means its default. */
 typedef struct fold_rl_trainer_desc {
-    int agents;         /* that act in the same step [n_envs]; 1 to 2^20 */
-    int observations;   /* values that an agent sees; at least 1 */
-    int bytes;          /* observations are bytes, of which the policy sees a 255th, not normalised */
-    int one_hot;        /* observations are bytes below this, at most 256: the policy sees `one_hot` values
-                           for each, of which one is 1. Bytes from `one_hot` on show all 0 */
-    int raw;            /* floats are not normalised. 0: they are, by the mean and deviation of all that
-                           was seen (VecNormalize), in NAME.observations. Without, coordinates in pixels
-                           teach nothing */
-    const int *choices; /* choices[i] of head i, copied. NULL: an action is `heads` numbers, drawn from
-                           normal distributions with the deviations e^NAME.log_deviation. They are not
-                           limited: clip what the environment gets */
+    int agents;         /* number of agents that act in each step [n_envs]; 1 to 2^20 */
+    int observations;   /* values that an agent observes; at least 1 */
+    int bytes;          /* 1: observations are bytes, which the policy gets divided by 255 */
+    int one_hot;        /* not 0: observations are bytes below this number (at most 256), and the policy gets
+                           each as `one_hot` values, one of which is 1. Larger bytes become zeros */
+    int raw;            /* 1: float observations are not normalised. 0: they are, by the running mean and
+                           standard deviation in NAME.observations (VecNormalize). Large inputs, such as
+                           coordinates in pixels, need it */
+    const int *choices; /* number of choices of each head; copied. NULL: an action is `heads` real numbers,
+                           drawn from normal distributions with standard deviations e^NAME.log_deviation.
+                           They are unbounded: clip them before the environment uses them */
     int heads;          /* 0: 1; at most 64 */
-    int masks;          /* moves may be ruled out, by fold_rl_seen.mask. Needs choices */
-    const fold_rl_policy *policy; /* copied. It must have as many inputs as it sees values and an actor with
-                                as many outputs as there are choices or numbers. NULL: the trainer makes one,
-                                NAME, of the next three settings */
+    int masks;          /* 1: fold_rl_seen.mask may exclude illegal moves. Needs choices */
+    const fold_rl_policy *policy; /* copied. It needs one input per observed value, and one output of the
+                                actor per choice or number. NULL: the trainer creates one, named NAME, from
+                                the next three settings */
     fold_recurrent_maker *memory; /* such as fold_lstm_new; NULL: none */
-    int layers, width; /* tanh layers of the encoder, at most 4: 2, or 1 before a memory; 64 wide, as is
-                          the memory */
-    int steps;         /* of each agent between updates [n_steps, num_steps]: 64 */
-    int epochs;        /* passes over them [n_epochs, update_epochs]: 4 */
-    int minibatches;   /* parts of a pass [num_minibatches]: 4. With a memory a part has whole pieces of
-                          episodes, and sizes differ */
-    float rate;        /* of Adam [learning_rate]: 0.001 */
-    fold_rates rates;  /* the factor of the rate, counted in updates [anneal_lr]: with FOLD_RATE_LINEAR and
-                          steps = 100 it has fallen to 0 after 100 updates. Default: constant */
-    float discount, trace;                  /* [gamma, gae_lambda]: 0.99, 0.95 */
-    float clip, value_share, entropy_share; /* of fold_rl_ppo [clip_range, vf_coef, ent_coef]: 0.2, 0.5, 0 */
-    float max_norm;                         /* of gradients [max_grad_norm]: 0.5 */
-    float target_kl;          /* an update ends after the epoch whose approx_kl exceeds it; 0: never */
+    int layers, width; /* number of tanh layers of the encoder (at most 4) and their width, which is also that
+                          of the memory. 0: 2 layers, or 1 with a memory; 64 wide */
+    int steps;         /* steps of each agent between updates [n_steps, num_steps]. 0: 64 */
+    int epochs;        /* passes over these steps [n_epochs, update_epochs]. 0: 4 */
+    int minibatches;   /* minibatches per pass [num_minibatches]. 0: 4. With a memory they consist of whole
+                          pieces of episodes, and differ in size */
+    float rate;        /* learning rate of Adam [learning_rate]. 0: 0.001 */
+    fold_rates rates;  /* schedule of the learning rate, counted in updates [anneal_lr]: FOLD_RATE_LINEAR with
+                          steps = 100 reaches 0 after 100 updates. 0: constant */
+    float discount, trace;                  /* [gamma, gae_lambda]. 0: 0.99, 0.95 */
+    float clip, value_share, entropy_share; /* [clip_range, vf_coef, ent_coef]. 0: 0.2, 0.5, 0 */
+    float max_norm;                         /* gradients are clipped to this norm [max_grad_norm]. 0: 0.5 */
+    float target_kl;          /* an update stops after an epoch whose approx_kl exceeds this; 0: never */
     float reward_limit;       /* rewards are clipped to [-reward_limit, reward_limit]; 0: not clipped */
-    uint64_t seed;            /* of draws and orders */
-    const fold_ctx_desc *ctx; /* of both contexts: threads, eager and so on. NULL: the defaults */
+    uint64_t seed;            /* seed of actions and of the order of minibatches */
+    const fold_ctx_desc *ctx; /* settings of both contexts, such as threads or eager. NULL: the defaults */
 } fold_rl_trainer_desc;
 FOLD_API fold_rl_trainer_desc fold_rl_trainer_desc_default(void); /* the defaults, with 1 agent */
 
-/* What agents see in a step. Arrays are read during the call alone. */
+/* What agents observe in a step. The arrays are only read during the call. */
 typedef struct fold_rl_seen {
-    const float *observations; /* [agents x observations], or NULL with bytes or one_hot, which read: */
-    const unsigned char *bytes;
-    const unsigned char *mask;    /* [agents x choices of all heads]: 0 rules a move out. NULL: none is */
-    const unsigned char *present; /* [agents]: 0 means there is no such agent now. It gets the action 0, is
-                                not learned from, and begins anew when it comes back; its last episode ended
-                                with its last step. NULL: all are there */
+    const float *observations; /* [agents x observations]; not read if bytes or one_hot is set */
+    const unsigned char *bytes;   /* [agents x observations], in its place */
+    const unsigned char *mask;    /* [agents x choices of all heads]: 0 excludes a move. NULL: all legal */
+    const unsigned char *present; /* [agents]: 0 if the agent is absent. It then gets action 0 and is not
+                                learned from; its episode ended with its last step, and a new one starts when
+                                it returns. NULL: all agents are present */
 } fold_rl_seen;
 
-/* What an update did. kl to value_loss are means over the steps of its last epoch. */
+/* What an update did. approx_kl to value_loss are means over the steps of its last epoch. */
 typedef struct fold_rl_report {
-    int updates;          /* so far, with this one */
-    int steps;            /* of agents, from which it learned */
-    int epochs;           /* made: fewer than asked for after target_kl */
-    double rate;          /* of Adam */
+    int updates;          /* number of updates so far, including this one */
+    int steps;            /* number of agents' steps that it learned from */
+    int epochs;           /* number of epochs, fewer than requested if target_kl stopped it */
+    double rate;          /* learning rate of Adam */
     double approx_kl;     /* ratio - 1 - log ratio (Schulman 2020): how far the policy has moved */
-    double clip_fraction; /* the share of steps whose ratio left [1 - clip, 1 + clip] */
+    double clip_fraction; /* fraction of steps whose ratio was outside [1 - clip, 1 + clip] */
     double entropy;
     double policy_loss;
     double value_loss;         /* (value - target)^2 */
-    double explained_variance; /* 1 - variance of (target - value) / variance of target, with values of when
-                                the steps were taken: 1 is perfect, 0 no better than the mean. NaN if targets
-                                are all the same */
-    double norm;               /* the largest norm of the gradients, before it was limited */
+    double explained_variance; /* 1 - variance of (target - value) / variance of target, with the values
+                                predicted when the steps were taken: 1 is perfect, 0 no better than the mean.
+                                NaN if all targets are equal */
+    double norm;               /* largest norm of the gradients, before clipping */
 } fold_rl_report;
 
 typedef struct fold_rl_trainer fold_rl_trainer;
-/* Makes a trainer for a model, with all memory that its arrays need, from the model's allocator. Errors, set
-   on the model, name the setting: NULL is returned. Free it before the model. */
+/* Creates a trainer for a model, and takes all memory for its arrays from the model's allocator. Returns NULL
+   with an error on the model, which names the setting, if it cannot. Free the trainer before the model. */
 FOLD_API fold_rl_trainer *fold_rl_trainer_new(fold_model *m, const char *name, const fold_rl_trainer_desc *d);
 FOLD_API void fold_rl_trainer_free(fold_rl_trainer *t);                          /* NULL is fine */
 FOLD_API const fold_rl_policy *fold_rl_trainer_policy(const fold_rl_trainer *t); /* NULL for NULL */
 /* Returns how observations are normalised; all zero if they are not. */
 FOLD_API fold_rl_moments fold_rl_trainer_moments(const fold_rl_trainer *t);
-FOLD_API int fold_rl_trainer_updates(const fold_rl_trainer *t); /* made so far, with those before a load */
-FOLD_API int fold_rl_trainer_is_full(const fold_rl_trainer *t); /* 1: fold_rl_trainer_learn is next */
+FOLD_API int fold_rl_trainer_updates(const fold_rl_trainer *t); /* updates, including those before a load */
+FOLD_API int fold_rl_trainer_is_full(const fold_rl_trainer *t); /* 1: call fold_rl_trainer_learn next */
 
-/* Draws actions [agents x heads] for what agents see: whole numbers from 0, or numbers. Errors, set on the
-   model: an observation is not finite, weights are not numbers any more, an agent has a head without a legal
-   move, or the call is not the next in turn. The step is not kept then. */
+/* Draws actions [agents x heads] for the observations: integers from 0, or real numbers if there are no
+   `choices`. Errors, set on the model: an observation is not finite; the weights have become infinite or NaN;
+   an agent has a head without a legal move; this is not the call that is due. The step is then not stored. */
 FOLD_API fold_status fold_rl_trainer_act(fold_rl_trainer *t, const fold_rl_seen *seen, float *actions);
-/* For episodes that a limit of time cut in this step, though they would have gone on [truncations]; between
-   act and add, only in steps with such agents. `last` shows what they saw last, before they began again; its
-   `present` must be 1 for them, and 0 for all others. Their discounted values count as part of the reward
-   (Pardo et al. 2018), and `terminals` must be set for them in add. Costs a step of the policy. Errors, set
-   on the model: those of fold_rl_trainer_act, and a `present` that is NULL. */
+/* Handles episodes that a time limit ends in this step [truncations]. Call it between act and add, only in
+   steps in which that happens. `last` has the last observations of these episodes, before the environments
+   started again; its `present` must be 1 for their agents and 0 for all others. The discounted values of
+   these observations are added to the rewards (Pardo et al. 2018). Set `terminals` for these agents in add as
+   well. Costs a step of the policy. Errors, set on the model: those of fold_rl_trainer_act; `present` is
+   NULL. */
 FOLD_API fold_status fold_rl_trainer_truncate(fold_rl_trainer *t, const fold_rl_seen *last);
-/* Keeps what came of the actions: rewards [agents], and terminals [agents], not 0 where an episode is over,
-   whose agent remembers nothing in the next step; NULL: none is over. Those of absent agents are not read.
-   Errors, set on the model: a reward is not finite, or the call is not the next in turn. */
+/* Stores the results of the actions: rewards [agents], and terminals [agents], which are not 0 for agents
+   whose episode is over; their memory is cleared for the next step. terminals NULL: no episode is over.
+   Entries of absent agents are not read. Errors, set on the model: a reward is not finite; this is not the
+   call that is due. */
 FOLD_API fold_status fold_rl_trainer_add(fold_rl_trainer *t, const float *rewards,
                                          const unsigned char *terminals);
-/* Learns from a full buffer, and empties it. `seen` is what agents see now, which the next act sees again:
-   the values of episodes that go on are those of now. report may be NULL. Errors, set on the model: those of
-   fold_rl_trainer_act, fold_rl_advantages and the optimiser, or gradients that are not finite, with which no
-   step is made. */
+/* Learns from a full buffer and empties it. `seen` has the current observations, which you pass to the next
+   act as well: they give the values after the last steps of unfinished episodes. report may be NULL. Errors,
+   set on the model: those of fold_rl_trainer_act, fold_rl_advantages and the optimiser; gradients that are
+   not finite, in which case no optimiser step is made. */
 FOLD_API fold_status fold_rl_trainer_learn(fold_rl_trainer *t, const fold_rl_seen *seen,
                                            fold_rl_report *report);
 #endif

@@ -654,15 +654,14 @@ static outcome judge(const game *g, uint64_t *times, int frames)
 {
     const world *w = &g->w;
     double x = 0, y = 0, square = 0;
-    outcome o = { 3600.0 * (double)w->hits / w->robots / frames, 0, 0, 0xcbf29ce484222325u };
+    outcome o = { 3600.0 * (double)w->hits / w->robots / frames, 0, 0, 0 };
     for (int i = 0; i < w->robots; i++) {
         x += (double)w->now[i].x / w->robots;
         y += (double)w->now[i].y / w->robots;
         square += (double)(w->now[i].x * w->now[i].x + w->now[i].y * w->now[i].y) / w->robots;
     }
     o.apart = sqrt(square - x * x - y * y);
-    for (size_t i = 0; i < (size_t)w->n * sizeof *w->now; i++) /* FNV-1a */
-        o.hash = (o.hash ^ ((const unsigned char *)w->now)[i]) * 0x100000001b3u;
+    o.hash = result_hash(RESULT_HASH, w->now, (size_t)w->n * sizeof *w->now);
     qsort(times, (size_t)frames, sizeof *times, by_size);
     o.frame_us = 1e-3 * (double)times[frames / 2];
     return o;

@@ -40,7 +40,16 @@
 #define options_isatty isatty
 #endif
 
-/* Returns the number behind argv[i], which must lie between low and high. */
+/* Continues a hash (FNV-1a) over some bytes; begin with RESULT_HASH. Programs print it in their RESULT line, to show that a
+   result is bit-identical in another run. */
+#define RESULT_HASH 0xcbf29ce484222325u
+static inline uint64_t result_hash(uint64_t hash, const void *data, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++) hash = (hash ^ ((const unsigned char *)data)[i]) * 0x100000001b3u;
+    return hash;
+}
+
+/* Returns the number that follows argv[i], which must be in [low, high]. */
 static inline double option_number(int argc, char **argv, int i, double low, double high)
 {
     const char *text = i + 1 < argc ? argv[i + 1] : "";

@@ -362,10 +362,8 @@ static void draw(const char *path, const double *curve, int n, fold_ctx *f, cons
 static uint64_t hash_of(const fold_model *m)
 {
     int count;
-    const unsigned char *bytes = (const unsigned char *)fold_model_values(m, &count);
-    uint64_t hash = 0xcbf29ce484222325u; /* FNV-1a */
-    for (size_t i = 0; i < (size_t)count * sizeof(float); i++) hash = (hash ^ bytes[i]) * 0x100000001b3u;
-    return hash;
+    const float *values = fold_model_values(m, &count);
+    return result_hash(RESULT_HASH, values, (size_t)count * sizeof *values);
 }
 
 static options parse(int argc, char **argv)

@@ -669,10 +669,8 @@ static void drive(fold_model *m, const net *n, const options *o, int pilot, ride
         }
     }
     r->tip_mm = 1000 * sqrt(sum / ticks / o->arms);
-    r->hash = 0xcbf29ce484222325u; /* FNV-1a */
-    for (int i = 0; i < o->arms; i++)
-        for (size_t k = 0; k < sizeof arms[i].angle; k++)
-            r->hash = (r->hash ^ ((const unsigned char *)arms[i].angle)[k]) * 0x100000001b3u;
+    r->hash = RESULT_HASH;
+    for (int i = 0; i < o->arms; i++) r->hash = result_hash(r->hash, arms[i].angle, sizeof arms[i].angle);
     fold_ctx_free(b->eager);
     fold_ctx_free(b->f);
 }

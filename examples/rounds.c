@@ -27,6 +27,7 @@
    Each result is compared with that of the sample alone, batched and eager. They must be bit-identical. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
+#include "options.h"
 #include "unfused.h"
 #include <math.h>
 #include <stdio.h>
@@ -41,13 +42,6 @@ static void fail(const char *what)
 }
 
 static double seconds(void) { return (double)clock() / CLOCKS_PER_SEC; }
-
-static uint64_t hash_of(uint64_t hash, const void *data, size_t bytes)
-{
-    for (size_t i = 0; i < bytes; i++) hash = (hash ^ ((const unsigned char *)data)[i]) * 0x100000001b3u;
-    return hash;
-}
-static const uint64_t first_hash = 0xcbf29ce484222325u;
 
 /* ---- the recipe ---------------------------------------------------------------------------------- */
 
@@ -205,7 +199,7 @@ static int path_look(fold_ctx *f, int i, fold_node output) { return path_move(f,
 
 static uint64_t path_result(int i)
 {
-    return hash_of(hash_of(first_hash, paths[i].x, sizeof paths[i].x), &paths[i].trials, sizeof paths[i].trials);
+    return result_hash(result_hash(RESULT_HASH, paths[i].x, sizeof paths[i].x), &paths[i].trials, sizeof paths[i].trials);
 }
 
 /* Integrates all paths with a common step size. Returns the number of trials. */
@@ -322,7 +316,7 @@ static int point_look(fold_ctx *f, int i, fold_node output)
 
 static uint64_t point_result(int i)
 {
-    return hash_of(hash_of(first_hash, points[i].logits, sizeof points[i].logits), &points[i].depth, sizeof points[i].depth);
+    return result_hash(result_hash(RESULT_HASH, points[i].logits, sizeof points[i].logits), &points[i].depth, sizeof points[i].depth);
 }
 
 /* Trains all exits. */
@@ -604,11 +598,11 @@ static int game_move(const game *g)
 
 static uint64_t game_result(int i)
 {
-    uint64_t hash = first_hash;
+    uint64_t hash = RESULT_HASH;
     for (int at = 0; at < games[i].nodes; at++) {
         const tree_node *l = &games[i].node[at];
         const int numbers[4] = { l->parent, l->move, l->visits, l->known };
-        hash = hash_of(hash_of(hash, numbers, sizeof numbers), &l->sum, sizeof l->sum);
+        hash = result_hash(result_hash(hash, numbers, sizeof numbers), &l->sum, sizeof l->sum);
     }
     return hash;
 }
@@ -690,7 +684,7 @@ static report try_work(fold_ctx *f, fold_ctx *eager, const work *w)
     report r;
     memset(&r, 0, sizeof r);
     r.same = 1;
-    r.hash = first_hash;
+    r.hash = RESULT_HASH;
     run_rounds(f, w, 0, w->samples); /* so that the context has its memory */
     for (keeping = 0; keeping < 2; keeping++) {
         const cost c = run_rounds(f, w, 0, w->samples);
@@ -708,7 +702,7 @@ static report try_work(fold_ctx *f, fold_ctx *eager, const work *w)
         r.alone.batches += c.batches;
         r.alone.seconds += c.seconds;
         if (c.batches > r.slowest) r.slowest = (int)c.batches;
-        r.hash = hash_of(r.hash, &result[i], sizeof result[i]);
+        r.hash = result_hash(r.hash, &result[i], sizeof result[i]);
     }
     return r;
 }
@@ -760,7 +754,7 @@ static double percent_perfect(int searched)
 
 int main(int argc, char **argv)
 {
-    if (argc > 1) return puts("usage: rounds (it has no options)"), strcmp(argv[1], "-h") != 0;
+    options_read(argc, argv, "Samples that take their own number of steps run together, in rounds.", NULL, 0);
     fold_model *m = fold_model_new(NULL);
     fold_ctx_desc desc = fold_ctx_desc_default();
     desc.training = 1;
@@ -800,8 +794,8 @@ int main(int argc, char **argv)
     }
     printf("       trees of %d to %d positions, %d to %d moves deep; perfect moves %.1f %%, the network alone %.1f %%\n", least, most,
            flattest, deepest, percent_perfect(1), percent_perfect(0));
-    uint64_t hash = first_hash;
-    for (int i = 0; i < 3; i++) hash = hash_of(hash, &r[i].hash, sizeof r[i].hash);
+    uint64_t hash = RESULT_HASH;
+    for (int i = 0; i < 3; i++) hash = result_hash(hash, &r[i].hash, sizeof r[i].hash);
     printf("RESULT rounds");
     for (int i = 0; i < 3; i++)
         printf(" %s_batches=%ld %s_bound=%ld %s_alone=%ld", works[i].name, r[i].rounds.batches, works[i].name, r[i].rounds.bound,

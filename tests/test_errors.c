@@ -407,7 +407,7 @@ static void nothing_to_do(void)
         }
         CHECK_NEAR(one, 3, 0);
         CHECK_INT(fold_run(f, NULL, 1), FOLD_BAD_ARGUMENT);
-        CHECK_TEXT(fold_ctx_message(f), "run: a pointer is NULL");
+        CHECK_TEXT(fold_ctx_message(f), "run: roots is NULL");
         fold_ctx_reset(f);
         fold_ctx_free(f);
         fold_model_free(m);

@@ -353,7 +353,7 @@ static void test_unroll_errors(void)
     s = fold_unroll(f, &none, x, 2, 0, NULL, NULL);
     expect(&b, fold_node_is_null(s.h), "unroll: the cell is null");
     s = fold_unroll(f, &b.lstm, NULL, 2, 0, NULL, out);
-    expect(&b, fold_node_is_null(s.h), "unroll: a pointer is NULL");
+    expect(&b, fold_node_is_null(s.h), "unroll: x is NULL");
     s = fold_unroll(f, &b.lstm, x, 2, 0, NULL, out); /* nodes from before the reset */
     expect(&b, fold_node_is_null(s.h), "the node is from another context, or from before the last fold_ctx_reset");
     x[0] = fold_input(f, b.values, WIDTH);
