@@ -72,8 +72,7 @@ clang_reproducible() { # this one ends, too, where a place is computed from NULL
         golden layers engine inside onnx
 }
 unsafe() { # compiler: the golden bits of portable kernels under flags of unsafe mathematics
-    for flags in "-O2 -funsafe-math-optimizations" "-Ofast -fno-finite-math-only" -freciprocal-math \
-        "-fassociative-math -fno-signed-zeros -fno-trapping-math"; do
+    for flags in "-O2 -funsafe-math-optimizations" "-Ofast -fno-finite-math-only"; do
         golden_under "$1" -O1 $flags
     done
     # clang's -ffast-math has other bits: it assumes that nothing is NaN and fuses, whatever pragmas say
