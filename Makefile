@@ -39,8 +39,8 @@ build/%: examples/%.cpp examples/options.h examples/fold_rl.h examples/unfused.h
 # that teaches it.
 WASM_CC ?= clang --target=wasm32-wasi
 WASM_FLAGS = -O2 -msimd128 -fdata-sections
-SITE = index swarm
-SHOWN = web/swarm.c swarm.c
+SITE = index playground swarm
+SHOWN = web/swarm.c swarm.c web/trees.c web/lists.c web/agents.c fold_draw.h
 web: $(SITE:%=build/site/%.html) $(SHOWN:%=build/site/source/%.html)
 
 WEB_NEEDS = install clang, lld, wasi-libc and libclang-rt-dev-wasm32 (names of Debian packages), or name another compiler by WASM_CC
@@ -55,6 +55,7 @@ build/web/fold.o: fold.h
 build/web/%.wasm: examples/web/%.c build/web/fold.o examples/options.h examples/unfused.h
 	$(WASM_CC) -mexec-model=reactor $(WASM_FLAGS) -DFOLD__IMPLEMENTED -D_WASI_EMULATED_PROCESS_CLOCKS -Wl,--strip-all,--stack-first,-z,stack-size=262144 -o $@ $< build/web/fold.o -lwasi-emulated-process-clocks -lm
 build/web/swarm.wasm: examples/swarm.c
+build/web/playground.wasm: examples/web/trees.c examples/web/lists.c examples/web/agents.c examples/fold_draw.h
 
 build/web/%.base64: build/web/%
 	gzip -9nc $< | base64 >$@
@@ -62,6 +63,7 @@ build/web/%.base64: build/web/%
 build/site/%.html: examples/web/%.html examples/web/style.css examples/web/site.js examples/web/page.awk
 	@mkdir -p build/site
 	awk -f examples/web/page.awk $< >$@.new && mv $@.new $@
+build/site/playground.html: build/web/playground.wasm.base64 examples/web/trees.c examples/web/lists.c examples/web/agents.c
 build/site/swarm.html: build/web/swarm.wasm.base64 build/web/swarm.safetensors.base64
 
 build/web/swarm.safetensors: build/swarm
