@@ -40,7 +40,7 @@ build/%: examples/%.cpp examples/options.h examples/fold_rl.h examples/unfused.h
 WASM_CC ?= clang --target=wasm32-wasi
 WASM_FLAGS = -O2 -msimd128 -fdata-sections
 SITE = index learn playground swarm
-SHOWN = web/learn.c web/swarm.c train.c swarm.c fold_rl.h web/playground.c web/trees.c web/lists.c web/agents.c fold_draw.h
+SHOWN = hello.c web/learn.c web/swarm.c train.c swarm.c fold_rl.h web/playground.c web/trees.c web/lists.c web/agents.c fold_draw.h
 web: $(SITE:%=build/site/%.html) $(SHOWN:%=build/site/source/%.html)
 
 WEB_NEEDS = install clang, lld, wasi-libc and libclang-rt-dev-wasm32 (names of Debian packages), or name another compiler by WASM_CC
@@ -61,7 +61,7 @@ build/web/playground.wasm: examples/web/trees.c examples/web/lists.c examples/we
 build/web/%.base64: build/web/%
 	gzip -9nc $< | base64 >$@
 
-build/site/%.html: examples/web/%.html examples/web/style.css examples/web/site.js examples/web/page.awk
+build/site/%.html: examples/web/%.html examples/web/nav.html examples/web/style.css examples/web/site.js examples/web/page.awk
 	@mkdir -p build/site
 	awk -f examples/web/page.awk $< >$@.new && mv $@.new $@
 build/site/learn.html: build/web/learn.wasm.base64 build/web/learn.native
