@@ -8,6 +8,7 @@ import base64
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import urllib.parse
@@ -114,7 +115,7 @@ def every_page(browser, site, name, screenshots):
         yield "%s fits into %d x %d" % (name, width, height), browser.run(FITS)
         with open(os.path.join(screenshots, "%s-%dx%d.png" % (name, width, height)), "wb") as file:
             file.write(base64.b64decode(browser.call("/screenshot", "GET")))
-    yield "%s has a title" % name, browser.call("/title", "GET")
+    yield "%s says what it shows" % name, browser.run("return document.title && document.querySelector('h1').textContent")
 
 
 def dead_links(links):
@@ -157,7 +158,64 @@ def look_at_swarm(browser, wanted):
     yield "it remembers", browser.run("return $('lessons').hidden")
 
 
-PLAYS = {"swarm": look_at_swarm} # pages that are played with
+FIGURES = "return ['calls', 'batches', 'problem', 'plan', 'same'].map(id => $(id).textContent)"
+TYPE = "$('text').value = arguments[0]; $('text').dispatchEvent(new Event('input'))"
+TYPED = {
+    "trees": "[MAX 1 2 [MIN 3 4]]\n\n  [SUM 5 [MED 6 7] 8]  \n9",
+    "lists": 'say "why" \\ ??/ or\nnot\nd\u00e9j\u00e0 vu',
+    "agents": "crumb 1,2 hawk -1.5,0\nnothing\nwall 0,1 wall 1,1",
+}
+
+
+def runs_shown(browser):
+    """What the program that the page shows prints, compiled with the object of `make web`."""
+    with open("build/web/shown.c", "w", encoding="utf-8") as file:
+        file.write(browser.run("$('show_code').click(); return $('code').textContent"))
+    compiler = shlex.split(os.environ.get("CC", "cc"))
+    subprocess.run([*compiler, "-O0", "-DFOLD__IMPLEMENTED", "-I.", "-o", "build/web/shown", "build/web/shown.c",
+                    "build/web/native.o", "-lm", "-lpthread"], check=True)
+    browser.run("$('show_plan').click()")
+    return subprocess.run(["build/web/shown"], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def look_at_playground(browser):
+    """Types networks of all kinds, follows the link, and runs the C that is shown."""
+    yield "all runs have the same bits", "the same bits" in browser.run(FIGURES)[4]
+    url = browser.call("/url", "GET")
+    for net, typed in TYPED.items():
+        browser.run("$('net_%s').click()" % net)
+        before = browser.run(FIGURES)
+        browser.run(TYPE, typed)
+        calls, batches, problem, plan, _ = browser.run(FIGURES)
+        yield "%s: each key draws the plan anew, with %s" % (net, problem), plan != before[3] and not problem
+        told, ran = "%s calls in %s batches" % (calls, batches), runs_shown(browser)
+        yield "%s: the page says %s, its C %s" % (net, told, ran), told == ran and told in plan
+        yield "%s: is timed again" % net, browser.wait("return waiting && $('same').textContent.startsWith('128 ')", 10)
+        link = browser.run("return location.href")
+        browser.call("/url", url=url)
+        browser.call("/url", url=link)
+        yield "%s: the link carries the text" % net, browser.wait("return $('text').value === %s" % json.dumps(typed), 10)
+    browser.run("choose('trees'); " + TYPE, "7\n[MAX 1 [MIN 2 3]")
+    yield "an open list is told", browser.run(FIGURES)[2] == "line 2: a ] is missing"
+    browser.run(TYPE, "[MAX 1 2]" * 10000)
+    yield "too much text is told", "more text" in browser.run(FIGURES)[2]
+
+
+def look_at_learn(browser):
+    """Lets it learn to the end, to the native program's hash."""
+    frame = "return $('carts').firstElementChild.toDataURL()"
+    before, points = browser.run(frame), browser.run("return told.curve.length")
+    yield "it learns to the end", browser.wait("return finished", 60)
+    yield "carts and the curve move", browser.run(frame) != before and browser.run("return told.curve.length") > points
+    score, here, native = browser.run("return ['score', 'here', 'native'].map(id => $(id).textContent)")
+    yield "its score is %s" % score, 190 <= int(score) <= 200
+    equal = here == native and len(native) == 16 and browser.run("return $('bits').classList.contains('equal')")
+    yield "its hash is %s, the native program's %s" % (here, native), equal
+    browser.run("$('again').click()")
+    yield "it learns again", browser.wait("return !finished && told.more && told.steps > 0", 20)
+
+
+PLAYS = {"learn": look_at_learn, "playground": look_at_playground, "swarm": look_at_swarm} # pages that are played with
 
 
 def look_at(browser, site, flight, screenshots):
