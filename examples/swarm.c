@@ -26,8 +26,8 @@
    other recordings with ever-changing shapes run in between. Memory use must not grow, and sampled frames
    must match an eager context bit for bit.
 
-   `make web` builds a web page, build/swarm.html, that shows the swarm flown by a network saved with --save:
-   see web/page.c. */
+   `make web` builds a web page, build/site/swarm.html, that shows the swarm flown by a network saved with --save:
+   see web/swarm.c. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #include "options.h"

@@ -1,7 +1,8 @@
-"""The page of `make web` in a headless Chromium: python3 tests/check_web.py PAGE HASH [SCREENSHOT]
+"""The pages of `make web` in a headless Chromium: python3 tests/check_web.py SITE FLIGHT [SCREENSHOTS]
 
-Opens the file, lets it fly and learn, plays with it, and looks for errors in the console. A flight of 300 agents for 300
-frames in the page, batched and eager, must end with HASH, which swarm prints as flight=… with --isa portable."""
+Opens every page of the folder SITE in windows of three sizes, in which it must fit, and looks for errors in the console and
+for links that lead nowhere. Then it plays with those pages that have a function look_at_…: FLIGHT is the hash that a flight
+of 300 agents for 300 frames must end with, which swarm prints as flight=… with --isa portable. Screenshots go to a folder."""
 
 import base64
 import json
@@ -9,6 +10,7 @@ import os
 import re
 import subprocess
 import sys
+import urllib.parse
 import urllib.request
 
 OPTIONS = {"args": ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1280,860"]}
@@ -90,18 +92,51 @@ class Browser:
         self.driver.wait()
 
 
-def look_at(browser, page, wanted, screenshot):
-    """Yields what was tested and whether it holds."""
-    browser.open()
-    browser.call("/timeouts", script=200000)
-    browser.call("/url", url="file://" + os.path.abspath(page))
+SIZES = ((1280, 800), (844, 390), (390, 844), (1280, 800)) # the last one is that in which pages are played with
+FITS = """
+const page = document.scrollingElement, { clientWidth, clientHeight } = page;
+return page.scrollWidth <= clientWidth && page.scrollHeight <= clientHeight && clientWidth === innerWidth && clientHeight === innerHeight;
+"""
+LINKS = "return [...document.querySelectorAll('a')].map(link => link.href).filter(link => link.startsWith('file:'))"
+LARGEST_SITE = 3000000
+
+
+def every_page(browser, site, name, screenshots):
+    """Yields what must hold in every page, and leaves it open; returns its links."""
+    url = "file://" + os.path.join(os.path.abspath(site), name + ".html")
+    for width, height in SIZES:
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 1000}
+        browser.call("/goog/cdp/execute", cmd="Emulation.setDeviceMetricsOverride", params=size)
+        if width != SIZES[-1][0] or browser.call("/url", "GET") != url:
+            browser.call("/url", url=url)
+        browser.wait("return document.readyState === 'complete'", 10)
+        browser.wait("return typeof ready === 'undefined' || ready()", 30)
+        yield "%s fits into %d x %d" % (name, width, height), browser.run(FITS)
+        with open(os.path.join(screenshots, "%s-%dx%d.png" % (name, width, height)), "wb") as file:
+            file.write(base64.b64decode(browser.call("/screenshot", "GET")))
+    yield "%s has a title" % name, browser.call("/title", "GET")
+
+
+def dead_links(links):
+    """Those that lead to no file, or to no function that its file defines."""
+    for link in sorted(links):
+        path, _, target = urllib.parse.unquote(link[len("file://"):]).partition("#")
+        text = open(path, encoding="utf-8").read() if os.path.isfile(path) else None
+        in_source = text is not None and "/source/" in path
+        if text is None or (in_source and target and not re.search(DEFINED % re.escape(target), text, re.M)):
+            yield link
+
+
+DEFINED = r"^[A-Za-z].*\b(?:PAGE\()?%s\)?\(.*[^;]$" # as source.html finds it
+
+
+def look_at_swarm(browser, wanted):
+    """Flies with a pointer and a finger, counts birds, and learns."""
     yield "the page flies", browser.wait("return $('frame_median').textContent !== ''", 30)
     rate, network, frame = browser.run(FRAMES, kind="async")
     print("300 agents: %.0f frames a second; half take the network %.1f ms, and %.1f in all" % (rate, network, frame))
     yield "a frame is computed in less than the sixtieth of a second", 0 < network <= frame < 1000 / 60
     yield "birds are drawn", browser.run(BIRDS) > 300 * 20
-    with open(screenshot, "wb") as file:
-        file.write(base64.b64decode(browser.call("/screenshot", "GET")))
     browser.call("/actions", actions=[{"type": "pointer", "id": "mouse", "actions": [dict(POINTER, type="pointerMove")]}])
     yield "the hawk flies to the pointer", browser.wait(HAWK % POINTER, 10)
     touch = [dict(TOUCHED, type="pointerMove"), {"type": "pointerDown", "button": 0}, {"type": "pointerUp", "button": 0}]
@@ -120,15 +155,35 @@ def look_at(browser, page, wanted, screenshot):
     yield "it learns", browser.wait("return /^lesson ([3-9]|..).*error [0-9.]+$/.test($('lesson').textContent)", 60)
     browser.run("$('learn').click()")
     yield "it remembers", browser.run("return $('lessons').hidden")
-    told = browser.call("/se/log", type="browser")
-    yield "the console is empty, and not: %s" % told, not told
+
+
+PLAYS = {"swarm": look_at_swarm} # pages that are played with
+
+
+def look_at(browser, site, flight, screenshots):
+    """Yields what was tested and whether it holds."""
+    browser.open()
+    browser.call("/timeouts", script=200000)
+    os.makedirs(screenshots, exist_ok=True)
+    links = set()
+    for name in sorted(file[:-5] for file in os.listdir(site) if file.endswith(".html")):
+        yield from every_page(browser, site, name, screenshots)
+        links.update(browser.run(LINKS))
+        yield from PLAYS[name](browser, *[flight][:name == "swarm"]) if name in PLAYS else ()
+        told = browser.call("/se/log", type="browser")
+        yield "%s: the console is empty, and not: %s" % (name, told), not told
+    dead = list(dead_links(links))
+    yield "links lead to files and functions, and not: %s" % dead, links and not dead
+    size = sum(os.path.getsize(os.path.join(path, file)) for path, _, files in os.walk(site) for file in files)
+    print("the site has %d bytes" % size)
+    yield "the site has at most %d bytes" % LARGEST_SITE, size <= LARGEST_SITE
 
 
 def main():
-    page, wanted, screenshot = (sys.argv[1:] + ["build/swarm.png"])[:3]
+    site, flight, screenshots = (sys.argv[1:] + ["build/screenshots"])[:3]
     browser, failed, passed = Browser(), 0, 0
     try:
-        for what, holds in look_at(browser, page, wanted, screenshot):
+        for what, holds in look_at(browser, site, flight, screenshots):
             passed += bool(holds)
             failed += not holds
             if not holds:

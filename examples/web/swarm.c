@@ -1,7 +1,7 @@
 /* The functions of the swarm (../swarm.c) that the page calls, compiled to WebAssembly by `make web`. The swarm's main is
    not linked.
 
-   page.html makes one instance for the flight and another one that learns. Networks pass from one to the other as files
+   swarm.html makes one instance for the flight and another one that learns. Networks pass from one to the other as files
    in memory, in `file`. */
 #include "../swarm.c"
 
