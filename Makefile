@@ -39,8 +39,8 @@ build/%: examples/%.cpp examples/options.h examples/fold_rl.h examples/unfused.h
 # that teaches it.
 WASM_CC ?= clang --target=wasm32-wasi
 WASM_FLAGS = -O2 -msimd128 -fdata-sections
-SITE = index swarm
-SHOWN = web/swarm.c swarm.c
+SITE = index policy swarm
+SHOWN = web/policy.c policy.c fold_onnx.h fold_to_c.h web/swarm.c swarm.c
 web: $(SITE:%=build/site/%.html) $(SHOWN:%=build/site/source/%.html)
 
 WEB_NEEDS = install clang, lld, wasi-libc and libclang-rt-dev-wasm32 (names of Debian packages), or name another compiler by WASM_CC
@@ -54,6 +54,7 @@ build/web/fold.o: fold.h
 # A page's program without the implementation of fold.h, which is compiled once for all.
 build/web/%.wasm: examples/web/%.c build/web/fold.o examples/options.h examples/unfused.h
 	$(WASM_CC) -mexec-model=reactor $(WASM_FLAGS) -DFOLD__IMPLEMENTED -D_WASI_EMULATED_PROCESS_CLOCKS -Wl,--strip-all,--stack-first,-z,stack-size=262144 -o $@ $< build/web/fold.o -lwasi-emulated-process-clocks -lm
+build/web/policy.wasm: examples/policy.c examples/fold_onnx.h examples/fold_to_c.h
 build/web/swarm.wasm: examples/swarm.c
 
 build/web/%.base64: build/web/%
@@ -62,6 +63,7 @@ build/web/%.base64: build/web/%
 build/site/%.html: examples/web/%.html examples/web/style.css examples/web/site.js examples/web/page.awk
 	@mkdir -p build/site
 	awk -f examples/web/page.awk $< >$@.new && mv $@.new $@
+build/site/policy.html: build/web/policy.wasm.base64
 build/site/swarm.html: build/web/swarm.wasm.base64 build/web/swarm.safetensors.base64
 
 build/web/swarm.safetensors: build/swarm

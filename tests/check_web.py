@@ -8,6 +8,7 @@ import base64
 import json
 import os
 import re
+import struct
 import subprocess
 import sys
 import urllib.parse
@@ -101,12 +102,15 @@ LINKS = "return [...document.querySelectorAll('a')].map(link => link.href).filte
 LARGEST_SITE = 3000000
 
 
+def shape(width, height):
+    return {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 1000}
+
+
 def every_page(browser, site, name, screenshots):
     """Yields what must hold in every page, and leaves it open; returns its links."""
     url = "file://" + os.path.join(os.path.abspath(site), name + ".html")
     for width, height in SIZES:
-        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 1000}
-        browser.call("/goog/cdp/execute", cmd="Emulation.setDeviceMetricsOverride", params=size)
+        browser.call("/goog/cdp/execute", cmd="Emulation.setDeviceMetricsOverride", params=shape(width, height))
         if width != SIZES[-1][0] or browser.call("/url", "GET") != url:
             browser.call("/url", url=url)
         browser.wait("return document.readyState === 'complete'", 10)
@@ -157,7 +161,119 @@ def look_at_swarm(browser, wanted):
     yield "it remembers", browser.run("return $('lessons').hidden")
 
 
-PLAYS = {"swarm": look_at_swarm} # pages that are played with
+DROP = """
+const [name, base64, done] = arguments, bytes = Uint8Array.from(atob(base64), letter => letter.charCodeAt(0)), dropped = new DataTransfer();
+dropped.items.add(new File([bytes], name));
+const event = new DragEvent("drop", { dataTransfer: dropped, cancelable: true });
+ondrop(event).then(() => done(event.defaultPrevented), error => done(String(error)));
+"""
+SLIDE = """
+const slider = document.querySelectorAll("#inputs input[type=range]")[arguments[0]];
+slider.value = arguments[1];
+slider.dispatchEvent(new Event("input"));
+"""
+# Bits of the outputs and of the states that they become.
+BITS = "return now.outputs.map((output, i) => [...new Uint32Array(program.memory.buffer, program.computed_values(i), output.count)]);"
+MEMORY = "return program.memory.buffer.byteLength"
+STEPS = """
+#include <stdio.h>
+#include <string.h>
+#include "policy.c"
+int main(void)
+{
+    static const float in[] = { %s };
+    float out[%d];
+    unsigned bits;
+    policy_state s;
+    policy_reset(&s);
+    for (int step = 0; step < %d; step++) {
+        policy_step(&s, in, out);
+        for (size_t i = 0; i < sizeof out / sizeof *out; i++) memcpy(&bits, &out[i], 4), printf("%%u ", bits);
+    }
+    return 0;
+}
+"""
+
+
+def bits_of(values):
+    return list(struct.unpack("<%dI" % len(values), struct.pack("<%df" % len(values), *values)))
+
+
+def natively(folder, name, inputs):
+    """Bits of the outputs that the native program computes, one after another."""
+    with open(os.path.join(folder, "in.csv"), "w", encoding="utf-8") as file:
+        file.write(",".join("%.9g" % value for value in inputs))
+    subprocess.run([os.path.abspath(os.environ["POLICY"]), name, "--in", "in.csv", "--out", "out.csv"], cwd=folder, check=True,
+                   stdout=subprocess.DEVNULL)
+    with open(os.path.join(folder, "out.csv"), encoding="utf-8") as file:
+        return bits_of([float(value) for value in file.read().split(",")])
+
+
+def drop(browser, name, content):
+    return browser.run(DROP, name, base64.b64encode(content).decode(), kind="async")
+
+
+def look_at_policy(browser):
+    """Drops files, moves sliders, takes steps, and compiles the C. POLICY: the native program, on portable kernels."""
+    folder = os.path.dirname(os.path.abspath(os.environ["POLICY"]))
+    with open("tests/policy.onnx", "rb") as file:
+        content = file.read()
+    yield "what is no ONNX file is refused in words", drop(browser, "page.onnx", b"<!doctype html>") is True and \
+        browser.run("return !$('drop').hidden && /^page.onnx is not read. onnx: /.test($('refused').textContent)")
+    yield "a file is dropped", drop(browser, "policy.onnx", content) is True
+    told = browser.run("return [...document.querySelectorAll('#contract .tensor')].map(line => line.innerText.replace(/\\s+/g, ' '))")
+    yield "the contract is %s" % told, told == ["policy.onnx 756 bytes", "parameters 114", "obs [1 × 4]", "actions [1 × 2]"]
+    before, inputs = browser.run(BITS), [1.25, -0.5, 2.75, 0.12]
+    for i, value in enumerate(inputs):
+        browser.run(SLIDE, i, value)
+    after = browser.run(BITS)
+    yield "outputs follow the sliders", before != after and browser.run(
+        "return [...document.querySelectorAll('#outputs output')].every((output, i) => Math.abs(output.textContent - "
+        "new Float32Array(program.memory.buffer, program.computed_values(0), 2)[i]) < 1e-4)")
+    with open(os.path.join(folder, "dropped.onnx"), "wb") as file:
+        file.write(content)
+    yield "the native program has the same bits", after[0] == natively(folder, "dropped.onnx", inputs)
+    held = browser.run(MEMORY)
+    for _ in range(20):
+        drop(browser, "policy.onnx", content)
+    yield "memory of files is given back", browser.run(MEMORY) == held
+    yield from look_at_states(browser, folder, inputs)
+    for width, height in SIZES:
+        browser.call("/goog/cdp/execute", cmd="Emulation.setDeviceMetricsOverride", params=shape(width, height))
+        for tab in range(1, 4):
+            browser.run("document.querySelector('#tabs button:nth-child(%d)').click()" % tab)
+            yield "part %d fits into %d x %d" % (tab, width, height), browser.run(FITS)
+
+
+def look_at_states(browser, folder, inputs):
+    """The example feeds a state back: steps in the page, of the native program and of the compiled C have the same bits."""
+    browser.run("openExample().then(arguments[0])", kind="async")
+    yield "states are paired", browser.run("return $('contract').innerText.includes('h_in ← h_out') && !$('states').hidden")
+    for i, value in enumerate(inputs):
+        browser.run(SLIDE, i, value)
+    with open(os.path.join(folder, "example.onnx"), "wb") as file:
+        file.write(base64.b64decode(browser.run("return btoa(String.fromCharCode(...now.bytes))")))
+    steps, wanted, state = [], [], [0.0] * 8
+    for _ in range(3):
+        steps.append(browser.run(BITS))
+        wanted.append(natively(folder, "example.onnx", inputs + state))
+        state = struct.unpack("<8f", struct.pack("<8I", *wanted[-1][2:]))
+        state = list(state)
+        browser.run("$('step').click()")
+    yield "a state changes what comes next", steps[0][0] != steps[1][0]
+    yield "steps of the native program have the same bits", [actions + after for actions, after in steps] == wanted
+    with open(os.path.join(folder, "policy.c"), "w", encoding="utf-8") as file:
+        file.write(browser.run("return new TextDecoder().decode(now.text)"))
+    with open(os.path.join(folder, "steps.c"), "w", encoding="utf-8") as file:
+        file.write(STEPS % (", ".join("%ff" % value for value in inputs), 2, 3))
+    command = os.environ.get("CC", "cc").split() + ["-O2", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror", "-o", "steps", "steps.c"]
+    compiled = subprocess.run(command, cwd=folder, check=False).returncode == 0
+    yield "the C compiles", compiled
+    printed = subprocess.run(["./steps"], cwd=folder, check=True, capture_output=True, text=True).stdout if compiled else ""
+    yield "its steps have the same bits", [int(word) for word in printed.split()] == [bits for actions, _ in steps for bits in actions]
+
+
+PLAYS = {"policy": look_at_policy, "swarm": look_at_swarm} # pages that are played with
 
 
 def look_at(browser, site, flight, screenshots):

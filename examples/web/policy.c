@@ -192,7 +192,12 @@ const char *PAGE(metadata)(int index) { return fold_onnx_metadata(page.file, met
 int PAGE(parameters)(void)
 {
     int count = 0;
-    fold_model_values(page.model, &count);
+    for (int i = 0; i < fold_param_count(page.model); i++) {
+        const fold_shape shape = fold_param_shape(page.model, fold_param_at(page.model, i));
+        int values = 1;
+        for (int k = 0; k < shape.rank; k++) values *= shape.dim[k];
+        count += values;
+    }
     return count;
 }
 
