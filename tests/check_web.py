@@ -164,8 +164,10 @@ def look_at_swarm(browser, wanted):
 DROP = """
 const [name, base64, done] = arguments, bytes = Uint8Array.from(atob(base64), letter => letter.charCodeAt(0)), dropped = new DataTransfer();
 dropped.items.add(new File([bytes], name));
-const event = new DragEvent("drop", { dataTransfer: dropped, cancelable: true });
-ondrop(event).then(() => done(event.defaultPrevented), error => done(String(error)));
+const event = new DragEvent("drop", { dataTransfer: dropped, cancelable: true, bubbles: true }), take = ondrop;
+ondrop = event => take(event).then(() => done(event.defaultPrevented), error => done(String(error)));
+document.querySelector("#drop, #panels").dispatchEvent(event);
+ondrop = take;
 """
 SLIDE = """
 const slider = document.querySelectorAll("#inputs input[type=range]")[arguments[0]];

@@ -173,6 +173,8 @@ web() { # built anew, and looked at in a browser: a flight there ends with the b
         WASM_CC="clang --target=wasm32-wasi $warnings" || return
     flight=$(./build/swarm --load build/web/swarm.safetensors --isa portable --frames 300 |
         sed -n 's/.* flight=\([0-9a-f]*\).*/\1/p')
-    counted check_web python3 tests/check_web.py build/site "$flight" build/screenshots &&
+    compiled "the policy page's native program" $CC -O0 -DFOLD_ONLY_PORTABLE -ffp-contract=off -o "$out/policy" \
+        examples/policy.c -lm || return
+    POLICY=$out/policy CC=$CC counted check_web python3 tests/check_web.py build/site "$flight" build/screenshots &&
         head -n 1 "$out/output"
 }
