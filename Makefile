@@ -39,8 +39,9 @@ build/%: examples/%.cpp examples/options.h examples/fold_rl.h examples/unfused.h
 # that teaches it.
 WASM_CC ?= clang --target=wasm32-wasi
 WASM_FLAGS = -O2 -msimd128 -fdata-sections
-SITE = index policy swarm
-SHOWN = web/policy.c policy.c fold_onnx.h fold_to_c.h web/swarm.c swarm.c
+SITE = index learn playground policy swarm
+SHOWN = hello.c web/learn.c web/policy.c web/swarm.c train.c swarm.c policy.c fold_onnx.h fold_rl.h fold_to_c.h \
+    web/playground.c web/trees.c web/lists.c web/agents.c fold_draw.h
 web: $(SITE:%=build/site/%.html) $(SHOWN:%=build/site/source/%.html)
 
 WEB_NEEDS = install clang, lld, wasi-libc and libclang-rt-dev-wasm32 (names of Debian packages), or name another compiler by WASM_CC
@@ -56,19 +57,32 @@ build/web/%.wasm: examples/web/%.c build/web/fold.o examples/options.h examples/
 	$(WASM_CC) -mexec-model=reactor $(WASM_FLAGS) -DFOLD__IMPLEMENTED -D_WASI_EMULATED_PROCESS_CLOCKS -Wl,--strip-all,--stack-first,-z,stack-size=262144 -o $@ $< build/web/fold.o -lwasi-emulated-process-clocks -lm
 build/web/policy.wasm: examples/policy.c examples/fold_onnx.h examples/fold_to_c.h
 build/web/swarm.wasm: examples/swarm.c
+build/web/learn.wasm: examples/train.c examples/fold_rl.h
+build/web/playground.wasm: examples/web/trees.c examples/web/lists.c examples/web/agents.c examples/fold_draw.h
 
 build/web/%.base64: build/web/%
 	gzip -9nc $< | base64 >$@
 
-build/site/%.html: examples/web/%.html examples/web/style.css examples/web/site.js examples/web/page.awk
+build/site/%.html: examples/web/%.html examples/web/nav.html examples/web/style.css examples/web/site.js examples/web/page.awk
 	@mkdir -p build/site
 	awk -f examples/web/page.awk $< >$@.new && mv $@.new $@
-build/site/policy.html: build/web/policy.wasm.base64
+SITE = index learn playground policy swarm
+SHOWN = hello.c web/learn.c web/policy.c web/swarm.c train.c swarm.c policy.c fold_onnx.h fold_rl.h fold_to_c.h \
+    web/playground.c web/trees.c web/lists.c web/agents.c fold_draw.h
 build/site/swarm.html: build/web/swarm.wasm.base64 build/web/swarm.safetensors.base64
 
-build/web/swarm.safetensors: build/swarm
+# What native programs learn. They share one object of the implementation, too.
+build/web/native.o: fold.h
 	@mkdir -p build/web
-	./build/swarm --frames 1 $(SWARM) --save $@
+	printf '#define FOLD_IMPLEMENTATION\n#include "fold.h"\n' >build/web/native.c
+	$(CC) $(CFLAGS) -DFOLD_USE_THREADS -I. -c -o $@ build/web/native.c
+NATIVE = build/web/native_swarm build/web/native_train
+$(NATIVE): build/web/native_%: examples/%.c build/web/native.o examples/fold_rl.h examples/options.h examples/unfused.h
+	$(CC) $(CFLAGS) -DFOLD__IMPLEMENTED -o $@ $< build/web/native.o -lm -lpthread
+build/web/swarm.safetensors: build/web/native_swarm
+	./build/web/native_swarm --frames 1 $(SWARM) --save $@
+build/web/learn.native: build/web/native_train
+	./build/web/native_train --isa portable >$@
 
 # The C behind the pages, to be read in a browser: source/train.c.html#L12 is a line, #update a function.
 build/site/source/%.html: examples/% examples/web/source.html examples/web/style.css examples/web/page.awk
