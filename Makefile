@@ -40,8 +40,7 @@ build/%: examples/%.cpp examples/options.h examples/fold_rl.h examples/unfused.h
 WASM_CC ?= clang --target=wasm32-wasi
 WASM_FLAGS = -O2 -msimd128 -fdata-sections
 SITE = index learn playground policy swarm
-SHOWN = hello.c web/learn.c web/policy.c web/swarm.c train.c swarm.c policy.c fold_onnx.h fold_rl.h fold_to_c.h \
-    web/playground.c web/trees.c web/lists.c web/agents.c fold_draw.h
+SHOWN = hello.c web/learn.c web/policy.c web/swarm.c train.c swarm.c policy.c fold_onnx.h fold_rl.h fold_to_c.h web/playground.c web/trees.c web/lists.c web/agents.c fold_draw.h
 web: $(SITE:%=build/site/%.html) $(SHOWN:%=build/site/source/%.html)
 
 WEB_NEEDS = install clang, lld, wasi-libc and libclang-rt-dev-wasm32 (names of Debian packages), or name another compiler by WASM_CC
@@ -66,9 +65,9 @@ build/web/%.base64: build/web/%
 build/site/%.html: examples/web/%.html examples/web/nav.html examples/web/style.css examples/web/site.js examples/web/page.awk
 	@mkdir -p build/site
 	awk -f examples/web/page.awk $< >$@.new && mv $@.new $@
-SITE = index learn playground policy swarm
-SHOWN = hello.c web/learn.c web/policy.c web/swarm.c train.c swarm.c policy.c fold_onnx.h fold_rl.h fold_to_c.h \
-    web/playground.c web/trees.c web/lists.c web/agents.c fold_draw.h
+build/site/learn.html: build/web/learn.wasm.base64 build/web/learn.native
+build/site/playground.html: build/web/playground.wasm.base64 examples/web/trees.c examples/web/lists.c examples/web/agents.c
+build/site/policy.html: build/web/policy.wasm.base64
 build/site/swarm.html: build/web/swarm.wasm.base64 build/web/swarm.safetensors.base64
 
 # What native programs learn. They share one object of the implementation, too.
