@@ -61,7 +61,7 @@ static fold_node tree_item(fold_ctx *f, const tree_net *n, const char **at, int 
     while (!*wrong) {
         while (**at == ' ') ++*at;
         if (**at == ']') return ++*at, pair[0];
-        if (!**at) *wrong = "a ] is missing";
+        if (!**at) return *wrong = "a ] is missing", pair[0];
         pair[1] = tree_item(f, n, at, depth + 1, wrong);
         pair[0] = fold_call(f, n->call[kind], pair, 2);
     }

@@ -171,7 +171,7 @@ web() { # built anew, and looked at in a browser: a flight there ends with the b
     has_wasi "the pages" || return
     step "make web" make -s -B web SWARM="--steps 100" CC="$CC -ffp-contract=off" CFLAGS="$CFLAGS" \
         WASM_CC="clang --target=wasm32-wasi $warnings" || return
-    flight=$(./build/swarm --load build/web/swarm.safetensors --isa portable --frames 300 |
+    flight=$(./build/web/native_swarm --load build/web/swarm.safetensors --isa portable --frames 300 |
         sed -n 's/.* flight=\([0-9a-f]*\).*/\1/p')
     compiled "the policy page's native program" $CC -O0 -DFOLD_ONLY_PORTABLE -ffp-contract=off -o "$out/policy" \
         examples/policy.c -lm || return
