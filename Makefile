@@ -128,6 +128,10 @@ bench-peers: bench/bench
 	sh bench/peers/run $(PEERS)
 	sh bench/peers/onnx
 
+# Beside DyNet (DYNET names a clone of it, which is built in ten minutes), by turns. DYNET_ROWS: options, such as --hidden 16 --batch 1
+bench-dynet: bench/bench
+	python3 bench/peers/dynet.py $(DYNET_ROWS)
+
 # Writes bench/log/RESULTS.md from what the two print here.
 bench-results: bench/bench
 	@mkdir -p build
