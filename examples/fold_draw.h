@@ -788,13 +788,15 @@ FOLD_API fold_status fold_draw_svg(fold_ctx *f, fold_writer *write, void *user)
 /* Sizes of a race in pixels. Both sides show the same graph, scaled so that it fits. A side of more than
    FOLD_DRAW__FRAMES steps shows several of them at a time. */
 enum {
-    FOLD_DRAW__RACE_W = 720,
-    FOLD_DRAW__SIDE_W = 324,
+    FOLD_DRAW__RACE_W = 640,
+    FOLD_DRAW__SIDE_W = 286,
     FOLD_DRAW__SIDE_H = 480,
-    FOLD_DRAW__RIGHT = 356,   /* from the left side to the right one */
-    FOLD_DRAW__MARGIN = 20,
-    FOLD_DRAW__GRAPH = 140,   /* top of the graph, below the headings */
-    FOLD_DRAW__STRIP_H = 60,  /* height of the strip below the graph, which counts the steps */
+    FOLD_DRAW__RIGHT = 318,   /* from the left side to the right one */
+    FOLD_DRAW__EDGE = 18,
+    FOLD_DRAW__GRAPH = 128,   /* top of the graph, below the headings */
+    FOLD_DRAW__MARGIN = 4,    /* between a call and the frame of its step */
+    FOLD_DRAW__STRIP_H = 60,  /* most height of the strip below the graph, which counts the steps */
+    FOLD_DRAW__CHIP_H = 10,   /* most height of a call in it */
     FOLD_DRAW__FRAMES = 96
 };
 typedef struct fold_draw__race {
@@ -803,6 +805,8 @@ typedef struct fold_draw__race {
     fold_draw__frame frame;
     int steps[2], most; /* steps of each side: calls, then batches and prologues; those of the longer side */
     int height, drawn;  /* height of the graph; number of calls that it shows */
+    int bottom;         /* of the strip */
+    double chip;        /* height of a call in the strip */
     double seconds;     /* without the pauses */
 } fold_draw__race;
 
@@ -837,21 +841,29 @@ static double fold_draw__percent(const fold_draw__race *race, double steps)
     return fold_draw__tenths(100 * now / fold_draw__loop(race));
 }
 
-/* Places the graph in a side: columns get narrower, and lanes lower, until it fits. */
+/* Places the graph in a side: columns get narrower, and lanes lower, until it fits. Then places the strip. */
 static void fold_draw__race_place(fold_draw__race *race)
 {
     fold_draw__plan *plan = &race->plan;
     fold_draw__frame *frame = &race->frame;
-    const int lanes = fold_draw__lay_out(plan), high = lanes < FOLD_DRAW__SIDE_H ? lanes : FOLD_DRAW__SIDE_H;
+    const int lanes = fold_draw__lay_out(plan), room = FOLD_DRAW__SIDE_W - 2 * FOLD_DRAW__MARGIN;
+    int most = 1;
+    race->height = lanes < FOLD_DRAW__SIDE_H ? lanes : FOLD_DRAW__SIDE_H;
     frame->node_w = 26, frame->leaf_w = 18, frame->space = 14;
-    const int width = fold_draw__place_columns(plan, frame);
-    frame->x = width > FOLD_DRAW__SIDE_W / 2 ? (double)FOLD_DRAW__SIDE_W / width : 2;
-    frame->left = (FOLD_DRAW__SIDE_W - frame->x * width) / 2;
-    frame->y = (double)high / lanes;
+    const int width = fold_draw__place_columns(plan, frame) - frame->space * 3 / 2; /* of what is drawn */
+    frame->x = width > room / 2 ? (double)room / width : 2;
+    frame->left = FOLD_DRAW__MARGIN - frame->x * frame->space / 2;
+    frame->y = (double)race->height / lanes;
     frame->top = FOLD_DRAW__GRAPH + frame->y * (FOLD_DRAW__LANE / 2 - FOLD_DRAW__TOP);
-    race->height = high;
     for (size_t at = 0; at < plan->n_calls; at++)
         race->drawn += fold_draw__is_drawn(&plan->node[plan->call[at]]);
+    for (size_t at = 0; at < plan->n_columns; at++)
+        most = plan->column[at].calls > most ? plan->column[at].calls : most;
+    race->chip = race->most > FOLD_DRAW__FRAMES              ? 14
+                 : most * FOLD_DRAW__CHIP_H < FOLD_DRAW__STRIP_H ? FOLD_DRAW__CHIP_H
+                                                             : (double)FOLD_DRAW__STRIP_H / most;
+    race->bottom = FOLD_DRAW__GRAPH + race->height + 24 +
+                   (race->most > FOLD_DRAW__FRAMES ? 14 : (int)(race->chip * most));
 }
 
 /* Writes the place and size of a node, with a margin around it. */
@@ -859,8 +871,7 @@ static void fold_draw__race_box(fold_draw__race *race, const fold_draw__node *no
 {
     const fold_draw__frame *frame = &race->frame;
     const int leaf = node->is == FOLD_DRAW__LEAF;
-    const int left =
-        race->plan.column[node->column].left - (leaf ? frame->space / 2 + frame->leaf_w : 0);
+    const int left = race->plan.column[node->column].left - (leaf ? frame->space / 2 + frame->leaf_w : 0);
     const double w = frame->x * (leaf ? frame->leaf_w : frame->node_w), h = frame->y * FOLD_DRAW__NODE_H;
     margin *= frame->x < frame->y ? frame->x : frame->y;
     fold_draw__put(&race->text, "<rect x=\"%g\" y=\"%g\" width=\"%g\" height=\"%g\" rx=\"%g\"",
@@ -919,14 +930,14 @@ static void fold_draw__race_steps(fold_draw__race *race, int side)
     for (size_t id = 0; id < plan->n_nodes && !side && !text->stopped; id++) {
         const int is_call = plan->node[id].is == FOLD_DRAW__CALL;
         if (is_call && fold_draw__is_drawn(&plan->node[id])) {
-            fold_draw__race_box(race, &plan->node[id], 4);
+            fold_draw__race_box(race, &plan->node[id], FOLD_DRAW__MARGIN);
             fold_draw__put(text, " class=\"race%d\"/>\n", fold_draw__moment(race, step));
         }
         step += is_call;
     }
     for (size_t at = 0; at < plan->n_columns && side && !text->stopped; at++) {
         const fold_draw__column *column = &plan->column[at];
-        const double margin = 4 * (frame->x < 1 ? frame->x : 1);
+        const double margin = FOLD_DRAW__MARGIN * (frame->x < 1 ? frame->x : 1);
         fold_draw__put(text,
                        "<rect x=\"%g\" y=\"%d\" width=\"%g\" height=\"%d\" rx=\"%g\" class=\"race%d\"/>\n",
                        fold_draw__tenths(fold_draw__x(frame, column->left) - margin), FOLD_DRAW__GRAPH - 4,
@@ -962,13 +973,12 @@ static void fold_draw__race_calls(fold_draw__race *race, int side)
 }
 
 /* Writes one call, or one prologue, of the strip below a graph. */
-static void fold_draw__race_chip(fold_draw__race *race, int step, int above, int hue, double height)
+static void fold_draw__race_chip(fold_draw__race *race, int step, int above, int hue)
 {
     const double pitch = (double)FOLD_DRAW__SIDE_W / race->most;
-    const int bottom = FOLD_DRAW__GRAPH + race->height + 20 + FOLD_DRAW__STRIP_H;
     fold_draw__put(&race->text, "<rect x=\"%g\" y=\"%g\" width=\"%g\" height=\"%g\" class=\"race%d\" ",
-                   fold_draw__tenths(step * pitch), fold_draw__tenths(bottom - (above + 1) * height),
-                   fold_draw__tenths(pitch > 4 ? pitch - 2 : 0.7 * pitch), fold_draw__tenths(0.8 * height),
+                   fold_draw__tenths(step * pitch), fold_draw__tenths(race->bottom - (above + 1) * race->chip),
+                   fold_draw__tenths(pitch > 4 ? pitch - 2 : 0.7 * pitch), fold_draw__tenths(0.8 * race->chip),
                    fold_draw__moment(race, step));
     if (hue < 0)
         fold_draw__put(&race->text, "fill=\"#8c959f\"/>\n");
@@ -981,32 +991,29 @@ static void fold_draw__race_strip(fold_draw__race *race, int side)
 {
     fold_draw__text *text = &race->text;
     const fold_draw__plan *plan = &race->plan;
-    const int bottom = FOLD_DRAW__GRAPH + race->height + 20 + FOLD_DRAW__STRIP_H;
-    int step = 0, most = 7, next = 0;
-    for (size_t at = 0; at < plan->n_columns; at++)
-        most = plan->column[at].calls > most ? plan->column[at].calls : most;
-    const double height = (double)FOLD_DRAW__STRIP_H / most;
+    const int is_bar = race->most > FOLD_DRAW__FRAMES;
+    int step = 0;
     fold_draw__put(text, "<g class=\"race strip\">\n");
-    for (size_t id = 0; id < plan->n_nodes && !side && race->most <= FOLD_DRAW__FRAMES; id++)
+    for (size_t id = 0; id < plan->n_nodes && !side && !is_bar; id++)
         if (plan->node[id].is == FOLD_DRAW__CALL)
             fold_draw__race_chip(race, step++, 0,
-                                 fold_draw__hue(plan->column[plan->node[id].column].kind), height);
-    for (size_t at = 0; at < plan->n_columns && side && race->most <= FOLD_DRAW__FRAMES; at++) {
+                                 fold_draw__hue(plan->column[plan->node[id].column].kind));
+    for (size_t at = 0; at < plan->n_columns && side && !is_bar; at++) {
         const fold_draw__column *column = &plan->column[at];
-        for (; next < column->number; next++)
-            fold_draw__race_chip(race, next, 0, -1, height);
+        for (; step < column->number; step++)
+            fold_draw__race_chip(race, step, 0, -1);
         for (int i = 0; i < column->calls; i++)
-            fold_draw__race_chip(race, next, i, fold_draw__hue(column->kind), height);
-        next++;
+            fold_draw__race_chip(race, step, i, fold_draw__hue(column->kind));
+        step++;
     }
-    if (race->most > FOLD_DRAW__FRAMES)
+    if (is_bar)
         fold_draw__put(text,
-                       "<g transform=\"translate(0,%d)\"><rect class=\"bar%d\" width=\"%g\" height=\"14\" "
+                       "<g transform=\"translate(0,%d)\"><rect class=\"bar%d\" width=\"%g\" height=\"12\" "
                        "fill=\"%s\"/></g>\n",
-                       bottom - 14, side,
+                       race->bottom - 14, side,
                        fold_draw__tenths(0.05 + (double)FOLD_DRAW__SIDE_W * race->steps[side] / race->most),
                        side ? "#2da44e" : "#8c959f");
-    fold_draw__put(text, "</g><path class=\"wire\" stroke=\"#8c959f\" d=\"M0 %dH%d\"/>\n", bottom + 1,
+    fold_draw__put(text, "</g><path class=\"wire\" stroke=\"#8c959f\" d=\"M0 %d.5H%d\"/>\n", race->bottom,
                    FOLD_DRAW__SIDE_W);
 }
 
@@ -1016,16 +1023,16 @@ static void fold_draw__race_count(fold_draw__race *race, int side)
     fold_draw__text *text = &race->text;
     const int steps = race->steps[side], shown = steps < FOLD_DRAW__FRAMES ? steps : FOLD_DRAW__FRAMES;
     fold_draw__put(text,
-                   "<text class=\"dim\" x=\"%d\" y=\"86\" font-size=\"16\" fill=\"#57606a\" "
+                   "<text class=\"dim\" x=\"%d\" y=\"103\" font-size=\"15\" fill=\"#57606a\" "
                    "text-anchor=\"end\">%s</text>",
                    FOLD_DRAW__SIDE_W, steps == 1 ? "step" : "steps");
     fold_draw__put(text,
-                   "<svg x=\"%d\" y=\"54\" width=\"150\" height=\"38\"><g class=\"count%d ink\" "
-                   "transform=\"translate(0,%d)\" font-size=\"34\" font-weight=\"bold\" fill=\"#1f2328\" "
+                   "<svg x=\"%d\" y=\"46\" width=\"150\" height=\"38\"><g class=\"count%d ink\" "
+                   "transform=\"translate(0,%d)\" font-size=\"%d\" font-weight=\"bold\" fill=\"#1f2328\" "
                    "text-anchor=\"end\">\n",
-                   FOLD_DRAW__SIDE_W - 202, side, -40 * shown);
+                   FOLD_DRAW__SIDE_W - 150, side, -40 * shown, steps < 1000 ? 36 : steps < 10000 ? 28 : 20);
     for (int i = 0; i <= shown; i++)
-        fold_draw__put(text, "<text x=\"150\" y=\"%d\">%d</text>\n", 32 + 40 * i,
+        fold_draw__put(text, "<text x=\"150\" y=\"%d\">%d</text>\n", 34 + 40 * i,
                        shown ? (int)((int64_t)i * steps / shown) : 0);
     fold_draw__put(text, "</g></svg>\n");
 }
@@ -1036,12 +1043,12 @@ static void fold_draw__race_side(fold_draw__race *race, int side)
     const fold_draw__plan *plan = &race->plan;
     const int prologues = race->plan.run.batch - (int)race->plan.n_columns;
     fold_draw__put(text, "<g class=\"%s\" transform=\"translate(%d,0)\">\n", side ? "right" : "left",
-                   FOLD_DRAW__MARGIN + side * FOLD_DRAW__RIGHT);
+                   FOLD_DRAW__EDGE + side * FOLD_DRAW__RIGHT);
     fold_draw__put(text,
-                   "<text class=\"ink\" y=\"86\" font-size=\"18\" font-weight=\"bold\" "
+                   "<text class=\"ink\" y=\"80\" font-size=\"18\" font-weight=\"bold\" "
                    "fill=\"#1f2328\">%s</text>\n",
                    side ? "Batched by fold.h" : "One call at a time");
-    fold_draw__put(text, "<text class=\"dim\" y=\"110\" font-size=\"14\" fill=\"#57606a\">");
+    fold_draw__put(text, "<text class=\"dim\" y=\"103\" font-size=\"15\" fill=\"#57606a\">");
     if (!side)
         fold_draw__put(text, "in the order of the program");
     else if (!plan->run.name || !strcmp(plan->run.name, "eager"))
@@ -1050,9 +1057,8 @@ static void fold_draw__race_side(fold_draw__race *race, int side)
         fold_draw__count(text, (int)plan->n_columns, "batch", "batches");
         fold_draw__put(text, ", ");
         fold_draw__count(text, prologues, "prologue", "prologues");
-        fold_draw__put(text, "; the same bits");
     } else
-        fold_draw__put(text, "ready calls of one kind together; the same bits");
+        fold_draw__put(text, "calls of one kind share a step");
     fold_draw__put(text, "</text>\n");
     fold_draw__race_count(race, side);
     fold_draw__race_steps(race, side);
@@ -1099,32 +1105,51 @@ static void fold_draw__race_style(fold_draw__race *race)
     fold_draw__put(text, "}\n</style>\n");
 }
 
-/* Writes which colour is which kind of call. */
-static void fold_draw__race_legend(fold_draw__race *race, int top)
+/* Returns a parameter of the kind if another kind has the same name, or else "". */
+static const char *fold_draw__distinction(const fold_draw__plan *plan, int kind)
 {
-    enum { FOLD_DRAW__ACROSS = 4, FOLD_DRAW__MOST_KINDS = 11, FOLD_DRAW__ENTRY_W = 172 };
+    const fold_seen *seen = &plan->kind[kind].seen;
+    for (int other = 0; other < (int)plan->n_kinds; other++)
+        if (other != kind && !strcmp(plan->kind[other].seen.name, seen->name))
+            return fold_param_is_null(seen->param[0]) ? "" : fold_param_name(plan->m, seen->param[0]);
+    return "";
+}
+
+/* Writes which colour is which kind of call, and returns the picture's height. The widths of entries are
+   guesses, since fonts differ. */
+static int fold_draw__race_legend(fold_draw__race *race)
+{
+    enum { FOLD_DRAW__MOST_KINDS = 11, FOLD_DRAW__NAME = 14 };
     fold_draw__text *text = &race->text;
     const fold_draw__plan *plan = &race->plan;
     const int kinds = (int)plan->n_kinds, shown = kinds < FOLD_DRAW__MOST_KINDS ? kinds : FOLD_DRAW__MOST_KINDS;
-    fold_draw__put(text, "<g class=\"dim\" font-size=\"14\" fill=\"#57606a\">\n");
-    for (int at = 0; at <= shown; at++) {
-        const int left = FOLD_DRAW__MARGIN + at % FOLD_DRAW__ACROSS * FOLD_DRAW__ENTRY_W,
-                  y = top + at / FOLD_DRAW__ACROSS * 24;
-        fold_draw__put(text, "<rect x=\"%d\" y=\"%d\" width=\"16\" height=\"14\" rx=\"4\" ", left, y - 12);
-        if (at == shown)
+    int left = FOLD_DRAW__EDGE, top = race->bottom + 32;
+    fold_draw__put(text, "<g class=\"dim\" font-size=\"15\" fill=\"#57606a\">\n");
+    for (int at = -1; at < shown; at++) {
+        const char *name = at < 0 ? "a step" : plan->kind[at].seen.name;
+        const char *more = at < 0 ? "" : fold_draw__distinction(plan, at);
+        const size_t length = strlen(name), rest = strlen(more);
+        const int width = 50 + 9 * (int)((length < FOLD_DRAW__NAME ? length : FOLD_DRAW__NAME + 1) +
+                                         (rest < FOLD_DRAW__NAME ? rest : FOLD_DRAW__NAME + 1));
+        if (left + width > FOLD_DRAW__RACE_W && left > FOLD_DRAW__EDGE)
+            left = FOLD_DRAW__EDGE, top += 24;
+        fold_draw__put(text, "<rect x=\"%d\" y=\"%d\" width=\"16\" height=\"14\" rx=\"4\" ", left, top - 12);
+        if (at < 0)
             fold_draw__put(text, "class=\"step\" fill=\"#ffe9a8\"/>");
         else
             fold_draw__put(text, "fill=\"hsl(%d,70%%,75%%)\"/>", fold_draw__hue(at));
-        fold_draw__put(text, "<text x=\"%d\" y=\"%d\">", left + 24, y);
-        if (at == shown)
-            fold_draw__put(text, "one step");
-        else {
-            fold_draw__name(text, plan->kind[at].seen.name, 12);
-            fold_draw__put(text, " &#215;%d", plan->kind[at].calls);
-        }
+        fold_draw__put(text, "<text x=\"%d\" y=\"%d\">", left + 22, top);
+        fold_draw__name(text, name, FOLD_DRAW__NAME);
+        fold_draw__put(text, *more ? " " : "");
+        fold_draw__name(text, more, FOLD_DRAW__NAME);
         fold_draw__put(text, "</text>\n");
+        left += width;
     }
+    if (race->drawn < race->steps[0])
+        fold_draw__put(text, "<text x=\"%d\" y=\"%d\">%d of the %d calls are drawn, those of the first samples"
+                             "</text>\n", FOLD_DRAW__EDGE, top += 24, race->drawn, race->steps[0]);
     fold_draw__put(text, "</g>\n");
+    return top + 18;
 }
 
 /* Writes what a screen reader reads, and the title. */
@@ -1149,10 +1174,10 @@ static void fold_draw__race_head(fold_draw__race *race, const char *title, int h
                    "<rect class=\"page\" x=\"0.5\" y=\"0.5\" width=\"%d\" height=\"%d\" rx=\"12\" fill=\"#fff\" "
                    "stroke=\"#d1d9e0\"/>\n",
                    FOLD_DRAW__RACE_W - 1, height - 1);
-    fold_draw__put(text, "<text class=\"ink\" x=\"%d\" y=\"38\" font-size=\"22\" font-weight=\"bold\" "
+    fold_draw__put(text, "<text class=\"ink\" x=\"%d\" y=\"38\" font-size=\"21\" font-weight=\"bold\" "
                          "fill=\"#1f2328\">",
-                   FOLD_DRAW__MARGIN);
-    fold_draw__name(text, title, 56);
+                   FOLD_DRAW__EDGE);
+    fold_draw__name(text, title, 46);
     fold_draw__put(text, "</text>\n");
 }
 
@@ -1174,19 +1199,14 @@ FOLD_API fold_status fold_draw_race(fold_ctx *f, const fold_draw_race_desc *desc
     race.most = race.steps[race.steps[1] > race.steps[0]];
     race.seconds = settings.seconds > 0 ? (double)settings.seconds : race.most < 24 ? race.most / 3.0 : 8;
     fold_draw__race_place(&race);
-    const int legend = FOLD_DRAW__GRAPH + race.height + 20 + FOLD_DRAW__STRIP_H + 32;
-    const int rows = race.plan.n_kinds < 4 ? 1 : race.plan.n_kinds < 8 ? 2 : 3;
-    const int hidden = race.steps[0] - race.drawn, height = legend + 24 * rows - 6 + (hidden ? 24 : 0);
+    race.text.stopped = 1;
+    const int height = fold_draw__race_legend(&race); /* only measured */
+    race.text.stopped = !write;
     fold_draw__race_head(&race, settings.title, height);
     fold_draw__race_graph(&race);
     fold_draw__race_side(&race, 0);
     fold_draw__race_side(&race, 1);
-    fold_draw__race_legend(&race, legend);
-    if (hidden)
-        fold_draw__put(&race.text,
-                       "<text class=\"dim\" x=\"%d\" y=\"%d\" font-size=\"14\" fill=\"#57606a\">the first "
-                       "samples are drawn, %d of the %d calls; the strips count them all</text>\n",
-                       FOLD_DRAW__MARGIN, height - 18, race.drawn, race.steps[0]);
+    fold_draw__race_legend(&race);
     fold_draw__put(&race.text, "</svg>\n");
     fold_draw__free(&race.plan);
     return race.text.stopped ? FOLD_IO : FOLD_OK;
