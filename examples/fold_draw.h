@@ -7,7 +7,8 @@
        fold_draw_svg(f, fold_to_file, stdout);
 
    A picture shows the plan of the last run or, if something was recorded since, the recording by depth, like
-   fold_ctx_print. Draw a picture if the batches are not as you expect, or a timeline if a run takes long.
+   fold_ctx_print. Draw a picture if the batches are not as you expect, a race to show others what batching
+   does to your network, or a timeline if a run takes long.
 
    All calls return FOLD_OK, FOLD_IO if the writer stopped, FOLD_BAD_ARGUMENT if f is NULL, or FOLD_NO_MEMORY.
    While a picture is being written, it needs about 60 bytes per node from malloc. The calls also work in a
@@ -45,8 +46,8 @@ FOLD_API fold_status fold_draw_dot(fold_ctx *f, fold_writer *write, void *user);
 FOLD_API fold_status fold_draw_svg(fold_ctx *f, fold_writer *write, void *user);
 
 typedef struct fold_draw_race_desc {
-    const char *title; /* heading, and the picture's name for screen readers. NULL: "One recording, run twice" */
-    float seconds;     /* duration without the pauses, at most 600. 0: a third of a second per call, at most 8 */
+    const char *title; /* heading, also read by screen readers. NULL: "One recording, run twice" */
+    float seconds;     /* duration without the pauses, up to 600. 0: 1/3 s per step, at most 8 s */
 } fold_draw_race_desc;
 FOLD_API fold_draw_race_desc fold_draw_race_desc_default(void);
 
@@ -691,9 +692,9 @@ static void fold_draw__svg_edges(fold_draw__text *text, const fold_draw__plan *p
                 !fold_draw__is_drawn(from))
                 continue;
             const double from_y = fold_draw__y(frame, from->top), to_y = fold_draw__y(frame, reader->top);
-            fold_draw__put(text, "<path d=\"M%g %gC%g %g %g %g %g %g\"/>\n", fold_draw__x(frame, left), from_y,
-                           fold_draw__x(frame, left + bend), from_y, fold_draw__x(frame, to - bend), to_y,
-                           fold_draw__x(frame, to), to_y);
+            fold_draw__put(text, "<path d=\"M%g %gC%g %g %g %g %g %g\"/>\n", fold_draw__x(frame, left),
+                           from_y, fold_draw__x(frame, left + bend), from_y, fold_draw__x(frame, to - bend),
+                           to_y, fold_draw__x(frame, to), to_y);
         }
 }
 
@@ -859,11 +860,9 @@ static void fold_draw__race_place(fold_draw__race *race)
         race->drawn += fold_draw__is_drawn(&plan->node[plan->call[at]]);
     for (size_t at = 0; at < plan->n_columns; at++)
         most = plan->column[at].calls > most ? plan->column[at].calls : most;
-    race->chip = race->most > FOLD_DRAW__FRAMES              ? 14
-                 : most * FOLD_DRAW__CHIP_H < FOLD_DRAW__STRIP_H ? FOLD_DRAW__CHIP_H
-                                                             : (double)FOLD_DRAW__STRIP_H / most;
-    race->bottom = FOLD_DRAW__GRAPH + race->height + 24 +
-                   (race->most > FOLD_DRAW__FRAMES ? 14 : (int)(race->chip * most));
+    const int is_bar = race->most > FOLD_DRAW__FRAMES, high = most * FOLD_DRAW__CHIP_H;
+    race->chip = (high < FOLD_DRAW__STRIP_H ? high : FOLD_DRAW__STRIP_H) / (double)most;
+    race->bottom = FOLD_DRAW__GRAPH + race->height + 24 + (is_bar ? 14 : (int)(race->chip * most));
 }
 
 /* Writes the place and size of a node, with a margin around it. */
@@ -895,6 +894,13 @@ static void fold_draw__race_number(fold_draw__race *race, const fold_draw__node 
                    fold_draw__tenths(fold_draw__y(frame, node->top) + 4), number);
 }
 
+/* Returns the width of outlines: narrow calls have thin ones. */
+static double fold_draw__stroke(const fold_draw__race *race)
+{
+    const double tenth = race->frame.x * race->frame.node_w / 10;
+    return tenth < 1 ? fold_draw__tenths(tenth + 0.05) : 1;
+}
+
 /* Writes what both sides show at all times: edges, leaves, and calls that have not run. */
 static void fold_draw__race_graph(fold_draw__race *race)
 {
@@ -902,7 +908,10 @@ static void fold_draw__race_graph(fold_draw__race *race)
     const fold_draw__plan *plan = &race->plan;
     fold_draw__put(text, "<defs><g id=\"graph\"><g class=\"wire\" fill=\"none\" stroke=\"#8c959f\">\n");
     fold_draw__svg_edges(text, plan, &race->frame);
-    fold_draw__put(text, "</g><g class=\"off\" fill=\"#fff\" stroke=\"#afb8c1\">\n");
+    fold_draw__put(text,
+                   "</g><g class=\"off\" fill=\"#fff\" stroke=\"#afb8c1\" "
+                   "stroke-width=\"%g\">\n",
+                   fold_draw__stroke(race));
     for (size_t id = 0; id < plan->n_nodes && !text->stopped; id++) {
         if (!fold_draw__is_drawn(&plan->node[id]))
             continue;
@@ -953,7 +962,10 @@ static void fold_draw__race_calls(fold_draw__race *race, int side)
     fold_draw__text *text = &race->text;
     const fold_draw__plan *plan = &race->plan;
     int step = 0;
-    fold_draw__put(text, "<g class=\"race calls\" font-size=\"11\" text-anchor=\"middle\" fill=\"#1f2328\">\n");
+    fold_draw__put(text,
+                   "<g class=\"race calls\" font-size=\"11\" text-anchor=\"middle\" fill=\"#1f2328\" "
+                   "stroke-width=\"%g\">\n",
+                   fold_draw__stroke(race));
     for (size_t id = 0; id < plan->n_nodes && !text->stopped; id++) {
         const fold_draw__node *node = &plan->node[id];
         if (node->is != FOLD_DRAW__CALL)
@@ -977,9 +989,10 @@ static void fold_draw__race_chip(fold_draw__race *race, int step, int above, int
 {
     const double pitch = (double)FOLD_DRAW__SIDE_W / race->most;
     fold_draw__put(&race->text, "<rect x=\"%g\" y=\"%g\" width=\"%g\" height=\"%g\" class=\"race%d\" ",
-                   fold_draw__tenths(step * pitch), fold_draw__tenths(race->bottom - (above + 1) * race->chip),
-                   fold_draw__tenths(pitch > 4 ? pitch - 2 : 0.7 * pitch), fold_draw__tenths(0.8 * race->chip),
-                   fold_draw__moment(race, step));
+                   fold_draw__tenths(step * pitch),
+                   fold_draw__tenths(race->bottom - (above + 1) * race->chip),
+                   fold_draw__tenths(pitch > 4 ? pitch - 2 : 0.7 * pitch),
+                   fold_draw__tenths(0.8 * race->chip), fold_draw__moment(race, step));
     if (hue < 0)
         fold_draw__put(&race->text, "fill=\"#8c959f\"/>\n");
     else
@@ -996,8 +1009,7 @@ static void fold_draw__race_strip(fold_draw__race *race, int side)
     fold_draw__put(text, "<g class=\"race strip\">\n");
     for (size_t id = 0; id < plan->n_nodes && !side && !is_bar; id++)
         if (plan->node[id].is == FOLD_DRAW__CALL)
-            fold_draw__race_chip(race, step++, 0,
-                                 fold_draw__hue(plan->column[plan->node[id].column].kind));
+            fold_draw__race_chip(race, step++, 0, fold_draw__hue(plan->column[plan->node[id].column].kind));
     for (size_t at = 0; at < plan->n_columns && side && !is_bar; at++) {
         const fold_draw__column *column = &plan->column[at];
         for (; step < column->number; step++)
@@ -1030,7 +1042,10 @@ static void fold_draw__race_count(fold_draw__race *race, int side)
                    "<svg x=\"%d\" y=\"46\" width=\"150\" height=\"38\"><g class=\"count%d ink\" "
                    "transform=\"translate(0,%d)\" font-size=\"%d\" font-weight=\"bold\" fill=\"#1f2328\" "
                    "text-anchor=\"end\">\n",
-                   FOLD_DRAW__SIDE_W - 150, side, -40 * shown, steps < 1000 ? 36 : steps < 10000 ? 28 : 20);
+                   FOLD_DRAW__SIDE_W - 150, side, -40 * shown,
+                   steps < 1000    ? 36
+                   : steps < 10000 ? 28
+                                   : 20);
     for (int i = 0; i <= shown; i++)
         fold_draw__put(text, "<text x=\"150\" y=\"%d\">%d</text>\n", 34 + 40 * i,
                        shown ? (int)((int64_t)i * steps / shown) : 0);
@@ -1073,33 +1088,37 @@ static void fold_draw__race_side(fold_draw__race *race, int side)
 static void fold_draw__race_style(fold_draw__race *race)
 {
     fold_draw__text *text = &race->text;
-    const double after = fold_draw__percent(race, race->most + 2.6 * race->most / race->seconds);
+    const double stroke = fold_draw__stroke(race),
+                 after = fold_draw__percent(race, race->most + 2.6 * race->most / race->seconds);
     fold_draw__put(text, "<style>\n@media(prefers-color-scheme:dark){.page{fill:#0d1117;stroke:#30363d}"
                          ".ink{fill:#f0f6fc}.dim{fill:#9198a1}.wire{stroke:#656c76}\n"
-                         ".off{fill:#161b22;stroke:#656c76}.step{fill:#6b5416}}\n");
-    fold_draw__put(text, "@media(prefers-reduced-motion:no-preference){\n.race,.race *,.count0,.count1{"
-                         "animation-duration:%gs;animation-iteration-count:infinite}\n",
+                         ".off{fill:#161b22;stroke:#656c76}.step{fill:#5f4b14}}\n");
+    fold_draw__put(text,
+                   "@media(prefers-reduced-motion:no-preference){\n.race,.race *,.count0,.count1{"
+                   "animation-duration:%gs;animation-iteration-count:infinite}\n",
                    fold_draw__tenths(fold_draw__loop(race)));
     fold_draw__put(text, ".race{animation-name:race}@keyframes race{%g%%{opacity:1}%g%%,100%%{opacity:0}}\n",
                    after, fold_draw__tenths(after + 4));
     for (int i = 0; i < fold_draw__moments(race) && !text->stopped; i++) {
         const double at = fold_draw__percent(race, (double)i * race->most / fold_draw__moments(race));
-        fold_draw__put(text, ".race%d{animation-name:race%d}@keyframes race%d{0%%,%g%%{opacity:0}", i, i, i, at);
-        fold_draw__put(text, "%g%%{opacity:1;stroke-width:4px}%g%%{stroke-width:1px}}\n",
-                       fold_draw__tenths(at + 0.4), fold_draw__tenths(at + 4));
+        fold_draw__put(text, ".race%d{animation-name:race%d}@keyframes race%d{0%%,%g%%{opacity:0}", i, i, i,
+                       at);
+        fold_draw__put(text, "%g%%{opacity:1;stroke-width:%gpx}%g%%{stroke-width:%gpx}}\n",
+                       fold_draw__tenths(at + 0.4), 4 * stroke, fold_draw__tenths(at + 4), stroke);
     }
     for (int side = 0; side < 2 && !text->stopped; side++) {
         const int steps = race->steps[side], shown = steps < FOLD_DRAW__FRAMES ? steps : FOLD_DRAW__FRAMES;
         const double begin = fold_draw__percent(race, 0), end = fold_draw__percent(race, steps);
         if (!steps)
             continue;
-        fold_draw__put(text, ".count%d{animation-name:count%d}@keyframes count%d{0%%{transform:translateY(0)}",
+        fold_draw__put(text,
+                       ".count%d{animation-name:count%d}@keyframes count%d{0%%{transform:translateY(0)}",
                        side, side, side);
         fold_draw__put(text, "%g%%{transform:translateY(0);animation-timing-function:steps(%d,start)}", begin,
                        shown);
         fold_draw__put(text, "%g%%,100%%{transform:translateY(%dpx)}}\n", end, -40 * shown);
-        fold_draw__put(text, ".bar%d{animation-name:bar%d;animation-timing-function:linear}@keyframes bar%d{", side,
-                       side, side);
+        fold_draw__put(text, ".bar%d{animation-name:bar%d;animation-timing-function:linear}@keyframes bar%d{",
+                       side, side, side);
         fold_draw__put(text, "0%%,%g%%{transform:scaleX(0)}%g%%{transform:scaleX(1)}}\n", begin, end);
     }
     fold_draw__put(text, "}\n</style>\n");
@@ -1122,7 +1141,8 @@ static int fold_draw__race_legend(fold_draw__race *race)
     enum { FOLD_DRAW__MOST_KINDS = 11, FOLD_DRAW__NAME = 14 };
     fold_draw__text *text = &race->text;
     const fold_draw__plan *plan = &race->plan;
-    const int kinds = (int)plan->n_kinds, shown = kinds < FOLD_DRAW__MOST_KINDS ? kinds : FOLD_DRAW__MOST_KINDS;
+    const int kinds = (int)plan->n_kinds,
+              shown = kinds < FOLD_DRAW__MOST_KINDS ? kinds : FOLD_DRAW__MOST_KINDS;
     int left = FOLD_DRAW__EDGE, top = race->bottom + 32;
     fold_draw__put(text, "<g class=\"dim\" font-size=\"15\" fill=\"#57606a\">\n");
     for (int at = -1; at < shown; at++) {
@@ -1146,8 +1166,10 @@ static int fold_draw__race_legend(fold_draw__race *race)
         left += width;
     }
     if (race->drawn < race->steps[0])
-        fold_draw__put(text, "<text x=\"%d\" y=\"%d\">%d of the %d calls are drawn, those of the first samples"
-                             "</text>\n", FOLD_DRAW__EDGE, top += 24, race->drawn, race->steps[0]);
+        fold_draw__put(text,
+                       "<text x=\"%d\" y=\"%d\">%d of the %d calls are drawn, those of the first samples"
+                       "</text>\n",
+                       FOLD_DRAW__EDGE, top += 24, race->drawn, race->steps[0]);
     fold_draw__put(text, "</g>\n");
     return top + 18;
 }
@@ -1158,7 +1180,8 @@ static void fold_draw__race_head(fold_draw__race *race, const char *title, int h
     fold_draw__text *text = &race->text;
     title = title ? title : "One recording, run twice";
     fold_draw__put(text,
-                   "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" ",
+                   "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d "
+                   "%d\" ",
                    FOLD_DRAW__RACE_W, height, FOLD_DRAW__RACE_W, height);
     fold_draw__put(text, "font-family=\"system-ui,sans-serif\" role=\"img\">\n<title>");
     fold_draw__name(text, title, FOLD_DRAW__WHOLE);
@@ -1166,22 +1189,26 @@ static void fold_draw__race_head(fold_draw__race *race, const char *title, int h
     fold_draw__count(text, race->steps[0], "call", "calls");
     fold_draw__put(text, " twice. On the left, one call runs at a time, in ");
     fold_draw__count(text, race->steps[0], "step", "steps");
-    fold_draw__put(text, ". On the right, fold.h runs calls of one kind together as soon as they are ready, in ");
+    fold_draw__put(text,
+                   ". On the right, fold.h runs calls of one kind together as soon as they are ready, in ");
     fold_draw__count(text, race->steps[1], "step", "steps");
     fold_draw__put(text, ". The results have the same bits.</desc>\n");
     fold_draw__race_style(race);
     fold_draw__put(text,
-                   "<rect class=\"page\" x=\"0.5\" y=\"0.5\" width=\"%d\" height=\"%d\" rx=\"12\" fill=\"#fff\" "
+                   "<rect class=\"page\" x=\"0.5\" y=\"0.5\" width=\"%d\" height=\"%d\" rx=\"12\" "
+                   "fill=\"#fff\" "
                    "stroke=\"#d1d9e0\"/>\n",
                    FOLD_DRAW__RACE_W - 1, height - 1);
-    fold_draw__put(text, "<text class=\"ink\" x=\"%d\" y=\"38\" font-size=\"21\" font-weight=\"bold\" "
-                         "fill=\"#1f2328\">",
+    fold_draw__put(text,
+                   "<text class=\"ink\" x=\"%d\" y=\"38\" font-size=\"21\" font-weight=\"bold\" "
+                   "fill=\"#1f2328\">",
                    FOLD_DRAW__EDGE);
     fold_draw__name(text, title, 46);
     fold_draw__put(text, "</text>\n");
 }
 
-FOLD_API fold_status fold_draw_race(fold_ctx *f, const fold_draw_race_desc *desc, fold_writer *write, void *user)
+FOLD_API fold_status fold_draw_race(fold_ctx *f, const fold_draw_race_desc *desc, fold_writer *write,
+                                    void *user)
 {
     enum { FOLD_DRAW__MOST_SECONDS = 600 };
     fold_draw__race race;
