@@ -55,8 +55,8 @@ FOLD_API fold_draw_race_desc fold_draw_race_desc_default(void);
    recording, and on the right one batch or prologue per step. A batch takes longer than one of its calls, so
    the picture compares numbers of steps, not times. It moves in an <img> of a web page and of a README, and
    loops. Without animation it shows the end of both sides, with their steps. Colours follow the reader's
-   dark mode. Like fold_draw_svg, it draws at most 64 rows; any others are counted. desc may be NULL. Returns
-   FOLD_BAD_ARGUMENT if `seconds` is out of range. */
+   dark mode. It draws at most 64 rows of the first 256 batches and counts all other calls, and takes about 600
+   bytes per drawn call. desc may be NULL. Returns FOLD_BAD_ARGUMENT if `seconds` is out of range. */
 FOLD_API fold_status fold_draw_race(fold_ctx *f, const fold_draw_race_desc *desc, fold_writer *write,
                                     void *user);
 
@@ -791,6 +791,7 @@ FOLD_API fold_status fold_draw_svg(fold_ctx *f, fold_writer *write, void *user)
 enum {
     FOLD_DRAW__RACE_W = 640,
     FOLD_DRAW__SIDE_W = 286,
+    FOLD_DRAW__MOST_COLUMNS = 256, /* narrower columns could not be seen */
     FOLD_DRAW__SIDE_H = 480,
     FOLD_DRAW__RIGHT = 318,   /* from the left side to the right one */
     FOLD_DRAW__EDGE = 18,
@@ -805,7 +806,8 @@ typedef struct fold_draw__race {
     fold_draw__plan plan;
     fold_draw__frame frame;
     int steps[2], most; /* steps of each side: calls, then batches and prologues; those of the longer side */
-    int height, drawn;  /* height of the graph; number of calls that it shows */
+    int height;         /* of the graph */
+    int columns, drawn; /* number of columns and of calls that it shows */
     int bottom;         /* of the strip */
     double chip;        /* height of a call in the strip */
     double seconds;     /* without the pauses */
@@ -848,10 +850,17 @@ static void fold_draw__race_place(fold_draw__race *race)
     fold_draw__plan *plan = &race->plan;
     fold_draw__frame *frame = &race->frame;
     const int lanes = fold_draw__lay_out(plan), room = FOLD_DRAW__SIDE_W - 2 * FOLD_DRAW__MARGIN;
-    int most = 1;
+    int most = 1, width = 0;
+    race->columns =
+        plan->n_columns < FOLD_DRAW__MOST_COLUMNS ? (int)plan->n_columns : FOLD_DRAW__MOST_COLUMNS;
+    for (size_t id = 0; id < plan->n_nodes; id++)
+        if (plan->node[id].column >= race->columns)
+            plan->node[id].top = FOLD_DRAW__HIDDEN;
     race->height = lanes < FOLD_DRAW__SIDE_H ? lanes : FOLD_DRAW__SIDE_H;
     frame->node_w = 26, frame->leaf_w = 18, frame->space = 14;
-    const int width = fold_draw__place_columns(plan, frame) - frame->space * 3 / 2; /* of what is drawn */
+    fold_draw__place_columns(plan, frame);
+    if (race->columns)
+        width = plan->column[race->columns - 1].left + frame->node_w - frame->space / 2;
     frame->x = width > room / 2 ? (double)room / width : 2;
     frame->left = FOLD_DRAW__MARGIN - frame->x * frame->space / 2;
     frame->y = (double)race->height / lanes;
@@ -865,19 +874,27 @@ static void fold_draw__race_place(fold_draw__race *race)
     race->bottom = FOLD_DRAW__GRAPH + race->height + 24 + (is_bar ? 14 : (int)(race->chip * most));
 }
 
-/* Writes the place and size of a node, with a margin around it. */
-static void fold_draw__race_box(fold_draw__race *race, const fold_draw__node *node, double margin)
+/* Returns how much wider, on each side, the frame of a step is than its calls. */
+static double fold_draw__margin(const fold_draw__frame *frame)
+{
+    const double room = 0.4 * frame->x * frame->space, most = FOLD_DRAW__MARGIN;
+    return room < most ? room : most;
+}
+
+/* Writes the place and size of a node or, with a margin, of the frame around it. */
+static void fold_draw__race_box(fold_draw__race *race, const fold_draw__node *node, int is_step)
 {
     const fold_draw__frame *frame = &race->frame;
     const int leaf = node->is == FOLD_DRAW__LEAF;
     const int left = race->plan.column[node->column].left - (leaf ? frame->space / 2 + frame->leaf_w : 0);
     const double w = frame->x * (leaf ? frame->leaf_w : frame->node_w), h = frame->y * FOLD_DRAW__NODE_H;
-    margin *= frame->x < frame->y ? frame->x : frame->y;
+    const double beside = is_step ? fold_draw__margin(frame) : 0;
+    const double above = is_step ? FOLD_DRAW__MARGIN * frame->y : 0;
     fold_draw__put(&race->text, "<rect x=\"%g\" y=\"%g\" width=\"%g\" height=\"%g\" rx=\"%g\"",
-                   fold_draw__tenths(fold_draw__x(frame, left) - margin),
-                   fold_draw__tenths(fold_draw__y(frame, node->top) - h / 2 - margin),
-                   fold_draw__tenths(w + 2 * margin), fold_draw__tenths(h + 2 * margin),
-                   fold_draw__tenths((w < h ? w : h) / 4 + margin));
+                   fold_draw__tenths(fold_draw__x(frame, left) - beside),
+                   fold_draw__tenths(fold_draw__y(frame, node->top) - h / 2 - above),
+                   fold_draw__tenths(w + 2 * beside), fold_draw__tenths(h + 2 * above),
+                   fold_draw__tenths((w < h ? w : h) / 4 + (beside < above ? beside : above)));
 }
 
 /* Writes a label into a node, if it is large enough for one. */
@@ -894,11 +911,12 @@ static void fold_draw__race_number(fold_draw__race *race, const fold_draw__node 
                    fold_draw__tenths(fold_draw__y(frame, node->top) + 4), number);
 }
 
-/* Returns the width of outlines: narrow calls have thin ones. */
+/* Returns the width of outlines: small calls have thin ones. */
 static double fold_draw__stroke(const fold_draw__race *race)
 {
-    const double tenth = race->frame.x * race->frame.node_w / 10;
-    return tenth < 1 ? fold_draw__tenths(tenth + 0.05) : 1;
+    const double w = race->frame.x * race->frame.node_w, h = race->frame.y * FOLD_DRAW__NODE_H;
+    const double size = w < h ? w : h;
+    return size < 10 ? fold_draw__tenths(0.05 + size / 10) : 1;
 }
 
 /* Writes what both sides show at all times: edges, leaves, and calls that have not run. */
@@ -939,14 +957,14 @@ static void fold_draw__race_steps(fold_draw__race *race, int side)
     for (size_t id = 0; id < plan->n_nodes && !side && !text->stopped; id++) {
         const int is_call = plan->node[id].is == FOLD_DRAW__CALL;
         if (is_call && fold_draw__is_drawn(&plan->node[id])) {
-            fold_draw__race_box(race, &plan->node[id], FOLD_DRAW__MARGIN);
+            fold_draw__race_box(race, &plan->node[id], 1);
             fold_draw__put(text, " class=\"race%d\"/>\n", fold_draw__moment(race, step));
         }
         step += is_call;
     }
-    for (size_t at = 0; at < plan->n_columns && side && !text->stopped; at++) {
+    for (int at = 0; at < race->columns && side && !text->stopped; at++) {
         const fold_draw__column *column = &plan->column[at];
-        const double margin = FOLD_DRAW__MARGIN * (frame->x < 1 ? frame->x : 1);
+        const double margin = fold_draw__margin(frame);
         fold_draw__put(text,
                        "<rect x=\"%g\" y=\"%d\" width=\"%g\" height=\"%d\" rx=\"%g\" class=\"race%d\"/>\n",
                        fold_draw__tenths(fold_draw__x(frame, column->left) - margin), FOLD_DRAW__GRAPH - 4,
@@ -1166,10 +1184,8 @@ static int fold_draw__race_legend(fold_draw__race *race)
         left += width;
     }
     if (race->drawn < race->steps[0])
-        fold_draw__put(text,
-                       "<text x=\"%d\" y=\"%d\">%d of the %d calls are drawn, those of the first samples"
-                       "</text>\n",
-                       FOLD_DRAW__EDGE, top += 24, race->drawn, race->steps[0]);
+        fold_draw__put(text, "<text x=\"%d\" y=\"%d\">%d of the %d calls are drawn</text>\n", FOLD_DRAW__EDGE,
+                       top += 24, race->drawn, race->steps[0]);
     fold_draw__put(text, "</g>\n");
     return top + 18;
 }
