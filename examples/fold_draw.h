@@ -55,8 +55,8 @@ FOLD_API fold_draw_race_desc fold_draw_race_desc_default(void);
    recording, and on the right one batch or prologue per step. A batch takes longer than one of its calls, so
    the picture compares numbers of steps, not times. It moves in an <img> of a web page and of a README, and
    loops. Without animation it shows the end of both sides, with their steps. Colours follow the reader's
-   dark mode. It draws at most 64 rows of the first 256 batches and counts all other calls, and takes about 600
-   bytes per drawn call. desc may be NULL. Returns FOLD_BAD_ARGUMENT if `seconds` is out of range. */
+   dark mode. It draws at most 64 rows of the first 256 batches and counts all other calls, and takes about
+   600 bytes per drawn call. desc may be NULL. Returns FOLD_BAD_ARGUMENT if `seconds` is out of range. */
 FOLD_API fold_status fold_draw_race(fold_ctx *f, const fold_draw_race_desc *desc, fold_writer *write,
                                     void *user);
 
