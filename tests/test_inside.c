@@ -663,6 +663,13 @@ static void check_race(fold_ctx *f, const char *name, int drawn)
     for (int i = 0; i < got[0].calls; i++)
         for (int k = 0; k < i && drawn <= MOMENTS; k++) CHECK_SAYS(memcmp(got[0].at[i], got[0].at[k], sizeof got[0].at[i]), "%s: calls %d and %d are in one place", name, k, i);
     CHECK_INT(strstr(s, "calls are drawn") != NULL, drawn < calls);
+    for (int i = 0; i < 2; i++) { /* without animation, the counters show the end, and nothing is hidden */
+        char at[60];
+        const int all = i ? steps : calls;
+        snprintf(at, sizeof at, "<g class=\"count%d ink\" transform=\"translate(0,%d)\"", i, -40 * (all < MOMENTS ? all : MOMENTS));
+        CHECK_TEXT(s, at);
+    }
+    CHECK(!strstr(strstr(s, "</style>"), "opacity"));
     const int is_bar = (calls > steps ? calls : steps) > MOMENTS;
     CHECK_INT(got[0].bars + got[1].bars, 2 * is_bar);
     CHECK_INT(got[0].chips, is_bar ? 0 : calls);
