@@ -4,7 +4,8 @@
                           #include "fold_draw.h"
 
        fold_run(f, &loss, 1);
-       fold_draw_svg(f, fold_to_file, stdout);
+       fold_draw_svg(f, fold_to_file, stdout);          the plan
+       fold_draw_race(f, NULL, fold_to_file, stdout);   a moving picture to post
 
    A picture shows the plan of the last run or, if something was recorded since, the recording by depth, like
    fold_ctx_print. Draw a picture if the batches are not as you expect, a race to show others what batching
