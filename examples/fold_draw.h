@@ -836,12 +836,12 @@ static int fold_draw__moment(const fold_draw__race *race, int step)
 enum { FOLD_DRAW__READY = 1, FOLD_DRAW__DONE = 4 };
 static double fold_draw__loop(const fold_draw__race *race)
 {
-    return FOLD_DRAW__READY + race->seconds + FOLD_DRAW__DONE;
+    return (double)FOLD_DRAW__READY + race->seconds + (double)FOLD_DRAW__DONE;
 }
 
 static double fold_draw__percent(const fold_draw__race *race, double steps)
 {
-    const double now = FOLD_DRAW__READY + (race->most ? race->seconds * steps / race->most : 0);
+    const double now = (double)FOLD_DRAW__READY + (race->most ? race->seconds * steps / race->most : 0);
     return fold_draw__tenths(100 * now / fold_draw__loop(race));
 }
 
@@ -863,9 +863,9 @@ static void fold_draw__race_place(fold_draw__race *race)
     if (race->columns)
         width = plan->column[race->columns - 1].left + frame->node_w - frame->space / 2;
     frame->x = width > room / 2 ? (double)room / width : 2;
-    frame->left = FOLD_DRAW__MARGIN - frame->x * frame->space / 2;
+    frame->left = (double)FOLD_DRAW__MARGIN - frame->x * frame->space / 2;
     frame->y = (double)race->height / lanes;
-    frame->top = FOLD_DRAW__GRAPH + frame->y * (FOLD_DRAW__LANE / 2 - FOLD_DRAW__TOP);
+    frame->top = (double)FOLD_DRAW__GRAPH + frame->y * (FOLD_DRAW__LANE / 2 - FOLD_DRAW__TOP);
     for (size_t at = 0; at < plan->n_calls; at++)
         race->drawn += fold_draw__is_drawn(&plan->node[plan->call[at]]);
     for (size_t at = 0; at < plan->n_columns; at++)
@@ -888,9 +888,10 @@ static void fold_draw__race_box(fold_draw__race *race, const fold_draw__node *no
     const fold_draw__frame *frame = &race->frame;
     const int leaf = node->is == FOLD_DRAW__LEAF;
     const int left = race->plan.column[node->column].left - (leaf ? frame->space / 2 + frame->leaf_w : 0);
-    const double w = frame->x * (leaf ? frame->leaf_w : frame->node_w), h = frame->y * FOLD_DRAW__NODE_H;
+    const double w = frame->x * (leaf ? frame->leaf_w : frame->node_w),
+                 h = frame->y * (double)FOLD_DRAW__NODE_H;
     const double beside = is_step ? fold_draw__margin(frame) : 0;
-    const double above = is_step ? FOLD_DRAW__MARGIN * frame->y : 0;
+    const double above = is_step ? (double)FOLD_DRAW__MARGIN * frame->y : 0;
     fold_draw__put(&race->text, "<rect x=\"%g\" y=\"%g\" width=\"%g\" height=\"%g\" rx=\"%g\"",
                    fold_draw__tenths(fold_draw__x(frame, left) - beside),
                    fold_draw__tenths(fold_draw__y(frame, node->top) - h / 2 - above),
@@ -905,7 +906,7 @@ static void fold_draw__race_number(fold_draw__race *race, const fold_draw__node 
     const int leaf = node->is == FOLD_DRAW__LEAF, digits = number < 10 ? 1 : number < 100 ? 2 : 3;
     const int width = leaf ? frame->leaf_w : frame->node_w;
     const int left = race->plan.column[node->column].left - (leaf ? frame->space / 2 + frame->leaf_w : 0);
-    if (frame->x * width < 8 * digits || frame->y * FOLD_DRAW__NODE_H < 12 || number > 999)
+    if (frame->x * width < 8 * digits || frame->y * (double)FOLD_DRAW__NODE_H < 12 || number > 999)
         return;
     fold_draw__put(&race->text, "<text x=\"%g\" y=\"%g\">%d</text>",
                    fold_draw__tenths(fold_draw__x(frame, left) + frame->x * width / 2),
@@ -915,7 +916,7 @@ static void fold_draw__race_number(fold_draw__race *race, const fold_draw__node 
 /* Returns the width of outlines: small calls have thin ones. */
 static double fold_draw__stroke(const fold_draw__race *race)
 {
-    const double w = race->frame.x * race->frame.node_w, h = race->frame.y * FOLD_DRAW__NODE_H;
+    const double w = race->frame.x * race->frame.node_w, h = race->frame.y * (double)FOLD_DRAW__NODE_H;
     const double size = w < h ? w : h;
     return size < 10 ? fold_draw__tenths(0.05 + size / 10) : 1;
 }
@@ -1232,7 +1233,7 @@ FOLD_API fold_status fold_draw_race(fold_ctx *f, const fold_draw_race_desc *desc
     memset(&race, 0, sizeof race);
     const fold_draw_race_desc settings = desc ? *desc : fold_draw_race_desc_default();
     const fold_draw__text text = { write, user, FOLD_DRAW__XML, !write };
-    if (!(settings.seconds >= 0 && settings.seconds <= FOLD_DRAW__MOST_SECONDS))
+    if (!(settings.seconds >= 0 && settings.seconds <= (float)FOLD_DRAW__MOST_SECONDS))
         return FOLD_BAD_ARGUMENT;
     const fold_status status = fold_draw__copy(f, &race.plan);
     if (status)
