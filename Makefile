@@ -76,7 +76,7 @@ sanitize:
 check-style:
 	python3 tests/check_style.py
 
-# Writes the golden numbers, examples/CALLS.md and the picture of README.md anew, after a change of fold.h that is meant.
+# Writes the golden numbers, examples/CALLS.md and the pictures of examples/plan.c anew, after a change of fold.h that is meant.
 renew:
 	@CC="$(CC)" sh tests/renew
 
