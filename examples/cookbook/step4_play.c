@@ -30,11 +30,11 @@ int main(void)
 {
     fold_model *m = fold_model_new(NULL); /* the same calls as in step3_train: a file has values, not the network */
     brain b = brain_new(m);
-    /* [load] */
     printf("before: %d crumbs\n", eaten_by(m, &b));
+    /* [load] */
     if (fold_model_load(m, "ants.safetensors", NULL)) return puts(fold_model_message(m)), 1;
-    printf("after:  %d crumbs\n", eaten_by(m, &b));
     /* [end] */
+    printf("after:  %d crumbs\n", eaten_by(m, &b));
     fold_model_free(m);
     return 0;
 }
