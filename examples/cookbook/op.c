@@ -33,7 +33,6 @@ int main(void)
 {
     static const float values[3] = { 1, -2, 3 };
     fold_model *m = fold_model_new(NULL);
-    /* [new] */
     fold_op_desc desc = fold_op_desc_default();
     desc.name = "cube";
     desc.n_in = desc.n_out = 1;
@@ -42,7 +41,6 @@ int main(void)
     desc.backward = cube_backward;
     desc.needs = FOLD_NEEDS_IN; /* backward reads x */
     fold_op cube = fold_op_new(m, &desc);
-    /* [end] */
     fold_param_desc param = fold_param_desc_default();
     param.name = "p";
     param.shape = fold_shape1(3);
@@ -52,9 +50,7 @@ int main(void)
     training.training = 1;
     fold_ctx *f = fold_ctx_new(m, &training);
     fold_node x = fold_use(f, p);
-    /* [apply] */
     fold_node y = fold_op_apply(f, cube, &x, 1, NULL, 0);
-    /* [end] */
     if (fold_backward(f, fold_sum(f, y, FOLD_ALL))) return puts(fold_ctx_message(f)), 1;
     const float *gradient = fold_param_grad(m, p);
     printf("gradient %g %g %g\n", (double)gradient[0], (double)gradient[1], (double)gradient[2]);

@@ -10,7 +10,6 @@ static int eaten_by(fold_model *m, const brain *b) /* in 300 frames of the same 
     meadow w = meadow_new(-1);
     fold_ctx *f = fold_ctx_new(m, NULL);
     for (int frame = 0; frame < 300; frame++) {
-        /* [frame] */
         fold_node score[ANTS];
         fold_ctx_reset(f);
         for (int i = 0; i < ANTS; i++) {
@@ -20,7 +19,6 @@ static int eaten_by(fold_model *m, const brain *b) /* in 300 frames of the same 
         }
         if (fold_run(f, score, ANTS)) return puts(fold_ctx_message(f)), -1;
         for (int i = 0; i < ANTS; i++) walk(&w, i, fold_argmax(fold_value(f, score[i]), WAYS));
-        /* [end] */
     }
     fold_ctx_free(f);
     return w.eaten;
