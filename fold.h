@@ -608,10 +608,9 @@ FOLD_API uint64_t fold_clock_monotonic(void *user);
 
 #ifdef FOLD_USE_THREADS
 typedef struct fold_pool fold_pool;
-/* Creates a pool of POSIX threads for fold_ctx_desc.pool. Set parallel_for to fold_pool_for, and link with
-   -pthread. `threads`, 1 to 64, includes the calling thread, which works too. Only one context at a time may
-   run on a pool. After a fork, the child's copy starts its own threads on first use. Returns NULL if threads
-   cannot be created. */
+/* Creates a pool of POSIX threads for fold_ctx_desc.pool. Set parallel_for to fold_pool_for; link with
+   -pthread. `threads`, 1 to 64, includes the calling one. Only one context at a time may run on a pool. After
+   a fork, the child's copy starts its own threads on first use. NULL: threads cannot be created. */
 FOLD_API fold_pool *fold_pool_new(int threads);
 FOLD_API void fold_pool_free(fold_pool *p);  /* frees a pool; NULL is fine */
 /* Runs tasks on a pool, or on the calling thread if `pool` is NULL. It does nothing if n < 1. */
