@@ -10,13 +10,11 @@ class CtxDesc(Structure):  # the first member of fold_ctx_desc; the rest stays z
 class Sgd(Structure):
     _fields_ = [("rate", c_float), ("momentum", c_float), ("decay", c_float)]
 
-# [declare]
 fold = ctypes.CDLL("./libfold.so")
 def declare(name, result, *arguments):  # else ctypes cuts pointers to ints
     getattr(fold, name).restype, getattr(fold, name).argtypes = result, arguments
 declare("fold_model_new", c_void_p, c_void_p)
 declare("fold_weight_new", Handle, c_void_p, c_char_p, c_int, c_int)
-# [end]
 declare("fold_bias_new", Handle, c_void_p, c_char_p, c_int)
 declare("fold_ctx_new", c_void_p, c_void_p, POINTER(CtxDesc))
 declare("fold_ctx_reset", None, c_void_p)

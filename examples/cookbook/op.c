@@ -10,7 +10,7 @@ static const char *cube_infer(const fold_shape *in, int n_in, const int32_t *att
     out[0] = in[0]; /* the result has the shape of the input */
     return in[0].rank == 1 ? NULL : "needs a vector";
 }
-/* [functions] */
+/* [forward] */
 static void cube_forward(const fold_op_call *c) /* of all rows of a batch */
 {
     for (int r = 0; r < c->rows; r++) {
@@ -19,6 +19,7 @@ static void cube_forward(const fold_op_call *c) /* of all rows of a batch */
         for (int i = 0; i < c->in_shape[0].dim[0]; i++) y[i] = x[i] * x[i] * x[i];
     }
 }
+/* [end] */
 static void cube_backward(const fold_op_call *c) /* no row: that gradient is not needed */
 {
     for (int r = 0; r < c->rows && fold_row(&c->din[0], r); r++) {
@@ -27,7 +28,6 @@ static void cube_backward(const fold_op_call *c) /* no row: that gradient is not
         for (int i = 0; i < c->in_shape[0].dim[0]; i++) dx[i] = 3 * x[i] * x[i] * dy[i];
     }
 }
-/* [end] */
 
 int main(void)
 {
