@@ -421,9 +421,8 @@ FOLD_API const float *fold_param_value(const fold_model *m, fold_param p);
    floats or are read in place; count may be NULL. Each starts at a multiple of 16 floats; gaps are zero. */
 FOLD_API const float *fold_model_values(const fold_model *m, int *count);
 
-/* Returns the values of a parameter for writing. The null parameter means all parameters, as one span. Call
-   fold_values_write_end after writing: it updates the packed weights. It is an error if the parameter is
-   quantised or read in place. */
+/* Returns the values of a parameter for writing; the null parameter means all, as one span. Then call
+   fold_values_write_end: it updates packed weights. It is an error if p is quantised or read in place. */
 FOLD_API float *fold_values_write_begin(fold_model *m, fold_param p);
 FOLD_API void fold_values_write_end(fold_model *m, fold_param p);
 /* Fills all parameters of a layer from arrays. An array is row-major, is copied to the parameter NAME.PART,

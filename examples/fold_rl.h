@@ -229,11 +229,11 @@ typedef struct fold_rl_trainer fold_rl_trainer;
    with an error on the model, which names the setting, if it cannot. Free the trainer before the model. */
 FOLD_API fold_rl_trainer *fold_rl_trainer_new(fold_model *m, const char *name, const fold_rl_trainer_desc *d);
 FOLD_API void fold_rl_trainer_free(fold_rl_trainer *t);                          /* frees t; NULL is fine */
-FOLD_API const fold_rl_policy *fold_rl_trainer_policy(const fold_rl_trainer *t); /* its policy */
+FOLD_API const fold_rl_policy *fold_rl_trainer_policy(const fold_rl_trainer *t); /* the trainer's policy */
 /* Returns how observations are normalised; all zero if they are not. */
 FOLD_API fold_rl_moments fold_rl_trainer_moments(const fold_rl_trainer *t);
-FOLD_API int fold_rl_trainer_updates(const fold_rl_trainer *t); /* updates, including those before a load */
-FOLD_API int fold_rl_trainer_is_full(const fold_rl_trainer *t); /* 1: call fold_rl_trainer_learn next */
+FOLD_API int fold_rl_trainer_updates(const fold_rl_trainer *t); /* number of updates, also before a load */
+FOLD_API int fold_rl_trainer_is_full(const fold_rl_trainer *t); /* 1 if fold_rl_trainer_learn is next */
 
 /* Draws actions [agents x heads] for the observations: integers from 0, or real numbers if there are no
    `choices`. Errors, set on the model: an observation is not finite; the weights have become infinite or NaN;
