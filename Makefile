@@ -110,7 +110,7 @@ sanitize:
 check-style:
 	python3 tests/check_style.py
 
-# Writes the golden numbers, examples/CALLS.md and the picture of README.md anew, after a change of fold.h that is meant.
+# Writes the golden numbers, examples/CALLS.md and the pictures of examples/plan.c anew, after a change of fold.h that is meant.
 renew:
 	@CC="$(CC)" sh tests/renew
 
@@ -161,6 +161,10 @@ bench-programs: examples
 bench-peers: bench/bench
 	sh bench/peers/run $(PEERS)
 	sh bench/peers/onnx
+
+# Beside DyNet (DYNET names a clone of it, which is built in ten minutes), by turns. DYNET_ROWS: options, such as --hidden 16 --batch 1
+bench-dynet: bench/bench
+	python3 bench/peers/dynet.py $(DYNET_ROWS)
 
 # Writes bench/log/RESULTS.md from what the two print here.
 bench-results: bench/bench
