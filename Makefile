@@ -39,8 +39,8 @@ build/%: examples/%.cpp examples/options.h examples/fold_rl.h examples/unfused.h
 # that teaches it.
 WASM_CC ?= clang --target=wasm32-wasi
 WASM_FLAGS = -O2 -msimd128 -fdata-sections
-SITE = index learn playground swarm
-SHOWN = hello.c web/learn.c web/swarm.c train.c swarm.c fold_rl.h web/playground.c web/trees.c web/lists.c web/agents.c fold_draw.h
+SITE = index learn playground policy swarm
+SHOWN = hello.c web/learn.c web/policy.c web/swarm.c train.c swarm.c policy.c fold_onnx.h fold_rl.h fold_to_c.h web/playground.c web/trees.c web/lists.c web/agents.c fold_draw.h
 web: $(SITE:%=build/site/%.html) $(SHOWN:%=build/site/source/%.html)
 
 WEB_NEEDS = install clang, lld, wasi-libc and libclang-rt-dev-wasm32 (names of Debian packages), or name another compiler by WASM_CC
@@ -54,6 +54,7 @@ build/web/fold.o: fold.h
 # A page's program without the implementation of fold.h, which is compiled once for all.
 build/web/%.wasm: examples/web/%.c build/web/fold.o examples/options.h examples/unfused.h
 	$(WASM_CC) -mexec-model=reactor $(WASM_FLAGS) -DFOLD__IMPLEMENTED -D_WASI_EMULATED_PROCESS_CLOCKS -Wl,--strip-all,--stack-first,-z,stack-size=262144 -o $@ $< build/web/fold.o -lwasi-emulated-process-clocks -lm
+build/web/policy.wasm: examples/policy.c examples/fold_onnx.h examples/fold_to_c.h
 build/web/swarm.wasm: examples/swarm.c
 build/web/learn.wasm: examples/train.c examples/fold_rl.h
 build/web/playground.wasm: examples/web/trees.c examples/web/lists.c examples/web/agents.c examples/fold_draw.h
@@ -66,6 +67,7 @@ build/site/%.html: examples/web/%.html examples/web/nav.html examples/web/style.
 	awk -f examples/web/page.awk $< >$@.new && mv $@.new $@
 build/site/learn.html: build/web/learn.wasm.base64 build/web/learn.native
 build/site/playground.html: build/web/playground.wasm.base64 examples/web/trees.c examples/web/lists.c examples/web/agents.c
+build/site/policy.html: build/web/policy.wasm.base64
 build/site/swarm.html: build/web/swarm.wasm.base64 build/web/swarm.safetensors.base64
 
 # What native programs learn. They share one object of the implementation, too.
@@ -108,7 +110,7 @@ sanitize:
 check-style:
 	python3 tests/check_style.py
 
-# Writes the golden numbers, examples/CALLS.md and the picture of README.md anew, after a change of fold.h that is meant.
+# Writes the golden numbers, examples/CALLS.md and the pictures of examples/plan.c anew, after a change of fold.h that is meant.
 renew:
 	@CC="$(CC)" sh tests/renew
 
@@ -159,6 +161,10 @@ bench-programs: examples
 bench-peers: bench/bench
 	sh bench/peers/run $(PEERS)
 	sh bench/peers/onnx
+
+# Beside DyNet (DYNET names a clone of it, which is built in ten minutes), by turns. DYNET_ROWS: options, such as --hidden 16 --batch 1
+bench-dynet: bench/bench
+	python3 bench/peers/dynet.py $(DYNET_ROWS)
 
 # Writes bench/log/RESULTS.md from what the two print here.
 bench-results: bench/bench
