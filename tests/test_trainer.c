@@ -83,7 +83,7 @@ static void world_step(world *w)
 }
 static fold_rl_seen world_seen(const world *w)
 {
-    fold_rl_seen seen = { NULL, NULL, NULL, NULL };
+    fold_rl_seen seen = { NULL, NULL, NULL, NULL, NULL, NULL };
     if (w->kind == BYTES || w->kind == ONE_HOT) seen.bytes = w->bytes;
     else seen.observations = w->seen;
     if (w->kind == MASKS) seen.mask = w->mask;
@@ -275,7 +275,7 @@ static void agents_that_leave(void)
     float seen[2] = { 1, 2 }, action, reward = 1;
     unsigned char there = 1;
     fold_rl_report report;
-    const fold_rl_seen s = { seen, NULL, NULL, &there };
+    const fold_rl_seen s = { seen, NULL, NULL, &there, NULL, NULL };
     d.steps = 4;
     d.raw = 1;
     d.discount = d.trace = 1;
@@ -305,7 +305,7 @@ static void truncations(void)
         fold_rl_trainer_desc d = desc_of(k ? MEMORY : ONE_HEAD, 2);
         const float seen[4] = { 0.5f, 1, 0.25f, -1 }, last[4] = { 2, 3, 4, 5 }, rewards[2] = { 1, 1 };
         const unsigned char present[2] = { 0, 1 }, terminals[2] = { 1, 1 };
-        const fold_rl_seen now = { seen, NULL, NULL, NULL }, then = { last, NULL, NULL, present };
+        const fold_rl_seen now = { seen, NULL, NULL, NULL, NULL, NULL }, then = { last, NULL, NULL, present, NULL, NULL };
         float actions[2], h[2 * 16], c[2 * 16];
         d.steps = 1;
         d.raw = 1;
