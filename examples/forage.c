@@ -5,7 +5,7 @@
    Each field has four creatures, up to 40 pieces of food and up to 16 wasps; both numbers are drawn for every
    episode. The edges of a field meet. In each of 200 steps a creature chooses one of eight directions, or none,
    and drifts on with most of its speed. Food that it touches is worth 1, and a new piece may grow elsewhere.
-   Wasps fly straight ahead; one that touches a creature costs 1.
+   Wasps fly straight ahead; one that touches a creature costs 3.
 
    A creature knows its own speed, and sees all items within a quarter of the field: food, wasps and other
    creatures, each a row of seven values, none to some thirty at a time. The network attends to them: it encodes
@@ -100,7 +100,7 @@ static int field_step(field *w, const float actions[CREATURES], float rewards[CR
         for (int k = 0; k < w->wasps; k++)
             if (touches(c, &w->wasp[k])) {
                 w->wasp[k] = thing_new(w, 0.015f);
-                rewards[i] -= 1;
+                rewards[i] -= 3;
                 w->stung++;
             }
     }
@@ -188,7 +188,7 @@ typedef struct world {
     float *own, *items, *actions, *rewards;
     int *counts; /* of the items that each creature sees */
     unsigned char *over;
-    double eaten, stung, episodes, seen, looks; /* sums; items seen in so many looks */
+    double eaten, stung, seen, looks; /* sums: food, wasps, and items seen in so many looks of a creature */
 } world;
 
 /* Writes what all creatures see: items end to end, creature after creature. */
@@ -241,7 +241,6 @@ static void world_step(world *w)
     for (int i = 0; i < w->fields; i++) {
         const int over = field_step(&w->each[i], w->actions + i * CREATURES, w->rewards + i * CREATURES);
         memset(w->over + i * CREATURES, over, CREATURES);
-        w->episodes += CREATURES * over;
         w->eaten += w->each[i].eaten;
         w->stung += w->each[i].stung;
         w->each[i].eaten = w->each[i].stung = 0;
@@ -249,13 +248,12 @@ static void world_step(world *w)
     world_look(w);
 }
 
-/* What a creature comes to in an episode. */
-typedef struct harvest { double eaten, stung; } harvest;
+/* What a creature comes to in STEPS steps, and how many items it sees in each. */
+typedef struct harvest { double eaten, stung, seen; } harvest;
 static harvest harvest_of(world *w)
 {
-    const double n = w->episodes > 0 ? w->episodes : 1;
-    const harvest h = { w->eaten / n, w->stung / n };
-    w->eaten = w->stung = w->episodes = 0;
+    const harvest h = { STEPS * w->eaten / w->looks, STEPS * w->stung / w->looks, w->seen / w->looks };
+    w->eaten = w->stung = w->seen = w->looks = 0;
     return h;
 }
 static harvest harvest_by_chance(const settings *s)
@@ -310,7 +308,7 @@ static void update(fold_rl_trainer *t, world *w, fold_rl_report *report)
 
 static settings parse(int argc, char **argv)
 {
-    settings s = { 1, 16, 150, 32, 1, 0 };
+    settings s = { 1, 16, 200, 32, 1, 0 };
     const option list[] = {
         option_of_seed("--seed", &s.seed, "of weights, fields and choices"),
         option_of_whole("--fields", &s.fields, 1, 10000, "of four creatures, side by side"),
@@ -341,9 +339,9 @@ int main(int argc, char **argv)
     fold_rl_trainer *t = trainer_of(m, &n, &s, &ctx);
     world w = world_new(s.fields, s.seed);
     const harvest chance = harvest_by_chance(&s);
-    harvest h = { 0, 0 };
+    harvest h = { 0, 0, 0 };
     const uint64_t start = fold_clock_monotonic(NULL);
-    uint64_t told = start;
+    uint64_t told = 0;
     double steps = 0, seconds = 0;
     printf("%d creatures forage; by chance alone each eats %.2f pieces of food in an episode, and is stung %.2f times\n", w.creatures,
            chance.eaten, chance.stung);
@@ -353,18 +351,18 @@ int main(int argc, char **argv)
         steps += report.steps;
         const uint64_t now = fold_clock_monotonic(NULL);
         seconds = 1e-9 * (double)(now - start);
-        if (w.episodes >= 4 * w.creatures || (i == s.updates && h.eaten == 0)) h = harvest_of(&w);
-        if (now - told < 1000000000u && i < s.updates) continue;
+        if (w.looks >= 2.0 * STEPS * w.creatures || !told) h = harvest_of(&w);
+        if (now - (told ? told : start) < 1000000000u && i < s.updates) continue;
         told = now;
         printf("%5.1f s  update %4d of %d  eats %5.2f, stung %4.2f  sees %4.1f items  entropy %.2f  KL %.4f  %.0f steps/s  %.0f s left\n",
-               seconds, i, s.updates, h.eaten, h.stung, w.seen / w.looks, report.entropy, report.approx_kl, steps / seconds,
+               seconds, i, s.updates, h.eaten, h.stung, h.seen, report.entropy, report.approx_kl, steps / seconds,
                seconds * (s.updates - i) / i);
     }
     int count;
     const float *values = fold_model_values(m, &count);
     printf("RESULT forage eaten=%.2f stung=%.2f eaten_by_chance=%.2f stung_by_chance=%.2f items_seen=%.1f updates=%d steps=%.0f "
            "seconds=%.1f per_second=%.0f hash=%016llx\n",
-           h.eaten, h.stung, chance.eaten, chance.stung, w.seen / w.looks, s.updates, steps, seconds, steps / seconds,
+           h.eaten, h.stung, chance.eaten, chance.stung, h.seen, s.updates, steps, seconds, steps / seconds,
            (unsigned long long)result_hash(RESULT_HASH, values, (size_t)count * sizeof *values));
     world_free(&w);
     fold_rl_trainer_free(t);

@@ -11,10 +11,11 @@
 
 /* -- a small world --------------------------------------------------------------------------------- */
 
-/* Each agent sees a cue, 0 or 1, in the first of `length` steps or in all, and is asked for it in the last one. */
-enum { AGENTS = 16, MOST = 3, KINDS = 7 };
-typedef enum task { ONE_HEAD, TWO_HEADS, NUMBERS, BYTES, ONE_HOT, MEMORY, MASKS } task;
-static const char *const kind_names[KINDS] = { "one head", "two heads", "numbers", "bytes", "one-hot", "memory", "masks" };
+/* Each agent sees a cue, 0 or 1, in the first of `length` steps or in all, and is asked for it in the last one. In ITEMS and
+   RECALL it is the value of one of one to ITEMS_MOST items, the marked one. */
+enum { AGENTS = 16, MOST = 3, ITEMS_MOST = 4, KINDS = 9 };
+typedef enum task { ONE_HEAD, TWO_HEADS, NUMBERS, BYTES, ONE_HOT, MEMORY, MASKS, ITEMS, RECALL } task;
+static const char *const kind_names[KINDS] = { "one head", "two heads", "numbers", "bytes", "one-hot", "memory", "masks", "items", "recalled items" };
 static const int one_head[1] = { 2 }, two_heads[2] = { 2, 3 }, masked_head[1] = { 3 };
 
 typedef struct world {
@@ -25,13 +26,30 @@ typedef struct world {
     int cue[AGENTS], step[AGENTS];
     float seen[AGENTS * 2], actions[AGENTS * 2], rewards[AGENTS];
     unsigned char bytes[AGENTS * 2], terminals[AGENTS], mask[AGENTS * MOST], present[AGENTS];
+    float items[AGENTS * ITEMS_MOST * 2];
+    int counts[AGENTS];
     double sum;
 } world;
+
+/* Shows items, end to end: a mark, and a value such as a place in pixels. After the first step RECALL shows none. */
+static void world_show_items(world *w)
+{
+    float *next = w->items;
+    for (int i = 0; i < w->agents; i++) {
+        const int n = w->kind == RECALL && w->step[i] ? 0 : 1 + fold_random_below(&w->chance[i], ITEMS_MOST);
+        const int marked = fold_random_below(&w->chance[i], n);
+        w->counts[i] = n;
+        for (int k = 0; k < n; k++) {
+            *next++ = (float)(k == marked);
+            *next++ = 300 + 40 * (float)(k == marked ? w->cue[i] : fold_random_below(&w->chance[i], 2));
+        }
+    }
+}
 
 static void world_show(world *w)
 {
     for (int i = 0; i < w->agents; i++) {
-        const int shown = w->kind != MEMORY || w->step[i] == 0;
+        const int shown = w->kind < MEMORY || w->kind == MASKS || (w->kind == MEMORY && w->step[i] == 0);
         w->seen[2 * i] = shown ? 5000 + 100 * (float)w->cue[i] : 5050; /* such as a place in pixels */
         w->seen[2 * i + 1] = (float)w->step[i];
         w->bytes[2 * i] = (unsigned char)(w->kind == ONE_HOT ? 3 + w->cue[i] : 255 * w->cue[i]);
@@ -39,6 +57,7 @@ static void world_show(world *w)
         for (int k = 0; k < MOST; k++) w->mask[MOST * i + k] = k != (w->step[i] + i) % 2 + w->cue[i]; /* rules out what is wrong, or no matter */
         if (w->kind == MASKS) w->mask[MOST * i + w->cue[i]] = 1;
     }
+    if (w->kind >= ITEMS) world_show_items(w);
 }
 static void world_begin(world *w, int agent)
 {
@@ -73,7 +92,7 @@ static void world_step(world *w)
     w->sum = 0;
     for (int i = 0; i < w->agents; i++) {
         const int last = w->step[i] == w->length - 1;
-        w->rewards[i] = last || w->kind != MEMORY ? world_reward(w, i) : 0;
+        w->rewards[i] = last || (w->kind != MEMORY && w->kind != RECALL) ? world_reward(w, i) : 0;
         if (last) w->sum += (double)world_reward(w, i);
         w->terminals[i] = (unsigned char)last;
         w->step[i]++;
@@ -88,7 +107,52 @@ static fold_rl_seen world_seen(const world *w)
     else seen.observations = w->seen;
     if (w->kind == MASKS) seen.mask = w->mask;
     seen.present = w->present;
+    if (w->kind >= ITEMS) seen.items = w->items, seen.counts = w->counts;
     return seen;
+}
+
+/* A body that attends to items, with an LSTM on what it sees or without. */
+enum { HIDDEN = 12 };
+typedef struct looker { fold_dense own, item, actor, critic; fold_recurrent memory; int remembers; } looker;
+static fold_rl_step look(fold_ctx *f, const fold_rl_input *in, const void *user)
+{
+    const looker *l = (const looker *)user;
+    fold_rl_step step;
+    memset(&step, 0, sizeof step);
+    const fold_node own = fold_dense_apply(f, &l->own, in->observations), item = fold_dense_apply(f, &l->item, in->item_values);
+    fold_node x = fold_concat2(f, own, fold_list_attention_to(f, own, item, item, 1, in->from, in->to, in->items));
+    if (l->remembers) {
+        step.state = fold_recurrent_apply(f, &l->memory, x, in->state);
+        x = step.state.h;
+    }
+    step.actor = fold_dense_apply(f, &l->actor, x);
+    step.critic = fold_dense_apply(f, &l->critic, x);
+    return step;
+}
+static looker looker_new(fold_model *m, int remembers)
+{
+    looker l;
+    memset(&l, 0, sizeof l);
+    const int width = remembers ? HIDDEN : 16;
+    l.own = fold_rl_dense_new(m, "own", 2, 8, FOLD_ACT_TANH, 1.4f);
+    l.item = fold_rl_dense_new(m, "item", 2, 8, FOLD_ACT_TANH, 1.4f);
+    if (remembers) l.memory = fold_lstm_new(m, "memory", 16, HIDDEN);
+    l.actor = fold_rl_dense_new(m, "actor", width, 2, FOLD_ACT_LINEAR, 0.01f);
+    l.critic = fold_rl_dense_new(m, "critic", width, 1, FOLD_ACT_LINEAR, 1);
+    l.remembers = remembers;
+    return l;
+}
+/* Makes a trainer, and before it what its body uses. Few live at a time. */
+static fold_rl_trainer *trainer_new(fold_model *m, fold_rl_trainer_desc d)
+{
+    static looker lookers[8];
+    static int made;
+    if (d.body == look) {
+        looker *l = &lookers[made++ % 8];
+        *l = looker_new(m, d.hidden > 0);
+        d.user = l;
+    }
+    return fold_rl_trainer_new(m, "agent", &d);
 }
 
 static fold_rl_trainer_desc desc_of(task k, int agents)
@@ -102,6 +166,13 @@ static fold_rl_trainer_desc desc_of(task k, int agents)
     d.choices = k == NUMBERS ? NULL : k == TWO_HEADS ? two_heads : k == MASKS ? masked_head : one_head;
     d.heads = k == TWO_HEADS || k == NUMBERS ? 2 : 1;
     d.memory = k == MEMORY ? fold_lstm_new : NULL;
+    if (k >= ITEMS) {
+        d.body = look;
+        d.items = ITEMS_MOST;
+        d.item_values = 2;
+        d.hidden = k == RECALL ? HIDDEN : 0;
+        d.has_c = k == RECALL;
+    }
     d.width = 16;
     d.steps = 16;
     d.rate = 0.01f;
@@ -154,7 +225,7 @@ static uint64_t train(task k, const fold_ctx_desc *ctx, int updates, double *sha
     world w = world_new(k, AGENTS);
     double last = 0;
     d.ctx = ctx;
-    fold_rl_trainer *t = fold_rl_trainer_new(m, "agent", &d);
+    fold_rl_trainer *t = trainer_new(m, d);
     CHECK_SAYS(t != NULL, "%s", fold_model_message(m));
     for (int i = 0; t && i < updates; i++) last = update(t, &w, NULL);
     CHECK_SAYS(!fold_model_status(m), "%s", fold_model_message(m));
@@ -200,7 +271,7 @@ static void continue_for(fold_rl_trainer *t, world *w, int updates)
 }
 static void checkpoints(void)
 {
-    const task kinds[] = { ONE_HEAD, MEMORY, MASKS };
+    const task kinds[] = { ONE_HEAD, MEMORY, MASKS, ITEMS, RECALL };
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
         const char *path = "build/trainer.safetensors";
         const fold_rl_trainer_desc d = desc_of(kinds[k], AGENTS);
@@ -208,7 +279,7 @@ static void checkpoints(void)
         fold_load_desc loading = fold_load_desc_default();
         saving.state = loading.state = 1;
         fold_model *m = fold_model_new(NULL), *other = fold_model_new(NULL);
-        fold_rl_trainer *t = fold_rl_trainer_new(m, "agent", &d), *again = fold_rl_trainer_new(other, "agent", &d);
+        fold_rl_trainer *t = trainer_new(m, d), *again = trainer_new(other, d);
         world w = world_new(kinds[k], AGENTS);
         w.length = 5; /* so that episodes go on from rollout to rollout */
         w.varies = 1;
@@ -233,14 +304,14 @@ static void checkpoints(void)
 static void absent_agents(void)
 {
     enum { THERE = 5 };
-    const task kinds[] = { ONE_HEAD, MEMORY, NUMBERS };
+    const task kinds[] = { ONE_HEAD, MEMORY, NUMBERS, ITEMS, RECALL };
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
         uint64_t hash[2];
         for (int crowd = 0; crowd < 2; crowd++) {
             const int agents = crowd ? (int)AGENTS : (int)THERE;
             fold_model *m = fold_model_new(NULL);
             const fold_rl_trainer_desc d = desc_of(kinds[k], agents);
-            fold_rl_trainer *t = fold_rl_trainer_new(m, "agent", &d);
+            fold_rl_trainer *t = trainer_new(m, d);
             world w = world_new(kinds[k], agents);
             fold_rl_report report;
             uint64_t sum = 0;
@@ -251,7 +322,8 @@ static void absent_agents(void)
                 for (int agent = THERE; agent < agents; agent++) CHECK_NEAR(w.actions[agent * d.heads], 0, 0);
             }
             for (int i = 0; i < THERE; i++) sum = sum * 31 + (uint64_t)(1000 + 100 * w.actions[i]);
-            const char *const names[] = { "agent.encoder.0.W", "agent.actor.W", "agent.critic.b" };
+            const int own = kinds[k] >= ITEMS;
+            const char *const names[] = { own ? "item.W" : "agent.encoder.0.W", own ? "actor.W" : "agent.actor.W", own ? "critic.b" : "agent.critic.b" };
             for (int i = 0; i < 3; i++) {
                 const float *values = fold_param_value(m, fold_param_find(m, names[i]));
                 uint32_t bits;
@@ -279,7 +351,7 @@ static void agents_that_leave(void)
     d.steps = 4;
     d.raw = 1;
     d.discount = d.trace = 1;
-    fold_rl_trainer *t = fold_rl_trainer_new(m, "agent", &d);
+    fold_rl_trainer *t = trainer_new(m, d);
     for (int i = 0; i < 4; i++) { /* from the second on, values are not 0 */
         for (int step = 0; step < 4; step++) {
             there = step != 2;
@@ -310,7 +382,7 @@ static void truncations(void)
         d.steps = 1;
         d.raw = 1;
         d.discount = 0.5f;
-        fold_rl_trainer *t = fold_rl_trainer_new(m, "agent", &d);
+        fold_rl_trainer *t = trainer_new(m, d);
         CHECK_INT(fold_rl_trainer_act(t, &now, actions), FOLD_OK);
         memcpy(h, t->h, k ? sizeof h : 0);
         memcpy(c, t->c, k ? sizeof c : 0);
@@ -351,7 +423,7 @@ static void reports(void)
     d.raw = 1;
     world w = world_new(ONE_HEAD, AGENTS);
     w.length = 1; /* so that a target is a reward */
-    fold_rl_trainer *t = fold_rl_trainer_new(m, "agent", &d);
+    fold_rl_trainer *t = trainer_new(m, d);
     fold_rl_report report;
     update(t, &w, &report);
     double loss = 0, sum = 0, squares = 0, errors = 0;
@@ -384,7 +456,8 @@ static void reports(void)
    remember and those who are away are the same in learning as they were in acting. */
 static void ratios_begin_at_one(void)
 {
-    for (int k = 0; k < KINDS; k++) {
+    for (int way = 0; way < KINDS + 2; way++) { /* the last two in segments */
+        const int k = way < KINDS ? way : way == KINDS ? MEMORY : RECALL;
         fold_model *m = fold_model_new(NULL);
         fold_rl_trainer_desc d = desc_of((task)k, AGENTS);
         world w = world_new((task)k, AGENTS);
@@ -393,19 +466,21 @@ static void ratios_begin_at_one(void)
         fold_rl_report report;
         d.epochs = d.minibatches = 1;
         d.rate = 0.1f; /* so that weights are large enough to tell */
+        d.segment = way >= KINDS ? 3 : 0;
         w.length = 5;
         w.varies = 1;
-        fold_rl_trainer *t = fold_rl_trainer_new(m, "agent", &d);
+        fold_rl_trainer *t = trainer_new(m, d);
         for (int i = 0; i < 6; i++) {
-            if (k == MEMORY) memcpy(remembered, t->h, sizeof remembered);
+            if (way == MEMORY) memcpy(remembered, t->h, sizeof remembered);
             update(t, &w, &report);
             CHECK_SAYS(fabs(report.approx_kl) < 1e-7 && report.clip_fraction == 0, "%s: %g", kind_names[k], report.approx_kl);
             for (int row = 0; row < report.steps; row++) CHECK_NEAR(t->part_log_prob[row], t->part_old[row], 1e-5);
-            for (int j = 0; k == MEMORY && j < AGENTS * 16; j++) CHECK_NEAR(t->first_h[j], t->present[j / 16 * d.steps] ? remembered[j] : 0, 0);
-            for (int j = 0; k == MEMORY && j < AGENTS * 16; j++) carried += fabs((double)t->first_h[j]);
+            for (int piece = 0; d.segment && piece < t->pieces; piece++) CHECK(t->length[piece] <= 3);
+            for (int j = 0; way == MEMORY && j < AGENTS * 16; j++) CHECK_NEAR(t->first_h[j], t->present[j / 16 * d.steps] ? remembered[j] : 0, 0);
+            for (int j = 0; way == MEMORY && j < AGENTS * 16; j++) carried += fabs((double)t->first_h[j]);
             if (k == TWO_HEADS && i == 0) CHECK_NEAR(report.entropy, log(2.0) + log(3.0), 1e-3);
         }
-        CHECK(k != MEMORY || carried > 1);
+        CHECK(way != MEMORY || carried > 1);
         fold_rl_trainer_free(t);
         fold_model_free(m);
     }
@@ -421,7 +496,7 @@ static void rates_and_limits(void)
     d.target_kl = 1e-7f;
     d.reward_limit = 0.25f;
     world w = world_new(ONE_HEAD, AGENTS);
-    fold_rl_trainer *t = fold_rl_trainer_new(m, "agent", &d);
+    fold_rl_trainer *t = trainer_new(m, d);
     for (int i = 0; i < 6; i++) {
         const fold_param W = fold_param_find(m, "agent.encoder.1.W");
         float before = fold_param_value(m, W)[0];
@@ -469,11 +544,11 @@ static void memory_is_taken_once(void)
         fold_model *m = fold_model_new(&desc);
         const fold_rl_trainer_desc d = desc_of((task)k, AGENTS);
         world w = world_new((task)k, AGENTS);
-        fold_rl_trainer *t = fold_rl_trainer_new(m, "agent", &d);
+        fold_rl_trainer *t = trainer_new(m, d);
         for (int i = 0; i < 3; i++) update(t, &w, NULL);
         const int before = c.taken;
         for (int i = 0; i < 4; i++) update(t, &w, NULL);
-        CHECK_SAYS(c.taken == before || k == MEMORY, "%s: %d times", kind_names[k], c.taken - before);
+        CHECK_SAYS(c.taken == before || k == MEMORY || k >= ITEMS, "%s: %d times", kind_names[k], c.taken - before);
         fold_rl_trainer_free(t);
         fold_model_free(m);
         CHECK(c.held == 0);
@@ -488,7 +563,7 @@ static void own_policy(void)
     const fold_rl_policy policy = fold_rl_policy_new(m, "own", NULL, 2, 8, 2), wrong = fold_rl_policy_new(m, "wrong", NULL, 3, 8, 2);
     world w = world_new(ONE_HEAD, AGENTS);
     d.policy = &policy;
-    fold_rl_trainer *t = fold_rl_trainer_new(m, "agent", &d);
+    fold_rl_trainer *t = trainer_new(m, d);
     CHECK(update(t, &w, NULL) >= 0);
     fold_rl_trainer_free(t);
     d.policy = &wrong;
@@ -533,7 +608,7 @@ static void settings_refused(void)
         if (i == 21) d.agents = 1 << 14, d.steps = 1 << 8;
         if (i == 22) d.agents = d.steps = 1 << 20;
         if (i == 23) d.observations = 1 << 24, d.one_hot = 2;
-        CHECK(fold_rl_trainer_new(m, "agent", &d) == NULL);
+        CHECK(trainer_new(m, d) == NULL);
         CHECK_SAYS(strstr(fold_model_message(m), says[i]), "%d: %s", (int)i, fold_model_message(m));
         fold_model_free(m);
         CHECK(c.held == 0);
@@ -548,7 +623,7 @@ static void calls_refused(void)
     fold_rl_seen seen = world_seen(&w);
     float actions[2], rewards[2] = { 0, 0 };
     d.steps = 2;
-    fold_rl_trainer *t = fold_rl_trainer_new(m, "agent", &d);
+    fold_rl_trainer *t = trainer_new(m, d);
     for (int i = 0; i < 9; i++) {
         static const char *const says[] = { "fold_rl_trainer_add: fold_rl_trainer_act is next", "fold_rl_trainer_learn: fold_rl_trainer_act is next",
                                             "fold_rl_trainer_act: an array is NULL", "there are no observations", "observation of agent 1 is not finite",
