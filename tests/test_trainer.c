@@ -577,6 +577,158 @@ static void own_policy(void)
     fold_model_free(m);
 }
 
+/* -- bodies ---------------------------------------------------------------------------------------- */
+
+/* A body that is a policy: what it learns is what the policy learns, to the bit without a memory. */
+static fold_rl_step apply_policy(fold_ctx *f, const fold_rl_input *in, const void *user)
+{
+    return fold_rl_policy_apply(f, (const fold_rl_policy *)user, in->observations, in->state);
+}
+static void policies_as_bodies(void)
+{
+    enum { CROWD = 16, WIDTH = 8 };
+    for (int k = 0; k < 3; k++) { /* without a memory, with one, and with one in segments */
+        const task kind = k ? MEMORY : ONE_HEAD;
+        float actions[2][AGENTS], values[2][WIDTH * 2];
+        uint64_t hash[2];
+        for (int as_body = 0; as_body < 2; as_body++) {
+            fold_model *m = fold_model_new(NULL);
+            fold_rl_trainer_desc d = desc_of(kind, CROWD);
+            const fold_rl_policy policy = fold_rl_policy_new(m, "own", k ? fold_lstm_new : NULL, 2, WIDTH, 2);
+            world w = world_new(kind, CROWD);
+            d.memory = NULL;
+            d.segment = k == 2 ? 5 : 0;
+            w.length = 5;
+            w.varies = 1;
+            if (as_body) {
+                d.body = apply_policy;
+                d.user = &policy;
+                d.hidden = k ? WIDTH : 0;
+                d.has_c = k > 0;
+            } else {
+                d.policy = &policy;
+            }
+            fold_rl_trainer *t = fold_rl_trainer_new(m, "agent", &d);
+            CHECK_INT(fold_rl_trainer_policy(t) != NULL, !as_body);
+            for (int i = 0; i < 3; i++) CHECK_SAYS(update(t, &w, NULL) >= 0, "%s", fold_model_message(m));
+            hash[as_body] = hash_of(m);
+            memcpy(actions[as_body], w.actions, sizeof actions[0]);
+            memcpy(values[as_body], fold_param_value(m, fold_param_find(m, "own.actor.W")), sizeof values[0]);
+            fold_rl_trainer_free(t);
+            fold_model_free(m);
+        }
+        CHECK_BITS(actions[0], actions[1], CROWD);
+        if (!k) CHECK(hash[0] == hash[1]);
+        for (int i = 0; i < WIDTH * 2; i++) CHECK_NEAR(values[0][i], values[1][i], 1e-4);
+    }
+}
+
+/* What a body reads when it acts: rows are agents, and the items of each are its own, none if it is absent. */
+typedef struct watcher { fold_dense actor, critic; int calls, rows, items, to[8]; float seen[8]; } watcher;
+static fold_rl_step watch(fold_ctx *f, const fold_rl_input *in, const void *user)
+{
+    watcher *w = (watcher *)(uintptr_t)user; /* the test's own */
+    fold_rl_step step;
+    memset(&step, 0, sizeof step);
+    if (!w->calls++) {
+        w->rows = in->rows;
+        w->items = in->items;
+        for (int i = 0; i < in->items && i < 8; i++) {
+            CHECK_INT(in->from[i], i);
+            w->to[i] = in->to[i];
+            w->seen[i] = fold_value(f, in->item_values)[i];
+        }
+    }
+    step.actor = fold_dense_apply(f, &w->actor, in->observations);
+    step.critic = fold_dense_apply(f, &w->critic, in->observations);
+    return step;
+}
+static void what_a_body_reads(void)
+{
+    const float seen[4] = { 1, 2, 3, 4 }, items[6] = { 10, 20, 30, 40, 50, 60 };
+    const int counts[4] = { 2, 1, 0, 3 };
+    const unsigned char present[4] = { 1, 0, 1, 1 };
+    const fold_rl_seen s = { seen, NULL, NULL, present, items, counts };
+    float actions[4];
+    watcher w;
+    fold_model *m = fold_model_new(NULL);
+    fold_rl_trainer_desc d = desc_of(ONE_HEAD, 4);
+    memset(&w, 0, sizeof w);
+    w.actor = fold_rl_dense_new(m, "actor", 1, 2, FOLD_ACT_LINEAR, 1);
+    w.critic = fold_rl_dense_new(m, "critic", 1, 1, FOLD_ACT_LINEAR, 1);
+    d.observations = d.item_values = 1;
+    d.items = 3;
+    d.body = watch;
+    d.user = &w;
+    fold_rl_trainer *t = fold_rl_trainer_new(m, "agent", &d);
+    CHECK_SAYS(fold_rl_trainer_act(t, &s, actions) == FOLD_OK, "%s", fold_model_message(m));
+    CHECK(w.calls == 1 && w.rows == 4 && w.items == 5);
+    const int to[5] = { 0, 0, 3, 3, 3 };
+    const double want[5] = { 10, 20, 40, 50, 60 }, mean = 36, deviation = sqrt(344.0);
+    for (int i = 0; i < 5; i++) {
+        CHECK_INT(w.to[i], to[i]);
+        CHECK_NEAR(w.seen[i], (want[i] - mean) / deviation, 1e-5);
+    }
+    CHECK_INT(fold_rl_trainer_item_moments(t).n, 1);
+    CHECK_NEAR(fold_param_value(m, fold_rl_trainer_item_moments(t).count)[1], 5, 0);
+    CHECK(!fold_param_is_null(fold_param_find(m, "agent.items.mean")));
+    fold_rl_trainer_free(t);
+    fold_model_free(m);
+}
+
+/* Bodies that return what does not fit, or set an error. */
+typedef struct bad_body { fold_dense two, one; int way; } bad_body;
+static fold_rl_step return_badly(fold_ctx *f, const fold_rl_input *in, const void *user)
+{
+    const bad_body *b = (const bad_body *)user;
+    fold_rl_step step;
+    memset(&step, 0, sizeof step);
+    step.actor = fold_dense_apply(f, &b->two, in->observations);
+    step.critic = fold_dense_apply(f, &b->one, in->observations);
+    step.state.h = step.actor;
+    if (b->way == 0) step.actor = FOLD_NULL_NODE;
+    if (b->way == 1) step.actor = fold_list_at(f, step.actor, 0);
+    if (b->way == 2) step.actor = step.critic;
+    if (b->way == 3) step.critic = fold_list_take(f, step.critic, in->from, 1);
+    if (b->way == 4) step.state.h = step.critic;
+    if (b->way == 5) fold_ctx_fail(f, FOLD_BAD_STATE, "no way to go");
+    if (b->way == 6) step.critic = fold_add(f, step.actor, fold_list_at(f, in->observations, 9));
+    return step;
+}
+static void bad_bodies(void)
+{
+    static const char *const says[] = { "fold_rl_trainer: the body returned no actor", "fold_rl_trainer: actor of the body is one node, must be a list of 3 rows [2]",
+                                        "fold_rl_trainer: actor of the body has 3 rows of rank 1 [1], must have 3 rows [2]",
+                                        "fold_rl_trainer: critic of the body has 1 rows of rank 1 [1], must have 3 rows [1]",
+                                        "fold_rl_trainer: state.h of the body has 3 rows of rank 1 [1], must have 3 rows [2]", "fold_rl_trainer: no way to go",
+                                        "fold_rl_trainer: list_at: " };
+    for (int way = 0; way < 7; way++) {
+        fold_model *m = fold_model_new(NULL);
+        fold_rl_trainer_desc d = desc_of(ONE_HEAD, 3);
+        world w = world_new(ONE_HEAD, 3);
+        bad_body b;
+        b.two = fold_rl_dense_new(m, "two", 2, 2, FOLD_ACT_TANH, 1);
+        b.one = fold_rl_dense_new(m, "one", 2, 1, FOLD_ACT_TANH, 1);
+        b.way = way;
+        d.body = return_badly;
+        d.user = &b;
+        d.hidden = 2;
+        const fold_rl_seen seen = world_seen(&w);
+        fold_rl_trainer *t = fold_rl_trainer_new(m, "agent", &d);
+        CHECK(fold_rl_trainer_act(t, &seen, w.actions) != FOLD_OK);
+        CHECK_SAYS(!strncmp(fold_model_message(m), says[way], strlen(says[way])), "%s", fold_model_message(m));
+        fold_model_clear_error(m);
+        b.way = 7; /* the step can be made again, and learning tells as well */
+        while (!fold_rl_trainer_is_full(t)) {
+            CHECK_INT(fold_rl_trainer_act(t, &seen, w.actions), FOLD_OK);
+            CHECK_INT(fold_rl_trainer_add(t, w.rewards, NULL), FOLD_OK);
+        }
+        CHECK_INT(fold_rl_trainer_learn(t, &seen, NULL), FOLD_OK);
+        fold_rl_trainer_free(t);
+        fold_model_free(m);
+    }
+}
+
 /* -- what is refused ------------------------------------------------------------------------------- */
 
 static void settings_refused(void)
@@ -587,7 +739,12 @@ static void settings_refused(void)
                                         "trace is -0.5", "clip is inf", "value_share is nan", "entropy_share is -1", "max_norm is -1",
                                         "target_kl is nan", "reward_limit is -1", "choices[0] is 0", "masks need choices", "a setting of rates",
                                         "no memory for 4194304 steps of 2 values", "a rollout has 1.09951e+12 steps of 2 values",
-                                        "a rollout has 256 steps of 3.35544e+07 values" };
+                                        "a rollout has 256 steps of 3.35544e+07 values", "items is 65537, must be in [0, 65536]", "item_values is -1",
+                                        "hidden is -1", "segment is -5", "body is set, and so is policy or memory",
+                                        "hidden, has_c, items and item_values need a body", "hidden, has_c, items and item_values need a body",
+                                        "one of items and item_values is 0", "has_c is set, but hidden is 0",
+                                        "a rollout has up to 1.07374e+09 items, and an agent sees up to 6.71089e+07 of their values",
+                                        "no memory for 256 steps of 2 values" };
     for (size_t i = 0; i < sizeof says / sizeof *says; i++) {
         counted c = { 0, 0 };
         fold_model_desc desc = fold_model_desc_default();
@@ -608,6 +765,18 @@ static void settings_refused(void)
         if (i == 21) d.agents = 1 << 14, d.steps = 1 << 8;
         if (i == 22) d.agents = d.steps = 1 << 20;
         if (i == 23) d.observations = 1 << 24, d.one_hot = 2;
+        if (i >= 24 && i != 29) d.body = apply_policy;
+        if (i == 24) d.items = 65537;
+        if (i == 25) d.item_values = -1;
+        if (i == 26) d.hidden = -1;
+        if (i == 27) d.segment = -5;
+        if (i == 28) d.memory = fold_gru_new;
+        if (i == 29) d.items = 3, d.item_values = 2;
+        if (i == 30) d.body = NULL, d.hidden = 3;
+        if (i == 31) d.items = 3;
+        if (i == 32) d.has_c = 1;
+        if (i == 33) d.items = 1 << 16, d.item_values = 1 << 10, d.steps = 1 << 10;
+        if (i == 34) d.items = 1 << 16, d.item_values = 1 << 8;
         CHECK(trainer_new(m, d) == NULL);
         CHECK_SAYS(strstr(fold_model_message(m), says[i]), "%d: %s", (int)i, fold_model_message(m));
         fold_model_free(m);
@@ -655,11 +824,42 @@ static void calls_refused(void)
     fold_model_free(m);
     fold_rl_trainer_free(NULL);
     CHECK(!fold_rl_trainer_new(NULL, "x", &d) && !fold_rl_trainer_policy(NULL) && fold_rl_trainer_moments(NULL).n == 0);
+    CHECK(fold_rl_trainer_item_moments(NULL).n == 0);
     CHECK(fold_rl_trainer_updates(NULL) == 0 && fold_rl_trainer_is_full(NULL) == 0);
     CHECK_INT(fold_rl_trainer_act(NULL, NULL, NULL), FOLD_BAD_ARGUMENT);
     CHECK_INT(fold_rl_trainer_add(NULL, NULL, NULL), FOLD_BAD_ARGUMENT);
     CHECK_INT(fold_rl_trainer_truncate(NULL, NULL), FOLD_BAD_ARGUMENT);
     CHECK_INT(fold_rl_trainer_learn(NULL, NULL, NULL), FOLD_BAD_ARGUMENT);
+}
+
+static void items_refused(void)
+{
+    static const char *const says[] = { "fold_rl_trainer: there are no counts of items", "fold_rl_trainer: there are no items",
+                                        "fold_rl_trainer: agent 1 sees -1 items, must be in [0, 4]", "fold_rl_trainer: agent 0 sees 5 items, must be in [0, 4]",
+                                        "fold_rl_trainer: an item of agent 1 is not finite" };
+    fold_model *m = fold_model_new(NULL);
+    fold_rl_trainer *t = trainer_new(m, desc_of(ITEMS, 2));
+    for (int i = 0; i < 5; i++) {
+        world w = world_new(ITEMS, 2);
+        fold_rl_seen seen = world_seen(&w);
+        if (i == 0) seen.counts = NULL;
+        if (i == 1) seen.items = NULL;
+        if (i == 2) w.counts[1] = -1;
+        if (i == 3) w.counts[0] = 5;
+        if (i == 4) w.items[2 * w.counts[0]] = INFINITY;
+        CHECK_INT(fold_rl_trainer_act(t, &seen, w.actions), FOLD_BAD_ARGUMENT);
+        CHECK_TEXT(fold_model_message(m), says[i]);
+        CHECK_NEAR(fold_param_value(m, fold_rl_trainer_item_moments(t).count)[1], 0, 0);
+        CHECK_NEAR(fold_param_value(m, fold_rl_trainer_moments(t).count)[1], 0, 0);
+        fold_model_clear_error(m);
+    }
+    world w = world_new(ITEMS, 2);
+    memset(w.counts, 0, sizeof w.counts);
+    fold_rl_seen seen = world_seen(&w);
+    seen.items = NULL; /* as there are none */
+    CHECK_SAYS(fold_rl_trainer_act(t, &seen, w.actions) == FOLD_OK, "%s", fold_model_message(m));
+    fold_rl_trainer_free(t);
+    fold_model_free(m);
 }
 
 int main(int argc, char **argv)
@@ -676,6 +876,10 @@ int main(int argc, char **argv)
     check_run("rates and limits", rates_and_limits);
     check_run("memory is taken once", memory_is_taken_once);
     check_run("a policy of one's own", own_policy);
+    check_run("policies as bodies", policies_as_bodies);
+    check_run("what a body reads", what_a_body_reads);
+    check_run("bad bodies", bad_bodies);
+    check_run("items that are refused", items_refused);
     check_run("settings that are refused", settings_refused);
     check_run("calls that are refused", calls_refused);
     return check_finish();
