@@ -813,9 +813,12 @@ FOLD_API fold_node fold_rl_ppo_loss(fold_ctx *f, const fold_rl_ppo *o, const fol
 
 /* ---- training over many environments ------------------------------------------------------------- */
 
-/* A body is called for FOLD_RL__CHUNK agents or pieces at a time: lists long enough to be fast, and enough of
-   them to be shared among threads. */
-enum { FOLD_RL__HEADS = 64, FOLD_RL__LAYERS = 4, FOLD_RL__AGENTS = 1 << 20, FOLD_RL__CHUNK = 64 };
+/* A body is called for so many agents or pieces at a time: lists long enough to be fast, and enough of them to
+   be shared among threads. Tests set fewer. */
+#ifndef FOLD_RL__CHUNK
+#define FOLD_RL__CHUNK 64
+#endif
+enum { FOLD_RL__HEADS = 64, FOLD_RL__LAYERS = 4, FOLD_RL__AGENTS = 1 << 20 };
 
 /* Arrays of a rollout have `steps` rows for each agent, one agent after the other. Those of a minibatch, all
    `part_…`, have the rows that it learns from, in its order. */

@@ -5,6 +5,7 @@
 #define FOLD_USE_THREADS
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
+#define FOLD_RL__CHUNK 5 /* so that 16 agents are several lists */
 #define FOLD_RL_IMPLEMENTATION
 #include "../examples/fold_rl.h"
 #include "check.h"
@@ -719,7 +720,7 @@ static void bad_bodies(void)
         CHECK_SAYS(!strncmp(fold_model_message(m), says[way], strlen(says[way])), "%s", fold_model_message(m));
         fold_model_clear_error(m);
         b.way = 7; /* the step can be made again, and learning tells as well */
-        while (!fold_rl_trainer_is_full(t)) {
+        for (int step = 0; step < d.steps; step++) {
             CHECK_INT(fold_rl_trainer_act(t, &seen, w.actions), FOLD_OK);
             CHECK_INT(fold_rl_trainer_add(t, w.rewards, NULL), FOLD_OK);
         }
