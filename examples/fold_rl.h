@@ -813,8 +813,8 @@ FOLD_API fold_node fold_rl_ppo_loss(fold_ctx *f, const fold_rl_ppo *o, const fol
 
 /* ---- training over many environments ------------------------------------------------------------- */
 
-/* A body is called for so many agents or pieces at a time: lists long enough to be fast, and enough of them to
-   be shared among threads. Tests set fewer. */
+/* A body is called for so many agents or pieces at a time: lists long enough to be fast, and enough of them
+   to be shared among threads. Tests set fewer. */
 #ifndef FOLD_RL__CHUNK
 #define FOLD_RL__CHUNK 64
 #endif

@@ -324,7 +324,7 @@ forage() {
     prints "forage" "$short" "$keys per_second= hash="
     step "forage learns the same on 1, 2 and 4 threads, batched and eager" same_hash "$short" "$short --threads 2" \
         "$short --threads 4" "$short --eager"
-    long reaches "forage learns to eat" "./build/forage --updates 24 --width 16" "eaten > 3 * eaten_by_chance"
+    long reaches "forage learns to eat" "./build/forage --updates 26" "eaten > 2.5 * eaten_by_chance"
 }
 games() { # of PufferLib, unmodified
     if [ -z "${FOLD_OCEAN:-}" ]; then skip "games of PufferLib learn" "FOLD_OCEAN names no folder"; return; fi
