@@ -252,7 +252,7 @@ static void world_step(world *w)
 typedef struct harvest { double eaten, stung, seen; } harvest;
 static harvest harvest_of(world *w)
 {
-    const harvest h = { STEPS * w->eaten / w->looks, STEPS * w->stung / w->looks, w->seen / w->looks };
+    const harvest h = { (double)STEPS * w->eaten / w->looks, (double)STEPS * w->stung / w->looks, w->seen / w->looks };
     w->eaten = w->stung = w->seen = w->looks = 0;
     return h;
 }
@@ -351,7 +351,7 @@ int main(int argc, char **argv)
         steps += report.steps;
         const uint64_t now = fold_clock_monotonic(NULL);
         seconds = 1e-9 * (double)(now - start);
-        if (w.looks >= 2.0 * STEPS * w.creatures || !told) h = harvest_of(&w);
+        if (w.looks >= 2.0 * (double)(STEPS * w.creatures) || !told) h = harvest_of(&w);
         if (now - (told ? told : start) < 1000000000u && i < s.updates) continue;
         told = now;
         printf("%5.1f s  update %4d of %d  eats %5.2f, stung %4.2f  sees %4.1f items  entropy %.2f  KL %.4f  %.0f steps/s  %.0f s left\n",
