@@ -76,7 +76,7 @@ sanitize:
 check-style:
 	python3 tests/check_style.py
 
-# Writes the golden numbers, examples/CALLS.md and the picture of README.md anew, after a change of fold.h that is meant.
+# Writes the golden numbers, examples/CALLS.md and the pictures of examples/plan.c anew, after a change of fold.h that is meant.
 renew:
 	@CC="$(CC)" sh tests/renew
 
@@ -109,8 +109,11 @@ bench/study: bench/study.c bench/side.h bench/workloads.h bench/manual.h bench/p
 frame: bench/bench
 	bench/bench --frames 3000
 
+bench/literature: bench/literature.c examples/options.h fold.h
+	$(CC) $(CFLAGS) -o bench/literature bench/literature.c -lm
+
 # Real trees (FOLD_DATA names their folder) at all batch sizes: bench/STUDY.md and bench/study.svg.
-bench-study: bench/study bench/bench
+bench-study: bench/study bench/literature bench/bench
 	@mkdir -p build
 	sh bench/study-results >build/STUDY.md && mv build/STUDY.md bench/STUDY.md
 	sh bench/figures write
@@ -124,6 +127,10 @@ bench-programs: examples
 bench-peers: bench/bench
 	sh bench/peers/run $(PEERS)
 	sh bench/peers/onnx
+
+# Beside DyNet (DYNET names a clone of it, which is built in ten minutes), by turns. DYNET_ROWS: options, such as --hidden 16 --batch 1
+bench-dynet: bench/bench
+	python3 bench/peers/dynet.py $(DYNET_ROWS)
 
 # Writes bench/log/RESULTS.md from what the two print here.
 bench-results: bench/bench
@@ -145,4 +152,4 @@ mpi: build/mpi_sick
 	done
 
 clean:
-	rm -rf build bench/bench bench/study
+	rm -rf build bench/bench bench/literature bench/study

@@ -196,6 +196,7 @@ swarm() {
     prints "swarms of changing sizes stay within a block" "./build/swarm --soak 0.5" \
         "RESULT swarm frames= compared= identical=1 allocations=0 block_bytes="
     picture swarm "$out/swarm.svg"
+    step "swarm's picture without animation: 40 agents and the hawk" test "$(sed -n '/"still"/,/"moving"/p' "$out/swarm.svg" | grep -c '<use .*rotate(')" -eq 41
 }
 same_flight() { # command
     $1 --steps 2 --save "$out/swarm.safetensors" | sed -n 's/.* flight=//p' >"$out/saved"
