@@ -164,13 +164,13 @@ FOLD_API fold_node fold_rl_ppo_loss(fold_ctx *f, const fold_rl_ppo *o, const fol
    as food, neighbours or obstacles, whose number differs between agents and changes with every step. All
    items are one list, end to end: first those of row 0, then those of row 1, and so on. Item from[i], which
    is i, belongs to row to[i]: pass both to fold_list_attention_to, or `to` alone to the other calls …_to:
-       fold_node seen = fold_list_attention_to(f, query, key, value, 4, in->from, in->to, in->items);
+       fold_node seen = fold_list_attention_to(f, query, key, value, 4, in->from, in->to, in->item_count);
    A row without items then gets zeros. from and to are valid during the call. */
 typedef struct fold_rl_input {
-    int rows, items;        /* number of rows, and of all their items together; may be 0 */
+    int rows, item_count;   /* number of rows, and of all their items together; may be 0 */
     fold_node observations; /* list of `rows` rows: normalised observations, or what bytes become */
-    fold_node item_values;  /* list of `items` rows [item_values], normalised; null without items */
-    const int *from, *to;   /* [items] */
+    fold_node items;        /* list of all items [item_values], normalised; null if max_items is 0 */
+    const int *from, *to;   /* [item_count] */
     fold_state state;       /* lists of `rows` rows [hidden]: what earlier steps returned, zeros in the first
                                step of an episode; null without a state */
 } fold_rl_input;
@@ -216,9 +216,9 @@ typedef struct fold_rl_trainer_desc {
     fold_recurrent_maker *memory; /* such as fold_lstm_new; NULL: none */
     int layers, width; /* number of tanh layers of the encoder (at most 4) and their width, which is also that
                           of the memory. 0: 2 layers, or 1 with a memory; 64 wide */
-    fold_rl_body *body; /* a policy of your own, instead of the last four settings. NULL: none */
+    fold_rl_body *body; /* a policy of your own, instead of policy, memory, layers and width */
     int hidden, has_c;  /* width of the body's state h, and 1 if it has a c as well. 0: no state */
-    int items;          /* largest number of items that an agent sees in a step. Needs a body; 0: none */
+    int max_items;      /* largest number of items that an agent sees in a step. Needs a body; 0: none */
     int item_values;    /* values of an item. They are normalised like observations, with the mean and
                            standard deviation in NAME.items, unless raw is 1 */
     int steps;         /* steps of each agent between updates [n_steps, num_steps]. 0: 64 */
@@ -249,9 +249,9 @@ typedef struct fold_rl_seen {
     const unsigned char *present; /* [agents]: 0 if the agent is absent. It then gets action 0 and is not
                                 learned from; its episode ended with its last step, and a new one starts when
                                 it returns. NULL: all agents are present */
-    const float *items;  /* [sum of counts x item_values]: items, end to end, agent after agent */
-    const int *counts;   /* [agents]: how many of these items each agent sees; items of absent agents are
-                            skipped. Read if `items` of the trainer is not 0 */
+    const float *items;     /* [sum of item_counts x item_values]: items, end to end, agent after agent */
+    const int *item_counts; /* [agents]: how many of these items each agent sees; items of absent agents are
+                               skipped. Read if max_items is not 0 */
 } fold_rl_seen;
 
 /* What an update did. approx_kl to value_loss are means over the steps of its last epoch. */
@@ -886,7 +886,7 @@ static void fold_rl__lay_out_rollout(fold_rl_trainer *t, fold_rl__room *room)
     const size_t agents = (size_t)d->agents, rows = (size_t)t->rows, heads = (size_t)d->heads;
     const size_t total = (size_t)t->total, seen = (size_t)d->observations;
     const size_t states = agents * (size_t)(t->policy.memory.hidden ? t->policy.memory.hidden : 1);
-    const size_t items = (size_t)d->items * (size_t)d->item_values;
+    const size_t items = (size_t)d->max_items * (size_t)d->item_values;
     float **const state[6] = { &t->h, &t->c, &t->last_h, &t->last_c, &t->first_h, &t->first_c };
     t->choices = fold_rl__ints(room, heads);
     t->chance = (fold_random *)fold_rl__carve(room, agents, sizeof(fold_random));
@@ -922,7 +922,7 @@ static void fold_rl__lay_out_rollout(fold_rl_trainer *t, fold_rl__room *room)
 static void fold_rl__lay_out_part(fold_rl_trainer *t, fold_rl__room *room)
 {
     const size_t rows = (size_t)t->part_rows, heads = (size_t)t->d.heads, steps = (size_t)t->d.steps;
-    const size_t hidden = (size_t)t->policy.memory.hidden, items = (size_t)t->d.items;
+    const size_t hidden = (size_t)t->policy.memory.hidden, items = (size_t)t->d.max_items;
     const size_t pieces = hidden || t->d.body ? (size_t)t->rows : 0;
     const size_t states = t->d.body ? pieces * hidden : 0, chunk = t->d.body ? FOLD_RL__CHUNK : 0;
     t->part_seen = fold_rl__floats(room, rows * (size_t)t->features);
@@ -996,10 +996,10 @@ static int fold_rl__settings_fit(fold_model *m, const fold_rl_trainer_desc *d)
         wrong = "masks need choices, not numbers";
     else if (d->body && (d->policy || d->memory))
         wrong = "body is set, and so is policy or memory; use one of them";
-    else if (!d->body && (d->hidden || d->has_c || d->items || d->item_values))
-        wrong = "hidden, has_c, items and item_values need a body";
-    else if (!d->items != !d->item_values)
-        wrong = "one of items and item_values is 0; set both, or none";
+    else if (!d->body && (d->hidden || d->has_c || d->max_items || d->item_values))
+        wrong = "hidden, has_c, max_items and item_values need a body";
+    else if (!d->max_items != !d->item_values)
+        wrong = "one of max_items and item_values is 0; set both, or none";
     else if (d->has_c && !d->hidden)
         wrong = "has_c is set, but hidden is 0";
     return !wrong || (fold_rl__fail(m, NULL, FOLD_BAD_ARGUMENT, "fold_rl_trainer_new: %s", wrong), 0);
@@ -1015,12 +1015,12 @@ static int fold_rl__sizes_ok(fold_model *m, const fold_rl_trainer_desc *d)
                              "of 2^24",
                              rows, features),
                0;
-    const double items = (double)d->items * d->item_values;
-    if (rows * d->items > most_rows || items > most_features)
+    const double items = (double)d->max_items * d->item_values;
+    if (rows * d->max_items > most_rows || items > most_features)
         return fold_rl__fail(m, NULL, FOLD_BAD_ARGUMENT,
                              "fold_rl_trainer_new: a rollout has up to %g items, and an agent sees up to %g "
                              "of their values, must be at most 2^30 and 2^24",
-                             rows * d->items, items),
+                             rows * d->max_items, items),
                0;
     return 1;
 }
@@ -1039,7 +1039,7 @@ static int fold_rl__settings_ok(fold_model *m, const fold_rl_trainer_desc *d)
         { "layers", (double)d->layers, 1, FOLD_RL__LAYERS },
         { "width", (double)d->width, 1, 1 << 16 },
         { "hidden", (double)d->hidden, 0, 1 << 16 },
-        { "items", (double)d->items, 0, 1 << 16 },
+        { "max_items", (double)d->max_items, 0, 1 << 16 },
         { "item_values", (double)d->item_values, 0, 1 << 16 },
         { "segment", (double)d->segment, 0, 1 << 20 },
         { "steps", (double)d->steps, 1, 1 << 20 },
@@ -1119,7 +1119,7 @@ static int fold_rl__make_parameters(fold_rl_trainer *t, const char *name)
     if (!d->raw && !d->bytes)
         t->moments =
             fold_rl_moments_new(t->m, fold_rl__join(part, t->m, name, "observations"), d->observations);
-    if (!d->raw && d->items)
+    if (!d->raw && d->max_items)
         t->item_moments = fold_rl_moments_new(t->m, fold_rl__join(part, t->m, name, "items"), d->item_values);
     t->updates = fold_rl__buffer(t->m, name, "updates", fold_shape1(2), 0);
     if (hidden)
@@ -1135,7 +1135,7 @@ static int fold_rl__take_arrays(fold_rl_trainer *t)
     const fold_memory memory = fold_model_memory(t->m);
     const double rows = (double)t->rows, hidden = (double)t->policy.memory.hidden;
     const double row = 8.0 * t->features + 8.0 * t->d.heads + 8.0 * t->total + 32 * hidden + 256 +
-                       (8.0 * t->d.item_values + 1024) * t->d.items;
+                       (8.0 * t->d.item_values + 1024) * t->d.max_items;
     fold_rl__room room = { NULL, 0 };
     fold_rl__lay_out_rollout(t, &room);
     fold_rl__lay_out_part(t, &room);
@@ -1156,7 +1156,7 @@ static int fold_rl__take_arrays(fold_rl_trainer *t)
         memcpy(t->choices, choices, (size_t)t->d.heads * sizeof(int));
         t->d.choices = t->choices;
     }
-    for (int i = 0; t->d.body && i < FOLD_RL__CHUNK * (t->d.items ? t->d.items : 1); i++)
+    for (int i = 0; t->d.body && i < FOLD_RL__CHUNK * (t->d.max_items ? t->d.max_items : 1); i++)
         t->from[i] = i;
     return 1;
 }
@@ -1316,15 +1316,14 @@ static int fold_rl__read_items(fold_rl_trainer *t, const fold_rl_seen *seen)
     const size_t width = (size_t)t->d.item_values;
     const float *next = seen->items;
     int n = 0;
-    if (t->d.items && !seen->counts)
-        return fold_rl__fail(t->m, NULL, FOLD_BAD_ARGUMENT, "fold_rl_trainer: there are no counts of items"),
-               -1;
-    for (int agent = 0; t->d.items && agent < t->d.agents; agent++) {
-        const int count = seen->counts[agent];
-        if (count < 0 || count > t->d.items)
+    if (t->d.max_items && !seen->item_counts)
+        return fold_rl__fail(t->m, NULL, FOLD_BAD_ARGUMENT, "fold_rl_trainer: there are no item_counts"), -1;
+    for (int agent = 0; t->d.max_items && agent < t->d.agents; agent++) {
+        const int count = seen->item_counts[agent];
+        if (count < 0 || count > t->d.max_items)
             return fold_rl__fail(t->m, NULL, FOLD_BAD_ARGUMENT,
                                  "fold_rl_trainer: agent %d sees %d items, must be in [0, %d]", agent, count,
-                                 t->d.items),
+                                 t->d.max_items),
                    -1;
         t->now_count[agent] = t->present_now[agent] ? count : 0;
         if (!count)
@@ -1379,12 +1378,12 @@ static fold_rl_input fold_rl__input(fold_rl_trainer *t, fold_ctx *f, const float
     in.from = t->from;
     in.to = t->to;
     in.observations = fold_list_input_ref(f, seen, rows, fold_shape1(t->features));
-    if (!t->d.items)
+    if (!t->d.max_items)
         return in;
     for (int row = 0; row < rows; row++)
         for (int i = 0; i < counts[row]; i++)
-            t->to[in.items++] = row;
-    in.item_values = fold_list_input_ref(f, items, in.items, fold_shape1(t->d.item_values));
+            t->to[in.item_count++] = row;
+    in.items = fold_list_input_ref(f, items, in.item_count, fold_shape1(t->d.item_values));
     return in;
 }
 
@@ -1429,13 +1428,13 @@ static fold_status fold_rl__run_body(fold_rl_trainer *t)
         const int rows = agents - from < FOLD_RL__CHUNK ? agents - from : FOLD_RL__CHUNK;
         const size_t at = (size_t)from;
         fold_rl_input in = fold_rl__input(t, f, t->now + at * (size_t)t->features, rows, items,
-                                          t->now_count + (t->d.items ? at : 0));
+                                          t->now_count + (t->d.max_items ? at : 0));
         if (t->d.hidden)
             in.state.h = fold_list_input_ref(f, t->h + at * hidden, rows, fold_shape1(t->d.hidden));
         if (t->d.has_c)
             in.state.c = fold_list_input_ref(f, t->c + at * hidden, rows, fold_shape1(t->d.hidden));
         const fold_rl_step step = fold_rl__apply(t, f, &in);
-        items += (size_t)in.items * (size_t)t->d.item_values;
+        items += (size_t)in.item_count * (size_t)t->d.item_values;
         fold_output_ref(f, step.actor, t->logits + at * (size_t)t->total);
         fold_output_ref(f, step.critic, t->next_value + at);
         if (t->d.hidden)
@@ -1542,7 +1541,7 @@ static size_t fold_rl__store_items(fold_rl_trainer *t, const float *from, int ag
 {
     const size_t n = (size_t)t->now_count[agent] * (size_t)t->d.item_values;
     t->count[row] = t->now_count[agent];
-    memcpy(t->items + row * (size_t)t->d.items * (size_t)t->d.item_values, from, n * sizeof(float));
+    memcpy(t->items + row * (size_t)t->d.max_items * (size_t)t->d.item_values, from, n * sizeof(float));
     return n;
 }
 
@@ -1602,7 +1601,7 @@ FOLD_API fold_status fold_rl_trainer_act(fold_rl_trainer *t, const fold_rl_seen 
             memcpy(t->seen_bytes + row * n, seen->bytes + (size_t)agent * n, n);
         else
             memcpy(t->seen + row * n, t->now + (size_t)agent * n, n * sizeof(float));
-        if (t->d.items)
+        if (t->d.max_items)
             items += fold_rl__store_items(t, items, agent, row);
         if (t->d.masks)
             fold_rl__rule_out(t, seen->mask, agent, row);
@@ -1736,10 +1735,10 @@ static void fold_rl__gather(fold_rl_trainer *t, int i, int row)
     for (size_t k = 0; k < heads; k++)
         t->part_action[k * (size_t)t->part_rows + to] = t->action[from * heads + k];
     memcpy(t->part_number + to * heads, t->number + from * heads, heads * sizeof(float));
-    if (t->d.items) {
+    if (t->d.max_items) {
         const size_t width = (size_t)t->d.item_values, count = (size_t)t->count[row];
         t->part_count[i] = t->count[row];
-        memcpy(t->part_item + (size_t)t->part_items * width, t->items + from * (size_t)t->d.items * width,
+        memcpy(t->part_item + (size_t)t->part_items * width, t->items + from * (size_t)t->d.max_items * width,
                count * width * sizeof(float));
         t->part_items += t->count[row];
     }
@@ -1860,7 +1859,7 @@ static fold_node fold_rl__chunk_loss(fold_rl_trainer *t, int at, int slot, int n
             fold_rl__gather(t, (*rows)++, fold_rl__row_of(t, unit[i]) + steps);
         fold_rl_input in = fold_rl__input(t, f, t->part_seen + (size_t)row * (size_t)t->features, going,
                                           t->part_item + (size_t)items * (size_t)t->d.item_values,
-                                          t->part_count + (t->d.items ? row : 0));
+                                          t->part_count + (t->d.max_items ? row : 0));
         in.state = state;
         const fold_rl_step step = fold_rl__apply(t, f, &in);
         t->actor[steps] = step.actor;

@@ -155,10 +155,10 @@ static fold_rl_step attend(fold_ctx *f, const fold_rl_input *in, const void *use
     fold_rl_step step;
     memset(&step, 0, sizeof step);
     const fold_node own = fold_dense_apply(f, &n->own, in->observations);
-    const fold_node item = fold_dense_apply(f, &n->again, fold_dense_apply(f, &n->item, in->item_values));
+    const fold_node item = fold_dense_apply(f, &n->again, fold_dense_apply(f, &n->item, in->items));
     const fold_node query = fold_dense_apply(f, &n->query, own), key = fold_dense_apply(f, &n->key, item);
     const fold_node value = fold_dense_apply(f, &n->value, item);
-    const fold_node seen = fold_list_attention_to(f, query, key, value, HEADS, in->from, in->to, in->items);
+    const fold_node seen = fold_list_attention_to(f, query, key, value, HEADS, in->from, in->to, in->item_count);
     const fold_node both = fold_dense_apply(f, &n->both, fold_concat2(f, own, seen));
     step.actor = fold_dense_apply(f, &n->actor, both);
     step.critic = fold_dense_apply(f, &n->critic, both);
@@ -277,7 +277,7 @@ static fold_rl_trainer *trainer_of(fold_model *m, const net *n, const settings *
     fold_rl_trainer_desc d = fold_rl_trainer_desc_default();
     d.agents = s->fields * CREATURES;
     d.observations = OWN;
-    d.items = THINGS;
+    d.max_items = THINGS;
     d.item_values = ITEM;
     d.choices = moves;
     d.body = attend;

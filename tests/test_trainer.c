@@ -108,7 +108,7 @@ static fold_rl_seen world_seen(const world *w)
     else seen.observations = w->seen;
     if (w->kind == MASKS) seen.mask = w->mask;
     seen.present = w->present;
-    if (w->kind >= ITEMS) seen.items = w->items, seen.counts = w->counts;
+    if (w->kind >= ITEMS) seen.items = w->items, seen.item_counts = w->counts;
     return seen;
 }
 
@@ -120,8 +120,8 @@ static fold_rl_step look(fold_ctx *f, const fold_rl_input *in, const void *user)
     const looker *l = (const looker *)user;
     fold_rl_step step;
     memset(&step, 0, sizeof step);
-    const fold_node own = fold_dense_apply(f, &l->own, in->observations), item = fold_dense_apply(f, &l->item, in->item_values);
-    fold_node x = fold_concat2(f, own, fold_list_attention_to(f, own, item, item, 1, in->from, in->to, in->items));
+    const fold_node own = fold_dense_apply(f, &l->own, in->observations), item = fold_dense_apply(f, &l->item, in->items);
+    fold_node x = fold_concat2(f, own, fold_list_attention_to(f, own, item, item, 1, in->from, in->to, in->item_count));
     if (l->remembers) {
         step.state = fold_recurrent_apply(f, &l->memory, x, in->state);
         x = step.state.h;
@@ -169,7 +169,7 @@ static fold_rl_trainer_desc desc_of(task k, int agents)
     d.memory = k == MEMORY ? fold_lstm_new : NULL;
     if (k >= ITEMS) {
         d.body = look;
-        d.items = ITEMS_MOST;
+        d.max_items = ITEMS_MOST;
         d.item_values = 2;
         d.hidden = k == RECALL ? HIDDEN : 0;
         d.has_c = k == RECALL;
@@ -633,11 +633,11 @@ static fold_rl_step watch(fold_ctx *f, const fold_rl_input *in, const void *user
     memset(&step, 0, sizeof step);
     if (!w->calls++) {
         w->rows = in->rows;
-        w->items = in->items;
-        for (int i = 0; i < in->items && i < 8; i++) {
+        w->items = in->item_count;
+        for (int i = 0; i < in->item_count && i < 8; i++) {
             CHECK_INT(in->from[i], i);
             w->to[i] = in->to[i];
-            w->seen[i] = fold_value(f, in->item_values)[i];
+            w->seen[i] = fold_value(f, in->items)[i];
         }
     }
     step.actor = fold_dense_apply(f, &w->actor, in->observations);
@@ -658,7 +658,7 @@ static void what_a_body_reads(void)
     w.actor = fold_rl_dense_new(m, "actor", 1, 2, FOLD_ACT_LINEAR, 1);
     w.critic = fold_rl_dense_new(m, "critic", 1, 1, FOLD_ACT_LINEAR, 1);
     d.observations = d.item_values = 1;
-    d.items = 3;
+    d.max_items = 3;
     d.body = watch;
     d.user = &w;
     fold_rl_trainer *t = fold_rl_trainer_new(m, "agent", &d);
@@ -740,10 +740,10 @@ static void settings_refused(void)
                                         "trace is -0.5", "clip is inf", "value_share is nan", "entropy_share is -1", "max_norm is -1",
                                         "target_kl is nan", "reward_limit is -1", "choices[0] is 0", "masks need choices", "a setting of rates",
                                         "no memory for 4194304 steps of 2 values", "a rollout has 1.09951e+12 steps of 2 values",
-                                        "a rollout has 256 steps of 3.35544e+07 values", "items is 65537, must be in [0, 65536]", "item_values is -1",
+                                        "a rollout has 256 steps of 3.35544e+07 values", "max_items is 65537, must be in [0, 65536]", "item_values is -1",
                                         "hidden is -1", "segment is -5", "body is set, and so is policy or memory",
-                                        "hidden, has_c, items and item_values need a body", "hidden, has_c, items and item_values need a body",
-                                        "one of items and item_values is 0", "has_c is set, but hidden is 0",
+                                        "hidden, has_c, max_items and item_values need a body", "hidden, has_c, max_items and item_values need a body",
+                                        "one of max_items and item_values is 0", "has_c is set, but hidden is 0",
                                         "a rollout has up to 1.07374e+09 items, and an agent sees up to 6.71089e+07 of their values",
                                         "no memory for 256 steps of 2 values" };
     for (size_t i = 0; i < sizeof says / sizeof *says; i++) {
@@ -767,17 +767,17 @@ static void settings_refused(void)
         if (i == 22) d.agents = d.steps = 1 << 20;
         if (i == 23) d.observations = 1 << 24, d.one_hot = 2;
         if (i >= 24 && i != 29) d.body = apply_policy;
-        if (i == 24) d.items = 65537;
+        if (i == 24) d.max_items = 65537;
         if (i == 25) d.item_values = -1;
         if (i == 26) d.hidden = -1;
         if (i == 27) d.segment = -5;
         if (i == 28) d.memory = fold_gru_new;
-        if (i == 29) d.items = 3, d.item_values = 2;
+        if (i == 29) d.max_items = 3, d.item_values = 2;
         if (i == 30) d.body = NULL, d.hidden = 3;
-        if (i == 31) d.items = 3;
+        if (i == 31) d.max_items = 3;
         if (i == 32) d.has_c = 1;
-        if (i == 33) d.items = 1 << 16, d.item_values = 1 << 10, d.steps = 1 << 10;
-        if (i == 34) d.items = 1 << 16, d.item_values = 1 << 8;
+        if (i == 33) d.max_items = 1 << 16, d.item_values = 1 << 10, d.steps = 1 << 10;
+        if (i == 34) d.max_items = 1 << 16, d.item_values = 1 << 8;
         CHECK(trainer_new(m, d) == NULL);
         CHECK_SAYS(strstr(fold_model_message(m), says[i]), "%d: %s", (int)i, fold_model_message(m));
         fold_model_free(m);
@@ -835,7 +835,7 @@ static void calls_refused(void)
 
 static void items_refused(void)
 {
-    static const char *const says[] = { "fold_rl_trainer: there are no counts of items", "fold_rl_trainer: there are no items",
+    static const char *const says[] = { "fold_rl_trainer: there are no item_counts", "fold_rl_trainer: there are no items",
                                         "fold_rl_trainer: agent 1 sees -1 items, must be in [0, 4]", "fold_rl_trainer: agent 0 sees 5 items, must be in [0, 4]",
                                         "fold_rl_trainer: an item of agent 1 is not finite" };
     fold_model *m = fold_model_new(NULL);
@@ -843,7 +843,7 @@ static void items_refused(void)
     for (int i = 0; i < 5; i++) {
         world w = world_new(ITEMS, 2);
         fold_rl_seen seen = world_seen(&w);
-        if (i == 0) seen.counts = NULL;
+        if (i == 0) seen.item_counts = NULL;
         if (i == 1) seen.items = NULL;
         if (i == 2) w.counts[1] = -1;
         if (i == 3) w.counts[0] = 5;
