@@ -1397,10 +1397,12 @@ static void fold_rl__check_list(fold_ctx *f, fold_node x, const char *name, int 
     else if (length < 0)
         fold_rl__fail(NULL, f, FOLD_BAD_SHAPE, "%s of the body is one node, must be a list of %d rows [%d]",
                       name, rows, width);
-    else if (length != rows || shape.rank != 1 || shape.dim[0] != width)
-        fold_rl__fail(NULL, f, FOLD_BAD_SHAPE,
-                      "%s of the body has %d rows of rank %d [%d], must have %d rows [%d]", name, length,
-                      shape.rank, shape.dim[0], rows, width);
+    else if (shape.rank != 1)
+        fold_rl__fail(NULL, f, FOLD_BAD_SHAPE, "%s of the body has rows of rank %d, must have rows [%d]",
+                      name, shape.rank, width);
+    else if (length != rows || shape.dim[0] != width)
+        fold_rl__fail(NULL, f, FOLD_BAD_SHAPE, "%s of the body is %d rows [%d], must be %d rows [%d]", name,
+                      length, shape.dim[0], rows, width);
 }
 
 /* Calls the body, and checks what it returns. */

@@ -694,16 +694,18 @@ static fold_rl_step return_badly(fold_ctx *f, const fold_rl_input *in, const voi
     if (b->way == 4) step.state.h = step.critic;
     if (b->way == 5) fold_ctx_fail(f, FOLD_BAD_STATE, "no way to go");
     if (b->way == 6) step.critic = fold_add(f, step.actor, fold_list_at(f, in->observations, 9));
+    if (b->way == 7) step.critic = fold_reshape(f, step.critic, fold_shape2(1, 1));
     return step;
 }
 static void bad_bodies(void)
 {
     static const char *const says[] = { "fold_rl_trainer: the body returned no actor", "fold_rl_trainer: actor of the body is one node, must be a list of 3 rows [2]",
-                                        "fold_rl_trainer: actor of the body has 3 rows of rank 1 [1], must have 3 rows [2]",
-                                        "fold_rl_trainer: critic of the body has 1 rows of rank 1 [1], must have 3 rows [1]",
-                                        "fold_rl_trainer: state.h of the body has 3 rows of rank 1 [1], must have 3 rows [2]", "fold_rl_trainer: no way to go",
-                                        "fold_rl_trainer: list_at: " };
-    for (int way = 0; way < 7; way++) {
+                                        "fold_rl_trainer: actor of the body is 3 rows [1], must be 3 rows [2]",
+                                        "fold_rl_trainer: critic of the body is 1 rows [1], must be 3 rows [1]",
+                                        "fold_rl_trainer: state.h of the body is 3 rows [1], must be 3 rows [2]", "fold_rl_trainer: no way to go",
+                                        "fold_rl_trainer: list_at: ",
+                                        "fold_rl_trainer: critic of the body has rows of rank 2, must have rows [1]" };
+    for (int way = 0; way < 8; way++) {
         fold_model *m = fold_model_new(NULL);
         fold_rl_trainer_desc d = desc_of(ONE_HEAD, 3);
         world w = world_new(ONE_HEAD, 3);
@@ -719,7 +721,7 @@ static void bad_bodies(void)
         CHECK(fold_rl_trainer_act(t, &seen, w.actions) != FOLD_OK);
         CHECK_SAYS(!strncmp(fold_model_message(m), says[way], strlen(says[way])), "%s", fold_model_message(m));
         fold_model_clear_error(m);
-        b.way = 7; /* the step can be made again, and learning tells as well */
+        b.way = 8; /* the step can be made again, and learning tells as well */
         for (int step = 0; step < d.steps; step++) {
             CHECK_INT(fold_rl_trainer_act(t, &seen, w.actions), FOLD_OK);
             CHECK_INT(fold_rl_trainer_add(t, w.rewards, NULL), FOLD_OK);
