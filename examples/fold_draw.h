@@ -41,8 +41,8 @@ extern "C" {
 /* Writes a graph for Graphviz's dot, with one cluster per batch, coloured by kind of call. */
 FOLD_API fold_status fold_draw_dot(fold_ctx *f, fold_writer *write, void *user);
 
-/* Writes a self-contained SVG picture with a legend: one column per batch, coloured by kind of call. It has
-   at most 64 rows. If there are more samples, only the first ones are drawn, and the calls of the others are
+/* Writes a self-contained SVG picture: one column per batch, coloured by kind of call. It has a legend and at
+   most 64 rows. If there are more samples, only the first ones are drawn, and the calls of the others are
    only counted. */
 FOLD_API fold_status fold_draw_svg(fold_ctx *f, fold_writer *write, void *user);
 

@@ -48,16 +48,16 @@ typedef struct fold_rl_step {
     fold_state state;
 } fold_rl_step;
 
-/* Like fold_dense_new, but W is initialised orthogonal times `scale`: 0.01 gives an actor that begins with
+/* Like fold_dense_new, but W is initialised orthogonal times `scale`. 0.01 gives an actor that begins with
    nearly equal chances, 1 suits a critic, and the square root of 2 hidden layers. */
 FOLD_API fold_dense fold_rl_dense_new(fold_model *m, const char *name, int inputs, int outputs,
                                       fold_activation activation, float scale);
-/* Makes a policy: an encoder with one tanh layer [inputs x width], a memory of `width` made by `make`, such
-   as fold_lstm_new (NULL: no memory), an actor of scale 0.01 with `actions` values, and a critic. Parameters
-   are named NAME.encoder.0.W, NAME.memory.W, NAME.actor.W and so on. */
+/* Makes a policy of an encoder, a memory, an actor and a critic. The encoder is one tanh layer [inputs x
+   width]. `make`, such as fold_lstm_new, makes a memory of `width` (NULL: none). The actor has `actions`
+   values and scale 0.01. Parameters are named NAME.encoder.0.W, NAME.memory.W, NAME.actor.W and so on. */
 FOLD_API fold_rl_policy fold_rl_policy_new(fold_model *m, const char *name, fold_recurrent_maker *make,
                                            int inputs, int width, int actions);
-/* Makes the cell of a policy whose other members you have set, with any calls of fold.h or fold_torch.h. */
+/* Makes the cell of a policy whose other members you have set. They may come from fold_torch.h. */
 FOLD_API fold_status fold_rl_policy_assemble(fold_model *m, const char *name, fold_rl_policy *policy);
 /* Records a step as one call. Without a memory `state` is not used, and the state returned is null. */
 FOLD_API fold_rl_step fold_rl_policy_apply(fold_ctx *f, const fold_rl_policy *policy, fold_node x,
@@ -69,10 +69,10 @@ FOLD_API fold_rl_step fold_rl_policy_apply(fold_ctx *f, const fold_rl_policy *po
 FOLD_API float fold_rl_gaussian_log_prob(const float *x, const float *mean, const float *log_deviation,
                                          int n);
 FOLD_API float fold_rl_gaussian_entropy(const float *log_deviation, int n);
-/* The log-probability of the action tanh(x) with x drawn from normal distributions: that of x, minus the sum
-   of log(1 - tanh(x)^2) = 2 (log 2 - x - softplus(-2 x)) (Haarnoja et al. 2018, appendix C). Its entropy has
-   no formula; the mean of minus the log-probability over many draws estimates it. fold_rl_squashed records
-   the log-probability as a node. */
+/* The log-probability of the action tanh(x) with x drawn from normal distributions. It is that of x, minus
+   the sum of log(1 - tanh(x)^2) = 2 (log 2 - x - softplus(-2 x)) (Haarnoja et al. 2018, appendix C). Its
+   entropy has no formula; the mean of minus the log-probability over many draws estimates it.
+   fold_rl_squashed records the log-probability as a node. */
 FOLD_API float fold_rl_squashed_log_prob(const float *x, const float *mean, const float *log_deviation,
                                          int n);
 FOLD_API fold_node fold_rl_squashed(fold_ctx *f, fold_node x, fold_node mean, fold_node log_deviation);
@@ -89,7 +89,7 @@ typedef struct fold_rl_moments {
     int n;
     float epsilon_inside, epsilon_outside, clip;
 } fold_rl_moments;
-/* Starts with mean 0, variance 1 and a count of 0 rows, epsilon_inside 1e-8 and clip 10. */
+/* Makes moments with mean 0, variance 1 and a count of 0 rows. epsilon_inside is 1e-8 and clip 10. */
 FOLD_API fold_rl_moments fold_rl_moments_new(fold_model *m, const char *name, int n);
 /* Adds `rows` rows of n values in one step (Chan, Golub, LeVeque 1979). Errors: a value that is not finite or
    outside [-1e18, 1e18], whose square a float could not hold; then nothing changes. */
@@ -99,9 +99,9 @@ FOLD_API fold_status fold_rl_moments_add(fold_model *m, const fold_rl_moments *m
    array or model, if epsilon_inside or epsilon_outside is negative or not finite, or clip is not finite. */
 FOLD_API int fold_rl_moments_apply(const fold_model *m, const fold_rl_moments *moments, float *values,
                                    int rows);
-/* Makes moments from NAME._mean and NAME._var of a state_dict, as rsl_rl's EmpiricalNormalization saves them,
-   with epsilon_outside 0.01 and no clip. The file's count and _std are not used: the moments count as 2^20
-   rows, whatever is added later. Errors are set on the model. */
+/* Makes moments from NAME._mean and NAME._var of a state_dict, as rsl_rl saves them. epsilon_outside is 0.01,
+   and there is no clip. The file's count and _std are not used: the moments count as 2^20 rows, whatever is
+   added later. Errors are set on the model. */
 FOLD_API fold_rl_moments fold_rl_moments_read(fold_tensors *t, const char *name);
 
 #ifndef FOLD_INFERENCE
@@ -138,7 +138,7 @@ typedef struct fold_rl_rollout {
    without segments, since they look further ahead. Errors, set on the model, with result -1: a missing array;
    a negative number; more than 2^30 steps. */
 FOLD_API int fold_rl_cut(fold_model *m, const fold_rl_rollout *r, int *first, int *length, float *after);
-/* Shifts and scales n values to mean 0 and deviation 1, as PPO does with advantages, and returns 1. A single
+/* Shifts and scales n values to mean 0 and deviation 1, and returns 1. PPO does so with advantages. A single
    value becomes 0. It returns 0 and changes nothing if a value is not finite or there is no array. */
 FOLD_API int fold_rl_standardize(float *values, int n);
 
@@ -275,14 +275,14 @@ typedef struct fold_rl_trainer fold_rl_trainer;
 /* Creates a trainer for a model, and takes all memory for its arrays from the model's allocator. Returns NULL
    with an error on the model, which names the setting, if it cannot. Free the trainer before the model. */
 FOLD_API fold_rl_trainer *fold_rl_trainer_new(fold_model *m, const char *name, const fold_rl_trainer_desc *d);
-FOLD_API void fold_rl_trainer_free(fold_rl_trainer *t);                          /* NULL is fine */
-/* Returns its policy; NULL if it has a body. */
+FOLD_API void fold_rl_trainer_free(fold_rl_trainer *t); /* frees t; NULL is fine */
+/* Returns the trainer's policy; NULL if it has a body. */
 FOLD_API const fold_rl_policy *fold_rl_trainer_policy(const fold_rl_trainer *t);
 /* Return how observations and items are normalised; all zero if they are not. */
 FOLD_API fold_rl_moments fold_rl_trainer_moments(const fold_rl_trainer *t);
 FOLD_API fold_rl_moments fold_rl_trainer_item_moments(const fold_rl_trainer *t);
-FOLD_API int fold_rl_trainer_updates(const fold_rl_trainer *t); /* updates, including those before a load */
-FOLD_API int fold_rl_trainer_is_full(const fold_rl_trainer *t); /* 1: call fold_rl_trainer_learn next */
+FOLD_API int fold_rl_trainer_updates(const fold_rl_trainer *t); /* number of updates, also before a load */
+FOLD_API int fold_rl_trainer_is_full(const fold_rl_trainer *t); /* 1 if fold_rl_trainer_learn is next */
 
 /* Draws actions [agents x heads] for the observations: integers from 0, or real numbers if there are no
    `choices`. Errors, set on the model: an observation or item is not finite; a count is out of range; the

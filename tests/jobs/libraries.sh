@@ -105,6 +105,9 @@ pytorch_onnx() {
         step "as they train in PyTorch" $python tests/train_onnx.py back "$out"
 }
 pytorch_bench() {
+    step "the bench beside DyNet is skipped aloud without it" sh -c "
+        DYNET= python3 bench/peers/dynet.py >$out/dynet && grep -q ^SKIPPED $out/dynet &&
+        grep -q '^RESULT dynet rows=0' $out/dynet"
     python=$(python_with torch "the bench beside PyTorch") || return 0
     [ -x "$bin/bench_plain" ] || { skip "the bench beside PyTorch" "there is no bench"; return; }
     peers="$python bench/peers/run.py"
