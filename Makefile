@@ -2,7 +2,7 @@
 
 CC ?= cc
 CFLAGS ?= -O2
-EXAMPLES = agents char_lm export game_jobs hello listops mnist molecules mpi_sick notebook parity plan policy ppo robot_arm rounds save shift_reduce speech swarm torch train transformer treelstm_sick treelstm_sst
+EXAMPLES = agents char_lm export forage game_jobs hello listops mnist molecules mpi_sick notebook parity plan policy ppo robot_arm rounds save shift_reduce speech swarm torch train transformer treelstm_sick treelstm_sst
 CPP_EXAMPLES = agents_cpp cartpole
 CXX ?= c++
 MPICC ?= mpicc
@@ -19,7 +19,7 @@ build/%: examples/%.c examples/data.h examples/fold_draw.h examples/fold_fit.h e
 	@mkdir -p build
 	$(CC) $(CFLAGS) -o $@ $< -lm $(THREADS)
 
-build/game_jobs build/mpi_sick build/ppo build/train: THREADS = -lpthread
+build/forage build/game_jobs build/mpi_sick build/ppo build/train: THREADS = -lpthread
 build/export: examples/policy.h
 
 # Reads weights in place, from an array that export made.

@@ -230,7 +230,7 @@ static fold_rl_trainer *trainer_of(fold_model *m, const settings *s, const fold_
 /* Plays until the trainer is full, and learns. */
 static void update(fold_rl_trainer *t, world *w, run *r)
 {
-    fold_rl_seen seen = { NULL, NULL, NULL, NULL };
+    fold_rl_seen seen = { NULL, NULL, NULL, NULL, NULL, NULL };
     uint64_t clock = fold_clock_monotonic(NULL);
     if (sizeof(environment_value) == 1) seen.bytes = (const unsigned char *)(const void *)w->seen;
     else seen.observations = (const float *)(const void *)w->seen;
