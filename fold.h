@@ -56,8 +56,8 @@
                 over several frames. (8)
      Memory     fold_memory.block puts a model or context into a fixed block; fold_model_measure and
                 fold_ctx_desc.measure find out how large it must be. (3, 4, 5)
-     Threads    fold_ctx_desc.threads splits a run among threads, e.g. of fold_pool_new (5), and
-                fold_model_desc.threads an optimiser step (4). Or give each thread its own context.
+     Threads    fold_ctx_desc.threads splits a run among threads, e.g. those of fold_pool_new (5), and
+                fold_model_desc.threads splits an optimiser step (4). Or give each thread its own context.
      When something is wrong, read fold_ctx_message. fold_ctx_print shows what was batched. (14)
 
    DOES NOT
@@ -70,7 +70,7 @@
    CONTENTS   public:  1 configuration   2 contracts   3 types    4 model         5 context   6 inputs
                        7 ops   8 running   9 optimisers   10 cells   11 lists   12 layers   13 files
                        14 looking inside   15 adding an op   16 chance and choice
-              private: after FOLD_IMPLEMENTATION; it starts with a map.
+              private: the implementation, which begins with a map.
 
    LICENSE    MIT or Unlicense, at your choice: see the end of this file.
 
@@ -91,7 +91,7 @@
                              (slow without FMA hardware)
      FOLD_ALLOW_FAST_MATH    allows -ffast-math, /fp:fast or x87 arithmetic, which void the numerics contract
                              (-funsafe-math-optimizations and the like need no define: the portable kernels
-                             keep their bits; clang's -ffp-contract=fast may change those of the others)
+                             keep their bits, but clang's -ffp-contract=fast may change the bits of others)
      FOLD_FILENAME           this file's name (default "fold.h"); it includes itself once per instruction set
      FOLD_GROUP_BYTES        the default of fold_ctx_desc.group_bytes
      FOLD_NO_STDIO *         leaves out every function that takes a FILE * or a path, and the clock.
@@ -118,7 +118,7 @@
                - ..._desc is a struct of settings, ..._default returns the defaults of a desc or an optimiser.
                  Start from the defaults and set members by name, since later versions may add members.
                Counts are int, byte sizes size_t, and zero selects the default. Outputs come last. `user` is
-               the last argument of a callback (fold_parallel_for also gets a pool) and follows it in structs.
+               the last argument of a callback (except that fold_parallel_for gets a pool after it).
      Lifetime  Parameters, cells and ops live as long as their model, nodes until the next fold_ctx_reset.
                Strings and arrays you pass are copied unless the comment says otherwise. A returned name is
                valid until something is added to the model, a returned message until the next call. If part of
@@ -129,7 +129,7 @@
                memory before it writes anything. fold_ctx_stats reports the most memory that a context has
                held, and how large a block must be for its recordings. A recording that fits a fresh block
                also fits it after others.
-     Real time Once a context has run its largest recording (and replayed it), and an optimiser has made a
+     Real time Once a context has run its largest recording (and replayed it), and an optimiser has taken a
                step, no call allocates, locks or calls the system, except those that create, free, open,
                close, load, save, print, visit, quantise, reserve or seal, fold_pool_for, fold_to_file and
                fold_clock_monotonic. examples/CALLS.md marks the calls of which this is true.
@@ -159,21 +159,21 @@
                  weights: 2048), with an error of at most about (block + n / block) / 2 units in the last
                  place. Rows of zeros, such as masked padding, count too, and so may change the last bits.
                - All computation rounds to nearest, never traps and keeps denormals, however your program has
-                 set the processor. Its settings and exception flags are restored, so your program may enable
-                 traps, as long as it passes no NaN as a setting. If it flushes denormals (when linked with
-                 -ffast-math), it still does so in its own code.
+                 set the processor. The processor's settings and exception flags are restored, so your
+                 program may enable traps, as long as it passes no NaN as a setting. If your program flushes
+                 denormals (when linked with -ffast-math), its own code still does.
                - With fold_model_desc.flush_subnormals, runs and optimiser steps flush denormals: batched and
                  eager results are still bit-identical, but different kinds of processors may disagree. A
                  denormal that you pass in counts as 0 in arithmetic but survives copies, and a batch may copy
                  where an eager run does not.
-               - No op or loss hides a NaN in its inputs: it reaches the values, and the gradients if it does
-                 in PyTorch. Which values are NaN is part of the contract; a NaN's sign and payload are not.
+               - No op or loss hides a NaN in its inputs: the NaN reaches the values, and the gradients if it
+                 does in PyTorch. Which values are NaN is part of the contract, their sign and payload not.
      Accuracy  The table gives the largest error of an op's values and gradients compared with exact
                arithmetic, in units in the last place. It does not hold for int8 and bfloat16 weights.
                - Element-wise functions: units of the result. The bound of silu holds for x >= -87.
                - Sums: units of the sum of the magnitudes of all terms, plus half a unit per term. Terms are
                  counted as in the formula: a derivative that contains 1 - y, such as that of tanh, counts the
-                 1. Ops with a softmax count 1 + the distance to the largest x, which they subtract.
+                 1. Ops with a softmax subtract the largest x first, and count 1 + the distance to it.
                  Softmax-weighted means and attention also count the terms of the weights' sum.
                `make accuracy` prints the largest errors measured. Bounds for values, and for gradients:
          0  0   copy stop_gradient neg abs relu floor at_least at_most clip select minimum maximum amax amin
@@ -232,10 +232,10 @@ extern "C" {
 /* ==== 3 types ============================================================================ */
 /* Types and limits that all sections use. A node is a value of one sample; a list is a node of many rows. */
 
-#define FOLD_MAX_RANK 4  /* most axes of a value, which has at most 2^30 floats */
-#define FOLD_MAX_IN 32   /* most inputs of an op; list ops accept any number of nodes */
-#define FOLD_MAX_CELL_IN 16 /* most inputs of a cell, apart from its list */
-#define FOLD_MAX_LIST 4  /* most components per element of a cell's list */
+#define FOLD_MAX_RANK 4  /* maximum number of axes of a value. The maximum size is 2^30 floats */
+#define FOLD_MAX_IN 32   /* maximum number of inputs of an op; list ops accept any number of nodes */
+#define FOLD_MAX_CELL_IN 16 /* maximum number of inputs of a cell, apart from its list */
+#define FOLD_MAX_LIST 4  /* maximum number of components per element of a cell's list */
 #define FOLD_MAX_OUT 8   /* maximum number of outputs of an op or cell */
 #define FOLD_ALL 0x7fffffff /* passed as an axis: all axes */
 
@@ -301,8 +301,8 @@ typedef struct fold_memory {
 /* Returns a short description of a status. */
 FOLD_API const char *fold_status_text(fold_status status);
 
-/* A callback that writes `size` bytes and returns 0 to continue, or anything else to stop. You pass one to
-   every function that prints, or saves to something other than a file. */
+/* A callback that writes `size` bytes and returns 0 to continue, or anything else to stop. Every function
+   that prints, or saves to something other than a file, takes one. */
 typedef int fold_writer(const void *bytes, size_t size, void *user);
 #ifndef FOLD_NO_STDIO
 /* A fold_writer that writes to a FILE *, as in fold_ctx_print(f, fold_to_file, stdout). */
@@ -330,20 +330,20 @@ typedef struct fold_model_desc {
                             same block: create and run such contexts on one thread at a time */
     fold_memory tracing; /* memory for tracing the bodies of cells; all zero: `memory`. After fold_model_seal
                             it is free, and a context can use that block */
-    void (*error)(const char *message, void *user); /* called once by the failing call when an error sticks,
-                            to print it or for a breakpoint. Must not use the model or context. NULL: none */
+    void (*error)(const char *message, void *user); /* called once by the failing call when an error sticks:
+                            print it, or set a breakpoint. Must not use the model or context. NULL: none */
     void *error_user;
-    int threads;         /* number of threads for optimiser steps, bit-identical for any number. Steps of
-                            small models stay on the calling thread. 0, 1: all do */
+    int threads;         /* number of threads for optimiser steps; it does not change results. Steps of small
+                            models stay on the calling thread. 0, 1: all steps do */
     fold_parallel_for *parallel_for; /* runs tasks on threads, as in fold_ctx_desc; required for threads */
     void *pool;          /* passed to parallel_for */
     int flush_subnormals; /* flush denormals (magnitudes below 2^-126) to zero in runs and optimiser steps,
-                             since they are slow: see Numerics. Only affects x86 and 64-bit ARM */
+                             because arithmetic on denormals is slow: see Numerics. x86 and 64-bit ARM only */
 } fold_model_desc;
 FOLD_API fold_model_desc fold_model_desc_default(void);
 
 /* Creates an empty model; desc NULL: the defaults. Returns NULL if memory runs out, or if desc has alloc but
-   no free; if its block is too small, desc.error gets a message that says how many bytes are needed. An isa
+   no free; if the block is too small, desc.error gets a message that says how many bytes are needed. An isa
    that is unknown or unavailable, or threads without a parallel_for, sets an error on the model. Nothing can
    be added until fold_model_clear_error; the model then uses the best kernels, or one thread. */
 FOLD_API fold_model *fold_model_new(const fold_model_desc *desc);
@@ -356,7 +356,7 @@ FOLD_API void fold_model_clear_error(fold_model *m);          /* makes a model w
    counts as FOLD_BAD_ARGUMENT. Returns the model's status. */
 FOLD_API fold_status fold_model_fail(fold_model *m, fold_status status, const char *message);
 /* Formats a message like vsnprintf, also in builds without stdio. It supports %% %c %s %d %u %x %lu %llu %g
-   and %.0f (from 2^64 on printed as %g), with widths, and %s with a precision. Returns the full length. */
+   and %.0f (printed as %g from 2^64 on), with widths, and %s with a precision. Returns the full length. */
 FOLD_API int fold_format(char *text, size_t size, const char *format, va_list args);
 FOLD_API const char *fold_model_isa(const fold_model *m);     /* returns the kernel set in use */
 
@@ -388,13 +388,13 @@ typedef struct fold_param_desc {
     unsigned uses;       /* FOLD_FOR_... flags; 0: FOLD_FOR_LINEAR if the rank is 2 */
     int frozen;          /* 1: no gradient and no updates; fold_param_freeze changes this */
     int buffer;          /* 1: state, not a weight: never trained, whatever fold_param_freeze says */
-    int rate_set;        /* its set of learning rates, 0 to 15: see fold_model_scale_rates */
+    int rate_set;        /* parameter group for fold_model_scale_rates, 0 to 15 */
 } fold_param_desc;
 
 FOLD_API fold_param_desc fold_param_desc_default(void);  /* all zero */
 
 /* Adds a parameter, which lives as long as the model. On failure it returns the null handle and sets an error
-   on the model. The functions below are shorthand for it. */
+   on the model. The functions below are shorthand for this call. */
 FOLD_API fold_param fold_param_new(fold_model *m, const fold_param_desc *desc);
 /* Adds a weight [inputs x outputs] with Glorot initialisation. */
 FOLD_API fold_param fold_weight_new(fold_model *m, const char *name, int inputs, int outputs);
@@ -417,18 +417,18 @@ FOLD_API void fold_param_freeze(fold_model *m, fold_param p, int frozen);
 /* Returns the values of a parameter, row-major. The pointer is valid until a parameter is added. It is NULL
    if fold_model_quantize left no floats, and points into the image after fold_model_read_in_place. */
 FOLD_API const float *fold_param_value(const fold_model *m, fold_param p);
-/* Returns the values of all parameters as one span of *count floats. It leaves out parameters that have no
-   floats or are read in place; count may be NULL. Each starts at a multiple of 16 floats; gaps are zero. */
+/* Returns the values of all parameters as one span of *count floats; count may be NULL. Parameters that have
+   no floats or are read in place are left out. Others start at multiples of 16 floats; gaps are zero. */
 FOLD_API const float *fold_model_values(const fold_model *m, int *count);
 
-/* Returns the values of a parameter for writing; the null parameter means all, as one span. Then call
-   fold_values_write_end: it updates packed weights. It is an error if p is quantised or read in place. */
+/* Returns the values of a parameter for writing, or of all as one span if p is null. After writing, call
+   fold_values_write_end, which updates packed weights. It is an error if p is quantised or read in place. */
 FOLD_API float *fold_values_write_begin(fold_model *m, fold_param p);
 FOLD_API void fold_values_write_end(fold_model *m, fold_param p);
-/* Fills all parameters of a layer from arrays. An array is row-major, is copied to the parameter NAME.PART,
-   and has the shape and order that the comment of the layer's _new gives. With name "", the parts are full
-   names, and the arrays must cover the whole model. Errors, set on the model: a part that the layer does not
-   have; a parameter without an array, or with a different number of values. Then nothing changes.
+/* Fills all parameters of a layer from arrays. Each array is copied to the parameter NAME.PART. It is
+   row-major, with the shape and order given in the comment on the layer's _new. If name is "", the parts are
+   full names, and the arrays must cover the whole model. Errors, set on the model: a part that the layer does
+   not have; a parameter without an array, or with a different number of values. An error changes nothing.
        fold_array arrays[2] = { { "W", W, 6 * 32 }, { "b", b, 32 } };
        fold_values_fill(m, "encoder", arrays, 2); // made by fold_dense_new(m, "encoder", 6, 32, ...) */
 typedef struct fold_array {
@@ -439,7 +439,7 @@ typedef struct fold_array {
 FOLD_API fold_status fold_values_fill(fold_model *m, const char *name, const fold_array *arrays, int n);
 /* Copies all values from a model built by the same calls, e.g. to a target network. This includes frozen
    parameters and buffers. Gradients and optimiser state do not change. It is an error, and nothing changes,
-   if a parameter differs in name or shape, is quantised or is read in place: the message names the first. */
+   if a parameter differs in name or shape, is quantised or is read in place. The message names one. */
 FOLD_API fold_status fold_values_copy(fold_model *m, const fold_model *from);
 #ifndef FOLD_INFERENCE
 /* Returns the gradient of a parameter, laid out like its values; NULL in inference models. */
@@ -462,15 +462,15 @@ FOLD_API fold_status fold_values_average(fold_model *m, const fold_model *from, 
 typedef struct fold_quantize_desc {
     int min_values; /* weights with fewer values stay float; 0: 1024 */
     int tables; /* also quantise lookup tables. In int8, every vector along the last axis has its own scale.
-                   fold_lookup writes the dequantised row into the recording. A tied table (FOLD_FOR_LINEAR_T)
-                   then keeps only the copy that its products use. A table stays float if cells read it with
-                   fold_use, if it is read in place and, in int8, if fold_linear reads it */
+                   fold_lookup writes the dequantised row into the recording. Of a tied table
+                   (FOLD_FOR_LINEAR_T), only the copy for products is kept. A table stays float if cells read
+                   it with fold_use, if it is read in place or, for int8 only, if fold_linear reads it */
     int bits;   /* 8 or 0: int8; 16: bfloat16 */
 } fold_quantize_desc;
 FOLD_API fold_quantize_desc fold_quantize_desc_default(void);
 /* Converts weights to int8 or bfloat16, for faster and smaller inference.
    - int8 takes a quarter of the memory. Products are several times as fast if the processor has instructions
-     for them. Their inputs are converted as they are read: there is nothing to calibrate.
+     for them. Inputs of products are converted as they are read, so there is nothing to calibrate.
    - bfloat16 (`bits` of 16) takes half the memory, and only the weights are rounded.
    Needs: a model made for inference, loaded before or after (section 13 describes int8 in files). Afterwards
    call fold_ctx_reset on every context, and get pointers to values again. Parameters added later stay float
@@ -490,7 +490,7 @@ FOLD_API fold_quantize_desc fold_quantize_desc_default(void);
    These stay float:
    - weights of fewer than `min_values` values, fewer than 16 outputs or more than 131072 inputs;
    - filters of one input channel, biases, and tables whose rows have fewer than 16 values;
-   - without `tables`, all tables. A tied one (FOLD_FOR_LINEAR_T) also gets int8 or bfloat16 for its products.
+   - without `tables`, all tables. A tied table (FOLD_FOR_LINEAR_T) also gets int8 or bfloat16 for products.
    Errors: FOLD_BAD_ARGUMENT if a weight has an infinity or a NaN (loading refuses them as well), and
    FOLD_NO_MEMORY. Both leave the model as it was. */
 FOLD_API fold_status fold_model_quantize(fold_model *m, const fold_quantize_desc *desc);
@@ -506,13 +506,14 @@ FOLD_API fold_quantized fold_param_quantized(const fold_model *m, fold_param p);
 /* -- Advanced -- */
 
 /* Sizes of a model's growing arrays, in bytes. They double as they grow, so with an allocator that never
-   reuses freed memory a model takes several times its weights. To allocate exactly what it needs:
+   reuses freed memory a model takes several times the size of its weights. To allocate only what it needs:
    1. Build the model, train it for a step if it is to be trained, and call fold_model_measure.
    2. Build it again, calling fold_model_reserve with the result before anything is added: each array is then
       allocated once, at this size.
    3. For a model in a static array, do step 2 in a large block, measure that, and use its block_bytes.
-      Measure before you create contexts that share the block, since they count. Without step 2 the block is
-      larger. You can keep the numbers as constants; measure with the kernel set that you will use (isa). */
+      Measure before you create contexts that share the block, because block_bytes includes them. Without step
+      2 the block is larger. You can keep the numbers as constants; measure with the kernel set that you will
+      use (isa). */
 typedef struct fold_model_size {
     size_t values, grads, packs, state, state2, params, marks, cells, ops; /* bytes per array: packs are
                            packed weights, state and state2 optimiser state, marks touched table rows */
@@ -527,9 +528,9 @@ FOLD_API fold_model_size fold_model_measure(const fold_model *m); /* returns how
 /* Allocates the arrays of a model in advance, with these sizes. block_bytes and tracing are ignored, and NULL
    or a size of 0 allocates nothing. Returns the model's status. */
 FOLD_API fold_status fold_model_reserve(fold_model *m, const fold_model_size *size);
-/* Frees memory that is only needed while building a model. This is memory for tracing, and the spare capacity
-   of arrays. After this, adding parameters, cells or ops is an error; everything else works. Call
-   fold_ctx_reset on existing contexts before they record or run again. Returns the model's status. */
+/* Frees memory that is only needed while building a model: for tracing, and spare capacity of arrays. After
+   this, adding parameters, cells or ops is an error; everything else works. Call fold_ctx_reset on existing
+   contexts before they record or run again. Returns the model's status. */
 FOLD_API fold_status fold_model_seal(fold_model *m);
 #ifndef FOLD_INFERENCE
 /* Returns how many rows of a lookup table have a gradient. Up to `capacity` of their indices are written to
@@ -543,26 +544,27 @@ FOLD_API void fold_grads_write_rows_end(fold_model *m, fold_param p, const int *
 
 /* ==== 5 context ========================================================================== */
 /* A context holds one recording and runs it. Create one with fold_ctx_new, with `training` set if it will
-   train, and call fold_ctx_reset before each new recording, which keeps the memory. */
+   train. Before each new recording call fold_ctx_reset, which keeps the memory. */
 
 typedef struct fold_ctx_desc {
     int training;           /* allow fold_backward; without it a context only runs forward */
     int eager;              /* run each op as soon as it is recorded, one row at a time, so that its value is
                                readable at once. Use it to step through a network in a debugger */
-    int dedupe;             /* merge identical calls into one node; recurrent and child-sum cells then
-                               multiply a looked-up word once for all its occurrences. Worth it if samples
-                               share a lot and cells are wide. Costs about 15 ns a node, splits batches, and
-                               makes structure depend on data: measure both ways. Gradients are summed in a
-                               different order than without, but to the same bits in every context with it */
+    int dedupe;             /* merge identical calls into one node: recurrent and child-sum cells multiply a
+                               looked-up word once for all its occurrences. Worth it if samples share a lot
+                               and cells are wide. Costs about 15 ns a node, splits batches, and makes
+                               structure depend on data: measure both ways. Gradients are summed in a
+                               different order than without dedupe, with the same bits in all contexts that
+                               have it */
     int measure;            /* plan and reserve memory, but compute nothing. To size a static array, record
                                the worst case and run it: the size is fold_stats.block_bytes. If parameters
                                change between runs, change them here too. fold_value returns NULL. Replays use
-                               more memory if there is room; for the smallest block, measure without one.
+                               more memory if there is room; for the smallest block, measure without.
                                threads needs no parallel_for */
     fold_schedule schedule;
-    size_t group_bytes;     /* size of a group: as many samples run together as have about this many bytes of
-                               values. Finish recording one sample before the next. 0: FOLD_GROUP_BYTES (1
-                               MiB), up to three times that if batches would have few rows or weights take
+    size_t group_bytes;     /* size of a group: so many samples run together that their values take about this
+                               many bytes. Finish recording one sample before the next. 0: FOLD_GROUP_BYTES
+                               (1 MiB), up to three times that if batches would have few rows or weights take
                                more than half of it, and more if batches would have fewer than 12 rows.
                                SIZE_MAX: all samples. Forward-only runs split large batches into pieces;
                                values used only within a piece take about a quarter of this. 16384 suits
@@ -587,7 +589,7 @@ typedef struct fold_ctx_desc {
     void *error_user;
     int threads;            /* split samples, or pieces of large batches, among up to this many threads, with
                                bit-identical results. Small runs, calls that cannot be split and fold_run_more
-                               stay on the calling thread. 0, 1: one thread. Your own ops run on all */
+                               stay on the calling thread. 0, 1: one. Your own ops run on any of them */
     fold_parallel_for *parallel_for; /* runs tasks on your job system, or is fold_pool_for; required for
                                         threads. While waiting, it may run other jobs on the calling thread,
                                         with your floating-point settings, but none that uses this context */
@@ -600,16 +602,16 @@ FOLD_API fold_ctx_desc fold_ctx_desc_default(void);
                                 defined(__HAIKU__) || defined(__wasi__))
 #define FOLD_HAS_CLOCK 1
 /* Returns a time in nanoseconds that never decreases, on any thread, e.g. for fold_ctx_desc.clock. `user` is
-   not used. Windows and POSIX systems have it, and define FOLD_HAS_CLOCK. If headers hide the system's clock
-   from strict C (-std=c99), it calls clock(), which counts processor time. */
+   not used. It exists on Windows and POSIX systems, where FOLD_HAS_CLOCK is defined. If headers hide the
+   system's clock from strict C (-std=c99), it calls clock(), which counts processor time. */
 FOLD_API uint64_t fold_clock_monotonic(void *user);
 #endif
 
 #ifdef FOLD_USE_THREADS
 typedef struct fold_pool fold_pool;
 /* Creates a pool of POSIX threads for fold_ctx_desc.pool. Set parallel_for to fold_pool_for; link with
-   -pthread. `threads`, 1 to 64, includes the calling one. Only one context at a time may run on a pool. After
-   a fork, the child's copy starts its own threads on first use. NULL: threads cannot be created. */
+   -pthread. `threads`, 1 to 64, includes the calling thread. Only one context at a time may run on a pool.
+   After a fork, the child's copy starts its own threads on first use. NULL: threads cannot be created. */
 FOLD_API fold_pool *fold_pool_new(int threads);
 FOLD_API void fold_pool_free(fold_pool *p);  /* frees a pool; NULL is fine */
 /* Runs tasks on a pool, or on the calling thread if `pool` is NULL. It does nothing if n < 1. */
@@ -682,13 +684,14 @@ FOLD_API fold_node fold_dot(fold_ctx *f, fold_node a, fold_node b);     /* sum o
            x[i stride + u dilation - padding, j stride + v dilation - padding, c] W[u, v, c, o]
    x is zero outside its borders; on a line there is no i and u. W is a filter (FOLD_FOR_CONV), b [outputs] or
    null. A filter of n taps spans r = (n - 1) dilation + 1 values, and an axis of s values gives
-   floor((s + 2 padding - r) / stride) + 1; a list that is too short gives an empty one. For padding on one
+   floor((s + 2 padding - r) / stride) + 1; a list that is too short gives an empty list. For padding on one
    side, as in a causal filter, prepend zeros with fold_concat or fold_list_join.
-   PyTorch weights: weight.permute(2, 3, 1, 0), for Conv1d (2, 1, 0), depthwise alike; images: (1, 2, 0). */
+   From PyTorch, convert weights with weight.permute(2, 3, 1, 0), or (2, 1, 0) for Conv1d, also if depthwise;
+   convert images with (1, 2, 0). */
 typedef struct fold_conv_desc {
     int stride;    /* 0: 1 */
     int padding;   /* zeros on each side, fewer than the filter spans; 0: none */
-    int dilation;  /* distance between taps; 0: 1. These three and all sizes are at most 32767 */
+    int dilation;  /* distance between taps; 0: 1. All three, and sizes, are at most 32767 */
     int depthwise; /* 1: each channel has its own filter; W is [height x width x 1 x channels] */
 } fold_conv_desc;
 FOLD_API fold_conv_desc fold_conv_desc_default(void); /* all zero */
@@ -699,7 +702,8 @@ FOLD_API fold_node fold_conv1d(fold_ctx *f, fold_node x, fold_param W, fold_para
                                const fold_conv_desc *desc);
 /* Computes the maximum or mean of windows, per channel. A window spans `size` values of each axis but the
    last. stride 0: size. Padding must be less than size and is ignored; a window of padding alone gives 0. A
-   maximum passes its gradient to the first such value or NaN. For whole axes: fold_mean, fold_amax. */
+   maximum passes its gradient to the first largest value, or first NaN. For whole axes use fold_mean or
+   fold_amax. */
 FOLD_API fold_node fold_max_pool2d(fold_ctx *f, fold_node x, int size, int stride, int padding);
 FOLD_API fold_node fold_max_pool1d(fold_ctx *f, fold_node x, int size, int stride, int padding);
 FOLD_API fold_node fold_mean_pool2d(fold_ctx *f, fold_node x, int size, int stride, int padding);
@@ -734,8 +738,8 @@ FOLD_API fold_node fold_softplus(fold_ctx *f, fold_node x);             /* log(1
 /* x is in radians. The result is NaN if |x| > 262144. */
 FOLD_API fold_node fold_sin(fold_ctx *f, fold_node x);                  /* sin x */
 FOLD_API fold_node fold_cos(fold_ctx *f, fold_node x);                  /* cos x */
-/* Computes x^p for a finite exponent p. x < 0 gives NaN unless p is an integer; 0 gives 0, 1 or infinity,
-   negative for -0 and an odd p. The gradient is p x^(p - 1), or 0 if p is 0. */
+/* Computes x^p for a finite exponent p. x < 0 gives NaN unless p is an integer; 0 gives 0, 1 or infinity
+   (negative if x is -0 and p is odd). The gradient is p x^(p - 1), or 0 if p is 0. */
 FOLD_API fold_node fold_pow(fold_ctx *f, fold_node x, float exponent);
 FOLD_API fold_node fold_floor(fold_ctx *f, fold_node x);                /* rounds down; no gradient passes */
 /* Clamps x to [low, high], with low <= high; both may be infinite. No gradient outside, or if x is NaN. */
@@ -771,7 +775,8 @@ FOLD_API fold_node fold_rms_norm(fold_ctx *f, fold_node x, fold_param gain, floa
    parameters via fold_use, and broadcast to the shape of x; epsilon is as in layer norm. */
 FOLD_API fold_node fold_standardize(fold_ctx *f, fold_node x, fold_node mean, fold_node variance,
                                     float epsilon);
-/* Applies dropout. x becomes 0 x with probability rate < 1, else x / (1 - rate); x in inference contexts. */
+/* Applies dropout. A value x becomes 0 x with probability rate < 1, else x / (1 - rate). Inference contexts
+   return x. */
 FOLD_API fold_node fold_dropout(fold_ctx *f, fold_node x, float rate);
 /* Restarts the dropout masks of a context. A mask depends only on (key, number of draws since this call,
    element). A new context has key 0. fold_ctx_reset does not restart the masks, so every training step has
@@ -801,7 +806,7 @@ FOLD_API void fold_split(fold_ctx *f, fold_node x, int n, fold_node *parts); /* 
 FOLD_API fold_node fold_reshape(fold_ctx *f, fold_node x, fold_shape shape); /* view of x in this shape */
 FOLD_API fold_node fold_transpose(fold_ctx *f, fold_node x, int axis_a, int axis_b); /* swaps axes: a copy */
 FOLD_API fold_node fold_pick(fold_ctx *f, fold_node x, int index); /* one element, row-major: [1] */
-/* Returns condition > 0 ? a : b, element by element, of equal shapes. */
+/* Selects condition > 0 ? a : b, element by element; all shapes are equal. */
 FOLD_API fold_node fold_select(fold_ctx *f, fold_node condition, fold_node a, fold_node b);
 FOLD_API fold_node fold_stop_gradient(fold_ctx *f, fold_node x); /* x, but no gradient passes */
 
@@ -842,8 +847,8 @@ FOLD_API fold_node fold_linear_then(fold_ctx *f, fold_node start, fold_node h, f
    loss. After a run, fold_value and fold_read can read its roots and kept nodes. */
 
 /* Keeps x readable after a run, as roots are. It is computed even if no root depends on it. What you record
-   after that run can then read x; without this, x is computed again. Neither this nor fold_keep_grad is
-   allowed in a cell's body: make the value an output of the cell. */
+   after that run can read x without computing it again. Neither this nor fold_keep_grad is allowed in a
+   cell's body: make the value an output of the cell. */
 FOLD_API void fold_keep(fold_ctx *f, fold_node x);
 
 /* Computes the n roots, kept nodes, and all that these depend on. n may be 0. You can record more and run
@@ -858,9 +863,10 @@ FOLD_API fold_status fold_run(fold_ctx *f, const fold_node *roots, int n);
    fold_rnn_stack, the gradients of its inputs may then be summed in a different order. */
 FOLD_API void fold_keep_grad(fold_ctx *f, fold_node x);
 /* Runs forward and backward from one scalar root, such as a loss. It adds to the gradients of parameters and
-   kept nodes. The root may be a view of one element of a larger value. fold_run is not needed first; its
-   values are computed again, bit-identically. Calls for several roots add up their gradients. Afterwards the
-   root, earlier roots and kept nodes are readable. If memory runs out, parameter gradients are unchanged. */
+   kept nodes. The root may be a view of one element of a larger value. No fold_run is needed first; values of
+   an earlier one are computed again, bit-identically. Calls for several roots add up their gradients. After a
+   call the root, earlier roots and kept nodes are readable. If memory runs out, parameter gradients are
+   unchanged. */
 FOLD_API fold_status fold_backward(fold_ctx *f, fold_node root);
 #endif
 
@@ -883,10 +889,10 @@ FOLD_API void fold_index_ref(fold_ctx *f, fold_node x, const int *index, int n);
 /* Makes attention along edges read its edges from your memory, whenever fold_index_ref would. Use it for
    agents whose neighbours change. Each run reads *edges pairs, at most max_edges. x is the result of
    fold_list_attention_to or fold_list_attention_weights_to; the numbers of rows of q, k and v stay the same.
-   This reserves memory for max_edges at once, and reuses that of the recorded edges if called right after the
-   attention, so that every frame takes the same memory. Results are bit-identical to a fresh recording.
-   Errors: any other x, one that has run, or the same one twice; max_edges below the recorded number; a
-   context with dedupe. *edges outside [0, max_edges], or an index out of range, fails the run as above. */
+   Memory for max_edges is reserved at once. If called right after the attention, this reuses memory of the
+   recorded edges, so that every frame takes the same memory. Results are bit-identical to a fresh recording.
+   Errors: any other x, an x that has run, or the same x twice; max_edges below the recorded number; a context
+   with dedupe. *edges outside [0, max_edges], or an index out of range, fails the run as above. */
 FOLD_API void fold_edges_ref(fold_ctx *f, fold_node x, const int *from, const int *to, const int *edges,
                              int max_edges);
 /* Keeps x, and copies it to `values` at the end of each run that computes it. If fold_input_ref reads the
@@ -895,8 +901,9 @@ FOLD_API void fold_output_ref(fold_ctx *f, fold_node x, float *values);
 /* Repeats the last run or backward on new data, without recording or planning. (A run that had nothing to do
    does not count.) Use it for a step of a controller, or a frame with the same agents.
    - Parameters, and the memory behind fold_input_ref, fold_index_ref and fold_edges_ref, are read again.
-   - Everything that was copied stays as recorded: other edges, lengths, shapes, and what dedupe merged (never
-     two inputs). So do values from earlier runs; in an eager context, all recorded before the last run.
+   - Everything that was copied stays as recorded: other edges, lengths, shapes, and what dedupe merged (it
+     never merges inputs). Values from earlier runs stay, too: in an eager context, all that was recorded
+     before the last run.
    - Values are bit-identical to a fresh recording; without fold_dropout_seed, dropout draws new masks.
    - As always, gradients of kept nodes are replaced, and gradients of parameters are added to.
    - If parameters have changed, the next run of a batched context recomputes what the replay did not.
@@ -905,13 +912,13 @@ FOLD_API void fold_output_ref(fold_ctx *f, fold_node x, float *values);
    Errors: FOLD_BAD_STATE, and nothing is lost, if
    - nothing was run since fold_ctx_reset, or the last run did not finish;
    - something was recorded or newly kept since, or a parameter was added, frozen or thawed;
-   - it takes values from an earlier run, and parameters have changed. */
+   - the replay reads values of an earlier run, and parameters have changed. */
 FOLD_API fold_status fold_replay(fold_ctx *f);
 
-/* Starts a run that fold_run_more executes in slices, between the other work of a frame. These three calls
-   replace fold_run, fold_backward and fold_replay. Nothing is computed yet, except in eager contexts.
-   fold_run_begin and fold_backward_begin plan the whole run, which takes about as long as recording it: 20 to
-   70 ns a node, 0.5 ms for 256 pairs of trees.
+/* Starts a run that fold_run_more executes in slices, between the other work of a frame. fold_run_begin,
+   fold_backward_begin and fold_replay_begin replace fold_run, fold_backward and fold_replay. Nothing is
+   computed yet, except in eager contexts. The first two plan the whole run, which takes about as long as
+   recording it: 20 to 70 ns per node, or 0.5 ms for 256 pairs of trees.
    - Leave parameters and inputs given by reference alone until the run has finished.
    - Running, recording, keeping, printing or resetting in this context abandons the run. Other contexts of
      the model may run in between.
@@ -929,12 +936,13 @@ FOLD_API fold_status fold_replay_begin(fold_ctx *f); /* starts a sliced fold_rep
    sets *more to 1 if any of the run is left, else to 0. Results are bit-identical to an uninterrupted run.
    It stops before a batch that is predicted to take longer than the time left, judging by batches so far. If
    even the first batch of a slice is too long, it runs some of its calls, or some rows of lists. So a slice
-   overruns at most by the prediction error for one batch, and by whatever else the processor does. Three
-   kinds of work are never split: a call that reads whole lists, a call of a cell with a list, and gradients
-   of inputs and looked-up rows. Reductions, gathered rows and these gradients take about 100 to 500
-   microseconds for a million values, attention as long as its matrix products.
+   overruns by at most the prediction error for one batch, plus whatever else the processor does, except in
+   three kinds of work that are never split: a call that reads whole lists (a reduction, a gather, attention),
+   a call of a cell that takes a list, and the gradients of inputs and looked-up rows. Reductions, gathers and
+   these gradients take about 100 to 500 microseconds per million values; attention takes as long as its
+   matrix products.
    Needs: the context's clock, unless ns is 0. Error: FOLD_BAD_STATE, and nothing is lost, if there is no
-   clock or no started run, or if parameters have changed since it started.
+   clock or no started run, or if parameters have changed since the start.
        fold_run_begin(f, roots, n);
        for (int more = 1; more && !fold_run_more(f, 500000, &more);) show_frame(); */
 FOLD_API fold_status fold_run_more(fold_ctx *f, uint64_t ns, int *more);
@@ -946,8 +954,8 @@ FOLD_API uint64_t fold_estimate_ns(const fold_ctx *f);
 
 /* Returns the values of a root or a kept node. Inputs, and all shapes, are readable before any run. The
    pointer is valid until the next call that records, runs, prints, or names what to keep or copy. You may
-   pass it to that call, if it is a fold_input, but not after fold_ctx_reset: then copy with fold_read. If x
-   has no readable values, fold_value returns NULL (fold_scalar: NaN, fold_node_shape: rank 0, fold_read: a
+   pass it to fold_input, but not after fold_ctx_reset: to keep values across a reset, use fold_read. If x has
+   no readable values, fold_value returns NULL (fold_scalar: NaN, fold_node_shape: rank 0, fold_read: a
    status). This sets no error, but fold_ctx_message says why until the next read or run. In a cell's body,
    values are readable while an eager context runs it; when fold_cell_new traces it, reading is an error. */
 FOLD_API const float *fold_value(fold_ctx *f, fold_node x);
@@ -975,12 +983,12 @@ FOLD_API fold_status fold_read(fold_ctx *f, const fold_node *x, int n, float *va
 
 /* In all settings zero selects the default, so it is enough to set the learning rate. `rate` has no default:
    with 0 a step trains nothing, as at the end of a schedule. Momentum and weight decay are off by default. To
-   turn off beta1, beta2 or rho, set 1e-9f, and for epsilon 1e-30f: they then vanish in rounding. Rates,
+   turn off beta1, beta2 or rho, set it to 1e-9f (epsilon: 1e-30f), which vanishes in rounding. Rates,
    decays and epsilons are in [0, inf), beta1, beta2 and rho in [0, 1), and momentum in [0, 1]. */
 typedef struct fold_sgd {
     float rate;
-    float momentum;  /* v = momentum v + gradient; w -= rate v. 0: none */
-    float decay;     /* L2 weight decay, in all four: adds decay w to the gradient. 0: none */
+    float momentum;  /* v = momentum * v + gradient; w -= rate * v. 0: none */
+    float decay;     /* L2 weight decay, in all four: adds decay * w to the gradient. 0: none */
 } fold_sgd;
 typedef struct fold_adagrad { /* Duchi et al. 2011 */
     float rate;
@@ -993,14 +1001,14 @@ typedef struct fold_rmsprop { /* Tieleman and Hinton 2012 */
     float epsilon;   /* default 1e-8 */
     float decay;
 } fold_rmsprop;
-typedef struct fold_adam { /* Kingma and Ba 2015. Bias correction uses each parameter's own step count, so one
-                              that is added or thawed later starts from the beginning */
+typedef struct fold_adam { /* Kingma and Ba 2015. Bias correction uses a step count of each parameter, because
+                              some may be added or thawed later */
     float rate;
     float beta1;     /* default 0.9 */
     float beta2;     /* default 0.999 */
     float epsilon;   /* default 1e-8 */
     float decay;
-    int decoupled;   /* 1: AdamW (Loshchilov and Hutter 2019): a step subtracts rate decay w */
+    int decoupled;   /* 1: AdamW (Loshchilov and Hutter 2019): a step subtracts rate * decay * w */
 } fold_adam;
 FOLD_API fold_sgd fold_sgd_default(void);          /* the defaults, with rate 0.01 */
 FOLD_API fold_adagrad fold_adagrad_default(void);  /* the defaults, with rate 0.05 */
@@ -1012,7 +1020,7 @@ FOLD_API fold_status fold_rmsprop_step(fold_model *m, const fold_rmsprop *o); /*
 FOLD_API fold_status fold_adam_step(fold_model *m, const fold_adam *o); /* one step of Adam or AdamW */
 FOLD_API void fold_grads_clear(fold_model *m); /* sets all gradients to zero */
 /* Scales all gradients to a global norm of at most `limit` >= 0 (Pascanu et al. 2013). Returns the norm
-   before. If it is not finite, nothing is scaled: call fold_grads_clear and make no step. */
+   before scaling. If it is not finite, nothing is scaled: call fold_grads_clear and skip the step. */
 FOLD_API double fold_grads_clip(fold_model *m, float limit);
 
 /* A learning rate schedule: the factor by which to multiply the rate at each step, counted from 0.
@@ -1035,7 +1043,7 @@ typedef struct fold_rates {
     int every;    /* number of steps between multiplications by `factor`; 0: never */
     float factor; /* in [0, inf); 0: 0.1 */
 } fold_rates;
-/* Returns the rate's factor at a step. It is 1 if rates is NULL, NaN if a setting is wrong (the step fails):
+/* Returns the rate's factor at a step: 1 if rates is NULL, NaN if a setting is wrong (then the step fails).
        adam.rate = 0.001f * fold_rate_factor(&rates, fold_model_steps(m)); */
 FOLD_API float fold_rate_factor(const fold_rates *rates, uint64_t step);
 #endif
@@ -1091,10 +1099,10 @@ FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i);  /* returns out
    - fold_ctx_desc.dedupe does not merge calls that have their own indices (fold_list_lookup, fold_list_take,
      …_to, fold_pick_each and so on).
    - If all lists of a sample have the same length, at least 128, and all its calls are row-wise, the sample
-     runs in chunks of rows, split among all threads. At the end it may have sums and means of rows of one
-     value, which may be added to each other or scaled by a number, but not, say, multiplied by a node. For a
-     backward, each cell or layer may be called only once, and inputs must have no gradients. In other samples
-     each call runs on one thread.
+     runs in chunks of rows, split among all threads. It may end with sums and means of lists of [1], which
+     may be added to each other or scaled by a number, but not, say, multiplied by a node. For a backward,
+     each cell or layer may be called only once, and inputs must have no gradients. In all other samples, each
+     call runs on one thread.
    - fold_value and fold_grad return the n rows end to end, and for n = 0 a pointer that must not be
      dereferenced. Rows of a view or of fold_list_lookup are not contiguous: copy them with fold_read. */
 
