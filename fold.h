@@ -1145,7 +1145,7 @@ FOLD_API fold_node fold_list_softmax_mean(fold_ctx *f, fold_node score, fold_nod
    and a bias afterwards use FOLD_NORM_FIXED. epsilon >= 0; 0: 1e-5. Overflowing squares give NaN. */
 FOLD_API fold_node fold_list_standardize(fold_ctx *f, fold_node x, float epsilon);
 
-/* Scatter and reduce the rows of x, which are edges, to `rows` rows. Row r of the result combines the rows e
+/* These reduce the rows of x, one per edge, to `rows` rows (scatter). Row r of the result combines the rows e
    of x with to[e] = r, in the order of e. Rows without edges are zeros, also for the maximum. `to` is copied.
    It is an error if `edges` is not the number of rows of x, or a to[e] is outside [0, rows). */
 FOLD_API fold_node fold_list_sum_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows);
@@ -1164,11 +1164,11 @@ FOLD_API fold_node fold_list_log_softmax(fold_ctx *f, fold_node x); /* x - log s
 FOLD_API fold_node fold_list_logsumexp(fold_ctx *f, fold_node x);   /* log sum e^x, one value */
 FOLD_API fold_node fold_list_softmax_entropy(fold_ctx *f, fold_node x); /* -sum p log p, one value */
 /* Computes the cross entropy of choosing row `label`, -log softmax(x) at that row. (fold_softmax_xent_each
-   chooses a value in each row.) A label out of range is an error, as is any for a list of 0 rows. */
+   chooses a value in each row.) A label out of range is an error, as is every label if there are 0 rows. */
 FOLD_API fold_node fold_list_choice_xent(fold_ctx *f, fold_node x, int label);
 /* These apply the calls above separately to the edges that lead to each row. Errors are those of
    fold_list_sum_to. Softmax and log-softmax return a list with a row per edge, the others a list of `rows`
-   rows, which are zeros for rows without edges. label[r] is the edge that row r chooses: each needs one. */
+   rows, which are zeros for rows without edges. Row r chooses edge label[r], so it must have an edge. */
 FOLD_API fold_node fold_list_softmax_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows);
 FOLD_API fold_node fold_list_log_softmax_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows);
 FOLD_API fold_node fold_list_logsumexp_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows);
@@ -1190,7 +1190,7 @@ FOLD_API fold_node fold_list_attention(fold_ctx *f, fold_node q, fold_node k, fo
 FOLD_API fold_node fold_list_attention_to(fold_ctx *f, fold_node q, fold_node k, fold_node v, int heads,
                                           const int *from, const int *to, int edges);
 /* Returns attention weights, for inspection: the probability that each query assigns to each key. The result
-   has one row per row of q, each [heads keys]: for n keys, element h n + i is the weight that head h gives
+   has one row per row of q, each [heads * keys]. For n keys, element h n + i is the weight that head h gives
    key i, or 0 if the query does not attend to it. A call costs as much as attention whose values are heads *
    keys wide, and batches only with calls that have the same number of keys. */
 FOLD_API fold_node fold_list_attention_weights(fold_ctx *f, fold_node q, fold_node k, int heads, int causal);
@@ -1313,8 +1313,9 @@ FOLD_API fold_node fold_attention_apply(fold_ctx *f, const fold_attention *layer
                                         fold_node v, int causal);
 
 /* A transformer layer (Vaswani et al. 2017) is self-attention A(x), then feed-forward D(x) = outer(inner(x)):
-       y = attention_norm(x + A(x)), z = dense_norm(y + D(y)); with norm_first
-       y = x + A(attention_norm(x)), z = y + D(dense_norm(y))        (Xiong et al. 2020)
+       y = attention_norm(x + A(x)), z = dense_norm(y + D(y))
+   or, if norm_first is set (Xiong et al. 2020):
+       y = x + A(attention_norm(x)), z = y + D(dense_norm(y))
    Input x and output z are lists with `width` values per row. Parameters are named after the members.
    Recording takes two calls of cells and one attention, however long x is. */
 typedef struct fold_transformer_desc {
@@ -1504,8 +1505,8 @@ FOLD_API uint64_t fold_model_steps(const fold_model *m);
 #endif
 
 /* A load checks the whole header against the model and reads all data before it writes: a load that fails
-   changes nothing. It temporarily needs memory for at most four times the header (itself at most 100 MB) and,
-   unless the file is in memory, for the data of the tensors it loads.
+   changes nothing. It temporarily needs up to four times the size of the header, which is at most 100 MB, and
+   unless the file is in memory, also memory for the data of the tensors it loads.
    - Values of type F16, BF16 and F64 are converted to float. Gradients are unchanged. Packed weights and
      cached plans are updated; reset eager contexts yourself.
    - Tensors are converted to the model's formats: int8 (I8 with scales, as saved) to float, or float to int8
@@ -1519,8 +1520,8 @@ typedef struct fold_load_desc {
     int allow_unknown;   /* 1: skip tensors that are not parameters; optimizer.… are always skipped */
     const char *prefix;  /* load only tensors whose names begin with this, and remove it; NULL: load all */
     char *config;        /* receives the file's `config`, zero-terminated, "" if it has none. May be NULL */
-    size_t config_size;  /* size of the buffer in bytes; a longer text is an error. To read it before creating
-                            parameters, load into an empty model with allow_unknown */
+    size_t config_size;  /* size of the buffer in bytes; a longer text is an error. To read config before you
+                            create parameters, load into an empty model with allow_unknown */
     int *loaded;         /* receives the number of tensors loaded, including state: 0 after an error, or from
                             an unrelated file with allow_missing and allow_unknown. May be NULL */
 } fold_load_desc;
@@ -1536,9 +1537,9 @@ FOLD_API fold_status fold_model_load_memory(fold_model *m, const void *bytes, si
 /* Loads a model through your reader, front to back. It reads only the bytes of the file: more may follow. */
 FOLD_API fold_status fold_model_load_from(fold_model *m, fold_reader *read, void *user,
                                           const fold_load_desc *desc);
-/* Uses the weights of a file in place, in flash or memory-mapped. (examples/export.c makes a file an array.)
-   Call it first: parameters created afterwards, singly or by layers, are the tensors of the same name in the
-   image; those with `values` in their desc are not looked up. image NULL ends this.
+/* Uses the weights of a file in place, in flash or memory-mapped. (examples/export.c turns a file into an
+   array.) Call it first: parameters created afterwards, singly or by layers, are the tensors of the same name
+   in the image; those with `values` in their desc are not looked up. image NULL ends this.
    Needs: a model made for inference, a little-endian machine, and F32 or I8 tensors. Floats must be 4-byte
    aligned; 64 is fastest. The image is never written, may serve any number of models, and must outlive them.
    Cost: nothing for biases and tables, and for weights whose column count is a multiple of 16 or that have 16
@@ -1555,8 +1556,8 @@ FOLD_API fold_status fold_model_read_in_place(fold_model *m, const void *image, 
 #ifndef FOLD_NO_TEXT
 /* Prints the contents of any safetensors file. It lists each tensor's name, shape, type and bytes, and from
    the metadata the optimiser and the size of config. It reads only the header, using memory from m, and
-   changes neither m nor its error. FOLD_IO: the writer stopped, or the file cannot be read, as the text
-   says. */
+   changes neither m nor its error. FOLD_IO: the writer stopped, or the file cannot be read; the printed text
+   says why. */
 FOLD_API fold_status fold_model_print_file_memory(const fold_model *m, const void *bytes, size_t size,
                                                   fold_writer *write, void *user);
 #ifndef FOLD_NO_STDIO
@@ -1573,9 +1574,9 @@ FOLD_API fold_status fold_model_print_file(const fold_model *m, const char *path
        if (mean < 0) fold_tensors_missing(t, "audio", "mean");
        fold_tensors_read(t, mean, 0, 80, values, 1);
        if (fold_tensors_close(t)) puts(fold_model_message(m));
-   A file that cannot be read has 0 tensors. Reading a tensor of it, or an index or values out of range, sets
-   an error on the model. An open file takes about its own size from the model's allocator, and half as much
-   again while it is being opened; a file in memory takes nothing for the data. */
+   A file that cannot be read has 0 tensors. Reading a tensor of such a file, or an index or values out of
+   range, sets an error on the model. An open file takes about its own size from the model's allocator, and
+   half as much again while it is being opened; a file in memory takes nothing for the data. */
 typedef struct fold_tensors fold_tensors;
 enum { FOLD_TENSOR_RANK = 8 };
 typedef struct fold_tensor {
@@ -1652,7 +1653,7 @@ typedef struct fold_seen {
     const fold_shape *out[FOLD_MAX_OUT];
     int kind;                 /* index of its kind, from 0: calls of one kind can share a batch */
     fold_node node;           /* the first output; the ids of the other outputs follow */
-    const uint32_t *operand;  /* ids of the nodes it reads: one per input, then all of each component */
+    const uint32_t *operand;  /* ids of the nodes it reads: one per input, then each component's nodes */
     const uint32_t *offset;   /* offset in each of these nodes, in floats. If the highest bit is set, a list
                                  is read whole, from that offset in each row */
     int n_operands;
@@ -1710,7 +1711,7 @@ typedef struct fold_stats {
     const char *one_group;       /* why all samples of the last run were one group; "" if not */
     int recomputed_nodes;        /* executed nodes that an earlier run had computed with the same parameters:
                                     values that fold_keep did not keep; in a backward also those of a fold_run
-                                    before it. A replay repeats this figure of its run; eager contexts: 0 */
+                                    before it. A replay reports the figure of its run; eager contexts: 0 */
 } fold_stats;
 FOLD_API fold_stats fold_ctx_stats(const fold_ctx *f); /* figures of the recording and last run */
 
@@ -1795,7 +1796,8 @@ typedef struct fold_op_desc {
     void (*forward)(const fold_op_call *c);
     void (*backward)(const fold_op_call *c);  /* NULL: no gradients pass */
     void *user;                 /* passed to forward and backward, possibly on several threads; not copied.
-                                   What shapes depend on must be an attribute, what varies by call `data` */
+                                   Anything that shapes depend on must be an attribute. Anything that varies
+                                   from call to call must be `data` */
 } fold_op_desc;
 FOLD_API fold_op_desc fold_op_desc_default(void);  /* all zero */
 /* Adds an op. Returns the null handle, with an error on the model, if desc is invalid or memory runs out. */
@@ -1850,9 +1852,9 @@ FOLD_API int fold_random_row(fold_random *r, fold_ctx *f, fold_node scores);
    weight is negative, infinite or NaN. */
 FOLD_API int fold_random_weighted(fold_random *r, const float *weights, int n);
 
-/* Returns the index of the largest value, the first of equal ones. NaN is ignored; -1 if there is none. */
+/* Returns the index of the largest value; of equal values, the first. Ignores NaN. -1: nothing to choose. */
 FOLD_API int fold_argmax(const float *values, int n);
-/* Writes the indices of the k largest values, largest first. Equal ones stay in order. Returns the number
+/* Writes the indices of the k largest values, largest first. Equal values stay in order. Returns the number
    written: k, or fewer if fewer values are not NaN. */
 FOLD_API int fold_top_k(const float *values, int n, int k, int *index);
 /* Returns 1 if all n values are finite. Returns 0 if any is NaN or infinite, or values is NULL. Use it in a
@@ -1935,13 +1937,13 @@ FOLD_API int fold_finite(const float *values, int n);
      arrays of a context        FOLD__ARRAYS. fold__ask may move them; fold__refresh_pointers updates pointers
      running out of memory      fold__need, fold__reserve_run; fold__out_of_memory sets the error
      error messages             fold__fail and fold__model_fail; fold__fail_v writes the text
-     layers                     section layers; PyTorch's: examples/fold_torch.h
+     layers                     section layers; reading PyTorch's: examples/fold_torch.h
      files                      fold__write_file, fold__load_file
 
    Letters   f is always the context, m the model, i an index in a loop of a few lines; everything else has a
              name. In kernels, letters are those of the formula next to them.
 
-   Sections  in file order. A section calls only sections above it, except where tests/check_style.py allows
+   Sections  In file order. A section calls only sections above it, except where tests/check_style.py allows
              it. Its banner says what it owns and uses, and its invariant.
      platform                     compilers, instruction sets, small helpers on sizes
      errors                       the record of the first error
@@ -1982,7 +1984,7 @@ FOLD_API int fold_finite(const float *values, int n);
      inspection                   printing plans, and passing them to visitors
      safetensors                  saving and loading files
 
-   Words     One meaning each.
+   Words     Each has one meaning.
      node            one recorded value of one sample: an entry of the context's node arrays, at its id
      leaf            a node that no op computes: an input, a row of a table, a parameter
      view            a node whose value is part of another node's value
@@ -2085,7 +2087,7 @@ __declspec(dllimport) void *__stdcall CreateFileW(const wchar_t *path, unsigned 
 
 #if defined(FLT_EVAL_METHOD) && !defined(FOLD_ALLOW_FAST_MATH) &&                                 \
     (defined(__GNUC__) && !defined(__clang__) && defined(__SSE2_MATH__) && FLT_EVAL_METHOD < 0 || \
-     FLT_EVAL_METHOD == 1 || FLT_EVAL_METHOD == 2) && /* -mfpmath=both: below 0 */                \
+     FLT_EVAL_METHOD == 1 || FLT_EVAL_METHOD == 2) && /* negative with -mfpmath=both */           \
     !(defined(__i386__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SSE2_MATH__))
 #error "fold.h: floats are computed in a wider type here: use SSE2, or define FOLD_ALLOW_FAST_MATH"
 #endif
@@ -2099,7 +2101,7 @@ __declspec(dllimport) void *__stdcall CreateFileW(const wchar_t *path, unsigned 
 
 #ifdef _MSC_VER
 #pragma warning(push, 3) /* /W4 warns about valid C99, such as initialisers that are not constant */
-#pragma warning(disable : 4996) /* it asks for fopen_s, which C99 lacks; /sdl makes it an error */
+#pragma warning(disable : 4996) /* asks for fopen_s, which C99 lacks; /sdl makes this an error */
 #endif
 
 /* Contracting a*b+c into one rounding would make results depend on the compiler, so contraction is off here.
@@ -2118,7 +2120,8 @@ __declspec(dllimport) void *__stdcall CreateFileW(const wchar_t *path, unsigned 
                      "no-inline-functions") /* compiles in a third less time and runs as fast */
 #pragma GCC optimize("no-unsafe-math-optimizations", "no-associative-math", "no-reciprocal-math")
 #pragma GCC optimize("signed-zeros", "no-finite-math-only", "no-single-precision-constant")
-typedef char fold__no_single_precision_constant[sizeof 1.0 == sizeof(double) ? 1 : -1]; /* g++ reads ahead */
+/* g++ reads all constants before it obeys this pragma, so -fsingle-precision-constant stops it here. */
+typedef char fold__no_single_precision_constant[sizeof 1.0 == sizeof(double) ? 1 : -1];
 #ifndef __OPTIMIZE_SIZE__ /* These passes take an eighth of the compile time and gain too little. */
 #pragma GCC optimize("no-tree-vectorize", "no-tree-vrp", "no-tree-pre", "no-code-hoisting", "no-tree-slsr")
 #pragma GCC optimize("no-tree-tail-merge", "no-schedule-insns2", "no-tree-dominator-opts", "no-crossjumping")
@@ -2331,7 +2334,7 @@ static char *fold__digits(char *end, uint64_t number, uint32_t base)
 
 enum { FOLD__NUMBER = 32 }; /* bytes that hold any number as text */
 
-/* Returns a double's bits, for comparisons: a host may trap those with NaN, and may flush denormals. */
+/* Returns a double's bits, for comparisons: the host may trap on comparing NaN, and may flush denormals. */
 static uint64_t fold__double_bits(double value)
 {
     uint64_t bits;
@@ -2603,8 +2606,8 @@ FOLD_API const char *fold_status_text(fold_status status)
    Uses: libc. Invariant: arrays shrink only in fold__arena_shrink, so nothing is allocated after warm-up.
    This section does not know what arrays contain. */
 
-/* A growing array; sizes in bytes. need: the largest size requested; for a context's array since the last
-   reset, unless it is `lasting`. discardable: contents need not survive growth, which is rare. */
+/* A growing array; sizes in bytes. need: the largest size requested (in a context since the last reset, unless
+   `lasting`). discardable: the contents may be lost when the array grows, which is rare. */
 typedef struct fold__array {
     char *data;
     size_t capacity, need;
@@ -2766,8 +2769,9 @@ static void fold__arena_account(fold__arena *arena, size_t more, size_t less)
         arena->peak = arena->bytes;
 }
 
-/* Large arrays start on pages. If two are read together and one starts a few cache lines further into its
-   page, a load from one has the low address bits of a recent store to the other, and waits for it. */
+/* Large arrays start on pages. Otherwise, of two arrays used together, one could start a few cache lines
+   further into its page: a load from one then has the low address bits of a recent store to the other, and
+   waits for it. */
 static size_t fold__alignment(size_t capacity)
 {
     return capacity < 16 * FOLD__PAGE ? FOLD__ALIGN : FOLD__PAGE;
@@ -3098,7 +3102,7 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
 #define FOLD__NO_PANELS(panel) (0 && (panel) == 0)
 #endif
 
-/* Same as fold_row, for hot loops: gcc inlines no ordinary function across different optimize options. */
+/* Same as fold_row, for hot loops: gcc inlines no ordinary function into one with other optimize options. */
 FOLD__INLINE float *fold__at(const fold_rows *rows, ptrdiff_t row)
 {
     return rows->rows ? rows->rows[row] : rows->base + row * rows->stride;
@@ -3126,8 +3130,8 @@ enum {
     FOLD__K_BLOCK = 96,           /* rows of dW per block; a multiple of every tile height */
     FOLD__N_BLOCK = 64,           /* columns of dW per block, if nothing is packed */
     FOLD__PASSING = 1 << 16,      /* in that case, floats of the narrower operand per pass, kept in L2 */
-    FOLD__PACKING = 1 << 15,      /* floats of a weight from which packing is faster: larger than L1 */
-    FOLD__TRANSPOSE_ROWS = 10,    /* rows per leftover column from which transposing is faster */
+    FOLD__PACKING = 1 << 15,      /* size in floats from which packing a weight is faster: larger than L1 */
+    FOLD__TRANSPOSE_ROWS = 10,    /* number of rows per leftover column from which transposing is faster */
     FOLD__EXP_TILE = 1024,        /* exps computed at a time before they are summed */
     FOLD__NARROW_ELEMENTS = 32,   /* elements whose lanes are added up together; a multiple of 8 */
     FOLD__NARROW_ROWS = 4,        /* maximum rows of a narrow tile */
@@ -3138,9 +3142,9 @@ enum {
     FOLD__BEYOND = 15,            /* columns that tiles may read past the end of a weight */
     FOLD__TILE_WIDTH = FOLD__X86 ? 128 : 80, /* maximum columns of a tile, or of a bf16 group */
     FOLD__PANEL_KEYS = 64,        /* attention keys per panel */
-    FOLD__SOFTMAXED_ROWS = 4,     /* softmax rows computed together; blocks are padded to it */
+    FOLD__SOFTMAXED_ROWS = 4,     /* softmax rows computed together; blocks are padded to a multiple */
     FOLD__QUERY_BLOCK = 48,       /* maximum query rows whose scores are held */
-    FOLD__MIN_QUERIES = 12,       /* minimum, if there are many keys */
+    FOLD__MIN_QUERIES = 12,       /* minimum of that, if there are many keys */
     FOLD__SCORES = 1 << 15,       /* scores that fit in L2 */
     FOLD__EDGE_SCORES = 1 << 11,  /* scores of a head of attention along edges that fit in L1 */
     FOLD__EDGE_HEADS = 2,         /* heads of attention along edges computed together */
@@ -3152,7 +3156,7 @@ enum {
     FOLD__INT8_INNER = 1 << 17,   /* maximum rows of an int8 weight: 2^17 * 127 * 127 fits an int32_t */
     FOLD__BF16_GROUP = 64,        /* bf16 columns stored together; the last group has up to 15 more */
     FOLD__BF16_INNER = 320,       /* rows of a bf16 group converted to floats in scratch at a time */
-    FOLD__BF16_ROWS = 240,        /* rows of x multiplied by them at a time */
+    FOLD__BF16_ROWS = 240,        /* rows of x multiplied by these floats at a time */
     FOLD__BF16_FEW = 6,           /* up to this many rows are multiplied singly, without scratch */
     FOLD__CBLAS_BLOCK = 128       /* rows gathered per call of sgemm */
 };
@@ -3172,7 +3176,7 @@ typedef struct fold__product {
     int n_pack, col;          /* columns of the packed weight (0: `columns`); first column to compute */
     int inner;                /* rows of the whole weight, even if segments use only some */
     size_t in_place; /* 0: `weights` are packs. Otherwise the stride of row-major weights, with FOLD__BEYOND
-                        readable floats after them, unless narrow */
+                        readable floats after them, unless the product is narrow */
     const fold__seg *seg;
     fold_rows init; /* base and rows NULL: zeros. stride 0: a bias. May be the output's rows */
     fold_rows output;
@@ -3196,8 +3200,8 @@ typedef struct fold__adjacency {
 
 /* One call of attention. Rows contain all heads side by side: `width` floats per head in query and key,
    `value_width` per head in value and out. All fold_rows here have a base and a stride, not row pointers.
-   Query i attends to fold__attention_seen keys, the first ones. out[i] is the mean of their values, weighted
-   by exp(scale q.k), or zeros if there are none. */
+   Query i attends to the first fold__attention_seen keys. out[i] is the mean of their values, weighted by
+   exp(scale q.k), or zeros if there are no keys. */
 typedef struct fold__attention_call {
     int queries, keys, heads, width, value_width;
     int causal;  /* query i attends to keys up to i + keys - queries; otherwise to all */
@@ -3215,7 +3219,7 @@ typedef struct fold__attention_call {
 
 /* The maps y = f(a, b, c, s), in the vector macros of the SIMD section. They propagate NaN and have PyTorch's
    gradients. relu adds a zero, so that -0 becomes 0 however a compiler implements VMAX. Maps named d_f get
-   the gradient of y in a. LIGHT maps are limited by memory or are rare, so AVX-512 uses AVX2's. */
+   the gradient of y in a. LIGHT maps are limited by memory or are rare, so AVX-512 uses those of AVX2. */
 #define FOLD__MAPS(X, LIGHT)                                                                             \
     X(add, FOLD__VADD(FOLD__A, FOLD__B))                                                                 \
     LIGHT(sub, FOLD__VSUB(FOLD__A, FOLD__B))                                                             \
@@ -3997,7 +4001,7 @@ static const float *fold__narrow_column(const fold__product *product, const fold
     return to;
 }
 
-/* Computes some rows of as many columns as a narrow tile has: at most FOLD__NARROW_ELEMENTS elements. */
+/* Computes some rows, at most one narrow tile wide, and at most FOLD__NARROW_ELEMENTS elements in all. */
 static void fold__narrow_rows(const fold__tiles *tiles, const fold__product *product, ptrdiff_t row, int rows,
                               int col, int cols, float *scratch)
 {
@@ -5990,9 +5994,9 @@ FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(gelu_tanh_slope)(FOLD__V x)
 }
 #endif
 
-/* gelu(x) = x P(x), with the normal distribution P(x) = (1 + erf(x / sqrt 2)) / 2. P(-t) = exp(-t^2 / 2) R(t)
-   with a smooth R: u = 1 / (1 + 0.3 t) times a polynomial in u - 0.75, fitted to 3.5e-9 up to t = 14.4. From
-   |x| = 14.4 on, x P(x) equals x or 0, so larger |x| are computed as 14.4. */
+/* gelu(x) = x P(x), where P(x) = (1 + erf(x / sqrt 2)) / 2 is the normal distribution function. P(-t) is
+   exp(-t^2 / 2) R(t), where R is smooth: it is u = 1 / (1 + 0.3 t) times a polynomial in u - 0.75, fitted to
+   within 3.5e-9 up to t = 14.4. From |x| = 14.4 on, x P(x) rounds to x or 0, so t is min(|x|, 14.4). */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(normal_tail)(FOLD__V t)
 {
     const FOLD__V one = FOLD__VSET(1.0f);
@@ -10683,7 +10687,8 @@ static void fold__conv_backward(const fold_op_call *call)
             fold__depthwise_dx(call, &filter, fold__row(&call->dout[0], row), fold__row(&call->din[0], row));
 }
 
-/* Adds to acc as a chain over positions, row by row. dy begins at the first column of the extent. */
+/* Adds the products of input and dy to acc, row by row, each element in one chain over the positions. dy
+   points at the first column of the extent. */
 static void fold__conv_weight_grad(const fold_op_call *call, size_t rows, const fold_rows *input,
                                    const fold_rows *dy, fold__extent extent, float *acc)
 {
@@ -13929,7 +13934,7 @@ typedef struct fold__run {
                  FOLD__ARRAY_MEMBER)
 
     /* facts about signatures, kept from run to run */
-    uint32_t runs; /* number of runs since these facts were last forgotten, with this one */
+    uint32_t runs; /* number of runs since these facts were last forgotten, including this one */
     uint32_t n_sig_caches, n_analyses, n_facts, n_stages;
     size_t stage_bytes;
     uint32_t of_layout, of_table; /* the layout and sig_tables for which these facts are valid */
@@ -22067,7 +22072,7 @@ static uint32_t fold__first_from(const fold_ctx *f, const fold__batch *batch, ui
     return low;
 }
 
-/* Reduces a batch to some of its rows. Its calls are contiguous, and so are its elements. */
+/* Narrows a batch to some of its rows. This works because its calls and its elements are contiguous. */
 static void fold__take_part(const fold_ctx *f, fold__batch *batch, uint32_t from, uint32_t to)
 {
     const fold__run *run = f->run;
@@ -23600,9 +23605,10 @@ static void fold__eager_run(fold_ctx *f, uint32_t id);
 
 /* -- calls of cells -------------------------------------------------------------------------- */
 
-/* A body runs op by op on the call's inputs. In training, a batched call first assembles its body's
-   contributions to each input, and its readers' contributions to each output. An eager call does so with
-   copies: of inputs that the body reads in part or several times, and of outputs that the body reads. */
+/* A body runs op by op on the call's inputs. In training, several ops can contribute to the gradient of one
+   input or output. A batched call first sums what its body contributes to each input, and what its readers
+   contribute to each output. An eager call gets the same sums by copying each input that the body reads in
+   part or more than once, and each output that the body itself reads. */
 
 static fold_node fold__border(fold_ctx *f, uint32_t tag, const fold__operand *operand)
 {
