@@ -118,7 +118,7 @@
                - ..._desc is a struct of settings, ..._default returns the defaults of a desc or an optimiser.
                  Start from the defaults and set members by name, since later versions may add members.
                Counts are int, byte sizes size_t, and zero selects the default. Outputs come last. `user` is
-               the last argument of a callback (except that fold_parallel_for gets a pool after it).
+               the last argument of a callback (or before the pool), and the next member in structs.
      Lifetime  Parameters, cells and ops live as long as their model, nodes until the next fold_ctx_reset.
                Strings and arrays you pass are copied unless the comment says otherwise. A returned name is
                valid until something is added to the model, a returned message until the next call. If part of
@@ -128,7 +128,7 @@
                Nothing is allocated while recordings are no larger than the largest so far. A run reserves its
                memory before it writes anything. fold_ctx_stats reports the most memory that a context has
                held, and how large a block must be for its recordings. A recording that fits a fresh block
-               also fits it after others.
+               also fits that block after other recordings.
      Real time Once a context has run its largest recording (and replayed it), and an optimiser has taken a
                step, no call allocates, locks or calls the system, except those that create, free, open,
                close, load, save, print, visit, quantise, reserve or seal, fold_pool_for, fold_to_file and
@@ -439,7 +439,7 @@ typedef struct fold_array {
 FOLD_API fold_status fold_values_fill(fold_model *m, const char *name, const fold_array *arrays, int n);
 /* Copies all values from a model built by the same calls, e.g. to a target network. This includes frozen
    parameters and buffers. Gradients and optimiser state do not change. It is an error, and nothing changes,
-   if a parameter differs in name or shape, is quantised or is read in place. The message names one. */
+   if a parameter differs in name or shape, is quantised or is read in place. The message names the first. */
 FOLD_API fold_status fold_values_copy(fold_model *m, const fold_model *from);
 #ifndef FOLD_INFERENCE
 /* Returns the gradient of a parameter, laid out like its values; NULL in inference models. */
@@ -550,16 +550,15 @@ typedef struct fold_ctx_desc {
     int training;           /* allow fold_backward; without it a context only runs forward */
     int eager;              /* run each op as soon as it is recorded, one row at a time, so that its value is
                                readable at once. Use it to step through a network in a debugger */
-    int dedupe;             /* merge identical calls into one node: recurrent and child-sum cells multiply a
-                               looked-up word once for all its occurrences. Worth it if samples share a lot
-                               and cells are wide. Costs about 15 ns a node, splits batches, and makes
-                               structure depend on data: measure both ways. Gradients are summed in a
-                               different order than without dedupe, with the same bits in all contexts that
-                               have it */
+    int dedupe;             /* merge identical calls into one node, so that recurrent and child-sum cells
+                               multiply a looked-up word once for all its occurrences. Worth it if samples
+                               share a lot and cells are wide. Costs about 15 ns a node, splits batches, and
+                               makes structure depend on data: measure both ways. Gradients are summed in a
+                               different order, but all contexts with dedupe agree bit for bit */
     int measure;            /* plan and reserve memory, but compute nothing. To size a static array, record
                                the worst case and run it: the size is fold_stats.block_bytes. If parameters
                                change between runs, change them here too. fold_value returns NULL. Replays use
-                               more memory if there is room; for the smallest block, measure without.
+                               more memory if there is room: to find the smallest block, do not replay.
                                threads needs no parallel_for */
     fold_schedule schedule;
     size_t group_bytes;     /* size of a group: so many samples run together that their values take about this
@@ -629,7 +628,7 @@ FOLD_API fold_model *fold_ctx_model(fold_ctx *f); /* the model of f */
 FOLD_API void fold_ctx_reset(fold_ctx *f);
 /* Returns the first error since the reset, of the context or else its model. */
 FOLD_API fold_status fold_ctx_status(const fold_ctx *f);
-/* Returns the message of that error, or else why the last read failed (see fold_value). */
+/* Returns the message of the context's error, or else why the last read failed (see fold_value). */
 FOLD_API const char *fold_ctx_message(const fold_ctx *f);
 /* Sets an error from your own code on a context, like fold_model_fail. Returns the context's status. */
 FOLD_API fold_status fold_ctx_fail(fold_ctx *f, fold_status status, const char *message);
@@ -824,8 +823,8 @@ FOLD_API fold_node fold_huber(fold_ctx *f, fold_node a, fold_node b, float delta
 /* Sums max(0, 1 + scores[j] - scores[label]) over j != label (Weston and Watkins 1999). */
 FOLD_API fold_node fold_hinge(fold_ctx *f, fold_node scores, int label);
 
-/* For policies in reinforcement learning, made of the ops above; section 16 draws actions. The
-   log-probability of choice k is fold_pick(f, fold_log_softmax(f, logits), k) (lists: fold_pick_each). */
+/* These are for policies in reinforcement learning; section 16 draws actions. The log-probability of choice k
+   is fold_pick(f, fold_log_softmax(f, logits), k); for lists use fold_pick_each. */
 /* Computes -sum p log p of p = softmax(logits) over the last axis. This axis disappears. A logit of -infinity
    rules a choice out: it adds nothing, here and in the losses. */
 FOLD_API fold_node fold_softmax_entropy(fold_ctx *f, fold_node logits);
@@ -1099,10 +1098,10 @@ FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i);  /* returns out
    - fold_ctx_desc.dedupe does not merge calls that have their own indices (fold_list_lookup, fold_list_take,
      …_to, fold_pick_each and so on).
    - If all lists of a sample have the same length, at least 128, and all its calls are row-wise, the sample
-     runs in chunks of rows, split among all threads. It may end with sums and means of lists of [1], which
-     may be added to each other or scaled by a number, but not, say, multiplied by a node. For a backward,
-     each cell or layer may be called only once, and inputs must have no gradients. In all other samples, each
-     call runs on one thread.
+     runs in chunks of rows, split among all threads. At its end it may have sums and means of lists of [1],
+     which may be added to each other or scaled by a number, but not, say, multiplied by a node. For a
+     backward, each cell or layer may be called only once, and inputs must have no gradients. In all other
+     samples, each call runs on one thread.
    - fold_value and fold_grad return the n rows end to end, and for n = 0 a pointer that must not be
      dereferenced. Rows of a view or of fold_list_lookup are not contiguous: copy them with fold_read. */
 
@@ -1207,7 +1206,7 @@ typedef struct fold_cache {
     int capacity;           /* maximum number of rows */
     int heads;              /* attention heads; divides both widths. 0: a convolution's ring of rows */
     int width, value_width; /* widths of a row of keys and of values. value_width 0: equal to width */
-    int length;             /* number of rows held; in a full ring it continues to 2 capacity. Read-only */
+    int length;             /* number of rows; in a full ring from capacity to 2 capacity - 1. Read-only */
     struct { uint32_t recorded; } internal; /* private: the recording whose step has not run */
 } fold_cache;
 /* Returns the number of bytes that a cache needs, or 0 if its sizes are invalid. */
@@ -1506,7 +1505,7 @@ FOLD_API uint64_t fold_model_steps(const fold_model *m);
 
 /* A load checks the whole header against the model and reads all data before it writes: a load that fails
    changes nothing. It temporarily needs up to four times the size of the header, which is at most 100 MB, and
-   unless the file is in memory, also memory for the data of the tensors it loads.
+   memory for the data of the tensors it loads, unless the file is in memory.
    - Values of type F16, BF16 and F64 are converted to float. Gradients are unchanged. Packed weights and
      cached plans are updated; reset eager contexts yourself.
    - Tensors are converted to the model's formats: int8 (I8 with scales, as saved) to float, or float to int8
@@ -1852,7 +1851,7 @@ FOLD_API int fold_random_row(fold_random *r, fold_ctx *f, fold_node scores);
    weight is negative, infinite or NaN. */
 FOLD_API int fold_random_weighted(fold_random *r, const float *weights, int n);
 
-/* Returns the index of the largest value; of equal values, the first. Ignores NaN. -1: nothing to choose. */
+/* Returns the index of the largest value, the first of equal values. Ignores NaN. -1: no value is left. */
 FOLD_API int fold_argmax(const float *values, int n);
 /* Writes the indices of the k largest values, largest first. Equal values stay in order. Returns the number
    written: k, or fewer if fewer values are not NaN. */
@@ -2606,8 +2605,8 @@ FOLD_API const char *fold_status_text(fold_status status)
    Uses: libc. Invariant: arrays shrink only in fold__arena_shrink, so nothing is allocated after warm-up.
    This section does not know what arrays contain. */
 
-/* A growing array; sizes in bytes. need: the largest size requested (in a context since the last reset, unless
-   `lasting`). discardable: the contents may be lost when the array grows, which is rare. */
+/* A growing array; sizes in bytes. need: the largest size requested; in a context, only since the last reset,
+   unless `lasting`. discardable: the contents may be lost when the array grows, which is rare. */
 typedef struct fold__array {
     char *data;
     size_t capacity, need;
