@@ -511,9 +511,8 @@ FOLD_API fold_quantized fold_param_quantized(const fold_model *m, fold_param p);
    2. Build it again, calling fold_model_reserve with the result before anything is added: each array is then
       allocated once, at this size.
    3. For a model in a static array, do step 2 in a large block, measure that, and use its block_bytes.
-      Measure before you create contexts that share the block, because block_bytes includes them. Without step
-      2 the block is larger. You can keep the numbers as constants; measure with the kernel set that you will
-      use (isa). */
+      Measure before you create contexts that share the block: block_bytes includes them. Without step 2 the
+      block is larger. You can keep the numbers as constants; measure with the kernel set used later (isa). */
 typedef struct fold_model_size {
     size_t values, grads, packs, state, state2, params, marks, cells, ops; /* bytes per array: packs are
                            packed weights, state and state2 optimiser state, marks touched table rows */
@@ -535,10 +534,9 @@ FOLD_API fold_status fold_model_seal(fold_model *m);
 #ifndef FOLD_INFERENCE
 /* Returns how many rows of a lookup table have a gradient. Up to `capacity` of their indices are written to
    rows, each once (rows may be NULL if capacity is 0). These rows were touched (see section 9) since the
-   gradient was last cleared. Returns -1 if any row may have one: p is not a table, or other ops read it. */
+   gradient was last cleared. Returns -1 if p is not a table or other ops read it: any row may have one. */
 FOLD_API int fold_grads_rows(const fold_model *m, fold_param p, int capacity, int *rows);
-/* Replaces fold_grads_write_end if you wrote only these n rows of a table. It takes time in proportion to n
-   instead of the size of the table. */
+/* Replaces fold_grads_write_end if you wrote only these n rows of a table. Takes time proportional to n. */
 FOLD_API void fold_grads_write_rows_end(fold_model *m, fold_param p, const int *rows, int n);
 #endif
 
@@ -685,8 +683,7 @@ FOLD_API fold_node fold_dot(fold_ctx *f, fold_node a, fold_node b);     /* sum o
    null. A filter of n taps spans r = (n - 1) dilation + 1 values, and an axis of s values gives
    floor((s + 2 padding - r) / stride) + 1; a list that is too short gives an empty list. For padding on one
    side, as in a causal filter, prepend zeros with fold_concat or fold_list_join.
-   From PyTorch, convert weights with weight.permute(2, 3, 1, 0), or (2, 1, 0) for Conv1d, also if depthwise;
-   convert images with (1, 2, 0). */
+   PyTorch's weights need permute(2, 3, 1, 0), also if depthwise, Conv1d's (2, 1, 0), images (1, 2, 0). */
 typedef struct fold_conv_desc {
     int stride;    /* 0: 1 */
     int padding;   /* zeros on each side, fewer than the filter spans; 0: none */
@@ -701,8 +698,7 @@ FOLD_API fold_node fold_conv1d(fold_ctx *f, fold_node x, fold_param W, fold_para
                                const fold_conv_desc *desc);
 /* Computes the maximum or mean of windows, per channel. A window spans `size` values of each axis but the
    last. stride 0: size. Padding must be less than size and is ignored; a window of padding alone gives 0. A
-   maximum passes its gradient to the first largest value, or first NaN. For whole axes use fold_mean or
-   fold_amax. */
+   maximum passes its gradient to the first largest value or NaN. For whole axes use fold_mean or fold_amax. */
 FOLD_API fold_node fold_max_pool2d(fold_ctx *f, fold_node x, int size, int stride, int padding);
 FOLD_API fold_node fold_max_pool1d(fold_ctx *f, fold_node x, int size, int stride, int padding);
 FOLD_API fold_node fold_mean_pool2d(fold_ctx *f, fold_node x, int size, int stride, int padding);
@@ -774,8 +770,7 @@ FOLD_API fold_node fold_rms_norm(fold_ctx *f, fold_node x, fold_param gain, floa
    parameters via fold_use, and broadcast to the shape of x; epsilon is as in layer norm. */
 FOLD_API fold_node fold_standardize(fold_ctx *f, fold_node x, fold_node mean, fold_node variance,
                                     float epsilon);
-/* Applies dropout. A value x becomes 0 x with probability rate < 1, else x / (1 - rate). Inference contexts
-   return x. */
+/* Applies dropout. x becomes 0 x with probability rate < 1, else x / (1 - rate); in inference it stays x. */
 FOLD_API fold_node fold_dropout(fold_ctx *f, fold_node x, float rate);
 /* Restarts the dropout masks of a context. A mask depends only on (key, number of draws since this call,
    element). A new context has key 0. fold_ctx_reset does not restart the masks, so every training step has
@@ -862,10 +857,9 @@ FOLD_API fold_status fold_run(fold_ctx *f, const fold_node *roots, int n);
    fold_rnn_stack, the gradients of its inputs may then be summed in a different order. */
 FOLD_API void fold_keep_grad(fold_ctx *f, fold_node x);
 /* Runs forward and backward from one scalar root, such as a loss. It adds to the gradients of parameters and
-   kept nodes. The root may be a view of one element of a larger value. No fold_run is needed first; values of
-   an earlier one are computed again, bit-identically. Calls for several roots add up their gradients. After a
-   call the root, earlier roots and kept nodes are readable. If memory runs out, parameter gradients are
-   unchanged. */
+   kept nodes. The root may be a view of one element of a larger value. No fold_run is needed first: all values
+   are computed again, bit-identically. Calls for several roots add up their gradients. The root, earlier roots
+   and kept nodes are then readable. If memory runs out, parameter gradients are unchanged. */
 FOLD_API fold_status fold_backward(fold_ctx *f, fold_node root);
 #endif
 
@@ -877,9 +871,9 @@ FOLD_API fold_status fold_backward(fold_ctx *f, fold_node root);
        fold_output_ref(f, fold_out(f, step, 1), memory); // the next step reads it
        for (fold_run(f, &action, 1);; fold_replay(f)) { act(fold_value(f, action)); sense(sensors); } */
 
-/* Makes x read its index from your memory instead of the recorded one. The next fold_run reads it, and so
-   does every fold_backward and fold_replay. An eager context has already used the recorded index, so only
-   fold_replay reads yours. x is the result of fold_lookup, fold_pick, fold_softmax_xent, fold_hinge or their
+/* Makes x read its index from your memory instead of the recorded one, in the next fold_run and in every
+   fold_backward and fold_replay. (An eager context has already used the recorded index, so there only
+   fold_replay reads yours.) x is the result of fold_lookup, fold_pick, fold_softmax_xent, fold_hinge or their
    list forms, or of fold_list_choice_xent; functions made of these, and the _to forms, have no index. `index`
    points to n ints: one per row, or a single one if all rows of a list were recorded with the same index.
    Errors: a wrong n; a context with dedupe, which merges equal lookups. An index out of range fails the run,
@@ -974,7 +968,7 @@ FOLD_API fold_status fold_read(fold_ctx *f, const fold_node *x, int n, float *va
    step needs a different kind: momentum, squares (Adagrad, RMSprop) or Adam's. Means of gradients below
    2^-100, and of squares below 2^-139, become 0.
    In lookup tables a step only changes rows touched since the last step: their values, state and weight
-   decay. A backward touches a row if the root's gradient reaches a lookup of it, even if it is zero there.
+   decay. A backward touches a row if the root's gradient reaches a lookup of that row, even as zero.
    Gradients do not go through fold_stop_gradient, to targets, or to values that only kept nodes read. A call
    of a cell passes gradients from all its outputs (zeros from unused ones) to the inputs they depend on. If a
    table is also the weight of an op that gradients reach, all its rows are touched. On tables Adam differs
@@ -1086,8 +1080,8 @@ FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i);  /* returns out
      nodes. Axes, softmax, norms, losses, fold_slice, fold_split and fold_reshape apply to each row.
    - All lists that one row-wise call reads must have the same length; a list of one row is not repeated. A
      node next to a list is used for every row. A value that depends on no list stays single, even in a cell.
-   - In element-wise ops a node next to a list must not have more axes than a row. Take its rows as a list
-     with fold_list_unstack, or make the list one value with fold_list_stack.
+   - In element-wise ops a node next to a list must not have more axes than a row. Turn the node
+     into a list with fold_list_unstack, or the list into one value with fold_list_stack.
    - Lists of all lengths batch together, without padding. Each row is bit-identical to the same row as a
      single node. Dropout makes one draw per call; its mask depends on the row index.
    - The gradient of a node next to a list is summed over the rows, in order. Gradients of weights sum all
@@ -1126,7 +1120,7 @@ FOLD_API fold_node fold_list_take(fold_ctx *f, fold_node list, const int *index,
 /* Returns the number of rows, or -1 if x is not a list. */
 FOLD_API int fold_list_length(fold_ctx *f, fold_node x);
 /* Stacks the rows of a list into one value [n, row]: a view. n >= 1, and rows have rank 3 at most. Calls that
-   read it batch only with others of the same n. */
+   read the result batch only if n is the same. */
 FOLD_API fold_node fold_list_stack(fold_ctx *f, fold_node list);
 /* Splits x along its first axis into the rows of a list: a copy. Rows of a vector are [1]. */
 FOLD_API fold_node fold_list_unstack(fold_ctx *f, fold_node x);
@@ -1217,8 +1211,7 @@ FOLD_API size_t fold_cache_bytes(const fold_cache *cache);
 FOLD_API fold_status fold_cache_truncate(fold_cache *cache, int length);
 /* Replaces the rows of `to` by copies of the rows of `from`, as in beam search. It abandons a step of `to`
    that has not run. Both must have the same heads and widths, `to` must have room for the rows (a ring: the
-   same capacity), and their memory must not overlap. Error: FOLD_BAD_ARGUMENT, without any change, if sizes
-   do not fit. */
+   same capacity), and their memory must not overlap. If sizes do not fit: FOLD_BAD_ARGUMENT, no change. */
 FOLD_API fold_status fold_cache_copy(fold_cache *to, const fold_cache *from);
 /* Appends k and v to the cache, and computes attention of q to all its rows. Both happen in the run. The
    result is bit-identical to the last rows of causal fold_list_attention over all rows.
@@ -1429,7 +1422,7 @@ FOLD_API fold_node fold_unroll_stack_list(fold_ctx *f, const fold_rnn_stack *s, 
                                        const fold_state *begin, fold_state *last);
 
 /* An N-ary tree-LSTM has leaves and inner nodes (Tai, Socher, Manning 2015, equations 9-14). Leaves read only
-   their input, inner nodes `arity` ordered children (1 to 8). Gates i, o and f go through sigmoid, u through
+   their input, inner nodes only their `arity` (1 to 8) children. Gates i, o and f go through sigmoid, u through
    tanh. An inner node computes:
        c = i u + sum of f[k] c[k], h = o tanh(c)
      leaf.W   [inputs x 3 hidden], leaf.b [3 hidden]: i o u
@@ -1555,8 +1548,7 @@ FOLD_API fold_status fold_model_read_in_place(fold_model *m, const void *image, 
 #ifndef FOLD_NO_TEXT
 /* Prints the contents of any safetensors file. It lists each tensor's name, shape, type and bytes, and from
    the metadata the optimiser and the size of config. It reads only the header, using memory from m, and
-   changes neither m nor its error. FOLD_IO: the writer stopped, or the file cannot be read; the printed text
-   says why. */
+   changes neither m nor its error. FOLD_IO: the writer stopped, or the file cannot be read (as printed). */
 FOLD_API fold_status fold_model_print_file_memory(const fold_model *m, const void *bytes, size_t size,
                                                   fold_writer *write, void *user);
 #ifndef FOLD_NO_STDIO
@@ -1844,7 +1836,7 @@ FOLD_API int fold_random_softmax(fold_random *r, const float *logits, int n);
    NaN is returned. For one softmax, pass one head. */
 FOLD_API float fold_random_softmax_n(fold_random *r, const float *logits, const int *sizes, int heads,
                                      int *chosen);
-/* Draws a row of a list of scores [1] like fold_random_softmax. A run must have left them readable. Also
+/* Draws a row of a list of scores [1] like fold_random_softmax. The scores must be readable. Also
    returns -1 if rows are not [1] or cannot be read: fold_ctx_message says why. */
 FOLD_API int fold_random_row(fold_random *r, fold_ctx *f, fold_node scores);
 /* Draws an index with probabilities proportional to weights. Returns -1 if there is nothing to choose, or a
@@ -1856,9 +1848,9 @@ FOLD_API int fold_argmax(const float *values, int n);
 /* Writes the indices of the k largest values, largest first. Equal values stay in order. Returns the number
    written: k, or fewer if fewer values are not NaN. */
 FOLD_API int fold_top_k(const float *values, int n, int k, int *index);
-/* Returns 1 if all n values are finite. Returns 0 if any is NaN or infinite, or values is NULL. Use it in a
-   controller to check sensors before a step, because a NaN would reach all actions and stay in any state
-   carried from step to step. Pass the last good reading, or what the policy learned for failed sensors. */
+/* Returns 1 if all n values are finite, else 0, also if values is NULL. Use it in a controller to check
+   sensors before a step, because a NaN would reach all actions and stay in any state carried from step to
+   step. If it returns 0, pass the last good reading, or what the policy learned for failed sensors. */
 FOLD_API int fold_finite(const float *values, int n);
 
 #ifdef __cplusplus
@@ -1993,7 +1985,7 @@ FOLD_API int fold_finite(const float *values, int n);
      program         the ops that a signature runs: one op, or a cell's body
      signature       everything that calls must have in common to be batched: fold__sig in a context,
                      fold__run_sig in a run, fold__group_sig in a group of a run
-     list            a node with n rows; for a call that reads it row by row, the rows are its elements
+     list            a node with n rows; in a call that reads it row by row, each row is an element
      analysis        facts about each value, operand and input of a program, given which inputs get gradients
      component       signatures of a group that feed each other, or one signature alone
      chain           calls of one signature, each depending on the one before; its length is a lower bound for
@@ -2007,8 +1999,8 @@ FOLD_API int fold_finite(const float *values, int n);
                      gradients pass between prefix, samples and suffix
      phase           one group in one direction; a run is a sequence of phases, a phase a sequence of steps
      chunk           some rows of every list of a group, run forward and backward before the next
-     buffer          storage for one value, gradient or contribution of a program, for all calls of a group: a
-                     slab in the group's memory, or transient in a worker's scratch
+     buffer          storage for one value, gradient or contribution of a program, for all calls of a group. It
+                     is a slab in the group's memory, or transient memory in a worker's scratch
      instruction     one op of a program as a stage runs it, with bound operands
      binding         where the rows of an operand are, for all batches of a stage
      tile            rows, or rows x columns of a product, processed while they are in the cache
@@ -2188,8 +2180,7 @@ typedef char fold__no_single_precision_constant[sizeof 1.0 == sizeof(double) ? 1
 #define FOLD__ALL_ZERO { 0 }
 #endif
 
-/* Under FOLD_INFERENCE the compiler still checks training code outside #ifdef, but generates nothing for
-   it. */
+/* Under FOLD_INFERENCE the compiler still checks training code outside #ifdef, but generates no code. */
 #ifdef FOLD_INFERENCE
 #define FOLD__TRAINING(condition) (0 && (condition))
 #define FOLD__FOR_TRAINING(function) (0 ? (function) : NULL)
@@ -2289,8 +2280,8 @@ static void fold__sort(uint32_t *items, uint32_t count,
    Owns: formatting of text, the first error and its message, the text of a status.
    Uses: libc. Invariant: the first error of a model or context stays until it is cleared. */
 
-/* A text being formatted. Only the conversions that this file uses exist: vsnprintf would add more code than
-   all messages. `length` counts the whole text; `size` bytes of it are stored, the last of them zero. */
+/* A text being formatted. Only the conversions that this file uses exist, since vsnprintf would take more
+   space than all messages. `length` counts the whole text; `size` bytes of it are stored, the last of them zero. */
 typedef struct fold__line {
     char *text;
     size_t size, length;
@@ -2456,7 +2447,7 @@ static void fold__line_field(fold__line *line, fold__field field, const char *fr
     fold__line_fill(line, ' ', field.left ? pad : 0);
 }
 
-/* Writes a value below 2^64, rounded to an integer, ties to even, to end before `end`; returns the start. */
+/* Writes a value below 2^64, rounded to an integer (ties to even), just before `end`; returns the start. */
 static char *fold__whole_digits(char *end, double value)
 {
     const double size = value < 0 ? -value : value;
@@ -2748,7 +2739,7 @@ static void fold__heap_give(void *memory, size_t size, void *user)
         fold__join_free_blocks(before);
 }
 
-/* Makes a heap with the whole block as one free block, or none if it is too small. */
+/* Makes a heap with the whole block as one free block; an empty heap if the block is too small. */
 static fold__heap fold__heap_of(const fold_memory *memory)
 {
     const size_t skip = fold__to_align(memory->block);
@@ -2768,9 +2759,8 @@ static void fold__arena_account(fold__arena *arena, size_t more, size_t less)
         arena->peak = arena->bytes;
 }
 
-/* Large arrays start on pages. Otherwise, of two arrays used together, one could start a few cache lines
-   further into its page: a load from one then has the low address bits of a recent store to the other, and
-   waits for it. */
+/* Large arrays start on pages. If of two arrays used together one started a few cache lines further into its
+   page, a load from one would have the low address bits of a recent store to the other, and wait for it. */
 static size_t fold__alignment(size_t capacity)
 {
     return capacity < 16 * FOLD__PAGE ? FOLD__ALIGN : FOLD__PAGE;
