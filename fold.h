@@ -698,7 +698,8 @@ FOLD_API fold_node fold_conv1d(fold_ctx *f, fold_node x, fold_param W, fold_para
                                const fold_conv_desc *desc);
 /* Computes the maximum or mean of windows, per channel. A window spans `size` values of each axis but the
    last. stride 0: size. Padding must be less than size and is ignored; a window of padding alone gives 0. A
-   maximum passes its gradient to the first largest value or NaN. For whole axes use fold_mean or fold_amax. */
+   maximum passes its gradient to the first largest value or NaN. For whole axes use fold_mean or
+   fold_amax. */
 FOLD_API fold_node fold_max_pool2d(fold_ctx *f, fold_node x, int size, int stride, int padding);
 FOLD_API fold_node fold_max_pool1d(fold_ctx *f, fold_node x, int size, int stride, int padding);
 FOLD_API fold_node fold_mean_pool2d(fold_ctx *f, fold_node x, int size, int stride, int padding);
@@ -857,9 +858,9 @@ FOLD_API fold_status fold_run(fold_ctx *f, const fold_node *roots, int n);
    fold_rnn_stack, the gradients of its inputs may then be summed in a different order. */
 FOLD_API void fold_keep_grad(fold_ctx *f, fold_node x);
 /* Runs forward and backward from one scalar root, such as a loss. It adds to the gradients of parameters and
-   kept nodes. The root may be a view of one element of a larger value. No fold_run is needed first: all values
-   are computed again, bit-identically. Calls for several roots add up their gradients. The root, earlier roots
-   and kept nodes are then readable. If memory runs out, parameter gradients are unchanged. */
+   kept nodes. The root may be a view of one element of a larger value. No fold_run is needed first: all
+   values are computed again, bit-identically. Calls for several roots add up their gradients. The root,
+   earlier roots and kept nodes are then readable. If memory runs out, parameter gradients are unchanged. */
 FOLD_API fold_status fold_backward(fold_ctx *f, fold_node root);
 #endif
 
@@ -892,7 +893,7 @@ FOLD_API void fold_edges_ref(fold_ctx *f, fold_node x, const int *from, const in
    same memory, this carries a state from one run to the next. */
 FOLD_API void fold_output_ref(fold_ctx *f, fold_node x, float *values);
 /* Repeats the last run or backward on new data, without recording or planning. (A run that had nothing to do
-   does not count.) Use it for a step of a controller, or a frame with the same agents.
+   does not count.)
    - Parameters, and the memory behind fold_input_ref, fold_index_ref and fold_edges_ref, are read again.
    - Everything that was copied stays as recorded: other edges, lengths, shapes, and what dedupe merged (it
      never merges inputs). Values from earlier runs stay, too: in an eager context, all that was recorded
@@ -1422,8 +1423,8 @@ FOLD_API fold_node fold_unroll_stack_list(fold_ctx *f, const fold_rnn_stack *s, 
                                        const fold_state *begin, fold_state *last);
 
 /* An N-ary tree-LSTM has leaves and inner nodes (Tai, Socher, Manning 2015, equations 9-14). Leaves read only
-   their input, inner nodes only their `arity` (1 to 8) children. Gates i, o and f go through sigmoid, u through
-   tanh. An inner node computes:
+   their input, inner nodes only their `arity` (1 to 8) children. Gates i, o and f go through sigmoid, u
+   through tanh. An inner node computes:
        c = i u + sum of f[k] c[k], h = o tanh(c)
      leaf.W   [inputs x 3 hidden], leaf.b [3 hidden]: i o u
      inner.W  [arity hidden x (3 + arity) hidden], inner.b [(3 + arity) hidden]: i, o, one f per child in
@@ -1999,8 +2000,8 @@ FOLD_API int fold_finite(const float *values, int n);
                      gradients pass between prefix, samples and suffix
      phase           one group in one direction; a run is a sequence of phases, a phase a sequence of steps
      chunk           some rows of every list of a group, run forward and backward before the next
-     buffer          storage for one value, gradient or contribution of a program, for all calls of a group. It
-                     is a slab in the group's memory, or transient memory in a worker's scratch
+     buffer          storage for one value, gradient or contribution of a program, for all calls of a group.
+                     It is a slab in the group's memory, or transient memory in a worker's scratch
      instruction     one op of a program as a stage runs it, with bound operands
      binding         where the rows of an operand are, for all batches of a stage
      tile            rows, or rows x columns of a product, processed while they are in the cache
@@ -2280,8 +2281,8 @@ static void fold__sort(uint32_t *items, uint32_t count,
    Owns: formatting of text, the first error and its message, the text of a status.
    Uses: libc. Invariant: the first error of a model or context stays until it is cleared. */
 
-/* A text being formatted. Only the conversions that this file uses exist, since vsnprintf would take more
-   space than all messages. `length` counts the whole text; `size` bytes of it are stored, the last of them zero. */
+/* A text being formatted. Only the conversions that this file uses exist: vsnprintf would be larger than all
+   messages. `length` counts the whole text; `size` bytes of it are stored, the last of them zero. */
 typedef struct fold__line {
     char *text;
     size_t size, length;
