@@ -784,8 +784,8 @@ FOLD_API void fold_dropout_seed(fold_ctx *f, uint64_t key);
 FOLD_API fold_node fold_sum_n(fold_ctx *f, const fold_node *x, int n);  /* sum of n nodes */
 FOLD_API fold_node fold_mean_n(fold_ctx *f, const fold_node *x, int n); /* mean of n nodes */
 FOLD_API fold_node fold_max_n(fold_ctx *f, const fold_node *x, int n);  /* maximum of n nodes, as fold_amax */
-/* Sums value[k] weighted by softmax over k of score[k] (Bahdanau et al. 2015). A score is [1], or [heads]:
-   each value then has that many equal parts, weighted separately. */
+/* Sums value[k] weighted by softmax over k of score[k] (Bahdanau et al. 2015). A score is [1], or [heads] to
+   weight that many equal parts of each value separately. */
 FOLD_API fold_node fold_softmax_mean_n(fold_ctx *f, const fold_node *score, const fold_node *value,
                                        int n);
 
@@ -916,7 +916,7 @@ FOLD_API fold_status fold_replay(fold_ctx *f);
    - Leave parameters and inputs given by reference alone until the run has finished.
    - Running, recording, keeping, printing or resetting in this context abandons the run. Other contexts of
      the model may run in between.
-   - Results are readable when it has finished. A backward, a replay, or a run after parameters changed
+   - Results are readable when the run has finished. A backward, a replay, or a run after parameters changed
      overwrites earlier results: from its first slice on, no computed value is readable until some run
      finishes (this one, its replay, or another, which recomputes what it needs).
    - An abandoned backward may have added to gradients of parameters: call fold_grads_clear. Gradients of kept
@@ -933,8 +933,7 @@ FOLD_API fold_status fold_replay_begin(fold_ctx *f); /* starts a sliced fold_rep
    overruns by at most the prediction error for one batch, plus whatever else the processor does, except in
    three kinds of work that are never split: a call that reads whole lists (a reduction, a gather, attention),
    a call of a cell that takes a list, and the gradients of inputs and looked-up rows. Reductions, gathers and
-   these gradients take about 100 to 500 microseconds per million values; attention takes as long as its
-   matrix products.
+   these gradients take about 0.1 to 0.5 ms per million values; attention takes as long as its products.
    Needs: the context's clock, unless ns is 0. Error: FOLD_BAD_STATE, and nothing is lost, if there is no
    clock or no started run, or if parameters have changed since the start.
        fold_run_begin(f, roots, n);
@@ -968,8 +967,8 @@ FOLD_API fold_status fold_read(fold_ctx *f, const fold_node *x, int n, float *va
    returns the model's status. Optimiser state is allocated at the first step, and starts from zero again if a
    step needs a different kind: momentum, squares (Adagrad, RMSprop) or Adam's. Means of gradients below
    2^-100, and of squares below 2^-139, become 0.
-   In lookup tables a step only changes rows touched since the last step: their values, state and weight
-   decay. A backward touches a row if the root's gradient reaches a lookup of that row, even as zero.
+   In lookup tables a step only changes, and only decays, rows touched since the last step, and their
+   state. A backward touches a row if the root's gradient reaches a lookup of that row, even as zero.
    Gradients do not go through fold_stop_gradient, to targets, or to values that only kept nodes read. A call
    of a cell passes gradients from all its outputs (zeros from unused ones) to the inputs they depend on. If a
    table is also the weight of an op that gradients reach, all its rows are touched. On tables Adam differs
@@ -995,8 +994,7 @@ typedef struct fold_rmsprop { /* Tieleman and Hinton 2012 */
     float epsilon;   /* default 1e-8 */
     float decay;
 } fold_rmsprop;
-typedef struct fold_adam { /* Kingma and Ba 2015. Bias correction uses a step count of each parameter, because
-                              some may be added or thawed later */
+typedef struct fold_adam { /* Kingma and Ba 2015. Bias correction counts the steps of each parameter */
     float rate;
     float beta1;     /* default 0.9 */
     float beta2;     /* default 0.999 */
@@ -1132,7 +1130,7 @@ FOLD_API fold_node fold_list_sum(fold_ctx *f, fold_node x);  /* the sum of the r
 FOLD_API fold_node fold_list_mean(fold_ctx *f, fold_node x); /* the mean of the rows, value by value */
 FOLD_API fold_node fold_list_max(fold_ctx *f, fold_node x);  /* the maximum of the rows, value by value */
 /* Sums the rows of `value`, weighted by the softmax of `score` over the rows. A row of `score` is [1], or
-   [heads]: each row of `value` then has that many equal parts, weighted separately. */
+   [heads] to weight that many equal parts of each row of `value` separately. */
 FOLD_API fold_node fold_list_softmax_mean(fold_ctx *f, fold_node score, fold_node value);
 /* Standardises each value of a row by its mean and variance over the list's rows. It returns a list. Each
    sample is normalised separately, as in instance norm, so batching does not change the result. For a gain
@@ -1788,8 +1786,7 @@ typedef struct fold_op_desc {
     void (*forward)(const fold_op_call *c);
     void (*backward)(const fold_op_call *c);  /* NULL: no gradients pass */
     void *user;                 /* passed to forward and backward, possibly on several threads; not copied.
-                                   Anything that shapes depend on must be an attribute. Anything that varies
-                                   from call to call must be `data` */
+                                   Shapes may depend on attributes only. What varies by call is `data` */
 } fold_op_desc;
 FOLD_API fold_op_desc fold_op_desc_default(void);  /* all zero */
 /* Adds an op. Returns the null handle, with an error on the model, if desc is invalid or memory runs out. */
