@@ -263,8 +263,8 @@ typedef struct fold_model fold_model;  /* owns parameters, cells and user-define
 typedef struct fold_ctx fold_ctx;      /* holds one recording and runs it */
 
 /* Handles are plain values; all-zero is null. A node is valid until its context's next fold_ctx_reset. The
-   salt detects stale handles and handles from elsewhere, except for about one in four billion: for nodes it
-   changes with every reset and differs between contexts; for the others it differs between models. */
+   salt of a node changes with every reset and differs between contexts; that of other handles differs between
+   models. So stale handles and handles from elsewhere are detected, except about one in four billion. */
 typedef struct fold_node { uint32_t id, salt; } fold_node;
 typedef struct fold_param { uint32_t id, salt; } fold_param;
 typedef struct fold_cell { uint32_t id, salt; } fold_cell;
@@ -294,7 +294,7 @@ typedef struct fold_memory {
     void (*free)(void *ptr, size_t size, void *user); /* `size` as passed to alloc */
     void *user;
     void *block;        /* the model or context lives in these bytes, from the first 64-byte boundary on, and
-                           never allocates. Reported block sizes include that padding */
+                           never allocates. Reported block sizes include room for this alignment */
     size_t block_size;
 } fold_memory;
 
@@ -967,8 +967,8 @@ FOLD_API fold_status fold_read(fold_ctx *f, const fold_node *x, int n, float *va
    returns the model's status. Optimiser state is allocated at the first step, and starts from zero again if a
    step needs a different kind: momentum, squares (Adagrad, RMSprop) or Adam's. Means of gradients below
    2^-100, and of squares below 2^-139, become 0.
-   In lookup tables a step only changes, and only decays, rows touched since the last step, and their
-   state. A backward touches a row if the root's gradient reaches a lookup of that row, even as zero.
+   In lookup tables a step changes only rows touched since the last step and their state, and decays
+   only them. A backward touches a row if the root's gradient reaches a lookup of that row, even as zero.
    Gradients do not go through fold_stop_gradient, to targets, or to values that only kept nodes read. A call
    of a cell passes gradients from all its outputs (zeros from unused ones) to the inputs they depend on. If a
    table is also the weight of an op that gradients reach, all its rows are touched. On tables Adam differs
