@@ -328,8 +328,8 @@ typedef struct fold_model_desc {
     const char *isa;     /* kernels: "avx512", "avx2", "neon", "portable", "cblas"; NULL: the best here */
     fold_memory memory;  /* may be a block (see fold_model_size). Contexts without their own memory use the
                             same block: create and run such contexts on one thread at a time */
-    fold_memory tracing; /* memory for tracing the bodies of cells; all zero: `memory`. After fold_model_seal
-                            it is free, and a context can use that block */
+    fold_memory tracing; /* memory for tracing the bodies of cells; all zero: `memory`. fold_model_seal frees
+                            it. If it is a block, a context can then use that block */
     void (*error)(const char *message, void *user); /* called once by the failing call when an error sticks:
                             print it, or set a breakpoint. Must not use the model or context. NULL: none */
     void *error_user;
@@ -345,7 +345,7 @@ FOLD_API fold_model_desc fold_model_desc_default(void);
 /* Creates an empty model; desc NULL: the defaults. Returns NULL if memory runs out, or if desc has alloc but
    no free; if the block is too small, desc.error gets a message that says how many bytes are needed. An isa
    that is unknown or unavailable, or threads without a parallel_for, sets an error on the model. Nothing can
-   be added until fold_model_clear_error; the model then uses the best kernels, or one thread. */
+   be added until fold_model_clear_error; from then on the model uses the best kernels, or one thread. */
 FOLD_API fold_model *fold_model_new(const fold_model_desc *desc);
 FOLD_API void fold_model_free(fold_model *m); /* frees a model, after its contexts. NULL is fine */
 FOLD_API fold_status fold_model_status(const fold_model *m);  /* returns the first error, or FOLD_OK */
@@ -408,7 +408,7 @@ FOLD_API fold_param fold_filter_new(fold_model *m, const char *name, fold_shape 
 FOLD_API int fold_param_is_null(fold_param p); /* returns 1 for the null handle */
 FOLD_API fold_param fold_param_find(const fold_model *m, const char *name); /* finds a parameter, or null */
 FOLD_API int fold_param_count(const fold_model *m); /* returns the number of parameters */
-FOLD_API fold_param fold_param_at(const fold_model *m, int index); /* in order of creation */
+FOLD_API fold_param fold_param_at(const fold_model *m, int index); /* the index-th parameter created */
 FOLD_API const char *fold_param_name(const fold_model *m, fold_param p); /* the name of p */
 FOLD_API fold_shape fold_param_shape(const fold_model *m, fold_param p); /* the shape of p */
 /* Stops training a parameter (frozen 1), or resumes it (0). */
@@ -872,9 +872,9 @@ FOLD_API fold_status fold_backward(fold_ctx *f, fold_node root);
        fold_output_ref(f, fold_out(f, step, 1), memory); // the next step reads it
        for (fold_run(f, &action, 1);; fold_replay(f)) { act(fold_value(f, action)); sense(sensors); } */
 
-/* Makes x read its index from your memory instead of the recorded one, in the next fold_run and in every
-   fold_backward and fold_replay. (An eager context has already used the recorded index, so there only
-   fold_replay reads yours.) x is the result of fold_lookup, fold_pick, fold_softmax_xent, fold_hinge or their
+/* Makes x read its index from your memory instead of the recorded one. The next fold_run, and every
+   fold_backward and fold_replay, read your index. (An eager context has already used the recorded index, so
+   there only fold_replay reads yours.) x is the result of fold_lookup, fold_pick, fold_softmax_xent, fold_hinge or their
    list forms, or of fold_list_choice_xent; functions made of these, and the _to forms, have no index. `index`
    points to n ints: one per row, or a single one if all rows of a list were recorded with the same index.
    Errors: a wrong n; a context with dedupe, which merges equal lookups. An index out of range fails the run,
@@ -1079,7 +1079,7 @@ FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i);  /* returns out
      nodes. Axes, softmax, norms, losses, fold_slice, fold_split and fold_reshape apply to each row.
    - All lists that one row-wise call reads must have the same length; a list of one row is not repeated. A
      node next to a list is used for every row. A value that depends on no list stays single, even in a cell.
-   - In element-wise ops a node next to a list must not have more axes than a row. Turn the node
+   - In element-wise ops a node next to a list must not have more axes than a row. If it has, turn the node
      into a list with fold_list_unstack, or the list into one value with fold_list_stack.
    - Lists of all lengths batch together, without padding. Each row is bit-identical to the same row as a
      single node. Dropout makes one draw per call; its mask depends on the row index.
@@ -1846,9 +1846,9 @@ FOLD_API int fold_argmax(const float *values, int n);
 /* Writes the indices of the k largest values, largest first. Equal values stay in order. Returns the number
    written: k, or fewer if fewer values are not NaN. */
 FOLD_API int fold_top_k(const float *values, int n, int k, int *index);
-/* Returns 1 if all n values are finite, else 0, also if values is NULL. Use it in a controller to check
-   sensors before a step, because a NaN would reach all actions and stay in any state carried from step to
-   step. If it returns 0, pass the last good reading, or what the policy learned for failed sensors. */
+/* Returns 1 if all n values are finite. Otherwise, or if values is NULL, returns 0. Use it in a controller to
+   check sensors before a step, because a NaN would reach all actions and stay in any state carried from step
+   to step. If it returns 0, pass the last good reading, or what the policy learned for failed sensors. */
 FOLD_API int fold_finite(const float *values, int n);
 
 #ifdef __cplusplus
