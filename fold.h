@@ -874,11 +874,11 @@ FOLD_API fold_status fold_backward(fold_ctx *f, fold_node root);
 
 /* Makes x read its index from your memory instead of the recorded one. The next fold_run, and every
    fold_backward and fold_replay, read your index. (An eager context has already used the recorded index, so
-   there only fold_replay reads yours.) x is the result of fold_lookup, fold_pick, fold_softmax_xent, fold_hinge or their
-   list forms, or of fold_list_choice_xent; functions made of these, and the _to forms, have no index. `index`
-   points to n ints: one per row, or a single one if all rows of a list were recorded with the same index.
-   Errors: a wrong n; a context with dedupe, which merges equal lookups. An index out of range fails the run,
-   which does nothing; the context stays usable. */
+   there only fold_replay reads yours.) x is the result of fold_lookup, fold_pick, fold_softmax_xent,
+   fold_hinge or their list forms, or of fold_list_choice_xent; functions made of these, and the _to forms,
+   have no index. `index` points to n ints: one per row, or a single one if all rows of a list were recorded
+   with the same index. Errors: a wrong n; a context with dedupe, which merges equal lookups. An index out of
+   range fails the run, which does nothing; the context stays usable. */
 FOLD_API void fold_index_ref(fold_ctx *f, fold_node x, const int *index, int n);
 /* Makes attention along edges read its edges from your memory, whenever fold_index_ref would. Use it for
    agents whose neighbours change. Each run reads *edges pairs, at most max_edges. x is the result of
@@ -1191,8 +1191,8 @@ FOLD_API fold_node fold_list_attention_weights_to(fold_ctx *f, fold_node q, fold
 
 /* A cache holds the earlier rows of a sequence that its next steps read: keys and values (a KV cache), e.g.
    when a language model generates text, or the inputs of a convolution. Use a separate cache for each
-   attention or convolution of each sequence. You own the struct and its memory, which must not move while a
-   run may need them. A copy of the struct shares the memory; fold_cache_copy copies the rows. Set the members
+   attention or convolution of each sequence. You own the struct and its memory; neither may move while a
+   run may need it. A copy of the struct shares the memory; fold_cache_copy copies the rows. Set the members
    up to value_width, and the others to 0. */
 typedef struct fold_cache {
     float *memory;          /* fold_cache_bytes bytes; fastest if aligned to 64 */
@@ -1216,10 +1216,10 @@ FOLD_API fold_status fold_cache_copy(fold_cache *to, const fold_cache *from);
    result is bit-identical to the last rows of causal fold_list_attention over all rows.
    - q, k and v are nodes, or lists of equal length, such as a prompt.
    - Steps of sequences of different lengths batch, and one cached plan serves every step.
-   - There are no gradients: it is an error in a training context.
+   - There are no gradients: the call is an error in a training context.
    - A cache can have one step per run, and holds the step's rows after the run, also in an eager context.
-   - fold_ctx_reset abandons a step that has not run, and so does recording a step of the same cache
-     elsewhere; running it afterwards is an error. fold_replay repeats the step and writes the same rows.
+   - A step that has not run is abandoned by fold_ctx_reset, or by recording a step of the same cache
+     elsewhere: running it is then an error. fold_replay repeats the step and writes the same rows.
    - When parameters have changed, start with an empty cache. */
 FOLD_API fold_node fold_attention_step(fold_ctx *f, fold_cache *cache, fold_node q, fold_node k, fold_node v);
 /* Computes the next outputs of a causal convolution, for streams. x is the next row, a node [channels], or a
@@ -1656,7 +1656,7 @@ typedef struct fold_seen {
                                  or -1. For a run: the number of batches and groups */
     int calls, lower_bound;   /* number of calls in the batch or run; lower_bound as in fold_stats */
     uint64_t start_ns, end_ns; /* nanoseconds since the run began; end_ns of a run: the end of planning */
-    int thread, backward, prologue; /* FOLD_SEEN_TIME: its thread, 1 for a backward, 1 for a prologue */
+    int thread, backward, prologue; /* FOLD_SEEN_TIME: the thread, 1 for a backward, 1 for a prologue */
     int dropped;              /* number of this thread's times that did not fit into trace_bytes */
     int recomputed;           /* of a run: number of its calls that an earlier run had computed already */
 } fold_seen;
