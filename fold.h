@@ -1834,14 +1834,14 @@ FOLD_API int fold_random_softmax(fold_random *r, const float *logits, int n);
    NaN is returned. For one softmax, pass one head. */
 FOLD_API float fold_random_softmax_n(fold_random *r, const float *logits, const int *sizes, int heads,
                                      int *chosen);
-/* Draws a row of a list of scores [1] like fold_random_softmax. The scores must be readable. Also
+/* Draws a row of a list of scores [1] like fold_random_softmax. The scores must be readable after a run. Also
    returns -1 if rows are not [1] or cannot be read: fold_ctx_message says why. */
 FOLD_API int fold_random_row(fold_random *r, fold_ctx *f, fold_node scores);
 /* Draws an index with probabilities proportional to weights. Returns -1 if there is nothing to choose, or a
    weight is negative, infinite or NaN. */
 FOLD_API int fold_random_weighted(fold_random *r, const float *weights, int n);
 
-/* Returns the index of the largest value, the first of equal values. Ignores NaN. -1: no value is left. */
+/* Returns the index of the (first) largest value. NaN is ignored; -1 if there is no other value. */
 FOLD_API int fold_argmax(const float *values, int n);
 /* Writes the indices of the k largest values, largest first. Equal values stay in order. Returns the number
    written: k, or fewer if fewer values are not NaN. */
@@ -1932,8 +1932,8 @@ FOLD_API int fold_finite(const float *values, int n);
    Letters   f is always the context, m the model, i an index in a loop of a few lines; everything else has a
              name. In kernels, letters are those of the formula next to them.
 
-   Sections  In file order. A section calls only sections above it, except where tests/check_style.py allows
-             it. Its banner says what it owns and uses, and its invariant.
+   Sections  These are in file order. A section calls only sections above it, except where
+             tests/check_style.py allows it. Its banner says what it owns and uses, and its invariant.
      platform                     compilers, instruction sets, small helpers on sizes
      errors                       the record of the first error
      memory                       growing arrays, or a caller's block
@@ -3148,8 +3148,8 @@ enum {
     FOLD__CBLAS_BLOCK = 128       /* rows gathered per call of sgemm */
 };
 
-/* One K-segment of a product. weights: where the segment's first row is in the pack. inner: rows of the
-   weight in the segment. row: its first row, used instead of `weights` for int8 and bf16 weights. */
+/* One K-segment of a product. weights: where the segment's first row is in the pack. inner: number of the
+   weight's rows in the segment. row: the first of them, used instead of `weights` for int8 and bf16. */
 typedef struct fold__seg {
     fold_rows input;
     const float *weights;
@@ -3176,9 +3176,9 @@ static int fold__pack_columns_of(const fold__product *product)
 }
 
 /* Edges of attention in CSR form, by query and by key. Query i attends to keys key_of[p] for p in
-   [query_start[i], query_start[i + 1]), in that order. The transpose is for gradients: key j sums, as one
-   chain in query order, over queries query_of[p] with weights weight_at[p] for p in [key_start[j],
-   key_start[j + 1]). Backward holds all edges' weights; each row of them starts at a multiple of
+   [query_start[i], query_start[i + 1]), in that order. The transpose is for gradients: that of key j is a sum,
+   in one chain in query order, over queries query_of[p] with the weights at weight_at[p], for p in
+   [key_start[j], key_start[j + 1]). Backward holds all edges' weights in rows that start at multiples of
    FOLD__LANES. */
 typedef struct fold__adjacency {
     const int *query_start, *key_of, *key_start, *query_of, *weight_at;
@@ -3192,7 +3192,7 @@ typedef struct fold__adjacency {
 typedef struct fold__attention_call {
     int queries, keys, heads, width, value_width;
     int causal;  /* query i attends to keys up to i + keys - queries; otherwise to all */
-    float scale; /* factor on scores; 0: 1 / sqrt(width) */
+    float scale; /* factor of scores; 0: 1 / sqrt(width) */
     /* edges, unless NULL. Not together with causal or key_panels */
     const fold__adjacency *adjacency;
     fold_rows query, key, value;
