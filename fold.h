@@ -1296,7 +1296,7 @@ FOLD_API fold_node fold_norm_apply(fold_ctx *f, const fold_norm *norm, fold_node
 /* An attention layer is multi-head attention between dense layers (Vaswani et al. 2017):
        joined(fold_list_attention(query(q), key(k), value(v)));
    q, k and v are lists, the same one for self-attention; q may be a node. _new makes four layers of `width`
-   inputs and outputs, a multiple of `heads`, named after the members. For other widths, fill the struct with
+   inputs and outputs (a multiple of `heads`), named after the members. For other widths, fill the struct with
    your own dense layers. For attention to neighbours, apply the members around fold_list_attention_to. */
 typedef struct fold_attention { fold_dense query, key, value, joined; int heads; } fold_attention;
 FOLD_API fold_attention fold_attention_new(fold_model *m, const char *name, int width, int heads);
@@ -1463,7 +1463,7 @@ FOLD_API fold_state fold_child_sum_apply(fold_ctx *f, const fold_child_sum *t, f
      weight of fold_linear_t, one per row, [rows x 1]. A weight that is only bfloat16 is BF16.
    - Optimiser settings, rate sets and which parameters are frozen are not saved: your program sets them.
    Saves and loads return a status, and do nothing while the model has an error (fold_model_clear_error). A
-   failure sets no error there: fold_model_message says why, until the next save or load. Errors:
+   failed one sets no error: fold_model_message says why, until the next save or load. Errors:
    - FOLD_IO: a file cannot be opened, read or written, or is not a safetensors file.
    - FOLD_BAD_SHAPE: the shape of a tensor is not that of its parameter.
    - FOLD_BAD_ARGUMENT: a tensor is missing, unknown, or of a type that cannot be read. */
@@ -1531,10 +1531,10 @@ FOLD_API fold_status fold_model_load_from(fold_model *m, fold_reader *read, void
 /* Uses the weights of a file in place, in flash or memory-mapped. (examples/export.c turns a file into an
    array.) Call it first: parameters created afterwards, singly or by layers, are the tensors of the same name
    in the image; those with `values` in their desc are not looked up. image NULL ends this.
-   Needs: a model made for inference, a little-endian machine, and F32 or I8 tensors. Floats must be 4-byte
-   aligned; 64 is fastest. The image is never written, may serve any number of models, and must outlive them.
-   Cost: nothing for biases and tables, and for weights whose column count is a multiple of 16 or that have 16
-   more floats of the file after them. Other weights, and those of fold_linear_t, get a packed copy.
+   Needs: a model made for inference, a little-endian machine, and F32 or I8 tensors. Floats must be aligned
+   to 4 bytes; 64 is fastest. The image is never written, may serve any number of models, and must outlive
+   them. Cost: nothing for biases and tables, and for weights whose column count is a multiple of 16 or that
+   16 more floats of the file follow. Other weights, and those of fold_linear_t, get a packed copy.
    int8: call fold_model_quantize before creating parameters. I8 tensors with scales, as saved from an int8
    model, then become int8 weights directly, bit-identical to that model. They need no memory if products are
    plain loops, as on microcontrollers; vector kernels copy weights, but not tables. Each byte is checked
@@ -3176,9 +3176,9 @@ static int fold__pack_columns_of(const fold__product *product)
 }
 
 /* Edges of attention in CSR form, by query and by key. Query i attends to keys key_of[p] for p in
-   [query_start[i], query_start[i + 1]), in that order. The transpose is for gradients: that of key j is a sum,
-   in one chain in query order, over queries query_of[p] with the weights at weight_at[p], for p in
-   [key_start[j], key_start[j + 1]). Backward holds all edges' weights in rows that start at multiples of
+   [query_start[i], query_start[i + 1]), in that order. The transpose is for gradients: that of key j sums, in
+   one chain in query order, over queries query_of[p] with the weights at weight_at[p], for p in
+   [key_start[j], key_start[j + 1]). Backward holds all edges' weights, in rows that start at multiples of
    FOLD__LANES. */
 typedef struct fold__adjacency {
     const int *query_start, *key_of, *key_start, *query_of, *weight_at;
