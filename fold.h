@@ -895,9 +895,8 @@ FOLD_API void fold_output_ref(fold_ctx *f, fold_node x, float *values);
 /* Repeats the last run or backward on new data, without recording or planning. (A run that had nothing to do
    does not count.)
    - Parameters, and the memory behind fold_input_ref, fold_index_ref and fold_edges_ref, are read again.
-   - Everything that was copied stays as recorded: other edges, lengths, shapes, and what dedupe merged (it
-     never merges inputs). Values from earlier runs stay, too: in an eager context, all that was recorded
-     before the last run.
+   - Whatever was copied stays as recorded: other edges, lengths, shapes, what dedupe merged (never inputs).
+     Values from earlier runs stay, too; in an eager context, all that were recorded before the last run.
    - Values are bit-identical to a fresh recording; without fold_dropout_seed, dropout draws new masks.
    - As always, gradients of kept nodes are replaced, and gradients of parameters are added to.
    - If parameters have changed, the next run of a batched context recomputes what the replay did not.
@@ -912,7 +911,7 @@ FOLD_API fold_status fold_replay(fold_ctx *f);
 /* Starts a run that fold_run_more executes in slices, between the other work of a frame. fold_run_begin,
    fold_backward_begin and fold_replay_begin replace fold_run, fold_backward and fold_replay. Nothing is
    computed yet, except in eager contexts. The first two plan the whole run, which takes about as long as
-   recording it: 20 to 70 ns per node, or 0.5 ms for 256 pairs of trees.
+   recording it: 20 to 70 ns per node, e.g. 0.5 ms for 256 pairs of trees.
    - Leave parameters and inputs given by reference alone until the run has finished.
    - Running, recording, keeping, printing or resetting in this context abandons the run. Other contexts of
      the model may run in between.
@@ -1531,10 +1530,10 @@ FOLD_API fold_status fold_model_load_from(fold_model *m, fold_reader *read, void
 /* Uses the weights of a file in place, in flash or memory-mapped. (examples/export.c turns a file into an
    array.) Call it first: parameters created afterwards, singly or by layers, are the tensors of the same name
    in the image; those with `values` in their desc are not looked up. image NULL ends this.
-   Needs: a model made for inference, a little-endian machine, and F32 or I8 tensors. Floats must be aligned
-   to 4 bytes; 64 is fastest. The image is never written, may serve any number of models, and must outlive
-   them. Cost: nothing for biases and tables, and for weights whose column count is a multiple of 16 or that
-   16 more floats of the file follow. Other weights, and those of fold_linear_t, get a packed copy.
+   Needs: a model made for inference, a little-endian machine, and F32 or I8 tensors. Floats must be 4-byte
+   aligned; 64 is fastest. The image is never written, may serve any number of models, and must outlive them.
+   Cost: nothing for biases and tables, and for weights whose column count is a multiple of 16 or that are
+   followed by 16 more floats. Other weights, and those of fold_linear_t, get a packed copy.
    int8: call fold_model_quantize before creating parameters. I8 tensors with scales, as saved from an int8
    model, then become int8 weights directly, bit-identical to that model. They need no memory if products are
    plain loops, as on microcontrollers; vector kernels copy weights, but not tables. Each byte is checked
@@ -1675,7 +1674,7 @@ typedef struct fold_stats {
     int nodes, edges;            /* number of nodes and operands recorded since the reset */
     int run_nodes;               /* number of calls and ops that the last run executed */
     int visited_nodes;           /* number of nodes that planning visited: those since the last run; more if
-                                    it needs values not kept; all in a backward or if parameters changed */
+                                    they need values not kept; all in a backward or if parameters changed */
     int batches;                 /* number of forward batches of the last run, without prologues */
     int prologues;               /* number of prologue batches: they run the parts of cells that do not depend
                                     on the recursion, first and for many calls at once */
@@ -3176,10 +3175,9 @@ static int fold__pack_columns_of(const fold__product *product)
 }
 
 /* Edges of attention in CSR form, by query and by key. Query i attends to keys key_of[p] for p in
-   [query_start[i], query_start[i + 1]), in that order. The transpose is for gradients: that of key j sums, in
-   one chain in query order, over queries query_of[p] with the weights at weight_at[p], for p in
-   [key_start[j], key_start[j + 1]). Backward holds all edges' weights, in rows that start at multiples of
-   FOLD__LANES. */
+   [query_start[i], query_start[i + 1]), in that order. The transpose is for gradients: key j's gradient is one
+   chain of sums over queries query_of[p], in order, with weights at weight_at[p], for p in [key_start[j],
+   key_start[j + 1]). Backward holds all edges' weights, in rows that start at multiples of FOLD__LANES. */
 typedef struct fold__adjacency {
     const int *query_start, *key_of, *key_start, *query_of, *weight_at;
     int max_edges; /* maximum number of edges; 0: the current number */
