@@ -3175,7 +3175,7 @@ static int fold__pack_columns_of(const fold__product *product)
 }
 
 /* Edges of attention in CSR form, by query and by key. Query i attends to keys key_of[p] for p in
-   [query_start[i], query_start[i + 1]), in that order. The transpose is for gradients: key j's gradient is one
+   [query_start[i], query_start[i + 1]), in that order. Gradients use the transpose: key j's gradient is one
    chain of sums over queries query_of[p], in order, with weights at weight_at[p], for p in [key_start[j],
    key_start[j + 1]). Backward holds all edges' weights, in rows that start at multiples of FOLD__LANES. */
 typedef struct fold__adjacency {
