@@ -301,7 +301,7 @@ typedef struct fold_onnx__step {
     float real[2];
     const fold_onnx__layer *layer;
     fold_conv_desc conv;
-    fold_param param[14];
+    fold_param param[14], *filters;
     fold_op own;
     int stops;        /* no gradient passes */
     float *noise;     /* memory for a random op */
@@ -1004,6 +1004,19 @@ static int fold_onnx__has_word(fold_onnx *o, const char *name, const char *word)
     fold_onnx__field field;
     return fold_onnx__attribute(o, name, 4, &field) && fold_onnx__is(field.bytes, word);
 }
+
+/* Which of n words an attribute is; 0 if it is missing. */
+static int fold_onnx__word(fold_onnx *o, const char *name, const char *const *words, int n)
+{
+    fold_onnx__field field;
+    if (!fold_onnx__attribute(o, name, 4, &field))
+        return 0;
+    for (int i = 0; i < n; i++)
+        if (fold_onnx__is(field.bytes, words[i]))
+            return i;
+    return FOLD_ONNX__REFUSE(o, "%s '%.40s' is not supported", name, fold_onnx__copy_text(o, field.bytes));
+}
+
 static fold_onnx__value *fold_onnx__in(fold_onnx *o, int i) { return &o->values[o->node.in[i]]; }
 static int fold_onnx__has_in(const fold_onnx *o, int i) { return i < o->node.n_in && o->node.in[i]; }
 static int fold_onnx__has_out(const fold_onnx *o, int i) { return i < o->node.n_out && o->node.out[i]; }
@@ -1335,16 +1348,25 @@ static int fold_onnx__vector(fold_onnx *o, int index, int count, float scale, fo
     return fold_onnx__weigh(o, wanted, value->count == 1 ? &view : NULL, 0, 0, param);
 }
 
-/* A missing bias or gain: a frozen constant, named after the value `beside` it. */
-static int fold_onnx__fill(fold_onnx *o, int beside, int count, double number, fold_param *param)
+/* A vector that the file does not have: a frozen constant, named after the value `beside` it. */
+static int fold_onnx__supply(fold_onnx *o, int beside, const double *numbers, int count, fold_param *param)
 {
     fold_onnx__value one = o->values[beside];
     const fold_onnx__dims dims = { 1, { count } };
-    double *numbers = fold_onnx__fix(o, &one, &dims, 0);
+    double *copy = fold_onnx__fix(o, &one, &dims, 0);
     one.raw = NULL;
+    if (copy && numbers)
+        memcpy(copy, numbers, (size_t)count * sizeof *copy);
+    return numbers && fold_onnx__weigh_alone(o, &one, NULL, fold_shape1(count), 0, param);
+}
+
+/* A missing bias or gain. */
+static int fold_onnx__fill(fold_onnx *o, int beside, int count, double number, fold_param *param)
+{
+    double *numbers = FOLD_ONNX__SCRATCH(o, double, count);
     for (int i = 0; numbers && i < count; i++)
         numbers[i] = number;
-    return fold_onnx__weigh_alone(o, &one, NULL, fold_shape1(count), 0, param);
+    return fold_onnx__supply(o, beside, numbers, count, param);
 }
 
 /* ---- moves ------------------------------------------------------------------------------------ */
@@ -2029,6 +2051,20 @@ static int fold_onnx__open_elements(fold_onnx *o, const fold_onnx__value *from)
     return fold_onnx__makes(o, &s, 0, o->node.out[0], &dims);
 }
 
+static void fold_onnx__record_mean(fold_onnx *o, const fold_onnx__step *s, const fold_node *in,
+                                   fold_node *out)
+{
+    fold_onnx__record_calls(o, s, in, out);
+    out[0] = fold_onnx__divide_by(o->f, out[0], (float)s->n_in);
+}
+static int fold_onnx__open_mean(fold_onnx *o, const fold_onnx__value *from)
+{
+    if (!fold_onnx__open_elements(o, from))
+        return 0;
+    o->steps[o->n_steps - 1].record = fold_onnx__record_mean;
+    return 1;
+}
+
 static int fold_onnx__open_pow(fold_onnx *o, const fold_onnx__value *from)
 {
     static const fold_onnx__op whole =
@@ -2384,18 +2420,14 @@ static int fold_onnx__open_gather(fold_onnx *o, const fold_onnx__value *from)
 static int fold_onnx__open_pad(fold_onnx *o, const fold_onnx__value *from)
 {
     static const char *const modes[4] = { "constant", "edge", "reflect", "wrap" };
-    int pads[2 * FOLD_ONNX_RANK], axes[FOLD_ONNX_RANK], beyond = -1;
+    int pads[2 * FOLD_ONNX_RANK], axes[FOLD_ONNX_RANK];
     const int count = fold_onnx__list(o, "pads", 1, pads, 2 * FOLD_ONNX_RANK),
               n_axes = fold_onnx__list(o, NULL, 3, axes, FOLD_ONNX_RANK);
     const int n = n_axes == -1 ? from->dims.rank : n_axes;
+    const int beyond = fold_onnx__word(o, "mode", modes, 4);
     double value = (double)fold_onnx__real(o, "value", 0);
-    fold_onnx__field mode;
     if (count != 2 * n)
         return FOLD_ONNX__REFUSE(o, "%d pads of %d axes", count, n);
-    for (int i = 0; i < 4 && fold_onnx__attribute(o, "mode", 4, &mode) && beyond < 0; i++)
-        beyond = fold_onnx__is(mode.bytes, modes[i]) ? i : -1;
-    if (beyond < 0 && !o->failed && fold_onnx__attribute(o, "mode", 4, &mode))
-        return FOLD_ONNX__REFUSE(o, "a mode other than constant, edge, reflect and wrap");
     if (fold_onnx__has_in(o, 2) && !fold_onnx__scalar(o, o->node.in[2], &value))
         return FOLD_ONNX__REFUSE(o, "a value that is not constant");
     fold_onnx__view view = fold_onnx__view_of(o, &from->dims);
@@ -2440,7 +2472,63 @@ static int fold_onnx__open_trilu(fold_onnx *o, const fold_onnx__value *from)
     return fold_onnx__emit(o, &view, o->node.out[0], &view.dims);
 }
 
-/* Of constants. */
+/* Pixels of blocks become channels, or channels blocks. */
+static int fold_onnx__open_blocks(fold_onnx *o, const fold_onnx__value *from)
+{
+    static const char *const modes[2] = { "DCR", "CRD" };
+    static const int orders[3][6] = { { 0, 3, 4, 1, 5, 2 }, { 0, 1, 4, 2, 5, 3 }, { 0, 3, 5, 1, 2, 4 } };
+    const int way = !strcmp(o->node.type, "SpaceToDepth") ? 2 : fold_onnx__word(o, "mode", modes, 2),
+              b = fold_onnx__whole(o, "blocksize", 0), *x = from->dims.dim;
+    if (from->dims.rank != 4 || b < 1 || b > 4096 || (way == 2 ? x[2] % b || x[3] % b : x[1] % (b * b)))
+        return FOLD_ONNX__REFUSE(o, "blocks of %d, which do not fit an input of rank %d", b, from->dims.rank);
+    const int c = way == 2 ? x[1] : x[1] / b / b, h = way == 2 ? x[2] / b : x[2],
+              w = way == 2 ? x[3] / b : x[3];
+    const fold_onnx__dims cut[3] = { { 6, { x[0], b, b, c, h, w } },
+                                     { 6, { x[0], c, b, b, h, w } },
+                                     { 6, { x[0], c, h, b, w, b } } };
+    const fold_onnx__dims deep = { 4, { x[0], c * b * b, h, w } }, wide = { 4, { x[0], c, h * b, w * b } };
+    const fold_onnx__view all = fold_onnx__view_of(o, &cut[way]),
+                          view = fold_onnx__permuted(&all, orders[way]);
+    return fold_onnx__emit(o, &view, o->node.out[0], way == 2 ? &deep : &wide);
+}
+
+/* Indices [outer x 1 x inner] and places [depth x 1]: 1 where they are equal, or else 0. A negative index
+   counts from the end. Floats are truncated. */
+static void fold_onnx__record_one_hot(fold_onnx *o, const fold_onnx__step *s, const fold_node *in,
+                                      fold_node *out)
+{
+    const int depth = s->number[0];
+    const fold_node places = fold_reshape(o->f, fold_use(o->f, s->param[0]), fold_shape2(depth, 1));
+    fold_node x = fold_stop_gradient(o->f, in[0]);
+    if (s->number[1]) {
+        const fold_node below = fold_floor(o->f, fold_relu(o->f, fold_neg(o->f, x)));
+        x = fold_sub(o->f, fold_floor(o->f, fold_relu(o->f, x)), below);
+    }
+    const fold_node is_negative = fold_clip(o->f, fold_neg(o->f, x), 0, 1);
+    x = fold_add(o->f, x, fold_scale(o->f, is_negative, (float)depth));
+    x = fold_shift(o->f, fold_neg(o->f, fold_abs(o->f, fold_sub(o->f, x, places))), 1);
+    out[0] = fold_shift(o->f, fold_scale(o->f, fold_relu(o->f, x), s->real[1] - s->real[0]), s->real[0]);
+}
+
+static int fold_onnx__one_hot_step(fold_onnx *o, const fold_onnx__dims *dims, int axis)
+{
+    const fold_onnx__value *from = fold_onnx__in(o, 0), *values = fold_onnx__in(o, 2);
+    const int inner = fold_onnx__product(dims, axis + 1, dims->rank), depth = dims->dim[axis];
+    fold_onnx__step s = fold_onnx__begin(o, fold_onnx__record_one_hot, 1);
+    double *places = FOLD_ONNX__SCRATCH(o, double, depth);
+    for (int i = 0; places && i < depth; i++)
+        places[i] = i;
+    for (int i = 0; i < 2; i++)
+        s.real[i] = (float)fold_onnx__number(values, i);
+    s.number[0] = depth;
+    s.number[1] = !from->is_integer;
+    s.stops = 1;
+    fold_onnx__out(o)->is_integer = values->is_integer;
+    fold_onnx__reads_shape(o, &s, 0, o->node.in[0], fold_shape3(from->count / inner, 1, inner));
+    return fold_onnx__supply(o, o->node.out[0], places, depth, &s.param[0]) &&
+           fold_onnx__makes(o, &s, 0, o->node.out[0], dims);
+}
+
 static int fold_onnx__open_one_hot(fold_onnx *o, const fold_onnx__value *from)
 {
     const fold_onnx__value *values = fold_onnx__in(o, 2);
@@ -2449,12 +2537,15 @@ static int fold_onnx__open_one_hot(fold_onnx *o, const fold_onnx__value *from)
     double depth = 0;
     if (rank > FOLD_ONNX_RANK)
         return fold_onnx__too_many_axes(o, FOLD_ONNX_RANK);
-    if (!fold_onnx__all_fixed(o) || values->count != 2 || !fold_onnx__scalar(o, o->node.in[1], &depth))
-        return FOLD_ONNX__REFUSE(o, "indices, a depth or two values that are not constant");
+    if (values->origin != FOLD_ONNX__FIXED || values->count != 2 ||
+        !fold_onnx__scalar(o, o->node.in[1], &depth))
+        return FOLD_ONNX__REFUSE(o, "a depth or two values that are not constant");
     dims.rank = rank;
     dims.dim[axis] = fold_onnx__near(depth);
     for (int k = axis + 1; k < rank; k++)
         dims.dim[k] = from->dims.dim[k - 1];
+    if (o->failed || from->origin != FOLD_ONNX__FIXED)
+        return fold_onnx__size(o, &dims) && fold_onnx__one_hot_step(o, &dims, axis);
     double *numbers = fold_onnx__fix(o, fold_onnx__out(o), &dims, values->is_integer);
     const int inner = fold_onnx__product(&dims, axis + 1, rank);
     for (int i = 0; numbers && i < fold_onnx__out(o)->count; i++) {
@@ -2542,6 +2633,23 @@ static int fold_onnx__open_size(fold_onnx *o, const fold_onnx__value *from)
     const fold_onnx__dims scalar = { 0, { 0 } };
     double *numbers = fold_onnx__fix(o, fold_onnx__out(o), &scalar, 1);
     return numbers && (*numbers = from->count, 1);
+}
+
+/* Of constants. */
+static int fold_onnx__open_range(fold_onnx *o, const fold_onnx__value *from)
+{
+    double x[3]; /* start, limit, delta */
+    for (int i = 0; i < 3; i++)
+        if (!fold_onnx__scalar(o, o->node.in[i], &x[i]))
+            return FOLD_ONNX__REFUSE(o, "'%.60s' is not a constant number", fold_onnx__in(o, i)->name);
+    const double n = ceil((x[1] - x[0]) / x[2]);
+    if (!(n <= FOLD_ONNX__MOST_VALUES))
+        return FOLD_ONNX__REFUSE(o, "%g values", n);
+    const fold_onnx__dims dims = { 1, { n > 0 ? (int)n : 0 } };
+    double *numbers = fold_onnx__fix(o, fold_onnx__out(o), &dims, from->is_integer);
+    for (int i = 0; numbers && i < dims.dim[0]; i++)
+        numbers[i] = fold_onnx__round(from, x[0] + i * x[2]);
+    return numbers != NULL;
 }
 
 static int fold_onnx__open_constant(fold_onnx *o, const fold_onnx__value *from)
@@ -2654,6 +2762,52 @@ static int fold_onnx__open_reduce(fold_onnx *o, const fold_onnx__value *from)
     return fold_onnx__makes(o, &s, 0, o->node.out[0], &l.kept);
 }
 
+/* From the end, it is the sum of the values turned round, which is turned again; a sum that leaves out the
+   value itself begins with a 0 instead. */
+static int fold_onnx__open_cumsum(fold_onnx *o, const fold_onnx__value *from)
+{
+    const int back = fold_onnx__whole(o, "reverse", 0) != 0, late = fold_onnx__whole(o, "exclusive", 0) != 0;
+    double number;
+    if (!fold_onnx__scalar(o, o->node.in[1], &number))
+        return FOLD_ONNX__REFUSE(o, "an axis that is not constant");
+    const int axis = fold_onnx__axis(o, fold_onnx__near(number), from->dims.rank);
+    const int n = from->dims.dim[axis], outer = fold_onnx__product(&from->dims, 0, axis),
+              inner = fold_onnx__product(&from->dims, axis + 1, from->dims.rank);
+    fold_onnx__view in = fold_onnx__view_of(o, &from->dims), out = in;
+    fold_onnx__take_axis(o, &in, axis, back ? n - 1 + late : -late, back ? -1 : 1, n);
+    fold_onnx__take_axis(o, &out, axis, back ? n - 1 : 0, back ? -1 : 1, n);
+    fold_onnx__step s = fold_onnx__begin(o, fold_onnx__record_calls, 1);
+    s.calls.along = fold_cumsum;
+    s.number[0] = inner > 1 || outer > 1;
+    fold_onnx__out(o)->is_integer = from->is_integer;
+    fold_onnx__reads(o, &s, 0, o->node.in[0], &in, fold_onnx__along(outer, n, inner));
+    return fold_onnx__makes_view(o, &s, &from->dims, &out);
+}
+
+/* A vector of zeros stays zeros. */
+static void fold_onnx__record_lp_norm(fold_onnx *o, const fold_onnx__step *s, const fold_node *in,
+                                      fold_node *out)
+{
+    const int squares = s->number[0] == 2;
+    const fold_node sum = fold_sum(o->f, squares ? fold_square(o->f, in[0]) : fold_abs(o->f, in[0]), -1);
+    const fold_node size = fold_at_least(o->f, sum, FLT_MIN);
+    out[0] = fold_div(o->f, in[0],
+                      fold_onnx__reshape(o->f, squares ? fold_sqrt(o->f, size) : size,
+                                         fold_onnx__along(s->number[1], 1, 1)));
+}
+
+static int fold_onnx__open_lp_norm(fold_onnx *o, const fold_onnx__value *from)
+{
+    const int axis = fold_onnx__axis_of(o, from, -1);
+    fold_onnx__step s = fold_onnx__begin(o, fold_onnx__record_lp_norm, 1);
+    const fold_onnx__lines l = fold_onnx__reads_lines(o, &s, 1u << axis, 1, 0);
+    s.number[0] = fold_onnx__whole(o, "p", 2);
+    s.number[1] = l.outer;
+    if (s.number[0] != 1 && s.number[0] != 2)
+        return FOLD_ONNX__REFUSE(o, "p of %d, not 1 or 2", s.number[0]);
+    return fold_onnx__makes_lines(o, &s, &l);
+}
+
 /* Relative to the largest value, so that large ones lose no precision. */
 static fold_node fold_onnx__log_softmax(fold_ctx *f, fold_node x)
 {
@@ -2723,6 +2877,41 @@ static int fold_onnx__open_argmax(fold_onnx *o, const fold_onnx__value *from)
                               &takes[last]);
     fold_onnx__out(o)->is_integer = 1;
     return fold_onnx__makes(o, &s, 0, o->node.out[0], &l.kept);
+}
+
+/* The largest or smallest values of constants. Equal ones keep their order. */
+static int fold_onnx__open_top(fold_onnx *o, const fold_onnx__value *from)
+{
+    const int axis = fold_onnx__axis_of(o, from, -1), largest = fold_onnx__whole(o, "largest", 1) != 0;
+    double k = fold_onnx__whole(o, "k", 0);
+    fold_onnx__dims dims = from->dims;
+    if (o->failed || from->origin != FOLD_ONNX__FIXED)
+        return FOLD_ONNX__REFUSE(o, "values that are not constant");
+    if (fold_onnx__has_in(o, 1) && !fold_onnx__scalar(o, o->node.in[1], &k))
+        return FOLD_ONNX__REFUSE(o, "a number of values that is not constant");
+    const int n = dims.dim[axis], inner = fold_onnx__product(&dims, axis + 1, dims.rank);
+    if (!(k >= 1 && k <= n && k * from->count <= FOLD_ONNX__MOST_VALUES))
+        return FOLD_ONNX__REFUSE(o, "%g of %d values", k, n);
+    const int most = dims.dim[axis] = (int)k;
+    double *numbers = fold_onnx__fix(o, fold_onnx__out(o), &dims, from->is_integer), *places = NULL;
+    if (fold_onnx__has_out(o, 1))
+        places = fold_onnx__fix(o, &o->values[o->node.out[1]], &dims, 1);
+    char *taken = o->failed ? NULL : FOLD_ONNX__SCRATCH(o, char, from->count);
+    for (int i = 0; taken && i < from->count / n * most; i++) {
+        const int first = i / inner / most * n * inner + i % inner;
+        int best = -1;
+        for (int at = first; at < first + n * inner; at += inner) {
+            const double value = fold_onnx__number(from, at),
+                         had = fold_onnx__number(from, best < 0 ? at : best);
+            if (!taken[at] && (best < 0 || (largest ? value > had : value < had)))
+                best = at;
+        }
+        taken[best] = 1;
+        numbers[i] = fold_onnx__number(from, best);
+        if (places)
+            places[i] = (best - first) / inner;
+    }
+    return !o->failed;
 }
 
 /* Normal numbers or, without a generator, their mean. */
@@ -2836,6 +3025,39 @@ static int fold_onnx__open_batch_norm(fold_onnx *o, const fold_onnx__value *from
         if (fold_onnx__has_out(o, i))
             fold_onnx__makes(o, &s, i, o->node.out[i], &channels);
     return fold_onnx__makes_lines(o, &s, &l);
+}
+
+/* A norm of each row of [rows x values], and a gain and a bias for each middle axis of [batch x ... x values],
+   which are its channels or groups. */
+static void fold_onnx__record_group_norm(fold_onnx *o, const fold_onnx__step *s, const fold_node *in,
+                                         fold_node *out)
+{
+    const int *n = s->number; /* rows, batch, gains, values of each */
+    const fold_node mean = fold_reshape(o->f, fold_mean(o->f, in[0], -1), fold_shape2(n[0], 1)),
+                    variance = fold_reshape(o->f, fold_variance(o->f, in[0], -1), fold_shape2(n[0], 1));
+    const fold_node plain = fold_standardize(o->f, in[0], mean, variance, s->real[0]);
+    out[0] = fold_mul(o->f, fold_onnx__reshape(o->f, plain, fold_shape3(n[1], n[2], n[3])), in[1]);
+    out[0] = fold_add(o->f, out[0], in[2]);
+}
+
+/* Of InstanceNormalization, each channel is a group. Before opset 21, gains and biases are of groups. */
+static int fold_onnx__open_group_norm(fold_onnx *o, const fold_onnx__value *from)
+{
+    const int channels = from->dims.dim[1], groups = fold_onnx__whole(o, "num_groups", channels);
+    fold_onnx__step s = fold_onnx__begin(o, fold_onnx__record_group_norm, 3);
+    if (from->dims.rank < 2 || groups < 1 || channels % groups)
+        return FOLD_ONNX__REFUSE(o, "%d groups of an input of rank %d", groups, from->dims.rank);
+    const int batch = from->dims.dim[0], gains = o->version < 21 ? groups : channels;
+    const int settings[5] = { batch * groups, batch, gains, from->count / batch / gains, 0 };
+    memcpy(s.number, settings, sizeof settings);
+    s.real[0] = fold_onnx__epsilon(o);
+    fold_onnx__reads_shape(o, &s, 0, o->node.in[0], fold_shape2(settings[0], from->count / settings[0]));
+    for (int i = 1; i < 3; i++) {
+        if (fold_onnx__in(o, i)->count != gains)
+            return FOLD_ONNX__REFUSE(o, "'%.60s' is not %d values", fold_onnx__in(o, i)->name, gains);
+        fold_onnx__reads_shape(o, &s, i, o->node.in[i], fold_shape2(gains, 1));
+    }
+    return fold_onnx__makes(o, &s, 0, o->node.out[0], &from->dims);
 }
 
 /* ---- products --------------------------------------------------------------------------------- */
@@ -2953,6 +3175,174 @@ static int fold_onnx__open_product(fold_onnx *o, const fold_onnx__value *from)
     return fold_onnx__makes(o, &s, 0, o->node.out[0], &batch);
 }
 
+/* Reads a term of an equation of Einsum: a letter for each axis. The axes of an ellipsis have the labels 1 to
+   8, counted from the right: as many as are left of `rank` or, if that is -1, `dots`. Returns the term's end. */
+static const char *fold_onnx__term(fold_onnx *o, const char *text, int rank, int dots, char *label)
+{
+    int n = 0, letters = 0;
+    for (const char *at = text; *at && *at != ',' && *at != '-'; at++)
+        letters += *at != ' ' && *at != '.';
+    for (; *text && *text != ',' && *text != '-'; text++) {
+        const int is_dots = !strncmp(text, "...", 3), is_letter = (*text | 32) >= 'a' && (*text | 32) <= 'z';
+        const int count = !is_dots ? is_letter : rank < 0 ? dots : rank - letters;
+        text += is_dots ? 2 : 0;
+        if ((!is_dots && !is_letter && *text != ' ') || count < 0 || n + count > FOLD_ONNX_RANK)
+            return FOLD_ONNX__REFUSE(o, "an equation that does not fit its operands"), text;
+        for (int k = 0; k < count; k++)
+            label[n++] = is_dots ? (char)(FOLD_ONNX_RANK - count + k + 1) : *text;
+    }
+    label[n] = 0;
+    if (rank >= 0 && n != rank)
+        FOLD_ONNX__REFUSE(o, "%d labels of %d axes", n, rank);
+    return text;
+}
+
+/* An operand with its axes in the order of these labels. An axis that it lacks repeats, and a label that it
+   has twice is a diagonal. */
+static fold_onnx__view fold_onnx__labelled(fold_onnx *o, int input, const char *has, const char *labels,
+                                           const int *size)
+{
+    const fold_onnx__dims *from = &fold_onnx__in(o, input)->dims;
+    const fold_onnx__view all = fold_onnx__view_of(o, from);
+    fold_onnx__view view = all;
+    if (strlen(labels) > FOLD_ONNX_RANK)
+        fold_onnx__too_many_axes(o, FOLD_ONNX_RANK);
+    view.dims.rank = o->failed ? 0 : (int)strlen(labels);
+    for (int k = 0; k < view.dims.rank && !o->failed; k++) {
+        view.dims.dim[k] = size[(int)labels[k]];
+        view.at[k] = FOLD_ONNX__SCRATCH(o, int, view.dims.dim[k]);
+        for (int axis = 0; axis < from->rank && view.at[k]; axis++)
+            for (int i = 0; has[axis] == labels[k] && i < from->dim[axis]; i++)
+                view.at[k][i] += all.at[axis][i];
+    }
+    fold_onnx__size(o, &view.dims);
+    return view;
+}
+
+/* The labels of each operand and of the result; of each label, its size, and in how many places it is. */
+enum { FOLD_ONNX__LABELS = 128, FOLD_ONNX__MOST_LABELS = 3 * FOLD_ONNX_RANK + 1 };
+typedef struct fold_onnx__equation {
+    char has[2][FOLD_ONNX_RANK + 1], result[FOLD_ONNX_RANK + 1];
+    int size[FOLD_ONNX__LABELS], times[FOLD_ONNX__LABELS];
+} fold_onnx__equation;
+
+/* An equation without a result means the ellipsis, and all letters that are there once, by the alphabet. */
+static int fold_onnx__read_equation(fold_onnx *o, fold_onnx__equation *e)
+{
+    fold_onnx__field field;
+    int n = 0, dots = 0;
+    if (!e || !fold_onnx__attribute(o, "equation", 4, &field))
+        return FOLD_ONNX__REFUSE(o, "no equation");
+    const char *text = fold_onnx__copy_text(o, field.bytes);
+    for (int i = 0; i < o->node.n_in && !o->failed; i++) {
+        const fold_onnx__dims *dims = &fold_onnx__in(o, i)->dims;
+        text = fold_onnx__term(o, text + (i && *text == ','), dims->rank, 0, e->has[i]);
+        for (int k = 0; k < dims->rank && !o->failed; k++) {
+            int *size = &e->size[(int)e->has[i][k]];
+            if (*size > 1 && dims->dim[k] > 1 && *size != dims->dim[k])
+                return FOLD_ONNX__REFUSE(o, "axes of %d and %d values with one label", *size, dims->dim[k]);
+            *size = dims->dim[k] > *size ? dims->dim[k] : *size;
+            e->times[(int)e->has[i][k]]++;
+        }
+    }
+    for (int label = 1; label <= FOLD_ONNX_RANK; label++)
+        dots += e->times[label] > 0;
+    if (!strncmp(text, "->", 2))
+        text = fold_onnx__term(o, text + 2, -1, dots, e->result);
+    else
+        for (int label = 1; label < FOLD_ONNX__LABELS && n < FOLD_ONNX_RANK; label++)
+            if (label <= FOLD_ONNX_RANK ? e->times[label] > 0 : e->times[label] == 1)
+                e->result[n++] = (char)label;
+    for (const char *at = e->result; *at; at++)
+        if (!e->times[(int)*at] || strchr(at + 1, *at))
+            return FOLD_ONNX__REFUSE(o, "a result with a label twice, or of no operand");
+    return !o->failed && (!*text || FOLD_ONNX__REFUSE(o, "an equation that does not fit its operands"));
+}
+
+/* The labels of the result that are in both operands, in the first, in the second, and those it lacks. */
+enum { FOLD_ONNX__BOTH, FOLD_ONNX__ROWS, FOLD_ONNX__COLUMNS, FOLD_ONNX__SUMMED, FOLD_ONNX__KINDS };
+static void fold_onnx__label_kinds(const fold_onnx__equation *e,
+                                   char kinds[FOLD_ONNX__KINDS][FOLD_ONNX__MOST_LABELS])
+{
+    for (const char *at = e->result; *at; at++) {
+        const int in_a = strchr(e->has[0], *at) != NULL, in_b = strchr(e->has[1], *at) != NULL;
+        char *kind = kinds[in_a && in_b ? FOLD_ONNX__BOTH : in_a ? FOLD_ONNX__ROWS : FOLD_ONNX__COLUMNS];
+        kind[strlen(kind)] = *at;
+    }
+    for (int label = 1; label < FOLD_ONNX__LABELS; label++)
+        if (e->times[label] && !strchr(e->result, label))
+            kinds[FOLD_ONNX__SUMMED][strlen(kinds[FOLD_ONNX__SUMMED])] = (char)label;
+}
+
+/* Two operands are multiplied as matrices [rows x summed] and [summed x columns], or as batches of them. */
+static int fold_onnx__multiplies(fold_onnx *o, const fold_onnx__equation *e, const fold_onnx__view *a,
+                                 char kinds[FOLD_ONNX__KINDS][FOLD_ONNX__MOST_LABELS])
+{
+    char text[3 * FOLD_ONNX__MOST_LABELS];
+    int order[FOLD_ONNX_RANK];
+    fold_onnx__format(text, sizeof text, "%s%s%s", kinds[0], kinds[FOLD_ONNX__SUMMED],
+                      kinds[FOLD_ONNX__COLUMNS]);
+    const fold_onnx__view b = fold_onnx__labelled(o, 1, e->has[1], text, e->size);
+    const int batches = (int)strlen(kinds[0]), rows = batches + (int)strlen(kinds[FOLD_ONNX__ROWS]),
+              columns = batches + (int)strlen(kinds[FOLD_ONNX__SUMMED]);
+    const int count = fold_onnx__product(&b.dims, 0, batches),
+              m = fold_onnx__product(&a->dims, batches, rows),
+              k = fold_onnx__product(&b.dims, batches, columns),
+              n = fold_onnx__product(&b.dims, columns, b.dims.rank);
+    const int linear = fold_onnx__is_fixed(o, o->node.in[1]) && count == 1 && b.dims.rank == 2 &&
+                       columns == 1 && fold_onnx__in(o, 1)->dims.rank == 2 &&
+                       fold_onnx__in(o, 1)->count == k * n;
+    fold_onnx__step s = fold_onnx__begin(o, fold_onnx__record_linear, 2 - linear);
+    s.number[0] = 2 - linear;
+    s.real[0] = 1;
+    if (linear)
+        fold_onnx__reads_by_weight(o, &s, a, &b, e->has[1][0] == *kinds[FOLD_ONNX__COLUMNS], m, 1);
+    else if (fold_onnx__reads(o, &s, 0, o->node.in[0], a,
+                              count > 1 ? fold_shape3(count, m, k) : fold_shape2(m, k)))
+        fold_onnx__reads(o, &s, 1, o->node.in[1], &b,
+                         count > 1 ? fold_shape3(count, k, n) : fold_shape2(k, n));
+    const fold_onnx__dims made = { 3, { count, m, n } };
+    fold_onnx__dims full = { (int)strlen(e->result), { 0 } };
+    fold_onnx__format(text, sizeof text, "%s%s%s", kinds[0], kinds[FOLD_ONNX__ROWS],
+                      kinds[FOLD_ONNX__COLUMNS]);
+    for (int i = 0; i < full.rank; i++) {
+        full.dim[i] = e->size[(int)text[i]];
+        order[i] = (int)(strchr(text, e->result[i]) - text);
+    }
+    const fold_onnx__view all = fold_onnx__view_of(o, &full), view = fold_onnx__permuted(&all, order);
+    return fold_onnx__makes_view(o, &s, &made, &view);
+}
+
+/* One operand is moved, and summed over the axes that the result lacks. */
+static int fold_onnx__open_einsum(fold_onnx *o, const fold_onnx__value *from)
+{
+    fold_onnx__equation *e = FOLD_ONNX__SCRATCH(o, fold_onnx__equation, 1);
+    char kinds[FOLD_ONNX__KINDS][FOLD_ONNX__MOST_LABELS] = { "", "", "", "" },
+         text[3 * FOLD_ONNX__MOST_LABELS];
+    (void)from;
+    if (!fold_onnx__read_equation(o, e))
+        return 0;
+    fold_onnx__label_kinds(e, kinds);
+    fold_onnx__format(text, sizeof text, "%s%s%s", kinds[0], kinds[FOLD_ONNX__ROWS],
+                      kinds[FOLD_ONNX__SUMMED]);
+    const fold_onnx__view a = fold_onnx__labelled(o, 0, e->has[0], text, e->size);
+    if (o->failed)
+        return 0;
+    if (o->node.n_in == 2)
+        return fold_onnx__multiplies(o, e, &a, kinds);
+    if (!*kinds[FOLD_ONNX__SUMMED])
+        return fold_onnx__emit(o, &a, o->node.out[0], &a.dims);
+    fold_onnx__dims kept = a.dims;
+    kept.rank = (int)strlen(e->result);
+    const int outer = fold_onnx__product(&kept, 0, kept.rank),
+              count = fold_onnx__product(&a.dims, kept.rank, a.dims.rank);
+    fold_onnx__step s = fold_onnx__begin(o, fold_onnx__record_calls, 1);
+    s.calls.along = fold_sum;
+    s.number[0] = outer > 1;
+    fold_onnx__reads(o, &s, 0, o->node.in[0], &a, fold_onnx__along(outer, count, 1));
+    return fold_onnx__makes(o, &s, 0, o->node.out[0], &kept);
+}
+
 /* ---- convolutions and pools ------------------------------------------------------------------- */
 
 /* How windows move along an axis. begin and end are padding, and made is how many windows there are. */
@@ -2961,24 +3351,50 @@ typedef struct fold_onnx__window {
 } fold_onnx__window;
 enum { FOLD_ONNX__MOST_WINDOWS = 3, FOLD_ONNX__MOST_REACH = 32767 };
 
+static int fold_onnx__window_fits(fold_onnx *o, fold_onnx__window *w)
+{
+    const long long reach = (long long)(w->taps - 1) * w->dilation + 1;
+    if (w->stride < 1 || w->dilation < 1 || w->stride > 4096 || w->dilation > 4096)
+        return FOLD_ONNX__REFUSE(o, "a stride of %d, a dilation of %d", w->stride, w->dilation);
+    if (w->taps < 1 || reach > FOLD_ONNX__MOST_REACH)
+        return FOLD_ONNX__REFUSE(o, "a kernel of %d, a dilation of %d", w->taps, w->dilation);
+    w->reach = (int)reach;
+    return 1;
+}
+
+/* A transposed convolution of n values, which is a convolution with turned filters of the values with zeros
+   between them: begin and end become the padding of that, which is negative if values are cut off. `more` is
+   at the end; `wanted`, if not 0, the length that it has. */
+static int fold_onnx__transposed_window(fold_onnx *o, int n, int more, int wanted, fold_onnx__window *w)
+{
+    const int upper = fold_onnx__has_word(o, "auto_pad", "SAME_UPPER"), most = FOLD_ONNX__MOST_REACH;
+    const int same = upper || fold_onnx__has_word(o, "auto_pad", "SAME_LOWER");
+    const long long spread = (long long)w->stride * (n - 1) + 1, whole = spread + w->reach - 1 + more;
+    const long long given = wanted ? wanted : same ? (long long)w->stride * n : whole - w->begin - w->end;
+    const long long extra = whole > given ? whole - given : 0;
+    if (wanted || same)
+        w->begin = (int)(upper ? extra / 2 : extra - extra / 2);
+    if (whole > FOLD_ONNX__MOST_VALUES || given < 1 || given > most || more < 0 || more > most ||
+        w->begin < 0 || w->begin > most || w->end < 0 || w->end > most)
+        return FOLD_ONNX__REFUSE(o, "pads of %d and %d, of a kernel of %d", w->begin, w->end, w->reach);
+    w->begin = w->reach - 1 - w->begin;
+    w->made = (int)given;
+    w->end = w->made + w->reach - 1 - (int)spread - w->begin;
+    return 1;
+}
+
 /* The windows of n values. With ceil_mode the last one may go beyond the padding, if it begins before it. */
 static int fold_onnx__read_window(fold_onnx *o, int n, fold_onnx__window *w)
 {
     const int upper = fold_onnx__has_word(o, "auto_pad", "SAME_UPPER"),
               same = upper || fold_onnx__has_word(o, "auto_pad", "SAME_LOWER"),
               valid = fold_onnx__has_word(o, "auto_pad", "VALID"), most = FOLD_ONNX__MOST_REACH;
-    const long long reach = (long long)(w->taps - 1) * w->dilation + 1;
-    if (w->stride < 1 || w->dilation < 1 || w->stride > 4096 || w->dilation > 4096)
-        return FOLD_ONNX__REFUSE(o, "a stride of %d, a dilation of %d", w->stride, w->dilation);
-    if (w->taps < 1 || reach > most)
-        return FOLD_ONNX__REFUSE(o, "a kernel of %d, a dilation of %d", w->taps, w->dilation);
-    w->reach = (int)reach;
     if (same || valid) {
         const int missing = valid ? 0 : ((n + w->stride - 1) / w->stride - 1) * w->stride + w->reach - n;
         w->begin = missing < 0 ? 0 : (missing + !upper) / 2;
         w->end = missing < 0 ? 0 : missing - w->begin;
     }
-    if (w->begin < 0 || w->end < 0 || w->begin > most || w->end > most || n + w->begin + w->end < reach)
+    if (w->begin < 0 || w->end < 0 || w->begin > most || w->end > most || n + w->begin + w->end < w->reach)
         return FOLD_ONNX__REFUSE(o, "pads of %d and %d, of a kernel of %d", w->begin, w->end, w->reach);
     const int more = fold_onnx__whole(o, "ceil_mode", 0) ? w->stride - 1 : 0;
     w->made = (n + w->begin + w->end - w->reach + more) / w->stride + 1;
@@ -2989,36 +3405,52 @@ static int fold_onnx__read_window(fold_onnx *o, int n, fold_onnx__window *w)
 /* The windows along each axis but the first two. filter NULL: they are those of a pool. */
 static int fold_onnx__read_windows(fold_onnx *o, const fold_onnx__dims *filter, fold_onnx__window *windows)
 {
-    static const char *const names[4] = { "strides", "dilations", "kernel_shape", "pads" };
+    static const char *const names[6] = { "strides",        "dilations",    "kernel_shape",
+                                          "output_padding", "output_shape", "pads" };
     const fold_onnx__dims *x = &fold_onnx__in(o, 0)->dims;
-    const int axes = x->rank - 2;
-    int list[4][2 * FOLD_ONNX__MOST_WINDOWS] = { { 1, 1, 1 }, { 1, 1, 1 }, { 0 }, { 0 } };
+    const int axes = x->rank - 2, transposed = !strcmp(o->node.type, "ConvTranspose");
+    int list[6][2 * FOLD_ONNX__MOST_WINDOWS] = { { 1, 1, 1 }, { 1, 1, 1 }, { 0 }, { 0 }, { 0 }, { 0 } };
     if (axes < 1 || axes > (filter ? 2 : FOLD_ONNX__MOST_WINDOWS))
         return FOLD_ONNX__REFUSE(o, "an input of rank %d", x->rank);
     for (int k = 0; k < axes && filter; k++)
         list[2][k] = filter->dim[2 + k];
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 6; i++) {
         const int count = fold_onnx__list(o, names[i], -1, list[i], 2 * FOLD_ONNX__MOST_WINDOWS);
-        if (count != -1 && count != (i < 3 ? axes : 2 * axes))
+        if (count != -1 && count != (i < 5 ? axes : 2 * axes))
             return FOLD_ONNX__REFUSE(o, "%s do not fit %d axes", names[i], axes);
     }
-    for (int k = 0; k < axes; k++) {
+    for (int k = 0; k < axes && !o->failed; k++) {
         const fold_onnx__window w = {
-            list[0][k], list[1][k], list[2][k], 0, list[3][k], list[3][axes + k], 0
+            list[0][k], list[1][k], list[2][k], 0, list[5][k], list[5][axes + k], 0
         };
         windows[k] = w;
         if (filter && w.taps != filter->dim[2 + k])
             return FOLD_ONNX__REFUSE(o, "a kernel of %d, and weights of %d", w.taps, filter->dim[2 + k]);
-        if (!fold_onnx__read_window(o, x->dim[2 + k], &windows[k]))
+        if (!fold_onnx__window_fits(o, &windows[k]))
             return 0;
+        if (transposed)
+            fold_onnx__transposed_window(o, x->dim[2 + k], list[3][k], list[4][k], &windows[k]);
+        else
+            fold_onnx__read_window(o, x->dim[2 + k], &windows[k]);
     }
-    return 1;
+    return !o->failed;
 }
 
 static void fold_onnx__record_conv(fold_onnx *o, const fold_onnx__step *s, const fold_node *in,
                                    fold_node *out)
 {
-    out[0] = (s->number[0] == 1 ? fold_conv1d : fold_conv2d)(o->f, in[0], s->param[0], s->param[1], &s->conv);
+    const fold_param none = { 0, 0 };
+    const int axes = s->number[0], groups = s->number[1],
+              channels = fold_node_shape(o->f, in[0]).dim[axes] / groups;
+    fold_node *made = s->nodes + s->n_in + FOLD_ONNX__OUTS;
+    for (int g = 0; g < groups; g++) {
+        const fold_node x = groups == 1 ? in[0] : fold_slice(o->f, in[0], axes, g * channels, channels);
+        made[g] = (axes == 1 ? fold_conv1d : fold_conv2d)(o->f, x, s->filters[g],
+                                                          groups == 1 ? s->param[1] : none, &s->conv);
+    }
+    out[0] = groups == 1 ? made[0] : fold_concat(o->f, made, groups, axes);
+    if (groups > 1 && !fold_param_is_null(s->param[1]))
+        out[0] = fold_add(o->f, out[0], fold_use(o->f, s->param[1]));
 }
 
 static void fold_onnx__record_pool(fold_onnx *o, const fold_onnx__step *s, const fold_node *in,
@@ -3031,52 +3463,98 @@ static void fold_onnx__record_pool(fold_onnx *o, const fold_onnx__step *s, const
     out[0] = pools[n[1]][n[0] - 1](o->f, in[0], n[2], n[3], n[4]);
 }
 
-/* fold.h has channels last, and filters [taps x inputs x outputs] instead of [outputs x inputs x taps].
-   Images are padded here if fold.h cannot do it. */
-static int fold_onnx__open_conv(fold_onnx *o, const fold_onnx__value *from)
+/* The filters of a convolution: fold.h has [taps x inputs x outputs] instead of [outputs x inputs x taps] or,
+   if it is transposed, [inputs x outputs x taps], and turns none. Each group has its own, unless they are of
+   one channel each. */
+static void fold_onnx__read_filters(fold_onnx *o, fold_onnx__step *s, int groups, int transposed)
 {
-    static const int orders[2][3][4] = { { { 0, 2, 1 }, { 2, 1, 0 }, { 0, 2, 1 } },
-                                         { { 0, 2, 3, 1 }, { 2, 3, 1, 0 }, { 0, 3, 1, 2 } } };
-    const fold_onnx__dims *x = &from->dims, *filter = &fold_onnx__in(o, 1)->dims;
-    const int groups = fold_onnx__whole(o, "group", 1), axes = x->rank - 2;
-    fold_onnx__step s = fold_onnx__begin(o, fold_onnx__record_conv, 1);
-    fold_onnx__window w[FOLD_ONNX__MOST_WINDOWS];
-    int equal = 1;
-    if (axes < 1 || axes > 2 || x->dim[0] != 1 || filter->rank != x->rank)
-        return FOLD_ONNX__REFUSE(o, "an input of rank %d, or more than one sample", x->rank);
-    const int outputs = filter->dim[0], (*order)[4] = orders[axes - 1];
-    s.number[0] = axes;
-    s.conv.depthwise = groups > 1 && groups == x->dim[1] && outputs == groups;
-    if (groups != 1 && !s.conv.depthwise)
-        return FOLD_ONNX__REFUSE(o, "%d groups of %d channels", groups, x->dim[1]);
-    if (filter->dim[1] != (groups > 1 ? 1 : x->dim[1]))
-        return FOLD_ONNX__REFUSE(o, "weights of %d channels, not %d", filter->dim[1], x->dim[1]);
-    if (!fold_onnx__read_windows(o, filter, w))
-        return 0;
-    s.conv.stride = w[0].stride;
-    s.conv.dilation = w[0].dilation;
-    if (w[axes - 1].stride != w[0].stride || w[axes - 1].dilation != w[0].dilation)
-        return FOLD_ONNX__REFUSE(o, "strides or dilations that differ from axis to axis");
-    const fold_onnx__view pixels = fold_onnx__view_of(o, x), taps = fold_onnx__view_of(o, filter),
-                          view = fold_onnx__permuted(&taps, order[1]);
-    fold_onnx__view image = fold_onnx__permuted(&pixels, order[0]);
-    fold_onnx__dims made = image.dims;
-    made.dim[x->rank - 1] = outputs;
-    for (int k = 0; k < axes; k++) {
+    static const int orders[2][2][4] = { { { 2, 1, 0 }, { 2, 0, 1 } }, { { 2, 3, 1, 0 }, { 2, 3, 0, 1 } } };
+    const fold_onnx__value *filter = fold_onnx__in(o, 1);
+    const int n = s->conv.depthwise ? 1 : groups, own = filter->dims.dim[0] / n;
+    fold_onnx__view taps = fold_onnx__view_of(o, &filter->dims);
+    for (int k = 2; k < filter->dims.rank && transposed; k++)
+        fold_onnx__take_axis(o, &taps, k, filter->dims.dim[k] - 1, -1, filter->dims.dim[k]);
+    s->number[1] = n;
+    s->filters = FOLD_ONNX__KEPT(o, fold_param, n);
+    s->nodes = FOLD_ONNX__KEPT(o, fold_node, s->n_in + FOLD_ONNX__OUTS + n);
+    for (int g = 0; g < n && !o->failed; g++) {
+        fold_onnx__view view = taps;
+        fold_onnx__take_axis(o, &view, 0, g * own, 1, own);
+        view = fold_onnx__permuted(&view, orders[s->number[0] - 1][transposed && !s->conv.depthwise]);
+        fold_onnx__weight wanted =
+            fold_onnx__form(filter, n > 1 || transposed ? FOLD_ONNX__ALONE : FOLD_ONNX__TURNED, 1,
+                            fold_onnx__shape_from(&view.dims, 0));
+        fold_onnx__weigh(o, wanted, &view, FOLD_FOR_CONV, 0, &s->filters[g]);
+    }
+}
+
+/* The input of a convolution, channels last. It is padded here if fold.h cannot do it. A transposed one has
+   zeros between its values. */
+static void fold_onnx__read_image(fold_onnx *o, fold_onnx__step *s, const fold_onnx__window *w,
+                                  int transposed)
+{
+    static const int orders[2][4] = { { 0, 2, 1 }, { 0, 2, 3, 1 } };
+    const fold_onnx__view all = fold_onnx__view_of(o, &fold_onnx__in(o, 0)->dims);
+    const int axes = s->number[0];
+    fold_onnx__view image = fold_onnx__permuted(&all, orders[axes - 1]);
+    int equal = w[0].begin >= 0;
+    for (int k = 0; k < axes && !o->failed; k++) {
+        const int *had = image.at[1 + k], stride = transposed ? w[k].stride : 1;
+        const int count = (image.dims.dim[1 + k] - 1) * stride + 1;
+        int *at = stride > 1 ? FOLD_ONNX__SCRATCH(o, int, count) : NULL;
+        for (int i = 0; at && i < count; i++)
+            at[i] = i % stride ? -1 : had[i / stride];
+        image.at[1 + k] = at ? at : image.at[1 + k];
+        image.dims.dim[1 + k] = count;
         equal &= w[k].begin == w[0].begin && w[k].end == w[0].begin && w[0].begin < w[k].reach;
-        made.dim[1 + k] = w[k].made;
     }
     if (equal)
-        s.conv.padding = w[0].begin;
+        s->conv.padding = w[0].begin;
     for (int k = 0; k < axes && !equal; k++)
-        fold_onnx__take_axis(o, &image, 1 + k, -w[k].begin, 1, w[k].begin + x->dim[2 + k] + w[k].end);
-    const fold_onnx__weight wanted =
-        fold_onnx__form(fold_onnx__in(o, 1), FOLD_ONNX__TURNED, 1, fold_onnx__shape_from(&view.dims, 0));
-    fold_onnx__reads(o, &s, 0, o->node.in[0], &image, fold_onnx__shape_from(&image.dims, 1));
-    fold_onnx__weigh(o, wanted, &view, FOLD_FOR_CONV, 0, &s.param[0]);
+        fold_onnx__take_axis(o, &image, 1 + k, -w[k].begin, 1, w[k].begin + image.dims.dim[1 + k] + w[k].end);
+    fold_onnx__reads(o, s, 0, o->node.in[0], &image, fold_onnx__shape_from(&image.dims, 1));
+}
+
+/* If strides differ from axis to axis, all windows are computed. */
+static int fold_onnx__open_conv(fold_onnx *o, const fold_onnx__value *from)
+{
+    static const int back[2][4] = { { 0, 2, 1 }, { 0, 3, 1, 2 } };
+    const fold_onnx__dims *x = &from->dims, *filter = &fold_onnx__in(o, 1)->dims;
+    const int groups = fold_onnx__whole(o, "group", 1), axes = x->rank - 2,
+              transposed = !strcmp(o->node.type, "ConvTranspose");
+    fold_onnx__step s = fold_onnx__begin(o, fold_onnx__record_conv, 1);
+    fold_onnx__window w[FOLD_ONNX__MOST_WINDOWS];
+    fold_onnx__dims made = { axes + 2, { 1 } };
+    if (axes < 1 || axes > 2 || x->dim[0] != 1 || filter->rank != x->rank)
+        return FOLD_ONNX__REFUSE(o, "an input of rank %d, or more than one sample", x->rank);
+    if (groups < 1 || x->dim[1] % groups || filter->dim[0] % groups)
+        return FOLD_ONNX__REFUSE(o, "%d groups of %d channels", groups, x->dim[1]);
+    if (filter->dim[!transposed] != (transposed ? x->dim[1] : x->dim[1] / groups))
+        return FOLD_ONNX__REFUSE(o, "weights of %d channels, not %d", filter->dim[!transposed],
+                                 transposed ? x->dim[1] : x->dim[1] / groups);
+    const int outputs = transposed ? filter->dim[1] * groups : filter->dim[0];
+    if (!fold_onnx__read_windows(o, filter, w))
+        return 0;
+    const int differ = w[axes - 1].stride != w[0].stride;
+    if (w[axes - 1].dilation != w[0].dilation)
+        return FOLD_ONNX__REFUSE(o, "dilations that differ from axis to axis");
+    s.number[0] = axes;
+    s.conv.depthwise = groups > 1 && groups == x->dim[1] && outputs == groups;
+    s.conv.stride = transposed || differ ? 1 : w[0].stride;
+    s.conv.dilation = w[0].dilation;
+    fold_onnx__read_image(o, &s, w, transposed);
+    fold_onnx__read_filters(o, &s, groups, transposed);
     if (fold_onnx__has_in(o, 2))
         fold_onnx__vector(o, o->node.in[2], outputs, 1, &s.param[1]);
-    return fold_onnx__makes_permuted(o, &s, &made, order[2]);
+    for (int k = 0; k < axes; k++)
+        made.dim[1 + k] =
+            !differ || transposed ? w[k].made : x->dim[2 + k] + w[k].begin + w[k].end - w[k].reach + 1;
+    made.dim[axes + 1] = outputs;
+    const fold_onnx__view all = fold_onnx__view_of(o, &made);
+    fold_onnx__view view = fold_onnx__permuted(&all, back[axes - 1]);
+    for (int k = 0; k < axes && differ && !transposed; k++)
+        fold_onnx__take_axis(o, &view, 2 + k, 0, w[k].stride, w[k].made);
+    return fold_onnx__makes_view(o, &s, &made, &view);
 }
 
 /* A pool along n axes of a view of a value, from `first` on, which are brought to the front. The value and
@@ -3152,6 +3630,179 @@ static int fold_onnx__open_pool(fold_onnx *o, const fold_onnx__value *from)
         if (!fold_onnx__pool(o, &index, &view, w, k, 1 + together, k + 1 + together == axes))
             return 0;
     return 1;
+}
+
+/* ---- resizing --------------------------------------------------------------------------------- */
+
+/* How an axis is resized: what its places are in the input, and how these are rounded or interpolated. */
+enum { FOLD_ONNX__HALF_PIXEL, FOLD_ONNX__PYTORCH, FOLD_ONNX__CORNERS, FOLD_ONNX__ASYMMETRIC };
+enum { FOLD_ONNX__FOR_NN = 4, FOLD_ONNX__SYMMETRIC };
+enum { FOLD_ONNX__NEAR_FLOOR, FOLD_ONNX__NEAR_CEIL, FOLD_ONNX__ROUND_DOWN, FOLD_ONNX__ROUND_UP };
+enum { FOLD_ONNX__NEAREST, FOLD_ONNX__LINEAR, FOLD_ONNX__CUBIC };
+typedef struct fold_onnx__resize {
+    int places, rounds, mode, is_smooth, leaves_out, made[FOLD_ONNX_RANK];
+    float scale[FOLD_ONNX_RANK], slope;
+} fold_onnx__resize;
+
+/* The place of element i of `made`, in an axis of n values. Runtimes compute it in single precision. */
+static double fold_onnx__place_of(const fold_onnx__resize *r, int i, int n, int made, float scale)
+{
+    const double at = (double)i, centre = (double)(float)((at + 0.5) / (double)scale),
+                 lacks = 1 - made / ((double)scale * n);
+    switch (r->places) {
+    case FOLD_ONNX__PYTORCH: return made > 1 ? (double)(float)(centre - 0.5) : 0;
+    case FOLD_ONNX__CORNERS: return made > 1 ? (double)(float)(at * (n - 1) / (made - 1)) : 0;
+    case FOLD_ONNX__ASYMMETRIC: return (double)(float)(at / (double)scale);
+    case FOLD_ONNX__FOR_NN: return centre;
+    case FOLD_ONNX__SYMMETRIC: return n / 2.0 * lacks + centre - 0.5;
+    default: return (double)(float)(centre - 0.5);
+    }
+}
+
+static int fold_onnx__nearest_of(const fold_onnx__resize *r, double at, int n)
+{
+    const double whole = r->rounds == FOLD_ONNX__NEAR_FLOOR   ? ceil(at - 0.5)
+                         : r->rounds == FOLD_ONNX__NEAR_CEIL  ? floor(at + 0.5)
+                         : r->rounds == FOLD_ONNX__ROUND_DOWN ? floor(at)
+                                                              : ceil(at);
+    return whole < 0 ? 0 : whole < n ? (int)whole : n - 1;
+}
+
+/* The weight of a value at this distance: linear, or cubic (Keys 1981). */
+static double fold_onnx__weight_at(const fold_onnx__resize *r, double x)
+{
+    const double a = (double)r->slope;
+    x = fabs(x);
+    if (r->mode == FOLD_ONNX__LINEAR)
+        return x < 1 ? 1 - x : 0;
+    return x < 1 ? ((a + 2) * x - (a + 3)) * x * x + 1 : x < 2 ? a * (((x - 5) * x + 8) * x - 4) : 0;
+}
+
+/* The weights [n x made] of an axis. What is outside counts as the edge, or is left out. */
+static int fold_onnx__interpolation(fold_onnx *o, const fold_onnx__resize *r, int n, int made, float scale,
+                                    fold_param *param)
+{
+    const fold_onnx__dims dims = { 2, { n, made } };
+    const double spread = r->is_smooth && scale < 1 ? (double)scale : 1, reach = r->mode / spread;
+    double *weights = fold_onnx__size(o, &dims) ? FOLD_ONNX__SCRATCH(o, double, n *made) : NULL;
+    for (int i = 0; weights && i < made; i++) {
+        const double at = fold_onnx__place_of(r, i, n, made, scale);
+        double sum = 0;
+        for (int k = (int)ceil(at - reach); k <= at + reach; k++) {
+            const int from = k < 0 ? 0 : k < n ? k : n - 1;
+            const double weight = from != k && r->leaves_out ? 0 : fold_onnx__weight_at(r, (k - at) * spread);
+            weights[from * made + i] += weight;
+            sum += weight;
+        }
+        for (int k = 0; k < n && r->leaves_out; k++)
+            weights[k * made + i] /= sum;
+    }
+    return fold_onnx__supply(o, o->node.out[0], weights, n * made, param);
+}
+
+/* Scales or lengths of all axes, or of those that are listed. */
+static int fold_onnx__read_scales(fold_onnx *o, fold_onnx__resize *r, const fold_onnx__dims *x)
+{
+    static const char *const policies[3] = { "stretch", "not_larger", "not_smaller" };
+    const int is_resize = !strcmp(o->node.type, "Resize"), late = is_resize && o->version > 10, at = 1 + late,
+              keeps = fold_onnx__word(o, "keep_aspect_ratio_policy", policies, 3);
+    int axes[FOLD_ONNX_RANK], lengths[FOLD_ONNX_RANK];
+    double scales[FOLD_ONNX_RANK], best = 0;
+    fold_onnx__field field;
+    const int listed = fold_onnx__list(o, "axes", -1, axes, FOLD_ONNX_RANK),
+              n = listed < 0 ? x->rank : listed,
+              has_lengths = late && fold_onnx__has_in(o, 3) && fold_onnx__in(o, 3)->count;
+    int count = has_lengths ? fold_onnx__list(o, NULL, 3, lengths, FOLD_ONNX_RANK) : -1;
+    if (!has_lengths && fold_onnx__attribute(o, "scales", -7, &field))
+        count = fold_onnx__numbers(o, field.bytes, 7, fold_onnx__type_of(FOLD_ONNX__FLOAT), scales,
+                                   FOLD_ONNX_RANK);
+    else if (!has_lengths && fold_onnx__has_in(o, at) && fold_onnx__is_fixed(o, o->node.in[at]))
+        for (count = 0; count < fold_onnx__in(o, at)->count && count < FOLD_ONNX_RANK; count++)
+            scales[count] = fold_onnx__number(fold_onnx__in(o, at), count);
+    if (count != n || o->failed)
+        return FOLD_ONNX__REFUSE(o, "scales or sizes of %d axes, for %d; they must be constant", count, n);
+    for (int k = 0; k < x->rank; k++)
+        r->scale[k] = 1, r->made[k] = x->dim[k];
+    for (int i = 0; i < n; i++) {
+        const int axis = listed < 0 ? i : fold_onnx__axis(o, axes[i], x->rank), had = x->dim[axis];
+        const double scale = has_lengths ? (double)lengths[i] / had : scales[i], length = scale * had;
+        if (has_lengths && (!i || (keeps == 1 ? scale < best : scale > best)))
+            best = scale;
+        r->scale[axis] = (float)scale;
+        r->made[axis] = has_lengths ? lengths[i] : fold_onnx__near(floor((double)r->scale[axis] * had));
+        if (!(scale > 0) || !isfinite(r->scale[axis]) || r->made[axis] < 1)
+            return FOLD_ONNX__REFUSE(o, "axis %d by a scale of %g, of %d values", axis, scale, had);
+        if (r->places == FOLD_ONNX__CORNERS && fabs(length - r->made[axis]) > 1e-5 * length)
+            return FOLD_ONNX__REFUSE(o, "align_corners and a length of %g, on which runtimes disagree",
+                                     length);
+    }
+    for (int i = 0; i < n && keeps && has_lengths; i++) {
+        const int axis = listed < 0 ? i : fold_onnx__axis(o, axes[i], x->rank);
+        r->scale[axis] = (float)best;
+        r->made[axis] = fold_onnx__near(floor(best * x->dim[axis] + 0.5));
+    }
+    return !o->failed;
+}
+
+/* Interpolates one axis after another: products with the weights of each. */
+static void fold_onnx__record_resize(fold_onnx *o, const fold_onnx__step *s, const fold_node *in,
+                                     fold_node *out)
+{
+    const fold_onnx__dims *from = &o->values[s->in[0]].dims, *to = &o->values[s->out[0]].dims;
+    fold_node x = in[0];
+    for (int k = 0; k < from->rank; k++) {
+        const int n = from->dim[k], made = to->dim[k], outer = fold_onnx__product(to, 0, k),
+                  inner = fold_onnx__product(from, k + 1, from->rank);
+        if (fold_param_is_null(s->param[k]))
+            continue;
+        if (inner > 1)
+            x = fold_transpose(o->f, fold_onnx__reshape(o->f, x, fold_shape3(outer, n, inner)), 1, 2);
+        x = fold_matmul(o->f, fold_onnx__reshape(o->f, x, fold_shape2(outer * inner, n)),
+                        fold_reshape(o->f, fold_use(o->f, s->param[k]), fold_shape2(n, made)));
+        if (inner > 1)
+            x = fold_transpose(o->f, fold_reshape(o->f, x, fold_shape3(outer, inner, made)), 1, 2);
+    }
+    out[0] = x;
+}
+
+static int fold_onnx__open_resize(fold_onnx *o, const fold_onnx__value *from)
+{
+    static const char *const modes[3] = { "nearest", "linear", "cubic" };
+    static const char *const places[6] = { "half_pixel", "pytorch_half_pixel",   "align_corners",
+                                           "asymmetric", "tf_half_pixel_for_nn", "half_pixel_symmetric" };
+    static const char *const rounds[4] = { "round_prefer_floor", "round_prefer_ceil", "floor", "ceil" };
+    const fold_onnx__dims *x = &from->dims;
+    const int is_old = o->version < 11 || !strcmp(o->node.type, "Upsample");
+    fold_onnx__step s = fold_onnx__begin(o, fold_onnx__record_resize, 1);
+    fold_onnx__resize r;
+    memset(&r, 0, sizeof r);
+    r.mode = fold_onnx__word(o, "mode", modes, 3);
+    r.places =
+        is_old ? FOLD_ONNX__ASYMMETRIC : fold_onnx__word(o, "coordinate_transformation_mode", places, 6);
+    r.rounds = is_old ? FOLD_ONNX__ROUND_DOWN : fold_onnx__word(o, "nearest_mode", rounds, 4);
+    r.slope = fold_onnx__real(o, "cubic_coeff_a", -0.75f);
+    r.is_smooth = fold_onnx__whole(o, "antialias", 0) != 0;
+    r.leaves_out = r.is_smooth || fold_onnx__whole(o, "exclude_outside", 0);
+    if (!fold_onnx__read_scales(o, &r, x))
+        return 0;
+    fold_onnx__view view = fold_onnx__view_of(o, x);
+    for (int k = 0; k < x->rank && !o->failed; k++) {
+        const int n = x->dim[k], *had = view.at[k], made = view.dims.dim[k] = r.made[k];
+        if (r.mode != FOLD_ONNX__NEAREST) {
+            if ((made != n || r.scale[k] != 1) && fold_onnx__size(o, &view.dims))
+                fold_onnx__interpolation(o, &r, n, made, r.scale[k], &s.param[k]);
+            continue;
+        }
+        if (o->version < 11 && r.scale[k] < 1)
+            r.rounds = FOLD_ONNX__ROUND_UP;
+        int *at = view.at[k] = FOLD_ONNX__SCRATCH(o, int, made);
+        for (int i = 0; at && i < made; i++)
+            at[i] = had[fold_onnx__nearest_of(&r, fold_onnx__place_of(&r, i, n, made, r.scale[k]), n)];
+    }
+    if (r.mode == FOLD_ONNX__NEAREST)
+        return fold_onnx__emit(o, &view, o->node.out[0], &view.dims);
+    return fold_onnx__reads(o, &s, 0, o->node.in[0], NULL, fold_shape1(1)) &&
+           fold_onnx__makes(o, &s, 0, o->node.out[0], &view.dims);
 }
 
 /* ---- recurrent layers ------------------------------------------------------------------------- */
@@ -3457,6 +4108,7 @@ static const fold_onnx__op fold_onnx__ops[] = {
     FOLD_ONNX__MANY("Sub", 2, 2, fold_sub, fold_onnx__sub, FOLD_ONNX__FREEZES),
     FOLD_ONNX__MANY("Max", 1, FOLD_ONNX__ANY, fold_maximum, fold_onnx__max, 0),
     FOLD_ONNX__MANY("Min", 1, FOLD_ONNX__ANY, fold_minimum, fold_onnx__min, 0),
+    FOLD_ONNX__TWO("Mean", 1, FOLD_ONNX__ANY, fold_onnx__open_mean, fold_add, NULL, 0),
     FOLD_ONNX__MANY("Sum", 1, FOLD_ONNX__ANY, fold_add, fold_onnx__add, 0),
     FOLD_ONNX__MANY("Where", 3, 3, NULL, NULL, FOLD_ONNX__INTEGERS),
     FOLD_ONNX__TEST("And", 2, fold_onnx__and),
@@ -3477,6 +4129,7 @@ static const fold_onnx__op fold_onnx__ops[] = {
     FOLD_ONNX__BETWEEN("Clip", 3, "min max", fold_onnx__open_clip, fold_clip, 0, 0),
     FOLD_ONNX__MOVE("Cast", 1, 1, "round_mode saturate to", fold_onnx__open_cast),
     FOLD_ONNX__MOVE("Concat", 1, FOLD_ONNX__ANY, "axis", fold_onnx__open_concat),
+    FOLD_ONNX__MOVE("DepthToSpace", 1, 1, "blocksize mode", fold_onnx__open_blocks),
     FOLD_ONNX__MOVE("Dropout", 1, 3, "is_test ratio seed", fold_onnx__open_dropout),
     FOLD_ONNX__MOVE("Expand", 2, 2, "", fold_onnx__open_expand),
     FOLD_ONNX__MOVE("Flatten", 1, 1, "axis", fold_onnx__open_flatten),
@@ -3486,16 +4139,19 @@ static const fold_onnx__op fold_onnx__ops[] = {
     FOLD_ONNX__MOVE("Pad", 1, 4, "mode pads value", fold_onnx__open_pad),
     FOLD_ONNX__MOVE("Reshape", 1, 2, "shape allowzero", fold_onnx__open_reshape),
     FOLD_ONNX__MOVE("Slice", 1, 5, "starts ends axes", fold_onnx__open_slice),
+    FOLD_ONNX__MOVE("SpaceToDepth", 1, 1, "blocksize", fold_onnx__open_blocks),
     FOLD_ONNX__MOVE("Split", 1, 2, "axis split num_outputs", fold_onnx__open_split),
     FOLD_ONNX__MOVE("Squeeze", 1, 2, "axes", fold_onnx__open_squeeze),
     FOLD_ONNX__MOVE("Tile", 2, 2, "", fold_onnx__open_tile),
     FOLD_ONNX__MOVE("Transpose", 1, 1, "perm", fold_onnx__open_transpose),
+    FOLD_ONNX__MOVE("TopK", 1, 2, "axis k largest sorted", fold_onnx__open_top),
     FOLD_ONNX__MOVE("Trilu", 1, 2, "upper", fold_onnx__open_trilu),
     FOLD_ONNX__MOVE("Unsqueeze", 1, 2, "axes", fold_onnx__open_unsqueeze),
     FOLD_ONNX__OTHER("Constant", 0, 0, "value value_float value_floats value_int value_ints",
                      fold_onnx__open_constant),
     FOLD_ONNX__MOVE("ConstantOfShape", 1, 1, "value", fold_onnx__open_constant_of_shape),
     FOLD_ONNX__MOVE("If", 1, 1, "else_branch then_branch", fold_onnx__open_if),
+    FOLD_ONNX__MOVE("Range", 3, 3, "", fold_onnx__open_range),
     FOLD_ONNX__MOVE("Shape", 1, 1, "start end", fold_onnx__open_shape),
     FOLD_ONNX__MOVE("Size", 1, 1, "", fold_onnx__open_size),
     FOLD_ONNX__GLOBAL("GlobalAveragePool", fold_mean),
@@ -3512,12 +4168,17 @@ static const fold_onnx__op fold_onnx__ops[] = {
     FOLD_ONNX__REDUCE("ReduceSumSquare", fold_square, fold_sum, NULL),
     FOLD_ONNX__AXIS("Softmax", fold_softmax),
     FOLD_ONNX__AXIS("LogSoftmax", fold_onnx__log_softmax),
+    FOLD_ONNX__MOVE("CumSum", 2, 2, "exclusive reverse", fold_onnx__open_cumsum),
+    FOLD_ONNX__OTHER("LpNormalization", 1, 1, "axis p", fold_onnx__open_lp_norm),
     FOLD_ONNX__OTHER("ArgMax", 1, 1, "axis keepdims select_last_index", fold_onnx__open_argmax),
     FOLD_ONNX__OTHER("Multinomial", 1, 1, "dtype sample_size seed", fold_onnx__open_argmax),
     FOLD_ONNX__MOVE("RandomNormalLike", 1, 1, "dtype mean scale seed", fold_onnx__open_random),
     FOLD_ONNX__OTHER("BatchNormalization", 5, 5, "epsilon momentum spatial training_mode",
                      fold_onnx__open_batch_norm),
+    FOLD_ONNX__OTHER("GroupNormalization", 3, 3, "epsilon num_groups stash_type", fold_onnx__open_group_norm),
+    FOLD_ONNX__OTHER("InstanceNormalization", 3, 3, "epsilon", fold_onnx__open_group_norm),
     FOLD_ONNX__OTHER("LayerNormalization", 2, 3, "axis epsilon stash_type", fold_onnx__open_layer_norm),
+    FOLD_ONNX__OTHER("Einsum", 1, 2, "equation", fold_onnx__open_einsum),
     FOLD_ONNX__OTHER("Gemm", 2, 3, "alpha beta transA transB", fold_onnx__open_product),
     FOLD_ONNX__OTHER("MatMul", 2, 2, "", fold_onnx__open_product),
     FOLD_ONNX__OTHER("AveragePool", 1, 1,
@@ -3527,6 +4188,14 @@ static const fold_onnx__op fold_onnx__ops[] = {
                      fold_onnx__open_pool),
     FOLD_ONNX__OTHER("Conv", 2, 3, "auto_pad dilations group kernel_shape pads strides",
                      fold_onnx__open_conv),
+    FOLD_ONNX__OTHER("ConvTranspose", 2, 3,
+                     "auto_pad dilations group kernel_shape output_padding output_shape pads strides",
+                     fold_onnx__open_conv),
+    FOLD_ONNX__MOVE("Resize", 2, 4,
+                    "antialias axes coordinate_transformation_mode cubic_coeff_a exclude_outside "
+                    "extrapolation_value keep_aspect_ratio_policy mode nearest_mode",
+                    fold_onnx__open_resize),
+    FOLD_ONNX__MOVE("Upsample", 1, 2, "mode scales", fold_onnx__open_resize),
     FOLD_ONNX__OTHER("GRU", 3, 6, "activations direction hidden_size layout linear_before_reset",
                      fold_onnx__open_recurrent),
     FOLD_ONNX__OTHER("LSTM", 3, 8, "activations direction hidden_size input_forget layout",
@@ -3538,7 +4207,7 @@ static const fold_onnx__op fold_onnx__ops[] = {
 /* `list` has words with a space between them. */
 static int fold_onnx__is_listed(const char *list, const char *word)
 {
-    char all[120], one[120];
+    char all[160], one[120];
     fold_onnx__format(all, sizeof all, " %s ", list);
     fold_onnx__format(one, sizeof one, " %s ", word);
     return !strchr(word, ' ') && strstr(all, one) != NULL;
