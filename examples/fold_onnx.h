@@ -1776,6 +1776,15 @@ static double fold_onnx__nearest_whole(double a, double b)
 static double fold_onnx__sign(double a, double b) { return (void)b, isnan(a) ? a : (a > 0) - (a < 0); }
 static double fold_onnx__sin(double a, double b) { return (void)b, sin(a); }
 static double fold_onnx__cos(double a, double b) { return (void)b, cos(a); }
+static double fold_onnx__tan(double a, double b) { return (void)b, tan(a); }
+static double fold_onnx__asin(double a, double b) { return (void)b, asin(a); }
+static double fold_onnx__acos(double a, double b) { return (void)b, acos(a); }
+static double fold_onnx__atan(double a, double b) { return (void)b, atan(a); }
+static double fold_onnx__sinh(double a, double b) { return (void)b, sinh(a); }
+static double fold_onnx__cosh(double a, double b) { return (void)b, cosh(a); }
+static double fold_onnx__asinh(double a, double b) { return (void)b, asinh(a); }
+static double fold_onnx__acosh(double a, double b) { return (void)b, acosh(a); }
+static double fold_onnx__atanh(double a, double b) { return (void)b, atanh(a); }
 static double fold_onnx__fmod(double a, double b) { return fmod(a, b); } /* the sign is of a */
 static double fold_onnx__whole_fmod(double a, double b) { return fmod(a, b) + 0.0; }
 static double fold_onnx__mod(double a, double b) { return fmod(fmod(a, b) + b, b) + 0.0; } /* of b */
@@ -1814,6 +1823,11 @@ static fold_node fold_onnx__hard_swish(fold_ctx *f, fold_node x)
 static fold_node fold_onnx__mish(fold_ctx *f, fold_node x)
 {
     return fold_mul(f, x, fold_tanh(f, fold_softplus(f, x)));
+}
+static fold_node fold_onnx__thresholded_relu(fold_ctx *f, fold_node x, float alpha)
+{
+    const fold_node is_above = fold_shift(f, x, -alpha);
+    return fold_select(f, is_above, x, fold_zeros(f, fold_node_shape(f, x)));
 }
 static fold_node fold_onnx__softsign(fold_ctx *f, fold_node x)
 {
@@ -1903,12 +1917,28 @@ static void fold_onnx__map_forward(const fold_op_call *c)
     }
 }
 
+/* Of functions of one number. */
+static double fold_onnx__slope_of_one(const fold_onnx__op *op, double a)
+{
+    double (*const f)(double, double) = op->number;
+    const double tangent = f == fold_onnx__tan ? tan(a) : 0, root = sqrt(fabs(1 - a * a));
+    return f == fold_onnx__tan     ? 1 + tangent * tangent
+           : f == fold_onnx__acos  ? -1 / root
+           : f == fold_onnx__acosh ? 1 / root
+           : f == fold_onnx__asin  ? 1 / root
+           : f == fold_onnx__asinh ? 1 / sqrt(1 + a * a)
+           : f == fold_onnx__atan  ? 1 / (1 + a * a)
+           : f == fold_onnx__atanh ? 1 / (1 - a * a)
+           : f == fold_onnx__cosh  ? sinh(a)
+           : f == fold_onnx__sinh  ? cosh(a)
+           : f == fold_onnx__erf   ? 1.1283791670955126 * exp(-a * a)
+                                   : 1; /* a rounding to half precision */
+}
+
 static double fold_onnx__slope(const fold_onnx__op *op, double a, double b, int of)
 {
-    if (op->number == fold_onnx__to_half)
-        return 1;
-    if (op->number == fold_onnx__erf)
-        return 1.1283791670955126 * exp(-a * a);
+    if (op->most == 1)
+        return fold_onnx__slope_of_one(op, a);
     if (op->number == fold_onnx__fmod)
         return of ? -fold_onnx__trunc(a / b, 0) : 1;
     if (!of)
@@ -2849,7 +2879,7 @@ static void fold_onnx__record_argmax(fold_onnx *o, const fold_onnx__step *s, con
                                      fold_node *out)
 {
     const fold_shape shape = fold_node_shape(o->f, in[0]);
-    fold_node x = in[0];
+    fold_node x = s->number[1] ? fold_neg(o->f, in[0]) : in[0]; /* the smallest */
     if (s->noise && o->chance) { /* a choice, by the Gumbel-max method */
         for (int i = 0; i < fold_onnx__elements(shape); i++)
             s->noise[i] = (float)-log(-log((double)fold_random_uniform(o->chance) + 0x1p-25));
@@ -2870,6 +2900,7 @@ static int fold_onnx__open_argmax(fold_onnx *o, const fold_onnx__value *from)
     const fold_onnx__lines l =
         fold_onnx__reads_lines(o, &s, 1u << axis, fold_onnx__whole(o, "keepdims", 1), 0);
     s.number[0] = l.outer;
+    s.number[1] = !strcmp(o->node.type, "ArgMin");
     s.stops = 1;
     if (chooses)
         s.noise = FOLD_ONNX__KEPT(o, float, from->count);
@@ -2937,7 +2968,8 @@ static int fold_onnx__open_random(fold_onnx *o, const fold_onnx__value *from)
 static void fold_onnx__record_layer_norm(fold_onnx *o, const fold_onnx__step *s, const fold_node *in,
                                          fold_node *out)
 {
-    out[0] = fold_layer_norm(o->f, in[0], s->param[0], s->param[1], s->real[0]);
+    out[0] = s->number[1] ? fold_rms_norm(o->f, in[0], s->param[0], s->real[0])
+                          : fold_layer_norm(o->f, in[0], s->param[0], s->param[1], s->real[0]);
     if (s->out[1])
         out[1] = fold_mean(o->f, in[0], -1);
     if (!s->out[2])
@@ -2961,6 +2993,7 @@ static int fold_onnx__open_layer_norm(fold_onnx *o, const fold_onnx__value *from
     fold_onnx__step s = fold_onnx__begin(o, fold_onnx__record_layer_norm, 1);
     const fold_onnx__lines l = fold_onnx__reads_lines(o, &s, ~0u << axis, 1, 0);
     s.number[0] = 2; /* it has a gain and a bias */
+    s.number[1] = !strcmp(o->node.type, "RMSNormalization");
     s.real[0] = fold_onnx__epsilon(o);
     for (int i = 1; i < 3 && fold_onnx__has_in(o, i); i++) {
         fold_onnx__dims meets = from->dims;
@@ -3027,8 +3060,7 @@ static int fold_onnx__open_batch_norm(fold_onnx *o, const fold_onnx__value *from
     return fold_onnx__makes_lines(o, &s, &l);
 }
 
-/* A norm of each row of [rows x values], and a gain and a bias for each middle axis of [batch x ... x values],
-   which are its channels or groups. */
+/* A norm of each row of [rows x values], and a gain and a bias of each channel or group. */
 static void fold_onnx__record_group_norm(fold_onnx *o, const fold_onnx__step *s, const fold_node *in,
                                          fold_node *out)
 {
@@ -3176,7 +3208,7 @@ static int fold_onnx__open_product(fold_onnx *o, const fold_onnx__value *from)
 }
 
 /* Reads a term of an equation of Einsum: a letter for each axis. The axes of an ellipsis have the labels 1 to
-   8, counted from the right: as many as are left of `rank` or, if that is -1, `dots`. Returns the term's end. */
+   8, counted from the right: as many as are left of `rank` or, if that is -1, `dots`. Returns its end. */
 static const char *fold_onnx__term(fold_onnx *o, const char *text, int rank, int dots, char *label)
 {
     int n = 0, letters = 0;
@@ -3436,19 +3468,30 @@ static int fold_onnx__read_windows(fold_onnx *o, const fold_onnx__dims *filter, 
     return !o->failed;
 }
 
+/* Each sample of a batch, and each group of channels, is a convolution of its own. */
 static void fold_onnx__record_conv(fold_onnx *o, const fold_onnx__step *s, const fold_node *in,
                                    fold_node *out)
 {
     const fold_param none = { 0, 0 };
-    const int axes = s->number[0], groups = s->number[1],
-              channels = fold_node_shape(o->f, in[0]).dim[axes] / groups;
+    const int axes = s->number[0], groups = s->number[1], samples = s->number[2];
     fold_node *made = s->nodes + s->n_in + FOLD_ONNX__OUTS;
-    for (int g = 0; g < groups; g++) {
-        const fold_node x = groups == 1 ? in[0] : fold_slice(o->f, in[0], axes, g * channels, channels);
-        made[g] = (axes == 1 ? fold_conv1d : fold_conv2d)(o->f, x, s->filters[g],
+    fold_shape image = fold_node_shape(o->f, in[0]);
+    for (int k = 0; k < axes + 1 && samples > 1; k++)
+        image.dim[k] = image.dim[k + 1];
+    image.rank = axes + 1;
+    const int channels = image.dim[axes] / groups;
+    for (int i = 0; i < samples * groups; i++) {
+        const int g = i % groups;
+        fold_node x = samples == 1 ? in[0] : fold_slice(o->f, in[0], 0, i / groups, 1);
+        x = fold_onnx__reshape(o->f, x, image);
+        if (groups > 1)
+            x = fold_slice(o->f, x, axes, g * channels, channels);
+        made[i] = (axes == 1 ? fold_conv1d : fold_conv2d)(o->f, x, s->filters[g],
                                                           groups == 1 ? s->param[1] : none, &s->conv);
+        if (groups > 1 && g == groups - 1)
+            made[i / groups] = fold_concat(o->f, made + i - g, groups, axes);
     }
-    out[0] = groups == 1 ? made[0] : fold_concat(o->f, made, groups, axes);
+    out[0] = samples == 1 ? made[0] : fold_concat(o->f, made, samples, 0);
     if (groups > 1 && !fold_param_is_null(s->param[1]))
         out[0] = fold_add(o->f, out[0], fold_use(o->f, s->param[1]));
 }
@@ -3476,7 +3519,7 @@ static void fold_onnx__read_filters(fold_onnx *o, fold_onnx__step *s, int groups
         fold_onnx__take_axis(o, &taps, k, filter->dims.dim[k] - 1, -1, filter->dims.dim[k]);
     s->number[1] = n;
     s->filters = FOLD_ONNX__KEPT(o, fold_param, n);
-    s->nodes = FOLD_ONNX__KEPT(o, fold_node, s->n_in + FOLD_ONNX__OUTS + n);
+    s->nodes = FOLD_ONNX__KEPT(o, fold_node, s->n_in + FOLD_ONNX__OUTS + n * s->number[2]);
     for (int g = 0; g < n && !o->failed; g++) {
         fold_onnx__view view = taps;
         fold_onnx__take_axis(o, &view, 0, g * own, 1, own);
@@ -3512,7 +3555,7 @@ static void fold_onnx__read_image(fold_onnx *o, fold_onnx__step *s, const fold_o
         s->conv.padding = w[0].begin;
     for (int k = 0; k < axes && !equal; k++)
         fold_onnx__take_axis(o, &image, 1 + k, -w[k].begin, 1, w[k].begin + image.dims.dim[1 + k] + w[k].end);
-    fold_onnx__reads(o, s, 0, o->node.in[0], &image, fold_onnx__shape_from(&image.dims, 1));
+    fold_onnx__reads(o, s, 0, o->node.in[0], &image, fold_onnx__shape_from(&image.dims, s->number[2] == 1));
 }
 
 /* If strides differ from axis to axis, all windows are computed. */
@@ -3524,9 +3567,9 @@ static int fold_onnx__open_conv(fold_onnx *o, const fold_onnx__value *from)
               transposed = !strcmp(o->node.type, "ConvTranspose");
     fold_onnx__step s = fold_onnx__begin(o, fold_onnx__record_conv, 1);
     fold_onnx__window w[FOLD_ONNX__MOST_WINDOWS];
-    fold_onnx__dims made = { axes + 2, { 1 } };
-    if (axes < 1 || axes > 2 || x->dim[0] != 1 || filter->rank != x->rank)
-        return FOLD_ONNX__REFUSE(o, "an input of rank %d, or more than one sample", x->rank);
+    fold_onnx__dims made = { axes + 2, { x->dim[0] } };
+    if (axes < 1 || axes > 2 || x->dim[0] > 1024 || filter->rank != x->rank)
+        return FOLD_ONNX__REFUSE(o, "an input of rank %d, %d samples", x->rank, x->dim[0]);
     if (groups < 1 || x->dim[1] % groups || filter->dim[0] % groups)
         return FOLD_ONNX__REFUSE(o, "%d groups of %d channels", groups, x->dim[1]);
     if (filter->dim[!transposed] != (transposed ? x->dim[1] : x->dim[1] / groups))
@@ -3539,6 +3582,7 @@ static int fold_onnx__open_conv(fold_onnx *o, const fold_onnx__value *from)
     if (w[axes - 1].dilation != w[0].dilation)
         return FOLD_ONNX__REFUSE(o, "dilations that differ from axis to axis");
     s.number[0] = axes;
+    s.number[2] = x->dim[0];
     s.conv.depthwise = groups > 1 && groups == x->dim[1] && outputs == groups;
     s.conv.stride = transposed || differ ? 1 : w[0].stride;
     s.conv.dilation = w[0].dilation;
@@ -4091,12 +4135,22 @@ static const fold_onnx__op fold_onnx__ops[] = {
     FOLD_ONNX__ONE("Softplus", fold_softplus, NULL, 0),
     FOLD_ONNX__ONE("Sqrt", fold_sqrt, fold_onnx__sqrt, 0),
     FOLD_ONNX__ONE("Tanh", fold_tanh, NULL, 0),
+    FOLD_ONNX__ONE("Acos", NULL, fold_onnx__acos, 0),
+    FOLD_ONNX__ONE("Acosh", NULL, fold_onnx__acosh, 0),
+    FOLD_ONNX__ONE("Asin", NULL, fold_onnx__asin, 0),
+    FOLD_ONNX__ONE("Asinh", NULL, fold_onnx__asinh, 0),
+    FOLD_ONNX__ONE("Atan", NULL, fold_onnx__atan, 0),
+    FOLD_ONNX__ONE("Atanh", NULL, fold_onnx__atanh, 0),
+    FOLD_ONNX__ONE("Cosh", NULL, fold_onnx__cosh, 0),
+    FOLD_ONNX__ONE("Sinh", NULL, fold_onnx__sinh, 0),
+    FOLD_ONNX__ONE("Tan", NULL, fold_onnx__tan, 0),
     FOLD_ONNX__ONE("Erf", NULL, fold_onnx__erf, 0),
     FOLD_ONNX__ONE("Reciprocal", fold_onnx__one_over, fold_onnx__reciprocal, 0),
     FOLD_ONNX__WITH("Elu", fold_elu, 1),
     FOLD_ONNX__WITH("LeakyRelu", fold_leaky_relu, 0.01f),
     FOLD_ONNX__WITH("Celu", fold_onnx__celu, 1),
     FOLD_ONNX__WITH("Swish", fold_onnx__swish, 1),
+    FOLD_ONNX__WITH("ThresholdedRelu", fold_onnx__thresholded_relu, 1),
     FOLD_ONNX__BETWEEN("HardSigmoid", 1, "alpha beta", fold_onnx__open_elements, fold_onnx__hard_sigmoid,
                        0.2f, 0.5f),
     FOLD_ONNX__BETWEEN("Selu", 1, "alpha gamma", fold_onnx__open_selu, fold_onnx__selu, 1.67326319f,
@@ -4171,12 +4225,14 @@ static const fold_onnx__op fold_onnx__ops[] = {
     FOLD_ONNX__MOVE("CumSum", 2, 2, "exclusive reverse", fold_onnx__open_cumsum),
     FOLD_ONNX__OTHER("LpNormalization", 1, 1, "axis p", fold_onnx__open_lp_norm),
     FOLD_ONNX__OTHER("ArgMax", 1, 1, "axis keepdims select_last_index", fold_onnx__open_argmax),
+    FOLD_ONNX__OTHER("ArgMin", 1, 1, "axis keepdims select_last_index", fold_onnx__open_argmax),
     FOLD_ONNX__OTHER("Multinomial", 1, 1, "dtype sample_size seed", fold_onnx__open_argmax),
     FOLD_ONNX__MOVE("RandomNormalLike", 1, 1, "dtype mean scale seed", fold_onnx__open_random),
     FOLD_ONNX__OTHER("BatchNormalization", 5, 5, "epsilon momentum spatial training_mode",
                      fold_onnx__open_batch_norm),
     FOLD_ONNX__OTHER("GroupNormalization", 3, 3, "epsilon num_groups stash_type", fold_onnx__open_group_norm),
     FOLD_ONNX__OTHER("InstanceNormalization", 3, 3, "epsilon", fold_onnx__open_group_norm),
+    FOLD_ONNX__OTHER("RMSNormalization", 2, 2, "axis epsilon stash_type", fold_onnx__open_layer_norm),
     FOLD_ONNX__OTHER("LayerNormalization", 2, 3, "axis epsilon stash_type", fold_onnx__open_layer_norm),
     FOLD_ONNX__OTHER("Einsum", 1, 2, "equation", fold_onnx__open_einsum),
     FOLD_ONNX__OTHER("Gemm", 2, 3, "alpha beta transA transB", fold_onnx__open_product),
@@ -4191,7 +4247,7 @@ static const fold_onnx__op fold_onnx__ops[] = {
     FOLD_ONNX__OTHER("ConvTranspose", 2, 3,
                      "auto_pad dilations group kernel_shape output_padding output_shape pads strides",
                      fold_onnx__open_conv),
-    FOLD_ONNX__MOVE("Resize", 2, 4,
+    FOLD_ONNX__MOVE("Resize", 1, 4,
                     "antialias axes coordinate_transformation_mode cubic_coeff_a exclude_outside "
                     "extrapolation_value keep_aspect_ratio_policy mode nearest_mode",
                     fold_onnx__open_resize),
