@@ -173,7 +173,7 @@ static int run_node_test(const char *folder, const char *name, char *said)
 /* Whatever ONNX tests of a node is refused or right, and those of the list are right. */
 static void node_tests(void)
 {
-    static const struct { const char *kind; int right; } kinds[] = { { "node", 543 }, { "pytorch-converted", 0 }, { "pytorch-operator", 0 } };
+    static const struct { const char *kind; int right; } kinds[] = { { "node", 580 }, { "pytorch-converted", 54 }, { "pytorch-operator", 27 } };
     const char *folder = "/usr/share/libonnx-testdata/data", *policies = getenv("FOLD_POLICIES");
     char said[256], line[300], name[600], path[600];
     int listed = 0;
@@ -1047,6 +1047,145 @@ static void pools(void)
     CHECK_ROWS(rows);
 }
 
+/* Convolutions that are transposed, of groups, of several samples, with strides that differ by axis: beside PyTorch. */
+static void transposed(void)
+{
+    static const graph_row rows[] = {
+        { 11, "1 1 3", "w 1 1 3=-0.75,2.75,0.75", "ConvTranspose x w > y strides=2, output_padding=1,", "-0.75 2.75 2.25 -5.5 -3.75 8.25 2.25 0" },
+        { 11, "1 2 3", "w 2 1 3=-0.75,2.75,0.75,-1.25,2.25,0.25;b 1=-0.75", "ConvTranspose x w b > y pads=1,1", "-11.75 10 -6.25" },
+        { 11, "1 1 2 2", "w 1 2 2 2=-0.75,2.75,0.75,-1.25,2.25,0.25,-1.75,1.75", "ConvTranspose x w > y strides=2,1", "-0.75 4.25 -5.5 0.75 -2.75 2.5 -2.25 11.25 -11 2.25 -6.75 5 2.25 -4.25 -0.5 -1.75 5.25 -3.5 6.75 -8.25 -1 -5.25 12.25 -7" },
+        { 11, "1 1 2 2", "w 1 1 2 3=-0.75,2.75,0.75,-1.25,2.25,0.25", "ConvTranspose x w > y pads=0,1,1,0 dilations=2,2 kernel_shape=2,3", "1.5 2.75 -5.5 0.75 -1.5 3 8.25 -11 2.25 -3 2.5 2.25 -4.5 0.25 -0.5" },
+        { 11, "1 4 2", "w 4 2 2=-0.75,2.75,0.75,-1.25,2.25,0.25,-1.75,1.75,-0.25,-2.25,1.25,-0.75,2.75,0.75,-1.25,2.25;b 4=-0.5,3,1,-1", "ConvTranspose x w b > y group=2 strides=2,", "5.5 3 -8 -7 -1.5 7 8.5 -1.5 19 -5 -19.5 8.5 -3.5 11 1.5 -14.5" },
+        { 11, "1 2 3", "w 2 1 2=-0.75,2.75,0.75,-1.25", "ConvTranspose x w > y group=2", "-0.75 4.25 -7.75 8.25 -3 8.75 -10.75 7.5" },
+        { 11, "1 1 2", "w 1 1 3=-0.75,2.75,0.75", "ConvTranspose x w > y strides=2, auto_pad=SAME_UPPER", "-0.75 2.75 2.25 -5.5" },
+        { 11, "1 1 2", "w 1 1 3=-0.75,2.75,0.75", "ConvTranspose x w > y strides=2, output_shape=4,", "2.75 2.25 -5.5 -1.5" },
+        { 11, "1 1 2", "w 1 1 3=-0.75,2.75,0.75", "ConvTranspose x w > y pads=3,0", "-1.5" },
+        { 11, "2 2 2", "w 2 1 2=-0.75,2.75,0.75,-1.25", "ConvTranspose x w > y", "1.5 -2.5 -0.5 1.5 3.5 -6.5" },
+        { 11, "1 4 3", "w 4 2 2=-0.75,2.75,0.75,-1.25,2.25,0.25,-1.75,1.75,-0.25,-2.25,1.25,-0.75,2.75,0.75,-1.25,2.25;b 4=-0.5,3,1,-1", "Conv x w b > y group=2", "-16 20.5 20.5 -20 -3.5 5.5 49.5 -57" },
+        { 11, "1 1 3", "w 2 1 2=-0.75,2.75,0.75,-1.25", "Conv x w > y group=1", "-6.25 9.75 3.25 -5.25" },
+        { 11, "1 2 3", "w 4 1 2=-0.75,2.75,0.75,-1.25,2.25,0.25,-1.75,1.75", "Conv x w > y group=2", "-6.25 9.75 3.25 -5.25 -7.75 9.75 15.75 -19.25" },
+        { 11, "1 1 3 4", "w 1 1 2 2=-0.75,2.75,0.75,-1.25", "Conv x w > y strides=1,2 pads=0,1,0,0", "-3.5 -3.5 2.5 2.5" },
+        { 11, "2 2 3", "w 2 2 2=-0.75,2.75,0.75,-1.25,2.25,0.25,-1.75,1.75", "Conv x w > y", "-15.5 21 17.5 -23 -48.5 54 50.5 -56" },
+        { 11, "2 4 2", "w 4 2 2=-0.75,2.75,0.75,-1.25,2.25,0.25,-1.75,1.75,-0.25,-2.25,1.25,-0.75,2.75,0.75,-1.25,2.25;b 4=-0.5,3,1,-1", "Conv x w b > y group=2", "0.5 -7.5 28 -18.5 -11.5 -19.5 60 -30.5" },
+        { 11, "1 3 2", "w 2 1 2=1,2,3,4", "ConvTranspose x w > y", ":ConvTranspose 'y': weights of 2 channels, not 3" },
+        { 11, "1 2 2", "w 2 1 2=1,2,3,4", "ConvTranspose x w > y pads=9,0", ":ConvTranspose 'y': pads of 9 and 0, of a kernel of 2" },
+        { 11, "1 3 2", "w 2 1 2=1,2,3,4", "Conv x w > y group=2", ":Conv 'y': 2 groups of 3 channels" },
+        { 11, "1 1 3 3", "w 1 1 2 2=1,2,3,4", "Conv x w > y dilations=1,2", ":Conv 'y': dilations that differ from axis to axis" } };
+    CHECK_ROWS(rows);
+}
+
+/* Resize and Upsample, beside PyTorch and by hand. */
+static void resizing(void)
+{
+    static const graph_row rows[] = {
+        { 11, "1 1 2 2", "s 4=1,1,2,2", "Resize x _ s > y mode=nearest coordinate_transformation_mode=asymmetric nearest_mode=floor", "1 1 -2 -2 1 1 -2 -2 3 3 -4 -4 3 3 -4 -4" },
+        { 9, "1 1 2 2", "s 4=1,1,1,2.5", "Upsample x s > y", "1 1 1 -2 -2 3 3 3 -4 -4" },
+        { 10, "1 1 4", "s 3=1,1,0.5", "Resize x s > y", "1 3" },
+        { 10, "1 1 4", "s 3=1,1,0.75", "Resize x s > y", "1 3 -4" },
+        { 11, "1 1 2 2", "s 4=1,1,2,2", "Resize x _ s > y mode=linear", "1 0.25 -1.25 -2 1.5 0.5 -1.5 -2.5 2.5 1 -2 -3.5 3 1.25 -2.25 -4" },
+        { 11, "1 1 2 2", "n 4=#1,1,3,5", "Resize x _ _ n > y mode=linear coordinate_transformation_mode=align_corners", "1 0.25 -0.5 -1.25 -2 2 0.75 -0.5 -1.75 -3 3 1.25 -0.5 -2.25 -4" },
+        { 13, "1 1 4 4", "n 4=#1,1,2,4", "Resize x _ _ n > y mode=linear coordinate_transformation_mode=pytorch_half_pixel", "3 -4 5 -6 11 -12 13 -14" },
+        { 13, "1 1 2 4", "s 4=1,1,2,1", "Resize x _ s > y mode=cubic", "0.578125 -1.578125 2.578125 -3.578125 1.90625 -2.90625 3.90625 -4.90625 4.09375 -5.09375 6.09375 -7.09375 5.421875 -6.421875 7.421875 -8.421875" },
+        { 18, "1 1 4 4", "n 2=#2,2;", "Resize x _ _ n > y mode=linear antialias=1 axes=2,3", "0.408163265 -1.12244898 1.30612245 -2.02040816" },
+        { 18, "1 1 4 4", "n 2=#3,2;", "Resize x _ _ n > y mode=cubic antialias=1 axes=2,3 cubic_coeff_a=-0.5", "0.168882501 -0.854832914 0.991735537 -1.67768595 1.81458857 -2.50053899" },
+        { 18, "1 1 2 4", "n 2=#4,4", "Resize x _ _ n > y axes=-2,-1 keep_aspect_ratio_policy=not_larger", "1 -2 3 -4 5 -6 7 -8" },
+        { 11, "1 1 2", "s 2=1,2", "Resize x _ s > y", ":Resize 'y': scales or sizes of 2 axes, for 3; they must be constant" },
+        { 11, "1 1 2", "", "Resize x _ x > y", ":Resize 'y': scales or sizes of -1 axes, for 3; they must be constant" },
+        { 11, "1 1 2", "s 3=1,1,0.25", "Resize x _ s > y", ":Resize 'y': axis 2 by a scale of 0.25, of 2 values" },
+        { 11, "1 1 2", "s 3=1,1,nan", "Resize x _ s > y", ":Resize 'y': axis 2 by a scale of nan, of 2 values" },
+        { 11, "1 1 2", "s 3=1,1,1.25", "Resize x _ s > y coordinate_transformation_mode=align_corners", ":align_corners and a length of 2.5, on which runtimes disagree" },
+        { 11, "1 1 2", "s 3=1,1,2", "Resize x _ s > y coordinate_transformation_mode=tf_crop_and_resize", ":'tf_crop_and_resize' is not supported" } };
+    CHECK_ROWS(rows);
+}
+
+/* Norms of channels, groups and vectors, beside PyTorch. */
+static void group_norms(void)
+{
+    static const graph_row rows[] = {
+        { 6, "1 4 3", "g 4=-0.75,2.75,0.75,-1.25;b 4=7.75,9.75,7.75,8.25", "InstanceNormalization x g b > y", "7.62833408 8.72332737 6.89833855 8.40878924 13.5820307 7.25918002 8.17839037 6.69550063 8.376109 9.01099905 6.48768641 9.25131454" },
+        { 21, "1 4 3", "g 4=-0.75,2.75,0.75,-1.25;b 4=7.75,9.75,7.75,8.25", "GroupNormalization x g b > y num_groups=2 epsilon=0.5", "7.46347846 8.03652154 7.08144973 7.29864902 13.602123 5.89787703 8.33198306 7.16801694 8.48717854 9.4786309 6.76270996 9.73729004" },
+        { 21, "2 4 2", "g 4=-0.75,2.75,0.75,-1.25;b 4=7.75,9.75,7.75,8.25", "GroupNormalization x g b > y num_groups=2", "7.33218578 8.16781422 13.3246328 6.17536721 8.37723581 7.12276419 6.82446406 9.67553594 7.07448525 8.42551475 12.7483374 6.75166258 8.44662116 7.05337884 6.91695951 9.58304049" },
+        { 18, "2 4 2", "g 2=-0.75,2.75;b 2=7.75,9.75", "GroupNormalization x g b > y num_groups=2", "7.33218578 8.16781422 6.77510015 8.72489985 12.0498646 7.45013535 12.8861791 6.61382094 7.07448525 8.42551475 6.93227161 8.56772839 12.3042776 7.19572241 12.6826891 6.81731091" },
+        { 23, "2 3", "g 3=-0.75,2.75,0.75", "RMSNormalization x g > y epsilon=0.5", "-0.329956009 -2.4196774 0.989868026 0.586471691 2.68799525 -0.879707537" },
+        { 22, "2 3", "", "LpNormalization x > y axis=0", "0.242535625 -0.371390676 0.447213595 -0.9701425 0.928476691 -0.894427191" },
+        { 22, "2 3", "", "LpNormalization x > y p=1", "0.166666667 -0.333333333 0.5 -0.266666667 0.333333333 -0.4" },
+        { 22, "2", "z=0", "Mul x z > h;LpNormalization h > y", "0 -0" },
+        { 22, "2", "", "LpNormalization x > y p=3", ":LpNormalization 'y': p of 3, not 1 or 2" },
+        { 21, "1 4 2", "g 2=1,2", "GroupNormalization x g g > y num_groups=2", ":GroupNormalization 'y': 'g' is not 4 values" },
+        { 21, "1 4 2", "g 4=1,2,3,4", "GroupNormalization x g g > y num_groups=3", ":GroupNormalization 'y': 3 groups of an input of rank 3" } };
+    CHECK_ROWS(rows);
+}
+
+/* Einsum, beside PyTorch. */
+static void sums_of_products(void)
+{
+    static const graph_row rows[] = {
+        { 12, "2 3", "w 3 2=-0.75,2.75,0.75,-1.25,2.25,0.25", "Einsum x w > y equation=ij,jk->ik", "4.5 6 -6.75 -18.75" },
+        { 12, "2 3", "w 3 2=-0.75,2.75,0.75,-1.25,2.25,0.25", "Einsum x w > y equation=ij,jk->ki", "4.5 -6.75 6 -18.75" },
+        { 12, "2 3", "w 2 3=-0.75,2.75,0.75,-1.25,2.25,0.25", "Einsum x w > y equation=ij,kj", "-4 -5 12.25 14.75" },
+        { 12, "2 3", "w 2 3=-0.75,2.75,0.75,-1.25,2.25,0.25", "Einsum w x > y equation=ki,kj->ij", "4.25 -4.75 5.25 -6.25 5.75 -5.25 -0.25 -0.25 0.75" },
+        { 12, "2 3", "w 2 3=-0.75,2.75,0.75,-1.25,2.25,0.25", "Einsum x w > y equation=ij,ij->i", "-4 14.75" },
+        { 12, "2 3", "w 2 3=-0.75,2.75,0.75,-1.25,2.25,0.25", "Einsum x w > y equation=ij,ik->jk", "4.25 -6.25 -0.25 -4.75 5.75 -0.25 5.25 -5.25 0.75" },
+        { 12, "2 2 3", "w 2 3 2=-0.75,2.75,0.75,-1.25,2.25,0.25,-1.75,1.75,-0.25,-2.25,1.25,-0.75", "Einsum x w > y equation=bij,bjk->bik", "4.5 6 -6.75 -18.75 1 23.5 -0.25 -33.25" },
+        { 12, "2 2 3", "w 2 3 2=-0.75,2.75,0.75,-1.25,2.25,0.25,-1.75,1.75,-0.25,-2.25,1.25,-0.75", "Einsum x w > y equation=...ij,...jk->...ki", "4.5 -6.75 6 -18.75 1 -0.25 23.5 -33.25" },
+        { 12, "2 2 3", "w 3=-0.75,2.75,0.75", "Einsum x w > y equation=...j,j", "-4 12.25 -20.5 28.75" },
+        { 12, "2 2 3", "w 3=-0.75,2.75,0.75", "Einsum x w > y equation=aij,j->ai", "-4 12.25 -20.5 28.75" },
+        { 12, "2 2 3", "w 3=-0.75,2.75,0.75", "Einsum x w > y equation=aij,k->jk", "4.5 -16.5 -4.5 -4.5 16.5 4.5 4.5 -16.5 -4.5" },
+        { 12, "2 2 3", "", "Einsum x x > y equation=aij,bij->ab", "91 217 217 559" },
+        { 12, "2 2 3", "", "Einsum x > y equation=aij->ja", "-3 -3 3 3 -3 -3" },
+        { 12, "2 2 3", "", "Einsum x > y equation=aai->ia", "1 -10 -2 11 3 -12" },
+        { 12, "2 2 3", "", "Einsum x > y equation=b...c->c...", "8 -14 -10 16 12 -18" },
+        { 12, "2 2", "", "Einsum x > y equation=ii", "-3" },
+        { 12, "2 2 3", "w 2 2 2 2=-0.75,2.75,0.75,-1.25,2.25,0.25,-1.75,1.75,-0.25,-2.25,1.25,-0.75,2.75,0.75,-1.25,2.25", "Einsum w x > y equation=abcd,dce->ebac", "18.5 9.5 -16 2.5 4 -10.5 8 -17.5 -20.5 -10 18.5 -2 -6.5 10.5 -11.5 18.5 22.5 10.5 -21 1.5 9 -10.5 15 -19.5" },
+        { 12, "2 3", "w 2=1,2", "Einsum x w > y equation=ij,j->i", ":Einsum 'y': axes of 3 and 2 values with one label" },
+        { 12, "2 3", "w 2=1,2", "Einsum x w > y equation=ijk,i->i", ":Einsum 'y': 3 labels of 2 axes" },
+        { 12, "2 3", "w 2=1,2", "Einsum x w > y equation=ij,i->iq", ":Einsum 'y': a result with a label twice, or of no operand" },
+        { 12, "2 3", "w 2=1,2", "Einsum x w > y equation=ij,i->ii", ":Einsum 'y': a result with a label twice, or of no operand" },
+        { 12, "2 3", "w 2=1,2", "Einsum x w > y equation=ij,i,k->i", ":Einsum 'y': an equation that does not fit its operands" },
+        { 12, "2 3", "w 2=1,2", "Einsum x w > y equation=i1,i->i", ":Einsum 'y': an equation that does not fit its operands" },
+        { 12, "2 3", "w 2=1,2", "Einsum x w w > y equation=ij,i,i->i", ":Einsum 'y': 3 inputs are not supported" } };
+    CHECK_ROWS(rows);
+}
+
+/* Sums along an axis, blocks of pixels, functions of libm, beside PyTorch; constants that are sorted or counted. */
+static void sorted_and_summed(void)
+{
+    static const graph_row rows[] = {
+        { 11, "2 3", "a=#1", "CumSum x a > y", "1 -1 2 -4 1 -5" },
+        { 11, "2 3", "a=#0", "CumSum x a > y", "1 -2 3 -3 3 -3" },
+        { 11, "2 3", "a=#-1", "CumSum x a > y reverse=1", "2 1 3 -5 -1 -6" },
+        { 11, "2 3", "a=#1", "CumSum x a > y exclusive=1", "0 1 -1 0 -4 1" },
+        { 11, "2 3", "a=#1", "CumSum x a > y exclusive=1 reverse=1", "1 3 0 -1 -6 0" },
+        { 13, "1 4 1 2", "", "DepthToSpace x > y blocksize=2 mode=CRD", "1 3 -2 -4 5 7 -6 -8" },
+        { 13, "1 1 2 4", "", "SpaceToDepth x > y blocksize=2", "1 3 -2 -4 5 7 -6 -8" },
+        { 13, "1 4 1 2", "", "DepthToSpace x > y blocksize=2", "1 3 -2 -4 5 7 -6 -8" },
+        { 8, "2", "w 2=-0.75,2.75;v 1=3", "Mean x w v > y", "1.08333333 1.25" },
+        { 9, "2", "", "Atan x > y", "0.785398163 -1.10714872" },
+        { 9, "2", "", "Sinh x > y", "1.17520119 -3.62686041" },
+        { 9, "2", "", "Cosh x > y", "1.54308063 3.76219569" },
+        { 9, "2", "", "Asinh x > y", "0.881373587 -1.44363548" },
+        { 9, "2", "", "Tan x > y", "1.55740772 2.18503986" },
+        { 9, "2", "q=0.25", "Mul x q > h;Asin h > y", "0.252680255 -0.523598776" },
+        { 9, "2", "q=0.25", "Mul x q > h;Acos h > y", "1.31811607 2.0943951" },
+        { 9, "2", "q=0.25", "Mul x q > h;Atanh h > y", "0.255412812 -0.549306144" },
+        { 9, "2", "t=3.5", "Add x t > h;Acosh h > y", "2.18464379 0.96242365" },
+        { 11, "1", "t 2 3=3,1,2,6,5,6;k 1=#2", "TopK t k > v i;Cast i > c to=1;Flatten v > a axis=:2;Flatten c > b axis=:2;Concat a b > d axis=1;Mul x d > y", "3 2 6 6 0 2 0 2" },
+        { 11, "1", "t 2 3=3,1,2,6,5,6;k 1=#1", "TopK t k > v i largest=:2 axis=:2;Cast i > c to=1;Add v c > d;Mul x d > y", "3 1 2" },
+        { 1, "1", "t 2 2=3,1,2,6", "TopK t > v k=1;Mul x v > y", "3 6" },
+        { 11, "2", "k 1=#1", "TopK x k > y", ":TopK 'y': values that are not constant" },
+        { 11, "1", "t 2=3,1;k 1=#3", "TopK t k > v;Mul x v > y", ":TopK 'v': 3 of 2 values" },
+        { 11, "1", "a=#5;b=#-1;c=#-2", "Range a b c > r;Cast r > d to=1;Mul x d > y", "5 3 1" },
+        { 11, "1", "a=0;b=1;c=0.3", "Range a b c > r;Mul x r > y", "0 0.3 0.6 0.9" },
+        { 11, "1", "a=0;b=1;c=0", "Range a b c > r;Mul x r > y", ":Range 'r': inf values" },
+        { 11, "2", "a=0;b=1", "Range a b x > y", ":Range 'y': 'x' is not a constant number" },
+        { 13, "4", "", "ArgMin x > i;Cast i > y to=1", "3" },
+        { 13, "3", "c 3=1,-0.5,0.33333334", "Mul x c > h;ArgMin h > i select_last_index=1;Cast i > y to=1", "2" },
+        { 10, "4", "", "ThresholdedRelu x > y alpha=1.0", "0 0 3 0" },
+        { 13, "1 3 4 1", "", "DepthToSpace x > y blocksize=2", ":DepthToSpace 'y': blocks of 2, which do not fit an input of rank 4" },
+        { 11, "2", "", "CumSum x x > y", ":CumSum 'y': an axis that is not constant" } };
+    CHECK_ROWS(rows);
+}
+
 /* If takes a branch when the file is opened: its condition is a constant, or computed from shapes. Branches have weights, read what is
    around them, and are in branches. */
 static void put_branch(message *node, const char *name, const char *constants, const char *nodes, const char *made, const message *inner)
@@ -1203,6 +1342,13 @@ static void gradients(void)
         { "Mul x w > v;Unsqueeze v one > r;Trilu r > y", 0, 0 }, { "Mul x w > v;Dropout v > y", 0, 0 },
         { "Mul x w > v;Unsqueeze v two_axes > r;MaxPool r > y kernel_shape=2,", 0, 0 }, { "Mul x w > v;Unsqueeze v two_axes > r;AveragePool r > y kernel_shape=2, auto_pad=SAME_UPPER", 0, 0 },
         { "Mul x w > v;Unsqueeze v two_axes > r;GlobalAveragePool r > y", 0, 0 },
+        { "Mul x w > v;Unsqueeze v two_axes > r;ConvTranspose r f > y strides=2, pads=1,0", 0, 0 }, { "Mul x w > v;Unsqueeze v two_axes > r;Resize r _ scales > y mode=linear", 0, 0 },
+        { "Mul x w > v;Unsqueeze v two_axes > r;Resize r _ scales > y", 0, 0 }, { "Mul x w > v;Einsum v f > y equation=i,jki->k", 0, 0 }, { "Einsum x w > y equation=i,j->", 0, 0 },
+        { "Mul x w > v;CumSum v zero > y reverse=1", 0, 0 }, { "Mul x w > v;LpNormalization v > y", 0, 0 }, { "Mul x w > v;LpNormalization v > y p=1", 0, 0 },
+        { "Mul x w > v;Concat v e > a axis=0;Unsqueeze a two_axes > r;InstanceNormalization r k1 k1 > s;Mul s s > q;Mul q s > y", 0, 0.01 }, { "Mul x w > v;RMSNormalization v w > y", 0, 0 },
+        { "Mul x w > v;Mean v w x > y", 0, 0 }, { "Mul x w > v;Atan v > y", 0, 0 }, { "Mul x w > v;Tan v > y", 0, 0 }, { "Mul x w > v;Sinh v > y", 0, 0 }, { "Mul x w > v;Cosh v > y", 0, 0 },
+        { "Mul x w > v;Asinh v > y", 0, 0 }, { "Sub w x > v;Asin v > y", 0, 0 }, { "Sub w x > v;Acos v > y", 0, 0 }, { "Sub w x > v;Atanh v > y", 0, 0 }, { "Add x w > v;Acosh v > y", 0, 0 },
+        { "Mul x w > v;ThresholdedRelu v > y", 0, 0 }, { "Mul x w > v;ArgMin v > b;Cast b > y to=1", 1, 0 }, { "Mul x w > v;Cast v > r to=7;OneHot r depth c2 > y", 1, 0 },
         { "Mul x w > v;Sign v > y", 1, 0 }, { "Mul x w > v;Ceil v > y", 1, 0 }, { "Mul x w > v;Round v > y", 1, 0 },
         { "Mul x w > v;Less v c > b;Cast b > y to=1", 1, 0 }, { "Mul x w > v;Floor v > y", 1, 0 }, { "Mul x w > v;ArgMax v > b;Cast b > y to=1", 1, 0 },
         { "Mul x w > v;Cast v > b to=7;Cast b > y to=1", 1, 0 } };
@@ -1210,7 +1356,7 @@ static void gradients(void)
     const fold_node none = { 0, 0 };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         static message file;
-        const graph_row row = { 24, "2", "w 2=0.7,1.3;e 2=1.5,-0.5;c=1.25;two 1=#2;one 1=#0;two_axes 2=#0,1;ends 2=#1,1", rows[i].nodes, "" };
+        const graph_row row = { 24, "2", "w 2=0.7,1.3;e 2=1.5,-0.5;c=1.25;two 1=#2;one 1=#0;two_axes 2=#0,1;ends 2=#1,1;zero=#0;scales 3=1,1,2;depth=#3;c2 2=1,2;k1 1=1.5;f 1 2 2=1,2,3,-1.5", rows[i].nodes, "" };
         fold_ctx_desc desc = fold_ctx_desc_default();
         double sum[3] = { 0, 0, 0 };
         desc.training = 1;
@@ -1548,6 +1694,11 @@ int main(int argc, char **argv)
     check_run("ops of few calls", short_ops);
     check_run("what repeats and cuts", repeats);
     check_run("pools", pools);
+    check_run("convolutions that are transposed, or of groups", transposed);
+    check_run("resizing", resizing);
+    check_run("norms of groups", group_norms);
+    check_run("sums of products", sums_of_products);
+    check_run("sums along an axis, blocks, what is sorted", sorted_and_summed);
     check_run("branches", branches);
     check_run("one input, and what is joined", one_input);
     check_run("names of parameters", names);

@@ -107,7 +107,9 @@ static inline void put_node(message *graph, const char *type, const char *in, co
         const char *value = attributes + name + 1, *end = attributes + n;
         attribute.size = 0;
         put_bytes(&attribute, 1, attributes, name);
-        if (*value == ':') put_number(&attribute, 20, strtol(value + 1, NULL, 10));
+        const int is_text = (*value | 32) >= 'a' && (*value | 32) <= 'z', is_ellipsis = !strncmp(value, "...", 3);
+        if (is_text || is_ellipsis) put_bytes(&attribute, 4, value, (size_t)(end - value));
+        else if (*value == ':') put_number(&attribute, 20, strtol(value + 1, NULL, 10));
         else if (memchr(value, ',', (size_t)(end - value)))
             while (value < end) {
                 char *next;
@@ -115,8 +117,7 @@ static inline void put_node(message *graph, const char *type, const char *in, co
                 value = next + 1;
             }
         else if (memchr(value, '.', (size_t)(end - value))) put_float(&attribute, 2, strtof(value, NULL));
-        else if (strchr("-0123456789", *value)) put_number(&attribute, 3, strtoll(value, NULL, 10));
-        else put_bytes(&attribute, 4, value, (size_t)(end - value));
+        else put_number(&attribute, 3, strtoll(value, NULL, 10));
         put_message(&node, 5, &attribute);
     }
     put_message(graph, 1, &node);
