@@ -109,8 +109,11 @@ bench/study: bench/study.c bench/side.h bench/workloads.h bench/manual.h bench/p
 frame: bench/bench
 	bench/bench --frames 3000
 
+bench/literature: bench/literature.c examples/options.h fold.h
+	$(CC) $(CFLAGS) -o bench/literature bench/literature.c -lm
+
 # Real trees (FOLD_DATA names their folder) at all batch sizes: bench/STUDY.md and bench/study.svg.
-bench-study: bench/study bench/bench
+bench-study: bench/study bench/literature bench/bench
 	@mkdir -p build
 	sh bench/study-results >build/STUDY.md && mv build/STUDY.md bench/STUDY.md
 	sh bench/figures write
@@ -145,4 +148,4 @@ mpi: build/mpi_sick
 	done
 
 clean:
-	rm -rf build bench/bench bench/study
+	rm -rf build bench/bench bench/literature bench/study

@@ -26222,10 +26222,16 @@ static const char *fold__node_name(const fold_ctx *f, uint32_t id)
                                 : kind[f->kind[id] & FOLD__KIND_MASK];
 }
 
+/* As fold__operand_of, for calls that a cell body may not make. */
+static int fold__operand_outside(fold_ctx *f, fold_node x, const char *who, fold__operand *operand)
+{
+    return fold__operand_of(f, x, who, operand) && !fold__in_body(f, who);
+}
+
 FOLD_API void fold_keep(fold_ctx *f, fold_node x)
 {
     fold__operand operand;
-    if (!fold__operand_of(f, x, "keep", &operand) || fold__in_body(f, "keep"))
+    if (!fold__operand_outside(f, x, "keep", &operand))
         return;
     f->kind[operand.source] |= FOLD__IS_KEPT;
     f->n_keeps++;
@@ -26239,7 +26245,7 @@ FOLD_API void fold_keep(fold_ctx *f, fold_node x)
 FOLD_API void fold_output_ref(fold_ctx *f, fold_node x, float *values)
 {
     fold__operand operand;
-    if (!fold__operand_of(f, x, "output_ref", &operand) || fold__in_body(f, "output_ref"))
+    if (!fold__operand_outside(f, x, "output_ref", &operand))
         return;
     const fold__output_ref ref = { values, x };
     if (!values)
@@ -26266,7 +26272,7 @@ static int fold__index_end(const fold_ctx *f, uint32_t id)
 FOLD_API void fold_index_ref(fold_ctx *f, fold_node x, const int *index, int count)
 {
     fold__operand operand;
-    if (!fold__operand_of(f, x, "index_ref", &operand) || fold__in_body(f, "index_ref"))
+    if (!fold__operand_outside(f, x, "index_ref", &operand))
         return;
     const int end = fold__index_end(f, operand.source);
     const fold__index_ref ref = { index, operand.source, end, 0, NULL, NULL, NULL };
@@ -26343,7 +26349,7 @@ FOLD_API void fold_edges_ref(fold_ctx *f, fold_node x, const int *from, const in
                              int max_edges)
 {
     fold__operand operand;
-    if (!fold__operand_of(f, x, "edges_ref", &operand) || fold__in_body(f, "edges_ref"))
+    if (!fold__operand_outside(f, x, "edges_ref", &operand))
         return;
     if (!edges || (max_edges && (!from || !to)))
         fold__no_pointer(f, "edges_ref", edges ? "from or to" : "edges");
@@ -26367,8 +26373,8 @@ FOLD_API void fold_edges_ref(fold_ctx *f, fold_node x, const int *from, const in
 FOLD_API void fold_keep_grad(fold_ctx *f, fold_node x)
 {
     fold__operand operand;
-    if (!fold__operand_of(f, x, "keep_grad", &operand) || fold__in_body(f, "keep_grad") ||
-        !fold__in_training(f) || (f->kind[operand.source] & FOLD__IS_GRAD_KEPT))
+    if (!fold__operand_outside(f, x, "keep_grad", &operand) || !fold__in_training(f) ||
+        (f->kind[operand.source] & FOLD__IS_GRAD_KEPT))
         return;
     if ((operand.kind & FOLD__KIND_MASK) == FOLD__NODE_PARAM)
         fold__fail(f, FOLD_BAD_ARGUMENT, "keep_grad: x is a parameter; call fold_param_grad instead");

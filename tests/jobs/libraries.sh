@@ -148,6 +148,9 @@ study() { # on small settings; it calls private functions
     keys="$keys sick_alone_us= sick_dynamic_us= sick_manual_us="
     step "the study compiles without warnings" sh -c "$(own_line bench/study.c "-O0 -std=c99 $warnings")"
     step "study" ends_with_result "FOLD_DATA= $small" "$keys data=generated"
+    step "literature compiles without warnings" sh -c "$(own_line bench/literature.c "-O0 -std=gnu99 $warnings")"
+    step "literature" ends_with_result "$bin/literature --batch 16 --width 32 --seconds 0" \
+        "RESULT literature networks=9 most_over_alone= same=1 hash="
     if [ -z "${FOLD_DATA:-}" ]; then skip "study of real trees" "FOLD_DATA is not set"; return; fi
     step "study of real trees" ends_with_result "$small" "$keys data=real"
 }
