@@ -237,9 +237,11 @@ typedef struct fold_onnx__value {
     fold_shape shape;         /* of its fold_node */
     int is_integer;           /* or boolean */
     int is_frozen;            /* a constant that is not trained, since it was computed */
-    const unsigned char *raw; /* bytes of a constant in the file, little-endian; NULL: see `numbers` */
-    const fold_onnx__type *type;
+    /* the elements of a constant: one of these is set */
+    const unsigned char *raw; /* as in the file, little-endian, of this type */
+    const float *floats;
     double *numbers;
+    const fold_onnx__type *type;
     fold_param param; /* of a constant that steps read as a value */
     int step;         /* the step that makes it */
     char *seen;       /* of a tensor that is being saved: which elements a parameter has */
@@ -319,13 +321,16 @@ typedef struct fold_onnx__node { /* while the file is opened */
     int next, is_open; /* next: the first input whose maker was not visited yet */
 } fold_onnx__node;
 
-/* A parameter that was made from a value, in one of the forms. */
+/* A parameter, in one of the forms of a constant: `scale` times the elements of a view. NULL: all elements, in
+   their order. Parameters are planned while nodes are opened: their handles are then 1 + their index and a
+   salt of 0. They are made when all are known, so that each array of the model is allocated once. */
+struct fold_onnx__view;
 typedef struct fold_onnx__weight {
     const fold_onnx__value *value;
     int form;
     float scale;
-    fold_shape shape;
-    const char *name;
+    const struct fold_onnx__view *view;
+    fold_param_desc desc;
     fold_param param;
 } fold_onnx__weight;
 enum { FOLD_ONNX__AS_IT_IS, FOLD_ONNX__TURNED, FOLD_ONNX__ALONE }; /* ALONE: not shared with other ops */
@@ -346,7 +351,7 @@ struct fold_onnx {
     fold_onnx__value *values; /* index 0 means none */
     fold_onnx__step *steps;
     int *named; /* hash table of values by name */
-    fold_onnx__weight *weights;
+    fold_onnx__weight **weights; /* while the file is opened */
     fold_onnx__pair *metadata;
     int *inputs, *outputs;
     int n_values, most_values, n_steps, most_steps, n_named, n_weights, n_metadata, n_inputs, n_outputs;
@@ -394,6 +399,14 @@ static int fold_onnx__fail(fold_onnx *o, fold_status status, const char *format,
 }
 #define FOLD_ONNX__REFUSE(o, ...) fold_onnx__fail(o, FOLD_BAD_ARGUMENT, __VA_ARGS__)
 
+/* For messages while no node is being read. */
+static void fold_onnx__reads_now(fold_onnx *o, const char *what, const char *name)
+{
+    memset(&o->node, 0, sizeof o->node);
+    o->node.type = what;
+    o->node.name = name;
+}
+
 /* ---- memory ----------------------------------------------------------------------------------- */
 
 /* Returns the number of bytes freed. */
@@ -419,8 +432,8 @@ static int fold_onnx__over_budget(fold_onnx *o)
                            (unsigned long)o->most);
 }
 
-/* Memory is zeroed. The budget keeps a small file from asking for gigabytes. */
-static void *fold_onnx__take(fold_onnx *o, fold_onnx__arena *arena, size_t count, size_t size)
+/* The budget keeps a small file from asking for gigabytes. */
+static void *fold_onnx__take_any(fold_onnx *o, fold_onnx__arena *arena, size_t count, size_t size)
 {
     enum { FOLD_ONNX__CHUNK = 16384, FOLD_ONNX__HEAD = (sizeof(fold_onnx__chunk) + 15) / 16 * 16 };
     const fold_memory memory = fold_model_memory(o->model);
@@ -442,7 +455,14 @@ static void *fold_onnx__take(fold_onnx *o, fold_onnx__arena *arena, size_t count
     }
     void *taken = (unsigned char *)arena->first + arena->used;
     arena->used += bytes;
-    return memset(taken, 0, bytes);
+    return taken;
+}
+
+/* The same, zeroed. */
+static void *fold_onnx__take(fold_onnx *o, fold_onnx__arena *arena, size_t count, size_t size)
+{
+    void *taken = fold_onnx__take_any(o, arena, count, size);
+    return taken ? memset(taken, 0, count * size) : NULL;
 }
 #define FOLD_ONNX__TAKE(o, from, type, count) \
     ((type *)fold_onnx__take(o, &(o)->from, (size_t)(count), sizeof(type)))
@@ -774,7 +794,7 @@ static int fold_onnx__set_dims(fold_onnx *o, fold_onnx__value *value, const fold
 static double fold_onnx__number(const fold_onnx__value *constant, int i)
 {
     if (!constant->raw)
-        return constant->numbers[i];
+        return constant->floats ? (double)constant->floats[i] : constant->numbers[i];
     const size_t size = (size_t)constant->type->size;
     return fold_onnx__decode(constant->type->type,
                              fold_onnx__little(constant->raw + size * (size_t)i, (int)size));
@@ -810,16 +830,23 @@ static int fold_onnx__set_constant_dims(fold_onnx *o, fold_onnx__value *value, c
     return !o->failed && (is_empty || fold_onnx__set_dims(o, value, dims));
 }
 
-/* Makes a value constant, and returns its numbers, to be written. */
-static double *fold_onnx__fix(fold_onnx *o, fold_onnx__value *value, const fold_onnx__dims *dims,
-                              int is_integer)
+/* Makes a value a constant that is not trained. */
+static int fold_onnx__fix_as(fold_onnx *o, fold_onnx__value *value, const fold_onnx__dims *dims,
+                             int is_integer)
 {
-    if (!fold_onnx__set_constant_dims(o, value, dims))
-        return NULL;
     value->origin = FOLD_ONNX__FIXED;
     value->is_integer = is_integer;
     value->is_frozen = 1;
-    return value->numbers = FOLD_ONNX__PASSING(o, double, value->count);
+    return fold_onnx__set_constant_dims(o, value, dims);
+}
+
+/* The same. Returns its numbers, to be written. */
+static double *fold_onnx__fix(fold_onnx *o, fold_onnx__value *value, const fold_onnx__dims *dims,
+                              int is_integer)
+{
+    value->numbers =
+        fold_onnx__fix_as(o, value, dims, is_integer) ? FOLD_ONNX__PASSING(o, double, value->count) : NULL;
+    return value->numbers;
 }
 
 /* ---- tensors of the file ---------------------------------------------------------------------- */
@@ -841,7 +868,7 @@ static const unsigned char *fold_onnx__read_part(fold_onnx *o, const char *path,
         const size_t more = size < SIZE_MAX / 32 && !o->desc.max_bytes ? 8 * size : 0;
         o->budget += more;
         o->most += more;
-        bytes = FOLD_ONNX__PASSING(o, unsigned char, size + 1);
+        bytes = (unsigned char *)fold_onnx__take_any(o, &o->passing, size + 1, 1);
         if (bytes && fread(bytes, 1, size, file) != size)
             bytes = NULL;
     }
@@ -1192,6 +1219,74 @@ static int *fold_onnx__sources(fold_onnx *o, const fold_onnx__view *view, int *c
     return source;
 }
 
+/* Whether a view of `count` values does not just leave all of them where they are. */
+static int fold_onnx__moves(const fold_onnx__view *view, int count)
+{
+    int moves = view->cuts || fold_onnx__product(&view->dims, 0, view->dims.rank) != count;
+    for (int k = view->dims.rank, step = 1; k-- > 0 && !moves; step *= view->dims.dim[k])
+        for (int i = 0; i < view->dims.dim[k] && !moves; i++)
+            moves = view->at[k][i] != i * step;
+    return moves;
+}
+
+/* A copy that lasts until the file is open. NULL stays NULL: it leaves all values where they are. */
+static const fold_onnx__view *fold_onnx__kept_view(fold_onnx *o, const fold_onnx__view *view)
+{
+    fold_onnx__view *kept = view ? FOLD_ONNX__PASSING(o, fold_onnx__view, 1) : NULL;
+    if (!kept)
+        return NULL;
+    *kept = *view;
+    for (int k = 0; k < view->dims.rank; k++) {
+        kept->at[k] = FOLD_ONNX__PASSING(o, int, view->dims.dim[k]);
+        if (kept->at[k])
+            memcpy(kept->at[k], view->at[k], (size_t)view->dims.dim[k] * sizeof(int));
+    }
+    return kept;
+}
+
+static float fold_onnx__float(const fold_onnx__value *constant, size_t i)
+{
+    if (!constant->raw || constant->type->type != FOLD_ONNX__FLOAT)
+        return (float)fold_onnx__number(constant, (int)i);
+    const unsigned char *at = constant->raw + 4 * i;
+    const uint32_t bits =
+        at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24; /* one load */
+    float number;
+    memcpy(&number, &bits, sizeof number);
+    return number;
+}
+
+/* Writes `scale` times the elements of a view of a constant; NULL: all of them, in their order. A matrix is
+   written a few rows at a time, so that its transpose is read in whole cache lines. */
+static void fold_onnx__write_floats(const fold_onnx__value *from, const fold_onnx__view *view, float scale,
+                                    float *out)
+{
+    enum { FOLD_ONNX__ROWS = 8 };
+    int index[FOLD_ONNX_RANK] = { 0 }, zero = 0;
+    for (int i = 0; !view && i < from->count; i++)
+        out[i] = scale * fold_onnx__float(from, (size_t)i);
+    const int rank = view ? view->dims.rank : 0, columns = rank ? view->dims.dim[rank - 1] : 1,
+              rows = rank > 1 ? view->dims.dim[rank - 2] : 1,
+              count = view ? fold_onnx__product(&view->dims, 0, rank) : 0;
+    const int *of_row = rank > 1 ? view->at[rank - 2] : &zero, *of_column = rank ? view->at[rank - 1] : &zero;
+    for (int begin = 0; begin < count; begin += rows * columns) {
+        int base = 0;
+        for (int k = 0; k < rank - 2; k++)
+            base = base < 0 || view->at[k][index[k]] < 0 ? -1 : base + view->at[k][index[k]];
+        for (int first = 0; first < rows; first += FOLD_ONNX__ROWS)
+            for (int x = 0; x < columns; x++)
+                for (int y = first; y < rows && y < first + FOLD_ONNX__ROWS; y++) {
+                    const int is_pad =
+                        (base | of_row[y] | of_column[x]) < 0 || view->cuts * (x - y - view->diagonal) > 0;
+                    out[begin + y * columns + x] =
+                        is_pad ? view->pad
+                               : scale * fold_onnx__float(from, (size_t)(base + of_row[y] + of_column[x]));
+                }
+        for (int k = rank - 2; k-- > 0 && ++index[k] == view->dims.dim[k];)
+            index[k] = 0;
+    }
+}
+
 /* ---- parameters ------------------------------------------------------------------------------- */
 
 static int fold_onnx__same_shape(fold_shape a, fold_shape b)
@@ -1203,47 +1298,44 @@ static int fold_onnx__same_shape(fold_shape a, fold_shape b)
    take it for the tensor. If the name is taken, a number is appended. */
 static const char *fold_onnx__param_name(fold_onnx *o, const fold_onnx__weight *wanted)
 {
-    const char *prefix = o->desc.prefix ? o->desc.prefix : "";
-    const int is_whole = fold_onnx__elements(wanted->shape) == wanted->value->count;
+    const char *prefix = o->desc.prefix ? o->desc.prefix : "", *of = wanted->value->name;
+    const int is_whole = fold_onnx__elements(wanted->desc.shape) == wanted->value->count;
     const int is_plain = wanted->form == FOLD_ONNX__AS_IT_IS && is_whole && wanted->scale == 1;
     const char *form = is_plain ? "" : wanted->form == FOLD_ONNX__TURNED ? ".turned" : ".part";
-    const size_t before = strlen(prefix), size = before + strlen(wanted->name) + 32;
-    char *name = FOLD_ONNX__SCRATCH(o, char, size);
+    const size_t before = strlen(prefix), size = before + strlen(of) + 32;
+    char *name = FOLD_ONNX__PASSING(o, char, size);
     for (int i = 0, taken = 1; name && taken; i++) {
-        fold_onnx__format(name, size, i ? "%s%s%s.%d" : "%s%s%s", prefix, wanted->name, form, i);
+        fold_onnx__format(name, size, i ? "%s%s%s.%d" : "%s%s%s", prefix, of, form, i);
         taken = (!is_plain || i) && fold_onnx__find(o, name + before);
         for (int k = 0; k < o->n_weights && !taken; k++)
-            taken = !strcmp(fold_param_name(o->model, o->weights[k].param), name);
+            taken = !strcmp(o->weights[k]->desc.name, name);
     }
     return name ? name : "";
 }
 
 /* Writes a parameter's values back to the tensor that it was made from. Values that have not changed are left
    as they are in the file, so that nothing is rounded twice. */
-static int fold_onnx__store(fold_onnx *o, const fold_onnx__weight *wanted, const fold_onnx__view *view)
+static int fold_onnx__store(fold_onnx *o, const fold_onnx__weight *w)
 {
-    fold_onnx__value *value = &o->values[fold_onnx__find(o, wanted->name)];
-    const float *now = fold_param_value(o->model, wanted->param), scale = wanted->scale;
-    const unsigned char *raw = wanted->value->raw;
+    fold_onnx__value *value = &o->values[fold_onnx__find(o, w->value->name)];
+    const float *now = fold_param_value(o->model, w->param);
+    const unsigned char *raw = w->value->raw;
     const int can_write =
-        raw && raw >= o->file.at && raw < o->file.end && value->type->type == FOLD_ONNX__FLOAT;
+        raw && raw >= o->file.at && raw < o->file.end && w->value->type->size == 4 && !w->value->is_frozen;
     int index[FOLD_ONNX_RANK] = { 0 };
-    if (!now || !fold_onnx__same_shape(fold_param_shape(o->model, wanted->param), wanted->shape))
-        return FOLD_ONNX__REFUSE(o, "the parameter of '%.60s' has a different shape, or is quantised",
-                                 wanted->name);
+    if (!now || !fold_onnx__same_shape(fold_param_shape(o->model, w->param), w->desc.shape))
+        return FOLD_ONNX__REFUSE(o, "the parameter has a different shape, or is quantised");
     if (!value->seen)
         value->seen = FOLD_ONNX__PASSING(o, char, value->count);
-    for (int i = 0; value->seen && i < fold_onnx__elements(wanted->shape); i++) {
-        const int at = view ? fold_onnx__next_source(view, index) : i;
-        const float made = now[i] / scale;
+    for (int i = 0; value->seen && i < fold_onnx__elements(w->desc.shape); i++) {
+        const int at = w->view ? fold_onnx__next_source(w->view, index) : i;
+        const float made = now[i] / w->scale;
         uint32_t bits;
-        const int is_new = scale * (float)fold_onnx__number(wanted->value, at) != now[i];
+        const int is_new = w->scale * (float)fold_onnx__number(w->value, at) != now[i];
         if (is_new && (!can_write || !isfinite(made)))
-            return FOLD_ONNX__REFUSE(o, "'%.60s' cannot be written: it is not float32 in the file",
-                                     wanted->name);
+            return FOLD_ONNX__REFUSE(o, "it cannot be written: it is not float32 in the file");
         if (is_new && value->seen[at])
-            return FOLD_ONNX__REFUSE(o, "'%.60s' has two parameters, which were trained to different values",
-                                     wanted->name);
+            return FOLD_ONNX__REFUSE(o, "it has two parameters, which were trained to different values");
         memcpy(&bits, &made, sizeof bits);
         for (int k = 0; is_new && k < 4; k++)
             ((unsigned char *)(uintptr_t)raw)[4 * (size_t)at + (size_t)k] = (unsigned char)(bits >> 8 * k);
@@ -1253,64 +1345,51 @@ static int fold_onnx__store(fold_onnx *o, const fold_onnx__weight *wanted, const
     return !o->failed;
 }
 
-/* Finds the parameter that was made from a value in this form, or makes it: `scale` times the elements of a
-   view; NULL: all elements in their order. */
+/* Plans a parameter: finds the one that has this form of a value, or adds one. */
 static int fold_onnx__weigh(fold_onnx *o, fold_onnx__weight wanted, const fold_onnx__view *view,
                             unsigned uses, int frozen, fold_param *param)
 {
-    fold_param_desc desc = fold_param_desc_default();
-    int index[FOLD_ONNX_RANK] = { 0 };
     const fold_onnx__value *value = wanted.value;
-    if (o->failed)
-        return 0;
-    if (value->origin != FOLD_ONNX__FIXED)
+    const size_t bytes = sizeof(float) * (size_t)fold_onnx__elements(wanted.desc.shape);
+    if (!o->failed && value->origin != FOLD_ONNX__FIXED)
         return FOLD_ONNX__REFUSE(o, "'%s' is not constant", value->name);
-    wanted.name = value->name;
-    for (int i = 0; i < o->n_weights; i++) {
-        const fold_onnx__weight *made = &o->weights[i];
-        if (made->name != wanted.name)
-            continue;
-        *param = made->param;
-        if (made->form == wanted.form && made->form != FOLD_ONNX__ALONE &&
-            fold_onnx__same_shape(made->shape, wanted.shape) &&
-            !memcmp(&made->scale, &wanted.scale, sizeof wanted.scale)) {
-            if (frozen && !o->saves)
-                fold_param_freeze(o->model, *param, 1);
-            return 1;
-        }
-    }
-    if (o->n_weights == 2 * o->most_values)
+    if (!o->failed && o->n_weights == 2 * o->most_values)
         return FOLD_ONNX__REFUSE(o, "too many parameters");
-    desc.name = fold_onnx__param_name(o, &wanted);
-    const size_t bytes = sizeof(float) * (size_t)fold_onnx__elements(wanted.shape);
+    for (int i = 0; i < o->n_weights && wanted.form != FOLD_ONNX__ALONE && !o->failed; i++) {
+        fold_onnx__weight *made = o->weights[i];
+        if (made->value->name != value->name || made->form != wanted.form ||
+            !fold_onnx__same_shape(made->desc.shape, wanted.desc.shape) ||
+            memcmp(&made->scale, &wanted.scale, sizeof wanted.scale) != 0)
+            continue;
+        made->desc.frozen |= frozen;
+        param->id = (uint32_t)i + 1;
+        return 1;
+    }
     if (o->failed || bytes > o->budget)
         return fold_onnx__over_budget(o); /* repeated values count too */
     o->budget -= bytes;
-    desc.shape = wanted.shape;
-    desc.init = FOLD_INIT_CONSTANT; /* so that a gain of zeros is accepted */
-    desc.uses = uses;
-    desc.frozen = frozen || value->is_frozen;
-    wanted.param = *param = o->saves ? fold_param_find(o->model, desc.name) : fold_param_new(o->model, &desc);
-    if (o->saves && fold_param_is_null(*param))
-        FOLD_ONNX__REFUSE(o, "the model has no parameter '%s'", desc.name);
-    if (fold_param_is_null(*param))
-        return o->failed = 1, 0;
-    o->weights[o->n_weights++] = wanted;
-    if (o->saves)
-        return fold_onnx__store(o, &wanted, view);
-    float *out = fold_values_write_begin(o->model, *param);
-    for (int i = 0; out && i < fold_onnx__elements(wanted.shape); i++)
-        out[i] =
-            wanted.scale * (float)fold_onnx__number(value, view ? fold_onnx__next_source(view, index) : i);
-    fold_values_write_end(o->model, *param);
-    o->failed |= fold_model_status(o->model) != FOLD_OK;
-    return !o->failed;
+    fold_onnx__weight *made = FOLD_ONNX__PASSING(o, fold_onnx__weight, 1);
+    fold_onnx__value *kept = FOLD_ONNX__PASSING(o, fold_onnx__value, 1);
+    wanted.desc.init = FOLD_INIT_CONSTANT; /* so that a gain of zeros is accepted */
+    wanted.desc.uses = uses;
+    wanted.desc.frozen = frozen || value->is_frozen;
+    wanted.desc.name = fold_onnx__param_name(o, &wanted);
+    wanted.view = fold_onnx__kept_view(o, view && fold_onnx__moves(view, value->count) ? view : NULL);
+    wanted.value = kept;
+    if (o->failed)
+        return 0;
+    *kept = *value; /* it may be made up for this parameter */
+    *made = wanted;
+    o->weights[o->n_weights++] = made;
+    param->id = (uint32_t)o->n_weights;
+    return 1;
 }
 
 static fold_onnx__weight fold_onnx__form(const fold_onnx__value *value, int form, float scale,
                                          fold_shape shape)
 {
-    const fold_onnx__weight wanted = { value, form, scale, shape, NULL, { 0, 0 } };
+    fold_onnx__weight wanted = { value, form, scale, NULL, fold_param_desc_default(), { 0, 0 } };
+    wanted.desc.shape = shape;
     return wanted;
 }
 /* Makes a parameter that no other op can share. */
@@ -1367,6 +1446,88 @@ static int fold_onnx__fill(fold_onnx *o, int beside, int count, double number, f
     for (int i = 0; numbers && i < count; i++)
         numbers[i] = number;
     return fold_onnx__supply(o, beside, numbers, count, param);
+}
+
+/* The floats of a pack of a matrix, times its rows, on the kernels of a model: of one more weight of a row. */
+static size_t fold_onnx__pack_bytes(fold_model *probe, int rows, int columns)
+{
+    const size_t before = fold_model_measure(probe).packs;
+    fold_param_desc desc = fold_param_desc_default();
+    char name[16];
+    fold_onnx__format(name, sizeof name, "%d", fold_param_count(probe));
+    desc.name = name;
+    desc.shape = fold_shape2(1, columns);
+    fold_param_new(probe, &desc);
+    return (fold_model_measure(probe).packs - before) * ((size_t)rows + 16); /* narrow ones are rounded up */
+}
+
+/* Reserves memory for all parameters from `first` on, since arrays of a model double when they grow. Another
+   model measures packs. */
+static void fold_onnx__reserve(fold_onnx *o, int first)
+{
+    fold_model_desc desc = fold_model_desc_default();
+    fold_model_size size = fold_model_measure(o->model);
+    const fold_memory memory = fold_model_memory(o->model);
+    const int trains = size.grads > 0;
+    desc.isa = fold_model_isa(o->model);
+    desc.inference = 1;
+    desc.memory.alloc = memory.alloc;
+    desc.memory.free = memory.free;
+    desc.memory.user = memory.user;
+    fold_model *probe = fold_model_new(&desc);
+    for (int i = first; i < o->n_weights; i++) {
+        const fold_param_desc *weight = &o->weights[i]->desc;
+        const int count = fold_onnx__elements(weight->shape),
+                  columns = weight->shape.dim[weight->shape.rank - 1];
+        const size_t bytes = ((size_t)count + 15) / 16 * 16 * sizeof(float);
+        size.values += bytes;
+        if (weight->shape.rank == 1)
+            size.packs += bytes;
+        if (weight->uses & (FOLD_FOR_LINEAR | FOLD_FOR_CONV))
+            size.packs += fold_onnx__pack_bytes(probe, count / columns, columns) +
+                          (trains ? fold_onnx__pack_bytes(probe, columns, count / columns) : 0);
+    }
+    size.grads = trains ? size.values : 0;
+    if (fold_model_status(probe) == FOLD_OK)
+        fold_model_reserve(o->model, &size);
+    fold_model_free(probe);
+}
+
+/* Makes the parameter of a weight, or stores its values. */
+static int fold_onnx__make_param(fold_onnx *o, fold_onnx__weight *w)
+{
+    fold_onnx__reads_now(o, "weight", w->value->name);
+    w->param = o->saves ? fold_param_find(o->model, w->desc.name) : fold_param_new(o->model, &w->desc);
+    if (o->saves && fold_param_is_null(w->param))
+        return FOLD_ONNX__REFUSE(o, "the model has no parameter '%s'", w->desc.name);
+    if (o->saves)
+        return fold_onnx__store(o, w);
+    float *out = fold_values_write_begin(o->model, w->param);
+    if (out && !fold_param_is_null(w->param))
+        fold_onnx__write_floats(w->value, w->view, w->scale, out);
+    fold_values_write_end(o->model, w->param);
+    o->failed |= fold_model_status(o->model) != FOLD_OK;
+    return !o->failed;
+}
+
+/* Makes the parameters that were planned. Only then it is known whether the model trains. */
+static int fold_onnx__make_params(fold_onnx *o)
+{
+    for (int i = 0; i < o->n_weights; i++) {
+        if (i < 2 && !o->saves)
+            fold_onnx__reserve(o, i);
+        if (!fold_onnx__make_param(o, o->weights[i]))
+            return 0;
+    }
+    for (int i = 0; i < o->n_values; i++)
+        if (!fold_param_is_null(o->values[i].param))
+            o->values[i].param = o->weights[o->values[i].param.id - 1]->param;
+    for (int i = 0; i < o->n_steps; i++)
+        for (size_t k = 0; k < sizeof o->steps->param / sizeof *o->steps->param; k++)
+            if (!fold_param_is_null(o->steps[i].param[k]))
+                o->steps[i].param[k] = o->weights[o->steps[i].param[k].id - 1]->param;
+    memset(&o->node, 0, sizeof o->node);
+    return !o->failed;
 }
 
 /* ---- moves ------------------------------------------------------------------------------------ */
@@ -1725,20 +1886,30 @@ static int fold_onnx__makes_permuted(fold_onnx *o, fold_onnx__step *s, const fol
 static int fold_onnx__emit(fold_onnx *o, const fold_onnx__view *view, int out, const fold_onnx__dims *dims)
 {
     const fold_onnx__value *from = fold_onnx__in(o, 0);
+    fold_onnx__value *to = &o->values[out];
     int index[FOLD_ONNX_RANK] = { 0 }, source = o->node.in[0];
     if (o->failed)
         return 0;
     if (from->origin != FOLD_ONNX__FIXED) {
         const fold_onnx__move *move = fold_onnx__trace(o, &source, view, fold_onnx__shape(dims));
-        o->values[out].is_integer = from->is_integer;
+        to->is_integer = from->is_integer;
         return fold_onnx__makes_move(o, source, move, out, dims);
     }
-    double *numbers = fold_onnx__fix(o, &o->values[out], dims, from->is_integer);
-    for (int i = 0; numbers && i < o->values[out].count; i++) {
+    const int moves = fold_onnx__moves(view, from->count);
+    if (!fold_onnx__fix_as(o, to, dims, from->is_integer))
+        return 0;
+    to->type = from->type;
+    to->raw = moves || to->is_integer ? NULL : from->raw; /* the same bytes */
+    float *floats = !to->raw && !to->is_integer ? FOLD_ONNX__PASSING(o, float, to->count) : NULL;
+    if ((to->floats = floats) != NULL)
+        fold_onnx__write_floats(from, moves ? view : NULL, 1, floats);
+    if (to->is_integer)
+        to->numbers = FOLD_ONNX__PASSING(o, double, to->count);
+    for (int i = 0; to->numbers && i < to->count; i++) {
         source = fold_onnx__next_source(view, index);
-        numbers[i] = source < 0 ? (double)view->pad : fold_onnx__number(from, source);
+        to->numbers[i] = source < 0 ? (double)view->pad : fold_onnx__number(from, source);
     }
-    return numbers != NULL;
+    return !o->failed;
 }
 
 /* ---- element-wise ops ------------------------------------------------------------------------- */
@@ -1882,16 +2053,16 @@ static int fold_onnx__compute(fold_onnx *o, const fold_onnx__dims *dims)
 {
     const fold_onnx__op *op = o->node.op;
     const int n = o->node.n_in, whole = fold_onnx__makes_whole(o);
-    int **source = FOLD_ONNX__SCRATCH(o, int *, n), count = 0;
+    fold_onnx__view *view = FOLD_ONNX__SCRATCH(o, fold_onnx__view, n);
+    int *index = FOLD_ONNX__SCRATCH(o, int, n *FOLD_ONNX_RANK);
     double *x = FOLD_ONNX__SCRATCH(o, double, n),
            *numbers = fold_onnx__fix(o, fold_onnx__out(o), dims, whole);
-    for (int i = 0; i < n && !o->failed; i++) {
-        const fold_onnx__view view = fold_onnx__repeated(o, &fold_onnx__in(o, i)->dims, dims);
-        source[i] = fold_onnx__sources(o, &view, &count);
-    }
-    for (int i = 0; i < count && !o->failed; i++) {
+    for (int i = 0; i < n && !o->failed; i++)
+        view[i] = fold_onnx__repeated(o, &fold_onnx__in(o, i)->dims, dims);
+    for (int i = 0; i < fold_onnx__out(o)->count && !o->failed; i++) {
         for (int k = 0; k < n; k++)
-            x[k] = fold_onnx__number(fold_onnx__in(o, k), source[k][i]);
+            x[k] = fold_onnx__number(fold_onnx__in(o, k),
+                                     fold_onnx__next_source(&view[k], index + k * FOLD_ONNX_RANK));
         double y = op->number ? x[0] : x[x[0] != 0 ? 1 : 2];
         if (op->most == 1)
             y = op->number(y, y);
@@ -4317,14 +4488,6 @@ static int fold_onnx__node_fits(fold_onnx *o)
     return !o->failed;
 }
 
-/* For messages while no node is being read. */
-static void fold_onnx__reads_now(fold_onnx *o, const char *what, const char *name)
-{
-    memset(&o->node, 0, sizeof o->node);
-    o->node.type = what;
-    o->node.name = name;
-}
-
 /* Ends a part of the file that makes n values. If the part was refused, so are they, and the steps and values
    begun for them are removed. Returns 0 after an error of the model. */
 static int fold_onnx__end_part(fold_onnx *o, const int *made, int n, int n_steps, int n_values)
@@ -4563,7 +4726,7 @@ static int fold_onnx__make_tables(fold_onnx *o, fold_onnx__span model, fold_onnx
     o->values = FOLD_ONNX__KEPT(o, fold_onnx__value, o->most_values);
     o->steps = FOLD_ONNX__KEPT(o, fold_onnx__step, o->most_steps + 1);
     o->named = FOLD_ONNX__KEPT(o, int, o->n_named);
-    o->weights = FOLD_ONNX__PASSING(o, fold_onnx__weight, 2 * o->most_values);
+    o->weights = FOLD_ONNX__PASSING(o, fold_onnx__weight *, 2 * o->most_values);
     o->inputs = FOLD_ONNX__KEPT(o, int, n_inputs + 1);
     o->outputs = FOLD_ONNX__KEPT(o, int, n_outputs + 1);
     o->metadata = FOLD_ONNX__KEPT(o, fold_onnx__pair, n_metadata + 1);
@@ -4700,7 +4863,7 @@ static int fold_onnx__open_all(fold_onnx *o, fold_onnx__span model)
     }
     if (refused && !made)
         fold_onnx__format(o->why, sizeof o->why, "%s", o->values[refused].why);
-    return !o->failed && (made || !refused);
+    return !o->failed && (made || !refused) && fold_onnx__make_params(o);
 }
 
 FOLD_API fold_onnx_desc fold_onnx_desc_default(void)

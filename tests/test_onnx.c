@@ -1501,7 +1501,7 @@ static void save(void)
     write_row(&file, &row);
     fold_model *m = fold_model_new(NULL);
     CHECK_INT(fold_onnx_save_to(m, file.bytes, file.size, NULL, collect, &same), FOLD_BAD_ARGUMENT);
-    CHECK_TEXT(fold_model_message(m), "onnx: Gemm 'h': the model has no parameter 'w.turned'");
+    CHECK_TEXT(fold_model_message(m), "onnx: weight 'w': the model has no parameter 'w.turned'");
     fold_model_clear_error(m);
     fold_onnx *o = fold_onnx_open_memory(m, file.bytes, file.size, NULL);
     const int count = fold_param_count(m);
@@ -1523,7 +1523,7 @@ static void save(void)
     fold_values_write_begin(m, fold_param_find(m, "t"))[1] = ten; /* its transpose stays */
     fold_values_write_end(m, fold_param_find(m, "t"));
     CHECK_INT(fold_onnx_save_to(m, file.bytes, file.size, NULL, collect, &same), FOLD_BAD_ARGUMENT);
-    CHECK_TEXT(fold_model_message(m), "'t' has two parameters, which were trained to different values");
+    CHECK_TEXT(fold_model_message(m), "weight 't': it has two parameters, which were trained to different values");
     fold_onnx_close(p);
     fold_model_free(other);
     fold_onnx_close(o);
@@ -1576,6 +1576,96 @@ static void refusals(void)
     }
 }
 /* Weights in other files: beside this one, below a folder that is none, too short, and elsewhere. */
+static void put_external(message *graph, const char *name, int rows, int columns, const char *location, const char *offset)
+{
+    static message weight, entry;
+    weight.size = 0;
+    put_number(&weight, 1, rows);
+    put_number(&weight, 1, columns);
+    put_number(&weight, 2, 1);
+    put_text(&weight, 8, name);
+    put_number(&weight, 14, 1);
+    for (int k = 0; k < 2; k++) {
+        entry.size = 0;
+        put_text(&entry, 1, k ? "offset" : "location");
+        put_text(&entry, 2, k ? offset : location);
+        put_message(&weight, 13, &entry);
+    }
+    put_message(graph, 5, &weight);
+}
+/* What is allocated, and its peak. */
+typedef struct allocated { size_t now, peak; } allocated;
+static void *allocate(size_t size, size_t align, void *user)
+{
+    allocated *all = (allocated *)user;
+    char *memory = (char *)malloc(size + 2 * align);
+    if (!memory) return NULL;
+    char *place = memory + align + (align - (uintptr_t)memory % align); /* behind it there is room for a pointer */
+    memcpy(place - sizeof memory, &memory, sizeof memory);
+    if ((all->now += size) > all->peak) all->peak = all->now;
+    return place;
+}
+static void release(void *place, size_t size, void *user)
+{
+    char *memory;
+    if (!place) return;
+    memcpy(&memory, (char *)place - sizeof memory, sizeof memory);
+    ((allocated *)user)->now -= size;
+    free(memory);
+}
+/* An inference model has each weight twice when its file is open, and the file's bytes while it is opened. Transposed weights have their
+   values in the right places. */
+static void memory(void)
+{
+    enum { ROWS = 203, COLUMNS = 301, COUNT = ROWS * COLUMNS, WEIGHTS = 10 };
+    static message graph, file;
+    static float values[COUNT];
+    char in[20], out[20], name[20], offset[20];
+    allocated all = { 0, 0 };
+    fold_model_desc desc = fold_model_desc_default();
+    FILE *data = fopen("build/test_onnx_large.data", "wb");
+    if (!data) return; /* it runs where there is no build */
+    for (int w = 0; w < WEIGHTS; w++)
+        for (int i = 0; i < COUNT; i++) {
+            const float value = (float)(i + w);
+            uint32_t bits;
+            memcpy(&bits, &value, sizeof bits);
+            for (int k = 0; k < 4; k++) fputc((int)(bits >> 8 * k & 255), data);
+            values[i] = (float)i;
+        }
+    fclose(data);
+    put_value(&graph, 11, "h0", "1 301");
+    for (int w = 0; w < WEIGHTS; w++) {
+        snprintf(name, sizeof name, "h%d w%d", w, w);
+        snprintf(out, sizeof out, "h%d", w + 1);
+        snprintf(in, sizeof in, "w%d", w);
+        snprintf(offset, sizeof offset, "%d", 4 * w * COUNT);
+        put_external(&graph, in, ROWS, COLUMNS, "test_onnx_large.data", offset);
+        put_node(&graph, w % 2 ? "MatMul" : "Gemm", name, out, w % 2 ? "" : "transB=1");
+    }
+    put_value(&graph, 12, "h10", "1 301");
+    onnx_file(&file, &graph, 13);
+    FILE *to = fopen("build/test_onnx_large.onnx", "wb");
+    CHECK(to && fwrite(file.bytes, 1, file.size, to) == file.size && !fclose(to));
+    desc.inference = 1;
+    desc.memory.alloc = allocate;
+    desc.memory.free = release;
+    desc.memory.user = &all;
+    fold_model *m = fold_model_new(&desc);
+    fold_onnx *o = fold_onnx_open(m, "build/test_onnx_large.onnx", NULL);
+    CHECK_TEXT(fold_model_message(m), "");
+    const size_t weights = sizeof values * WEIGHTS;
+    CHECK_SAYS(all.now < 5 * weights / 2, "%lu bytes for weights of %lu", (unsigned long)all.now, (unsigned long)weights);
+    CHECK_SAYS(all.peak < 4 * weights, "%lu bytes at once for weights of %lu", (unsigned long)all.peak, (unsigned long)weights);
+    const float *turned = fold_param_value(m, fold_param_find(m, "w0.turned")), *same = fold_param_value(m, fold_param_find(m, "w1"));
+    int wrong = 0;
+    for (int i = 0; i < COUNT && turned && same; i++) wrong += turned[i % COLUMNS * ROWS + i / COLUMNS] != values[i] || same[i] != values[i] + 1;
+    CHECK(turned && same);
+    CHECK_INT(wrong, 0);
+    fold_onnx_close(o);
+    fold_model_free(m);
+    CHECK(all.now == 0);
+}
 static void external(void)
 {
     static const struct { const char *location, *offset, *message; } all[] = {
@@ -1587,7 +1677,7 @@ static void external(void)
         { "", "0", "onnx: weight 'W': it is in a file outside the folder of this one" },
         { "there-is-no.data", "0", "onnx: weight 'W': 'build/there-is-no.data' cannot be opened" } };
     static const float values[5] = { 9, 1, 2, 3, 4 }, x[2] = { 1, 10 };
-    static message graph, weight, entry, file;
+    static message graph, weight, file;
     const fold_node none = { 0, 0 };
     FILE *data = fopen("build/test_onnx.data", "wb");
     if (!data) return; /* it runs where there is no build */
@@ -1596,19 +1686,8 @@ static void external(void)
     CHECK_INT(fwrite(weight.bytes + 2, sizeof *values, 5, data), 5); /* behind the field's head */
     fclose(data);
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        graph.size = weight.size = 0;
-        put_number(&weight, 1, 2);
-        put_number(&weight, 1, 2);
-        put_number(&weight, 2, 1);
-        put_text(&weight, 8, "W");
-        put_number(&weight, 14, 1);
-        for (int k = 0; k < 2; k++) {
-            entry.size = 0;
-            put_text(&entry, 1, k ? "offset" : "location");
-            put_text(&entry, 2, k ? all[i].offset : all[i].location);
-            put_message(&weight, 13, &entry);
-        }
-        put_message(&graph, 5, &weight);
+        graph.size = 0;
+        put_external(&graph, "W", 2, 2, all[i].location, all[i].offset);
         put_value(&graph, 11, "x", "1 2");
         put_node(&graph, "MatMul", "x W", "y", "");
         put_value(&graph, 12, "y", "1 2");
@@ -1710,6 +1789,7 @@ int main(int argc, char **argv)
     check_run("files that are saved", save);
     check_run("what is refused", refusals);
     check_run("weights in other files", external);
+    check_run("memory of weights", memory);
     check_run("misuse", misuse);
     check_run("tests of nodes", node_tests);
     check_run("policies", policies);
