@@ -304,6 +304,7 @@ typedef struct fold_onnx__step {
     const fold_onnx__layer *layer;
     fold_conv_desc conv;
     fold_param param[14], *filters;
+    int n_filters; /* of a convolution: a filter for each group */
     fold_op own;
     int stops;        /* no gradient passes */
     float *noise;     /* memory for a random op */
@@ -1434,6 +1435,7 @@ static int fold_onnx__supply(fold_onnx *o, int beside, const double *numbers, in
     const fold_onnx__dims dims = { 1, { count } };
     double *copy = fold_onnx__fix(o, &one, &dims, 0);
     one.raw = NULL;
+    one.floats = NULL;
     if (copy && numbers)
         memcpy(copy, numbers, (size_t)count * sizeof *copy);
     return numbers && fold_onnx__weigh_alone(o, &one, NULL, fold_shape1(count), 0, param);
@@ -1522,10 +1524,14 @@ static int fold_onnx__make_params(fold_onnx *o)
     for (int i = 0; i < o->n_values; i++)
         if (!fold_param_is_null(o->values[i].param))
             o->values[i].param = o->weights[o->values[i].param.id - 1]->param;
-    for (int i = 0; i < o->n_steps; i++)
-        for (size_t k = 0; k < sizeof o->steps->param / sizeof *o->steps->param; k++)
-            if (!fold_param_is_null(o->steps[i].param[k]))
-                o->steps[i].param[k] = o->weights[o->steps[i].param[k].id - 1]->param;
+    for (int i = 0; i < o->n_steps; i++) {
+        fold_onnx__step *s = &o->steps[i];
+        for (size_t k = 0; k < sizeof s->param / sizeof *s->param; k++)
+            if (!fold_param_is_null(s->param[k]))
+                s->param[k] = o->weights[s->param[k].id - 1]->param;
+        for (int k = 0; k < s->n_filters; k++)
+            s->filters[k] = o->weights[s->filters[k].id - 1]->param;
+    }
     memset(&o->node, 0, sizeof o->node);
     return !o->failed;
 }
@@ -3644,7 +3650,7 @@ static void fold_onnx__record_conv(fold_onnx *o, const fold_onnx__step *s, const
                                    fold_node *out)
 {
     const fold_param none = { 0, 0 };
-    const int axes = s->number[0], groups = s->number[1], samples = s->number[2];
+    const int axes = s->number[0], groups = s->n_filters, samples = s->number[1];
     fold_node *made = s->nodes + s->n_in + FOLD_ONNX__OUTS;
     fold_shape image = fold_node_shape(o->f, in[0]);
     for (int k = 0; k < axes + 1 && samples > 1; k++)
@@ -3688,9 +3694,9 @@ static void fold_onnx__read_filters(fold_onnx *o, fold_onnx__step *s, int groups
     fold_onnx__view taps = fold_onnx__view_of(o, &filter->dims);
     for (int k = 2; k < filter->dims.rank && transposed; k++)
         fold_onnx__take_axis(o, &taps, k, filter->dims.dim[k] - 1, -1, filter->dims.dim[k]);
-    s->number[1] = n;
+    s->n_filters = n;
     s->filters = FOLD_ONNX__KEPT(o, fold_param, n);
-    s->nodes = FOLD_ONNX__KEPT(o, fold_node, s->n_in + FOLD_ONNX__OUTS + n * s->number[2]);
+    s->nodes = FOLD_ONNX__KEPT(o, fold_node, s->n_in + FOLD_ONNX__OUTS + n * s->number[1]);
     for (int g = 0; g < n && !o->failed; g++) {
         fold_onnx__view view = taps;
         fold_onnx__take_axis(o, &view, 0, g * own, 1, own);
@@ -3726,7 +3732,7 @@ static void fold_onnx__read_image(fold_onnx *o, fold_onnx__step *s, const fold_o
         s->conv.padding = w[0].begin;
     for (int k = 0; k < axes && !equal; k++)
         fold_onnx__take_axis(o, &image, 1 + k, -w[k].begin, 1, w[k].begin + image.dims.dim[1 + k] + w[k].end);
-    fold_onnx__reads(o, s, 0, o->node.in[0], &image, fold_onnx__shape_from(&image.dims, s->number[2] == 1));
+    fold_onnx__reads(o, s, 0, o->node.in[0], &image, fold_onnx__shape_from(&image.dims, s->number[1] == 1));
 }
 
 /* If strides differ from axis to axis, all windows are computed. */
@@ -3753,7 +3759,7 @@ static int fold_onnx__open_conv(fold_onnx *o, const fold_onnx__value *from)
     if (w[axes - 1].dilation != w[0].dilation)
         return FOLD_ONNX__REFUSE(o, "dilations that differ from axis to axis");
     s.number[0] = axes;
-    s.number[2] = x->dim[0];
+    s.number[1] = x->dim[0];
     s.conv.depthwise = groups > 1 && groups == x->dim[1] && outputs == groups;
     s.conv.stride = transposed || differ ? 1 : w[0].stride;
     s.conv.dilation = w[0].dilation;
