@@ -42,8 +42,8 @@
    rounds.
 
    Memory comes from the model's allocator only, and there are no globals. The file is C99 and C++17 and works
-   in every build of fold.h. Erf, the noise of choices, and Pow with an exponent that is not constant, 0, a
-   negative odd number other than -1, or beyond 64, call libm, so their bits depend on it.
+   in every build of fold.h. The noise of choices, gradients of Erf and Pow, and Exp, Log, Sin and Cos of
+   constants call libm, so their bits depend on it.
 
    No gradient passes through ArgMax, Multinomial, Floor, Ceil, Round, Sign, comparisons, And, Or, Xor, Not,
    IsNaN, Cast to integers or booleans, Pow and Mod of integers, and the condition of Where
@@ -152,7 +152,7 @@ FOLD_API fold_status fold_onnx_record(fold_onnx *o, fold_ctx *f, const fold_onnx
                                       fold_random *chance, fold_onnx_value *out, int n_out);
 #ifndef FOLD_NO_TEXT
 /* Prints the user-defined ops of fold_onnx_record: use it as print_op of a fold_to_c_desc
-   (examples/fold_to_c.h). Returns 1 for an op that it cannot print, such as Erf. */
+   (examples/fold_to_c.h). Returns 1 for an op of someone else. */
 FOLD_API int fold_onnx_print(const fold_seen *seen, fold_writer *write, void *writer, void *user);
 #endif
 
@@ -270,6 +270,11 @@ typedef struct fold_onnx__calls {
     fold_node (*after)(fold_ctx *f, fold_node x);
 } fold_onnx__calls;
 
+typedef struct fold_onnx__formula {
+    double (*of)(double a, double b);
+    const char *text; /* C */
+} fold_onnx__formula;
+
 /* A row in the table of ops. */
 typedef struct fold_onnx__op {
     const char *type;
@@ -277,7 +282,7 @@ typedef struct fold_onnx__op {
     const char *attributes; /* the supported ones; a node with any other is refused */
     int (*open)(fold_onnx *o, const fold_onnx__value *from); /* its first input */
     fold_onnx__calls calls;
-    double (*number)(double a, double b); /* for constants, and for ops that fold.h lacks */
+    const fold_onnx__formula *number; /* for constants, and for ops that fold.h lacks */
     float alpha, beta;                    /* defaults of the attributes alpha, and beta or gamma */
     int flags;
 } fold_onnx__op;
@@ -801,8 +806,11 @@ static double fold_onnx__number(const fold_onnx__value *constant, int i)
                              fold_onnx__little(constant->raw + size * (size_t)i, (int)size));
 }
 
-/* + 0.0, since integers have no negative zero. */
-static double fold_onnx__trunc(double a, double b) { return (void)b, (a < 0 ? ceil(a) : floor(a)) + 0.0; }
+/* Toward zero: + 0.0, since integers have no negative zero. */
+static double fold_onnx__truncated(double number)
+{
+    return (number < 0 ? ceil(number) : floor(number)) + 0.0;
+}
 static int fold_onnx__is_fixed(const fold_onnx *o, int value)
 {
     return o->values[value].origin == FOLD_ONNX__FIXED;
@@ -819,7 +827,7 @@ static int fold_onnx__scalar(const fold_onnx *o, int value, double *number)
 
 static double fold_onnx__round(const fold_onnx__value *value, double number)
 {
-    return value->is_integer ? fold_onnx__trunc(number, 0) : (double)(float)number;
+    return value->is_integer ? fold_onnx__truncated(number) : (double)(float)number;
 }
 
 /* A constant may have no values, such as an empty list of axes or lengths. */
@@ -1920,67 +1928,209 @@ static int fold_onnx__emit(fold_onnx *o, const fold_onnx__view *view, int out, c
 
 /* ---- element-wise ops ------------------------------------------------------------------------- */
 
-static double fold_onnx__add(double a, double b) { return a + b; }
-static double fold_onnx__sub(double a, double b) { return a - b; }
-static double fold_onnx__mul(double a, double b) { return a * b; }
-static double fold_onnx__div(double a, double b) { return a / b; }
-static double fold_onnx__pow(double a, double b) { return pow(a, b); }
-static double fold_onnx__min(double a, double b) { return isnan(a) || a < b ? a : b; }
-static double fold_onnx__max(double a, double b) { return isnan(a) || a > b ? a : b; }
-static double fold_onnx__less(double a, double b) { return a < b; }
-static double fold_onnx__less_equal(double a, double b) { return a <= b; }
-static double fold_onnx__greater(double a, double b) { return a > b; }
-static double fold_onnx__greater_equal(double a, double b) { return a >= b; }
-static double fold_onnx__equal(double a, double b) { return a == b; } /* NaN equals nothing */
-static double fold_onnx__and(double a, double b) { return a != 0 && b != 0; }
-static double fold_onnx__or(double a, double b) { return a != 0 || b != 0; }
-static double fold_onnx__xor(double a, double b) { return (a != 0) != (b != 0); }
-static double fold_onnx__not(double a, double b) { return (void)b, a == 0; }
-static double fold_onnx__is_nan(double a, double b) { return (void)b, isnan(a); }
-static double fold_onnx__not_zero(double a, double b) { return (void)b, a != 0; }
-static double fold_onnx__whole_pow(double a, double b) { return fold_onnx__trunc(pow(a, b), 0); }
-static double fold_onnx__neg(double a, double b) { return (void)b, -a; }
-static double fold_onnx__abs(double a, double b) { return (void)b, fabs(a); }
-static double fold_onnx__exp(double a, double b) { return (void)b, exp(a); }
-static double fold_onnx__log(double a, double b) { return (void)b, log(a); }
-static double fold_onnx__sqrt(double a, double b) { return (void)b, sqrt(a); }
-static double fold_onnx__floor(double a, double b) { return (void)b, floor(a); }
-static double fold_onnx__ceil(double a, double b) { return (void)b, ceil(a); }
-static double fold_onnx__nearest_whole(double a, double b)
-{
-    return (void)b, nearbyint(a);
-} /* halves: even */
-static double fold_onnx__sign(double a, double b) { return (void)b, isnan(a) ? a : (a > 0) - (a < 0); }
-static double fold_onnx__sin(double a, double b) { return (void)b, sin(a); }
-static double fold_onnx__cos(double a, double b) { return (void)b, cos(a); }
-static double fold_onnx__tan(double a, double b) { return (void)b, tan(a); }
-static double fold_onnx__asin(double a, double b) { return (void)b, asin(a); }
-static double fold_onnx__acos(double a, double b) { return (void)b, acos(a); }
-static double fold_onnx__atan(double a, double b) { return (void)b, atan(a); }
-static double fold_onnx__sinh(double a, double b) { return (void)b, sinh(a); }
-static double fold_onnx__cosh(double a, double b) { return (void)b, cosh(a); }
-static double fold_onnx__asinh(double a, double b) { return (void)b, asinh(a); }
-static double fold_onnx__acosh(double a, double b) { return (void)b, acosh(a); }
-static double fold_onnx__atanh(double a, double b) { return (void)b, atanh(a); }
-static double fold_onnx__fmod(double a, double b) { return fmod(a, b); } /* the sign is of a */
-static double fold_onnx__whole_fmod(double a, double b) { return fmod(a, b) + 0.0; }
-static double fold_onnx__mod(double a, double b) { return fmod(fmod(a, b) + b, b) + 0.0; } /* of b */
-static double fold_onnx__erf(double a, double b) { return (void)b, erf(a); }
-static double fold_onnx__reciprocal(double a, double b) { return (void)b, 1 / a; }
+/* A function of doubles and its text, which fold_onnx_print prints for ops that fold.h lacks: these need no
+   header, so that their bits are the same everywhere. Whole numbers are below 2^52, as floats are. */
+#define FOLD_ONNX__FORMULA(name, ...) FOLD_ONNX__FORMULA_OF(name, __VA_ARGS__)
+#define FOLD_ONNX__FORMULA_OF(name, ...)                                        \
+    static double fold_onnx__##name##_of(double own_a, double own_b)            \
+    {                                                                           \
+        double own_y;                                                           \
+        (void)own_b;                                                            \
+        __VA_ARGS__                                                             \
+        return own_y;                                                           \
+    }                                                                           \
+    static const fold_onnx__formula fold_onnx__##name[1] = { { fold_onnx__##name##_of, #__VA_ARGS__ } };
 
-/* Rounds to half precision. */
-static double fold_onnx__to_half(double a, double b)
-{
-    int power;
-    (void)b;
-    if (!isfinite(a) || a == 0)
-        return a;
-    frexp(a, &power); /* it has 11 bits, or fewer below 2^-14 */
-    const double step = ldexp(1, (power > -13 ? power : -13) - 11), near = nearbyint(a / step) * step;
-    return fabs(near) > 65504 ? near * (double)INFINITY : near;
-}
+FOLD_ONNX__FORMULA(add, own_y = own_a + own_b;)
+FOLD_ONNX__FORMULA(sub, own_y = own_a - own_b;)
+FOLD_ONNX__FORMULA(mul, own_y = own_a * own_b;)
+FOLD_ONNX__FORMULA(div, own_y = own_a / own_b;)
+FOLD_ONNX__FORMULA(min, own_y = own_a != own_a || own_a < own_b ? own_a : own_b;)
+FOLD_ONNX__FORMULA(max, own_y = own_a != own_a || own_a > own_b ? own_a : own_b;)
+FOLD_ONNX__FORMULA(less, own_y = own_a < own_b;)
+FOLD_ONNX__FORMULA(less_equal, own_y = own_a <= own_b;)
+FOLD_ONNX__FORMULA(greater, own_y = own_a > own_b;)
+FOLD_ONNX__FORMULA(greater_equal, own_y = own_a >= own_b;)
+FOLD_ONNX__FORMULA(equal, own_y = own_a == own_b;) /* NaN equals nothing */
+FOLD_ONNX__FORMULA(and, own_y = own_a != 0 && own_b != 0;)
+FOLD_ONNX__FORMULA(or, own_y = own_a != 0 || own_b != 0;)
+FOLD_ONNX__FORMULA(xor, own_y = (own_a != 0) != (own_b != 0);)
+FOLD_ONNX__FORMULA(not, own_y = own_a == 0;)
+FOLD_ONNX__FORMULA(is_nan, own_y = own_a != own_a;)
+FOLD_ONNX__FORMULA(not_zero, own_y = own_a != 0;)
+FOLD_ONNX__FORMULA(sign, own_y = own_a > 0 ? 1 : own_a < 0 ? -1 : own_a - own_a;)
+FOLD_ONNX__FORMULA(neg, own_y = -own_a;)
+FOLD_ONNX__FORMULA(reciprocal, own_y = 1 / own_a;)
+/* of constants only */
+FOLD_ONNX__FORMULA(abs, own_y = fabs(own_a);)
+FOLD_ONNX__FORMULA(exp, own_y = exp(own_a);)
+FOLD_ONNX__FORMULA(log, own_y = log(own_a);)
+FOLD_ONNX__FORMULA(sqrt, own_y = sqrt(own_a);)
+FOLD_ONNX__FORMULA(floor, own_y = floor(own_a);)
+FOLD_ONNX__FORMULA(ceil, own_y = ceil(own_a);)
+FOLD_ONNX__FORMULA(sin, own_y = sin(own_a);)
+FOLD_ONNX__FORMULA(cos, own_y = cos(own_a);)
+
+/* To the nearest whole number: halves to the even one. The sign of 0 stays. */
+#define FOLD_ONNX__NEAREST                                                                \
+    own_y = own_a;                                                                        \
+    if (own_a > -4503599627370496.0 && own_a < 4503599627370496.0) {                      \
+        const long long own_whole = (long long)own_a;                                     \
+        const double own_rest = own_a - (double)own_whole;                                \
+        const double own_least = own_whole % 2 ? 0.5 : 0.50000000000000011;               \
+        own_y = (double)(own_whole + (own_rest >= own_least) - (own_rest <= -own_least)); \
+        if (own_y == 0)                                                                   \
+            own_y = own_a * 0;                                                            \
+    }
+FOLD_ONNX__FORMULA(nearest_whole, FOLD_ONNX__NEAREST)
+/* Integers have no negative zero. */
+#define FOLD_ONNX__TRUNC(y)                                \
+    if (y > -4503599627370496.0 && y < 4503599627370496.0) \
+        y = (double)(long long)y;
+FOLD_ONNX__FORMULA(trunc, own_y = own_a; FOLD_ONNX__TRUNC(own_y))
+FOLD_ONNX__FORMULA(whole_div, own_y = own_a / own_b; FOLD_ONNX__TRUNC(own_y))
+
+/* The remainder is exact, and has the sign of a. */
+#define FOLD_ONNX__REMAINDER                                         \
+    double own_rest = own_a < 0 ? -own_a : own_a;                    \
+    const double own_by = own_b < 0 ? -own_b : own_b;                \
+    own_y = own_a;                                                   \
+    if (!(own_rest - own_rest == 0) || !(own_by > 0))                \
+        own_y = (own_a - own_a) / (own_b - own_b);                   \
+    else if (own_rest >= own_by) {                                   \
+        while (own_rest >= own_by) {                                 \
+            double own_part = own_by;                                \
+            while (own_part <= own_rest / 2)                         \
+                own_part *= 2;                                       \
+            own_rest -= own_part;                                    \
+        }                                                            \
+        own_y = own_a < 0 ? -own_rest : own_rest;                    \
+    }
+FOLD_ONNX__FORMULA(fmod, FOLD_ONNX__REMAINDER)
+FOLD_ONNX__FORMULA(whole_fmod, FOLD_ONNX__REMAINDER own_y += 0.0;)
+/* The sign is of b. */
+#define FOLD_ONNX__MODULO                               \
+    FOLD_ONNX__REMAINDER                                \
+    if (own_y < 0 ? own_b > 0 : own_y > 0 && own_b < 0) \
+        own_y += own_b;                                 \
+    own_y += 0.0;
+FOLD_ONNX__FORMULA(mod, FOLD_ONNX__MODULO)
+
+/* x P(x^2), fitted to erf for x below 3.95; the error is 3e-13. Beyond, floats have 1. */
+#define FOLD_ONNX__ERF                                                                            \
+    static const double own_of[23] = {                                                            \
+        0.358000769593852, -0.178769505371224, 0.133176554963779, -0.108638594504752,             \
+        0.0904913961027041, -0.0743160151244299, 0.0588574094963502, -0.0443270754996763,         \
+        0.0314870063516764, -0.0210096379533542, 0.0131497575402629, -0.00772149857460007,        \
+        0.00426094995059383, -0.00221681488843273, 0.00108603845167938, -0.000497222773957321,    \
+        0.000218677819459626, -9.78799762479255e-05, 3.85697676423461e-05, -9.90116796310531e-06, \
+        3.70219472061078e-06, -3.16217085312322e-06, 1.02685720905475e-06 };                      \
+    const double own_at = own_a * own_a / 7.80125 - 1;                                            \
+    int own_k;                                                                                    \
+    own_y = own_of[22];                                                                           \
+    for (own_k = 21; own_k >= 0; own_k--)                                                         \
+        own_y = own_y * own_at + own_of[own_k];                                                   \
+    own_y = own_a > 3.95 ? 1 : own_a < -3.95 ? -1 : own_y * own_a;
+FOLD_ONNX__FORMULA(erf, FOLD_ONNX__ERF)
+
+/* The arc tangent of own_x, by its series below 0.42. */
+#define FOLD_ONNX__ATAN                                                                      \
+    double own_t = own_x < 0 ? -own_x : own_x, own_base = 0;                                 \
+    if (own_t > 2.4142135623730949) {                                                        \
+        own_base = 1.5707963267948966;                                                       \
+        own_t = -1 / own_t;                                                                  \
+    } else if (own_t > 0.41421356237309503) {                                                \
+        own_base = 0.78539816339744828;                                                      \
+        own_t = (own_t - 1) / (own_t + 1);                                                   \
+    }                                                                                        \
+    for (own_k = 27, own_y = 0; own_k > 0; own_k -= 2)                                       \
+        own_y = 1.0 / own_k - own_y * own_t * own_t;                                         \
+    own_y = own_x < 0 ? -own_base - own_y * own_t : own_base + own_y * own_t;
+FOLD_ONNX__FORMULA(atan, int own_k; const double own_x = own_a; FOLD_ONNX__ATAN)
+/* The root of 1 - a^2 by Newton's method; then the tangent is known. */
+#define FOLD_ONNX__ASIN                                                                      \
+    int own_k;                                                                               \
+    double own_root = own_a >= -1 && own_a <= 1 ? 1 : (own_a - own_a) / (own_a - own_a);     \
+    for (own_k = 0; own_k < 40; own_k++)                                                     \
+        own_root = (own_root + (1 - own_a) * (1 + own_a) / own_root) / 2;                    \
+    const double own_x = own_a / own_root;                                                   \
+    FOLD_ONNX__ATAN
+FOLD_ONNX__FORMULA(asin, FOLD_ONNX__ASIN)
+FOLD_ONNX__FORMULA(acos, FOLD_ONNX__ASIN own_y = 1.5707963267948966 - own_y;)
+
+/* Powers by small whole numbers are products; others are exp(b log |a|), by series. */
+#define FOLD_ONNX__POWER                                                                                 \
+    const int own_is_far = !(own_b > -9e15 && own_b < 9e15); /* then it is even */                       \
+    long long own_whole = own_is_far ? 0 : (long long)own_b, own_n;                                      \
+    double own_m = own_a < 0 ? -own_a : own_a;                                                           \
+    own_y = 1;                                                                                           \
+    if (own_b == (double)own_whole && own_whole > -1024 && own_whole < 1024) {                           \
+        for (own_m = own_a, own_n = own_whole < 0 ? -own_whole : own_whole; own_n > 0; own_n /= 2) {     \
+            if (own_n % 2)                                                                               \
+                own_y *= own_m;                                                                          \
+            own_m *= own_m;                                                                              \
+        }                                                                                                \
+        if (own_whole < 0)                                                                               \
+            own_y = 1 / own_y;                                                                           \
+    } else if (own_a != own_a || own_b != own_b ||                                                       \
+               (own_a < 0 && own_a - own_a == 0 && !own_is_far && own_b != (double)own_whole))           \
+        own_y = own_a == 1 ? 1 : (own_a - own_a) / (own_a - own_a);                                      \
+    else {                                                                                               \
+        double own_log = own_m > 1 ? 1e300 : -1e300, own_s, own_power; /* of infinity, of 0 */           \
+        int own_k, own_e = 0;                                                                            \
+        if (own_m > 0 && own_m - own_m == 0) {                                                           \
+            for (; own_m > 1.5; own_m /= 2)                                                              \
+                own_e++;                                                                                 \
+            for (; own_m < 0.75; own_m *= 2)                                                             \
+                own_e--;                                                                                 \
+            own_s = (own_m - 1) / (own_m + 1);                                                           \
+            for (own_k = 23, own_log = 0; own_k > 0; own_k -= 2)                                         \
+                own_log = own_log * own_s * own_s + 2.0 / own_k;                                         \
+            own_log = own_log * own_s + own_e * 0.69314718055994531;                                     \
+        }                                                                                                \
+        own_power = own_log == 0 ? 0 : own_b * own_log;                                                  \
+        own_power = own_power > 800 ? 800 : own_power < -800 ? -800 : own_power;                         \
+        own_e = (int)(own_power * 1.4426950408889634);                                                   \
+        own_power -= own_e * 0.69314718055994531;                                                        \
+        for (own_k = 20; own_k > 0; own_k--)                                                             \
+            own_y = 1 + own_y * own_power / own_k;                                                       \
+        for (; own_e > 0; own_e--)                                                                       \
+            own_y *= 2;                                                                                  \
+        for (; own_e < 0; own_e++)                                                                       \
+            own_y /= 2;                                                                                  \
+        if (own_whole % 2 && own_b == (double)own_whole && (own_a < 0 || (own_a == 0 && 1 / own_a < 0))) \
+            own_y = -own_y;                                                                              \
+    }
+FOLD_ONNX__FORMULA(pow, FOLD_ONNX__POWER)
+/* The root of 4 is not below 2. */
+#define FOLD_ONNX__WHOLE_POWER \
+    FOLD_ONNX__POWER           \
+    own_y *= 1.000000000001;   \
+    FOLD_ONNX__TRUNC(own_y)
+FOLD_ONNX__FORMULA(whole_pow, FOLD_ONNX__WHOLE_POWER)
+
+/* Rounds to half precision, which has 11 bits, or fewer below 2^-14. */
+#define FOLD_ONNX__TO_HALF                                                         \
+    double own_m = own_a < 0 ? -own_a : own_a, own_step = 5.9604644775390625e-08;  \
+    own_y = own_a;                                                                 \
+    if (own_m >= 65520)                                                            \
+        own_y = own_a * 1e300 * 1e300;                                             \
+    else if (own_m > 0) {                                                          \
+        while (own_m >= own_step * 2048)                                           \
+            own_step *= 2;                                                         \
+        const int own_n = (int)(own_m / own_step);                                 \
+        own_m = own_m / own_step - own_n;                                          \
+        own_m = (own_n + (own_m > 0.5 || (own_m == 0.5 && own_n % 2))) * own_step; \
+        own_y = own_a < 0 ? -own_m : own_m;                                        \
+    }
+FOLD_ONNX__FORMULA(to_half, FOLD_ONNX__TO_HALF)
 
 static fold_node fold_onnx__one_over(fold_ctx *f, fold_node x) { return fold_div(f, fold_constant(f, 1), x); }
+static fold_node fold_onnx__tan(fold_ctx *f, fold_node x)
+{
+    const fold_node sine = fold_sin(f, x);
+    return fold_div(f, sine, fold_cos(f, x));
+}
 static fold_node fold_onnx__divide_by(fold_ctx *f, fold_node x, float number)
 {
     return fold_div(f, x, fold_constant(f, number));
@@ -2071,9 +2221,9 @@ static int fold_onnx__compute(fold_onnx *o, const fold_onnx__dims *dims)
                                      fold_onnx__next_source(&view[k], index + k * FOLD_ONNX_RANK));
         double y = op->number ? x[0] : x[x[0] != 0 ? 1 : 2];
         if (op->most == 1)
-            y = op->number(y, y);
+            y = op->number->of(y, y);
         for (int k = 1; k < n && op->number; k++)
-            y = op->number(y, x[k]);
+            y = op->number->of(y, x[k]);
         if (whole && op->number && !(fabs(y) <= INT_MAX)) /* int32 could wrap, int64 be rounded */
             return FOLD_ONNX__REFUSE(o, "the integer %g: a division by 0, or too large", y);
         numbers[i] = fold_onnx__round(fold_onnx__out(o), y);
@@ -2090,34 +2240,26 @@ static void fold_onnx__map_forward(const fold_op_call *c)
         const float *a = fold_row(&c->in[0], row), *b = fold_row(&c->in[c->n_in - 1], row);
         float *out = fold_row(&c->out[0], row);
         for (int i = 0; i < count; i++)
-            out[i] = (float)op->number((double)a[i], (double)b[i]);
+            out[i] = (float)op->number->of((double)a[i], (double)b[i]);
     }
 }
 
 /* Of functions of one number. */
-static double fold_onnx__slope_of_one(const fold_onnx__op *op, double a)
+static double fold_onnx__slope_of_one(const fold_onnx__formula *f, double a)
 {
-    double (*const f)(double, double) = op->number;
-    const double tangent = f == fold_onnx__tan ? tan(a) : 0, root = sqrt(fabs(1 - a * a));
-    return f == fold_onnx__tan     ? 1 + tangent * tangent
-           : f == fold_onnx__acos  ? -1 / root
-           : f == fold_onnx__acosh ? 1 / root
-           : f == fold_onnx__asin  ? 1 / root
-           : f == fold_onnx__asinh ? 1 / sqrt(1 + a * a)
-           : f == fold_onnx__atan  ? 1 / (1 + a * a)
-           : f == fold_onnx__atanh ? 1 / (1 - a * a)
-           : f == fold_onnx__cosh  ? sinh(a)
-           : f == fold_onnx__sinh  ? cosh(a)
-           : f == fold_onnx__erf   ? 1.1283791670955126 * exp(-a * a)
-                                   : 1; /* a rounding to half precision */
+    return f == fold_onnx__acos   ? -1 / sqrt(1 - a * a)
+           : f == fold_onnx__asin ? 1 / sqrt(1 - a * a)
+           : f == fold_onnx__atan ? 1 / (1 + a * a)
+           : f == fold_onnx__erf  ? 1.1283791670955126 * exp(-a * a)
+                                  : 1; /* a rounding to half precision */
 }
 
 static double fold_onnx__slope(const fold_onnx__op *op, double a, double b, int of)
 {
     if (op->most == 1)
-        return fold_onnx__slope_of_one(op, a);
+        return fold_onnx__slope_of_one(op->number, a);
     if (op->number == fold_onnx__fmod)
-        return of ? -fold_onnx__trunc(a / b, 0) : 1;
+        return of ? -fold_onnx__truncated(a / b) : 1;
     if (!of)
         return b == 0 ? 0 : b * pow(a, b - 1);
     return a == 0 && b >= 0 ? 0 : pow(a, b) * log(a);
@@ -2194,7 +2336,7 @@ static fold_node fold_onnx__less_from(fold_ctx *f, fold_node x, float number)
    The number is data, so that calls with different numbers are batched. Returns 0 for any other op. */
 static int fold_onnx__joins_number(fold_onnx *o, int rank)
 {
-    double (*const op)(double, double) = o->node.op->number;
+    const fold_onnx__formula *op = o->node.op->number;
     const int is_sum = op == fold_onnx__add || op == fold_onnx__sub;
     double number = 0;
     int power;
@@ -3859,7 +4001,7 @@ static int fold_onnx__open_pool(fold_onnx *o, const fold_onnx__value *from)
 enum { FOLD_ONNX__HALF_PIXEL, FOLD_ONNX__PYTORCH, FOLD_ONNX__CORNERS, FOLD_ONNX__ASYMMETRIC };
 enum { FOLD_ONNX__FOR_NN = 4, FOLD_ONNX__SYMMETRIC };
 enum { FOLD_ONNX__NEAR_FLOOR, FOLD_ONNX__NEAR_CEIL, FOLD_ONNX__ROUND_DOWN, FOLD_ONNX__ROUND_UP };
-enum { FOLD_ONNX__NEAREST, FOLD_ONNX__LINEAR, FOLD_ONNX__CUBIC };
+enum { FOLD_ONNX__BY_NEAREST, FOLD_ONNX__BY_LINEAR, FOLD_ONNX__BY_CUBIC };
 typedef struct fold_onnx__resize {
     int places, rounds, mode, is_smooth, leaves_out, made[FOLD_ONNX_RANK];
     float scale[FOLD_ONNX_RANK], slope;
@@ -3894,7 +4036,7 @@ static double fold_onnx__weight_at(const fold_onnx__resize *r, double x)
 {
     const double a = (double)r->slope;
     x = fabs(x);
-    if (r->mode == FOLD_ONNX__LINEAR)
+    if (r->mode == FOLD_ONNX__BY_LINEAR)
         return x < 1 ? 1 - x : 0;
     return x < 1 ? ((a + 2) * x - (a + 3)) * x * x + 1 : x < 2 ? a * (((x - 5) * x + 8) * x - 4) : 0;
 }
@@ -4009,7 +4151,7 @@ static int fold_onnx__open_resize(fold_onnx *o, const fold_onnx__value *from)
     fold_onnx__view view = fold_onnx__view_of(o, x);
     for (int k = 0; k < x->rank && !o->failed; k++) {
         const int n = x->dim[k], *had = view.at[k], made = view.dims.dim[k] = r.made[k];
-        if (r.mode != FOLD_ONNX__NEAREST) {
+        if (r.mode != FOLD_ONNX__BY_NEAREST) {
             if ((made != n || r.scale[k] != 1) && fold_onnx__size(o, &view.dims))
                 fold_onnx__interpolation(o, &r, n, made, r.scale[k], &s.param[k]);
             continue;
@@ -4020,7 +4162,7 @@ static int fold_onnx__open_resize(fold_onnx *o, const fold_onnx__value *from)
         for (int i = 0; at && i < made; i++)
             at[i] = had[fold_onnx__nearest_of(&r, fold_onnx__place_of(&r, i, n, made, r.scale[k]), n)];
     }
-    if (r.mode == FOLD_ONNX__NEAREST)
+    if (r.mode == FOLD_ONNX__BY_NEAREST)
         return fold_onnx__emit(o, &view, o->node.out[0], &view.dims);
     return fold_onnx__reads(o, &s, 0, o->node.in[0], NULL, fold_shape1(1)) &&
            fold_onnx__makes(o, &s, 0, o->node.out[0], &view.dims);
@@ -4313,14 +4455,9 @@ static const fold_onnx__op fold_onnx__ops[] = {
     FOLD_ONNX__ONE("Sqrt", fold_sqrt, fold_onnx__sqrt, 0),
     FOLD_ONNX__ONE("Tanh", fold_tanh, NULL, 0),
     FOLD_ONNX__ONE("Acos", NULL, fold_onnx__acos, 0),
-    FOLD_ONNX__ONE("Acosh", NULL, fold_onnx__acosh, 0),
     FOLD_ONNX__ONE("Asin", NULL, fold_onnx__asin, 0),
-    FOLD_ONNX__ONE("Asinh", NULL, fold_onnx__asinh, 0),
     FOLD_ONNX__ONE("Atan", NULL, fold_onnx__atan, 0),
-    FOLD_ONNX__ONE("Atanh", NULL, fold_onnx__atanh, 0),
-    FOLD_ONNX__ONE("Cosh", NULL, fold_onnx__cosh, 0),
-    FOLD_ONNX__ONE("Sinh", NULL, fold_onnx__sinh, 0),
-    FOLD_ONNX__ONE("Tan", NULL, fold_onnx__tan, 0),
+    FOLD_ONNX__ONE("Tan", fold_onnx__tan, NULL, 0),
     FOLD_ONNX__ONE("Erf", NULL, fold_onnx__erf, 0),
     FOLD_ONNX__ONE("Reciprocal", fold_onnx__one_over, fold_onnx__reciprocal, 0),
     FOLD_ONNX__WITH("Elu", fold_elu, 1),
@@ -5233,12 +5370,34 @@ static int fold_onnx__print_argmax(const fold_seen *seen, fold_writer *write, vo
            fold_onnx__write(write, writer, "        }\n");
 }
 
+/* A formula, of which each statement gets a line. */
+static int fold_onnx__print_formula(const fold_seen *seen, fold_writer *write, void *writer)
+{
+    static const char spaces[] = "                        ";
+    const char *text = ((const fold_onnx__op *)seen->user_op->user)->number->text, *end;
+    int stopped = fold_onnx__write(write, writer, "        for (i = 0; i < %d; i++) {\n",
+                                   fold_onnx__elements(*seen->out[0]));
+    for (int i = 0; i < 2 && !stopped; i++)
+        stopped = fold_onnx__write(write, writer, "            const double own_%c = (double)own_in%d[i];\n",
+                                   "ab"[i], i && seen->n_in > 1);
+    stopped =
+        stopped || fold_onnx__write(write, writer, "            double own_y;\n            (void)own_b;\n");
+    for (int depth = 0, block = 0; *text && !stopped; text = end + (*end == ' ')) {
+        stopped = write(spaces, 12 + 4 * (size_t)((block - (*text == '}')) & 3), writer);
+        for (end = text; *end && (end == text || depth || *end == ';' || !strchr(";{}", end[-1])); end++) {
+            depth += (*end == '(') - (*end == ')');
+            block += (*end == '{') - (*end == '}');
+            if (end - text > 80 && *end == ' ')
+                break;
+        }
+        stopped =
+            stopped || write(text, (size_t)(end - text), writer) || fold_onnx__write(write, writer, "\n");
+    }
+    return stopped || fold_onnx__write(write, writer, "            own_out[i] = (float)own_y;\n        }\n");
+}
+
 FOLD_API int fold_onnx_print(const fold_seen *seen, fold_writer *write, void *writer, void *user)
 {
-    static const char *const maps[7][2] = { { "Less", "<" },       { "LessOrEqual", "<=" },
-                                            { "Greater", ">" },    { "GreaterOrEqual", ">=" },
-                                            { "Equal", "==" },     { "And", "!= 0.0f &&" },
-                                            { "Or", "!= 0.0f ||" } };
     (void)user;
     if (!seen || !seen->user_op || !write)
         return 1;
@@ -5246,12 +5405,7 @@ FOLD_API int fold_onnx_print(const fold_seen *seen, fold_writer *write, void *wr
         return fold_onnx__print_move((const fold_onnx__move *)seen->user_op->user, write, writer);
     if (seen->user_op->forward == fold_onnx__argmax_forward)
         return fold_onnx__print_argmax(seen, write, writer);
-    for (int i = 0; i < 7 && seen->user_op->forward == fold_onnx__map_forward; i++)
-        if (!strcmp(maps[i][0], seen->name))
-            return fold_onnx__write(write, writer, "        for (i = 0; i < %d; i++) own_out[i] = ",
-                                    fold_onnx__elements(*seen->out[0])) ||
-                   fold_onnx__write(write, writer, "(own_in0[i] %s own_in1[i]) ? 1.0f : 0.0f;\n", maps[i][1]);
-    return 1;
+    return seen->user_op->forward != fold_onnx__map_forward || fold_onnx__print_formula(seen, write, writer);
 }
 #endif
 

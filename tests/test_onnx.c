@@ -173,7 +173,7 @@ static int run_node_test(const char *folder, const char *name, char *said)
 /* Whatever ONNX tests of a node is refused or right, and those of the list are right. */
 static void node_tests(void)
 {
-    static const struct { const char *kind; int right; } kinds[] = { { "node", 580 }, { "pytorch-converted", 54 }, { "pytorch-operator", 27 } };
+    static const struct { const char *kind; int right; } kinds[] = { { "node", 570 }, { "pytorch-converted", 54 }, { "pytorch-operator", 27 } };
     const char *folder = "/usr/share/libonnx-testdata/data", *policies = getenv("FOLD_POLICIES");
     char said[256], line[300], name[600], path[600];
     int listed = 0;
@@ -1161,14 +1161,11 @@ static void sorted_and_summed(void)
         { 13, "1 4 1 2", "", "DepthToSpace x > y blocksize=2", "1 3 -2 -4 5 7 -6 -8" },
         { 8, "2", "w 2=-0.75,2.75;v 1=3", "Mean x w v > y", "1.08333333 1.25" },
         { 9, "2", "", "Atan x > y", "0.785398163 -1.10714872" },
-        { 9, "2", "", "Sinh x > y", "1.17520119 -3.62686041" },
-        { 9, "2", "", "Cosh x > y", "1.54308063 3.76219569" },
-        { 9, "2", "", "Asinh x > y", "0.881373587 -1.44363548" },
         { 9, "2", "", "Tan x > y", "1.55740772 2.18503986" },
+        { 9, "6", "c 6=1,0.5,-1,0.25,-0.2,2", "Mul x c > h;Asin h > y", "1.57079633 -1.57079633 nan -1.57079633 -1.57079633 nan" },
+        { 9, "6", "c 6=inf,inf,0.1,0.1,100,nan", "Mul x c > h;Atan h > y", "1.57079633 -1.57079633 0.291456794 -0.380506377 1.56879633 nan" },
         { 9, "2", "q=0.25", "Mul x q > h;Asin h > y", "0.252680255 -0.523598776" },
         { 9, "2", "q=0.25", "Mul x q > h;Acos h > y", "1.31811607 2.0943951" },
-        { 9, "2", "q=0.25", "Mul x q > h;Atanh h > y", "0.255412812 -0.549306144" },
-        { 9, "2", "t=3.5", "Add x t > h;Acosh h > y", "2.18464379 0.96242365" },
         { 11, "1", "t 2 3=3,1,2,6,5,6;k 1=#2", "TopK t k > v i;Cast i > c to=1;Flatten v > a axis=:2;Flatten c > b axis=:2;Concat a b > d axis=1;Mul x d > y", "3 2 6 6 0 2 0 2" },
         { 11, "1", "t 2 3=3,1,2,6,5,6;k 1=#1", "TopK t k > v i largest=:2 axis=:2;Cast i > c to=1;Add v c > d;Mul x d > y", "3 1 2" },
         { 1, "1", "t 2 2=3,1,2,6", "TopK t > v k=1;Mul x v > y", "3 6" },
@@ -1346,8 +1343,8 @@ static void gradients(void)
         { "Mul x w > v;Unsqueeze v two_axes > r;Resize r _ scales > y", 0, 0 }, { "Mul x w > v;Einsum v f > y equation=i,jki->k", 0, 0 }, { "Einsum x w > y equation=i,j->", 0, 0 },
         { "Mul x w > v;CumSum v zero > y reverse=1", 0, 0 }, { "Mul x w > v;LpNormalization v > y", 0, 0 }, { "Mul x w > v;LpNormalization v > y p=1", 0, 0 },
         { "Mul x w > v;Concat v e > a axis=0;Unsqueeze a two_axes > r;InstanceNormalization r k1 k1 > s;Mul s s > q;Mul q s > y", 0, 0.01 }, { "Mul x w > v;RMSNormalization v w > y", 0, 0 },
-        { "Mul x w > v;Mean v w x > y", 0, 0 }, { "Mul x w > v;Atan v > y", 0, 0 }, { "Mul x w > v;Tan v > y", 0, 0 }, { "Mul x w > v;Sinh v > y", 0, 0 }, { "Mul x w > v;Cosh v > y", 0, 0 },
-        { "Mul x w > v;Asinh v > y", 0, 0 }, { "Sub w x > v;Asin v > y", 0, 0 }, { "Sub w x > v;Acos v > y", 0, 0 }, { "Sub w x > v;Atanh v > y", 0, 0 }, { "Add x w > v;Acosh v > y", 0, 0 },
+        { "Mul x w > v;Mean v w x > y", 0, 0 }, { "Mul x w > v;Atan v > y", 0, 0 }, { "Mul x w > v;Tan v > y", 0, 0 },  
+         { "Sub w x > v;Asin v > y", 0, 0 }, { "Sub w x > v;Acos v > y", 0, 0 }, 
         { "Mul x w > v;ThresholdedRelu v > y", 0, 0 }, { "Mul x w > v;ArgMin v > b;Cast b > y to=1", 1, 0 }, { "Mul x w > v;Cast v > r to=7;OneHot r depth c2 > y", 1, 0 },
         { "Mul x w > v;Sign v > y", 1, 0 }, { "Mul x w > v;Ceil v > y", 1, 0 }, { "Mul x w > v;Round v > y", 1, 0 },
         { "Mul x w > v;Less v c > b;Cast b > y to=1", 1, 0 }, { "Mul x w > v;Floor v > y", 1, 0 }, { "Mul x w > v;ArgMax v > b;Cast b > y to=1", 1, 0 },
