@@ -88,6 +88,7 @@ typedef struct fold_onnx_binding {
                             input */
     int has_shape;       /* 0: use the file's shape, with 1 for every axis that it leaves open */
     int rank, dim[FOLD_ONNX_RANK];
+    int count; /* of values: the file is refused if its input has a different number. 0: not checked */
 } fold_onnx_binding;
 
 typedef struct fold_onnx_desc {
@@ -327,8 +328,8 @@ typedef struct fold_onnx__node { /* while the file is opened */
     int next, is_open; /* next: the first input whose maker was not visited yet */
 } fold_onnx__node;
 
-/* A parameter, in one of the forms of a constant: `scale` times the elements of a view. NULL: all elements, in
-   their order. Parameters are planned while nodes are opened: their handles are then 1 + their index and a
+/* A parameter, in one of the forms of a constant: `scale` times the elements of a view. NULL: all elements,
+   in their order. Parameters are planned while nodes are opened: their handles are then 1 + their index and a
    salt of 0. They are made when all are known, so that each array of the model is allocated once. */
 struct fold_onnx__view;
 typedef struct fold_onnx__weight {
@@ -1458,7 +1459,7 @@ static int fold_onnx__fill(fold_onnx *o, int beside, int count, double number, f
     return fold_onnx__supply(o, beside, numbers, count, param);
 }
 
-/* The floats of a pack of a matrix, times its rows, on the kernels of a model: of one more weight of a row. */
+/* The bytes of a matrix that is packed for the kernels of a model, which gets one more weight, of a row. */
 static size_t fold_onnx__pack_bytes(fold_model *probe, int rows, int columns)
 {
     const size_t before = fold_model_measure(probe).packs;
@@ -4809,6 +4810,8 @@ static int fold_onnx__open_input(fold_onnx *o, fold_onnx__span info, int index)
         return FOLD_ONNX__REFUSE(o, "it has no shape; give one with fold_onnx_desc.bindings");
     if (bound && bound->values) {
         double *numbers = fold_onnx__fix(o, value, &dims, value->is_integer);
+        if (numbers && bound->count && bound->count != value->count)
+            return FOLD_ONNX__REFUSE(o, "%d values are bound to a shape of %d", bound->count, value->count);
         for (int i = 0; numbers && i < value->count; i++)
             numbers[i] = (double)bound->values[i];
         return numbers != NULL;

@@ -1423,7 +1423,7 @@ static void settings(void)
 {
     static message file;
     static const graph_row row = { 13, "1 2", "w 2 2=1,2,3,4", "MatMul x w > hidden;Relu hidden > actions;Det x > y", ":" };
-    const fold_onnx_binding binding = { "X", NULL, 1, 2, { 1, 2 } };
+    fold_onnx_binding binding = { "X", NULL, 1, 2, { 1, 2 }, 0 };
     const fold_node none = { 0, 0 };
     float x[2] = { 1, 2 };
     fold_onnx_desc desc = fold_onnx_desc_default();
@@ -1456,6 +1456,15 @@ static void settings(void)
     fold_model_clear_error(m);
     fold_onnx *bound = fold_onnx_open_memory(m, file.bytes, file.size, &desc);
     CHECK_INT(fold_onnx_find(bound, "y").count, 2);
+    fold_onnx_close(bound);
+    binding.values = x;
+    binding.count = 1;
+    CHECK(!fold_onnx_open_memory(m, file.bytes, file.size, &desc));
+    CHECK_TEXT(fold_model_message(m), "onnx: input 'X': 1 values are bound to a shape of 2");
+    fold_model_clear_error(m);
+    binding.count = 2;
+    bound = fold_onnx_open_memory(m, file.bytes, file.size, &desc);
+    CHECK_INT(fold_onnx_find(bound, "y").is_constant, 1);
     fold_onnx_close(bound);
     fold_model_free(m);
     graph.size = 0;
