@@ -205,16 +205,20 @@ typedef struct fold_onnx__arena {
 
 /* A type of ONNX: the size of raw values, and the protobuf field and wire of listed ones. */
 typedef struct fold_onnx__type {
-    int type, size, is_integer, field, wire;
+    int type, size, is_integer, field, wire; /* is_integer 2: of 8 bits */
 } fold_onnx__type;
 /* wire types of protobuf */
 enum { FOLD_ONNX__VARINT = 0, FOLD_ONNX__EIGHT = 1, FOLD_ONNX__BYTES = 2, FOLD_ONNX__FOUR = 5 };
-enum { FOLD_ONNX__FLOAT = 1, FOLD_ONNX__INT32 = 6, FOLD_ONNX__INT64 = 7 };
+enum { FOLD_ONNX__FLOAT = 1, FOLD_ONNX__UINT8, FOLD_ONNX__INT8, FOLD_ONNX__UINT16, FOLD_ONNX__INT16 };
+enum { FOLD_ONNX__INT32 = 6, FOLD_ONNX__INT64 = 7, FOLD_ONNX__UINT32 = 12, FOLD_ONNX__UINT64 = 13 };
 enum { FOLD_ONNX__BOOL = 9, FOLD_ONNX__HALF = 10, FOLD_ONNX__DOUBLE = 11 };
 static const fold_onnx__type fold_onnx__types[] = {
-    { FOLD_ONNX__FLOAT, 4, 0, 4, FOLD_ONNX__FOUR },   { FOLD_ONNX__DOUBLE, 8, 0, 10, FOLD_ONNX__EIGHT },
-    { FOLD_ONNX__HALF, 2, 0, 5, FOLD_ONNX__VARINT },  { FOLD_ONNX__INT64, 8, 1, 7, FOLD_ONNX__VARINT },
-    { FOLD_ONNX__INT32, 4, 1, 5, FOLD_ONNX__VARINT }, { FOLD_ONNX__BOOL, 1, 1, 5, FOLD_ONNX__VARINT }
+    { FOLD_ONNX__FLOAT, 4, 0, 4, FOLD_ONNX__FOUR },     { FOLD_ONNX__DOUBLE, 8, 0, 10, FOLD_ONNX__EIGHT },
+    { FOLD_ONNX__HALF, 2, 0, 5, FOLD_ONNX__VARINT },    { FOLD_ONNX__INT64, 8, 1, 7, FOLD_ONNX__VARINT },
+    { FOLD_ONNX__INT32, 4, 1, 5, FOLD_ONNX__VARINT },   { FOLD_ONNX__BOOL, 1, 1, 5, FOLD_ONNX__VARINT },
+    { FOLD_ONNX__UINT8, 1, 2, 5, FOLD_ONNX__VARINT },   { FOLD_ONNX__INT8, 1, 2, 5, FOLD_ONNX__VARINT },
+    { FOLD_ONNX__UINT16, 2, 1, 5, FOLD_ONNX__VARINT },  { FOLD_ONNX__INT16, 2, 1, 5, FOLD_ONNX__VARINT },
+    { FOLD_ONNX__UINT32, 4, 1, 11, FOLD_ONNX__VARINT }, { FOLD_ONNX__UINT64, 8, 1, 11, FOLD_ONNX__VARINT }
 };
 
 /* a shape as in the file */
@@ -236,7 +240,7 @@ typedef struct fold_onnx__value {
     fold_onnx__dims dims;
     int count;
     fold_shape shape;         /* of its fold_node */
-    int is_integer;           /* or boolean */
+    int is_integer;           /* or boolean; 2: of 8 bits */
     int is_frozen;            /* a constant that is not trained, since it was computed */
     /* the elements of a constant: one of these is set */
     const unsigned char *raw; /* as in the file, little-endian, of this type */
@@ -288,6 +292,7 @@ typedef struct fold_onnx__op {
     int flags;
 } fold_onnx__op;
 enum { FOLD_ONNX__INTEGERS = 1, FOLD_ONNX__TRUTH = 2, FOLD_ONNX__FREEZES = 4, FOLD_ONNX__STOPS = 8 };
+enum { FOLD_ONNX__COUNTS = 1 | 16 }; /* integers, but not of 8 bits: their results would wrap */
 #define FOLD_ONNX__ROW(type, least, most, attributes, open, number, flags)                               \
     {                                                                                                    \
         type, least, most, attributes, open, { NULL, NULL, NULL, NULL, NULL, NULL }, number, 0, 0, flags \
@@ -620,6 +625,12 @@ static double fold_onnx__decode(int type, uint64_t bits)
     case FOLD_ONNX__HALF: return fold_onnx__half((unsigned)(bits & 65535));
     case FOLD_ONNX__INT64: return (double)(int64_t)bits;
     case FOLD_ONNX__INT32: return (double)(int32_t)low;
+    case FOLD_ONNX__UINT8: return (double)(low & 255);
+    case FOLD_ONNX__INT8: return (double)(int8_t)(low & 255);
+    case FOLD_ONNX__UINT16: return (double)(low & 65535);
+    case FOLD_ONNX__INT16: return (double)(int16_t)(low & 65535);
+    case FOLD_ONNX__UINT32: return (double)low;
+    case FOLD_ONNX__UINT64: return (double)bits;
     default: return bits != 0; /* a boolean */
     }
 }
@@ -1991,6 +2002,16 @@ FOLD_ONNX__FORMULA(nearest_whole, FOLD_ONNX__NEAREST)
 FOLD_ONNX__FORMULA(trunc, own_y = own_a; FOLD_ONNX__TRUNC(own_y))
 FOLD_ONNX__FORMULA(whole_div, own_y = own_a / own_b; FOLD_ONNX__TRUNC(own_y))
 
+/* Whole numbers of 8 bits wrap. */
+#define FOLD_ONNX__BYTE(least)                                         \
+    own_y = own_a;                                                     \
+    if (own_y > -4503599627370496.0 && own_y < 4503599627370496.0) {   \
+        own_y = (double)(((long long)own_y - least) % 256);            \
+        own_y += own_y < 0 ? 256 + least : least;                      \
+    }
+FOLD_ONNX__FORMULA(to_uint8, FOLD_ONNX__BYTE(0))
+FOLD_ONNX__FORMULA(to_int8, FOLD_ONNX__BYTE(-128))
+
 /* The remainder is exact, and has the sign of a. */
 #define FOLD_ONNX__REMAINDER                                         \
     double own_rest = own_a < 0 ? -own_a : own_a;                    \
@@ -2152,11 +2173,6 @@ static fold_node fold_onnx__mish(fold_ctx *f, fold_node x)
 {
     return fold_mul(f, x, fold_tanh(f, fold_softplus(f, x)));
 }
-static fold_node fold_onnx__thresholded_relu(fold_ctx *f, fold_node x, float alpha)
-{
-    const fold_node is_above = fold_shift(f, x, -alpha);
-    return fold_select(f, is_above, x, fold_zeros(f, fold_node_shape(f, x)));
-}
 static fold_node fold_onnx__softsign(fold_ctx *f, fold_node x)
 {
     return fold_div(f, x, fold_shift(f, fold_abs(f, x), 1));
@@ -2232,6 +2248,9 @@ static int fold_onnx__compute(fold_onnx *o, const fold_onnx__dims *dims)
     return !o->failed;
 }
 
+static const fold_onnx__op fold_onnx__rounds =
+    FOLD_ONNX__ROW("Round", 1, 1, "", NULL, fold_onnx__nearest_whole, FOLD_ONNX__STOPS);
+
 /* Element-wise ops that fold.h lacks, for equal shapes. Those with FOLD_ONNX__STOPS have no gradient. */
 static void fold_onnx__map_forward(const fold_op_call *c)
 {
@@ -2285,7 +2304,7 @@ static void fold_onnx__record_own(fold_onnx *o, const fold_onnx__step *s, const 
     if (s->n_in == 3)
         out[0] = fold_select(o->f, in[0], in[1], in[2]);
     else
-        out[0] = fold_onnx__apply_own(o->f, s->own, in, s->n_in, fold_node_shape(o->f, in[0]));
+        out[0] = fold_onnx__apply_own(o->f, s->own, in, s->n_in, o->values[s->out[0]].shape);
 }
 
 /* An element-wise step of one input. If the input was moved, the step runs before the move, which then moves
@@ -2299,6 +2318,7 @@ static int fold_onnx__one_step(fold_onnx *o, const fold_onnx__calls *calls, int 
     fold_onnx__step s = fold_onnx__begin(o, fold_onnx__record_calls, 1);
     if ((calls->with || calls->between != fold_clip) && !isfinite(first + second))
         return FOLD_ONNX__REFUSE(o, "a number that is not finite");
+    fold_onnx__out(o)->is_integer = fold_onnx__in(o, input)->is_integer;
     s.calls = *calls;
     s.stops = (o->node.op->flags & FOLD_ONNX__STOPS) != 0;
     s.real[0] = first;
@@ -2317,7 +2337,6 @@ static int fold_onnx__open_gelu(fold_onnx *o, const fold_onnx__value *from)
 
 static int fold_onnx__open_clip(fold_onnx *o, const fold_onnx__value *from)
 {
-    (void)from;
     double bound[2] = { (double)fold_onnx__real(o, "min", -FLT_MAX),
                         (double)fold_onnx__real(o, "max", FLT_MAX) };
     for (int i = 0; i < 2; i++)
@@ -2325,7 +2344,14 @@ static int fold_onnx__open_clip(fold_onnx *o, const fold_onnx__value *from)
             return FOLD_ONNX__REFUSE(o, "a bound that is not constant");
     if (!(bound[0] <= bound[1]) || bound[0] == (double)INFINITY || bound[1] == -(double)INFINITY)
         return FOLD_ONNX__REFUSE(o, "no value is between %g and %g", bound[0], bound[1]);
-    return fold_onnx__one_step(o, &o->node.op->calls, 0, (float)bound[0], (float)bound[1]);
+    if (!fold_onnx__is_fixed(o, o->node.in[0]))
+        return fold_onnx__one_step(o, &o->node.op->calls, 0, (float)bound[0], (float)bound[1]);
+    double *numbers = fold_onnx__fix(o, fold_onnx__out(o), &from->dims, from->is_integer);
+    for (int i = 0; numbers && i < from->count; i++) {
+        const double x = fold_onnx__number(from, i);
+        numbers[i] = x < bound[0] ? bound[0] : x > bound[1] ? bound[1] : x;
+    }
+    return numbers != NULL;
 }
 
 static fold_node fold_onnx__less_from(fold_ctx *f, fold_node x, float number)
@@ -2370,7 +2396,10 @@ static int fold_onnx__joins(fold_onnx *o); /* several ops that are one of fold.h
 /* Element-wise ops of one to three inputs, or of any number, such as sums, from the left. */
 static int fold_onnx__open_elements(fold_onnx *o, const fold_onnx__value *from)
 {
-    (void)from;
+    static const fold_onnx__op whole_div =
+        FOLD_ONNX__ROW("Div", 2, 2, "", NULL, fold_onnx__whole_div, FOLD_ONNX__INTEGERS | FOLD_ONNX__STOPS);
+    if (o->node.op->number == fold_onnx__div && from->is_integer)
+        o->node.op = &whole_div;
     const fold_onnx__op *op = o->node.op;
     const int n = o->node.n_in, *in = o->node.in, chooses = n == 3 && !op->calls.two;
     const int stops = (op->flags & (FOLD_ONNX__STOPS | FOLD_ONNX__TRUTH)) != 0;
@@ -2447,6 +2476,23 @@ static int fold_onnx__open_selu(fold_onnx *o, const fold_onnx__value *from)
                                fold_onnx__real(o, "gamma", is_old ? 1.0507f : o->node.op->beta));
 }
 
+static fold_node fold_onnx__thresholded(fold_ctx *f, fold_node x, float alpha)
+{
+    return fold_select(f, fold_shift(f, x, -alpha), x, fold_clip(f, x, 0, 0));
+}
+static fold_node fold_onnx__shrink(fold_ctx *f, fold_node x, float lambda, float bias)
+{
+    const fold_node below = fold_shift(f, fold_neg(f, x), -lambda);
+    const fold_node rest = fold_select(f, below, fold_shift(f, x, bias), fold_clip(f, x, 0, 0));
+    return fold_select(f, fold_shift(f, x, -lambda), fold_shift(f, x, -bias), rest);
+}
+static int fold_onnx__open_shrink(fold_onnx *o, const fold_onnx__value *from)
+{
+    (void)from;
+    return fold_onnx__one_step(o, &o->node.op->calls, 0, fold_onnx__real(o, "lambd", 0.5f),
+                               fold_onnx__real(o, "bias", 0));
+}
+
 /* The slope repeats along the axes of x, but not the other way round. */
 static int fold_onnx__open_prelu(fold_onnx *o, const fold_onnx__value *from)
 {
@@ -2475,11 +2521,13 @@ static int fold_onnx__open_mod(fold_onnx *o, const fold_onnx__value *from)
 /* A cast changes values if floats become integers, numbers become booleans, or bits are lost. */
 static int fold_onnx__open_cast(fold_onnx *o, const fold_onnx__value *from)
 {
-    static const fold_onnx__op casts[3] = {
+    static const fold_onnx__op casts[5] = {
         FOLD_ONNX__ROW("Cast", 1, 1, "", NULL, fold_onnx__to_half, FOLD_ONNX__INTEGERS),
         FOLD_ONNX__ROW("Cast", 1, 1, "", NULL, fold_onnx__trunc, FOLD_ONNX__STOPS),
         FOLD_ONNX__ROW("Cast", 1, 1, "", NULL, fold_onnx__not_zero,
-                       FOLD_ONNX__INTEGERS | FOLD_ONNX__TRUTH | FOLD_ONNX__STOPS)
+                       FOLD_ONNX__INTEGERS | FOLD_ONNX__TRUTH | FOLD_ONNX__STOPS),
+        FOLD_ONNX__ROW("Cast", 1, 1, "", NULL, fold_onnx__to_uint8, FOLD_ONNX__INTEGERS | FOLD_ONNX__STOPS),
+        FOLD_ONNX__ROW("Cast", 1, 1, "", NULL, fold_onnx__to_int8, FOLD_ONNX__INTEGERS | FOLD_ONNX__STOPS)
     };
     const int to = fold_onnx__whole(o, "to", 0);
     const fold_onnx__type *type = fold_onnx__type_of((uint64_t)to);
@@ -2487,16 +2535,167 @@ static int fold_onnx__open_cast(fold_onnx *o, const fold_onnx__value *from)
     fold_onnx__value *out = fold_onnx__out(o);
     if (!type)
         return fold_onnx__no_type(o, (uint64_t)to);
-    const int changes =
-        to == FOLD_ONNX__BOOL || to == FOLD_ONNX__HALF || (type->is_integer && !from->is_integer);
-    o->node.op = changes ? &casts[to == FOLD_ONNX__HALF ? 0 : to == FOLD_ONNX__BOOL ? 2 : 1] : o->node.op;
+    const int changes = to == FOLD_ONNX__BOOL || to == FOLD_ONNX__HALF || type->is_integer == 2 ||
+                        (type->is_integer && !from->is_integer);
+    if (changes)
+        o->node.op = &casts[to == FOLD_ONNX__HALF    ? 0
+                            : to == FOLD_ONNX__BOOL  ? 2
+                            : type->is_integer != 2  ? 1
+                            : to == FOLD_ONNX__UINT8 ? 3
+                                                     : 4];
     if (!(changes ? fold_onnx__open_elements(o, from)
                   : fold_onnx__emit(o, &view, o->node.out[0], &view.dims)))
         return 0;
     out->is_integer = type->is_integer;
+    out->type = type;
     for (int i = 0; out->numbers && i < out->count; i++)
         out->numbers[i] = fold_onnx__round(out, out->numbers[i]);
     return 1;
+}
+
+/* ---- whole numbers for others, and back -------------------------------------------------------- */
+
+/* number: whether it quantises, has a zero point, the least and the largest result. */
+static void fold_onnx__record_quantize(fold_onnx *o, const fold_onnx__step *s, const fold_node *in,
+                                       fold_node *out)
+{
+    const int *n = s->number, rank = o->has_list ? fold_onnx__most_axes(o->f, in, s->n_in) : 0;
+    const fold_node scale = fold_onnx__with_axes(o->f, in[1], rank),
+                    zero = n[1] ? fold_onnx__with_axes(o->f, in[2], rank) : scale;
+    fold_node x = fold_onnx__with_axes(o->f, in[0], rank);
+    if (!n[0] && n[1])
+        x = fold_sub(o->f, x, zero);
+    if (!n[0]) {
+        out[0] = fold_mul(o->f, x, scale);
+        return;
+    }
+    x = fold_div(o->f, x, scale);
+    x = fold_onnx__apply_own(o->f, s->own, &x, 1, fold_node_shape(o->f, x));
+    out[0] = fold_clip(o->f, n[1] ? fold_add(o->f, x, zero) : x, (float)n[2], (float)n[3]);
+}
+
+/* Where the scale or zero point of each element is. It is one number, one for each index of the axis, or one
+   for each block along it. `own` is its own shape, which broadcasts to all, or has none. */
+static fold_onnx__view fold_onnx__scales(fold_onnx *o, int input, fold_onnx__view *own)
+{
+    const fold_onnx__dims *x = &fold_onnx__in(o, 0)->dims, *scale = &fold_onnx__in(o, input)->dims;
+    const int is_one = fold_onnx__in(o, input)->count == 1, block = fold_onnx__whole(o, "block_size", 0);
+    const int axis = is_one ? 0 : fold_onnx__axis_of(o, fold_onnx__in(o, 0), 1);
+    fold_onnx__dims line = *x, one = { 1, { 1 } };
+    for (int k = 0; k < line.rank; k++)
+        line.dim[k] = k == axis ? x->dim[k] : 1;
+    if (is_one || !block) {
+        if (!is_one && !o->failed && (scale->rank != 1 || scale->dim[0] != x->dim[axis]))
+            FOLD_ONNX__REFUSE(o, "'%.60s' does not fit axis %d", fold_onnx__in(o, input)->name, axis);
+        *own = fold_onnx__view_of(o, is_one ? &one : &line);
+        return fold_onnx__repeated(o, &own->dims, x);
+    }
+    fold_onnx__view view = fold_onnx__view_of(o, scale);
+    line = *scale;
+    if (axis < line.rank && block > 0 && line.dim[axis] == (x->dim[axis] - 1) / block + 1)
+        line.dim[axis] = x->dim[axis];
+    if (!fold_onnx__same_dims(&line, x))
+        FOLD_ONNX__REFUSE(o, "'%.60s' does not fit blocks of %d", fold_onnx__in(o, input)->name, block);
+    const int *had = view.at[axis];
+    int *at = o->failed ? NULL : FOLD_ONNX__SCRATCH(o, int, x->dim[axis]);
+    for (int i = 0; at && i < x->dim[axis]; i++)
+        at[i] = had[i / block];
+    view.dims = *x;
+    view.at[axis] = at;
+    return *own = view;
+}
+
+/* Least and largest numbers of the type that QuantizeLinear makes. */
+static const fold_onnx__type *fold_onnx__quantized(fold_onnx *o, int *least, int *largest)
+{
+    const fold_onnx__value *zero = fold_onnx__has_in(o, 2) ? fold_onnx__in(o, 2) : NULL;
+    const int told = fold_onnx__whole(o, "output_dtype", 0);
+    const fold_onnx__type *type =
+        zero ? zero->type : fold_onnx__type_of((uint64_t)(told ? told : FOLD_ONNX__UINT8));
+    if (!type || type->type < FOLD_ONNX__UINT8 || type->type > FOLD_ONNX__INT16)
+        return FOLD_ONNX__REFUSE(o, "a zero point that is not of 8 or 16 bits"), (void *)0;
+    const int half = 128 << (type->size == 2 ? 8 : 0),
+              is_signed = type->type == FOLD_ONNX__INT8 || type->type == FOLD_ONNX__INT16;
+    *least = is_signed ? -half : 0;
+    *largest = *least + 2 * half - 1;
+    return type;
+}
+
+/* QuantizeLinear and DequantizeLinear; of constants, such as weights, they make constants. Quotients are
+   rounded to float, as division does. */
+static int fold_onnx__open_quantize(fold_onnx *o, const fold_onnx__value *from)
+{
+    const int quantizes = o->node.type[0] == 'Q', n = o->node.n_in;
+    fold_onnx__value *out = fold_onnx__out(o);
+    fold_onnx__step s = fold_onnx__begin(o, fold_onnx__record_quantize, n);
+    fold_onnx__view own[3], view[3];
+    int index[3][FOLD_ONNX_RANK] = { { 0 } };
+    const fold_onnx__type *type = quantizes ? fold_onnx__quantized(o, &s.number[2], &s.number[3]) : NULL;
+    for (int i = 1; i < n && !o->failed; i++)
+        view[i] = fold_onnx__scales(o, i, &own[i]);
+    if (o->failed)
+        return 0;
+    double *numbers = fold_onnx__all_fixed(o) ? fold_onnx__fix(o, out, &from->dims, 0) : NULL;
+    out->is_integer = type ? type->is_integer : 0;
+    out->type = type;
+    for (int i = 0; numbers && i < from->count; i++) {
+        const double x = fold_onnx__number(from, i),
+                     scale =
+                         fold_onnx__number(fold_onnx__in(o, 1), fold_onnx__next_source(&view[1], index[1])),
+                     zero = n == 3 ? fold_onnx__number(fold_onnx__in(o, 2),
+                                                       fold_onnx__next_source(&view[2], index[2]))
+                                   : 0;
+        numbers[i] = quantizes ? fold_onnx__nearest_whole->of((double)(float)(x / scale), 0) + zero
+                               : (double)(float)(x - zero) * scale;
+        if (quantizes)
+            numbers[i] = fold_onnx__min_of(fold_onnx__max_of(numbers[i], s.number[2]), s.number[3]);
+    }
+    if (numbers || o->failed)
+        return numbers != NULL;
+    s.number[0] = s.stops = quantizes;
+    s.number[1] = n == 3;
+    fold_onnx__reads(o, &s, 0, o->node.in[0], NULL, fold_shape1(1));
+    for (int i = 1; i < n; i++)
+        fold_onnx__reads(o, &s, i, o->node.in[i], &own[i], fold_onnx__shape(&own[i].dims));
+    if (quantizes)
+        s.own = fold_onnx__own_op(o, "Round", 1, fold_onnx__map_forward, NULL, &fold_onnx__rounds);
+    return fold_onnx__makes(o, &s, 0, o->node.out[0], &from->dims);
+}
+
+/* The scale is that of the range of x and 0, or 1 if that is empty. */
+static void fold_onnx__record_dynamic_quantize(fold_onnx *o, const fold_onnx__step *s, const fold_node *in,
+                                               fold_node *out)
+{
+    fold_ctx *f = o->f;
+    const fold_shape scalar = fold_shape1(1);
+    const fold_node x = fold_onnx__part(f, in[0], 0, s->number[0]), one = fold_constant(f, 1);
+    const fold_node low = fold_at_most(f, fold_amin(f, x, 0), 0),
+                    range = fold_sub(f, fold_at_least(f, fold_amax(f, x, 0), 0), low);
+    const fold_node ones = fold_add(f, fold_scale(f, range, 0), one);
+    out[1] = fold_select(f, range, fold_onnx__divide_by(f, range, 255), ones);
+    const fold_node zero = fold_clip(f, fold_div(f, fold_neg(f, low), out[1]), 0, 255);
+    out[2] = fold_onnx__apply_own(f, s->own, &zero, 1, scalar);
+    const fold_node scaled = fold_div(f, x, out[1]);
+    out[0] = fold_add(f, fold_onnx__apply_own(f, s->own, &scaled, 1, fold_shape1(s->number[0])), out[2]);
+    out[0] = fold_clip(f, out[0], 0, 255);
+}
+
+static int fold_onnx__open_dynamic_quantize(fold_onnx *o, const fold_onnx__value *from)
+{
+    static const fold_onnx__dims scalar = { 0, { 0 } };
+    fold_onnx__step s = fold_onnx__begin(o, fold_onnx__record_dynamic_quantize, 1);
+    s.number[0] = from->count;
+    s.stops = 1;
+    s.own = fold_onnx__own_op(o, "Round", 1, fold_onnx__map_forward, NULL, &fold_onnx__rounds);
+    fold_onnx__reads(o, &s, 0, o->node.in[0], NULL, fold_shape1(1));
+    for (int i = 2; i >= 0; i--) {
+        if (!fold_onnx__has_out(o, i))
+            continue;
+        fold_onnx__makes(o, &s, i, o->node.out[i], i ? &scalar : &from->dims);
+        o->values[o->node.out[i]].is_integer = i == 1 ? 0 : 2;
+        o->values[o->node.out[i]].type = i == 1 ? NULL : fold_onnx__type_of(FOLD_ONNX__UINT8);
+    }
+    return !o->failed;
 }
 
 /* ---- several ops that are one of fold.h --------------------------------------------------------- */
@@ -2747,17 +2946,72 @@ static int fold_onnx__open_split(fold_onnx *o, const fold_onnx__value *from)
     return !o->failed;
 }
 
+/* Takes runs of values from [outer x count x run] by indices that are computed: NaN if there is none. */
+static int fold_onnx__looked_up(const int *size, float index)
+{
+    index += index < 0 ? (float)size[0] : 0;
+    return index >= 0 && index < (float)size[0] ? (int)index * size[1] : -1;
+}
+
+static void fold_onnx__gather_forward(const fold_op_call *c)
+{
+    const int *size = (const int *)c->user, run = size[1]; /* count and run */
+    const int n = fold_onnx__elements(c->in_shape[1]), all = fold_onnx__elements(c->out_shape[0]) / run;
+    for (int row = 0; row < c->rows; row++)
+        for (int i = 0; i < all; i++) {
+            const int at = fold_onnx__looked_up(size, fold_row(&c->in[1], row)[i % n]);
+            const float *from = fold_row(&c->in[0], row) + (size_t)(i / n) * (size_t)(size[0] * run);
+            for (int k = 0; k < run; k++)
+                fold_row(&c->out[0], row)[i * run + k] = at < 0 ? NAN : from[at + k];
+        }
+}
+
+static void fold_onnx__gather_backward(const fold_op_call *c)
+{
+    const int *size = (const int *)c->user, run = size[1];
+    const int n = fold_onnx__elements(c->in_shape[1]), all = fold_onnx__elements(c->out_shape[0]) / run;
+    for (int row = 0; row < c->rows; row++) {
+        float *table = fold_row(&c->din[0], row), *index = fold_row(&c->din[1], row);
+        if (index)
+            memset(index, 0, (size_t)n * sizeof *index);
+        if (table)
+            memset(table, 0, (size_t)fold_onnx__elements(c->in_shape[0]) * sizeof *table);
+        for (int i = 0; i < all && table; i++) {
+            const int at = fold_onnx__looked_up(size, fold_row(&c->in[1], row)[i % n]);
+            for (int k = 0; k < run && at >= 0; k++)
+                table[i / n * size[0] * run + at + k] += fold_row(&c->dout[0], row)[i * run + k];
+        }
+    }
+}
+
+static int fold_onnx__open_gather_by_input(fold_onnx *o, const fold_onnx__dims *dims, int axis)
+{
+    const fold_onnx__value *from = fold_onnx__in(o, 0);
+    fold_onnx__step s = fold_onnx__begin(o, fold_onnx__record_own, 2);
+    int *size = FOLD_ONNX__KEPT(o, int, 2);
+    for (int i = 0; i < 2; i++)
+        fold_onnx__reads(o, &s, i, o->node.in[i], NULL, fold_shape1(1));
+    if (!size || o->failed)
+        return 0;
+    size[0] = from->dims.dim[axis];
+    size[1] = fold_onnx__product(&from->dims, axis + 1, from->dims.rank);
+    s.own =
+        fold_onnx__own_op(o, "onnx gather", 2, fold_onnx__gather_forward, fold_onnx__gather_backward, size);
+    fold_onnx__out(o)->is_integer = from->is_integer;
+    return fold_onnx__makes(o, &s, 0, o->node.out[0], dims);
+}
+
 static int fold_onnx__open_gather(fold_onnx *o, const fold_onnx__value *from)
 {
     const fold_onnx__value *index = fold_onnx__in(o, 1);
     const int axis = fold_onnx__axis_of(o, from, 0), more = index->dims.rank;
     fold_onnx__dims dims = from->dims;
-    if (index->origin != FOLD_ONNX__FIXED)
-        return FOLD_ONNX__REFUSE(o, "an index that is not constant");
     if ((dims.rank += more - 1) > FOLD_ONNX_RANK)
         return fold_onnx__too_many_axes(o, FOLD_ONNX_RANK);
     for (int k = axis; k < dims.rank; k++)
         dims.dim[k] = k < axis + more ? index->dims.dim[k - axis] : from->dims.dim[k + 1 - more];
+    if (index->origin != FOLD_ONNX__FIXED)
+        return fold_onnx__open_gather_by_input(o, &dims, axis);
     fold_onnx__view view = fold_onnx__view_of(o, &from->dims);
     const int *at = view.at[axis];
     int *taken = view.at[axis] = FOLD_ONNX__SCRATCH(o, int, index->count);
@@ -2934,7 +3188,8 @@ static int fold_onnx__open_concat(fold_onnx *o, const fold_onnx__value *from)
     const fold_onnx__dims *first = &from->dims;
     fold_onnx__dims dims = *first;
     const int n = o->node.n_in, axis = fold_onnx__axis_of(o, from, 1), fixed = fold_onnx__all_fixed(o);
-    int whole = 1, begin = 0;
+    const int whole = from->is_integer;
+    int begin = 0;
     dims.dim[axis] = 0;
     for (int i = 0; i < n; i++) {
         fold_onnx__dims other = fold_onnx__in(o, i)->dims;
@@ -2944,7 +3199,6 @@ static int fold_onnx__open_concat(fold_onnx *o, const fold_onnx__value *from)
         if (!fold_onnx__same_dims(&other, first))
             return FOLD_ONNX__REFUSE(o, "'%.60s' has a different shape", fold_onnx__in(o, i)->name);
         dims.dim[axis] += more;
-        whole &= fold_onnx__in(o, i)->is_integer;
         if (dims.dim[axis] && !fold_onnx__size(o, &dims))
             return 0;
     }
@@ -3109,6 +3363,7 @@ static int fold_onnx__open_reduce(fold_onnx *o, const fold_onnx__value *from)
     const fold_onnx__lines l = fold_onnx__reads_lines(o, &s, marks, fold_onnx__whole(o, "keepdims", 1), 1);
     s.calls = o->node.op->calls;
     s.number[0] = l.inner > 1 || l.outer > 1;
+    fold_onnx__out(o)->is_integer = from->is_integer;
     return fold_onnx__makes(o, &s, 0, o->node.out[0], &l.kept);
 }
 
@@ -4378,9 +4633,10 @@ static int fold_onnx__open_if(fold_onnx *o, const fold_onnx__value *from); /* it
         type, 1, 1, "alpha", fold_onnx__open_elements, { NULL, with, NULL, NULL, NULL, NULL }, NULL, alpha, \
             0, 0                                                                                            \
     }
-#define FOLD_ONNX__BETWEEN(type, most, attributes, open, between, alpha, beta)                           \
-    {                                                                                                    \
-        type, 1, most, attributes, open, { NULL, NULL, between, NULL, NULL, NULL }, NULL, alpha, beta, 0 \
+#define FOLD_ONNX__BETWEEN(type, most, attributes, open, between, alpha, beta)                         \
+    {                                                                                                  \
+        type, 1, most, attributes, open, { NULL, NULL, between, NULL, NULL, NULL }, NULL, alpha, beta, \
+            FOLD_ONNX__INTEGERS * (most == 3)                                                          \
     }
 #define FOLD_ONNX__TWO(type, least, most, open, two, number, flags)                             \
     {                                                                                           \
@@ -4390,10 +4646,10 @@ static int fold_onnx__open_if(fold_onnx *o, const fold_onnx__value *from); /* it
     FOLD_ONNX__TWO(type, least, most, fold_onnx__open_elements, two, number, flags)
 #define FOLD_ONNX__TEST(type, inputs, number) \
     FOLD_ONNX__MANY(type, inputs, inputs, NULL, number, FOLD_ONNX__INTEGERS | FOLD_ONNX__TRUTH)
-#define FOLD_ONNX__REDUCE(type, before, along, after)                             \
+#define FOLD_ONNX__REDUCE(type, before, along, after, flags)                      \
     {                                                                             \
         type, 1, 2, "axes keepdims noop_with_empty_axes", fold_onnx__open_reduce, \
-            { before, NULL, NULL, NULL, along, after }, NULL, 0, 0, 0             \
+            { before, NULL, NULL, NULL, along, after }, NULL, 0, 0, flags         \
     }
 #define FOLD_ONNX__GLOBAL(type, along)                                                                 \
     {                                                                                                  \
@@ -4437,7 +4693,7 @@ enum { FOLD_ONNX__ANY = 1 << 20 }; /* number of inputs, all required */
    New in: ConstantOfShape, Where, Erf, IsNaN, OneHot, Sign 9; Mod 10; Round 11; Celu, LessOrEqual,
    GreaterOrEqual 12; HardSwish, Trilu 14; LayerNormalization 17; Mish 18; Gelu 20; Swish 24. */
 static const fold_onnx__op fold_onnx__ops[] = {
-    FOLD_ONNX__ONE("Abs", fold_abs, fold_onnx__abs, 0),
+    FOLD_ONNX__ONE("Abs", fold_abs, fold_onnx__abs, FOLD_ONNX__COUNTS),
     FOLD_ONNX__ONE("Exp", fold_exp, fold_onnx__exp, 0),
     FOLD_ONNX__ONE("Ceil", fold_onnx__rounded_up, fold_onnx__ceil, FOLD_ONNX__STOPS),
     FOLD_ONNX__ONE("Cos", fold_cos, fold_onnx__cos, 0),
@@ -4445,11 +4701,11 @@ static const fold_onnx__op fold_onnx__ops[] = {
     FOLD_ONNX__ONE("HardSwish", fold_onnx__hard_swish, NULL, 0),
     FOLD_ONNX__ONE("Mish", fold_onnx__mish, NULL, 0),
     FOLD_ONNX__ONE("Round", NULL, fold_onnx__nearest_whole, FOLD_ONNX__STOPS),
-    FOLD_ONNX__ONE("Sign", NULL, fold_onnx__sign, FOLD_ONNX__STOPS),
+    FOLD_ONNX__ONE("Sign", NULL, fold_onnx__sign, FOLD_ONNX__STOPS | FOLD_ONNX__INTEGERS),
     FOLD_ONNX__ONE("Sin", fold_sin, fold_onnx__sin, 0),
     FOLD_ONNX__ONE("Softsign", fold_onnx__softsign, NULL, 0),
     FOLD_ONNX__ONE("Log", fold_log, fold_onnx__log, 0),
-    FOLD_ONNX__ONE("Neg", fold_neg, fold_onnx__neg, 0),
+    FOLD_ONNX__ONE("Neg", fold_neg, fold_onnx__neg, FOLD_ONNX__COUNTS),
     FOLD_ONNX__ONE("Relu", fold_relu, NULL, 0),
     FOLD_ONNX__ONE("Sigmoid", fold_sigmoid, NULL, 0),
     FOLD_ONNX__ONE("Softplus", fold_softplus, NULL, 0),
@@ -4465,20 +4721,21 @@ static const fold_onnx__op fold_onnx__ops[] = {
     FOLD_ONNX__WITH("LeakyRelu", fold_leaky_relu, 0.01f),
     FOLD_ONNX__WITH("Celu", fold_onnx__celu, 1),
     FOLD_ONNX__WITH("Swish", fold_onnx__swish, 1),
-    FOLD_ONNX__WITH("ThresholdedRelu", fold_onnx__thresholded_relu, 1),
+    FOLD_ONNX__WITH("ThresholdedRelu", fold_onnx__thresholded, 1),
     FOLD_ONNX__BETWEEN("HardSigmoid", 1, "alpha beta", fold_onnx__open_elements, fold_onnx__hard_sigmoid,
                        0.2f, 0.5f),
     FOLD_ONNX__BETWEEN("Selu", 1, "alpha gamma", fold_onnx__open_selu, fold_onnx__selu, 1.67326319f,
                        1.05070102f),
+    FOLD_ONNX__BETWEEN("Shrink", 1, "bias lambd", fold_onnx__open_shrink, fold_onnx__shrink, 0, 0),
     FOLD_ONNX__TWO("PRelu", 2, 2, fold_onnx__open_prelu, fold_onnx__prelu, NULL, 0),
-    FOLD_ONNX__MANY("Add", 2, 2, fold_add, fold_onnx__add, 0),
-    FOLD_ONNX__MANY("Div", 2, 2, fold_div, fold_onnx__div, FOLD_ONNX__FREEZES),
-    FOLD_ONNX__MANY("Mul", 2, 2, fold_mul, fold_onnx__mul, 0),
-    FOLD_ONNX__MANY("Sub", 2, 2, fold_sub, fold_onnx__sub, FOLD_ONNX__FREEZES),
-    FOLD_ONNX__MANY("Max", 1, FOLD_ONNX__ANY, fold_maximum, fold_onnx__max, 0),
-    FOLD_ONNX__MANY("Min", 1, FOLD_ONNX__ANY, fold_minimum, fold_onnx__min, 0),
+    FOLD_ONNX__MANY("Add", 2, 2, fold_add, fold_onnx__add, FOLD_ONNX__COUNTS),
+    FOLD_ONNX__MANY("Div", 2, 2, fold_div, fold_onnx__div, FOLD_ONNX__FREEZES | FOLD_ONNX__INTEGERS),
+    FOLD_ONNX__MANY("Mul", 2, 2, fold_mul, fold_onnx__mul, FOLD_ONNX__COUNTS),
+    FOLD_ONNX__MANY("Sub", 2, 2, fold_sub, fold_onnx__sub, FOLD_ONNX__FREEZES | FOLD_ONNX__COUNTS),
+    FOLD_ONNX__MANY("Max", 1, FOLD_ONNX__ANY, fold_maximum, fold_onnx__max, FOLD_ONNX__INTEGERS),
+    FOLD_ONNX__MANY("Min", 1, FOLD_ONNX__ANY, fold_minimum, fold_onnx__min, FOLD_ONNX__INTEGERS),
     FOLD_ONNX__TWO("Mean", 1, FOLD_ONNX__ANY, fold_onnx__open_mean, fold_add, NULL, 0),
-    FOLD_ONNX__MANY("Sum", 1, FOLD_ONNX__ANY, fold_add, fold_onnx__add, 0),
+    FOLD_ONNX__MANY("Sum", 1, FOLD_ONNX__ANY, fold_add, fold_onnx__add, FOLD_ONNX__COUNTS),
     FOLD_ONNX__MANY("Where", 3, 3, NULL, NULL, FOLD_ONNX__INTEGERS),
     FOLD_ONNX__TEST("And", 2, fold_onnx__and),
     FOLD_ONNX__TEST("Equal", 2, fold_onnx__equal),
@@ -4499,6 +4756,11 @@ static const fold_onnx__op fold_onnx__ops[] = {
     FOLD_ONNX__MOVE("Cast", 1, 1, "round_mode saturate to", fold_onnx__open_cast),
     FOLD_ONNX__MOVE("Concat", 1, FOLD_ONNX__ANY, "axis", fold_onnx__open_concat),
     FOLD_ONNX__MOVE("DepthToSpace", 1, 1, "blocksize mode", fold_onnx__open_blocks),
+    FOLD_ONNX__ROW("DequantizeLinear", 2, 3, "axis block_size output_dtype", fold_onnx__open_quantize, NULL,
+                   FOLD_ONNX__INTEGERS | FOLD_ONNX__FREEZES),
+    FOLD_ONNX__OTHER("DynamicQuantizeLinear", 1, 1, "", fold_onnx__open_dynamic_quantize),
+    FOLD_ONNX__ROW("QuantizeLinear", 2, 3, "axis block_size output_dtype precision saturate",
+                   fold_onnx__open_quantize, NULL, FOLD_ONNX__INTEGERS | FOLD_ONNX__FREEZES),
     FOLD_ONNX__MOVE("Dropout", 1, 3, "is_test ratio seed", fold_onnx__open_dropout),
     FOLD_ONNX__MOVE("Expand", 2, 2, "", fold_onnx__open_expand),
     FOLD_ONNX__MOVE("Flatten", 1, 1, "axis", fold_onnx__open_flatten),
@@ -4525,22 +4787,22 @@ static const fold_onnx__op fold_onnx__ops[] = {
     FOLD_ONNX__MOVE("Size", 1, 1, "", fold_onnx__open_size),
     FOLD_ONNX__GLOBAL("GlobalAveragePool", fold_mean),
     FOLD_ONNX__GLOBAL("GlobalMaxPool", fold_amax),
-    FOLD_ONNX__REDUCE("ReduceL1", fold_abs, fold_sum, NULL),
-    FOLD_ONNX__REDUCE("ReduceL2", fold_square, fold_sum, fold_sqrt),
-    FOLD_ONNX__REDUCE("ReduceLogSum", NULL, fold_sum, fold_log),
-    FOLD_ONNX__REDUCE("ReduceLogSumExp", NULL, fold_logsumexp, NULL),
-    FOLD_ONNX__REDUCE("ReduceMax", NULL, fold_amax, NULL),
-    FOLD_ONNX__REDUCE("ReduceMean", NULL, fold_mean, NULL),
-    FOLD_ONNX__REDUCE("ReduceMin", NULL, fold_amin, NULL),
-    FOLD_ONNX__REDUCE("ReduceProd", NULL, fold_prod, NULL),
-    FOLD_ONNX__REDUCE("ReduceSum", NULL, fold_sum, NULL),
-    FOLD_ONNX__REDUCE("ReduceSumSquare", fold_square, fold_sum, NULL),
+    FOLD_ONNX__REDUCE("ReduceL1", fold_abs, fold_sum, NULL, FOLD_ONNX__COUNTS),
+    FOLD_ONNX__REDUCE("ReduceL2", fold_square, fold_sum, fold_sqrt, 0),
+    FOLD_ONNX__REDUCE("ReduceLogSum", NULL, fold_sum, fold_log, 0),
+    FOLD_ONNX__REDUCE("ReduceLogSumExp", NULL, fold_logsumexp, NULL, 0),
+    FOLD_ONNX__REDUCE("ReduceMax", NULL, fold_amax, NULL, FOLD_ONNX__INTEGERS),
+    FOLD_ONNX__REDUCE("ReduceMean", NULL, fold_mean, NULL, 0),
+    FOLD_ONNX__REDUCE("ReduceMin", NULL, fold_amin, NULL, FOLD_ONNX__INTEGERS),
+    FOLD_ONNX__REDUCE("ReduceProd", NULL, fold_prod, NULL, FOLD_ONNX__COUNTS),
+    FOLD_ONNX__REDUCE("ReduceSum", NULL, fold_sum, NULL, FOLD_ONNX__COUNTS),
+    FOLD_ONNX__REDUCE("ReduceSumSquare", fold_square, fold_sum, NULL, FOLD_ONNX__COUNTS),
     FOLD_ONNX__AXIS("Softmax", fold_softmax),
     FOLD_ONNX__AXIS("LogSoftmax", fold_onnx__log_softmax),
     FOLD_ONNX__MOVE("CumSum", 2, 2, "exclusive reverse", fold_onnx__open_cumsum),
     FOLD_ONNX__OTHER("LpNormalization", 1, 1, "axis p", fold_onnx__open_lp_norm),
-    FOLD_ONNX__OTHER("ArgMax", 1, 1, "axis keepdims select_last_index", fold_onnx__open_argmax),
-    FOLD_ONNX__OTHER("ArgMin", 1, 1, "axis keepdims select_last_index", fold_onnx__open_argmax),
+    FOLD_ONNX__MOVE("ArgMax", 1, 1, "axis keepdims select_last_index", fold_onnx__open_argmax),
+    FOLD_ONNX__MOVE("ArgMin", 1, 1, "axis keepdims select_last_index", fold_onnx__open_argmax),
     FOLD_ONNX__OTHER("Multinomial", 1, 1, "dtype sample_size seed", fold_onnx__open_argmax),
     FOLD_ONNX__MOVE("RandomNormalLike", 1, 1, "dtype mean scale seed", fold_onnx__open_random),
     FOLD_ONNX__OTHER("BatchNormalization", 5, 5, "epsilon momentum spatial training_mode",
@@ -4555,8 +4817,8 @@ static const fold_onnx__op fold_onnx__ops[] = {
     FOLD_ONNX__OTHER("AveragePool", 1, 1,
                      "auto_pad ceil_mode count_include_pad dilations kernel_shape pads strides",
                      fold_onnx__open_pool),
-    FOLD_ONNX__OTHER("MaxPool", 1, 1, "auto_pad ceil_mode dilations kernel_shape pads storage_order strides",
-                     fold_onnx__open_pool),
+    FOLD_ONNX__MOVE("MaxPool", 1, 1, "auto_pad ceil_mode dilations kernel_shape pads storage_order strides",
+                    fold_onnx__open_pool),
     FOLD_ONNX__OTHER("Conv", 2, 3, "auto_pad dilations group kernel_shape pads strides",
                      fold_onnx__open_conv),
     FOLD_ONNX__OTHER("ConvTranspose", 2, 3,
@@ -4628,6 +4890,8 @@ static int fold_onnx__node_fits(fold_onnx *o)
         /* few ops read integers that are not constant, since they are stored as floats */
         if (value->is_integer && value->origin != FOLD_ONNX__FIXED && !(op->flags & FOLD_ONNX__INTEGERS))
             return FOLD_ONNX__REFUSE(o, "'%s' has integers that are not constant", value->name);
+        if (value->is_integer == 2 && (op->flags & FOLD_ONNX__COUNTS) == FOLD_ONNX__COUNTS)
+            return FOLD_ONNX__REFUSE(o, "'%s' has integers of 8 bits, which wrap; cast them", value->name);
     }
     return !o->failed;
 }
@@ -4703,7 +4967,10 @@ static int fold_onnx__open_node(fold_onnx *o)
     if (*domain && strcmp(domain, "ai.onnx") != 0)
         return FOLD_ONNX__REFUSE(o, "an op of the domain '%.60s', not ONNX's own", domain);
     if (!node->op)
-        return FOLD_ONNX__REFUSE(o, "this op is not supported");
+        return FOLD_ONNX__REFUSE(o, "this op is not supported%s",
+                                 strcmp(node->type, "Loop") && strcmp(node->type, "Scan")
+                                     ? ""
+                                     : "; export the layer unrolled, or one step with its state as an input");
     while (node->n_in && !node->in[node->n_in - 1])
         node->n_in--; /* trailing ones that are left out */
     return fold_onnx__node_fits(o) && ((node->op->open)(o, node->n_in ? fold_onnx__in(o, 0) : NULL) ||
@@ -4764,6 +5031,7 @@ static int fold_onnx__read_shape(fold_onnx *o, fold_onnx__span info, fold_onnx__
         if (!known)
             return fold_onnx__no_type(o, field.value);
         value->is_integer = known->is_integer;
+        value->type = known;
     }
     if (!fold_onnx__field_of(o, tensor.bytes, 2, &shape))
         value->dims.rank = -1;
@@ -5132,7 +5400,7 @@ static fold_onnx_tensor fold_onnx__tensor(const fold_onnx *o, int index)
     memcpy(tensor.dim, value->dims.dim, sizeof tensor.dim);
     tensor.count =
         value->origin == FOLD_ONNX__UNKNOWN || value->origin == FOLD_ONNX__REFUSED ? 0 : value->count;
-    tensor.is_integer = value->is_integer;
+    tensor.is_integer = value->is_integer != 0;
     tensor.is_constant = value->origin == FOLD_ONNX__FIXED;
     tensor.stops_gradient = fold_onnx__maker(o, index) && fold_onnx__maker(o, index)->stops;
     return tensor;
@@ -5373,6 +5641,24 @@ static int fold_onnx__print_argmax(const fold_seen *seen, fold_writer *write, vo
            fold_onnx__write(write, writer, "        }\n");
 }
 
+static int fold_onnx__print_gather(const fold_seen *seen, fold_writer *write, void *writer)
+{
+    const int *size = (const int *)seen->user_op->user, all = fold_onnx__elements(*seen->out[0]) / size[1];
+    return fold_onnx__print_pad((float)NAN, write, writer) ||
+           fold_onnx__write(write, writer, "        for (i = 0; i < %d; i++) {\n            int k;\n", all) ||
+           fold_onnx__write(write, writer, "            float own_at = own_in1[i %% %d];\n",
+                            fold_onnx__elements(*seen->in[1])) ||
+           fold_onnx__write(write, writer, "            own_at += own_at < 0.0f ? %d.0f : 0.0f;\n",
+                            size[0]) ||
+           fold_onnx__write(write, writer, "            for (k = 0; k < %d; k++)\n", size[1]) ||
+           fold_onnx__write(write, writer, "                own_out[i * %d + k] = own_at >= 0.0f && ",
+                            size[1]) ||
+           fold_onnx__write(write, writer, "own_at < %d.0f\n                    ? ", size[0]) ||
+           fold_onnx__write(write, writer,
+                            "own_in0[(i / %d * %d + (int)own_at) * %d + k] : own_pad;\n        }\n",
+                            fold_onnx__elements(*seen->in[1]), size[0], size[1]);
+}
+
 /* A formula, of which each statement gets a line. */
 static int fold_onnx__print_formula(const fold_seen *seen, fold_writer *write, void *writer)
 {
@@ -5408,6 +5694,8 @@ FOLD_API int fold_onnx_print(const fold_seen *seen, fold_writer *write, void *wr
         return fold_onnx__print_move((const fold_onnx__move *)seen->user_op->user, write, writer);
     if (seen->user_op->forward == fold_onnx__argmax_forward)
         return fold_onnx__print_argmax(seen, write, writer);
+    if (seen->user_op->forward == fold_onnx__gather_forward)
+        return fold_onnx__print_gather(seen, write, writer);
     return seen->user_op->forward != fold_onnx__map_forward || fold_onnx__print_formula(seen, write, writer);
 }
 #endif

@@ -42,20 +42,22 @@ static uint64_t varint(const unsigned char **at)
         if (*(*at)++ < 128) return value;
     }
 }
+static int size_of(int type) /* bytes of an element */
+{
+    return strchr("\007\013\015", type) ? 8 : strchr("\001\006\014", type) ? 4 : strchr("\004\005\012", type) ? 2 : 1;
+}
 static float element(const unsigned char *from, int type)
 {
-    static const struct { int type, size; } sizes[] = { { 1, 4 }, { 6, 4 }, { 7, 8 }, { 10, 2 }, { 11, 8 } };
     uint64_t bits = 0;
-    int size = 1;
-    for (int i = 0; i < 5; i++)
-        if (sizes[i].type == type) size = sizes[i].size;
-    for (int i = size; i-- > 0;) bits = bits << 8 | from[i];
+    for (int i = size_of(type); i-- > 0;) bits = bits << 8 | from[i];
     const uint32_t low = (uint32_t)bits;
     float f;
     double d;
     memcpy(&f, &low, sizeof f);
     memcpy(&d, &bits, sizeof d);
     if (type == 10) return (float)ldexp(bits & 31744 ? 1024 + (double)(bits & 1023) : 2 * (double)(bits & 1023), (int)(bits >> 10 & 31) - 25) * (bits >> 15 ? -1.0f : 1.0f);
+    if (type == 3) return (float)(int8_t)(low & 255);
+    if (type == 5) return (float)(int16_t)(low & 65535);
     return type == 1 ? f : type == 11 ? (float)d : type == 6 ? (float)(int32_t)low : (float)(int64_t)bits;
 }
 static tensor read_tensor(bytes file)
@@ -68,7 +70,7 @@ static tensor read_tensor(bytes file)
         if (key >> 3 == 1 && (key & 7) == 0) t.count = t.count * (t.dim[t.rank++ & 7] = (int)value) % 100000000;
         if (key >> 3 == 2) t.type = (int)value;
         if ((key & 7) != 2) continue;
-        const int size = t.type == 7 || t.type == 11 ? 8 : t.type == 1 || t.type == 6 ? 4 : t.type == 10 ? 2 : 1;
+        const int size = size_of(t.type);
         if (key >> 3 == 1)
             for (const unsigned char *dim = at; dim < at + value;) t.count = t.count * (t.dim[t.rank++ & 7] = (int)varint(&dim)) % 100000000;
         if (key >> 3 == 8) memcpy(t.name, at, value < 199 ? value : 199);
@@ -102,7 +104,7 @@ static double difference(const float *a, const float *b, int n)
 static int is_data(const char *test, int input)
 {
     static const char *const two[] = { "test_add", "test_sub", "test_mul", "test_div", "test_pow", "test_less", "test_greater", "test_matmul",
-                                       "test_concat", "test_max", "test_min", "test_sum", "test_where", "test_equal", "test_and", "test_or", "test_gemm_t", "test_einsum", "test_mean_" };
+                                       "test_concat", "test_quantizelinear", "test_dequantizelinear", "test_max", "test_min", "test_sum", "test_where", "test_equal", "test_and", "test_or", "test_gemm_t", "test_einsum", "test_mean_" };
     if (strchr(test, '/')) return 1; /* a layer of PyTorch, whose weights are in the file */
     if (!strncmp(test, "test_if", 7) || !strncmp(test, "test_top_k", 10) || !strncmp(test, "test_range", 10)) return 0;
     if (!input) return 1;
@@ -173,7 +175,7 @@ static int run_node_test(const char *folder, const char *name, char *said)
 /* Whatever ONNX tests of a node is refused or right, and those of the list are right. */
 static void node_tests(void)
 {
-    static const struct { const char *kind; int right; } kinds[] = { { "node", 570 }, { "pytorch-converted", 54 }, { "pytorch-operator", 27 } };
+    static const struct { const char *kind; int right; } kinds[] = { { "node", 611 }, { "pytorch-converted", 56 }, { "pytorch-operator", 28 } };
     const char *folder = "/usr/share/libonnx-testdata/data", *policies = getenv("FOLD_POLICIES");
     char said[256], line[300], name[600], path[600];
     int listed = 0;
@@ -817,7 +819,7 @@ static void whole_numbers(void)
         { 13, "1 2", "a 2=#-1,1;b 1=#2;z 1=-0.0", "Div a b > q;Cast q > c to=1;Mul c z > d;Mul x d > y", "-0 0" },
         { 13, "1 4", "h 1=0.25", "Mul x h > s;Cast s > i to=7;Cast i > y to=1", "0 0 0 -1" },
         { 13, "1 2", "h 2=-0.5,0.5", "Cast h > i to=6;Cast i > c to=1;Sub c x > y", "-1 2" },
-        { 13, "1 2", "a 2=#3,5", "ReduceSum a > s;Cast s > c to=1;Add x c > y", ":ReduceSum 's': 'a' has integers, which are not supported here" },
+        { 13, "1 2", "a 2=#3,5", "ReduceSum a > s;Cast s > c to=1;Add x c > y", "9 6" },
         { 13, "1 2", "a 2=#3,5", "Relu a > s;Cast s > c to=1;Add x c > y", ":Relu 's': 'a' has integers, which are not supported here" },
         { 13, "1 2", "a 2=#3,5;b 1=#4;c 1=#2", "Max a b c > m;Div m c > s;Cast s > d to=1;Add x d > y", "3 0" },
         { 13, "1 2", "a 2=#3,5;b 2=#4,2;z 1=0", "Greater x z > g;Where g a b > w;Cast w > y to=1", "3 2" },
@@ -825,7 +827,22 @@ static void whole_numbers(void)
         { 13, "1 2", "a 2=#65536,2;b 2=#65536,3", "Mul a b > m;Cast m > c to=1;Add x c > y", ":Mul 'm': the integer 4.29497e+09: " },
         { 13, "3", "t 3=!2,0,255", "Cast t > c to=1;Mul x c > y", "1 -0 3" },
         { 13, "3", "t 3=!2,0,255;u 3=!1,0,0", "Equal t u > e;Cast e > c to=1;Mul x c > y", "1 -2 0" },
-        { 13, "1 2", "", "Cast x > i to=7;Add i i > y", ":Add 'y': 'i' has integers that are not constant" }
+        { 13, "1 2", "", "Cast x > i to=7;Softmax i > y", ":Softmax 'y': 'i' has integers that are not constant" },
+        { 13, "1 2", "n=#3", "Cast x > i to=7;Add i i > s;Mul s n > p;Sub p i > d;Cast d > y to=1", "5 -10" },
+        { 13, "4", "n=#-3", "Cast x > i to=7;Mul i i > s;Div s n > q;Cast q > y to=1", "0 -1 -3 -5" },
+        { 13, "4", "n=#-3", "Cast x > i to=7;Div n i > q;Cast q > y to=1", "-3 1 -1 0" },
+        { 13, "4", "a=#-1;b=#2", "Cast x > i to=7;Clip i a b > c;Cast c > y to=1", "1 -1 2 -1" },
+        { 13, "4", "a=#-1;b=#2", "Cast x > i to=7;Max i a > m;Min m b > n;Neg n > o;Abs o > p;Cast p > y to=1", "1 1 2 1" },
+        { 13, "4", "a 1=#0", "Cast x > i to=7;ReduceSum i a > s keepdims=0;Sign s > t;Cast t > y to=1", "-1" },
+        { 13, "1 2", "n=#1", "Shape x > s;Clip s _ n > c;ConstantOfShape c > z;Add x z > y", "1 -2" },
+        { 13, "4", "m=130", "Mul x m > p;Cast p > b to=2;Cast b > y to=1", "130 252 134 248" },
+        { 13, "4", "m=130", "Mul x m > p;Cast p > b to=3;Cast b > y to=1", "-126 -4 -122 -8" },
+        { 13, "2", "c 2=300,-129", "Cast c > b to=3;Cast b > d to=1;Mul x d > y", "44 -254" },
+        { 13, "2", "", "Cast x > b to=3;Add b b > y", ":Add 'y': 'b' has integers of 8 bits, which wrap; cast them" },
+        { 13, "3", "t 3 2=1,2,3,4,5,6", "Cast x > i to=7;Gather t i > y", "3 4 3 4 nan nan" },
+        { 13, "2", "t 2 3=1,2,3,4,5,6", "Cast x > i to=7;Gather t i > y axis=1", "2 2 5 5" },
+        { 13, "2", "t 2 3=#1,2,3,4,5,6", "Cast x > i to=7;Gather t i > g axis=-1;Add g g > s;Cast s > y to=1", "4 4 10 10" },
+        { 13, "2", "", "Cast x > i to=7;Gather x i > y", "-2 1" }
     };
     CHECK_ROWS(rows);
 }
@@ -958,6 +975,12 @@ static void short_ops(void)
         { 9, "2", "s 2 1=0.5,0.25", "PRelu x s > y", ":PRelu 'y': slopes of a larger shape" },
         { 1, "2", "", "Softsign x > y", "0.5 -0.66666667" },
         { 18, "2", "", "Mish x > y", "0.86509839 -0.25250148" },
+        { 9, "4", "h=0.25", "Mul x h > s;Shrink s > y", "0 0 0.75 -1" },
+        { 9, "4", "h=0.25", "Mul x h > s;Shrink s > y lambd=0.25 bias=0.5", "0 0 0.25 -0.5" },
+        { 10, "4", "", "ThresholdedRelu x > y", "0 0 3 0" },
+        { 10, "4", "", "ThresholdedRelu x > y alpha=0.5", "1 0 3 0" },
+        { 20, "2", "", "Gelu x > y", "0.84134475 -0.045500264" },
+        { 20, "2", "", "Gelu x > y approximate=tanh", "0.84119199 -0.045402306" },
         { 24, "2", "", "Swish x > y", "0.73105858 -0.23840584" },
         { 24, "2", "", "Swish x > y alpha=2.0", "0.88079708 -0.035972420" },
         { 13, "2", "c 2=1,nan", "Mul x c > p;IsNaN p > b;Cast b > y to=1", "0 1" },
@@ -969,6 +992,38 @@ static void short_ops(void)
         { 13, "4", "b=-1.5", "Mod x b > y fmod=1", "1 -0.5 0 -1" },
         { 13, "4", "b=-1.5", "Mod x b > y", ":Mod 'y': floats need fmod=1" },
         { 13, "2", "a 2=#1,2;b 2=#0,1", "Mod a b > m;Cast m > c to=1;Mul x c > y", ":Mod 'm': the integer nan" } };
+    CHECK_ROWS(rows);
+}
+
+/* Numbers of 8 bits for others, of one scale, of one for each index of an axis or for each block: halves go to the even number, what is
+   beyond the range to its end. Constants stay constants. */
+static void quantized(void)
+{
+    static const graph_row rows[] = {
+        { 13, "4", "s=0.5;z=1", "Cast z > z8 to=3;QuantizeLinear x s z8 > q;Cast q > y to=1", "3 -3 7 -7" },
+        { 10, "4", "s=0.5", "QuantizeLinear x s > q;Cast q > y to=1", "2 0 6 0" },
+        { 13, "6", "s=2;z=0", "Cast z > z8 to=3;QuantizeLinear x s z8 > q;DequantizeLinear q s z8 > y", "0 -2 4 -4 4 -6" },
+        { 13, "4", "s=0.01;z=0", "Cast z > z8 to=3;QuantizeLinear x s z8 > q;Cast q > y to=1", "100 -128 127 -128" },
+        { 13, "4", "s=0.01", "QuantizeLinear x s > q;Cast q > y to=1", "100 0 255 0" },
+        { 21, "2", "s=0.00001;z=0", "Cast z > z8 to=5;QuantizeLinear x s z8 > q;Cast q > y to=1", "32767 -32768" },
+        { 21, "2", "s=0.00001", "QuantizeLinear x s > q output_dtype=4;Cast q > y to=1", "65535 0" },
+        { 13, "2 2", "s 2=0.5,2;z 2=1,2", "Cast z > z8 to=3;QuantizeLinear x s z8 > q axis=:2;Cast q > y to=1", "3 -3 4 0" },
+        { 13, "2 2", "s 2=0.5,2;z 2=1,2", "Cast z > z8 to=3;QuantizeLinear x s z8 > q;DequantizeLinear q s z8 > y", "1 -2 3 -4" },
+        { 13, "2 2 2", "s 2=0.5,4", "QuantizeLinear x s > q axis=1;Cast q > y to=1", "2 0 1 0 10 0 2 0" },
+        { 13, "1 2", "w 2 2=1.2,-2.6,0.6,7.9;s 2=0.5,2;z 2=0,1", "Cast z > z8 to=3;QuantizeLinear w s z8 > q axis=1;DequantizeLinear q s z8 > v axis=1;MatMul x v > y", "0 -18" },
+        { 13, "2", "b 2=200,3;s=0.5;z=100", "Cast b > c to=2;Cast z > d to=2;DequantizeLinear c s d > v;Mul x v > y", "50 97" },
+        { 13, "2", "b 2=#3000000,-3;s=0.5", "DequantizeLinear b s > v;Mul x v > y", "1500000 3" },
+        { 21, "4", "b 1 4=1,2,3,4;s 1 2=0.5,2", "Cast b > c to=3;DequantizeLinear c s > v axis=1 block_size=2;Mul x v > y", "0.5 -2 18 -32" },
+        { 21, "1 4", "s 1 2=0.5,2", "Cast x > b to=3;DequantizeLinear b s > y axis=1 block_size=2", "0.5 -1 6 -8" },
+        { 21, "1 3", "s 1 2=0.5,2", "QuantizeLinear x s > q axis=1 block_size=2;Cast q > y to=1", "2 0 2" },
+        { 21, "1 4", "s 1 2=0.5,2", "Cast x > b to=3;DequantizeLinear b s > y axis=1 block_size=3", "0.5 -1 1.5 -8" },
+        { 21, "1 4", "s 1 2=0.5,2", "Cast x > b to=3;DequantizeLinear b s > y axis=1 block_size=1", ":'s' does not fit blocks of 1" },
+        { 13, "2 2", "s 3=1,2,3", "QuantizeLinear x s > y", ":QuantizeLinear 'y': 's' does not fit axis 1" },
+        { 13, "2", "s=1;z=#0", "QuantizeLinear x s z > y", ":QuantizeLinear 'y': a zero point that is not of 8 or 16 bits" },
+        { 11, "4", "", "DynamicQuantizeLinear x > q s z;DequantizeLinear q s z > y", "0.98823529 -2.0039216 2.9921569 -4.0078431" },
+        { 11, "4", "", "DynamicQuantizeLinear x > q s z;Cast q > y to=1", "182 73 255 0" },
+        { 11, "2", "", "Sub x x > n;DynamicQuantizeLinear n > q s z;DequantizeLinear q s z > y", "0 0" },
+        { 11, "2", "", "Abs x > n;DynamicQuantizeLinear n > q s z;Cast z > t to=1;Add s t > y", "0.0078431373" } };
     CHECK_ROWS(rows);
 }
 
@@ -1336,15 +1391,16 @@ static void gradients(void)
         { "Sub w x > v;Selu v > y", 0, 0 }, { "Sub w x > v;Celu v > y alpha=2.0", 0, 0 }, { "Sub w x > v;PRelu v c > y", 0, 0 }, { "Sub w e > v;PRelu v w > y", 0, 0 },
         { "Mul x w > v;Softsign v > y", 0, 0 }, { "Mul x w > v;Mish v > y", 0, 0 }, { "Mul x w > v;Swish v > y alpha=2.0", 0, 0 }, { "Mul x w > v;Mod v c > y fmod=1", 0, 0 },
         { "Mul x w > v;Mod c v > y fmod=1", 0, 0 }, { "Mul x w > v;Tile v two > y", 0, 0 }, { "Mul x w > v;Pad v ends > y mode=reflect", 0, 0 },
-        { "Mul x w > v;Unsqueeze v one > r;Trilu r > y", 0, 0 }, { "Mul x w > v;Dropout v > y", 0, 0 },
+        { "Mul x w > v;Unsqueeze v one > r;Trilu r > y", 0, 0 }, { "Mul x w > v;Dropout v > y", 0, 0 }, { "Mul w x > v;Gather v one > y", 0, 0 },
+        { "Cast x > i to=7;Gather w i > y", 0, 0 }, { "Mul x w > v;ThresholdedRelu v > y alpha=0.2", 0, 0 }, { "Mul x w > v;Shrink v > y lambd=0.1 bias=0.3", 0, 0 },
         { "Mul x w > v;Unsqueeze v two_axes > r;MaxPool r > y kernel_shape=2,", 0, 0 }, { "Mul x w > v;Unsqueeze v two_axes > r;AveragePool r > y kernel_shape=2, auto_pad=SAME_UPPER", 0, 0 },
         { "Mul x w > v;Unsqueeze v two_axes > r;GlobalAveragePool r > y", 0, 0 },
         { "Mul x w > v;Unsqueeze v two_axes > r;ConvTranspose r f > y strides=2, pads=1,0", 0, 0 }, { "Mul x w > v;Unsqueeze v two_axes > r;Resize r _ scales > y mode=linear", 0, 0 },
         { "Mul x w > v;Unsqueeze v two_axes > r;Resize r _ scales > y", 0, 0 }, { "Mul x w > v;Einsum v f > y equation=i,jki->k", 0, 0 }, { "Einsum x w > y equation=i,j->", 0, 0 },
         { "Mul x w > v;CumSum v zero > y reverse=1", 0, 0 }, { "Mul x w > v;LpNormalization v > y", 0, 0 }, { "Mul x w > v;LpNormalization v > y p=1", 0, 0 },
         { "Mul x w > v;Concat v e > a axis=0;Unsqueeze a two_axes > r;InstanceNormalization r k1 k1 > s;Mul s s > q;Mul q s > y", 0, 0.01 }, { "Mul x w > v;RMSNormalization v w > y", 0, 0 },
-        { "Mul x w > v;Mean v w x > y", 0, 0 }, { "Mul x w > v;Atan v > y", 0, 0 }, { "Mul x w > v;Tan v > y", 0, 0 },  
-         { "Sub w x > v;Asin v > y", 0, 0 }, { "Sub w x > v;Acos v > y", 0, 0 }, 
+        { "Mul x w > v;Mean v w x > y", 0, 0 }, { "Mul x w > v;Atan v > y", 0, 0 }, { "Mul x w > v;Tan v > y", 0, 0 },
+        { "Sub w x > v;Asin v > y", 0, 0 }, { "Sub w x > v;Acos v > y", 0, 0 },
         { "Mul x w > v;ThresholdedRelu v > y", 0, 0 }, { "Mul x w > v;ArgMin v > b;Cast b > y to=1", 1, 0 }, { "Mul x w > v;Cast v > r to=7;OneHot r depth c2 > y", 1, 0 },
         { "Mul x w > v;Sign v > y", 1, 0 }, { "Mul x w > v;Ceil v > y", 1, 0 }, { "Mul x w > v;Round v > y", 1, 0 },
         { "Mul x w > v;Less v c > b;Cast b > y to=1", 1, 0 }, { "Mul x w > v;Floor v > y", 1, 0 }, { "Mul x w > v;ArgMax v > b;Cast b > y to=1", 1, 0 },
@@ -1540,7 +1596,7 @@ static void save(void)
 static void messages(void)
 {
     static const graph_row rows[] = {
-        { 13, "1 2", "", "Cast x > y to=3", ":Cast 'y': int8 values are not supported here" },
+        { 13, "1 2", "", "Cast x > y to=14", ":Cast 'y': complex64 values are not supported here" },
         { 13, "1 2", "", "Cast x > y to=16", ":Cast 'y': bfloat16 values are not supported here" },
         { 13, "1 2", "", "Cast x > y to=40", ":Cast 'y': values of ONNX's type 40" },
         { 13, "1025 1 1", "w 1 4 1=0,0,0,0", "LSTM x w w > y hidden_size=1", ":1025 steps of 1 sequences, of at most 1024 together" },
@@ -1558,7 +1614,7 @@ static void refusals(void)
         { "Relu", "x", "alpha=1.0", "onnx: Relu 'y': attribute alpha is not supported" },
         { "Relu", "gone", "", "onnx: Relu 'y': nothing makes 'gone'" },
         { "Relu", "x x", "", "onnx: Relu 'y': 2 inputs are not supported" },
-        { "Gather", "x x", "", "onnx: Gather 'y': an index that is not constant" },
+        { "Loop", "x", "", "onnx: Loop 'y': this op is not supported; export the layer unrolled, or one step with its state as an input" },
         { "Reshape", "x x", "", "onnx: Reshape 'y': 'x' is not constant" },
         { "MatMul", "x x", "", "onnx: MatMul 'y': matrices that do not fit" },
         { "Conv", "x W", "", "onnx: Conv 'y': an input of rank 2, 1 samples" },
@@ -1777,6 +1833,7 @@ int main(int argc, char **argv)
     check_run("zeros, infinities and roundings", edges);
     check_run("forms of other opsets", forms);
     check_run("ops of few calls", short_ops);
+    check_run("8 bits, by scales", quantized);
     check_run("what repeats and cuts", repeats);
     check_run("pools", pools);
     check_run("convolutions that are transposed, or of groups", transposed);
