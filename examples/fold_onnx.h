@@ -33,8 +33,11 @@
 
    If takes the branch that its condition chooses when the file is opened: the condition is a constant, or is
    computed from shapes and bound inputs. Dropout drops nothing, in training contexts either. Pools read
-   windows of any shape, along up to three axes, but no dilations, and make no indices. Sin and Cos are NaN
-   beyond 262144.
+   windows of any shape, along up to three axes, but no dilations, and make no indices. Convolutions, also
+   transposed ones, have one or two axes with equal dilations; a transposed one costs as much as a convolution
+   of its result. Resize has all modes but tf_crop_and_resize; linear and cubic ones are products with the
+   weights of an axis, so they suit small images. Einsum has one or two operands. TopK and Range need
+   constants. Sin, Cos and Tan are NaN beyond 262144.
 
    Errors: a broken file is refused. If it contains something that is not supported, whatever depends on that
    is refused when it is requested; the file itself is refused only if all of its outputs are. The message
@@ -45,7 +48,7 @@
    in every build of fold.h. The noise of choices, gradients of Erf and Pow, and Exp, Log, Sin and Cos of
    constants call libm, so their bits depend on it.
 
-   No gradient passes through ArgMax, Multinomial, Floor, Ceil, Round, Sign, comparisons, And, Or, Xor, Not,
+   No gradient passes through ArgMax, ArgMin, OneHot, Multinomial, Floor, Ceil, Round, Sign, comparisons, And, Or, Xor, Not,
    IsNaN, Cast to integers or booleans, Pow and Mod of integers, and the condition of Where
    (fold_onnx_tensor.stops_gradient). It passes through all other ops. */
 
@@ -4682,6 +4685,11 @@ enum { FOLD_ONNX__ANY = 1 << 20 }; /* number of inputs, all required */
      Cast                     before 6 `to` is a text: refused; 19: saturate, 24: round_mode, both for types
                               that are not supported
      Dropout                  before 7 is_test; 12: ratio and training_mode are inputs. It drops nothing
+     Resize                   10: scales are the second input, as in Upsample; then the third, sizes the
+   fourth; 18: axes, antialias, keep_aspect_ratio_policy; 19: half_pixel_symmetric Upsample before 9 scales
+   are an attribute, before 7 two: refused GroupNormalization       before 21 gains and biases are of groups,
+   then of channels TopK                     before 10 k is an attribute, then an input; 11: largest
+     LpNormalization          22: a vector of zeros stays zeros; here always
      AveragePool, MaxPool     7: count_include_pad; 8: indices, 10 (19): dilations, which are refused;
                               10: ceil_mode
      PRelu                    before 7 slopes are of channels: only a single one is read
@@ -4691,7 +4699,8 @@ enum { FOLD_ONNX__ANY = 1 << 20 }; /* number of inputs, all required */
      Gemm                     11: C may be left out
      If                       its branches may have no inputs; a condition is known, or it is refused
    New in: ConstantOfShape, Where, Erf, IsNaN, OneHot, Sign 9; Mod 10; Round 11; Celu, LessOrEqual,
-   GreaterOrEqual 12; HardSwish, Trilu 14; LayerNormalization 17; Mish 18; Gelu 20; Swish 24. */
+   GreaterOrEqual, Einsum 12; HardSwish, Trilu 14; LayerNormalization 17; Mish, GroupNormalization 18; Gelu 20;
+   RMSNormalization 23; Swish 24; CumSum, DepthToSpace's mode and Range 11. */
 static const fold_onnx__op fold_onnx__ops[] = {
     FOLD_ONNX__ONE("Abs", fold_abs, fold_onnx__abs, FOLD_ONNX__COUNTS),
     FOLD_ONNX__ONE("Exp", fold_exp, fold_onnx__exp, 0),
