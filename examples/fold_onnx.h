@@ -48,9 +48,9 @@
    in every build of fold.h. The noise of choices, gradients of Erf and Pow, and Exp, Log, Sin and Cos of
    constants call libm, so their bits depend on it.
 
-   No gradient passes through ArgMax, ArgMin, OneHot, Multinomial, Floor, Ceil, Round, Sign, comparisons, And, Or, Xor, Not,
-   IsNaN, Cast to integers or booleans, Pow and Mod of integers, and the condition of Where
-   (fold_onnx_tensor.stops_gradient). It passes through all other ops. */
+   No gradient passes through ArgMax, ArgMin, OneHot, Multinomial, Floor, Ceil, Round, Sign, comparisons,
+   And, Or, Xor, Not, IsNaN, Cast to integers or booleans, Pow and Mod of integers, and the condition of
+   Where (fold_onnx_tensor.stops_gradient). It passes through all other ops. */
 
 #ifndef FOLD_ONNX_H
 #define FOLD_ONNX_H
@@ -4432,6 +4432,7 @@ static int fold_onnx__open_resize(fold_onnx *o, const fold_onnx__value *from)
 struct fold_onnx__layer {
     int steps, batch, width, hidden, ways;
     int is_lstm, reverse, resets_late, peeps, batch_first;
+    int gates, is_relu; /* 1: an RNN, of which is_relu tells the activation */
 };
 enum { FOLD_ONNX__PER_WAY = 7 }; /* parameters of each direction */
 
@@ -4476,6 +4477,14 @@ static void fold_onnx__gru_step(fold_ctx *f, const fold_onnx__layer *l, const fo
     state[0] = fold_add(f, fresh, fold_mul(f, update, fold_sub(f, h, fresh)));
 }
 
+static void fold_onnx__rnn_step(fold_ctx *f, const fold_onnx__layer *l, const fold_param *param, fold_node x,
+                                fold_node *state)
+{
+    const fold_node seen = fold_linear(f, x, param[0], param[1]);
+    const fold_node all = fold_add(f, seen, fold_linear(f, state[0], param[2], param[3]));
+    state[0] = l->is_relu ? fold_relu(f, all) : fold_tanh(f, all);
+}
+
 /* Each sequence of a batch, in each direction, is a separate chain of calls. */
 static void fold_onnx__record_recurrent(fold_onnx *o, const fold_onnx__step *s, const fold_node *in,
                                         fold_node *out)
@@ -4493,8 +4502,9 @@ static void fold_onnx__record_recurrent(fold_onnx *o, const fold_onnx__step *s, 
             const int at = way || l->reverse ? l->steps - 1 - t : t;
             const int row = l->batch_first ? b * l->steps + at : at * l->batch + b;
             const fold_node x = fold_onnx__part(o->f, in[0], row * l->width, l->width);
-            (l->is_lstm ? fold_onnx__lstm_step
-                        : fold_onnx__gru_step)(o->f, l, s->param + FOLD_ONNX__PER_WAY * way, x, state);
+            (l->gates == 4   ? fold_onnx__lstm_step
+             : l->gates == 3 ? fold_onnx__gru_step
+                             : fold_onnx__rnn_step)(o->f, l, s->param + FOLD_ONNX__PER_WAY * way, x, state);
             y[l->batch_first ? row * l->ways + way : (at * l->ways + way) * l->batch + b] = state[0];
         }
         for (int i = 0; i < states; i++)
@@ -4515,7 +4525,7 @@ static void fold_onnx__gate_params(fold_onnx *o, fold_onnx__step *s, int way, co
 {
     static const int order[3] = { 0, 2, 1 };
     const int n = s->layer->hidden, ways = s->layer->ways, rows = gates->reads_h ? n : s->layer->width,
-              all = (3 + s->layer->is_lstm) * n, first = gates->from * n, columns = gates->count * n;
+              all = s->layer->gates * n, first = gates->from * n, columns = gates->count * n;
     const fold_onnx__dims whole = { 3, { ways, all, rows } }, biases = { 1, { ways * 2 * all } };
     fold_param *param = &s->param[FOLD_ONNX__PER_WAY * way + gates->slot];
     fold_onnx__view view = fold_onnx__view_of(o, &whole);
@@ -4534,12 +4544,13 @@ static void fold_onnx__gate_params(fold_onnx *o, fold_onnx__step *s, int way, co
 static void fold_onnx__recurrent_params(fold_onnx *o, fold_onnx__step *s)
 {
     static const fold_onnx__gates lstm[2] = { { 0, 0, 0, 4 }, { 2, 1, 0, 4 } },
+                                  rnn[2] = { { 0, 0, 0, 1 }, { 2, 1, 0, 1 } },
                                   late[2] = { { 0, 0, 0, 3 }, { 2, 1, 0, 3 } },
                                   early[3] = { { 0, 0, 0, 3 }, { 2, 1, 0, 2 }, { 4, 1, 2, 1 } };
     const fold_onnx__layer *l = s->layer;
-    const fold_onnx__gates *gates = l->is_lstm ? lstm : l->resets_late ? late : early;
+    const fold_onnx__gates *gates = l->is_lstm ? lstm : l->gates == 1 ? rnn : l->resets_late ? late : early;
     for (int way = 0; way < l->ways && !o->failed; way++) {
-        for (int i = 0; i < (l->is_lstm ? 2 : 3 - l->resets_late); i++)
+        for (int i = 0; i < 2 + (gates == early); i++)
             fold_onnx__gate_params(o, s, way, &gates[i]);
         for (int k = 0; k < 3 && l->peeps; k++) {
             const fold_onnx__dims all = { 1, { fold_onnx__in(o, 7)->count } };
@@ -4554,9 +4565,8 @@ static void fold_onnx__recurrent_params(fold_onnx *o, fold_onnx__step *s)
 /* Checks inputs and attributes. */
 static int fold_onnx__recurrent_fits(fold_onnx *o, const fold_onnx__layer *l)
 {
-    const int n = l->hidden, per_way = 2 + l->is_lstm;
-    const long long weights = (long long)l->ways * (1 + per_way) * n,
-                    states = (long long)l->ways * l->batch * n;
+    const int n = l->hidden, per_way = l->gates == 1 ? 1 : l->gates - 1;
+    const long long weights = (long long)l->ways * l->gates * n, states = (long long)l->ways * l->batch * n;
     const long long counts[8] = { 0,      weights * l->width, weights * n, 2 * weights, l->batch, states,
                                   states, 3ll * l->ways * n };
     fold_onnx__field attribute, field;
@@ -4577,8 +4587,10 @@ static int fold_onnx__recurrent_fits(fold_onnx *o, const fold_onnx__layer *l)
     if (!fold_onnx__attribute(o, "activations", -9, &attribute))
         return 1;
     for (int i = 0; fold_onnx__next_of(o, &attribute.bytes, 9, &field); i++)
-        if (!fold_onnx__is(field.bytes, i % per_way ? "Tanh" : "Sigmoid"))
-            return FOLD_ONNX__REFUSE(o, "activations other than Sigmoid and Tanh");
+        if (!fold_onnx__is(field.bytes, i % per_way || (per_way == 1 && !l->is_relu) ? "Tanh"
+                                        : per_way == 1                               ? "Relu"
+                                                                                     : "Sigmoid"))
+            return FOLD_ONNX__REFUSE(o, "activations other than Sigmoid and Tanh; of RNN, Tanh or Relu");
     return !o->failed;
 }
 
@@ -4586,6 +4598,7 @@ static int fold_onnx__open_recurrent(fold_onnx *o, const fold_onnx__value *from)
 {
     const fold_onnx__dims *x = &from->dims;
     fold_onnx__layer *l = FOLD_ONNX__KEPT(o, fold_onnx__layer, 1);
+    fold_onnx__field words, word;
     if (!l)
         return 0;
     l->batch_first = fold_onnx__whole(o, "layout", 0) == 1;
@@ -4596,6 +4609,9 @@ static int fold_onnx__open_recurrent(fold_onnx *o, const fold_onnx__value *from)
     l->ways = fold_onnx__has_word(o, "direction", "bidirectional") ? 2 : 1;
     l->reverse = fold_onnx__has_word(o, "direction", "reverse");
     l->is_lstm = !strcmp(o->node.type, "LSTM");
+    l->gates = l->is_lstm ? 4 : !strcmp(o->node.type, "GRU") ? 3 : 1;
+    l->is_relu = fold_onnx__attribute(o, "activations", -9, &words) &&
+                 fold_onnx__field_of(o, words.bytes, 9, &word) && fold_onnx__is(word.bytes, "Relu");
     l->resets_late = fold_onnx__whole(o, "linear_before_reset", 0) != 0;
     l->peeps = fold_onnx__has_in(o, 7);
     const int steps = l->steps, batch = l->batch, ways = l->ways, n = l->hidden;
@@ -4695,12 +4711,12 @@ enum { FOLD_ONNX__ANY = 1 << 20 }; /* number of inputs, all required */
      PRelu                    before 7 slopes are of channels: only a single one is read
      Selu                     before 6 the constants have 5 digits
      Tile                     before 6 a number and an axis: refused
-     GRU, LSTM                14: layout
+     GRU, LSTM, RNN           14: layout
      Gemm                     11: C may be left out
      If                       its branches may have no inputs; a condition is known, or it is refused
    New in: ConstantOfShape, Where, Erf, IsNaN, OneHot, Sign 9; Mod 10; Round 11; Celu, LessOrEqual,
-   GreaterOrEqual, Einsum 12; HardSwish, Trilu 14; LayerNormalization 17; Mish, GroupNormalization 18; Gelu 20;
-   RMSNormalization 23; Swish 24; CumSum, DepthToSpace's mode and Range 11. */
+   GreaterOrEqual, Einsum 12; HardSwish, Trilu 14; LayerNormalization 17; Mish, GroupNormalization 18; Gelu
+   20; RMSNormalization 23; Swish 24; CumSum, Range, DepthToSpace's mode 11. */
 static const fold_onnx__op fold_onnx__ops[] = {
     FOLD_ONNX__ONE("Abs", fold_abs, fold_onnx__abs, FOLD_ONNX__COUNTS),
     FOLD_ONNX__ONE("Exp", fold_exp, fold_onnx__exp, 0),
@@ -4840,6 +4856,7 @@ static const fold_onnx__op fold_onnx__ops[] = {
     FOLD_ONNX__MOVE("Upsample", 1, 2, "mode scales", fold_onnx__open_resize),
     FOLD_ONNX__OTHER("GRU", 3, 6, "activations direction hidden_size layout linear_before_reset",
                      fold_onnx__open_recurrent),
+    FOLD_ONNX__OTHER("RNN", 3, 6, "activations direction hidden_size layout", fold_onnx__open_recurrent),
     FOLD_ONNX__OTHER("LSTM", 3, 8, "activations direction hidden_size input_forget layout",
                      fold_onnx__open_recurrent)
 };

@@ -58,6 +58,8 @@ def attribute(r, name, value):
         return text(1, name) + (b"" if proto3 and value == 0 else number(3, value)) + number(20, 2)
     if isinstance(value, np.ndarray):
         return text(1, name) + text(5, tensor(r, "", value, FLOAT if value.dtype.kind == "f" else INT64)) + number(20, 4)
+    if value and isinstance(value[0], str):
+        return text(1, name) + b"".join(text(9, v) for v in value) + number(20, 8)
     packed = text(8, b"".join(varint(v) for v in value)) if proto3 and value else b"".join(number(8, v) for v in value)
     return text(1, name) + packed + number(20, 7)
 
@@ -804,8 +806,9 @@ def recurrent(g):
     layout = g.r.choice([None, 0, 1]) if g.opset >= 14 else None
     dims = [batch, steps, width] if layout else [steps, batch, width]
     x = g.node("Reshape", [x, g.whole(dims)], lambda a, *_: a.reshape(dims))
-    lstm, n = g.r.random() < 0.5, g.r.randint(1, 4)
-    gates, direction = 4 if lstm else 3, g.r.choice([None, "forward", "reverse", "bidirectional"])
+    op, n = g.r.choice(["LSTM", "LSTM", "GRU", "GRU", "RNN"]), g.r.randint(1, 4)
+    lstm, plain, act = op == "LSTM", op == "RNN", g.r.choice([None, "Tanh", "Relu"])
+    gates, direction = {"LSTM": 4, "GRU": 3, "RNN": 1}[op], g.r.choice([None, "forward", "reverse", "bidirectional"])
     ways, late = 2 if direction == "bidirectional" else 1, g.r.choice([None, 0, 1])
     w, h, b = g.random_weight([ways, gates * n, width]), g.random_weight([ways, gates * n, n]), g.random_weight([ways, 2 * gates * n]) if g.r.random() < 0.7 else None
     state = [ways, batch, n] if not layout else [batch, ways, n]
@@ -836,6 +839,8 @@ def recurrent(g):
                     i, f = sigmoid(i + p[d, :n] * c), sigmoid(f + p[d, 2 * n :] * c)
                     c = f * c + i * np.tanh(z)
                     s = sigmoid(o + p[d, n : 2 * n] * c) * np.tanh(c)
+                elif plain:
+                    s = np.maximum(u + v, 0) if act == "Relu" else np.tanh(u + v)
                 else:
                     z, r = sigmoid(u + v)[:, :n], sigmoid(u + v)[:, n : 2 * n]
                     seen = r * v[:, 2 * n :] if late else (r * s) @ h[d, 2 * n :].T + bias[d, gates * n + 2 * n :]
@@ -845,8 +850,8 @@ def recurrent(g):
         if layout:
             return [y.transpose(2, 0, 1, 3)] + [v.transpose(1, 0, 2) for v in last[: 1 + lstm]]
         return [y] + last[: 1 + lstm]
-    g.node("LSTM" if lstm else "GRU", [x, w, h] + more, function, outputs=2 + lstm, hidden_size=n, direction=direction, layout=layout,
-           linear_before_reset=None if lstm else late)
+    g.node(op, [x, w, h] + more, function, outputs=2 + lstm, hidden_size=n, direction=direction, layout=layout, activations=[act] * ways if plain and act else None,
+           linear_before_reset=late if op == "GRU" else None)
 
 
 def transposed(g):

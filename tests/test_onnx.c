@@ -1599,6 +1599,7 @@ static void messages(void)
         { 13, "1 2", "", "Cast x > y to=14", ":Cast 'y': complex64 values are not supported here" },
         { 13, "1 2", "", "Cast x > y to=16", ":Cast 'y': bfloat16 values are not supported here" },
         { 13, "1 2", "", "Cast x > y to=40", ":Cast 'y': values of ONNX's type 40" },
+        { 13, "1 1 1", "w 1 4 1=0,0,0,0", "RNN x w w > y hidden_size=1", ":RNN 'y': the shape of 'w' does not match the others" },
         { 13, "1025 1 1", "w 1 4 1=0,0,0,0", "LSTM x w w > y hidden_size=1", ":1025 steps of 1 sequences, of at most 1024 together" },
         { 13, "1 2", "w 2 2=0,0,0,0", "MatMul x w > h;Add h x > i;Conv i w > y", ":Conv 'y': an input of rank 2" } };
     CHECK_ROWS(rows);
