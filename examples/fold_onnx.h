@@ -3106,11 +3106,8 @@ static void fold_onnx__record_one_hot(fold_onnx *o, const fold_onnx__step *s, co
 {
     const int depth = s->number[0];
     const fold_node places = fold_reshape(o->f, fold_use(o->f, s->param[0]), fold_shape2(depth, 1));
-    fold_node x = fold_stop_gradient(o->f, in[0]);
-    if (s->number[1]) {
-        const fold_node below = fold_floor(o->f, fold_relu(o->f, fold_neg(o->f, x)));
-        x = fold_sub(o->f, fold_floor(o->f, fold_relu(o->f, x)), below);
-    }
+    const fold_node below = fold_floor(o->f, fold_relu(o->f, fold_neg(o->f, in[0])));
+    fold_node x = fold_sub(o->f, fold_floor(o->f, fold_relu(o->f, in[0])), below); /* passes no gradient */
     const fold_node is_negative = fold_clip(o->f, fold_neg(o->f, x), 0, 1);
     x = fold_add(o->f, x, fold_scale(o->f, is_negative, (float)depth));
     x = fold_shift(o->f, fold_neg(o->f, fold_abs(o->f, fold_sub(o->f, x, places))), 1);
@@ -3128,7 +3125,6 @@ static int fold_onnx__one_hot_step(fold_onnx *o, const fold_onnx__dims *dims, in
     for (int i = 0; i < 2; i++)
         s.real[i] = (float)fold_onnx__number(values, i);
     s.number[0] = depth;
-    s.number[1] = !from->is_integer;
     s.stops = 1;
     fold_onnx__out(o)->is_integer = values->is_integer;
     fold_onnx__reads_shape(o, &s, 0, o->node.in[0], fold_shape3(from->count / inner, 1, inner));
@@ -4379,8 +4375,9 @@ static void fold_onnx__record_resize(fold_onnx *o, const fold_onnx__step *s, con
             continue;
         if (inner > 1)
             x = fold_transpose(o->f, fold_onnx__reshape(o->f, x, fold_shape3(outer, n, inner)), 1, 2);
-        x = fold_matmul(o->f, fold_onnx__reshape(o->f, x, fold_shape2(outer * inner, n)),
-                        fold_reshape(o->f, fold_use(o->f, s->param[k]), fold_shape2(n, made)));
+        x = fold_onnx__reshape(o->f, x, fold_shape2(outer * inner, n));
+        const fold_node weights = fold_use(o->f, s->param[k]);
+        x = fold_matmul(o->f, x, fold_reshape(o->f, weights, fold_shape2(n, made)));
         if (inner > 1)
             x = fold_transpose(o->f, fold_reshape(o->f, x, fold_shape3(outer, inner, made)), 1, 2);
     }
