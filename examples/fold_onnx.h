@@ -239,6 +239,7 @@ enum {
 typedef struct fold_onnx__value {
     const char *name;
     int origin, maker; /* maker: 1 + the index of the node that makes it; 0: none */
+    int stands_for;    /* of a function's input: the value that it gets; -1: it is left out */
     const char *why;   /* why it is refused */
     fold_onnx__dims dims;
     int count;
@@ -336,6 +337,14 @@ typedef struct fold_onnx__node { /* while the file is opened */
     int next, is_open; /* next: the first input whose maker was not visited yet */
 } fold_onnx__node;
 
+/* The body of a function is opened as if its nodes stood where it is called. Its names begin with `prefix`,
+   and its attributes may refer to those of the call. */
+typedef struct fold_onnx__scope {
+    const struct fold_onnx__scope *outer;
+    const char *prefix;
+    fold_onnx__span call, function;
+} fold_onnx__scope;
+
 /* A parameter, in one of the forms of a constant: `scale` times the elements of a view. NULL: all elements,
    in their order. Parameters are planned while nodes are opened: their handles are then 1 + their index and a
    salt of 0. They are made when all are known, so that each array of the model is allocated once. */
@@ -371,11 +380,13 @@ struct fold_onnx {
     int *inputs, *outputs;
     int n_values, most_values, n_steps, most_steps, n_named, n_weights, n_metadata, n_inputs, n_outputs;
     int n_nodes; /* that were read */
+    int has_functions;
     int saves;   /* parameters are written into our copy of the file, instead of being read from it */
     int failed, version, has_list; /* has_list: an input of this sample is a list */
     const char *folder;            /* of the file, for separate weights; NULL: there are none */
     int folder_length;
     fold_onnx__node node;
+    const fold_onnx__scope *scope; /* NULL: that of the graph */
 };
 
 /* ---- text and errors -------------------------------------------------------------------------- */
@@ -572,6 +583,11 @@ static int fold_onnx__is(fold_onnx__span text, const char *word)
     return (size_t)(text.end - text.at) == size && !memcmp(text.at, word, size);
 }
 
+static int fold_onnx__same_text(fold_onnx__span a, fold_onnx__span b)
+{
+    return a.end - a.at == b.end - b.at && (a.at == b.at || !memcmp(a.at, b.at, (size_t)(a.end - a.at)));
+}
+
 static const char *fold_onnx__copy_text(fold_onnx *o, fold_onnx__span text)
 {
     const size_t size = (size_t)(text.end - text.at);
@@ -732,6 +748,20 @@ static int fold_onnx__name(fold_onnx *o, const char *name)
         return 0;
     int *place = fold_onnx__place(o, name);
     return *place ? *place : (*place = fold_onnx__new_value(o, name));
+}
+
+/* The value that a name means in the current scope. */
+static int fold_onnx__meant(fold_onnx *o, fold_onnx__span text)
+{
+    const char *prefix = o->scope ? o->scope->prefix : "";
+    const size_t before = strlen(prefix), size = (size_t)(text.end - text.at);
+    char *name = size ? FOLD_ONNX__KEPT(o, char, before + size + 1) : NULL;
+    if (!name)
+        return 0;
+    memcpy(name, prefix, before);
+    memcpy(name + before, text.at, size);
+    const int index = fold_onnx__name(o, name), given = o->values[index].stands_for;
+    return !given ? index : given < 0 ? 0 : given;
 }
 
 static int fold_onnx__product(const fold_onnx__dims *dims, int from, int to)
@@ -1003,6 +1033,25 @@ static int fold_onnx__read_tensor(fold_onnx *o, fold_onnx__span tensor, fold_onn
 
 /* ---- the current node: attributes and inputs --------------------------------------------------- */
 
+/* An attribute in a function may refer to one of the call, or else of the function, which are its defaults.
+   Returns 0 if there is none. */
+static int fold_onnx__refers(fold_onnx *o, fold_onnx__field *attribute)
+{
+    fold_onnx__field wanted, name;
+    for (const fold_onnx__scope *scope = o->scope;
+         scope && fold_onnx__field_of(o, attribute->bytes, 21, &wanted); scope = scope->outer) {
+        int found = 0;
+        for (int i = 0; i < 2 && !found; i++)
+            for (fold_onnx__span from = i ? scope->function : scope->call;
+                 !found && fold_onnx__next_of(o, &from, i ? 11 : 5, attribute);)
+                found = fold_onnx__field_of(o, attribute->bytes, 1, &name) &&
+                        fold_onnx__same_text(name.bytes, wanted.bytes);
+        if (!found)
+            return 0;
+    }
+    return !o->failed;
+}
+
 /* Finds an attribute's value, by the number of its field. If that field is missing, it is 0 or "", which
    proto3 does not write. A list is requested with minus its number, and found as a whole. */
 static int fold_onnx__attribute(fold_onnx *o, const char *name, int number, fold_onnx__field *found)
@@ -1014,6 +1063,8 @@ static int fold_onnx__attribute(fold_onnx *o, const char *name, int number, fold
     while (fold_onnx__next_of(o, &from, 5, &whole)) {
         if (!fold_onnx__field_of(o, whole.bytes, 1, &field) || !fold_onnx__is(field.bytes, name))
             continue;
+        if (!fold_onnx__refers(o, &whole))
+            return 0;
         memset(found, 0, sizeof *found);
         if (number < 0)
             *found = whole;
@@ -2616,7 +2667,7 @@ static const fold_onnx__type *fold_onnx__quantized(fold_onnx *o, int *least, int
     const fold_onnx__type *type =
         zero ? zero->type : fold_onnx__type_of((uint64_t)(told ? told : FOLD_ONNX__UINT8));
     if (!type || type->type < FOLD_ONNX__UINT8 || type->type > FOLD_ONNX__INT16)
-        return FOLD_ONNX__REFUSE(o, "a zero point that is not of 8 or 16 bits"), (void *)0;
+        return FOLD_ONNX__REFUSE(o, "a zero point that is not of 8 or 16 bits"), (const fold_onnx__type *)0;
     const int half = 128 << (type->size == 2 ? 8 : 0),
               is_signed = type->type == FOLD_ONNX__INT8 || type->type == FOLD_ONNX__INT16;
     *least = is_signed ? -half : 0;
@@ -4878,7 +4929,7 @@ static int *fold_onnx__names(fold_onnx *o, int number, int maker, int *count)
     *count = fold_onnx__field_of(o, from, number, &field);
     int *names = FOLD_ONNX__PASSING(o, int, *count + 1);
     for (int i = 0; names && fold_onnx__next_of(o, &from, number, &field); i++) {
-        const int name = names[i] = fold_onnx__name(o, fold_onnx__copy_text(o, field.bytes));
+        const int name = names[i] = fold_onnx__meant(o, field.bytes);
         fold_onnx__value *value = &o->values[name];
         if (!maker || !name)
             continue;
@@ -4945,14 +4996,21 @@ static int fold_onnx__end_part(fold_onnx *o, const int *made, int n, int n_steps
     return 1;
 }
 
-static int fold_onnx__is_function(fold_onnx *o, const char *type, const char *domain)
+/* The function of the file that a node calls: the one of the same type, domain and overload. */
+static int fold_onnx__function_of(fold_onnx *o, fold_onnx__span node, fold_onnx__field *function)
 {
-    fold_onnx__span from = o->file;
-    fold_onnx__field function;
-    while (fold_onnx__next_of(o, &from, 25, &function))
-        if (!strcmp(fold_onnx__text_of(o, function.bytes, 1), type) &&
-            !strcmp(fold_onnx__text_of(o, function.bytes, 10), domain))
+    static const int of_node[3] = { 4, 7, 8 }, of_function[3] = { 1, 10, 13 };
+    fold_onnx__field wanted, there;
+    for (fold_onnx__span from = o->file; o->has_functions && fold_onnx__next_of(o, &from, 25, function);) {
+        int same = 1;
+        for (int i = 0; i < 3; i++) {
+            fold_onnx__field_of(o, node, of_node[i], &wanted);
+            fold_onnx__field_of(o, function->bytes, of_function[i], &there);
+            same &= fold_onnx__same_text(wanted.bytes, there.bytes);
+        }
+        if (same)
             return 1;
+    }
     return 0;
 }
 
@@ -4971,10 +5029,12 @@ static int fold_onnx__read_node(fold_onnx *o, fold_onnx__node *node, int maker, 
     return !o->failed;
 }
 
+static int fold_onnx__open_function(fold_onnx *o, fold_onnx__span function); /* it opens nodes */
 static int fold_onnx__open_node(fold_onnx *o)
 {
     fold_onnx__node *node = &o->node;
     const char *domain = fold_onnx__text_of(o, node->bytes, 7);
+    fold_onnx__field function;
     for (int i = 0; i < node->n_in; i++) {
         const fold_onnx__value *value = fold_onnx__in(o, i);
         if (node->in[i] && value->origin == FOLD_ONNX__UNKNOWN)
@@ -4985,8 +5045,8 @@ static int fold_onnx__open_node(fold_onnx *o)
         fold_onnx__format(o->why, sizeof o->why, "%s", value->why);
         return o->failed = 1, 0;
     }
-    if (fold_onnx__is_function(o, node->type, domain))
-        return FOLD_ONNX__REFUSE(o, "functions of the file are not supported");
+    if (fold_onnx__function_of(o, node->bytes, &function))
+        return fold_onnx__open_function(o, function.bytes);
     if (*domain && strcmp(domain, "ai.onnx") != 0)
         return FOLD_ONNX__REFUSE(o, "an op of the domain '%.60s', not ONNX's own", domain);
     if (!node->op)
@@ -5000,27 +5060,27 @@ static int fold_onnx__open_node(fold_onnx *o)
                                        FOLD_ONNX__REFUSE(o, "this form of it is not supported"));
 }
 
-/* Opens a node. The values and steps of a branch stay, since they have names. */
+/* Opens a node. The values and steps of a branch or function stay, since they have names. */
 static int fold_onnx__open_part(fold_onnx *o, const fold_onnx__node *node)
 {
-    const int n_steps = o->n_steps, n_values = o->n_values;
+    const int n_steps = o->n_steps, n_values = o->n_values, n_nodes = o->n_nodes;
     o->node = *node;
     fold_onnx__open_node(o);
-    const int is_if = node->op && node->op->open == fold_onnx__open_if;
+    const int is_if = o->n_nodes > n_nodes;
     return fold_onnx__end_part(o, node->out, node->n_out, is_if ? o->n_steps : n_steps,
                                is_if ? o->n_values : n_values);
 }
 
-/* Opens each node of a graph after those that make its inputs, whatever their order in the file. Makers are
-   counted over all graphs. */
-static int fold_onnx__open_nodes(fold_onnx *o, fold_onnx__span graph)
+/* Opens each node of a graph or function after those that make its inputs, whatever their order in the file.
+   Makers are counted over all graphs. */
+static int fold_onnx__open_nodes(fold_onnx *o, fold_onnx__span graph, int number)
 {
     fold_onnx__field field;
-    const int n = fold_onnx__field_of(o, graph, 1, &field), before = o->n_nodes;
+    const int n = fold_onnx__field_of(o, graph, number, &field), before = o->n_nodes;
     fold_onnx__node *nodes = FOLD_ONNX__PASSING(o, fold_onnx__node, n + 1);
     int *waiting = FOLD_ONNX__PASSING(o, int, n + 1), depth = 0;
     o->n_nodes += n;
-    for (int i = 0; waiting && fold_onnx__next_of(o, &graph, 1, &field); i++)
+    for (int i = 0; waiting && fold_onnx__next_of(o, &graph, number, &field); i++)
         if (!fold_onnx__read_node(o, &nodes[i], before + i + 1, field.bytes))
             return 0;
     for (int i = 0; waiting && i < n; i++)
@@ -5068,10 +5128,10 @@ static int fold_onnx__read_shape(fold_onnx *o, fold_onnx__span info, fold_onnx__
 }
 
 /* Returns 0 after an error. */
-static int fold_onnx__open_value(fold_onnx *o, const char *what, const char *name)
+static int fold_onnx__open_value(fold_onnx *o, const char *what, fold_onnx__span name)
 {
-    const int index = fold_onnx__name(o, name);
-    fold_onnx__reads_now(o, what, name);
+    const int index = fold_onnx__meant(o, name);
+    fold_onnx__reads_now(o, what, o->values[index].name);
     return index ? index : FOLD_ONNX__REFUSE(o, "it has no name");
 }
 
@@ -5116,27 +5176,36 @@ static int fold_onnx__open_input(fold_onnx *o, fold_onnx__span info, int index)
     return o->inputs[o->n_inputs++] = index;
 }
 
-/* Counts the weights of a graph and of the branches in it, and the outputs and inputs of nodes. */
+/* Counts the weights of a graph, its branches and the functions that it calls, and the outputs and inputs of
+   nodes, which are field `number`. */
 typedef struct fold_onnx__count {
     int weights, made, read, depth;
 } fold_onnx__count;
-static void fold_onnx__count_graph(fold_onnx *o, fold_onnx__span graph, fold_onnx__count *count)
+enum { FOLD_ONNX__MOST_DEPTH = 16 };
+static void fold_onnx__count_graph(fold_onnx *o, fold_onnx__span graph, int number, fold_onnx__count *count)
 {
-    enum { FOLD_ONNX__MOST_DEPTH = 16 };
     fold_onnx__field field, node, type, inner;
     if (count->depth++ == FOLD_ONNX__MOST_DEPTH)
-        FOLD_ONNX__REFUSE(o, "branches in branches, more than %d deep", (int)FOLD_ONNX__MOST_DEPTH);
-    count->weights += fold_onnx__field_of(o, graph, 5, &field) + fold_onnx__field_of(o, graph, 15, &field);
-    while (fold_onnx__next_of(o, &graph, 1, &node)) {
+        FOLD_ONNX__REFUSE(o, "branches or functions in each other, more than %d deep",
+                          (int)FOLD_ONNX__MOST_DEPTH);
+    if (count->made + count->read > INT_MAX / 1024)
+        FOLD_ONNX__REFUSE(o, "too many nodes");
+    if (number == 1)
+        count->weights +=
+            fold_onnx__field_of(o, graph, 5, &field) + fold_onnx__field_of(o, graph, 15, &field);
+    count->made += number == 7 ? 1 + fold_onnx__field_of(o, graph, 4, &field) : 0;
+    while (fold_onnx__next_of(o, &graph, number, &node)) {
         fold_onnx__field_of(o, node.bytes, 4, &type);
         const int is_if = fold_onnx__is(type.bytes, "If"),
                   is_pool = fold_onnx__is(type.bytes, "MaxPool") || fold_onnx__is(type.bytes, "AveragePool");
         count->made += fold_onnx__field_of(o, node.bytes, 2, &field);
         count->made += is_pool ? FOLD_ONNX__MOST_WINDOWS - 1 : 0; /* one after another */
         count->read += fold_onnx__field_of(o, node.bytes, 1, &field);
+        if (fold_onnx__function_of(o, node.bytes, &inner))
+            fold_onnx__count_graph(o, inner.bytes, 7, count);
         for (fold_onnx__span from = node.bytes; is_if && fold_onnx__next_of(o, &from, 5, &field);)
             if (fold_onnx__field_of(o, field.bytes, 6, &inner))
-                fold_onnx__count_graph(o, inner.bytes, count);
+                fold_onnx__count_graph(o, inner.bytes, 1, count);
     }
     count->depth--;
 }
@@ -5147,7 +5216,7 @@ static int fold_onnx__make_tables(fold_onnx *o, fold_onnx__span model, fold_onnx
 {
     fold_onnx__field field;
     fold_onnx__count count = { 0, 0, 0, 0 };
-    fold_onnx__count_graph(o, graph, &count);
+    fold_onnx__count_graph(o, graph, 1, &count);
     const int n_inputs = fold_onnx__field_of(o, graph, 11, &field), n_weights = count.weights,
               n_outputs = fold_onnx__field_of(o, graph, 12, &field), made = count.made, read = count.read,
               n_metadata = fold_onnx__field_of(o, model, 14, &field);
@@ -5175,14 +5244,14 @@ static int fold_onnx__make_tables(fold_onnx *o, fold_onnx__span model, fold_onnx
    Those that are refused are no error until they are needed. */
 static int fold_onnx__open_values(fold_onnx *o, fold_onnx__span graph, int number)
 {
-    fold_onnx__field field;
+    fold_onnx__field field, name;
     while (fold_onnx__next_of(o, &graph, number, &field)) {
         const char *kind = number == 11 ? "input" : number == 12 ? "output" : "weight";
         /* its values, which have its name */
         if (number == 15)
             fold_onnx__field_of(o, field.bytes, 1, &field);
-        const int index =
-            fold_onnx__open_value(o, kind, fold_onnx__text_of(o, field.bytes, *kind == 'w' ? 8 : 1));
+        fold_onnx__field_of(o, field.bytes, *kind == 'w' ? 8 : 1, &name);
+        const int index = fold_onnx__open_value(o, kind, name.bytes);
         if (!index)
             return 0;
         if (number == 15)
@@ -5202,8 +5271,35 @@ static int fold_onnx__open_values(fold_onnx *o, fold_onnx__span graph, int numbe
     return 1;
 }
 
+/* Hands the outputs of a branch or function, which are field `number` of it, to those of the node, whether
+   they are refused or not. */
+static int fold_onnx__hand_out(fold_onnx *o, const fold_onnx__node *node, fold_onnx__span from, int number)
+{
+    fold_onnx__field field, name;
+    o->node = *node;
+    for (int i = 0; i < node->n_out && fold_onnx__next_of(o, &from, number, &field); i++) {
+        if (number == 12 && fold_onnx__field_of(o, field.bytes, 1, &name))
+            field = name;
+        int index = fold_onnx__meant(o, field.bytes);
+        const fold_onnx__value *made = &o->values[index];
+        const fold_onnx__view view = fold_onnx__view_of(o, &made->dims);
+        o->node.in = &index;
+        o->node.n_in = 1;
+        if (made->origin == FOLD_ONNX__UNKNOWN)
+            return FOLD_ONNX__REFUSE(o, "nothing makes output %d of the %s", i,
+                                     number == 12 ? "branch" : "function");
+        if (node->out[i] && made->origin == FOLD_ONNX__REFUSED) {
+            o->values[node->out[i]].origin = FOLD_ONNX__REFUSED;
+            o->values[node->out[i]].why = made->why;
+        } else if (node->out[i] && !fold_onnx__emit(o, &view, node->out[i], &view.dims))
+            return 0;
+    }
+    o->node = *node;
+    return !o->failed;
+}
+
 /* Opens the branch that a known condition takes, as if its nodes stood here. Its names must differ from those
-   around it. The outputs are those of the branch, whether they are refused or not. */
+   around it. */
 static int fold_onnx__open_if(fold_onnx *o, const fold_onnx__value *from)
 {
     const fold_onnx__node node = o->node;
@@ -5216,24 +5312,55 @@ static int fold_onnx__open_if(fold_onnx *o, const fold_onnx__value *from)
         return FOLD_ONNX__REFUSE(o, "no branch for this condition");
     if (fold_onnx__field_of(o, graph.bytes, 12, &field) != node.n_out)
         return FOLD_ONNX__REFUSE(o, "a branch whose outputs do not match the node's");
-    if (!fold_onnx__open_values(o, graph.bytes, 5) || !fold_onnx__open_nodes(o, graph.bytes))
-        return 0;
-    o->node = node;
-    for (int i = 0; i < node.n_out && fold_onnx__next_of(o, &graph.bytes, 12, &field); i++) {
-        int index = fold_onnx__find(o, fold_onnx__text_of(o, field.bytes, 1));
-        const fold_onnx__value *made = &o->values[index];
-        const fold_onnx__view view = fold_onnx__view_of(o, &made->dims);
-        o->node.in = &index;
-        if (made->origin == FOLD_ONNX__UNKNOWN)
-            return FOLD_ONNX__REFUSE(o, "nothing makes output %d of the branch", i);
-        if (node.out[i] && made->origin == FOLD_ONNX__REFUSED) {
-            o->values[node.out[i]].origin = FOLD_ONNX__REFUSED;
-            o->values[node.out[i]].why = made->why;
-        } else if (node.out[i] && !fold_onnx__emit(o, &view, node.out[i], &view.dims))
-            return 0;
+    o->n_nodes++;
+    return fold_onnx__open_values(o, graph.bytes, 5) && fold_onnx__open_nodes(o, graph.bytes, 1) &&
+           fold_onnx__hand_out(o, &node, graph.bytes, 12);
+}
+
+/* The version of ONNX's own ops, whose domain is empty, in field `number`. */
+static int fold_onnx__read_version(fold_onnx *o, fold_onnx__span model, int number)
+{
+    fold_onnx__field field, version;
+    while (fold_onnx__next_of(o, &model, number, &field)) {
+        const char *domain = fold_onnx__text_of(o, field.bytes, 1);
+        if ((!*domain || !strcmp(domain, "ai.onnx")) && fold_onnx__field_of(o, field.bytes, 2, &version))
+            o->version = version.value < 1000 ? (int)version.value : 1000;
     }
-    o->node = node;
+    if (!o->version)
+        return FOLD_ONNX__REFUSE(o, "the file does not name its opset of ONNX's own ops (domain '')");
+    if (o->version < 0 || o->version > 25)
+        return FOLD_ONNX__REFUSE(o, "the file has opset %d of ONNX's own ops, not 1 to 25", o->version);
     return !o->failed;
+}
+
+/* A call of a function of the file, which is opened as if its nodes stood here. It may have another opset. */
+static int fold_onnx__open_function(fold_onnx *o, fold_onnx__span function)
+{
+    static const fold_onnx__op call = FOLD_ONNX__MOVE("", 0, FOLD_ONNX__ANY, "", NULL);
+    const fold_onnx__scope *outer = o->scope;
+    const char *before = outer ? outer->prefix : "";
+    const size_t size = strlen(before) + strlen(o->node.type) + 16;
+    const int version = o->version, number = o->n_nodes++;
+    fold_onnx__node node = o->node;
+    fold_onnx__field field;
+    char *prefix = FOLD_ONNX__KEPT(o, char, size);
+    if (!prefix)
+        return 0;
+    fold_onnx__format(prefix, size, "%s%s.%d/", before, node.type, number);
+    const fold_onnx__scope scope = { outer, prefix, node.bytes, function };
+    fold_onnx__span from = function;
+    o->scope = &scope;
+    node.op = &call;
+    for (int i = 0; fold_onnx__next_of(o, &from, 4, &field); i++) {
+        const int name = fold_onnx__meant(o, field.bytes);
+        if (name)
+            o->values[name].stands_for = i < node.n_in && node.in[i] ? node.in[i] : -1;
+    }
+    const int made = fold_onnx__read_version(o, function, 9) && fold_onnx__open_nodes(o, function, 7) &&
+                     fold_onnx__hand_out(o, &node, function, 5);
+    o->scope = outer;
+    o->version = version;
+    return made;
 }
 
 /* A binding that is not of an input was misspelt, or is for a different file. */
@@ -5252,22 +5379,6 @@ static int fold_onnx__bindings_fit(fold_onnx *o, fold_onnx__span graph)
     return !o->failed;
 }
 
-/* The version of ONNX's own ops, whose domain is empty. */
-static int fold_onnx__read_version(fold_onnx *o, fold_onnx__span model)
-{
-    fold_onnx__field field, version;
-    while (fold_onnx__next_of(o, &model, 8, &field)) {
-        const char *domain = fold_onnx__text_of(o, field.bytes, 1);
-        if ((!*domain || !strcmp(domain, "ai.onnx")) && fold_onnx__field_of(o, field.bytes, 2, &version))
-            o->version = version.value < 1000 ? (int)version.value : 1000;
-    }
-    if (!o->version)
-        return FOLD_ONNX__REFUSE(o, "the file does not name its opset of ONNX's own ops (domain '')");
-    if (o->version < 0 || o->version > 25)
-        return FOLD_ONNX__REFUSE(o, "the file has opset %d of ONNX's own ops, not 1 to 25", o->version);
-    return !o->failed;
-}
-
 /* Reads a ModelProto. A constant output is a value like any other; one that nothing makes has a count of 0.
    Fails if all outputs are refused. */
 static int fold_onnx__open_all(fold_onnx *o, fold_onnx__span model)
@@ -5275,9 +5386,10 @@ static int fold_onnx__open_all(fold_onnx *o, fold_onnx__span model)
     fold_onnx__field graph, field;
     int refused = 0, made = 0;
     o->file = model;
+    o->has_functions = fold_onnx__field_of(o, model, 25, &field);
     if (!fold_onnx__field_of(o, model, 7, &graph) || graph.wire != FOLD_ONNX__BYTES)
         return fold_onnx__fail(o, FOLD_IO, "the file has no graph");
-    if (!fold_onnx__make_tables(o, model, graph.bytes) || !fold_onnx__read_version(o, model))
+    if (!fold_onnx__make_tables(o, model, graph.bytes) || !fold_onnx__read_version(o, model, 8))
         return 0;
     for (fold_onnx__span from = model; fold_onnx__next_of(o, &from, 14, &field); o->n_metadata++) {
         o->metadata[o->n_metadata].key = fold_onnx__text_of(o, field.bytes, 1);
@@ -5287,7 +5399,7 @@ static int fold_onnx__open_all(fold_onnx *o, fold_onnx__span model)
         return 0;
     if (!fold_onnx__open_values(o, graph.bytes, 11))
         return 0;
-    if (!fold_onnx__bindings_fit(o, graph.bytes) || !fold_onnx__open_nodes(o, graph.bytes))
+    if (!fold_onnx__bindings_fit(o, graph.bytes) || !fold_onnx__open_nodes(o, graph.bytes, 1))
         return 0;
     if (!fold_onnx__open_values(o, graph.bytes, 12))
         return 0;

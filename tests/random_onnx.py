@@ -427,6 +427,51 @@ def whole_consts(g):
     g.node("Cast", [i], lambda x: x, to=FLOAT)
 
 
+def whole_sums(g):
+    """Of inputs."""
+    i = g.node("Cast", [apart(g.pick())], np.trunc, kind="i", to=INT64)
+    for _ in range(g.r.randint(1, 3)):
+        op = g.r.choice(["Add", "Sub", "Mul", "Div", "Max", "Min", "Mod", "Neg", "Abs", "Sign", "Clip"])
+        since(g, {"Max": 12, "Min": 12, "Mod": 10, "Clip": 12}.get(op, 9))
+        w = g.whole(g.n.choice([-3, -2, 2, 4], i.dims if g.r.random() < 0.5 else ()))
+        if op in ("Neg", "Abs", "Sign"):
+            i = g.node(op, [i], {"Neg": np.negative, "Abs": np.abs, "Sign": np.sign}[op], kind="i")
+        elif op == "Clip":
+            i = g.node(op, [i, g.whole(-1), g.whole(2)], lambda a, *_: np.clip(a, -1, 2), kind="i")
+        else:
+            i = g.node(op, [i, w], {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": lambda a, b: np.trunc(a / b), "Max": np.maximum,
+                                    "Min": np.minimum, "Mod": np.mod}[op], kind="i")
+    g.node("Cast", [i], lambda a: a, to=FLOAT)
+
+
+def looked_up(g):
+    """Rows of a table, by an index that is computed."""
+    x = g.pick(1, 3)
+    k, axis = g.axis(x)
+    i = g.node("ArgMax", [x], lambda a: a.argmax(k), kind="i", axis=axis, keepdims=0)
+    dims = [g.r.randint(1, 3) for _ in range(g.r.randint(0, 4 - len(x.dims)))]
+    at = g.r.randint(0, len(dims))
+    dims.insert(at, x.dims[k] + g.r.randint(0, 2))
+    g.node("Gather", [g.random_weight(dims), i], lambda a, j: np.take(a, j, at), axis=at)
+
+
+def quantised(g):
+    """To 8 bits and back, by one scale or one for each index of an axis."""
+    since(g, 13)
+    x = g.pick()
+    k, axis = g.axis(x) if x.dims else (0, 1)
+    n = x.dims[k] if x.dims and g.r.random() < 0.5 else 0
+    s = g.weight(g.n.choice([0.25, 0.1, 0.7], n) if n else np.float32(g.r.choice([0.25, 0.1, 0.7])))
+    z = g.node("Cast", [g.weight(g.n.integers(-9, 9, n) if n else np.float32(3))], lambda a: a, kind="i", to=3)
+    line = [-1 if i == k else 1 for i in range(len(x.dims))] if n else []
+    def ratio(a, b):
+        return a / b.reshape(line)
+    if any((np.abs(np.abs(ratio(a, b) - np.floor(ratio(a, b))) - 0.5) < 1e-3).any() for p, q in zip(x.runs, s.runs) for a, b in zip(p, q)):
+        raise Skip()
+    q = g.node("QuantizeLinear", [x, s, z], lambda a, b, c: np.clip(np.round(ratio(a, b)) + c.reshape(line), -128, 127), kind="i", axis=axis)
+    g.node("DequantizeLinear", [q, s, z], lambda a, b, c: (a - c.reshape(line)) * b.reshape(line), axis=axis)
+
+
 def concat(g):
     x = g.pick(1)
     k, axis = g.axis(x)
@@ -1080,7 +1125,7 @@ def threshold(g):
 MAKERS = [unary, unary, unary, positive, with_alpha, gelu, clip, binary, binary, binary, truth, cast, half, quotient, scalar, whole_consts, concat, expand, flatten, gather, pad, reshape, slice_of,
           split, squeeze, unsqueeze, transpose, shape_of, filled, reduce, reduce, soft, argmax, layer_norm, written_norm, batch_norm, gemm, matmul,
           matmul, conv, recurrent, pool, pool, with_two, halves, transposed, resize, resize, products, products, prefix_sums, one_hot, group_norm, vector_norm, blocks, means, sorted_constants, steps,
-          angles, threshold, prelu, remainder, tile, trilu, mirrored]
+          angles, threshold, prelu, remainder, tile, trilu, mirrored, whole_sums, looked_up, quantised]
 
 
 def agree(v):

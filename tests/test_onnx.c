@@ -1268,7 +1268,7 @@ static void branches(void)
         { "Size x > s;Equal s two > c", "", "Abs h > a", "a h", "1 2", 0 },
         { "Shape x > s;Equal s two > c", "", "", "k h", "5 5", 0 }, /* a constant from outside */
         { "Identity t > c", "", "Abs h > a", "a h", "1 2", 3 },
-        { "Identity t > c", "", "Abs h > a", "a h", ":branches in branches, more than 16 deep", 17 },
+        { "Identity t > c", "", "Abs h > a", "a h", ":branches or functions in each other, more than 16 deep", 17 },
         { "Greater x two > c", "", "Abs h > a", "a h", ":a condition that is not constant; bind its input if it is a setting", 0 },
         { "Identity t > c", "", "Abs h > a", "a", ":a branch whose outputs do not match the node's", 0 },
         { "Identity t > c", "", "Abs h > a", "b h", ":nothing makes output 0 of the branch", 0 },
@@ -1312,6 +1312,78 @@ static void branches(void)
             CHECK_INT(fold_onnx_record(o, f, &in, 1, NULL, &y, 1), o ? FOLD_OK : FOLD_BAD_ARGUMENT);
             CHECK_INT(fold_run(f, &y.node, 1), FOLD_OK);
             if (o) CHECK_BITS(fold_value(f, y.node), right, 2);
+        }
+        fold_onnx_close(o);
+        fold_ctx_free(f);
+        fold_model_free(m);
+    }
+}
+
+/* A function "name in in > out out attribute=default" of a file, and its nodes. */
+static void put_function(message *file, const char *text, const char *nodes)
+{
+    static message graph, function, head;
+    char first[100];
+    const size_t n = strcspn(text, " ");
+    graph.size = function.size = head.size = 0;
+    put_nodes(&graph, nodes);
+    for (size_t at = 0, size; at < graph.size; at += size) { /* nodes are field 7 of a function, and 1 of a graph */
+        const unsigned char *from = graph.bytes + at + 1;
+        size = varint(&from);
+        put_bytes(&function, 7, from, size);
+        size += (size_t)(from - graph.bytes) - at;
+    }
+    put_bytes(&function, 1, text, n);
+    put_text(&function, 10, "own");
+    snprintf(first, sizeof first, "F%s", text + n);
+    put_nodes(&head, first); /* a node of these inputs, outputs and attributes, whose fields differ from a function's by 3 and 6 */
+    const unsigned char *from = head.bytes + 1;
+    for (size_t left = varint(&from); left;) {
+        const unsigned char *field = from++;
+        const size_t size = varint(&from);
+        if (*field >> 3 != 4) put_bytes(&function, *field >> 3 == 5 ? 11 : (*field >> 3) + 3, from, size);
+        from += size;
+        left -= (size_t)(from - field);
+    }
+    put_message(file, 25, &function);
+}
+/* Functions of the file: names are their own, attributes those of the call or defaults, inputs may be left out; functions in functions. */
+static void functions(void)
+{
+    static const char *const all[][2] = {
+        { "Twice x > o", "Add x x > h;Identity h > o" }, { "Leaky x > o slope=0.25", "LeakyRelu x > o alpha=@slope" }, { "Bare x > o", "LeakyRelu x > o alpha=@slope" },
+        { "Both x > o s=0.125", "Leaky x > h domain=own slope=@s;Twice h > o domain=own" }, { "Low x a > o", "Clip x a > o" }, { "Swap a b > b a", "" },
+        { "Product x w > o", "MatMul x w > o" }, { "Wrong x > o p", "Neg x > o;Det x > p" }, { "Lost x > o", "Neg x > p" }, { "Self x > o", "Self x > o domain=own" },
+        { "Wholes x > o", "Cast x > o to=7" } };
+    static const struct { const char *constants, *nodes, *says; } rows[] = {
+        { "", "Twice x > h domain=own;Twice h > o domain=own;Neg o > y", "-4 8" }, { "", "Leaky x > y domain=own slope=0.5", "1 -1" },
+        { "", "Leaky x > y domain=own", "1 -0.5" }, { "", "Bare x > y domain=own", "1 -0.02" }, { "", "Bare x > y domain=own slope=0.5", "1 -1" },
+        { "", "Both x > y domain=own", "2 -0.5" }, { "", "Both x > y domain=own s=0.5", "2 -2" }, { "a=-1", "Low x a > y domain=own", "1 -1" },
+        { "", "Low x > y domain=own", "1 -2" }, { "", "Low x _ > y domain=own", "1 -2" }, { "", "Neg x > n;Swap x n > a b domain=own;Sub a b > y", "-2 4" },
+        { "w 2 2=1,2,3,4", "Product x w > y domain=own", "-5 -6" }, { "", "Wrong x > y z domain=own", "-1 2" }, { "", "Wholes x > i domain=own;Cast i > y to=1", "1 -2" },
+        { "", "Wrong x > z y domain=own", ":Det 'p': this op is not supported" },
+        { "", "Lost x > y domain=own", ":Lost 'y': nothing makes output 0 of the function" }, { "", "Self x > y domain=own", ":branches or functions in each other, more than 16 deep" },
+        { "", "Twice x > y domain=other", ":an op of the domain 'other', not ONNX's own" }, { "", "Twice x > y", ":Twice 'y': this op is not supported" } };
+    static const float x[2] = { 1, -2 };
+    const fold_node none = { 0, 0 };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        static message file;
+        const graph_row row = { 13, "2", rows[i].constants, rows[i].nodes, "" };
+        write_row(&file, &row);
+        for (size_t k = 0; k < sizeof all / sizeof *all; k++) put_function(&file, all[k][0], all[k][1]);
+        fold_model *m = fold_model_new(NULL);
+        fold_ctx *f = fold_ctx_new(m, NULL);
+        fold_onnx *o = fold_onnx_open_memory(m, file.bytes, file.size, NULL);
+        if (*rows[i].says == ':') CHECK_SAYS(!o && strstr(fold_model_message(m), rows[i].says + 1), "%s: %s", rows[i].nodes, fold_model_message(m));
+        else {
+            char *second;
+            const float first = strtof(rows[i].says, &second), right[2] = { first, strtof(second, NULL) };
+            fold_onnx_value in = { "x", x, none }, y = { "y", NULL, none };
+            CHECK_SAYS(o != NULL, "%s: %s", rows[i].nodes, fold_model_message(m));
+            CHECK_INT(fold_onnx_record(o, f, &in, 1, NULL, &y, 1), o ? FOLD_OK : FOLD_BAD_ARGUMENT);
+            CHECK_INT(fold_run(f, &y.node, 1), FOLD_OK);
+            if (o) CHECK_SAYS(!memcmp(fold_value(f, y.node), right, sizeof right), "%s: %g %g", rows[i].nodes, (double)fold_value(f, y.node)[0], (double)fold_value(f, y.node)[1]);
+            if (*rows[i].constants == 'w') CHECK(!fold_param_is_null(fold_param_find(m, "w"))); /* by its own name */
         }
         fold_onnx_close(o);
         fold_ctx_free(f);
@@ -1844,6 +1916,7 @@ int main(int argc, char **argv)
     check_run("sums of products", sums_of_products);
     check_run("sums along an axis, blocks, what is sorted", sorted_and_summed);
     check_run("branches", branches);
+    check_run("functions of the file", functions);
     check_run("one input, and what is joined", one_input);
     check_run("names of parameters", names);
     check_run("nodes in any order, and parts that are not read", parts);
