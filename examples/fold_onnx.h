@@ -3316,7 +3316,8 @@ static int fold_onnx__open_constant(fold_onnx *o, const fold_onnx__value *from)
     if (fold_onnx__attribute(o, "value", 5, &field))
         return fold_onnx__read_tensor(o, field.bytes, out);
     for (int i = 0; i < 4; i++) {
-        const fold_onnx__type *type = fold_onnx__type_of(i % 2 ? FOLD_ONNX__INT64 : FOLD_ONNX__FLOAT);
+        const fold_onnx__type *type =
+            fold_onnx__type_of(i % 2 ? (int)FOLD_ONNX__INT64 : (int)FOLD_ONNX__FLOAT);
         if (!fold_onnx__attribute(o, names[i], i > 1 ? -fields[i] : fields[i], &field))
             continue;
         const fold_onnx__dims dims = { i > 1,
@@ -5131,7 +5132,7 @@ static int fold_onnx__read_shape(fold_onnx *o, fold_onnx__span info, fold_onnx__
 static int fold_onnx__open_value(fold_onnx *o, const char *what, fold_onnx__span name)
 {
     const int index = fold_onnx__meant(o, name);
-    fold_onnx__reads_now(o, what, o->values[index].name);
+    fold_onnx__reads_now(o, what, index ? o->values[index].name : "");
     return index ? index : FOLD_ONNX__REFUSE(o, "it has no name");
 }
 
