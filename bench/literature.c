@@ -96,12 +96,18 @@ static fold_node apply1(fold_ctx *f, const module *x, fold_node a, fold_node b)
     return out;
 }
 
+/* sigmoid(gate) tanh(x) */
+static fold_node gated(fold_ctx *f, fold_node gate, fold_node x)
+{
+    const fold_node share = fold_sigmoid(f, gate), through = fold_tanh(f, x);
+    return fold_mul(f, share, through);
+}
 /* c = i u + kept, h = o tanh c, where gates has i, o and u. */
 static void lstm_out(fold_ctx *f, const fold_node *gates, fold_node kept, fold_node *out)
 {
-    const fold_node new_part = fold_mul(f, fold_sigmoid(f, gates[0]), fold_tanh(f, gates[2]));
+    const fold_node new_part = gated(f, gates[0], gates[2]);
     out[1] = fold_node_is_null(kept) ? new_part : fold_add(f, new_part, kept);
-    out[0] = fold_mul(f, fold_sigmoid(f, gates[1]), fold_tanh(f, out[1]));
+    out[0] = gated(f, gates[1], out[1]);
 }
 static void tanh_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user) /* tanh([x y] W + b) */
 {
@@ -220,7 +226,9 @@ static module vector_of, matrix_of;
 static void vector_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user) /* in: a, b, A, B */
 {
     const module *x = (const module *)user;
-    const fold_node moved[2] = { fold_matmul(f, in[0], in[3]), fold_matmul(f, in[1], in[2]) };
+    fold_node moved[2];
+    moved[0] = fold_matmul(f, in[0], in[3]);
+    moved[1] = fold_matmul(f, in[1], in[2]);
     out[0] = fold_tanh(f, fold_linear_n(f, moved, 2, x->W, x->b));
 }
 static void matrix_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user) /* in: A, B */
@@ -337,24 +345,24 @@ static void letter_body(fold_ctx *f, const fold_node *in, fold_node *out, const 
     fold_split(f, fold_linear_n(f, in, 2, x->W, x->b), 3, gates);
     const fold_node i = fold_sigmoid(f, gates[0]);
     out[1] = fold_add(f, in[2], fold_mul(f, i, fold_sub(f, fold_tanh(f, gates[2]), in[2]))); /* i u + (1 - i) c */
-    out[0] = fold_mul(f, fold_sigmoid(f, gates[1]), fold_tanh(f, out[1]));
+    out[0] = gated(f, gates[1], out[1]);
 }
 static void letter_after_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user) /* in: x, h, sums of words */
 {
     const module *x = (const module *)user;
     fold_node gates[3];
     fold_split(f, fold_linear_n(f, in, 2, x->W, x->b), 3, gates);
-    const fold_node e = fold_exp(f, fold_sigmoid(f, gates[0]));
-    out[1] = fold_div(f, fold_add(f, in[3], fold_mul(f, e, fold_tanh(f, gates[2]))), fold_add(f, in[2], e));
-    out[0] = fold_mul(f, fold_sigmoid(f, gates[1]), fold_tanh(f, out[1]));
+    const fold_node e = fold_exp(f, fold_sigmoid(f, gates[0])), all = fold_add(f, in[2], e);
+    out[1] = fold_div(f, fold_add(f, in[3], fold_mul(f, e, fold_tanh(f, gates[2]))), all);
+    out[0] = gated(f, gates[1], out[1]);
 }
 static void word_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user) /* in: x, h, c where it begins */
 {
     const module *x = (const module *)user;
     fold_node gates[3];
     fold_split(f, fold_linear_n(f, in, 2, x->W, x->b), 3, gates);
-    out[0] = fold_add(f, fold_mul(f, fold_sigmoid(f, gates[1]), in[2]),
-                      fold_mul(f, fold_sigmoid(f, gates[0]), fold_tanh(f, gates[2])));
+    const fold_node new_part = gated(f, gates[0], gates[2]);
+    out[0] = fold_add(f, fold_mul(f, fold_sigmoid(f, gates[1]), in[2]), new_part);
 }
 static void gate_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user) /* in: the letter's x, c of a word */
 {
@@ -391,7 +399,8 @@ static void lattice_record(fold_ctx *f, int i)
             part[w] = out[1];
         }
         if (n_ends[k]) {
-            const fold_node in[4] = { x, before, fold_sum_n(f, weight, n_ends[k]), fold_sum_n(f, part, n_ends[k]) };
+            const fold_node weights = fold_sum_n(f, weight, n_ends[k]);
+            const fold_node in[4] = { x, before, weights, fold_sum_n(f, part, n_ends[k]) };
             apply(f, &letter_after, in, out);
         } else {
             const fold_node in[3] = { x, before, k ? c[k - 1] : zeros(f) };
