@@ -875,23 +875,18 @@ static double fold_onnx__round(const fold_onnx__value *value, double number)
     return value->is_integer ? fold_onnx__truncated(number) : (double)(float)number;
 }
 
-/* A constant may have no values, such as an empty list of axes or lengths. */
-static int fold_onnx__set_constant_dims(fold_onnx *o, fold_onnx__value *value, const fold_onnx__dims *dims)
-{
-    const int is_empty = dims->rank == 1 && !dims->dim[0];
-    if (is_empty)
-        value->dims = *dims;
-    return !o->failed && (is_empty || fold_onnx__set_dims(o, value, dims));
-}
-
-/* Makes a value a constant that is not trained. */
+/* Makes a value a constant that is not trained. It may have no values, such as an empty list of axes. */
 static int fold_onnx__fix_as(fold_onnx *o, fold_onnx__value *value, const fold_onnx__dims *dims,
                              int is_integer)
 {
+    const int is_empty = dims->rank == 1 && !dims->dim[0];
+    value->count = is_empty ? 0 : fold_onnx__size(o, dims);
+    if (is_empty || value->count)
+        value->dims = *dims;
     value->origin = FOLD_ONNX__FIXED;
     value->is_integer = is_integer;
     value->is_frozen = 1;
-    return fold_onnx__set_constant_dims(o, value, dims);
+    return !o->failed;
 }
 
 /* The same. Returns its numbers, to be written. */
@@ -1008,10 +1003,9 @@ static int fold_onnx__read_tensor(fold_onnx *o, fold_onnx__span tensor, fold_onn
         return fold_onnx__no_type(o, field.value);
     for (int k = 0; k < dims.rank && k < FOLD_ONNX_RANK; k++)
         dims.dim[k] = dim[k] >= 0 && dim[k] <= INT_MAX ? (int)dim[k] : -1;
-    if (!fold_onnx__set_constant_dims(o, value, &dims))
+    if (!fold_onnx__fix_as(o, value, &dims, type->is_integer))
         return 0;
-    value->is_integer = value->is_frozen = type->is_integer;
-    value->origin = FOLD_ONNX__FIXED;
+    value->is_frozen = type->is_integer;
     value->type = type;
     const size_t size = (size_t)value->count * (size_t)type->size;
     if (fold_onnx__field_of(o, tensor, 3, &field))
@@ -5478,6 +5472,14 @@ FOLD_API void fold_onnx_close(fold_onnx *o)
         fold_onnx__release(o, &o->kept);
 }
 
+static fold_onnx *fold_onnx__open_bytes(fold_model *m, const void *bytes, size_t size,
+                                        const fold_onnx_desc *desc, int saves)
+{
+    const unsigned char *begin = (const unsigned char *)bytes;
+    const fold_onnx__span file = { begin, begin ? begin + size : NULL };
+    return fold_onnx__open(m, NULL, file, desc, saves);
+}
+
 /* Writes a file that was opened to be saved, and closes it. */
 static fold_status fold_onnx__write_file(fold_model *m, fold_onnx *o, fold_writer *write, void *writer)
 {
@@ -5491,16 +5493,12 @@ static fold_status fold_onnx__write_file(fold_model *m, fold_onnx *o, fold_write
 FOLD_API fold_onnx *fold_onnx_open_memory(fold_model *m, const void *bytes, size_t size,
                                           const fold_onnx_desc *desc)
 {
-    const unsigned char *begin = (const unsigned char *)bytes;
-    const fold_onnx__span file = { begin, begin ? begin + size : NULL };
-    return fold_onnx__open(m, NULL, file, desc, 0);
+    return fold_onnx__open_bytes(m, bytes, size, desc, 0);
 }
 FOLD_API fold_status fold_onnx_save_to(fold_model *m, const void *bytes, size_t size,
                                        const fold_onnx_desc *desc, fold_writer *write, void *writer)
 {
-    const unsigned char *begin = (const unsigned char *)bytes;
-    const fold_onnx__span file = { begin, begin ? begin + size : NULL };
-    return fold_onnx__write_file(m, fold_onnx__open(m, NULL, file, desc, 1), write, writer);
+    return fold_onnx__write_file(m, fold_onnx__open_bytes(m, bytes, size, desc, 1), write, writer);
 }
 #ifndef FOLD_NO_STDIO
 FOLD_API fold_onnx *fold_onnx_open(fold_model *m, const char *path, const fold_onnx_desc *desc)
