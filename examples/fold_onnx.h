@@ -3291,7 +3291,7 @@ static int fold_onnx__open_range(fold_onnx *o, const fold_onnx__value *from)
         if (!fold_onnx__scalar(o, o->node.in[i], &x[i]))
             return FOLD_ONNX__REFUSE(o, "'%.60s' is not a constant number", fold_onnx__in(o, i)->name);
     const double n = ceil((x[1] - x[0]) / x[2]);
-    if (!(n <= FOLD_ONNX__MOST_VALUES))
+    if (!(n <= (double)FOLD_ONNX__MOST_VALUES))
         return FOLD_ONNX__REFUSE(o, "%g values", n);
     const fold_onnx__dims dims = { 1, { n > 0 ? (int)n : 0 } };
     double *numbers = fold_onnx__fix(o, fold_onnx__out(o), &dims, from->is_integer);
@@ -3541,7 +3541,7 @@ static int fold_onnx__open_top(fold_onnx *o, const fold_onnx__value *from)
     if (fold_onnx__has_in(o, 1) && !fold_onnx__scalar(o, o->node.in[1], &k))
         return FOLD_ONNX__REFUSE(o, "a number of values that is not constant");
     const int n = dims.dim[axis], inner = fold_onnx__product(&dims, axis + 1, dims.rank);
-    if (!(k >= 1 && k <= n && k * from->count <= FOLD_ONNX__MOST_VALUES))
+    if (!(k >= 1 && k <= n && k * from->count <= (double)FOLD_ONNX__MOST_VALUES))
         return FOLD_ONNX__REFUSE(o, "%g of %d values", k, n);
     const int most = dims.dim[axis] = (int)k;
     double *numbers = fold_onnx__fix(o, fold_onnx__out(o), &dims, from->is_integer), *places = NULL;
