@@ -1554,8 +1554,9 @@ static void fold_onnx__reserve(fold_onnx *o, int first)
         if (weight->shape.rank == 1)
             size.packs += bytes;
         if (weight->uses & (FOLD_FOR_LINEAR | FOLD_FOR_CONV))
-            size.packs += fold_onnx__pack_bytes(probe, count / columns, columns) +
-                          (trains ? fold_onnx__pack_bytes(probe, columns, count / columns) : 0);
+            size.packs += fold_onnx__pack_bytes(probe, count / columns, columns);
+        if (trains && weight->uses & (FOLD_FOR_LINEAR | FOLD_FOR_CONV))
+            size.packs += fold_onnx__pack_bytes(probe, columns, count / columns);
     }
     size.grads = trains ? size.values : 0;
     if (fold_model_status(probe) == FOLD_OK)
