@@ -34,7 +34,12 @@
    If takes the branch that its condition chooses when the file is opened: the condition is a constant, or is
    computed from shapes and bound inputs. Dropout drops nothing, in training contexts either. Pools read
    windows of any shape, along up to three axes, but no dilations, and make no indices. Sin and Cos are NaN
-   beyond 262144.
+   beyond 262144. Functions of the file are opened where they are called.
+
+   Integers and booleans are stored as floats, which hold all integers up to 2^24; integers of 8 bits wrap
+   when they are cast, and are not added or multiplied. Gather by an index that is out of range, which the
+   specification calls an error, gives NaN. QuantizeLinear and DequantizeLinear of constants make constants,
+   so a quantised weight is one of floats.
 
    Errors: a broken file is refused. If it contains something that is not supported, whatever depends on that
    is refused when it is requested; the file itself is refused only if all of its outputs are. The message
@@ -46,8 +51,9 @@
    constants call libm, so their bits depend on it.
 
    No gradient passes through ArgMax, Multinomial, Floor, Ceil, Round, Sign, comparisons, And, Or, Xor, Not,
-   IsNaN, Cast to integers or booleans, Pow and Mod of integers, and the condition of Where
-   (fold_onnx_tensor.stops_gradient). It passes through all other ops. */
+   IsNaN, Cast to integers or booleans, Div, Pow and Mod of integers, QuantizeLinear, DynamicQuantizeLinear,
+   the index of Gather, and the condition of Where (fold_onnx_tensor.stops_gradient). It passes through all
+   other ops. */
 
 #ifndef FOLD_ONNX_H
 #define FOLD_ONNX_H
@@ -3846,7 +3852,9 @@ enum { FOLD_ONNX__ANY = 1 << 20 }; /* number of inputs, all required */
      Reshape                  before 5 the shape is an attribute; 14: allowzero
      ArgMax                   12: select_last_index
      Pow                      12: the exponent may have a different type; the result has the base's
-     Max, Min, Where, Equal   12, 12, 9, 11: integers; here only for constants, and in Where and Equal
+     Max, Min, Clip           12: integers
+     QuantizeLinear,          13: axis; 19: types of 8-bit floats, which are refused; 21: block_size, 16 bits,
+     DequantizeLinear         output_dtype; 23: precision. Sums are in float. 4 bits are refused
      Shape                    15: start, end
      Constant                 12: value_int, value_ints, value_float, value_floats
      Cast                     before 6 `to` is a text: refused; 19: saturate, 24: round_mode, both for types
@@ -3860,8 +3868,9 @@ enum { FOLD_ONNX__ANY = 1 << 20 }; /* number of inputs, all required */
      GRU, LSTM                14: layout
      Gemm                     11: C may be left out
      If                       its branches may have no inputs; a condition is known, or it is refused
-   New in: ConstantOfShape, Where, Erf, IsNaN, OneHot, Sign 9; Mod 10; Round 11; Celu, LessOrEqual,
-   GreaterOrEqual 12; HardSwish, Trilu 14; LayerNormalization 17; Mish 18; Gelu 20; Swish 24. */
+   New in: ConstantOfShape, Where, Erf, IsNaN, OneHot, Shrink, Sign 9; Mod, ThresholdedRelu, QuantizeLinear,
+   DequantizeLinear 10; DynamicQuantizeLinear, Round 11; Celu, LessOrEqual, GreaterOrEqual 12; HardSwish,
+   Trilu 14; LayerNormalization 17; Mish 18; Gelu 20; Swish 24. */
 static const fold_onnx__op fold_onnx__ops[] = {
     FOLD_ONNX__ONE("Abs", fold_abs, fold_onnx__abs, FOLD_ONNX__COUNTS),
     FOLD_ONNX__ONE("Exp", fold_exp, fold_onnx__exp, 0),

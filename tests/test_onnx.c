@@ -1323,6 +1323,7 @@ static void gradients(void)
         { "Cast x > i to=7;Gather w i > y", 0, 0 }, { "Mul x w > v;ThresholdedRelu v > y alpha=0.2", 0, 0 }, { "Mul x w > v;Shrink v > y lambd=0.1 bias=0.3", 0, 0 },
         { "Mul x w > v;Unsqueeze v two_axes > r;MaxPool r > y kernel_shape=2,", 0, 0 }, { "Mul x w > v;Unsqueeze v two_axes > r;AveragePool r > y kernel_shape=2, auto_pad=SAME_UPPER", 0, 0 },
         { "Mul x w > v;Unsqueeze v two_axes > r;GlobalAveragePool r > y", 0, 0 },
+        { "Mul x w > v;QuantizeLinear v c > b;DequantizeLinear b c > y", 1, 0 },
         { "Mul x w > v;Sign v > y", 1, 0 }, { "Mul x w > v;Ceil v > y", 1, 0 }, { "Mul x w > v;Round v > y", 1, 0 },
         { "Mul x w > v;Less v c > b;Cast b > y to=1", 1, 0 }, { "Mul x w > v;Floor v > y", 1, 0 }, { "Mul x w > v;ArgMax v > b;Cast b > y to=1", 1, 0 },
         { "Mul x w > v;Cast v > b to=7;Cast b > y to=1", 1, 0 } };
