@@ -129,6 +129,10 @@
                memory before it writes anything. fold_ctx_stats reports the most memory that a context has
                held, and how large a block must be for its recordings. A recording that fits a fresh block
                also fits it after others.
+     Real time Once a context has run its largest recording (and replayed it), and an optimiser has made a
+               step, no call allocates, locks or calls the system, except those that create, free, open,
+               close, load, save, print, visit, quantise, reserve or seal, fold_pool_for, fold_to_file and
+               fold_clock_monotonic. examples/CALLS.md marks the calls of which this is true.
      Errors    The library never aborts, exits or prints. The first error sticks to the context (or model),
                with a message, and the desc's `error` callback is called.
                - The failing call returns the null node; functions that run return the stored status.
@@ -345,11 +349,11 @@ FOLD_API fold_model_desc fold_model_desc_default(void);
 FOLD_API fold_model *fold_model_new(const fold_model_desc *desc);
 FOLD_API void fold_model_free(fold_model *m); /* frees a model, after its contexts. NULL is fine */
 FOLD_API fold_status fold_model_status(const fold_model *m);  /* returns the first error, or FOLD_OK */
-FOLD_API const char *fold_model_message(const fold_model *m); /* its message, or why a load or save failed */
+FOLD_API const char *fold_model_message(const fold_model *m); /* why a call, a load or a save failed */
 FOLD_API void fold_model_clear_error(fold_model *m);          /* makes a model with an error usable again */
-/* Sets an error from your own code, such as a file reader, on a model that has none. Up to 240 bytes of the
-   message are copied; control characters, and bytes that are not UTF-8, become '?'. FOLD_OK, or a status that
-   does not exist, counts as FOLD_BAD_ARGUMENT. Returns the model's status. */
+/* Sets an error from your own code on a model that has none. Up to 240 bytes of the message are copied;
+   control characters, and bytes that are not UTF-8, become '?'. FOLD_OK, or a status that does not exist,
+   counts as FOLD_BAD_ARGUMENT. Returns the model's status. */
 FOLD_API fold_status fold_model_fail(fold_model *m, fold_status status, const char *message);
 /* Formats a message like vsnprintf, also in builds without stdio. It supports %% %c %s %d %u %x %lu %llu %g
    and %.0f (from 2^64 on printed as %g), with widths, and %s with a precision. Returns the full length. */
@@ -402,24 +406,23 @@ FOLD_API fold_param fold_table_new(fold_model *m, const char *name, int rows, in
 /* Adds a convolution filter with He initialisation. Its shape is described at FOLD_FOR_CONV. */
 FOLD_API fold_param fold_filter_new(fold_model *m, const char *name, fold_shape shape);
 FOLD_API int fold_param_is_null(fold_param p); /* returns 1 for the null handle */
-FOLD_API fold_param fold_param_find(const fold_model *m, const char *name); /* the parameter, or null */
+FOLD_API fold_param fold_param_find(const fold_model *m, const char *name); /* finds a parameter, or null */
 FOLD_API int fold_param_count(const fold_model *m); /* returns the number of parameters */
-FOLD_API fold_param fold_param_at(const fold_model *m, int index); /* by order of creation */
-FOLD_API const char *fold_param_name(const fold_model *m, fold_param p); /* returns its name */
-FOLD_API fold_shape fold_param_shape(const fold_model *m, fold_param p); /* returns its shape */
+FOLD_API fold_param fold_param_at(const fold_model *m, int index); /* in order of creation */
+FOLD_API const char *fold_param_name(const fold_model *m, fold_param p); /* the name of p */
+FOLD_API fold_shape fold_param_shape(const fold_model *m, fold_param p); /* the shape of p */
 /* Stops training a parameter (frozen 1), or resumes it (0). */
 FOLD_API void fold_param_freeze(fold_model *m, fold_param p, int frozen);
 
 /* Returns the values of a parameter, row-major. The pointer is valid until a parameter is added. It is NULL
    if fold_model_quantize left no floats, and points into the image after fold_model_read_in_place. */
 FOLD_API const float *fold_param_value(const fold_model *m, fold_param p);
-/* Returns the values of all parameters as one span of *count floats (count may be NULL), without parameters
-   that have no floats or are read in place. Each starts at a multiple of 16 floats; gaps are zero. */
+/* Returns the values of all parameters as one span of *count floats. It leaves out parameters that have no
+   floats or are read in place; count may be NULL. Each starts at a multiple of 16 floats; gaps are zero. */
 FOLD_API const float *fold_model_values(const fold_model *m, int *count);
 
-/* Returns the values of a parameter for writing, or, for the null parameter, those of all parameters as one
-   span. Call fold_values_write_end after writing: it updates the packed weights. It is an error if the
-   parameter is quantised or read in place. */
+/* Returns the values of a parameter for writing; the null parameter means all, as one span. Then call
+   fold_values_write_end: it updates packed weights. It is an error if p is quantised or read in place. */
 FOLD_API float *fold_values_write_begin(fold_model *m, fold_param p);
 FOLD_API void fold_values_write_end(fold_model *m, fold_param p);
 /* Fills all parameters of a layer from arrays. An array is row-major, is copied to the parameter NAME.PART,
@@ -434,13 +437,12 @@ typedef struct fold_array {
     int count; /* number of values */
 } fold_array;
 FOLD_API fold_status fold_values_fill(fold_model *m, const char *name, const fold_array *arrays, int n);
-/* Copies all values, including frozen parameters and buffers, from a model built by the same calls, for
-   example to update a target network in reinforcement learning. Gradients and optimiser state do not change.
-   It is an error, and nothing changes, if a parameter differs in name or shape, is quantised or is read in
-   place: the message on m names the first. */
+/* Copies all values from a model built by the same calls, e.g. to a target network. This includes frozen
+   parameters and buffers. Gradients and optimiser state do not change. It is an error, and nothing changes,
+   if a parameter differs in name or shape, is quantised or is read in place: the message names the first. */
 FOLD_API fold_status fold_values_copy(fold_model *m, const fold_model *from);
 #ifndef FOLD_INFERENCE
-/* Returns the gradient of a parameter, in the layout of fold_param_value; NULL in inference models. */
+/* Returns the gradient of a parameter, laid out like its values; NULL in inference models. */
 FOLD_API const float *fold_param_grad(const fold_model *m, fold_param p);
 /* Returns the gradients of all parameters, in the layout of fold_model_values. */
 FOLD_API const float *fold_model_grads(const fold_model *m, int *count);
@@ -449,11 +451,11 @@ FOLD_API const float *fold_model_grads(const fold_model *m, int *count);
    lookup tables count as touched, as if this model had looked them up. */
 FOLD_API float *fold_grads_write_begin(fold_model *m, fold_param p);
 FOLD_API void fold_grads_write_end(fold_model *m, fold_param p);
-/* Sets the factors, in [0, inf), by which optimiser steps multiply the learning rate and weight decay of all
-   parameters with this rate_set. Both are 1 at first; a later call replaces them. */
+/* Scales the learning rate and weight decay of all parameters with this rate_set. Both factors, in [0, inf),
+   are 1 at first; a later call replaces them. */
 FOLD_API void fold_model_scale_rates(fold_model *m, int rate_set, float rate, float decay);
-/* Moves every value w to w + share (v - w), where v is the value in the other model and share is in [0, 1]:
-   an exponential moving average (Polyak update) that keeps 1 - share of w. Errors as in fold_values_copy. */
+/* Updates an exponential moving average of values (Polyak update). Every value w becomes w + share (v - w),
+   where v is the value in the other model and share is in [0, 1]. Errors as in fold_values_copy. */
 FOLD_API fold_status fold_values_average(fold_model *m, const fold_model *from, float share);
 #endif
 
@@ -518,24 +520,24 @@ typedef struct fold_model_size {
                            the model ran out of memory, 0 if it has no block */
     size_t tracing;     /* size of a block for fold_model_desc.tracing; 0 after fold_model_seal */
 } fold_model_size;
-/* Returns a model's allocator, for your own data: alloc, free and their user; with a block they allocate from
-   it. Free your data before the model. For a NULL model all members are NULL. */
+/* Returns a model's allocator, for your own data. With a block, it allocates from the block. Free your data
+   before the model. For a NULL model all members are NULL. */
 FOLD_API fold_memory fold_model_memory(const fold_model *m);
 FOLD_API fold_model_size fold_model_measure(const fold_model *m); /* returns how much memory a model holds */
-/* Allocates the arrays of a model in advance, with these sizes; block_bytes and tracing are ignored, and NULL
+/* Allocates the arrays of a model in advance, with these sizes. block_bytes and tracing are ignored, and NULL
    or a size of 0 allocates nothing. Returns the model's status. */
 FOLD_API fold_status fold_model_reserve(fold_model *m, const fold_model_size *size);
-/* Frees memory that is only needed while building a model: for tracing, and the spare capacity of arrays.
-   After this, adding parameters, cells or ops is an error; everything else works. Call fold_ctx_reset on
-   existing contexts before they record or run again. Returns the model's status. */
+/* Frees memory that is only needed while building a model. This is memory for tracing, and the spare capacity
+   of arrays. After this, adding parameters, cells or ops is an error; everything else works. Call
+   fold_ctx_reset on existing contexts before they record or run again. Returns the model's status. */
 FOLD_API fold_status fold_model_seal(fold_model *m);
 #ifndef FOLD_INFERENCE
-/* Returns how many rows of a lookup table have a gradient, and writes the indices of up to `capacity` of them
-   to rows, each once (rows may be NULL if capacity is 0). These rows were touched (see section 9) since the
+/* Returns how many rows of a lookup table have a gradient. Up to `capacity` of their indices are written to
+   rows, each once (rows may be NULL if capacity is 0). These rows were touched (see section 9) since the
    gradient was last cleared. Returns -1 if any row may have one: p is not a table, or other ops read it. */
 FOLD_API int fold_grads_rows(const fold_model *m, fold_param p, int capacity, int *rows);
-/* Use this instead of fold_grads_write_end if you wrote only these n rows of a table. It takes time in
-   proportion to n instead of the size of the table. */
+/* Replaces fold_grads_write_end if you wrote only these n rows of a table. It takes time in proportion to n
+   instead of the size of the table. */
 FOLD_API void fold_grads_write_rows_end(fold_model *m, fold_param p, const int *rows, int n);
 #endif
 
@@ -597,18 +599,17 @@ FOLD_API fold_ctx_desc fold_ctx_desc_default(void);
 #if !defined(FOLD_NO_STDIO) && (defined(_WIN32) || defined(__unix__) || defined(__APPLE__) || \
                                 defined(__HAIKU__) || defined(__wasi__))
 #define FOLD_HAS_CLOCK 1
-/* Returns a time in nanoseconds that never decreases, on any thread, for fold_ctx_desc.clock and your own
-   timing. `user` is not used. Windows and POSIX systems have it, and define FOLD_HAS_CLOCK. If headers hide
-   the system's clock from strict C (-std=c99), it calls clock(), which counts processor time. */
+/* Returns a time in nanoseconds that never decreases, on any thread, e.g. for fold_ctx_desc.clock. `user` is
+   not used. Windows and POSIX systems have it, and define FOLD_HAS_CLOCK. If headers hide the system's clock
+   from strict C (-std=c99), it calls clock(), which counts processor time. */
 FOLD_API uint64_t fold_clock_monotonic(void *user);
 #endif
 
 #ifdef FOLD_USE_THREADS
 typedef struct fold_pool fold_pool;
-/* Creates a pool of POSIX threads (link with -pthread) for fold_ctx_desc.pool; set parallel_for to
-   fold_pool_for. `threads`, 1 to 64, includes the calling thread, which works too. Only one context at a time
-   may run on a pool. After a fork, the child's copy starts its own threads on first use. Returns NULL if
-   threads cannot be created. */
+/* Creates a pool of POSIX threads for fold_ctx_desc.pool. Set parallel_for to fold_pool_for; link with
+   -pthread. `threads`, 1 to 64, includes the calling one. Only one context at a time may run on a pool. After
+   a fork, the child's copy starts its own threads on first use. NULL: threads cannot be created. */
 FOLD_API fold_pool *fold_pool_new(int threads);
 FOLD_API void fold_pool_free(fold_pool *p);  /* frees a pool; NULL is fine */
 /* Runs tasks on a pool, or on the calling thread if `pool` is NULL. It does nothing if n < 1. */
@@ -621,12 +622,12 @@ FOLD_API void fold_pool_for(int n, fold_task *task, void *user, void *pool);
    context too: it uses the model's memory. */
 FOLD_API fold_ctx *fold_ctx_new(fold_model *m, const fold_ctx_desc *desc);
 FOLD_API void fold_ctx_free(fold_ctx *f);  /* frees a context; NULL is fine */
-FOLD_API fold_model *fold_ctx_model(fold_ctx *f); /* returns its model */
+FOLD_API fold_model *fold_ctx_model(fold_ctx *f); /* the model of f */
 /* Discards the recording and the context's error; memory and settings stay. */
 FOLD_API void fold_ctx_reset(fold_ctx *f);
-/* Returns the first error since the last reset, of the context or else of its model. */
+/* Returns the first error since the reset, of the context or else its model. */
 FOLD_API fold_status fold_ctx_status(const fold_ctx *f);
-/* Returns the message of that error or, if there is none, why the last read failed (see fold_value). */
+/* Returns the message of that error, or else why the last read failed (see fold_value). */
 FOLD_API const char *fold_ctx_message(const fold_ctx *f);
 /* Sets an error from your own code on a context, like fold_model_fail. Returns the context's status. */
 FOLD_API fold_status fold_ctx_fail(fold_ctx *f, fold_status status, const char *message);
@@ -641,7 +642,7 @@ FOLD_API fold_node fold_input(fold_ctx *f, const float *values, int n);
 FOLD_API fold_node fold_input_shaped(fold_ctx *f, const float *values, fold_shape shape);
 /* Records values without copying them: they must not change until fold_ctx_reset, but see fold_replay. */
 FOLD_API fold_node fold_input_ref(fold_ctx *f, const float *values, fold_shape shape);
-/* Records bytes as floats, each multiplied by `factor`, such as 1 / 255.0f for the pixels of a game. */
+/* Records bytes as floats, each multiplied by `factor`. Use 1 / 255.0f for the pixels of a game. */
 FOLD_API fold_node fold_input_bytes(fold_ctx *f, const uint8_t *bytes, fold_shape shape, float factor);
 FOLD_API fold_node fold_constant(fold_ctx *f, float value);             /* one value, [1] */
 FOLD_API fold_node fold_zeros(fold_ctx *f, fold_shape shape); /* all zeros */
@@ -649,8 +650,8 @@ FOLD_API fold_node fold_zeros(fold_ctx *f, fold_shape shape); /* all zeros */
 FOLD_API fold_node fold_one_hot(fold_ctx *f, int index, int n);
 FOLD_API fold_node fold_lookup(fold_ctx *f, fold_param table, int row); /* row of a table [rows x ...] */
 FOLD_API fold_node fold_use(fold_ctx *f, fold_param p);                 /* parameter as a shared node */
-/* Marks a value as shared: all calls in a batch then read this one value, so calls with different shared
-   values do not batch together. A list cannot be shared. */
+/* Marks a value as shared by all calls of a batch. Calls with different shared values do not batch together.
+   A list cannot be shared. */
 FOLD_API fold_node fold_shared(fold_ctx *f, fold_node x);
 
 /* ==== 7 ops ============================================================================== */
@@ -664,7 +665,7 @@ FOLD_API fold_node fold_shared(fold_ctx *f, fold_node x);
    the index of fold_pick, the row of fold_list_at and the start of fold_slice. Labels, rows of tables and
    arrays of indices must be in range. */
 
-/* Computes x W + b, or concat(x...) W + b without copying: x is [.., inputs], W [inputs x outputs] and b
+/* Computes x W + b, or concat(x...) W + b without copying. x is [.., inputs], W [inputs x outputs] and b
    [outputs] or null. The result is [.., outputs]. */
 FOLD_API fold_node fold_linear(fold_ctx *f, fold_node x, fold_param W, fold_param b);
 FOLD_API fold_node fold_linear_n(fold_ctx *f, const fold_node *x, int n, fold_param W, fold_param b);
@@ -691,12 +692,12 @@ typedef struct fold_conv_desc {
     int depthwise; /* 1: each channel has its own filter; W is [height x width x 1 x channels] */
 } fold_conv_desc;
 FOLD_API fold_conv_desc fold_conv_desc_default(void); /* all zero */
-/* Convolves x, a grid (2d) or a line (1d), with the filter W; desc NULL: all zero. */
+/* Convolves x, a grid (2d) or a line (1d), with the filter W. desc NULL: all zero. */
 FOLD_API fold_node fold_conv2d(fold_ctx *f, fold_node x, fold_param W, fold_param b,
                                const fold_conv_desc *desc);
 FOLD_API fold_node fold_conv1d(fold_ctx *f, fold_node x, fold_param W, fold_param b,
                                const fold_conv_desc *desc);
-/* Computes the maximum or mean of windows, per channel; a window spans `size` values of each axis but the
+/* Computes the maximum or mean of windows, per channel. A window spans `size` values of each axis but the
    last. stride 0: size. Padding must be less than size and is ignored; a window of padding alone gives 0. A
    maximum passes its gradient to the first such value or NaN. For whole axes: fold_mean, fold_amax. */
 FOLD_API fold_node fold_max_pool2d(fold_ctx *f, fold_node x, int size, int stride, int padding);
@@ -723,7 +724,7 @@ FOLD_API fold_node fold_sigmoid(fold_ctx *f, fold_node x);              /* 1 / (
 FOLD_API fold_node fold_tanh(fold_ctx *f, fold_node x);                 /* tanh x */
 FOLD_API fold_node fold_relu(fold_ctx *f, fold_node x);    /* x <= 0 ? 0 : x */
 FOLD_API fold_node fold_leaky_relu(fold_ctx *f, fold_node x, float slope); /* x > 0 ? x : slope x */
-/* Computes x P(x), where P is the cumulative normal distribution, (1 + erf(x / sqrt 2)) / 2. */
+/* Computes x P(x) for the cumulative normal distribution P(x) = (1 + erf(x / sqrt 2)) / 2. */
 FOLD_API fold_node fold_gelu(fold_ctx *f, fold_node x);
 /* Approximates fold_gelu with tanh (Hendrycks and Gimpel 2016); 0 at -infinity. */
 FOLD_API fold_node fold_gelu_tanh(fold_ctx *f, fold_node x);
@@ -759,20 +760,20 @@ FOLD_API fold_node fold_logsumexp(fold_ctx *f, fold_node x, int axis); /* log su
 FOLD_API fold_node fold_prod(fold_ctx *f, fold_node x, int axis);      /* product, in order */
 /* Computes prefix sums along an axis: each value plus all before it. The result has the shape of x. */
 FOLD_API fold_node fold_cumsum(fold_ctx *f, fold_node x, int axis);
-/* Computes (x - mean) / sqrt(variance + epsilon) * gain + bias over the last axis (Ba et al. 2016), whose
-   length gain and bias have. epsilon >= 0; 0: 1e-5. In a model that can be trained, a gain created without
-   initial values is an error, since it would be all zeros: use fold_gain_new, or FOLD_INIT_CONSTANT or
-   `values` if you do want zeros. */
+/* Computes (x - mean) / sqrt(variance + epsilon) * gain + bias over the last axis (Ba et al. 2016). gain and
+   bias have the length of that axis. epsilon >= 0; 0: 1e-5. In a model that can be trained, a gain created
+   without initial values is an error, since it would be all zeros: use fold_gain_new, or FOLD_INIT_CONSTANT
+   or `values` if you do want zeros. */
 FOLD_API fold_node fold_layer_norm(fold_ctx *f, fold_node x, fold_param gain, fold_param bias, float epsilon);
 /* Computes x / sqrt(mean square + epsilon) * gain (Zhang and Sennrich 2019); otherwise like layer norm. */
 FOLD_API fold_node fold_rms_norm(fold_ctx *f, fold_node x, fold_param gain, float epsilon);
-/* Computes (x - mean) / sqrt(variance + epsilon), epsilon as in layer norm, where you pass the statistics:
-   nodes, or parameters via fold_use, whose shapes broadcast to that of x. */
+/* Computes (x - mean) / sqrt(variance + epsilon) with statistics that you pass. These are nodes, or
+   parameters via fold_use, and broadcast to the shape of x; epsilon is as in layer norm. */
 FOLD_API fold_node fold_standardize(fold_ctx *f, fold_node x, fold_node mean, fold_node variance,
                                     float epsilon);
-/* Applies dropout: x becomes 0 x with probability rate < 1, else x / (1 - rate); x in inference contexts. */
+/* Applies dropout. x becomes 0 x with probability rate < 1, else x / (1 - rate); x in inference contexts. */
 FOLD_API fold_node fold_dropout(fold_ctx *f, fold_node x, float rate);
-/* Restarts the dropout masks of a context: a mask depends only on (key, number of draws since this call,
+/* Restarts the dropout masks of a context. A mask depends only on (key, number of draws since this call,
    element). A new context has key 0. fold_ctx_reset does not restart the masks, so every training step has
    new ones. For masks that do not depend on the order of samples, on the context or on loading a model, call
    this before each sample, with a key made from the sample's number and the epoch. */
@@ -790,9 +791,9 @@ FOLD_API fold_node fold_softmax_mean_n(fold_ctx *f, const fold_node *score, cons
 
 FOLD_API fold_node fold_concat(fold_ctx *f, const fold_node *x, int n, int axis); /* joins n along an axis */
 FOLD_API fold_node fold_concat2(fold_ctx *f, fold_node a, fold_node b); /* joins a and b along axis 0 */
-/* Stacks n nodes of one shape, of rank at most 3, to [n, shape]: a copy. */
+/* Stacks n nodes of one shape to [n, shape]: a copy. Their rank is at most 3. */
 FOLD_API fold_node fold_stack(fold_ctx *f, const fold_node *x, int n);
-/* Inverts fold_stack: splits x along axis 0 into n parts, which are views, of shape [1] if x is a vector. */
+/* Splits x along axis 0 into n parts, which are views. This inverts fold_stack; parts of a vector are [1]. */
 FOLD_API void fold_unstack(fold_ctx *f, fold_node x, int n, fold_node *parts);
 /* Returns `length` values of an axis from `start` on: a view for axis 0, else a copy. */
 FOLD_API fold_node fold_slice(fold_ctx *f, fold_node x, int axis, int start, int length);
@@ -809,24 +810,24 @@ FOLD_API fold_node fold_stop_gradient(fold_ctx *f, fold_node x); /* x, but no gr
 FOLD_API fold_node fold_softmax_xent(fold_ctx *f, fold_node logits, int label);
 /* Sums t (log t - log softmax(logits)) for a target t that sums to 1. */
 FOLD_API fold_node fold_softmax_kl(fold_ctx *f, fold_node logits, fold_node target);
-/* Sums softplus(x) - t x, the binary cross entropy of logits x and target t; t x is 0 if t is. */
+/* Sums softplus(x) - t x, the binary cross entropy of logits x and target t. t x is 0 if t is. */
 FOLD_API fold_node fold_bce(fold_ctx *f, fold_node logits, fold_node target);
 /* Sums (a - b)^2; fold_scale it by 1 / n for the mean squared error. */
 FOLD_API fold_node fold_squared_error(fold_ctx *f, fold_node a, fold_node b);
-/* Sums, for d = a - b, d^2 / 2 if |d| <= delta, else delta (|d| - delta / 2) (Huber 1964). delta > 0. */
+/* Sums Huber's loss (1964) of d = a - b: d^2 / 2 if |d| <= delta, else delta (|d| - delta / 2). delta > 0. */
 FOLD_API fold_node fold_huber(fold_ctx *f, fold_node a, fold_node b, float delta);
 /* Sums max(0, 1 + scores[j] - scores[label]) over j != label (Weston and Watkins 1999). */
 FOLD_API fold_node fold_hinge(fold_ctx *f, fold_node scores, int label);
 
 /* For policies in reinforcement learning, made of the ops above; section 16 draws actions. The
    log-probability of choice k is fold_pick(f, fold_log_softmax(f, logits), k) (lists: fold_pick_each). */
-/* Computes -sum p log p of p = softmax(logits) over the last axis, which disappears. A logit of -infinity
+/* Computes -sum p log p of p = softmax(logits) over the last axis. This axis disappears. A logit of -infinity
    rules a choice out: it adds nothing, here and in the losses. */
 FOLD_API fold_node fold_softmax_entropy(fold_ctx *f, fold_node logits);
-/* Computes the log-probability [1] of x under independent normal distributions: for s = log_deviation, the
-   log of the standard deviation (may be [1]), the sum of -(x - mean)^2 / (2 e^(2 s)) - s - log(2 pi) / 2. */
+/* Computes the log-probability [1] of x under independent normal distributions. For s = log_deviation, the
+   log of the standard deviation (may be [1]), it sums -(x - mean)^2 / (2 e^(2 s)) - s - log(2 pi) / 2. */
 FOLD_API fold_node fold_gaussian_log_prob(fold_ctx *f, fold_node x, fold_node mean, fold_node log_deviation);
-/* Computes the entropy [1] of these distributions: the sum of s + log(2 pi e) / 2 for s = log_deviation. */
+/* Computes the entropy [1] of these distributions. It sums s + log(2 pi e) / 2 for s = log_deviation. */
 FOLD_API fold_node fold_gaussian_entropy(fold_ctx *f, fold_node log_deviation);
 
 /* -- Advanced -- */
@@ -840,24 +841,23 @@ FOLD_API fold_node fold_linear_then(fold_ctx *f, fold_node start, fold_node h, f
 /* A run computes what was recorded: fold_run runs forward, fold_backward also computes the gradients of a
    loss. After a run, fold_value and fold_read can read its roots and kept nodes. */
 
-/* Keeps x: it is computed even if no root depends on it, and is readable after a run, as roots are. What you
-   record after that run can then read x; without this, x is computed again. Neither this nor fold_keep_grad
-   is allowed in a cell's body: make the value an output of the cell. */
+/* Keeps x readable after a run, as roots are. It is computed even if no root depends on it. What you record
+   after that run can then read x; without this, x is computed again. Neither this nor fold_keep_grad is
+   allowed in a cell's body: make the value an output of the cell. */
 FOLD_API void fold_keep(fold_ctx *f, fold_node x);
 
-/* Computes the n roots, everything passed to fold_keep or fold_output_ref, and all that these depend on; n
-   may be 0. You can record more and run again. Only new nodes are computed, if the earlier values they read
-   are roots, kept nodes or inputs. Other earlier values are computed again from those, and planning visits
-   every node from there on; fold_stats counts both (recomputed_nodes, visited_nodes). If everything is
-   already computed, nothing runs. After parameters change, a batched context recomputes what it needs; reset
-   an eager one. */
+/* Computes the n roots, kept nodes, and all that these depend on. n may be 0. You can record more and run
+   again. Only new nodes are computed, if the earlier values they read are roots, kept nodes or inputs. Other
+   earlier values are computed again from those, and planning visits every node from there on; fold_stats
+   counts both (recomputed_nodes, visited_nodes). If everything is already computed, nothing runs. After
+   parameters change, a batched context recomputes what it needs; reset an eager one. */
 FOLD_API fold_status fold_run(fold_ctx *f, const fold_node *roots, int n);
 #ifndef FOLD_INFERENCE
 /* Keeps the gradient of x for fold_grad, after fold_backward; inference contexts ignore it. It is an error
    for parameters: use fold_param_grad. If x is a concatenation, such as an output of a bidirectional
    fold_rnn_stack, the gradients of its inputs may then be summed in a different order. */
 FOLD_API void fold_keep_grad(fold_ctx *f, fold_node x);
-/* Runs forward and backward from one scalar root, such as a loss, and adds to the gradients of parameters and
+/* Runs forward and backward from one scalar root, such as a loss. It adds to the gradients of parameters and
    kept nodes. The root may be a view of one element of a larger value. fold_run is not needed first; its
    values are computed again, bit-identically. Calls for several roots add up their gradients. Afterwards the
    root, earlier roots and kept nodes are readable. If memory runs out, parameter gradients are unchanged. */
@@ -872,16 +872,16 @@ FOLD_API fold_status fold_backward(fold_ctx *f, fold_node root);
        fold_output_ref(f, fold_out(f, step, 1), memory); // the next step reads it
        for (fold_run(f, &action, 1);; fold_replay(f)) { act(fold_value(f, action)); sense(sensors); } */
 
-/* Makes x read its index from your memory instead of the recorded one, in the next fold_run, and in every
-   fold_backward and fold_replay. An eager context has already used the recorded index, so only fold_replay
-   reads yours. x is the result of fold_lookup, fold_pick, fold_softmax_xent, fold_hinge or their list forms,
-   or of fold_list_choice_xent; functions made of these, and the _to forms, have no index. `index` points to n
-   ints: one per row, or a single one if all rows of a list were recorded with the same index.
+/* Makes x read its index from your memory instead of the recorded one. The next fold_run reads it, and so
+   does every fold_backward and fold_replay. An eager context has already used the recorded index, so only
+   fold_replay reads yours. x is the result of fold_lookup, fold_pick, fold_softmax_xent, fold_hinge or their
+   list forms, or of fold_list_choice_xent; functions made of these, and the _to forms, have no index. `index`
+   points to n ints: one per row, or a single one if all rows of a list were recorded with the same index.
    Errors: a wrong n; a context with dedupe, which merges equal lookups. An index out of range fails the run,
    which does nothing; the context stays usable. */
 FOLD_API void fold_index_ref(fold_ctx *f, fold_node x, const int *index, int n);
-/* Makes attention along edges read its edges from your memory, whenever fold_index_ref would: for agents
-   whose neighbours change. Each run reads *edges pairs, at most max_edges. x is the result of
+/* Makes attention along edges read its edges from your memory, whenever fold_index_ref would. Use it for
+   agents whose neighbours change. Each run reads *edges pairs, at most max_edges. x is the result of
    fold_list_attention_to or fold_list_attention_weights_to; the numbers of rows of q, k and v stay the same.
    This reserves memory for max_edges at once, and reuses that of the recorded edges if called right after the
    attention, so that every frame takes the same memory. Results are bit-identical to a fresh recording.
@@ -889,11 +889,11 @@ FOLD_API void fold_index_ref(fold_ctx *f, fold_node x, const int *index, int n);
    context with dedupe. *edges outside [0, max_edges], or an index out of range, fails the run as above. */
 FOLD_API void fold_edges_ref(fold_ctx *f, fold_node x, const int *from, const int *to, const int *edges,
                              int max_edges);
-/* Keeps x, and copies it to `values`, as fold_read does, at the end of each run that computes it. If
-   fold_input_ref reads the same memory, this carries a state from one run to the next. */
+/* Keeps x, and copies it to `values` at the end of each run that computes it. If fold_input_ref reads the
+   same memory, this carries a state from one run to the next. */
 FOLD_API void fold_output_ref(fold_ctx *f, fold_node x, float *values);
-/* Repeats the last fold_run or fold_backward that had something to do, on new data, without recording or
-   planning: for a step of a controller, or a frame with the same agents.
+/* Repeats the last run or backward on new data, without recording or planning. (A run that had nothing to do
+   does not count.) Use it for a step of a controller, or a frame with the same agents.
    - Parameters, and the memory behind fold_input_ref, fold_index_ref and fold_edges_ref, are read again.
    - Everything that was copied stays as recorded: other edges, lengths, shapes, and what dedupe merged (never
      two inputs). So do values from earlier runs; in an eager context, all recorded before the last run.
@@ -908,10 +908,10 @@ FOLD_API void fold_output_ref(fold_ctx *f, fold_node x, float *values);
    - it takes values from an earlier run, and parameters have changed. */
 FOLD_API fold_status fold_replay(fold_ctx *f);
 
-/* Starts a run that fold_run_more executes in slices, between the other work of a frame, in place of
-   fold_run, fold_backward or fold_replay. Nothing is computed yet, except in eager contexts. fold_run_begin
-   and fold_backward_begin plan the whole run, which takes about as long as recording it: 20 to 70 ns a node,
-   0.5 ms for 256 pairs of trees.
+/* Starts a run that fold_run_more executes in slices, between the other work of a frame. These three calls
+   replace fold_run, fold_backward and fold_replay. Nothing is computed yet, except in eager contexts.
+   fold_run_begin and fold_backward_begin plan the whole run, which takes about as long as recording it: 20 to
+   70 ns a node, 0.5 ms for 256 pairs of trees.
    - Leave parameters and inputs given by reference alone until the run has finished.
    - Running, recording, keeping, printing or resetting in this context abandons the run. Other contexts of
      the model may run in between.
@@ -925,8 +925,8 @@ FOLD_API fold_status fold_run_begin(fold_ctx *f, const fold_node *roots, int n);
 FOLD_API fold_status fold_backward_begin(fold_ctx *f, fold_node root); /* starts a sliced fold_backward */
 #endif
 FOLD_API fold_status fold_replay_begin(fold_ctx *f); /* starts a sliced fold_replay */
-/* Continues a started run for about `ns` nanoseconds (0: to the end), on the calling thread only, and sets
-   *more to 1 if any of it is left, else to 0. Results are bit-identical to an uninterrupted run.
+/* Continues a started run for about `ns` nanoseconds (0: to the end). It uses only the calling thread, and
+   sets *more to 1 if any of the run is left, else to 0. Results are bit-identical to an uninterrupted run.
    It stops before a batch that is predicted to take longer than the time left, judging by batches so far. If
    even the first batch of a slice is too long, it runs some of its calls, or some rows of lists. So a slice
    overruns at most by the prediction error for one batch, and by whatever else the processor does. Three
@@ -938,13 +938,13 @@ FOLD_API fold_status fold_replay_begin(fold_ctx *f); /* starts a sliced fold_rep
        fold_run_begin(f, roots, n);
        for (int more = 1; more && !fold_run_more(f, 500000, &more);) show_frame(); */
 FOLD_API fold_status fold_run_more(fold_ctx *f, uint64_t ns, int *more);
-/* Estimates how many nanoseconds the rest of a started run takes on one thread, or, if none is started, a
-   replay of the last run. A context with a clock times the batches of sliced runs and, if it has one thread,
-   of its first three runs and every 64th run; batches never timed are estimated from their amount of work.
-   Returns 0 if there is no clock, if nothing has run, and in eager contexts. */
+/* Estimates how many nanoseconds the rest of a started run takes on one thread. If none is started, it
+   estimates a replay of the last run. A context with a clock times the batches of sliced runs and, if it has
+   one thread, of its first three runs and every 64th run; batches never timed are estimated from their amount
+   of work. Returns 0 if there is no clock, if nothing has run, and in eager contexts. */
 FOLD_API uint64_t fold_estimate_ns(const fold_ctx *f);
 
-/* Returns the values of a root or a kept node; inputs, and all shapes, are readable before any run. The
+/* Returns the values of a root or a kept node. Inputs, and all shapes, are readable before any run. The
    pointer is valid until the next call that records, runs, prints, or names what to keep or copy. You may
    pass it to that call, if it is a fold_input, but not after fold_ctx_reset: then copy with fold_read. If x
    has no readable values, fold_value returns NULL (fold_scalar: NaN, fold_node_shape: rank 0, fold_read: a
@@ -1011,8 +1011,8 @@ FOLD_API fold_status fold_adagrad_step(fold_model *m, const fold_adagrad *o); /*
 FOLD_API fold_status fold_rmsprop_step(fold_model *m, const fold_rmsprop *o); /* one step of RMSprop */
 FOLD_API fold_status fold_adam_step(fold_model *m, const fold_adam *o); /* one step of Adam or AdamW */
 FOLD_API void fold_grads_clear(fold_model *m); /* sets all gradients to zero */
-/* Clips gradients to a global norm of at most `limit` >= 0, by scaling all of them (Pascanu et al. 2013).
-   Returns the norm before. If it is not finite, nothing is scaled: call fold_grads_clear and make no step. */
+/* Scales all gradients to a global norm of at most `limit` >= 0 (Pascanu et al. 2013). Returns the norm
+   before. If it is not finite, nothing is scaled: call fold_grads_clear and make no step. */
 FOLD_API double fold_grads_clip(fold_model *m, float limit);
 
 /* A learning rate schedule: the factor by which to multiply the rate at each step, counted from 0.
@@ -1035,7 +1035,7 @@ typedef struct fold_rates {
     int every;    /* number of steps between multiplications by `factor`; 0: never */
     float factor; /* in [0, inf); 0: 0.1 */
 } fold_rates;
-/* Returns the factor at a step: 1 if rates is NULL, NaN if a setting is wrong (the step then fails):
+/* Returns the rate's factor at a step. It is 1 if rates is NULL, NaN if a setting is wrong (the step fails):
        adam.rate = 0.001f * fold_rate_factor(&rates, fold_model_steps(m)); */
 FOLD_API float fold_rate_factor(const fold_rates *rates, uint64_t step);
 #endif
@@ -1064,9 +1064,9 @@ typedef struct fold_cell_desc {
 } fold_cell_desc;
 FOLD_API fold_cell_desc fold_cell_desc_default(void);  /* all zero */
 FOLD_API fold_cell fold_cell_new(fold_model *m, const fold_cell_desc *desc); /* traces and adds a cell */
-/* Records a call of a cell and returns its output 0; fold_out returns the other outputs. */
+/* Records a call of a cell and returns its output 0. fold_out returns the other outputs. */
 FOLD_API fold_node fold_call(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in);
-/* Records a call of a cell with a list of `count` >= 0 elements: n_list nodes each, element by element. */
+/* Records a call of a cell with a list of `count` >= 0 elements. An element is n_list nodes, in order. */
 FOLD_API fold_node fold_call_n(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in,
                                   const fold_node *list, int count);
 FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i);  /* returns output i of a call */
@@ -1098,30 +1098,30 @@ FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i);  /* returns out
    - fold_value and fold_grad return the n rows end to end, and for n = 0 a pointer that must not be
      dereferenced. Rows of a view or of fold_list_lookup are not contiguous: copy them with fold_read. */
 
-/* Records a list of n rows, which are end to end in `values` and are copied. */
+/* Records a list of n rows, end to end in `values`. They are copied. */
 FOLD_API fold_node fold_list_input(fold_ctx *f, const float *values, int n, fold_shape row);
-/* Records n rows without copying, as a list: do not change them until fold_ctx_reset, but see fold_replay. */
+/* Records a list of n rows without copying. Do not change them until fold_ctx_reset, but see fold_replay. */
 FOLD_API fold_node fold_list_input_ref(fold_ctx *f, const float *values, int n, fold_shape row);
 /* Records a list of n rows of bytes, converted to floats as in fold_input_bytes. */
 FOLD_API fold_node fold_list_input_bytes(fold_ctx *f, const uint8_t *bytes, int n, fold_shape row,
                                          float factor);
 /* Looks up n rows of a table, repeats allowed; `rows` is copied. */
 FOLD_API fold_node fold_list_lookup(fold_ctx *f, fold_param table, const int *rows, int n);
-/* Looks up the n consecutive rows from `first` on, such as position embeddings of a sequence. */
+/* Looks up n consecutive rows from `first` on, such as position embeddings. */
 FOLD_API fold_node fold_list_positions(fold_ctx *f, fold_param table, int first, int n);
-/* Joins n >= 1 lists end to end (a node counts as one row): a copy. All rows must have the same shape. */
+/* Joins n >= 1 lists end to end: a copy. A node counts as one row. All rows must have the same shape. */
 FOLD_API fold_node fold_list_join(fold_ctx *f, const fold_node *x, int n);
 /* Returns row i as a node: a view. Negative i counts from the end: -1 is the last row. */
 FOLD_API fold_node fold_list_at(fold_ctx *f, fold_node list, int i);
-/* Gathers n rows by index, in any order, repeats allowed: a copy. Gradients of a row are summed in the order
-   of `index`, which is copied. */
+/* Gathers n rows by index, in any order, repeats allowed: a copy. A row's gradients are summed in that
+   order. */
 FOLD_API fold_node fold_list_take(fold_ctx *f, fold_node list, const int *index, int n);
 /* Returns the number of rows, or -1 if x is not a list. */
 FOLD_API int fold_list_length(fold_ctx *f, fold_node x);
-/* Stacks the n >= 1 rows of a list, of rank at most 3, into one value [n, row]: a view. Calls that read it
-   batch only with others of the same n. */
+/* Stacks the rows of a list into one value [n, row]: a view. n >= 1, and rows have rank 3 at most. Calls that
+   read it batch only with others of the same n. */
 FOLD_API fold_node fold_list_stack(fold_ctx *f, fold_node list);
-/* Splits x along its first axis into the rows of a list, each [1] if x is a vector: a copy. */
+/* Splits x along its first axis into the rows of a list: a copy. Rows of a vector are [1]. */
 FOLD_API fold_node fold_list_unstack(fold_ctx *f, fold_node x);
 
 /* These reduce the rows of a list, or in a cell body the elements of the cell's list, to one value. For a
@@ -1132,13 +1132,13 @@ FOLD_API fold_node fold_list_max(fold_ctx *f, fold_node x);  /* the maximum of t
 /* Sums the rows of `value`, weighted by the softmax of `score` over the rows. A row of `score` is [1], or
    [heads]: each row of `value` then has that many equal parts, weighted separately. */
 FOLD_API fold_node fold_list_softmax_mean(fold_ctx *f, fold_node score, fold_node value);
-/* Standardises each value of a row by its mean and variance over the rows of this list, and returns a list.
-   Each sample is normalised separately, as in instance norm, so batching does not change the result. For a
-   gain and a bias afterwards use FOLD_NORM_FIXED. epsilon >= 0; 0: 1e-5. Overflowing squares give NaN. */
+/* Standardises each value of a row by its mean and variance over the list's rows. It returns a list. Each
+   sample is normalised separately, as in instance norm, so batching does not change the result. For a gain
+   and a bias afterwards use FOLD_NORM_FIXED. epsilon >= 0; 0: 1e-5. Overflowing squares give NaN. */
 FOLD_API fold_node fold_list_standardize(fold_ctx *f, fold_node x, float epsilon);
 
-/* Scatter and reduce: x has one row per edge e, and the rows with to[e] = r are combined, in the order of e,
-   into row r of the result's `rows` rows. Rows without edges are zeros, also for the maximum. `to` is copied.
+/* Scatter and reduce the rows of x, which are edges, to `rows` rows. Row r of the result combines the rows e
+   of x with to[e] = r, in the order of e. Rows without edges are zeros, also for the maximum. `to` is copied.
    It is an error if `edges` is not the number of rows of x, or a to[e] is outside [0, rows). */
 FOLD_API fold_node fold_list_sum_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows);
 FOLD_API fold_node fold_list_mean_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows);
@@ -1158,8 +1158,8 @@ FOLD_API fold_node fold_list_softmax_entropy(fold_ctx *f, fold_node x); /* -sum 
 /* Computes the cross entropy of choosing row `label`, -log softmax(x) at that row. (fold_softmax_xent_each
    chooses a value in each row.) A label out of range is an error, as is any for a list of 0 rows. */
 FOLD_API fold_node fold_list_choice_xent(fold_ctx *f, fold_node x, int label);
-/* These apply softmax and the functions above separately to the edges that lead to each row, with the errors
-   of fold_list_sum_to. Softmax and log-softmax return a list with a row per edge, the others a list of `rows`
+/* These apply the calls above separately to the edges that lead to each row. Errors are those of
+   fold_list_sum_to. Softmax and log-softmax return a list with a row per edge, the others a list of `rows`
    rows, which are zeros for rows without edges. label[r] is the edge that row r chooses: each needs one. */
 FOLD_API fold_node fold_list_softmax_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows);
 FOLD_API fold_node fold_list_log_softmax_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows);
@@ -1169,17 +1169,16 @@ FOLD_API fold_node fold_list_softmax_entropy_to(fold_ctx *f, fold_node x, const 
 FOLD_API fold_node fold_list_choice_xent_to(fold_ctx *f, fold_node x, const int *label, const int *to,
                                             int edges, int rows);
 
-/* Computes multi-head attention (Vaswani et al. 2017) of lists q [m x d], k [n x d] and v [n x e]; the result
+/* Computes multi-head attention (Vaswani et al. 2017) of lists q [m x d], k [n x d] and v [n x e]. The result
    is [m x e]. Head h works on the h-th of `heads` equal parts of every row, and scores are q.k divided by the
    square root of the width of a part. A query without keys gets zeros. causal: query i attends only to keys
    up to i + n - m, and does not depend on the others. If q is a single node, so is the result. */
 FOLD_API fold_node fold_list_attention(fold_ctx *f, fold_node q, fold_node k, fold_node v, int heads,
                                        int causal);
-/* Computes attention along edges, as between neighbouring agents: for each edge e, in order, row to[e] of q
+/* Computes attention along edges, as between neighbouring agents. For each edge e, in order, row to[e] of q
    attends to row from[e] of k and v. The result has the rows of q; k and v may have a different number. A
    repeated edge counts twice. Each row is bit-identical to fold_list_attention of that query over the rows it
-   attends to. Gradients of k and v are summed in query order. from and to are
-   copied. */
+   attends to. Gradients of k and v are summed in query order. */
 FOLD_API fold_node fold_list_attention_to(fold_ctx *f, fold_node q, fold_node k, fold_node v, int heads,
                                           const int *from, const int *to, int edges);
 /* Returns attention weights, for inspection: the probability that each query assigns to each key. The result
@@ -1205,17 +1204,17 @@ typedef struct fold_cache {
 } fold_cache;
 /* Returns the number of bytes that a cache needs, or 0 if its sizes are invalid. */
 FOLD_API size_t fold_cache_bytes(const fold_cache *cache);
-/* Forgets all but the first `length` rows, and abandons a step that was recorded but has not run. Nodes of
+/* Forgets all but the first `length` rows. It abandons a step that was recorded but has not run. Nodes of
    steps that wrote forgotten rows must not be computed again. Error: FOLD_BAD_ARGUMENT if the cache has fewer
    rows, or is a ring and would keep only some of its rows. */
 FOLD_API fold_status fold_cache_truncate(fold_cache *cache, int length);
-/* Replaces the rows of `to` by copies of the rows of `from`, for two beams with the same beginning, and
-   abandons a step of `to` that has not run. Both must have the same heads and widths, `to` must have room for
-   the rows (a ring: the same capacity), and their memory must not overlap. Error: FOLD_BAD_ARGUMENT if sizes
-   do not fit; `to` is then unchanged. */
+/* Replaces the rows of `to` by copies of the rows of `from`, as in beam search. It abandons a step of `to`
+   that has not run. Both must have the same heads and widths, `to` must have room for the rows (a ring: the
+   same capacity), and their memory must not overlap. Error: FOLD_BAD_ARGUMENT, without any change, if sizes
+   do not fit. */
 FOLD_API fold_status fold_cache_copy(fold_cache *to, const fold_cache *from);
-/* When run, appends k and v to the cache, and computes attention of q to all rows so far. The result is
-   bit-identical to the last rows of causal fold_list_attention over all rows.
+/* Appends k and v to the cache, and computes attention of q to all its rows. Both happen in the run. The
+   result is bit-identical to the last rows of causal fold_list_attention over all rows.
    - q, k and v are nodes, or lists of equal length, such as a prompt.
    - Steps of sequences of different lengths batch, and one cached plan serves every step.
    - There are no gradients: it is an error in a training context.
@@ -1233,13 +1232,13 @@ FOLD_API fold_node fold_attention_step(fold_ctx *f, fold_cache *cache, fold_node
 FOLD_API fold_node fold_conv1d_step(fold_ctx *f, fold_cache *past, fold_node x, fold_param W, fold_param b,
                                     const fold_conv_desc *desc);
 
-/* These are fold_pick, fold_softmax_xent and fold_hinge with an index for each row; they return a list of
+/* These are fold_pick, fold_softmax_xent and fold_hinge with an index for each row. They return a list of
    [1]. The n indices are copied; n must be the length of the list. */
 FOLD_API fold_node fold_pick_each(fold_ctx *f, fold_node x, const int *index, int n);
 FOLD_API fold_node fold_softmax_xent_each(fold_ctx *f, fold_node logits, const int *label, int n);
 FOLD_API fold_node fold_hinge_each(fold_ctx *f, fold_node scores, const int *label, int n);
 
-/* Records a call of a cell with a list, whose components are separate lists: element i is row i of each. */
+/* Records a call of a cell with a list, given as one list per component. Element i is row i of each. */
 FOLD_API fold_node fold_call_list(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in,
                                   const fold_node *lists);
 
@@ -1330,17 +1329,17 @@ typedef struct fold_transformer {
 FOLD_API fold_transformer_desc fold_transformer_desc_default(void); /* all zero */
 FOLD_API fold_transformer fold_transformer_new(fold_model *m, const char *name,
                                                const fold_transformer_desc *desc);
-/* Creates the two cells of a layer whose other members you have filled in yourself. */
+/* Creates the two cells of a layer whose other members you have set. */
 FOLD_API fold_status fold_transformer_assemble(fold_model *m, const char *name, fold_transformer *layer);
 /* Records a transformer layer for a whole sequence. */
 FOLD_API fold_node fold_transformer_apply(fold_ctx *f, const fold_transformer *layer, fold_node x,
                                           int causal);
-/* Records a transformer layer for the next row or rows of a causal sequence, with fold_attention_step instead
-   of fold_list_attention. The cache must have the layer's heads and width. */
+/* Records a transformer layer for the next rows of a causal sequence. It uses fold_attention_step instead of
+   fold_list_attention. The cache must have the layer's heads and width. */
 FOLD_API fold_node fold_transformer_step(fold_ctx *f, const fold_transformer *layer, fold_cache *cache,
                                          fold_node x);
 
-/* An encoder is a chain of transformer layers, followed by a norm if has_norm is set (nn.TransformerEncoder).
+/* An encoder is a chain of transformer layers (nn.TransformerEncoder). A norm follows if has_norm is set.
    _new creates `layers` layers, "name.layers.0" and so on, in your array `layer`, which must outlive the
    encoder. The norm is "name.norm". */
 typedef struct fold_encoder {
@@ -1360,7 +1359,7 @@ typedef struct fold_state { fold_node h, c; } fold_state;
 /* A recurrent layer, or your own cell that computes h (and c if has_c) from x and h (and c). */
 typedef struct fold_recurrent { fold_cell cell; int hidden, has_c; } fold_recurrent;
 
-/* Adds a layer h' = tanh([x h] W + b) (Elman 1990): W [inputs + hidden x hidden], b [hidden]. */
+/* Adds a layer h' = tanh([x h] W + b) (Elman 1990). W is [inputs + hidden x hidden], b [hidden]. */
 FOLD_API fold_recurrent fold_rnn_new(fold_model *m, const char *name, int inputs, int hidden);
 /* Adds the same layer with relu instead of tanh. */
 FOLD_API fold_recurrent fold_rnn_relu_new(fold_model *m, const char *name, int inputs, int hidden);
@@ -1381,8 +1380,8 @@ FOLD_API fold_state fold_recurrent_zeros(fold_ctx *f, const fold_recurrent *r); 
 /* Records one step from state s and returns the next state. With lists, every row makes one step. */
 FOLD_API fold_state fold_recurrent_apply(fold_ctx *f, const fold_recurrent *r, fold_node x, fold_state s);
 
-/* Unrolls a recurrent layer over a sequence of n >= 0 inputs and returns the final state: for n = 0 the
-   initial state, after an error null. Sequences may differ in length: their steps batch without padding.
+/* Unrolls a recurrent layer over a sequence of n >= 0 inputs and returns the final state. For n = 0 this is
+   the initial state, after an error null. Sequences may differ in length: their steps batch without padding.
    - begin: the initial state; NULL: zeros.
    - reverse: 1: go from x[n - 1] to x[0], so that out[t] depends on x[t] to x[n - 1].
    - out: receives the n outputs h, out[t] for x[t]. It may be the array x, or NULL.
@@ -1392,7 +1391,7 @@ FOLD_API fold_state fold_recurrent_apply(fold_ctx *f, const fold_recurrent *r, f
 FOLD_API fold_state fold_unroll(fold_ctx *f, const fold_recurrent *r, const fold_node *x, int n, int reverse,
                                 const fold_state *begin, fold_node *out);
 
-/* Unrolls a recurrent layer over the rows of a list as one sequence, and returns the list of outputs h,
+/* Unrolls a recurrent layer over the rows of a list, and returns the list of outputs h. Results are
    bit-identical to fold_unroll over the rows as nodes. h and c of begin must be single nodes. last receives
    the final state (for 0 rows the initial one), or is NULL. Unused outputs cost nothing: for one result per
    sequence, use only `last`. */
@@ -1411,18 +1410,18 @@ typedef struct fold_rnn_stack {
 } fold_rnn_stack;
 FOLD_API fold_rnn_stack fold_rnn_stack_new(fold_model *m, const char *name, fold_recurrent_maker *make,
                                            int inputs, int hidden, int layers, int bidirectional);
-/* Unrolls a stack like fold_unroll; out receives the outputs of the top layer, [hidden] or [2 hidden]. begin
+/* Unrolls a stack like fold_unroll. out receives the outputs of the top layer, [hidden] or [2 hidden]. begin
    and last have layers * directions states in the order of `cell`. All three may be NULL; without begin the
    initial states are zeros. In PyTorch out[t] is output[t], and last[i].h and c are h_n[i] and c_n[i]. */
 FOLD_API fold_status fold_unroll_stack(fold_ctx *f, const fold_rnn_stack *s, const fold_node *x, int n,
                                           const fold_state *begin, fold_node *out, fold_state *last);
-/* Unrolls a stack over the rows of a list, and returns the outputs of the top layer as a list. The states of
+/* Unrolls a stack over the rows of a list. It returns the outputs of the top layer as a list. The states of
    begin are single nodes, as in fold_unroll_list. */
 FOLD_API fold_node fold_unroll_stack_list(fold_ctx *f, const fold_rnn_stack *s, fold_node x,
                                        const fold_state *begin, fold_state *last);
 
-/* An N-ary tree-LSTM (Tai, Socher, Manning 2015, equations 9-14) has leaves, which read only their input, and
-   inner nodes, which read `arity` ordered children (1 to 8). Gates i, o and f go through sigmoid, u through
+/* An N-ary tree-LSTM has leaves and inner nodes (Tai, Socher, Manning 2015, equations 9-14). Leaves read only
+   their input, inner nodes `arity` ordered children (1 to 8). Gates i, o and f go through sigmoid, u through
    tanh. An inner node computes:
        c = i u + sum of f[k] c[k], h = o tanh(c)
      leaf.W   [inputs x 3 hidden], leaf.b [3 hidden]: i o u
@@ -1491,8 +1490,8 @@ FOLD_API fold_status fold_model_save(fold_model *m, const char *path, const fold
 /* Saves a model through your writer; desc NULL: the defaults. */
 FOLD_API fold_status fold_model_save_to(fold_model *m, fold_writer *write, void *user,
                                         const fold_save_desc *desc);
-/* Returns the step count of the optimiser, including steps before its state was saved and loaded. It restarts
-   from 0 when a different kind of optimiser is used. */
+/* Returns the step count of the optimiser, which saving and loading its state preserves. It restarts from 0
+   when a different kind of optimiser is used. */
 FOLD_API uint64_t fold_model_steps(const fold_model *m);
 #endif
 
@@ -1529,9 +1528,9 @@ FOLD_API fold_status fold_model_load_memory(fold_model *m, const void *bytes, si
 /* Loads a model through your reader, front to back. It reads only the bytes of the file: more may follow. */
 FOLD_API fold_status fold_model_load_from(fold_model *m, fold_reader *read, void *user,
                                           const fold_load_desc *desc);
-/* Uses the weights of a file in place, without a copy: in flash (examples/export.c makes it an array), or
-   memory-mapped. Call it first: parameters created afterwards, singly or by layers, are the tensors of the
-   same name in the image; those with `values` in their desc are not looked up. image NULL ends this.
+/* Uses the weights of a file in place, in flash or memory-mapped. (examples/export.c makes a file an array.)
+   Call it first: parameters created afterwards, singly or by layers, are the tensors of the same name in the
+   image; those with `values` in their desc are not looked up. image NULL ends this.
    Needs: a model made for inference, a little-endian machine, and F32 or I8 tensors. Floats must be 4-byte
    aligned; 64 is fastest. The image is never written, may serve any number of models, and must outlive them.
    Cost: nothing for biases and tables, and for weights whose column count is a multiple of 16 or that have 16
@@ -1546,9 +1545,10 @@ FOLD_API fold_status fold_model_load_from(fold_model *m, fold_reader *read, void
    such parameters, to copy or average values, or to use fold_tensors_open. */
 FOLD_API fold_status fold_model_read_in_place(fold_model *m, const void *image, size_t size);
 #ifndef FOLD_NO_TEXT
-/* Prints the contents of any safetensors file: name, shape, type and bytes of each tensor, and from the
-   metadata the optimiser and the size of config. It reads only the header, using memory from m, and changes
-   neither m nor its error. FOLD_IO: the writer stopped, or the file cannot be read (the text says why). */
+/* Prints the contents of any safetensors file. It lists each tensor's name, shape, type and bytes, and from
+   the metadata the optimiser and the size of config. It reads only the header, using memory from m, and
+   changes neither m nor its error. FOLD_IO: the writer stopped, or the file cannot be read, as the text
+   says. */
 FOLD_API fold_status fold_model_print_file_memory(const fold_model *m, const void *bytes, size_t size,
                                                   fold_writer *write, void *user);
 #ifndef FOLD_NO_STDIO
@@ -1597,7 +1597,7 @@ FOLD_API fold_status fold_tensors_read(fold_tensors *t, int index, size_t from, 
                                        size_t step);
 /* Marks a tensor as used, for programs that report unused tensors at the end. */
 FOLD_API void fold_tensors_take(fold_tensors *t, int index);
-/* Sets the error "who: 'name' is not in the file" and suggests the most similar unused tensor. */
+/* Sets the error "who: 'name' is not in the file". It suggests the most similar unused tensor. */
 FOLD_API fold_status fold_tensors_missing(fold_tensors *t, const char *who, const char *name);
 
 /* ==== 14 looking inside ================================================================== */
@@ -1612,12 +1612,12 @@ FOLD_API fold_status fold_tensors_missing(fold_tensors *t, const char *who, cons
    fold_value points to. While they call your writer or visitor, the context has the error FOLD_BAD_STATE: it
    cannot record, run, read or print, and fold_ctx_reset does nothing. */
 
-/* Prints the batches in order: the number of calls in each, and their operands with shapes. */
+/* Prints the batches in order, with their numbers of calls, operands and shapes. */
 FOLD_API fold_status fold_ctx_print(fold_ctx *f, fold_writer *write, void *user);
-/* Prints why calls of the same op are not in one batch: they differ in something, depend on each other, are
-   in different groups of samples, or were separated by the schedule. */
+/* Prints why calls of the same op are not in one batch. They may differ in something, depend on each other,
+   be in different groups of samples, or be separated by the schedule. */
 FOLD_API fold_status fold_ctx_print_splits(fold_ctx *f, fold_writer *write, void *user);
-/* Prints the parameters of a model, with their shapes, sizes and uses, and its cells. Needs no memory. */
+/* Prints the parameters of a model (shapes, sizes, uses) and its cells. Needs no memory. */
 FOLD_API fold_status fold_model_print(const fold_model *m, fold_writer *write, void *user);
 
 /* fold_ctx_visit shows a plan to exporters and profilers (examples/fold_draw.h). The visitor gets, in order:
@@ -1665,10 +1665,10 @@ typedef struct fold_seen {
 typedef int fold_visitor(const fold_seen *seen, void *user);
 /* Visits what fold_ctx_print would print, under the same conditions. Returns FOLD_IO if the visitor stops. */
 FOLD_API fold_status fold_ctx_visit(fold_ctx *f, fold_visitor *visit, void *user);
-/* Visits the times of the last run since the reset, or of the last slow run (fold_ctx_desc.trace_over_ns):
-   first FOLD_SEEN_RUN, then a FOLD_SEEN_TIME for each batch, direction and thread that ran it, with what all
-   calls of the batch have in common. There are no times without trace_bytes or a clock, or in eager contexts.
-   It needs no memory and moves no values. Returns FOLD_OK, or FOLD_IO if the visitor stopped. */
+/* Visits the times of the batches of the last run, or of the last slow one (fold_ctx_desc.trace_over_ns).
+   First comes FOLD_SEEN_RUN, then a FOLD_SEEN_TIME for each batch, direction and thread that ran it, with
+   what all calls of the batch have in common. There are no times without trace_bytes or a clock, or in eager
+   contexts. It needs no memory and moves no values. Returns FOLD_OK, or FOLD_IO if the visitor stopped. */
 FOLD_API fold_status fold_ctx_visit_times(const fold_ctx *f, fold_visitor *visit, void *user);
 #endif
 
@@ -1792,16 +1792,16 @@ typedef struct fold_op_desc {
 FOLD_API fold_op_desc fold_op_desc_default(void);  /* all zero */
 /* Adds an op. Returns the null handle, with an error on the model, if desc is invalid or memory runs out. */
 FOLD_API fold_op fold_op_new(fold_model *m, const fold_op_desc *desc);
-/* Records your op on n_in nodes; for a list op, pass the components of all elements, element by element. */
+/* Records your op on n_in nodes. For a list op, pass the components of all elements, element by element. */
 FOLD_API fold_node fold_op_apply(fold_ctx *f, fold_op op, const fold_node *in, int n_in, const int32_t *attr,
                                  uint64_t data);
 
 /* -- Advanced -- */
 FOLD_API float *fold_row(const fold_rows *x, int r); /* returns row r, or NULL if absent */
-/* Records your op with is_whole, for losses over sequences, your own attention and so on. Its outputs are
-   lists of `rows` rows, or nodes if rows is -1. forward and backward are called once per recorded call: out
-   and dout have `rows` rows, in[i] and din[i] have lengths[i] rows, and backward must write all rows of din.
-   infer works on shapes of rows. Not allowed in a cell body. */
+/* Records your op on whole lists (is_whole), e.g. your own attention. Its outputs are lists of `rows` rows,
+   or nodes if rows is -1. forward and backward are called once per recorded call: out and dout have `rows`
+   rows, in[i] and din[i] have lengths[i] rows, and backward must write all rows of din. infer works on shapes
+   of rows. Not allowed in a cell body. */
 FOLD_API fold_node fold_op_apply_whole(fold_ctx *f, fold_op op, const fold_node *in, int n_in,
                                        const int32_t *attr, uint64_t data, int rows);
 
@@ -1815,8 +1815,8 @@ FOLD_API fold_node fold_op_apply_whole(fold_ctx *f, fold_op op, const fold_node 
    numbers are 0, choices -1, log-probabilities NaN, and arrays are not changed. */
 typedef struct fold_random { uint64_t key, draw; } fold_random;
 
-/* Returns a generator for two numbers, such as a seed and an episode number, at draw 0. Its numbers differ
-   from those used for initial values and shuffled orders with the same seed. */
+/* Returns a generator at draw 0 for two numbers, such as seed and episode. Its numbers differ from those used
+   for initial values and shuffled orders with the same seed. */
 FOLD_API fold_random fold_random_new(uint64_t seed, uint64_t stream);
 FOLD_API uint64_t fold_random_bits(fold_random *r);    /* returns 64 random bits */
 FOLD_API float fold_random_uniform(fold_random *r);    /* draws from [0, 1), a multiple of 2^-24 */
@@ -1824,30 +1824,30 @@ FOLD_API float fold_random_normal(fold_random *r);     /* draws from N(0, 1) (Bo
 FOLD_API int fold_random_below(fold_random *r, int n); /* draws from 0 to n - 1; returns 0 for n < 1 */
 /* Shuffles n items, in n - 1 draws (Fisher and Yates). */
 FOLD_API void fold_random_shuffle(fold_random *r, int n, int *items);
-/* Draws values[i] from N(mean[i], deviation[i]^2), where NULL means 0 for mean and 1 for deviation. */
+/* Draws values[i] from N(mean[i], deviation[i]^2). NULL means 0 for mean and 1 for deviation. */
 FOLD_API void fold_random_gaussian(fold_random *r, const float *mean, const float *deviation, int n,
                                    float *values);
 /* Draws an index with probabilities softmax(logits). A logit of -infinity, e.g. for an illegal move, is never
    chosen. Returns -1 if there is nothing to choose or a logit is NaN. */
 FOLD_API int fold_random_softmax(fold_random *r, const float *logits, int n);
-/* Draws one index for each of several heads and returns the log-probability of all choices together. logits
-   has sizes[i] values for head i, one head after another. For a head with nothing to choose or a NaN,
-   chosen[i] is -1, and NaN is returned. For one softmax, pass one head. */
+/* Draws an index for each of several heads and returns their total log-probability. logits has sizes[i]
+   values for head i, one head after another. For a head with nothing to choose or a NaN, chosen[i] is -1, and
+   NaN is returned. For one softmax, pass one head. */
 FOLD_API float fold_random_softmax_n(fold_random *r, const float *logits, const int *sizes, int heads,
                                      int *chosen);
-/* Draws a row of a list of scores [1], which a run must have left readable, like fold_random_softmax. Also
+/* Draws a row of a list of scores [1] like fold_random_softmax. A run must have left them readable. Also
    returns -1 if rows are not [1] or cannot be read: fold_ctx_message says why. */
 FOLD_API int fold_random_row(fold_random *r, fold_ctx *f, fold_node scores);
 /* Draws an index with probabilities proportional to weights. Returns -1 if there is nothing to choose, or a
    weight is negative, infinite or NaN. */
 FOLD_API int fold_random_weighted(fold_random *r, const float *weights, int n);
 
-/* Returns the index of the largest value (the first of equal ones), ignoring NaN; -1 if there is none. */
+/* Returns the index of the largest value, the first of equal ones. NaN is ignored; -1 if there is none. */
 FOLD_API int fold_argmax(const float *values, int n);
-/* Writes the indices of the k largest values, the largest first and equal ones in order. Returns the number
+/* Writes the indices of the k largest values, largest first. Equal ones stay in order. Returns the number
    written: k, or fewer if fewer values are not NaN. */
 FOLD_API int fold_top_k(const float *values, int n, int k, int *index);
-/* Returns 1 if all n values are finite, 0 if any is NaN or infinite, or values is NULL. Use it in a
+/* Returns 1 if all n values are finite. Returns 0 if any is NaN or infinite, or values is NULL. Use it in a
    controller to check sensors before a step, because a NaN would reach all actions and stay in any state
    carried from step to step. Pass the last good reading, or what the policy learned for failed sensors. */
 FOLD_API int fold_finite(const float *values, int n);
@@ -26222,10 +26222,16 @@ static const char *fold__node_name(const fold_ctx *f, uint32_t id)
                                 : kind[f->kind[id] & FOLD__KIND_MASK];
 }
 
+/* As fold__operand_of, for calls that a cell body may not make. */
+static int fold__operand_outside(fold_ctx *f, fold_node x, const char *who, fold__operand *operand)
+{
+    return fold__operand_of(f, x, who, operand) && !fold__in_body(f, who);
+}
+
 FOLD_API void fold_keep(fold_ctx *f, fold_node x)
 {
     fold__operand operand;
-    if (!fold__operand_of(f, x, "keep", &operand) || fold__in_body(f, "keep"))
+    if (!fold__operand_outside(f, x, "keep", &operand))
         return;
     f->kind[operand.source] |= FOLD__IS_KEPT;
     f->n_keeps++;
@@ -26239,7 +26245,7 @@ FOLD_API void fold_keep(fold_ctx *f, fold_node x)
 FOLD_API void fold_output_ref(fold_ctx *f, fold_node x, float *values)
 {
     fold__operand operand;
-    if (!fold__operand_of(f, x, "output_ref", &operand) || fold__in_body(f, "output_ref"))
+    if (!fold__operand_outside(f, x, "output_ref", &operand))
         return;
     const fold__output_ref ref = { values, x };
     if (!values)
@@ -26266,7 +26272,7 @@ static int fold__index_end(const fold_ctx *f, uint32_t id)
 FOLD_API void fold_index_ref(fold_ctx *f, fold_node x, const int *index, int count)
 {
     fold__operand operand;
-    if (!fold__operand_of(f, x, "index_ref", &operand) || fold__in_body(f, "index_ref"))
+    if (!fold__operand_outside(f, x, "index_ref", &operand))
         return;
     const int end = fold__index_end(f, operand.source);
     const fold__index_ref ref = { index, operand.source, end, 0, NULL, NULL, NULL };
@@ -26343,7 +26349,7 @@ FOLD_API void fold_edges_ref(fold_ctx *f, fold_node x, const int *from, const in
                              int max_edges)
 {
     fold__operand operand;
-    if (!fold__operand_of(f, x, "edges_ref", &operand) || fold__in_body(f, "edges_ref"))
+    if (!fold__operand_outside(f, x, "edges_ref", &operand))
         return;
     if (!edges || (max_edges && (!from || !to)))
         fold__no_pointer(f, "edges_ref", edges ? "from or to" : "edges");
@@ -26367,8 +26373,8 @@ FOLD_API void fold_edges_ref(fold_ctx *f, fold_node x, const int *from, const in
 FOLD_API void fold_keep_grad(fold_ctx *f, fold_node x)
 {
     fold__operand operand;
-    if (!fold__operand_of(f, x, "keep_grad", &operand) || fold__in_body(f, "keep_grad") ||
-        !fold__in_training(f) || (f->kind[operand.source] & FOLD__IS_GRAD_KEPT))
+    if (!fold__operand_outside(f, x, "keep_grad", &operand) || !fold__in_training(f) ||
+        (f->kind[operand.source] & FOLD__IS_GRAD_KEPT))
         return;
     if ((operand.kind & FOLD__KIND_MASK) == FOLD__NODE_PARAM)
         fold__fail(f, FOLD_BAD_ARGUMENT, "keep_grad: x is a parameter; call fold_param_grad instead");

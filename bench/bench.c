@@ -155,7 +155,7 @@ static const char usage[] =
     "  --share NAME          prints what part of the traced time the batches of ops whose names begin so take\n"
     "  --frames N            N frames of agents and steps of robots, by turns with the same by hand: median, tail and worst\n"
     "  --json                one object a line    --clock wall|processor (the latter: of one thread, or --in-turn)\n"
-    "  --export PATH         nothing is timed: writes PATH.values and, of the first batch, PATH.outputs; in training these are\n"
+    "  --export PATH         nothing is timed: writes PATH.samples, PATH.values and, of the first batch, PATH.outputs; in training these are\n"
     "                        losses, and PATH.gradients those of their mean. Wants --workload and --mode\n"
     "  --seed N    --input N    --hidden N    --words N    --classes N\n"
     "  --nodes-min N --nodes-max N, --leaves-min N --leaves-max N, --length-min N --length-max N: of a sample\n"

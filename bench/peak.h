@@ -104,20 +104,22 @@ static peak_kind peak_of(const char *isa)
 }
 #endif
 
+static double seconds_of_loops(peak_kind kind, long loops)
+{
+    const double start = now_seconds();
+    kind.run(loops);
+    return now_seconds() - start;
+}
+
 /* FLOP a second: the best of five runs of some milliseconds. */
 static double fma_peak(const char *isa)
 {
     const peak_kind kind = peak_of(isa);
-    const long loops = 2000000;
-    double best = 0;
-    kind.run(loops / 4); /* the wide units wake up */
-    for (int i = 0; i < 5; i++) {
-        const double start = now_seconds();
-        kind.run(loops);
-        const double rate = (double)loops * kind.flop_per_loop / (now_seconds() - start);
-        if (rate > best) best = rate;
-    }
-    return best;
+    long loops = 50000;
+    double least = 1e9;
+    while (seconds_of_loops(kind, loops) < 3e-3) loops *= 2; /* meanwhile the wide units wake up */
+    for (int i = 0; i < 5; i++) least = fmin(least, seconds_of_loops(kind, loops));
+    return (double)loops * kind.flop_per_loop / least;
 }
 
 /* Bytes a second at which this many bytes are read over and over, from whichever cache or memory holds them. */

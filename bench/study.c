@@ -256,8 +256,7 @@ static void print_table(const settings *o, const table *t, int real)
 {
     printf("\n### %s, %s, hidden %d, microseconds a %s%s\n\n", corpora[t->corpus].title, mode_names[t->mode], t->hidden,
            t->corpus ? "pair" : "tree", real ? "" : " (random trees)");
-    printf("| batch | one at a time | by hand | ratio | depth | agenda | ratio: record | schedule | run "
-           "| one at a time / ratio | by hand / ratio | MB, ratio | MB, by hand |\n");
+    printf("| batch | alone | by hand | ratio | depth | agenda | record | schedule | run | alone / ratio | by hand / ratio | MB | by hand |\n");
     printf("|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n");
     for (int i = 0; i < o->n_sizes; i++) {
         const figures *x = &t->at[i];
@@ -317,57 +316,62 @@ static void print_answer(const settings *o)
 {
     int always = 1;
     for (int h = 0; h < o->n_hidden; h++) always &= beside(o->hidden[h], 0, 0, o->n_sizes).least > 1;
-    printf("\n## The answer\n\n%s. Beside one at a time, the default schedule is",
+    printf("\n## The answer\n\n%s. Compared with one at a time, the default schedule is",
            always ? "Batching pays" : "Batching does not always pay");
     for (int h = 0; h < o->n_hidden; h++) {
         const range r = beside(o->hidden[h], 0, 0, o->n_sizes);
         printf("%s %.1f to %.1f times as fast at hidden %d", h ? " and" : "", r.least, r.most, o->hidden[h]);
     }
-    printf(". This holds in batches of %d to %d, recording and scheduling counted.\n", o->sizes[0], o->sizes[o->n_sizes - 1]);
-    printf("In batches of %d it is", o->sizes[0]);
+    printf(" in batches of %d to %d, recording and scheduling counted. In batches of %d it is", o->sizes[0], o->sizes[o->n_sizes - 1],
+           o->sizes[0]);
     for (int h = 0; h < o->n_hidden; h++) {
         const range r = beside(o->hidden[h], 0, 0, 1);
         printf("%s %.1f to %.1f times as fast at hidden %d", h ? " and" : "", r.least, r.most, o->hidden[h]);
     }
-    printf(". That is so because the nodes of one tree batch too. From batches of %d on every table is within a tenth of its best.\n", enough(o));
-    printf("Batching gains because a batch reads each weight once for many rows and calls each kernel once. Its price is recording and scheduling,");
+    printf(", because the nodes of one tree batch too. From batches of %d on, every table is within a tenth of its best.\n\n", enough(o));
+    printf("A batch reads each weight once for many rows and calls each kernel once. The price is recording and scheduling,");
     for (int h = 0; h < o->n_hidden; h++) {
         const range r = building(o->hidden[h], o->n_sizes);
         printf("%s %.0f to %.0f %% of the time at hidden %d", h ? " and" : "", 100 * r.least, 100 * r.most, o->hidden[h]);
     }
-    printf(". Batching by hand saves most of it.\n");
+    printf(". Batching by hand saves most of this.\n");
 }
 
-/* Compares the default schedule with one way: prints the range, and every row in which it is over a tenth slower. */
-static void print_verdict(const settings *o, int way, const char *other)
+/* Prints in how many batches of a hidden size the default schedule is over a tenth slower than another way and, if that is batching
+   by hand, how much of the difference is recording and scheduling. */
+static void print_slower(const settings *o, int way, int hidden)
 {
-    const table *told = NULL;
-    printf("- Beside %s, the default schedule is", other);
-    for (int h = 0; h < o->n_hidden; h++) {
-        const range r = beside(o->hidden[h], way, 0, o->n_sizes);
-        printf("%s %.2f to %.2f times as fast at hidden %d", h ? " and" : "", r.least, r.most, o->hidden[h]);
-    }
-    printf(".");
+    range share = nothing;
+    int slower = 0, batches = 0;
     for (int k = 0; k < n_tables; k++)
-        for (int i = 0; i < o->n_sizes; i++) {
-            const table *t = &tables[k];
-            const figures *x = &t->at[i];
-            const double excess = x->way[DYNAMIC] - x->way[way],
-                         built = x->record + x->schedule - (ways[way] == MANUAL ? x->levels_by_hand : 0);
+        for (int i = 0; i < o->n_sizes && tables[k].hidden == hidden; i++) {
+            const figures *x = &tables[k].at[i];
+            const double excess = x->way[DYNAMIC] - x->way[way];
+            batches++;
             if (excess <= 0.1 * x->way[way]) continue;
-            if (!told) printf(" It is over 10 %% slower in these batches; brackets tell how much of the difference is recording and scheduling:");
-            if (told == t) printf(", ");
-            else printf("\n  - %s, %s, hidden %d: ", corpora[t->corpus].title, mode_names[t->mode], t->hidden);
-            told = t;
-            printf("at %d by %.0f %% (%.0f %%)", o->sizes[i], 100 * excess / x->way[way], 100 * built / excess);
+            slower++;
+            share = wider(share, (x->record + x->schedule - x->levels_by_hand) / excess);
         }
-    printf("%s\n", told ? "" : " It is nowhere over 10 % slower.");
+    printf(" (%d of %d", slower, batches);
+    if (slower && ways[way] == MANUAL) printf(", %.0f to %.0f %%", 100 * share.least, 100 * share.most);
+    printf(")");
 }
+
 static void print_verdicts(const settings *o)
 {
-    printf("\n### The tables in words\n\n");
-    for (int i = 0; i < N_WAYS; i++)
-        if (i != DYNAMIC) print_verdict(o, i, i == 1 ? "batching by hand" : way_names[i]);
+    printf("\n### The tables in words\n\n"
+           "How many times as fast the default schedule is. In brackets: the batches in which it is over 10 %% slower and, by hand, how much of "
+           "the difference is recording and scheduling.\n\n");
+    for (int i = 0; i < N_WAYS; i++) {
+        if (i == DYNAMIC) continue;
+        printf("- compared with %s:", i == 1 ? "batching by hand" : way_names[i]);
+        for (int h = 0; h < o->n_hidden; h++) {
+            const range r = beside(o->hidden[h], i, 0, o->n_sizes);
+            printf("%s %.2f to %.2f at hidden %d", h ? "," : "", r.least, r.most, o->hidden[h]);
+            print_slower(o, i, o->hidden[h]);
+        }
+        printf("\n");
+    }
 }
 
 /* ---- the picture: how many times as fast as one at a time ----------------------------------- */
@@ -504,13 +508,12 @@ static void looks(const settings *o)
     static const int sizes_of_table[] = { 1, 32, 64, 128, 256, 512, 1024 };
     const double alone = looks_time(o, EAGER, 0, ALONE) / ALONE;
     printf("\n## Trees of %d leaves, state %d, inference\n\n", LEAVES, o->looks_state);
-    printf("The columns are those of table 1 of Looks et al. (2017), and times are in seconds.\n\n"
-           "- *manual batch*: all trees have one shape and are batched by hand\n"
-           "- *dynamic batch*: the same trees are batched by fold.h\n"
-           "- *full dynamic batch*: every tree has a random shape of its own\n"
-           "- *cost ratio*: the time of full dynamic divided by that of manual\n");
+    printf("Seconds, as in table 1 of Looks et al. (2017):\n\n"
+           "- *manual batch*: trees of one shape, batched by hand\n"
+           "- *dynamic batch*: the same trees, batched by fold.h\n"
+           "- *full dynamic batch*: trees of random shapes\n"
+           "- *cost ratio*: full dynamic divided by manual\n");
     printf("- *speed-up*: how many times as fast full dynamic is as one tree at a time, which takes %.4f s (mean of %d)\n\n", alone, ALONE);
-    printf("`--looks N` runs batches above %d.\n\n", o->looks_max);
     printf("| batch | manual batch | a tree | dynamic batch | a tree | full dynamic batch | a tree | cost ratio | speed-up "
            "|\n|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n");
     for (size_t i = 0; i < sizeof sizes_of_table / sizeof *sizes_of_table; i++) {

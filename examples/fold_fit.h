@@ -141,14 +141,14 @@ FOLD_API fold_status fold_fit_predict(const fold_fit_predict_desc *desc);
 /* Measures of n results. They return NaN if n is below 1 or an array is NULL. */
 /* Returns the share of guesses that equal their labels. */
 FOLD_API double fold_fit_accuracy(const int *guess, const int *label, int n);
-/* Returns the F1 score of the class `positive`, the harmonic mean of precision and recall: 2 hits / (guesses
-   of the class + labels of the class) (van Rijsbergen 1979). Returns 0 if there are neither. */
+/* Returns the F1 score of the class `positive` (van Rijsbergen 1979). This is the harmonic mean of precision
+   and recall: 2 hits / (guesses of the class + labels of the class). Returns 0 if there are neither. */
 FOLD_API double fold_fit_f1(const int *guess, const int *label, int n, int positive);
 /* Returns e to the power of the mean of n losses. Each loss is minus the log of a probability, as
    fold_softmax_xent computes. */
 FOLD_API double fold_fit_perplexity(const float *loss, int n);
-/* Returns Pearson's correlation: the covariance divided by the product of the standard deviations; NaN if one
-   of them is 0. */
+/* Returns Pearson's correlation. This is the covariance divided by the product of the standard deviations;
+   NaN if one of them is 0. */
 FOLD_API double fold_fit_pearson(const float *a, const float *b, int n);
 
 #ifdef __cplusplus

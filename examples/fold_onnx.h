@@ -107,14 +107,14 @@ typedef struct fold_onnx_desc {
 FOLD_API fold_onnx_desc fold_onnx_desc_default(void); /* all zero */
 
 #ifndef FOLD_NO_STDIO
-/* Opens a file; desc may be NULL. Weights in separate files are read from the file's folder or below. Returns
-   NULL if it cannot be read: the error is set on the model. */
+/* Opens an .onnx file; desc may be NULL. Weights in separate files are read from the file's folder or below.
+   Returns NULL if it cannot be read: the error is set on the model. */
 FOLD_API fold_onnx *fold_onnx_open(fold_model *m, const char *path, const fold_onnx_desc *desc);
 #endif
 /* Opens a file in memory, which may be freed when the call returns. */
 FOLD_API fold_onnx *fold_onnx_open_memory(fold_model *m, const void *bytes, size_t size,
                                           const fold_onnx_desc *desc);
-/* Writes an .onnx file again with the current values of its weights, so that PyTorch or ONNX Runtime can read
+/* Writes an .onnx file again with the current values of its weights. PyTorch or ONNX Runtime can then read
    what was trained here. All other bytes stay the same. The file must have been opened in m with the same
    desc. Returns the model's status. Errors: a weight that has changed is not stored in the file itself as
    float32, or has two parameters, such as a matrix and its transpose, that were trained to different
@@ -149,7 +149,7 @@ typedef struct fold_onnx_value {
     const float *values;
     fold_node node;
 } fold_onnx_value;
-/* Records one sample and sets the node of each of `out`, which name output tensors or any others. Only the
+/* Records one sample and sets the node of each of `out`. These name output tensors or any others. Only the
    inputs that these need are required. Noise can be passed as an input, with the name of the random op's
    output; otherwise it is drawn from chance, and NULL means no noise. Noise is drawn for a single sample, so
    drawing it for lists is an error. Two threads must not record the same o at once. Errors, set on the

@@ -95,12 +95,12 @@ FOLD_API fold_conv fold_torch_conv(fold_torch *t, const char *name, const fold_c
    or 1.1920929e-7 for RMSNorm. Epsilon is not in the file. Nor does the file distinguish nn.GroupNorm from
    nn.LayerNorm, or nn.RMSNorm from an nn.LayerNorm without a bias. */
 FOLD_API fold_norm fold_torch_norm(fold_torch *t, const char *name, fold_norm_kind kind, float epsilon);
-/* Read nn.RNN (tanh or relu), nn.LSTM or nn.GRU with 1 to FOLD_MAX_LAYERS layers, one or two directions, and
-   no proj_size. The `nonlinearity` of nn.RNN is not in the file: choose the right call, since the other one
-   silently computes different values. The two biases of nn.LSTM and nn.RNN are loaded as their sum; a GRU
-   keeps both. nn.LSTMCell, nn.GRUCell and nn.RNNCell are read as a stack with one layer; its cell[0] is a
-   fold_recurrent. To find the number of inputs, take the number of rows of the parameter NAME.0.W and
-   subtract the hidden size, except for a GRU. */
+/* Read nn.RNN (tanh or relu), nn.LSTM or nn.GRU. They may have 1 to FOLD_MAX_LAYERS layers and one or two
+   directions, but no proj_size. The `nonlinearity` of nn.RNN is not in the file: choose the right call, since
+   the other one silently computes different values. The two biases of nn.LSTM and nn.RNN are loaded as their
+   sum; a GRU keeps both. nn.LSTMCell, nn.GRUCell and nn.RNNCell are read as a stack with one layer; its
+   cell[0] is a fold_recurrent. To find the number of inputs, take the number of rows of the parameter
+   NAME.0.W and subtract the hidden size, except for a GRU. */
 FOLD_API fold_rnn_stack fold_torch_rnn(fold_torch *t, const char *name);
 FOLD_API fold_rnn_stack fold_torch_rnn_relu(fold_torch *t, const char *name);
 FOLD_API fold_rnn_stack fold_torch_lstm(fold_torch *t, const char *name);
@@ -113,10 +113,10 @@ FOLD_API fold_attention fold_torch_attention(fold_torch *t, const char *name, in
    norm_first and epsilon are not in the file: set them in desc. */
 FOLD_API fold_transformer fold_torch_transformer(fold_torch *t, const char *name,
                                                  const fold_transformer_desc *desc);
-/* Reads nn.TransformerEncoder, with its final norm if there is one, into your array `layer` with room for
-   `room` layers, which must stay valid as long as the encoder is used. desc applies to all layers. The final
-   norm gets PyTorch's default epsilon, whatever epsilon the layers have; if yours differs, set norm.epsilon
-   of the encoder. */
+/* Reads nn.TransformerEncoder, with its final norm if there is one. Its layers are stored in your array
+   `layer`, with room for `room` of them, which must stay valid as long as the encoder is used. desc applies
+   to all layers. The final norm gets PyTorch's default epsilon, whatever epsilon the layers have; if yours
+   differs, set norm.epsilon of the encoder. */
 FOLD_API fold_encoder fold_torch_encoder(fold_torch *t, const char *name, fold_transformer *layer, int room,
                                          const fold_transformer_desc *desc);
 
@@ -160,20 +160,19 @@ typedef struct fold_torch_layer { int kind; const char *name; } fold_torch_layer
    set on `out`: m has no such layer, or its weights are quantised. */
 FOLD_API fold_status fold_torch_export(fold_model *out, fold_model *m, const fold_torch_layer *layers, int n);
 #ifndef FOLD_INFERENCE
-/* Adds the current gradients of m to `out`, with the names and shapes that fold_torch_export uses: what
-   p.grad is in PyTorch for net.named_parameters(). If PyTorch has two biases and fold.h one, both get its
-   gradient. Frozen parameters get zeros. Gradients of a batch norm are those of the module that
-   fold_torch_export writes. */
+/* Adds the current gradients of m to `out`, like fold_torch_export: p.grad of PyTorch's
+   net.named_parameters(). If PyTorch has two biases and fold.h one, both get its gradient. Frozen parameters
+   get zeros. Gradients of a batch norm are those of the module that fold_torch_export writes. */
 FOLD_API fold_status fold_torch_export_grads(fold_model *out, fold_model *m, const fold_torch_layer *layers,
                                              int n);
 #endif
-/* Loads n layers from an array of consecutive floats without names, such as a C export. Errors, after which
-   nothing has changed: too few or too many floats, or m has no such layer. */
+/* Loads n layers from an array of floats without names, such as a C export. Errors, after which nothing has
+   changed: too few or too many floats, or m has no such layer. */
 FOLD_API fold_status fold_torch_load_raw_memory(fold_model *m, const float *values, size_t count,
                                                 const fold_torch_layer *layers, int n);
 #ifndef FOLD_NO_STDIO
-/* Loads n layers from a file of consecutive little-endian floats, such as PufferLib's .bin files. Returns
-   FOLD_IO if the file cannot be read. */
+/* Loads n layers from a file of little-endian floats, such as PufferLib's .bin files. Returns FOLD_IO if the
+   file cannot be read. */
 FOLD_API fold_status fold_torch_load_raw(fold_model *m, const char *path, const fold_torch_layer *layers,
                                          int n);
 /* Writes n layers to a file as consecutive little-endian floats. Returns FOLD_IO if the file cannot be

@@ -1,6 +1,7 @@
-/* plan: draws the picture in the README: four small trees and the batches they run in.
+/* plan: draws four small trees and the batches they run in.
 
      cc -O2 -o plan examples/plan.c -lm && ./plan >plan.svg
+     ./plan --race >race.svg                                  the moving picture in the README
      ./plan --text
 
    Trees are written with parentheses: "(1 (2 3))" joins the leaf 1 with the join of the leaves 2 and 3. A
@@ -57,9 +58,10 @@ static net new_net(fold_model *m)
 
 int main(int argc, char **argv)
 {
-    int text = 0;
-    const option table[] = { option_of_flag("--text", &text, "prints the batches as text instead") };
-    options_read(argc, argv, "Draws four small trees and the batches they run in, as SVG.", table, 1);
+    int text = 0, race = 0;
+    const option table[] = { option_of_flag("--text", &text, "prints the batches as text instead"),
+                             option_of_flag("--race", &race, "draws them beside one call at a time, moving") };
+    options_read(argc, argv, "Draws four small trees and the batches they run in, as SVG.", table, 2);
     fold_model *m = fold_model_new(NULL);
     const net n = new_net(m);
     fold_ctx *f = fold_ctx_new(m, NULL);
@@ -75,7 +77,11 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s\n", fold_ctx_message(f));
     else if (text)
         status = fold_ctx_print(f, fold_to_file, stdout) ? FOLD_IO : fold_ctx_print_splits(f, fold_to_file, stdout);
-    else
+    else if (race) {
+        fold_draw_race_desc desc = fold_draw_race_desc_default();
+        desc.title = "Four trees of digits, run twice";
+        status = fold_draw_race(f, &desc, fold_to_file, stdout);
+    } else
         status = fold_draw_svg(f, fold_to_file, stdout);
     fold_ctx_free(f);
     fold_model_free(m);

@@ -26,8 +26,9 @@
    other recordings with ever-changing shapes run in between. Memory use must not grow, and sampled frames
    must match an eager context bit for bit.
 
-   `make web` builds a web page, build/swarm.html, that shows the swarm flown by a network saved with --save:
-   see web/page.c. */
+   `make web` builds a web page, build/site/swarm.html, that shows the swarm flown by a network saved with --save:
+   see web/swarm.c. swarm.svg is from --agents 125 --frames 400; viewers without animations show its best
+   frame. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #include "options.h"
@@ -589,17 +590,21 @@ static double examine(fold_ctx *f, const net *n, uint64_t seed)
     return push_error(&e);
 }
 
+/* How long a school teaches, how large its swarms are, and how fast Adam goes. */
+typedef struct lessons { int steps, fewest, most; float rate; } lessons;
+
 typedef struct school {
     fold_ctx *thinking, *training;
     fold_random chance;
-    int step, steps;
+    lessons how;
+    int step;
     world w[CLASS];
     view v[CLASS][WINDOW];
     int age[CLASS];
     float *begin[CLASS], *state[CLASS], *action[CLASS]; /* states when the window began, and now */
 } school;
 
-static school *new_school(fold_model *m, uint64_t seed, int steps)
+static school *new_school(fold_model *m, uint64_t seed, lessons how)
 {
     school *s = (school *)take(1, sizeof *s);
     fold_ctx_desc desc = fold_ctx_desc_default();
@@ -608,7 +613,7 @@ static school *new_school(fold_model *m, uint64_t seed, int steps)
     s->training = fold_ctx_new(m, &desc);
     if (!s->thinking || !s->training) fail("out of memory");
     s->chance = fold_random_new(seed, 1);
-    s->steps = steps;
+    s->how = how;
     for (int i = 0; i < CLASS; i++) {
         s->w[i] = new_world(MOST_IN_CLASS);
         s->begin[i] = (float *)take(MOST_IN_CLASS * STATE, sizeof(float));
@@ -640,7 +645,7 @@ static void fly_class(school *s, const net *n, float guided)
     int by_rules[CLASS];
     for (int i = 0; i < CLASS; i++) {
         if (!s->w[i].n || ++s->age[i] >= LIFE) {
-            const int agents = FEWEST + fold_random_below(&s->chance, MOST_IN_CLASS - FEWEST + 1);
+            const int agents = s->how.fewest + fold_random_below(&s->chance, s->how.most - s->how.fewest + 1);
             populate(&s->w[i], agents, fold_random_new(fold_random_bits(&s->chance), 0));
             memset(s->state[i], 0, (size_t)agents * STATE * sizeof(float));
             s->age[i] %= LIFE;
@@ -680,25 +685,26 @@ static fold_node loss_of(fold_ctx *f, const net *n, const school *s)
 /* Takes a step of training; returns its loss. */
 static float learn_step(school *s, fold_model *m, const net *n)
 {
-    const fold_rates rates = { FOLD_RATE_COSINE, 20, s->steps, 0, 0, 0 };
+    const fold_rates rates = { FOLD_RATE_COSINE, 20, s->how.steps, 0, 0, 0 };
     fold_adam adam = fold_adam_default();
-    fly_class(s, n, 1 - 2.5f * (float)s->step / (float)s->steps);
+    fly_class(s, n, 1 - 2.5f * (float)s->step / (float)s->how.steps);
     fold_ctx_reset(s->training);
     const fold_node loss = loss_of(s->training, n, s);
     fold_backward(s->training, loss);
     fold_grads_clip(m, 1);
-    adam.rate = 0.004f * fold_rate_factor(&rates, (uint64_t)s->step++);
+    adam.rate = s->how.rate * fold_rate_factor(&rates, (uint64_t)s->step++);
     if (fold_ctx_status(s->training) || fold_adam_step(m, &adam)) fail(fold_ctx_message(s->training));
     return fold_scalar(s->training, loss);
 }
 
 static void learn(fold_model *m, const net *n, const options *o)
 {
-    school *s = new_school(m, o->seed, o->steps);
+    const lessons how = { o->steps, FEWEST, MOST_IN_CLASS, 0.004f };
+    school *s = new_school(m, o->seed, how);
     time_left left = TIME_LEFT;
-    while (s->step < s->steps) {
+    while (s->step < how.steps) {
         const float loss = learn_step(s, m, n);
-        time_left_show(&left, s->step, s->steps, "learning: step %d of %d, loss %.4f", s->step, s->steps, (double)loss);
+        time_left_show(&left, s->step, how.steps, "learning: step %d of %d, loss %.4f", s->step, how.steps, (double)loss);
     }
     time_left_end(&left);
     free_school(s);
@@ -737,13 +743,17 @@ static void add_key(picture *p, const world *w, const float *action)
 static void draw_moves(FILE *file, const mark *m, int keys, double seconds)
 {
     fprintf(file, "<animateMotion dur=\"%.1fs\" repeatCount=\"indefinite\" calcMode=\"linear\" rotate=\"auto\" path=\"M0,0l", seconds);
-    for (int k = 1; k < keys; k++) fprintf(file, "%d,%d%s", m[k].x - m[k - 1].x, m[k].y - m[k - 1].y, k + 1 < keys ? " " : "\"/>");
+    for (int k = 1; k < keys; k++) {
+        const int x = m[k].x - m[k - 1].x, y = m[k].y - m[k - 1].y;
+        fprintf(file, "%s%d%s%d", k > 1 && x >= 0 ? " " : "", x, y >= 0 ? "," : "", y); /* a minus separates, too */
+    }
+    fputs("\"/>", file);
 }
 
 /* Writes the colour at the keys at which it changes. */
+static const char *const colour[LEVELS] = { "#8fd3ff", "#ffd98a", "#ff7a5c" };
 static void draw_colours(FILE *file, const mark *m, int keys, double seconds)
 {
-    static const char *const colour[LEVELS] = { "#8fd3ff", "#ffd98a", "#ff7a5c" };
     int same = 1;
     for (int k = 0; k < keys; k++) same &= m[k].level == 0; /* which is the colour of all */
     if (same) return;
@@ -761,21 +771,62 @@ static void draw_colours(FILE *file, const mark *m, int keys, double seconds)
     fputs("\"/>", file);
 }
 
+/* Returns the key that shows most: the hawk, and many agents of each colour of alarm. */
+static int best_key(const picture *p, int w, int h)
+{
+    int best = 0, most = -1;
+    for (int k = 0; k < p->keys; k++) {
+        const mark *hawk = &p->hawk[k];
+        int agents[LEVELS] = { 0, 0, 0 };
+        for (int i = 0; i < p->agents; i++) agents[p->marks[i * KEYS + k].level]++;
+        const int fewer = agents[1] < agents[2] ? agents[1] : agents[2], shown = 3 * fewer + agents[1] + agents[2];
+        if (shown <= most || hawk->x < 0 || hawk->y < 0 || hawk->x > w || hawk->y > h) continue;
+        most = shown;
+        best = k;
+    }
+    return best;
+}
+
+/* Writes a mark as it is at one key, for viewers without animations. */
+static void draw_still(FILE *file, const mark *m, int key, int keys, const char *shape)
+{
+    const mark *from = m + (key + 1 < keys ? key : key - 1);
+    const double turn = atan2(from[1].y - from->y, from[1].x - from->x) * 180 / 3.14159265358979;
+    fprintf(file, "<use href=\"#%s\" transform=\"translate(%d,%d)rotate(%.0f)\"/>\n", shape, m[key].x, m[key].y, turn);
+}
+
+static void draw_stills(FILE *file, const picture *p, int key)
+{
+    fputs("<g class=\"still\"><set attributeName=\"display\" to=\"none\"/>\n", file);
+    for (int level = 0; level < LEVELS; level++) {
+        fprintf(file, "<g fill=\"%s\">\n", colour[level]);
+        for (int i = 0; i < p->agents; i++)
+            if (p->marks[i * KEYS + key].level == level) draw_still(file, p->marks + (size_t)i * KEYS, key, p->keys, "a");
+        fputs("</g>\n", file);
+    }
+    draw_still(file, p->hawk, key, p->keys, "hawk");
+    fputs("</g>\n", file);
+}
+
+/* The moving marks are hidden until an animation shows them, and hides the still ones. */
 static void draw(const char *path, const picture *p)
 {
     const double seconds = (double)(p->keys - 1) * KEY_FRAMES / 60;
     const int w = (int)width * PER_UNIT, h = (int)height * PER_UNIT;
     FILE *file = fopen(path, "w");
     if (!file) fail("the picture cannot be written");
-    fprintf(file, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"-20 -20 %d %d\" font-family=\"sans-serif\">\n",
-            w + 40, h + 60);
+    fprintf(file, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"-20 -20 %d %d\" font-family=\"sans-serif\" "
+                  "role=\"img\">\n<title>A flock of %d agents flees a hawk</title>\n", w + 40, h + 60, p->agents);
     fputs("<defs><linearGradient id=\"sky\" x2=\"0\" y2=\"1\"><stop stop-color=\"#0b1030\"/><stop offset=\"1\" "
           "stop-color=\"#1f3a5f\"/></linearGradient>\n", file);
     fprintf(file, "<g id=\"a\"><path d=\"M-2,1.6L-20,0-2-1.6z\" fill-opacity=\".35\"/><path d=\"%s\"/></g>\n"
                   "<path id=\"hawk\" d=\"%s\" fill=\"#d9b48f\" stroke=\"#4a2c17\"/></defs>\n", agent_shape, hawk_shape);
     fprintf(file, "<rect x=\"-20\" y=\"-20\" width=\"%d\" height=\"%d\" fill=\"url(#sky)\"/>\n", w + 40, h + 60);
     fprintf(file, "<rect width=\"%d\" height=\"%d\" rx=\"30\" fill=\"none\" stroke=\"#fff\" stroke-opacity=\".15\"/>\n", w, h);
-    fputs("<g fill=\"#8fd3ff\">\n", file);
+    fputs("<style>@media(prefers-reduced-motion:reduce){.moving{display:none!important}.still{display:inline!important}}"
+          "</style>\n", file);
+    draw_stills(file, p, best_key(p, w, h));
+    fprintf(file, "<g class=\"moving\" display=\"none\"><set attributeName=\"display\" to=\"inline\"/><g fill=\"%s\">\n", *colour);
     for (int i = 0; i < p->agents; i++) {
         const mark *m = p->marks + (size_t)i * KEYS;
         fprintf(file, "<g transform=\"translate(%d,%d)\"><use href=\"#a\">", m->x, m->y);
@@ -785,11 +836,11 @@ static void draw(const char *path, const picture *p)
     }
     fprintf(file, "</g>\n<g transform=\"translate(%d,%d)\"><use href=\"#hawk\">", p->hawk->x, p->hawk->y);
     draw_moves(file, p->hawk, p->keys, seconds);
-    fprintf(file, "</use></g>\n<rect x=\"-20\" y=\"-20\" width=\"%d\" height=\"%d\" fill=\"#0b1030\" opacity=\"0\"><animate "
+    fprintf(file, "</use></g></g>\n<rect class=\"moving\" x=\"-20\" y=\"-20\" width=\"%d\" height=\"%d\" fill=\"#0b1030\" opacity=\"0\"><animate "
                   "attributeName=\"opacity\" dur=\"%.1fs\" repeatCount=\"indefinite\" values=\"1;0;0;1\" "
                   "keyTimes=\"0;.04;.96;1\"/></rect>\n", w + 40, h + 60, seconds);
-    fprintf(file, "<text x=\"%d\" y=\"%d\" fill=\"#cfe3f5\" font-size=\"15\" text-anchor=\"middle\">%d agents, each with a "
-                  "network's state of its own, and a hawk; yellow and red: alarmed, by its own account</text>\n</svg>\n",
+    fprintf(file, "<text x=\"%d\" y=\"%d\" fill=\"#cfe3f5\" font-size=\"15\" text-anchor=\"middle\">one network flies all %d "
+                  "agents, which flee the hawk; yellow and red: how alarmed each one says it is</text>\n</svg>\n",
             w / 2, h + 27, p->agents);
     if (fclose(file)) fail("the picture cannot be written");
 }

@@ -1,15 +1,24 @@
 /* test_inside.c - what fold.h tells about itself: texts compared with what they must be, pictures by their parts. Writes
-   build/inside.svg, .dot and .json, of names that need quoting, for other programs to read.
+   build/inside.svg, .dot and .json and build/inside_race.svg, of names that need quoting, for other programs to read.
        cc -O2 -o test_inside tests/test_inside.c -lm */
 
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
-#define FOLD_DRAW_IMPLEMENTATION
-#include "../examples/fold_draw.h"
 #include "check.h"
 #include "models.h"
 #include <time.h>
 #include <stdlib.h>
+
+static int allocations_left = -1; /* for pictures, until one fails; -1: none does */
+static int may_allocate(void) { return allocations_left < 0 || allocations_left-- > 0; }
+static void *test_realloc(void *old, size_t size) { return may_allocate() ? realloc(old, size) : NULL; }
+static void *test_calloc(size_t n, size_t size) { return may_allocate() ? calloc(n, size) : NULL; }
+#define realloc test_realloc
+#define calloc test_calloc
+#define FOLD_DRAW_IMPLEMENTATION
+#include "../examples/fold_draw.h"
+#undef realloc
+#undef calloc
 
 enum { H = 4, TEXT = 1 << 18 };
 
@@ -34,6 +43,7 @@ static text *empty(void)
     return &t;
 }
 typedef fold_status printer(fold_ctx *f, fold_writer *write, void *user);
+static fold_status draw_race(fold_ctx *f, fold_writer *write, void *user) { return fold_draw_race(f, NULL, write, user); }
 static const char *said(fold_ctx *f, printer *print)
 {
     text *t = empty();
@@ -54,6 +64,9 @@ static void one_by_one(int n, fold_task *task, void *user, void *pool)
     (void)pool;
     for (int i = n; i-- > 0;) task(i, user);
 }
+
+static printer *const printers[] = { fold_ctx_print, fold_ctx_print_splits, fold_draw_dot, fold_draw_svg, draw_race, fold_draw_trace };
+enum { PRINTERS = sizeof printers / sizeof *printers, WHILE_LOOKING = 2 }; /* the first call their writer while they look */
 
 /* -- three small trees ------------------------------------------------------------------------------ */
 
@@ -381,6 +394,8 @@ static void pictures(void)
     CHECK_INT(count(s, "<path"), 12 + 3 + 3 + 3);
     CHECK_INT(count(s, "<tspan font-weight"), 5);
     CHECK_TEXT(s, "<title>digit 9, node ");
+    for (const char *at = s; (at = strstr(at, "<text")); at++) /* nobody needs the number of a node, but in an error */
+        CHECK(strtol(strchr(at, '>') + 1, NULL, 10) < 19);
     CHECK_TEXT(s, ">linear(V): [4] -> [3]; 3 calls in 1 batch</text>");
     s = said(f, fold_draw_dot);
     CHECK_INT(count(s, " -> "), 12 + 3 + 3 + 3);
@@ -402,6 +417,12 @@ static void strange_names(void)
     CHECK(well_formed(said(f, fold_draw_svg)));
     FILE *file = fopen("build/inside.svg", "wb");
     if (CHECK(file)) { CHECK_INT(fold_draw_svg(f, fold_to_file, file), FOLD_OK); CHECK_INT(fclose(file), 0); }
+    CHECK(well_formed(said(f, draw_race)));
+    CHECK_TEXT(said(f, draw_race), "a&#34;b\\c&#60;d&#62;&#38;'??\?\xc3");
+    fold_draw_race_desc race = fold_draw_race_desc_default();
+    race.title = "</title>&\"\x02\xff";
+    file = fopen("build/inside_race.svg", "wb");
+    if (CHECK(file)) { CHECK_INT(fold_draw_race(f, &race, fold_to_file, file), FOLD_OK); CHECK_INT(fclose(file), 0); }
     file = fopen("build/inside.dot", "wb");
     if (CHECK(file)) { CHECK_INT(fold_draw_dot(f, fold_to_file, file), FOLD_OK); CHECK_INT(fclose(file), 0); }
     CHECK_TEXT(said(f, fold_ctx_print), "a\"b\\c<d>&'??\?\xc3\xa9 = 4 x (");
@@ -521,7 +542,9 @@ static void other_programs(void)
     static const char *const read[] = {
         "dot -Tsvg build/inside.dot >/dev/null 2>&1", "xmllint --noout build/inside.svg >/dev/null 2>&1",
         "python3 -c \"\n"
-        "import json\n"
+        "import json, xml.dom.minidom\n"
+        "for name in ('build/inside.svg', 'build/inside_race.svg'):\n"
+        "    assert xml.dom.minidom.parse(name).documentElement.tagName == 'svg'\n"
         "for name in ('build/inside0.json', 'build/inside1.json'):\n"
         "    events = [e for e in json.load(open(name))['traceEvents'] if e['ph'] == 'X']\n"
         "    assert {e['name'] for e in events} == {'plan', 'join ' + chr(34) + chr(92), 'linear(V)', 'softmax_xent', 'mean_n'}, events\n"
@@ -586,6 +609,205 @@ static void large_picture(void)
     fold_model_free(n.m);
 }
 
+/* -- races ------------------------------------------------------------------------------------------ */
+
+enum { MOMENTS = 96, CALLS = 4096 };
+static int batch_sizes[CALLS];
+static int size_of_batch(const fold_seen *s, void *user)
+{
+    (void)user;
+    if (s->what == FOLD_SEEN_CALL) batch_sizes[s->batch] = s->calls;
+    return 0;
+}
+
+/* What one side of a race shows: where its calls are, and in which moment each of them runs. */
+typedef struct side { int calls, chips, bars, steps, at[CALLS][2], moment[CALLS]; } side;
+static int after(const char **s, const char *what, const char *end)
+{
+    const char *at = strstr(*s, what);
+    if (!at || at > end) return 0;
+    *s = at + strlen(what);
+    return 1;
+}
+static void read_side(const char *s, side *got)
+{
+    const char *end = strstr(s, "<path class=\"wire\""), *at = s, *calls = s, *strip = s;
+    memset(got, 0, sizeof *got);
+    if (!CHECK(end && after(&calls, "class=\"race calls\"", end) && after(&strip, "class=\"race strip\"", end))) return;
+    while (after(&at, "<text x=\"150\" y=\"", end)) got->steps = (int)strtol(strchr(at, '>') + 1, NULL, 10); /* the last one is in sight */
+    while (after(&calls, "<g class=\"race", strip) && *calls != ' ' && got->calls < CALLS) {
+        got->moment[got->calls] = (int)strtol(calls, NULL, 10);
+        got->at[got->calls][0] = (int)(10 * strtod(strstr(calls, "x=\"") + 3, NULL) + 0.5);
+        got->at[got->calls++][1] = (int)(10 * strtod(strstr(calls, "y=\"") + 3, NULL) + 0.5);
+    }
+    at = strip;
+    while (after(&at, "class=\"race", end)) got->chips++;
+    while (after(&strip, "class=\"bar", end)) got->bars++;
+}
+
+/* Both sides show the same calls, each of them once, and count what the run counted. */
+static void check_race(fold_ctx *f, const char *name, int drawn)
+{
+    static side got[2];
+    const fold_stats stats = fold_ctx_stats(f);
+    const int calls = stats.run_nodes, steps = stats.batches + stats.prologues;
+    const char *s = said(f, draw_race), *right = strstr(s, "<g class=\"right\"");
+    memset(batch_sizes, 0, sizeof batch_sizes);
+    CHECK(well_formed(s));
+    if (!CHECK(right)) return;
+    read_side(strstr(s, "<g class=\"left\""), &got[0]);
+    read_side(right, &got[1]);
+    CHECK_SAYS(got[0].steps == calls && got[1].steps == steps, "%s: %d and %d steps of %d and %d", name, got[0].steps, got[1].steps, calls, steps);
+    CHECK_SAYS(got[0].calls == drawn && got[1].calls == drawn, "%s: %d and %d calls are drawn, must be %d", name, got[0].calls, got[1].calls, drawn);
+    CHECK(!memcmp(got[0].at, got[1].at, sizeof got[0].at));
+    for (int i = 0; i < got[0].calls; i++)
+        for (int k = 0; k < i && drawn <= MOMENTS; k++) CHECK_SAYS(memcmp(got[0].at[i], got[0].at[k], sizeof got[0].at[i]), "%s: calls %d and %d are in one place", name, k, i);
+    CHECK_INT(strstr(s, "calls are drawn") != NULL, drawn < calls);
+    for (int i = 0; i < 2; i++) { /* without animation, the counters show the end, and nothing is hidden */
+        char at[60];
+        const int all = i ? steps : calls;
+        snprintf(at, sizeof at, "<g class=\"count%d ink\" transform=\"translate(0,%d)\"", i, -40 * (all < MOMENTS ? all : MOMENTS));
+        CHECK_TEXT(s, at);
+    }
+    CHECK(!strstr(strstr(s, "</style>"), "opacity"));
+    const int is_bar = (calls > steps ? calls : steps) > MOMENTS;
+    CHECK_INT(got[0].bars + got[1].bars, 2 * is_bar);
+    CHECK_INT(got[0].chips, is_bar ? 0 : calls);
+    CHECK_INT(got[1].chips, is_bar ? 0 : calls + stats.prologues);
+    CHECK_INT(fold_ctx_visit(f, size_of_batch, NULL), FOLD_OK);
+    for (int i = 0; i < got[0].calls && drawn == calls && !is_bar; i++) CHECK_INT(got[0].moment[i], i);
+    for (int step = 0; step < steps && drawn == calls && !is_bar; step++) {
+        int together = 0;
+        for (int i = 0; i < got[1].calls; i++) together += got[1].moment[i] == step;
+        CHECK_SAYS(together == batch_sizes[step], "%s: step %d runs %d calls, must be %d", name, step, together, batch_sizes[step]);
+    }
+}
+
+static void races(void)
+{
+    static const float values[H] = { 0.5f, -1, 2, 0.25f };
+    const net n = make_net("join", "digit");
+    const fold_recurrent lstm = fold_lstm_new(n.m, "lstm", H, H);
+    fold_ctx *f = context(&n, 0, 0);
+    CHECK_INT(fold_run(f, NULL, 0), FOLD_OK);
+    check_race(f, "no calls", 0);
+    fold_node x = fold_tanh(f, fold_input(f, values, H));
+    CHECK_INT(fold_run(f, &x, 1), FOLD_OK);
+    check_race(f, "one call", 1);
+    fold_ctx_reset(f);
+    CHECK_INT(fold_backward(f, record(f, &n)), FOLD_OK);
+    check_race(f, "trees", 13);
+    CHECK_TEXT(said(f, draw_race), "<desc>The same 13 calls twice. On the left, one call runs at a time, in 13 steps.");
+    fold_ctx_reset(f);
+    fold_node word[5], last[3];
+    for (int i = 0; i < 5; i++) word[i] = fold_input(f, values, H);
+    for (int i = 0; i < 3; i++) last[i] = fold_unroll(f, &lstm, word, 3 + i, 0, NULL, NULL).h;
+    x = fold_sum_n(f, last, 3);
+    CHECK_INT(fold_run(f, &x, 1), FOLD_OK);
+    CHECK(fold_ctx_stats(f).prologues > 0);
+    check_race(f, "a prologue", 3 + 4 + 5 + 1);
+    CHECK_TEXT(said(f, draw_race), "6 batches, 1 prologue"); /* five of the LSTM, and sum_n */
+    static const int lengths[4] = { 2, MOMENTS, MOMENTS + 1, 300 }; /* the most calls that have chips; more than have columns */
+    for (int which = 0; which < 4; which++) {
+        fold_ctx_reset(f);
+        x = fold_input(f, values, H);
+        for (int i = 0; i < lengths[which]; i++) x = fold_scale(f, x, 0.5f);
+        CHECK_INT(fold_run(f, &x, 1), FOLD_OK);
+        check_race(f, "a chain", lengths[which] > 256 ? 256 : lengths[which]);
+    }
+    fold_ctx_free(f);
+    fold_model_free(n.m);
+}
+
+static void races_of_groups(void)
+{
+    const net n = make_net("join", "digit");
+    fold_ctx_desc d = fold_ctx_desc_default();
+    d.training = 1;
+    d.group_bytes = 1;
+    fold_ctx *f = fold_ctx_new(n.m, &d);
+    CHECK_INT(fold_backward(f, record(f, &n)), FOLD_OK);
+    CHECK(fold_ctx_stats(f).groups > 1);
+    check_race(f, "groups", 13);
+    record(f, &n);
+    CHECK_TEXT(said(f, draw_race), "by depth, as it would run");
+    fold_ctx_free(f);
+    f = context(&n, 1, 0);
+    record(f, &n);
+    CHECK_TEXT(said(f, draw_race), "by depth, as it would run");
+    fold_ctx_free(f);
+    fold_model_free(n.m);
+}
+
+/* Of many samples some are drawn, and all are counted. */
+static void a_large_race(void)
+{
+    enum { SAMPLES = 100 };
+    const net n = make_net("join", "digit");
+    fold_ctx *f = context(&n, 0, 0);
+    fold_node loss[SAMPLES];
+    for (int i = 0; i < SAMPLES; i++) loss[i] = record(f, &n);
+    const fold_node mean = fold_mean_n(f, loss, SAMPLES);
+    CHECK_INT(fold_run(f, &mean, 1), FOLD_OK);
+    const char *calls = strstr(said(f, draw_race), " calls are drawn");
+    if (!CHECK(calls)) return;
+    while (calls[-1] != '>') calls--; /* "N of the M calls are drawn" */
+    const int drawn = (int)strtol(calls, NULL, 10);
+    CHECK_SAYS(drawn > 60 && drawn < 300, "%d calls are drawn", drawn);
+    CHECK_SAYS(strlen(said(f, draw_race)) < 120000, "it has %d bytes", (int)strlen(said(f, draw_race)));
+    check_race(f, "many samples", drawn);
+    fold_ctx_free(f);
+    fold_model_free(n.m);
+}
+
+static void settings_of_races(void)
+{
+    const net n = make_net("join", "digit");
+    fold_ctx *f = context(&n, 0, 0);
+    CHECK_INT(fold_backward(f, record(f, &n)), FOLD_OK);
+    fold_draw_race_desc d = fold_draw_race_desc_default();
+    const float bad[4] = { -1, 601, NAN, INFINITY };
+    for (int i = 0; i < 4; i++) {
+        text *t = empty();
+        d.seconds = bad[i];
+        CHECK_INT(fold_draw_race(f, &d, to_text, t), FOLD_BAD_ARGUMENT);
+        CHECK_INT(t->n, 0);
+    }
+    d.seconds = 15;
+    d.title = "Trees";
+    CHECK_INT(fold_draw_race(f, &d, to_text, empty()), FOLD_OK);
+    text *t = empty();
+    CHECK_INT(fold_draw_race(f, &d, to_text, t), FOLD_OK);
+    CHECK_TEXT(t->s, "<title>Trees</title>");
+    CHECK_TEXT(t->s, "animation-duration:20s;"); /* with a second before it and four after it */
+    CHECK_TEXT(said(f, draw_race), "<title>One recording, run twice</title>");
+    fold_ctx_free(f);
+    fold_model_free(n.m);
+}
+
+/* Without memory there is no picture, and nothing of one. */
+static void pictures_without_memory(void)
+{
+    const net n = make_net("join", "digit");
+    fold_ctx *f = context(&n, 0, 0);
+    CHECK_INT(fold_backward(f, record(f, &n)), FOLD_OK);
+    for (int i = WHILE_LOOKING; i < PRINTERS - 1; i++) {
+        int left = 0;
+        fold_status status = FOLD_NO_MEMORY;
+        for (; status && left < 100; left++) {
+            text *t = empty();
+            allocations_left = left;
+            status = printers[i](f, to_text, t);
+            allocations_left = -1;
+            CHECK_INT(status, t->n ? FOLD_OK : FOLD_NO_MEMORY);
+        }
+        CHECK_SAYS(left > 5 && left < 100, "it took %d allocations", left);
+        CHECK_INT(fold_ctx_status(f), FOLD_OK);
+    }
+    fold_ctx_free(f);
+    fold_model_free(n.m);
+}
+
 static void summary(void)
 {
     const net n = make_net("join", "digit");
@@ -623,9 +845,6 @@ static void summary(void)
 }
 
 /* -- trouble ---------------------------------------------------------------------------------------- */
-
-static printer *const printers[] = { fold_ctx_print, fold_ctx_print_splits, fold_draw_dot, fold_draw_svg, fold_draw_trace };
-enum { PRINTERS = sizeof printers / sizeof *printers, WHILE_LOOKING = 2 }; /* the first call their writer while they look */
 
 static void stopped_writers(void)
 {
@@ -1035,7 +1254,7 @@ static void a_long_chain(void)
         for (int i = 0; i < PRINTERS; i++) {
             size_t bytes = 0;
             CHECK_INT(printers[i](f, to_size, &bytes), FOLD_OK);
-            CHECK(i == 1 || printers[i] == fold_draw_trace || bytes > (size_t)N * 30);
+            CHECK(i == 1 || printers[i] == draw_race || printers[i] == fold_draw_trace || bytes > (size_t)N * 30);
         }
         CHECK_INT(fold_run(f, &x, 1), FOLD_OK);
     }
@@ -1181,6 +1400,11 @@ int main(int argc, char **argv)
     check_run("pictures", pictures);
     check_run("strange names", strange_names);
     check_run("a large picture", large_picture);
+    check_run("races", races);
+    check_run("races of groups", races_of_groups);
+    check_run("a large race", a_large_race);
+    check_run("settings of races", settings_of_races);
+    check_run("pictures without memory", pictures_without_memory);
     check_run("summary of a model", summary);
     check_run("writers that stop", stopped_writers);
     check_run("writers that use the context", busy_writers);

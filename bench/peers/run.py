@@ -21,40 +21,14 @@ import kernels
 from blas import REFUSED, blas
 from common import tensors_of
 from torch_peer import BY_LENGTH, WORKLOADS, Peer, modes_of, start_torch
+from turns import Tally, rate_of
 
-AGREE, BEST = 1.08, 3  # the best turns of a side: the fastest to the slowest, and how many
 # Errors that are let pass, to the largest of a tensor: on small sizes (--check); on full ones, where sums run over 10,000 rows; of
 # gradients of networks with ReLU there, where one of a million sums is so close to zero that it is cut on one side alone.
 SMALL_ERROR, ERROR, RELU_ERROR = 1e-4, 5e-4, 1e-2
 BATCHES = {"frame": (1, 32), "decode": (1, 32), "ppo": (32, 256)}  # of others 1, 32, 256: 256 frames are 128,000 agents, a cache of 32 sequences 67 MB
 SMALL = dict(input=16, hidden=24, words=50)  # --check
 FIXED = {"mnist-mlp": ("input", "words"), "policy": ("words",), "ppo": ("words",), "decode": ("input", "hidden", "words"), "transformer": ()}
-
-
-class Tally:
-    def __init__(self):
-        self.rows = self.published = self.rounds = self.checked = self.wrong = 0
-        self.error, self.least = 0.0, None
-
-    def rounds_of(self, given, take):
-        """Rounds by take, each a list with a rate of each side, until all sides are settled; and whether they are."""
-        rounds, settled = [], False
-        while len(rounds) < given.most and not settled:
-            rounds.append(take())
-            settled = len(rounds) >= given.rounds and all(is_settled(rates) for rates in zip(*rounds))
-        self.rows += 1
-        self.rounds += len(rounds)
-        self.published += settled
-        return rounds, settled
-
-
-def is_settled(rates):
-    best = sorted(rates)[-BEST:]
-    return len(best) == BEST and best[-1] <= AGREE * best[0]
-
-
-def rate_of(rates):
-    return sorted(rates)[-2]
 
 
 def bench(given, *options):

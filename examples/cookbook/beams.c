@@ -14,7 +14,6 @@ typedef struct beam {
 
 static beam set[2][BEAMS]; /* of this step, and of the next */
 
-/* [extend] */
 /* Continues a beam with a word, in the place of `to`. */
 static void extend(beam *to, const beam *from, int word, float score)
 {
@@ -22,7 +21,6 @@ static void extend(beam *to, const beam *from, int word, float score)
     to->word = word;
     to->score = score;
 }
-/* [end] */
 
 /* Returns the log-probability of the best text that a number of beams find. */
 static float search(fold_ctx *f, fold_transformer layer, fold_param words, fold_dense next, int beams)

@@ -70,12 +70,10 @@ int main(void)
             for (int t = 0; t < length; t++)
                 digits[t] = target[length - 1 - t] = fold_random_below(&random, DIGITS);
             for (int t = 1; t < length; t++) before[t] = target[t - 1];
-            /* [sample] */
             fold_node read = fold_transformer_apply(f, &n.encoder, embed(f, &n, digits, length), 0);
             fold_node written = decode(f, &n, embed(f, &n, before, length), read);
             fold_node logits = fold_dense_apply(f, &n.next, written);
             loss[i] = fold_list_mean(f, fold_softmax_xent_each(f, logits, target, length));
-            /* [end] */
         }
         fold_node total = fold_mean_n(f, loss, BATCH);
         adam.rate = 0.003f;

@@ -4,13 +4,11 @@
 #include "../../fold.h"
 #include <stdio.h>
 
-/* [tell] */
 static void tell(const char *message, void *user) /* called at the first error: set a breakpoint here */
 {
     (void)user;
     printf("at once: %s\n", message);
 }
-/* [end] */
 
 int main(void)
 {

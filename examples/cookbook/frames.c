@@ -18,7 +18,6 @@ int main(void)
         int present = 50 + frame % 10; /* agents come and go */
         fold_node h[AGENTS];
         fold_ctx_reset(f);
-        /* [frame] */
         for (int i = 0; i < present; i++) {
             senses[i][0] = (float)((i + frame) % 5);
             fold_state before = { fold_input(f, memory[i], HIDDEN), FOLD_NULL_NODE };
@@ -26,7 +25,6 @@ int main(void)
         }
         if (fold_run(f, h, present)) return puts(fold_ctx_message(f)), 1;
         fold_read(f, h, present, memory[0]);
-        /* [end] */
     }
     fold_stats stats = fold_ctx_stats(f);
     printf("%d agents in %d batch, %d of %d frames not scheduled\n", stats.run_nodes, stats.batches,

@@ -10,13 +10,11 @@ class CtxDesc(Structure):  # the first member of fold_ctx_desc; the rest stays z
 class Sgd(Structure):
     _fields_ = [("rate", c_float), ("momentum", c_float), ("decay", c_float)]
 
-# [declare]
 fold = ctypes.CDLL("./libfold.so")
 def declare(name, result, *arguments):  # else ctypes cuts pointers to ints
     getattr(fold, name).restype, getattr(fold, name).argtypes = result, arguments
 declare("fold_model_new", c_void_p, c_void_p)
 declare("fold_weight_new", Handle, c_void_p, c_char_p, c_int, c_int)
-# [end]
 declare("fold_bias_new", Handle, c_void_p, c_char_p, c_int)
 declare("fold_ctx_new", c_void_p, c_void_p, POINTER(CtxDesc))
 declare("fold_ctx_reset", None, c_void_p)
@@ -33,7 +31,6 @@ model = fold.fold_model_new(None)
 W, b = fold.fold_weight_new(model, b"W", 3, 2), fold.fold_bias_new(model, b"b", 2)
 ctx = fold.fold_ctx_new(model, byref(CtxDesc(training=1)))
 samples = [((c_float * 3)(1, 2, 3), 0), ((c_float * 3)(-1, 0, 1), 1)]
-# [train]
 for step in range(200):
     fold.fold_ctx_reset(ctx)
     losses = [fold.fold_softmax_xent(ctx, fold.fold_linear(ctx, fold.fold_input(ctx, x, 3), W, b), label)
@@ -41,7 +38,6 @@ for step in range(200):
     mean = fold.fold_mean_n(ctx, (Handle * len(losses))(*losses), len(losses))
     if fold.fold_backward(ctx, mean) or fold.fold_sgd_step(model, byref(Sgd(rate=0.1))):
         raise RuntimeError(fold.fold_ctx_message(ctx).decode())
-# [end]
 loss = fold.fold_scalar(ctx, mean)
 print(f"loss {loss:.4f}")
 assert loss < 0.1

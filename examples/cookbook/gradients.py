@@ -14,7 +14,6 @@ class Tagger(nn.Module):
     def forward(self, sentence):
         return self.tag(self.lstm(self.words(sentence))[0])
 
-# [compare]
 net = Tagger()
 net.load_state_dict(load_file("tagger.safetensors"))
 logits = net(torch.tensor([[3, 1, 4, 1, 5, 9, 2, 6]]))[0]
@@ -22,6 +21,5 @@ loss = nn.functional.cross_entropy(logits, torch.tensor([0, 1, 2, 0, 1, 2, 0, 1]
 loss.backward()
 ours = load_file("grads.safetensors")
 differ = [(ours[name] - p.grad).abs().max() / p.grad.abs().max() for name, p in net.named_parameters()]
-# [end]
 print(f"loss {loss.item():.5f}, largest difference {max(differ).item():.1e} of the largest gradient")
 assert max(differ) < 1e-5

@@ -19,11 +19,9 @@ int main(void)
         snprintf(name, sizeof name, "conv%d", i);
         layer[i] = fold_conv_new(m, name, fold_shape3(TAPS, inputs, CHANNELS), &desc, FOLD_ACT_RELU);
         for (int robot = 0; robot < ROBOTS; robot++) {
-            /* [cache] */
             past[robot][i].memory = memory[robot][i];
             past[robot][i].capacity = (TAPS - 1) * dilation + 1; /* rows */
             past[robot][i].width = inputs;
-            /* [end] */
         }
     }
     fold_dense act = fold_dense_new(m, "act", CHANNELS, ACTIONS, FOLD_ACT_TANH);

@@ -17,7 +17,6 @@ static fold_node by_index(fold_ctx *f, const net *n, const document *d)
 }
 /* [end] */
 
-/* [join] */
 /* A list for each sentence, whose last states are joined. Returns a list of the sentences. */
 static fold_node by_sentence(fold_ctx *f, const net *n, const document *d)
 {
@@ -31,7 +30,6 @@ static fold_node by_sentence(fold_ctx *f, const net *n, const document *d)
     }
     return fold_list_join(f, sentence, d->sentences);
 }
-/* [end] */
 
 int main(void)
 {

@@ -9,12 +9,10 @@ enum { SAMPLES = 3, STEPS = 5, WIDTH = 2, HIDDEN = 8 };
 static float by_sample[SAMPLES][STEPS][WIDTH], by_time[STEPS][SAMPLES][WIDTH];
 static const int length[SAMPLES] = { 5, 2, 3 };
 
-/* [by_sample] */
 static fold_node sample_of(fold_ctx *f, int s) /* the array is [samples x steps x width] */
 {
     return fold_list_input_ref(f, by_sample[s][0], length[s], fold_shape1(WIDTH));
 }
-/* [end] */
 /* [by_time] */
 static fold_node column_of(fold_ctx *f, fold_node all, int s) /* [steps x samples x width], as one list */
 {

@@ -12,14 +12,12 @@ static fold_param new_places(fold_model *m)
 {
     static float values[LONGEST][WIDTH];
     fold_param_desc desc = fold_param_desc_default();
-    /* [table] */
     for (int row = 0; row < LONGEST; row++)
         for (int i = 0; i < WIDTH; i += 2) {
             const double angle = row * pow(10000, -(double)i / WIDTH);
             values[row][i] = (float)sin(angle);
             values[row][i + 1] = (float)cos(angle);
         }
-    /* [end] */
     desc.name = "places";
     desc.shape = fold_shape2(LONGEST, WIDTH);
     desc.values = values[0];

@@ -28,11 +28,9 @@ static int play(fold_ctx *f, const fold_mlp *policy, walk *walks) /* walks that 
         }
         if (fold_run(f, logits, n)) return 1;
         for (int i = 0; i < n; i++) {
-            /* [act] */
             int right = fold_random_softmax(&going[i]->chance, fold_value(f, logits[i]), 2);
             going[i]->action[going[i]->steps++] = right;
             going[i]->at += right ? 1 : -1;
-            /* [end] */
             going[i]->reward = going[i]->at == going[i]->goal * END ? 1 - 0.5f * (float)step / LONGEST : 0;
         }
     }

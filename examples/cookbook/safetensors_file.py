@@ -4,7 +4,6 @@ import struct
 
 import torch
 
-# [save]
 def save_file(tensors, path):
     header, data = {}, b""
     for name, tensor in tensors.items():
@@ -17,7 +16,6 @@ def save_file(tensors, path):
     text += b" " * (-len(text) % 8)
     with open(path, "wb") as file:
         file.write(struct.pack("<Q", len(text)) + text + data)
-# [end]
 
 def load_file(path):
     with open(path, "rb") as file:

@@ -25,12 +25,10 @@ int main(void)
     for (int i = 0; i < SAMPLES; i++) y[i] = answer(together, &mlp, i);
     if (fold_run(together, y, SAMPLES)) puts(fold_ctx_message(together));
     for (int i = 0; i < SAMPLES; i++) {
-        /* [compare] */
         fold_ctx_reset(alone);
         fold_node one = answer(alone, &mlp, i);
         if (fold_run(alone, &one, 1)) puts(fold_ctx_message(alone));
         differ += memcmp(fold_value(together, y[i]), fold_value(alone, one), sizeof(float) * CLASSES) != 0;
-        /* [end] */
     }
     printf("%d of %d samples differ\n", differ, SAMPLES);
     fold_ctx_free(together);

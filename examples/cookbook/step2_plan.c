@@ -12,13 +12,13 @@ int main(void)
     fold_ctx *f = fold_ctx_new(m, NULL);
     meadow w = meadow_new(1);
     fold_node score[ANTS];
-    /* [plan] */
     for (int i = 0; i < ANTS; i++) {
         float crumb[MOST][2];
         int n = look(&w, i, crumb);
         score[i] = think(f, &b, crumb, n);
     }
     if (fold_run(f, score, ANTS)) return puts(fold_ctx_message(f)), 1;
+    /* [plan] */
     fold_ctx_print(f, fold_to_file, stdout);
     fold_ctx_print_splits(f, fold_to_file, stdout);
     /* [end] */

@@ -10,7 +10,6 @@ static int eaten_by(fold_model *m, const brain *b) /* in 300 frames of the same 
     meadow w = meadow_new(-1);
     fold_ctx *f = fold_ctx_new(m, NULL);
     for (int frame = 0; frame < 300; frame++) {
-        /* [frame] */
         fold_node score[ANTS];
         fold_ctx_reset(f);
         for (int i = 0; i < ANTS; i++) {
@@ -20,7 +19,6 @@ static int eaten_by(fold_model *m, const brain *b) /* in 300 frames of the same 
         }
         if (fold_run(f, score, ANTS)) return puts(fold_ctx_message(f)), -1;
         for (int i = 0; i < ANTS; i++) walk(&w, i, fold_argmax(fold_value(f, score[i]), WAYS));
-        /* [end] */
     }
     fold_ctx_free(f);
     return w.eaten;
@@ -30,11 +28,11 @@ int main(void)
 {
     fold_model *m = fold_model_new(NULL); /* the same calls as in step3_train: a file has values, not the network */
     brain b = brain_new(m);
-    /* [load] */
     printf("before: %d crumbs\n", eaten_by(m, &b));
+    /* [load] */
     if (fold_model_load(m, "ants.safetensors", NULL)) return puts(fold_model_message(m)), 1;
-    printf("after:  %d crumbs\n", eaten_by(m, &b));
     /* [end] */
+    printf("after:  %d crumbs\n", eaten_by(m, &b));
     fold_model_free(m);
     return 0;
 }

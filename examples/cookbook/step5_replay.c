@@ -25,13 +25,11 @@ int main(void)
     fold_model *m = fold_model_new(NULL);
     brain b = brain_new(m);
     if (fold_model_load(m, "ants.safetensors", NULL)) return puts(fold_model_message(m)), 1;
-    /* [block] */
     fold_ctx_desc desc = fold_ctx_desc_default();
     desc.memory.block = block;
     desc.memory.block_size = sizeof block;
     fold_ctx *f = fold_ctx_new(m, &desc);
     fold_node score = record(f, &b);
-    /* [end] */
     meadow w = meadow_new(-1);
     int count[ANTS], next[ANTS] = { 0 }; /* how many crumbs an ant sees, and which is next */
     for (int i = 0; i < ANTS; i++) count[i] = look(&w, i, crumb[i]);

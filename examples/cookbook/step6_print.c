@@ -13,6 +13,8 @@ int main(void)
     fold_model *m = fold_model_new(NULL);
     brain b = brain_new(m);
     if (fold_model_load(m, "ants.safetensors", NULL)) return puts(fold_model_message(m)), 1;
+    FILE *file = fopen("ant.c", "w");
+    if (!file) return puts("ant.c cannot be written"), 1;
     /* [print] */
     fold_ctx_desc eager = fold_ctx_desc_default();
     eager.eager = 1; /* shows the ops inside of a GRU, which are what is printed */
@@ -27,12 +29,10 @@ int main(void)
     ant.out = &out;
     ant.state = &memory;
     ant.n_in = ant.n_out = ant.n_state = 1;
-    FILE *file = fopen("ant.c", "w");
-    if (!file) return puts("ant.c cannot be written"), 1;
     fold_to_c_result printed = fold_to_c(f, &ant, fold_to_file, file);
     if (printed.status || fclose(file)) return puts(printed.message), 1;
     /* [end] */
-    printf("ant.c: %d bytes of weights, %d of memory for an ant\n", (int)printed.weight_bytes, (int)printed.state_bytes);
+    printf("ant.c: %d bytes of weights, %d of memory per ant\n", (int)printed.weight_bytes, (int)printed.state_bytes);
     fold_ctx_free(f);
     fold_model_free(m);
     return 0;

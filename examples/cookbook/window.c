@@ -19,11 +19,9 @@ int main(void)
     for (int frame = 0; frame < 50 * SECONDS; frame++) {
         float sensed[SENSED] = { 0 };
         sensed[frame % SENSED] = 1;
-        /* [frame] */
         memmove(window[0], window[1], sizeof window - sizeof window[0]);
         memcpy(window[FRAMES - 1], sensed, sizeof sensed);
         if (frame ? fold_replay(f) : fold_run(f, &action, 1)) return puts(fold_ctx_message(f)), 1;
-        /* [end] */
     }
     printf("%d multiplications a frame\n", sizes[0] * sizes[1] + sizes[1] * sizes[2] + sizes[2] * sizes[3]);
     fold_ctx_free(f);

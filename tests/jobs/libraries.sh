@@ -105,6 +105,9 @@ pytorch_onnx() {
         step "as they train in PyTorch" $python tests/train_onnx.py back "$out"
 }
 pytorch_bench() {
+    step "the bench beside DyNet is skipped aloud without it" sh -c "
+        DYNET= python3 bench/peers/dynet.py >$out/dynet && grep -q ^SKIPPED $out/dynet &&
+        grep -q '^RESULT dynet rows=0' $out/dynet"
     python=$(python_with torch "the bench beside PyTorch") || return 0
     [ -x "$bin/bench_plain" ] || { skip "the bench beside PyTorch" "there is no bench"; return; }
     peers="$python bench/peers/run.py"
@@ -148,6 +151,9 @@ study() { # on small settings; it calls private functions
     keys="$keys sick_alone_us= sick_dynamic_us= sick_manual_us="
     step "the study compiles without warnings" sh -c "$(own_line bench/study.c "-O0 -std=c99 $warnings")"
     step "study" ends_with_result "FOLD_DATA= $small" "$keys data=generated"
+    step "literature compiles without warnings" sh -c "$(own_line bench/literature.c "-O0 -std=gnu99 $warnings")"
+    step "literature" ends_with_result "$bin/literature --batch 16 --width 32 --seconds 0" \
+        "RESULT literature networks=9 most_over_alone= same=1 hash="
     if [ -z "${FOLD_DATA:-}" ]; then skip "study of real trees" "FOLD_DATA is not set"; return; fi
     step "study of real trees" ends_with_result "$small" "$keys data=real"
 }
@@ -168,11 +174,13 @@ learns_listops() { # what it printed: at least 93 % of its answers are right
         awk '{ right = $1 > 1 ? $1 : 100 * $1 } END { exit !(right >= 93) }'
 }
 web() { # built anew, and looked at in a browser: a flight there ends with the bits of the native one
-    has_wasi "the swarm's page" || return
+    has_wasi "the pages" || return
     step "make web" make -s -B web SWARM="--steps 100" CC="$CC -ffp-contract=off" CFLAGS="$CFLAGS" \
         WASM_CC="clang --target=wasm32-wasi $warnings" || return
-    flight=$(./build/swarm --load build/swarm.safetensors --isa portable --frames 300 |
+    flight=$(./build/web/native_swarm --load build/web/swarm.safetensors --isa portable --frames 300 |
         sed -n 's/.* flight=\([0-9a-f]*\).*/\1/p')
-    counted check_web python3 tests/check_web.py build/swarm.html "$flight" build/swarm.png &&
+    compiled "the policy page's native program" $CC -O0 -DFOLD_ONLY_PORTABLE -ffp-contract=off -o "$out/policy" \
+        examples/policy.c -lm || return
+    POLICY=$out/policy CC=$CC counted check_web python3 tests/check_web.py build/site "$flight" build/screenshots &&
         head -n 1 "$out/output"
 }
