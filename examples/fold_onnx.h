@@ -214,9 +214,20 @@ typedef struct fold_onnx__type {
 } fold_onnx__type;
 /* wire types of protobuf */
 enum { FOLD_ONNX__VARINT = 0, FOLD_ONNX__EIGHT = 1, FOLD_ONNX__BYTES = 2, FOLD_ONNX__FOUR = 5 };
-enum { FOLD_ONNX__FLOAT = 1, FOLD_ONNX__UINT8, FOLD_ONNX__INT8, FOLD_ONNX__UINT16, FOLD_ONNX__INT16 };
-enum { FOLD_ONNX__INT32 = 6, FOLD_ONNX__INT64 = 7, FOLD_ONNX__UINT32 = 12, FOLD_ONNX__UINT64 = 13 };
-enum { FOLD_ONNX__BOOL = 9, FOLD_ONNX__HALF = 10, FOLD_ONNX__DOUBLE = 11 };
+enum {
+    FOLD_ONNX__FLOAT = 1,
+    FOLD_ONNX__UINT8,
+    FOLD_ONNX__INT8,
+    FOLD_ONNX__UINT16,
+    FOLD_ONNX__INT16,
+    FOLD_ONNX__INT32,
+    FOLD_ONNX__INT64,
+    FOLD_ONNX__BOOL = 9,
+    FOLD_ONNX__HALF,
+    FOLD_ONNX__DOUBLE,
+    FOLD_ONNX__UINT32,
+    FOLD_ONNX__UINT64
+};
 static const fold_onnx__type fold_onnx__types[] = {
     { FOLD_ONNX__FLOAT, 4, 0, 4, FOLD_ONNX__FOUR },     { FOLD_ONNX__DOUBLE, 8, 0, 10, FOLD_ONNX__EIGHT },
     { FOLD_ONNX__HALF, 2, 0, 5, FOLD_ONNX__VARINT },    { FOLD_ONNX__INT64, 8, 1, 7, FOLD_ONNX__VARINT },
@@ -2418,7 +2429,7 @@ static const fold_onnx__type *fold_onnx__quantized(fold_onnx *o, int *least, int
     const fold_onnx__type *type =
         zero ? zero->type : fold_onnx__type_of((uint64_t)(told ? told : FOLD_ONNX__UINT8));
     if (!type || type->type < FOLD_ONNX__UINT8 || type->type > FOLD_ONNX__INT16)
-        return FOLD_ONNX__REFUSE(o, "a zero point that is not of 8 or 16 bits"), (void *)0;
+        return FOLD_ONNX__REFUSE(o, "a zero point that is not of 8 or 16 bits"), (const fold_onnx__type *)0;
     const int half = 128 << (type->size == 2 ? 8 : 0),
               is_signed = type->type == FOLD_ONNX__INT8 || type->type == FOLD_ONNX__INT16;
     *least = is_signed ? -half : 0;
@@ -4220,7 +4231,7 @@ static int fold_onnx__read_shape(fold_onnx *o, fold_onnx__span info, fold_onnx__
 static int fold_onnx__open_value(fold_onnx *o, const char *what, fold_onnx__span name)
 {
     const int index = fold_onnx__meant(o, name);
-    fold_onnx__reads_now(o, what, o->values[index].name);
+    fold_onnx__reads_now(o, what, index ? o->values[index].name : "");
     return index ? index : FOLD_ONNX__REFUSE(o, "it has no name");
 }
 
