@@ -314,10 +314,13 @@ typedef struct fold_onnx__op {
 } fold_onnx__op;
 enum { FOLD_ONNX__INTEGERS = 1, FOLD_ONNX__TRUTH = 2, FOLD_ONNX__FREEZES = 4, FOLD_ONNX__STOPS = 8 };
 enum { FOLD_ONNX__COUNTS = 1 | 16 }; /* integers, but not of 8 bits: their results would wrap */
-#define FOLD_ONNX__ROW(type, least, most, attributes, open, number, flags)                               \
-    {                                                                                                    \
-        type, least, most, attributes, open, { NULL, NULL, NULL, NULL, NULL, NULL }, number, 0, 0, flags \
+#define FOLD_ONNX__OP(type, least, most, attributes, open, number, alpha, beta, flags, ...) \
+    {                                                                                       \
+        type, least, most, attributes, open, { __VA_ARGS__ }, number, alpha, beta, flags    \
     }
+#define FOLD_ONNX__ROW(type, least, most, attributes, open, number, flags)                                \
+    FOLD_ONNX__OP(type, least, most, attributes, open, number, 0, 0, flags, NULL, NULL, NULL, NULL, NULL, \
+                  NULL)
 
 /* Records a step whose operands are `in`, and writes its results to `out`. */
 struct fold_onnx__step;
@@ -758,27 +761,21 @@ static const char *fold_onnx__nearest(fold_onnx *o, const char *name, int origin
     return o->near;
 }
 
-/* The value of a name, which is added if it is new. An empty name is no value. */
-static int fold_onnx__name(fold_onnx *o, const char *name)
-{
-    if (!*name || o->failed)
-        return 0;
-    int *place = fold_onnx__place(o, name);
-    return *place ? *place : (*place = fold_onnx__new_value(o, name));
-}
-
-/* The value that a name means in the current scope. */
+/* The value that a name refers to in the current scope, which is added if it is new. An empty name is no
+   value. */
 static int fold_onnx__meant(fold_onnx *o, fold_onnx__span text)
 {
     const char *prefix = o->scope ? o->scope->prefix : "";
     const size_t before = strlen(prefix), size = (size_t)(text.end - text.at);
     char *name = size ? FOLD_ONNX__KEPT(o, char, before + size + 1) : NULL;
-    if (!name)
+    if (!name || o->failed)
         return 0;
     memcpy(name, prefix, before);
     memcpy(name + before, text.at, size);
-    const int index = fold_onnx__name(o, name), given = o->values[index].stands_for;
-    return !given ? index : given < 0 ? 0 : given;
+    int *place = fold_onnx__place(o, name);
+    *place = *place ? *place : fold_onnx__new_value(o, name);
+    const int given = o->values[*place].stands_for;
+    return !given ? *place : given < 0 ? 0 : given;
 }
 
 static int fold_onnx__product(const fold_onnx__dims *dims, int from, int to)
@@ -868,11 +865,6 @@ static double fold_onnx__number(const fold_onnx__value *constant, int i)
                              fold_onnx__little(constant->raw + size * (size_t)i, (int)size));
 }
 
-/* Toward zero: + 0.0, since integers have no negative zero. */
-static double fold_onnx__truncated(double number)
-{
-    return (number < 0 ? ceil(number) : floor(number)) + 0.0;
-}
 static int fold_onnx__is_fixed(const fold_onnx *o, int value)
 {
     return o->values[value].origin == FOLD_ONNX__FIXED;
@@ -885,11 +877,6 @@ static int fold_onnx__scalar(const fold_onnx *o, int value, double *number)
         return 0;
     *number = fold_onnx__number(&o->values[value], 0);
     return 1;
-}
-
-static double fold_onnx__round(const fold_onnx__value *value, double number)
-{
-    return value->is_integer ? fold_onnx__truncated(number) : (double)(float)number;
 }
 
 /* Makes a value a constant that is not trained. It may have no values, such as an empty list of axes. */
@@ -2067,6 +2054,10 @@ FOLD_ONNX__FORMULA(nearest_whole, FOLD_ONNX__NEAREST)
         y = (double)(long long)y;
 FOLD_ONNX__FORMULA(trunc, own_y = own_a; FOLD_ONNX__TRUNC(own_y))
 FOLD_ONNX__FORMULA(whole_div, own_y = own_a / own_b; FOLD_ONNX__TRUNC(own_y))
+static double fold_onnx__round(const fold_onnx__value *value, double number)
+{
+    return value->is_integer ? fold_onnx__trunc_of(number, 0) : (double)(float)number;
+}
 
 /* Whole numbers of 8 bits wrap. */
 #define FOLD_ONNX__BYTE(least)                                         \
@@ -2345,7 +2336,7 @@ static double fold_onnx__slope(const fold_onnx__op *op, double a, double b, int 
     if (op->most == 1)
         return fold_onnx__slope_of_one(op->number, a);
     if (op->number == fold_onnx__fmod)
-        return of ? -fold_onnx__truncated(a / b) : 1;
+        return of ? -fold_onnx__trunc_of(a / b, 0) : 1;
     if (!of)
         return b == 0 ? 0 : b * pow(a, b - 1);
     return a == 0 && b >= 0 ? 0 : pow(a, b) * log(a);
@@ -4703,41 +4694,29 @@ static int fold_onnx__open_recurrent(fold_onnx *o, const fold_onnx__value *from)
 /* ---- the table of ops ------------------------------------------------------------------------- */
 
 static int fold_onnx__open_if(fold_onnx *o, const fold_onnx__value *from); /* it opens nodes */
-#define FOLD_ONNX__AXIS(type, one)                                                                        \
-    {                                                                                                     \
-        type, 1, 1, "axis", fold_onnx__open_softmax, { one, NULL, NULL, NULL, NULL, NULL }, NULL, 0, 0, 0 \
-    }
-#define FOLD_ONNX__ONE(type, one, number, flags)                                                             \
-    {                                                                                                        \
-        type, 1, 1, "", fold_onnx__open_elements, { one, NULL, NULL, NULL, NULL, NULL }, number, 0, 0, flags \
-    }
+#define FOLD_ONNX__AXIS(type, one)                                                                         \
+    FOLD_ONNX__OP(type, 1, 1, "axis", fold_onnx__open_softmax, NULL, 0, 0, 0, one, NULL, NULL, NULL, NULL, \
+                  NULL)
+#define FOLD_ONNX__ONE(type, one, number, flags)                                                        \
+    FOLD_ONNX__OP(type, 1, 1, "", fold_onnx__open_elements, number, 0, 0, flags, one, NULL, NULL, NULL, \
+                  NULL, NULL)
 #define FOLD_ONNX__WITH(type, with, alpha)                                                                  \
-    {                                                                                                       \
-        type, 1, 1, "alpha", fold_onnx__open_elements, { NULL, with, NULL, NULL, NULL, NULL }, NULL, alpha, \
-            0, 0                                                                                            \
-    }
-#define FOLD_ONNX__BETWEEN(type, most, attributes, open, between, alpha, beta)                         \
-    {                                                                                                  \
-        type, 1, most, attributes, open, { NULL, NULL, between, NULL, NULL, NULL }, NULL, alpha, beta, \
-            FOLD_ONNX__INTEGERS * (most == 3)                                                          \
-    }
-#define FOLD_ONNX__TWO(type, least, most, open, two, number, flags)                             \
-    {                                                                                           \
-        type, least, most, "", open, { NULL, NULL, NULL, two, NULL, NULL }, number, 0, 0, flags \
-    }
+    FOLD_ONNX__OP(type, 1, 1, "alpha", fold_onnx__open_elements, NULL, alpha, 0, 0, NULL, with, NULL, NULL, \
+                  NULL, NULL)
+#define FOLD_ONNX__BETWEEN(type, most, attributes, open, between, alpha, beta)                             \
+    FOLD_ONNX__OP(type, 1, most, attributes, open, NULL, alpha, beta, most == 3 ? FOLD_ONNX__INTEGERS : 0, \
+                  NULL, NULL, between, NULL, NULL, NULL)
+#define FOLD_ONNX__TWO(type, least, most, open, two, number, flags) \
+    FOLD_ONNX__OP(type, least, most, "", open, number, 0, 0, flags, NULL, NULL, NULL, two, NULL, NULL)
 #define FOLD_ONNX__MANY(type, least, most, two, number, flags) \
     FOLD_ONNX__TWO(type, least, most, fold_onnx__open_elements, two, number, flags)
 #define FOLD_ONNX__TEST(type, inputs, number) \
     FOLD_ONNX__MANY(type, inputs, inputs, NULL, number, FOLD_ONNX__INTEGERS | FOLD_ONNX__TRUTH)
-#define FOLD_ONNX__REDUCE(type, before, along, after, flags)                      \
-    {                                                                             \
-        type, 1, 2, "axes keepdims noop_with_empty_axes", fold_onnx__open_reduce, \
-            { before, NULL, NULL, NULL, along, after }, NULL, 0, 0, flags         \
-    }
-#define FOLD_ONNX__GLOBAL(type, along)                                                                 \
-    {                                                                                                  \
-        type, 1, 1, "", fold_onnx__open_reduce, { NULL, NULL, NULL, NULL, along, NULL }, NULL, 0, 0, 0 \
-    }
+#define FOLD_ONNX__REDUCE(type, before, along, after, flags)                                            \
+    FOLD_ONNX__OP(type, 1, 2, "axes keepdims noop_with_empty_axes", fold_onnx__open_reduce, NULL, 0, 0, \
+                  flags, before, NULL, NULL, NULL, along, after)
+#define FOLD_ONNX__GLOBAL(type, along) \
+    FOLD_ONNX__OP(type, 1, 1, "", fold_onnx__open_reduce, NULL, 0, 0, 0, NULL, NULL, NULL, NULL, along, NULL)
 #define FOLD_ONNX__MOVE(type, least, most, attributes, open) \
     FOLD_ONNX__ROW(type, least, most, attributes, open, NULL, FOLD_ONNX__INTEGERS)
 #define FOLD_ONNX__OTHER(type, least, most, words, open) \
@@ -5414,13 +5393,9 @@ static int fold_onnx__open_all(fold_onnx *o, fold_onnx__span model)
         o->metadata[o->n_metadata].key = fold_onnx__text_of(o, field.bytes, 1);
         o->metadata[o->n_metadata].text = fold_onnx__text_of(o, field.bytes, 2);
     }
-    if (!fold_onnx__open_values(o, graph.bytes, 5) || !fold_onnx__open_values(o, graph.bytes, 15))
-        return 0;
-    if (!fold_onnx__open_values(o, graph.bytes, 11))
-        return 0;
-    if (!fold_onnx__bindings_fit(o, graph.bytes) || !fold_onnx__open_nodes(o, graph.bytes, 1))
-        return 0;
-    if (!fold_onnx__open_values(o, graph.bytes, 12))
+    if (!fold_onnx__open_values(o, graph.bytes, 5) || !fold_onnx__open_values(o, graph.bytes, 15) ||
+        !fold_onnx__open_values(o, graph.bytes, 11) || !fold_onnx__bindings_fit(o, graph.bytes) ||
+        !fold_onnx__open_nodes(o, graph.bytes, 1) || !fold_onnx__open_values(o, graph.bytes, 12))
         return 0;
     for (int i = o->n_outputs; i-- > 0;) {
         const int origin = o->values[o->outputs[i]].origin;
