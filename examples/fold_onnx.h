@@ -12,46 +12,46 @@
        fold_run(f, &out.node, 1);                                     // all agents together
        const float *actions = fold_value(f, out.node);
 
-   Opening reads the file once and checks all shapes. An axis whose length the file leaves open becomes 1,
-   such as the batch; if another axis is open, such as the length of a sequence, give its length in a binding.
-   Recording adds one sample to a context: only the ops that the requested outputs need. So any number of
-   agents is batched, and the network can be run, replayed, trained, quantised and saved like any other. A
-   batch that the file fixes to more than 1 stays one sample.
+   Opening reads the file once and checks all shapes. If the file leaves the length of an axis open, such as
+   the batch, it becomes 1; for any other open axis, such as the length of a sequence, give the length in a
+   binding. Recording adds one sample to a context, with only the ops that the requested outputs need. So any
+   number of agents can be batched, and the network can be run, replayed, trained, quantised and saved like
+   any other. If the file fixes the batch to more than 1, that whole batch is one sample.
 
-   Weights become parameters of the model, with their names in the file. A weight that is stored in a
-   different layout, such as the transpose of a matrix, has ".turned" or ".part" after its name, so that
-   PyTorch never takes it for its own: use fold_onnx_save to save it for PyTorch. Parameters can be trained,
-   except that these are frozen: subtrahends and divisors, such as the statistics of observations; exponents;
-   the statistics of BatchNormalization; and constants that the file computes from other constants.
+   Weights become parameters of the model, named as in the file. A weight that is stored in a different
+   layout, such as the transpose of a matrix, gets ".turned" or ".part" after its name, so that PyTorch does
+   not mistake it for the original: to save weights for PyTorch, use fold_onnx_save. Parameters can be
+   trained, except these, which are frozen: subtrahends and divisors, such as the statistics of observations;
+   exponents; the statistics of BatchNormalization; and constants computed from other constants.
 
-   Values have the file's shapes. A state is an input and an output, each with a name: pass in the last
-   output, or zeros to start from scratch.
+   Values have the file's shapes. A recurrent state is an input and an output, each with a name: pass the last
+   output in as the next input, or pass zeros to start from scratch.
 
-   Ops that draw random numbers use a fold_random. Without one, normal numbers are their mean, and a choice is
-   the most probable one: an action without noise. Tensors that feed such ops, such as logits, can be
+   Ops that draw random numbers use a fold_random. Without one, a normal number is its mean and a choice is
+   the most probable one, so actions have no noise. Tensors that feed such ops, such as logits, can be
    requested by name like outputs.
 
-   If takes the branch that its condition chooses when the file is opened: the condition is a constant, or is
-   computed from shapes and bound inputs. Dropout drops nothing, in training contexts either. Pools read
-   windows of any shape, along up to three axes, but no dilations, and make no indices. Convolutions, also
-   transposed ones, have one or two axes with equal dilations; a transposed one costs as much as a convolution
-   of its result. Resize has all modes but tf_crop_and_resize; linear and cubic ones are products with the
-   weights of an axis, so they suit small images. Einsum has one or two operands. TopK and Range need
-   constants. Sin, Cos and Tan are NaN beyond 262144. Functions of the file are opened where they are called.
+   If takes the branch that its condition chooses when the file is opened: the condition must be a constant,
+   or be computed from shapes and bound inputs. Dropout drops nothing, even in training contexts. Pools have
+   windows of any shape along up to three axes, without dilations, and do not return indices. Convolutions,
+   including transposed ones, have one or two axes with equal dilations; a transposed one costs as much as an
+   ordinary one whose output has the same size. Resize supports all modes except tf_crop_and_resize; linear
+   and cubic modes multiply each axis by a matrix of weights, so they suit small images. Einsum takes one or
+   two operands. The inputs of TopK and Range must be constants. Sin, Cos and Tan return NaN for magnitudes
+   above 262144. Functions that the file defines are opened where they are called.
 
-   Integers and booleans are stored as floats, which hold all integers up to 2^24; integers of 8 bits wrap
-   when they are cast, and are not added or multiplied. Gather by an index that is out of range, which the
-   specification calls an error, gives NaN. QuantizeLinear and DequantizeLinear of constants make constants,
-   so a quantised weight becomes a weight of floats.
+   Integers and booleans are stored as floats, which hold all integers up to 2^24 exactly. Casts to 8 bits
+   wrap; additions and products of 8-bit integers are refused. If Gather's index is computed and out of range,
+   which the specification calls an error, the result is NaN. QuantizeLinear and DequantizeLinear of constants
+   make constants, so a quantised weight becomes a weight of floats.
 
-   Errors: a broken file is refused. If it contains something that is not supported, whatever depends on that
-   is refused when it is requested; the file itself is refused only if all of its outputs are. The message
-   names the op, the node and the reason. Half and double precision are computed in float; a Cast to half
-   rounds.
+   Errors: a broken file is refused. Tensors that depend on an unsupported part of a file are refused when
+   they are requested; the file itself is refused only if all of its outputs are. The message names the op,
+   the node and the reason. Half and double precision are computed in float; a Cast to half rounds.
 
    Memory comes from the model's allocator only, and there are no globals. The file is C99 and C++17 and works
    in every build of fold.h. The noise of choices, gradients of Erf and Pow, and Exp, Log, Sin and Cos of
-   constants call libm, so their bits depend on it.
+   constants call the C library, so their bits depend on it.
 
    No gradient passes through ArgMax, ArgMin, OneHot, Multinomial, Floor, Ceil, Round, Sign, comparisons,
    And, Or, Xor, Not, IsNaN, Cast to integers or booleans, Div, Pow and Mod of integers, QuantizeLinear,
@@ -79,90 +79,85 @@ extern "C" {
 typedef struct fold_onnx fold_onnx;
 enum { FOLD_ONNX_RANK = 8 };
 
-/* A tensor of the file, for a batch of 1. */
+/* Describes a tensor of the file, for a batch of 1. */
 typedef struct fold_onnx_tensor {
     const char *name;              /* NULL: there is no such tensor */
     int rank, dim[FOLD_ONNX_RANK]; /* a scalar has rank 0 */
-    int count;                     /* of values; 0: nothing computes it, or the op that does is refused */
+    int count;                     /* of values; 0: nothing computes it, or the op that would is refused */
     int is_integer;                /* integers or booleans, which are stored as floats */
     int is_constant;
-    int stops_gradient; /* no gradient passes through the op that computes it (see the list
-                           above) */
+    int stops_gradient; /* no gradient passes through the op that computes it: see the list above */
 } fold_onnx_tensor;
 
 /* Gives an input of the file a shape, or makes it a constant. */
 typedef struct fold_onnx_binding {
     const char *name;
-    const float *values; /* of the constant, read while the file is opened; NULL: it stays an
-                            input */
+    const float *values; /* of the constant, read while the file is opened; NULL: it stays an input */
     int has_shape;       /* 0: use the file's shape, with 1 for every axis that it leaves open */
     int rank, dim[FOLD_ONNX_RANK];
-    int count; /* of values: the file is refused if its input has a different number. 0: not checked */
+    int count; /* length of values; an input of a different size is refused. 0: not checked */
 } fold_onnx_binding;
 
 typedef struct fold_onnx_desc {
-    const char *prefix; /* of the names of all parameters, such as "left.", so that a model can hold several
-                           files */
+    const char *prefix; /* begins all parameter names, such as "left.": a model can hold several files */
     const fold_onnx_binding *bindings;
     int n_bindings;
-    size_t max_bytes; /* limit of memory while the file is opened, including parameters; 0: 8 times its size
-                         and 64 MB */
+    size_t max_bytes; /* limit on memory while the file is opened, including parameters; 0: 64 MB plus 8
+                         times the file's size */
 } fold_onnx_desc;
 FOLD_API fold_onnx_desc fold_onnx_desc_default(void); /* all zero */
 
 #ifndef FOLD_NO_STDIO
-/* Opens an .onnx file; desc may be NULL. Weights in separate files are read from the file's folder or below.
-   Returns NULL if it cannot be read: the error is set on the model. */
+/* Opens an .onnx file; desc may be NULL. Separate files of weights are read from the same folder or its
+   subfolders. Returns NULL on failure; the error is set on the model. */
 FOLD_API fold_onnx *fold_onnx_open(fold_model *m, const char *path, const fold_onnx_desc *desc);
 #endif
-/* Opens a file in memory, which may be freed when the call returns. */
+/* Opens a file in memory. The bytes may be freed when the call returns. */
 FOLD_API fold_onnx *fold_onnx_open_memory(fold_model *m, const void *bytes, size_t size,
                                           const fold_onnx_desc *desc);
-/* Writes an .onnx file again with the current values of its weights. PyTorch or ONNX Runtime can then read
-   what was trained here. All other bytes stay the same. The file must have been opened in m with the same
-   desc. Returns the model's status. Errors: a weight that has changed is not stored in the file itself as
-   float32, or has two parameters, such as a matrix and its transpose, that were trained to different
-   values. */
+/* Writes a copy of an .onnx file with the current values of its weights, so that PyTorch or ONNX Runtime can
+   read what was trained here. All other bytes stay the same. The file must have been opened in m with the
+   same desc. Returns the model's status. Errors: a weight that has changed but is not stored as float32 in
+   the file itself; a weight with two parameters, such as a matrix and its transpose, that were trained to
+   different values. */
 FOLD_API fold_status fold_onnx_save_to(fold_model *m, const void *bytes, size_t size,
                                        const fold_onnx_desc *desc, fold_writer *write, void *writer);
 #ifndef FOLD_NO_STDIO
 FOLD_API fold_status fold_onnx_save(fold_model *m, const char *from, const char *to,
                                     const fold_onnx_desc *desc);
 #endif
-/* Frees o. Call it after freeing the contexts that recorded it, and before freeing the model. NULL is
-   fine. */
+/* Frees o, which may be NULL. First free the contexts that recorded it; free the model afterwards. */
 FOLD_API void fold_onnx_close(fold_onnx *o);
 
-/* Inputs and outputs, in the order of the file. Weights, and inputs that are bound to values, do not
-   count. */
+/* Inputs and outputs, in the file's order. Weights and inputs that are bound to values are not included. */
 FOLD_API int fold_onnx_input_count(const fold_onnx *o);
 FOLD_API fold_onnx_tensor fold_onnx_input(const fold_onnx *o, int index);
 FOLD_API int fold_onnx_output_count(const fold_onnx *o);
 FOLD_API fold_onnx_tensor fold_onnx_output(const fold_onnx *o, int index);
 FOLD_API fold_onnx_tensor fold_onnx_find(const fold_onnx *o, const char *name); /* any tensor, by name */
-/* The metadata, such as joint names and scales; a missing key or value is NULL. */
+/* The file's metadata, such as joint names and scales; NULL if there is no such index or key. */
 FOLD_API int fold_onnx_metadata_count(const fold_onnx *o);
 FOLD_API const char *fold_onnx_metadata_key(const fold_onnx *o, int index);
 FOLD_API const char *fold_onnx_metadata(const fold_onnx *o, const char *key);
 
-/* A tensor of a sample. An input has values, which are copied, or else a node with the same number of values.
-   To record many samples at the cost of one, pass a list with a row for each sample, for every input that
-   differs between samples. Everything that depends on these inputs is then also a list. */
+/* A named tensor of one sample. For an input, set `values`, which are copied, or else `node`, with the same
+   number of values. To record many samples at the cost of one, pass a list with one row per sample for every
+   input that differs between samples. Everything that depends on such an input is then also a list. */
 typedef struct fold_onnx_value {
     const char *name;
     const float *values;
     fold_node node;
 } fold_onnx_value;
-/* Records one sample and sets the node of each of `out`. These name output tensors or any others. Only the
-   inputs that these need are required. Noise can be passed as an input, with the name of the random op's
-   output; otherwise it is drawn from chance, and NULL means no noise. Noise is drawn for a single sample, so
-   drawing it for lists is an error. Two threads must not record the same o at once. Errors, set on the
-   context: a name that is not in the file, a missing input. */
+/* Records one sample and sets the node of each element of `out`, whose names may be those of outputs or of
+   any other tensors. Only the inputs that these need are required. To supply noise, pass it as an input with
+   the name of the random op's output; otherwise it is drawn from `chance`, or left out if that is NULL. It is
+   drawn for a single sample, so drawing noise for lists is an error. Do not record the same o on two threads
+   at once. Errors, set on the context: a name that is not in the file; a missing input. */
 FOLD_API fold_status fold_onnx_record(fold_onnx *o, fold_ctx *f, const fold_onnx_value *in, int n_in,
                                       fold_random *chance, fold_onnx_value *out, int n_out);
 #ifndef FOLD_NO_TEXT
-/* Prints the user-defined ops of fold_onnx_record: use it as print_op of a fold_to_c_desc
-   (examples/fold_to_c.h). Returns 1 for an op of someone else. */
+/* Prints the user-defined ops of fold_onnx_record as C: use it as print_op of a fold_to_c_desc
+   (examples/fold_to_c.h). Returns 1 for any other op. */
 FOLD_API int fold_onnx_print(const fold_seen *seen, fold_writer *write, void *writer, void *user);
 #endif
 
@@ -184,7 +179,8 @@ FOLD_API int fold_onnx_print(const fold_seen *seen, fold_writer *write, void *wr
 #include <stdio.h>
 #endif
 
-/* Every product and sum is rounded by itself, so results do not depend on the compiler or its flags. */
+/* Every product and every sum is rounded separately, so results do not depend on the compiler or its
+   flags. */
 #if defined(__clang__)
 #pragma STDC FP_CONTRACT OFF
 #elif defined(__GNUC__)
@@ -212,7 +208,7 @@ typedef struct fold_onnx__arena {
     size_t used;
 } fold_onnx__arena;
 
-/* A type of ONNX: the size of raw values, and the protobuf field and wire of listed ones. */
+/* An ONNX type: the size of a raw value, and the protobuf field and wire type of listed values. */
 typedef struct fold_onnx__type {
     int type, size, is_integer, field, wire; /* is_integer 2: of 8 bits */
 } fold_onnx__type;
@@ -256,42 +252,43 @@ enum {
 typedef struct fold_onnx__value {
     const char *name;
     int origin, maker; /* maker: 1 + the index of the node that makes it; 0: none */
-    int stands_for;    /* of a function's input: the value that it gets; -1: it is left out */
+    int stands_for;    /* for a function's input: the value passed by the call; -1: it is left out */
     const char *why;   /* why it is refused */
     fold_onnx__dims dims;
     int count;
-    fold_shape shape;         /* of its fold_node */
-    int is_integer;           /* or boolean; 2: of 8 bits */
-    int is_frozen;            /* a constant that is not trained, since it was computed */
-    /* the elements of a constant: one of these is set */
+    fold_shape shape; /* of its fold_node */
+    int is_integer;   /* or boolean; 2: of 8 bits */
+    int is_frozen;    /* a constant that is not trained */
+    /* the elements of a constant, in exactly one of these three */
     const unsigned char *raw; /* as in the file, little-endian, of this type */
     const float *floats;
     double *numbers;
     const fold_onnx__type *type;
     fold_param param; /* of a constant that steps read as a value */
     int step;         /* the step that makes it */
-    char *seen;       /* of a tensor that is being saved: which elements a parameter has */
+    char *seen;       /* while a tensor is saved: whether a parameter holds the element */
     fold_node node;   /* while a sample is recorded */
     int wanted, given;
 } fold_onnx__value;
 
-/* Brings a value into a different shape and order. Most moves are views. */
+/* Brings a value into a different shape and order. Most results are windows, runs of adjacent values, for
+   which fold.h has ops. */
 typedef struct fold_onnx__move {
     fold_shape shape;
-    int from, count; /* of the view */
+    int from, count; /* the first value, if the move is a window, and the number of values */
     int is_window, is_part, is_permutation;
-    fold_op op;        /* if it is no view */
-    const int *source; /* where each run of `run` values comes from; -1: it is padding */
+    fold_op op;        /* if it is no window */
+    const int *source; /* where each run of `run` values comes from; -1: padding */
     int run, has_pad;
     float pad;
 } fold_onnx__move;
 
-/* The calls of fold.h that make up an op, in this order. Those that are NULL are left out. */
+/* The calls of fold.h that make up an op, in this order; NULL: left out. */
 typedef struct fold_onnx__calls {
     fold_node (*one)(fold_ctx *f, fold_node x);
     fold_node (*with)(fold_ctx *f, fold_node x, float real);
     fold_node (*between)(fold_ctx *f, fold_node x, float low, float high);
-    fold_node (*two)(fold_ctx *f, fold_node a, fold_node b); /* over all inputs, from the left */
+    fold_node (*two)(fold_ctx *f, fold_node a, fold_node b); /* joins all inputs, from the left */
     fold_node (*along)(fold_ctx *f, fold_node x, int axis);
     fold_node (*after)(fold_ctx *f, fold_node x);
 } fold_onnx__calls;
@@ -309,7 +306,7 @@ typedef struct fold_onnx__op {
     int (*open)(fold_onnx *o, const fold_onnx__value *from); /* its first input */
     fold_onnx__calls calls;
     const fold_onnx__formula *number; /* for constants, and for ops that fold.h lacks */
-    float alpha, beta;                    /* defaults of the attributes alpha, and beta or gamma */
+    float alpha, beta;                /* default values of alpha, and of beta or gamma */
     int flags;
 } fold_onnx__op;
 enum { FOLD_ONNX__INTEGERS = 1, FOLD_ONNX__TRUTH = 2, FOLD_ONNX__FREEZES = 4, FOLD_ONNX__STOPS = 8 };
@@ -329,21 +326,21 @@ typedef void fold_onnx__recorder(fold_onnx *o, const struct fold_onnx__step *s, 
                                  fold_node *out);
 typedef struct fold_onnx__step {
     fold_onnx__recorder *record;
-    const fold_onnx__op *op; /* of the node that it was made for */
+    const fold_onnx__op *op; /* of the file's node */
     const int *from;         /* the inputs of that node, while the file is opened */
     fold_onnx__calls calls;
     const fold_onnx__move *move;
     int *in, n_in, n_out, out[3]; /* values */
-    int number[5];                /* settings, which depend on `record` */
+    int number[5];                /* settings, whose meaning depends on `record` */
     float real[2];
     const fold_onnx__layer *layer;
     fold_conv_desc conv;
     fold_param param[14], *filters;
-    int n_filters; /* of a convolution: a filter for each group */
+    int n_filters; /* of a convolution: one per group */
     fold_op own;
-    int stops;        /* no gradient passes */
-    float *noise;     /* memory for a random op */
-    fold_node *nodes; /* memory for inputs, outputs and intermediate nodes */
+    int stops;        /* no gradient passes through it */
+    float *noise;     /* buffer of a random op */
+    fold_node *nodes; /* buffer for inputs, outputs and intermediate nodes */
     int needed;
 } fold_onnx__step;
 enum { FOLD_ONNX__OUTS = 3 };
@@ -354,20 +351,20 @@ typedef struct fold_onnx__node { /* while the file is opened */
     const char *type, *name;
     int *in, n_in; /* 0: left out */
     int *out, n_out;
-    int next, is_open; /* next: the first input whose maker was not visited yet */
+    int next, is_open; /* next: the first input whose maker has not been visited yet */
 } fold_onnx__node;
 
-/* The body of a function is opened as if its nodes stood where it is called. Its names begin with `prefix`,
-   and its attributes may refer to those of the call. */
+/* A call of a function that the file defines. The function's nodes are opened in place of the call: their
+   names get the prefix, and their attributes may refer to those of the call. */
 typedef struct fold_onnx__scope {
     const struct fold_onnx__scope *outer;
     const char *prefix;
     fold_onnx__span call, function;
 } fold_onnx__scope;
 
-/* A parameter, in one of the forms of a constant: `scale` times the elements of a view. NULL: all elements,
-   in their order. Parameters are planned while nodes are opened: their handles are then 1 + their index and a
-   salt of 0. They are made when all are known, so that each array of the model is allocated once. */
+/* A parameter made from a constant: `scale` times the elements of `view`, or all elements in order if that is
+   NULL. While nodes are opened, parameters are only planned: a handle then has the id 1 + the weight's index
+   and the salt 0. They are created when all are known, so that each array of the model is allocated once. */
 struct fold_onnx__view;
 typedef struct fold_onnx__weight {
     const fold_onnx__value *value;
@@ -387,23 +384,23 @@ struct fold_onnx {
     fold_ctx *f; /* while a sample is recorded: errors are set on it */
     fold_random *chance;
     fold_onnx_desc desc;
-    fold_onnx__arena kept, passing, scratch; /* passing: until the file is open; scratch: for each part of
-                                                it */
+    fold_onnx__arena kept, passing, scratch; /* passing: freed once the file is open; scratch: freed after
+                                                each part of it */
     size_t budget, most, read;
     fold_onnx__span file;
-    char why[240], near[80];  /* why: the reason that a part of the file is refused */
+    char why[240], near[80];  /* why: why a part of the file is refused */
     fold_onnx__value *values; /* index 0 means none */
     fold_onnx__step *steps;
-    int *named; /* hash table of values by name */
+    int *named;                  /* hash table of values by name */
     fold_onnx__weight **weights; /* while the file is opened */
     fold_onnx__pair *metadata;
     int *inputs, *outputs;
     int n_values, most_values, n_steps, most_steps, n_named, n_weights, n_metadata, n_inputs, n_outputs;
-    int n_nodes; /* that were read */
+    int n_nodes; /* number of nodes read so far */
     int has_functions;
-    int saves;   /* parameters are written into our copy of the file, instead of being read from it */
+    int saves; /* parameters are written into our copy of the file, instead of being read from it */
     int failed, version, has_list; /* has_list: an input of this sample is a list */
-    const char *folder;            /* of the file, for separate weights; NULL: there are none */
+    const char *folder;            /* path whose folder has separate weights; NULL: in memory */
     int folder_length;
     fold_onnx__node node;
     const fold_onnx__scope *scope; /* NULL: that of the graph */
@@ -411,7 +408,7 @@ struct fold_onnx {
 
 /* ---- text and errors -------------------------------------------------------------------------- */
 
-/* Text that is too long is cut. */
+/* Text that is too long is truncated. */
 static void fold_onnx__format(char *text, size_t size, const char *format, ...)
 {
     va_list args;
@@ -445,7 +442,7 @@ static int fold_onnx__fail(fold_onnx *o, fold_status status, const char *format,
 }
 #define FOLD_ONNX__REFUSE(o, ...) fold_onnx__fail(o, FOLD_BAD_ARGUMENT, __VA_ARGS__)
 
-/* For messages while no node is being read. */
+/* Sets what messages begin with while no node is being read. */
 static void fold_onnx__reads_now(fold_onnx *o, const char *what, const char *name)
 {
     memset(&o->node, 0, sizeof o->node);
@@ -504,7 +501,7 @@ static void *fold_onnx__take_any(fold_onnx *o, fold_onnx__arena *arena, size_t c
     return taken;
 }
 
-/* The same, zeroed. */
+/* The same, but zeroed. */
 static void *fold_onnx__take(fold_onnx *o, fold_onnx__arena *arena, size_t count, size_t size)
 {
     void *taken = fold_onnx__take_any(o, arena, count, size);
@@ -538,7 +535,7 @@ static uint64_t fold_onnx__little(const unsigned char *from, int bytes)
     return value;
 }
 
-/* Reads a number off the front. Returns 0 if there is none. */
+/* Reads a number from the start of `from`. Returns 0 if there is none. */
 static int fold_onnx__take_number(fold_onnx__span *from, int wire, uint64_t *value)
 {
     const int size = wire == FOLD_ONNX__EIGHT ? 8 : 4;
@@ -556,7 +553,7 @@ static int fold_onnx__take_number(fold_onnx__span *from, int wire, uint64_t *val
     return 1;
 }
 
-/* Returns 0 at the end, and after an error. */
+/* Reads the next field. Returns 0 at the end and after an error. */
 static int fold_onnx__next(fold_onnx *o, fold_onnx__span *from, fold_onnx__field *field)
 {
     uint64_t key;
@@ -674,7 +671,7 @@ static double fold_onnx__decode(int type, uint64_t bits)
     }
 }
 
-/* Numbers of a repeated field, packed or not: writes the first `most`, and returns how many there are. */
+/* Reads a repeated field of numbers, packed or not. Writes the first `most`; returns how many there are. */
 static int fold_onnx__numbers(fold_onnx *o, fold_onnx__span from, int number, const fold_onnx__type *type,
                               double *out, int most)
 {
@@ -700,7 +697,7 @@ static int fold_onnx__numbers(fold_onnx *o, fold_onnx__span from, int number, co
 
 /* ---- values ----------------------------------------------------------------------------------- */
 
-/* The entry of a name in the table; if the name is new, a free entry. */
+/* The hash-table entry of a name, or a free entry if the name is new. */
 static int *fold_onnx__place(const fold_onnx *o, const char *name)
 {
     const uint32_t mask = (uint32_t)(o->n_named - 1);
@@ -744,7 +741,7 @@ static int fold_onnx__distance(const char *a, const char *b)
     return row[strlen(b) < FOLD_ONNX__MAX ? strlen(b) : (size_t)FOLD_ONNX__MAX];
 }
 
-/* "; nearest: ..." for a message: among the values of an origin, or among all that can be requested. */
+/* "; nearest: ..." for a message: the most similar name with this origin or, if that is 0, with any. */
 static const char *fold_onnx__nearest(fold_onnx *o, const char *name, int origin)
 {
     int best = 0, least = INT_MAX;
@@ -798,7 +795,7 @@ static int fold_onnx__is_empty(fold_onnx *o, const fold_onnx__value *value)
     return FOLD_ONNX__REFUSE(o, "'%.60s' has no values", value->name);
 }
 
-/* 0 after an error. */
+/* The number of values; 0 after an error. */
 static int fold_onnx__size(fold_onnx *o, const fold_onnx__dims *dims)
 {
     long long count = 1;
@@ -814,7 +811,7 @@ static int fold_onnx__size(fold_onnx *o, const fold_onnx__dims *dims)
     return o->failed ? 0 : (int)count;
 }
 
-/* The axes from `first` on. Rank 0: there are too many. */
+/* The shape of the axes from `first` on; rank 0 if there are too many. */
 static fold_shape fold_onnx__shape_from(const fold_onnx__dims *dims, int first)
 {
     fold_shape shape = { 0, { 0, 0, 0, 0 } };
@@ -834,7 +831,8 @@ static fold_shape fold_onnx__shape(const fold_onnx__dims *dims)
     return dims->rank ? fold_onnx__shape_from(dims, first) : fold_shape1(1);
 }
 
-/* Ops along axes read [outer x count x inner]; outer and inner are left out if they are 1. */
+/* The shape [outer x count x inner] that ops along axes read, without inner if that is 1, and then without
+   outer if that is 1 too. */
 static fold_shape fold_onnx__along(int outer, int count, int inner)
 {
     return inner > 1   ? fold_shape3(outer, count, inner)
@@ -870,7 +868,7 @@ static int fold_onnx__is_fixed(const fold_onnx *o, int value)
     return o->values[value].origin == FOLD_ONNX__FIXED;
 }
 
-/* Returns 0 if it is no constant with a single value. */
+/* Returns 0 unless the value is a constant with a single element. */
 static int fold_onnx__scalar(const fold_onnx *o, int value, double *number)
 {
     if (!fold_onnx__is_fixed(o, value) || o->values[value].count != 1)
@@ -879,7 +877,7 @@ static int fold_onnx__scalar(const fold_onnx *o, int value, double *number)
     return 1;
 }
 
-/* Makes a value a constant that is not trained. It may have no values, such as an empty list of axes. */
+/* Makes a value a constant that is not trained. It may be empty, such as a list of no axes. */
 static int fold_onnx__fix_as(fold_onnx *o, fold_onnx__value *value, const fold_onnx__dims *dims,
                              int is_integer)
 {
@@ -893,7 +891,7 @@ static int fold_onnx__fix_as(fold_onnx *o, fold_onnx__value *value, const fold_o
     return !o->failed;
 }
 
-/* The same. Returns its numbers, to be written. */
+/* The same. Returns the array of its elements, which the caller fills. */
 static double *fold_onnx__fix(fold_onnx *o, fold_onnx__value *value, const fold_onnx__dims *dims,
                               int is_integer)
 {
@@ -905,8 +903,8 @@ static double *fold_onnx__fix(fold_onnx *o, fold_onnx__value *value, const fold_
 /* ---- tensors of the file ---------------------------------------------------------------------- */
 
 #ifndef FOLD_NO_STDIO
-/* Reads bytes of a separate file. Memory is allocated only if they are there, and the budget grows as if they
-   were in the file itself. */
+/* Reads `size` bytes of a file from an offset; SIZE_MAX: all. Memory is allocated only if the file has that
+   many, and the budget grows with them. */
 static const unsigned char *fold_onnx__read_part(fold_onnx *o, const char *path, size_t from, size_t size)
 {
     FILE *file = fopen(path, "rb");
@@ -1031,8 +1029,8 @@ static int fold_onnx__read_tensor(fold_onnx *o, fold_onnx__span tensor, fold_onn
 
 /* ---- the current node: attributes and inputs --------------------------------------------------- */
 
-/* An attribute in a function may refer to one of the call, or else of the function, which are its defaults.
-   Returns 0 if there is none. */
+/* Resolves an attribute that, inside a function, refers to an attribute of the call or, failing that, to the
+   function's default. Returns 0 if neither exists. */
 static int fold_onnx__refers(fold_onnx *o, fold_onnx__field *attribute)
 {
     fold_onnx__field wanted, name;
@@ -1050,8 +1048,8 @@ static int fold_onnx__refers(fold_onnx *o, fold_onnx__field *attribute)
     return !o->failed;
 }
 
-/* Finds an attribute's value, by the number of its field. If that field is missing, it is 0 or "", which
-   proto3 does not write. A list is requested with minus its number, and found as a whole. */
+/* Finds an attribute's value, which is in the field `number`. If that field is missing, the value is 0 or "",
+   which proto3 does not write. For a list, pass minus the field's number, and read it from `found`. */
 static int fold_onnx__attribute(fold_onnx *o, const char *name, int number, fold_onnx__field *found)
 {
     const int wanted = number < 0 ? -number : number;
@@ -1082,7 +1080,7 @@ static int fold_onnx__attribute(fold_onnx *o, const char *name, int number, fold
     return 0;
 }
 
-/* The nearest int. */
+/* The number as an int; a number out of range becomes the nearest int. */
 static int fold_onnx__near(double number)
 {
     return !(number > -INT_MAX) ? -INT_MAX : number > INT_MAX ? INT_MAX : (int)number; /* also a NaN */
@@ -1105,7 +1103,7 @@ static int fold_onnx__has_word(fold_onnx *o, const char *name, const char *word)
     return fold_onnx__attribute(o, name, 4, &field) && fold_onnx__is(field.bytes, word);
 }
 
-/* Which of n words an attribute is; 0 if it is missing. */
+/* The index of an attribute's text among n words; 0 if the attribute is missing. */
 static int fold_onnx__word(fold_onnx *o, const char *name, const char *const *words, int n)
 {
     fold_onnx__field field;
@@ -1147,7 +1145,7 @@ static int fold_onnx__list(fold_onnx *o, const char *name, int input, int *out, 
     return o->failed ? -2 : count;
 }
 
-/* The axis counted from 0; 0 after an error. */
+/* The axis, counted from 0 also if it is negative; 0 after an error. */
 static int fold_onnx__axis(fold_onnx *o, int axis, int rank)
 {
     if (axis < -rank || axis >= rank)
@@ -1159,8 +1157,8 @@ static int fold_onnx__axis_of(fold_onnx *o, const fold_onnx__value *from, int ot
     return fold_onnx__axis(o, fold_onnx__whole(o, "axis", otherwise), from->dims.rank);
 }
 
-/* The axes that an op lists, as bits, in a shape of this rank or, if it adds them, of the rank with them.
-   Returns how many there are; -1: there is no list; -2: an error. */
+/* Sets a bit in `marks` for each axis that an op lists, counted in a shape of this rank or, if the op adds
+   them, of the rank including them. Returns how many there are; -1: there is no list; -2: an error. */
 static int fold_onnx__marked_axes(fold_onnx *o, int rank, int adds, unsigned *marks)
 {
     int axes[FOLD_ONNX_RANK];
@@ -1185,18 +1183,19 @@ static int fold_onnx__all_fixed(const fold_onnx *o)
 
 /* ---- views ------------------------------------------------------------------------------------ */
 
-/* Where each element of a result comes from: the sum over its axes of at[axis][index] or, if one of these is
-   -1, it is padding. So is, in each matrix, what is above (cuts 1) or below (-1) a diagonal: the column minus
-   the row. Everything that only moves elements is such a view. */
+/* Where each element of a result comes from. Its source offset is the sum of at[axis][index] over the axes;
+   if any of these is -1, the element is padding. If cuts is 1 or -1, the elements of each matrix above or
+   below a diagonal are padding too; the diagonal is given as column minus row. All ops that only move
+   elements are expressed as such views. */
 typedef struct fold_onnx__view {
     fold_onnx__dims dims;
     int *at[FOLD_ONNX_RANK], cuts, diagonal;
     float pad;
 } fold_onnx__view;
-/* What is beyond the end of an axis: padding, its last value, its values backwards, or its values again. */
+/* What is beyond the ends of an axis: padding, the edge's value, the values mirrored, or the values again. */
 enum { FOLD_ONNX__PADDING, FOLD_ONNX__EDGE, FOLD_ONNX__REFLECT, FOLD_ONNX__WRAP };
 
-/* The view that leaves all elements where they are. */
+/* The view that leaves all elements in place. */
 static fold_onnx__view fold_onnx__view_of(fold_onnx *o, const fold_onnx__dims *dims)
 {
     fold_onnx__view view;
@@ -1211,7 +1210,7 @@ static fold_onnx__view fold_onnx__view_of(fold_onnx *o, const fold_onnx__dims *d
     return view;
 }
 
-/* Takes the elements start, start + step ... of an axis, and of what is beyond its ends. */
+/* Replaces an axis by its elements start, start + step ..., which may be beyond its ends. */
 static void fold_onnx__take_beyond(fold_onnx *o, fold_onnx__view *view, int axis, int start, int step,
                                    int count, int beyond)
 {
@@ -1239,7 +1238,7 @@ static void fold_onnx__take_axis(fold_onnx *o, fold_onnx__view *view, int axis, 
     fold_onnx__take_beyond(o, view, axis, start, step, count, FOLD_ONNX__PADDING);
 }
 
-/* Axis i of the result is axis order[i]. */
+/* Axis i of the result is axis order[i] of `from`. */
 static fold_onnx__view fold_onnx__permuted(const fold_onnx__view *from, const int *order)
 {
     fold_onnx__view view = *from;
@@ -1292,7 +1291,7 @@ static int *fold_onnx__sources(fold_onnx *o, const fold_onnx__view *view, int *c
     return source;
 }
 
-/* Whether a view of `count` values does not just leave all of them where they are. */
+/* Whether a view of `count` values does anything but leave all of them in place. */
 static int fold_onnx__moves(const fold_onnx__view *view, int count)
 {
     int moves = view->cuts || fold_onnx__product(&view->dims, 0, view->dims.rank) != count;
@@ -1302,7 +1301,7 @@ static int fold_onnx__moves(const fold_onnx__view *view, int count)
     return moves;
 }
 
-/* A copy that lasts until the file is open. NULL stays NULL: it leaves all values where they are. */
+/* A copy that lasts until the file is open; NULL for NULL. */
 static const fold_onnx__view *fold_onnx__kept_view(fold_onnx *o, const fold_onnx__view *view)
 {
     fold_onnx__view *kept = view ? FOLD_ONNX__PASSING(o, fold_onnx__view, 1) : NULL;
@@ -1329,7 +1328,7 @@ static float fold_onnx__float(const fold_onnx__value *constant, size_t i)
     return number;
 }
 
-/* Writes `scale` times the elements of a view of a constant; NULL: all of them, in their order. A matrix is
+/* Writes `scale` times the elements of a view of a constant; view NULL: all of them, in order. A matrix is
    written a few rows at a time, so that its transpose is read in whole cache lines. */
 static void fold_onnx__write_floats(const fold_onnx__value *from, const fold_onnx__view *view, float scale,
                                     float *out)
@@ -1465,15 +1464,15 @@ static fold_onnx__weight fold_onnx__form(const fold_onnx__value *value, int form
     wanted.desc.shape = shape;
     return wanted;
 }
-/* Makes a parameter that no other op can share. */
+/* Plans a parameter that no other op can share. */
 static int fold_onnx__weigh_alone(fold_onnx *o, const fold_onnx__value *value, const fold_onnx__view *view,
                                   fold_shape shape, unsigned uses, fold_param *param)
 {
     return fold_onnx__weigh(o, fold_onnx__form(value, FOLD_ONNX__ALONE, 1, shape), view, uses, 0, param);
 }
 
-/* A constant that ops read like any value. A matrix is stored as a vector, since it is not a product's
-   weight. */
+/* Plans the parameter of a constant that ops read like any other value. A matrix is stored as a vector, since
+   it is not the weight of a product. */
 static int fold_onnx__use_constant(fold_onnx *o, int index, int frozen)
 {
     fold_onnx__value *value = &o->values[index];
@@ -1488,7 +1487,7 @@ static int fold_onnx__use_constant(fold_onnx *o, int index, int frozen)
                             &value->param);
 }
 
-/* A vector that is `scale` times a constant. A constant of one value is repeated. */
+/* Plans a vector that is `scale` times a constant. A constant of one value is repeated. */
 static int fold_onnx__vector(fold_onnx *o, int index, int count, float scale, fold_param *param)
 {
     const fold_onnx__value *value = &o->values[index];
@@ -1500,7 +1499,7 @@ static int fold_onnx__vector(fold_onnx *o, int index, int count, float scale, fo
     return fold_onnx__weigh(o, wanted, value->count == 1 ? &view : NULL, 0, 0, param);
 }
 
-/* A vector that the file does not have: a frozen constant, named after the value `beside` it. */
+/* Plans a vector that the file does not have: a frozen constant, named after the value `beside`. */
 static int fold_onnx__supply(fold_onnx *o, int beside, const double *numbers, int count, fold_param *param)
 {
     fold_onnx__value one = o->values[beside];
@@ -1513,7 +1512,7 @@ static int fold_onnx__supply(fold_onnx *o, int beside, const double *numbers, in
     return numbers && fold_onnx__weigh_alone(o, &one, NULL, fold_shape1(count), 0, param);
 }
 
-/* A missing bias or gain. */
+/* Plans a missing bias or gain. */
 static int fold_onnx__fill(fold_onnx *o, int beside, int count, double number, fold_param *param)
 {
     double *numbers = FOLD_ONNX__SCRATCH(o, double, count);
@@ -1522,7 +1521,7 @@ static int fold_onnx__fill(fold_onnx *o, int beside, int count, double number, f
     return fold_onnx__supply(o, beside, numbers, count, param);
 }
 
-/* The bytes of a matrix that is packed for the kernels of a model, which gets one more weight, of a row. */
+/* How many bytes a matrix takes when packed for the kernels, measured by adding one row of it to `probe`. */
 static size_t fold_onnx__pack_bytes(fold_model *probe, int rows, int columns)
 {
     const size_t before = fold_model_measure(probe).packs;
@@ -1535,8 +1534,8 @@ static size_t fold_onnx__pack_bytes(fold_model *probe, int rows, int columns)
     return (fold_model_measure(probe).packs - before) * ((size_t)rows + 16); /* narrow ones are rounded up */
 }
 
-/* Reserves memory for all parameters from `first` on, since arrays of a model double when they grow. Another
-   model measures packs. */
+/* Reserves memory for all parameters from `first` on, since a model's arrays double when they grow. The sizes
+   of packed weights are measured in a temporary model. */
 static void fold_onnx__reserve(fold_onnx *o, int first)
 {
     fold_model_desc desc = fold_model_desc_default();
@@ -1568,7 +1567,7 @@ static void fold_onnx__reserve(fold_onnx *o, int first)
     fold_model_free(probe);
 }
 
-/* Makes the parameter of a weight, or stores its values. */
+/* Creates the parameter of a weight or, when saving, stores its values. */
 static int fold_onnx__make_param(fold_onnx *o, fold_onnx__weight *w)
 {
     fold_onnx__reads_now(o, "weight", w->value->name);
@@ -1585,7 +1584,8 @@ static int fold_onnx__make_param(fold_onnx *o, fold_onnx__weight *w)
     return !o->failed;
 }
 
-/* Makes the parameters that were planned. Only then it is known whether the model trains. */
+/* Creates the planned parameters. Memory is reserved again after the first one: only then is it known whether
+   the model trains. */
 static int fold_onnx__make_params(fold_onnx *o)
 {
     for (int i = 0; i < o->n_weights; i++) {
@@ -1611,7 +1611,7 @@ static int fold_onnx__make_params(fold_onnx *o)
 
 /* ---- moves ------------------------------------------------------------------------------------ */
 
-/* User-defined ops. Their attributes are the dimensions of the result. */
+/* The attributes of the user-defined ops are the dimensions of the result. */
 static const char *fold_onnx__infer_attributes(const fold_shape *in, int n_in, const int32_t *attr,
                                                fold_shape *out)
 {
@@ -1684,8 +1684,8 @@ static void fold_onnx__move_backward(const fold_op_call *c)
     }
 }
 
-/* The length in which all runs of adjacent values can be cut: the greatest common divisor of their
-   lengths. */
+/* The length of pieces into which all runs of adjacent values can be cut: the greatest common divisor of
+   their lengths. */
 static int fold_onnx__run_length(const int *source, int count)
 {
     int run = 0;
@@ -1712,7 +1712,7 @@ static int fold_onnx__is_permutation(fold_onnx *o, const int *source, int count,
     return seen != NULL;
 }
 
-/* `source` has the index of each of `count` elements among `all` values. */
+/* source[i] is the index of element i, of `count`, among `all` values; -1: padding. */
 static fold_onnx__move *fold_onnx__new_move(fold_onnx *o, const int *source, int count, int all, float pad,
                                             fold_shape shape)
 {
@@ -1745,7 +1745,7 @@ static fold_node fold_onnx__reshape(fold_ctx *f, fold_node x, fold_shape shape)
 {
     return fold_onnx__same_shape(fold_node_shape(f, x), shape) ? x : fold_reshape(f, x, shape);
 }
-/* A part of adjacent values, as a vector. */
+/* A run of adjacent values, as a vector. */
 static fold_node fold_onnx__part(fold_ctx *f, fold_node x, int from, int count)
 {
     const int all = fold_onnx__elements(fold_node_shape(f, x));
@@ -1809,7 +1809,7 @@ static void fold_onnx__record_calls(fold_onnx *o, const fold_onnx__step *s, cons
     out[0] = x;
 }
 
-/* Begins a step for the current node. It is added to the file's when fold_onnx__makes sets its first
+/* Begins a step for the current node. The step joins the file's steps when fold_onnx__makes sets its first
    output. */
 static fold_onnx__step fold_onnx__begin(fold_onnx *o, fold_onnx__recorder *record, int n_in)
 {
@@ -1826,7 +1826,7 @@ static fold_onnx__step fold_onnx__begin(fold_onnx *o, fold_onnx__recorder *recor
     return s;
 }
 
-/* Sets an output of a step, a float. Set the first output last, since that adds the step. */
+/* Sets output i of a step to the value `index`; 0: not used. Set output 0 last, since that adds the step. */
 static int fold_onnx__makes(fold_onnx *o, fold_onnx__step *s, int i, int index, const fold_onnx__dims *dims)
 {
     fold_onnx__value *value = &o->values[index];
@@ -1861,7 +1861,8 @@ static const fold_onnx__move *fold_onnx__move_of(const fold_onnx *o, int index)
     return before ? before->move : NULL;
 }
 
-/* If *move makes this value by permuting another, that value; otherwise this one, and *move is NULL. */
+/* If a move makes this value by permuting another, returns the other and sets *move. Otherwise returns this
+   one and sets *move to NULL. */
 static int fold_onnx__base(const fold_onnx *o, int index, const fold_onnx__move **move)
 {
     *move = fold_onnx__move_of(o, index);
@@ -1870,8 +1871,8 @@ static int fold_onnx__base(const fold_onnx *o, int index, const fold_onnx__move 
     return *move ? fold_onnx__maker(o, index)->in[0] : index;
 }
 
-/* Makes a move from a view. If the value was itself only moved, the view is taken of its source, which *index
-   becomes. */
+/* Makes a move from a view of the value *index. If that was itself only moved, *index becomes its source, and
+   the move does both. */
 static fold_onnx__move *fold_onnx__trace(fold_onnx *o, int *index, const fold_onnx__view *view,
                                          fold_shape shape)
 {
@@ -1901,7 +1902,8 @@ static int fold_onnx__makes_move(fold_onnx *o, int from, const fold_onnx__move *
     return !o->failed;
 }
 
-/* Sets an operand of a step: a view, which may become a value of its own; NULL: the value itself. */
+/* Sets operand i of a step to a view of a value, which may become a separate value; NULL: to the value
+   itself. */
 static int fold_onnx__reads(fold_onnx *o, fold_onnx__step *s, int i, int index, const fold_onnx__view *view,
                             fold_shape shape)
 {
@@ -1923,15 +1925,14 @@ static int fold_onnx__reads(fold_onnx *o, fold_onnx__step *s, int i, int index, 
     return !o->failed;
 }
 
-/* Sets an operand of a step: a value in a different shape. */
+/* Sets operand i of a step to a value in a different shape. */
 static int fold_onnx__reads_shape(fold_onnx *o, fold_onnx__step *s, int i, int index, fold_shape shape)
 {
     const fold_onnx__view view = fold_onnx__view_of(o, &o->values[index].dims);
     return fold_onnx__reads(o, s, i, index, &view, shape);
 }
 
-/* The step's only output is a move of its result, which has the shape `made`; NULL: it is the result
-   itself. */
+/* The step's result has the shape `made`. The node's output is a move of it; NULL: the result itself. */
 static int fold_onnx__makes_moved(fold_onnx *o, fold_onnx__step *s, const fold_onnx__dims *made,
                                   const fold_onnx__move *move, const fold_onnx__dims *dims)
 {
@@ -1961,7 +1962,7 @@ static int fold_onnx__makes_permuted(fold_onnx *o, fold_onnx__step *s, const fol
     return fold_onnx__makes_view(o, s, made, &view);
 }
 
-/* An output that is a view of the first input, in this shape, whether that is constant or not. */
+/* Makes an output that is a view of the first input, in this shape; constant if the input is. */
 static int fold_onnx__emit(fold_onnx *o, const fold_onnx__view *view, int out, const fold_onnx__dims *dims)
 {
     const fold_onnx__value *from = fold_onnx__in(o, 0);
@@ -1993,8 +1994,9 @@ static int fold_onnx__emit(fold_onnx *o, const fold_onnx__view *view, int out, c
 
 /* ---- element-wise ops ------------------------------------------------------------------------- */
 
-/* A function of doubles and its text, which fold_onnx_print prints for ops that fold.h lacks: these need no
-   header, so that their bits are the same everywhere. Whole numbers are below 2^52, as floats are. */
+/* A function of doubles and its C text, which fold_onnx_print prints for ops that fold.h lacks. The formulas
+   of those call nothing, so their bits are the same everywhere. Doubles from 4503599627370496 = 2^52 on are
+   whole. */
 #define FOLD_ONNX__FORMULA(name, ...) FOLD_ONNX__FORMULA_OF(name, __VA_ARGS__)
 #define FOLD_ONNX__FORMULA_OF(name, ...)                                        \
     static double fold_onnx__##name##_of(double own_a, double own_b)            \
@@ -2026,7 +2028,7 @@ FOLD_ONNX__FORMULA(not_zero, own_y = own_a != 0;)
 FOLD_ONNX__FORMULA(sign, own_y = own_a > 0 ? 1 : own_a < 0 ? -1 : own_a - own_a;)
 FOLD_ONNX__FORMULA(neg, own_y = -own_a;)
 FOLD_ONNX__FORMULA(reciprocal, own_y = 1 / own_a;)
-/* of constants only */
+/* for constants only */
 FOLD_ONNX__FORMULA(abs, own_y = fabs(own_a);)
 FOLD_ONNX__FORMULA(exp, own_y = exp(own_a);)
 FOLD_ONNX__FORMULA(log, own_y = log(own_a);)
@@ -2036,7 +2038,7 @@ FOLD_ONNX__FORMULA(ceil, own_y = ceil(own_a);)
 FOLD_ONNX__FORMULA(sin, own_y = sin(own_a);)
 FOLD_ONNX__FORMULA(cos, own_y = cos(own_a);)
 
-/* To the nearest whole number: halves to the even one. The sign of 0 stays. */
+/* Rounds to the nearest whole number, halves to the even one. 0 keeps its sign. */
 #define FOLD_ONNX__NEAREST                                                                \
     own_y = own_a;                                                                        \
     if (own_a > -4503599627370496.0 && own_a < 4503599627370496.0) {                      \
@@ -2048,7 +2050,7 @@ FOLD_ONNX__FORMULA(cos, own_y = cos(own_a);)
             own_y = own_a * 0;                                                            \
     }
 FOLD_ONNX__FORMULA(nearest_whole, FOLD_ONNX__NEAREST)
-/* Integers have no negative zero. */
+/* Truncates. Integers have no negative zero. */
 #define FOLD_ONNX__TRUNC(y)                                \
     if (y > -4503599627370496.0 && y < 4503599627370496.0) \
         y = (double)(long long)y;
@@ -2059,7 +2061,7 @@ static double fold_onnx__round(const fold_onnx__value *value, double number)
     return value->is_integer ? fold_onnx__trunc_of(number, 0) : (double)(float)number;
 }
 
-/* Whole numbers of 8 bits wrap. */
+/* Converts to 8 bits, wrapping. */
 #define FOLD_ONNX__BYTE(least)                                         \
     own_y = own_a;                                                     \
     if (own_y > -4503599627370496.0 && own_y < 4503599627370496.0) {   \
@@ -2087,7 +2089,7 @@ FOLD_ONNX__FORMULA(to_int8, FOLD_ONNX__BYTE(-128))
     }
 FOLD_ONNX__FORMULA(fmod, FOLD_ONNX__REMAINDER)
 FOLD_ONNX__FORMULA(whole_fmod, FOLD_ONNX__REMAINDER own_y += 0.0;)
-/* The sign is of b. */
+/* The remainder with the sign of b. */
 #define FOLD_ONNX__MODULO                               \
     FOLD_ONNX__REMAINDER                                \
     if (own_y < 0 ? own_b > 0 : own_y > 0 && own_b < 0) \
@@ -2095,7 +2097,7 @@ FOLD_ONNX__FORMULA(whole_fmod, FOLD_ONNX__REMAINDER own_y += 0.0;)
     own_y += 0.0;
 FOLD_ONNX__FORMULA(mod, FOLD_ONNX__MODULO)
 
-/* x P(x^2), fitted to erf for x below 3.95; the error is 3e-13. Beyond, floats have 1. */
+/* erf(x) as x P(x^2), fitted for |x| up to 3.95, to within 3e-13. Beyond that it is 1 or -1 in float. */
 #define FOLD_ONNX__ERF                                                                            \
     static const double own_of[23] = {                                                            \
         0.358000769593852, -0.178769505371224, 0.133176554963779, -0.108638594504752,             \
@@ -2112,7 +2114,7 @@ FOLD_ONNX__FORMULA(mod, FOLD_ONNX__MODULO)
     own_y = own_a > 3.95 ? 1 : own_a < -3.95 ? -1 : own_y * own_a;
 FOLD_ONNX__FORMULA(erf, FOLD_ONNX__ERF)
 
-/* The arc tangent of own_x, by its series below 0.42. */
+/* The arc tangent of own_x: reduced to arguments below 0.42, whose series is summed. */
 #define FOLD_ONNX__ATAN                                                                      \
     double own_t = own_x < 0 ? -own_x : own_x, own_base = 0;                                 \
     if (own_t > 2.4142135623730949) {                                                        \
@@ -2126,7 +2128,7 @@ FOLD_ONNX__FORMULA(erf, FOLD_ONNX__ERF)
         own_y = 1.0 / own_k - own_y * own_t * own_t;                                         \
     own_y = own_x < 0 ? -own_base - own_y * own_t : own_base + own_y * own_t;
 FOLD_ONNX__FORMULA(atan, int own_k; const double own_x = own_a; FOLD_ONNX__ATAN)
-/* The root of 1 - a^2 by Newton's method; then the tangent is known. */
+/* asin(a) = atan(a / sqrt(1 - a^2)), with the root by Newton's method. */
 #define FOLD_ONNX__ASIN                                                                      \
     int own_k;                                                                               \
     double own_root = own_a >= -1 && own_a <= 1 ? 1 : (own_a - own_a) / (own_a - own_a);     \
@@ -2137,7 +2139,7 @@ FOLD_ONNX__FORMULA(atan, int own_k; const double own_x = own_a; FOLD_ONNX__ATAN)
 FOLD_ONNX__FORMULA(asin, FOLD_ONNX__ASIN)
 FOLD_ONNX__FORMULA(acos, FOLD_ONNX__ASIN own_y = 1.5707963267948966 - own_y;)
 
-/* Powers by small whole numbers are products; others are exp(b log |a|), by series. */
+/* Powers with small whole exponents are products; others are exp(b log |a|), computed with series. */
 #define FOLD_ONNX__POWER                                                                                 \
     const int own_is_far = !(own_b > -9e15 && own_b < 9e15); /* then it is even */                       \
     long long own_whole = own_is_far ? 0 : (long long)own_b, own_n;                                      \
@@ -2155,7 +2157,7 @@ FOLD_ONNX__FORMULA(acos, FOLD_ONNX__ASIN own_y = 1.5707963267948966 - own_y;)
                (own_a < 0 && own_a - own_a == 0 && !own_is_far && own_b != (double)own_whole))           \
         own_y = own_a == 1 ? 1 : (own_a - own_a) / (own_a - own_a);                                      \
     else {                                                                                               \
-        double own_log = own_m > 1 ? 1e300 : -1e300, own_s, own_power; /* of infinity, of 0 */           \
+        double own_log = own_m > 1 ? 1e300 : -1e300, own_s, own_power; /* infinity, 0 */                 \
         int own_k, own_e = 0;                                                                            \
         if (own_m > 0 && own_m - own_m == 0) {                                                           \
             for (; own_m > 1.5; own_m /= 2)                                                              \
@@ -2181,14 +2183,14 @@ FOLD_ONNX__FORMULA(acos, FOLD_ONNX__ASIN own_y = 1.5707963267948966 - own_y;)
             own_y = -own_y;                                                                              \
     }
 FOLD_ONNX__FORMULA(pow, FOLD_ONNX__POWER)
-/* The root of 4 is not below 2. */
+/* Raised a little before truncation, so that the square root of 4 is 2. */
 #define FOLD_ONNX__WHOLE_POWER \
     FOLD_ONNX__POWER           \
     own_y *= 1.000000000001;   \
     FOLD_ONNX__TRUNC(own_y)
 FOLD_ONNX__FORMULA(whole_pow, FOLD_ONNX__WHOLE_POWER)
 
-/* Rounds to half precision, which has 11 bits, or fewer below 2^-14. */
+/* Rounds to half precision: a significand of 11 bits, or fewer below 2^-14. */
 #define FOLD_ONNX__TO_HALF                                                         \
     double own_m = own_a < 0 ? -own_a : own_a, own_step = 5.9604644775390625e-08;  \
     own_y = own_a;                                                                 \
@@ -2255,7 +2257,7 @@ static fold_node fold_onnx__prelu(fold_ctx *f, fold_node x, fold_node slope)
     return fold_add(f, above, fold_mul(f, slope, fold_at_most(f, x, 0)));
 }
 
-/* Widens dims to what a and dims broadcast to, as in fold.h. */
+/* Replaces dims by what a and dims broadcast to, as in fold.h. */
 static int fold_onnx__meet(fold_onnx *o, const fold_onnx__dims *a, fold_onnx__dims *dims)
 {
     const fold_onnx__dims had = *dims;
@@ -2270,7 +2272,8 @@ static int fold_onnx__meet(fold_onnx *o, const fold_onnx__dims *a, fold_onnx__di
     return fold_onnx__size(o, dims);
 }
 
-/* The type of an element-wise result is that of its first operand, not counting a condition. */
+/* Whether an element-wise result has integers: unless it has truth values, its type is that of the first
+   operand that is not a condition. */
 static int fold_onnx__makes_whole(fold_onnx *o)
 {
     const fold_onnx__op *op = o->node.op;
@@ -2278,7 +2281,7 @@ static int fold_onnx__makes_whole(fold_onnx *o)
            fold_onnx__in(o, !op->number && !op->calls.two && o->node.n_in == 3)->is_integer;
 }
 
-/* Computes an output from constants. If the op has no `number`, it is Where: the first constant chooses. */
+/* Computes an output from constants. An op without `number` is Where, whose first input chooses. */
 static int fold_onnx__compute(fold_onnx *o, const fold_onnx__dims *dims)
 {
     const fold_onnx__op *op = o->node.op;
@@ -2321,7 +2324,7 @@ static void fold_onnx__map_forward(const fold_op_call *c)
     }
 }
 
-/* Of functions of one number. */
+/* The derivative of a function of one number. */
 static double fold_onnx__slope_of_one(const fold_onnx__formula *f, double a)
 {
     return f == fold_onnx__acos   ? -1 / sqrt(1 - a * a)
@@ -2364,8 +2367,8 @@ static void fold_onnx__record_own(fold_onnx *o, const fold_onnx__step *s, const 
         out[0] = fold_onnx__apply_own(o->f, s->own, in, s->n_in, o->values[s->out[0]].shape);
 }
 
-/* An element-wise step of one input. If the input was moved, the step runs before the move, which then moves
-   the result. */
+/* An element-wise step of one input. If the input is a permutation, the step runs before it, and its result
+   is permuted instead. */
 static int fold_onnx__one_step(fold_onnx *o, const fold_onnx__calls *calls, int input, float first,
                                float second)
 {
@@ -2450,7 +2453,7 @@ static int fold_onnx__joins_number(fold_onnx *o, int rank)
 }
 
 static int fold_onnx__joins(fold_onnx *o); /* several ops that are one of fold.h */
-/* Element-wise ops of one to three inputs, or of any number, such as sums, from the left. */
+/* Element-wise ops of one to three inputs, or of any number, which are joined from the left, as in sums. */
 static int fold_onnx__open_elements(fold_onnx *o, const fold_onnx__value *from)
 {
     static const fold_onnx__op whole_div =
@@ -2553,7 +2556,7 @@ static int fold_onnx__open_shrink(fold_onnx *o, const fold_onnx__value *from)
                                fold_onnx__real(o, "bias", 0));
 }
 
-/* The slope repeats along the axes of x, but not the other way round. */
+/* The slope broadcasts to the shape of x, but x does not broadcast to that of the slope. */
 static int fold_onnx__open_prelu(fold_onnx *o, const fold_onnx__value *from)
 {
     const fold_onnx__value *slope = fold_onnx__in(o, 1);
@@ -2613,9 +2616,9 @@ static int fold_onnx__open_cast(fold_onnx *o, const fold_onnx__value *from)
     return 1;
 }
 
-/* ---- whole numbers for others, and back -------------------------------------------------------- */
+/* ---- quantisation ----------------------------------------------------------------------------- */
 
-/* number: whether it quantises, has a zero point, the least and the largest result. */
+/* number: whether it quantises, whether it has a zero point, the least and the largest result. */
 static void fold_onnx__record_quantize(fold_onnx *o, const fold_onnx__step *s, const fold_node *in,
                                        fold_node *out)
 {
@@ -2634,8 +2637,8 @@ static void fold_onnx__record_quantize(fold_onnx *o, const fold_onnx__step *s, c
     out[0] = fold_clip(o->f, n[1] ? fold_add(o->f, x, zero) : x, (float)n[2], (float)n[3]);
 }
 
-/* Where the scale or zero point of each element is. It is one number, one for each index of the axis, or one
-   for each block along it. `own` is its own shape, which broadcasts to all, or has none. */
+/* A view with the scale or zero point of each element of x. The file has a single one, one for each index of
+   the axis, or one for each block along it. `own` gets a view that need only broadcast to x. */
 static fold_onnx__view fold_onnx__scales(fold_onnx *o, int input, fold_onnx__view *own)
 {
     const fold_onnx__dims *x = &fold_onnx__in(o, 0)->dims, *scale = &fold_onnx__in(o, input)->dims;
@@ -2665,7 +2668,7 @@ static fold_onnx__view fold_onnx__scales(fold_onnx *o, int input, fold_onnx__vie
     return *own = view;
 }
 
-/* Least and largest numbers of the type that QuantizeLinear makes. */
+/* The type that QuantizeLinear makes, and its least and largest numbers. */
 static const fold_onnx__type *fold_onnx__quantized(fold_onnx *o, int *least, int *largest)
 {
     const fold_onnx__value *zero = fold_onnx__has_in(o, 2) ? fold_onnx__in(o, 2) : NULL;
@@ -2681,8 +2684,8 @@ static const fold_onnx__type *fold_onnx__quantized(fold_onnx *o, int *least, int
     return type;
 }
 
-/* QuantizeLinear and DequantizeLinear; of constants, such as weights, they make constants. Quotients are
-   rounded to float, as division does. */
+/* QuantizeLinear and DequantizeLinear, which make constants of constants, such as weights. Quotients of those
+   are rounded to float, as those of other values are. */
 static int fold_onnx__open_quantize(fold_onnx *o, const fold_onnx__value *from)
 {
     const int quantizes = o->node.type[0] == 'Q', n = o->node.n_in;
@@ -2722,7 +2725,7 @@ static int fold_onnx__open_quantize(fold_onnx *o, const fold_onnx__value *from)
     return fold_onnx__makes(o, &s, 0, o->node.out[0], &from->dims);
 }
 
-/* The scale is that of the range of x and 0, or 1 if that is empty. */
+/* The scale is 1 / 255 of the range of x and 0, or 1 if that range is empty. */
 static void fold_onnx__record_dynamic_quantize(fold_onnx *o, const fold_onnx__step *s, const fold_node *in,
                                                fold_node *out)
 {
@@ -2760,17 +2763,17 @@ static int fold_onnx__open_dynamic_quantize(fold_onnx *o, const fold_onnx__value
 
 /* ---- several ops that are one of fold.h --------------------------------------------------------- */
 
-/* The op before then runs only if its own result is requested. */
+/* The earlier op of the two then runs only if its own result is requested. */
 static fold_onnx__recorder fold_onnx__record_linear, fold_onnx__record_layer_norm;
 
-/* Input i of the op that makes a value; 0: that op is of a different type. */
+/* Input i of the op that makes a value; 0 if that op has a different type. */
 static int fold_onnx__input_of(const fold_onnx *o, int index, const char *type, int i)
 {
     const fold_onnx__step *s = fold_onnx__maker(o, index);
     return s && !strcmp(s->op->type, type) ? s->from[i] : 0;
 }
 
-/* The value whose mean over the last axis this one is; 0: it is no such mean. */
+/* The value whose mean over the last axis this one is; 0 if it is no such mean. */
 static int fold_onnx__mean_of(const fold_onnx *o, int index)
 {
     const int from = fold_onnx__input_of(o, index, "ReduceMean", 0);
@@ -3006,7 +3009,8 @@ static int fold_onnx__open_split(fold_onnx *o, const fold_onnx__value *from)
     return !o->failed;
 }
 
-/* Takes runs of values from [outer x count x run] by indices that are computed: NaN if there is none. */
+/* Gather copies runs of values from [outer x count x run]. Returns where the run of an index begins, or -1 if
+   there is none: the values are then NaN. */
 static int fold_onnx__looked_up(const int *size, float index)
 {
     index += index < 0 ? (float)size[0] : 0;
@@ -3136,7 +3140,7 @@ static int fold_onnx__open_trilu(fold_onnx *o, const fold_onnx__value *from)
     return fold_onnx__emit(o, &view, o->node.out[0], &view.dims);
 }
 
-/* Pixels of blocks become channels, or channels blocks. */
+/* SpaceToDepth turns the pixels of blocks into channels, DepthToSpace channels into blocks. */
 static int fold_onnx__open_blocks(fold_onnx *o, const fold_onnx__value *from)
 {
     static const char *const modes[2] = { "DCR", "CRD" };
@@ -3156,8 +3160,8 @@ static int fold_onnx__open_blocks(fold_onnx *o, const fold_onnx__value *from)
     return fold_onnx__emit(o, &view, o->node.out[0], way == 2 ? &deep : &wide);
 }
 
-/* Indices [outer x 1 x inner] and places [depth x 1]: 1 where they are equal, or else 0. A negative index
-   counts from the end. Floats are truncated. */
+/* Compares indices [outer x 1 x inner] with places [depth x 1]. A negative index counts from the end. Floats
+   are truncated. */
 static void fold_onnx__record_one_hot(fold_onnx *o, const fold_onnx__step *s, const fold_node *in,
                                       fold_node *out)
 {
@@ -3216,7 +3220,7 @@ static int fold_onnx__open_one_hot(fold_onnx *o, const fold_onnx__value *from)
     return numbers != NULL;
 }
 
-/* As it is after training: the same values, and a mask that keeps all of them. */
+/* Dropout after training: the same values, and a mask that keeps all of them. */
 static int fold_onnx__open_dropout(fold_onnx *o, const fold_onnx__value *from)
 {
     double ratio = 0.5, trains = 0;
@@ -3295,7 +3299,6 @@ static int fold_onnx__open_size(fold_onnx *o, const fold_onnx__value *from)
     return numbers && (*numbers = from->count, 1);
 }
 
-/* Of constants. */
 static int fold_onnx__open_range(fold_onnx *o, const fold_onnx__value *from)
 {
     double x[3]; /* start, limit, delta */
@@ -3357,15 +3360,15 @@ static int fold_onnx__open_constant_of_shape(fold_onnx *o, const fold_onnx__valu
 
 /* ---- ops along axes --------------------------------------------------------------------------- */
 
-/* An input with the marked axes brought together: [outer x count x inner], with its axes in the order of the
-   view. `kept` is the shape without them, or with 1 in their place. */
+/* An input as [outer x count x inner], where `count` combines the marked axes. `kept` is the input's shape
+   without those, or with 1 in their place. */
 typedef struct fold_onnx__lines {
     fold_onnx__view view;
     int order[FOLD_ONNX_RANK], outer, count, inner;
     fold_onnx__dims kept;
 } fold_onnx__lines;
 
-/* Adjacent marked axes are read in place if the op can; others are moved to the end. */
+/* Marked axes that are adjacent are read in place if the op allows that; others are moved to the end. */
 static fold_onnx__lines fold_onnx__reads_lines(fold_onnx *o, fold_onnx__step *s, unsigned marks, int keeps,
                                                int in_place)
 {
@@ -3393,7 +3396,7 @@ static fold_onnx__lines fold_onnx__reads_lines(fold_onnx *o, fold_onnx__step *s,
     return l;
 }
 
-/* The output of a step whose result has the shape of its lines: axes are moved back. */
+/* Makes the output of a step whose result has the shape of its lines; axes are moved back. */
 static int fold_onnx__makes_lines(fold_onnx *o, fold_onnx__step *s, const fold_onnx__lines *l)
 {
     int back[FOLD_ONNX_RANK];
@@ -3413,7 +3416,7 @@ static int fold_onnx__open_reduce(fold_onnx *o, const fold_onnx__value *from)
     const int all = named < 1 && !fold_onnx__whole(o, "noop_with_empty_axes", 0);
     if (all) /* a global pool, which reads one input, keeps the first two axes */
         marks = o->node.op->most == 1 ? ~3u : ~0u;
-    /* on which runtimes disagree */
+    /* runtimes disagree on this */
     if (named < 1 && !all && !is_plain)
         return FOLD_ONNX__REFUSE(o, "there are no axes to reduce");
     fold_onnx__step s = fold_onnx__begin(o, fold_onnx__record_calls, 1);
@@ -3424,8 +3427,8 @@ static int fold_onnx__open_reduce(fold_onnx *o, const fold_onnx__value *from)
     return fold_onnx__makes(o, &s, 0, o->node.out[0], &l.kept);
 }
 
-/* From the end, it is the sum of the values turned round, which is turned again; a sum that leaves out the
-   value itself begins with a 0 instead. */
+/* To sum from the end, the values are reversed, and so are their sums. If a sum leaves out the value itself,
+   the values are shifted by one, beginning with a 0. */
 static int fold_onnx__open_cumsum(fold_onnx *o, const fold_onnx__value *from)
 {
     const int back = fold_onnx__whole(o, "reverse", 0) != 0, late = fold_onnx__whole(o, "exclusive", 0) != 0;
@@ -3446,7 +3449,7 @@ static int fold_onnx__open_cumsum(fold_onnx *o, const fold_onnx__value *from)
     return fold_onnx__makes_view(o, &s, &from->dims, &out);
 }
 
-/* A vector of zeros stays zeros. */
+/* A vector of zeros stays as it is. */
 static void fold_onnx__record_lp_norm(fold_onnx *o, const fold_onnx__step *s, const fold_node *in,
                                       fold_node *out)
 {
@@ -3470,7 +3473,7 @@ static int fold_onnx__open_lp_norm(fold_onnx *o, const fold_onnx__value *from)
     return fold_onnx__makes_lines(o, &s, &l);
 }
 
-/* Relative to the largest value, so that large ones lose no precision. */
+/* Computed relative to the largest value, so that large values lose no precision. */
 static fold_node fold_onnx__log_softmax(fold_ctx *f, fold_node x)
 {
     fold_shape shape = fold_node_shape(f, x);
@@ -3542,7 +3545,7 @@ static int fold_onnx__open_argmax(fold_onnx *o, const fold_onnx__value *from)
     return fold_onnx__makes(o, &s, 0, o->node.out[0], &l.kept);
 }
 
-/* The largest or smallest values of constants. Equal ones keep their order. */
+/* The largest or smallest values of constants. Equal values keep their order. */
 static int fold_onnx__open_top(fold_onnx *o, const fold_onnx__value *from)
 {
     const int axis = fold_onnx__axis_of(o, from, -1), largest = fold_onnx__whole(o, "largest", 1) != 0;
@@ -3647,8 +3650,8 @@ static int fold_onnx__open_layer_norm(fold_onnx *o, const fold_onnx__value *from
     return fold_onnx__makes(o, &s, 0, o->node.out[0], &from->dims);
 }
 
-/* Batch norm of [values x channels] with given statistics or, in training, with its own; then it also returns
-   running statistics. */
+/* Batch norm of [values x channels] with given statistics or, in training, with those of the values; training
+   also returns running statistics. */
 static void fold_onnx__record_batch_norm(fold_onnx *o, const fold_onnx__step *s, const fold_node *in,
                                          fold_node *out)
 {
@@ -3692,7 +3695,7 @@ static int fold_onnx__open_batch_norm(fold_onnx *o, const fold_onnx__value *from
     return fold_onnx__makes_lines(o, &s, &l);
 }
 
-/* A norm of each row of [rows x values], and a gain and a bias of each channel or group. */
+/* Normalises each row of [rows x values], then applies a gain and a bias per channel or group. */
 static void fold_onnx__record_group_norm(fold_onnx *o, const fold_onnx__step *s, const fold_node *in,
                                          fold_node *out)
 {
@@ -3704,7 +3707,7 @@ static void fold_onnx__record_group_norm(fold_onnx *o, const fold_onnx__step *s,
     out[0] = fold_add(o->f, out[0], in[2]);
 }
 
-/* Of InstanceNormalization, each channel is a group. Before opset 21, gains and biases are of groups. */
+/* In InstanceNormalization, each channel is a group. Before opset 21, gains and biases are per group. */
 static int fold_onnx__open_group_norm(fold_onnx *o, const fold_onnx__value *from)
 {
     const int channels = from->dims.dim[1], groups = fold_onnx__whole(o, "num_groups", channels);
@@ -3762,7 +3765,7 @@ static int fold_onnx__reads_by_weight(fold_onnx *o, fold_onnx__step *s, const fo
     return fold_onnx__weigh(o, wanted, &view, FOLD_FOR_LINEAR, 0, &s->param[0]);
 }
 
-/* The view of a batch's matrices, repeated if there are fewer, and transposed if `turned`. */
+/* A view of matrices, which are repeated to fill the batch, and transposed if `turned`. */
 static fold_onnx__view fold_onnx__matrices(fold_onnx *o, const fold_onnx__dims *from,
                                            const fold_onnx__dims *batch, int turned)
 {
@@ -3839,8 +3842,8 @@ static int fold_onnx__open_product(fold_onnx *o, const fold_onnx__value *from)
     return fold_onnx__makes(o, &s, 0, o->node.out[0], &batch);
 }
 
-/* Reads a term of an equation of Einsum: a letter for each axis. The axes of an ellipsis have the labels 1 to
-   8, counted from the right: as many as are left of `rank` or, if that is -1, `dots`. Returns its end. */
+/* Reads a term of Einsum's equation, which has a letter for each axis, and returns its end. An ellipsis is
+   the axes of `rank` that have no letter, or `dots` axes if rank is -1; the last of them has the label 8. */
 static const char *fold_onnx__term(fold_onnx *o, const char *text, int rank, int dots, char *label)
 {
     int n = 0, letters = 0;
@@ -3883,14 +3886,15 @@ static fold_onnx__view fold_onnx__labelled(fold_onnx *o, int input, const char *
     return view;
 }
 
-/* The labels of each operand and of the result; of each label, its size, and in how many places it is. */
+/* The labels of each operand and of the result; for each label, its size and how often operands have it. */
 enum { FOLD_ONNX__LABELS = 128, FOLD_ONNX__MOST_LABELS = 3 * FOLD_ONNX_RANK + 1 };
 typedef struct fold_onnx__equation {
     char has[2][FOLD_ONNX_RANK + 1], result[FOLD_ONNX_RANK + 1];
     int size[FOLD_ONNX__LABELS], times[FOLD_ONNX__LABELS];
 } fold_onnx__equation;
 
-/* An equation without a result means the ellipsis, and all letters that are there once, by the alphabet. */
+/* If the equation has no result, that is the ellipsis, then all letters that occur once, in alphabetical
+   order. */
 static int fold_onnx__read_equation(fold_onnx *o, fold_onnx__equation *e)
 {
     fold_onnx__field field;
@@ -3923,7 +3927,8 @@ static int fold_onnx__read_equation(fold_onnx *o, fold_onnx__equation *e)
     return !o->failed && (!*text || FOLD_ONNX__REFUSE(o, "an equation that does not fit its operands"));
 }
 
-/* The labels of the result that are in both operands, in the first, in the second, and those it lacks. */
+/* The labels of the result that are in both operands, only in the first, and only in the second; and the
+   labels that it lacks. */
 enum { FOLD_ONNX__BOTH, FOLD_ONNX__ROWS, FOLD_ONNX__COLUMNS, FOLD_ONNX__SUMMED, FOLD_ONNX__KINDS };
 static void fold_onnx__label_kinds(const fold_onnx__equation *e,
                                    char kinds[FOLD_ONNX__KINDS][FOLD_ONNX__MOST_LABELS])
@@ -3977,7 +3982,7 @@ static int fold_onnx__multiplies(fold_onnx *o, const fold_onnx__equation *e, con
     return fold_onnx__makes_view(o, &s, &made, &view);
 }
 
-/* One operand is moved, and summed over the axes that the result lacks. */
+/* A single operand is moved, and summed over the axes that the result lacks. */
 static int fold_onnx__open_einsum(fold_onnx *o, const fold_onnx__value *from)
 {
     fold_onnx__equation *e = FOLD_ONNX__SCRATCH(o, fold_onnx__equation, 1);
@@ -4009,7 +4014,7 @@ static int fold_onnx__open_einsum(fold_onnx *o, const fold_onnx__value *from)
 
 /* ---- convolutions and pools ------------------------------------------------------------------- */
 
-/* How windows move along an axis. begin and end are padding, and made is how many windows there are. */
+/* How windows move along an axis. begin and end are padding, made is the number of windows. */
 typedef struct fold_onnx__window {
     int stride, dilation, taps, reach, begin, end, made;
 } fold_onnx__window;
@@ -4026,9 +4031,9 @@ static int fold_onnx__window_fits(fold_onnx *o, fold_onnx__window *w)
     return 1;
 }
 
-/* A transposed convolution of n values, which is a convolution with turned filters of the values with zeros
-   between them: begin and end become the padding of that, which is negative if values are cut off. `more` is
-   at the end; `wanted`, if not 0, the length that it has. */
+/* A transposed convolution of n values is an ordinary one, with reversed filters, of the values with zeros
+   between them. begin and end become the padding of that, which is negative if values are cut off. `more` is
+   additional length at the end; `wanted`, if not 0, is the length of the result. */
 static int fold_onnx__transposed_window(fold_onnx *o, int n, int more, int wanted, fold_onnx__window *w)
 {
     const int upper = fold_onnx__has_word(o, "auto_pad", "SAME_UPPER"), most = FOLD_ONNX__MOST_REACH;
@@ -4047,7 +4052,7 @@ static int fold_onnx__transposed_window(fold_onnx *o, int n, int more, int wante
     return 1;
 }
 
-/* The windows of n values. With ceil_mode the last one may go beyond the padding, if it begins before it. */
+/* The windows of n values. With ceil_mode the last one may reach beyond the padding, but not begin in it. */
 static int fold_onnx__read_window(fold_onnx *o, int n, fold_onnx__window *w)
 {
     const int upper = fold_onnx__has_word(o, "auto_pad", "SAME_UPPER"),
@@ -4066,7 +4071,7 @@ static int fold_onnx__read_window(fold_onnx *o, int n, fold_onnx__window *w)
     return !o->failed;
 }
 
-/* The windows along each axis but the first two. filter NULL: they are those of a pool. */
+/* The windows along each axis but the first two; those of a pool if filter is NULL. */
 static int fold_onnx__read_windows(fold_onnx *o, const fold_onnx__dims *filter, fold_onnx__window *windows)
 {
     static const char *const names[6] = { "strides",        "dilations",    "kernel_shape",
@@ -4100,7 +4105,7 @@ static int fold_onnx__read_windows(fold_onnx *o, const fold_onnx__dims *filter, 
     return !o->failed;
 }
 
-/* Each sample of a batch, and each group of channels, is a convolution of its own. */
+/* Each sample of a batch, and each group of channels, is a separate convolution. */
 static void fold_onnx__record_conv(fold_onnx *o, const fold_onnx__step *s, const fold_node *in,
                                    fold_node *out)
 {
@@ -4138,9 +4143,9 @@ static void fold_onnx__record_pool(fold_onnx *o, const fold_onnx__step *s, const
     out[0] = pools[n[1]][n[0] - 1](o->f, in[0], n[2], n[3], n[4]);
 }
 
-/* The filters of a convolution: fold.h has [taps x inputs x outputs] instead of [outputs x inputs x taps] or,
-   if it is transposed, [inputs x outputs x taps], and turns none. Each group has its own, unless they are of
-   one channel each. */
+/* Plans the filters of a convolution. fold.h has [taps x inputs x outputs] instead of [outputs x inputs x
+   taps] or, for a transposed convolution, [inputs x outputs x taps], whose taps are reversed. Each group has
+   its own filter, unless each is a single channel. */
 static void fold_onnx__read_filters(fold_onnx *o, fold_onnx__step *s, int groups, int transposed)
 {
     static const int orders[2][2][4] = { { { 2, 1, 0 }, { 2, 0, 1 } }, { { 2, 3, 1, 0 }, { 2, 3, 0, 1 } } };
@@ -4163,8 +4168,8 @@ static void fold_onnx__read_filters(fold_onnx *o, fold_onnx__step *s, int groups
     }
 }
 
-/* The input of a convolution, channels last. It is padded here if fold.h cannot do it. A transposed one has
-   zeros between its values. */
+/* The input of a convolution, channels last. Padding that fold.h does not support is added here. For a
+   transposed convolution, zeros are inserted between the values. */
 static void fold_onnx__read_image(fold_onnx *o, fold_onnx__step *s, const fold_onnx__window *w,
                                   int transposed)
 {
@@ -4190,7 +4195,7 @@ static void fold_onnx__read_image(fold_onnx *o, fold_onnx__step *s, const fold_o
     fold_onnx__reads(o, s, 0, o->node.in[0], &image, fold_onnx__shape_from(&image.dims, s->number[1] == 1));
 }
 
-/* If strides differ from axis to axis, all windows are computed. */
+/* If strides differ from axis to axis, windows are computed with a stride of 1, and some are then dropped. */
 static int fold_onnx__open_conv(fold_onnx *o, const fold_onnx__value *from)
 {
     static const int back[2][4] = { { 0, 2, 1 }, { 0, 3, 1, 2 } };
@@ -4233,10 +4238,10 @@ static int fold_onnx__open_conv(fold_onnx *o, const fold_onnx__value *from)
     return fold_onnx__makes_view(o, &s, &made, &view);
 }
 
-/* A pool along n axes of a view of a value, from `first` on, which are brought to the front. The value and
-   the view become those of the result; the last pool of the node makes its output. fold.h pads both sides
-   alike: windows too many are dropped at the end, which is why an axis that has more padding there is turned
-   round. Padding that counts is put in. */
+/* Pools a view of a value along n axes from `first` on, which are moved to the front. *index and *view become
+   those of the result; the last pool of the node makes its output. fold.h pads both ends of an axis equally,
+   so surplus windows are dropped at the end; an axis with more padding there is therefore reversed. Padding
+   that counts in means is added here. */
 static int fold_onnx__pool(fold_onnx *o, int *index, fold_onnx__view *view, const fold_onnx__window *w,
                            int first, int n, int is_last)
 {
@@ -4278,8 +4283,8 @@ static int fold_onnx__pool(fold_onnx *o, int *index, fold_onnx__view *view, cons
     return fold_onnx__makes(o, &s, 0, *index, &flat);
 }
 
-/* Pools of one axis, one after another; of two at once if their windows are squares. `end` becomes the
-   padding that is used, which is negative if values are left over. */
+/* Pools one axis after another, or two at once if the windows are squares. `end` becomes the padding that is
+   used, which is negative if values are left over. */
 static int fold_onnx__open_pool(fold_onnx *o, const fold_onnx__value *from)
 {
     fold_onnx__window w[FOLD_ONNX__MOST_WINDOWS];
@@ -4310,7 +4315,7 @@ static int fold_onnx__open_pool(fold_onnx *o, const fold_onnx__value *from)
 
 /* ---- resizing --------------------------------------------------------------------------------- */
 
-/* How an axis is resized: what its places are in the input, and how these are rounded or interpolated. */
+/* How an axis is resized: where its elements are in the input, and how that is rounded or interpolated. */
 enum { FOLD_ONNX__HALF_PIXEL, FOLD_ONNX__PYTORCH, FOLD_ONNX__CORNERS, FOLD_ONNX__ASYMMETRIC };
 enum { FOLD_ONNX__FOR_NN = 4, FOLD_ONNX__SYMMETRIC };
 enum { FOLD_ONNX__NEAR_FLOOR, FOLD_ONNX__NEAR_CEIL, FOLD_ONNX__ROUND_DOWN, FOLD_ONNX__ROUND_UP };
@@ -4320,7 +4325,7 @@ typedef struct fold_onnx__resize {
     float scale[FOLD_ONNX_RANK], slope;
 } fold_onnx__resize;
 
-/* The place of element i of `made`, in an axis of n values. Runtimes compute it in single precision. */
+/* Where element i of `made` is in an axis of n values. Other runtimes compute it in single precision. */
 static double fold_onnx__place_of(const fold_onnx__resize *r, int i, int n, int made, float scale)
 {
     const double at = (double)i, centre = (double)(float)((at + 0.5) / (double)scale),
@@ -4354,7 +4359,7 @@ static double fold_onnx__weight_at(const fold_onnx__resize *r, double x)
     return x < 1 ? ((a + 2) * x - (a + 3)) * x * x + 1 : x < 2 ? a * (((x - 5) * x + 8) * x - 4) : 0;
 }
 
-/* The weights [n x made] of an axis. What is outside counts as the edge, or is left out. */
+/* The weights [n x made] of an axis. Values outside it are those of the edge, or are left out. */
 static int fold_onnx__interpolation(fold_onnx *o, const fold_onnx__resize *r, int n, int made, float scale,
                                     fold_param *param)
 {
@@ -4376,7 +4381,7 @@ static int fold_onnx__interpolation(fold_onnx *o, const fold_onnx__resize *r, in
     return fold_onnx__supply(o, o->node.out[0], weights, n * made, param);
 }
 
-/* Scales or lengths of all axes, or of those that are listed. */
+/* Reads the scales or lengths of all axes, or of those that are listed. */
 static int fold_onnx__read_scales(fold_onnx *o, fold_onnx__resize *r, const fold_onnx__dims *x)
 {
     static const char *const policies[3] = { "stretch", "not_larger", "not_smaller" };
@@ -4420,7 +4425,7 @@ static int fold_onnx__read_scales(fold_onnx *o, fold_onnx__resize *r, const fold
     return !o->failed;
 }
 
-/* Interpolates one axis after another: products with the weights of each. */
+/* Interpolates one axis after another, by a product with its weights. */
 static void fold_onnx__record_resize(fold_onnx *o, const fold_onnx__step *s, const fold_node *in,
                                      fold_node *out)
 {
@@ -4487,7 +4492,7 @@ static int fold_onnx__open_resize(fold_onnx *o, const fold_onnx__value *from)
 struct fold_onnx__layer {
     int steps, batch, width, hidden, ways;
     int is_lstm, reverse, resets_late, peeps, batch_first;
-    int gates, is_relu; /* 1: an RNN, of which is_relu tells the activation */
+    int gates, is_relu; /* gates 1: an RNN; is_relu: with relu, not tanh */
 };
 enum { FOLD_ONNX__PER_WAY = 7 }; /* parameters of each direction */
 
@@ -4540,7 +4545,7 @@ static void fold_onnx__rnn_step(fold_ctx *f, const fold_onnx__layer *l, const fo
     state[0] = l->is_relu ? fold_relu(f, all) : fold_tanh(f, all);
 }
 
-/* Each sequence of a batch, in each direction, is a separate chain of calls. */
+/* Each direction of each sequence of a batch is a separate chain of calls. */
 static void fold_onnx__record_recurrent(fold_onnx *o, const fold_onnx__step *s, const fold_node *in,
                                         fold_node *out)
 {
@@ -4617,7 +4622,6 @@ static void fold_onnx__recurrent_params(fold_onnx *o, fold_onnx__step *s)
     }
 }
 
-/* Checks inputs and attributes. */
 static int fold_onnx__recurrent_fits(fold_onnx *o, const fold_onnx__layer *l)
 {
     const int n = l->hidden, per_way = l->gates == 1 ? 1 : l->gates - 1;
@@ -4721,11 +4725,12 @@ static int fold_onnx__open_if(fold_onnx *o, const fold_onnx__value *from); /* it
     FOLD_ONNX__ROW(type, least, most, attributes, open, NULL, FOLD_ONNX__INTEGERS)
 #define FOLD_ONNX__OTHER(type, least, most, words, open) \
     FOLD_ONNX__ROW(type, least, most, words, open, NULL, 0)
-enum { FOLD_ONNX__ANY = 1 << 20 }; /* number of inputs, all required */
+enum { FOLD_ONNX__ANY = 1 << 20 }; /* any number of inputs, all required */
 
-/* How opsets 7 to 25 changed the way these ops are written, or what they compute. Not listed: ops that never
-   changed, and versions that only allow more types or negative axes.
-     Softmax, LogSoftmax      before 13 all axes from `axis` on are one, and `axis` is 1; then -1, one axis
+/* How opsets up to 25 changed the way these ops are written, or what they compute. A number is the opset that
+   made the change. Not listed: ops that never changed, and versions that only allow more types or negative
+   axes.
+     Softmax, LogSoftmax      before 13 all axes from `axis` (default 1) on are one; then only `axis` (-1)
      BatchNormalization       7, 8: `spatial`, which must be 1. 7 to 13: more than one output means training;
                               then `training_mode`. Before 7: refused
      Clip                     before 11 bounds are attributes, then inputs
@@ -4743,22 +4748,23 @@ enum { FOLD_ONNX__ANY = 1 << 20 }; /* number of inputs, all required */
      DequantizeLinear         output_dtype; 23: precision. Sums are in float. 4 bits are refused
      Shape                    15: start, end
      Constant                 12: value_int, value_ints, value_float, value_floats
-     Cast                     before 6 `to` is a text: refused; 19: saturate, 24: round_mode, both for types
+     Cast                     before 6 `to` is text: refused; 19: saturate, 24: round_mode, both for types
                               that are not supported
-     Dropout                  before 7 is_test; 12: ratio and training_mode are inputs. It drops nothing
+     Dropout                  before 7 is_test; 12: ratio and training_mode are inputs. Training is refused
      Resize                   10: scales are the second input, as in Upsample; then the third, sizes the
-   fourth; 18: axes, antialias, keep_aspect_ratio_policy; 19: half_pixel_symmetric Upsample before 9 scales
-   are an attribute, before 7 two: refused GroupNormalization       before 21 gains and biases are of groups,
-   then of channels TopK                     before 10 k is an attribute, then an input; 11: largest
+                              fourth; 18: axes, antialias, keep_aspect_ratio_policy; 19: half_pixel_symmetric
+     Upsample                 before 9 scales are an attribute, before 7 there are two: refused
+     GroupNormalization       before 21 gains and biases are per group, then per channel
+     TopK                     before 10 k is an attribute, then an input; 11: largest
      LpNormalization          22: a vector of zeros stays zeros; here always
      AveragePool, MaxPool     7: count_include_pad; 8: indices, 10 (19): dilations, which are refused;
                               10: ceil_mode
-     PRelu                    before 7 slopes are of channels: only a single one is read
-     Selu                     before 6 the constants have 5 digits
-     Tile                     before 6 a number and an axis: refused
+     PRelu                    before 7 slopes are per channel: only a single one is supported
+     Selu                     before 6 the defaults of alpha and gamma have 5 digits
+     Tile                     before 6 a count and an axis are inputs: refused
      GRU, LSTM, RNN           14: layout
      Gemm                     11: C may be left out
-     If                       its branches may have no inputs; a condition is known, or it is refused
+     If                       refused unless the condition is known when the file is opened
    New in: ConstantOfShape, Where, Erf, IsNaN, OneHot, Shrink, Sign 9; Mod, ThresholdedRelu, QuantizeLinear,
    DequantizeLinear 10; CumSum, Range, DepthToSpace's mode, DynamicQuantizeLinear, Round 11; Celu,
    LessOrEqual, GreaterOrEqual, Einsum 12; HardSwish, Trilu 14; LayerNormalization 17; Mish,
@@ -4909,7 +4915,7 @@ static const fold_onnx__op fold_onnx__ops[] = {
 
 /* ---- opening ---------------------------------------------------------------------------------- */
 
-/* `list` has words with a space between them. */
+/* `list` has words, separated by spaces. */
 static int fold_onnx__is_listed(const char *list, const char *word)
 {
     char all[160], one[120];
@@ -4969,7 +4975,7 @@ static int fold_onnx__node_fits(fold_onnx *o)
 }
 
 /* Ends a part of the file that makes n values. If the part was refused, so are they, and the steps and values
-   begun for them are removed. Returns 0 after an error of the model. */
+   begun for them are removed. Returns 0 if the model has an error. */
 static int fold_onnx__end_part(fold_onnx *o, const int *made, int n, int n_steps, int n_values)
 {
     o->budget += fold_onnx__release(o, &o->scratch);
@@ -4994,7 +5000,7 @@ static int fold_onnx__end_part(fold_onnx *o, const int *made, int n, int n_steps
     return 1;
 }
 
-/* The function of the file that a node calls: the one of the same type, domain and overload. */
+/* Finds the function of the file that a node calls, by its name, domain and overload. */
 static int fold_onnx__function_of(fold_onnx *o, fold_onnx__span node, fold_onnx__field *function)
 {
     static const int of_node[3] = { 4, 7, 8 }, of_function[3] = { 1, 10, 13 };
@@ -5012,7 +5018,7 @@ static int fold_onnx__function_of(fold_onnx *o, fold_onnx__span node, fold_onnx_
     return 0;
 }
 
-/* Reads type, inputs and outputs of a node, before any node is opened. */
+/* Reads the type, inputs and outputs of a node, before any node is opened. */
 static int fold_onnx__read_node(fold_onnx *o, fold_onnx__node *node, int maker, fold_onnx__span bytes)
 {
     const char *name = fold_onnx__text_of(o, bytes, 3);
@@ -5058,7 +5064,7 @@ static int fold_onnx__open_node(fold_onnx *o)
                                        FOLD_ONNX__REFUSE(o, "this form of it is not supported"));
 }
 
-/* Opens a node. The values and steps of a branch or function stay, since they have names. */
+/* Opens a node. The values and steps of a refused branch or function stay, since these values have names. */
 static int fold_onnx__open_part(fold_onnx *o, const fold_onnx__node *node)
 {
     const int n_steps = o->n_steps, n_values = o->n_values, n_nodes = o->n_nodes;
@@ -5070,7 +5076,7 @@ static int fold_onnx__open_part(fold_onnx *o, const fold_onnx__node *node)
 }
 
 /* Opens each node of a graph or function after those that make its inputs, whatever their order in the file.
-   Makers are counted over all graphs. */
+   Makers are numbered across all graphs. */
 static int fold_onnx__open_nodes(fold_onnx *o, fold_onnx__span graph, int number)
 {
     fold_onnx__field field;
@@ -5100,7 +5106,7 @@ static int fold_onnx__open_nodes(fold_onnx *o, fold_onnx__span graph, int number
     return !o->failed;
 }
 
-/* Shape and type of a ValueInfoProto. Axes that are left open are 1. */
+/* Reads the shape and type of a ValueInfoProto. Axes that are left open become 1. */
 static int fold_onnx__read_shape(fold_onnx *o, fold_onnx__span info, fold_onnx__value *value)
 {
     fold_onnx__field type, tensor, shape, field, dim;
@@ -5125,7 +5131,7 @@ static int fold_onnx__read_shape(fold_onnx *o, fold_onnx__span info, fold_onnx__
     return !o->failed;
 }
 
-/* Returns 0 after an error. */
+/* The value of a name, which messages then begin with; 0 after an error. */
 static int fold_onnx__open_value(fold_onnx *o, const char *what, fold_onnx__span name)
 {
     const int index = fold_onnx__meant(o, name);
@@ -5174,8 +5180,8 @@ static int fold_onnx__open_input(fold_onnx *o, fold_onnx__span info, int index)
     return o->inputs[o->n_inputs++] = index;
 }
 
-/* Counts the weights of a graph, its branches and the functions that it calls, and the outputs and inputs of
-   nodes, which are field `number`. */
+/* Counts the weights of a graph, and the outputs and inputs of its nodes, which are in the field `number`;
+   including those of its branches and of the functions that it calls. */
 typedef struct fold_onnx__count {
     int weights, made, read, depth;
 } fold_onnx__count;
@@ -5238,14 +5244,14 @@ static int fold_onnx__make_tables(fold_onnx *o, fold_onnx__span model, fold_onnx
     return !o->failed;
 }
 
-/* Opens weights, sparse weights, inputs or outputs, which is what `number`, their field in the graph, says.
-   Those that are refused are no error until they are needed. */
+/* Opens weights, sparse weights, inputs or outputs of a graph, which are in the field `number`. One that is
+   refused is no error until it is needed. */
 static int fold_onnx__open_values(fold_onnx *o, fold_onnx__span graph, int number)
 {
     fold_onnx__field field, name;
     while (fold_onnx__next_of(o, &graph, number, &field)) {
         const char *kind = number == 11 ? "input" : number == 12 ? "output" : "weight";
-        /* its values, which have its name */
+        /* the tensor of its values has its name */
         if (number == 15)
             fold_onnx__field_of(o, field.bytes, 1, &field);
         fold_onnx__field_of(o, field.bytes, *kind == 'w' ? 8 : 1, &name);
@@ -5269,8 +5275,8 @@ static int fold_onnx__open_values(fold_onnx *o, fold_onnx__span graph, int numbe
     return 1;
 }
 
-/* Hands the outputs of a branch or function, which are field `number` of it, to those of the node, whether
-   they are refused or not. */
+/* Makes the outputs of a branch or function, which are in its field `number`, those of the node. If one is
+   refused, so is the node's. */
 static int fold_onnx__hand_out(fold_onnx *o, const fold_onnx__node *node, fold_onnx__span from, int number)
 {
     fold_onnx__field field, name;
@@ -5296,8 +5302,8 @@ static int fold_onnx__hand_out(fold_onnx *o, const fold_onnx__node *node, fold_o
     return !o->failed;
 }
 
-/* Opens the branch that a known condition takes, as if its nodes stood here. Its names must differ from those
-   around it. */
+/* Opens the nodes of the branch that a known condition takes, in place of the If. Names in a branch must
+   differ from those around it. */
 static int fold_onnx__open_if(fold_onnx *o, const fold_onnx__value *from)
 {
     const fold_onnx__node node = o->node;
@@ -5315,7 +5321,7 @@ static int fold_onnx__open_if(fold_onnx *o, const fold_onnx__value *from)
            fold_onnx__hand_out(o, &node, graph.bytes, 12);
 }
 
-/* The version of ONNX's own ops, whose domain is empty, in field `number`. */
+/* Reads the version of ONNX's own ops, whose domain is "" or "ai.onnx", from the field `number`. */
 static int fold_onnx__read_version(fold_onnx *o, fold_onnx__span model, int number)
 {
     fold_onnx__field field, version;
@@ -5331,7 +5337,7 @@ static int fold_onnx__read_version(fold_onnx *o, fold_onnx__span model, int numb
     return !o->failed;
 }
 
-/* A call of a function of the file, which is opened as if its nodes stood here. It may have another opset. */
+/* Opens the nodes of a function of the file in place of a call. Its opset may be different. */
 static int fold_onnx__open_function(fold_onnx *o, fold_onnx__span function)
 {
     static const fold_onnx__op call = FOLD_ONNX__MOVE("", 0, FOLD_ONNX__ANY, "", NULL);
@@ -5361,7 +5367,7 @@ static int fold_onnx__open_function(fold_onnx *o, fold_onnx__span function)
     return made;
 }
 
-/* A binding that is not of an input was misspelt, or is for a different file. */
+/* A binding that names no input is misspelt, or is for a different file. */
 static int fold_onnx__bindings_fit(fold_onnx *o, fold_onnx__span graph)
 {
     fold_onnx__field field;
@@ -5417,11 +5423,12 @@ FOLD_API fold_onnx_desc fold_onnx_desc_default(void)
 }
 
 /* path NULL: the file is in memory. */
-static fold_onnx *fold_onnx__open(fold_model *m, const char *path, fold_onnx__span file,
+static fold_onnx *fold_onnx__open(fold_model *m, const char *path, const void *bytes, size_t size,
                                   const fold_onnx_desc *desc, int saves)
 {
     enum { FOLD_ONNX__ROOM = 64 << 20 };
-    const size_t size = (size_t)(file.end - file.at);
+    const unsigned char *begin = (const unsigned char *)bytes;
+    fold_onnx__span file = { begin, begin ? begin + size : NULL };
     fold_onnx begun;
     (void)path;
     memset(&begun, 0, sizeof begun);
@@ -5430,8 +5437,9 @@ static fold_onnx *fold_onnx__open(fold_model *m, const char *path, fold_onnx__sp
     begun.model = m;
     if (desc)
         begun.desc = *desc;
-    begun.budget = begun.most =
-        begun.desc.max_bytes ? begun.desc.max_bytes : 8 * (size < SIZE_MAX / 16 ? size : 0) + FOLD_ONNX__ROOM;
+    begun.budget = begun.most = begun.desc.max_bytes
+                                    ? begun.desc.max_bytes
+                                    : 8 * (begin && size < SIZE_MAX / 16 ? size : 0) + FOLD_ONNX__ROOM;
     fold_onnx *o = FOLD_ONNX__KEPT(&begun, fold_onnx, 1);
     if (!o)
         return NULL;
@@ -5471,14 +5479,6 @@ FOLD_API void fold_onnx_close(fold_onnx *o)
         fold_onnx__release(o, &o->kept);
 }
 
-static fold_onnx *fold_onnx__open_bytes(fold_model *m, const void *bytes, size_t size,
-                                        const fold_onnx_desc *desc, int saves)
-{
-    const unsigned char *begin = (const unsigned char *)bytes;
-    const fold_onnx__span file = { begin, begin ? begin + size : NULL };
-    return fold_onnx__open(m, NULL, file, desc, saves);
-}
-
 /* Writes a file that was opened to be saved, and closes it. */
 static fold_status fold_onnx__write_file(fold_model *m, fold_onnx *o, fold_writer *write, void *writer)
 {
@@ -5492,25 +5492,23 @@ static fold_status fold_onnx__write_file(fold_model *m, fold_onnx *o, fold_write
 FOLD_API fold_onnx *fold_onnx_open_memory(fold_model *m, const void *bytes, size_t size,
                                           const fold_onnx_desc *desc)
 {
-    return fold_onnx__open_bytes(m, bytes, size, desc, 0);
+    return fold_onnx__open(m, NULL, bytes, size, desc, 0);
 }
 FOLD_API fold_status fold_onnx_save_to(fold_model *m, const void *bytes, size_t size,
                                        const fold_onnx_desc *desc, fold_writer *write, void *writer)
 {
-    return fold_onnx__write_file(m, fold_onnx__open_bytes(m, bytes, size, desc, 1), write, writer);
+    return fold_onnx__write_file(m, fold_onnx__open(m, NULL, bytes, size, desc, 1), write, writer);
 }
 #ifndef FOLD_NO_STDIO
 FOLD_API fold_onnx *fold_onnx_open(fold_model *m, const char *path, const fold_onnx_desc *desc)
 {
-    const fold_onnx__span none = { NULL, NULL };
-    return fold_onnx__open(m, path ? path : "", none, desc, 0);
+    return fold_onnx__open(m, path ? path : "", NULL, 0, desc, 0);
 }
 
 FOLD_API fold_status fold_onnx_save(fold_model *m, const char *from, const char *to,
                                     const fold_onnx_desc *desc)
 {
-    const fold_onnx__span none = { NULL, NULL };
-    fold_onnx *o = fold_onnx__open(m, from ? from : "", none, desc, 1);
+    fold_onnx *o = fold_onnx__open(m, from ? from : "", NULL, 0, desc, 1);
     FILE *file = o && to ? fopen(to, "wb") : NULL;
     fold_status status = fold_onnx__write_file(m, o, file ? fold_to_file : NULL, file);
     if (file && fclose(file) && !status)
@@ -5568,7 +5566,7 @@ FOLD_API const char *fold_onnx_metadata(const fold_onnx *o, const char *key)
 
 /* ---- recording -------------------------------------------------------------------------------- */
 
-/* Takes an input, or noise in place of random numbers. */
+/* Sets an input, or noise that replaces random numbers. */
 static int fold_onnx__give(fold_onnx *o, const fold_onnx_value *in)
 {
     const int index = fold_onnx__find(o, in->name);
@@ -5792,7 +5790,7 @@ static int fold_onnx__print_gather(const fold_seen *seen, fold_writer *write, vo
                             fold_onnx__elements(*seen->in[1]), size[0], size[1]);
 }
 
-/* A formula, of which each statement gets a line. */
+/* Prints a formula, with a line for each statement. */
 static int fold_onnx__print_formula(const fold_seen *seen, fold_writer *write, void *writer)
 {
     static const char spaces[] = "                        ";
