@@ -295,7 +295,7 @@ typedef struct fold_onnx__calls {
 
 typedef struct fold_onnx__formula {
     double (*of)(double a, double b);
-    const char *text; /* C */
+    const char *text; /* the same in C */
 } fold_onnx__formula;
 
 /* A row in the table of ops. */
@@ -831,8 +831,7 @@ static fold_shape fold_onnx__shape(const fold_onnx__dims *dims)
     return dims->rank ? fold_onnx__shape_from(dims, first) : fold_shape1(1);
 }
 
-/* The shape [outer x count x inner] that ops along axes read, without inner if that is 1, and then without
-   outer if that is 1 too. */
+/* Ops along axes read [outer x count x inner], without inner if it is 1, then without outer if it is 1. */
 static fold_shape fold_onnx__along(int outer, int count, int inner)
 {
     return inner > 1   ? fold_shape3(outer, count, inner)
@@ -1145,7 +1144,7 @@ static int fold_onnx__list(fold_onnx *o, const char *name, int input, int *out, 
     return o->failed ? -2 : count;
 }
 
-/* The axis, counted from 0 also if it is negative; 0 after an error. */
+/* A negative axis counts from the end. Returns it counted from 0; 0 after an error. */
 static int fold_onnx__axis(fold_onnx *o, int axis, int rank)
 {
     if (axis < -rank || axis >= rank)
@@ -1442,7 +1441,7 @@ static int fold_onnx__weigh(fold_onnx *o, fold_onnx__weight wanted, const fold_o
     o->budget -= bytes;
     fold_onnx__weight *made = FOLD_ONNX__PASSING(o, fold_onnx__weight, 1);
     fold_onnx__value *kept = FOLD_ONNX__PASSING(o, fold_onnx__value, 1);
-    wanted.desc.init = FOLD_INIT_CONSTANT; /* so that a gain of zeros is accepted */
+    wanted.desc.init = FOLD_INIT_CONSTANT; /* a gain of zeros is then accepted */
     wanted.desc.uses = uses;
     wanted.desc.frozen = frozen || value->is_frozen;
     wanted.desc.name = fold_onnx__param_name(o, &wanted);
@@ -1450,7 +1449,7 @@ static int fold_onnx__weigh(fold_onnx *o, fold_onnx__weight wanted, const fold_o
     wanted.value = kept;
     if (o->failed)
         return 0;
-    *kept = *value; /* it may be made up for this parameter */
+    *kept = *value; /* a copy: the value may exist only for this parameter */
     *made = wanted;
     o->weights[o->n_weights++] = made;
     param->id = (uint32_t)o->n_weights;
@@ -1861,8 +1860,8 @@ static const fold_onnx__move *fold_onnx__move_of(const fold_onnx *o, int index)
     return before ? before->move : NULL;
 }
 
-/* If a move makes this value by permuting another, returns the other and sets *move. Otherwise returns this
-   one and sets *move to NULL. */
+/* If a move makes this value by permuting another, sets *move and returns the other value. Otherwise returns
+   this value and sets *move to NULL. */
 static int fold_onnx__base(const fold_onnx *o, int index, const fold_onnx__move **move)
 {
     *move = fold_onnx__move_of(o, index);
@@ -1871,8 +1870,8 @@ static int fold_onnx__base(const fold_onnx *o, int index, const fold_onnx__move 
     return *move ? fold_onnx__maker(o, index)->in[0] : index;
 }
 
-/* Makes a move from a view of the value *index. If that was itself only moved, *index becomes its source, and
-   the move does both. */
+/* Makes a move from a view of the value *index. If that value is itself the result of a move, *index becomes
+   the source of that, and the new move does both. */
 static fold_onnx__move *fold_onnx__trace(fold_onnx *o, int *index, const fold_onnx__view *view,
                                          fold_shape shape)
 {
@@ -1902,8 +1901,8 @@ static int fold_onnx__makes_move(fold_onnx *o, int from, const fold_onnx__move *
     return !o->failed;
 }
 
-/* Sets operand i of a step to a view of a value, which may become a separate value; NULL: to the value
-   itself. */
+/* Sets operand i of a step to a view of a value, for which another value may be added; view NULL: to the
+   value itself. */
 static int fold_onnx__reads(fold_onnx *o, fold_onnx__step *s, int i, int index, const fold_onnx__view *view,
                             fold_shape shape)
 {
@@ -1932,7 +1931,8 @@ static int fold_onnx__reads_shape(fold_onnx *o, fold_onnx__step *s, int i, int i
     return fold_onnx__reads(o, s, i, index, &view, shape);
 }
 
-/* The step's result has the shape `made`. The node's output is a move of it; NULL: the result itself. */
+/* Ends a step whose result has the shape `made`. The node's output is a move of that result; NULL: the result
+   itself. */
 static int fold_onnx__makes_moved(fold_onnx *o, fold_onnx__step *s, const fold_onnx__dims *made,
                                   const fold_onnx__move *move, const fold_onnx__dims *dims)
 {
@@ -1943,7 +1943,7 @@ static int fold_onnx__makes_moved(fold_onnx *o, fold_onnx__step *s, const fold_o
            fold_onnx__makes_move(o, inner, move, o->node.out[0], dims);
 }
 
-/* The same for an output that is a view of the result. */
+/* The same, with a view of the result as output. */
 static int fold_onnx__makes_view(fold_onnx *o, fold_onnx__step *s, const fold_onnx__dims *made,
                                  const fold_onnx__view *view)
 {
@@ -1954,7 +1954,7 @@ static int fold_onnx__makes_view(fold_onnx *o, fold_onnx__step *s, const fold_on
                                   &view->dims);
 }
 
-/* The same for an output whose axis i is axis order[i] of the result. */
+/* The same, with an output whose axis i is axis order[i] of the result. */
 static int fold_onnx__makes_permuted(fold_onnx *o, fold_onnx__step *s, const fold_onnx__dims *made,
                                      const int *order)
 {
@@ -1994,9 +1994,9 @@ static int fold_onnx__emit(fold_onnx *o, const fold_onnx__view *view, int out, c
 
 /* ---- element-wise ops ------------------------------------------------------------------------- */
 
-/* A function of doubles and its C text, which fold_onnx_print prints for ops that fold.h lacks. The formulas
-   of those call nothing, so their bits are the same everywhere. Doubles from 4503599627370496 = 2^52 on are
-   whole. */
+/* A function of doubles and its C text. fold_onnx_print prints the text for ops that fold.h lacks; formulas
+   of such ops call no other function, so their bits are the same everywhere. Doubles of at least 2^52 =
+   4503599627370496 are whole numbers. */
 #define FOLD_ONNX__FORMULA(name, ...) FOLD_ONNX__FORMULA_OF(name, __VA_ARGS__)
 #define FOLD_ONNX__FORMULA_OF(name, ...)                                        \
     static double fold_onnx__##name##_of(double own_a, double own_b)            \
@@ -2114,7 +2114,7 @@ FOLD_ONNX__FORMULA(mod, FOLD_ONNX__MODULO)
     own_y = own_a > 3.95 ? 1 : own_a < -3.95 ? -1 : own_y * own_a;
 FOLD_ONNX__FORMULA(erf, FOLD_ONNX__ERF)
 
-/* The arc tangent of own_x: reduced to arguments below 0.42, whose series is summed. */
+/* The arc tangent of own_x: a series, after the argument is reduced to at most 0.42. */
 #define FOLD_ONNX__ATAN                                                                      \
     double own_t = own_x < 0 ? -own_x : own_x, own_base = 0;                                 \
     if (own_t > 2.4142135623730949) {                                                        \
@@ -2139,9 +2139,9 @@ FOLD_ONNX__FORMULA(atan, int own_k; const double own_x = own_a; FOLD_ONNX__ATAN)
 FOLD_ONNX__FORMULA(asin, FOLD_ONNX__ASIN)
 FOLD_ONNX__FORMULA(acos, FOLD_ONNX__ASIN own_y = 1.5707963267948966 - own_y;)
 
-/* Powers with small whole exponents are products; others are exp(b log |a|), computed with series. */
+/* Powers with small whole exponents are products; others are exp(b log |a|), computed from series. */
 #define FOLD_ONNX__POWER                                                                                 \
-    const int own_is_far = !(own_b > -9e15 && own_b < 9e15); /* then it is even */                       \
+    const int own_is_far = !(own_b > -9e15 && own_b < 9e15); /* then b is even */                        \
     long long own_whole = own_is_far ? 0 : (long long)own_b, own_n;                                      \
     double own_m = own_a < 0 ? -own_a : own_a;                                                           \
     own_y = 1;                                                                                           \
@@ -2157,7 +2157,7 @@ FOLD_ONNX__FORMULA(acos, FOLD_ONNX__ASIN own_y = 1.5707963267948966 - own_y;)
                (own_a < 0 && own_a - own_a == 0 && !own_is_far && own_b != (double)own_whole))           \
         own_y = own_a == 1 ? 1 : (own_a - own_a) / (own_a - own_a);                                      \
     else {                                                                                               \
-        double own_log = own_m > 1 ? 1e300 : -1e300, own_s, own_power; /* infinity, 0 */                 \
+        double own_log = own_m > 1 ? 1e300 : -1e300, own_s, own_power; /* infinity; 0 */                 \
         int own_k, own_e = 0;                                                                            \
         if (own_m > 0 && own_m - own_m == 0) {                                                           \
             for (; own_m > 1.5; own_m /= 2)                                                              \
@@ -2244,7 +2244,7 @@ static fold_node fold_onnx__selu(fold_ctx *f, fold_node x, float alpha, float ga
 {
     return fold_scale(f, fold_elu(f, x, alpha), gamma);
 }
-/* These are exact for x > 0. */
+/* This and the next are exact for x > 0. */
 static fold_node fold_onnx__celu(fold_ctx *f, fold_node x, float alpha)
 {
     const fold_node below = fold_onnx__divide_by(f, fold_at_most(f, x, 0), alpha);
@@ -2257,7 +2257,7 @@ static fold_node fold_onnx__prelu(fold_ctx *f, fold_node x, fold_node slope)
     return fold_add(f, above, fold_mul(f, slope, fold_at_most(f, x, 0)));
 }
 
-/* Replaces dims by what a and dims broadcast to, as in fold.h. */
+/* Replaces dims by the shape to which a and dims broadcast, as in fold.h. */
 static int fold_onnx__meet(fold_onnx *o, const fold_onnx__dims *a, fold_onnx__dims *dims)
 {
     const fold_onnx__dims had = *dims;
@@ -2272,8 +2272,8 @@ static int fold_onnx__meet(fold_onnx *o, const fold_onnx__dims *a, fold_onnx__di
     return fold_onnx__size(o, dims);
 }
 
-/* Whether an element-wise result has integers: unless it has truth values, its type is that of the first
-   operand that is not a condition. */
+/* Whether an element-wise result has integers or booleans. Its type is that of the first operand that is not a
+   condition; truth values are booleans. */
 static int fold_onnx__makes_whole(fold_onnx *o)
 {
     const fold_onnx__op *op = o->node.op;
@@ -2301,7 +2301,7 @@ static int fold_onnx__compute(fold_onnx *o, const fold_onnx__dims *dims)
             y = op->number->of(y, y);
         for (int k = 1; k < n && op->number; k++)
             y = op->number->of(y, x[k]);
-        if (whole && op->number && !(fabs(y) <= INT_MAX)) /* int32 could wrap, int64 be rounded */
+        if (whole && op->number && !(fabs(y) <= INT_MAX)) /* int32 could wrap, and int64 be rounded */
             return FOLD_ONNX__REFUSE(o, "the integer %g: a division by 0, or too large", y);
         numbers[i] = fold_onnx__round(fold_onnx__out(o), y);
     }
@@ -2331,7 +2331,7 @@ static double fold_onnx__slope_of_one(const fold_onnx__formula *f, double a)
            : f == fold_onnx__asin ? 1 / sqrt(1 - a * a)
            : f == fold_onnx__atan ? 1 / (1 + a * a)
            : f == fold_onnx__erf  ? 1.1283791670955126 * exp(-a * a)
-                                  : 1; /* a rounding to half precision */
+                                  : 1; /* rounding to half precision */
 }
 
 static double fold_onnx__slope(const fold_onnx__op *op, double a, double b, int of)
@@ -2367,8 +2367,8 @@ static void fold_onnx__record_own(fold_onnx *o, const fold_onnx__step *s, const 
         out[0] = fold_onnx__apply_own(o->f, s->own, in, s->n_in, o->values[s->out[0]].shape);
 }
 
-/* An element-wise step of one input. If the input is a permutation, the step runs before it, and its result
-   is permuted instead. */
+/* An element-wise step of one input. If the input is a permutation of another value, the step reads that
+   value, and its result is permuted instead. */
 static int fold_onnx__one_step(fold_onnx *o, const fold_onnx__calls *calls, int input, float first,
                                float second)
 {
@@ -2515,7 +2515,7 @@ static int fold_onnx__open_pow(fold_onnx *o, const fold_onnx__value *from)
                           exponent != 0 && (exponent == -1 || fmod(exponent, 2) != -1) &&
                           fold_onnx__in(o, 1)->dims.rank <= from->dims.rank;
     if (from->is_integer)
-        o->node.op = &whole; /* and so are its powers */
+        o->node.op = &whole; /* powers of integers are integers */
     if (!is_number || fold_onnx__all_fixed(o) || from->is_integer)
         return fold_onnx__open_elements(o, from);
     if (exponent == 1 || exponent == 2 || exponent == -1)
@@ -2541,6 +2541,7 @@ static fold_node fold_onnx__thresholded(fold_ctx *f, fold_node x, float alpha)
     const fold_node above = fold_shift(f, x, -alpha);
     return fold_select(f, above, x, fold_clip(f, x, 0, 0));
 }
+
 static fold_node fold_onnx__shrink(fold_ctx *f, fold_node x, float lambda, float bias)
 {
     const fold_node below = fold_shift(f, fold_neg(f, x), -lambda);
@@ -2549,6 +2550,7 @@ static fold_node fold_onnx__shrink(fold_ctx *f, fold_node x, float lambda, float
     const fold_node above = fold_shift(f, x, -lambda), lowered = fold_shift(f, x, -bias);
     return fold_select(f, above, lowered, rest);
 }
+
 static int fold_onnx__open_shrink(fold_onnx *o, const fold_onnx__value *from)
 {
     (void)from;
@@ -2637,8 +2639,8 @@ static void fold_onnx__record_quantize(fold_onnx *o, const fold_onnx__step *s, c
     out[0] = fold_clip(o->f, n[1] ? fold_add(o->f, x, zero) : x, (float)n[2], (float)n[3]);
 }
 
-/* A view with the scale or zero point of each element of x. The file has a single one, one for each index of
-   the axis, or one for each block along it. `own` gets a view that need only broadcast to x. */
+/* A view with the scale (or zero point) of each element of x. The input has one scale for all of x, for each
+   index of the axis, or for each block along it. `own` becomes a view that only has to broadcast to x. */
 static fold_onnx__view fold_onnx__scales(fold_onnx *o, int input, fold_onnx__view *own)
 {
     const fold_onnx__dims *x = &fold_onnx__in(o, 0)->dims, *scale = &fold_onnx__in(o, input)->dims;
@@ -2684,8 +2686,8 @@ static const fold_onnx__type *fold_onnx__quantized(fold_onnx *o, int *least, int
     return type;
 }
 
-/* QuantizeLinear and DequantizeLinear, which make constants of constants, such as weights. Quotients of those
-   are rounded to float, as those of other values are. */
+/* QuantizeLinear and DequantizeLinear. For constants, such as weights, the results are constants too,
+   computed with quotients that are rounded to float, like those of other values. */
 static int fold_onnx__open_quantize(fold_onnx *o, const fold_onnx__value *from)
 {
     const int quantizes = o->node.type[0] == 'Q', n = o->node.n_in;
@@ -2763,7 +2765,7 @@ static int fold_onnx__open_dynamic_quantize(fold_onnx *o, const fold_onnx__value
 
 /* ---- several ops that are one of fold.h --------------------------------------------------------- */
 
-/* The earlier op of the two then runs only if its own result is requested. */
+/* The ops that were joined into a later one run only if their own results are requested. */
 static fold_onnx__recorder fold_onnx__record_linear, fold_onnx__record_layer_norm;
 
 /* Input i of the op that makes a value; 0 if that op has a different type. */
@@ -3427,8 +3429,8 @@ static int fold_onnx__open_reduce(fold_onnx *o, const fold_onnx__value *from)
     return fold_onnx__makes(o, &s, 0, o->node.out[0], &l.kept);
 }
 
-/* To sum from the end, the values are reversed, and so are their sums. If a sum leaves out the value itself,
-   the values are shifted by one, beginning with a 0. */
+/* A sum from the end reverses the values, and then the sums. A sum that excludes the value itself shifts the
+   values by one, so that they begin with a 0. */
 static int fold_onnx__open_cumsum(fold_onnx *o, const fold_onnx__value *from)
 {
     const int back = fold_onnx__whole(o, "reverse", 0) != 0, late = fold_onnx__whole(o, "exclusive", 0) != 0;
@@ -3741,8 +3743,8 @@ static void fold_onnx__record_linear(fold_onnx *o, const fold_onnx__step *s, con
         out[0] = fold_add(o->f, out[0], s->real[1] == 1 ? in[n] : fold_scale(o->f, in[n], s->real[1]));
 }
 
-/* Makes a constant [inputs x outputs], times `scale`, the weight of a step. If the inputs are a permuted row,
-   the original is read instead, and the weight's rows are permuted. */
+/* Makes `scale` times a constant [inputs x outputs] the weight of a step. If the step's operand is a permuted
+   row, the original row is read instead, and the rows of the weight are permuted. */
 static int fold_onnx__reads_by_weight(fold_onnx *o, fold_onnx__step *s, const fold_onnx__view *from,
                                       const fold_onnx__view *all, int turned, int rows, float scale)
 {
@@ -3765,7 +3767,7 @@ static int fold_onnx__reads_by_weight(fold_onnx *o, fold_onnx__step *s, const fo
     return fold_onnx__weigh(o, wanted, &view, FOLD_FOR_LINEAR, 0, &s->param[0]);
 }
 
-/* A view of matrices, which are repeated to fill the batch, and transposed if `turned`. */
+/* A view of the matrices of an operand, repeated to fill the batch, and transposed if `turned`. */
 static fold_onnx__view fold_onnx__matrices(fold_onnx *o, const fold_onnx__dims *from,
                                            const fold_onnx__dims *batch, int turned)
 {
@@ -3782,8 +3784,8 @@ static fold_onnx__view fold_onnx__matrices(fold_onnx *o, const fold_onnx__dims *
     return fold_onnx__permuted(&view, order);
 }
 
-/* alpha a b + beta c, of matrices or batches of them. A vector becomes a matrix with one row or one column,
-   and loses that axis again. A constant matrix b becomes a weight, and a constant row c its bias. */
+/* alpha a b + beta c, of matrices or batches of them. A vector gets another axis of 1, which the result does
+   not have. A constant matrix b becomes a weight, and a constant row c its bias. */
 static int fold_onnx__open_product(fold_onnx *o, const fold_onnx__value *from)
 {
     const float alpha = fold_onnx__real(o, "alpha", 1), beta = fold_onnx__real(o, "beta", 1);
@@ -4735,7 +4737,7 @@ enum { FOLD_ONNX__ANY = 1 << 20 }; /* any number of inputs, all required */
                               then `training_mode`. Before 7: refused
      Clip                     before 11 bounds are attributes, then inputs
      Pad                      before 11 pads and value are attributes, then inputs; 18: axes; 19: wrap
-     Slice                    before 10 attributes, then inputs, with steps
+     Slice                    before 10 starts, ends and axes are attributes, then inputs, with steps
      Squeeze, Unsqueeze       before 13 axes are an attribute, then an input
      Split                    before 13 sizes are an attribute, then an input; 18: num_outputs, unequal parts
      Reduce...                before 18 (ReduceSum 13) axes are an attribute, then an input, and
@@ -4756,7 +4758,7 @@ enum { FOLD_ONNX__ANY = 1 << 20 }; /* any number of inputs, all required */
      Upsample                 before 9 scales are an attribute, before 7 there are two: refused
      GroupNormalization       before 21 gains and biases are per group, then per channel
      TopK                     before 10 k is an attribute, then an input; 11: largest
-     LpNormalization          22: a vector of zeros stays zeros; here always
+     LpNormalization          22: a vector of zeros stays as it is; here always
      AveragePool, MaxPool     7: count_include_pad; 8: indices, 10 (19): dilations, which are refused;
                               10: ceil_mode
      PRelu                    before 7 slopes are per channel: only a single one is supported
@@ -5203,7 +5205,7 @@ static void fold_onnx__count_graph(fold_onnx *o, fold_onnx__span graph, int numb
         const int is_if = fold_onnx__is(type.bytes, "If"),
                   is_pool = fold_onnx__is(type.bytes, "MaxPool") || fold_onnx__is(type.bytes, "AveragePool");
         count->made += fold_onnx__field_of(o, node.bytes, 2, &field);
-        count->made += is_pool ? FOLD_ONNX__MOST_WINDOWS - 1 : 0; /* one after another */
+        count->made += is_pool ? FOLD_ONNX__MOST_WINDOWS - 1 : 0; /* of one axis each */
         count->read += fold_onnx__field_of(o, node.bytes, 1, &field);
         if (fold_onnx__function_of(o, node.bytes, &inner))
             fold_onnx__count_graph(o, inner.bytes, 7, count);
@@ -5383,8 +5385,8 @@ static int fold_onnx__bindings_fit(fold_onnx *o, fold_onnx__span graph)
     return !o->failed;
 }
 
-/* Reads a ModelProto. A constant output is a value like any other; one that nothing makes has a count of 0.
-   Fails if all outputs are refused. */
+/* Reads a ModelProto. A constant output is a value like any other; an output that nothing makes has a count
+   of 0. Fails if all outputs are refused. */
 static int fold_onnx__open_all(fold_onnx *o, fold_onnx__span model)
 {
     fold_onnx__field graph, field;
