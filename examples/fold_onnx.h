@@ -602,7 +602,8 @@ static int fold_onnx__is(fold_onnx__span text, const char *word)
 
 static int fold_onnx__same_text(fold_onnx__span a, fold_onnx__span b)
 {
-    return a.end - a.at == b.end - b.at && (a.at == b.at || !memcmp(a.at, b.at, (size_t)(a.end - a.at)));
+    const size_t size = (size_t)(a.end - a.at);
+    return size == (size_t)(b.end - b.at) && (!size || !memcmp(a.at, b.at, size));
 }
 
 static const char *fold_onnx__copy_text(fold_onnx *o, fold_onnx__span text)
