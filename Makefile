@@ -8,7 +8,7 @@ CXX ?= c++
 MPICC ?= mpicc
 MPIRUN ?= mpirun --allow-run-as-root --oversubscribe
 
-.PHONY: demo examples web test accuracy test-all sanitize check-style renew coverage soak sizes bench frame bench-study bench-programs bench-peers bench-results mpi clean
+.PHONY: demo examples web release test accuracy test-all sanitize check-style renew coverage soak sizes bench frame bench-study bench-programs bench-peers bench-results mpi clean
 
 demo: build/listops
 	./build/listops
@@ -53,6 +53,16 @@ build/swarm.html: examples/web/page.html build/page.wasm build/swarm.safetensors
 	gzip -9nc build/page.wasm | base64 >build/page.code
 	gzip -9nc build/swarm.safetensors | base64 >build/page.network
 	sed -e '/^@CODE@$$/{r build/page.code' -e 'd;}' -e '/^@NETWORK@$$/{r build/page.network' -e 'd;}' $< >$@
+
+# A release in build: archives with what PlatformIO, Arduino and ESP-IDF want to know, and notes with the commit. It has
+# the site if `make web` built that before. URL: the project's address; MAINTAINER: a name and e-mail address.
+OUT ?= build
+POLICY ?= build/policy
+MAINTAINER ?= the fold.h authors
+release: $(POLICY)
+	@mkdir -p $(OUT)
+	@cd $(OUT) && $(abspath $(POLICY)) --c network.h >policy.log || { cat policy.log; exit 1; }
+	@python3 tests/release.py --out $(OUT) --network $(abspath $(OUT)/network.h) --url "$(URL)" --maintainer "$(MAINTAINER)"
 
 # Needs cc alone, and takes three minutes on 2 processors. What is missing is skipped, and said so.
 test:
