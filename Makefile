@@ -57,12 +57,13 @@ build/swarm.html: examples/web/page.html build/page.wasm build/swarm.safetensors
 # A release in build: archives with what PlatformIO, Arduino and ESP-IDF want to know, and notes with the commit. It has
 # the site if `make web` built that before. URL: the project's address; MAINTAINER: a name and e-mail address.
 OUT ?= build
+PAGES ?= build/site
 POLICY ?= build/policy
 MAINTAINER ?= the fold.h authors
 release: $(POLICY)
 	@mkdir -p $(OUT)
 	@cd $(OUT) && $(abspath $(POLICY)) --c network.h >policy.log || { cat policy.log; exit 1; }
-	@python3 tests/release.py --out $(OUT) --network $(abspath $(OUT)/network.h) --url "$(URL)" --maintainer "$(MAINTAINER)"
+	@python3 tests/release.py --out $(OUT) --site $(PAGES) --network $(abspath $(OUT)/network.h) --url "$(URL)" --maintainer "$(MAINTAINER)"
 
 # Needs cc alone, and takes three minutes on 2 processors. What is missing is skipped, and said so.
 test:
