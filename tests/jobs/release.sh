@@ -4,8 +4,9 @@ archives() { # leaves the unpacked one in $bin/unpacked
     git rev-parse --git-dir >/dev/null 2>&1 || { skip "make release" "this is no clone"; return; }
     version=$(sed -nE 's/^#define FOLD_VERSION_(MAJOR|MINOR|PATCH) //p' fold.h | paste -sd . -)
     mkdir -p "$out/site" && echo "<!DOCTYPE html>" >"$out/site/index.html" # make web is another job's
-    CFLAGS=-O0
-    linked_to "$bin/fold.o" policy examples/policy.c || return
+    quick="$CC -O0" # to compile; these programs hardly run
+    ! have tcc || quick=tcc
+    compiled policy $quick -o "$out/policy" examples/policy.c -lm || return
     step "make release" make -s release OUT="$out/first" POLICY="$out/policy" URL=https://example.org/fold \
         PAGES="$out/site" || return
     archive=$PWD/$out/first/fold-$version.tar.gz
@@ -29,9 +30,9 @@ again() (
         cmp "$out/first/fold-$version$each" "$out/second/fold-$version$each" || return 1
     done
 )
-first_line() { # of hello, not optimised to save time; and includes.c, which includes all headers
+first_line() { # of hello, by the quick compiler; and includes.c, which includes all headers
     for each in fold.h examples/fold_*.h; do echo "#include \"$(basename "$each")\""; done >"$out/includes.c"
-    sed -n "1s|.*\(cc .* -lm\).*|\1|; 1s|^cc -O2|$CC -O0|p" examples/hello.c
+    sed -n "1s|.*\(cc .* -lm\).*|\1|; 1s|^cc -O2|$quick|p" examples/hello.c
 }
 component() ( # what ESP-IDF reads of CMakeLists.txt
     cat >"$out/component.cmake" <<END
@@ -106,7 +107,7 @@ for_uno() { # name, sketch, options…: compiles it. Its WString.cpp needs DECIM
         -fqbn arduino:avr:uno -build-path "$PWD/$out/$name.made" "$@" "$source"
 }
 on_uno() { # name: what it prints, without the simulator's colours and dots for carriage returns
-    timeout 60 simavr -m atmega328p -f 16000000 "$out/$1.made/$1.ino.elf" 2>/dev/null |
+    timeout 60 simavr -m atmega328p -f 16000000 "$out/$1.made/$1.ino.elf" 2>&1 |
         sed "s/$(printf '\033')\[[0-9;]*m//g; s/\.\.$//"
 }
 same_hash_as() { # what two programs printed
