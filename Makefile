@@ -2,7 +2,7 @@
 
 CC ?= cc
 CFLAGS ?= -O2
-EXAMPLES = agents char_lm export game_jobs hello listops mnist molecules mpi_sick notebook parity plan policy ppo robot_arm rounds save shift_reduce speech swarm torch train transformer treelstm_sick treelstm_sst
+EXAMPLES = agents char_lm export forage game_jobs hello listops mnist molecules mpi_sick notebook parity plan policy ppo robot_arm rounds save shift_reduce speech swarm torch train transformer treelstm_sick treelstm_sst
 CPP_EXAMPLES = agents_cpp cartpole
 CXX ?= c++
 MPICC ?= mpicc
@@ -19,7 +19,7 @@ build/%: examples/%.c examples/data.h examples/fold_draw.h examples/fold_fit.h e
 	@mkdir -p build
 	$(CC) $(CFLAGS) -o $@ $< -lm $(THREADS)
 
-build/game_jobs build/mpi_sick build/ppo build/train: THREADS = -lpthread
+build/forage build/game_jobs build/mpi_sick build/ppo build/train: THREADS = -lpthread
 build/export: examples/policy.h
 
 # Reads weights in place, from an array that export made.
@@ -33,26 +33,60 @@ build/%: examples/%.cpp examples/options.h examples/fold_rl.h examples/unfused.h
 	@if $(CXX) --version >/dev/null 2>&1; then set -x; $(CXX) -std=c++20 $(CFLAGS) -fno-exceptions -fno-rtti -o $@ $<; \
 	else echo "SKIPPED: $@ (no C++ compiler $(CXX))"; fi
 
-# The swarm as a page of one file, build/swarm.html, which any browser opens. Debian's clang, lld, wasi-libc and
-# libclang-rt-dev-wasm32 make it; its network learns for half a minute before. SWARM: options of the
-# program that teaches it.
+# A folder of pages, build/site, which any static host serves and any browser opens from disk. Each page is one file,
+# examples/web/NAME.html with its program examples/web/NAME.c as WebAssembly. Debian's clang, lld, wasi-libc and
+# libclang-rt-dev-wasm32 make them; the swarm's network learns for half a minute before. SWARM: options of the program
+# that teaches it.
 WASM_CC ?= clang --target=wasm32-wasi
-web: build/swarm.html
+WASM_FLAGS = -O2 -msimd128 -fdata-sections
+SITE = index learn playground policy swarm
+SHOWN = hello.c web/learn.c web/policy.c web/swarm.c train.c swarm.c policy.c fold_onnx.h fold_rl.h fold_to_c.h web/playground.c web/trees.c web/lists.c web/agents.c fold_draw.h
+web: $(SITE:%=build/site/%.html) $(SHOWN:%=build/site/source/%.html)
 
 WEB_NEEDS = install clang, lld, wasi-libc and libclang-rt-dev-wasm32 (names of Debian packages), or name another compiler by WASM_CC
-build/page.wasm: examples/web/page.c examples/swarm.c examples/options.h examples/unfused.h fold.h
-	@mkdir -p build
-	@printf '#include <math.h>\nint main(void) { return (int)sqrt(2.0); }\n' >build/wasm.c; \
-	$(WASM_CC) -o build/wasm.test build/wasm.c -lm >build/wasm.log 2>&1 || { cat build/wasm.log; echo "make web: no WebAssembly can be made by '$(WASM_CC)': $(WEB_NEEDS)"; exit 1; }
-	$(WASM_CC) -mexec-model=reactor -O2 -msimd128 -Wl,--strip-all,--stack-first,-z,stack-size=262144 -o $@ $< -lm
+build/web/fold.o: fold.h
+	@mkdir -p build/web
+	@printf '#include <math.h>\nint main(void) { return (int)sqrt(2.0); }\n' >build/web/test.c; \
+	$(WASM_CC) -o build/web/test build/web/test.c -lm >build/web/log 2>&1 || { cat build/web/log; echo "make web: no WebAssembly can be made by '$(WASM_CC)': $(WEB_NEEDS)"; exit 1; }
+	printf '#define FOLD_IMPLEMENTATION\n#include "fold.h"\n' >build/web/fold.c
+	$(WASM_CC) $(WASM_FLAGS) -I. -c -o $@ build/web/fold.c
 
-build/swarm.safetensors: build/swarm
-	./build/swarm --frames 1 $(SWARM) --save $@
+# A page's program without the implementation of fold.h, which is compiled once for all.
+build/web/%.wasm: examples/web/%.c build/web/fold.o examples/options.h examples/unfused.h
+	$(WASM_CC) -mexec-model=reactor $(WASM_FLAGS) -DFOLD__IMPLEMENTED -D_WASI_EMULATED_PROCESS_CLOCKS -Wl,--strip-all,--stack-first,-z,stack-size=262144 -o $@ $< build/web/fold.o -lwasi-emulated-process-clocks -lm
+build/web/policy.wasm: examples/policy.c examples/fold_onnx.h examples/fold_to_c.h
+build/web/swarm.wasm: examples/swarm.c
+build/web/learn.wasm: examples/train.c examples/fold_rl.h
+build/web/playground.wasm: examples/web/trees.c examples/web/lists.c examples/web/agents.c examples/fold_draw.h
 
-build/swarm.html: examples/web/page.html build/page.wasm build/swarm.safetensors
-	gzip -9nc build/page.wasm | base64 >build/page.code
-	gzip -9nc build/swarm.safetensors | base64 >build/page.network
-	sed -e '/^@CODE@$$/{r build/page.code' -e 'd;}' -e '/^@NETWORK@$$/{r build/page.network' -e 'd;}' $< >$@
+build/web/%.base64: build/web/%
+	gzip -9nc $< | base64 >$@
+
+build/site/%.html: examples/web/%.html examples/web/nav.html examples/web/style.css examples/web/site.js examples/web/page.awk
+	@mkdir -p build/site
+	awk -f examples/web/page.awk $< >$@.new && mv $@.new $@
+build/site/learn.html: build/web/learn.wasm.base64 build/web/learn.native
+build/site/playground.html: build/web/playground.wasm.base64 examples/web/trees.c examples/web/lists.c examples/web/agents.c
+build/site/policy.html: build/web/policy.wasm.base64
+build/site/swarm.html: build/web/swarm.wasm.base64 build/web/swarm.safetensors.base64
+
+# What native programs learn. They share one object of the implementation, too.
+build/web/native.o: fold.h
+	@mkdir -p build/web
+	printf '#define FOLD_IMPLEMENTATION\n#include "fold.h"\n' >build/web/native.c
+	$(CC) $(CFLAGS) -DFOLD_USE_THREADS -I. -c -o $@ build/web/native.c
+NATIVE = build/web/native_swarm build/web/native_train
+$(NATIVE): build/web/native_%: examples/%.c build/web/native.o examples/fold_rl.h examples/options.h examples/unfused.h
+	$(CC) $(CFLAGS) -DFOLD__IMPLEMENTED -o $@ $< build/web/native.o -lm -lpthread
+build/web/swarm.safetensors: build/web/native_swarm
+	./build/web/native_swarm --frames 1 $(SWARM) --save $@
+build/web/learn.native: build/web/native_train
+	./build/web/native_train --isa portable >$@
+
+# The C behind the pages, to be read in a browser: source/train.c.html#L12 is a line, #update a function.
+build/site/source/%.html: examples/% examples/web/source.html examples/web/style.css examples/web/page.awk
+	@mkdir -p $(@D)
+	awk -v source=$< -f examples/web/page.awk examples/web/source.html >$@.new && mv $@.new $@
 
 # A release in build: archives with what PlatformIO, Arduino and ESP-IDF want to know, and notes with the commit. It has
 # the site if `make web` built that before. URL: the project's address; MAINTAINER: a name and e-mail address.

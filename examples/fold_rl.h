@@ -1,13 +1,13 @@
 /* fold_rl.h - reinforcement learning with fold.h: policies, log-probabilities of actions in plain floats,
    running means and deviations of observations, advantages, the loss of PPO, and a trainer that learns by PPO
-   from many environments. It uses public calls only.
+   from many environments, also from lists of what agents see. It uses public calls only.
 
    In one C or C++ file:  #define FOLD_RL_IMPLEMENTATION
                           #include "fold_rl.h"
    Everywhere else:       #include "fold_rl.h"
 
-   examples/train.c trains any environment with it, examples/ppo.c learns a game by calls of its own, and
-   examples/cartpole.cpp learns to balance a pole.
+   examples/train.c trains any environment with it, examples/forage.c agents that see lists; examples/ppo.c
+   learns a game by calls of its own, and examples/cartpole.cpp learns to balance a pole.
 
    Errors are set on the model or context, with a message. Only a trainer takes memory, from the model's
    allocator, and there are no globals. The file is C99 and C++17 and works in every build of fold.h. With
@@ -122,6 +122,22 @@ typedef struct fold_rl_episodes {
    not finite, whose episode and step the message names. Then nothing is written. */
 FOLD_API fold_status fold_rl_advantages(fold_model *m, const fold_rl_episodes *e, float discount, float trace,
                                         float *advantage, float *target);
+/* Stored steps of agents, one agent after the other: step t of agent a is row a * steps + t of the arrays. */
+typedef struct fold_rl_rollout {
+    int agents, steps;
+    const unsigned char *over; /* [agents x steps]: not 0 if an episode ends with this step */
+    const float *value;        /* [agents x steps]: value predicted before the step; needed with segment */
+    const float *next_value;   /* [agents]: value predicted after the last step; NULL: 0 */
+    int segment;               /* pieces also end after every so many steps of the rollout. 0: they do not */
+} fold_rl_rollout;
+/* Cuts stored steps into pieces, each of which ends with an episode, a segment or the rollout. Returns their
+   number, and writes for each piece, in the order of the rows: its first row, its number of steps, and the
+   value after its last step, which is 0 if its episode is over. `length` and `after` are what
+   fold_rl_advantages needs. The arrays have room for agents * steps pieces; first and after may be NULL.
+   Segments shorten the sequences that a recurrent layer learns from. Compute advantages before, from a cut
+   without segments, since they look further ahead. Errors, set on the model, with result -1: a missing array;
+   a negative number; more than 2^30 steps. */
+FOLD_API int fold_rl_cut(fold_model *m, const fold_rl_rollout *r, int *first, int *length, float *after);
 /* Shifts and scales n values to mean 0 and deviation 1, and returns 1. PPO does so with advantages. A single
    value becomes 0. It returns 0 and changes nothing if a value is not finite or there is no array. */
 FOLD_API int fold_rl_standardize(float *values, int n);
@@ -143,6 +159,26 @@ FOLD_API fold_node fold_rl_ppo_loss(fold_ctx *f, const fold_rl_ppo *o, const fol
                                     fold_node log_prob, fold_node entropy, fold_node value);
 
 /* ---- training over many environments ---- */
+
+/* A body is a policy of your own: a function over lists, with one row per agent. Agents may see items, such
+   as food, neighbours or obstacles, whose number differs between agents and changes with every step. All
+   items are one list, end to end: first those of row 0, then those of row 1, and so on. Item from[i], which
+   is i, belongs to row to[i]: pass both to fold_list_attention_to, or `to` alone to the other calls …_to:
+       fold_node seen = fold_list_attention_to(f, query, key, value, 4, in->from, in->to, in->item_count);
+   A row without items then gets zeros. from and to are valid during the call. */
+typedef struct fold_rl_input {
+    int rows, item_count;   /* number of rows, and of all their items together; may be 0 */
+    fold_node observations; /* list of `rows` rows: normalised observations, or what bytes become */
+    fold_node items;        /* list of all items [item_values], normalised; null if max_items is 0 */
+    const int *from, *to;   /* [item_count] */
+    fold_state state;       /* lists of `rows` rows [hidden]: what earlier steps returned, zeros in the first
+                               step of an episode; null without a state */
+} fold_rl_input;
+/* Records a step for all rows, with any calls of fold.h, and returns lists of `rows` rows: actor, with one
+   value per choice or number; critic [1]; and the state, if there is one. A row's results must depend on that
+   row, its items and its state alone. The body is called for each step, and for parts of a minibatch; what it
+   records may differ from call to call. For an error of its own, it calls fold_ctx_fail. */
+typedef fold_rl_step fold_rl_body(fold_ctx *f, const fold_rl_input *in, const void *user);
 
 /* A trainer runs PPO over many environments, which you step: games, simulators, anything that takes actions.
    It normalises observations, draws actions, and learns from the rewards in its rollout buffer.
@@ -180,10 +216,17 @@ typedef struct fold_rl_trainer_desc {
     fold_recurrent_maker *memory; /* such as fold_lstm_new; NULL: none */
     int layers, width; /* number of tanh layers of the encoder (at most 4) and their width, which is also that
                           of the memory. 0: 2 layers, or 1 with a memory; 64 wide */
+    fold_rl_body *body; /* a policy of your own, instead of policy, memory, layers and width */
+    int hidden, has_c;  /* width of the body's state h, and 1 if it has a c as well. 0: no state */
+    int max_items;      /* largest number of items that an agent sees in a step. Needs a body; 0: none */
+    int item_values;    /* values of an item. They are normalised like observations, with the mean and
+                           standard deviation in NAME.items, unless raw is 1 */
     int steps;         /* steps of each agent between updates [n_steps, num_steps]. 0: 64 */
     int epochs;        /* passes over these steps [n_epochs, update_epochs]. 0: 4 */
     int minibatches;   /* minibatches per pass [num_minibatches]. 0: 4. With a memory they consist of whole
                           pieces of episodes, and differ in size */
+    int segment;       /* with a memory or state, pieces have at most this many steps, and start from what
+                          was remembered when acting [bptt_horizon]. 0: they are not cut */
     float rate;        /* learning rate of Adam [learning_rate]. 0: 0.001 */
     fold_rates rates;  /* schedule of the learning rate, counted in updates [anneal_lr]: FOLD_RATE_LINEAR with
                           steps = 100 reaches 0 after 100 updates. 0: constant */
@@ -194,6 +237,7 @@ typedef struct fold_rl_trainer_desc {
     float reward_limit;       /* rewards are clipped to [-reward_limit, reward_limit]; 0: not clipped */
     uint64_t seed;            /* seed of actions and of the order of minibatches */
     const fold_ctx_desc *ctx; /* settings of both contexts, such as threads or eager. NULL: the defaults */
+    const void *user;         /* passed to body */
 } fold_rl_trainer_desc;
 FOLD_API fold_rl_trainer_desc fold_rl_trainer_desc_default(void); /* the defaults, with 1 agent */
 
@@ -205,6 +249,9 @@ typedef struct fold_rl_seen {
     const unsigned char *present; /* [agents]: 0 if the agent is absent. It then gets action 0 and is not
                                 learned from; its episode ended with its last step, and a new one starts when
                                 it returns. NULL: all agents are present */
+    const float *items;     /* [sum of item_counts x item_values]: items, end to end, agent after agent */
+    const int *item_counts; /* [agents]: how many of these items each agent sees; items of absent agents are
+                               skipped. Read if max_items is not 0 */
 } fold_rl_seen;
 
 /* What an update did. approx_kl to value_loss are means over the steps of its last epoch. */
@@ -228,16 +275,19 @@ typedef struct fold_rl_trainer fold_rl_trainer;
 /* Creates a trainer for a model, and takes all memory for its arrays from the model's allocator. Returns NULL
    with an error on the model, which names the setting, if it cannot. Free the trainer before the model. */
 FOLD_API fold_rl_trainer *fold_rl_trainer_new(fold_model *m, const char *name, const fold_rl_trainer_desc *d);
-FOLD_API void fold_rl_trainer_free(fold_rl_trainer *t);                          /* frees t; NULL is fine */
-FOLD_API const fold_rl_policy *fold_rl_trainer_policy(const fold_rl_trainer *t); /* the trainer's policy */
-/* Returns how observations are normalised; all zero if they are not. */
+FOLD_API void fold_rl_trainer_free(fold_rl_trainer *t); /* frees t; NULL is fine */
+/* Returns the trainer's policy; NULL if it has a body. */
+FOLD_API const fold_rl_policy *fold_rl_trainer_policy(const fold_rl_trainer *t);
+/* Return how observations and items are normalised; all zero if they are not. */
 FOLD_API fold_rl_moments fold_rl_trainer_moments(const fold_rl_trainer *t);
+FOLD_API fold_rl_moments fold_rl_trainer_item_moments(const fold_rl_trainer *t);
 FOLD_API int fold_rl_trainer_updates(const fold_rl_trainer *t); /* number of updates, also before a load */
 FOLD_API int fold_rl_trainer_is_full(const fold_rl_trainer *t); /* 1 if fold_rl_trainer_learn is next */
 
 /* Draws actions [agents x heads] for the observations: integers from 0, or real numbers if there are no
-   `choices`. Errors, set on the model: an observation is not finite; the weights have become infinite or NaN;
-   an agent has a head without a legal move; this is not the call that is due. The step is then not stored. */
+   `choices`. Errors, set on the model: an observation or item is not finite; a count is out of range; the
+   weights have become infinite or NaN; an agent has a head without a legal move; lists that a body returns do
+   not have the right shape; this is not the call that is due. The step is then not stored. */
 FOLD_API fold_status fold_rl_trainer_act(fold_rl_trainer *t, const fold_rl_seen *seen, float *actions);
 /* Handles episodes that a time limit ends in this step [truncations]. Call it between act and add, only in
    steps in which that happens. `last` has the last observations of these episodes, before the environments
@@ -682,6 +732,39 @@ FOLD_API int fold_rl_standardize(float *values, int n)
     return 1;
 }
 
+FOLD_API int fold_rl_cut(fold_model *m, const fold_rl_rollout *r, int *first, int *length, float *after)
+{
+    if (!r || !length || (!r->over && r->agents > 0 && r->steps > 0))
+        return fold_rl__fail(m, NULL, FOLD_BAD_ARGUMENT, "fold_rl_cut: r, over or length is NULL"), -1;
+    if (r->agents < 0 || r->steps < 0 || r->segment < 0 || (double)r->agents * r->steps > 1 << 30)
+        return fold_rl__fail(m, NULL, FOLD_BAD_ARGUMENT,
+                             "fold_rl_cut: agents is %d, steps %d and segment %d, must be at least 0, and at "
+                             "most 2^30 steps in all",
+                             r->agents, r->steps, r->segment),
+               -1;
+    if (r->segment && after && !r->value)
+        return fold_rl__fail(m, NULL, FOLD_BAD_ARGUMENT,
+                             "fold_rl_cut: value is NULL, but gives what comes after a segment"),
+               -1;
+    int pieces = 0;
+    for (int agent = 0; agent < r->agents; agent++)
+        for (int step = 0, from = 0; step < r->steps; step++) {
+            const int row = agent * r->steps + step, is_last = step == r->steps - 1;
+            if (!r->over[row] && !is_last && (!r->segment || (step + 1) % r->segment))
+                continue;
+            if (first)
+                first[pieces] = agent * r->steps + from;
+            if (after)
+                after[pieces] = r->over[row]    ? 0
+                                : !is_last      ? r->value[row + 1]
+                                : r->next_value ? r->next_value[agent]
+                                                : 0;
+            length[pieces++] = step + 1 - from;
+            from = step + 1;
+        }
+    return pieces;
+}
+
 /* Whether x is a list of n rows or, if `or_one`, a single node. If not, the context gets an error. */
 static int fold_rl__fits(fold_ctx *f, fold_node x, const char *name, int n, int or_one)
 {
@@ -730,6 +813,11 @@ FOLD_API fold_node fold_rl_ppo_loss(fold_ctx *f, const fold_rl_ppo *o, const fol
 
 /* ---- training over many environments ------------------------------------------------------------- */
 
+/* A body is called for so many agents or pieces at a time: lists long enough to be fast, and enough of them
+   to be shared among threads. Tests set fewer. */
+#ifndef FOLD_RL__CHUNK
+#define FOLD_RL__CHUNK 64
+#endif
 enum { FOLD_RL__HEADS = 64, FOLD_RL__LAYERS = 4, FOLD_RL__AGENTS = 1 << 20 };
 
 /* Arrays of a rollout have `steps` rows for each agent, one agent after the other. Those of a minibatch, all
@@ -737,8 +825,8 @@ enum { FOLD_RL__HEADS = 64, FOLD_RL__LAYERS = 4, FOLD_RL__AGENTS = 1 << 20 };
 struct fold_rl_trainer {
     fold_rl_trainer_desc d; /* with all defaults; d.choices is `choices` or NULL */
     fold_model *m;
-    fold_rl_policy policy;
-    fold_rl_moments moments;
+    fold_rl_policy policy; /* with a body all zero, but for hidden and has_c of the memory */
+    fold_rl_moments moments, item_moments;
     fold_param deviation, kept_h, kept_c, updates;
     fold_ctx *acting, *learning;
     int total;    /* values of the actor */
@@ -749,6 +837,8 @@ struct fold_rl_trainer {
     int has_acted; /* 1: fold_rl_trainer_add is next */
     int recorded;
     int pieces;
+    int segments;   /* of a rollout, before each of which states are kept in first_h and first_c */
+    int part_items; /* of the minibatch so far */
     size_t block_size;
     char *block;
     int *choices, *action, *length, *first, *order, *part_action;
@@ -760,6 +850,8 @@ struct fold_rl_trainer {
     unsigned char *seen_bytes, *mask, *present, *is_over, *present_now;
     float *part_seen, *part_mask, *part_old, *part_advantage, *part_target, *part_number;
     float *part_log_prob, *part_entropy, *part_value;
+    int *now_count, *count, *part_count, *from, *to;
+    float *now_items, *items, *part_item, *part_h, *part_c;
 };
 
 typedef struct fold_rl__room {
@@ -794,7 +886,8 @@ static void fold_rl__lay_out_rollout(fold_rl_trainer *t, fold_rl__room *room)
     const size_t agents = (size_t)d->agents, rows = (size_t)t->rows, heads = (size_t)d->heads;
     const size_t total = (size_t)t->total, seen = (size_t)d->observations;
     const size_t states = agents * (size_t)(t->policy.memory.hidden ? t->policy.memory.hidden : 1);
-    float **const state[6] = { &t->h, &t->c, &t->first_h, &t->first_c, &t->last_h, &t->last_c };
+    const size_t items = (size_t)d->max_items * (size_t)d->item_values;
+    float **const state[6] = { &t->h, &t->c, &t->last_h, &t->last_c, &t->first_h, &t->first_c };
     t->choices = fold_rl__ints(room, heads);
     t->chance = (fold_random *)fold_rl__carve(room, agents, sizeof(fold_random));
     t->now = fold_rl__floats(room, agents * (size_t)t->features);
@@ -803,7 +896,11 @@ static void fold_rl__lay_out_rollout(fold_rl_trainer *t, fold_rl__room *room)
     t->cut = fold_rl__floats(room, agents);
     t->present_now = fold_rl__octets(room, agents);
     for (int i = 0; i < 6; i++)
-        *state[i] = fold_rl__floats(room, states);
+        *state[i] = fold_rl__floats(room, i < 4 ? states : states * (size_t)t->segments);
+    t->now_count = fold_rl__ints(room, items ? agents : 0);
+    t->now_items = fold_rl__floats(room, agents * items);
+    t->count = fold_rl__ints(room, items ? rows : 0);
+    t->items = fold_rl__floats(room, rows * items);
     t->seen = fold_rl__floats(room, d->bytes ? 0 : rows * seen);
     t->seen_bytes = fold_rl__octets(room, d->bytes ? rows * seen : 0);
     t->mask = fold_rl__octets(room, d->masks ? rows * total : 0);
@@ -825,7 +922,9 @@ static void fold_rl__lay_out_rollout(fold_rl_trainer *t, fold_rl__room *room)
 static void fold_rl__lay_out_part(fold_rl_trainer *t, fold_rl__room *room)
 {
     const size_t rows = (size_t)t->part_rows, heads = (size_t)t->d.heads, steps = (size_t)t->d.steps;
-    const size_t pieces = t->policy.memory.hidden ? (size_t)t->rows : 0;
+    const size_t hidden = (size_t)t->policy.memory.hidden, items = (size_t)t->d.max_items;
+    const size_t pieces = hidden || t->d.body ? (size_t)t->rows : 0;
+    const size_t states = t->d.body ? pieces * hidden : 0, chunk = t->d.body ? FOLD_RL__CHUNK : 0;
     t->part_seen = fold_rl__floats(room, rows * (size_t)t->features);
     t->part_mask = fold_rl__floats(room, t->d.masks ? rows * (size_t)t->total : 0);
     t->part_action = fold_rl__ints(room, rows * heads);
@@ -839,6 +938,12 @@ static void fold_rl__lay_out_part(fold_rl_trainer *t, fold_rl__room *room)
     t->node = (fold_node *)fold_rl__carve(room, pieces, sizeof(fold_node));
     t->actor = (fold_node *)fold_rl__carve(room, steps, sizeof(fold_node));
     t->critic = (fold_node *)fold_rl__carve(room, steps, sizeof(fold_node));
+    t->part_count = fold_rl__ints(room, items ? rows : 0);
+    t->part_item = fold_rl__floats(room, rows * items * (size_t)t->d.item_values);
+    t->part_h = fold_rl__floats(room, states);
+    t->part_c = fold_rl__floats(room, states);
+    t->from = fold_rl__ints(room, chunk * (items ? items : 1));
+    t->to = fold_rl__ints(room, chunk * items);
 }
 
 FOLD_API fold_rl_trainer_desc fold_rl_trainer_desc_default(void)
@@ -880,6 +985,46 @@ static fold_rl_trainer_desc fold_rl__completed(const fold_rl_trainer_desc *given
     return d;
 }
 
+/* Settings that exclude or need each other. Returns 0 with an error of the model if they do not fit. */
+static int fold_rl__settings_fit(fold_model *m, const fold_rl_trainer_desc *d)
+{
+    const float factor = fold_rate_factor(&d->rates, 0);
+    const char *wrong = NULL;
+    if (!fold_finite(&factor, 1))
+        wrong = "a setting of rates is out of range";
+    else if (d->masks && !d->choices)
+        wrong = "masks need choices, not numbers";
+    else if (d->body && (d->policy || d->memory))
+        wrong = "body is set, and so is policy or memory; use one of them";
+    else if (!d->body && (d->hidden || d->has_c || d->max_items || d->item_values))
+        wrong = "hidden, has_c, max_items and item_values need a body";
+    else if (!d->max_items != !d->item_values)
+        wrong = "one of max_items and item_values is 0; set both, or none";
+    else if (d->has_c && !d->hidden)
+        wrong = "has_c is set, but hidden is 0";
+    return !wrong || (fold_rl__fail(m, NULL, FOLD_BAD_ARGUMENT, "fold_rl_trainer_new: %s", wrong), 0);
+}
+
+static int fold_rl__sizes_ok(fold_model *m, const fold_rl_trainer_desc *d)
+{
+    const double rows = (double)d->agents * d->steps, most_rows = 1 << 30, most_features = 1 << 24;
+    const double features = (double)d->observations * (d->one_hot ? d->one_hot : 1);
+    if (rows > most_rows || features > most_features)
+        return fold_rl__fail(m, NULL, FOLD_BAD_ARGUMENT,
+                             "fold_rl_trainer_new: a rollout has %g steps of %g values, must be at most 2^30 "
+                             "of 2^24",
+                             rows, features),
+               0;
+    const double items = (double)d->max_items * d->item_values;
+    if (rows * d->max_items > most_rows || items > most_features)
+        return fold_rl__fail(m, NULL, FOLD_BAD_ARGUMENT,
+                             "fold_rl_trainer_new: a rollout has up to %g items, and an agent sees up to %g "
+                             "of their values, must be at most 2^30 and 2^24",
+                             rows * d->max_items, items),
+               0;
+    return 1;
+}
+
 static int fold_rl__settings_ok(fold_model *m, const fold_rl_trainer_desc *d)
 {
     const double most = 3.0e38;
@@ -893,6 +1038,10 @@ static int fold_rl__settings_ok(fold_model *m, const fold_rl_trainer_desc *d)
         { "heads", (double)d->heads, 1, FOLD_RL__HEADS },
         { "layers", (double)d->layers, 1, FOLD_RL__LAYERS },
         { "width", (double)d->width, 1, 1 << 16 },
+        { "hidden", (double)d->hidden, 0, 1 << 16 },
+        { "max_items", (double)d->max_items, 0, 1 << 16 },
+        { "item_values", (double)d->item_values, 0, 1 << 16 },
+        { "segment", (double)d->segment, 0, 1 << 20 },
         { "steps", (double)d->steps, 1, 1 << 20 },
         { "epochs", (double)d->epochs, 1, 1 << 20 },
         { "minibatches", (double)d->minibatches, 1, 1 << 20 },
@@ -921,21 +1070,7 @@ static int fold_rl__settings_ok(fold_model *m, const fold_rl_trainer_desc *d)
                                  "fold_rl_trainer_new: choices[%d] is %d, must be in [1, 65536]", i,
                                  d->choices[i]),
                    0;
-    const double rows = (double)d->agents * d->steps, most_rows = 1 << 30, most_features = 1 << 24;
-    const double features = (double)d->observations * (d->one_hot ? d->one_hot : 1);
-    if (rows > most_rows || features > most_features)
-        return fold_rl__fail(m, NULL, FOLD_BAD_ARGUMENT,
-                             "fold_rl_trainer_new: a rollout has %g steps of %g values, must be at most 2^30 "
-                             "of 2^24",
-                             rows, features),
-               0;
-    const float factor = fold_rate_factor(&d->rates, 0);
-    if (!fold_finite(&factor, 1) || (d->masks && !d->choices))
-        return fold_rl__fail(m, NULL, FOLD_BAD_ARGUMENT, "fold_rl_trainer_new: %s",
-                             d->masks && !d->choices ? "masks need choices, not numbers"
-                                                     : "a setting of rates is out of range"),
-               0;
-    return 1;
+    return fold_rl__sizes_ok(m, d) && fold_rl__settings_fit(m, d);
 }
 
 static fold_rl_policy fold_rl__make_policy(fold_rl_trainer *t, const char *name)
@@ -965,14 +1100,17 @@ static int fold_rl__make_parameters(fold_rl_trainer *t, const char *name)
 {
     char part[128];
     const fold_rl_trainer_desc *d = &t->d;
-    t->policy = d->policy ? *d->policy : fold_rl__make_policy(t, name);
+    if (!d->body)
+        t->policy = d->policy ? *d->policy : fold_rl__make_policy(t, name);
+    else
+        t->policy.memory.hidden = d->hidden, t->policy.memory.has_c = d->has_c;
     const int hidden = t->policy.memory.hidden;
-    if (t->policy.inputs != t->features)
+    if (!d->body && t->policy.inputs != t->features)
         fold_rl__fail(t->m, NULL, FOLD_BAD_SHAPE,
                       "fold_rl_trainer_new: the policy has %d inputs, but sees %d values", t->policy.inputs,
                       t->features);
     const fold_shape weights = fold_param_shape(t->m, t->policy.actor.W);
-    if (weights.rank != 2 || weights.dim[1] != t->total)
+    if (!d->body && (weights.rank != 2 || weights.dim[1] != t->total))
         fold_rl__fail(t->m, NULL, FOLD_BAD_SHAPE,
                       "fold_rl_trainer_new: the policy's actor has %d outputs, but actions need %d",
                       weights.rank == 2 ? weights.dim[1] : 0, t->total);
@@ -981,6 +1119,8 @@ static int fold_rl__make_parameters(fold_rl_trainer *t, const char *name)
     if (!d->raw && !d->bytes)
         t->moments =
             fold_rl_moments_new(t->m, fold_rl__join(part, t->m, name, "observations"), d->observations);
+    if (!d->raw && d->max_items)
+        t->item_moments = fold_rl_moments_new(t->m, fold_rl__join(part, t->m, name, "items"), d->item_values);
     t->updates = fold_rl__buffer(t->m, name, "updates", fold_shape1(2), 0);
     if (hidden)
         t->kept_h = fold_rl__buffer(t->m, name, "h", fold_shape2(d->agents, hidden), 0);
@@ -994,7 +1134,8 @@ static int fold_rl__take_arrays(fold_rl_trainer *t)
 {
     const fold_memory memory = fold_model_memory(t->m);
     const double rows = (double)t->rows, hidden = (double)t->policy.memory.hidden;
-    const double row = 8.0 * t->features + 8.0 * t->d.heads + 8.0 * t->total + 24 * hidden + 256;
+    const double row = 8.0 * t->features + 8.0 * t->d.heads + 8.0 * t->total + 32 * hidden + 256 +
+                       (8.0 * t->d.item_values + 1024) * t->d.max_items;
     fold_rl__room room = { NULL, 0 };
     fold_rl__lay_out_rollout(t, &room);
     fold_rl__lay_out_part(t, &room);
@@ -1015,6 +1156,8 @@ static int fold_rl__take_arrays(fold_rl_trainer *t)
         memcpy(t->choices, choices, (size_t)t->d.heads * sizeof(int));
         t->d.choices = t->choices;
     }
+    for (int i = 0; t->d.body && i < FOLD_RL__CHUNK * (t->d.max_items ? t->d.max_items : 1); i++)
+        t->from[i] = i;
     return 1;
 }
 
@@ -1040,6 +1183,7 @@ FOLD_API fold_rl_trainer *fold_rl_trainer_new(fold_model *m, const char *name, c
     for (int i = 0; i < complete.heads; i++)
         t->total += complete.choices ? complete.choices[i] : 1;
     t->rows = complete.agents * complete.steps;
+    t->segments = complete.segment ? (complete.steps - 1) / complete.segment + 1 : 1;
     fold_ctx_desc ctx = complete.ctx ? *complete.ctx : fold_ctx_desc_default();
     if (fold_rl__make_parameters(t, name)) {
         t->part_rows = t->policy.memory.hidden ? t->rows : (t->rows - 1) / complete.minibatches + 1;
@@ -1072,7 +1216,7 @@ FOLD_API void fold_rl_trainer_free(fold_rl_trainer *t)
 
 FOLD_API const fold_rl_policy *fold_rl_trainer_policy(const fold_rl_trainer *t)
 {
-    return t ? &t->policy : NULL;
+    return t && !t->d.body ? &t->policy : NULL;
 }
 
 FOLD_API fold_rl_moments fold_rl_trainer_moments(const fold_rl_trainer *t)
@@ -1080,6 +1224,13 @@ FOLD_API fold_rl_moments fold_rl_trainer_moments(const fold_rl_trainer *t)
     fold_rl_moments none;
     memset(&none, 0, sizeof none);
     return t ? t->moments : none;
+}
+
+FOLD_API fold_rl_moments fold_rl_trainer_item_moments(const fold_rl_trainer *t)
+{
+    fold_rl_moments none;
+    memset(&none, 0, sizeof none);
+    return t ? t->item_moments : none;
 }
 
 FOLD_API int fold_rl_trainer_updates(const fold_rl_trainer *t)
@@ -1131,44 +1282,169 @@ static void fold_rl__spread(const fold_rl_trainer *t, const unsigned char *bytes
             values[i * one_hot + bytes[i]] = 1;
 }
 
-/* Reads what agents see into t->now; absent agents see 0. Moments count what is seen if `adds`. */
-static int fold_rl__see(fold_rl_trainer *t, const fold_rl_seen *seen, int adds)
+/* Reads who is there, and their observations, end to end, into t->now. Returns their number, or -1. */
+static int fold_rl__read_observations(fold_rl_trainer *t, const fold_rl_seen *seen)
 {
     const size_t n = (size_t)t->d.observations;
-    const int agents = t->d.agents;
     int there = 0;
     if (t->d.bytes ? !seen->bytes : !seen->observations)
         return fold_rl__fail(t->m, NULL, FOLD_BAD_ARGUMENT, "fold_rl_trainer: there are no %s",
                              t->d.bytes ? "bytes" : "observations"),
-               0;
-    for (int agent = 0; agent < agents; agent++) {
+               -1;
+    for (int agent = 0; agent < t->d.agents; agent++) {
+        const size_t at = (size_t)agent * n;
         t->present_now[agent] = !seen->present || seen->present[agent];
         if (!t->present_now[agent])
             continue;
-        const size_t at = (size_t)agent * n;
+        float *to = t->now + (size_t)there++ * (size_t)t->features;
         if (t->d.bytes) {
-            fold_rl__spread(t, seen->bytes + at, n, t->now + (size_t)agent * (size_t)t->features);
+            fold_rl__spread(t, seen->bytes + at, n, to);
             continue;
         }
         if (!fold_finite(seen->observations + at, (int)n))
             return fold_rl__fail(t->m, NULL, FOLD_BAD_ARGUMENT,
                                  "fold_rl_trainer: an observation of agent %d is not finite", agent),
-                   0;
-        memcpy(t->now + (size_t)there++ * n, seen->observations + at, n * sizeof(float));
+                   -1;
+        memcpy(to, seen->observations + at, n * sizeof(float));
     }
-    if (t->d.bytes)
-        return 1;
-    if (!t->d.raw) {
-        if (adds && fold_rl_moments_add(t->m, &t->moments, t->now, there))
-            return 0;
+    return there;
+}
+
+/* Reads the items of agents that are there, end to end, into t->now_items. Returns their number, or -1. */
+static int fold_rl__read_items(fold_rl_trainer *t, const fold_rl_seen *seen)
+{
+    const size_t width = (size_t)t->d.item_values;
+    const float *next = seen->items;
+    int n = 0;
+    if (t->d.max_items && !seen->item_counts)
+        return fold_rl__fail(t->m, NULL, FOLD_BAD_ARGUMENT, "fold_rl_trainer: there are no item_counts"), -1;
+    for (int agent = 0; t->d.max_items && agent < t->d.agents; agent++) {
+        const int count = seen->item_counts[agent];
+        if (count < 0 || count > t->d.max_items)
+            return fold_rl__fail(t->m, NULL, FOLD_BAD_ARGUMENT,
+                                 "fold_rl_trainer: agent %d sees %d items, must be in [0, %d]", agent, count,
+                                 t->d.max_items),
+                   -1;
+        t->now_count[agent] = t->present_now[agent] ? count : 0;
+        if (!count)
+            continue;
+        if (!next)
+            return fold_rl__fail(t->m, NULL, FOLD_BAD_ARGUMENT, "fold_rl_trainer: there are no items"), -1;
+        if (t->present_now[agent]) {
+            if (!fold_finite(next, count * t->d.item_values))
+                return fold_rl__fail(t->m, NULL, FOLD_BAD_ARGUMENT,
+                                     "fold_rl_trainer: an item of agent %d is not finite", agent),
+                       -1;
+            memcpy(t->now_items + (size_t)n * width, next, (size_t)count * width * sizeof(float));
+            n += count;
+        }
+        next += (size_t)count * width;
+    }
+    return n;
+}
+
+/* Reads what agents see into t->now and t->now_items; absent agents see 0, and no items. Moments count what
+   is seen if `adds`. */
+static int fold_rl__see(fold_rl_trainer *t, const fold_rl_seen *seen, int adds)
+{
+    const size_t n = (size_t)t->features;
+    int there = fold_rl__read_observations(t, seen);
+    const int items = there < 0 ? -1 : fold_rl__read_items(t, seen);
+    if (items < 0)
+        return 0;
+    if (adds && t->moments.n && fold_rl_moments_add(t->m, &t->moments, t->now, there))
+        return 0;
+    if (adds && t->item_moments.n && fold_rl_moments_add(t->m, &t->item_moments, t->now_items, items))
+        return 0;
+    if (t->moments.n)
         fold_rl_moments_apply(t->m, &t->moments, t->now, there);
-    }
-    for (int agent = agents - 1; agent >= 0; agent--) /* from the end, since rows move up */
+    if (t->item_moments.n)
+        fold_rl_moments_apply(t->m, &t->item_moments, t->now_items, items);
+    for (int agent = t->d.agents - 1; agent >= 0; agent--) /* from the end, since rows move up */
         if (t->present_now[agent])
             memmove(t->now + (size_t)agent * n, t->now + (size_t)--there * n, n * sizeof(float));
         else
             memset(t->now + (size_t)agent * n, 0, n * sizeof(float));
     return 1;
+}
+
+/* What a body reads, from rows that stay where they are; its state is null. */
+static fold_rl_input fold_rl__input(fold_rl_trainer *t, fold_ctx *f, const float *seen, int rows,
+                                    const float *items, const int *counts)
+{
+    fold_rl_input in;
+    memset(&in, 0, sizeof in);
+    in.rows = rows;
+    in.from = t->from;
+    in.to = t->to;
+    in.observations = fold_list_input_ref(f, seen, rows, fold_shape1(t->features));
+    if (!t->d.max_items)
+        return in;
+    for (int row = 0; row < rows; row++)
+        for (int i = 0; i < counts[row]; i++)
+            t->to[in.item_count++] = row;
+    in.items = fold_list_input_ref(f, items, in.item_count, fold_shape1(t->d.item_values));
+    return in;
+}
+
+/* Sets an error of the context if x is not a list of `rows` rows [width]. */
+static void fold_rl__check_list(fold_ctx *f, fold_node x, const char *name, int rows, int width)
+{
+    const fold_shape shape = fold_node_shape(f, x);
+    const int length = fold_list_length(f, x);
+    if (fold_node_is_null(x))
+        fold_rl__fail(NULL, f, FOLD_BAD_SHAPE, "the body returned no %s", name);
+    else if (length < 0)
+        fold_rl__fail(NULL, f, FOLD_BAD_SHAPE, "%s of the body is one node, must be a list of %d rows [%d]",
+                      name, rows, width);
+    else if (shape.rank != 1)
+        fold_rl__fail(NULL, f, FOLD_BAD_SHAPE, "%s of the body has rows of rank %d, must have rows [%d]",
+                      name, shape.rank, width);
+    else if (length != rows || shape.dim[0] != width)
+        fold_rl__fail(NULL, f, FOLD_BAD_SHAPE, "%s of the body is %d rows [%d], must be %d rows [%d]", name,
+                      length, shape.dim[0], rows, width);
+}
+
+/* Calls the body, and checks what it returns. */
+static fold_rl_step fold_rl__apply(fold_rl_trainer *t, fold_ctx *f, const fold_rl_input *in)
+{
+    const fold_rl_step step = t->d.body(f, in, t->d.user);
+    fold_rl__check_list(f, step.actor, "actor", in->rows, t->total);
+    fold_rl__check_list(f, step.critic, "critic", in->rows, 1);
+    if (t->d.hidden)
+        fold_rl__check_list(f, step.state.h, "state.h", in->rows, t->d.hidden);
+    if (t->d.has_c)
+        fold_rl__check_list(f, step.state.c, "state.c", in->rows, t->d.hidden);
+    return step;
+}
+
+/* Records a step of the body for all agents, and runs it. It is not replayed: the numbers of items change. */
+static fold_status fold_rl__run_body(fold_rl_trainer *t)
+{
+    fold_ctx *f = t->acting;
+    const int agents = t->d.agents;
+    const size_t hidden = (size_t)t->d.hidden;
+    const float *items = t->now_items;
+    fold_ctx_reset(f);
+    for (int from = 0; from < agents; from += FOLD_RL__CHUNK) {
+        const int rows = agents - from < FOLD_RL__CHUNK ? agents - from : FOLD_RL__CHUNK;
+        const size_t at = (size_t)from;
+        fold_rl_input in = fold_rl__input(t, f, t->now + at * (size_t)t->features, rows, items,
+                                          t->now_count + (t->d.max_items ? at : 0));
+        if (t->d.hidden)
+            in.state.h = fold_list_input_ref(f, t->h + at * hidden, rows, fold_shape1(t->d.hidden));
+        if (t->d.has_c)
+            in.state.c = fold_list_input_ref(f, t->c + at * hidden, rows, fold_shape1(t->d.hidden));
+        const fold_rl_step step = fold_rl__apply(t, f, &in);
+        items += (size_t)in.item_count * (size_t)t->d.item_values;
+        fold_output_ref(f, step.actor, t->logits + at * (size_t)t->total);
+        fold_output_ref(f, step.critic, t->next_value + at);
+        if (t->d.hidden)
+            fold_output_ref(f, step.state.h, t->h + at * hidden);
+        if (t->d.has_c)
+            fold_output_ref(f, step.state.c, t->c + at * hidden);
+    }
+    return fold_run(f, NULL, 0);
 }
 
 /* Records or replays a step of the policy for all agents, from t->now. */
@@ -1178,7 +1454,9 @@ static fold_status fold_rl__run_policy(fold_rl_trainer *t)
     const int agents = t->d.agents, hidden = t->policy.memory.hidden;
     fold_state state = { { 0, 0 }, { 0, 0 } };
     fold_status status;
-    if (t->recorded) {
+    if (t->d.body) {
+        status = fold_rl__run_body(t);
+    } else if (t->recorded) {
         status = fold_replay(f);
     } else {
         fold_ctx_reset(f);
@@ -1260,6 +1538,41 @@ static fold_status fold_rl__status(const fold_rl_trainer *t)
     return t ? fold_model_status(t->m) : FOLD_BAD_ARGUMENT;
 }
 
+/* Stores the items of an agent, which begin at `from`. Returns how many values they are. */
+static size_t fold_rl__store_items(fold_rl_trainer *t, const float *from, int agent, size_t row)
+{
+    const size_t n = (size_t)t->now_count[agent] * (size_t)t->d.item_values;
+    t->count[row] = t->now_count[agent];
+    memcpy(t->items + row * (size_t)t->d.max_items * (size_t)t->d.item_values, from, n * sizeof(float));
+    return n;
+}
+
+/* Keeps what agents remember before the first step of a segment. */
+static void fold_rl__keep_first(fold_rl_trainer *t)
+{
+    const size_t hidden = (size_t)t->policy.memory.hidden, segments = (size_t)t->segments;
+    const int segment = t->d.segment ? t->d.segment : t->d.steps;
+    if (t->step % segment)
+        return;
+    for (size_t agent = 0; agent < (size_t)t->d.agents; agent++) {
+        const size_t to = (agent * segments + (size_t)(t->step / segment)) * hidden;
+        memcpy(t->first_h + to, t->last_h + agent * hidden, hidden * sizeof(float));
+        memcpy(t->first_c + to, t->last_c + agent * hidden, hidden * sizeof(float));
+    }
+}
+
+/* Returns what was remembered before the first row of a piece, of `states` (first_h or first_c), or NULL
+   where an episode begins within a segment. */
+static const float *fold_rl__state_before(const fold_rl_trainer *t, const float *states, int row)
+{
+    const int segment = t->d.segment ? t->d.segment : t->d.steps, agent = row / t->d.steps,
+              step = row % t->d.steps;
+    if (step % segment)
+        return NULL;
+    return states +
+           ((size_t)agent * (size_t)t->segments + (size_t)(step / segment)) * (size_t)t->policy.memory.hidden;
+}
+
 FOLD_API fold_status fold_rl_trainer_act(fold_rl_trainer *t, const fold_rl_seen *seen, float *actions)
 {
     if (!fold_rl__in_turn(t, "fold_rl_trainer_act", 0, seen && actions ? seen : NULL))
@@ -1275,6 +1588,7 @@ FOLD_API fold_status fold_rl_trainer_act(fold_rl_trainer *t, const fold_rl_seen 
     memcpy(t->last_c, t->c, states);
     if (!fold_rl__see(t, seen, 1) || fold_rl__run_policy(t))
         return fold_rl__status(t);
+    const float *items = t->now_items;
     for (int agent = 0; agent < t->d.agents; agent++) {
         const size_t row = (size_t)agent * steps + step;
         t->present[row] = t->present_now[agent];
@@ -1289,6 +1603,8 @@ FOLD_API fold_status fold_rl_trainer_act(fold_rl_trainer *t, const fold_rl_seen 
             memcpy(t->seen_bytes + row * n, seen->bytes + (size_t)agent * n, n);
         else
             memcpy(t->seen + row * n, t->now + (size_t)agent * n, n * sizeof(float));
+        if (t->d.max_items)
+            items += fold_rl__store_items(t, items, agent, row);
         if (t->d.masks)
             fold_rl__rule_out(t, seen->mask, agent, row);
         if (!fold_rl__draw(t, agent, row, actions)) {
@@ -1297,10 +1613,7 @@ FOLD_API fold_status fold_rl_trainer_act(fold_rl_trainer *t, const fold_rl_seen 
             return fold_rl__status(t);
         }
     }
-    if (!step) {
-        memcpy(t->first_h, t->last_h, states);
-        memcpy(t->first_c, t->last_c, states);
-    }
+    fold_rl__keep_first(t);
     t->has_acted = 1;
     return FOLD_OK;
 }
@@ -1358,30 +1671,26 @@ FOLD_API fold_status fold_rl_trainer_add(fold_rl_trainer *t, const float *reward
 
 /* ---- learning ------------------------------------------------------------------------------------ */
 
-/* Cuts the rollout into pieces that end with episodes, or with the rollout. Those of absent agents count. */
-static void fold_rl__cut(fold_rl_trainer *t)
+/* Cuts the rollout into pieces. Those of absent agents count. Returns 0 with an error of the model. */
+static int fold_rl__cut(fold_rl_trainer *t, int segment)
 {
-    const int steps = t->d.steps;
-    t->pieces = 0;
+    const fold_rl_rollout r = { t->d.agents, t->d.steps, t->is_over, t->value, t->next_value, segment };
     for (int agent = 0; agent < t->d.agents; agent++)
-        for (int step = 0, from = 0; step < steps; step++) {
-            const int row = agent * steps + step;
-            if (!t->is_over[row] && step < steps - 1)
-                continue;
-            t->first[t->pieces] = agent * steps + from;
-            t->after[t->pieces] = t->is_over[row] || !t->present_now[agent] ? 0 : t->next_value[agent];
-            t->length[t->pieces++] = step + 1 - from;
-            from = step + 1;
-        }
+        if (!t->present_now[agent])
+            t->next_value[agent] = 0;
+    t->pieces = fold_rl_cut(t->m, &r, t->first, t->length, t->after);
+    return t->pieces >= 0;
 }
 
 /* Computes advantages and targets, scales the advantages of all steps of agents that were there, and writes
    what a pass goes over to t->order: steps or, with a memory, pieces. Returns how many, or -1. */
 static int fold_rl__prepare(fold_rl_trainer *t, fold_rl_report *report)
 {
-    const fold_rl_episodes episodes = { t->reward, t->value, t->length, t->after, t->pieces };
     double sum[2] = { 0, 0 }, squares[2] = { 0, 0 };
     int units = 0, there = 0;
+    if (!fold_rl__cut(t, 0))
+        return -1;
+    const fold_rl_episodes episodes = { t->reward, t->value, t->length, t->after, t->pieces };
     if (fold_rl_advantages(t->m, &episodes, t->d.discount, t->d.trace, t->advantage, t->target))
         return -1;
     for (int row = 0; row < t->rows; row++)
@@ -1406,6 +1715,8 @@ static int fold_rl__prepare(fold_rl_trainer *t, fold_rl_report *report)
         t->advantage[t->order[i]] = t->after[i];
     if (!t->policy.memory.hidden)
         return there;
+    if (t->d.segment && !fold_rl__cut(t, t->d.segment))
+        return -1;
     for (int piece = 0; piece < t->pieces; piece++)
         if (t->present[t->first[piece]])
             t->order[units++] = piece;
@@ -1426,6 +1737,13 @@ static void fold_rl__gather(fold_rl_trainer *t, int i, int row)
     for (size_t k = 0; k < heads; k++)
         t->part_action[k * (size_t)t->part_rows + to] = t->action[from * heads + k];
     memcpy(t->part_number + to * heads, t->number + from * heads, heads * sizeof(float));
+    if (t->d.max_items) {
+        const size_t width = (size_t)t->d.item_values, count = (size_t)t->count[row];
+        t->part_count[i] = t->count[row];
+        memcpy(t->part_item + (size_t)t->part_items * width, t->items + from * (size_t)t->d.max_items * width,
+               count * width * sizeof(float));
+        t->part_items += t->count[row];
+    }
     t->part_old[i] = t->log_prob[row];
     t->part_advantage[i] = t->advantage[row];
     t->part_target[i] = t->target[row];
@@ -1470,11 +1788,12 @@ static fold_node fold_rl__piece_loss(fold_rl_trainer *t, int piece, int first)
     fold_ctx *f = t->learning;
     const int n = t->length[piece], row = t->first[piece], hidden = t->policy.memory.hidden;
     fold_state state = fold_recurrent_zeros(f, &t->policy.memory);
-    if (row % t->d.steps == 0) { /* it may go on with an episode of the rollout before */
-        const size_t at = (size_t)(row / t->d.steps) * (size_t)hidden;
-        state.h = fold_input_ref(f, t->first_h + at, fold_shape1(hidden));
+    const float *h = fold_rl__state_before(t, t->first_h, row),
+                *c = fold_rl__state_before(t, t->first_c, row);
+    if (h) { /* it may go on with an episode that began before */
+        state.h = fold_input_ref(f, h, fold_shape1(hidden));
         if (t->policy.memory.has_c)
-            state.c = fold_input_ref(f, t->first_c + at, fold_shape1(hidden));
+            state.c = fold_input_ref(f, c, fold_shape1(hidden));
     }
     for (int i = 0; i < n; i++) {
         fold_rl__gather(t, first + i, row + i);
@@ -1489,12 +1808,86 @@ static fold_node fold_rl__piece_loss(fold_rl_trainer *t, int piece, int first)
     return fold_rl__loss(t, actor, critic, first, n);
 }
 
+/* The first row of a unit of t->order, and its number of steps: that of a row is 1. */
+static int fold_rl__row_of(const fold_rl_trainer *t, int unit) { return t->d.hidden ? t->first[unit] : unit; }
+static int fold_rl__steps_of(const fold_rl_trainer *t, int unit) { return t->d.hidden ? t->length[unit] : 1; }
+
+/* Returns what was remembered before the first steps of n units, as a list of rows written to `to`. */
+static fold_node fold_rl__states_before(fold_rl_trainer *t, const int *unit, int n, const float *states,
+                                        float *to)
+{
+    const size_t hidden = (size_t)t->d.hidden;
+    for (int i = 0; i < n; i++) {
+        const float *before = fold_rl__state_before(t, states, fold_rl__row_of(t, unit[i]));
+        if (before)
+            memcpy(to + (size_t)i * hidden, before, hidden * sizeof(float));
+        else
+            memset(to + (size_t)i * hidden, 0, hidden * sizeof(float));
+    }
+    return fold_list_input_ref(t->learning, to, n, fold_shape1(t->d.hidden));
+}
+
+/* Records the loss of n units from place `at` of t->order on by the body, as gathered rows from *rows on, and
+   adds their number. Steps of all units that have not ended are one list. The longest units come first, so
+   that those that have not ended are always the first rows. */
+static fold_node fold_rl__chunk_loss(fold_rl_trainer *t, int at, int slot, int n, int *rows)
+{
+    fold_ctx *f = t->learning;
+    const int first = *rows;
+    const size_t state_at = (size_t)slot * (size_t)t->d.hidden;
+    fold_state state = { { 0, 0 }, { 0, 0 } };
+    int unit[FOLD_RL__CHUNK], steps = 0;
+    for (int i = 0; i < n; i++) {
+        int k = i;
+        for (; k > 0 && fold_rl__steps_of(t, unit[k - 1]) < fold_rl__steps_of(t, t->order[at + i]); k--)
+            unit[k] = unit[k - 1];
+        unit[k] = t->order[at + i];
+    }
+    if (t->d.hidden)
+        state.h = fold_rl__states_before(t, unit, n, t->first_h, t->part_h + state_at);
+    if (t->d.has_c)
+        state.c = fold_rl__states_before(t, unit, n, t->first_c, t->part_c + state_at);
+    for (int going = n;; steps++) {
+        const int before = going, row = *rows, items = t->part_items;
+        while (going && fold_rl__steps_of(t, unit[going - 1]) == steps)
+            going--;
+        if (!going)
+            break;
+        if (t->d.hidden && going < before)
+            state.h = fold_list_take(f, state.h, t->from, going);
+        if (t->d.has_c && going < before)
+            state.c = fold_list_take(f, state.c, t->from, going);
+        for (int i = 0; i < going; i++)
+            fold_rl__gather(t, (*rows)++, fold_rl__row_of(t, unit[i]) + steps);
+        fold_rl_input in = fold_rl__input(t, f, t->part_seen + (size_t)row * (size_t)t->features, going,
+                                          t->part_item + (size_t)items * (size_t)t->d.item_values,
+                                          t->part_count + (t->d.max_items ? row : 0));
+        in.state = state;
+        const fold_rl_step step = fold_rl__apply(t, f, &in);
+        t->actor[steps] = step.actor;
+        t->critic[steps] = step.critic;
+        state = step.state;
+    }
+    const fold_node actor = fold_list_join(f, t->actor, steps), critic = fold_list_join(f, t->critic, steps);
+    return fold_rl__loss(t, actor, critic, first, *rows - first);
+}
+
 /* Records the loss of a minibatch, units from `from` to `to` of t->order. Returns its number of rows. */
 static int fold_rl__minibatch(fold_rl_trainer *t, int from, int to, fold_node *loss)
 {
     fold_ctx *f = t->learning;
     const fold_state none = { { 0, 0 }, { 0, 0 } };
     int n = 0;
+    t->part_items = 0;
+    if (t->d.body) {
+        int chunks = 0;
+        for (int i = from; i < to; i += FOLD_RL__CHUNK) {
+            const int units = to - i < FOLD_RL__CHUNK ? to - i : FOLD_RL__CHUNK;
+            t->node[chunks++] = fold_rl__chunk_loss(t, i, i - from, units, &n);
+        }
+        *loss = fold_sum_n(f, t->node, chunks);
+        return n;
+    }
     if (t->policy.memory.hidden) {
         for (int i = from; i < to; n += t->length[t->order[i++]])
             t->node[i - from] = fold_rl__piece_loss(t, t->order[i], n);
@@ -1609,7 +2002,6 @@ FOLD_API fold_status fold_rl_trainer_learn(fold_rl_trainer *t, const fold_rl_see
     const int before = fold_rl_trainer_updates(t);
     if (!fold_rl__values(t, seen)) /* of what comes after the rollout */
         return fold_rl__status(t);
-    fold_rl__cut(t);
     made.updates = before + 1;
     made.rate = (double)(t->d.rate * fold_rate_factor(&t->d.rates, (uint64_t)before));
     const int units = fold_rl__prepare(t, &made);

@@ -180,9 +180,9 @@ static double try_games(fold_ctx *f, const fold_rl_policy *policy, table *t, uin
 
 /* ---- what happened ------------------------------------------------------------------------------- */
 
-/* The steps of an update, game by game, so that pieces lie end to end. Piece i has length[i] steps of game[i]. */
+/* The steps of an update, game by game, so that pieces lie end to end. Piece i has length[i] steps, from row first[i] on. */
 typedef struct memory {
-    int pieces, *length, *game, *action;
+    int pieces, *length, *first, *action;
     float *senses, *log_prob, *reward, *value, *after, *h, *c, *advantage, *target;
     unsigned char *over;
 } memory;
@@ -193,7 +193,7 @@ static memory memory_new(const options *o)
     memory m;
     m.pieces = 0;
     m.length = (int *)take(n, sizeof(int));
-    m.game = (int *)take(n, sizeof(int));
+    m.first = (int *)take(n, sizeof(int));
     m.action = (int *)take(n, sizeof(int));
     m.senses = (float *)take(n * SENSES, sizeof(float));
     m.log_prob = (float *)take(n, sizeof(float));
@@ -209,7 +209,7 @@ static memory memory_new(const options *o)
 }
 static void memory_free(memory *m)
 {
-    free(m->length); free(m->game); free(m->action); free(m->senses); free(m->log_prob); free(m->reward); free(m->value);
+    free(m->length); free(m->first); free(m->action); free(m->senses); free(m->log_prob); free(m->reward); free(m->value);
     free(m->after); free(m->advantage); free(m->target); free(m->h); free(m->c); free(m->over);
 }
 
@@ -249,16 +249,8 @@ static void cut(fold_ctx *f, const fold_rl_policy *policy, table *t, memory *m, 
     memcpy(t->h, kept, states * sizeof(float));
     memcpy(t->c, kept + states, states * sizeof(float));
     free(kept);
-    m->pieces = 0;
-    for (int i = 0; i < t->games; i++)
-        for (int step = 0, begin = 0; step < o->steps; step++) {
-            const int over = m->over[i * o->steps + step];
-            if (!over && step < o->steps - 1) continue;
-            m->game[m->pieces] = i;
-            m->after[m->pieces] = over ? 0 : t->value[i];
-            m->length[m->pieces++] = step + 1 - begin;
-            begin = step + 1;
-        }
+    const fold_rl_rollout steps = { t->games, o->steps, m->over, m->value, t->value, 0 };
+    m->pieces = fold_rl_cut(fold_ctx_model(f), &steps, m->first, m->length, m->after);
 }
 
 /* ---- learning ------------------------------------------------------------------------------------ */
@@ -266,15 +258,15 @@ static void cut(fold_ctx *f, const fold_rl_policy *policy, table *t, memory *m, 
 enum { PASSES = 4, PARTS = 4 };
 static const fold_rl_ppo ppo = { 0.2f, 0.5f, 0.01f };
 
-/* Records the loss of a piece, summed over its steps. `at` is its first step. */
-static fold_node loss_of(fold_ctx *f, const fold_rl_policy *policy, const memory *m, int piece, int at, const options *o)
+/* Records the loss of a piece, summed over its steps. */
+static fold_node loss_of(fold_ctx *f, const fold_rl_policy *policy, const memory *m, int piece, const options *o)
 {
-    const int n = m->length[piece], first = m->game[piece] * o->steps;
+    const int n = m->length[piece], at = m->first[piece], owner = at / o->steps;
     fold_node actor[1024], critic[1024];
     fold_state state = fold_recurrent_zeros(f, &policy->memory);
-    if (at == first) { /* it goes on with a game of the update before, or its state is zero */
-        state.h = fold_input_ref(f, &m->h[m->game[piece] * o->width], fold_shape1(o->width));
-        state.c = fold_input_ref(f, &m->c[m->game[piece] * o->width], fold_shape1(o->width));
+    if (at % o->steps == 0) { /* it goes on with a game of the update before, or its state is zero */
+        state.h = fold_input_ref(f, &m->h[owner * o->width], fold_shape1(o->width));
+        state.c = fold_input_ref(f, &m->c[owner * o->width], fold_shape1(o->width));
     }
     for (int i = 0; i < n; i++) {
         const fold_node x = fold_input_ref(f, &m->senses[(at + i) * SENSES], fold_shape1(SENSES));
@@ -293,12 +285,9 @@ static fold_node loss_of(fold_ctx *f, const fold_rl_policy *policy, const memory
 /* Makes passes over the pieces, a part of them at a time. */
 static void learn(fold_ctx *f, const fold_rl_policy *policy, const memory *m, const fold_adam *adam, fold_random *chance, const options *o)
 {
-    int *order = (int *)take((size_t)m->pieces, sizeof(int)), *first = (int *)take((size_t)m->pieces, sizeof(int));
+    int *order = (int *)take((size_t)m->pieces, sizeof(int));
     fold_node *loss = (fold_node *)take((size_t)m->pieces, sizeof(fold_node));
-    for (int i = 0, at = 0; i < m->pieces; at += m->length[i++]) {
-        order[i] = i;
-        first[i] = at;
-    }
+    for (int i = 0; i < m->pieces; i++) order[i] = i;
     for (int pass = 0; pass < PASSES; pass++) {
         fold_random_shuffle(chance, m->pieces, order);
         for (int part = 0; part < PARTS; part++) {
@@ -307,7 +296,7 @@ static void learn(fold_ctx *f, const fold_rl_policy *policy, const memory *m, co
             if (from == to) continue;
             fold_ctx_reset(f);
             for (int i = from; i < to; i++) {
-                loss[i - from] = loss_of(f, policy, m, order[i], first[order[i]], o);
+                loss[i - from] = loss_of(f, policy, m, order[i], o);
                 steps += m->length[order[i]];
             }
             fold_backward(f, fold_scale(f, fold_sum_n(f, loss, to - from), 1 / (float)steps));
@@ -317,7 +306,6 @@ static void learn(fold_ctx *f, const fold_rl_policy *policy, const memory *m, co
         }
     }
     free(order);
-    free(first);
     free(loss);
 }
 

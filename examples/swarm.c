@@ -26,8 +26,8 @@
    other recordings with ever-changing shapes run in between. Memory use must not grow, and sampled frames
    must match an eager context bit for bit.
 
-   `make web` builds a web page, build/swarm.html, that shows the swarm flown by a network saved with --save:
-   see web/page.c. swarm.svg is from --agents 125 --frames 400; viewers without animations show its best
+   `make web` builds a web page, build/site/swarm.html, that shows the swarm flown by a network saved with --save:
+   see web/swarm.c. swarm.svg is from --agents 125 --frames 400; viewers without animations show its best
    frame. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
@@ -590,17 +590,21 @@ static double examine(fold_ctx *f, const net *n, uint64_t seed)
     return push_error(&e);
 }
 
+/* How long a school teaches, how large its swarms are, and how fast Adam goes. */
+typedef struct lessons { int steps, fewest, most; float rate; } lessons;
+
 typedef struct school {
     fold_ctx *thinking, *training;
     fold_random chance;
-    int step, steps;
+    lessons how;
+    int step;
     world w[CLASS];
     view v[CLASS][WINDOW];
     int age[CLASS];
     float *begin[CLASS], *state[CLASS], *action[CLASS]; /* states when the window began, and now */
 } school;
 
-static school *new_school(fold_model *m, uint64_t seed, int steps)
+static school *new_school(fold_model *m, uint64_t seed, lessons how)
 {
     school *s = (school *)take(1, sizeof *s);
     fold_ctx_desc desc = fold_ctx_desc_default();
@@ -609,7 +613,7 @@ static school *new_school(fold_model *m, uint64_t seed, int steps)
     s->training = fold_ctx_new(m, &desc);
     if (!s->thinking || !s->training) fail("out of memory");
     s->chance = fold_random_new(seed, 1);
-    s->steps = steps;
+    s->how = how;
     for (int i = 0; i < CLASS; i++) {
         s->w[i] = new_world(MOST_IN_CLASS);
         s->begin[i] = (float *)take(MOST_IN_CLASS * STATE, sizeof(float));
@@ -641,7 +645,7 @@ static void fly_class(school *s, const net *n, float guided)
     int by_rules[CLASS];
     for (int i = 0; i < CLASS; i++) {
         if (!s->w[i].n || ++s->age[i] >= LIFE) {
-            const int agents = FEWEST + fold_random_below(&s->chance, MOST_IN_CLASS - FEWEST + 1);
+            const int agents = s->how.fewest + fold_random_below(&s->chance, s->how.most - s->how.fewest + 1);
             populate(&s->w[i], agents, fold_random_new(fold_random_bits(&s->chance), 0));
             memset(s->state[i], 0, (size_t)agents * STATE * sizeof(float));
             s->age[i] %= LIFE;
@@ -681,25 +685,26 @@ static fold_node loss_of(fold_ctx *f, const net *n, const school *s)
 /* Takes a step of training; returns its loss. */
 static float learn_step(school *s, fold_model *m, const net *n)
 {
-    const fold_rates rates = { FOLD_RATE_COSINE, 20, s->steps, 0, 0, 0 };
+    const fold_rates rates = { FOLD_RATE_COSINE, 20, s->how.steps, 0, 0, 0 };
     fold_adam adam = fold_adam_default();
-    fly_class(s, n, 1 - 2.5f * (float)s->step / (float)s->steps);
+    fly_class(s, n, 1 - 2.5f * (float)s->step / (float)s->how.steps);
     fold_ctx_reset(s->training);
     const fold_node loss = loss_of(s->training, n, s);
     fold_backward(s->training, loss);
     fold_grads_clip(m, 1);
-    adam.rate = 0.004f * fold_rate_factor(&rates, (uint64_t)s->step++);
+    adam.rate = s->how.rate * fold_rate_factor(&rates, (uint64_t)s->step++);
     if (fold_ctx_status(s->training) || fold_adam_step(m, &adam)) fail(fold_ctx_message(s->training));
     return fold_scalar(s->training, loss);
 }
 
 static void learn(fold_model *m, const net *n, const options *o)
 {
-    school *s = new_school(m, o->seed, o->steps);
+    const lessons how = { o->steps, FEWEST, MOST_IN_CLASS, 0.004f };
+    school *s = new_school(m, o->seed, how);
     time_left left = TIME_LEFT;
-    while (s->step < s->steps) {
+    while (s->step < how.steps) {
         const float loss = learn_step(s, m, n);
-        time_left_show(&left, s->step, s->steps, "learning: step %d of %d, loss %.4f", s->step, s->steps, (double)loss);
+        time_left_show(&left, s->step, how.steps, "learning: step %d of %d, loss %.4f", s->step, how.steps, (double)loss);
     }
     time_left_end(&left);
     free_school(s);

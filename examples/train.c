@@ -32,7 +32,7 @@ typedef struct settings {
     uint64_t seed;
     int environments, updates, steps, layers, width, memory, threads, eager;
     double rate, entropy, discount, goal;
-    const char *svg, *save, *load;
+    const char *svg, *save, *load, *isa;
 } settings;
 
 /* ---- the environment ----------------------------------------------------------------------------- */
@@ -77,7 +77,9 @@ static void environment_step(environment *e, const float *actions, float *reward
                              environment_value *seen)
 {
     const float force = actions[0] > 0 ? 10.0f : -10.0f, seconds = 0.02f, pole = 0.1f, all = 1.1f, half = 0.5f;
-    const float s = sinf(e->angle), c = cosf(e->angle), push = (force + pole * half * e->turn * e->turn * s) / all;
+    const float a = e->angle, a2 = a * a; /* it is small: Taylor's series have the same bits on every machine, unlike sinf */
+    const float s = a * (1 - a2 / 6 * (1 - a2 / 20 * (1 - a2 / 42))), c = 1 - a2 / 2 * (1 - a2 / 12 * (1 - a2 / 30));
+    const float push = (force + pole * half * e->turn * e->turn * s) / all;
     const float twist = (9.8f * s - c * push) / (half * (4.0f / 3 - pole * c * c / all));
     e->x += seconds * e->speed;
     e->speed += seconds * (push - pole * half * twist * c / all);
@@ -228,7 +230,7 @@ static fold_rl_trainer *trainer_of(fold_model *m, const settings *s, const fold_
 /* Plays until the trainer is full, and learns. */
 static void update(fold_rl_trainer *t, world *w, run *r)
 {
-    fold_rl_seen seen = { NULL, NULL, NULL, NULL };
+    fold_rl_seen seen = { NULL, NULL, NULL, NULL, NULL, NULL };
     uint64_t clock = fold_clock_monotonic(NULL);
     if (sizeof(environment_value) == 1) seen.bytes = (const unsigned char *)(const void *)w->seen;
     else seen.observations = (const float *)(const void *)w->seen;
@@ -306,7 +308,7 @@ static uint64_t hash_of(const fold_model *m)
 
 static settings parse(int argc, char **argv)
 {
-    settings s = { 1, 64, 100, 64, 0, 64, 0, 1, 0, 0.001, 0.01, 0.98, 0, NULL, NULL, NULL };
+    settings s = { 1, 64, 100, 64, 0, 64, 0, 1, 0, 0.001, 0.01, 0.98, 0, NULL, NULL, NULL, NULL };
     environment_settings(&s);
     const option list[] = {
         option_of_seed("--seed", &s.seed, "of weights, environments and choices"),
@@ -325,6 +327,7 @@ static settings parse(int argc, char **argv)
         option_of_text("--svg", &s.svg, "FILE", "writes the learning curve as a picture"),
         option_of_text("--save", &s.save, "FILE", "writes the model with the optimiser's state"),
         option_of_text("--load", &s.load, "FILE", "continues with what --save wrote, in new episodes"),
+        option_of_text("--isa", &s.isa, "NAME", "of the kernels: avx512, avx2, neon, portable"),
     };
     options_read(argc, argv, "Agents learn an environment by PPO.", list, OPTION_COUNT(list));
     return s;
@@ -340,41 +343,61 @@ static void result(const run *r, const fold_model *m)
            (unsigned long long)hash_of(m));
 }
 
+/* Makes a model that runs on the context's threads. */
+static fold_model *model_of(const settings *s, const fold_ctx_desc *ctx)
+{
+    fold_model_desc desc = fold_model_desc_default();
+    desc.seed = s->seed;
+    desc.isa = s->isa;
+    desc.flush_subnormals = 1;
+    desc.threads = ctx->threads;
+    desc.parallel_for = ctx->parallel_for;
+    desc.pool = ctx->pool;
+    return fold_model_new(&desc);
+}
+
+static run run_new(const settings *s)
+{
+    run r;
+    memset(&r, 0, sizeof r);
+    r.by_chance = score_by_chance(s);
+    r.score = r.best = (double)NAN; /* until episodes have ended */
+    r.curve_steps = (double *)take((size_t)s->updates, sizeof(double));
+    r.curve = (double *)take((size_t)s->updates, sizeof(double));
+    r.start = r.told = fold_clock_monotonic(NULL);
+    return r;
+}
+
+/* Makes an update, and returns whether there are more to make. */
+static int go_on(const settings *s, const fold_model *m, fold_rl_trainer *t, world *w, run *r)
+{
+    update(t, w, r);
+    if (fold_model_status(m)) fail(fold_model_message(m));
+    const int last = r->report.updates >= s->updates, at_least = last && !r->points ? 1 : 100; /* a short run has one point, too */
+    return !note(w, r, s->goal, at_least) && !last;
+}
+
 int main(int argc, char **argv)
 {
     const settings s = parse(argc, argv);
-    fold_model_desc desc = fold_model_desc_default();
     fold_ctx_desc ctx = fold_ctx_desc_default();
     fold_save_desc saving = fold_save_desc_default();
     fold_load_desc loading = fold_load_desc_default();
-    run r;
-    memset(&r, 0, sizeof r);
-    desc.seed = s.seed;
-    desc.flush_subnormals = saving.state = loading.state = 1;
-    desc.threads = ctx.threads = s.eager ? 1 : s.threads;
-    desc.parallel_for = ctx.parallel_for = fold_pool_for;
-    desc.pool = ctx.pool = fold_pool_new(ctx.threads);
-    if (!ctx.pool) fail("there are no threads to be had");
+    saving.state = loading.state = 1;
     ctx.eager = s.eager;
-    r.by_chance = score_by_chance(&s);
-    r.score = r.best = (double)NAN; /* until episodes have ended */
-    fold_model *m = fold_model_new(&desc);
+    ctx.threads = s.eager ? 1 : s.threads;
+    ctx.parallel_for = fold_pool_for;
+    ctx.pool = fold_pool_new(ctx.threads);
+    if (!ctx.pool) fail("there are no threads to be had");
+    fold_model *m = model_of(&s, &ctx);
     fold_rl_trainer *t = trainer_of(m, &s, &ctx);
     if (s.load && fold_model_load(m, s.load, &loading)) fail(fold_model_message(m));
-    const int first = fold_rl_trainer_updates(t);
-    world w = world_new(s.environments, s.seed + (uint64_t)first);
-    r.curve_steps = (double *)take((size_t)s.updates, sizeof(double));
-    r.curve = (double *)take((size_t)s.updates, sizeof(double));
+    run r = run_new(&s);
+    r.report.updates = fold_rl_trainer_updates(t);
+    world w = world_new(s.environments, s.seed + (uint64_t)r.report.updates);
     printf("%d agents that see %d values learn for at most %d updates; by chance alone they score %.3f, the goal is %g\n", w.agents,
            environment_observations, s.updates, r.by_chance, s.goal);
-    r.start = r.told = fold_clock_monotonic(NULL);
-    r.report.updates = first;
-    while (r.report.updates < s.updates) {
-        update(t, &w, &r);
-        if (fold_model_status(m)) fail(fold_model_message(m));
-        if (note(&w, &r, s.goal, r.report.updates < s.updates || r.points ? 100 : 1)) break; /* a short run has one point, too */
-        tell(&r, 0);
-    }
+    for (int more = r.report.updates < s.updates; more; tell(&r, 0)) more = go_on(&s, m, t, &w, &r);
     tell(&r, 1);
     if (s.save && fold_model_save(m, s.save, &saving)) fail(fold_model_message(m));
     if (s.svg) draw_curve(s.svg, &r);

@@ -1,4 +1,4 @@
-/* test_rl.c - advantages, policies, log-probabilities, moments of observations and the loss of PPO: examples/fold_rl.h.
+/* test_rl.c - advantages, pieces of games, policies, log-probabilities, moments of observations and the loss of PPO: examples/fold_rl.h.
        cc -O2 -o test_rl tests/test_rl.c -lm */
 
 #define FOLD_IMPLEMENTATION
@@ -92,6 +92,72 @@ static void standardized(void)
     const float before = values[0];
     CHECK_INT(fold_rl_standardize(values, 5), 0);
     CHECK(values[0] == before);
+}
+
+/* -- pieces ---------------------------------------------------------------------------------------- */
+
+/* Cuts end where an episode, a segment or the rollout does, and nothing is lost. */
+static void cuts(void)
+{
+    enum { AGENTS = 3, LENGTH = 11, ALL = AGENTS * LENGTH };
+    fold_model *m = fold_model_new(NULL);
+    fold_random r = fold_random_new(9, 0);
+    for (int trial = 0; trial < 60; trial++) {
+        unsigned char over[ALL];
+        float value[ALL], next[AGENTS], after[ALL];
+        int first[ALL], length[ALL], only[ALL];
+        for (int i = 0; i < ALL; i++) {
+            over[i] = fold_random_below(&r, 4) == 0;
+            value[i] = fold_random_uniform(&r);
+        }
+        for (int i = 0; i < AGENTS; i++) next[i] = 5 + fold_random_uniform(&r);
+        const int segment = trial % 6 == 5 ? LENGTH + 4 : trial % 6;
+        const fold_rl_rollout rollout = { AGENTS, LENGTH, over, value, trial % 2 ? next : NULL, segment };
+        const int pieces = fold_rl_cut(m, &rollout, first, length, after);
+        int row = 0;
+        for (int i = 0; i < pieces; i++) {
+            CHECK_INT(first[i], row);
+            for (int k = 0; k < length[i] - 1; k++, row++)
+                CHECK(!over[row] && row % LENGTH < LENGTH - 1 && (!segment || (row % LENGTH + 1) % segment));
+            const int is_last = row % LENGTH == LENGTH - 1;
+            CHECK(over[row] || is_last || (segment && (row % LENGTH + 1) % segment == 0));
+            const float want = over[row] ? 0 : !is_last ? value[row + 1] : trial % 2 ? next[row / LENGTH] : 0;
+            CHECK_NEAR(after[i], want, 0);
+            row++;
+        }
+        CHECK_INT(row, ALL);
+        CHECK_INT(fold_rl_cut(m, &rollout, NULL, only, NULL), pieces);
+        CHECK(!memcmp(only, length, (size_t)pieces * sizeof *length));
+    }
+    CHECK_INT(fold_model_status(m), FOLD_OK);
+    fold_model_free(m);
+}
+static void cuts_refused(void)
+{
+    static const unsigned char over[2] = { 0, 0 };
+    static const struct { fold_rl_rollout r; const char *says; } cases[] = {
+        { { 1, 2, NULL, NULL, NULL, 0 }, "fold_rl_cut: r, over or length is NULL" },
+        { { -1, 2, over, NULL, NULL, 0 }, "fold_rl_cut: agents is -1, steps 2 and segment 0, must be at least 0, and at most 2^30 steps in all" },
+        { { 1, -2, over, NULL, NULL, 0 }, "fold_rl_cut: agents is 1, steps -2 and segment 0, must be" },
+        { { 1, 2, over, NULL, NULL, -3 }, "fold_rl_cut: agents is 1, steps 2 and segment -3, must be" },
+        { { 1 << 20, 1 << 11, over, NULL, NULL, 0 }, "fold_rl_cut: agents is 1048576, steps 2048 and segment 0, must be" },
+        { { 1, 2, over, NULL, NULL, 1 }, "fold_rl_cut: value is NULL, but gives what comes after a segment" },
+    };
+    int length[2] = { 7, 7 };
+    float after[2];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        fold_model *m = fold_model_new(NULL);
+        CHECK_INT(fold_rl_cut(m, &cases[i].r, NULL, length, after), -1);
+        CHECK_SAYS(!strncmp(fold_model_message(m), cases[i].says, strlen(cases[i].says)), "%s", fold_model_message(m));
+        CHECK_INT(fold_model_status(m), FOLD_BAD_ARGUMENT);
+        CHECK(length[0] == 7);
+        fold_model_free(m);
+    }
+    const fold_rl_rollout fine = { 1, 2, over, NULL, NULL, 1 }, none = { 0, 2, NULL, NULL, NULL, 0 };
+    CHECK_INT(fold_rl_cut(NULL, NULL, NULL, NULL, NULL), -1);
+    CHECK_INT(fold_rl_cut(NULL, &fine, NULL, NULL, NULL), -1);
+    CHECK_INT(fold_rl_cut(NULL, &fine, NULL, length, NULL), 2);
+    CHECK_INT(fold_rl_cut(NULL, &none, NULL, length, NULL), 0);
 }
 
 /* -- log-probabilities ----------------------------------------------------------------------------- */
@@ -497,6 +563,8 @@ int main(int argc, char **argv)
     check_run("advantages", advantages);
     check_run("bad rewards", bad_rewards);
     check_run("standardized", standardized);
+    check_run("cuts", cuts);
+    check_run("cuts that are refused", cuts_refused);
     check_run("log-probabilities", log_probabilities);
     check_run("moments", moments);
     check_run("moments, row by row", moments_one_by_one);

@@ -5,16 +5,18 @@
 #define FOLD_USE_THREADS
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
+#define FOLD_RL__CHUNK 5 /* so that 16 agents are several lists */
 #define FOLD_RL_IMPLEMENTATION
 #include "../examples/fold_rl.h"
 #include "check.h"
 
 /* -- a small world --------------------------------------------------------------------------------- */
 
-/* Each agent sees a cue, 0 or 1, in the first of `length` steps or in all, and is asked for it in the last one. */
-enum { AGENTS = 16, MOST = 3, KINDS = 7 };
-typedef enum task { ONE_HEAD, TWO_HEADS, NUMBERS, BYTES, ONE_HOT, MEMORY, MASKS } task;
-static const char *const kind_names[KINDS] = { "one head", "two heads", "numbers", "bytes", "one-hot", "memory", "masks" };
+/* Each agent sees a cue, 0 or 1, in the first of `length` steps or in all, and is asked for it in the last one. In ITEMS and
+   RECALL it is the value of one of one to ITEMS_MOST items, the marked one. */
+enum { AGENTS = 16, MOST = 3, ITEMS_MOST = 4, KINDS = 9 };
+typedef enum task { ONE_HEAD, TWO_HEADS, NUMBERS, BYTES, ONE_HOT, MEMORY, MASKS, ITEMS, RECALL } task;
+static const char *const kind_names[KINDS] = { "one head", "two heads", "numbers", "bytes", "one-hot", "memory", "masks", "items", "recalled items" };
 static const int one_head[1] = { 2 }, two_heads[2] = { 2, 3 }, masked_head[1] = { 3 };
 
 typedef struct world {
@@ -25,13 +27,30 @@ typedef struct world {
     int cue[AGENTS], step[AGENTS];
     float seen[AGENTS * 2], actions[AGENTS * 2], rewards[AGENTS];
     unsigned char bytes[AGENTS * 2], terminals[AGENTS], mask[AGENTS * MOST], present[AGENTS];
+    float items[AGENTS * ITEMS_MOST * 2];
+    int counts[AGENTS];
     double sum;
 } world;
+
+/* Shows items, end to end: a mark, and a value such as a place in pixels. After the first step RECALL shows none. */
+static void world_show_items(world *w)
+{
+    float *next = w->items;
+    for (int i = 0; i < w->agents; i++) {
+        const int n = w->kind == RECALL && w->step[i] ? 0 : 1 + fold_random_below(&w->chance[i], ITEMS_MOST);
+        const int marked = fold_random_below(&w->chance[i], n);
+        w->counts[i] = n;
+        for (int k = 0; k < n; k++) {
+            *next++ = (float)(k == marked);
+            *next++ = 300 + 40 * (float)(k == marked ? w->cue[i] : fold_random_below(&w->chance[i], 2));
+        }
+    }
+}
 
 static void world_show(world *w)
 {
     for (int i = 0; i < w->agents; i++) {
-        const int shown = w->kind != MEMORY || w->step[i] == 0;
+        const int shown = w->kind < MEMORY || w->kind == MASKS || (w->kind == MEMORY && w->step[i] == 0);
         w->seen[2 * i] = shown ? 5000 + 100 * (float)w->cue[i] : 5050; /* such as a place in pixels */
         w->seen[2 * i + 1] = (float)w->step[i];
         w->bytes[2 * i] = (unsigned char)(w->kind == ONE_HOT ? 3 + w->cue[i] : 255 * w->cue[i]);
@@ -39,6 +58,7 @@ static void world_show(world *w)
         for (int k = 0; k < MOST; k++) w->mask[MOST * i + k] = k != (w->step[i] + i) % 2 + w->cue[i]; /* rules out what is wrong, or no matter */
         if (w->kind == MASKS) w->mask[MOST * i + w->cue[i]] = 1;
     }
+    if (w->kind >= ITEMS) world_show_items(w);
 }
 static void world_begin(world *w, int agent)
 {
@@ -73,7 +93,7 @@ static void world_step(world *w)
     w->sum = 0;
     for (int i = 0; i < w->agents; i++) {
         const int last = w->step[i] == w->length - 1;
-        w->rewards[i] = last || w->kind != MEMORY ? world_reward(w, i) : 0;
+        w->rewards[i] = last || (w->kind != MEMORY && w->kind != RECALL) ? world_reward(w, i) : 0;
         if (last) w->sum += (double)world_reward(w, i);
         w->terminals[i] = (unsigned char)last;
         w->step[i]++;
@@ -83,12 +103,57 @@ static void world_step(world *w)
 }
 static fold_rl_seen world_seen(const world *w)
 {
-    fold_rl_seen seen = { NULL, NULL, NULL, NULL };
+    fold_rl_seen seen = { NULL, NULL, NULL, NULL, NULL, NULL };
     if (w->kind == BYTES || w->kind == ONE_HOT) seen.bytes = w->bytes;
     else seen.observations = w->seen;
     if (w->kind == MASKS) seen.mask = w->mask;
     seen.present = w->present;
+    if (w->kind >= ITEMS) seen.items = w->items, seen.item_counts = w->counts;
     return seen;
+}
+
+/* A body that attends to items, with an LSTM on what it sees or without. */
+enum { HIDDEN = 12 };
+typedef struct looker { fold_dense own, item, actor, critic; fold_recurrent memory; int remembers; } looker;
+static fold_rl_step look(fold_ctx *f, const fold_rl_input *in, const void *user)
+{
+    const looker *l = (const looker *)user;
+    fold_rl_step step;
+    memset(&step, 0, sizeof step);
+    const fold_node own = fold_dense_apply(f, &l->own, in->observations), item = fold_dense_apply(f, &l->item, in->items);
+    fold_node x = fold_concat2(f, own, fold_list_attention_to(f, own, item, item, 1, in->from, in->to, in->item_count));
+    if (l->remembers) {
+        step.state = fold_recurrent_apply(f, &l->memory, x, in->state);
+        x = step.state.h;
+    }
+    step.actor = fold_dense_apply(f, &l->actor, x);
+    step.critic = fold_dense_apply(f, &l->critic, x);
+    return step;
+}
+static looker looker_new(fold_model *m, int remembers)
+{
+    looker l;
+    memset(&l, 0, sizeof l);
+    const int width = remembers ? HIDDEN : 16;
+    l.own = fold_rl_dense_new(m, "own", 2, 8, FOLD_ACT_TANH, 1.4f);
+    l.item = fold_rl_dense_new(m, "item", 2, 8, FOLD_ACT_TANH, 1.4f);
+    if (remembers) l.memory = fold_lstm_new(m, "memory", 16, HIDDEN);
+    l.actor = fold_rl_dense_new(m, "actor", width, 2, FOLD_ACT_LINEAR, 0.01f);
+    l.critic = fold_rl_dense_new(m, "critic", width, 1, FOLD_ACT_LINEAR, 1);
+    l.remembers = remembers;
+    return l;
+}
+/* Makes a trainer, and before it what its body uses. Few live at a time. */
+static fold_rl_trainer *trainer_new(fold_model *m, fold_rl_trainer_desc d)
+{
+    static looker lookers[8];
+    static int made;
+    if (d.body == look) {
+        looker *l = &lookers[made++ % 8];
+        *l = looker_new(m, d.hidden > 0);
+        d.user = l;
+    }
+    return fold_rl_trainer_new(m, "agent", &d);
 }
 
 static fold_rl_trainer_desc desc_of(task k, int agents)
@@ -102,6 +167,13 @@ static fold_rl_trainer_desc desc_of(task k, int agents)
     d.choices = k == NUMBERS ? NULL : k == TWO_HEADS ? two_heads : k == MASKS ? masked_head : one_head;
     d.heads = k == TWO_HEADS || k == NUMBERS ? 2 : 1;
     d.memory = k == MEMORY ? fold_lstm_new : NULL;
+    if (k >= ITEMS) {
+        d.body = look;
+        d.max_items = ITEMS_MOST;
+        d.item_values = 2;
+        d.hidden = k == RECALL ? HIDDEN : 0;
+        d.has_c = k == RECALL;
+    }
     d.width = 16;
     d.steps = 16;
     d.rate = 0.01f;
@@ -154,7 +226,7 @@ static uint64_t train(task k, const fold_ctx_desc *ctx, int updates, double *sha
     world w = world_new(k, AGENTS);
     double last = 0;
     d.ctx = ctx;
-    fold_rl_trainer *t = fold_rl_trainer_new(m, "agent", &d);
+    fold_rl_trainer *t = trainer_new(m, d);
     CHECK_SAYS(t != NULL, "%s", fold_model_message(m));
     for (int i = 0; t && i < updates; i++) last = update(t, &w, NULL);
     CHECK_SAYS(!fold_model_status(m), "%s", fold_model_message(m));
@@ -200,7 +272,7 @@ static void continue_for(fold_rl_trainer *t, world *w, int updates)
 }
 static void checkpoints(void)
 {
-    const task kinds[] = { ONE_HEAD, MEMORY, MASKS };
+    const task kinds[] = { ONE_HEAD, MEMORY, MASKS, ITEMS, RECALL };
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
         const char *path = "build/trainer.safetensors";
         const fold_rl_trainer_desc d = desc_of(kinds[k], AGENTS);
@@ -208,7 +280,7 @@ static void checkpoints(void)
         fold_load_desc loading = fold_load_desc_default();
         saving.state = loading.state = 1;
         fold_model *m = fold_model_new(NULL), *other = fold_model_new(NULL);
-        fold_rl_trainer *t = fold_rl_trainer_new(m, "agent", &d), *again = fold_rl_trainer_new(other, "agent", &d);
+        fold_rl_trainer *t = trainer_new(m, d), *again = trainer_new(other, d);
         world w = world_new(kinds[k], AGENTS);
         w.length = 5; /* so that episodes go on from rollout to rollout */
         w.varies = 1;
@@ -233,14 +305,14 @@ static void checkpoints(void)
 static void absent_agents(void)
 {
     enum { THERE = 5 };
-    const task kinds[] = { ONE_HEAD, MEMORY, NUMBERS };
+    const task kinds[] = { ONE_HEAD, MEMORY, NUMBERS, ITEMS, RECALL };
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
         uint64_t hash[2];
         for (int crowd = 0; crowd < 2; crowd++) {
             const int agents = crowd ? (int)AGENTS : (int)THERE;
             fold_model *m = fold_model_new(NULL);
             const fold_rl_trainer_desc d = desc_of(kinds[k], agents);
-            fold_rl_trainer *t = fold_rl_trainer_new(m, "agent", &d);
+            fold_rl_trainer *t = trainer_new(m, d);
             world w = world_new(kinds[k], agents);
             fold_rl_report report;
             uint64_t sum = 0;
@@ -251,7 +323,8 @@ static void absent_agents(void)
                 for (int agent = THERE; agent < agents; agent++) CHECK_NEAR(w.actions[agent * d.heads], 0, 0);
             }
             for (int i = 0; i < THERE; i++) sum = sum * 31 + (uint64_t)(1000 + 100 * w.actions[i]);
-            const char *const names[] = { "agent.encoder.0.W", "agent.actor.W", "agent.critic.b" };
+            const int own = kinds[k] >= ITEMS;
+            const char *const names[] = { own ? "item.W" : "agent.encoder.0.W", own ? "actor.W" : "agent.actor.W", own ? "critic.b" : "agent.critic.b" };
             for (int i = 0; i < 3; i++) {
                 const float *values = fold_param_value(m, fold_param_find(m, names[i]));
                 uint32_t bits;
@@ -275,11 +348,11 @@ static void agents_that_leave(void)
     float seen[2] = { 1, 2 }, action, reward = 1;
     unsigned char there = 1;
     fold_rl_report report;
-    const fold_rl_seen s = { seen, NULL, NULL, &there };
+    const fold_rl_seen s = { seen, NULL, NULL, &there, NULL, NULL };
     d.steps = 4;
     d.raw = 1;
     d.discount = d.trace = 1;
-    fold_rl_trainer *t = fold_rl_trainer_new(m, "agent", &d);
+    fold_rl_trainer *t = trainer_new(m, d);
     for (int i = 0; i < 4; i++) { /* from the second on, values are not 0 */
         for (int step = 0; step < 4; step++) {
             there = step != 2;
@@ -305,12 +378,12 @@ static void truncations(void)
         fold_rl_trainer_desc d = desc_of(k ? MEMORY : ONE_HEAD, 2);
         const float seen[4] = { 0.5f, 1, 0.25f, -1 }, last[4] = { 2, 3, 4, 5 }, rewards[2] = { 1, 1 };
         const unsigned char present[2] = { 0, 1 }, terminals[2] = { 1, 1 };
-        const fold_rl_seen now = { seen, NULL, NULL, NULL }, then = { last, NULL, NULL, present };
+        const fold_rl_seen now = { seen, NULL, NULL, NULL, NULL, NULL }, then = { last, NULL, NULL, present, NULL, NULL };
         float actions[2], h[2 * 16], c[2 * 16];
         d.steps = 1;
         d.raw = 1;
         d.discount = 0.5f;
-        fold_rl_trainer *t = fold_rl_trainer_new(m, "agent", &d);
+        fold_rl_trainer *t = trainer_new(m, d);
         CHECK_INT(fold_rl_trainer_act(t, &now, actions), FOLD_OK);
         memcpy(h, t->h, k ? sizeof h : 0);
         memcpy(c, t->c, k ? sizeof c : 0);
@@ -351,7 +424,7 @@ static void reports(void)
     d.raw = 1;
     world w = world_new(ONE_HEAD, AGENTS);
     w.length = 1; /* so that a target is a reward */
-    fold_rl_trainer *t = fold_rl_trainer_new(m, "agent", &d);
+    fold_rl_trainer *t = trainer_new(m, d);
     fold_rl_report report;
     update(t, &w, &report);
     double loss = 0, sum = 0, squares = 0, errors = 0;
@@ -384,7 +457,8 @@ static void reports(void)
    remember and those who are away are the same in learning as they were in acting. */
 static void ratios_begin_at_one(void)
 {
-    for (int k = 0; k < KINDS; k++) {
+    for (int way = 0; way < KINDS + 2; way++) { /* the last two in segments */
+        const int k = way < KINDS ? way : way == KINDS ? MEMORY : RECALL;
         fold_model *m = fold_model_new(NULL);
         fold_rl_trainer_desc d = desc_of((task)k, AGENTS);
         world w = world_new((task)k, AGENTS);
@@ -393,19 +467,21 @@ static void ratios_begin_at_one(void)
         fold_rl_report report;
         d.epochs = d.minibatches = 1;
         d.rate = 0.1f; /* so that weights are large enough to tell */
+        d.segment = way >= KINDS ? 3 : 0;
         w.length = 5;
         w.varies = 1;
-        fold_rl_trainer *t = fold_rl_trainer_new(m, "agent", &d);
+        fold_rl_trainer *t = trainer_new(m, d);
         for (int i = 0; i < 6; i++) {
-            if (k == MEMORY) memcpy(remembered, t->h, sizeof remembered);
+            if (way == MEMORY) memcpy(remembered, t->h, sizeof remembered);
             update(t, &w, &report);
             CHECK_SAYS(fabs(report.approx_kl) < 1e-7 && report.clip_fraction == 0, "%s: %g", kind_names[k], report.approx_kl);
             for (int row = 0; row < report.steps; row++) CHECK_NEAR(t->part_log_prob[row], t->part_old[row], 1e-5);
-            for (int j = 0; k == MEMORY && j < AGENTS * 16; j++) CHECK_NEAR(t->first_h[j], t->present[j / 16 * d.steps] ? remembered[j] : 0, 0);
-            for (int j = 0; k == MEMORY && j < AGENTS * 16; j++) carried += fabs((double)t->first_h[j]);
+            for (int piece = 0; d.segment && piece < t->pieces; piece++) CHECK(t->length[piece] <= 3);
+            for (int j = 0; way == MEMORY && j < AGENTS * 16; j++) CHECK_NEAR(t->first_h[j], t->present[j / 16 * d.steps] ? remembered[j] : 0, 0);
+            for (int j = 0; way == MEMORY && j < AGENTS * 16; j++) carried += fabs((double)t->first_h[j]);
             if (k == TWO_HEADS && i == 0) CHECK_NEAR(report.entropy, log(2.0) + log(3.0), 1e-3);
         }
-        CHECK(k != MEMORY || carried > 1);
+        CHECK(way != MEMORY || carried > 1);
         fold_rl_trainer_free(t);
         fold_model_free(m);
     }
@@ -421,7 +497,7 @@ static void rates_and_limits(void)
     d.target_kl = 1e-7f;
     d.reward_limit = 0.25f;
     world w = world_new(ONE_HEAD, AGENTS);
-    fold_rl_trainer *t = fold_rl_trainer_new(m, "agent", &d);
+    fold_rl_trainer *t = trainer_new(m, d);
     for (int i = 0; i < 6; i++) {
         const fold_param W = fold_param_find(m, "agent.encoder.1.W");
         float before = fold_param_value(m, W)[0];
@@ -469,11 +545,11 @@ static void memory_is_taken_once(void)
         fold_model *m = fold_model_new(&desc);
         const fold_rl_trainer_desc d = desc_of((task)k, AGENTS);
         world w = world_new((task)k, AGENTS);
-        fold_rl_trainer *t = fold_rl_trainer_new(m, "agent", &d);
+        fold_rl_trainer *t = trainer_new(m, d);
         for (int i = 0; i < 3; i++) update(t, &w, NULL);
         const int before = c.taken;
         for (int i = 0; i < 4; i++) update(t, &w, NULL);
-        CHECK_SAYS(c.taken == before || k == MEMORY, "%s: %d times", kind_names[k], c.taken - before);
+        CHECK_SAYS(c.taken == before || k == MEMORY || k >= ITEMS, "%s: %d times", kind_names[k], c.taken - before);
         fold_rl_trainer_free(t);
         fold_model_free(m);
         CHECK(c.held == 0);
@@ -488,7 +564,7 @@ static void own_policy(void)
     const fold_rl_policy policy = fold_rl_policy_new(m, "own", NULL, 2, 8, 2), wrong = fold_rl_policy_new(m, "wrong", NULL, 3, 8, 2);
     world w = world_new(ONE_HEAD, AGENTS);
     d.policy = &policy;
-    fold_rl_trainer *t = fold_rl_trainer_new(m, "agent", &d);
+    fold_rl_trainer *t = trainer_new(m, d);
     CHECK(update(t, &w, NULL) >= 0);
     fold_rl_trainer_free(t);
     d.policy = &wrong;
@@ -502,6 +578,160 @@ static void own_policy(void)
     fold_model_free(m);
 }
 
+/* -- bodies ---------------------------------------------------------------------------------------- */
+
+/* A body that is a policy: what it learns is what the policy learns, to the bit without a memory. */
+static fold_rl_step apply_policy(fold_ctx *f, const fold_rl_input *in, const void *user)
+{
+    return fold_rl_policy_apply(f, (const fold_rl_policy *)user, in->observations, in->state);
+}
+static void policies_as_bodies(void)
+{
+    enum { CROWD = 16, WIDTH = 8 };
+    for (int k = 0; k < 3; k++) { /* without a memory, with one, and with one in segments */
+        const task kind = k ? MEMORY : ONE_HEAD;
+        float actions[2][AGENTS], values[2][WIDTH * 2];
+        uint64_t hash[2];
+        for (int as_body = 0; as_body < 2; as_body++) {
+            fold_model *m = fold_model_new(NULL);
+            fold_rl_trainer_desc d = desc_of(kind, CROWD);
+            const fold_rl_policy policy = fold_rl_policy_new(m, "own", k ? fold_lstm_new : NULL, 2, WIDTH, 2);
+            world w = world_new(kind, CROWD);
+            d.memory = NULL;
+            d.segment = k == 2 ? 5 : 0;
+            w.length = 5;
+            w.varies = 1;
+            if (as_body) {
+                d.body = apply_policy;
+                d.user = &policy;
+                d.hidden = k ? WIDTH : 0;
+                d.has_c = k > 0;
+            } else {
+                d.policy = &policy;
+            }
+            fold_rl_trainer *t = fold_rl_trainer_new(m, "agent", &d);
+            CHECK_INT(fold_rl_trainer_policy(t) != NULL, !as_body);
+            for (int i = 0; i < 3; i++) CHECK_SAYS(update(t, &w, NULL) >= 0, "%s", fold_model_message(m));
+            hash[as_body] = hash_of(m);
+            memcpy(actions[as_body], w.actions, sizeof actions[0]);
+            memcpy(values[as_body], fold_param_value(m, fold_param_find(m, "own.actor.W")), sizeof values[0]);
+            fold_rl_trainer_free(t);
+            fold_model_free(m);
+        }
+        CHECK_BITS(actions[0], actions[1], CROWD);
+        if (!k) CHECK(hash[0] == hash[1]);
+        for (int i = 0; i < WIDTH * 2; i++) CHECK_NEAR(values[0][i], values[1][i], 1e-4);
+    }
+}
+
+/* What a body reads when it acts: rows are agents, and the items of each are its own, none if it is absent. */
+typedef struct watcher { fold_dense actor, critic; int calls, rows, items, to[8]; float seen[8]; } watcher;
+static fold_rl_step watch(fold_ctx *f, const fold_rl_input *in, const void *user)
+{
+    watcher *w = (watcher *)(uintptr_t)user; /* the test's own */
+    fold_rl_step step;
+    memset(&step, 0, sizeof step);
+    if (!w->calls++) {
+        w->rows = in->rows;
+        w->items = in->item_count;
+        for (int i = 0; i < in->item_count && i < 8; i++) {
+            CHECK_INT(in->from[i], i);
+            w->to[i] = in->to[i];
+            w->seen[i] = fold_value(f, in->items)[i];
+        }
+    }
+    step.actor = fold_dense_apply(f, &w->actor, in->observations);
+    step.critic = fold_dense_apply(f, &w->critic, in->observations);
+    return step;
+}
+static void what_a_body_reads(void)
+{
+    const float seen[4] = { 1, 2, 3, 4 }, items[6] = { 10, 20, 30, 40, 50, 60 };
+    const int counts[4] = { 2, 1, 0, 3 };
+    const unsigned char present[4] = { 1, 0, 1, 1 };
+    const fold_rl_seen s = { seen, NULL, NULL, present, items, counts };
+    float actions[4];
+    watcher w;
+    fold_model *m = fold_model_new(NULL);
+    fold_rl_trainer_desc d = desc_of(ONE_HEAD, 4);
+    memset(&w, 0, sizeof w);
+    w.actor = fold_rl_dense_new(m, "actor", 1, 2, FOLD_ACT_LINEAR, 1);
+    w.critic = fold_rl_dense_new(m, "critic", 1, 1, FOLD_ACT_LINEAR, 1);
+    d.observations = d.item_values = 1;
+    d.max_items = 3;
+    d.body = watch;
+    d.user = &w;
+    fold_rl_trainer *t = fold_rl_trainer_new(m, "agent", &d);
+    CHECK_SAYS(fold_rl_trainer_act(t, &s, actions) == FOLD_OK, "%s", fold_model_message(m));
+    CHECK(w.calls == 1 && w.rows == 4 && w.items == 5);
+    const int to[5] = { 0, 0, 3, 3, 3 };
+    const double want[5] = { 10, 20, 40, 50, 60 }, mean = 36, deviation = sqrt(344.0);
+    for (int i = 0; i < 5; i++) {
+        CHECK_INT(w.to[i], to[i]);
+        CHECK_NEAR(w.seen[i], (want[i] - mean) / deviation, 1e-5);
+    }
+    CHECK_INT(fold_rl_trainer_item_moments(t).n, 1);
+    CHECK_NEAR(fold_param_value(m, fold_rl_trainer_item_moments(t).count)[1], 5, 0);
+    CHECK(!fold_param_is_null(fold_param_find(m, "agent.items.mean")));
+    fold_rl_trainer_free(t);
+    fold_model_free(m);
+}
+
+/* Bodies that return what does not fit, or set an error. */
+typedef struct bad_body { fold_dense two, one; int way; } bad_body;
+static fold_rl_step return_badly(fold_ctx *f, const fold_rl_input *in, const void *user)
+{
+    const bad_body *b = (const bad_body *)user;
+    fold_rl_step step;
+    memset(&step, 0, sizeof step);
+    step.actor = fold_dense_apply(f, &b->two, in->observations);
+    step.critic = fold_dense_apply(f, &b->one, in->observations);
+    step.state.h = step.actor;
+    if (b->way == 0) step.actor = FOLD_NULL_NODE;
+    if (b->way == 1) step.actor = fold_list_at(f, step.actor, 0);
+    if (b->way == 2) step.actor = step.critic;
+    if (b->way == 3) step.critic = fold_list_take(f, step.critic, in->from, 1);
+    if (b->way == 4) step.state.h = step.critic;
+    if (b->way == 5) fold_ctx_fail(f, FOLD_BAD_STATE, "no way to go");
+    if (b->way == 6) step.critic = fold_add(f, step.actor, fold_list_at(f, in->observations, 9));
+    if (b->way == 7) step.critic = fold_reshape(f, step.critic, fold_shape2(1, 1));
+    return step;
+}
+static void bad_bodies(void)
+{
+    static const char *const says[] = { "fold_rl_trainer: the body returned no actor", "fold_rl_trainer: actor of the body is one node, must be a list of 3 rows [2]",
+                                        "fold_rl_trainer: actor of the body is 3 rows [1], must be 3 rows [2]",
+                                        "fold_rl_trainer: critic of the body is 1 rows [1], must be 3 rows [1]",
+                                        "fold_rl_trainer: state.h of the body is 3 rows [1], must be 3 rows [2]", "fold_rl_trainer: no way to go",
+                                        "fold_rl_trainer: list_at: ",
+                                        "fold_rl_trainer: critic of the body has rows of rank 2, must have rows [1]" };
+    for (int way = 0; way < 8; way++) {
+        fold_model *m = fold_model_new(NULL);
+        fold_rl_trainer_desc d = desc_of(ONE_HEAD, 3);
+        world w = world_new(ONE_HEAD, 3);
+        bad_body b;
+        b.two = fold_rl_dense_new(m, "two", 2, 2, FOLD_ACT_TANH, 1);
+        b.one = fold_rl_dense_new(m, "one", 2, 1, FOLD_ACT_TANH, 1);
+        b.way = way;
+        d.body = return_badly;
+        d.user = &b;
+        d.hidden = 2;
+        const fold_rl_seen seen = world_seen(&w);
+        fold_rl_trainer *t = fold_rl_trainer_new(m, "agent", &d);
+        CHECK(fold_rl_trainer_act(t, &seen, w.actions) != FOLD_OK);
+        CHECK_SAYS(!strncmp(fold_model_message(m), says[way], strlen(says[way])), "%s", fold_model_message(m));
+        fold_model_clear_error(m);
+        b.way = 8; /* the step can be made again, and learning tells as well */
+        for (int step = 0; step < d.steps; step++) {
+            CHECK_INT(fold_rl_trainer_act(t, &seen, w.actions), FOLD_OK);
+            CHECK_INT(fold_rl_trainer_add(t, w.rewards, NULL), FOLD_OK);
+        }
+        CHECK_INT(fold_rl_trainer_learn(t, &seen, NULL), FOLD_OK);
+        fold_rl_trainer_free(t);
+        fold_model_free(m);
+    }
+}
+
 /* -- what is refused ------------------------------------------------------------------------------- */
 
 static void settings_refused(void)
@@ -512,7 +742,12 @@ static void settings_refused(void)
                                         "trace is -0.5", "clip is inf", "value_share is nan", "entropy_share is -1", "max_norm is -1",
                                         "target_kl is nan", "reward_limit is -1", "choices[0] is 0", "masks need choices", "a setting of rates",
                                         "no memory for 4194304 steps of 2 values", "a rollout has 1.09951e+12 steps of 2 values",
-                                        "a rollout has 256 steps of 3.35544e+07 values" };
+                                        "a rollout has 256 steps of 3.35544e+07 values", "max_items is 65537, must be in [0, 65536]", "item_values is -1",
+                                        "hidden is -1", "segment is -5", "body is set, and so is policy or memory",
+                                        "hidden, has_c, max_items and item_values need a body", "hidden, has_c, max_items and item_values need a body",
+                                        "one of max_items and item_values is 0", "has_c is set, but hidden is 0",
+                                        "a rollout has up to 1.07374e+09 items, and an agent sees up to 6.71089e+07 of their values",
+                                        "no memory for 256 steps of 2 values" };
     for (size_t i = 0; i < sizeof says / sizeof *says; i++) {
         counted c = { 0, 0 };
         fold_model_desc desc = fold_model_desc_default();
@@ -533,7 +768,19 @@ static void settings_refused(void)
         if (i == 21) d.agents = 1 << 14, d.steps = 1 << 8;
         if (i == 22) d.agents = d.steps = 1 << 20;
         if (i == 23) d.observations = 1 << 24, d.one_hot = 2;
-        CHECK(fold_rl_trainer_new(m, "agent", &d) == NULL);
+        if (i >= 24 && i != 29) d.body = apply_policy;
+        if (i == 24) d.max_items = 65537;
+        if (i == 25) d.item_values = -1;
+        if (i == 26) d.hidden = -1;
+        if (i == 27) d.segment = -5;
+        if (i == 28) d.memory = fold_gru_new;
+        if (i == 29) d.max_items = 3, d.item_values = 2;
+        if (i == 30) d.body = NULL, d.hidden = 3;
+        if (i == 31) d.max_items = 3;
+        if (i == 32) d.has_c = 1;
+        if (i == 33) d.max_items = 1 << 16, d.item_values = 1 << 10, d.steps = 1 << 10;
+        if (i == 34) d.max_items = 1 << 16, d.item_values = 1 << 8;
+        CHECK(trainer_new(m, d) == NULL);
         CHECK_SAYS(strstr(fold_model_message(m), says[i]), "%d: %s", (int)i, fold_model_message(m));
         fold_model_free(m);
         CHECK(c.held == 0);
@@ -548,7 +795,7 @@ static void calls_refused(void)
     fold_rl_seen seen = world_seen(&w);
     float actions[2], rewards[2] = { 0, 0 };
     d.steps = 2;
-    fold_rl_trainer *t = fold_rl_trainer_new(m, "agent", &d);
+    fold_rl_trainer *t = trainer_new(m, d);
     for (int i = 0; i < 9; i++) {
         static const char *const says[] = { "fold_rl_trainer_add: fold_rl_trainer_act is next", "fold_rl_trainer_learn: fold_rl_trainer_act is next",
                                             "fold_rl_trainer_act: an array is NULL", "there are no observations", "observation of agent 1 is not finite",
@@ -580,11 +827,42 @@ static void calls_refused(void)
     fold_model_free(m);
     fold_rl_trainer_free(NULL);
     CHECK(!fold_rl_trainer_new(NULL, "x", &d) && !fold_rl_trainer_policy(NULL) && fold_rl_trainer_moments(NULL).n == 0);
+    CHECK(fold_rl_trainer_item_moments(NULL).n == 0);
     CHECK(fold_rl_trainer_updates(NULL) == 0 && fold_rl_trainer_is_full(NULL) == 0);
     CHECK_INT(fold_rl_trainer_act(NULL, NULL, NULL), FOLD_BAD_ARGUMENT);
     CHECK_INT(fold_rl_trainer_add(NULL, NULL, NULL), FOLD_BAD_ARGUMENT);
     CHECK_INT(fold_rl_trainer_truncate(NULL, NULL), FOLD_BAD_ARGUMENT);
     CHECK_INT(fold_rl_trainer_learn(NULL, NULL, NULL), FOLD_BAD_ARGUMENT);
+}
+
+static void items_refused(void)
+{
+    static const char *const says[] = { "fold_rl_trainer: there are no item_counts", "fold_rl_trainer: there are no items",
+                                        "fold_rl_trainer: agent 1 sees -1 items, must be in [0, 4]", "fold_rl_trainer: agent 0 sees 5 items, must be in [0, 4]",
+                                        "fold_rl_trainer: an item of agent 1 is not finite" };
+    fold_model *m = fold_model_new(NULL);
+    fold_rl_trainer *t = trainer_new(m, desc_of(ITEMS, 2));
+    for (int i = 0; i < 5; i++) {
+        world w = world_new(ITEMS, 2);
+        fold_rl_seen seen = world_seen(&w);
+        if (i == 0) seen.item_counts = NULL;
+        if (i == 1) seen.items = NULL;
+        if (i == 2) w.counts[1] = -1;
+        if (i == 3) w.counts[0] = 5;
+        if (i == 4) w.items[2 * w.counts[0]] = INFINITY;
+        CHECK_INT(fold_rl_trainer_act(t, &seen, w.actions), FOLD_BAD_ARGUMENT);
+        CHECK_TEXT(fold_model_message(m), says[i]);
+        CHECK_NEAR(fold_param_value(m, fold_rl_trainer_item_moments(t).count)[1], 0, 0);
+        CHECK_NEAR(fold_param_value(m, fold_rl_trainer_moments(t).count)[1], 0, 0);
+        fold_model_clear_error(m);
+    }
+    world w = world_new(ITEMS, 2);
+    memset(w.counts, 0, sizeof w.counts);
+    fold_rl_seen seen = world_seen(&w);
+    seen.items = NULL; /* as there are none */
+    CHECK_SAYS(fold_rl_trainer_act(t, &seen, w.actions) == FOLD_OK, "%s", fold_model_message(m));
+    fold_rl_trainer_free(t);
+    fold_model_free(m);
 }
 
 int main(int argc, char **argv)
@@ -601,6 +879,10 @@ int main(int argc, char **argv)
     check_run("rates and limits", rates_and_limits);
     check_run("memory is taken once", memory_is_taken_once);
     check_run("a policy of one's own", own_policy);
+    check_run("policies as bodies", policies_as_bodies);
+    check_run("what a body reads", what_a_body_reads);
+    check_run("bad bodies", bad_bodies);
+    check_run("items that are refused", items_refused);
     check_run("settings that are refused", settings_refused);
     check_run("calls that are refused", calls_refused);
     return check_finish();

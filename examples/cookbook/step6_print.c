@@ -32,7 +32,7 @@ int main(void)
     fold_to_c_result printed = fold_to_c(f, &ant, fold_to_file, file);
     if (printed.status || fclose(file)) return puts(printed.message), 1;
     /* [end] */
-    printf("ant.c: %d bytes of weights, %d of memory for an ant\n", (int)printed.weight_bytes, (int)printed.state_bytes);
+    printf("ant.c: %d bytes of weights, %d of memory per ant\n", (int)printed.weight_bytes, (int)printed.state_bytes);
     fold_ctx_free(f);
     fold_model_free(m);
     return 0;

@@ -318,6 +318,15 @@ train() {
         "$short --save $out/train.safetensors >/dev/null && $short --updates 5 --load $out/train.safetensors" "updates == 5"
     long reaches "train learns to balance a pole" ./build/train "reached == 1"
 }
+forage() {
+    keys="RESULT forage eaten= stung= eaten_by_chance= stung_by_chance= items_seen= updates= steps= seconds="
+    short="./build/forage --updates 2 --fields 2 --width 8"
+    example forage sharing
+    prints "forage" "$short" "$keys per_second= hash="
+    step "forage learns the same on 1, 2 and 4 threads, batched and eager" same_hash "$short" "$short --threads 2" \
+        "$short --threads 4" "$short --eager"
+    long reaches "forage learns to eat" "./build/forage --updates 26" "eaten > 2.5 * eaten_by_chance"
+}
 games() { # of PufferLib, unmodified
     if [ -z "${FOLD_OCEAN:-}" ]; then skip "games of PufferLib learn" "FOLD_OCEAN names no folder"; return; fi
     for each in examples/games/*.h; do

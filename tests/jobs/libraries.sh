@@ -174,11 +174,13 @@ learns_listops() { # what it printed: at least 93 % of its answers are right
         awk '{ right = $1 > 1 ? $1 : 100 * $1 } END { exit !(right >= 93) }'
 }
 web() { # built anew, and looked at in a browser: a flight there ends with the bits of the native one
-    has_wasi "the swarm's page" || return
+    has_wasi "the pages" || return
     step "make web" make -s -B web SWARM="--steps 100" CC="$CC -ffp-contract=off" CFLAGS="$CFLAGS" \
         WASM_CC="clang --target=wasm32-wasi $warnings" || return
-    flight=$(./build/swarm --load build/swarm.safetensors --isa portable --frames 300 |
+    flight=$(./build/web/native_swarm --load build/web/swarm.safetensors --isa portable --frames 300 |
         sed -n 's/.* flight=\([0-9a-f]*\).*/\1/p')
-    counted check_web python3 tests/check_web.py build/swarm.html "$flight" build/swarm.png &&
+    compiled "the policy page's native program" $CC -O0 -DFOLD_ONLY_PORTABLE -ffp-contract=off -o "$out/policy" \
+        examples/policy.c -lm || return
+    POLICY=$out/policy CC=$CC counted check_web python3 tests/check_web.py build/site "$flight" build/screenshots &&
         head -n 1 "$out/output"
 }

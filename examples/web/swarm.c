@@ -1,13 +1,16 @@
 /* The functions of the swarm (../swarm.c) that the page calls, compiled to WebAssembly by `make web`. The swarm's main is
    not linked.
 
-   page.html makes one instance for the flight and another one that learns. Networks pass from one to the other as files
-   in memory, in `file`. */
+   swarm.html makes one instance for the flight, another one that learns, and a third that times frames of the flight both
+   ways. Networks pass from one to the other as files in memory, in `file`, and frames in `snapshot`. */
 #include "../swarm.c"
 
 #define PAGE(name) __attribute__((export_name(#name))) name
 
 enum { SEED = 1 }; /* the default of the program */
+
+/* A swarm between two frames. */
+typedef struct snapshot { int n; agent hawk, agents[MOST_AGENTS]; float state[MOST_AGENTS * STATE]; } snapshot;
 
 /* Tells where something is, the direction in which it flies, and how alarmed it says it is. */
 typedef struct shown { float x, y, along_x, along_y, alarm; } shown;
@@ -21,6 +24,7 @@ static struct {
     view view;
     float state[MOST_AGENTS * STATE], action[MOST_AGENTS * ACTION];
     shown shown[MOST_AGENTS + 1];
+    snapshot snapshot;
     unsigned char file[1 << 17];
     size_t file_size;
 } page;
@@ -60,6 +64,50 @@ void PAGE(fly_on)(float x, float y)
     else move_hawk(&page.world);
 }
 
+/* Brings back those who have left the world, as birds that remember nothing: a network that has learnt little does not heed
+   walls. */
+void PAGE(bring_back)(void)
+{
+    const float far = 3;
+    for (int i = 0; i < page.world.n; i++) {
+        agent *a = &page.world.agents[i];
+        if (a->x > -far && a->x < width + far && a->y > -far && a->y < height + far) continue;
+        a->x = width * (0.1f + 0.8f * fold_random_uniform(&page.world.chance));
+        a->y = height * (0.1f + 0.8f * fold_random_uniform(&page.world.chance));
+        memset(page.state + i * STATE, 0, STATE * sizeof(float));
+    }
+}
+
+/* ---- frames for another instance ---- */
+
+const snapshot *PAGE(snapshot_at)(void) { return &page.snapshot; }
+int PAGE(snapshot_size)(void) { return (int)sizeof page.snapshot; }
+
+void PAGE(take_snapshot)(void)
+{
+    snapshot *s = &page.snapshot;
+    s->n = page.world.n;
+    s->hawk = page.world.hawk;
+    memcpy(s->agents, page.world.agents, sizeof s->agents);
+    memcpy(s->state, page.state, sizeof s->state);
+}
+
+void PAGE(use_snapshot)(void)
+{
+    const snapshot *s = &page.snapshot;
+    page.world.n = s->n;
+    page.world.hawk = s->hawk;
+    memcpy(page.world.agents, s->agents, sizeof s->agents);
+    memcpy(page.state, s->state, sizeof s->state);
+}
+
+/* Covers all that was decided, and all that is remembered. */
+uint64_t PAGE(hash_of_decisions)(void)
+{
+    const size_t n = (size_t)page.world.n * sizeof(float);
+    return hash_more(hash_more(hash_begin, page.action, ACTION * n), page.state, STATE * n);
+}
+
 /* ---- what is seen of it ---- */
 
 static shown show(const agent *a, float alarm)
@@ -83,10 +131,12 @@ uint64_t PAGE(hash)(void) { return hash_of_swarm(&page.world, page.state); }
 
 /* ---- learning ---- */
 
-/* Takes the next of so many steps of training; returns its loss. */
+/* Takes the next of so many steps of training; returns its loss. Swarms are smaller than those of the program, and steps
+   larger, so that half a minute in a browser is enough. */
 float PAGE(learn_more)(int steps)
 {
-    if (!page.school) page.school = new_school(page.model, SEED, steps);
+    const lessons quick = { steps, 20, 60, 0.012f };
+    if (!page.school) page.school = new_school(page.model, SEED, quick);
     return learn_step(page.school, page.model, &page.net);
 }
 
