@@ -213,8 +213,9 @@ def notes_and_changes(release):
     if not notes.startswith("# fold.h %s\n\nCommit %s of " % (release.version, release.commit)) or \
             not notes.endswith("\n" + section + "\n"):
         yield "they do not name %s and end with CHANGELOG's section" % release.commit
-    if ("A preview" in notes) == bool(re.fullmatch(r"\d{4}-\d\d-\d\d", first.group(2))):
-        yield "a version without a date is a preview, and only such a version is one"
+    released = re.fullmatch(r"\d{4}-\d\d-\d\d", first.group(2)) and '"%s"' % release.version in release.text("fold.h")
+    if ("A preview" in notes) == bool(released):
+        yield "a version without a date, or with -dev in fold.h, is a preview, and no other is"
     titles = re.findall(r"^### (.*)$", section, re.M)
     if titles != ["Changed: what to write instead", "Added", "Fixed"]:
         yield "CHANGELOG.md has the titles " + ", ".join(titles)

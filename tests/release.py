@@ -54,8 +54,8 @@ def version_of_header():
 
 
 def changes(version):
-    """The title of the version's section in CHANGELOG.md, and all lines up to the next version."""
-    pattern = r"^## (%s - [^\n]*)\n(.*?)(?=^## \d|\Z)" % re.escape(version)
+    """The date of the version's section in CHANGELOG.md, and its lines up to the next version."""
+    pattern = r"^## %s - ([^\n]*)\n(.*?)(?=^## \d|\Z)" % re.escape(version)
     found = re.search(pattern, read("CHANGELOG.md").decode(), re.M | re.S)
     if not found:
         sys.exit("release: CHANGELOG.md has no section of version %s, which fold.h says it is" % version)
@@ -164,14 +164,13 @@ def sha256(path):
 
 
 def write_notes(path, version, commit, changed, seconds, archives):
-    title, section = changes(version)
-    day = title.split(" - ", 1)[1]
+    day, section = changes(version)
     with open(path, "w", encoding="utf-8", newline="\n") as file:
         made = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(seconds))
         file.write("# fold.h %s\n\nCommit %s of %s%s.\n" %
                    (version, commit, made, ", with changes that are not committed" if changed else ""))
-        if not re.fullmatch(r"\d{4}-\d\d-\d\d", day):
-            file.write("A preview: %s.\n" % day)
+        if not re.fullmatch(r"\d{4}-\d\d-\d\d", day) or b'"%s-dev"' % version.encode() in read("fold.h"):
+            file.write("A preview: this version is not released yet.\n")
         file.write("\n| archive | SHA-256 |\n|---|---|\n")
         file.writelines("| %s | %s |\n" % (os.path.basename(each), sha256(each)) for each in archives)
         file.write("\n" + section)

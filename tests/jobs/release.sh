@@ -4,9 +4,8 @@ archives() { # leaves the unpacked one in $bin/unpacked
     git rev-parse --git-dir >/dev/null 2>&1 || { skip "make release" "this is no clone"; return; }
     version=$(sed -nE 's/^#define FOLD_VERSION_(MAJOR|MINOR|PATCH) //p' fold.h | paste -sd . -)
     mkdir -p "$out/site" && echo "<!DOCTYPE html>" >"$out/site/index.html" # make web is another job's
-    quick="$CC -O0" # to compile; these programs hardly run
-    ! have tcc || quick=tcc
-    compiled policy $quick -o "$out/policy" examples/policy.c -lm || return
+    CFLAGS=-O0
+    linked_to "$bin/fold.o" policy examples/policy.c || return
     step "make release" make -s release OUT="$out/first" POLICY="$out/policy" URL=https://example.org/fold \
         PAGES="$out/site" || return
     archive=$PWD/$out/first/fold-$version.tar.gz
@@ -30,8 +29,9 @@ again() (
         cmp "$out/first/fold-$version$each" "$out/second/fold-$version$each" || return 1
     done
 )
-first_line() { # of hello, by the quick compiler; and includes.c, which includes all headers
+first_line() { # of hello, by the compiler that needs least time; and includes.c, which includes all headers
     for each in fold.h examples/fold_*.h; do echo "#include \"$(basename "$each")\""; done >"$out/includes.c"
+    if have tcc; then quick=tcc; else quick="$CC -O0"; fi
     sed -n "1s|.*\(cc .* -lm\).*|\1|; 1s|^cc -O2|$quick|p" examples/hello.c
 }
 component() ( # what ESP-IDF reads of CMakeLists.txt
@@ -101,10 +101,14 @@ sketch() {
 for_uno() { # name, sketch, options…: compiles it. Its WString.cpp needs DECIMAL_DIG, which gcc 5 has in C alone
     name=$1 source=$2; shift 2
     mkdir -p "$out/$name.made"
-    step "$name compiles for an Uno" sh -c '"$@" >"$0" 2>&1 || { cat "$0"; exit 1; }' "$out/$name.log" \
-        arduino-builder -compile -hardware /usr/share/arduino/hardware -hardware /usr/share/arduino-builder \
-        -tools /usr/bin -prefs=compiler.cpp.extra_flags=-DDECIMAL_DIG=__DECIMAL_DIG__ -warnings all \
+    step "$name compiles for an Uno" logged "$out/$name.log" arduino-builder -compile -tools /usr/bin \
+        -hardware /usr/share/arduino/hardware -hardware /usr/share/arduino-builder \
+        -prefs=compiler.cpp.extra_flags=-DDECIMAL_DIG=__DECIMAL_DIG__ -warnings all \
         -fqbn arduino:avr:uno -build-path "$PWD/$out/$name.made" "$@" "$source"
+}
+logged() { # file, command…
+    log=$1; shift
+    "$@" >"$log" 2>&1 || { cat "$log"; return 1; }
 }
 on_uno() { # name: what it prints, without the simulator's colours and dots for carriage returns
     timeout 60 simavr -m atmega328p -f 16000000 "$out/$1.made/$1.ino.elf" 2>&1 |
