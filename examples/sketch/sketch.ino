@@ -6,8 +6,8 @@
    releases have a network.h). Then open this folder in the Arduino IDE and press Upload. The serial monitor, at 115200
    baud, shows what the network answers, and the same hash as a desktop's.
 
-   An AVR keeps the weights in RAM: 456 of an Uno's 2048 bytes for this network of 114. Larger ones need another board,
-   or --quantize 8. */
+   An AVR keeps the weights in RAM: 456 of an Uno's 2048 bytes for the 114 of this network. Larger networks need a
+   board with more. */
 #include "network.h"
 #ifdef __AVR__
 #include <avr/sleep.h>
