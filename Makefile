@@ -97,6 +97,8 @@ MAINTAINER ?= the fold.h authors
 release: $(POLICY)
 	@mkdir -p $(OUT)
 	@cd $(OUT) && $(abspath $(POLICY)) --c network.h >policy.log || { cat policy.log; exit 1; }
+	@[ $(PAGES) != build/site ] || [ ! -d build/site ] || $(MAKE) -sq web || \
+	    echo "NOT A RELEASE: build/site is older than its sources: make web builds it anew"
 	@python3 tests/release.py --out $(OUT) --site $(PAGES) --network $(abspath $(OUT)/network.h) --url "$(URL)" --maintainer "$(MAINTAINER)"
 
 # Needs cc alone, and takes three minutes on 2 processors. What is missing is skipped, and said so.

@@ -1,4 +1,4 @@
-"""Writes a release: python3 tests/release.py [--out FOLDER] [--network FILE] [--site FOLDER] [--url URL] [--maintainer TEXT]
+"""Writes a release: python3 tests/release.py --network FILE [--out FOLDER] [--site FOLDER] [--url URL] [--maintainer TEXT]
 
     fold-VERSION.tar.gz, .zip   all files of the repository except those whose paths begin with a dot, and
                                 site/                    the pages that `make web` built, if there are any
@@ -128,9 +128,8 @@ def files_of_release(version, settings):
     made["idf_component.yml"] = idf_component(version, settings)
     made["keywords.txt"] = keywords()
     files.update((name, (text.encode(), False)) for name, text in made.items())
-    if settings.network:
-        files["examples/sketch/network.h"] = (read(settings.network), False)
-    site = os.path.join(FOLDER, settings.site)
+    files["examples/sketch/network.h"] = (read(os.path.abspath(settings.network)), False)
+    site = os.path.abspath(settings.site)
     for folder, _, names in os.walk(site):
         for name in names:
             path = os.path.join(folder, name)
@@ -178,8 +177,8 @@ def write_notes(path, version, commit, changed, seconds, archives):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", default=os.path.join(FOLDER, "build"))
-    parser.add_argument("--network", default="")
+    parser.add_argument("--network", required=True)
+    parser.add_argument("--out", default="build")
     parser.add_argument("--site", default="build/site")
     parser.add_argument("--url", default="")
     parser.add_argument("--maintainer", default="the fold.h authors")

@@ -93,7 +93,7 @@ sketch() {
     grep '^Global variables' "$out/sketch.log"
 
     mkdir -p "$out/library" # src and library.properties, as the IDE reads them
-    printf '#include <fold.h>\n#include <avr/sleep.h>\nvoid loop() {}\nvoid setup() { Serial.begin(115200); %s }\n' \
+    printf '#include <fold_to_c.h>\n#include <avr/sleep.h>\nvoid loop() {}\nvoid setup() { Serial.begin(115200); %s }\n' \
         'Serial.println(FOLD_VERSION); Serial.flush(); noInterrupts(); sleep_mode();' >"$out/library/library.ino"
     for_uno library "$out/library/library.ino" -libraries "${folder%/*}" &&
         step "an Arduino library: its header is found" says "on_uno library" "^${folder##*-}"
