@@ -59,9 +59,9 @@ void loop()
     microseconds += micros() - began;
     for (int i = 0; i < ACTIONS; i++) add_to_hash(action[i]); /* here a motor would turn */
     if (steps % 20 == 0) {
-        Serial.print(action[0], 5);
+        Serial.print((double)action[0], 5);
         Serial.print(" ");
-        Serial.println(action[1], 5);
+        Serial.println((double)action[1], 5);
     }
     if (++steps == STEPS) finish();
 }

@@ -78,14 +78,16 @@ END
 # -- the sketch ----------------------------------------------------------------------------------------
 # On an Arduino Uno, with 2 KB of RAM, floats in software and ints of 16 bits.
 sketch() {
+    cores=/usr/share/arduino/hardware # of Debian's arduino-core-avr
+    [ -d "$cores/arduino/avr" ] || { skip "the sketch" "there is no $cores/arduino/avr"; return; }
     step "the archive is there" test -d "$bin/unpacked" || return
     folder=$PWD/$(echo "$bin"/unpacked/fold-*)
     for_uno sketch "$folder/examples/sketch/sketch.ino" || return
     step "the sketch compiles without warnings" sh -c "! grep -i 'sketch.*warning' '$out/sketch.log'"
     ran=$(on_uno sketch)
     step "the sketch runs" says "echo '$ran'" "^RESULT sketch steps=200 .* hash="
-    if has_cpp "the sketch on the desktop" ""; then
-        compiled "the sketch here" $CXX $warnings -O1 -x c++ -include tests/programs/arduino.h -o "$out/here" \
+    if has_cpp "the sketch on the desktop" -std=c++17; then
+        compiled "the sketch here" $CXX -std=c++17 $warnings -O1 -x c++ -include tests/programs/arduino.h -o "$out/here" \
             "$folder/examples/sketch/sketch.ino" && here=$("$out/here")
         step "it has the desktop's bits" same_hash_as "$ran" "$here"
     fi
@@ -102,7 +104,7 @@ for_uno() { # name, sketch, options…: compiles it. Its WString.cpp needs DECIM
     name=$1 source=$2; shift 2
     mkdir -p "$out/$name.made"
     step "$name compiles for an Uno" logged "$out/$name.log" arduino-builder -compile -tools /usr/bin \
-        -hardware /usr/share/arduino/hardware -hardware /usr/share/arduino-builder \
+        -hardware "$cores" -hardware /usr/share/arduino-builder \
         -prefs=compiler.cpp.extra_flags=-DDECIMAL_DIG=__DECIMAL_DIG__ -warnings all \
         -fqbn arduino:avr:uno -build-path "$PWD/$out/$name.made" "$@" "$source"
 }
