@@ -184,6 +184,8 @@ def main():
     parser.add_argument("--maintainer", default="the fold.h authors")
     settings = parser.parse_args()
 
+    if not os.path.exists(os.path.join(FOLDER, ".git")):
+        sys.exit("release: this is no clone of the repository, so there is no commit to release")
     version, commit = version_of_header(), git("rev-parse", "HEAD").strip()
     seconds = int(git("show", "-s", "--format=%ct", "HEAD"))
     changed = git("status", "--porcelain", "--untracked-files=no") != ""
