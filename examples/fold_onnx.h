@@ -37,7 +37,12 @@
    transposed ones, have one or two axes with equal dilations; a transposed one costs as much as a convolution
    of its result. Resize has all modes but tf_crop_and_resize; linear and cubic ones are products with the
    weights of an axis, so they suit small images. Einsum has one or two operands. TopK and Range need
-   constants. Sin, Cos and Tan are NaN beyond 262144.
+   constants. Sin, Cos and Tan are NaN beyond 262144. Functions of the file are opened where they are called.
+
+   Integers and booleans are stored as floats, which hold all integers up to 2^24; integers of 8 bits wrap
+   when they are cast, and are not added or multiplied. Gather by an index that is out of range, which the
+   specification calls an error, gives NaN. QuantizeLinear and DequantizeLinear of constants make constants,
+   so a quantised weight becomes a weight of floats.
 
    Errors: a broken file is refused. If it contains something that is not supported, whatever depends on that
    is refused when it is requested; the file itself is refused only if all of its outputs are. The message
@@ -49,8 +54,9 @@
    constants call libm, so their bits depend on it.
 
    No gradient passes through ArgMax, ArgMin, OneHot, Multinomial, Floor, Ceil, Round, Sign, comparisons,
-   And, Or, Xor, Not, IsNaN, Cast to integers or booleans, Pow and Mod of integers, and the condition of
-   Where (fold_onnx_tensor.stops_gradient). It passes through all other ops. */
+   And, Or, Xor, Not, IsNaN, Cast to integers or booleans, Div, Pow and Mod of integers, QuantizeLinear,
+   DynamicQuantizeLinear, the index of Gather, and the condition of Where (fold_onnx_tensor.stops_gradient).
+   It passes through all other ops. */
 
 #ifndef FOLD_ONNX_H
 #define FOLD_ONNX_H
@@ -212,9 +218,20 @@ typedef struct fold_onnx__type {
 } fold_onnx__type;
 /* wire types of protobuf */
 enum { FOLD_ONNX__VARINT = 0, FOLD_ONNX__EIGHT = 1, FOLD_ONNX__BYTES = 2, FOLD_ONNX__FOUR = 5 };
-enum { FOLD_ONNX__FLOAT = 1, FOLD_ONNX__UINT8, FOLD_ONNX__INT8, FOLD_ONNX__UINT16, FOLD_ONNX__INT16 };
-enum { FOLD_ONNX__INT32 = 6, FOLD_ONNX__INT64 = 7, FOLD_ONNX__UINT32 = 12, FOLD_ONNX__UINT64 = 13 };
-enum { FOLD_ONNX__BOOL = 9, FOLD_ONNX__HALF = 10, FOLD_ONNX__DOUBLE = 11 };
+enum {
+    FOLD_ONNX__FLOAT = 1,
+    FOLD_ONNX__UINT8,
+    FOLD_ONNX__INT8,
+    FOLD_ONNX__UINT16,
+    FOLD_ONNX__INT16,
+    FOLD_ONNX__INT32,
+    FOLD_ONNX__INT64,
+    FOLD_ONNX__BOOL = 9,
+    FOLD_ONNX__HALF,
+    FOLD_ONNX__DOUBLE,
+    FOLD_ONNX__UINT32,
+    FOLD_ONNX__UINT64
+};
 static const fold_onnx__type fold_onnx__types[] = {
     { FOLD_ONNX__FLOAT, 4, 0, 4, FOLD_ONNX__FOUR },     { FOLD_ONNX__DOUBLE, 8, 0, 10, FOLD_ONNX__EIGHT },
     { FOLD_ONNX__HALF, 2, 0, 5, FOLD_ONNX__VARINT },    { FOLD_ONNX__INT64, 8, 1, 7, FOLD_ONNX__VARINT },
@@ -2527,13 +2544,16 @@ static int fold_onnx__open_selu(fold_onnx *o, const fold_onnx__value *from)
 
 static fold_node fold_onnx__thresholded(fold_ctx *f, fold_node x, float alpha)
 {
-    return fold_select(f, fold_shift(f, x, -alpha), x, fold_clip(f, x, 0, 0));
+    const fold_node above = fold_shift(f, x, -alpha);
+    return fold_select(f, above, x, fold_clip(f, x, 0, 0));
 }
 static fold_node fold_onnx__shrink(fold_ctx *f, fold_node x, float lambda, float bias)
 {
     const fold_node below = fold_shift(f, fold_neg(f, x), -lambda);
-    const fold_node rest = fold_select(f, below, fold_shift(f, x, bias), fold_clip(f, x, 0, 0));
-    return fold_select(f, fold_shift(f, x, -lambda), fold_shift(f, x, -bias), rest);
+    const fold_node raised = fold_shift(f, x, bias), zero = fold_clip(f, x, 0, 0);
+    const fold_node rest = fold_select(f, below, raised, zero);
+    const fold_node above = fold_shift(f, x, -lambda), lowered = fold_shift(f, x, -bias);
+    return fold_select(f, above, lowered, rest);
 }
 static int fold_onnx__open_shrink(fold_onnx *o, const fold_onnx__value *from)
 {
@@ -4739,7 +4759,9 @@ enum { FOLD_ONNX__ANY = 1 << 20 }; /* number of inputs, all required */
      Reshape                  before 5 the shape is an attribute; 14: allowzero
      ArgMax                   12: select_last_index
      Pow                      12: the exponent may have a different type; the result has the base's
-     Max, Min, Where, Equal   12, 12, 9, 11: integers; here only for constants, and in Where and Equal
+     Max, Min, Clip           12: integers
+     QuantizeLinear,          13: axis; 19: types of 8-bit floats, which are refused; 21: block_size, 16 bits,
+     DequantizeLinear         output_dtype; 23: precision. Sums are in float. 4 bits are refused
      Shape                    15: start, end
      Constant                 12: value_int, value_ints, value_float, value_floats
      Cast                     before 6 `to` is a text: refused; 19: saturate, 24: round_mode, both for types
@@ -4758,9 +4780,10 @@ enum { FOLD_ONNX__ANY = 1 << 20 }; /* number of inputs, all required */
      GRU, LSTM, RNN           14: layout
      Gemm                     11: C may be left out
      If                       its branches may have no inputs; a condition is known, or it is refused
-   New in: ConstantOfShape, Where, Erf, IsNaN, OneHot, Sign 9; Mod 10; Round 11; Celu, LessOrEqual,
-   GreaterOrEqual, Einsum 12; HardSwish, Trilu 14; LayerNormalization 17; Mish, GroupNormalization 18; Gelu
-   20; RMSNormalization 23; Swish 24; CumSum, Range, DepthToSpace's mode 11. */
+   New in: ConstantOfShape, Where, Erf, IsNaN, OneHot, Shrink, Sign 9; Mod, ThresholdedRelu, QuantizeLinear,
+   DequantizeLinear 10; CumSum, Range, DepthToSpace's mode, DynamicQuantizeLinear, Round 11; Celu,
+   LessOrEqual, GreaterOrEqual, Einsum 12; HardSwish, Trilu 14; LayerNormalization 17; Mish,
+   GroupNormalization 18; Gelu 20; RMSNormalization 23; Swish 24. */
 static const fold_onnx__op fold_onnx__ops[] = {
     FOLD_ONNX__ONE("Abs", fold_abs, fold_onnx__abs, FOLD_ONNX__COUNTS),
     FOLD_ONNX__ONE("Exp", fold_exp, fold_onnx__exp, 0),
