@@ -15739,9 +15739,9 @@ static size_t fold__own_offset(const fold_ctx *f, const float *values)
     return from < f->arrays[FOLD__ARRAY_DATA].capacity ? from / sizeof *values : FOLD__ELSEWHERE;
 }
 
-/* Copies values for an input. They may be in the recording's own data, which moves as it grows. Values from
-   before a reset are an error, which is found if they are past the data in use, or if the caller has not been
-   given an address since. */
+/* Copies the values of an input. They may be in the recording's own data, which moves as it grows. Values
+   from before a reset are an error. It is detected if they lie beyond the data in use, or if the context has
+   returned no address since the reset. */
 static uint32_t fold__alloc_input(fold_ctx *f, const float *values, size_t size)
 {
     const size_t own_offset = values ? fold__own_offset(f, values) : FOLD__ELSEWHERE;
@@ -15921,7 +15921,7 @@ static void fold__read_table_rows(const fold_ctx *f, uint32_t id)
     fold__fp_leave(saved);
 }
 
-/* Dequantises looked-up rows again if the model was loaded since, or fold_index_ref may select other rows. */
+/* Dequantises looked-up rows again if they may have changed, by a load or through fold_index_ref. */
 static void fold__refresh_tables(fold_ctx *f)
 {
     if (f->tables_version == f->model->version && !f->n_index_refs)
@@ -16004,9 +16004,9 @@ FOLD_API fold_node fold_shared(fold_ctx *f, fold_node x)
 
 /* -- products -------------------------------------------------------------------------------- */
 
-/* Records a linear op. If `whole` is not 0, the operands are the parts of that concatenation. In a cell with
-   a list, leading segments that do not depend on the list element become an op of their own, which runs once
-   per call; the op that runs for each element adds to its result. */
+/* Records a linear op. If `whole` is not 0, the operands are the parts of that concatenation. In the body of
+   a cell with a list, leading operands that do not depend on the list element go to an op of their own, which
+   runs once per call; a second op, run once per element, adds the other products to its result. */
 static fold_node fold__linear_op(fold_ctx *f, fold__operand *operand, int count, const int32_t attr[4],
                                  const uint32_t param[2], uint32_t whole)
 {
@@ -16037,13 +16037,13 @@ static fold_node fold__linear_op(fold_ctx *f, fold__operand *operand, int count,
 
 static int fold__is_concat(const fold_ctx *f, uint32_t id)
 {
-    const int marks = fold__kind_of(f, id) == FOLD__NODE_MARKER; /* with the signature of its elements */
+    const int marks = fold__kind_of(f, id) == FOLD__NODE_MARKER; /* it has the signature of its elements */
     return f->sig[id] && (marks || fold__is_op(f, id)) && fold__node_sig(f, id)->op == FOLD__OP_concat;
 }
 
-/* Replaces a concatenated vector by its parts, so that a product reads them without a copy. If lists and
-   nodes were concatenated to a list, the parts are views of that list, because fold__read_whole could not
-   turn the nodes into lists. */
+/* Replaces a concatenated vector with its parts, so that a product reads them without a copy. If nodes and
+   lists were concatenated into a list, the parts are views of that list: fold__read_whole may have to
+   redirect the product to the list later, which it could not do for a part that is a node. */
 static int fold__expand_concat(const fold_ctx *f, fold__operand *operand, int count)
 {
     const fold__operand whole = operand[0];
@@ -16075,7 +16075,7 @@ static int fold__expand_concat(const fold_ctx *f, fold__operand *operand, int co
     return parts;
 }
 
-/* Makes a product that reads the parts of the concatenation `whole` read `whole` itself. */
+/* Redirects a product from the parts of the concatenation `whole` to `whole` itself. */
 static void fold__read_whole(fold_ctx *f, uint32_t id, uint32_t whole)
 {
     const fold__sig *sig = fold__node_sig(f, id);
@@ -16089,7 +16089,7 @@ static void fold__read_whole(fold_ctx *f, uint32_t id, uint32_t whole)
     fold__set_node_data(f, id, 0);
 }
 
-/* Makes products read a concatenation whose gradient is kept. Reading its parts would bypass the gradient. */
+/* If a concatenation's gradient is kept, products must read it whole: its parts bypass the gradient. */
 static void fold__read_kept_whole(fold_ctx *f)
 {
     for (uint32_t call = 0; call < f->n_calls && f->kept_concats; call++) {
@@ -16109,15 +16109,15 @@ static int fold__copy_shared(fold_ctx *f, fold__operand *operand)
     return fold__copy_operand(f, operand);
 }
 
-/* Makes an operand with a row per call, as products need: unshared, or a parameter's per-sample copy. */
+/* Gives an operand one row per call, as products need: unshared or, for a parameter, a copy per call. */
 static int fold__own_operand(fold_ctx *f, fold__operand *operand)
 {
     operand->kind = (uint8_t)(operand->kind & ~FOLD__IS_SHARED);
     return fold__kind_of(f, operand->source) != FOLD__NODE_PARAM || fold__copy_shared(f, operand);
 }
 
-/* Which rows of W the inputs are multiplied by: all, the first, or the last. For LAST, the last of `in` is
-   the start, to which the product is added. */
+/* Which rows of W the inputs are multiplied by: all, the first ones, or the last ones. With LAST, the last
+   element of `in` is not an input, but the value to which the product is added. */
 enum { FOLD__ROWS_ALL, FOLD__ROWS_FIRST, FOLD__ROWS_LAST };
 static fold_node fold__linear(fold_ctx *f, const fold_node *in, int count, fold_param weight, fold_param bias,
                               int transposed, int part)
@@ -16137,7 +16137,7 @@ static fold_node fold__linear(fold_ctx *f, const fold_node *in, int count, fold_
         return fold__null;
     const uint32_t read = operands[0].source;
     if (!starts)
-        count = fold__expand_concat(f, operands, count); /* the start leaves no room for parts */
+        count = fold__expand_concat(f, operands, count); /* the value to add to leaves no room for parts */
     const uint32_t whole = operands[0].source != read && !f->frame.cell ? read : 0;
     if (!(matrix->uses & (transposed ? FOLD_FOR_LINEAR_T : FOLD_FOR_LINEAR)))
         return fold__fail_node(f, FOLD_BAD_ARGUMENT,
@@ -16164,7 +16164,7 @@ static fold_node fold__linear(fold_ctx *f, const fold_node *in, int count, fold_
     return fold__linear_op(f, operands, count, attr, param, whole);
 }
 
-/* Concatenations are left to fold__linear, which replaces them by their parts. */
+/* Leaves concatenations to fold__linear, which replaces them with their parts. */
 FOLD_API fold_node fold_linear(fold_ctx *f, fold_node x, fold_param weight, fold_param bias)
 {
     fold_node again = FOLD__ALL_ZERO;
@@ -16246,7 +16246,7 @@ static int fold__window_attr(fold_ctx *f, const char *who, fold_shape shape, int
                                                      ? "takes [length x channels], or a list of [channels]"
                                                      : "takes [height x width x channels]"
                                                : fold__infer_filter(&shape, 1, attr, &out);
-    if (shape.dim[0] == INT_MAX / 2) /* show the row of the list */
+    if (shape.dim[0] == INT_MAX / 2) /* a list: show the shape of its rows */
         shape = fold_shape1(shape.dim[1]);
     if (wrong)
         fold__fail_shapes(f, who, wrong, &shape, 1);
@@ -16279,14 +16279,14 @@ static int fold__filter_fits(fold_ctx *f, const char *who, const fold_shape *sha
     return 1;
 }
 
-/* Whether an operand is a line in the form of a list of channels. Lines of all lengths batch together. */
+/* Whether an operand is a 1-D signal given as a list, one row per position. All lengths batch together. */
 static int fold__is_line(const fold_ctx *f, const fold__operand *operand, int rank)
 {
     return rank == 1 && fold__is_list_operand(f, operand) && f->shapes[operand->shape].shape.rank == 1 &&
            !f->frame.cell;
 }
 
-/* Copies rows of a table and parts of rows, because windows need contiguous rows. */
+/* Copies the operand if it consists of table rows or of parts of rows, since windows need contiguous rows. */
 static int fold__line_operand(fold_ctx *f, fold__operand *operand)
 {
     const int is_whole = f->shapes[operand->shape].size == fold__row_size(f, operand->source);
@@ -16294,10 +16294,10 @@ static int fold__line_operand(fold_ctx *f, fold__operand *operand)
            fold__copy_operand(f, operand);
 }
 
-/* Returns a shape that replaces a list when attributes are checked: every window fits into it. */
+/* Returns the shape that stands in for a list when attributes are checked. Every window fits into it. */
 static fold_shape fold__long_line(const fold_shape *row) { return fold_shape2(INT_MAX / 2, row->dim[0]); }
 
-/* Records an op that moves windows over a list as a line. If no window fits, the result is an empty list. */
+/* Records an op that moves a window along a list. If no window fits, the result is an empty list. */
 static fold_node fold__over_line(fold_ctx *f, fold__operand *operand, const fold__op_impl *impl,
                                  const int32_t attr[4])
 {
@@ -16315,7 +16315,7 @@ static fold_node fold__over_line(fold_ctx *f, fold__operand *operand, const fold
 static fold_node fold__conv(fold_ctx *f, fold_node x, fold_param weight, fold_param bias,
                             const fold_conv_desc *given, const char *who, int rank);
 
-/* Multiplies windows by a filter, in the segments of fold__impl_conv, so that sums are bit-identical. */
+/* Multiplies windows by a filter in the same segments as fold__impl_conv, so that sums are bit-identical. */
 static fold_node fold__filter_windows(fold_ctx *f, fold_node windows, fold_param weight, fold_param bias,
                                       const fold_conv_desc *desc, const char *who)
 {
@@ -16552,7 +16552,7 @@ FOLD_API fold_node fold_list_standardize(fold_ctx *f, fold_node x, float epsilon
     fold__call_begins(f, "list_standardize");
     const fold_node centred = fold_sub(f, x, fold_list_mean(f, x));
     const fold_node variance = fold_list_mean(f, fold_square(f, centred));
-    const fold_node none = fold_stop_gradient(f, fold_scale(f, variance, 0)); /* NaN if squares overflow */
+    const fold_node none = fold_stop_gradient(f, fold_scale(f, variance, 0)); /* 0, or NaN on overflow */
     return fold__over_deviation(f, "list_standardize", centred, fold_add(f, variance, none), epsilon);
 }
 
@@ -16575,8 +16575,8 @@ FOLD_API fold_node fold_huber(fold_ctx *f, fold_node a, fold_node b, float delta
     return fold__op(f, &fold__impl_huber, in, 2, attr, 0);
 }
 
-/* Records an op with an index into its input. The index is checked here, because kernels trust it. from_end:
-   a negative index counts from the end. */
+/* Records an op with an index into its input. The index is checked here, because kernels trust it. If
+   from_end is set, a negative index counts from the end. */
 static fold_node fold__indexed(fold_ctx *f, const fold__op_impl *impl, fold_node node, int index,
                                int from_end)
 {
@@ -16647,7 +16647,7 @@ FOLD_API fold_node fold_concat(fold_ctx *f, const fold_node *x, int count, int a
         return fold__no_pointer_node(f, "concat", "x");
     if (count < 1)
         return fold__fail_node(f, FOLD_BAD_ARGUMENT, "concat: n is %d, must be at least 1", count);
-    if (count > FOLD_MAX_IN) { /* in two halves */
+    if (count > FOLD_MAX_IN) { /* concatenate two halves */
         fold_node half[2];
         half[0] = fold_concat(f, x, count / 2, axis);
         half[1] = fold_concat(f, x + count / 2, count - count / 2, axis);
@@ -16688,7 +16688,7 @@ FOLD_API fold_node fold_slice(fold_ctx *f, fold_node x, int axis, int start, int
     return fold__record_view(f, &operand, offset, &out, 0);
 }
 
-/* Views equal parts of x along its first axis. rows: parts are rows, without that axis. Failure: all null. */
+/* Views x as equal parts along axis 0 or, if `rows` is set, as its rows. On failure all parts are null. */
 static void fold__take_parts(fold_ctx *f, const char *who, fold_node x, int count, int rows, fold_node *parts)
 {
     fold__operand operand;
@@ -16780,7 +16780,7 @@ static int fold__one_shape(fold_ctx *f, const char *who, uint32_t one, uint32_t 
     return fold__fail_shapes(f, who, problem, both, 2);
 }
 
-/* Checks the handles of one component. They must have *shape; if it is FOLD__NONE, the first sets it. */
+/* Checks the nodes of one component. All must have *shape; if that is FOLD__NONE, the first node sets it. */
 static int fold__check_list(fold_ctx *f, const char *who, const fold_node *nodes, size_t step, size_t count,
                             uint32_t *shape)
 {
@@ -16914,7 +16914,7 @@ static uint32_t fold__alloc_indices(fold_ctx *f, const int *index, int first, in
     return data_at;
 }
 
-/* rows NULL: rows first, first + 1, ... */
+/* If `rows` is NULL, looks up rows first, first + 1, ... */
 static fold_node fold__list_lookup(fold_ctx *f, fold_param table, const char *who, const int *rows, int first,
                                    int count)
 {
@@ -16963,7 +16963,7 @@ static int fold__list_operand_of(fold_ctx *f, fold_node x, const char *who, fold
                       who);
 }
 
-/* If x is NULL, joins the context's steps, which may move during this call. */
+/* If x is NULL, joins the nodes in f->steps, an array that may move during this call. */
 static fold_node fold__join_list(fold_ctx *f, const fold_node *x, int count)
 {
     fold__request request;
@@ -17027,7 +17027,7 @@ FOLD_API int fold_list_length(fold_ctx *f, fold_node x)
     return (int)f->length[operand.source];
 }
 
-/* Makes an operand of a whole list. Ops need one address and stride, so the rows of a lookup are copied. */
+/* Makes an operand of a whole list. Ops need one address and one stride, so looked-up rows are copied. */
 static int fold__whole_operand_of(fold_ctx *f, fold_node x, const char *who, fold__operand *operand)
 {
     return fold__list_operand_of(f, x, who, operand) &&
@@ -17073,8 +17073,8 @@ FOLD_API fold_node fold_list_unstack(fold_ctx *f, fold_node x)
 
 static int fold__sparse_pays(int taken, uint32_t rows) { return (uint32_t)taken < rows / 4; }
 
-/* Copies indices, followed by the position at which each index first occurs. The hash table for this is in
-   memory that is freed at once. */
+/* Copies indices, followed by the position at which each of them first occurs. The hash table that finds
+   these positions needs memory only until the function returns. */
 static uint32_t fold__alloc_sparse_index(fold_ctx *f, const int *index, int count)
 {
     uint32_t room = 1;
@@ -17127,7 +17127,7 @@ static void fold__ends_of_targets(const int *to, int rows, int count, int *end)
     }
 }
 
-/* Whether rows are already sorted by target, as usual. If so, `start` is where each target's rows begin. */
+/* Whether rows are sorted by target, as is usual. If so, sets `start` to where each target's rows begin. */
 static int fold__is_in_order(const int *to, int rows, int count, int *start)
 {
     int last = 0, falls = 0;
@@ -17143,7 +17143,7 @@ static int fold__is_in_order(const int *to, int rows, int count, int *start)
 }
 
 /* Inverts an index: sorts rows by target, and sets `start` to where the rows of each target begin. Rows of
-   the same target keep their order, which is the order of their sum. */
+   the same target keep their order, since sums add them in that order. */
 static void fold__invert_index(const int *to, int rows, int count, int *order, int *start)
 {
     fold__ends_of_targets(to, rows, count, start);
@@ -17151,8 +17151,8 @@ static void fold__invert_index(const int *to, int rows, int count, int *order, i
         order[--start[to[row]]] = row;
 }
 
-/* Stores, in the layout of fold__segments_of: whether rows are sorted by target; if not, their sorted order;
-   and where the rows of each target begin. Then there is room for one choice per target. */
+/* Stores, in the layout of fold__segments_of, whether rows are sorted by target, the sorted order if they are
+   not, and where the rows of each target begin. Leaves room after these for one choice per target. */
 static uint32_t fold__alloc_segments(fold_ctx *f, const int *to, int rows, int count)
 {
     const uint32_t data_at = fold__alloc_data(f, (size_t)rows + 2 * (size_t)count + 2);
@@ -17170,8 +17170,8 @@ static size_t fold__adjacency_ints(const fold_ctx *f, size_t pairs, size_t queri
     return queries + 1 + pairs + (fold__in_training(f) ? keys + 1 + 2 * pairs : 0);
 }
 
-/* Writes the fold__adjacency of edges, in the layout of fold__adjacency_of: the keys of each query and, for
-   gradients, the transpose: the queries of each key, and where the weight of each pair is. */
+/* Writes the fold__adjacency of edges, in the layout of fold__adjacency_of: the keys of each query. For
+   gradients it also writes the transpose: the queries of each key, and where the weight of each pair is. */
 static void fold__write_adjacency(fold_ctx *f, uint32_t data_at, const int *from, const int *to, int pairs,
                                   int queries, int keys)
 {
@@ -17226,7 +17226,7 @@ FOLD_API fold_node fold_list_softmax_mean_to(fold_ctx *f, fold_node score, fold_
     return fold__list_to(f, &fold__impl_softmax_mean_n, "list_softmax_mean_to", both, 2, to, edges, rows);
 }
 
-/* count: number of targets, each of which chooses one of its rows; -1: the whole list chooses one row. */
+/* count: number of targets, each of which chooses one of its rows; or -1 if the whole list chooses one. */
 static int fold__choices_ok(fold_ctx *f, const char *who, const int *label, const int *to, int rows,
                             int count)
 {
@@ -17369,7 +17369,7 @@ FOLD_API fold_node fold_list_attention(fold_ctx *f, fold_node q, fold_node k, fo
                               0);
 }
 
-/* Returns values for which attention returns its weights: row i has a 1 at key i, for every head. */
+/* Returns values that turn attention into its weights: row i has a 1 at key i, for every head. */
 static fold_node fold__values_for_weights(fold_ctx *f, fold_node k, int heads)
 {
     static const char *const who = "list_attention_weights";
@@ -17459,8 +17459,8 @@ static fold__appended *fold__step_at(const fold_ctx *f, uint32_t data_at)
     return (fold__appended *)(void *)fold__data_ptr(f, data_at);
 }
 
-/* Whether a step of the cache is still to be run in this recording. cache->internal.recorded alone does not
-   show this, because a freed context may have had the same salt. */
+/* Whether this recording has a step of the cache that has not run yet. cache->internal.recorded alone does
+   not show this, because it may come from a freed context that had the same salt. */
 static int fold__step_waits(const fold_ctx *f, const fold_cache *cache)
 {
     uint32_t at = cache->internal.recorded == f->salt ? f->pending_step : FOLD__NONE;
@@ -17741,7 +17741,7 @@ FOLD_API fold_node fold_op_apply(fold_ctx *f, fold_op op, const fold_node *in, i
 /* ==== section: cells =========================================================================
    Owns tracing a body into a program, comparing bodies of eager calls with the trace, and recording calls.
    Uses op recorders, recorder core.
-   Invariant: the body of a later call records what was traced, or it is an error. */
+   Invariant: the body of a later call must record what was traced; anything else is an error. */
 
 FOLD__INLINE uint32_t fold__operand_tag(const fold_ctx *f, uint32_t source)
 {
@@ -17756,7 +17756,7 @@ FOLD__INLINE uint32_t fold__operand_tag(const fold_ctx *f, uint32_t source)
     }
 }
 
-/* Eager: whether an operand is the same as in the trace. Only inputs can come from outside the body. */
+/* Whether an operand in an eager body is as traced. Only inputs can come from outside the body. */
 static int fold__is_traced_operand(const fold_ctx *f, const fold__cell_data *cell,
                                    const fold__operand *operand, const fold__ref *ref)
 {
@@ -17793,7 +17793,7 @@ static int fold__is_traced(const fold_ctx *f, const fold__cell_data *cell, const
     return 1;
 }
 
-/* Whether an op of an eager body is as traced; if not, sets an error. Ops that no output needs may differ. */
+/* Whether an op of an eager body matches the trace; if not, sets an error. Ops no output needs may differ. */
 static int fold__holds_trace(fold_ctx *f, const fold__request *request)
 {
     const fold__cell_data *cell = &fold__cells(f->model)[f->frame.cell - 1];
@@ -17816,7 +17816,7 @@ static int fold__holds_trace(fold_ctx *f, const fold__request *request)
                       cell->name, (int)at, name);
 }
 
-/* Prepares the reduction of a whole list or, in a body, of the values of the list elements. */
+/* Prepares the reduction of a whole list or, in a body, of a value that each list element has. */
 static int fold__reduced(fold_ctx *f, const char *who, const fold__operand *operand, int component,
                          fold__request *request, fold__list *list)
 {
@@ -17936,7 +17936,7 @@ static void fold__trace_live(const fold__trace *trace)
     for (int output = 0; output < trace->cell->program.n_out; output++)
         trace->live[tracer->source[trace->out[output]]] = 1;
     for (uint32_t id = tracer->n_nodes; id > 0; id--) {
-        if (fold__kind_of(tracer, id) == FOLD__NODE_PARAM) /* eager contexts read it even if no op does */
+        if (fold__kind_of(tracer, id) == FOLD__NODE_PARAM) /* eager contexts read it anyway */
             fold__params(tracer->model)[fold__node_param(tracer, id)].uses |= FOLD__FOR_CELLS;
         if (!trace->live[id])
             continue;
@@ -17996,7 +17996,7 @@ static int fold__trace_keeps(const fold__trace *trace, uint32_t id, const fold__
     return live;
 }
 
-/* Returns the index of shapes in a program's. Equal sequences are stored once, which keeps cells small. */
+/* Returns the index of a sequence in a program's shapes. Equal ones are stored once, to keep cells small. */
 static uint32_t fold__shared_shapes(fold_shape *shapes, int *used, const fold_shape *shape, int count)
 {
     int at = 0;
@@ -18010,7 +18010,7 @@ static uint32_t fold__shared_shapes(fold_shape *shapes, int *used, const fold_sh
     return (uint32_t)at;
 }
 
-/* Numbers of live ops, their operands, values and shapes in a trace. `traced` counts all ops. */
+/* Counts of the live ops of a trace, and of their operands, values and shapes. `traced` counts all ops. */
 typedef struct fold__live_count {
     size_t ops, refs, values, traced;
     int shapes;
@@ -18035,7 +18035,7 @@ static fold__live_count fold__count_live(const fold__trace *trace)
     return count;
 }
 
-/* Makes the live ops of a trace the program of the cell. fold__count_live has stored their shapes. */
+/* Compiles a trace's live ops into the cell's program. fold__count_live has already stored the shapes. */
 static void fold__compile(const fold__trace *trace, fold__body_op *ops, fold__ref *refs, fold__value *values)
 {
     const fold_ctx *tracer = trace->tracer;
@@ -18085,9 +18085,9 @@ static void fold__compile(const fold__trace *trace, fold__body_op *ops, fold__re
     fold__mark_passes(tracer->model, program, values);
 }
 
-/* Finds the inputs and outputs of a cell whose gradients are first summed within a call: inputs that are read
-   more than once or in part, and outputs that the body reads. An eager call makes copies of them, so that it
-   sums in the same order. */
+/* Finds the inputs and outputs of a cell whose gradients a call sums itself before anything else: inputs that
+   the body reads more than once or in part, and outputs that it reads. An eager call copies these, so that it
+   sums in the same order as a batched call. */
 static void fold__find_borders(fold__cell_data *cell)
 {
     const fold__program *program = &cell->program;
@@ -18210,7 +18210,7 @@ static const char *fold__cell_problem(const fold_cell_desc *desc)
     return problem;
 }
 
-/* Runs the body in the tracer, with placeholders as inputs. Returns 0 with an error on the model. */
+/* Runs the body in the tracer on placeholders. On failure, sets the model's error and returns 0. */
 static int fold__trace_body(fold_model *m, const fold_cell_desc *desc, uint32_t *out)
 {
     fold_ctx *tracer = m->tracer;
@@ -18331,7 +18331,7 @@ static int fold__check_call(fold_ctx *f, const fold__cell_data *cell, const fold
     return 1;
 }
 
-/* Returns the cell after its body has run. Creating cells in a body is an error, but moves this cell. */
+/* Returns the cell after its body has run. A body that creates cells, which is an error, moves this one. */
 static const fold__cell_data *fold__cell_after_body(fold_ctx *f, uint32_t id, uint32_t cells)
 {
     const fold__cell_data *cell = &fold__cells(f->model)[id];
@@ -18373,7 +18373,7 @@ static fold_node fold__view_outputs(fold_ctx *f, int count, const fold_node *out
     return fold__handle(f, f->n_nodes + 1 - (uint32_t)count);
 }
 
-/* Records a call in a cell body, by recording the body of the called cell in its place. */
+/* Records a call in a cell body, by recording the body of the called cell in place of the call. */
 static FOLD__NOINLINE fold_node fold__inline_call(fold_ctx *f, uint32_t id, const fold_node *in, int n_in,
                                                   const fold_node *items, int count)
 {
@@ -18568,15 +18568,16 @@ FOLD_API void fold_model_free(fold_model *m)
 /* ==== section: reachability ==================================================================
    Owns: which nodes a run computes, which of them get a gradient, and how each gradient is assembled from its
    contributions. fold__mark_calls goes backwards from the roots, fold__mark_grads forwards from trained
-   leaves, fold__gradient_modes over the calls that run. Each takes time proportional to the operands.
+   leaves, and fold__gradient_modes over the calls that run. Each takes time proportional to the number of
+   operands.
    Uses: signatures, storage, model. Invariant: batched and eager contexts follow the same rules, since the
    rules determine the bits of gradients:
 
-   - A root's gradient goes to the operands that can pass it on. It reaches a call as a whole: all outputs,
-     and everything that any output depends on, whichever outputs are used.
-   - Each consumer that the gradient reaches computes its contribution from zero. A single contribution is
-     written in place, and so are several to disjoint pieces of a value (at most 64 pieces). Otherwise each
-     contribution has its own rows, and they are added to zero in record order.
+   - A root's gradient goes to the operands that can pass it on. A call that it reaches gets it as a whole:
+     all outputs, and everything that any output depends on, whichever outputs are used.
+   - Each reader that the gradient reaches computes its contribution from zero. A single contribution is
+     written in place, and so are several contributions to disjoint pieces of a value (at most 64 pieces).
+     Otherwise each one has its own rows, and they are added to zero in record order.
    - Each use of a shared operand or a parameter is summed separately, over its rows in record order, with the
      rows of the prefix last.
    - A call with an empty list adds no row for values that only the list's elements need. */
@@ -18598,8 +18599,8 @@ static int fold__makes_value(uint8_t kind)
     return (kind & FOLD__KIND_MASK) == FOLD__NODE_OP || (kind & FOLD__KIND_MASK) == FOLD__NODE_OUTPUT;
 }
 
-/* Extends the nodes that the run visits back to node `id`. A run starts at the first node recorded since the
-   last run, and goes further back only for values that are missing: a run of a small new part stays cheap. */
+/* Makes the run visit nodes from `id` on. A run normally starts at the first node recorded since the last
+   run, and goes further back only if values are missing, so that running a small new part is cheap. */
 static FOLD__NOINLINE void fold__look_from(const fold_ctx *f, uint32_t id)
 {
     fold__run *run = f->run;
@@ -18609,8 +18610,8 @@ static FOLD__NOINLINE void fold__look_from(const fold_ctx *f, uint32_t id)
     run->plan.first_node = id;
 }
 
-/* Marks a value as needed and returns its node. Returns node 0, a dummy, if nothing has to run for it: an
-   earlier run stored the value (but backward computes it again, and so does any run after parameters have
+/* Marks a value as needed and returns its node. Returns node 0, a dummy, if nothing has to run for it. Either
+   an earlier run stored it (but backward computes it again, and so does any run after parameters have
    changed), or it is a leaf recorded before the first node that the run visits. */
 static FOLD__NOINLINE uint32_t fold__need_value(const fold_ctx *f, uint32_t source, uint8_t marks)
 {
@@ -18627,7 +18628,7 @@ static FOLD__NOINLINE uint32_t fold__need_value(const fold_ctx *f, uint32_t sour
     return source;
 }
 
-/* Eager: returns which input of the call is copied by an op with this tag, or NONE if the op copies none. */
+/* Returns which input of an eager call the op with this tag copies, or NONE if the op copies no input. */
 static uint32_t fold__copied_input(const fold__sig *call, uint32_t tag)
 {
     const uint32_t input = tag - 1 - FOLD__TAG_ARGUMENT;
@@ -18636,14 +18637,14 @@ static uint32_t fold__copied_input(const fold__sig *call, uint32_t tag)
                : FOLD__NONE;
 }
 
-/* Eager: returns the signature of the call whose first output is this view. */
+/* Returns the signature of the eager call whose first output is this view. */
 static uint32_t fold__sig_of_call(const fold_ctx *f, uint32_t view)
 {
     return f->sigs[f->sig[fold__call_of(f, f->source[view])]].tag_cell;
 }
 
-/* Eager: marks all inputs of a call as needed even if its list is empty, like those of the single node in a
-   batched context. Copies that only list elements read are needed only if there are elements. */
+/* Marks all inputs of an eager call as needed even if its list is empty, as the single node of a batched call
+   needs all its inputs. Copies that only list elements read are needed only if there are elements. */
 static void fold__need_inputs(const fold_ctx *f, uint32_t view, uint8_t how)
 {
     uint8_t *state = f->run->state;
@@ -18666,8 +18667,8 @@ static void fold__need_inputs(const fold_ctx *f, uint32_t view, uint8_t how)
     }
 }
 
-/* Eager: if any output of a call is needed, marks all its outputs and inputs as needed, as if the call were
-   one node. `view` is its first output; all readers of the outputs must have been marked. */
+/* If any output of an eager call is needed, marks all its outputs and inputs as needed, as if the call were
+   one node. `view` is its first output; all readers of the outputs must already have been marked. */
 static void fold__mark_body(const fold_ctx *f, uint32_t view)
 {
     fold__run *run = f->run;
@@ -18681,8 +18682,8 @@ static void fold__mark_body(const fold_ctx *f, uint32_t view)
         fold__need_inputs(f, view, how);
 }
 
-/* Eager: whether the node is an op of a cell's body on an empty list. A batched call skips values that only
-   such ops read (fold__for_elements). */
+/* Whether the node is an op that an eager cell body records for an empty list. A batched call skips values
+   that only such ops read (fold__for_elements). */
 static int fold__makes_no_rows(const fold_ctx *f, uint32_t id)
 {
     return fold__is_list(f, id) && !f->length[id] && fold__tag_of(f, id) && !fold__is_input_copy(f, id);
@@ -18700,7 +18701,7 @@ static int fold__leaf_grad(const fold_ctx *f, uint32_t id)
     }
 }
 
-/* Whether calls of a signature can belong to the suffix: ops on scalars whose backward reads no values. */
+/* Whether a signature's calls can be in the suffix: they are ops on scalars, and backward reads no values. */
 static int fold__sig_flows(const fold_ctx *f, const fold__sig *sig)
 {
     int flows = !fold__is_eager(f) && !sig->is_cell && !sig->shared && !sig->out_lists &&
@@ -18711,9 +18712,9 @@ static int fold__sig_flows(const fold_ctx *f, const fold__sig *sig)
     return flows;
 }
 
-/* Whether a call belongs to the suffix, given that only the suffix reads it. The suffix combines scalars of
-   samples, or of a long list, into the roots, like a sum of losses. Its gradients need no values, so one
-   sample can run backward before another has run forward: it does not force samples into one group. */
+/* Whether a call belongs to the suffix, given that only the suffix reads it. The suffix combines scalars, of
+   samples or of a long list, into the roots: a sum of losses, for example. It does not force all samples into
+   one group: since its backward needs no values, one sample can run backward before another runs forward. */
 static FOLD__NOINLINE int fold__in_suffix(const fold_ctx *f, uint32_t id)
 {
     const fold__run *run = f->run;
@@ -18729,10 +18730,10 @@ static FOLD__NOINLINE int fold__in_suffix(const fold_ctx *f, uint32_t id)
     return fold__sig_flows(f, fold__node_sig(f, id));
 }
 
-/* Marks the prefix: calls that several samples share because identical calls were merged, and (in
-   fold__mark_prefix) all they depend on. They are marked even if they do not run, since their rows come last
-   in sums, an order that must not vary. The prefix runs before samples and backward after them, so samples
-   that share it can be in different groups. */
+/* Marks the prefix: calls that several samples share because identical calls were merged, and all that these
+   depend on (fold__mark_prefix). They are marked even if they do not run, because sums add their rows last,
+   and that order must not vary. The prefix runs forward before the samples and backward after them, so
+   samples that share it can be in different groups. */
 static void fold__mark_merged(fold_ctx *f)
 {
     const uint32_t first = f->run->plan.first_node;
@@ -18796,7 +18797,7 @@ static int fold__operand_is_shared(const fold__call_operands *operands, int oper
     return operand < operands->sig->n_in && (operands->sig->shared >> operand & 1);
 }
 
-/* Returns the operand that a call's nth edge belongs to. All list components have equally many edges. */
+/* Returns the operand that a call's nth edge belongs to. All list components have equal numbers of edges. */
 FOLD__INLINE uint32_t fold__operand_of_edge(const fold__sig *sig, uint32_t nth, uint32_t edges)
 {
     if (nth < sig->n_in)
@@ -18815,8 +18816,8 @@ static FOLD__NOINLINE void fold__mark_passed(const fold_ctx *f, uint32_t id)
             fold__need_value(f, f->edge_source[first + nth], FOLD__ON_GRAD_PATH);
 }
 
-/* Pointers that marking uses, loaded once before its loop. Its stores are to bytes, which may alias anything,
-   so the compiler would otherwise reload all pointers after each store. */
+/* The pointers that marking uses, loaded once before its loop. Marking stores bytes, which may alias
+   anything, so the compiler would otherwise reload all pointers after each store. */
 typedef struct fold__marker {
     uint8_t *state;
     uint32_t *reach;
@@ -18846,7 +18847,7 @@ FOLD__INLINE fold__marker fold__marker_of(const fold_ctx *f)
     return marker;
 }
 
-/* Marks the operands of a running call. Notes it in `reach` as their reader, unless it is in the suffix. */
+/* Marks what a running call reads. Notes the call in `reach` as the reader, unless it is in the suffix. */
 FOLD__INLINE void fold__mark_inputs(fold_ctx *f, const fold__marker *marker, uint32_t id, uint8_t state)
 {
     const fold__sig_cache *sig_cache = &marker->sig_cache[marker->sig[id]];
@@ -18884,7 +18885,7 @@ static FOLD__NOINLINE void fold__mark_prefix(fold_ctx *f, uint32_t id)
         f->run->state[f->edge_source[edge]] |= FOLD__PREFIX;
 }
 
-/* Gives a call the marks of all its outputs, and the last of their readers. Returns the marks. */
+/* Gives a call the marks of all its outputs, and the last reader of any of them. Returns the marks. */
 FOLD__INLINE uint8_t fold__gather_outputs(const fold__marker *marker, uint32_t id)
 {
     uint8_t marks = marker->state[id];
@@ -18961,7 +18962,7 @@ static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t n_root
     for (size_t root = 0; root < n_roots; root++)
         fold__need_value(f, f->source[roots[root].id],
                          FOLD__RUNS | FOLD__ON_GRAD_PATH | FOLD__NEEDED_IF_EMPTY);
-    /* kept nodes run too, but that alone puts them on no gradient path */
+    /* kept nodes run too, but keeping one does not put it on a gradient path */
     const int changed = run->scope == FOLD__SCOPE_CHANGED;
     for (uint32_t source = changed ? 1 : f->first_keep; source <= f->n_nodes && f->n_keeps; source++)
         if ((f->kind[source] & FOLD__IS_KEPT) && (!(f->kind[source] & FOLD__IS_STORED) || changed))
@@ -18975,8 +18976,8 @@ static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t n_root
             fold__persist(f, id);
 }
 
-/* Eager: gives all outputs of a call gradients, as if the call were one node, if its body trains a parameter
-   or reads an input that gets a gradient. */
+/* If the body of an eager call trains a parameter or reads an input that gets a gradient, gives gradients to
+   all outputs of the call, as if the call were one node. */
 static void fold__mark_body_grads(const fold_ctx *f, uint32_t view)
 {
     fold__run *run = f->run;
@@ -18991,7 +18992,7 @@ static void fold__mark_body_grads(const fold_ctx *f, uint32_t view)
     }
 }
 
-/* Whether a call without trained parameters gets a gradient: an output's is kept, or an operand gets one. */
+/* Whether a call that trains no parameter gets a gradient: if an output's is kept or an operand gets one. */
 static int fold__passes_grad(const fold_ctx *f, uint32_t id)
 {
     const fold__sig *sig = fold__node_sig(f, id);
@@ -19044,9 +19045,9 @@ static uint32_t fold__common_divisor(uint32_t one, uint32_t other)
     return one;
 }
 
-/* Notes a contribution to `length` floats at `offset` of a value, and returns the mode of its gradient so
-   far. It becomes GRAD_SUM once a piece is written twice, or if there are more than 64. `piece_floats` is the
-   size of a piece and divides all lengths and offsets so far; `pieces_written` is a mask. */
+/* Notes a contribution to `length` floats of a value, from `offset` on, and returns the resulting mode of its
+   gradient: GRAD_SUM if a piece is written twice or there are more than 64, whatever comes later.
+   `piece_floats` is the size of a piece and divides all lengths and offsets; `pieces_written` is a mask. */
 static uint8_t fold__note_piece(uint8_t mode, uint32_t *piece_floats, uint64_t *pieces_written,
                                 uint32_t offset, uint32_t length)
 {
@@ -19106,7 +19107,7 @@ FOLD__INLINE uint64_t fold__sending_operands(const fold__sig *sig)
 
 /* Notes what a call contributes to the values it reads, and returns a mask of the operands that read a value
    with a gradient. An edge to a single row makes the list's gradient a sum, since other edges may read the
-   same row. The exception is a list copied for an eager cell: each row is read only by one element's copy. */
+   same row. The exception is a list copied for an eager cell: only one element's copy reads each row. */
 FOLD__INLINE uint64_t fold__note_edges(fold_ctx *f, uint32_t id)
 {
     fold__run *run = f->run;
@@ -19165,7 +19166,7 @@ static void fold__gradient_modes(fold_ctx *f)
     run->mode[run->root] = FOLD__GRAD_ROOT;
 }
 
-/* Eager: whether a signature is of an op in a cell's body that processes lists row by row. */
+/* Whether a signature is of an op in an eager cell body that processes lists row by row. */
 static int fold__is_of_rows(const fold__sig *sig) { return sig->tag_cell && fold__is_by_rows(sig); }
 
 FOLD__INLINE int fold__is_sparse_take(const fold_ctx *f, uint32_t id)
@@ -19187,8 +19188,8 @@ static uint32_t fold__edge_call(const fold_ctx *f, uint32_t edge)
     return id;
 }
 
-/* Returns how many rows a call contributes through an edge. Eager: an op in a cell's body that processes
-   lists row by row contributes to a parameter once per row, as the ops of a batched body do. */
+/* Returns how many rows a call contributes through an edge. In an eager cell body, an op that processes lists
+   row by row contributes to a parameter once per row, as the ops of a batched body do. */
 FOLD__INLINE uint32_t fold__contribution_rows(const fold_ctx *f, uint32_t id, uint32_t edge, int sparse)
 {
     const int of_rows = sparse || (fold__is_of_rows(fold__node_sig(f, id)) &&
@@ -19326,7 +19327,7 @@ static size_t fold__list_op_scratch(const fold_ctx *f, uint32_t id)
     return fold__round_up(floats * sizeof(float), FOLD__ALIGN);
 }
 
-/* Returns the largest scratch that an op needs, among the ops with parameters or among those without. */
+/* Returns the largest scratch that any op with parameters needs or, if of_params is 0, any other op. */
 static size_t fold__batch_scratch(const fold_ctx *f, const fold__program *program, size_t rows, int of_params)
 {
     size_t floats = 0;
@@ -19369,7 +19370,7 @@ static int fold__same_ops(const fold_ctx *f, const fold__body_op *one, const fol
 }
 
 /* Notes which values are outputs, which have gradients that are read when weights' gradients are summed, and
-   which are made and read within one span, so that memory for one tile is enough. */
+   which are made and read within one span, so that they need memory for only one tile. */
 static void fold__mark_transient(const fold_ctx *f, const fold__program *program, fold__value_facts *facts)
 {
     for (int op_index = 0, span = 0; op_index < program->n_ops; op_index++) {
@@ -19393,7 +19394,7 @@ static void fold__mark_transient(const fold_ctx *f, const fold__program *program
     }
 }
 
-/* Marks values that a call needs even if its list is empty: outputs depend on them not only via elements. */
+/* Marks values that are needed even if a call's list is empty: an output depends on them without elements. */
 static void fold__mark_needed_if_empty(const fold__program *program, fold__value_facts *facts)
 {
     for (int output = 0; output < program->n_out; output++)
@@ -19533,7 +19534,7 @@ static int fold__trains(const fold_ctx *f, const fold__program *program)
 static int fold__reserve_sig_caches(fold_ctx *f)
 {
     fold__run *run = f->run;
-    if (run->n_stages > 64 + 4 * f->n_sigs) /* these pile up if the inputs that close cycles keep changing */
+    if (run->n_stages > 64 + 4 * f->n_sigs) /* stages pile up if the inputs that close cycles keep changing */
         fold__forget_runs(f);
     if (!fold__need(f, FOLD__ARRAY_SIG_CACHE, f->n_sigs + 1, sizeof(fold__sig_cache)) ||
         (fold__has_clock(f) && !fold__is_eager(f) &&
@@ -19613,7 +19614,7 @@ static int fold__collect(fold_ctx *f, const fold_node *roots, size_t n_roots)
     return 1;
 }
 
-/* Finds the analysis made for the same inputs with gradients, or makes it. Arrays may move. */
+/* Finds the analysis of a signature for these inputs with gradients, or makes it. Arrays may move. */
 static int fold__find_analysis(fold_ctx *f, uint32_t index)
 {
     fold__run *run = f->run;
@@ -19656,12 +19657,12 @@ static int fold__analyse_signatures(fold_ctx *f)
    samples, one for the suffix; and which values pass between groups. The values of a group should fit into
    the cache, but its batches need enough rows to make reading the weights worthwhile. Threads take whole
    groups.
-   Uses: program analysis, reachability. Invariant: a cut between groups is made only where no later call
-   shares a value with an earlier one. `reach`, the last reader of each value, shows all such places in one
-   pass over calls and operands. Groups depend on calls, operands and sizes, never on the values of floats. */
+   Uses: program analysis, reachability. Invariant: calls are cut into groups only where no later call shares
+   a value with an earlier one. `reach`, the last reader of each value, shows all such places in one pass over
+   calls and operands. Groups depend on calls, operands and sizes, never on computed values. */
 
-/* Returns the last call that reads this call's value or one of its leaves that gets a gradient. Leaves of the
-   prefix do not count, since the prefix sums their gradients. */
+/* Returns the last call that reads this call's value, or reads a leaf with a gradient that this call reads
+   too. Leaves of the prefix do not count, since the prefix sums their gradients. */
 FOLD__INLINE uint32_t fold__reach(const fold_ctx *f, uint32_t id)
 {
     const fold__run *run = f->run;
@@ -19679,8 +19680,8 @@ FOLD__INLINE uint32_t fold__reach(const fold_ctx *f, uint32_t id)
     return last;
 }
 
-/* Returns the end of the unit that begins with call `at`. A unit is the smallest possible group: no later
-   call shares a value with an earlier one. */
+/* Returns the end of the unit that begins with call `at`. A unit is the smallest possible group: no call
+   after its end shares a value with a call before it. */
 static uint32_t fold__end_of_unit(const fold_ctx *f, uint32_t at, uint32_t end)
 {
     const uint32_t *calls = f->run->calls;
@@ -19751,8 +19752,8 @@ static double fold__all_work(const fold_ctx *f)
     return work;
 }
 
-/* Returns how many rows a batch should have on average. Each batch reads its weights, from memory if they are
-   more than a few megabytes. So larger weights need more rows: 2 per megabyte. */
+/* Returns how many rows a batch should have on average. Each batch reads its weights, which come from main
+   memory if they exceed a few megabytes. Large weights therefore need more rows: 2 per megabyte. */
 static size_t fold__rows_wanted(const fold_ctx *f)
 {
     size_t most = 0;
@@ -19807,10 +19808,10 @@ static size_t fold__all_bytes(const fold_ctx *f)
 
 static size_t fold__shares(size_t bytes, size_t of) { return bytes / of + (bytes % of >= (of + 1) / 2); }
 
-/* Returns how many groups to divide samples of `bytes` in total into. A group normally fills the byte budget.
-   It may fill up to three budgets to get more rows per batch and, in training, until it has about twice the
-   bytes of the weight gradients, which each group reads and writes. It may be even larger if batches would
-   have too few rows for their weights. A batch is expected to have a row per unit, or per list element. */
+/* Returns into how many groups to divide samples of `bytes` in total. A group normally fills the byte budget.
+   It may fill up to three budgets to get more rows per batch and, in training, to reach about twice the bytes
+   of the weight gradients, which each group reads and writes. It may be even larger if batches would
+   otherwise have too few rows for their weights. A batch should have a row per unit or list element. */
 static size_t fold__groups_wanted(const fold_ctx *f, size_t bytes, uint32_t units)
 {
     const fold__run *run = f->run;
@@ -19835,9 +19836,9 @@ static size_t fold__groups_wanted(const fold_ctx *f, size_t bytes, uint32_t unit
     return fold__max_size(fold__min_size(fold__min_size(groups, few), of_batch / least), 1);
 }
 
-/* Cuts the samples' calls into groups of about equal size, and counts the units: samples, or several samples
+/* Cuts the samples' calls into groups of about equal size, and counts the units: single samples, or several
    whose recordings interleave. If all calls fit the budget, it stops counting at two. If there are fewer than
-   four groups per thread, their number is rounded up so that all threads get equally many, unless all work
+   four groups per thread, their number is rounded up so that all threads get the same number, unless all work
    fits one group and is too little to share. */
 static int fold__cut_samples(fold_ctx *f, uint32_t first_call, uint32_t end_call, uint32_t *units)
 {
@@ -19869,7 +19870,7 @@ static int fold__cut_samples(fold_ctx *f, uint32_t first_call, uint32_t end_call
 }
 
 /* Keeps lookups of a table in one group if their gradients are summed, since a table sums them in record
-   order: each lookup's reach is at least that of the lookups before it. */
+   order. For this, it makes each lookup's reach at least that of the lookups before it. */
 static int fold__tie_lookups(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -19888,9 +19889,9 @@ static int fold__tie_lookups(fold_ctx *f)
 }
 
 /* Whether a call can run on some rows of its lists independently of the others. It must work row by row, on
-   lists of the same length as the group's other calls, and read no single row. It may pass gradients only to
-   lists made in the group; its own must be neither cleared nor kept as a whole. Weights' gradients are summed
-   chunk by chunk, so no earlier call of the group may contribute to the same sums. */
+   lists as long as those of the group's other calls, and read no single row. It may pass gradients only to
+   lists made in the group; its own gradients must be neither kept nor written only in part. Weights'
+   gradients are summed chunk by chunk, so no earlier call of the group may contribute to the same sums. */
 static int fold__fits_chunks(const fold_ctx *f, const fold__group *group, uint32_t call)
 {
     const fold__run *run = f->run;
@@ -19914,7 +19915,7 @@ static int fold__fits_chunks(const fold_ctx *f, const fold__group *group, uint32
 }
 
 /* Divides the lists of a group into chunks of rows if it has one sample and the lists are long. A chunk has
-   as many rows as fit the budgets of all threads. */
+   as many rows as fit the budgets of all threads together. */
 static void fold__find_chunks(const fold_ctx *f, fold__group *group, uint32_t threads)
 {
     const uint32_t first = group->first_call, end = group->end_call, length = f->length[f->run->calls[first]];
@@ -19993,8 +19994,8 @@ static void fold__mark_boundary(fold_ctx *f)
             }
 }
 
-/* Lists the leaves that get gradients by the group that reads them, in record order. Leaves marked as part of
-   the prefix belong to the prefix's group. */
+/* Lists, for each group, the leaves that it reads and that get gradients, in record order. Leaves marked as
+   part of the prefix belong to the prefix's group. */
 static void fold__list_leaves(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -20027,7 +20028,7 @@ static void fold__list_leaves(fold_ctx *f)
 /* ==== section: scheduling: dependencies ======================================================
    Owns: the dependency graph of a group's signatures (fold__find_components): which signature feeds which
    inputs of which other, the longest chain of calls of each, and the strongly connected components.
-   Uses: storage. Invariant: afterwards signatures are numbered by component, producers first. Takes time
+   Uses: storage. Invariant: afterwards signatures are numbered by component, producers first. This takes time
    proportional to calls and operands, plus the pairs of signatures that feed each other. */
 
 static fold__group_sig *fold__group_sig_of(const fold_ctx *f, uint32_t id)
@@ -20202,7 +20203,7 @@ static void fold__condense(fold__group_sig *sigs, uint32_t n_sigs, const fold__p
                 next[current] = sigs[current].first_predecessor;
                 stack[n_stack++] = current;
             }
-            for (; next[current] < end; next[current]++) { /* one just visited is read again to set `low` */
+            for (; next[current] < end; next[current]++) { /* an edge just followed is read again */
                 const uint32_t predecessor = predecessors[next[current]].sig;
                 if (!index[predecessor])
                     break;
@@ -20312,11 +20313,11 @@ static int fold__find_components(fold_ctx *f, uint32_t which)
 
 /* ==== section: scheduling: batches ===========================================================
    Owns: the batches of a group and their order (fold__schedule_group). By default components run in order. A
-   component of one signature gets one batch per level of its chain, the fewest possible, and sometimes a
-   prologue. In larger components the policy decides: after each batch it picks the signature of highest
-   priority and runs all of its ready calls. The agenda policy treats the group as one component. Time is
-   proportional to calls and operands, plus the logarithm of the number of signatures each time a batch
-   changes one. The depth policy sorts calls: those of equal depth and signature are one batch.
+   component of one signature gets one batch per level of its chain, which is the fewest possible, and
+   sometimes a prologue. In larger components the policy decides: after each batch it picks the signature of
+   highest priority and runs all of its ready calls. The agenda policy treats the group as one component. Time
+   is proportional to calls and operands, plus the logarithm of the number of signatures for each one whose
+   priority a batch changes. The depth policy sorts calls: those of equal depth and signature form one batch.
    Uses: scheduling: dependencies. Invariant: every call is in one batch, after all it reads; a prologue is
    extra. */
 
@@ -20358,7 +20359,7 @@ static int fold__add_batch(fold_ctx *f, uint32_t sig, uint32_t first)
 
 /* -- prologues ------------------------------------------------------------------------------- */
 
-/* Whether an op runs in the prologue, that is, depends on no input that closes the cycle. */
+/* Whether an op runs in the prologue, that is, depends on no input that closes a cycle. */
 static int fold__in_prologue(const fold_ctx *f, const fold__group_sig *group_sig, const fold__body_op *op)
 {
     return !(f->run->facts[f->run->run_sig[group_sig->run_sig].found.first_facts + op->first_value].deps &
@@ -20391,7 +20392,7 @@ static int fold__crosses_stages(const fold_ctx *f, const fold__group_sig *group_
            (fold__in_prologue(f, group_sig, op) || fold__leading_segments(f, group_sig, program, op));
 }
 
-/* Returns the floats allowed for a signature's transient buffers, or for a block of rows. */
+/* Returns the number of floats allowed for a signature's transient buffers, or for a block of rows. */
 static size_t fold__transient_floats(const fold_ctx *f) { return f->group_bytes / 4 / sizeof(float); }
 
 /* Returns how many calls form a block, whose rows are reused together. In inference a prologue runs block by
@@ -20557,7 +20558,7 @@ static uint32_t fold__gather_calls(fold_ctx *f, uint32_t group, uint32_t first_s
 }
 
 /* Finds each gathered call's readers, its height, and how many of its operands are made by gathered calls.
-   One pass from the end is enough, as readers come later. */
+   One pass from the end is enough, as readers come after what they read. */
 static void fold__find_readers(const fold_ctx *f, fold__greedy *greedy, uint32_t count)
 {
     const uint32_t *const producer = f->run->producer, *const gathered_at = f->run->gathered_at;
@@ -20650,8 +20651,9 @@ static void fold__agenda_depths(fold__greedy *greedy, uint32_t count)
 }
 
 /* Returns the priority of running a signature next, or 0 if none of its calls is ready. Ties go to the first
-   signature. Agenda: least mean depth of pending calls. Ratio: the share of pending calls that are ready,
-   times that share among calls of greatest height (most others wait for these), times their height. */
+   signature. The agenda prefers the least mean depth of pending calls. Ratio multiplies the share of pending
+   calls that are ready, that share among calls of greatest height (most others wait for these), and their
+   height. */
 static uint64_t fold__priority_of(const fold_ctx *f, const fold__greedy *greedy, uint32_t sig)
 {
     const fold__ready *ready = &greedy->queue[sig];
@@ -20670,7 +20672,7 @@ static uint64_t fold__priority_of(const fold_ctx *f, const fold__greedy *greedy,
     return (uint64_t)(agenda ? ~bits : bits) << 32 | (uint32_t)~sig;
 }
 
-/* Returns the signature of highest priority. Only changed ones are compared: one by one if few. */
+/* Returns the signature of highest priority. Only changed priorities are compared, one by one if few. */
 static uint32_t fold__pick_signature(const fold_ctx *f, fold__greedy *greedy)
 {
     const int few = greedy->n_changed < greedy->leaves / 16;
@@ -20694,7 +20696,7 @@ static uint32_t fold__pick_signature(const fold_ctx *f, fold__greedy *greedy)
     return ~(uint32_t)winner[1];
 }
 
-/* Moves all ready calls of a signature to the order of calls. Queues the calls that become ready. */
+/* Appends all ready calls of a signature to the order of calls, and queues those that become ready by it. */
 static void fold__run_ready(fold_ctx *f, fold__greedy *greedy, uint32_t sig)
 {
     const int agenda = fold__schedule_of(f) == FOLD_SCHEDULE_AGENDA;
@@ -20829,14 +20831,14 @@ static int fold__schedule_group(fold_ctx *f, uint32_t group)
 /* ==== section: memory planner ================================================================
    Owns: the memory of values, gradients and contributions within programs (fold__plan_group). A buffer that
    outlives a batch is a slab in the group's region; its rows are in batch order, so each batch's rows are
-   contiguous. Other buffers are transient and are in a worker's scratch.
+   contiguous. Other buffers are transient: they are in a worker's scratch.
    Uses: scheduling. Invariant: buffers share memory only if their lifetimes are disjoint. A lifetime is an
    interval in the sequence of forward and backward batches. A single sweep over time assigns offsets
    (fold__offset_allocator), without comparing pairs of buffers. */
 
-/* A program's buffers are numbered in this order: values; in training also gradients of values, contributions
-   to operands, and gradients of outputs from outside. If the program has a list, the contributions of single
-   list elements to operands of calls follow. */
+/* A program's buffers are numbered in this order: values; in training, also gradients of values,
+   contributions to operands, and gradients that outputs get from outside. If the program has a list, these
+   are followed by the contributions of single list elements to operands of calls. */
 static uint32_t fold__buffer_value(uint32_t value) { return value; }
 static uint32_t fold__buffer_grad(const fold__program *program, uint32_t value)
 {
@@ -20862,7 +20864,7 @@ static uint32_t fold__n_buffers_of(const fold_ctx *f, uint32_t sig)
     return (uint32_t)program.n_values;
 }
 
-/* Maximum number of floats in a value of a tile, chosen so that the values of a tile stay in the L1 cache. */
+/* Maximum floats of one value in a tile, chosen so that all values of a tile stay in the L1 cache. */
 enum { FOLD__TILE_FLOATS = 4096 };
 static uint32_t fold__rows_of_tile(const fold__program *program)
 {
@@ -20950,8 +20952,8 @@ static void fold__choose_buffers(const fold_ctx *f, const fold__group_sig *group
 
 /* -- lifetimes ------------------------------------------------------------------------------- */
 
-/* Time in a group of n batches: batch b runs forward at time b and backward at 2n - 1 - b, and weight
-   gradients are summed at 2n. */
+/* Times in a group of n batches: batch b runs forward at time b and backward at time 2n - 1 - b, and weight
+   gradients are summed at time 2n. */
 typedef struct fold__times {
     uint32_t first_batch, count;
 } fold__times;
@@ -21057,9 +21059,9 @@ typedef struct fold__gap {
     size_t offset, floats;
 } fold__gap;
 /* Buffers are placed in order of their first use. Each goes into the lowest gap that is large enough, and
-   returns its memory after its last use. The last gap is unbounded. */
+   after its last use its memory becomes a gap again. The last gap is unbounded. */
 typedef struct fold__offset_allocator {
-    fold__gap *gap; /* in order of offset, never adjacent */
+    fold__gap *gap; /* sorted by offset; no two are adjacent */
     uint32_t n_gaps;
     uint32_t *enter, *leave;           /* per time: the first buffer that enters or leaves use */
     uint32_t *next_enter, *next_leave; /* per buffer: next in the list for that time, or NONE */
@@ -21126,8 +21128,8 @@ static void fold__give_gap(fold__offset_allocator *offsets, const fold__buffer *
 }
 
 /* Assigns offsets to the slabs among the buffers (or to the transient buffers), whose lifetimes end before
-   `times`. Returns the floats they need in total. In training the sweep goes backwards in time: much is in
-   use at the end, and is packed without gaps if it is placed first. */
+   `times`. Returns how many floats they need in total. In training the sweep goes backwards in time: most
+   buffers are in use at the end, and those placed first are packed without gaps. */
 static size_t fold__assign_offset(const fold_ctx *f, fold__buffer *buffer, uint32_t n_buffers, int transient,
                                   uint32_t times)
 {
@@ -21163,7 +21165,7 @@ static fold__buffer *fold__block_of(const fold__run *run, fold__buffer *block, c
 }
 
 /* Finds when blocks of rows are in use: from their first batch, or its prologue, to the last batch that reads
-   their calls' values. A second pass runs backwards until each block's last use is found. Returns whether
+   values of their calls. A second pass goes backwards until each block's last use is found. Returns whether
    some block begins after the last use of another. Blocks of elements are stored after those of calls. */
 static int fold__find_blocks(fold_ctx *f, const fold__group *group, fold__buffer *block, uint32_t n_blocks)
 {
@@ -21184,7 +21186,7 @@ static int fold__find_blocks(fold_ctx *f, const fold__group *group, fold__buffer
             continue;
         own->storage = own[n_blocks].storage = FOLD__SLAB;
         own->first = own[n_blocks].first = index - group->first_batch;
-        own->size = batch->first_call_row; /* its row, until it is placed */
+        own->size = batch->first_call_row; /* its first row, until it is placed */
         own[n_blocks].size = batch->first_elem;
         left += (uint32_t)several;
         latest = several ? index : latest;
@@ -21209,8 +21211,8 @@ static int fold__find_blocks(fold_ctx *f, const fold__group *group, fold__buffer
     return left || index + 1 < latest;
 }
 
-/* Places blocks like buffers, with a row in place of a float, so that calls reuse rows of values that are not
-   needed any more. Roots, and values that other groups read, have been copied by then. */
+/* Places blocks as if they were buffers and rows were floats, so that calls reuse the rows of values that are
+   no longer needed. Roots, and values that other groups read, have been copied by then. */
 static void fold__reuse_rows(fold_ctx *f, const fold__group *group, fold__buffer *block, uint32_t n_blocks)
 {
     fold__run *run = f->run;
@@ -21240,8 +21242,8 @@ static void fold__reuse_rows(fold_ctx *f, const fold__group *group, fold__buffer
     }
 }
 
-/* Finds when a program's transient values are in use, as op numbers. A value that lasts for a batch is in use
-   from the first op of the span that makes it to the last op of the span that reads it last, because each
+/* Finds when a program's transient values are in use, as op numbers. A value stored for a whole batch is in
+   use from the first op of the span that makes it to the last op of the span that last reads it, because each
    tile of rows runs through a whole span before the next tile begins. */
 static void fold__live_transient(const fold_ctx *f, const fold__program *program, fold__buffer *buffer)
 {
@@ -21271,9 +21273,9 @@ static void fold__live_transient(const fold_ctx *f, const fold__program *program
     }
 }
 
-/* Assigns offsets in scratch to transient buffers, one after the other. If they then exceed the size of a
-   tile, values that are not in use at the same time share memory. They never do in training, as
-   fold__live_transient ignores gradients and contributions. */
+/* Assigns offsets in scratch to transient buffers, one after the other. If the buffers exceed the size of a
+   tile, values that are not in use at the same time share memory, except in training: fold__live_transient
+   does not know when gradients and contributions are in use. */
 static void fold__assign_transient(fold_ctx *f, fold__group_sig *group_sig, const fold__program *program)
 {
     fold__run *run = f->run;
@@ -21300,8 +21302,8 @@ static void fold__assign_transient(fold_ctx *f, fold__group_sig *group_sig, cons
 }
 
 /* In inference, a batch of many rows may run in parts, one after the other, so that its transient buffers fit
-   the cache and a share of the group's memory. A part has as many rows as fit, but not so few that weights
-   are read too often. Calls with lists differ in size and are never divided, except lists in chunks. */
+   the cache and a share of the group's memory. A part has as many rows as fit, but enough that weights are
+   not read too often. Calls with lists differ in size and are never divided, except for lists in chunks. */
 static void fold__size_sub_batches(fold_ctx *f, fold__group_sig *group_sig, const fold__program *program)
 {
     const int chunks = fold__chunk_of(fold__group_of(f, group_sig)) != 0;
