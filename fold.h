@@ -18568,8 +18568,7 @@ FOLD_API void fold_model_free(fold_model *m)
 /* ==== section: reachability ==================================================================
    Owns: which nodes a run computes, which of them get a gradient, and how each gradient is assembled from its
    contributions. fold__mark_calls goes backwards from the roots, fold__mark_grads forwards from trained
-   leaves, and fold__gradient_modes over the calls that run. Each takes time proportional to the number of
-   operands.
+   leaves, and fold__gradient_modes over the calls that run. The time of each is proportional to the operands.
    Uses: signatures, storage, model. Invariant: batched and eager contexts follow the same rules, since the
    rules determine the bits of gradients:
 
@@ -20651,9 +20650,8 @@ static void fold__agenda_depths(fold__greedy *greedy, uint32_t count)
 }
 
 /* Returns the priority of running a signature next, or 0 if none of its calls is ready. Ties go to the first
-   signature. The agenda prefers the least mean depth of pending calls. Ratio multiplies the share of pending
-   calls that are ready, that share among calls of greatest height (most others wait for these), and their
-   height. */
+   signature. Agenda: the least mean depth of pending calls wins. Ratio: the share of pending calls that are
+   ready, times that share among calls of greatest height (most others wait for these), times this height. */
 static uint64_t fold__priority_of(const fold_ctx *f, const fold__greedy *greedy, uint32_t sig)
 {
     const fold__ready *ready = &greedy->queue[sig];
@@ -21442,11 +21440,11 @@ static int fold__plan_group(fold_ctx *f, uint32_t which)
 }
 
 /* ==== section: forward execution =============================================================
-   Owns: running a batch, and its forward pass (fold__forward_batch). It finds the rows of operands and
-   results, forward and backward, calls ops on them (products over all rows, other ops tile by tile), and
-   copies what stays readable. How a stage runs its ops, and where their operands are, is determined once for
-   all batches of a signature (fold__plan_stages) and reused in later runs; a batch adds only where its rows
-   begin.
+   Owns: running batches, and their forward pass (fold__forward_batch). Running a batch means finding the rows
+   of its operands and results, forward and backward; calling ops on them (products on all rows, other ops
+   tile by tile); and copying what stays readable. How a stage runs its ops, and where their operands are, is
+   determined once for all batches of a signature (fold__plan_stages) and reused in later runs; a batch adds
+   only where its rows begin.
    Uses: ops; of the plan, its batches, offsets and prologues. Invariant: running allocates nothing. */
 
 static FOLD__NOINLINE void *fold__scratch_array(fold__worker *worker, size_t count, size_t size)
@@ -21466,7 +21464,7 @@ FOLD__INLINE void fold__set_rows(fold_rows *rows, float *base, ptrdiff_t stride)
     rows->rows = NULL;
 }
 
-/* Converts pointers to evenly spaced rows into a base and a stride: kernels then run once for all rows. */
+/* Turns pointers to evenly spaced rows into a base and a stride, so that kernels run once for all rows. */
 static fold_rows fold__tidy_rows(float **rows, size_t count, ptrdiff_t size)
 {
     fold_rows tidy = { NULL, 0, rows };
@@ -21479,8 +21477,8 @@ static fold_rows fold__tidy_rows(float **rows, size_t count, ptrdiff_t size)
     return tidy;
 }
 
-/* Advances rows by `row` rows and `offset` floats. If the offset changes pointers to rows, `count` of them
-   are copied. Fields are set singly, here and below: copying a struct just written waits for its stores. */
+/* Advances rows by `row` rows and `offset` floats. If pointers to rows change by this, `count` of them are
+   copied. Fields are set singly, here and below, since copying a struct just written waits for its stores. */
 FOLD__INLINE void fold__shift_rows(fold__worker *worker, fold_rows *rows, uint32_t row, uint32_t offset,
                                    size_t count)
 {
@@ -21555,7 +21553,7 @@ static void fold__repeat_rows(fold__worker *worker, fold_rows *rows, uint32_t of
     rows->rows = to;
 }
 
-/* Finds rows without a fixed stride in a buffer: of a parameter, from outside, or repeated per element. */
+/* Finds rows not evenly spaced in a buffer: those of a parameter, from outside, or repeated per element. */
 static FOLD__NOINLINE void fold__other_rows(fold__worker *worker, const fold__binding *binding, size_t count,
                                             fold_rows *rows)
 {
@@ -21704,7 +21702,7 @@ static fold_op_call *fold__make_call(fold_ctx *f, fold__worker *worker, int op_i
     return call;
 }
 
-/* Calls an op that accepts one row at a time, advancing all its operands and results by a row per call. */
+/* Calls an op that accepts one row at a time, advancing its operands and results by one row per call. */
 static FOLD__NOINLINE void fold__call_list_row(fold__worker *worker, const fold__op_row *op,
                                                fold_op_call *call, void (*run)(const fold_op_call *))
 {
@@ -21745,7 +21743,7 @@ static void fold__call_rows(fold__worker *worker, const fold__op_row *op, fold_o
         fold__call_list_row(worker, op, call, run);
 }
 
-/* Runs an op and captures its maps and tiles if it does nothing else and they are small, or else its call. */
+/* Runs an op and captures its maps and tiles, if these are small and all that it does, or else its call. */
 static FOLD__NOINLINE void fold__capture_op(const fold_ctx *f, fold__worker *worker,
                                             const fold__instruction *instruction, const fold__op_row *op)
 {
@@ -21850,8 +21848,8 @@ static void fold__bind_grad(const fold_ctx *f, const fold__worker *worker, uint3
         fold__bind_buffer(worker, fold__buffer_grad(&worker->program, value), binding);
 }
 
-/* Binds the contribution to an operand: to its own rows if it has any, else to the operand's gradient.
-   Contributions of list elements are summed there later. */
+/* Binds an op's contribution to an operand: to rows of its own if there are any, else to the operand's
+   gradient. Contributions of single list elements are summed there later. */
 static void fold__bind_dest(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
                             int operand, fold__binding *binding)
 {
@@ -21901,7 +21899,7 @@ static void fold__plan_operands(const fold_ctx *f, const fold__worker *worker, c
     }
 }
 
-/* Finds the maps of an element-wise op whose operands have the size of its result. Batches run such maps
+/* Finds the maps of an element-wise op whose operands are as large as its result. Batches run such maps
    directly, without calling the op. */
 static void fold__plan_maps(fold__worker *worker, const fold__body_op *op, fold__instruction *instruction)
 {
@@ -21967,7 +21965,7 @@ static void fold__enter_stage(const fold_ctx *f, fold__worker *worker, const fol
     worker->run_sig = &f->run->run_sig[group_sig->run_sig];
     worker->program = fold__program_of(f, &f->sigs[worker->run_sig->sig]);
     worker->tile = group_sig->tile;
-    worker->buffer = kinds; /* no offsets: the batch sets them */
+    worker->buffer = kinds; /* without offsets, which the batch sets */
     worker->instruction = instructions + (stage ? 0 : worker->program.n_ops);
     worker->binding =
         (fold__binding *)(void *)(instructions + (worker->program.n_ops << group_sig->has_prologue));
@@ -22030,8 +22028,8 @@ static int fold__find_stages(fold_ctx *f, uint32_t first, uint32_t end)
     return 1;
 }
 
-/* Whether a batch can be cut between list elements, even within a list: in sliced runs, if its ops process
-   lists row by row. Other batches are cut between calls. */
+/* Whether a batch can be cut between list elements, even within a list. This is so in sliced runs, if its ops
+   process lists row by row. Other batches are cut between calls. */
 static int fold__cuts_lists(const fold_ctx *f, const fold__batch *batch)
 {
     const fold__run *run = f->run;
@@ -22061,7 +22059,7 @@ static uint32_t fold__first_from(const fold_ctx *f, const fold__batch *batch, ui
     return low;
 }
 
-/* Reduces a batch to some of its rows. Its calls are contiguous, and so are its elements. */
+/* Narrows a batch to some of its rows. This is possible because its calls and its elements are contiguous. */
 static void fold__take_part(const fold_ctx *f, fold__batch *batch, uint32_t from, uint32_t to)
 {
     const fold__run *run = f->run;
@@ -22124,8 +22122,8 @@ FOLD__INLINE uint32_t fold__rows_in_part(const fold__worker *worker, int is_list
     return is_list ? worker->list[call + 1] - worker->list[call] - *first : 1;
 }
 
-/* Whether one list component of all calls consists of whole lists that are adjacent in memory, like lists
-   made by one signature. Then rows need no pointers. */
+/* Whether a list component consists, over all calls, of whole lists that are adjacent in memory, as lists
+   made by one signature are. If so, rows need no pointers. */
 static int fold__in_one_piece(const fold_ctx *f, const fold__worker *worker, int operand, fold_rows *rows)
 {
     const float *expected = NULL;
@@ -22190,8 +22188,8 @@ static size_t fold__dest_stride(const fold_ctx *f, uint32_t edge, uint32_t float
     return f->run->mode[source] == FOLD__GRAD_SUM ? floats : fold__row_size(f, source);
 }
 
-/* Finds the rows of a fixed input of the batch's calls, one edge per call: the rows to read or, if the group
-   is given, which means backward, the rows for contributions. */
+/* Finds the rows of a fixed input, one edge for each call of the batch: the rows to read or, in backward (if
+   the group is given), the rows for contributions. */
 static void fold__fixed_rows(const fold_ctx *f, const fold__worker *worker, int operand,
                              const fold__group *back, float **rows)
 {
@@ -22206,7 +22204,7 @@ static void fold__fixed_rows(const fold_ctx *f, const fold__worker *worker, int 
     }
 }
 
-/* Finds the rows of a list component likewise. A call's rows may come from whole lists and single rows. */
+/* Does the same for a list component. A call's rows may come from both whole lists and single rows. */
 static void fold__list_rows(const fold_ctx *f, const fold__worker *worker, int operand,
                             const fold__group *back, float **rows)
 {
@@ -22278,7 +22276,7 @@ static void fold__begin_batch(fold_ctx *f, fold__worker *worker, uint64_t read)
 
 /* -- ops over whole lists, one call at a time ------------------------------------------------- */
 
-/* Runs an op that reduces rows in groups, one group per row of its result, as an index assigns them
+/* Runs an op that reduces groups of rows, one group per row of its result. An index assigns rows to groups
    (fold__alloc_segments). */
 static void fold__run_segments(fold__worker *worker, const fold__engine *engine, fold_op_call *call,
                                void (*run)(const fold_op_call *), int backward)
@@ -22359,8 +22357,8 @@ static void fold__forward_whole(fold_ctx *f, fold__worker *worker)
     }
 }
 
-/* Notes where the values of one output of a batch's calls are. Values that stay readable or that other groups
-   read are copied to their own memory first. */
+/* Notes where the values of one output of a batch's calls are. Values that stay readable, or that other
+   groups read, are first copied to memory of their own. */
 static void fold__note_output(fold_ctx *f, fold__worker *worker, int output)
 {
     const fold__run *run = f->run;
@@ -22404,7 +22402,7 @@ static void fold__forward_part(fold_ctx *f, fold__worker *worker)
         fold__note_output(f, worker, output);
 }
 
-/* Runs a batch forward, in several parts if it has more rows than its scratch (fold__size_sub_batches). */
+/* Runs a batch forward, in parts if its scratch does not fit all its rows (fold__size_sub_batches). */
 static void fold__forward_batch(fold_ctx *f, fold__worker *worker)
 {
     const fold__batch batch = worker->batch;
@@ -22517,7 +22515,7 @@ static void fold__find_extent(const fold_ctx *f, fold__use *use)
     }
 }
 
-/* Adds a use of a trained parameter or of a shared node with a gradient, in order of first recorded rows. */
+/* Adds a use of a trained parameter or of a shared node with a gradient, sorted by first recorded row. */
 static int fold__add_use(fold_ctx *f, fold__use use, int elem)
 {
     fold__run *run = f->run;
@@ -22589,7 +22587,7 @@ static int fold__list_uses_of(fold_ctx *f, uint32_t run_sig)
     return 1;
 }
 
-/* Gives a parameter's first use memory for the total, or uses the gradient itself if it is clear. */
+/* Gives the first use of a parameter memory for the total, or the gradient itself if that is all zeros. */
 static void fold__layout_total(fold_ctx *f, fold__use *use)
 {
     const fold__param_data *param = &fold__params(f->model)[use->target];
@@ -22601,8 +22599,8 @@ static void fold__layout_total(fold_ctx *f, fold__use *use)
     f->run->sum_floats += fold__round_up(param->size, 16);
 }
 
-/* Returns the shape of the rows that a use sums: the result of the op that reads the weight or bias, or the
-   value. It is [1] for an operand shared by calls, whose sum is not divided into columns. */
+/* Returns the shape of the rows that a use sums: that of the value, or of the result of the op that reads the
+   weight or bias. It is [1] for an operand that calls share, whose sum is not divided into columns. */
 static fold_shape fold__shape_of_use(const fold_ctx *f, const fold__use *use)
 {
     const fold__program program = fold__program_in_run(f, use->run_sig);
@@ -22658,8 +22656,8 @@ static int fold__is_reached(const fold__run *run, const fold__use *use)
 }
 
 /* Chooses how many lines of a use form a block (more for a large sum), and lays out the sum and, if there is
-   a second block, memory for it. Convolutions count rows instead of lines. The kernel of a weight that is not
-   transposed also adds the sum to the total, if it is one block of vectors that slices need not cut. */
+   a second block, memory for that. Convolutions count rows instead of lines. If the weight of a linear op is
+   not transposed, the kernel may also add to the total: if the use is one block that slices need not cut. */
 enum { FOLD__KERNEL_WORK = 1 << 22 }; /* multiplications: at most about 100 microseconds */
 static void fold__place_sum(fold_ctx *f, fold__use *use)
 {
@@ -22728,7 +22726,7 @@ static float *fold__use_sum(const fold_ctx *f, const fold__use *use)
 }
 
 /* Returns where to add the next `count` lines of a use, or some columns of them, and adds `count` to *done.
-   The first block is summed in the sum itself; later ones are added to it when the next one begins. */
+   The first block is summed in place. Each later one is added to the sum when the next one begins. */
 static float *fold__next_lines(const fold_ctx *f, const fold__use *use, fold__extent share, size_t count,
                                size_t *done)
 {
@@ -22757,9 +22755,9 @@ static void fold__add_to_total(const fold_ctx *f, const fold__use *use)
                       sum, (uint32_t)use->size);
 }
 
-/* Where the rows that a use sums are: in `buffer`; or, if it is NULL, at the edges of `input`; or, if both
-   are NULL, in an output's gradient, which its readers made. The summed part begins `offset` floats into each
-   row. A product never reads a parameter as its rows: it reads a copy. */
+/* Where to find the rows that a use sums: in `buffer`; if that is NULL, at the edges of `input`; if both are
+   NULL, in the gradient of an output, which its readers computed. The summed part begins `offset` floats into
+   each row. The rows of a product are never those of a parameter: the product reads a copy. */
 typedef struct fold__source {
     const fold__buffer *buffer;
     const fold__ref *input;
@@ -22796,8 +22794,8 @@ static fold__source fold__operand_source(const fold__run *run, const fold__group
     return source;
 }
 
-/* Lists some rows of a source: those of a signature's calls in a group that have a gradient and need the op.
-   They are in record order, so sums have the same order whatever the batches were. */
+/* Lists some rows of a source: those of calls of a signature, in a group, that have a gradient and need the
+   op. Since they are listed in record order, the order of sums does not depend on the batches. */
 static float **fold__record_rows(fold_ctx *f, const fold__group_sig *group_sig, const fold__program *program,
                                  const fold__body_op *op, const fold__source *source, fold__extent some,
                                  float *region, char **scratch, size_t *n_rows)
@@ -22853,7 +22851,7 @@ static float **fold__record_rows(fold_ctx *f, const fold__group_sig *group_sig, 
     return rows;
 }
 
-/* Adds rows to the sum of a use, block by block, after the `done` lines summed so far. dy starts at the first
+/* Adds rows to the sum of a use, block by block, after the `done` lines summed so far. dy points at the first
    column of the share. */
 static void fold__add_to_use(fold_ctx *f, fold__worker *worker, const fold__use *use,
                              const fold__program *program, size_t rows, const fold_rows *in,
@@ -22889,8 +22887,8 @@ static void fold__add_to_use(fold_ctx *f, fold__worker *worker, const fold__use 
     }
 }
 
-/* The part of a use's work from `from` to `to`. It consists of columns, in whole vectors, so that each sum
-   stays on one thread and in order; in sliced runs it consists of rows if these outnumber vectors. */
+/* The part of a use's work between `from` and `to`. It consists of columns, in whole vectors, so that one
+   thread computes each sum, in order. In sliced runs it consists of rows if these outnumber the vectors. */
 typedef struct fold__use_share {
     fold__extent columns, rows;
 } fold__use_share;
@@ -23017,8 +23015,8 @@ static void fold__accumulate_lookup(fold_ctx *f, uint32_t id)
     }
 }
 
-/* Adds the sum of a looked-up row to its table's gradient, unless an earlier lookup of the row did. A row
-   that was not touched has gradient zero. */
+/* Adds the sum of a looked-up row to its table's gradient, unless an earlier lookup of the row has done so.
+   The gradient of a row that has not been touched is zero. */
 static void fold__commit_row(fold_ctx *f, fold__param_data *param, uint32_t row, uint32_t size)
 {
     fold_model *m = f->model;
@@ -23050,7 +23048,7 @@ static int fold__reserve_sums(fold_ctx *f)
 {
     fold__run *run = f->run;
     size_t floats = run->sum_floats;
-    /* also totals that this run keeps in gradients, so that a context's memory does not depend on that */
+    /* including totals that this run keeps in gradients: a context's memory must not depend on that */
     for (uint32_t which = 0; which < run->n_uses; which++) {
         const fold__use *use = &run->use[which];
         if (!use->leads || use->total != FOLD__NO_TOTAL)
@@ -23073,15 +23071,15 @@ static int fold__reserve_sums(fold_ctx *f)
 
 /* ==== section: backward execution ============================================================
    Owns: the gradients of recorded values and of values within programs. Batches run in reverse. Each
-   (fold__backward_batch) completes the gradients of its outputs, then runs its ops from last to first, which
-   write their contributions to operands. Last, it completes the contributions to inputs that several ops
+   (fold__backward_batch) completes the gradients of its outputs, then runs its ops from last to first; these
+   write their contributions to operands. Finally, it completes the contributions to inputs that several ops
    read.
    Uses: forward execution, parameter gradients. Invariant: a value's gradient is complete before the backward
    of the op that made it. */
 
 /* Lays out those contributions of a call that are not written in place, in units of 16 floats. They begin at
-   *at, after earlier ones of the call's group if `at` is NULL, or at *at_linked if the value crosses between
-   groups. The edges to a summed value are linked in record order. */
+   *at_linked if the value crosses between groups, else at *at or, if `at` is NULL, after earlier ones of the
+   call's group. If a value's gradient is a sum, the edges to it are linked in record order. */
 FOLD__INLINE void fold__assign_contribution_rows(fold_ctx *f, uint32_t id, uint32_t *at, uint32_t *at_linked)
 {
     fold__run *run = f->run;
@@ -23128,7 +23126,7 @@ static size_t fold__widest(const fold_ctx *f)
     return fold__round_up(widest, 16);
 }
 
-/* Adds a contribution of `size` floats at `offset` to a row of `width` floats, the first to zeros. */
+/* Adds a contribution of `size` floats at `offset` to a row of `width` floats. The first clears the row. */
 static void fold__add_part(const fold_ctx *f, float *to, uint32_t width, uint32_t offset, const float *from,
                            uint32_t size, int first)
 {
@@ -23161,7 +23159,7 @@ static void fold__add_contribution(const fold_ctx *f, uint32_t id, uint32_t edge
     }
     if (first)
         fold__clear_row(to, end - at);
-    if (noted & FOLD__SPARSE_GRAD) { /* a row taken twice has its sum at the first place, then zeros */
+    if (noted & FOLD__SPARSE_GRAD) { /* a row taken twice has its sum in the first place, else zeros */
         const uint32_t call = fold__edge_call(f, edge);
         const float *data = fold__data_ptr(f, (uint32_t)fold__node_op_data(f, call));
         const int *index = (const int *)(const void *)data;
@@ -23176,7 +23174,7 @@ static void fold__add_contribution(const fold_ctx *f, uint32_t id, uint32_t edge
                       floats);
 }
 
-/* Sums the contributions to some rows of a value: in blocks if they cover a whole value that is no list. */
+/* Sums the contributions to some rows of a value: in blocks if it is no list and they cover all of it. */
 static void fold__sum_contributions(const fold_ctx *f, uint32_t id, float *area, fold__extent some)
 {
     const fold__run *run = f->run;
@@ -23439,7 +23437,7 @@ static void fold__begin_output(fold_ctx *f, fold__worker *worker, int output, co
     fold__sums sums;
     size_t at = 0;
     sums.n = 0;
-    sums.width = value->elem ? 0 : value->size; /* lists do not join */
+    sums.width = value->elem ? 0 : value->size; /* lists are left out */
     for (uint32_t call = value->elem ? 0 : fold__begun(worker); call < end; call++) {
         const uint32_t id = worker->ids[call] + (uint32_t)output;
         if (fold__is_complete(f, id))
@@ -23497,7 +23495,7 @@ static void fold__begin_backward(fold_ctx *f, fold__worker *worker, const fold__
 }
 
 /* Completes, in trace order, the contributions to inputs that several ops of the program read. If there is a
-   prologue, its backward does so for inputs that close no cycle. */
+   prologue, this happens in its backward for inputs that close no cycle. */
 static void fold__finish_inputs(fold_ctx *f, fold__worker *worker)
 {
     const fold__value_facts *inputs =
@@ -23587,16 +23585,16 @@ static void fold__backward_batch(fold_ctx *f, fold__worker *worker, const fold__
    Owns: running each op when it is recorded (fold__eager_run), one row at a time, and the bodies of cells op
    by op; and the backward pass of each op (fold__eager_backward_op), for which a run visits the recording in
    reverse.
-   Uses: backward execution, recorder core, ops. Invariant: tests compare batched runs with it. So it shares
-   ops, kernels and the rules of gradients with batched runs, but no schedule, slab, tile or stage. */
+   Uses: backward execution, recorder core, ops. Invariant: tests compare batched runs with eager ones, so
+   both share ops, kernels and the rules of gradients, but no schedule, slab, tile or stage. */
 
 static void fold__eager_run(fold_ctx *f, uint32_t id);
 
 /* -- calls of cells -------------------------------------------------------------------------- */
 
-/* A body runs op by op on the call's inputs. In training, a batched call first assembles its body's
-   contributions to each input, and its readers' contributions to each output. An eager call does so with
-   copies: of inputs that the body reads in part or several times, and of outputs that the body reads. */
+/* A body runs op by op on the call's inputs. In training, a batched call first sums what its body contributes
+   to the gradient of each input, and what its readers contribute to that of each output. An eager call gets
+   the same sums by copying the inputs read in part or several times, and the outputs that the body reads. */
 
 static fold_node fold__border(fold_ctx *f, uint32_t tag, const fold__operand *operand)
 {
@@ -23607,9 +23605,9 @@ static fold_node fold__border(fold_ctx *f, uint32_t tag, const fold__operand *op
     return copy;
 }
 
-/* Returns a mask of the inputs to copy, and sets a mask of the outputs to copy. Inputs that are the same
-   value are copied if their contributions would not come in the order of inputs. Shared inputs are always
-   copied, since nodes in a body are not shared. */
+/* Returns a mask of the inputs to copy, and sets a mask of the outputs to copy. If several inputs are the
+   same value, they are copied unless their contributions come in the order of inputs anyway. Shared inputs
+   are always copied, since nodes in a body are not shared. */
 static uint32_t fold__borders(const fold_ctx *f, const fold__cell_data *cell, const fold__operand *in,
                               uint32_t *outputs)
 {
@@ -23627,8 +23625,8 @@ static uint32_t fold__borders(const fold_ctx *f, const fold__cell_data *cell, co
     return !fold__in_training(f) ? shared : lists ? ~0u : copied | shared;
 }
 
-/* Records an op on list elements as one op per element, after a marker node that represents them all. In
-   training, values of the call that it reads are copied once, so that their gradients sum elements first. */
+/* Records an op on list elements as one op per element, after a marker node for all of them. In training, the
+   op reads copies of the call's values, so that gradients are first summed over elements. */
 static fold_node fold__record_elements(fold_ctx *f, const fold__request *request)
 {
     fold__operand in[FOLD_MAX_IN + 1];
@@ -23773,8 +23771,8 @@ static fold_node fold__eager_body(fold_ctx *f, uint32_t id, uint32_t tag, fold__
     return fine && !fold__broken(f) ? fold__view_outputs(f, n_out, out, first) : fold__null;
 }
 
-/* Records an eager call. With dedupe, a header node precedes it: a view with a signature, through which
-   identical later calls find it. */
+/* Records an eager call. With dedupe, a header node precedes it: a view with a signature, through which later
+   identical calls find this one. */
 static fold_node fold__eager_call(fold_ctx *f, const fold__request *request, fold__operand *operands,
                                   const fold__list *list, const fold_node *in)
 {
@@ -23837,7 +23835,7 @@ static uint32_t fold__eager_times(const fold_ctx *f, uint32_t id)
     return fold__is_by_rows(fold__node_sig(f, id)) ? f->length[id] : 1;
 }
 
-/* Returns a row of an input or of its contributions, for ops that process lists row by row, else all rows. */
+/* Returns one row of an input (or of contributions to it) if the op processes lists row by row, else all. */
 static fold_rows fold__eager_part(const fold_rows *rows, int by_rows, uint32_t row)
 {
     if (!by_rows || fold__absent(rows))
@@ -23874,8 +23872,8 @@ static fold_op_call *fold__eager_set_call(fold_ctx *f, uint32_t id, const fold__
     return call;
 }
 
-/* Returns the floats of an eager op's scratch, for the op and for sums over its rows. Pointers to the rows of
-   its lists and of their contributions follow. */
+/* Returns the floats of scratch that an eager op needs, for itself and for sums over its rows. These are
+   followed by pointers to the rows of its lists and of the contributions to them. */
 static size_t fold__eager_floats(const fold_ctx *f, const fold__program *program)
 {
     size_t floats = fold__round_up(fold__op_scratch(f, program, program->op, SIZE_MAX), 16);
@@ -24002,7 +24000,7 @@ static int fold__eager_sums(const fold_ctx *f, uint32_t id, int operand)
            !fold__absent(&f->run->worker->dest[operand]) && !f->run->worker->dest[operand].stride;
 }
 
-/* Runs an op backward for its nth row: once for contributions that have their own rows, then once per sum. */
+/* Runs an op backward for its nth row: once for contributions with rows of their own, then once per sum. */
 static void fold__eager_backward_row(fold_ctx *f, uint32_t id, const fold__program *program, uint32_t row)
 {
     fold__worker *worker = f->run->worker;
@@ -24117,9 +24115,9 @@ static const fold__eager *fold__eager_mode(void)
 }
 
 /* ==== section: plan cache ====================================================================
-   Owns: plans of earlier runs, kept in memory of the size that the context was given. A plan is stored the
-   second time its structure is run (fold__store_plan), evicting the least recently used plans, and is used
-   from then on (fold__replay_plan).
+   Owns: plans of earlier runs, kept in fold_ctx_desc.plan_cache_bytes of memory. A plan is stored the second
+   time its structure is run (fold__store_plan), evicting the least recently used plans, and is used from then
+   on (fold__replay_plan).
    Uses: storage. Invariant: a plan is found through a hash, and used only if the whole structure is equal.
    Hashing and comparing each read the recording once. */
 
@@ -24254,7 +24252,7 @@ static int fold__fits_run(const fold_ctx *f, const fold__kept_plan *kept, uint32
     return 1;
 }
 
-/* Returns the offset of the plan kept for the run's structure, and lists its sections; 0 if there is none. */
+/* Returns the offset of the kept plan for the run's structure, or 0 if none, and lists its sections. */
 static size_t fold__find_plan(const fold_ctx *f, uint32_t n_words,
                               fold__plan_section section[FOLD__PLAN_SECTIONS])
 {
@@ -24294,7 +24292,7 @@ static int fold__replay_plan(fold_ctx *f, const fold_node *roots, size_t n_roots
     return 1;
 }
 
-/* Evicts the least recently used plan, and moves the plans after it. */
+/* Evicts the least recently used plan, and moves the plans stored after it. */
 static void fold__drop_plan(fold__plans *plans)
 {
     size_t oldest = plans->begin;
@@ -24379,7 +24377,7 @@ static void fold__store_plan(fold_ctx *f, const fold_node *roots, size_t n_roots
    batches.
    Uses: storage, program analysis. Invariant: times never change results, only where slices end. */
 
-#define FOLD__GUESSED_NS 0.05 /* per multiplication, before any was timed */
+#define FOLD__GUESSED_NS 0.05 /* per multiplication, if none has been timed */
 
 static fold__cost *fold__cost_of(const fold_ctx *f, const fold__batch *batch, int kind)
 {
@@ -24416,8 +24414,8 @@ static void fold__learn_cost(fold_ctx *f, const fold__batch *batch, int kind, do
 }
 
 /* Estimates a batch's time in nanoseconds from a least-squares fit of time against rows over the timed
-   batches. It is proportional to rows if their row counts vary too little or the batch is far larger. Slope
-   and intercept are clamped to be non-negative. */
+   batches. If their row counts vary too little, or this batch is far larger, time is taken as proportional to
+   rows. Slope and intercept are clamped to be non-negative. */
 static double fold__estimate_batch(const fold_ctx *f, const fold__batch *batch, int kind)
 {
     const fold__cost *cost = fold__cost_of(f, batch, kind);
@@ -24435,14 +24433,14 @@ static double fold__estimate_batch(const fold_ctx *f, const fold__batch *batch, 
 }
 
 /* ==== section: plan execution ================================================================
-   Owns: making a plan (fold__make_plan), reserving what it writes (fold__reserve_run), and running its groups
-   forward and backward (fold__execute), phase by phase (fold__find_phase). In inference, all groups of
-   samples are divided among the threads. In training, one group per thread runs at a time; then the threads
-   divide up the sums that these groups add to.
+   Owns: making a plan (fold__make_plan), reserving the memory that it writes (fold__reserve_run), and running
+   its groups forward and backward (fold__execute), phase by phase (fold__find_phase). In inference, all
+   groups of samples are divided among the threads. In training, one group per thread runs at a time; then the
+   threads divide up the sums that these groups add to.
    Uses: all sections above. Invariant: all memory is reserved before the first write. */
 
-/* Finds the address of a value that exists when a run begins. Other values get the address of the sink, since
-   their rows may be gathered before they are computed, although they are not read before. */
+/* Finds the address of a value that exists when a run begins. Other values get the address of the sink: their
+   rows may be gathered, though not read, before they are computed. */
 FOLD__INLINE void fold__resolve(fold_ctx *f, uint32_t id)
 {
     const int there = !fold__makes_value(f->kind[id]) || (f->kind[id] & FOLD__IS_STORED);
@@ -24460,8 +24458,8 @@ static void fold__resolve_values(fold_ctx *f)
             fold__resolve(f, f->edge_source[edge]);
 }
 
-/* Assigns roots and kept values their offsets in the recording's data; the caller reserves it. A value that
-   is computed again keeps its offset. */
+/* Assigns roots and kept values their offsets in the recording's data, which the caller then reserves. A
+   value that is computed again keeps its offset. */
 static void fold__layout_results(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -24541,7 +24539,7 @@ static void fold__layout_groups(fold_ctx *f, size_t boundary)
     run->plan.region = end + samples * fold__min_size((size_t)fold__threads_of(f), to - from);
 }
 
-/* Clears the run's state of nodes that it reads but does not visit, since they were recorded earlier: it
+/* Clears the state of nodes that the run reads but does not visit, because they were recorded earlier. It
    computes none of them, and they get no gradients. */
 static void fold__clear_outside(fold_ctx *f)
 {
@@ -24603,7 +24601,7 @@ static int fold__make_plan(fold_ctx *f)
     return 1;
 }
 
-/* Packs weights for backward, for products whose inputs get gradients in this run. */
+/* Packs the weights of products whose inputs get gradients in this run, for use in backward. */
 static void fold__ready_packs(fold_ctx *f)
 {
     for (uint32_t sig = 0; sig < f->run->plan.run_sigs; sig++) {
@@ -24667,7 +24665,7 @@ static void fold__resolve_gradients(fold_ctx *f, const fold__group *group)
 }
 
 /* Clears, before any is written, those gradients of a group's values and leaves that are written only in
-   part: those that cross between groups, which other groups write, if `boundary` is set, or the others. */
+   part: if `boundary` is set, those that cross between groups, which other groups write; else the others. */
 static void fold__clear_partial(fold_ctx *f, const fold__group *group, int boundary)
 {
     fold__run *run = f->run;
@@ -24689,7 +24687,7 @@ static void fold__clear_partial(fold_ctx *f, const fold__group *group, int bound
     }
 }
 
-/* Begins a group, or its chunk that starts at a row of its lists. Lists start that many rows before slabs. */
+/* Begins a group, or its chunk that starts at `row` of its lists, which start `row` rows before the slabs. */
 static void fold__enter_chunk(fold_ctx *f, fold__group *group, uint32_t row)
 {
     fold__run *run = f->run;
@@ -24895,7 +24893,7 @@ static int fold__adds_up(const fold__run *run, const fold__use *use, uint32_t gr
 }
 
 /* Counts a use's rows in groups [first, last), and returns the cost of summing them, in multiplications.
-   Finding a row counts as this many: */
+   Finding a row costs FOLD__FIND_WORK of these. */
 enum { FOLD__FIND_WORK = 1024 };
 static uint64_t fold__measure_use(const fold_ctx *f, fold__use *use, uint32_t first, uint32_t last)
 {
@@ -24915,7 +24913,7 @@ static uint64_t fold__measure_use(const fold_ctx *f, fold__use *use, uint32_t fi
     return use->work = use->rows * (use->size + FOLD__FIND_WORK) * (uint64_t)fold__shape_lines(&shape);
 }
 
-/* Measures all uses, and returns the cost of their sums, by which fold__accumulate_groups divides them. */
+/* Measures all uses. Returns the total cost of their sums, which fold__accumulate_groups divides up. */
 static uint64_t fold__measure_sums(const fold_ctx *f, uint32_t first, uint32_t last)
 {
     uint64_t work = 0;
@@ -25003,9 +25001,9 @@ static uint32_t fold__phase_steps(const fold__run *run, const fold__progress *pr
     return group->end_batch - group->first_batch + (uint32_t)progress->backward;
 }
 
-/* Moves to the next phase that has steps, which may be the current one. The order of phases is: the prefix,
-   the suffix backward, each group of samples forward and backward, the suffix, the prefix backward. Gradients
-   pass through the suffix before any values exist, and through the prefix once all samples added theirs. */
+/* Moves to the next phase that has steps, which may be the current one. The phases are: the prefix, the
+   suffix backward, each group of samples forward and backward, the suffix, the prefix backward. Gradients
+   pass the suffix before its values exist, and the prefix once all samples have added theirs. */
 static void fold__find_phase(const fold__run *run, fold__progress *progress)
 {
     const uint32_t from = fold__samples_from(run), suffix = 2 + 2 * (fold__samples_to(run) - from);
@@ -25145,7 +25143,7 @@ enum { FOLD__TIMED_FIRST = 4, FOLD__TIMED_EACH = 64, FOLD__MIN_WORK = 1 << 14 };
 /* Whether an unfinished run has overwritten values of this recording, so that none can be read. */
 static int fold__is_interrupted(const fold_ctx *f) { return f->run->interrupted_salt == f->salt; }
 
-/* Returns the batch of a step, or FOLD__NONE for a group's last one in backward: sums of weight gradients. */
+/* Returns the batch of a step, or FOLD__NONE for a group's last step in backward, which sums gradients. */
 static uint32_t fold__step_batch(const fold__run *run, const fold__progress *progress)
 {
     const fold__group *group = &run->group[progress->group];
@@ -25215,7 +25213,7 @@ static void fold__run_sums(fold_ctx *f, const fold__progress *progress, uint64_t
     const double expected = fold__estimate_rows(f, progress, work);
     const double times = fold__as_double(fold__now(f) - start) / (expected > 0 ? expected : 1);
     uint64_t at = 0;
-    for (uint32_t use = 0; use < run->n_uses; use++) { /* unit costs are learned by scaling, so never 0 */
+    for (uint32_t use = 0; use < run->n_uses; use++) { /* they are learned by scaling, so never 0 */
         fold__work_unit *unit = &run->sum_unit[use % FOLD__SUM_UNITS];
         const double ns = fold__unit_ns(unit) > 1e-4 ? fold__unit_ns(unit) : 1e-4;
         if (fold__work_of_use(&run->use[use], &at, progress, work))
@@ -25254,7 +25252,7 @@ static void fold__run_rows(fold_ctx *f, uint64_t rows, uint64_t all)
     fold__find_phase(run, progress);
 }
 
-/* Starts a run in slices. From the first slice on, gradients without a separate total are no longer zeros. */
+/* Starts a run in slices. Gradients that have no separate total no longer count as zeros from here on. */
 static void fold__begin_slices(fold_ctx *f)
 {
     fold__first_phase(f->run, &f->run->progress);
@@ -25421,7 +25419,7 @@ static void fold__read_index_refs(fold_ctx *f, uint32_t first)
 
 /* -- after a run ------------------------------------------------------------------------------ */
 
-/* Whether stored values are out of date: parameters changed, or an unfinished run overwrote some values. */
+/* Whether stored values are out of date, because of new parameter values or an unfinished run. */
 static int fold__is_stale(const fold_ctx *f)
 {
     return f->any_done && (f->done_version != f->model->version || fold__is_interrupted(f));
@@ -25452,7 +25450,7 @@ static void fold__mark_done(fold_ctx *f)
 }
 
 /* Counts the calls of a planned run that an earlier run has computed: those whose values are stored, and all
-   that these depend on. A run of new nodes alone has none, and is not searched. */
+   that these depend on. A run of only new nodes has no such calls, so it is not searched. */
 static uint32_t fold__count_recomputed(const fold_ctx *f)
 {
     const fold__run *run = f->run;
@@ -25542,8 +25540,8 @@ static void fold__find_last_readers(const fold_ctx *f, const fold__group *group,
     }
 }
 
-/* Returns the longest chain of calls of one signature, which may have calls of others in between. Visits only
-   calls between one of the signature's own and the last that depends on it. */
+/* Returns the longest chain of calls of one signature, which may have calls of others in between. Only calls
+   between a call of the signature and the last call that depends on it are visited. */
 static uint32_t fold__own_chain(const fold_ctx *f, const fold__group_sig *group_sig, const uint32_t *last,
                                 uint32_t *chain)
 {
@@ -25574,8 +25572,8 @@ static uint32_t fold__own_chain(const fold_ctx *f, const fold__group_sig *group_
     return longest;
 }
 
-/* Returns the longest chains of all signatures, summed over groups. Planning skips signatures that feed each
-   other; their chains are found here, in arrays that planning no longer needs. */
+/* Returns the sum of the longest chains of all signatures in all groups. Planning skips signatures that feed
+   each other; their chains are found here, in arrays that planning no longer needs. */
 static uint32_t fold__count_bound(const fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -25850,7 +25848,7 @@ static uint32_t fold__first_index_ref(const fold_ctx *f, enum fold__run_scope sc
     return scope >= FOLD__SCOPE_AGAIN ? 0 : f->old_index_refs;
 }
 
-/* Determines what the run computes, in which order, and reserves memory for gradients of kept nodes. */
+/* Determines what the run computes and in which order, and reserves memory for gradients of kept nodes. */
 static int fold__plan_run(fold_ctx *f, const fold_node *roots, size_t n_roots, int backward)
 {
     fold__run *run = f->run;
@@ -25924,7 +25922,7 @@ FOLD_API fold_status fold_run_begin(fold_ctx *f, const fold_node *roots, int cou
 }
 
 #ifndef FOLD_INFERENCE
-/* Returns a copy of a root that is a parameter: a parameter gets its gradient from the nodes that use it. */
+/* Returns a copy of a root that is a parameter: only nodes that use a parameter give it a gradient. */
 static fold_node fold__root_of(fold_ctx *f, fold_node x)
 {
     fold__operand operand;
@@ -25986,8 +25984,8 @@ static const char *fold__replay_problem(const fold_ctx *f)
     return NULL;
 }
 
-/* Gives random calls of the last run, and those recorded for it, the draws that a fresh recording would get
-   from the context. */
+/* Gives random calls of the last run, and those recorded for it, the same draws that the context would give a
+   fresh recording. */
 static void fold__draw_again(fold_ctx *f)
 {
     for (uint32_t at = 0; at < f->n_calls && f->n_draws; at++) {
@@ -26001,7 +25999,7 @@ static void fold__draw_again(fold_ctx *f)
     f->draws += f->n_draws;
 }
 
-/* All values of an eager context are readable, so if parameters have changed, all ops are computed again. */
+/* Runs all ops again if parameters have changed, because all values of an eager context are readable. */
 static fold_status fold__replay_eager(fold_ctx *f)
 {
     if (f->done_version != f->model->version)
@@ -26045,7 +26043,7 @@ static void fold__end_capture(fold_ctx *f)
     f->bytes_refused = bytes_refused;
 }
 
-/* Replays a batched run. Captured commands are valid while no array moves; nothing is reserved then. */
+/* Replays a batched run. Captured commands are valid while no array moves; then nothing is reserved. */
 static fold_status fold__replay_batched(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -26150,8 +26148,8 @@ static const char *fold__slice_problem(const fold_ctx *f, uint64_t ns)
     return NULL;
 }
 
-/* Runs steps until the time is used up. The first is cut to the rows that fit, but at least one; later ones
-   run in full or wait for the next slice. Between slices, ops may be added and arrays may move. */
+/* Runs steps until the time is used up. The first is cut to the rows that fit, but to at least one; later
+   steps run in full or wait for the next slice. Between slices, ops may be added and arrays may move. */
 static void fold__run_slice(fold_ctx *f, uint64_t ns)
 {
     fold__progress *progress = &f->run->progress;
@@ -26211,7 +26209,7 @@ FOLD_API fold_status fold_run_more(fold_ctx *f, uint64_t ns, int *more)
 }
 
 /* ==== section: results =======================================================================
-   Owns: values that the caller keeps, memory of the caller's that runs read or write (output_ref, index_ref,
+   Owns: values that the caller keeps, the caller's memory that runs read or write (output_ref, index_ref,
    edges_ref), and reading results: values, gradients, statistics.
    Uses: run calls, storage. Invariant: reading changes no value. */
 
@@ -26224,7 +26222,7 @@ static const char *fold__node_name(const fold_ctx *f, uint32_t id)
                                 : kind[f->kind[id] & FOLD__KIND_MASK];
 }
 
-/* As fold__operand_of, for calls that a cell body may not make. */
+/* Like fold__operand_of, but for calls that a cell body may not make. */
 static int fold__operand_outside(fold_ctx *f, fold_node x, const char *who, fold__operand *operand)
 {
     return fold__operand_of(f, x, who, operand) && !fold__in_body(f, who);
@@ -26408,8 +26406,8 @@ static int fold__readable(fold_ctx *f, fold_node x, const char *who, fold__opera
     return 0;
 }
 
-/* Whether a node has values that the caller may read. While a body is traced nothing has values, and anything
-   computed from them would become a constant of the cell. */
+/* Whether a node has values that the caller may read. While a body is being traced nothing has values; if it
+   had, whatever is computed from them would become a constant of the cell. */
 static int fold__valuable(fold_ctx *f, fold_node x, const char *who, fold__operand *operand)
 {
     if (f && f->frame.tracing)
@@ -26584,16 +26582,16 @@ FOLD_API fold_stats fold_ctx_stats(const fold_ctx *f)
 
 enum {
     FOLD__MAX_THREADS = 64,
-    FOLD__SPINS = 4000 /* polls before a thread sleeps: jobs often follow closely */
+    FOLD__SPINS = 4000 /* polls before a thread sleeps, since jobs often follow closely */
 };
 struct fold_pool {
     pthread_mutex_t lock;
     pthread_cond_t wake, done;
     pthread_t thread[FOLD__MAX_THREADS];
-    long process;          /* the process that owns the threads: a fork's child has none */
+    long process;          /* the process that owns the threads; after fork, the child has none */
     int wanted, started, stop;
     unsigned round;        /* number of calls of fold_pool_for */
-    int next, count, left; /* tasks: the next to start, all, the unfinished */
+    int next, count, left; /* next task to start, number of tasks, number unfinished */
     fold_task *task;
     void *user;
 };
@@ -26734,8 +26732,8 @@ static void fold__step_rows(fold_model *m, const fold__param_data *param, const 
                                  state2 ? state2 + at : NULL, count * width);
 }
 
-/* A step shared by several workers. The rows to update of all parameters, laid end to end, are divided into
-   equal shares. A worker updates the blocks that begin in its share, and packs each while in cache. */
+/* A step shared by several workers. The rows to update of all parameters are laid end to end and divided into
+   equal shares. A worker updates the blocks that begin in its share, and packs each while it is in cache. */
 typedef struct fold__stepping {
     fold_model *model;
     fold__step step;
@@ -26751,7 +26749,7 @@ static size_t fold__stepped_rows(const fold_model *m, const fold__param_data *pa
                                       : (size_t)param->shape.dim[0];
 }
 
-/* Updates rows of a parameter and refreshes their packs. Packs of lookup tables wait for all workers. */
+/* Updates rows of a parameter and refreshes their packs, which in lookup tables wait for all workers. */
 static void fold__step_param(const fold__stepping *stepping, fold__step step, const fold__param_data *param,
                              size_t from, size_t to)
 {
@@ -26822,7 +26820,7 @@ static void fold__step_lane(int worker_index, void *user)
     fold__fp_leave(saved);
 }
 
-/* Runs a step, on several threads if it is large. A float takes about as long as 16 multiplications. */
+/* Runs a step, on several threads if it is large. A float costs about as much as 16 multiplications. */
 static void fold__step_all(fold__stepping *stepping)
 {
     fold_model *m = stepping->model;
@@ -26940,7 +26938,7 @@ FOLD_API fold_status fold_adam_step(fold_model *m, const fold_adam *settings)
     return fold__step_model(m, &step, settings->decoupled);
 }
 
-/* Returns a sum of squares. The dot kernel is fastest; blocks that might overflow or underflow use double. */
+/* Returns a sum of squares: from the dot kernel or, for blocks that may overflow or underflow, in double. */
 static double fold__squares(const fold__kernels *kernels, const float *grads, size_t count)
 {
     double sum = 0;
@@ -27424,7 +27422,7 @@ typedef struct fold__gates {
 } fold__gates;
 
 /* Makes the projection of a layer's cell: a second cell, whose inputs are products of the first input instead
-   of that input. Contexts with dedupe record it for looked-up words: each word is multiplied once. */
+   of that input. Contexts with dedupe record it for looked-up words, so that each word is multiplied once. */
 static void fold__project_cell(fold_model *m, uint32_t id)
 {
     const fold__cell_data cell = fold__cells(m)[id];
@@ -27446,8 +27444,8 @@ static void fold__project_cell(fold_model *m, uint32_t id)
     fold__cells(m)[made.id - 1].is_projected = 1;
 }
 
-/* Makes projections of all layers' cells. A model has them if it has lookup tables, whichever is added first.
-   If a body adds the table, they are made after it has been traced. */
+/* Makes the projections of all layers' cells. A model with lookup tables has them, whether the layers or the
+   tables were added first. If a cell body adds the table, they are made after the body has been traced. */
 static void fold__project_cells(fold_model *m)
 {
     while (m->projected_cells < m->n_cells && !m->error.status && !m->tracer->frame.tracing) {
@@ -27492,9 +27490,9 @@ static fold_node fold__gate_product(fold_ctx *f, const fold__gates *gates, fold_
                             : fold_linear_n(f, both, 2, weight, bias);
 }
 
-/* In contexts with dedupe, makes the product of a looked-up word a call of its own, computed once for all its
-   occurrences, whatever the states. From its first such word on, a cell uses products for every input, so
-   that all its calls can share batches: *cell becomes its projection. Returns NULL if it uses x itself. */
+/* In contexts with dedupe, makes the product of a looked-up word a call that runs once for all occurrences,
+   whatever the states. From its first such word on, a cell uses products for every input, so that all its
+   calls can share batches: *cell becomes its projection. Returns NULL if the cell uses x itself. */
 static const fold__gates *fold__project_word(fold_ctx *f, fold_cell *cell, fold_node x)
 {
     if (!f || !fold__merges(f) || f->frame.cell || cell->salt != f->model->salt || !cell->id ||
@@ -27665,7 +27663,7 @@ static int fold__unroll_begin(fold_ctx *f, const char *who, const fold_recurrent
     return !fold__broken(f);
 }
 
-/* Whether no initial state is a list: each sequence is one sample here. */
+/* Checks that no initial state is a list, since each sequence is one sample here. */
 static int fold__states_are_single(fold_ctx *f, const char *who, const fold_state *begin, int count)
 {
     for (int i = 0; begin && i < 2 * count; i++) {
@@ -27733,7 +27731,7 @@ FOLD_API fold_rnn_stack fold_rnn_stack_new(fold_model *m, const char *name, fold
 }
 
 /* Runs a layer in one direction over the first `count` nodes of f->steps, an array that may move whenever a
-   call records. The states h are written to the next `count` nodes or, in reverse, concatenated to these. */
+   call records. The states h go to the next `count` nodes or, in reverse, are concatenated to these. */
 static fold_state fold__stack_direction(fold_ctx *f, const char *who, const fold_recurrent *layer, int count,
                                         int reverse, const fold_state *begin)
 {
@@ -27994,7 +27992,7 @@ FOLD_API int fold_to_file(const void *bytes, size_t count, void *file)
 }
 #endif
 
-/* Whether text begins with valid UTF-8 that is not a control character. Sets `count` to its bytes, or 1. */
+/* Whether text begins with valid UTF-8 that is not a control character. Sets `count` to its length, or 1. */
 static int fold__is_plain(const char *from, int *count)
 {
     *count = fold__utf8(from);
@@ -28055,7 +28053,7 @@ static void fold__put(fold__text *text, const char *format, ...)
         fold__put_bytes(text, buffer, fold__min_size((size_t)count, sizeof buffer - 1));
 }
 
-/* Prints a name. Control characters are escaped if `quoted` is set. Otherwise, and for invalid bytes: '?'. */
+/* Prints a name with '?' for invalid bytes and, unless `quoted` escapes them, for control characters. */
 static void fold__put_name(fold__text *text, const char *from)
 {
     for (int count; *from; from += count) {
@@ -28122,12 +28120,12 @@ typedef struct fold__seen_sig {
 typedef struct fold__snapshot {
     fold_ctx *ctx;
     fold__error error; /* error of the context, restored afterwards */
-    int planned;       /* whether batches are those of the last run; else of the recording, by depth */
+    int planned;       /* 1 if batches are those of the last run, 0 if of the recording, by depth */
     uint32_t n_batches, n_calls, n_sigs, n_groups, bound, recomputed;
     fold__seen_batch *batch;
     const uint32_t *call; /* calls in batch order */
-    uint32_t *at; /* per node. For a call: 1 + its batch. For another value that calls read: FOLD__LEAF + 1 +
-                     the first batch that reads it. Otherwise 0 */
+    uint32_t *at; /* per node: 1 + its batch for a call, FOLD__LEAF + 1 + the first batch that reads it for
+                     any other value that calls read, else 0 */
     uint32_t *sig_at;        /* per signature: 1 + its index in `sig` */
     fold__seen_sig *sig;     /* in order of their first batches */
     uint32_t *work;          /* working memory, per node */
@@ -28252,8 +28250,8 @@ static void fold__index_snapshot(fold__snapshot *snapshot)
     }
 }
 
-/* Takes a snapshot. Failing to do so is not an error of the recording. Until fold__end_snapshot the context
-   has an error, so that it refuses all calls from a writer or visitor. */
+/* Takes a snapshot. Failure does not set an error on the recording. Until fold__end_snapshot the context has
+   an error, so that it refuses all calls from a writer or visitor. */
 static fold_status fold__make_snapshot(fold_ctx *f, fold__snapshot *snapshot)
 {
     if (!f || f->arrays[FOLD__ARRAY_LOOK].need)
@@ -28363,7 +28361,7 @@ static int fold__leaf_param(const fold_ctx *f, uint32_t id, uint32_t *param)
     return 1;
 }
 
-/* The op or leaf that made an operand. `out`: which output, if its call has several outputs, else -1. */
+/* The op or leaf that made an operand. `out` is the index of the output if the call has several, else -1. */
 typedef struct fold__producer {
     const char *name;
     int out;
@@ -29019,7 +29017,7 @@ enum { FOLD__DTYPES = sizeof fold__dtypes / sizeof *fold__dtypes };
 enum { FOLD__PART_STEPS = 3 };
 
 /* Returns the array with part `nth` of all parameters: 0 is their values, 1 and 2 are the optimiser's state.
-   Part 3, which only Adam has, is no array but a parameter's step count, saved if it is not the model's. */
+   Part 3, which only Adam has, is not an array but a parameter's step count, saved if not the model's. */
 static float *fold__state_array(const fold_model *m, int nth)
 {
     static const int array[] = { FOLD__M_VALUES, FOLD__M_STATE1, FOLD__M_STATE2 };
@@ -29238,7 +29236,7 @@ static void fold__put_data(fold__text *text, const fold_model *m, const fold__pa
                          param->size);
 }
 
-/* Writes a file. FOLD_IO: the writer stopped, which the caller must report. Other errors are in `error`. */
+/* Writes a file. FOLD_IO means that the writer stopped, which the caller must report. `error` has others. */
 static fold_status fold__write_file(fold_model *m, fold_writer *write, void *user, const fold_save_desc *desc,
                                     fold__error *error)
 {
@@ -29283,9 +29281,9 @@ FOLD_API fold_status fold_model_save_to(fold_model *m, fold_writer *write, void 
 }
 
 #ifndef FOLD_NO_STDIO
-/* What C cannot do: create a file that is locked while its descriptor is open, remove a file only if no saver
-   has locked it, and flush to disk. Stdio writes the contents. */
-enum { FOLD__NAME_IN_USE = -2 }; /* in place of a descriptor: the name exists; -1: other failures */
+/* What standard C cannot do: create a file that is locked while its descriptor is open, remove a file only if
+   no saver has locked it, and flush to disk. Stdio writes the contents. */
+enum { FOLD__NAME_IN_USE = -2 }; /* the name exists; -1 stands for all other failures */
 
 #if defined(FOLD__DISK_POSIX)
 #if !defined(__cplusplus) && (!defined(_POSIX_C_SOURCE) || _POSIX_C_SOURCE < 200112L)
@@ -29334,7 +29332,7 @@ static void fold__disk_clear(const char *path)
         close(file);
 }
 
-/* Flushes a file to disk, and returns nonzero if the disk fails. File systems without a flush do not fail. */
+/* Flushes a file to disk. Returns nonzero if the disk fails, but 0 if the file system cannot flush. */
 static int fold__disk_sync(int file)
 {
 #ifdef F_FULLFSYNC
@@ -29361,8 +29359,8 @@ static int fold__disk_sync_folder(char *path)
     return failed;
 }
 #elif defined(FOLD__DISK_WINDOWS)
-/* Creates a file. Whoever opens a file here specifies what others may do with it meanwhile. The saver allows
-   everything. A remover allows nothing, so it cannot open a file that a saver holds. */
+/* Creates a file. On Windows, whoever opens a file specifies what others may do with it meanwhile. A saver
+   allows everything. A remover allows nothing, so it cannot open a file that a saver holds. */
 static int fold__disk_create(const char *path)
 {
     const unsigned long writing = 0x40000000, share_all = 7, create_new = 1, is_there = 80;
@@ -29426,7 +29424,7 @@ static int fold__disk_sync_folder(char *path) { return (void)path, 0; }
 static int fold__disk_replaceable(const char *path) { return (void)path, 1; }
 #endif
 
-/* Opens a temporary file, with the first of 100 names that no saver holds. It is renamed when complete. */
+/* Opens a temporary file, with the first of 100 names that no saver holds. It is renamed once complete. */
 enum { FOLD__DRAFTS = 100 };
 static int fold__temp_file_new(const char *path, char *temp_file, size_t size, fold__error *error)
 {
@@ -29562,7 +29560,7 @@ static int fold__json_escape(fold__json *json, char **out)
         impl = 0;
     }
     if (!impl)
-        return fold__json_fail(json, "a string has an invalid escape"); /* nor may it be a zero byte */
+        return fold__json_fail(json, "a string has an invalid escape"); /* it may not be a zero byte either */
     const int more = impl < 0x80 ? 0 : impl < 0x800 ? 1 : impl < 0x10000 ? 2 : 3;
     static const unsigned char lead[] = { 0, 0xc0, 0xe0, 0xf0 };
     *(*out)++ = (char)(lead[more] | impl >> 6 * more);
@@ -29708,11 +29706,11 @@ enum { /* arrays of a file */
 typedef struct fold_tensors {
     fold_model *model;   /* unchanged if the file is only listed */
     fold__error failure; /* why the file could not be read */
-    fold__error *error;  /* &failure, or the model's error: for an image, and for an open fold_tensors */
+    fold__error *error;  /* the model's error for an image or an open fold_tensors, else &failure */
     fold__arena arena;
     fold__array arrays[FOLD__F_COUNT];
     fold_load_desc desc;
-    fold_reader *read; /* NULL: the file is in memory, with `left` bytes remaining at `bytes` */
+    fold_reader *read; /* NULL if the file is in memory, with `left` bytes remaining at `bytes` */
     void *user;
     const unsigned char *bytes;
     size_t left;
@@ -29803,7 +29801,7 @@ FOLD__BY_DEFAULT(fold_load_desc, FOLD__ALL_ZERO)
 
 #define fold__load_fail(file, ...) fold__fail_in((file)->error, __VA_ARGS__)
 
-/* Copies text, replacing control characters and invalid bytes by '?'. Text that is too long ends in "..". */
+/* Copies text with '?' for control characters and invalid bytes. Text that is too long ends in "..". */
 static const char *fold__plain_text(char *out, size_t size, const char *text)
 {
     size_t at = 0, cut = 0; /* cut: where to end text that is too long */
@@ -29943,8 +29941,8 @@ static fold__tensor *fold__find_tensor(const fold__file *file, const char *const
 }
 
 #ifndef FOLD_NO_TEXT
-/* Returns the edit distance of two names without their common start and end, or 0 if one of them only has
-   module names in front. */
+/* Returns the edit distance of two names without their common start and end, or 0 if they differ only in
+   module names in front of one of them. */
 static size_t fold__name_distance(const char *a, const char *b)
 {
     size_t n = strlen(a), m = strlen(b), row[FOLD__SHORT];
@@ -30322,7 +30320,7 @@ static void fold__load_tensor(fold__file *file, const fold__tensor *tensor)
 }
 
 #ifndef FOLD_INFERENCE
-/* Sets the step counts of parameters with state in the file: their own if it has it, else the file's. */
+/* Sets the step count of every parameter with state in the file: its own if it has one, else the file's. */
 static void fold__load_steps(fold__file *file)
 {
     fold__begin_states(file->model, file->rule, file->n_steps);
