@@ -15602,7 +15602,7 @@ static void fold__check_settings(const fold_ctx_desc *settings, fold__refusal *w
 
 static const fold__eager *fold__eager_mode(void);
 
-/* Creates a context with checked settings. Returns NULL if memory runs out, with `why` set for a block. */
+/* Creates a context with checked settings. Returns NULL if memory runs out; in a block, why->error is set. */
 static fold_ctx *fold__make_ctx(fold_model *m, const fold_ctx_desc *settings, fold__refusal *why)
 {
     const size_t size = fold__ctx_bytes();
@@ -15740,8 +15740,8 @@ static size_t fold__own_offset(const fold_ctx *f, const float *values)
 }
 
 /* Copies the values of an input. They may be in the recording's own data, which moves as it grows. Values
-   from before a reset are an error. It is detected if they lie beyond the data in use, or if the context has
-   returned no address since the reset. */
+   from before a reset are an error, which is detected if they lie beyond the data in use, or if the context
+   has returned no address since the reset. */
 static uint32_t fold__alloc_input(fold_ctx *f, const float *values, size_t size)
 {
     const size_t own_offset = values ? fold__own_offset(f, values) : FOLD__ELSEWHERE;
@@ -16109,7 +16109,7 @@ static int fold__copy_shared(fold_ctx *f, fold__operand *operand)
     return fold__copy_operand(f, operand);
 }
 
-/* Gives an operand one row per call, as products need: unshared or, for a parameter, a copy per call. */
+/* Gives an operand one row per call, as products need. A parameter is copied for each call. */
 static int fold__own_operand(fold_ctx *f, fold__operand *operand)
 {
     operand->kind = (uint8_t)(operand->kind & ~FOLD__IS_SHARED);
@@ -16437,7 +16437,7 @@ static fold_node fold__along(fold_ctx *f, const fold__op_impl *impl, fold_node n
     return fold__op(f, impl, &node, 1, attr, 0);
 }
 
-/* The public calls, by form of the op in FOLD__OPS. */
+/* The public calls, with one macro for each form of op in FOLD__OPS. */
 #define FOLD__CALL_unary(name)                                  \
     FOLD_API fold_node fold_##name(fold_ctx *f, fold_node x)    \
     {                                                           \
@@ -17369,7 +17369,7 @@ FOLD_API fold_node fold_list_attention(fold_ctx *f, fold_node q, fold_node k, fo
                               0);
 }
 
-/* Returns values that turn attention into its weights: row i has a 1 at key i, for every head. */
+/* Returns values with which the result of attention is its weights: row i has a 1 at key i in every head. */
 static fold_node fold__values_for_weights(fold_ctx *f, fold_node k, int heads)
 {
     static const char *const who = "list_attention_weights";
@@ -18085,9 +18085,9 @@ static void fold__compile(const fold__trace *trace, fold__body_op *ops, fold__re
     fold__mark_passes(tracer->model, program, values);
 }
 
-/* Finds the inputs and outputs of a cell whose gradients a call sums itself before anything else: inputs that
-   the body reads more than once or in part, and outputs that it reads. An eager call copies these, so that it
-   sums in the same order as a batched call. */
+/* Finds the inputs and outputs of a cell whose gradients are first summed within a call: inputs that the body
+   reads more than once or in part, and outputs that it reads. An eager call copies these, so that it sums in
+   the same order as a batched call. */
 static void fold__find_borders(fold__cell_data *cell)
 {
     const fold__program *program = &cell->program;
@@ -18418,7 +18418,7 @@ FOLD__INLINE fold_node fold__record_call(fold_ctx *f, fold_cell cell, fold__oper
     return fold__record(f, request);
 }
 
-/* Records a checked call. A separate function saves fold__record_again, the fast path, a stack frame. */
+/* Records a checked call. Being separate, it saves fold__record_again, the fast path, a stack frame. */
 static FOLD__NOINLINE fold_node fold__call_checked(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in,
                                                    const fold_node *items, int count)
 {
@@ -18568,12 +18568,12 @@ FOLD_API void fold_model_free(fold_model *m)
 /* ==== section: reachability ==================================================================
    Owns: which nodes a run computes, which of them get a gradient, and how each gradient is assembled from its
    contributions. fold__mark_calls goes backwards from the roots, fold__mark_grads forwards from trained
-   leaves, and fold__gradient_modes over the calls that run. The time of each is proportional to the operands.
+   leaves, and fold__gradient_modes over the calls that run. Each takes time linear in the operands.
    Uses: signatures, storage, model. Invariant: batched and eager contexts follow the same rules, since the
    rules determine the bits of gradients:
 
-   - A root's gradient goes to the operands that can pass it on. A call that it reaches gets it as a whole:
-     all outputs, and everything that any output depends on, whichever outputs are used.
+   - A root's gradient goes to the operands that can pass it on. If it reaches a call, it reaches all outputs,
+     and everything that any output depends on, whichever outputs are used.
    - Each reader that the gradient reaches computes its contribution from zero. A single contribution is
      written in place, and so are several contributions to disjoint pieces of a value (at most 64 pieces).
      Otherwise each one has its own rows, and they are added to zero in record order.
@@ -18700,7 +18700,7 @@ static int fold__leaf_grad(const fold_ctx *f, uint32_t id)
     }
 }
 
-/* Whether a signature's calls can be in the suffix: they are ops on scalars, and backward reads no values. */
+/* Whether calls of a signature can be in the suffix: only ops on scalars whose backward reads no values. */
 static int fold__sig_flows(const fold_ctx *f, const fold__sig *sig)
 {
     int flows = !fold__is_eager(f) && !sig->is_cell && !sig->shared && !sig->out_lists &&
@@ -19393,7 +19393,7 @@ static void fold__mark_transient(const fold_ctx *f, const fold__program *program
     }
 }
 
-/* Marks values that are needed even if a call's list is empty: an output depends on them without elements. */
+/* Marks values that outputs need even if a call's list is empty, because not only list elements need them. */
 static void fold__mark_needed_if_empty(const fold__program *program, fold__value_facts *facts)
 {
     for (int output = 0; output < program->n_out; output++)
@@ -19613,7 +19613,7 @@ static int fold__collect(fold_ctx *f, const fold_node *roots, size_t n_roots)
     return 1;
 }
 
-/* Finds the analysis of a signature for these inputs with gradients, or makes it. Arrays may move. */
+/* Finds a signature's analysis for the same set of inputs with gradients, or makes it. Arrays may move. */
 static int fold__find_analysis(fold_ctx *f, uint32_t index)
 {
     fold__run *run = f->run;
@@ -20130,7 +20130,7 @@ FOLD__INLINE uint32_t fold__read_operand(const fold__reader *reader, uint32_t so
 }
 
 /* Finds which signatures feed which inputs of a signature and, for each of its calls, the longest chain of
-   the signature's calls that ends there. `operands` must be all zeros, and is left so. */
+   the signature's calls that ends there. `operands` must be all zeros, and is all zeros again afterwards. */
 static void fold__read_operands(fold_ctx *f, const fold__group *group, uint32_t self, uint64_t *operands)
 {
     fold__run *run = f->run;
@@ -20694,7 +20694,7 @@ static uint32_t fold__pick_signature(const fold_ctx *f, fold__greedy *greedy)
     return ~(uint32_t)winner[1];
 }
 
-/* Appends all ready calls of a signature to the order of calls, and queues those that become ready by it. */
+/* Appends all ready calls of a signature to the order of calls, and queues the calls that are now ready. */
 static void fold__run_ready(fold_ctx *f, fold__greedy *greedy, uint32_t sig)
 {
     const int agenda = fold__schedule_of(f) == FOLD_SCHEDULE_AGENDA;
@@ -21007,7 +21007,7 @@ static void fold__live_own(fold_ctx *f, const fold__group_sig *group_sig, const 
     }
 }
 
-/* Notes the last batch that reads the outputs of each signature, forward and in backward. */
+/* Notes the last batch that reads the outputs of each signature, both forward and backward. */
 static void fold__note_readers(fold_ctx *f, const fold__group *group)
 {
     fold__run *run = f->run;
@@ -22656,8 +22656,8 @@ static int fold__is_reached(const fold__run *run, const fold__use *use)
 }
 
 /* Chooses how many lines of a use form a block (more for a large sum), and lays out the sum and, if there is
-   a second block, memory for that. Convolutions count rows instead of lines. If the weight of a linear op is
-   not transposed, the kernel may also add to the total: if the use is one block that slices need not cut. */
+   a second block, memory for that. Convolutions count rows instead of lines. The kernel of a linear op whose
+   weight is not transposed also adds the sum to the total if it is one block that slices need not cut. */
 enum { FOLD__KERNEL_WORK = 1 << 22 }; /* multiplications: at most about 100 microseconds */
 static void fold__place_sum(fold_ctx *f, fold__use *use)
 {
@@ -22794,8 +22794,8 @@ static fold__source fold__operand_source(const fold__run *run, const fold__group
     return source;
 }
 
-/* Lists some rows of a source: those of calls of a signature, in a group, that have a gradient and need the
-   op. Since they are listed in record order, the order of sums does not depend on the batches. */
+/* Lists some rows of a source: those of a signature's calls in a group that have a gradient and need the op.
+   They are in record order, so that the order of sums does not depend on the batches. */
 static float **fold__record_rows(fold_ctx *f, const fold__group_sig *group_sig, const fold__program *program,
                                  const fold__body_op *op, const fold__source *source, fold__extent some,
                                  float *region, char **scratch, size_t *n_rows)
@@ -23242,8 +23242,8 @@ static void fold__add_parts(const fold_ctx *f, const fold_rows *to, uint32_t wid
         fold__add_part(f, fold__row(to, (int)i), width, offset, fold__row(from, (int)i), size, first);
 }
 
-/* Sums, in trace order, the contributions of ops from `op_index` on to one input or value of the program,
-   given by the kind and index of the refs that read it. Returns whether there are any. */
+/* Sums, in trace order, what ops from number `op_index` on contribute to one input or value of the program,
+   identified by the kind and index of the refs that read it. Returns whether there are any. */
 static int fold__add_contributions(fold_ctx *f, fold__worker *worker, int op_index, uint32_t kind,
                                    uint32_t index, const fold_rows *to, uint32_t width, size_t count)
 {
@@ -25213,7 +25213,7 @@ static void fold__run_sums(fold_ctx *f, const fold__progress *progress, uint64_t
     const double expected = fold__estimate_rows(f, progress, work);
     const double times = fold__as_double(fold__now(f) - start) / (expected > 0 ? expected : 1);
     uint64_t at = 0;
-    for (uint32_t use = 0; use < run->n_uses; use++) { /* they are learned by scaling, so never 0 */
+    for (uint32_t use = 0; use < run->n_uses; use++) { /* unit costs are learned by scaling, so never 0 */
         fold__work_unit *unit = &run->sum_unit[use % FOLD__SUM_UNITS];
         const double ns = fold__unit_ns(unit) > 1e-4 ? fold__unit_ns(unit) : 1e-4;
         if (fold__work_of_use(&run->use[use], &at, progress, work))
@@ -25999,7 +25999,7 @@ static void fold__draw_again(fold_ctx *f)
     f->draws += f->n_draws;
 }
 
-/* Runs all ops again if parameters have changed, because all values of an eager context are readable. */
+/* Replays an eager run. If parameters have changed, runs all ops, because all values are readable. */
 static fold_status fold__replay_eager(fold_ctx *f)
 {
     if (f->done_version != f->model->version)
@@ -26043,7 +26043,7 @@ static void fold__end_capture(fold_ctx *f)
     f->bytes_refused = bytes_refused;
 }
 
-/* Replays a batched run. Captured commands are valid while no array moves; then nothing is reserved. */
+/* Replays a batched run. Captured commands are valid while no array moves; with them, nothing is reserved. */
 static fold_status fold__replay_batched(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -26441,7 +26441,7 @@ static int fold__refuse_node(fold_ctx *f, fold_node x, const char *who, const ch
                         fold__node_name(f, f->source[x.id]), why);
 }
 
-/* Reports why a node has no value: a run is unfinished, nothing was run, or else `why`. */
+/* Reports why a node has no value: a run is unfinished, nothing has been run, or else `why`. */
 static int fold__not_made(fold_ctx *f, fold_node x, const char *who, const char *why)
 {
     if (f->run->life >= FOLD__BEGUN || fold__is_interrupted(f))
@@ -26861,7 +26861,7 @@ static fold__step fold__step_of(enum fold__rule rule, float rate, float decay, f
 }
 
 /* Computes differences of settings, rounded as in runs whatever mode the host has set. It is not inlined, so
-   that the compiler cannot move them out of the caller's fold__fp_enter and fold__fp_leave. */
+   that the compiler cannot move them out from between the caller's fold__fp_enter and fold__fp_leave. */
 FOLD__NOINLINE static void fold__settle_step(fold__step *step)
 {
     if (step->add1 == 0)
@@ -29236,7 +29236,7 @@ static void fold__put_data(fold__text *text, const fold_model *m, const fold__pa
                          param->size);
 }
 
-/* Writes a file. FOLD_IO means that the writer stopped, which the caller must report. `error` has others. */
+/* Writes a file. Returns FOLD_IO without setting `error` if the writer stopped: the caller must report it. */
 static fold_status fold__write_file(fold_model *m, fold_writer *write, void *user, const fold_save_desc *desc,
                                     fold__error *error)
 {
@@ -29313,7 +29313,7 @@ static int fold__disk_lock(int file, const char *path)
 static void fold__disk_close(int file) { close(file); }
 static void fold__disk_remove(const char *path) { remove(path); }
 
-/* Creates a locked file. If a saver mistakes it for a leftover and removes it first, the lock notices. */
+/* Creates a locked file. Locking fails if another saver took it for a leftover and removed it before. */
 static int fold__disk_create(const char *path)
 {
     const int file = open(path, O_WRONLY | O_CREAT | O_EXCL, 0666);
@@ -29385,7 +29385,7 @@ static void fold__disk_clear(const char *path)
 static int fold__disk_sync(int file) { return _commit(file); }
 static void fold__disk_close(int file) { _close(file); }
 
-/* Renames a file. Retries for at least a second while others have it open, like a saver about to close it. */
+/* Renames a file. Retries for at least a second while others have it open, as a saver about to close does. */
 static int fold__disk_rename(const char *from, const char *to)
 {
     const unsigned long replace_existing = 1, write_through = 8;
