@@ -15568,7 +15568,7 @@ static size_t fold__trace_room(const fold_ctx *f)
     return f->trace_events * (size_t)fold__threads_of(f) * (f->desc.trace_over_ns ? 2 : 1);
 }
 
-/* Why fold_ctx_new failed, and the block size that it needs, if known. */
+/* Why fold_ctx_new failed and, if known, the block size that it needs. */
 typedef struct fold__refusal {
     fold__error error;
     size_t block_bytes;
@@ -17115,7 +17115,7 @@ FOLD_API fold_node fold_list_take(fold_ctx *f, fold_node x, const int *index, in
     return fold__record_whole(f, &fold__impl_list_take, &operand, 1, NULL, count, data_at);
 }
 
-/* Sets end[target] to where the rows of a target end when sorted by target; end[count] is the total. */
+/* Sets end[target] to where a target's rows end once rows are sorted by target; end[count] is the total. */
 static void fold__ends_of_targets(const int *to, int rows, int count, int *end)
 {
     memset(end, 0, ((size_t)count + 1) * sizeof *end);
@@ -17595,7 +17595,7 @@ static fold_node fold__list_indexed(fold_ctx *f, const fold__op_impl *impl, cons
     return fold__record(f, &request);
 }
 
-/* The calls with one index into a node, and with an index into each row of a list. */
+/* The calls that have one index into a node, or one index into each row of a list. */
 #define FOLD__INDEXED(name, from_end, index_name)                                                          \
     FOLD_API fold_node fold_##name(fold_ctx *f, fold_node x, int index)                                    \
     {                                                                                                      \
@@ -19197,7 +19197,7 @@ FOLD__INLINE uint32_t fold__contribution_rows(const fold_ctx *f, uint32_t id, ui
 }
 
 /* ==== section: program analysis ==============================================================
-   Owns: the analysis of a program (fold__find_analysis): which of its values get a gradient, how it is
+   Owns: the analysis of a program (fold__find_analysis): which of its values get gradients, how these are
    assembled, which values must outlive their batch, and how many floats and how much scratch a call needs.
    Uses: reachability, ops. Invariant: an analysis depends only on the program and on which inputs get
    gradients. So it is made once, in time proportional to the size of the program, and later runs reuse it. */
@@ -19262,7 +19262,7 @@ static int fold__grad_is_outer(const fold__value_facts *facts)
     return facts->mode == FOLD__GRAD_WHOLE && facts->out >= 0;
 }
 
-/* Returns the scratch of a product, in floats, for batches of at most `rows` rows. */
+/* Returns the scratch, in floats, that a product needs for batches of at most `rows` rows. */
 static size_t fold__product_scratch(const fold_ctx *f, const fold__program *program, const fold__body_op *op,
                                     size_t rows)
 {
@@ -19528,8 +19528,8 @@ static int fold__trains(const fold_ctx *f, const fold__program *program)
     return 0;
 }
 
-/* Reserves caches for signatures. Discards their contents if parameters were added or frozen, or if
-   signatures were renumbered. */
+/* Reserves caches for signatures. Discards their contents if parameters have been added or frozen, or if
+   signatures have been renumbered. */
 static int fold__reserve_sig_caches(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -19767,7 +19767,7 @@ static size_t fold__rows_wanted(const fold_ctx *f)
 typedef struct fold__ends {
     uint32_t prefix, suffix;
 } fold__ends;
-/* Moves the prefix's calls before those of samples and the suffix's after them, each in record order. */
+/* Moves the calls of the prefix before those of samples, and the suffix's after them, in record order. */
 static fold__ends fold__part_calls(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -20526,7 +20526,7 @@ FOLD__INLINE void fold__make_ready(fold__greedy *greedy, uint32_t call)
     ready->last = call;
 }
 
-/* Sets the pointers into working memory. Called again after each batch, since arrays may have moved. */
+/* Sets the pointers into working memory; also called after each batch, since arrays may have moved. */
 static void fold__greedy_pointers(fold_ctx *f, fold__greedy *greedy, uint32_t count)
 {
     greedy->queue = (fold__ready *)(void *)f->planning;
@@ -20585,8 +20585,8 @@ static void fold__find_readers(const fold_ctx *f, fold__greedy *greedy, uint32_t
     }
 }
 
-/* Counts are kept per signature and height, in memory proportional to the number of calls. If deep components
-   have many signatures, several heights share a count. */
+/* Counts are kept per signature and height, in memory proportional to the number of calls. In deep components
+   with many signatures, several heights share a count. */
 enum { FOLD__HEIGHTS = 4 }; /* maximum counts per call, besides two per signature */
 static uint32_t fold__height_step(uint32_t height, uint32_t shift) { return ((height - 1) >> shift) + 1; }
 
@@ -20786,7 +20786,7 @@ static uint32_t fold__component_end(const fold_ctx *f, uint32_t group, uint32_t 
     return end;
 }
 
-/* Schedules components one after the other; they are in order, producers first. */
+/* Schedules the components one after the other. They are already in order, producers first. */
 static int fold__schedule_ratio(fold_ctx *f, uint32_t group)
 {
     for (uint32_t sig = f->run->group[group].first_sig, end; sig < f->run->group[group].end_sig; sig = end) {
@@ -21061,7 +21061,7 @@ typedef struct fold__gap {
 typedef struct fold__offset_allocator {
     fold__gap *gap; /* sorted by offset; no two are adjacent */
     uint32_t n_gaps;
-    uint32_t *enter, *leave;           /* per time: the first buffer that enters or leaves use */
+    uint32_t *enter, *leave;           /* per time: the first buffer whose use begins or ends */
     uint32_t *next_enter, *next_leave; /* per buffer: next in the list for that time, or NONE */
 } fold__offset_allocator;
 
@@ -22113,8 +22113,8 @@ FOLD__INLINE float *fold__edge_row(const fold_ctx *f, uint32_t edge, uint32_t ro
     return f->value[source] + fold__edge_offset(f, edge) + (size_t)row * fold__row_size(f, source);
 }
 
-/* Returns how many rows of a call's list are in the current part of a batch, and sets the first. Returns 1
-   for a value that is not per element. */
+/* Returns how many rows of a call's list are in the current part of a batch, and sets *first to the first of
+   these. Returns 1 for a value that is not per element. */
 FOLD__INLINE uint32_t fold__rows_in_part(const fold__worker *worker, int is_list, uint32_t call,
                                          uint32_t *first)
 {
@@ -22302,7 +22302,7 @@ static void fold__run_segments(fold__worker *worker, const fold__engine *engine,
                    (size_t)fold__shape_size(&call->out_shape[0]) * sizeof(float));
 }
 
-/* Runs an op over whole lists. The caller has set the rows of its outputs and, in backward, of gradients. */
+/* Runs an op over whole lists. The rows of its outputs and, in backward, of gradients must have been set. */
 static void fold__run_whole(fold_ctx *f, fold__worker *worker, uint32_t id, fold__op_run *run, int backward)
 {
     fold__prepared *prepared = &worker->prepared;
@@ -22765,7 +22765,7 @@ typedef struct fold__source {
     size_t offset;
 } fold__source;
 
-/* Finds the gradient of the op's result or, for a value, the op's contribution to it, from a column on. */
+/* Finds the gradient of the op's result or, for a value, the op's contribution to it, from `column` on. */
 static fold__source fold__gradient_source(const fold__run *run, const fold__use *use,
                                           const fold__group_sig *group_sig, const fold__program *program,
                                           const fold__body_op *op, uint32_t column)
@@ -23126,7 +23126,7 @@ static size_t fold__widest(const fold_ctx *f)
     return fold__round_up(widest, 16);
 }
 
-/* Adds a contribution of `size` floats at `offset` to a row of `width` floats. The first clears the row. */
+/* Adds `size` floats at `offset` to a row of `width` floats. The first contribution is added to zeros. */
 static void fold__add_part(const fold_ctx *f, float *to, uint32_t width, uint32_t offset, const float *from,
                            uint32_t size, int first)
 {
@@ -23288,7 +23288,7 @@ static void fold__finish_value(fold_ctx *f, fold__worker *worker, uint32_t value
     fold__add_parts(f, &to, size, 0, &part, size, first, count);
 }
 
-/* Sums the contributions of list elements to a call's operand in list order, continuing across parts. */
+/* Sums the contributions of list elements to a call's operand in list order. Sums continue across parts. */
 static void fold__sum_per_element(fold_ctx *f, fold__worker *worker, const fold__body_op *op, int operand)
 {
     char *free = worker->free;
@@ -23523,7 +23523,7 @@ static int fold__gives_grad(const fold_ctx *f, const fold__worker *worker)
     return 0;
 }
 
-/* Finds the rows of a call's output gradients and contributions. Returns whether any input gets one. */
+/* Finds the rows of a call's output gradients and of its contributions. Returns whether it makes any. */
 static int fold__bind_list_call_backward(fold_ctx *f, fold__worker *worker, uint32_t id,
                                          const fold__group *group)
 {
@@ -23991,8 +23991,8 @@ static int fold__eager_dest(fold_ctx *f, uint32_t id, int operand, float ***poin
     return 1;
 }
 
-/* Whether an op that processes lists row by row contributes to a node that is not a list by summing its rows'
-   contributions, in row order. A single row's contribution needs no sum. */
+/* Whether an op that processes lists row by row has to sum its rows' contributions to an input, in row order,
+   because the input is not a list. A single row's contribution needs no sum. */
 static int fold__eager_sums(const fold_ctx *f, uint32_t id, int operand)
 {
     const fold__sig *sig = fold__node_sig(f, id);
@@ -24747,7 +24747,7 @@ static FOLD__NOINLINE void fold__note_event(fold_ctx *f, fold__worker *worker, c
 {
     const fold__run *run = f->run;
     if (kind == FOLD__EVENT_BACKWARD && !fold__gives_grad(f, worker))
-        return; /* nothing ran */
+        return; /* nothing has run */
     if (worker->events++ >= f->trace_events)
         return;
     fold__event *event = f->trace + (size_t)(worker - run->worker) * f->trace_events + worker->events - 1;
@@ -25134,8 +25134,8 @@ static void fold__execute(fold_ctx *f)
 }
 
 /* ==== section: sliced runs ===================================================================
-   Owns: the progress of a run that was begun. It executes step after step; a step is a batch or a group's
-   sums of weight gradients. A step that would take too long is divided.
+   Owns: the progress of a run that was begun. The run executes step after step; a step is a batch, or a
+   group's sums of weight gradients. A step that would take too long is divided.
    Uses: plan execution, cost model. Invariant: results are bit-identical to an uninterrupted run. */
 
 enum { FOLD__TIMED_FIRST = 4, FOLD__TIMED_EACH = 64, FOLD__MIN_WORK = 1 << 14 };
@@ -25842,7 +25842,7 @@ static enum fold__run_scope fold__scope_of(const fold_ctx *f, const fold_node *r
     return fold__all_there(f, roots, n_roots) ? FOLD__SCOPE_NOTHING : FOLD__SCOPE_NEW;
 }
 
-/* Returns the first index reference that a run reads. Only runs that visit old nodes read old ones. */
+/* Returns the first index reference that a run reads. Old ones are read only by runs that visit old nodes. */
 static uint32_t fold__first_index_ref(const fold_ctx *f, enum fold__run_scope scope)
 {
     return scope >= FOLD__SCOPE_AGAIN ? 0 : f->old_index_refs;
@@ -27473,7 +27473,7 @@ static void fold__gates_of(fold_ctx *f, fold_node gates, int hidden, int count, 
     gate[count - 1] = fold_tanh(f, fold_slice(f, gates, 0, (count - 1) * hidden, hidden));
 }
 
-/* Computes h' and c' (Tai et al. 2015, equations 6-8). `kept`: the old c after the forget gates, or null. */
+/* Computes h' and c' (Tai et al. 2015, eqs 6-8). `kept` is the old c after the forget gates, or null. */
 static void fold__lstm_out(fold_ctx *f, fold_node in_gate, fold_node out_gate, fold_node update,
                            fold_node kept, fold_node *out)
 {
@@ -28104,7 +28104,7 @@ typedef struct fold__seen_batch {
     uint32_t sig;
     uint32_t first; /* index of its first call in the snapshot's `call` */
     uint32_t count; /* number of calls */
-    uint32_t elems; /* list elements of all its calls */
+    uint32_t elems; /* number of list elements of all its calls */
     uint32_t group;
     int prologue;
 } fold__seen_batch;
@@ -29090,7 +29090,7 @@ static void fold__path_fail(fold__error *error, const char *who, const char *pat
 }
 #endif
 
-/* Returns the status of a save or load. If it failed it changed nothing, so the model gets only a message. */
+/* Returns the status of a save or load. On failure nothing has changed, so the model gets only a message. */
 static fold_status fold__file_end(fold_model *m, const fold__error *error)
 {
     if (m->error.status)
@@ -29618,7 +29618,7 @@ typedef struct fold__tensor {
     fold_shape shape;    /* the true rank, but only the first four dimensions, at most INT_MAX each */
     char *dims;          /* text of all dimensions in the header */
     uint32_t param;      /* 1 + the parameter to load it into, or 0 */
-    int of_bytes;        /* whether it has the scales of an int8 tensor to load */
+    int of_bytes;        /* whether it contains the scales of an int8 tensor to load */
     const struct fold__tensor *scales; /* for an int8 tensor to load: one scale per index of its last axis or,
                                           if their rank is above 1, one per vector along that axis */
     uint64_t begin, end; /* its bytes in the data of the file */
@@ -30180,7 +30180,7 @@ static float fold__half(uint32_t bits)
     return fold__float_of(sign | (exponent == 31 ? 255u : exponent + 112) << 23 | fraction << 13);
 }
 
-/* Converts `count` values to floats, and writes each to `out` `step` floats after the last. */
+/* Converts `count` values to floats, and writes them to `out`, one every `step` floats. */
 FOLD__NOINLINE static void fold__read_floats(float *out, size_t step, const unsigned char *in, size_t count,
                                              int dtype)
 {
@@ -30252,7 +30252,7 @@ static int fold__has_its_bytes(const fold__tensor *tensor, const fold__param_dat
            (param->bytes != FOLD__NO_PACK) != by_rows && (param->bytes_t != FOLD__NO_PACK) == by_rows;
 }
 
-/* Checks values that are int8 or will be quantised, and step counts. Reserves floats to quantise from. */
+/* Checks step counts, and values that are or will become int8. Reserves floats to quantise from. */
 static int fold__load_check(fold__file *file)
 {
     enum { FOLD__CHECKED_FLOATS = 64 };
@@ -30303,7 +30303,7 @@ static void fold__load_bytes(fold_model *m, fold__param_data *param, const unsig
     param->byte_error = 0;
 }
 
-/* Loads a tensor into its parameter. The parameter keeps its format, whatever the file's format is. */
+/* Loads a tensor into its parameter. The parameter keeps its format, whatever format the file has. */
 static void fold__load_tensor(fold__file *file, const fold__tensor *tensor)
 {
     fold_model *m = file->model;
