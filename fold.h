@@ -15566,7 +15566,7 @@ static size_t fold__trace_room(const fold_ctx *f)
     return f->trace_events * (size_t)fold__threads_of(f) * (f->desc.trace_over_ns ? 2 : 1);
 }
 
-/* Why fold_ctx_new failed, and the block size that it needs, if known. */
+/* Why fold_ctx_new failed and, if known, the block size that it needs. */
 typedef struct fold__refusal {
     fold__error error;
     size_t block_bytes;
@@ -15600,7 +15600,7 @@ static void fold__check_settings(const fold_ctx_desc *settings, fold__refusal *w
 
 static const fold__eager *fold__eager_mode(void);
 
-/* Creates a context with checked settings. Returns NULL if memory runs out, with `why` set for a block. */
+/* Creates a context with checked settings. Returns NULL if memory runs out; in a block, why->error is set. */
 static fold_ctx *fold__make_ctx(fold_model *m, const fold_ctx_desc *settings, fold__refusal *why)
 {
     const size_t size = fold__ctx_bytes();
@@ -15737,9 +15737,9 @@ static size_t fold__own_offset(const fold_ctx *f, const float *values)
     return from < f->arrays[FOLD__ARRAY_DATA].capacity ? from / sizeof *values : FOLD__ELSEWHERE;
 }
 
-/* Copies values for an input. They may be in the recording's own data, which moves as it grows. Values from
-   before a reset are an error, which is found if they are past the data in use, or if the caller has not been
-   given an address since. */
+/* Copies the values of an input. They may be in the recording's own data, which moves as it grows. Values
+   from before a reset are an error, which is detected if they lie beyond the data in use, or if the context
+   has returned no address since the reset. */
 static uint32_t fold__alloc_input(fold_ctx *f, const float *values, size_t size)
 {
     const size_t own_offset = values ? fold__own_offset(f, values) : FOLD__ELSEWHERE;
@@ -15919,7 +15919,7 @@ static void fold__read_table_rows(const fold_ctx *f, uint32_t id)
     fold__fp_leave(saved);
 }
 
-/* Dequantises looked-up rows again if the model was loaded since, or fold_index_ref may select other rows. */
+/* Dequantises looked-up rows again if they may have changed, by a load or through fold_index_ref. */
 static void fold__refresh_tables(fold_ctx *f)
 {
     if (f->tables_version == f->model->version && !f->n_index_refs)
@@ -16002,9 +16002,9 @@ FOLD_API fold_node fold_shared(fold_ctx *f, fold_node x)
 
 /* -- products -------------------------------------------------------------------------------- */
 
-/* Records a linear op. If `whole` is not 0, the operands are the parts of that concatenation. In a cell with
-   a list, leading segments that do not depend on the list element become an op of their own, which runs once
-   per call; the op that runs for each element adds to its result. */
+/* Records a linear op. If `whole` is not 0, the operands are the parts of that concatenation. In the body of
+   a cell with a list, leading operands that do not depend on the list element go to an op of their own, which
+   runs once per call; a second op, run once per element, adds the other products to its result. */
 static fold_node fold__linear_op(fold_ctx *f, fold__operand *operand, int count, const int32_t attr[4],
                                  const uint32_t param[2], uint32_t whole)
 {
@@ -16035,13 +16035,13 @@ static fold_node fold__linear_op(fold_ctx *f, fold__operand *operand, int count,
 
 static int fold__is_concat(const fold_ctx *f, uint32_t id)
 {
-    const int marks = fold__kind_of(f, id) == FOLD__NODE_MARKER; /* with the signature of its elements */
+    const int marks = fold__kind_of(f, id) == FOLD__NODE_MARKER; /* it has the signature of its elements */
     return f->sig[id] && (marks || fold__is_op(f, id)) && fold__node_sig(f, id)->op == FOLD__OP_concat;
 }
 
-/* Replaces a concatenated vector by its parts, so that a product reads them without a copy. If lists and
-   nodes were concatenated to a list, the parts are views of that list, because fold__read_whole could not
-   turn the nodes into lists. */
+/* Replaces a concatenated vector with its parts, so that a product reads them without a copy. If nodes and
+   lists were concatenated into a list, the parts are views of that list: fold__read_whole may have to
+   redirect the product to the list later, which it could not do for a part that is a node. */
 static int fold__expand_concat(const fold_ctx *f, fold__operand *operand, int count)
 {
     const fold__operand whole = operand[0];
@@ -16073,7 +16073,7 @@ static int fold__expand_concat(const fold_ctx *f, fold__operand *operand, int co
     return parts;
 }
 
-/* Makes a product that reads the parts of the concatenation `whole` read `whole` itself. */
+/* Redirects a product from the parts of the concatenation `whole` to `whole` itself. */
 static void fold__read_whole(fold_ctx *f, uint32_t id, uint32_t whole)
 {
     const fold__sig *sig = fold__node_sig(f, id);
@@ -16087,7 +16087,7 @@ static void fold__read_whole(fold_ctx *f, uint32_t id, uint32_t whole)
     fold__set_node_data(f, id, 0);
 }
 
-/* Makes products read a concatenation whose gradient is kept. Reading its parts would bypass the gradient. */
+/* If a concatenation's gradient is kept, products must read it whole: its parts bypass the gradient. */
 static void fold__read_kept_whole(fold_ctx *f)
 {
     for (uint32_t call = 0; call < f->n_calls && f->kept_concats; call++) {
@@ -16107,15 +16107,15 @@ static int fold__copy_shared(fold_ctx *f, fold__operand *operand)
     return fold__copy_operand(f, operand);
 }
 
-/* Makes an operand with a row per call, as products need: unshared, or a parameter's per-sample copy. */
+/* Gives an operand one row per call, as products need. A parameter is copied for each call. */
 static int fold__own_operand(fold_ctx *f, fold__operand *operand)
 {
     operand->kind = (uint8_t)(operand->kind & ~FOLD__IS_SHARED);
     return fold__kind_of(f, operand->source) != FOLD__NODE_PARAM || fold__copy_shared(f, operand);
 }
 
-/* Which rows of W the inputs are multiplied by: all, the first, or the last. For LAST, the last of `in` is
-   the start, to which the product is added. */
+/* Which rows of W the inputs are multiplied by: all, the first ones, or the last ones. With LAST, the last
+   element of `in` is not an input, but the value to which the product is added. */
 enum { FOLD__ROWS_ALL, FOLD__ROWS_FIRST, FOLD__ROWS_LAST };
 static fold_node fold__linear(fold_ctx *f, const fold_node *in, int count, fold_param weight, fold_param bias,
                               int transposed, int part)
@@ -16135,7 +16135,7 @@ static fold_node fold__linear(fold_ctx *f, const fold_node *in, int count, fold_
         return fold__null;
     const uint32_t read = operands[0].source;
     if (!starts)
-        count = fold__expand_concat(f, operands, count); /* the start leaves no room for parts */
+        count = fold__expand_concat(f, operands, count); /* the value to add to leaves no room for parts */
     const uint32_t whole = operands[0].source != read && !f->frame.cell ? read : 0;
     if (!(matrix->uses & (transposed ? FOLD_FOR_LINEAR_T : FOLD_FOR_LINEAR)))
         return fold__fail_node(f, FOLD_BAD_ARGUMENT,
@@ -16162,7 +16162,7 @@ static fold_node fold__linear(fold_ctx *f, const fold_node *in, int count, fold_
     return fold__linear_op(f, operands, count, attr, param, whole);
 }
 
-/* Concatenations are left to fold__linear, which replaces them by their parts. */
+/* Leaves concatenations to fold__linear, which replaces them with their parts. */
 FOLD_API fold_node fold_linear(fold_ctx *f, fold_node x, fold_param weight, fold_param bias)
 {
     fold_node again = FOLD__ALL_ZERO;
@@ -16244,7 +16244,7 @@ static int fold__window_attr(fold_ctx *f, const char *who, fold_shape shape, int
                                                      ? "takes [length x channels], or a list of [channels]"
                                                      : "takes [height x width x channels]"
                                                : fold__infer_filter(&shape, 1, attr, &out);
-    if (shape.dim[0] == INT_MAX / 2) /* show the row of the list */
+    if (shape.dim[0] == INT_MAX / 2) /* a list: show the shape of its rows */
         shape = fold_shape1(shape.dim[1]);
     if (wrong)
         fold__fail_shapes(f, who, wrong, &shape, 1);
@@ -16277,14 +16277,14 @@ static int fold__filter_fits(fold_ctx *f, const char *who, const fold_shape *sha
     return 1;
 }
 
-/* Whether an operand is a line in the form of a list of channels. Lines of all lengths batch together. */
+/* Whether an operand is a 1-D signal given as a list, one row per position. All lengths batch together. */
 static int fold__is_line(const fold_ctx *f, const fold__operand *operand, int rank)
 {
     return rank == 1 && fold__is_list_operand(f, operand) && f->shapes[operand->shape].shape.rank == 1 &&
            !f->frame.cell;
 }
 
-/* Copies rows of a table and parts of rows, because windows need contiguous rows. */
+/* Copies the operand if it consists of table rows or of parts of rows, since windows need contiguous rows. */
 static int fold__line_operand(fold_ctx *f, fold__operand *operand)
 {
     const int is_whole = f->shapes[operand->shape].size == fold__row_size(f, operand->source);
@@ -16292,10 +16292,10 @@ static int fold__line_operand(fold_ctx *f, fold__operand *operand)
            fold__copy_operand(f, operand);
 }
 
-/* Returns a shape that replaces a list when attributes are checked: every window fits into it. */
+/* Returns the shape that stands in for a list when attributes are checked. Every window fits into it. */
 static fold_shape fold__long_line(const fold_shape *row) { return fold_shape2(INT_MAX / 2, row->dim[0]); }
 
-/* Records an op that moves windows over a list as a line. If no window fits, the result is an empty list. */
+/* Records an op that moves a window along a list. If no window fits, the result is an empty list. */
 static fold_node fold__over_line(fold_ctx *f, fold__operand *operand, const fold__op_impl *impl,
                                  const int32_t attr[4])
 {
@@ -16313,7 +16313,7 @@ static fold_node fold__over_line(fold_ctx *f, fold__operand *operand, const fold
 static fold_node fold__conv(fold_ctx *f, fold_node x, fold_param weight, fold_param bias,
                             const fold_conv_desc *given, const char *who, int rank);
 
-/* Multiplies windows by a filter, in the segments of fold__impl_conv, so that sums are bit-identical. */
+/* Multiplies windows by a filter in the same segments as fold__impl_conv, so that sums are bit-identical. */
 static fold_node fold__filter_windows(fold_ctx *f, fold_node windows, fold_param weight, fold_param bias,
                                       const fold_conv_desc *desc, const char *who)
 {
@@ -16435,7 +16435,7 @@ static fold_node fold__along(fold_ctx *f, const fold__op_impl *impl, fold_node n
     return fold__op(f, impl, &node, 1, attr, 0);
 }
 
-/* The public calls, by form of the op in FOLD__OPS. */
+/* The public calls, with one macro for each form of op in FOLD__OPS. */
 #define FOLD__CALL_unary(name)                                  \
     FOLD_API fold_node fold_##name(fold_ctx *f, fold_node x)    \
     {                                                           \
@@ -16550,7 +16550,7 @@ FOLD_API fold_node fold_list_standardize(fold_ctx *f, fold_node x, float epsilon
     fold__call_begins(f, "list_standardize");
     const fold_node centred = fold_sub(f, x, fold_list_mean(f, x));
     const fold_node variance = fold_list_mean(f, fold_square(f, centred));
-    const fold_node none = fold_stop_gradient(f, fold_scale(f, variance, 0)); /* NaN if squares overflow */
+    const fold_node none = fold_stop_gradient(f, fold_scale(f, variance, 0)); /* 0, or NaN on overflow */
     return fold__over_deviation(f, "list_standardize", centred, fold_add(f, variance, none), epsilon);
 }
 
@@ -16573,8 +16573,8 @@ FOLD_API fold_node fold_huber(fold_ctx *f, fold_node a, fold_node b, float delta
     return fold__op(f, &fold__impl_huber, in, 2, attr, 0);
 }
 
-/* Records an op with an index into its input. The index is checked here, because kernels trust it. from_end:
-   a negative index counts from the end. */
+/* Records an op with an index into its input. The index is checked here, because kernels trust it. If
+   from_end is set, a negative index counts from the end. */
 static fold_node fold__indexed(fold_ctx *f, const fold__op_impl *impl, fold_node node, int index,
                                int from_end)
 {
@@ -16645,7 +16645,7 @@ FOLD_API fold_node fold_concat(fold_ctx *f, const fold_node *x, int count, int a
         return fold__no_pointer_node(f, "concat", "x");
     if (count < 1)
         return fold__fail_node(f, FOLD_BAD_ARGUMENT, "concat: n is %d, must be at least 1", count);
-    if (count > FOLD_MAX_IN) { /* in two halves */
+    if (count > FOLD_MAX_IN) { /* concatenate two halves */
         fold_node half[2];
         half[0] = fold_concat(f, x, count / 2, axis);
         half[1] = fold_concat(f, x + count / 2, count - count / 2, axis);
@@ -16686,7 +16686,7 @@ FOLD_API fold_node fold_slice(fold_ctx *f, fold_node x, int axis, int start, int
     return fold__record_view(f, &operand, offset, &out, 0);
 }
 
-/* Views equal parts of x along its first axis. rows: parts are rows, without that axis. Failure: all null. */
+/* Views x as equal parts along axis 0 or, if `rows` is set, as its rows. On failure all parts are null. */
 static void fold__take_parts(fold_ctx *f, const char *who, fold_node x, int count, int rows, fold_node *parts)
 {
     fold__operand operand;
@@ -16778,7 +16778,7 @@ static int fold__one_shape(fold_ctx *f, const char *who, uint32_t one, uint32_t 
     return fold__fail_shapes(f, who, problem, both, 2);
 }
 
-/* Checks the handles of one component. They must have *shape; if it is FOLD__NONE, the first sets it. */
+/* Checks the nodes of one component. All must have *shape; if that is FOLD__NONE, the first node sets it. */
 static int fold__check_list(fold_ctx *f, const char *who, const fold_node *nodes, size_t step, size_t count,
                             uint32_t *shape)
 {
@@ -16912,7 +16912,7 @@ static uint32_t fold__alloc_indices(fold_ctx *f, const int *index, int first, in
     return data_at;
 }
 
-/* rows NULL: rows first, first + 1, ... */
+/* If `rows` is NULL, looks up rows first, first + 1, ... */
 static fold_node fold__list_lookup(fold_ctx *f, fold_param table, const char *who, const int *rows, int first,
                                    int count)
 {
@@ -16961,7 +16961,7 @@ static int fold__list_operand_of(fold_ctx *f, fold_node x, const char *who, fold
                       who);
 }
 
-/* If x is NULL, joins the context's steps, which may move during this call. */
+/* If x is NULL, joins the nodes in f->steps, an array that may move during this call. */
 static fold_node fold__join_list(fold_ctx *f, const fold_node *x, int count)
 {
     fold__request request;
@@ -17025,7 +17025,7 @@ FOLD_API int fold_list_length(fold_ctx *f, fold_node x)
     return (int)f->length[operand.source];
 }
 
-/* Makes an operand of a whole list. Ops need one address and stride, so the rows of a lookup are copied. */
+/* Makes an operand of a whole list. Ops need one address and one stride, so looked-up rows are copied. */
 static int fold__whole_operand_of(fold_ctx *f, fold_node x, const char *who, fold__operand *operand)
 {
     return fold__list_operand_of(f, x, who, operand) &&
@@ -17071,8 +17071,8 @@ FOLD_API fold_node fold_list_unstack(fold_ctx *f, fold_node x)
 
 static int fold__sparse_pays(int taken, uint32_t rows) { return (uint32_t)taken < rows / 4; }
 
-/* Copies indices, followed by the position at which each index first occurs. The hash table for this is in
-   memory that is freed at once. */
+/* Copies indices, followed by the position at which each of them first occurs. The hash table that finds
+   these positions needs memory only until the function returns. */
 static uint32_t fold__alloc_sparse_index(fold_ctx *f, const int *index, int count)
 {
     uint32_t room = 1;
@@ -17113,7 +17113,7 @@ FOLD_API fold_node fold_list_take(fold_ctx *f, fold_node x, const int *index, in
     return fold__record_whole(f, &fold__impl_list_take, &operand, 1, NULL, count, data_at);
 }
 
-/* Sets end[target] to where the rows of a target end when sorted by target; end[count] is the total. */
+/* Sets end[target] to where a target's rows end once rows are sorted by target; end[count] is the total. */
 static void fold__ends_of_targets(const int *to, int rows, int count, int *end)
 {
     memset(end, 0, ((size_t)count + 1) * sizeof *end);
@@ -17125,7 +17125,7 @@ static void fold__ends_of_targets(const int *to, int rows, int count, int *end)
     }
 }
 
-/* Whether rows are already sorted by target, as usual. If so, `start` is where each target's rows begin. */
+/* Whether rows are sorted by target, as is usual. If so, sets `start` to where each target's rows begin. */
 static int fold__is_in_order(const int *to, int rows, int count, int *start)
 {
     int last = 0, falls = 0;
@@ -17141,7 +17141,7 @@ static int fold__is_in_order(const int *to, int rows, int count, int *start)
 }
 
 /* Inverts an index: sorts rows by target, and sets `start` to where the rows of each target begin. Rows of
-   the same target keep their order, which is the order of their sum. */
+   the same target keep their order, since sums add them in that order. */
 static void fold__invert_index(const int *to, int rows, int count, int *order, int *start)
 {
     fold__ends_of_targets(to, rows, count, start);
@@ -17149,8 +17149,8 @@ static void fold__invert_index(const int *to, int rows, int count, int *order, i
         order[--start[to[row]]] = row;
 }
 
-/* Stores, in the layout of fold__segments_of: whether rows are sorted by target; if not, their sorted order;
-   and where the rows of each target begin. Then there is room for one choice per target. */
+/* Stores, in the layout of fold__segments_of, whether rows are sorted by target, the sorted order if they are
+   not, and where the rows of each target begin. Leaves room after these for one choice per target. */
 static uint32_t fold__alloc_segments(fold_ctx *f, const int *to, int rows, int count)
 {
     const uint32_t data_at = fold__alloc_data(f, (size_t)rows + 2 * (size_t)count + 2);
@@ -17168,8 +17168,8 @@ static size_t fold__adjacency_ints(const fold_ctx *f, size_t pairs, size_t queri
     return queries + 1 + pairs + (fold__in_training(f) ? keys + 1 + 2 * pairs : 0);
 }
 
-/* Writes the fold__adjacency of edges, in the layout of fold__adjacency_of: the keys of each query and, for
-   gradients, the transpose: the queries of each key, and where the weight of each pair is. */
+/* Writes the fold__adjacency of edges, in the layout of fold__adjacency_of: the keys of each query. For
+   gradients it also writes the transpose: the queries of each key, and where the weight of each pair is. */
 static void fold__write_adjacency(fold_ctx *f, uint32_t data_at, const int *from, const int *to, int pairs,
                                   int queries, int keys)
 {
@@ -17224,7 +17224,7 @@ FOLD_API fold_node fold_list_softmax_mean_to(fold_ctx *f, fold_node score, fold_
     return fold__list_to(f, &fold__impl_softmax_mean_n, "list_softmax_mean_to", both, 2, to, edges, rows);
 }
 
-/* count: number of targets, each of which chooses one of its rows; -1: the whole list chooses one row. */
+/* count: number of targets, each of which chooses one of its rows; or -1 if the whole list chooses one. */
 static int fold__choices_ok(fold_ctx *f, const char *who, const int *label, const int *to, int rows,
                             int count)
 {
@@ -17367,7 +17367,7 @@ FOLD_API fold_node fold_list_attention(fold_ctx *f, fold_node q, fold_node k, fo
                               0);
 }
 
-/* Returns values for which attention returns its weights: row i has a 1 at key i, for every head. */
+/* Returns values with which the result of attention is its weights: row i has a 1 at key i in every head. */
 static fold_node fold__values_for_weights(fold_ctx *f, fold_node k, int heads)
 {
     static const char *const who = "list_attention_weights";
@@ -17457,8 +17457,8 @@ static fold__appended *fold__step_at(const fold_ctx *f, uint32_t data_at)
     return (fold__appended *)(void *)fold__data_ptr(f, data_at);
 }
 
-/* Whether a step of the cache is still to be run in this recording. cache->internal.recorded alone does not
-   show this, because a freed context may have had the same salt. */
+/* Whether this recording has a step of the cache that has not run yet. cache->internal.recorded alone does
+   not show this, because it may come from a freed context that had the same salt. */
 static int fold__step_waits(const fold_ctx *f, const fold_cache *cache)
 {
     uint32_t at = cache->internal.recorded == f->salt ? f->pending_step : FOLD__NONE;
@@ -17593,7 +17593,7 @@ static fold_node fold__list_indexed(fold_ctx *f, const fold__op_impl *impl, cons
     return fold__record(f, &request);
 }
 
-/* The calls with one index into a node, and with an index into each row of a list. */
+/* The calls that have one index into a node, or one index into each row of a list. */
 #define FOLD__INDEXED(name, from_end, index_name)                                                          \
     FOLD_API fold_node fold_##name(fold_ctx *f, fold_node x, int index)                                    \
     {                                                                                                      \
@@ -17739,7 +17739,7 @@ FOLD_API fold_node fold_op_apply(fold_ctx *f, fold_op op, const fold_node *in, i
 /* ==== section: cells =========================================================================
    Owns tracing a body into a program, comparing bodies of eager calls with the trace, and recording calls.
    Uses op recorders, recorder core.
-   Invariant: the body of a later call records what was traced, or it is an error. */
+   Invariant: the body of a later call must record what was traced; anything else is an error. */
 
 FOLD__INLINE uint32_t fold__operand_tag(const fold_ctx *f, uint32_t source)
 {
@@ -17754,7 +17754,7 @@ FOLD__INLINE uint32_t fold__operand_tag(const fold_ctx *f, uint32_t source)
     }
 }
 
-/* Eager: whether an operand is the same as in the trace. Only inputs can come from outside the body. */
+/* Whether an operand in an eager body is as traced. Only inputs can come from outside the body. */
 static int fold__is_traced_operand(const fold_ctx *f, const fold__cell_data *cell,
                                    const fold__operand *operand, const fold__ref *ref)
 {
@@ -17791,7 +17791,7 @@ static int fold__is_traced(const fold_ctx *f, const fold__cell_data *cell, const
     return 1;
 }
 
-/* Whether an op of an eager body is as traced; if not, sets an error. Ops that no output needs may differ. */
+/* Whether an op of an eager body matches the trace; if not, sets an error. Ops no output needs may differ. */
 static int fold__holds_trace(fold_ctx *f, const fold__request *request)
 {
     const fold__cell_data *cell = &fold__cells(f->model)[f->frame.cell - 1];
@@ -17814,7 +17814,7 @@ static int fold__holds_trace(fold_ctx *f, const fold__request *request)
                       cell->name, (int)at, name);
 }
 
-/* Prepares the reduction of a whole list or, in a body, of the values of the list elements. */
+/* Prepares the reduction of a whole list or, in a body, of a value that each list element has. */
 static int fold__reduced(fold_ctx *f, const char *who, const fold__operand *operand, int component,
                          fold__request *request, fold__list *list)
 {
@@ -17934,7 +17934,7 @@ static void fold__trace_live(const fold__trace *trace)
     for (int output = 0; output < trace->cell->program.n_out; output++)
         trace->live[tracer->source[trace->out[output]]] = 1;
     for (uint32_t id = tracer->n_nodes; id > 0; id--) {
-        if (fold__kind_of(tracer, id) == FOLD__NODE_PARAM) /* eager contexts read it even if no op does */
+        if (fold__kind_of(tracer, id) == FOLD__NODE_PARAM) /* eager contexts read it anyway */
             fold__params(tracer->model)[fold__node_param(tracer, id)].uses |= FOLD__FOR_CELLS;
         if (!trace->live[id])
             continue;
@@ -17994,7 +17994,7 @@ static int fold__trace_keeps(const fold__trace *trace, uint32_t id, const fold__
     return live;
 }
 
-/* Returns the index of shapes in a program's. Equal sequences are stored once, which keeps cells small. */
+/* Returns the index of a sequence in a program's shapes. Equal ones are stored once, to keep cells small. */
 static uint32_t fold__shared_shapes(fold_shape *shapes, int *used, const fold_shape *shape, int count)
 {
     int at = 0;
@@ -18008,7 +18008,7 @@ static uint32_t fold__shared_shapes(fold_shape *shapes, int *used, const fold_sh
     return (uint32_t)at;
 }
 
-/* Numbers of live ops, their operands, values and shapes in a trace. `traced` counts all ops. */
+/* Counts of the live ops of a trace, and of their operands, values and shapes. `traced` counts all ops. */
 typedef struct fold__live_count {
     size_t ops, refs, values, traced;
     int shapes;
@@ -18033,7 +18033,7 @@ static fold__live_count fold__count_live(const fold__trace *trace)
     return count;
 }
 
-/* Makes the live ops of a trace the program of the cell. fold__count_live has stored their shapes. */
+/* Compiles a trace's live ops into the cell's program. fold__count_live has already stored the shapes. */
 static void fold__compile(const fold__trace *trace, fold__body_op *ops, fold__ref *refs, fold__value *values)
 {
     const fold_ctx *tracer = trace->tracer;
@@ -18083,9 +18083,9 @@ static void fold__compile(const fold__trace *trace, fold__body_op *ops, fold__re
     fold__mark_passes(tracer->model, program, values);
 }
 
-/* Finds the inputs and outputs of a cell whose gradients are first summed within a call: inputs that are read
-   more than once or in part, and outputs that the body reads. An eager call makes copies of them, so that it
-   sums in the same order. */
+/* Finds the inputs and outputs of a cell whose gradients are first summed within a call: inputs that the body
+   reads more than once or in part, and outputs that it reads. An eager call copies these, so that it sums in
+   the same order as a batched call. */
 static void fold__find_borders(fold__cell_data *cell)
 {
     const fold__program *program = &cell->program;
@@ -18208,7 +18208,7 @@ static const char *fold__cell_problem(const fold_cell_desc *desc)
     return problem;
 }
 
-/* Runs the body in the tracer, with placeholders as inputs. Returns 0 with an error on the model. */
+/* Runs the body in the tracer on placeholders. On failure, sets the model's error and returns 0. */
 static int fold__trace_body(fold_model *m, const fold_cell_desc *desc, uint32_t *out)
 {
     fold_ctx *tracer = m->tracer;
@@ -18329,7 +18329,7 @@ static int fold__check_call(fold_ctx *f, const fold__cell_data *cell, const fold
     return 1;
 }
 
-/* Returns the cell after its body has run. Creating cells in a body is an error, but moves this cell. */
+/* Returns the cell after its body has run. A body that creates cells, which is an error, moves this one. */
 static const fold__cell_data *fold__cell_after_body(fold_ctx *f, uint32_t id, uint32_t cells)
 {
     const fold__cell_data *cell = &fold__cells(f->model)[id];
@@ -18371,7 +18371,7 @@ static fold_node fold__view_outputs(fold_ctx *f, int count, const fold_node *out
     return fold__handle(f, f->n_nodes + 1 - (uint32_t)count);
 }
 
-/* Records a call in a cell body, by recording the body of the called cell in its place. */
+/* Records a call in a cell body, by recording the body of the called cell in place of the call. */
 static FOLD__NOINLINE fold_node fold__inline_call(fold_ctx *f, uint32_t id, const fold_node *in, int n_in,
                                                   const fold_node *items, int count)
 {
@@ -18416,7 +18416,7 @@ FOLD__INLINE fold_node fold__record_call(fold_ctx *f, fold_cell cell, fold__oper
     return fold__record(f, request);
 }
 
-/* Records a checked call. A separate function saves fold__record_again, the fast path, a stack frame. */
+/* Records a checked call. Being separate, it saves fold__record_again, the fast path, a stack frame. */
 static FOLD__NOINLINE fold_node fold__call_checked(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in,
                                                    const fold_node *items, int count)
 {
@@ -18566,15 +18566,15 @@ FOLD_API void fold_model_free(fold_model *m)
 /* ==== section: reachability ==================================================================
    Owns: which nodes a run computes, which of them get a gradient, and how each gradient is assembled from its
    contributions. fold__mark_calls goes backwards from the roots, fold__mark_grads forwards from trained
-   leaves, fold__gradient_modes over the calls that run. Each takes time proportional to the operands.
+   leaves, and fold__gradient_modes over the calls that run. Each takes time linear in the operands.
    Uses: signatures, storage, model. Invariant: batched and eager contexts follow the same rules, since the
    rules determine the bits of gradients:
 
-   - A root's gradient goes to the operands that can pass it on. It reaches a call as a whole: all outputs,
+   - A root's gradient goes to the operands that can pass it on. If it reaches a call, it reaches all outputs,
      and everything that any output depends on, whichever outputs are used.
-   - Each consumer that the gradient reaches computes its contribution from zero. A single contribution is
-     written in place, and so are several to disjoint pieces of a value (at most 64 pieces). Otherwise each
-     contribution has its own rows, and they are added to zero in record order.
+   - Each reader that the gradient reaches computes its contribution from zero. A single contribution is
+     written in place, and so are several contributions to disjoint pieces of a value (at most 64 pieces).
+     Otherwise each one has its own rows, and they are added to zero in record order.
    - Each use of a shared operand or a parameter is summed separately, over its rows in record order, with the
      rows of the prefix last.
    - A call with an empty list adds no row for values that only the list's elements need. */
@@ -18596,8 +18596,8 @@ static int fold__makes_value(uint8_t kind)
     return (kind & FOLD__KIND_MASK) == FOLD__NODE_OP || (kind & FOLD__KIND_MASK) == FOLD__NODE_OUTPUT;
 }
 
-/* Extends the nodes that the run visits back to node `id`. A run starts at the first node recorded since the
-   last run, and goes further back only for values that are missing: a run of a small new part stays cheap. */
+/* Makes the run visit nodes from `id` on. A run normally starts at the first node recorded since the last
+   run, and goes further back only if values are missing, so that running a small new part is cheap. */
 static FOLD__NOINLINE void fold__look_from(const fold_ctx *f, uint32_t id)
 {
     fold__run *run = f->run;
@@ -18607,8 +18607,8 @@ static FOLD__NOINLINE void fold__look_from(const fold_ctx *f, uint32_t id)
     run->plan.first_node = id;
 }
 
-/* Marks a value as needed and returns its node. Returns node 0, a dummy, if nothing has to run for it: an
-   earlier run stored the value (but backward computes it again, and so does any run after parameters have
+/* Marks a value as needed and returns its node. Returns node 0, a dummy, if nothing has to run for it. Either
+   an earlier run stored it (but backward computes it again, and so does any run after parameters have
    changed), or it is a leaf recorded before the first node that the run visits. */
 static FOLD__NOINLINE uint32_t fold__need_value(const fold_ctx *f, uint32_t source, uint8_t marks)
 {
@@ -18625,7 +18625,7 @@ static FOLD__NOINLINE uint32_t fold__need_value(const fold_ctx *f, uint32_t sour
     return source;
 }
 
-/* Eager: returns which input of the call is copied by an op with this tag, or NONE if the op copies none. */
+/* Returns which input of an eager call the op with this tag copies, or NONE if the op copies no input. */
 static uint32_t fold__copied_input(const fold__sig *call, uint32_t tag)
 {
     const uint32_t input = tag - 1 - FOLD__TAG_ARGUMENT;
@@ -18634,14 +18634,14 @@ static uint32_t fold__copied_input(const fold__sig *call, uint32_t tag)
                : FOLD__NONE;
 }
 
-/* Eager: returns the signature of the call whose first output is this view. */
+/* Returns the signature of the eager call whose first output is this view. */
 static uint32_t fold__sig_of_call(const fold_ctx *f, uint32_t view)
 {
     return f->sigs[f->sig[fold__call_of(f, f->source[view])]].tag_cell;
 }
 
-/* Eager: marks all inputs of a call as needed even if its list is empty, like those of the single node in a
-   batched context. Copies that only list elements read are needed only if there are elements. */
+/* Marks all inputs of an eager call as needed even if its list is empty, as the single node of a batched call
+   needs all its inputs. Copies that only list elements read are needed only if there are elements. */
 static void fold__need_inputs(const fold_ctx *f, uint32_t view, uint8_t how)
 {
     uint8_t *state = f->run->state;
@@ -18664,8 +18664,8 @@ static void fold__need_inputs(const fold_ctx *f, uint32_t view, uint8_t how)
     }
 }
 
-/* Eager: if any output of a call is needed, marks all its outputs and inputs as needed, as if the call were
-   one node. `view` is its first output; all readers of the outputs must have been marked. */
+/* If any output of an eager call is needed, marks all its outputs and inputs as needed, as if the call were
+   one node. `view` is its first output; all readers of the outputs must already have been marked. */
 static void fold__mark_body(const fold_ctx *f, uint32_t view)
 {
     fold__run *run = f->run;
@@ -18679,8 +18679,8 @@ static void fold__mark_body(const fold_ctx *f, uint32_t view)
         fold__need_inputs(f, view, how);
 }
 
-/* Eager: whether the node is an op of a cell's body on an empty list. A batched call skips values that only
-   such ops read (fold__for_elements). */
+/* Whether the node is an op that an eager cell body records for an empty list. A batched call skips values
+   that only such ops read (fold__for_elements). */
 static int fold__makes_no_rows(const fold_ctx *f, uint32_t id)
 {
     return fold__is_list(f, id) && !f->length[id] && fold__tag_of(f, id) && !fold__is_input_copy(f, id);
@@ -18698,7 +18698,7 @@ static int fold__leaf_grad(const fold_ctx *f, uint32_t id)
     }
 }
 
-/* Whether calls of a signature can belong to the suffix: ops on scalars whose backward reads no values. */
+/* Whether calls of a signature can be in the suffix: only ops on scalars whose backward reads no values. */
 static int fold__sig_flows(const fold_ctx *f, const fold__sig *sig)
 {
     int flows = !fold__is_eager(f) && !sig->is_cell && !sig->shared && !sig->out_lists &&
@@ -18709,9 +18709,9 @@ static int fold__sig_flows(const fold_ctx *f, const fold__sig *sig)
     return flows;
 }
 
-/* Whether a call belongs to the suffix, given that only the suffix reads it. The suffix combines scalars of
-   samples, or of a long list, into the roots, like a sum of losses. Its gradients need no values, so one
-   sample can run backward before another has run forward: it does not force samples into one group. */
+/* Whether a call belongs to the suffix, given that only the suffix reads it. The suffix combines scalars, of
+   samples or of a long list, into the roots: a sum of losses, for example. It does not force all samples into
+   one group: since its backward needs no values, one sample can run backward before another runs forward. */
 static FOLD__NOINLINE int fold__in_suffix(const fold_ctx *f, uint32_t id)
 {
     const fold__run *run = f->run;
@@ -18727,10 +18727,10 @@ static FOLD__NOINLINE int fold__in_suffix(const fold_ctx *f, uint32_t id)
     return fold__sig_flows(f, fold__node_sig(f, id));
 }
 
-/* Marks the prefix: calls that several samples share because identical calls were merged, and (in
-   fold__mark_prefix) all they depend on. They are marked even if they do not run, since their rows come last
-   in sums, an order that must not vary. The prefix runs before samples and backward after them, so samples
-   that share it can be in different groups. */
+/* Marks the prefix: calls that several samples share because identical calls were merged, and all that these
+   depend on (fold__mark_prefix). They are marked even if they do not run, because sums add their rows last,
+   and that order must not vary. The prefix runs forward before the samples and backward after them, so
+   samples that share it can be in different groups. */
 static void fold__mark_merged(fold_ctx *f)
 {
     const uint32_t first = f->run->plan.first_node;
@@ -18794,7 +18794,7 @@ static int fold__operand_is_shared(const fold__call_operands *operands, int oper
     return operand < operands->sig->n_in && (operands->sig->shared >> operand & 1);
 }
 
-/* Returns the operand that a call's nth edge belongs to. All list components have equally many edges. */
+/* Returns the operand that a call's nth edge belongs to. All list components have equal numbers of edges. */
 FOLD__INLINE uint32_t fold__operand_of_edge(const fold__sig *sig, uint32_t nth, uint32_t edges)
 {
     if (nth < sig->n_in)
@@ -18813,8 +18813,8 @@ static FOLD__NOINLINE void fold__mark_passed(const fold_ctx *f, uint32_t id)
             fold__need_value(f, f->edge_source[first + nth], FOLD__ON_GRAD_PATH);
 }
 
-/* Pointers that marking uses, loaded once before its loop. Its stores are to bytes, which may alias anything,
-   so the compiler would otherwise reload all pointers after each store. */
+/* The pointers that marking uses, loaded once before its loop. Marking stores bytes, which may alias
+   anything, so the compiler would otherwise reload all pointers after each store. */
 typedef struct fold__marker {
     uint8_t *state;
     uint32_t *reach;
@@ -18844,7 +18844,7 @@ FOLD__INLINE fold__marker fold__marker_of(const fold_ctx *f)
     return marker;
 }
 
-/* Marks the operands of a running call. Notes it in `reach` as their reader, unless it is in the suffix. */
+/* Marks what a running call reads. Notes the call in `reach` as the reader, unless it is in the suffix. */
 FOLD__INLINE void fold__mark_inputs(fold_ctx *f, const fold__marker *marker, uint32_t id, uint8_t state)
 {
     const fold__sig_cache *sig_cache = &marker->sig_cache[marker->sig[id]];
@@ -18882,7 +18882,7 @@ static FOLD__NOINLINE void fold__mark_prefix(fold_ctx *f, uint32_t id)
         f->run->state[f->edge_source[edge]] |= FOLD__PREFIX;
 }
 
-/* Gives a call the marks of all its outputs, and the last of their readers. Returns the marks. */
+/* Gives a call the marks of all its outputs, and the last reader of any of them. Returns the marks. */
 FOLD__INLINE uint8_t fold__gather_outputs(const fold__marker *marker, uint32_t id)
 {
     uint8_t marks = marker->state[id];
@@ -18959,7 +18959,7 @@ static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t n_root
     for (size_t root = 0; root < n_roots; root++)
         fold__need_value(f, f->source[roots[root].id],
                          FOLD__RUNS | FOLD__ON_GRAD_PATH | FOLD__NEEDED_IF_EMPTY);
-    /* kept nodes run too, but that alone puts them on no gradient path */
+    /* kept nodes run too, but keeping one does not put it on a gradient path */
     const int changed = run->scope == FOLD__SCOPE_CHANGED;
     for (uint32_t source = changed ? 1 : f->first_keep; source <= f->n_nodes && f->n_keeps; source++)
         if ((f->kind[source] & FOLD__IS_KEPT) && (!(f->kind[source] & FOLD__IS_STORED) || changed))
@@ -18973,8 +18973,8 @@ static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t n_root
             fold__persist(f, id);
 }
 
-/* Eager: gives all outputs of a call gradients, as if the call were one node, if its body trains a parameter
-   or reads an input that gets a gradient. */
+/* If the body of an eager call trains a parameter or reads an input that gets a gradient, gives gradients to
+   all outputs of the call, as if the call were one node. */
 static void fold__mark_body_grads(const fold_ctx *f, uint32_t view)
 {
     fold__run *run = f->run;
@@ -18989,7 +18989,7 @@ static void fold__mark_body_grads(const fold_ctx *f, uint32_t view)
     }
 }
 
-/* Whether a call without trained parameters gets a gradient: an output's is kept, or an operand gets one. */
+/* Whether a call that trains no parameter gets a gradient: if an output's is kept or an operand gets one. */
 static int fold__passes_grad(const fold_ctx *f, uint32_t id)
 {
     const fold__sig *sig = fold__node_sig(f, id);
@@ -19042,9 +19042,9 @@ static uint32_t fold__common_divisor(uint32_t one, uint32_t other)
     return one;
 }
 
-/* Notes a contribution to `length` floats at `offset` of a value, and returns the mode of its gradient so
-   far. It becomes GRAD_SUM once a piece is written twice, or if there are more than 64. `piece_floats` is the
-   size of a piece and divides all lengths and offsets so far; `pieces_written` is a mask. */
+/* Notes a contribution to `length` floats of a value, from `offset` on, and returns the resulting mode of its
+   gradient: GRAD_SUM if a piece is written twice or there are more than 64, whatever comes later.
+   `piece_floats` is the size of a piece and divides all lengths and offsets; `pieces_written` is a mask. */
 static uint8_t fold__note_piece(uint8_t mode, uint32_t *piece_floats, uint64_t *pieces_written,
                                 uint32_t offset, uint32_t length)
 {
@@ -19104,7 +19104,7 @@ FOLD__INLINE uint64_t fold__sending_operands(const fold__sig *sig)
 
 /* Notes what a call contributes to the values it reads, and returns a mask of the operands that read a value
    with a gradient. An edge to a single row makes the list's gradient a sum, since other edges may read the
-   same row. The exception is a list copied for an eager cell: each row is read only by one element's copy. */
+   same row. The exception is a list copied for an eager cell: only one element's copy reads each row. */
 FOLD__INLINE uint64_t fold__note_edges(fold_ctx *f, uint32_t id)
 {
     fold__run *run = f->run;
@@ -19163,7 +19163,7 @@ static void fold__gradient_modes(fold_ctx *f)
     run->mode[run->root] = FOLD__GRAD_ROOT;
 }
 
-/* Eager: whether a signature is of an op in a cell's body that processes lists row by row. */
+/* Whether a signature is of an op in an eager cell body that processes lists row by row. */
 static int fold__is_of_rows(const fold__sig *sig) { return sig->tag_cell && fold__is_by_rows(sig); }
 
 FOLD__INLINE int fold__is_sparse_take(const fold_ctx *f, uint32_t id)
@@ -19185,8 +19185,8 @@ static uint32_t fold__edge_call(const fold_ctx *f, uint32_t edge)
     return id;
 }
 
-/* Returns how many rows a call contributes through an edge. Eager: an op in a cell's body that processes
-   lists row by row contributes to a parameter once per row, as the ops of a batched body do. */
+/* Returns how many rows a call contributes through an edge. In an eager cell body, an op that processes lists
+   row by row contributes to a parameter once per row, as the ops of a batched body do. */
 FOLD__INLINE uint32_t fold__contribution_rows(const fold_ctx *f, uint32_t id, uint32_t edge, int sparse)
 {
     const int of_rows = sparse || (fold__is_of_rows(fold__node_sig(f, id)) &&
@@ -19195,7 +19195,7 @@ FOLD__INLINE uint32_t fold__contribution_rows(const fold_ctx *f, uint32_t id, ui
 }
 
 /* ==== section: program analysis ==============================================================
-   Owns: the analysis of a program (fold__find_analysis): which of its values get a gradient, how it is
+   Owns: the analysis of a program (fold__find_analysis): which of its values get gradients, how these are
    assembled, which values must outlive their batch, and how many floats and how much scratch a call needs.
    Uses: reachability, ops. Invariant: an analysis depends only on the program and on which inputs get
    gradients. So it is made once, in time proportional to the size of the program, and later runs reuse it. */
@@ -19260,7 +19260,7 @@ static int fold__grad_is_outer(const fold__value_facts *facts)
     return facts->mode == FOLD__GRAD_WHOLE && facts->out >= 0;
 }
 
-/* Returns the scratch of a product, in floats, for batches of at most `rows` rows. */
+/* Returns the scratch, in floats, that a product needs for batches of at most `rows` rows. */
 static size_t fold__product_scratch(const fold_ctx *f, const fold__program *program, const fold__body_op *op,
                                     size_t rows)
 {
@@ -19324,7 +19324,7 @@ static size_t fold__list_op_scratch(const fold_ctx *f, uint32_t id)
     return fold__round_up(floats * sizeof(float), FOLD__ALIGN);
 }
 
-/* Returns the largest scratch that an op needs, among the ops with parameters or among those without. */
+/* Returns the largest scratch that any op with parameters needs or, if of_params is 0, any other op. */
 static size_t fold__batch_scratch(const fold_ctx *f, const fold__program *program, size_t rows, int of_params)
 {
     size_t floats = 0;
@@ -19367,7 +19367,7 @@ static int fold__same_ops(const fold_ctx *f, const fold__body_op *one, const fol
 }
 
 /* Notes which values are outputs, which have gradients that are read when weights' gradients are summed, and
-   which are made and read within one span, so that memory for one tile is enough. */
+   which are made and read within one span, so that they need memory for only one tile. */
 static void fold__mark_transient(const fold_ctx *f, const fold__program *program, fold__value_facts *facts)
 {
     for (int op_index = 0, span = 0; op_index < program->n_ops; op_index++) {
@@ -19391,7 +19391,7 @@ static void fold__mark_transient(const fold_ctx *f, const fold__program *program
     }
 }
 
-/* Marks values that a call needs even if its list is empty: outputs depend on them not only via elements. */
+/* Marks values that outputs need even if a call's list is empty, because not only list elements need them. */
 static void fold__mark_needed_if_empty(const fold__program *program, fold__value_facts *facts)
 {
     for (int output = 0; output < program->n_out; output++)
@@ -19526,12 +19526,12 @@ static int fold__trains(const fold_ctx *f, const fold__program *program)
     return 0;
 }
 
-/* Reserves caches for signatures. Discards their contents if parameters were added or frozen, or if
-   signatures were renumbered. */
+/* Reserves caches for signatures. Discards their contents if parameters have been added or frozen, or if
+   signatures have been renumbered. */
 static int fold__reserve_sig_caches(fold_ctx *f)
 {
     fold__run *run = f->run;
-    if (run->n_stages > 64 + 4 * f->n_sigs) /* these pile up if the inputs that close cycles keep changing */
+    if (run->n_stages > 64 + 4 * f->n_sigs) /* stages pile up if the inputs that close cycles keep changing */
         fold__forget_runs(f);
     if (!fold__need(f, FOLD__ARRAY_SIG_CACHE, f->n_sigs + 1, sizeof(fold__sig_cache)) ||
         (fold__has_clock(f) && !fold__is_eager(f) &&
@@ -19611,7 +19611,7 @@ static int fold__collect(fold_ctx *f, const fold_node *roots, size_t n_roots)
     return 1;
 }
 
-/* Finds the analysis made for the same inputs with gradients, or makes it. Arrays may move. */
+/* Finds a signature's analysis for the same set of inputs with gradients, or makes it. Arrays may move. */
 static int fold__find_analysis(fold_ctx *f, uint32_t index)
 {
     fold__run *run = f->run;
@@ -19654,12 +19654,12 @@ static int fold__analyse_signatures(fold_ctx *f)
    samples, one for the suffix; and which values pass between groups. The values of a group should fit into
    the cache, but its batches need enough rows to make reading the weights worthwhile. Threads take whole
    groups.
-   Uses: program analysis, reachability. Invariant: a cut between groups is made only where no later call
-   shares a value with an earlier one. `reach`, the last reader of each value, shows all such places in one
-   pass over calls and operands. Groups depend on calls, operands and sizes, never on the values of floats. */
+   Uses: program analysis, reachability. Invariant: calls are cut into groups only where no later call shares
+   a value with an earlier one. `reach`, the last reader of each value, shows all such places in one pass over
+   calls and operands. Groups depend on calls, operands and sizes, never on computed values. */
 
-/* Returns the last call that reads this call's value or one of its leaves that gets a gradient. Leaves of the
-   prefix do not count, since the prefix sums their gradients. */
+/* Returns the last call that reads this call's value, or reads a leaf with a gradient that this call reads
+   too. Leaves of the prefix do not count, since the prefix sums their gradients. */
 FOLD__INLINE uint32_t fold__reach(const fold_ctx *f, uint32_t id)
 {
     const fold__run *run = f->run;
@@ -19677,8 +19677,8 @@ FOLD__INLINE uint32_t fold__reach(const fold_ctx *f, uint32_t id)
     return last;
 }
 
-/* Returns the end of the unit that begins with call `at`. A unit is the smallest possible group: no later
-   call shares a value with an earlier one. */
+/* Returns the end of the unit that begins with call `at`. A unit is the smallest possible group: no call
+   after its end shares a value with a call before it. */
 static uint32_t fold__end_of_unit(const fold_ctx *f, uint32_t at, uint32_t end)
 {
     const uint32_t *calls = f->run->calls;
@@ -19749,8 +19749,8 @@ static double fold__all_work(const fold_ctx *f)
     return work;
 }
 
-/* Returns how many rows a batch should have on average. Each batch reads its weights, from memory if they are
-   more than a few megabytes. So larger weights need more rows: 2 per megabyte. */
+/* Returns how many rows a batch should have on average. Each batch reads its weights, which come from main
+   memory if they exceed a few megabytes. Large weights therefore need more rows: 2 per megabyte. */
 static size_t fold__rows_wanted(const fold_ctx *f)
 {
     size_t most = 0;
@@ -19765,7 +19765,7 @@ static size_t fold__rows_wanted(const fold_ctx *f)
 typedef struct fold__ends {
     uint32_t prefix, suffix;
 } fold__ends;
-/* Moves the prefix's calls before those of samples and the suffix's after them, each in record order. */
+/* Moves the calls of the prefix before those of samples, and the suffix's after them, in record order. */
 static fold__ends fold__part_calls(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -19805,10 +19805,10 @@ static size_t fold__all_bytes(const fold_ctx *f)
 
 static size_t fold__shares(size_t bytes, size_t of) { return bytes / of + (bytes % of >= (of + 1) / 2); }
 
-/* Returns how many groups to divide samples of `bytes` in total into. A group normally fills the byte budget.
-   It may fill up to three budgets to get more rows per batch and, in training, until it has about twice the
-   bytes of the weight gradients, which each group reads and writes. It may be even larger if batches would
-   have too few rows for their weights. A batch is expected to have a row per unit, or per list element. */
+/* Returns into how many groups to divide samples of `bytes` in total. A group normally fills the byte budget.
+   It may fill up to three budgets to get more rows per batch and, in training, to reach about twice the bytes
+   of the weight gradients, which each group reads and writes. It may be even larger if batches would
+   otherwise have too few rows for their weights. A batch should have a row per unit or list element. */
 static size_t fold__groups_wanted(const fold_ctx *f, size_t bytes, uint32_t units)
 {
     const fold__run *run = f->run;
@@ -19833,9 +19833,9 @@ static size_t fold__groups_wanted(const fold_ctx *f, size_t bytes, uint32_t unit
     return fold__max_size(fold__min_size(fold__min_size(groups, few), of_batch / least), 1);
 }
 
-/* Cuts the samples' calls into groups of about equal size, and counts the units: samples, or several samples
+/* Cuts the samples' calls into groups of about equal size, and counts the units: single samples, or several
    whose recordings interleave. If all calls fit the budget, it stops counting at two. If there are fewer than
-   four groups per thread, their number is rounded up so that all threads get equally many, unless all work
+   four groups per thread, their number is rounded up so that all threads get the same number, unless all work
    fits one group and is too little to share. */
 static int fold__cut_samples(fold_ctx *f, uint32_t first_call, uint32_t end_call, uint32_t *units)
 {
@@ -19867,7 +19867,7 @@ static int fold__cut_samples(fold_ctx *f, uint32_t first_call, uint32_t end_call
 }
 
 /* Keeps lookups of a table in one group if their gradients are summed, since a table sums them in record
-   order: each lookup's reach is at least that of the lookups before it. */
+   order. For this, it makes each lookup's reach at least that of the lookups before it. */
 static int fold__tie_lookups(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -19886,9 +19886,9 @@ static int fold__tie_lookups(fold_ctx *f)
 }
 
 /* Whether a call can run on some rows of its lists independently of the others. It must work row by row, on
-   lists of the same length as the group's other calls, and read no single row. It may pass gradients only to
-   lists made in the group; its own must be neither cleared nor kept as a whole. Weights' gradients are summed
-   chunk by chunk, so no earlier call of the group may contribute to the same sums. */
+   lists as long as those of the group's other calls, and read no single row. It may pass gradients only to
+   lists made in the group; its own gradients must be neither kept nor written only in part. Weights'
+   gradients are summed chunk by chunk, so no earlier call of the group may contribute to the same sums. */
 static int fold__fits_chunks(const fold_ctx *f, const fold__group *group, uint32_t call)
 {
     const fold__run *run = f->run;
@@ -19912,7 +19912,7 @@ static int fold__fits_chunks(const fold_ctx *f, const fold__group *group, uint32
 }
 
 /* Divides the lists of a group into chunks of rows if it has one sample and the lists are long. A chunk has
-   as many rows as fit the budgets of all threads. */
+   as many rows as fit the budgets of all threads together. */
 static void fold__find_chunks(const fold_ctx *f, fold__group *group, uint32_t threads)
 {
     const uint32_t first = group->first_call, end = group->end_call, length = f->length[f->run->calls[first]];
@@ -19991,8 +19991,8 @@ static void fold__mark_boundary(fold_ctx *f)
             }
 }
 
-/* Lists the leaves that get gradients by the group that reads them, in record order. Leaves marked as part of
-   the prefix belong to the prefix's group. */
+/* Lists, for each group, the leaves that it reads and that get gradients, in record order. Leaves marked as
+   part of the prefix belong to the prefix's group. */
 static void fold__list_leaves(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -20025,7 +20025,7 @@ static void fold__list_leaves(fold_ctx *f)
 /* ==== section: scheduling: dependencies ======================================================
    Owns: the dependency graph of a group's signatures (fold__find_components): which signature feeds which
    inputs of which other, the longest chain of calls of each, and the strongly connected components.
-   Uses: storage. Invariant: afterwards signatures are numbered by component, producers first. Takes time
+   Uses: storage. Invariant: afterwards signatures are numbered by component, producers first. This takes time
    proportional to calls and operands, plus the pairs of signatures that feed each other. */
 
 static fold__group_sig *fold__group_sig_of(const fold_ctx *f, uint32_t id)
@@ -20128,7 +20128,7 @@ FOLD__INLINE uint32_t fold__read_operand(const fold__reader *reader, uint32_t so
 }
 
 /* Finds which signatures feed which inputs of a signature and, for each of its calls, the longest chain of
-   the signature's calls that ends there. `operands` must be all zeros, and is left so. */
+   the signature's calls that ends there. `operands` must be all zeros, and is all zeros again afterwards. */
 static void fold__read_operands(fold_ctx *f, const fold__group *group, uint32_t self, uint64_t *operands)
 {
     fold__run *run = f->run;
@@ -20200,7 +20200,7 @@ static void fold__condense(fold__group_sig *sigs, uint32_t n_sigs, const fold__p
                 next[current] = sigs[current].first_predecessor;
                 stack[n_stack++] = current;
             }
-            for (; next[current] < end; next[current]++) { /* one just visited is read again to set `low` */
+            for (; next[current] < end; next[current]++) { /* an edge just followed is read again */
                 const uint32_t predecessor = predecessors[next[current]].sig;
                 if (!index[predecessor])
                     break;
@@ -20310,11 +20310,11 @@ static int fold__find_components(fold_ctx *f, uint32_t which)
 
 /* ==== section: scheduling: batches ===========================================================
    Owns: the batches of a group and their order (fold__schedule_group). By default components run in order. A
-   component of one signature gets one batch per level of its chain, the fewest possible, and sometimes a
-   prologue. In larger components the policy decides: after each batch it picks the signature of highest
-   priority and runs all of its ready calls. The agenda policy treats the group as one component. Time is
-   proportional to calls and operands, plus the logarithm of the number of signatures each time a batch
-   changes one. The depth policy sorts calls: those of equal depth and signature are one batch.
+   component of one signature gets one batch per level of its chain, which is the fewest possible, and
+   sometimes a prologue. In larger components the policy decides: after each batch it picks the signature of
+   highest priority and runs all of its ready calls. The agenda policy treats the group as one component. Time
+   is proportional to calls and operands, plus the logarithm of the number of signatures for each one whose
+   priority a batch changes. The depth policy sorts calls: those of equal depth and signature form one batch.
    Uses: scheduling: dependencies. Invariant: every call is in one batch, after all it reads; a prologue is
    extra. */
 
@@ -20356,7 +20356,7 @@ static int fold__add_batch(fold_ctx *f, uint32_t sig, uint32_t first)
 
 /* -- prologues ------------------------------------------------------------------------------- */
 
-/* Whether an op runs in the prologue, that is, depends on no input that closes the cycle. */
+/* Whether an op runs in the prologue, that is, depends on no input that closes a cycle. */
 static int fold__in_prologue(const fold_ctx *f, const fold__group_sig *group_sig, const fold__body_op *op)
 {
     return !(f->run->facts[f->run->run_sig[group_sig->run_sig].found.first_facts + op->first_value].deps &
@@ -20389,7 +20389,7 @@ static int fold__crosses_stages(const fold_ctx *f, const fold__group_sig *group_
            (fold__in_prologue(f, group_sig, op) || fold__leading_segments(f, group_sig, program, op));
 }
 
-/* Returns the floats allowed for a signature's transient buffers, or for a block of rows. */
+/* Returns the number of floats allowed for a signature's transient buffers, or for a block of rows. */
 static size_t fold__transient_floats(const fold_ctx *f) { return f->group_bytes / 4 / sizeof(float); }
 
 /* Returns how many calls form a block, whose rows are reused together. In inference a prologue runs block by
@@ -20524,7 +20524,7 @@ FOLD__INLINE void fold__make_ready(fold__greedy *greedy, uint32_t call)
     ready->last = call;
 }
 
-/* Sets the pointers into working memory. Called again after each batch, since arrays may have moved. */
+/* Sets the pointers into working memory; also called after each batch, since arrays may have moved. */
 static void fold__greedy_pointers(fold_ctx *f, fold__greedy *greedy, uint32_t count)
 {
     greedy->queue = (fold__ready *)(void *)f->planning;
@@ -20555,7 +20555,7 @@ static uint32_t fold__gather_calls(fold_ctx *f, uint32_t group, uint32_t first_s
 }
 
 /* Finds each gathered call's readers, its height, and how many of its operands are made by gathered calls.
-   One pass from the end is enough, as readers come later. */
+   One pass from the end is enough, as readers come after what they read. */
 static void fold__find_readers(const fold_ctx *f, fold__greedy *greedy, uint32_t count)
 {
     const uint32_t *const producer = f->run->producer, *const gathered_at = f->run->gathered_at;
@@ -20583,8 +20583,8 @@ static void fold__find_readers(const fold_ctx *f, fold__greedy *greedy, uint32_t
     }
 }
 
-/* Counts are kept per signature and height, in memory proportional to the number of calls. If deep components
-   have many signatures, several heights share a count. */
+/* Counts are kept per signature and height, in memory proportional to the number of calls. In deep components
+   with many signatures, several heights share a count. */
 enum { FOLD__HEIGHTS = 4 }; /* maximum counts per call, besides two per signature */
 static uint32_t fold__height_step(uint32_t height, uint32_t shift) { return ((height - 1) >> shift) + 1; }
 
@@ -20648,8 +20648,8 @@ static void fold__agenda_depths(fold__greedy *greedy, uint32_t count)
 }
 
 /* Returns the priority of running a signature next, or 0 if none of its calls is ready. Ties go to the first
-   signature. Agenda: least mean depth of pending calls. Ratio: the share of pending calls that are ready,
-   times that share among calls of greatest height (most others wait for these), times their height. */
+   signature. Agenda: the least mean depth of pending calls wins. Ratio: the share of pending calls that are
+   ready, times that share among calls of greatest height (most others wait for these), times this height. */
 static uint64_t fold__priority_of(const fold_ctx *f, const fold__greedy *greedy, uint32_t sig)
 {
     const fold__ready *ready = &greedy->queue[sig];
@@ -20668,7 +20668,7 @@ static uint64_t fold__priority_of(const fold_ctx *f, const fold__greedy *greedy,
     return (uint64_t)(agenda ? ~bits : bits) << 32 | (uint32_t)~sig;
 }
 
-/* Returns the signature of highest priority. Only changed ones are compared: one by one if few. */
+/* Returns the signature of highest priority. Only changed priorities are compared, one by one if few. */
 static uint32_t fold__pick_signature(const fold_ctx *f, fold__greedy *greedy)
 {
     const int few = greedy->n_changed < greedy->leaves / 16;
@@ -20692,7 +20692,7 @@ static uint32_t fold__pick_signature(const fold_ctx *f, fold__greedy *greedy)
     return ~(uint32_t)winner[1];
 }
 
-/* Moves all ready calls of a signature to the order of calls. Queues the calls that become ready. */
+/* Appends all ready calls of a signature to the order of calls, and queues the calls that are now ready. */
 static void fold__run_ready(fold_ctx *f, fold__greedy *greedy, uint32_t sig)
 {
     const int agenda = fold__schedule_of(f) == FOLD_SCHEDULE_AGENDA;
@@ -20784,7 +20784,7 @@ static uint32_t fold__component_end(const fold_ctx *f, uint32_t group, uint32_t 
     return end;
 }
 
-/* Schedules components one after the other; they are in order, producers first. */
+/* Schedules the components one after the other. They are already in order, producers first. */
 static int fold__schedule_ratio(fold_ctx *f, uint32_t group)
 {
     for (uint32_t sig = f->run->group[group].first_sig, end; sig < f->run->group[group].end_sig; sig = end) {
@@ -20827,14 +20827,14 @@ static int fold__schedule_group(fold_ctx *f, uint32_t group)
 /* ==== section: memory planner ================================================================
    Owns: the memory of values, gradients and contributions within programs (fold__plan_group). A buffer that
    outlives a batch is a slab in the group's region; its rows are in batch order, so each batch's rows are
-   contiguous. Other buffers are transient and are in a worker's scratch.
+   contiguous. Other buffers are transient: they are in a worker's scratch.
    Uses: scheduling. Invariant: buffers share memory only if their lifetimes are disjoint. A lifetime is an
    interval in the sequence of forward and backward batches. A single sweep over time assigns offsets
    (fold__offset_allocator), without comparing pairs of buffers. */
 
-/* A program's buffers are numbered in this order: values; in training also gradients of values, contributions
-   to operands, and gradients of outputs from outside. If the program has a list, the contributions of single
-   list elements to operands of calls follow. */
+/* A program's buffers are numbered in this order: values; in training, also gradients of values,
+   contributions to operands, and gradients that outputs get from outside. If the program has a list, these
+   are followed by the contributions of single list elements to operands of calls. */
 static uint32_t fold__buffer_value(uint32_t value) { return value; }
 static uint32_t fold__buffer_grad(const fold__program *program, uint32_t value)
 {
@@ -20860,7 +20860,7 @@ static uint32_t fold__n_buffers_of(const fold_ctx *f, uint32_t sig)
     return (uint32_t)program.n_values;
 }
 
-/* Maximum number of floats in a value of a tile, chosen so that the values of a tile stay in the L1 cache. */
+/* Maximum floats of one value in a tile, chosen so that all values of a tile stay in the L1 cache. */
 enum { FOLD__TILE_FLOATS = 4096 };
 static uint32_t fold__rows_of_tile(const fold__program *program)
 {
@@ -20948,8 +20948,8 @@ static void fold__choose_buffers(const fold_ctx *f, const fold__group_sig *group
 
 /* -- lifetimes ------------------------------------------------------------------------------- */
 
-/* Time in a group of n batches: batch b runs forward at time b and backward at 2n - 1 - b, and weight
-   gradients are summed at 2n. */
+/* Times in a group of n batches: batch b runs forward at time b and backward at time 2n - 1 - b, and weight
+   gradients are summed at time 2n. */
 typedef struct fold__times {
     uint32_t first_batch, count;
 } fold__times;
@@ -21005,7 +21005,7 @@ static void fold__live_own(fold_ctx *f, const fold__group_sig *group_sig, const 
     }
 }
 
-/* Notes the last batch that reads the outputs of each signature, forward and in backward. */
+/* Notes the last batch that reads the outputs of each signature, both forward and backward. */
 static void fold__note_readers(fold_ctx *f, const fold__group *group)
 {
     fold__run *run = f->run;
@@ -21055,11 +21055,11 @@ typedef struct fold__gap {
     size_t offset, floats;
 } fold__gap;
 /* Buffers are placed in order of their first use. Each goes into the lowest gap that is large enough, and
-   returns its memory after its last use. The last gap is unbounded. */
+   after its last use its memory becomes a gap again. The last gap is unbounded. */
 typedef struct fold__offset_allocator {
-    fold__gap *gap; /* in order of offset, never adjacent */
+    fold__gap *gap; /* sorted by offset; no two are adjacent */
     uint32_t n_gaps;
-    uint32_t *enter, *leave;           /* per time: the first buffer that enters or leaves use */
+    uint32_t *enter, *leave;           /* per time: the first buffer whose use begins or ends */
     uint32_t *next_enter, *next_leave; /* per buffer: next in the list for that time, or NONE */
 } fold__offset_allocator;
 
@@ -21124,8 +21124,8 @@ static void fold__give_gap(fold__offset_allocator *offsets, const fold__buffer *
 }
 
 /* Assigns offsets to the slabs among the buffers (or to the transient buffers), whose lifetimes end before
-   `times`. Returns the floats they need in total. In training the sweep goes backwards in time: much is in
-   use at the end, and is packed without gaps if it is placed first. */
+   `times`. Returns how many floats they need in total. In training the sweep goes backwards in time: most
+   buffers are in use at the end, and those placed first are packed without gaps. */
 static size_t fold__assign_offset(const fold_ctx *f, fold__buffer *buffer, uint32_t n_buffers, int transient,
                                   uint32_t times)
 {
@@ -21161,7 +21161,7 @@ static fold__buffer *fold__block_of(const fold__run *run, fold__buffer *block, c
 }
 
 /* Finds when blocks of rows are in use: from their first batch, or its prologue, to the last batch that reads
-   their calls' values. A second pass runs backwards until each block's last use is found. Returns whether
+   values of their calls. A second pass goes backwards until each block's last use is found. Returns whether
    some block begins after the last use of another. Blocks of elements are stored after those of calls. */
 static int fold__find_blocks(fold_ctx *f, const fold__group *group, fold__buffer *block, uint32_t n_blocks)
 {
@@ -21182,7 +21182,7 @@ static int fold__find_blocks(fold_ctx *f, const fold__group *group, fold__buffer
             continue;
         own->storage = own[n_blocks].storage = FOLD__SLAB;
         own->first = own[n_blocks].first = index - group->first_batch;
-        own->size = batch->first_call_row; /* its row, until it is placed */
+        own->size = batch->first_call_row; /* its first row, until it is placed */
         own[n_blocks].size = batch->first_elem;
         left += (uint32_t)several;
         latest = several ? index : latest;
@@ -21207,8 +21207,8 @@ static int fold__find_blocks(fold_ctx *f, const fold__group *group, fold__buffer
     return left || index + 1 < latest;
 }
 
-/* Places blocks like buffers, with a row in place of a float, so that calls reuse rows of values that are not
-   needed any more. Roots, and values that other groups read, have been copied by then. */
+/* Places blocks as if they were buffers and rows were floats, so that calls reuse the rows of values that are
+   no longer needed. Roots, and values that other groups read, have been copied by then. */
 static void fold__reuse_rows(fold_ctx *f, const fold__group *group, fold__buffer *block, uint32_t n_blocks)
 {
     fold__run *run = f->run;
@@ -21238,8 +21238,8 @@ static void fold__reuse_rows(fold_ctx *f, const fold__group *group, fold__buffer
     }
 }
 
-/* Finds when a program's transient values are in use, as op numbers. A value that lasts for a batch is in use
-   from the first op of the span that makes it to the last op of the span that reads it last, because each
+/* Finds when a program's transient values are in use, as op numbers. A value stored for a whole batch is in
+   use from the first op of the span that makes it to the last op of the span that last reads it, because each
    tile of rows runs through a whole span before the next tile begins. */
 static void fold__live_transient(const fold_ctx *f, const fold__program *program, fold__buffer *buffer)
 {
@@ -21269,9 +21269,9 @@ static void fold__live_transient(const fold_ctx *f, const fold__program *program
     }
 }
 
-/* Assigns offsets in scratch to transient buffers, one after the other. If they then exceed the size of a
-   tile, values that are not in use at the same time share memory. They never do in training, as
-   fold__live_transient ignores gradients and contributions. */
+/* Assigns offsets in scratch to transient buffers, one after the other. If the buffers exceed the size of a
+   tile, values that are not in use at the same time share memory, except in training: fold__live_transient
+   does not know when gradients and contributions are in use. */
 static void fold__assign_transient(fold_ctx *f, fold__group_sig *group_sig, const fold__program *program)
 {
     fold__run *run = f->run;
@@ -21298,8 +21298,8 @@ static void fold__assign_transient(fold_ctx *f, fold__group_sig *group_sig, cons
 }
 
 /* In inference, a batch of many rows may run in parts, one after the other, so that its transient buffers fit
-   the cache and a share of the group's memory. A part has as many rows as fit, but not so few that weights
-   are read too often. Calls with lists differ in size and are never divided, except lists in chunks. */
+   the cache and a share of the group's memory. A part has as many rows as fit, but enough that weights are
+   not read too often. Calls with lists differ in size and are never divided, except for lists in chunks. */
 static void fold__size_sub_batches(fold_ctx *f, fold__group_sig *group_sig, const fold__program *program)
 {
     const int chunks = fold__chunk_of(fold__group_of(f, group_sig)) != 0;
@@ -21438,11 +21438,11 @@ static int fold__plan_group(fold_ctx *f, uint32_t which)
 }
 
 /* ==== section: forward execution =============================================================
-   Owns: running a batch, and its forward pass (fold__forward_batch). It finds the rows of operands and
-   results, forward and backward, calls ops on them (products over all rows, other ops tile by tile), and
-   copies what stays readable. How a stage runs its ops, and where their operands are, is determined once for
-   all batches of a signature (fold__plan_stages) and reused in later runs; a batch adds only where its rows
-   begin.
+   Owns: running batches, and their forward pass (fold__forward_batch). Running a batch means finding the rows
+   of its operands and results, forward and backward; calling ops on them (products on all rows, other ops
+   tile by tile); and copying what stays readable. How a stage runs its ops, and where their operands are, is
+   determined once for all batches of a signature (fold__plan_stages) and reused in later runs; a batch adds
+   only where its rows begin.
    Uses: ops; of the plan, its batches, offsets and prologues. Invariant: running allocates nothing. */
 
 static FOLD__NOINLINE void *fold__scratch_array(fold__worker *worker, size_t count, size_t size)
@@ -21462,7 +21462,7 @@ FOLD__INLINE void fold__set_rows(fold_rows *rows, float *base, ptrdiff_t stride)
     rows->rows = NULL;
 }
 
-/* Converts pointers to evenly spaced rows into a base and a stride: kernels then run once for all rows. */
+/* Turns pointers to evenly spaced rows into a base and a stride, so that kernels run once for all rows. */
 static fold_rows fold__tidy_rows(float **rows, size_t count, ptrdiff_t size)
 {
     fold_rows tidy = { NULL, 0, rows };
@@ -21475,8 +21475,8 @@ static fold_rows fold__tidy_rows(float **rows, size_t count, ptrdiff_t size)
     return tidy;
 }
 
-/* Advances rows by `row` rows and `offset` floats. If the offset changes pointers to rows, `count` of them
-   are copied. Fields are set singly, here and below: copying a struct just written waits for its stores. */
+/* Advances rows by `row` rows and `offset` floats. If pointers to rows change by this, `count` of them are
+   copied. Fields are set singly, here and below, since copying a struct just written waits for its stores. */
 FOLD__INLINE void fold__shift_rows(fold__worker *worker, fold_rows *rows, uint32_t row, uint32_t offset,
                                    size_t count)
 {
@@ -21551,7 +21551,7 @@ static void fold__repeat_rows(fold__worker *worker, fold_rows *rows, uint32_t of
     rows->rows = to;
 }
 
-/* Finds rows without a fixed stride in a buffer: of a parameter, from outside, or repeated per element. */
+/* Finds rows not evenly spaced in a buffer: those of a parameter, from outside, or repeated per element. */
 static FOLD__NOINLINE void fold__other_rows(fold__worker *worker, const fold__binding *binding, size_t count,
                                             fold_rows *rows)
 {
@@ -21700,7 +21700,7 @@ static fold_op_call *fold__make_call(fold_ctx *f, fold__worker *worker, int op_i
     return call;
 }
 
-/* Calls an op that accepts one row at a time, advancing all its operands and results by a row per call. */
+/* Calls an op that accepts one row at a time, advancing its operands and results by one row per call. */
 static FOLD__NOINLINE void fold__call_list_row(fold__worker *worker, const fold__op_row *op,
                                                fold_op_call *call, void (*run)(const fold_op_call *))
 {
@@ -21741,7 +21741,7 @@ static void fold__call_rows(fold__worker *worker, const fold__op_row *op, fold_o
         fold__call_list_row(worker, op, call, run);
 }
 
-/* Runs an op and captures its maps and tiles if it does nothing else and they are small, or else its call. */
+/* Runs an op and captures its maps and tiles, if these are small and all that it does, or else its call. */
 static FOLD__NOINLINE void fold__capture_op(const fold_ctx *f, fold__worker *worker,
                                             const fold__instruction *instruction, const fold__op_row *op)
 {
@@ -21846,8 +21846,8 @@ static void fold__bind_grad(const fold_ctx *f, const fold__worker *worker, uint3
         fold__bind_buffer(worker, fold__buffer_grad(&worker->program, value), binding);
 }
 
-/* Binds the contribution to an operand: to its own rows if it has any, else to the operand's gradient.
-   Contributions of list elements are summed there later. */
+/* Binds an op's contribution to an operand: to rows of its own if there are any, else to the operand's
+   gradient. Contributions of single list elements are summed there later. */
 static void fold__bind_dest(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
                             int operand, fold__binding *binding)
 {
@@ -21897,7 +21897,7 @@ static void fold__plan_operands(const fold_ctx *f, const fold__worker *worker, c
     }
 }
 
-/* Finds the maps of an element-wise op whose operands have the size of its result. Batches run such maps
+/* Finds the maps of an element-wise op whose operands are as large as its result. Batches run such maps
    directly, without calling the op. */
 static void fold__plan_maps(fold__worker *worker, const fold__body_op *op, fold__instruction *instruction)
 {
@@ -21963,7 +21963,7 @@ static void fold__enter_stage(const fold_ctx *f, fold__worker *worker, const fol
     worker->run_sig = &f->run->run_sig[group_sig->run_sig];
     worker->program = fold__program_of(f, &f->sigs[worker->run_sig->sig]);
     worker->tile = group_sig->tile;
-    worker->buffer = kinds; /* no offsets: the batch sets them */
+    worker->buffer = kinds; /* without offsets, which the batch sets */
     worker->instruction = instructions + (stage ? 0 : worker->program.n_ops);
     worker->binding =
         (fold__binding *)(void *)(instructions + (worker->program.n_ops << group_sig->has_prologue));
@@ -22026,8 +22026,8 @@ static int fold__find_stages(fold_ctx *f, uint32_t first, uint32_t end)
     return 1;
 }
 
-/* Whether a batch can be cut between list elements, even within a list: in sliced runs, if its ops process
-   lists row by row. Other batches are cut between calls. */
+/* Whether a batch can be cut between list elements, even within a list. This is so in sliced runs, if its ops
+   process lists row by row. Other batches are cut between calls. */
 static int fold__cuts_lists(const fold_ctx *f, const fold__batch *batch)
 {
     const fold__run *run = f->run;
@@ -22111,8 +22111,8 @@ FOLD__INLINE float *fold__edge_row(const fold_ctx *f, uint32_t edge, uint32_t ro
     return f->value[source] + fold__edge_offset(f, edge) + (size_t)row * fold__row_size(f, source);
 }
 
-/* Returns how many rows of a call's list are in the current part of a batch, and sets the first. Returns 1
-   for a value that is not per element. */
+/* Returns how many rows of a call's list are in the current part of a batch, and sets *first to the first of
+   these. Returns 1 for a value that is not per element. */
 FOLD__INLINE uint32_t fold__rows_in_part(const fold__worker *worker, int is_list, uint32_t call,
                                          uint32_t *first)
 {
@@ -22120,8 +22120,8 @@ FOLD__INLINE uint32_t fold__rows_in_part(const fold__worker *worker, int is_list
     return is_list ? worker->list[call + 1] - worker->list[call] - *first : 1;
 }
 
-/* Whether one list component of all calls consists of whole lists that are adjacent in memory, like lists
-   made by one signature. Then rows need no pointers. */
+/* Whether a list component consists, over all calls, of whole lists that are adjacent in memory, as lists
+   made by one signature are. If so, rows need no pointers. */
 static int fold__in_one_piece(const fold_ctx *f, const fold__worker *worker, int operand, fold_rows *rows)
 {
     const float *expected = NULL;
@@ -22186,8 +22186,8 @@ static size_t fold__dest_stride(const fold_ctx *f, uint32_t edge, uint32_t float
     return f->run->mode[source] == FOLD__GRAD_SUM ? floats : fold__row_size(f, source);
 }
 
-/* Finds the rows of a fixed input of the batch's calls, one edge per call: the rows to read or, if the group
-   is given, which means backward, the rows for contributions. */
+/* Finds the rows of a fixed input, one edge for each call of the batch: the rows to read or, in backward (if
+   the group is given), the rows for contributions. */
 static void fold__fixed_rows(const fold_ctx *f, const fold__worker *worker, int operand,
                              const fold__group *back, float **rows)
 {
@@ -22202,7 +22202,7 @@ static void fold__fixed_rows(const fold_ctx *f, const fold__worker *worker, int 
     }
 }
 
-/* Finds the rows of a list component likewise. A call's rows may come from whole lists and single rows. */
+/* Does the same for a list component. A call's rows may come from both whole lists and single rows. */
 static void fold__list_rows(const fold_ctx *f, const fold__worker *worker, int operand,
                             const fold__group *back, float **rows)
 {
@@ -22274,7 +22274,7 @@ static void fold__begin_batch(fold_ctx *f, fold__worker *worker, uint64_t read)
 
 /* -- ops over whole lists, one call at a time ------------------------------------------------- */
 
-/* Runs an op that reduces rows in groups, one group per row of its result, as an index assigns them
+/* Runs an op that reduces groups of rows, one group per row of its result. An index assigns rows to groups
    (fold__alloc_segments). */
 static void fold__run_segments(fold__worker *worker, const fold__engine *engine, fold_op_call *call,
                                void (*run)(const fold_op_call *), int backward)
@@ -22300,7 +22300,7 @@ static void fold__run_segments(fold__worker *worker, const fold__engine *engine,
                    (size_t)fold__shape_size(&call->out_shape[0]) * sizeof(float));
 }
 
-/* Runs an op over whole lists. The caller has set the rows of its outputs and, in backward, of gradients. */
+/* Runs an op over whole lists. The rows of its outputs and, in backward, of gradients must have been set. */
 static void fold__run_whole(fold_ctx *f, fold__worker *worker, uint32_t id, fold__op_run *run, int backward)
 {
     fold__prepared *prepared = &worker->prepared;
@@ -22355,8 +22355,8 @@ static void fold__forward_whole(fold_ctx *f, fold__worker *worker)
     }
 }
 
-/* Notes where the values of one output of a batch's calls are. Values that stay readable or that other groups
-   read are copied to their own memory first. */
+/* Notes where the values of one output of a batch's calls are. Values that stay readable, or that other
+   groups read, are first copied to memory of their own. */
 static void fold__note_output(fold_ctx *f, fold__worker *worker, int output)
 {
     const fold__run *run = f->run;
@@ -22400,7 +22400,7 @@ static void fold__forward_part(fold_ctx *f, fold__worker *worker)
         fold__note_output(f, worker, output);
 }
 
-/* Runs a batch forward, in several parts if it has more rows than its scratch (fold__size_sub_batches). */
+/* Runs a batch forward, in parts if its scratch does not fit all its rows (fold__size_sub_batches). */
 static void fold__forward_batch(fold_ctx *f, fold__worker *worker)
 {
     const fold__batch batch = worker->batch;
@@ -22513,7 +22513,7 @@ static void fold__find_extent(const fold_ctx *f, fold__use *use)
     }
 }
 
-/* Adds a use of a trained parameter or of a shared node with a gradient, in order of first recorded rows. */
+/* Adds a use of a trained parameter or of a shared node with a gradient, sorted by first recorded row. */
 static int fold__add_use(fold_ctx *f, fold__use use, int elem)
 {
     fold__run *run = f->run;
@@ -22585,7 +22585,7 @@ static int fold__list_uses_of(fold_ctx *f, uint32_t run_sig)
     return 1;
 }
 
-/* Gives a parameter's first use memory for the total, or uses the gradient itself if it is clear. */
+/* Gives the first use of a parameter memory for the total, or the gradient itself if that is all zeros. */
 static void fold__layout_total(fold_ctx *f, fold__use *use)
 {
     const fold__param_data *param = &fold__params(f->model)[use->target];
@@ -22597,8 +22597,8 @@ static void fold__layout_total(fold_ctx *f, fold__use *use)
     f->run->sum_floats += fold__round_up(param->size, 16);
 }
 
-/* Returns the shape of the rows that a use sums: the result of the op that reads the weight or bias, or the
-   value. It is [1] for an operand shared by calls, whose sum is not divided into columns. */
+/* Returns the shape of the rows that a use sums: that of the value, or of the result of the op that reads the
+   weight or bias. It is [1] for an operand that calls share, whose sum is not divided into columns. */
 static fold_shape fold__shape_of_use(const fold_ctx *f, const fold__use *use)
 {
     const fold__program program = fold__program_in_run(f, use->run_sig);
@@ -22654,8 +22654,8 @@ static int fold__is_reached(const fold__run *run, const fold__use *use)
 }
 
 /* Chooses how many lines of a use form a block (more for a large sum), and lays out the sum and, if there is
-   a second block, memory for it. Convolutions count rows instead of lines. The kernel of a weight that is not
-   transposed also adds the sum to the total, if it is one block of vectors that slices need not cut. */
+   a second block, memory for that. Convolutions count rows instead of lines. The kernel of a linear op whose
+   weight is not transposed also adds the sum to the total if it is one block that slices need not cut. */
 enum { FOLD__KERNEL_WORK = 1 << 22 }; /* multiplications: at most about 100 microseconds */
 static void fold__place_sum(fold_ctx *f, fold__use *use)
 {
@@ -22724,7 +22724,7 @@ static float *fold__use_sum(const fold_ctx *f, const fold__use *use)
 }
 
 /* Returns where to add the next `count` lines of a use, or some columns of them, and adds `count` to *done.
-   The first block is summed in the sum itself; later ones are added to it when the next one begins. */
+   The first block is summed in place. Each later one is added to the sum when the next one begins. */
 static float *fold__next_lines(const fold_ctx *f, const fold__use *use, fold__extent share, size_t count,
                                size_t *done)
 {
@@ -22753,9 +22753,9 @@ static void fold__add_to_total(const fold_ctx *f, const fold__use *use)
                       sum, (uint32_t)use->size);
 }
 
-/* Where the rows that a use sums are: in `buffer`; or, if it is NULL, at the edges of `input`; or, if both
-   are NULL, in an output's gradient, which its readers made. The summed part begins `offset` floats into each
-   row. A product never reads a parameter as its rows: it reads a copy. */
+/* Where to find the rows that a use sums: in `buffer`; if that is NULL, at the edges of `input`; if both are
+   NULL, in the gradient of an output, which its readers computed. The summed part begins `offset` floats into
+   each row. The rows of a product are never those of a parameter: the product reads a copy. */
 typedef struct fold__source {
     const fold__buffer *buffer;
     const fold__ref *input;
@@ -22763,7 +22763,7 @@ typedef struct fold__source {
     size_t offset;
 } fold__source;
 
-/* Finds the gradient of the op's result or, for a value, the op's contribution to it, from a column on. */
+/* Finds the gradient of the op's result or, for a value, the op's contribution to it, from `column` on. */
 static fold__source fold__gradient_source(const fold__run *run, const fold__use *use,
                                           const fold__group_sig *group_sig, const fold__program *program,
                                           const fold__body_op *op, uint32_t column)
@@ -22793,7 +22793,7 @@ static fold__source fold__operand_source(const fold__run *run, const fold__group
 }
 
 /* Lists some rows of a source: those of a signature's calls in a group that have a gradient and need the op.
-   They are in record order, so sums have the same order whatever the batches were. */
+   They are in record order, so that the order of sums does not depend on the batches. */
 static float **fold__record_rows(fold_ctx *f, const fold__group_sig *group_sig, const fold__program *program,
                                  const fold__body_op *op, const fold__source *source, fold__extent some,
                                  float *region, char **scratch, size_t *n_rows)
@@ -22849,7 +22849,7 @@ static float **fold__record_rows(fold_ctx *f, const fold__group_sig *group_sig, 
     return rows;
 }
 
-/* Adds rows to the sum of a use, block by block, after the `done` lines summed so far. dy starts at the first
+/* Adds rows to the sum of a use, block by block, after the `done` lines summed so far. dy points at the first
    column of the share. */
 static void fold__add_to_use(fold_ctx *f, fold__worker *worker, const fold__use *use,
                              const fold__program *program, size_t rows, const fold_rows *in,
@@ -22885,8 +22885,8 @@ static void fold__add_to_use(fold_ctx *f, fold__worker *worker, const fold__use 
     }
 }
 
-/* The part of a use's work from `from` to `to`. It consists of columns, in whole vectors, so that each sum
-   stays on one thread and in order; in sliced runs it consists of rows if these outnumber vectors. */
+/* The part of a use's work between `from` and `to`. It consists of columns, in whole vectors, so that one
+   thread computes each sum, in order. In sliced runs it consists of rows if these outnumber the vectors. */
 typedef struct fold__use_share {
     fold__extent columns, rows;
 } fold__use_share;
@@ -23013,8 +23013,8 @@ static void fold__accumulate_lookup(fold_ctx *f, uint32_t id)
     }
 }
 
-/* Adds the sum of a looked-up row to its table's gradient, unless an earlier lookup of the row did. A row
-   that was not touched has gradient zero. */
+/* Adds the sum of a looked-up row to its table's gradient, unless an earlier lookup of the row has done so.
+   The gradient of a row that has not been touched is zero. */
 static void fold__commit_row(fold_ctx *f, fold__param_data *param, uint32_t row, uint32_t size)
 {
     fold_model *m = f->model;
@@ -23046,7 +23046,7 @@ static int fold__reserve_sums(fold_ctx *f)
 {
     fold__run *run = f->run;
     size_t floats = run->sum_floats;
-    /* also totals that this run keeps in gradients, so that a context's memory does not depend on that */
+    /* including totals that this run keeps in gradients: a context's memory must not depend on that */
     for (uint32_t which = 0; which < run->n_uses; which++) {
         const fold__use *use = &run->use[which];
         if (!use->leads || use->total != FOLD__NO_TOTAL)
@@ -23069,15 +23069,15 @@ static int fold__reserve_sums(fold_ctx *f)
 
 /* ==== section: backward execution ============================================================
    Owns: the gradients of recorded values and of values within programs. Batches run in reverse. Each
-   (fold__backward_batch) completes the gradients of its outputs, then runs its ops from last to first, which
-   write their contributions to operands. Last, it completes the contributions to inputs that several ops
+   (fold__backward_batch) completes the gradients of its outputs, then runs its ops from last to first; these
+   write their contributions to operands. Finally, it completes the contributions to inputs that several ops
    read.
    Uses: forward execution, parameter gradients. Invariant: a value's gradient is complete before the backward
    of the op that made it. */
 
 /* Lays out those contributions of a call that are not written in place, in units of 16 floats. They begin at
-   *at, after earlier ones of the call's group if `at` is NULL, or at *at_linked if the value crosses between
-   groups. The edges to a summed value are linked in record order. */
+   *at_linked if the value crosses between groups, else at *at or, if `at` is NULL, after earlier ones of the
+   call's group. If a value's gradient is a sum, the edges to it are linked in record order. */
 FOLD__INLINE void fold__assign_contribution_rows(fold_ctx *f, uint32_t id, uint32_t *at, uint32_t *at_linked)
 {
     fold__run *run = f->run;
@@ -23124,7 +23124,7 @@ static size_t fold__widest(const fold_ctx *f)
     return fold__round_up(widest, 16);
 }
 
-/* Adds a contribution of `size` floats at `offset` to a row of `width` floats, the first to zeros. */
+/* Adds `size` floats at `offset` to a row of `width` floats. The first contribution is added to zeros. */
 static void fold__add_part(const fold_ctx *f, float *to, uint32_t width, uint32_t offset, const float *from,
                            uint32_t size, int first)
 {
@@ -23157,7 +23157,7 @@ static void fold__add_contribution(const fold_ctx *f, uint32_t id, uint32_t edge
     }
     if (first)
         fold__clear_row(to, end - at);
-    if (noted & FOLD__SPARSE_GRAD) { /* a row taken twice has its sum at the first place, then zeros */
+    if (noted & FOLD__SPARSE_GRAD) { /* a row taken twice has its sum in the first place, else zeros */
         const uint32_t call = fold__edge_call(f, edge);
         const float *data = fold__data_ptr(f, (uint32_t)fold__node_op_data(f, call));
         const int *index = (const int *)(const void *)data;
@@ -23172,7 +23172,7 @@ static void fold__add_contribution(const fold_ctx *f, uint32_t id, uint32_t edge
                       floats);
 }
 
-/* Sums the contributions to some rows of a value: in blocks if they cover a whole value that is no list. */
+/* Sums the contributions to some rows of a value: in blocks if it is no list and they cover all of it. */
 static void fold__sum_contributions(const fold_ctx *f, uint32_t id, float *area, fold__extent some)
 {
     const fold__run *run = f->run;
@@ -23240,8 +23240,8 @@ static void fold__add_parts(const fold_ctx *f, const fold_rows *to, uint32_t wid
         fold__add_part(f, fold__row(to, (int)i), width, offset, fold__row(from, (int)i), size, first);
 }
 
-/* Sums, in trace order, the contributions of ops from `op_index` on to one input or value of the program,
-   given by the kind and index of the refs that read it. Returns whether there are any. */
+/* Sums, in trace order, what ops from number `op_index` on contribute to one input or value of the program,
+   identified by the kind and index of the refs that read it. Returns whether there are any. */
 static int fold__add_contributions(fold_ctx *f, fold__worker *worker, int op_index, uint32_t kind,
                                    uint32_t index, const fold_rows *to, uint32_t width, size_t count)
 {
@@ -23286,7 +23286,7 @@ static void fold__finish_value(fold_ctx *f, fold__worker *worker, uint32_t value
     fold__add_parts(f, &to, size, 0, &part, size, first, count);
 }
 
-/* Sums the contributions of list elements to a call's operand in list order, continuing across parts. */
+/* Sums the contributions of list elements to a call's operand in list order. Sums continue across parts. */
 static void fold__sum_per_element(fold_ctx *f, fold__worker *worker, const fold__body_op *op, int operand)
 {
     char *free = worker->free;
@@ -23435,7 +23435,7 @@ static void fold__begin_output(fold_ctx *f, fold__worker *worker, int output, co
     fold__sums sums;
     size_t at = 0;
     sums.n = 0;
-    sums.width = value->elem ? 0 : value->size; /* lists do not join */
+    sums.width = value->elem ? 0 : value->size; /* lists are left out */
     for (uint32_t call = value->elem ? 0 : fold__begun(worker); call < end; call++) {
         const uint32_t id = worker->ids[call] + (uint32_t)output;
         if (fold__is_complete(f, id))
@@ -23493,7 +23493,7 @@ static void fold__begin_backward(fold_ctx *f, fold__worker *worker, const fold__
 }
 
 /* Completes, in trace order, the contributions to inputs that several ops of the program read. If there is a
-   prologue, its backward does so for inputs that close no cycle. */
+   prologue, this happens in its backward for inputs that close no cycle. */
 static void fold__finish_inputs(fold_ctx *f, fold__worker *worker)
 {
     const fold__value_facts *inputs =
@@ -23521,7 +23521,7 @@ static int fold__gives_grad(const fold_ctx *f, const fold__worker *worker)
     return 0;
 }
 
-/* Finds the rows of a call's output gradients and contributions. Returns whether any input gets one. */
+/* Finds the rows of a call's output gradients and of its contributions. Returns whether it makes any. */
 static int fold__bind_list_call_backward(fold_ctx *f, fold__worker *worker, uint32_t id,
                                          const fold__group *group)
 {
@@ -23583,8 +23583,8 @@ static void fold__backward_batch(fold_ctx *f, fold__worker *worker, const fold__
    Owns: running each op when it is recorded (fold__eager_run), one row at a time, and the bodies of cells op
    by op; and the backward pass of each op (fold__eager_backward_op), for which a run visits the recording in
    reverse.
-   Uses: backward execution, recorder core, ops. Invariant: tests compare batched runs with it. So it shares
-   ops, kernels and the rules of gradients with batched runs, but no schedule, slab, tile or stage. */
+   Uses: backward execution, recorder core, ops. Invariant: tests compare batched runs with eager ones, so
+   both share ops, kernels and the rules of gradients, but no schedule, slab, tile or stage. */
 
 static void fold__eager_run(fold_ctx *f, uint32_t id);
 
@@ -23604,9 +23604,9 @@ static fold_node fold__border(fold_ctx *f, uint32_t tag, const fold__operand *op
     return copy;
 }
 
-/* Returns a mask of the inputs to copy, and sets a mask of the outputs to copy. Inputs that are the same
-   value are copied if their contributions would not come in the order of inputs. Shared inputs are always
-   copied, since nodes in a body are not shared. */
+/* Returns a mask of the inputs to copy, and sets a mask of the outputs to copy. If several inputs are the
+   same value, they are copied unless their contributions come in the order of inputs anyway. Shared inputs
+   are always copied, since nodes in a body are not shared. */
 static uint32_t fold__borders(const fold_ctx *f, const fold__cell_data *cell, const fold__operand *in,
                               uint32_t *outputs)
 {
@@ -23624,8 +23624,8 @@ static uint32_t fold__borders(const fold_ctx *f, const fold__cell_data *cell, co
     return !fold__in_training(f) ? shared : lists ? ~0u : copied | shared;
 }
 
-/* Records an op on list elements as one op per element, after a marker node that represents them all. In
-   training, values of the call that it reads are copied once, so that their gradients sum elements first. */
+/* Records an op on list elements as one op per element, after a marker node for all of them. In training, the
+   op reads copies of the call's values, so that gradients are first summed over elements. */
 static fold_node fold__record_elements(fold_ctx *f, const fold__request *request)
 {
     fold__operand in[FOLD_MAX_IN + 1];
@@ -23770,8 +23770,8 @@ static fold_node fold__eager_body(fold_ctx *f, uint32_t id, uint32_t tag, fold__
     return fine && !fold__broken(f) ? fold__view_outputs(f, n_out, out, first) : fold__null;
 }
 
-/* Records an eager call. With dedupe, a header node precedes it: a view with a signature, through which
-   identical later calls find it. */
+/* Records an eager call. With dedupe, a header node precedes it: a view with a signature, through which later
+   identical calls find this one. */
 static fold_node fold__eager_call(fold_ctx *f, const fold__request *request, fold__operand *operands,
                                   const fold__list *list, const fold_node *in)
 {
@@ -23834,7 +23834,7 @@ static uint32_t fold__eager_times(const fold_ctx *f, uint32_t id)
     return fold__is_by_rows(fold__node_sig(f, id)) ? f->length[id] : 1;
 }
 
-/* Returns a row of an input or of its contributions, for ops that process lists row by row, else all rows. */
+/* Returns one row of an input (or of contributions to it) if the op processes lists row by row, else all. */
 static fold_rows fold__eager_part(const fold_rows *rows, int by_rows, uint32_t row)
 {
     if (!by_rows || fold__absent(rows))
@@ -23871,8 +23871,8 @@ static fold_op_call *fold__eager_set_call(fold_ctx *f, uint32_t id, const fold__
     return call;
 }
 
-/* Returns the floats of an eager op's scratch, for the op and for sums over its rows. Pointers to the rows of
-   its lists and of their contributions follow. */
+/* Returns the floats of scratch that an eager op needs, for itself and for sums over its rows. These are
+   followed by pointers to the rows of its lists and of the contributions to them. */
 static size_t fold__eager_floats(const fold_ctx *f, const fold__program *program)
 {
     size_t floats = fold__round_up(fold__op_scratch(f, program, program->op, SIZE_MAX), 16);
@@ -23990,8 +23990,8 @@ static int fold__eager_dest(fold_ctx *f, uint32_t id, int operand, float ***poin
     return 1;
 }
 
-/* Whether an op that processes lists row by row contributes to a node that is not a list by summing its rows'
-   contributions, in row order. A single row's contribution needs no sum. */
+/* Whether an op that processes lists row by row has to sum its rows' contributions to an input, in row order,
+   because the input is not a list. A single row's contribution needs no sum. */
 static int fold__eager_sums(const fold_ctx *f, uint32_t id, int operand)
 {
     const fold__sig *sig = fold__node_sig(f, id);
@@ -23999,7 +23999,7 @@ static int fold__eager_sums(const fold_ctx *f, uint32_t id, int operand)
            !fold__absent(&f->run->worker->dest[operand]) && !f->run->worker->dest[operand].stride;
 }
 
-/* Runs an op backward for its nth row: once for contributions that have their own rows, then once per sum. */
+/* Runs an op backward for its nth row: once for contributions with rows of their own, then once per sum. */
 static void fold__eager_backward_row(fold_ctx *f, uint32_t id, const fold__program *program, uint32_t row)
 {
     fold__worker *worker = f->run->worker;
@@ -24114,9 +24114,9 @@ static const fold__eager *fold__eager_mode(void)
 }
 
 /* ==== section: plan cache ====================================================================
-   Owns: plans of earlier runs, kept in memory of the size that the context was given. A plan is stored the
-   second time its structure is run (fold__store_plan), evicting the least recently used plans, and is used
-   from then on (fold__replay_plan).
+   Owns: plans of earlier runs, kept in fold_ctx_desc.plan_cache_bytes of memory. A plan is stored the second
+   time its structure is run (fold__store_plan), evicting the least recently used plans, and is used from then
+   on (fold__replay_plan).
    Uses: storage. Invariant: a plan is found through a hash, and used only if the whole structure is equal.
    Hashing and comparing each read the recording once. */
 
@@ -24251,7 +24251,7 @@ static int fold__fits_run(const fold_ctx *f, const fold__kept_plan *kept, uint32
     return 1;
 }
 
-/* Returns the offset of the plan kept for the run's structure, and lists its sections; 0 if there is none. */
+/* Returns the offset of the kept plan for the run's structure, or 0 if none, and lists its sections. */
 static size_t fold__find_plan(const fold_ctx *f, uint32_t n_words,
                               fold__plan_section section[FOLD__PLAN_SECTIONS])
 {
@@ -24291,7 +24291,7 @@ static int fold__replay_plan(fold_ctx *f, const fold_node *roots, size_t n_roots
     return 1;
 }
 
-/* Evicts the least recently used plan, and moves the plans after it. */
+/* Evicts the least recently used plan, and moves the plans stored after it. */
 static void fold__drop_plan(fold__plans *plans)
 {
     size_t oldest = plans->begin;
@@ -24376,7 +24376,7 @@ static void fold__store_plan(fold_ctx *f, const fold_node *roots, size_t n_roots
    batches.
    Uses: storage, program analysis. Invariant: times never change results, only where slices end. */
 
-#define FOLD__GUESSED_NS 0.05 /* per multiplication, before any was timed */
+#define FOLD__GUESSED_NS 0.05 /* per multiplication, if none has been timed */
 
 static fold__cost *fold__cost_of(const fold_ctx *f, const fold__batch *batch, int kind)
 {
@@ -24413,8 +24413,8 @@ static void fold__learn_cost(fold_ctx *f, const fold__batch *batch, int kind, do
 }
 
 /* Estimates a batch's time in nanoseconds from a least-squares fit of time against rows over the timed
-   batches. It is proportional to rows if their row counts vary too little or the batch is far larger. Slope
-   and intercept are clamped to be non-negative. */
+   batches. If their row counts vary too little, or this batch is far larger, time is taken as proportional to
+   rows. Slope and intercept are clamped to be non-negative. */
 static double fold__estimate_batch(const fold_ctx *f, const fold__batch *batch, int kind)
 {
     const fold__cost *cost = fold__cost_of(f, batch, kind);
@@ -24432,14 +24432,14 @@ static double fold__estimate_batch(const fold_ctx *f, const fold__batch *batch, 
 }
 
 /* ==== section: plan execution ================================================================
-   Owns: making a plan (fold__make_plan), reserving what it writes (fold__reserve_run), and running its groups
-   forward and backward (fold__execute), phase by phase (fold__find_phase). In inference, all groups of
-   samples are divided among the threads. In training, one group per thread runs at a time; then the threads
-   divide up the sums that these groups add to.
+   Owns: making a plan (fold__make_plan), reserving the memory that it writes (fold__reserve_run), and running
+   its groups forward and backward (fold__execute), phase by phase (fold__find_phase). In inference, all
+   groups of samples are divided among the threads. In training, one group per thread runs at a time; then the
+   threads divide up the sums that these groups add to.
    Uses: all sections above. Invariant: all memory is reserved before the first write. */
 
-/* Finds the address of a value that exists when a run begins. Other values get the address of the sink, since
-   their rows may be gathered before they are computed, although they are not read before. */
+/* Finds the address of a value that exists when a run begins. Other values get the address of the sink: their
+   rows may be gathered, though not read, before they are computed. */
 FOLD__INLINE void fold__resolve(fold_ctx *f, uint32_t id)
 {
     const int there = !fold__makes_value(f->kind[id]) || (f->kind[id] & FOLD__IS_STORED);
@@ -24457,8 +24457,8 @@ static void fold__resolve_values(fold_ctx *f)
             fold__resolve(f, f->edge_source[edge]);
 }
 
-/* Assigns roots and kept values their offsets in the recording's data; the caller reserves it. A value that
-   is computed again keeps its offset. */
+/* Assigns roots and kept values their offsets in the recording's data, which the caller then reserves. A
+   value that is computed again keeps its offset. */
 static void fold__layout_results(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -24538,7 +24538,7 @@ static void fold__layout_groups(fold_ctx *f, size_t boundary)
     run->plan.region = end + samples * fold__min_size((size_t)fold__threads_of(f), to - from);
 }
 
-/* Clears the run's state of nodes that it reads but does not visit, since they were recorded earlier: it
+/* Clears the state of nodes that the run reads but does not visit, because they were recorded earlier. It
    computes none of them, and they get no gradients. */
 static void fold__clear_outside(fold_ctx *f)
 {
@@ -24600,7 +24600,7 @@ static int fold__make_plan(fold_ctx *f)
     return 1;
 }
 
-/* Packs weights for backward, for products whose inputs get gradients in this run. */
+/* Packs the weights of products whose inputs get gradients in this run, for use in backward. */
 static void fold__ready_packs(fold_ctx *f)
 {
     for (uint32_t sig = 0; sig < f->run->plan.run_sigs; sig++) {
@@ -24664,7 +24664,7 @@ static void fold__resolve_gradients(fold_ctx *f, const fold__group *group)
 }
 
 /* Clears, before any is written, those gradients of a group's values and leaves that are written only in
-   part: those that cross between groups, which other groups write, if `boundary` is set, or the others. */
+   part: if `boundary` is set, those that cross between groups, which other groups write; else the others. */
 static void fold__clear_partial(fold_ctx *f, const fold__group *group, int boundary)
 {
     fold__run *run = f->run;
@@ -24686,7 +24686,7 @@ static void fold__clear_partial(fold_ctx *f, const fold__group *group, int bound
     }
 }
 
-/* Begins a group, or its chunk that starts at a row of its lists. Lists start that many rows before slabs. */
+/* Begins a group, or its chunk that starts at `row` of its lists, which start `row` rows before the slabs. */
 static void fold__enter_chunk(fold_ctx *f, fold__group *group, uint32_t row)
 {
     fold__run *run = f->run;
@@ -24746,7 +24746,7 @@ static FOLD__NOINLINE void fold__note_event(fold_ctx *f, fold__worker *worker, c
 {
     const fold__run *run = f->run;
     if (kind == FOLD__EVENT_BACKWARD && !fold__gives_grad(f, worker))
-        return; /* nothing ran */
+        return; /* nothing has run */
     if (worker->events++ >= f->trace_events)
         return;
     fold__event *event = f->trace + (size_t)(worker - run->worker) * f->trace_events + worker->events - 1;
@@ -24892,7 +24892,7 @@ static int fold__adds_up(const fold__run *run, const fold__use *use, uint32_t gr
 }
 
 /* Counts a use's rows in groups [first, last), and returns the cost of summing them, in multiplications.
-   Finding a row counts as this many: */
+   Finding a row costs FOLD__FIND_WORK of these. */
 enum { FOLD__FIND_WORK = 1024 };
 static uint64_t fold__measure_use(const fold_ctx *f, fold__use *use, uint32_t first, uint32_t last)
 {
@@ -24912,7 +24912,7 @@ static uint64_t fold__measure_use(const fold_ctx *f, fold__use *use, uint32_t fi
     return use->work = use->rows * (use->size + FOLD__FIND_WORK) * (uint64_t)fold__shape_lines(&shape);
 }
 
-/* Measures all uses, and returns the cost of their sums, by which fold__accumulate_groups divides them. */
+/* Measures all uses. Returns the total cost of their sums, which fold__accumulate_groups divides up. */
 static uint64_t fold__measure_sums(const fold_ctx *f, uint32_t first, uint32_t last)
 {
     uint64_t work = 0;
@@ -25000,9 +25000,9 @@ static uint32_t fold__phase_steps(const fold__run *run, const fold__progress *pr
     return group->end_batch - group->first_batch + (uint32_t)progress->backward;
 }
 
-/* Moves to the next phase that has steps, which may be the current one. The order of phases is: the prefix,
-   the suffix backward, each group of samples forward and backward, the suffix, the prefix backward. Gradients
-   pass through the suffix before any values exist, and through the prefix once all samples added theirs. */
+/* Moves to the next phase that has steps, which may be the current one. The phases are: the prefix, the
+   suffix backward, each group of samples forward and backward, the suffix, the prefix backward. Gradients
+   pass the suffix before its values exist, and the prefix once all samples have added theirs. */
 static void fold__find_phase(const fold__run *run, fold__progress *progress)
 {
     const uint32_t from = fold__samples_from(run), suffix = 2 + 2 * (fold__samples_to(run) - from);
@@ -25133,8 +25133,8 @@ static void fold__execute(fold_ctx *f)
 }
 
 /* ==== section: sliced runs ===================================================================
-   Owns: the progress of a run that was begun. It executes step after step; a step is a batch or a group's
-   sums of weight gradients. A step that would take too long is divided.
+   Owns: the progress of a run that was begun. The run executes step after step; a step is a batch, or a
+   group's sums of weight gradients. A step that would take too long is divided.
    Uses: plan execution, cost model. Invariant: results are bit-identical to an uninterrupted run. */
 
 enum { FOLD__TIMED_FIRST = 4, FOLD__TIMED_EACH = 64, FOLD__MIN_WORK = 1 << 14 };
@@ -25142,7 +25142,7 @@ enum { FOLD__TIMED_FIRST = 4, FOLD__TIMED_EACH = 64, FOLD__MIN_WORK = 1 << 14 };
 /* Whether an unfinished run has overwritten values of this recording, so that none can be read. */
 static int fold__is_interrupted(const fold_ctx *f) { return f->run->interrupted_salt == f->salt; }
 
-/* Returns the batch of a step, or FOLD__NONE for a group's last one in backward: sums of weight gradients. */
+/* Returns the batch of a step, or FOLD__NONE for a group's last step in backward, which sums gradients. */
 static uint32_t fold__step_batch(const fold__run *run, const fold__progress *progress)
 {
     const fold__group *group = &run->group[progress->group];
@@ -25251,7 +25251,7 @@ static void fold__run_rows(fold_ctx *f, uint64_t rows, uint64_t all)
     fold__find_phase(run, progress);
 }
 
-/* Starts a run in slices. From the first slice on, gradients without a separate total are no longer zeros. */
+/* Starts a run in slices. Gradients that have no separate total no longer count as zeros from here on. */
 static void fold__begin_slices(fold_ctx *f)
 {
     fold__first_phase(f->run, &f->run->progress);
@@ -25418,7 +25418,7 @@ static void fold__read_index_refs(fold_ctx *f, uint32_t first)
 
 /* -- after a run ------------------------------------------------------------------------------ */
 
-/* Whether stored values are out of date: parameters changed, or an unfinished run overwrote some values. */
+/* Whether stored values are out of date, because of new parameter values or an unfinished run. */
 static int fold__is_stale(const fold_ctx *f)
 {
     return f->any_done && (f->done_version != f->model->version || fold__is_interrupted(f));
@@ -25449,7 +25449,7 @@ static void fold__mark_done(fold_ctx *f)
 }
 
 /* Counts the calls of a planned run that an earlier run has computed: those whose values are stored, and all
-   that these depend on. A run of new nodes alone has none, and is not searched. */
+   that these depend on. A run of only new nodes has no such calls, so it is not searched. */
 static uint32_t fold__count_recomputed(const fold_ctx *f)
 {
     const fold__run *run = f->run;
@@ -25539,8 +25539,8 @@ static void fold__find_last_readers(const fold_ctx *f, const fold__group *group,
     }
 }
 
-/* Returns the longest chain of calls of one signature, which may have calls of others in between. Visits only
-   calls between one of the signature's own and the last that depends on it. */
+/* Returns the longest chain of calls of one signature, which may have calls of others in between. Only calls
+   between a call of the signature and the last call that depends on it are visited. */
 static uint32_t fold__own_chain(const fold_ctx *f, const fold__group_sig *group_sig, const uint32_t *last,
                                 uint32_t *chain)
 {
@@ -25571,8 +25571,8 @@ static uint32_t fold__own_chain(const fold_ctx *f, const fold__group_sig *group_
     return longest;
 }
 
-/* Returns the longest chains of all signatures, summed over groups. Planning skips signatures that feed each
-   other; their chains are found here, in arrays that planning no longer needs. */
+/* Returns the sum of the longest chains of all signatures in all groups. Planning skips signatures that feed
+   each other; their chains are found here, in arrays that planning no longer needs. */
 static uint32_t fold__count_bound(const fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -25841,13 +25841,13 @@ static enum fold__run_scope fold__scope_of(const fold_ctx *f, const fold_node *r
     return fold__all_there(f, roots, n_roots) ? FOLD__SCOPE_NOTHING : FOLD__SCOPE_NEW;
 }
 
-/* Returns the first index reference that a run reads. Only runs that visit old nodes read old ones. */
+/* Returns the first index reference that a run reads. Old ones are read only by runs that visit old nodes. */
 static uint32_t fold__first_index_ref(const fold_ctx *f, enum fold__run_scope scope)
 {
     return scope >= FOLD__SCOPE_AGAIN ? 0 : f->old_index_refs;
 }
 
-/* Determines what the run computes, in which order, and reserves memory for gradients of kept nodes. */
+/* Determines what the run computes and in which order, and reserves memory for gradients of kept nodes. */
 static int fold__plan_run(fold_ctx *f, const fold_node *roots, size_t n_roots, int backward)
 {
     fold__run *run = f->run;
@@ -25921,7 +25921,7 @@ FOLD_API fold_status fold_run_begin(fold_ctx *f, const fold_node *roots, int cou
 }
 
 #ifndef FOLD_INFERENCE
-/* Returns a copy of a root that is a parameter: a parameter gets its gradient from the nodes that use it. */
+/* Returns a copy of a root that is a parameter: only nodes that use a parameter give it a gradient. */
 static fold_node fold__root_of(fold_ctx *f, fold_node x)
 {
     fold__operand operand;
@@ -25983,8 +25983,8 @@ static const char *fold__replay_problem(const fold_ctx *f)
     return NULL;
 }
 
-/* Gives random calls of the last run, and those recorded for it, the draws that a fresh recording would get
-   from the context. */
+/* Gives random calls of the last run, and those recorded for it, the same draws that the context would give a
+   fresh recording. */
 static void fold__draw_again(fold_ctx *f)
 {
     for (uint32_t at = 0; at < f->n_calls && f->n_draws; at++) {
@@ -25998,7 +25998,7 @@ static void fold__draw_again(fold_ctx *f)
     f->draws += f->n_draws;
 }
 
-/* All values of an eager context are readable, so if parameters have changed, all ops are computed again. */
+/* Replays an eager run. If parameters have changed, runs all ops, because all values are readable. */
 static fold_status fold__replay_eager(fold_ctx *f)
 {
     if (f->done_version != f->model->version)
@@ -26042,7 +26042,7 @@ static void fold__end_capture(fold_ctx *f)
     f->bytes_refused = bytes_refused;
 }
 
-/* Replays a batched run. Captured commands are valid while no array moves; nothing is reserved then. */
+/* Replays a batched run. Captured commands are valid while no array moves; with them, nothing is reserved. */
 static fold_status fold__replay_batched(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -26147,8 +26147,8 @@ static const char *fold__slice_problem(const fold_ctx *f, uint64_t ns)
     return NULL;
 }
 
-/* Runs steps until the time is used up. The first is cut to the rows that fit, but at least one; later ones
-   run in full or wait for the next slice. Between slices, ops may be added and arrays may move. */
+/* Runs steps until the time is used up. The first is cut to the rows that fit, but to at least one; later
+   steps run in full or wait for the next slice. Between slices, ops may be added and arrays may move. */
 static void fold__run_slice(fold_ctx *f, uint64_t ns)
 {
     fold__progress *progress = &f->run->progress;
@@ -26208,7 +26208,7 @@ FOLD_API fold_status fold_run_more(fold_ctx *f, uint64_t ns, int *more)
 }
 
 /* ==== section: results =======================================================================
-   Owns: values that the caller keeps, memory of the caller's that runs read or write (output_ref, index_ref,
+   Owns: values that the caller keeps, the caller's memory that runs read or write (output_ref, index_ref,
    edges_ref), and reading results: values, gradients, statistics.
    Uses: run calls, storage. Invariant: reading changes no value. */
 
@@ -26221,7 +26221,7 @@ static const char *fold__node_name(const fold_ctx *f, uint32_t id)
                                 : kind[f->kind[id] & FOLD__KIND_MASK];
 }
 
-/* As fold__operand_of, for calls that a cell body may not make. */
+/* Like fold__operand_of, but for calls that a cell body may not make. */
 static int fold__operand_outside(fold_ctx *f, fold_node x, const char *who, fold__operand *operand)
 {
     return fold__operand_of(f, x, who, operand) && !fold__in_body(f, who);
@@ -26405,8 +26405,8 @@ static int fold__readable(fold_ctx *f, fold_node x, const char *who, fold__opera
     return 0;
 }
 
-/* Whether a node has values that the caller may read. While a body is traced nothing has values, and anything
-   computed from them would become a constant of the cell. */
+/* Whether a node has values that the caller may read. While a body is being traced nothing has values; if it
+   had, whatever is computed from them would become a constant of the cell. */
 static int fold__valuable(fold_ctx *f, fold_node x, const char *who, fold__operand *operand)
 {
     if (f && f->frame.tracing)
@@ -26440,7 +26440,7 @@ static int fold__refuse_node(fold_ctx *f, fold_node x, const char *who, const ch
                         fold__node_name(f, f->source[x.id]), why);
 }
 
-/* Reports why a node has no value: a run is unfinished, nothing was run, or else `why`. */
+/* Reports why a node has no value: a run is unfinished, nothing has been run, or else `why`. */
 static int fold__not_made(fold_ctx *f, fold_node x, const char *who, const char *why)
 {
     if (f->run->life >= FOLD__BEGUN || fold__is_interrupted(f))
@@ -26581,16 +26581,16 @@ FOLD_API fold_stats fold_ctx_stats(const fold_ctx *f)
 
 enum {
     FOLD__MAX_THREADS = 64,
-    FOLD__SPINS = 4000 /* polls before a thread sleeps: jobs often follow closely */
+    FOLD__SPINS = 4000 /* polls before a thread sleeps, since jobs often follow closely */
 };
 struct fold_pool {
     pthread_mutex_t lock;
     pthread_cond_t wake, done;
     pthread_t thread[FOLD__MAX_THREADS];
-    long process;          /* the process that owns the threads: a fork's child has none */
+    long process;          /* the process that owns the threads; after fork, the child has none */
     int wanted, started, stop;
     unsigned round;        /* number of calls of fold_pool_for */
-    int next, count, left; /* tasks: the next to start, all, the unfinished */
+    int next, count, left; /* next task to start, number of tasks, number unfinished */
     fold_task *task;
     void *user;
 };
@@ -26731,8 +26731,8 @@ static void fold__step_rows(fold_model *m, const fold__param_data *param, const 
                                  state2 ? state2 + at : NULL, count * width);
 }
 
-/* A step shared by several workers. The rows to update of all parameters, laid end to end, are divided into
-   equal shares. A worker updates the blocks that begin in its share, and packs each while in cache. */
+/* A step shared by several workers. The rows to update of all parameters are laid end to end and divided into
+   equal shares. A worker updates the blocks that begin in its share, and packs each while it is in cache. */
 typedef struct fold__stepping {
     fold_model *model;
     fold__step step;
@@ -26748,7 +26748,7 @@ static size_t fold__stepped_rows(const fold_model *m, const fold__param_data *pa
                                       : (size_t)param->shape.dim[0];
 }
 
-/* Updates rows of a parameter and refreshes their packs. Packs of lookup tables wait for all workers. */
+/* Updates rows of a parameter and refreshes their packs, which in lookup tables wait for all workers. */
 static void fold__step_param(const fold__stepping *stepping, fold__step step, const fold__param_data *param,
                              size_t from, size_t to)
 {
@@ -26819,7 +26819,7 @@ static void fold__step_lane(int worker_index, void *user)
     fold__fp_leave(saved);
 }
 
-/* Runs a step, on several threads if it is large. A float takes about as long as 16 multiplications. */
+/* Runs a step, on several threads if it is large. A float costs about as much as 16 multiplications. */
 static void fold__step_all(fold__stepping *stepping)
 {
     fold_model *m = stepping->model;
@@ -26860,7 +26860,7 @@ static fold__step fold__step_of(enum fold__rule rule, float rate, float decay, f
 }
 
 /* Computes differences of settings, rounded as in runs whatever mode the host has set. It is not inlined, so
-   that the compiler cannot move them out of the caller's fold__fp_enter and fold__fp_leave. */
+   that the compiler cannot move them out from between the caller's fold__fp_enter and fold__fp_leave. */
 FOLD__NOINLINE static void fold__settle_step(fold__step *step)
 {
     if (step->add1 == 0)
@@ -26937,7 +26937,7 @@ FOLD_API fold_status fold_adam_step(fold_model *m, const fold_adam *settings)
     return fold__step_model(m, &step, settings->decoupled);
 }
 
-/* Returns a sum of squares. The dot kernel is fastest; blocks that might overflow or underflow use double. */
+/* Returns a sum of squares: from the dot kernel or, for blocks that may overflow or underflow, in double. */
 static double fold__squares(const fold__kernels *kernels, const float *grads, size_t count)
 {
     double sum = 0;
@@ -27421,7 +27421,7 @@ typedef struct fold__gates {
 } fold__gates;
 
 /* Makes the projection of a layer's cell: a second cell, whose inputs are products of the first input instead
-   of that input. Contexts with dedupe record it for looked-up words: each word is multiplied once. */
+   of that input. Contexts with dedupe record it for looked-up words, so that each word is multiplied once. */
 static void fold__project_cell(fold_model *m, uint32_t id)
 {
     const fold__cell_data cell = fold__cells(m)[id];
@@ -27443,8 +27443,8 @@ static void fold__project_cell(fold_model *m, uint32_t id)
     fold__cells(m)[made.id - 1].is_projected = 1;
 }
 
-/* Makes projections of all layers' cells. A model has them if it has lookup tables, whichever is added first.
-   If a body adds the table, they are made after it has been traced. */
+/* Makes the projections of all layers' cells. A model with lookup tables has them, whether the layers or the
+   tables were added first. If a cell body adds the table, they are made after the body has been traced. */
 static void fold__project_cells(fold_model *m)
 {
     while (m->projected_cells < m->n_cells && !m->error.status && !m->tracer->frame.tracing) {
@@ -27472,7 +27472,7 @@ static void fold__gates_of(fold_ctx *f, fold_node gates, int hidden, int count, 
     gate[count - 1] = fold_tanh(f, fold_slice(f, gates, 0, (count - 1) * hidden, hidden));
 }
 
-/* Computes h' and c' (Tai et al. 2015, equations 6-8). `kept`: the old c after the forget gates, or null. */
+/* Computes h' and c' (Tai et al. 2015, eqs 6-8). `kept` is the old c after the forget gates, or null. */
 static void fold__lstm_out(fold_ctx *f, fold_node in_gate, fold_node out_gate, fold_node update,
                            fold_node kept, fold_node *out)
 {
@@ -27489,9 +27489,9 @@ static fold_node fold__gate_product(fold_ctx *f, const fold__gates *gates, fold_
                             : fold_linear_n(f, both, 2, weight, bias);
 }
 
-/* In contexts with dedupe, makes the product of a looked-up word a call of its own, computed once for all its
-   occurrences, whatever the states. From its first such word on, a cell uses products for every input, so
-   that all its calls can share batches: *cell becomes its projection. Returns NULL if it uses x itself. */
+/* In contexts with dedupe, makes the product of a looked-up word a call that runs once for all occurrences,
+   whatever the states. From its first such word on, a cell uses products for every input, so that all its
+   calls can share batches: *cell becomes its projection. Returns NULL if the cell uses x itself. */
 static const fold__gates *fold__project_word(fold_ctx *f, fold_cell *cell, fold_node x)
 {
     if (!f || !fold__merges(f) || f->frame.cell || cell->salt != f->model->salt || !cell->id ||
@@ -27662,7 +27662,7 @@ static int fold__unroll_begin(fold_ctx *f, const char *who, const fold_recurrent
     return !fold__broken(f);
 }
 
-/* Whether no initial state is a list: each sequence is one sample here. */
+/* Checks that no initial state is a list, since each sequence is one sample here. */
 static int fold__states_are_single(fold_ctx *f, const char *who, const fold_state *begin, int count)
 {
     for (int i = 0; begin && i < 2 * count; i++) {
@@ -27730,7 +27730,7 @@ FOLD_API fold_rnn_stack fold_rnn_stack_new(fold_model *m, const char *name, fold
 }
 
 /* Runs a layer in one direction over the first `count` nodes of f->steps, an array that may move whenever a
-   call records. The states h are written to the next `count` nodes or, in reverse, concatenated to these. */
+   call records. The states h go to the next `count` nodes or, in reverse, are concatenated to these. */
 static fold_state fold__stack_direction(fold_ctx *f, const char *who, const fold_recurrent *layer, int count,
                                         int reverse, const fold_state *begin)
 {
@@ -27991,7 +27991,7 @@ FOLD_API int fold_to_file(const void *bytes, size_t count, void *file)
 }
 #endif
 
-/* Whether text begins with valid UTF-8 that is not a control character. Sets `count` to its bytes, or 1. */
+/* Whether text begins with valid UTF-8 that is not a control character. Sets `count` to its length, or 1. */
 static int fold__is_plain(const char *from, int *count)
 {
     *count = fold__utf8(from);
@@ -28052,7 +28052,7 @@ static void fold__put(fold__text *text, const char *format, ...)
         fold__put_bytes(text, buffer, fold__min_size((size_t)count, sizeof buffer - 1));
 }
 
-/* Prints a name. Control characters are escaped if `quoted` is set. Otherwise, and for invalid bytes: '?'. */
+/* Prints a name with '?' for invalid bytes and, unless `quoted` escapes them, for control characters. */
 static void fold__put_name(fold__text *text, const char *from)
 {
     for (int count; *from; from += count) {
@@ -28103,7 +28103,7 @@ typedef struct fold__seen_batch {
     uint32_t sig;
     uint32_t first; /* index of its first call in the snapshot's `call` */
     uint32_t count; /* number of calls */
-    uint32_t elems; /* list elements of all its calls */
+    uint32_t elems; /* number of list elements of all its calls */
     uint32_t group;
     int prologue;
 } fold__seen_batch;
@@ -28119,12 +28119,12 @@ typedef struct fold__seen_sig {
 typedef struct fold__snapshot {
     fold_ctx *ctx;
     fold__error error; /* error of the context, restored afterwards */
-    int planned;       /* whether batches are those of the last run; else of the recording, by depth */
+    int planned;       /* 1 if batches are those of the last run, 0 if of the recording, by depth */
     uint32_t n_batches, n_calls, n_sigs, n_groups, bound, recomputed;
     fold__seen_batch *batch;
     const uint32_t *call; /* calls in batch order */
-    uint32_t *at; /* per node. For a call: 1 + its batch. For another value that calls read: FOLD__LEAF + 1 +
-                     the first batch that reads it. Otherwise 0 */
+    uint32_t *at; /* per node: 1 + its batch for a call, FOLD__LEAF + 1 + the first batch that reads it for
+                     any other value that calls read, else 0 */
     uint32_t *sig_at;        /* per signature: 1 + its index in `sig` */
     fold__seen_sig *sig;     /* in order of their first batches */
     uint32_t *work;          /* working memory, per node */
@@ -28249,8 +28249,8 @@ static void fold__index_snapshot(fold__snapshot *snapshot)
     }
 }
 
-/* Takes a snapshot. Failing to do so is not an error of the recording. Until fold__end_snapshot the context
-   has an error, so that it refuses all calls from a writer or visitor. */
+/* Takes a snapshot. Failure does not set an error on the recording. Until fold__end_snapshot the context has
+   an error, so that it refuses all calls from a writer or visitor. */
 static fold_status fold__make_snapshot(fold_ctx *f, fold__snapshot *snapshot)
 {
     if (!f || f->arrays[FOLD__ARRAY_LOOK].need)
@@ -28360,7 +28360,7 @@ static int fold__leaf_param(const fold_ctx *f, uint32_t id, uint32_t *param)
     return 1;
 }
 
-/* The op or leaf that made an operand. `out`: which output, if its call has several outputs, else -1. */
+/* The op or leaf that made an operand. `out` is the index of the output if the call has several, else -1. */
 typedef struct fold__producer {
     const char *name;
     int out;
@@ -29016,7 +29016,7 @@ enum { FOLD__DTYPES = sizeof fold__dtypes / sizeof *fold__dtypes };
 enum { FOLD__PART_STEPS = 3 };
 
 /* Returns the array with part `nth` of all parameters: 0 is their values, 1 and 2 are the optimiser's state.
-   Part 3, which only Adam has, is no array but a parameter's step count, saved if it is not the model's. */
+   Part 3, which only Adam has, is not an array but a parameter's step count, saved if not the model's. */
 static float *fold__state_array(const fold_model *m, int nth)
 {
     static const int array[] = { FOLD__M_VALUES, FOLD__M_STATE1, FOLD__M_STATE2 };
@@ -29089,7 +29089,7 @@ static void fold__path_fail(fold__error *error, const char *who, const char *pat
 }
 #endif
 
-/* Returns the status of a save or load. If it failed it changed nothing, so the model gets only a message. */
+/* Returns the status of a save or load. On failure nothing has changed, so the model gets only a message. */
 static fold_status fold__file_end(fold_model *m, const fold__error *error)
 {
     if (m->error.status)
@@ -29235,7 +29235,7 @@ static void fold__put_data(fold__text *text, const fold_model *m, const fold__pa
                          param->size);
 }
 
-/* Writes a file. FOLD_IO: the writer stopped, which the caller must report. Other errors are in `error`. */
+/* Writes a file. Returns FOLD_IO without setting `error` if the writer stopped: the caller must report it. */
 static fold_status fold__write_file(fold_model *m, fold_writer *write, void *user, const fold_save_desc *desc,
                                     fold__error *error)
 {
@@ -29280,9 +29280,9 @@ FOLD_API fold_status fold_model_save_to(fold_model *m, fold_writer *write, void 
 }
 
 #ifndef FOLD_NO_STDIO
-/* What C cannot do: create a file that is locked while its descriptor is open, remove a file only if no saver
-   has locked it, and flush to disk. Stdio writes the contents. */
-enum { FOLD__NAME_IN_USE = -2 }; /* in place of a descriptor: the name exists; -1: other failures */
+/* What standard C cannot do: create a file that is locked while its descriptor is open, remove a file only if
+   no saver has locked it, and flush to disk. Stdio writes the contents. */
+enum { FOLD__NAME_IN_USE = -2 }; /* the name exists; -1 stands for all other failures */
 
 #if defined(FOLD__DISK_POSIX)
 #if !defined(__cplusplus) && (!defined(_POSIX_C_SOURCE) || _POSIX_C_SOURCE < 200112L)
@@ -29312,7 +29312,7 @@ static int fold__disk_lock(int file, const char *path)
 static void fold__disk_close(int file) { close(file); }
 static void fold__disk_remove(const char *path) { remove(path); }
 
-/* Creates a locked file. If a saver mistakes it for a leftover and removes it first, the lock notices. */
+/* Creates a locked file. Locking fails if another saver took it for a leftover and removed it before. */
 static int fold__disk_create(const char *path)
 {
     const int file = open(path, O_WRONLY | O_CREAT | O_EXCL, 0666);
@@ -29331,7 +29331,7 @@ static void fold__disk_clear(const char *path)
         close(file);
 }
 
-/* Flushes a file to disk, and returns nonzero if the disk fails. File systems without a flush do not fail. */
+/* Flushes a file to disk. Returns nonzero if the disk fails, but 0 if the file system cannot flush. */
 static int fold__disk_sync(int file)
 {
 #ifdef F_FULLFSYNC
@@ -29358,8 +29358,8 @@ static int fold__disk_sync_folder(char *path)
     return failed;
 }
 #elif defined(FOLD__DISK_WINDOWS)
-/* Creates a file. Whoever opens a file here specifies what others may do with it meanwhile. The saver allows
-   everything. A remover allows nothing, so it cannot open a file that a saver holds. */
+/* Creates a file. On Windows, whoever opens a file specifies what others may do with it meanwhile. A saver
+   allows everything. A remover allows nothing, so it cannot open a file that a saver holds. */
 static int fold__disk_create(const char *path)
 {
     const unsigned long writing = 0x40000000, share_all = 7, create_new = 1, is_there = 80;
@@ -29384,7 +29384,7 @@ static void fold__disk_clear(const char *path)
 static int fold__disk_sync(int file) { return _commit(file); }
 static void fold__disk_close(int file) { _close(file); }
 
-/* Renames a file. Retries for at least a second while others have it open, like a saver about to close it. */
+/* Renames a file. Retries for at least a second while others have it open, as a saver about to close does. */
 static int fold__disk_rename(const char *from, const char *to)
 {
     const unsigned long replace_existing = 1, write_through = 8;
@@ -29423,7 +29423,7 @@ static int fold__disk_sync_folder(char *path) { return (void)path, 0; }
 static int fold__disk_replaceable(const char *path) { return (void)path, 1; }
 #endif
 
-/* Opens a temporary file, with the first of 100 names that no saver holds. It is renamed when complete. */
+/* Opens a temporary file, with the first of 100 names that no saver holds. It is renamed once complete. */
 enum { FOLD__DRAFTS = 100 };
 static int fold__temp_file_new(const char *path, char *temp_file, size_t size, fold__error *error)
 {
@@ -29559,7 +29559,7 @@ static int fold__json_escape(fold__json *json, char **out)
         impl = 0;
     }
     if (!impl)
-        return fold__json_fail(json, "a string has an invalid escape"); /* nor may it be a zero byte */
+        return fold__json_fail(json, "a string has an invalid escape"); /* it may not be a zero byte either */
     const int more = impl < 0x80 ? 0 : impl < 0x800 ? 1 : impl < 0x10000 ? 2 : 3;
     static const unsigned char lead[] = { 0, 0xc0, 0xe0, 0xf0 };
     *(*out)++ = (char)(lead[more] | impl >> 6 * more);
@@ -29617,7 +29617,7 @@ typedef struct fold__tensor {
     fold_shape shape;    /* the true rank, but only the first four dimensions, at most INT_MAX each */
     char *dims;          /* text of all dimensions in the header */
     uint32_t param;      /* 1 + the parameter to load it into, or 0 */
-    int of_bytes;        /* whether it has the scales of an int8 tensor to load */
+    int of_bytes;        /* whether it contains the scales of an int8 tensor to load */
     const struct fold__tensor *scales; /* for an int8 tensor to load: one scale per index of its last axis or,
                                           if their rank is above 1, one per vector along that axis */
     uint64_t begin, end; /* its bytes in the data of the file */
@@ -29705,11 +29705,11 @@ enum { /* arrays of a file */
 typedef struct fold_tensors {
     fold_model *model;   /* unchanged if the file is only listed */
     fold__error failure; /* why the file could not be read */
-    fold__error *error;  /* &failure, or the model's error: for an image, and for an open fold_tensors */
+    fold__error *error;  /* the model's error for an image or an open fold_tensors, else &failure */
     fold__arena arena;
     fold__array arrays[FOLD__F_COUNT];
     fold_load_desc desc;
-    fold_reader *read; /* NULL: the file is in memory, with `left` bytes remaining at `bytes` */
+    fold_reader *read; /* NULL if the file is in memory, with `left` bytes remaining at `bytes` */
     void *user;
     const unsigned char *bytes;
     size_t left;
@@ -29800,7 +29800,7 @@ FOLD__BY_DEFAULT(fold_load_desc, FOLD__ALL_ZERO)
 
 #define fold__load_fail(file, ...) fold__fail_in((file)->error, __VA_ARGS__)
 
-/* Copies text, replacing control characters and invalid bytes by '?'. Text that is too long ends in "..". */
+/* Copies text with '?' for control characters and invalid bytes. Text that is too long ends in "..". */
 static const char *fold__plain_text(char *out, size_t size, const char *text)
 {
     size_t at = 0, cut = 0; /* cut: where to end text that is too long */
@@ -29940,8 +29940,8 @@ static fold__tensor *fold__find_tensor(const fold__file *file, const char *const
 }
 
 #ifndef FOLD_NO_TEXT
-/* Returns the edit distance of two names without their common start and end, or 0 if one of them only has
-   module names in front. */
+/* Returns the edit distance of two names without their common start and end, or 0 if they differ only in
+   module names in front of one of them. */
 static size_t fold__name_distance(const char *a, const char *b)
 {
     size_t n = strlen(a), m = strlen(b), row[FOLD__SHORT];
@@ -30179,7 +30179,7 @@ static float fold__half(uint32_t bits)
     return fold__float_of(sign | (exponent == 31 ? 255u : exponent + 112) << 23 | fraction << 13);
 }
 
-/* Converts `count` values to floats, and writes each to `out` `step` floats after the last. */
+/* Converts `count` values to floats, and writes them to `out`, one every `step` floats. */
 FOLD__NOINLINE static void fold__read_floats(float *out, size_t step, const unsigned char *in, size_t count,
                                              int dtype)
 {
@@ -30251,7 +30251,7 @@ static int fold__has_its_bytes(const fold__tensor *tensor, const fold__param_dat
            (param->bytes != FOLD__NO_PACK) != by_rows && (param->bytes_t != FOLD__NO_PACK) == by_rows;
 }
 
-/* Checks values that are int8 or will be quantised, and step counts. Reserves floats to quantise from. */
+/* Checks step counts, and values that are or will become int8. Reserves floats to quantise from. */
 static int fold__load_check(fold__file *file)
 {
     enum { FOLD__CHECKED_FLOATS = 64 };
@@ -30302,7 +30302,7 @@ static void fold__load_bytes(fold_model *m, fold__param_data *param, const unsig
     param->byte_error = 0;
 }
 
-/* Loads a tensor into its parameter. The parameter keeps its format, whatever the file's format is. */
+/* Loads a tensor into its parameter. The parameter keeps its format, whatever format the file has. */
 static void fold__load_tensor(fold__file *file, const fold__tensor *tensor)
 {
     fold_model *m = file->model;
@@ -30319,7 +30319,7 @@ static void fold__load_tensor(fold__file *file, const fold__tensor *tensor)
 }
 
 #ifndef FOLD_INFERENCE
-/* Sets the step counts of parameters with state in the file: their own if it has it, else the file's. */
+/* Sets the step count of every parameter with state in the file: its own if it has one, else the file's. */
 static void fold__load_steps(fold__file *file)
 {
     fold__begin_states(file->model, file->rule, file->n_steps);
