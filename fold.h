@@ -3346,7 +3346,7 @@ typedef struct fold__kernels {
                         float *dw, size_t ldw, float *scratch, int separate);
     /* Adds left[r][i] * right[r][i] to sum[i] as a chain over r, in row order. */
     void (*add_products)(int rows, const fold_rows *left, const fold_rows *right, float *sum, size_t count);
-    fold__rule_fn rule[FOLD__RULE_COUNT]; /* update `count` values and clear their gradients */
+    fold__rule_fn rule[FOLD__RULE_COUNT]; /* each updates `count` values and clears their gradients */
 } fold__kernels;
 
 /* Reductions, and operations on rows by index. They are separate from fold__kernels, so that a linker can
@@ -3506,8 +3506,8 @@ FOLD__INLINE void fold__transpose_4(float *dst, size_t ld, const float *const sr
 
 /* Packing functions of an instruction set. */
 typedef struct fold__packer {
-    /* Packs rows row..row+rows of `input` as panels `stride` floats apart; pads the last one's vectors with
-       0. */
+    /* Packs rows row..row+rows of `input` as panels that are `stride` floats apart; the last panel's vectors
+       are filled up with zeros. */
     void (*pack_rows)(float *dst, size_t stride, const fold__layout *layout, const fold_rows *input,
                       ptrdiff_t row, int rows, int columns);
     /* dst[c*ld + r] = src[r][c] for eight rows. NULL: rows are transposed four at a time. */
@@ -3608,7 +3608,7 @@ typedef struct fold__tile_args {
 } fold__tile_args;
 typedef void (*fold__tile_fn)(const fold__tile_args *at);
 
-/* One recorded kernel call: an op, tiles of a product or, if both are NULL, a map, a copy or a whole batch.
+/* One recorded kernel call: an op or tiles of a product or, if both are NULL, a map, a copy or a whole batch.
    Its arguments follow it: a fold__prepared, fold__tile_args or fold__map_call. */
 typedef struct fold__command {
     struct fold__command *next;
@@ -3700,7 +3700,7 @@ typedef struct fold__softmax_kernels {
     void (*fill)(const fold__softmax_tile *with, float *scores, float value);
     fold__softmax_fn largest; /* lanes = the largest scores */
     fold__softmax_fn exps;    /* scores = exp(scale (score - largest)); lanes = their sums */
-    fold__softmax_fn weights; /* the same, times factor; lanes = the sums of weight * slope */
+    fold__softmax_fn weights; /* scores = those exps times factor; lanes = the sums of weight * slope */
     fold__softmax_fn slopes;  /* slopes = weight (slope - factor) scale */
 } fold__softmax_kernels;
 
@@ -3771,7 +3771,7 @@ typedef struct fold__attender {
     fold__strided_fn strided[FOLD__TILE_ROWS][8]; /* [rows - 1][vectors - 1] */
     void (*gather)(const fold__row_sums *at);
     /* Multiplies `rows` query rows by the keys they attend to, for some heads, into uneven rows of scores.
-       The heads' columns begin at col; their scores are `next` floats apart. */
+       The first head's columns begin at col; the scores of two heads are `next` floats apart. */
     void (*scores)(const fold__adjacency *adjacency, int row, int rows, const fold_rows *query,
                    const fold_rows *key, ptrdiff_t col, int width, int heads, float *scores, size_t next);
 } fold__attender;
@@ -4124,7 +4124,7 @@ static void fold__weight_grad_packed(const fold__tiles *tiles, int rows, const f
     }
 }
 
-/* Returns the number of last columns of dW to compute as a transpose: all if dW is narrow; otherwise, given
+/* Returns how many of the last columns of dW to compute as a transpose: all if dW is narrow; otherwise, given
    enough rows, those that fill less than half a vector. */
 static int fold__columns_turned(const fold__tiles *tiles, int rows, int inner, int columns)
 {
@@ -4136,7 +4136,7 @@ static int fold__columns_turned(const fold__tiles *tiles, int rows, int inner, i
     return 2 * rest < tiles->vector && rows >= FOLD__TRANSPOSE_ROWS * rest ? rest : 0;
 }
 
-/* Computes a weight gradient; packs both operands if it is large or if there are few registers. */
+/* Computes a weight gradient; packs both operands if they are large or if there are few registers. */
 static void fold__weight_grad_any(const fold__tiles *tiles, int rows, const fold_rows *input, int inner,
                                   const fold_rows *dy, int columns, float *dw, size_t ldw, float *scratch,
                                   int separate)
@@ -4242,7 +4242,7 @@ static size_t fold__attention_held(const fold__attention_call *call, int backwar
                            : FOLD__QUERY_BLOCK * fold__attention_stride(call);
 }
 
-/* Returns the scratch floats for one head at a time, or two along edges, for any number of heads. */
+/* Returns the scratch floats for any number of heads, which run one at a time or, along edges, in pairs. */
 static size_t fold__attention_floats(const fold__attention_call *call, int backward)
 {
     const size_t keys = call->adjacency ? 0 : fold__round_up((size_t)call->keys, FOLD__PANEL_KEYS),
@@ -4666,8 +4666,8 @@ static void fold__edge_attention_backward(const fold__attender *attender, const 
    bytes in an image are read in place: row by row or, for a transpose, column by column, with a scale per
    row. */
 
-/* An int8 weight. group: bytes between groups or, in the layout of files, columns. row: bytes between
-   rows. */
+/* An int8 weight. group: bytes from one group to the next or, in the layout of files, from column to column.
+   row: bytes from one row to the next. */
 typedef struct fold__int8_weight {
     const uint8_t *bytes;
     const float *scales;
@@ -5760,7 +5760,7 @@ FOLD__INLINE fold__f4 fold__f4_fma(fold__f4 a, fold__f4 b, fold__f4 c)
 #define FOLD__VABS(value) FOLD__IFLOATS(FOLD__IAND(FOLD__VBITS(value), FOLD__ISET(0x7fffffffu)))
 #define FOLD__VNEG(value) FOLD__IFLOATS(FOLD__IXOR(FOLD__VBITS(value), FOLD__ISET(0x80000000u)))
 #define FOLD__VXOR(a, b) FOLD__IFLOATS(FOLD__IXOR(FOLD__VBITS(a), FOLD__VBITS(b)))
-/* The gradient if `value` is the largest, or NaN, which counts as the largest; otherwise zero. */
+/* The gradient if `value` is the largest or is NaN, which counts as the largest; otherwise zero. */
 #define FOLD__VGIVE(grad, value, largest) \
     FOLD__VSEL(FOLD__VLE(value, value), FOLD__VSEL(FOLD__VEQ(value, largest), grad, FOLD__VZERO()), grad)
 
@@ -7464,8 +7464,7 @@ static void FOLD__ISA(sixteen_products)(const float *query, const float *const *
     FOLD__ISA(eight_products)(query, src + 8, first, last, to + 8);
 }
 #endif
-/* Rows are padded to a multiple of eight keys with the last one. Both heads run at once: keys are found
-   once. */
+/* Rows are padded with their last key to a multiple of eight. Heads run together, so keys are found once. */
 FOLD__TARGET static void FOLD__ISA(edge_products)(const fold__adjacency *adjacency, int row, int rows,
                                                    const fold_rows *query, const fold_rows *key,
                                                    ptrdiff_t col, int width, int heads, float *scores,
@@ -8260,7 +8259,7 @@ static int fold__matrix_rows(const fold__param_data *param) /* called per produc
 enum {                       /* flags of an op */
        FOLD__LIST = 1,       /* has a list as input */
        FOLD__GEMM = 2,       /* a product, which runs all rows of a batch at once */
-       FOLD__FLOW = 4,       /* linear; backward reads no values, so it can run before values exist */
+       FOLD__FLOW = 4,       /* linear; backward reads no values, so it can run before they are computed */
        FOLD__ONE_ROW = 8,    /* user-defined op that runs row by row */
        FOLD__RANDOM = 16,    /* its data is a dropout key */
        FOLD__NO_GRAD_1 = 32, /* input 1, a target, has no gradient */
@@ -8296,7 +8295,7 @@ typedef struct fold__broadcast {
     int groups, length[FOLD_MAX_RANK];
     unsigned repeats[FOLD_MAX_RANK];
 } fold__broadcast;
-/* Operands whose shape is NULL have the output's. Shapes are aligned at the last axis. */
+/* An operand whose shape is NULL has the output's shape. Shapes are aligned at the last axis. */
 static fold__broadcast fold__broadcast_to(const fold_shape *out, const fold_shape *const shape[3])
 {
     fold__broadcast broadcast = { 0, { 1, 1, 1, 1 }, { 0, 0, 0, 0 } };
@@ -8474,8 +8473,8 @@ static void fold__elementwise_forward(const fold_op_call *call, const fold__elem
    Contiguous values are summed in sixteen lanes, each of which is a chain. */
 enum { FOLD__CHAIN = 32, FOLD__LANES_CHAIN = FOLD__LANES * FOLD__CHAIN, FOLD__SUM_WIDTH = 128 };
 
-/* If many rows contribute to a gradient, it is summed in blocks: a block is a chain of rows, and the blocks'
-   sums are a chain. A row's block depends only on the number of rows before it. */
+/* If many rows contribute to a gradient, it is summed in blocks. Each block is a chain of rows, and the sums
+   of blocks form a chain. The block of a row depends only on the number of rows before it. */
 #ifndef FOLD__BLOCK_ROWS /* smaller in tests */
 #define FOLD__BLOCK_ROWS 512
 #endif
@@ -9013,7 +9012,7 @@ static void fold__linear_backward(const fold_op_call *call)
     }
 }
 
-/* Returns the scratch floats for products of at most `lines` rows; in training, of any number of rows. */
+/* Returns the scratch floats for products of at most `lines` rows; in training, for any number of rows. */
 static size_t fold__linear_scratch(const fold__kernels *kernels, const fold__int8_kernels *const *formats,
                                    const fold__param_data *weight, size_t lines, int trains)
 {
@@ -9288,9 +9287,8 @@ static const char *fold__infer_axis(const fold_shape *in, int count, const int32
     return NULL;
 }
 
-/* What an op over an axis processes at once: the lines of one outer index or, for losses, a whole value. out
-   and dout have one line, or as many as in. Backward gets din, the gradient of `input`; in and out if
-   used. */
+/* What an op over an axis processes at once: lines of one outer index or, for losses, a whole value. out and
+   dout have one line, or as many as in. Backward gets din, the gradient of `input`; in and out if used. */
 typedef struct fold__lines {
     const fold__kernels *kernels;
     fold__axis axis;
@@ -10223,8 +10221,8 @@ FOLD__OVER_ALL(hinge)
 
 /* Convolutions and pools. A line is a grid of height 1. Orders of sums:
    - If a filter mixes channels, an output is computed like a linear op on its patch of x: the sum starts from
-   the bias and goes over rows of taps, taps and channels. With fewer than sixteen outputs, each run of the
-   patch (fold__runs) is a segment.
+   the bias and goes over rows of taps, taps in a row, and channels. With fewer than sixteen outputs, each run
+   of the patch (fold__runs) is a segment.
    - The gradient of an element of x is a sum over the positions that read it, in order of positions.
    - The gradient of a weight is a chain over the positions of each sample in turn.
    - If channels are separate (depthwise filters, pools), an output is a chain over taps, and a gradient of x
@@ -10452,7 +10450,7 @@ static fold__padded fold__pad(const fold__filter *filter, const float *in, float
 
 enum {
     FOLD__FILTER_ROWS = FOLD__TILE_BLOCK * FOLD__TILE_ROWS, /* positions per block */
-    FOLD__FILTER_PATCHES = 1 << 14                          /* floats of a block's patches, about */
+    FOLD__FILTER_PATCHES = 1 << 14                          /* about this many floats of patches per block */
 };
 static int fold__patch_rows(int length)
 {
@@ -11602,7 +11600,7 @@ FOLD_API int fold_finite(const float *values, int n)
    Invariant: a model refers to no recording. Code that writes values refreshes the packs. Code that reads
    values never does, so contexts on several threads can share a model. */
 
-/* The growing arrays of a model: name, element type, accessor. fold_model_reserve has sizes in this order. */
+/* The growing arrays of a model: name, element type, accessor. fold_model_reserve has the same order. */
 #define FOLD__MODEL_ARRAYS(ARRAY)                        \
     ARRAY(PARAMS, fold__param_data, fold__params)        \
     ARRAY(VALUES, float, fold__values)                   \
@@ -11676,7 +11674,7 @@ FOLD__MODEL_ARRAYS(FOLD__GIVE_ARRAY)
 
 FOLD__FAILS(fold__model_fail, fold_model, &of->error)
 
-/* Sets the error `problem` unless `given`. Returns 1 if the call must stop: no model, or an error. */
+/* Sets the error `problem` unless `given`. Returns 1 if the call must stop: no model, or it has an error. */
 static int fold__lacks(fold_model *m, int given, const char *problem)
 {
     if (m && !given)
@@ -13041,8 +13039,7 @@ typedef struct fold__ref {
     uint32_t kind, index, offset;
 } fold__ref;
 
-/* One op of a program. Its operands, shapes (inputs, then outputs) and values are ranges in program
-   arrays. */
+/* One op of a program. Operands, shapes (inputs, then outputs) and values are ranges in program arrays. */
 typedef struct fold__body_op {
     uint32_t op, first_ref, first_shape, first_value;
     uint8_t n_in, n_out;
@@ -13198,7 +13195,7 @@ typedef struct fold__operand {
     uint8_t kind;
 } fold__operand;
 
-/* The body that is being recorded by an eager call, or traced. */
+/* The body that is being traced, or recorded by an eager call. */
 typedef struct fold__frame {
     uint32_t cell;     /* 1 + the id of the cell; 0: no body is being recorded */
     uint32_t tag;      /* part of the keys of its ops: see fold__sig.tag_cell */
@@ -13340,7 +13337,7 @@ static int fold__in_training(const fold_ctx *f) { return FOLD__TRAINING(f->desc.
    - PARAM: the parameter: fold__node_param.
    - VIEW: for the first output of an eager or inlined call, the number of outputs (fold__node_outputs) and,
      if eager, the first node of its body (fold__body_first). For the header of an eager call that merges,
-     where the call's draws begin. Otherwise 0.
+     it is where the call's draws begin. Otherwise it is 0.
    - MARKER: the length of the list. */
 FOLD__INLINE void fold__set_node_data(fold_ctx *f, uint32_t id, uint64_t data) { f->node_data[id] = data; }
 
@@ -13602,7 +13599,7 @@ enum {
     FOLD__SUFFIX = 16,
     FOLD__INNER = 32, /* something outside the suffix reads it */
     FOLD__PREFIX = 64,
-    FOLD__NEEDED_IF_EMPTY = 128, /* eager: needed even if the list is empty, not only by its elements */
+    FOLD__NEEDED_IF_EMPTY = 128, /* eager: needed even if the list is empty, so not only by its elements */
     /* flags that a call passes on to the nodes it reads */
     FOLD__PASSED = FOLD__RUNS | FOLD__ON_GRAD_PATH | FOLD__PREFIX | FOLD__NEEDED_IF_EMPTY
 };
@@ -13642,7 +13639,7 @@ typedef struct fold__group_sig {
     uint32_t first_predecessor, end_predecessor; /* range in `predecessors` */
     uint32_t first_batch, last_batch;
     uint32_t last_read;      /* the last batch that reads its outputs, or NONE */
-    uint32_t first_back;     /* the first batch whose backward reads its outputs (it runs last), or NONE */
+    uint32_t first_back;     /* first batch whose backward (which runs last) reads its outputs, or NONE */
     uint64_t recurrent;      /* mask of inputs from the same component */
     uint32_t tile;           /* number of rows of a tile */
     uint32_t sub_batch_rows; /* rows that a batch runs forward at a time; max_rows: all */
@@ -13687,8 +13684,8 @@ typedef struct fold__run_sig {
     uint8_t partly;             /* some calls need no gradient */
     fold__analysis found;
 } fold__run_sig;
-/* Facts about a value of an analysed program. In the array, facts about its inputs follow, then facts about
-   the operands of ops, which use only piece_floats and grad. */
+/* Facts about a value of an analysed program. In the array, facts about the program's inputs come next, then
+   facts about the operands of its ops, which use only piece_floats and grad. */
 typedef struct fold__value_facts {
     uint64_t deps;           /* mask of inputs it depends on */
     uint64_t pieces_written; /* mask of pieces that have received a contribution */
@@ -13722,8 +13719,8 @@ typedef struct fold__work_unit {
 enum { FOLD__SUM_UNITS = 16 }; /* number of time units; uses take them in turn */
 enum { FOLD__COSTS = 4 }; /* costs per signature: prologue and body, forward and backward */
 
-/* Progress of a run. In `phase`, batch `at` is next or, after the backward of all batches, the sums. `done`
-   is the number of rows of that batch, or the work of the sums, that is already done. */
+/* Progress of a run. Next is batch `at` of `phase` or, after the backward of all batches, the sums. `done` is
+   the number of rows of that batch, or the work of the sums, that is already done. */
 typedef struct fold__progress {
     uint32_t phase; /* see fold__find_phase; NONE: the run has finished */
     uint32_t group, at;
@@ -13744,7 +13741,7 @@ typedef struct fold__use {
     uint32_t first;            /* the first call that reads it, by which uses are sorted */
     int is_node;               /* the target is a node */
     uint32_t before;           /* the previous use of the same parameter, or NONE */
-    int leads;                 /* the first use of its parameter */
+    int leads;                 /* it is the first use of its parameter */
     int sum;                   /* FOLD__SUM_... */
     size_t at, size;           /* range of floats of the target that it reads */
     int turned;                /* transposed: rows of its target are columns of the op's result */
@@ -13795,7 +13792,7 @@ typedef struct fold__instruction {
     uint32_t bindings[3][4]; /* what each map writes and reads */
 } fold__instruction;
 /* How the stages of a signature run. This does not depend on the number of calls or on addresses, so it is
-   kept from run to run. Its buffers, instructions (of the body first) and bindings follow it in memory. */
+   kept from run to run. Its buffers, instructions (the body's first) and bindings follow it in memory. */
 typedef struct fold__stages {
     size_t next;                        /* 1 + the offset of the signature's next stages; 0: none */
     size_t op_floats;                   /* largest number of scratch floats of an op without parameters */
@@ -13886,10 +13883,10 @@ typedef struct fold__plan_key {
     ALL(uint32_t, order, calls)        /* calls in the order in which they run, batch by batch */        \
     TRAINING(uint32_t, leaves, nodes)  /* leaves that get gradients, by group */                         \
     TRAINING(uint32_t, first_contribution, nodes) /* the first edge whose contribution is added up */    \
-    TRAINING(uint32_t, contribution_at, edges)    /* offset of its row in the group's, in 16 floats */   \
+    TRAINING(uint32_t, contribution_at, edges)    /* place in the group's rows, in units of 16 floats */ \
     TRAINING(uint32_t, next_contribution, edges)  /* the next edge to the same value */                  \
     TRAINING(uint32_t, contribution_floats, edges) /* floats of its rows, and FOLD__SPARSE_GRAD */
-#define FOLD__SPARSE_GRAD 0x80000000u /* flag: for few rows of the list only (fold__is_sparse_take) */
+#define FOLD__SPARSE_GRAD 0x80000000u /* flag: only for few rows of the list (fold__is_sparse_take) */
 /* The second table is only needed during planning, or only while the plan runs: */
 #define FOLD__RUN_PLANNING_ARRAYS(ALL, TRAINING, SAME)                                                       \
     ALL(uint32_t, producer, nodes) /* of a value: the signature in a group that computes it */               \
@@ -14804,7 +14801,7 @@ static FOLD__NOINLINE uint32_t fold__find_sig(fold_ctx *f, const fold__request *
     return sig || !(f->reclaim)(f) ? sig : fold__sig_by_key(f, request);
 }
 
-/* Returns an entry of a direct-mapped cache of signatures: by op, weight, shape and, in a body, ordinal. */
+/* Returns an entry of a direct-mapped cache of signatures, by op, weight, shape and, in a body, ordinal. */
 FOLD__INLINE uint32_t *fold__recent_sig(fold_ctx *f, uint32_t op, uint32_t param, uint32_t shape,
                                         uint32_t ordinal)
 {
@@ -14956,7 +14953,7 @@ FOLD__INLINE uint32_t fold__append(fold_ctx *f, uint8_t kind, uint32_t sig, uint
     f->shape[id] = shape;
     f->first_edge[id + 1] = f->n_edges;
     fold__set_node_data(f, id, data);
-    f->kind[id] = kind; /* written last: a byte may alias anything, so pointers are reloaded */
+    f->kind[id] = kind; /* written last: a byte may alias anything, so it forces pointers to be reloaded */
     return id;
 }
 
@@ -15058,7 +15055,7 @@ FOLD__INLINE int fold__inputs_of(fold_ctx *f, const fold_node *in, int count, co
     return 1;
 }
 
-/* Whether an operand represents, in a body, a value of every list element of the call. */
+/* Whether an operand in a body represents a value of every list element of the call. */
 static int fold__is_element_marker(const fold_ctx *f, const fold__operand *operand)
 {
     return (operand->kind & FOLD__KIND_MASK) == FOLD__NODE_MARKER ||
