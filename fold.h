@@ -3615,7 +3615,7 @@ typedef struct fold__command {
     void (*op)(const fold_op_call *);
     fold__tile_fn tile;
 } fold__command;
-/* Maps contiguous values. If `map` is NULL, it copies; if `out` is NULL too, it runs batch number `count`. */
+/* A map of contiguous values; a copy if `map` is NULL; a run of batch number `count` if `out` is NULL too. */
 typedef struct fold__map_call {
     fold__map_fn map;
     float *out;
@@ -3704,15 +3704,15 @@ typedef struct fold__softmax_kernels {
     fold__softmax_fn slopes;  /* slopes = weight (slope - factor) scale */
 } fold__softmax_kernels;
 
-/* to[r] = factor[r] times a chain from zero, the sum of weights[e] from[index[e]] over the elements e of row
-   r: first[r] to first[r + 1] - 1. `width` columns are summed, starting at from_col and to_col. */
+/* to[r] = factor[r] times the sum of weights[e] from[index[e]] over the elements e of row r, first[r] to
+   first[r + 1] - 1, as a chain from zero. `width` columns are summed, starting at from_col and to_col. */
 typedef struct fold__row_sums {
     int rows, width, started;    /* started: chains continue from `to` */
     int heads;                   /* 1 or 2; the second head's columns are `width` further on, */
     ptrdiff_t next;              /* and its weights and factors are `next` floats further on */
-    const int *first, *index;    /* e reads row index[e] of `from`, without row pointers. NULL: row e */
+    const int *first, *index;    /* e reads row index[e] of `from`, which has no row pointers. NULL: row e */
     const int *weight_at;        /* with an index: e has weights[weight_at[e]]. NULL: weights are in order; */
-    size_t align;                /* each row's begin at multiples of this power of two. 0: rows share them */
+    size_t align;                /* rows' weights begin at multiples of this power of 2. 0: all share them */
     const float *weights, *factor; /* factor NULL: 1 */
     fold_rows from, to;
     ptrdiff_t from_col, to_col;
@@ -3837,7 +3837,7 @@ static int fold__panels_together(const fold__tiles *tiles, const fold__product *
                                  const fold__layout *layout, int height, int panel)
 {
     const int start = fold__layout_start(layout, panel) * tiles->vector,
-              spare = tiles->least > 1 ? layout->width : tiles->vector, /* otherwise it needs a buffer */
+              spare = tiles->least > 1 ? layout->width : tiles->vector, /* more unused columns need buffers */
         last = product->col + product->columns + spare - 1;
     int together = tiles->reach[height - 1];
     if (layout->vectors != tiles->panel || start < product->col)
@@ -3952,7 +3952,7 @@ static void fold__tile_block(const fold__tiles *tiles, const fold__product *prod
     } while (segment < product->n_seg);
 }
 
-/* Computes a wide product, one chain per element. Blocks of rows stay in the cache while all panels run. */
+/* Computes a wide product, one chain per element. A block of rows stays in the cache for all panels. */
 static void fold__product_wide(const fold__tiles *tiles, const fold__product *product, float *scratch)
 {
     const fold__layout layout =
@@ -4207,7 +4207,7 @@ static int fold__edge_block(const fold__attention_call *call, int row)
     return rows;
 }
 
-/* Returns the number of query rows in the next block, if `left` are left: about equal, in whole tiles. */
+/* Returns the query rows of the next block if `left` are left. Blocks are about equal and of whole tiles. */
 static int fold__attention_block(const fold__attention_call *call, int left)
 {
     const int fit = FOLD__SCORES / (call->keys < 1 ? 1 : call->keys) / FOLD__TILE_ROWS * FOLD__TILE_ROWS;
@@ -4412,7 +4412,7 @@ static void fold__attention_sums(const fold__attention_head *at, const float *we
 }
 
 /* to[j] = the sum of weights[i][j] from[i] over the queries i that attend to key j, continued from block to
-   block. In a causal block each row attends to one key more, so the last keys omit 0, 1, 2 ... first rows. */
+   block. In a causal block, each row attends to one key more than the row before it. */
 static void fold__attention_scatter(const fold__attention_head *at, const float *weights,
                                     const fold_rows *from, ptrdiff_t col, int width, const fold_rows *to)
 {
@@ -4511,7 +4511,7 @@ static void fold__attention_forward(const fold__attender *attender, const fold__
     }
 }
 
-/* Computes gradients. Recomputes the weights from `norms`, and means of slopes without reading the output. */
+/* Computes gradients. Weights are recomputed from `norms`; the means of slopes do not need the output. */
 static void fold__attention_backward(const fold__attender *attender, const fold__attention_call *call,
                                      int head, float *scratch)
 {
@@ -5140,7 +5140,7 @@ FOLD__INLINE float fold__fmaf(float a, float b, float c)
 #endif
 
 #ifdef FOLD_USE_CBLAS
-/* Products use sgemm on gathered rows, with row-major packs. They are not bit-identical to other products. */
+/* Products use sgemm on gathered rows and row-major packs. Their bits differ from those of other kernels. */
 static void fold__gather(float *dst, const fold_rows *input, ptrdiff_t row, int rows, int count)
 {
     for (int line = 0; line < rows; line++)
@@ -5257,7 +5257,7 @@ static void fold__cpuid(uint32_t leaf, uint32_t out[4])
 #endif
 }
 
-/* Returns XCR0: which registers the operating system saves. */
+/* Returns XCR0, whose bits are the registers that the operating system saves. */
 static uint32_t fold__xcr0(void)
 {
 #ifdef _MSC_VER
@@ -5897,7 +5897,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_less_one)(FOLD__V x)
     return FOLD__VFMA(power, q, FOLD__VSUB(power, FOLD__VSET(1.0f)));
 }
 
-/* tanh(x) = q / (q + 2) with q = exp(2|x|) - 1, with the sign of x. */
+/* tanh(x) = q / (q + 2) with the sign of x, where q = exp(2|x|) - 1. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(tanh)(FOLD__V x)
 {
     const FOLD__V ten = FOLD__VSET(10.0f); /* tanh is 1 from 9.02 on */
@@ -6977,7 +6977,8 @@ static void FOLD__ISA(grad)(int rows, const fold_rows *input, int first, int inn
 
 /* ---- attention: weights from scores ---- */
 
-/* exp(x), but 0 below -87, because denormals would slow down later code. So 2^n can be a single factor. */
+/* exp(x), but 0 below -87, because denormals are slow. Without them, 2^n can be applied as a single
+   factor. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_share)(FOLD__V x)
 {
     const FOLD__V one = FOLD__VSET(1.0f), high = FOLD__VSET(88.0f);
@@ -9843,7 +9844,7 @@ static void fold__softmax_mean_exps(const fold__softmax_mean *at, float *sum)
     }
 }
 
-/* Computes a row's largest scores and their sums. If there is room for all its elements, exps are held. */
+/* Computes a row's largest scores and sums of exps. If there is room for all elements, the exps are held. */
 static void fold__softmax_mean_begin(fold__softmax_mean *at, int row)
 {
     at->begin = at->call->list[row];
@@ -10092,7 +10093,7 @@ static const float *fold__target_of(const fold__lines *lines)
 {
     return fold__row(&lines->call->in[1], lines->row);
 }
-/* Converts the slopes of a loss to the gradient of its input. For a target, the sign is the opposite. */
+/* Converts the slopes of a loss to the gradient of its input. For a target, the sign is reversed. */
 static void fold__loss_grad(const fold__lines *lines)
 {
     FOLD__RUN_MAP(lines->kernels, scale, lines->din, lines->din, NULL, NULL,
@@ -10675,7 +10676,7 @@ static void fold__conv_backward(const fold_op_call *call)
             fold__depthwise_dx(call, &filter, fold__row(&call->dout[0], row), fold__row(&call->din[0], row));
 }
 
-/* Adds the products of x and dy to acc, each element as a chain over positions. dy begins at extent.from. */
+/* Adds products of x and dy to acc, one chain over positions per element. dy begins at column extent.from. */
 static void fold__conv_weight_grad(const fold_op_call *call, size_t rows, const fold_rows *input,
                                    const fold_rows *dy, fold__extent extent, float *acc)
 {
@@ -10690,7 +10691,7 @@ static void fold__conv_weight_grad(const fold_op_call *call, size_t rows, const 
 
 /* -- pools */
 
-/* Computes a line's gradient: in tap order, each tap takes what it passes on of dy's copy in scratch. */
+/* Computes a line's gradient. dy is copied to scratch; each value goes to the first tap with the maximum. */
 static void fold__max_pool_line(const fold_op_call *call, const fold__filter *filter, int row, int line)
 {
     const float *in = fold__row(&call->in[0], row), *out = fold__row(&call->out[0], row);
@@ -11295,7 +11296,7 @@ static uint64_t fold__random_element(const fold_random *random, int element)
     return fold__draw_key(fold__mix64(random->key), random->draw, (uint64_t)element);
 }
 
-/* Returns a generator. For one seed, the library's streams and the program's have different numbers. */
+/* Returns a generator. The library's and the program's streams of the same seed have different numbers. */
 static fold_random fold__random_of(uint64_t seed, uint64_t stream)
 {
     const fold_random random = { seed ^ fold__mix64(stream), 0 };
@@ -11421,7 +11422,7 @@ FOLD_API float fold_random_normal(fold_random *random)
 }
 
 /* Returns e^x to about 8 digits; x is clamped to -700 .. 700. It is a power of 2^(1/16), whose exponent is
-   added as bits, times a short series. NaN stays NaN: if it was a float, the bits added are zeros. */
+   added as bits, times a short series. A NaN from a float stays NaN, as it has zeros in these bits. */
 FOLD__INLINE double fold__exp_shortly(double x)
 {
     static const double table[16] = { 1.00000000000, 1.04427378243, 1.09050773267, 1.13878863476,
@@ -11485,7 +11486,7 @@ static int fold__softmax_head(uint64_t bits, const float *logits, int count, dou
     return chosen;
 }
 
-/* Draws an index per head. Returns the log-probability of all, or NaN if none can be drawn for a head. */
+/* Draws an index per head. Returns the log-probability of all, or NaN if a head has nothing to draw. */
 FOLD__NOINLINE static float fold__softmax_heads(const fold_random *random, const float *logits,
                                                 const int *sizes, int heads, int *chosen)
 {
@@ -11600,7 +11601,7 @@ FOLD_API int fold_finite(const float *values, int n)
    Invariant: a model refers to no recording. Code that writes values refreshes the packs. Code that reads
    values never does, so contexts on several threads can share a model. */
 
-/* The growing arrays of a model: name, element type, accessor. fold_model_reserve has the same order. */
+/* The growing arrays of a model: name, element type, accessor. fold_model_reserve uses the same order. */
 #define FOLD__MODEL_ARRAYS(ARRAY)                        \
     ARRAY(PARAMS, fold__param_data, fold__params)        \
     ARRAY(VALUES, float, fold__values)                   \
@@ -12093,8 +12094,8 @@ static void fold__refresh_packs(fold_model *m, const fold__param_data *param)
     fold__refresh_rows(m, param, 0, param->shape.dim[0]);
 }
 
-/* Packs these rows for gradients of inputs as well, now and whenever values change. Done only on demand: many
-   weights never need it (those of a first layer), or only for the rows that multiply states. */
+/* Packs these rows for gradients of inputs as well, now and whenever values change. It is done on demand:
+   many weights never need it (those of a first layer), or only for the rows that multiply states. */
 static void fold__keep_back_pack(fold_model *m, fold__param_data *param, int first, int count)
 {
 #ifdef FOLD_INFERENCE
@@ -13427,7 +13428,7 @@ FOLD__INLINE fold_schedule fold__schedule_of(const fold_ctx *f)
 
 static void fold__refresh_pointers(fold_ctx *f);
 
-/* Sizes of elements of node arrays, which fill up to their capacity while fold__ask leaves `need` alone. */
+/* Sizes of the elements of node arrays, which fill up to their capacity without fold__ask updating `need`. */
 static const uint8_t fold__node_bytes[] = {
 #define FOLD__ELEMENT_BYTES(name, type, pointer) sizeof(type),
     FOLD__ARRAYS(FOLD__ELEMENT_BYTES, FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__NO_ARRAY,
@@ -15036,7 +15037,7 @@ FOLD__INLINE int fold__input_of(fold_ctx *f, const fold_node *in, int which, con
     operand->source = f->source[node.id];
     operand->offset = f->offset[node.id];
     operand->shape = f->shape[node.id];
-    const uint8_t own = FOLD__IS_SHARED | FOLD__IS_LIST; /* for these flags, a view has its own */
+    const uint8_t own = FOLD__IS_SHARED | FOLD__IS_LIST; /* a view has its own values of these flags */
     operand->kind = (uint8_t)((f->kind[node.id] & own) | (f->kind[operand->source] & ~own));
     return 1;
 }
