@@ -6977,8 +6977,7 @@ static void FOLD__ISA(grad)(int rows, const fold_rows *input, int first, int inn
 
 /* ---- attention: weights from scores ---- */
 
-/* exp(x), but 0 below -87, because denormals are slow. Without them, 2^n can be applied as a single
-   factor. */
+/* exp(x), but 0 below -87, because denormals are slow. Without them, 2^n can be a single factor. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_share)(FOLD__V x)
 {
     const FOLD__V one = FOLD__VSET(1.0f), high = FOLD__VSET(88.0f);
