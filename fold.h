@@ -56,8 +56,8 @@
                 over several frames. (8)
      Memory     fold_memory.block puts a model or context into a fixed block; fold_model_measure and
                 fold_ctx_desc.measure find out how large it must be. (3, 4, 5)
-     Threads    fold_ctx_desc.threads splits a run among threads, e.g. of fold_pool_new (5), and
-                fold_model_desc.threads an optimiser step (4). Or give each thread its own context.
+     Threads    fold_ctx_desc.threads splits a run among threads, e.g. those of fold_pool_new (5), and
+                fold_model_desc.threads splits an optimiser step (4). Or give each thread its own context.
      When something is wrong, read fold_ctx_message. fold_ctx_print shows what was batched. (14)
 
    DOES NOT
@@ -70,7 +70,7 @@
    CONTENTS   public:  1 configuration   2 contracts   3 types    4 model         5 context   6 inputs
                        7 ops   8 running   9 optimisers   10 cells   11 lists   12 layers   13 files
                        14 looking inside   15 adding an op   16 chance and choice
-              private: after FOLD_IMPLEMENTATION; it starts with a map.
+              private: the implementation, which begins with a map.
 
    LICENSE    MIT or Unlicense, at your choice: see the end of this file.
 
@@ -91,7 +91,7 @@
                              (slow without FMA hardware)
      FOLD_ALLOW_FAST_MATH    allows -ffast-math, /fp:fast or x87 arithmetic, which void the numerics contract
                              (-funsafe-math-optimizations and the like need no define: the portable kernels
-                             keep their bits; clang's -ffp-contract=fast may change those of the others)
+                             keep their bits, but clang's -ffp-contract=fast may change the bits of others)
      FOLD_FILENAME           this file's name (default "fold.h"); it includes itself once per instruction set
      FOLD_GROUP_BYTES        the default of fold_ctx_desc.group_bytes
      FOLD_NO_STDIO *         leaves out every function that takes a FILE * or a path, and the clock.
@@ -118,7 +118,7 @@
                - ..._desc is a struct of settings, ..._default returns the defaults of a desc or an optimiser.
                  Start from the defaults and set members by name, since later versions may add members.
                Counts are int, byte sizes size_t, and zero selects the default. Outputs come last. `user` is
-               the last argument of a callback (fold_parallel_for also gets a pool) and follows it in structs.
+               the last argument of a callback (before `pool`, if any) and follows the callback in structs.
      Lifetime  Parameters, cells and ops live as long as their model, nodes until the next fold_ctx_reset.
                Strings and arrays you pass are copied unless the comment says otherwise. A returned name is
                valid until something is added to the model, a returned message until the next call. If part of
@@ -128,8 +128,8 @@
                Nothing is allocated while recordings are no larger than the largest so far. A run reserves its
                memory before it writes anything. fold_ctx_stats reports the most memory that a context has
                held, and how large a block must be for its recordings. A recording that fits a fresh block
-               also fits it after others.
-     Real time Once a context has run its largest recording (and replayed it), and an optimiser has made a
+               also fits that block after other recordings.
+     Real time Once a context has run its largest recording (and replayed it), and an optimiser has taken a
                step, no call allocates, locks or calls the system, except those that create, free, open,
                close, load, save, print, visit, quantise, reserve or seal, fold_pool_for, fold_to_file and
                fold_clock_monotonic. examples/CALLS.md marks the calls of which this is true.
@@ -159,21 +159,21 @@
                  weights: 2048), with an error of at most about (block + n / block) / 2 units in the last
                  place. Rows of zeros, such as masked padding, count too, and so may change the last bits.
                - All computation rounds to nearest, never traps and keeps denormals, however your program has
-                 set the processor. Its settings and exception flags are restored, so your program may enable
-                 traps, as long as it passes no NaN as a setting. If it flushes denormals (when linked with
-                 -ffast-math), it still does so in its own code.
+                 set the processor. The processor's settings and exception flags are restored, so your
+                 program may enable traps, as long as it passes no NaN as a setting. If your program flushes
+                 denormals (when linked with -ffast-math), its own code still does.
                - With fold_model_desc.flush_subnormals, runs and optimiser steps flush denormals: batched and
                  eager results are still bit-identical, but different kinds of processors may disagree. A
                  denormal that you pass in counts as 0 in arithmetic but survives copies, and a batch may copy
                  where an eager run does not.
-               - No op or loss hides a NaN in its inputs: it reaches the values, and the gradients if it does
-                 in PyTorch. Which values are NaN is part of the contract; a NaN's sign and payload are not.
+               - No op or loss hides a NaN in its inputs: the NaN reaches the values, and the gradients if it
+                 does in PyTorch. Which values are NaN is guaranteed; their sign and payload are not.
      Accuracy  The table gives the largest error of an op's values and gradients compared with exact
                arithmetic, in units in the last place. It does not hold for int8 and bfloat16 weights.
                - Element-wise functions: units of the result. The bound of silu holds for x >= -87.
                - Sums: units of the sum of the magnitudes of all terms, plus half a unit per term. Terms are
                  counted as in the formula: a derivative that contains 1 - y, such as that of tanh, counts the
-                 1. Ops with a softmax count 1 + the distance to the largest x, which they subtract.
+                 1. Ops with a softmax subtract the largest x first, and count 1 + the distance to it.
                  Softmax-weighted means and attention also count the terms of the weights' sum.
                `make accuracy` prints the largest errors measured. Bounds for values, and for gradients:
          0  0   copy stop_gradient neg abs relu floor at_least at_most clip select minimum maximum amax amin
@@ -232,10 +232,10 @@ extern "C" {
 /* ==== 3 types ============================================================================ */
 /* Types and limits that all sections use. A node is a value of one sample; a list is a node of many rows. */
 
-#define FOLD_MAX_RANK 4  /* most axes of a value, which has at most 2^30 floats */
-#define FOLD_MAX_IN 32   /* most inputs of an op; list ops accept any number of nodes */
-#define FOLD_MAX_CELL_IN 16 /* most inputs of a cell, apart from its list */
-#define FOLD_MAX_LIST 4  /* most components per element of a cell's list */
+#define FOLD_MAX_RANK 4  /* maximum number of axes of a value. The maximum size is 2^30 floats */
+#define FOLD_MAX_IN 32   /* maximum number of inputs of an op; list ops accept any number of nodes */
+#define FOLD_MAX_CELL_IN 16 /* maximum number of inputs of a cell, apart from its list */
+#define FOLD_MAX_LIST 4  /* maximum number of components per element of a cell's list */
 #define FOLD_MAX_OUT 8   /* maximum number of outputs of an op or cell */
 #define FOLD_ALL 0x7fffffff /* passed as an axis: all axes */
 
@@ -263,8 +263,8 @@ typedef struct fold_model fold_model;  /* owns parameters, cells and user-define
 typedef struct fold_ctx fold_ctx;      /* holds one recording and runs it */
 
 /* Handles are plain values; all-zero is null. A node is valid until its context's next fold_ctx_reset. The
-   salt detects stale handles and handles from elsewhere, except for about one in four billion: for nodes it
-   changes with every reset and differs between contexts; for the others it differs between models. */
+   salt of a node changes with every reset and differs between contexts; that of other handles differs between
+   models. So stale handles and handles from elsewhere are detected, except about one in four billion. */
 typedef struct fold_node { uint32_t id, salt; } fold_node;
 typedef struct fold_param { uint32_t id, salt; } fold_param;
 typedef struct fold_cell { uint32_t id, salt; } fold_cell;
@@ -294,15 +294,15 @@ typedef struct fold_memory {
     void (*free)(void *ptr, size_t size, void *user); /* `size` as passed to alloc */
     void *user;
     void *block;        /* the model or context lives in these bytes, from the first 64-byte boundary on, and
-                           never allocates. Reported block sizes include that padding */
+                           never allocates. Reported block sizes include room for this alignment */
     size_t block_size;
 } fold_memory;
 
 /* Returns a short description of a status. */
 FOLD_API const char *fold_status_text(fold_status status);
 
-/* A callback that writes `size` bytes and returns 0 to continue, or anything else to stop. You pass one to
-   every function that prints, or saves to something other than a file. */
+/* A callback that writes `size` bytes and returns 0 to continue, or anything else to stop. Every function
+   that prints, or saves to something other than a file, takes one. */
 typedef int fold_writer(const void *bytes, size_t size, void *user);
 #ifndef FOLD_NO_STDIO
 /* A fold_writer that writes to a FILE *, as in fold_ctx_print(f, fold_to_file, stdout). */
@@ -328,24 +328,24 @@ typedef struct fold_model_desc {
     const char *isa;     /* kernels: "avx512", "avx2", "neon", "portable", "cblas"; NULL: the best here */
     fold_memory memory;  /* may be a block (see fold_model_size). Contexts without their own memory use the
                             same block: create and run such contexts on one thread at a time */
-    fold_memory tracing; /* memory for tracing the bodies of cells; all zero: `memory`. After fold_model_seal
-                            it is free, and a context can use that block */
-    void (*error)(const char *message, void *user); /* called once by the failing call when an error sticks,
-                            to print it or for a breakpoint. Must not use the model or context. NULL: none */
+    fold_memory tracing; /* memory for tracing the bodies of cells; all zero: `memory`. fold_model_seal frees
+                            it. If it is a block, a context can then use that block */
+    void (*error)(const char *message, void *user); /* called once by the failing call when an error sticks:
+                            print it, or set a breakpoint. Must not use the model or context. NULL: none */
     void *error_user;
-    int threads;         /* number of threads for optimiser steps, bit-identical for any number. Steps of
-                            small models stay on the calling thread. 0, 1: all do */
+    int threads;         /* number of threads for optimiser steps; it does not change results. Steps of small
+                            models stay on the calling thread. 0, 1: all steps do */
     fold_parallel_for *parallel_for; /* runs tasks on threads, as in fold_ctx_desc; required for threads */
     void *pool;          /* passed to parallel_for */
     int flush_subnormals; /* flush denormals (magnitudes below 2^-126) to zero in runs and optimiser steps,
-                             since they are slow: see Numerics. Only affects x86 and 64-bit ARM */
+                             because arithmetic on denormals is slow: see Numerics. x86 and 64-bit ARM only */
 } fold_model_desc;
 FOLD_API fold_model_desc fold_model_desc_default(void);
 
 /* Creates an empty model; desc NULL: the defaults. Returns NULL if memory runs out, or if desc has alloc but
-   no free; if its block is too small, desc.error gets a message that says how many bytes are needed. An isa
+   no free; if the block is too small, desc.error gets a message that says how many bytes are needed. An isa
    that is unknown or unavailable, or threads without a parallel_for, sets an error on the model. Nothing can
-   be added until fold_model_clear_error; the model then uses the best kernels, or one thread. */
+   be added until fold_model_clear_error; from then on the model uses the best kernels, or one thread. */
 FOLD_API fold_model *fold_model_new(const fold_model_desc *desc);
 FOLD_API void fold_model_free(fold_model *m); /* frees a model, after its contexts. NULL is fine */
 FOLD_API fold_status fold_model_status(const fold_model *m);  /* returns the first error, or FOLD_OK */
@@ -356,7 +356,7 @@ FOLD_API void fold_model_clear_error(fold_model *m);          /* makes a model w
    counts as FOLD_BAD_ARGUMENT. Returns the model's status. */
 FOLD_API fold_status fold_model_fail(fold_model *m, fold_status status, const char *message);
 /* Formats a message like vsnprintf, also in builds without stdio. It supports %% %c %s %d %u %x %lu %llu %g
-   and %.0f (from 2^64 on printed as %g), with widths, and %s with a precision. Returns the full length. */
+   and %.0f (printed as %g from 2^64 on), with widths, and %s with a precision. Returns the full length. */
 FOLD_API int fold_format(char *text, size_t size, const char *format, va_list args);
 FOLD_API const char *fold_model_isa(const fold_model *m);     /* returns the kernel set in use */
 
@@ -388,13 +388,13 @@ typedef struct fold_param_desc {
     unsigned uses;       /* FOLD_FOR_... flags; 0: FOLD_FOR_LINEAR if the rank is 2 */
     int frozen;          /* 1: no gradient and no updates; fold_param_freeze changes this */
     int buffer;          /* 1: state, not a weight: never trained, whatever fold_param_freeze says */
-    int rate_set;        /* its set of learning rates, 0 to 15: see fold_model_scale_rates */
+    int rate_set;        /* parameter group for fold_model_scale_rates, 0 to 15 */
 } fold_param_desc;
 
 FOLD_API fold_param_desc fold_param_desc_default(void);  /* all zero */
 
 /* Adds a parameter, which lives as long as the model. On failure it returns the null handle and sets an error
-   on the model. The functions below are shorthand for it. */
+   on the model. The functions below are shorthand for this call. */
 FOLD_API fold_param fold_param_new(fold_model *m, const fold_param_desc *desc);
 /* Adds a weight [inputs x outputs] with Glorot initialisation. */
 FOLD_API fold_param fold_weight_new(fold_model *m, const char *name, int inputs, int outputs);
@@ -408,7 +408,7 @@ FOLD_API fold_param fold_filter_new(fold_model *m, const char *name, fold_shape 
 FOLD_API int fold_param_is_null(fold_param p); /* returns 1 for the null handle */
 FOLD_API fold_param fold_param_find(const fold_model *m, const char *name); /* finds a parameter, or null */
 FOLD_API int fold_param_count(const fold_model *m); /* returns the number of parameters */
-FOLD_API fold_param fold_param_at(const fold_model *m, int index); /* in order of creation */
+FOLD_API fold_param fold_param_at(const fold_model *m, int index); /* the index-th parameter created */
 FOLD_API const char *fold_param_name(const fold_model *m, fold_param p); /* the name of p */
 FOLD_API fold_shape fold_param_shape(const fold_model *m, fold_param p); /* the shape of p */
 /* Stops training a parameter (frozen 1), or resumes it (0). */
@@ -417,18 +417,18 @@ FOLD_API void fold_param_freeze(fold_model *m, fold_param p, int frozen);
 /* Returns the values of a parameter, row-major. The pointer is valid until a parameter is added. It is NULL
    if fold_model_quantize left no floats, and points into the image after fold_model_read_in_place. */
 FOLD_API const float *fold_param_value(const fold_model *m, fold_param p);
-/* Returns the values of all parameters as one span of *count floats. It leaves out parameters that have no
-   floats or are read in place; count may be NULL. Each starts at a multiple of 16 floats; gaps are zero. */
+/* Returns the values of all parameters as one span of *count floats; count may be NULL. Parameters that have
+   no floats or are read in place are left out. Others start at multiples of 16 floats; gaps are zero. */
 FOLD_API const float *fold_model_values(const fold_model *m, int *count);
 
-/* Returns the values of a parameter for writing; the null parameter means all, as one span. Then call
-   fold_values_write_end: it updates packed weights. It is an error if p is quantised or read in place. */
+/* Returns the values of a parameter for writing, or of all as one span if p is null. After writing, call
+   fold_values_write_end, which updates packed weights. It is an error if p is quantised or read in place. */
 FOLD_API float *fold_values_write_begin(fold_model *m, fold_param p);
 FOLD_API void fold_values_write_end(fold_model *m, fold_param p);
-/* Fills all parameters of a layer from arrays. An array is row-major, is copied to the parameter NAME.PART,
-   and has the shape and order that the comment of the layer's _new gives. With name "", the parts are full
-   names, and the arrays must cover the whole model. Errors, set on the model: a part that the layer does not
-   have; a parameter without an array, or with a different number of values. Then nothing changes.
+/* Fills all parameters of a layer from arrays. Each array is copied to the parameter NAME.PART. It is
+   row-major, with the shape and order given in the comment on the layer's _new. If name is "", the parts are
+   full names, and the arrays must cover the whole model. Errors, set on the model: a part that the layer does
+   not have; a parameter without an array, or with a different number of values. An error changes nothing.
        fold_array arrays[2] = { { "W", W, 6 * 32 }, { "b", b, 32 } };
        fold_values_fill(m, "encoder", arrays, 2); // made by fold_dense_new(m, "encoder", 6, 32, ...) */
 typedef struct fold_array {
@@ -439,7 +439,7 @@ typedef struct fold_array {
 FOLD_API fold_status fold_values_fill(fold_model *m, const char *name, const fold_array *arrays, int n);
 /* Copies all values from a model built by the same calls, e.g. to a target network. This includes frozen
    parameters and buffers. Gradients and optimiser state do not change. It is an error, and nothing changes,
-   if a parameter differs in name or shape, is quantised or is read in place: the message names the first. */
+   if a parameter differs in name or shape, is quantised or is read in place. The message names the first. */
 FOLD_API fold_status fold_values_copy(fold_model *m, const fold_model *from);
 #ifndef FOLD_INFERENCE
 /* Returns the gradient of a parameter, laid out like its values; NULL in inference models. */
@@ -462,15 +462,15 @@ FOLD_API fold_status fold_values_average(fold_model *m, const fold_model *from, 
 typedef struct fold_quantize_desc {
     int min_values; /* weights with fewer values stay float; 0: 1024 */
     int tables; /* also quantise lookup tables. In int8, every vector along the last axis has its own scale.
-                   fold_lookup writes the dequantised row into the recording. A tied table (FOLD_FOR_LINEAR_T)
-                   then keeps only the copy that its products use. A table stays float if cells read it with
-                   fold_use, if it is read in place and, in int8, if fold_linear reads it */
+                   fold_lookup writes the dequantised row into the recording. Of a tied table
+                   (FOLD_FOR_LINEAR_T), only the copy for products is kept. A table stays float if cells read
+                   it with fold_use, if it is read in place or, for int8 only, if fold_linear reads it */
     int bits;   /* 8 or 0: int8; 16: bfloat16 */
 } fold_quantize_desc;
 FOLD_API fold_quantize_desc fold_quantize_desc_default(void);
 /* Converts weights to int8 or bfloat16, for faster and smaller inference.
    - int8 takes a quarter of the memory. Products are several times as fast if the processor has instructions
-     for them. Their inputs are converted as they are read: there is nothing to calibrate.
+     for them. Inputs of products are converted as they are read, so there is nothing to calibrate.
    - bfloat16 (`bits` of 16) takes half the memory, and only the weights are rounded.
    Needs: a model made for inference, loaded before or after (section 13 describes int8 in files). Afterwards
    call fold_ctx_reset on every context, and get pointers to values again. Parameters added later stay float
@@ -490,7 +490,7 @@ FOLD_API fold_quantize_desc fold_quantize_desc_default(void);
    These stay float:
    - weights of fewer than `min_values` values, fewer than 16 outputs or more than 131072 inputs;
    - filters of one input channel, biases, and tables whose rows have fewer than 16 values;
-   - without `tables`, all tables. A tied one (FOLD_FOR_LINEAR_T) also gets int8 or bfloat16 for its products.
+   - without `tables`, all tables. A tied table (FOLD_FOR_LINEAR_T) also gets int8 or bfloat16 for products.
    Errors: FOLD_BAD_ARGUMENT if a weight has an infinity or a NaN (loading refuses them as well), and
    FOLD_NO_MEMORY. Both leave the model as it was. */
 FOLD_API fold_status fold_model_quantize(fold_model *m, const fold_quantize_desc *desc);
@@ -506,13 +506,13 @@ FOLD_API fold_quantized fold_param_quantized(const fold_model *m, fold_param p);
 /* -- Advanced -- */
 
 /* Sizes of a model's growing arrays, in bytes. They double as they grow, so with an allocator that never
-   reuses freed memory a model takes several times its weights. To allocate exactly what it needs:
+   reuses freed memory a model takes several times the size of its weights. To allocate only what it needs:
    1. Build the model, train it for a step if it is to be trained, and call fold_model_measure.
    2. Build it again, calling fold_model_reserve with the result before anything is added: each array is then
       allocated once, at this size.
    3. For a model in a static array, do step 2 in a large block, measure that, and use its block_bytes.
-      Measure before you create contexts that share the block, since they count. Without step 2 the block is
-      larger. You can keep the numbers as constants; measure with the kernel set that you will use (isa). */
+      Measure before you create contexts that share the block: block_bytes includes them. Without step 2 the
+      block is larger. You can keep the numbers as constants; measure with the kernel set used later (isa). */
 typedef struct fold_model_size {
     size_t values, grads, packs, state, state2, params, marks, cells, ops; /* bytes per array: packs are
                            packed weights, state and state2 optimiser state, marks touched table rows */
@@ -527,42 +527,41 @@ FOLD_API fold_model_size fold_model_measure(const fold_model *m); /* returns how
 /* Allocates the arrays of a model in advance, with these sizes. block_bytes and tracing are ignored, and NULL
    or a size of 0 allocates nothing. Returns the model's status. */
 FOLD_API fold_status fold_model_reserve(fold_model *m, const fold_model_size *size);
-/* Frees memory that is only needed while building a model. This is memory for tracing, and the spare capacity
-   of arrays. After this, adding parameters, cells or ops is an error; everything else works. Call
-   fold_ctx_reset on existing contexts before they record or run again. Returns the model's status. */
+/* Frees memory that is only needed while building a model: for tracing, and spare capacity of arrays. After
+   this, adding parameters, cells or ops is an error; everything else works. Call fold_ctx_reset on existing
+   contexts before they record or run again. Returns the model's status. */
 FOLD_API fold_status fold_model_seal(fold_model *m);
 #ifndef FOLD_INFERENCE
 /* Returns how many rows of a lookup table have a gradient. Up to `capacity` of their indices are written to
    rows, each once (rows may be NULL if capacity is 0). These rows were touched (see section 9) since the
-   gradient was last cleared. Returns -1 if any row may have one: p is not a table, or other ops read it. */
+   gradient was last cleared. Returns -1 if p is not a table or other ops read it. */
 FOLD_API int fold_grads_rows(const fold_model *m, fold_param p, int capacity, int *rows);
-/* Replaces fold_grads_write_end if you wrote only these n rows of a table. It takes time in proportion to n
-   instead of the size of the table. */
+/* Replaces fold_grads_write_end if you wrote only these n rows of a table. Takes time proportional to n. */
 FOLD_API void fold_grads_write_rows_end(fold_model *m, fold_param p, const int *rows, int n);
 #endif
 
 /* ==== 5 context ========================================================================== */
 /* A context holds one recording and runs it. Create one with fold_ctx_new, with `training` set if it will
-   train, and call fold_ctx_reset before each new recording, which keeps the memory. */
+   train. Before each new recording call fold_ctx_reset, which keeps the memory. */
 
 typedef struct fold_ctx_desc {
     int training;           /* allow fold_backward; without it a context only runs forward */
     int eager;              /* run each op as soon as it is recorded, one row at a time, so that its value is
                                readable at once. Use it to step through a network in a debugger */
-    int dedupe;             /* merge identical calls into one node; recurrent and child-sum cells then
+    int dedupe;             /* merge identical calls into one node, so that recurrent and child-sum cells
                                multiply a looked-up word once for all its occurrences. Worth it if samples
                                share a lot and cells are wide. Costs about 15 ns a node, splits batches, and
                                makes structure depend on data: measure both ways. Gradients are summed in a
-                               different order than without, but to the same bits in every context with it */
+                               different order, but all contexts with dedupe agree bit for bit */
     int measure;            /* plan and reserve memory, but compute nothing. To size a static array, record
                                the worst case and run it: the size is fold_stats.block_bytes. If parameters
                                change between runs, change them here too. fold_value returns NULL. Replays use
-                               more memory if there is room; for the smallest block, measure without one.
+                               more memory if there is room: to find the smallest block, do not replay.
                                threads needs no parallel_for */
     fold_schedule schedule;
-    size_t group_bytes;     /* size of a group: as many samples run together as have about this many bytes of
-                               values. Finish recording one sample before the next. 0: FOLD_GROUP_BYTES (1
-                               MiB), up to three times that if batches would have few rows or weights take
+    size_t group_bytes;     /* size of a group: so many samples run together that their values take about this
+                               many bytes. Finish recording one sample before the next. 0: FOLD_GROUP_BYTES
+                               (1 MiB), up to three times that if batches would have few rows or weights take
                                more than half of it, and more if batches would have fewer than 12 rows.
                                SIZE_MAX: all samples. Forward-only runs split large batches into pieces;
                                values used only within a piece take about a quarter of this. 16384 suits
@@ -587,7 +586,7 @@ typedef struct fold_ctx_desc {
     void *error_user;
     int threads;            /* split samples, or pieces of large batches, among up to this many threads, with
                                bit-identical results. Small runs, calls that cannot be split and fold_run_more
-                               stay on the calling thread. 0, 1: one thread. Your own ops run on all */
+                               stay on the calling thread. 0, 1: one. Your own ops run on any of them */
     fold_parallel_for *parallel_for; /* runs tasks on your job system, or is fold_pool_for; required for
                                         threads. While waiting, it may run other jobs on the calling thread,
                                         with your floating-point settings, but none that uses this context */
@@ -600,16 +599,16 @@ FOLD_API fold_ctx_desc fold_ctx_desc_default(void);
                                 defined(__HAIKU__) || defined(__wasi__))
 #define FOLD_HAS_CLOCK 1
 /* Returns a time in nanoseconds that never decreases, on any thread, e.g. for fold_ctx_desc.clock. `user` is
-   not used. Windows and POSIX systems have it, and define FOLD_HAS_CLOCK. If headers hide the system's clock
-   from strict C (-std=c99), it calls clock(), which counts processor time. */
+   not used. It exists on Windows and POSIX systems, where FOLD_HAS_CLOCK is defined. If headers hide the
+   system's clock from strict C (-std=c99), it calls clock(), which counts processor time. */
 FOLD_API uint64_t fold_clock_monotonic(void *user);
 #endif
 
 #ifdef FOLD_USE_THREADS
 typedef struct fold_pool fold_pool;
 /* Creates a pool of POSIX threads for fold_ctx_desc.pool. Set parallel_for to fold_pool_for; link with
-   -pthread. `threads`, 1 to 64, includes the calling one. Only one context at a time may run on a pool. After
-   a fork, the child's copy starts its own threads on first use. NULL: threads cannot be created. */
+   -pthread. `threads`, 1 to 64, includes the calling thread. Only one context at a time may run on a pool.
+   After a fork, the child's copy starts its own threads on first use. NULL: threads cannot be created. */
 FOLD_API fold_pool *fold_pool_new(int threads);
 FOLD_API void fold_pool_free(fold_pool *p);  /* frees a pool; NULL is fine */
 /* Runs tasks on a pool, or on the calling thread if `pool` is NULL. It does nothing if n < 1. */
@@ -627,7 +626,7 @@ FOLD_API fold_model *fold_ctx_model(fold_ctx *f); /* the model of f */
 FOLD_API void fold_ctx_reset(fold_ctx *f);
 /* Returns the first error since the reset, of the context or else its model. */
 FOLD_API fold_status fold_ctx_status(const fold_ctx *f);
-/* Returns the message of that error, or else why the last read failed (see fold_value). */
+/* Returns the message of the context's error, or else why the last read failed (see fold_value). */
 FOLD_API const char *fold_ctx_message(const fold_ctx *f);
 /* Sets an error from your own code on a context, like fold_model_fail. Returns the context's status. */
 FOLD_API fold_status fold_ctx_fail(fold_ctx *f, fold_status status, const char *message);
@@ -682,13 +681,13 @@ FOLD_API fold_node fold_dot(fold_ctx *f, fold_node a, fold_node b);     /* sum o
            x[i stride + u dilation - padding, j stride + v dilation - padding, c] W[u, v, c, o]
    x is zero outside its borders; on a line there is no i and u. W is a filter (FOLD_FOR_CONV), b [outputs] or
    null. A filter of n taps spans r = (n - 1) dilation + 1 values, and an axis of s values gives
-   floor((s + 2 padding - r) / stride) + 1; a list that is too short gives an empty one. For padding on one
+   floor((s + 2 padding - r) / stride) + 1; a list that is too short gives an empty list. For padding on one
    side, as in a causal filter, prepend zeros with fold_concat or fold_list_join.
-   PyTorch weights: weight.permute(2, 3, 1, 0), for Conv1d (2, 1, 0), depthwise alike; images: (1, 2, 0). */
+   PyTorch filters, also depthwise, need permute(2, 3, 1, 0), or (2, 1, 0) in 1d; images need (1, 2, 0). */
 typedef struct fold_conv_desc {
     int stride;    /* 0: 1 */
     int padding;   /* zeros on each side, fewer than the filter spans; 0: none */
-    int dilation;  /* distance between taps; 0: 1. These three and all sizes are at most 32767 */
+    int dilation;  /* distance between taps; 0: 1. All three, and sizes, are at most 32767 */
     int depthwise; /* 1: each channel has its own filter; W is [height x width x 1 x channels] */
 } fold_conv_desc;
 FOLD_API fold_conv_desc fold_conv_desc_default(void); /* all zero */
@@ -699,7 +698,8 @@ FOLD_API fold_node fold_conv1d(fold_ctx *f, fold_node x, fold_param W, fold_para
                                const fold_conv_desc *desc);
 /* Computes the maximum or mean of windows, per channel. A window spans `size` values of each axis but the
    last. stride 0: size. Padding must be less than size and is ignored; a window of padding alone gives 0. A
-   maximum passes its gradient to the first such value or NaN. For whole axes: fold_mean, fold_amax. */
+   maximum passes its gradient to the first largest value or NaN. For whole axes use fold_mean or
+   fold_amax. */
 FOLD_API fold_node fold_max_pool2d(fold_ctx *f, fold_node x, int size, int stride, int padding);
 FOLD_API fold_node fold_max_pool1d(fold_ctx *f, fold_node x, int size, int stride, int padding);
 FOLD_API fold_node fold_mean_pool2d(fold_ctx *f, fold_node x, int size, int stride, int padding);
@@ -734,8 +734,8 @@ FOLD_API fold_node fold_softplus(fold_ctx *f, fold_node x);             /* log(1
 /* x is in radians. The result is NaN if |x| > 262144. */
 FOLD_API fold_node fold_sin(fold_ctx *f, fold_node x);                  /* sin x */
 FOLD_API fold_node fold_cos(fold_ctx *f, fold_node x);                  /* cos x */
-/* Computes x^p for a finite exponent p. x < 0 gives NaN unless p is an integer; 0 gives 0, 1 or infinity,
-   negative for -0 and an odd p. The gradient is p x^(p - 1), or 0 if p is 0. */
+/* Computes x^p for a finite exponent p. x < 0 gives NaN unless p is an integer; 0 gives 0, 1 or infinity
+   (negative if x is -0 and p is odd). The gradient is p x^(p - 1), or 0 if p is 0. */
 FOLD_API fold_node fold_pow(fold_ctx *f, fold_node x, float exponent);
 FOLD_API fold_node fold_floor(fold_ctx *f, fold_node x);                /* rounds down; no gradient passes */
 /* Clamps x to [low, high], with low <= high; both may be infinite. No gradient outside, or if x is NaN. */
@@ -771,7 +771,7 @@ FOLD_API fold_node fold_rms_norm(fold_ctx *f, fold_node x, fold_param gain, floa
    parameters via fold_use, and broadcast to the shape of x; epsilon is as in layer norm. */
 FOLD_API fold_node fold_standardize(fold_ctx *f, fold_node x, fold_node mean, fold_node variance,
                                     float epsilon);
-/* Applies dropout. x becomes 0 x with probability rate < 1, else x / (1 - rate); x in inference contexts. */
+/* Applies dropout. x becomes 0 x with probability rate < 1, else x / (1 - rate); in inference it stays x. */
 FOLD_API fold_node fold_dropout(fold_ctx *f, fold_node x, float rate);
 /* Restarts the dropout masks of a context. A mask depends only on (key, number of draws since this call,
    element). A new context has key 0. fold_ctx_reset does not restart the masks, so every training step has
@@ -784,8 +784,8 @@ FOLD_API void fold_dropout_seed(fold_ctx *f, uint64_t key);
 FOLD_API fold_node fold_sum_n(fold_ctx *f, const fold_node *x, int n);  /* sum of n nodes */
 FOLD_API fold_node fold_mean_n(fold_ctx *f, const fold_node *x, int n); /* mean of n nodes */
 FOLD_API fold_node fold_max_n(fold_ctx *f, const fold_node *x, int n);  /* maximum of n nodes, as fold_amax */
-/* Sums value[k] weighted by softmax over k of score[k] (Bahdanau et al. 2015). A score is [1], or [heads]:
-   each value then has that many equal parts, weighted separately. */
+/* Sums value[k] weighted by softmax over k of score[k] (Bahdanau et al. 2015). A score is [1], or [heads] to
+   weight that many equal parts of each value separately. */
 FOLD_API fold_node fold_softmax_mean_n(fold_ctx *f, const fold_node *score, const fold_node *value,
                                        int n);
 
@@ -801,7 +801,7 @@ FOLD_API void fold_split(fold_ctx *f, fold_node x, int n, fold_node *parts); /* 
 FOLD_API fold_node fold_reshape(fold_ctx *f, fold_node x, fold_shape shape); /* view of x in this shape */
 FOLD_API fold_node fold_transpose(fold_ctx *f, fold_node x, int axis_a, int axis_b); /* swaps axes: a copy */
 FOLD_API fold_node fold_pick(fold_ctx *f, fold_node x, int index); /* one element, row-major: [1] */
-/* Returns condition > 0 ? a : b, element by element, of equal shapes. */
+/* Selects condition > 0 ? a : b, element by element; all shapes are equal. */
 FOLD_API fold_node fold_select(fold_ctx *f, fold_node condition, fold_node a, fold_node b);
 FOLD_API fold_node fold_stop_gradient(fold_ctx *f, fold_node x); /* x, but no gradient passes */
 
@@ -819,8 +819,8 @@ FOLD_API fold_node fold_huber(fold_ctx *f, fold_node a, fold_node b, float delta
 /* Sums max(0, 1 + scores[j] - scores[label]) over j != label (Weston and Watkins 1999). */
 FOLD_API fold_node fold_hinge(fold_ctx *f, fold_node scores, int label);
 
-/* For policies in reinforcement learning, made of the ops above; section 16 draws actions. The
-   log-probability of choice k is fold_pick(f, fold_log_softmax(f, logits), k) (lists: fold_pick_each). */
+/* These are for policies in reinforcement learning; section 16 draws actions. The log-probability of choice k
+   is fold_pick(f, fold_log_softmax(f, logits), k); for lists use fold_pick_each. */
 /* Computes -sum p log p of p = softmax(logits) over the last axis. This axis disappears. A logit of -infinity
    rules a choice out: it adds nothing, here and in the losses. */
 FOLD_API fold_node fold_softmax_entropy(fold_ctx *f, fold_node logits);
@@ -842,8 +842,8 @@ FOLD_API fold_node fold_linear_then(fold_ctx *f, fold_node start, fold_node h, f
    loss. After a run, fold_value and fold_read can read its roots and kept nodes. */
 
 /* Keeps x readable after a run, as roots are. It is computed even if no root depends on it. What you record
-   after that run can then read x; without this, x is computed again. Neither this nor fold_keep_grad is
-   allowed in a cell's body: make the value an output of the cell. */
+   after that run can read x without computing it again. Neither this nor fold_keep_grad is allowed in a
+   cell's body: make the value an output of the cell. */
 FOLD_API void fold_keep(fold_ctx *f, fold_node x);
 
 /* Computes the n roots, kept nodes, and all that these depend on. n may be 0. You can record more and run
@@ -858,9 +858,9 @@ FOLD_API fold_status fold_run(fold_ctx *f, const fold_node *roots, int n);
    fold_rnn_stack, the gradients of its inputs may then be summed in a different order. */
 FOLD_API void fold_keep_grad(fold_ctx *f, fold_node x);
 /* Runs forward and backward from one scalar root, such as a loss. It adds to the gradients of parameters and
-   kept nodes. The root may be a view of one element of a larger value. fold_run is not needed first; its
-   values are computed again, bit-identically. Calls for several roots add up their gradients. Afterwards the
-   root, earlier roots and kept nodes are readable. If memory runs out, parameter gradients are unchanged. */
+   kept nodes. The root may be a view of one element of a larger value. No fold_run is needed first: all
+   values are computed again, bit-identically. Calls for several roots add up their gradients. The root,
+   earlier roots and kept nodes are then readable. If memory runs out, parameter gradients are unchanged. */
 FOLD_API fold_status fold_backward(fold_ctx *f, fold_node root);
 #endif
 
@@ -872,31 +872,31 @@ FOLD_API fold_status fold_backward(fold_ctx *f, fold_node root);
        fold_output_ref(f, fold_out(f, step, 1), memory); // the next step reads it
        for (fold_run(f, &action, 1);; fold_replay(f)) { act(fold_value(f, action)); sense(sensors); } */
 
-/* Makes x read its index from your memory instead of the recorded one. The next fold_run reads it, and so
-   does every fold_backward and fold_replay. An eager context has already used the recorded index, so only
-   fold_replay reads yours. x is the result of fold_lookup, fold_pick, fold_softmax_xent, fold_hinge or their
-   list forms, or of fold_list_choice_xent; functions made of these, and the _to forms, have no index. `index`
-   points to n ints: one per row, or a single one if all rows of a list were recorded with the same index.
-   Errors: a wrong n; a context with dedupe, which merges equal lookups. An index out of range fails the run,
-   which does nothing; the context stays usable. */
+/* Makes x read its index from your memory instead of the recorded one. The next fold_run, and every
+   fold_backward and fold_replay, read your index. (An eager context has already used the recorded index, so
+   there only fold_replay reads yours.) x is the result of fold_lookup, fold_pick, fold_softmax_xent,
+   fold_hinge or their list forms, or of fold_list_choice_xent; functions made of these, and the _to forms,
+   have no index. `index` points to n ints: one per row, or a single one if all rows of a list were recorded
+   with the same index. Errors: a wrong n; a context with dedupe, which merges equal lookups. An index out of
+   range fails the run, which does nothing; the context stays usable. */
 FOLD_API void fold_index_ref(fold_ctx *f, fold_node x, const int *index, int n);
 /* Makes attention along edges read its edges from your memory, whenever fold_index_ref would. Use it for
    agents whose neighbours change. Each run reads *edges pairs, at most max_edges. x is the result of
    fold_list_attention_to or fold_list_attention_weights_to; the numbers of rows of q, k and v stay the same.
-   This reserves memory for max_edges at once, and reuses that of the recorded edges if called right after the
-   attention, so that every frame takes the same memory. Results are bit-identical to a fresh recording.
-   Errors: any other x, one that has run, or the same one twice; max_edges below the recorded number; a
-   context with dedupe. *edges outside [0, max_edges], or an index out of range, fails the run as above. */
+   Memory for max_edges is reserved at once. If called right after the attention, this reuses memory of the
+   recorded edges, so that every frame takes the same memory. Results are bit-identical to a fresh recording.
+   Errors: any other x, an x that has run, or the same x twice; max_edges below the recorded number; a context
+   with dedupe. *edges outside [0, max_edges], or an index out of range, fails the run as above. */
 FOLD_API void fold_edges_ref(fold_ctx *f, fold_node x, const int *from, const int *to, const int *edges,
                              int max_edges);
 /* Keeps x, and copies it to `values` at the end of each run that computes it. If fold_input_ref reads the
    same memory, this carries a state from one run to the next. */
 FOLD_API void fold_output_ref(fold_ctx *f, fold_node x, float *values);
 /* Repeats the last run or backward on new data, without recording or planning. (A run that had nothing to do
-   does not count.) Use it for a step of a controller, or a frame with the same agents.
+   does not count.)
    - Parameters, and the memory behind fold_input_ref, fold_index_ref and fold_edges_ref, are read again.
-   - Everything that was copied stays as recorded: other edges, lengths, shapes, and what dedupe merged (never
-     two inputs). So do values from earlier runs; in an eager context, all recorded before the last run.
+   - Whatever was copied stays as recorded: other edges, lengths, shapes, what dedupe merged (never inputs).
+     Values from earlier runs stay, too; in an eager context, all that were recorded before the last run.
    - Values are bit-identical to a fresh recording; without fold_dropout_seed, dropout draws new masks.
    - As always, gradients of kept nodes are replaced, and gradients of parameters are added to.
    - If parameters have changed, the next run of a batched context recomputes what the replay did not.
@@ -905,17 +905,17 @@ FOLD_API void fold_output_ref(fold_ctx *f, fold_node x, float *values);
    Errors: FOLD_BAD_STATE, and nothing is lost, if
    - nothing was run since fold_ctx_reset, or the last run did not finish;
    - something was recorded or newly kept since, or a parameter was added, frozen or thawed;
-   - it takes values from an earlier run, and parameters have changed. */
+   - the replay reads values of an earlier run, and parameters have changed. */
 FOLD_API fold_status fold_replay(fold_ctx *f);
 
-/* Starts a run that fold_run_more executes in slices, between the other work of a frame. These three calls
-   replace fold_run, fold_backward and fold_replay. Nothing is computed yet, except in eager contexts.
-   fold_run_begin and fold_backward_begin plan the whole run, which takes about as long as recording it: 20 to
-   70 ns a node, 0.5 ms for 256 pairs of trees.
+/* Starts a run that fold_run_more executes in slices, between the other work of a frame. fold_run_begin,
+   fold_backward_begin and fold_replay_begin replace fold_run, fold_backward and fold_replay. Nothing is
+   computed yet, except in eager contexts. The first two plan the whole run, which takes about as long as
+   recording it: 20 to 70 ns per node, e.g. 0.5 ms for 256 pairs of trees.
    - Leave parameters and inputs given by reference alone until the run has finished.
    - Running, recording, keeping, printing or resetting in this context abandons the run. Other contexts of
      the model may run in between.
-   - Results are readable when it has finished. A backward, a replay, or a run after parameters changed
+   - Results are readable when the run has finished. A backward, a replay, or a run after parameters changed
      overwrites earlier results: from its first slice on, no computed value is readable until some run
      finishes (this one, its replay, or another, which recomputes what it needs).
    - An abandoned backward may have added to gradients of parameters: call fold_grads_clear. Gradients of kept
@@ -929,12 +929,12 @@ FOLD_API fold_status fold_replay_begin(fold_ctx *f); /* starts a sliced fold_rep
    sets *more to 1 if any of the run is left, else to 0. Results are bit-identical to an uninterrupted run.
    It stops before a batch that is predicted to take longer than the time left, judging by batches so far. If
    even the first batch of a slice is too long, it runs some of its calls, or some rows of lists. So a slice
-   overruns at most by the prediction error for one batch, and by whatever else the processor does. Three
-   kinds of work are never split: a call that reads whole lists, a call of a cell with a list, and gradients
-   of inputs and looked-up rows. Reductions, gathered rows and these gradients take about 100 to 500
-   microseconds for a million values, attention as long as its matrix products.
+   overruns by at most the prediction error for one batch, plus whatever else the processor does, except in
+   three kinds of work that are never split: a call that reads whole lists (a reduction, a gather, attention),
+   a call of a cell that takes a list, and the gradients of inputs and looked-up rows. Reductions, gathers and
+   these gradients take about 0.1 to 0.5 ms per million values; attention takes as long as its products.
    Needs: the context's clock, unless ns is 0. Error: FOLD_BAD_STATE, and nothing is lost, if there is no
-   clock or no started run, or if parameters have changed since it started.
+   clock or no started run, or if parameters have changed since the start.
        fold_run_begin(f, roots, n);
        for (int more = 1; more && !fold_run_more(f, 500000, &more);) show_frame(); */
 FOLD_API fold_status fold_run_more(fold_ctx *f, uint64_t ns, int *more);
@@ -946,8 +946,8 @@ FOLD_API uint64_t fold_estimate_ns(const fold_ctx *f);
 
 /* Returns the values of a root or a kept node. Inputs, and all shapes, are readable before any run. The
    pointer is valid until the next call that records, runs, prints, or names what to keep or copy. You may
-   pass it to that call, if it is a fold_input, but not after fold_ctx_reset: then copy with fold_read. If x
-   has no readable values, fold_value returns NULL (fold_scalar: NaN, fold_node_shape: rank 0, fold_read: a
+   pass it to fold_input, but not after fold_ctx_reset: to keep values across a reset, use fold_read. If x has
+   no readable values, fold_value returns NULL (fold_scalar: NaN, fold_node_shape: rank 0, fold_read: a
    status). This sets no error, but fold_ctx_message says why until the next read or run. In a cell's body,
    values are readable while an eager context runs it; when fold_cell_new traces it, reading is an error. */
 FOLD_API const float *fold_value(fold_ctx *f, fold_node x);
@@ -966,21 +966,21 @@ FOLD_API fold_status fold_read(fold_ctx *f, const fold_node *x, int n, float *va
    returns the model's status. Optimiser state is allocated at the first step, and starts from zero again if a
    step needs a different kind: momentum, squares (Adagrad, RMSprop) or Adam's. Means of gradients below
    2^-100, and of squares below 2^-139, become 0.
-   In lookup tables a step only changes rows touched since the last step: their values, state and weight
-   decay. A backward touches a row if the root's gradient reaches a lookup of it, even if it is zero there.
-   Gradients do not go through fold_stop_gradient, to targets, or to values that only kept nodes read. A call
-   of a cell passes gradients from all its outputs (zeros from unused ones) to the inputs they depend on. If a
-   table is also the weight of an op that gradients reach, all its rows are touched. On tables Adam differs
-   from torch.optim.SparseAdam, which adds epsilon before bias correction and has no decay. */
+   In lookup tables a step changes only the rows touched since the last step, and their state; other rows do
+   not decay. A backward touches a row if the root's gradient reaches a lookup of that row, even as zero.
+   Gradients do not go through fold_stop_gradient, to targets, or to values that only kept nodes read. A
+   call of a cell passes gradients from all its outputs (zeros from unused ones) to the inputs they depend on.
+   If a table is also the weight of an op that gradients reach, all its rows are touched. On tables Adam
+   differs from torch.optim.SparseAdam, which adds epsilon before bias correction and has no decay. */
 
 /* In all settings zero selects the default, so it is enough to set the learning rate. `rate` has no default:
    with 0 a step trains nothing, as at the end of a schedule. Momentum and weight decay are off by default. To
-   turn off beta1, beta2 or rho, set 1e-9f, and for epsilon 1e-30f: they then vanish in rounding. Rates,
+   turn off beta1, beta2 or rho, set it to 1e-9f (epsilon: 1e-30f), which vanishes in rounding. Rates,
    decays and epsilons are in [0, inf), beta1, beta2 and rho in [0, 1), and momentum in [0, 1]. */
 typedef struct fold_sgd {
     float rate;
-    float momentum;  /* v = momentum v + gradient; w -= rate v. 0: none */
-    float decay;     /* L2 weight decay, in all four: adds decay w to the gradient. 0: none */
+    float momentum;  /* v = momentum * v + gradient; w -= rate * v. 0: none */
+    float decay;     /* L2 weight decay, in all four: adds decay * w to the gradient. 0: none */
 } fold_sgd;
 typedef struct fold_adagrad { /* Duchi et al. 2011 */
     float rate;
@@ -993,14 +993,13 @@ typedef struct fold_rmsprop { /* Tieleman and Hinton 2012 */
     float epsilon;   /* default 1e-8 */
     float decay;
 } fold_rmsprop;
-typedef struct fold_adam { /* Kingma and Ba 2015. Bias correction uses each parameter's own step count, so one
-                              that is added or thawed later starts from the beginning */
+typedef struct fold_adam { /* Kingma and Ba 2015. Bias correction counts the steps of each parameter */
     float rate;
     float beta1;     /* default 0.9 */
     float beta2;     /* default 0.999 */
     float epsilon;   /* default 1e-8 */
     float decay;
-    int decoupled;   /* 1: AdamW (Loshchilov and Hutter 2019): a step subtracts rate decay w */
+    int decoupled;   /* 1: AdamW (Loshchilov and Hutter 2019): a step subtracts rate * decay * w */
 } fold_adam;
 FOLD_API fold_sgd fold_sgd_default(void);          /* the defaults, with rate 0.01 */
 FOLD_API fold_adagrad fold_adagrad_default(void);  /* the defaults, with rate 0.05 */
@@ -1012,7 +1011,7 @@ FOLD_API fold_status fold_rmsprop_step(fold_model *m, const fold_rmsprop *o); /*
 FOLD_API fold_status fold_adam_step(fold_model *m, const fold_adam *o); /* one step of Adam or AdamW */
 FOLD_API void fold_grads_clear(fold_model *m); /* sets all gradients to zero */
 /* Scales all gradients to a global norm of at most `limit` >= 0 (Pascanu et al. 2013). Returns the norm
-   before. If it is not finite, nothing is scaled: call fold_grads_clear and make no step. */
+   before scaling. If it is not finite, nothing is scaled: call fold_grads_clear and skip the step. */
 FOLD_API double fold_grads_clip(fold_model *m, float limit);
 
 /* A learning rate schedule: the factor by which to multiply the rate at each step, counted from 0.
@@ -1035,7 +1034,7 @@ typedef struct fold_rates {
     int every;    /* number of steps between multiplications by `factor`; 0: never */
     float factor; /* in [0, inf); 0: 0.1 */
 } fold_rates;
-/* Returns the rate's factor at a step. It is 1 if rates is NULL, NaN if a setting is wrong (the step fails):
+/* Returns the rate's factor at a step: 1 if rates is NULL, NaN if a setting is wrong (then the step fails).
        adam.rate = 0.001f * fold_rate_factor(&rates, fold_model_steps(m)); */
 FOLD_API float fold_rate_factor(const fold_rates *rates, uint64_t step);
 #endif
@@ -1079,8 +1078,8 @@ FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i);  /* returns out
      nodes. Axes, softmax, norms, losses, fold_slice, fold_split and fold_reshape apply to each row.
    - All lists that one row-wise call reads must have the same length; a list of one row is not repeated. A
      node next to a list is used for every row. A value that depends on no list stays single, even in a cell.
-   - In element-wise ops a node next to a list must not have more axes than a row. Take its rows as a list
-     with fold_list_unstack, or make the list one value with fold_list_stack.
+   - In element-wise ops a node next to a list must not have more axes than a row. If it has, turn the node
+     into a list with fold_list_unstack, or the list into one value with fold_list_stack.
    - Lists of all lengths batch together, without padding. Each row is bit-identical to the same row as a
      single node. Dropout makes one draw per call; its mask depends on the row index.
    - The gradient of a node next to a list is summed over the rows, in order. Gradients of weights sum all
@@ -1091,10 +1090,10 @@ FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i);  /* returns out
    - fold_ctx_desc.dedupe does not merge calls that have their own indices (fold_list_lookup, fold_list_take,
      …_to, fold_pick_each and so on).
    - If all lists of a sample have the same length, at least 128, and all its calls are row-wise, the sample
-     runs in chunks of rows, split among all threads. At the end it may have sums and means of rows of one
-     value, which may be added to each other or scaled by a number, but not, say, multiplied by a node. For a
-     backward, each cell or layer may be called only once, and inputs must have no gradients. In other samples
-     each call runs on one thread.
+     runs in chunks of rows, split among all threads. At its end it may have sums and means of lists of [1],
+     which may be added to each other or scaled by a number, but not, say, multiplied by a node. For a
+     backward, each cell or layer may be called only once, and inputs must have no gradients. In all other
+     samples, each call runs on one thread.
    - fold_value and fold_grad return the n rows end to end, and for n = 0 a pointer that must not be
      dereferenced. Rows of a view or of fold_list_lookup are not contiguous: copy them with fold_read. */
 
@@ -1119,7 +1118,7 @@ FOLD_API fold_node fold_list_take(fold_ctx *f, fold_node list, const int *index,
 /* Returns the number of rows, or -1 if x is not a list. */
 FOLD_API int fold_list_length(fold_ctx *f, fold_node x);
 /* Stacks the rows of a list into one value [n, row]: a view. n >= 1, and rows have rank 3 at most. Calls that
-   read it batch only with others of the same n. */
+   read the result batch only if n is the same. */
 FOLD_API fold_node fold_list_stack(fold_ctx *f, fold_node list);
 /* Splits x along its first axis into the rows of a list: a copy. Rows of a vector are [1]. */
 FOLD_API fold_node fold_list_unstack(fold_ctx *f, fold_node x);
@@ -1130,14 +1129,14 @@ FOLD_API fold_node fold_list_sum(fold_ctx *f, fold_node x);  /* the sum of the r
 FOLD_API fold_node fold_list_mean(fold_ctx *f, fold_node x); /* the mean of the rows, value by value */
 FOLD_API fold_node fold_list_max(fold_ctx *f, fold_node x);  /* the maximum of the rows, value by value */
 /* Sums the rows of `value`, weighted by the softmax of `score` over the rows. A row of `score` is [1], or
-   [heads]: each row of `value` then has that many equal parts, weighted separately. */
+   [heads] to weight that many equal parts of each row of `value` separately. */
 FOLD_API fold_node fold_list_softmax_mean(fold_ctx *f, fold_node score, fold_node value);
 /* Standardises each value of a row by its mean and variance over the list's rows. It returns a list. Each
    sample is normalised separately, as in instance norm, so batching does not change the result. For a gain
    and a bias afterwards use FOLD_NORM_FIXED. epsilon >= 0; 0: 1e-5. Overflowing squares give NaN. */
 FOLD_API fold_node fold_list_standardize(fold_ctx *f, fold_node x, float epsilon);
 
-/* Scatter and reduce the rows of x, which are edges, to `rows` rows. Row r of the result combines the rows e
+/* These reduce the rows of x, one per edge, to `rows` rows (scatter). Row r of the result combines the rows e
    of x with to[e] = r, in the order of e. Rows without edges are zeros, also for the maximum. `to` is copied.
    It is an error if `edges` is not the number of rows of x, or a to[e] is outside [0, rows). */
 FOLD_API fold_node fold_list_sum_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows);
@@ -1156,11 +1155,11 @@ FOLD_API fold_node fold_list_log_softmax(fold_ctx *f, fold_node x); /* x - log s
 FOLD_API fold_node fold_list_logsumexp(fold_ctx *f, fold_node x);   /* log sum e^x, one value */
 FOLD_API fold_node fold_list_softmax_entropy(fold_ctx *f, fold_node x); /* -sum p log p, one value */
 /* Computes the cross entropy of choosing row `label`, -log softmax(x) at that row. (fold_softmax_xent_each
-   chooses a value in each row.) A label out of range is an error, as is any for a list of 0 rows. */
+   chooses a value in each row.) A label out of range is an error, as is every label if there are 0 rows. */
 FOLD_API fold_node fold_list_choice_xent(fold_ctx *f, fold_node x, int label);
 /* These apply the calls above separately to the edges that lead to each row. Errors are those of
    fold_list_sum_to. Softmax and log-softmax return a list with a row per edge, the others a list of `rows`
-   rows, which are zeros for rows without edges. label[r] is the edge that row r chooses: each needs one. */
+   rows, which are zeros for rows without edges. Row r chooses edge label[r], so it must have an edge. */
 FOLD_API fold_node fold_list_softmax_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows);
 FOLD_API fold_node fold_list_log_softmax_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows);
 FOLD_API fold_node fold_list_logsumexp_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows);
@@ -1182,7 +1181,7 @@ FOLD_API fold_node fold_list_attention(fold_ctx *f, fold_node q, fold_node k, fo
 FOLD_API fold_node fold_list_attention_to(fold_ctx *f, fold_node q, fold_node k, fold_node v, int heads,
                                           const int *from, const int *to, int edges);
 /* Returns attention weights, for inspection: the probability that each query assigns to each key. The result
-   has one row per row of q, each [heads keys]: for n keys, element h n + i is the weight that head h gives
+   has one row per row of q, each [heads * keys]. For n keys, element h n + i is the weight that head h gives
    key i, or 0 if the query does not attend to it. A call costs as much as attention whose values are heads *
    keys wide, and batches only with calls that have the same number of keys. */
 FOLD_API fold_node fold_list_attention_weights(fold_ctx *f, fold_node q, fold_node k, int heads, int causal);
@@ -1191,15 +1190,15 @@ FOLD_API fold_node fold_list_attention_weights_to(fold_ctx *f, fold_node q, fold
 
 /* A cache holds the earlier rows of a sequence that its next steps read: keys and values (a KV cache), e.g.
    when a language model generates text, or the inputs of a convolution. Use a separate cache for each
-   attention or convolution of each sequence. You own the struct and its memory, which must not move while a
-   run may need them. A copy of the struct shares the memory; fold_cache_copy copies the rows. Set the members
+   attention or convolution of each sequence. You own the struct and its memory; neither may move while a
+   run may need it. A copy of the struct shares the memory; fold_cache_copy copies the rows. Set the members
    up to value_width, and the others to 0. */
 typedef struct fold_cache {
     float *memory;          /* fold_cache_bytes bytes; fastest if aligned to 64 */
     int capacity;           /* maximum number of rows */
     int heads;              /* attention heads; divides both widths. 0: a convolution's ring of rows */
     int width, value_width; /* widths of a row of keys and of values. value_width 0: equal to width */
-    int length;             /* number of rows held; in a full ring it continues to 2 capacity. Read-only */
+    int length;             /* number of rows; in a full ring from capacity to 2 capacity - 1. Read-only */
     struct { uint32_t recorded; } internal; /* private: the recording whose step has not run */
 } fold_cache;
 /* Returns the number of bytes that a cache needs, or 0 if its sizes are invalid. */
@@ -1210,17 +1209,16 @@ FOLD_API size_t fold_cache_bytes(const fold_cache *cache);
 FOLD_API fold_status fold_cache_truncate(fold_cache *cache, int length);
 /* Replaces the rows of `to` by copies of the rows of `from`, as in beam search. It abandons a step of `to`
    that has not run. Both must have the same heads and widths, `to` must have room for the rows (a ring: the
-   same capacity), and their memory must not overlap. Error: FOLD_BAD_ARGUMENT, without any change, if sizes
-   do not fit. */
+   same capacity), and their memory must not overlap. If sizes do not fit: FOLD_BAD_ARGUMENT, no change. */
 FOLD_API fold_status fold_cache_copy(fold_cache *to, const fold_cache *from);
 /* Appends k and v to the cache, and computes attention of q to all its rows. Both happen in the run. The
    result is bit-identical to the last rows of causal fold_list_attention over all rows.
    - q, k and v are nodes, or lists of equal length, such as a prompt.
    - Steps of sequences of different lengths batch, and one cached plan serves every step.
-   - There are no gradients: it is an error in a training context.
+   - There are no gradients: the call is an error in a training context.
    - A cache can have one step per run, and holds the step's rows after the run, also in an eager context.
-   - fold_ctx_reset abandons a step that has not run, and so does recording a step of the same cache
-     elsewhere; running it afterwards is an error. fold_replay repeats the step and writes the same rows.
+   - A step that has not run is abandoned by fold_ctx_reset, or by recording a step of the same cache
+     elsewhere: running it is then an error. fold_replay repeats the step and writes the same rows.
    - When parameters have changed, start with an empty cache. */
 FOLD_API fold_node fold_attention_step(fold_ctx *f, fold_cache *cache, fold_node q, fold_node k, fold_node v);
 /* Computes the next outputs of a causal convolution, for streams. x is the next row, a node [channels], or a
@@ -1297,7 +1295,7 @@ FOLD_API fold_node fold_norm_apply(fold_ctx *f, const fold_norm *norm, fold_node
 /* An attention layer is multi-head attention between dense layers (Vaswani et al. 2017):
        joined(fold_list_attention(query(q), key(k), value(v)));
    q, k and v are lists, the same one for self-attention; q may be a node. _new makes four layers of `width`
-   inputs and outputs, a multiple of `heads`, named after the members. For other widths, fill the struct with
+   inputs and outputs (a multiple of `heads`), named after the members. For other widths, fill the struct with
    your own dense layers. For attention to neighbours, apply the members around fold_list_attention_to. */
 typedef struct fold_attention { fold_dense query, key, value, joined; int heads; } fold_attention;
 FOLD_API fold_attention fold_attention_new(fold_model *m, const char *name, int width, int heads);
@@ -1305,8 +1303,9 @@ FOLD_API fold_node fold_attention_apply(fold_ctx *f, const fold_attention *layer
                                         fold_node v, int causal);
 
 /* A transformer layer (Vaswani et al. 2017) is self-attention A(x), then feed-forward D(x) = outer(inner(x)):
-       y = attention_norm(x + A(x)), z = dense_norm(y + D(y)); with norm_first
-       y = x + A(attention_norm(x)), z = y + D(dense_norm(y))        (Xiong et al. 2020)
+       y = attention_norm(x + A(x)), z = dense_norm(y + D(y))
+   or, if norm_first is set (Xiong et al. 2020):
+       y = x + A(attention_norm(x)), z = y + D(dense_norm(y))
    Input x and output z are lists with `width` values per row. Parameters are named after the members.
    Recording takes two calls of cells and one attention, however long x is. */
 typedef struct fold_transformer_desc {
@@ -1421,8 +1420,8 @@ FOLD_API fold_node fold_unroll_stack_list(fold_ctx *f, const fold_rnn_stack *s, 
                                        const fold_state *begin, fold_state *last);
 
 /* An N-ary tree-LSTM has leaves and inner nodes (Tai, Socher, Manning 2015, equations 9-14). Leaves read only
-   their input, inner nodes `arity` ordered children (1 to 8). Gates i, o and f go through sigmoid, u through
-   tanh. An inner node computes:
+   their input, inner nodes only their `arity` (1 to 8) children. Gates i, o and f go through sigmoid, u
+   through tanh. An inner node computes:
        c = i u + sum of f[k] c[k], h = o tanh(c)
      leaf.W   [inputs x 3 hidden], leaf.b [3 hidden]: i o u
      inner.W  [arity hidden x (3 + arity) hidden], inner.b [(3 + arity) hidden]: i, o, one f per child in
@@ -1463,7 +1462,7 @@ FOLD_API fold_state fold_child_sum_apply(fold_ctx *f, const fold_child_sum *t, f
      weight of fold_linear_t, one per row, [rows x 1]. A weight that is only bfloat16 is BF16.
    - Optimiser settings, rate sets and which parameters are frozen are not saved: your program sets them.
    Saves and loads return a status, and do nothing while the model has an error (fold_model_clear_error). A
-   failure sets no error there: fold_model_message says why, until the next save or load. Errors:
+   failed one sets no error: fold_model_message says why, until the next save or load. Errors:
    - FOLD_IO: a file cannot be opened, read or written, or is not a safetensors file.
    - FOLD_BAD_SHAPE: the shape of a tensor is not that of its parameter.
    - FOLD_BAD_ARGUMENT: a tensor is missing, unknown, or of a type that cannot be read. */
@@ -1496,8 +1495,8 @@ FOLD_API uint64_t fold_model_steps(const fold_model *m);
 #endif
 
 /* A load checks the whole header against the model and reads all data before it writes: a load that fails
-   changes nothing. It temporarily needs memory for at most four times the header (itself at most 100 MB) and,
-   unless the file is in memory, for the data of the tensors it loads.
+   changes nothing. It temporarily needs up to four times the size of the header, which is at most 100 MB, and
+   memory for the data of the tensors it loads, unless the file is in memory.
    - Values of type F16, BF16 and F64 are converted to float. Gradients are unchanged. Packed weights and
      cached plans are updated; reset eager contexts yourself.
    - Tensors are converted to the model's formats: int8 (I8 with scales, as saved) to float, or float to int8
@@ -1511,8 +1510,8 @@ typedef struct fold_load_desc {
     int allow_unknown;   /* 1: skip tensors that are not parameters; optimizer.… are always skipped */
     const char *prefix;  /* load only tensors whose names begin with this, and remove it; NULL: load all */
     char *config;        /* receives the file's `config`, zero-terminated, "" if it has none. May be NULL */
-    size_t config_size;  /* size of the buffer in bytes; a longer text is an error. To read it before creating
-                            parameters, load into an empty model with allow_unknown */
+    size_t config_size;  /* size of the buffer in bytes; a longer text is an error. To read config before you
+                            create parameters, load into an empty model with allow_unknown */
     int *loaded;         /* receives the number of tensors loaded, including state: 0 after an error, or from
                             an unrelated file with allow_missing and allow_unknown. May be NULL */
 } fold_load_desc;
@@ -1528,13 +1527,13 @@ FOLD_API fold_status fold_model_load_memory(fold_model *m, const void *bytes, si
 /* Loads a model through your reader, front to back. It reads only the bytes of the file: more may follow. */
 FOLD_API fold_status fold_model_load_from(fold_model *m, fold_reader *read, void *user,
                                           const fold_load_desc *desc);
-/* Uses the weights of a file in place, in flash or memory-mapped. (examples/export.c makes a file an array.)
-   Call it first: parameters created afterwards, singly or by layers, are the tensors of the same name in the
-   image; those with `values` in their desc are not looked up. image NULL ends this.
+/* Uses the weights of a file in place, in flash or memory-mapped. (examples/export.c turns a file into an
+   array.) Call it first: parameters created afterwards, singly or by layers, are the tensors of the same name
+   in the image; those with `values` in their desc are not looked up. image NULL ends this.
    Needs: a model made for inference, a little-endian machine, and F32 or I8 tensors. Floats must be 4-byte
    aligned; 64 is fastest. The image is never written, may serve any number of models, and must outlive them.
-   Cost: nothing for biases and tables, and for weights whose column count is a multiple of 16 or that have 16
-   more floats of the file after them. Other weights, and those of fold_linear_t, get a packed copy.
+   Cost: nothing for biases and tables, and for weights whose column count is a multiple of 16 or that are
+   followed by 16 more floats. Other weights, and those of fold_linear_t, get a packed copy.
    int8: call fold_model_quantize before creating parameters. I8 tensors with scales, as saved from an int8
    model, then become int8 weights directly, bit-identical to that model. They need no memory if products are
    plain loops, as on microcontrollers; vector kernels copy weights, but not tables. Each byte is checked
@@ -1547,8 +1546,7 @@ FOLD_API fold_status fold_model_read_in_place(fold_model *m, const void *image, 
 #ifndef FOLD_NO_TEXT
 /* Prints the contents of any safetensors file. It lists each tensor's name, shape, type and bytes, and from
    the metadata the optimiser and the size of config. It reads only the header, using memory from m, and
-   changes neither m nor its error. FOLD_IO: the writer stopped, or the file cannot be read, as the text
-   says. */
+   changes neither m nor its error. FOLD_IO: the writer stopped, or the text says why the read failed. */
 FOLD_API fold_status fold_model_print_file_memory(const fold_model *m, const void *bytes, size_t size,
                                                   fold_writer *write, void *user);
 #ifndef FOLD_NO_STDIO
@@ -1565,9 +1563,9 @@ FOLD_API fold_status fold_model_print_file(const fold_model *m, const char *path
        if (mean < 0) fold_tensors_missing(t, "audio", "mean");
        fold_tensors_read(t, mean, 0, 80, values, 1);
        if (fold_tensors_close(t)) puts(fold_model_message(m));
-   A file that cannot be read has 0 tensors. Reading a tensor of it, or an index or values out of range, sets
-   an error on the model. An open file takes about its own size from the model's allocator, and half as much
-   again while it is being opened; a file in memory takes nothing for the data. */
+   A file that cannot be read has 0 tensors. Reading a tensor of such a file, or an index or values out of
+   range, sets an error on the model. An open file takes about its own size from the model's allocator, and
+   half as much again while it is being opened; a file in memory takes nothing for the data. */
 typedef struct fold_tensors fold_tensors;
 enum { FOLD_TENSOR_RANK = 8 };
 typedef struct fold_tensor {
@@ -1644,7 +1642,7 @@ typedef struct fold_seen {
     const fold_shape *out[FOLD_MAX_OUT];
     int kind;                 /* index of its kind, from 0: calls of one kind can share a batch */
     fold_node node;           /* the first output; the ids of the other outputs follow */
-    const uint32_t *operand;  /* ids of the nodes it reads: one per input, then all of each component */
+    const uint32_t *operand;  /* ids of the nodes it reads: one per input, then each component's nodes */
     const uint32_t *offset;   /* offset in each of these nodes, in floats. If the highest bit is set, a list
                                  is read whole, from that offset in each row */
     int n_operands;
@@ -1657,7 +1655,7 @@ typedef struct fold_seen {
                                  or -1. For a run: the number of batches and groups */
     int calls, lower_bound;   /* number of calls in the batch or run; lower_bound as in fold_stats */
     uint64_t start_ns, end_ns; /* nanoseconds since the run began; end_ns of a run: the end of planning */
-    int thread, backward, prologue; /* FOLD_SEEN_TIME: its thread, 1 for a backward, 1 for a prologue */
+    int thread, backward, prologue; /* FOLD_SEEN_TIME: the thread, 1 for a backward, 1 for a prologue */
     int dropped;              /* number of this thread's times that did not fit into trace_bytes */
     int recomputed;           /* of a run: number of its calls that an earlier run had computed already */
 } fold_seen;
@@ -1676,7 +1674,7 @@ typedef struct fold_stats {
     int nodes, edges;            /* number of nodes and operands recorded since the reset */
     int run_nodes;               /* number of calls and ops that the last run executed */
     int visited_nodes;           /* number of nodes that planning visited: those since the last run; more if
-                                    it needs values not kept; all in a backward or if parameters changed */
+                                    they need values not kept; all in a backward or if parameters changed */
     int batches;                 /* number of forward batches of the last run, without prologues */
     int prologues;               /* number of prologue batches: they run the parts of cells that do not depend
                                     on the recursion, first and for many calls at once */
@@ -1702,7 +1700,7 @@ typedef struct fold_stats {
     const char *one_group;       /* why all samples of the last run were one group; "" if not */
     int recomputed_nodes;        /* executed nodes that an earlier run had computed with the same parameters:
                                     values that fold_keep did not keep; in a backward also those of a fold_run
-                                    before it. A replay repeats this figure of its run; eager contexts: 0 */
+                                    before it. A replay reports the figure of its run; eager contexts: 0 */
 } fold_stats;
 FOLD_API fold_stats fold_ctx_stats(const fold_ctx *f); /* figures of the recording and last run */
 
@@ -1787,7 +1785,7 @@ typedef struct fold_op_desc {
     void (*forward)(const fold_op_call *c);
     void (*backward)(const fold_op_call *c);  /* NULL: no gradients pass */
     void *user;                 /* passed to forward and backward, possibly on several threads; not copied.
-                                   What shapes depend on must be an attribute, what varies by call `data` */
+                                   Shapes may depend on attributes only. What varies by call is `data` */
 } fold_op_desc;
 FOLD_API fold_op_desc fold_op_desc_default(void);  /* all zero */
 /* Adds an op. Returns the null handle, with an error on the model, if desc is invalid or memory runs out. */
@@ -1835,21 +1833,21 @@ FOLD_API int fold_random_softmax(fold_random *r, const float *logits, int n);
    NaN is returned. For one softmax, pass one head. */
 FOLD_API float fold_random_softmax_n(fold_random *r, const float *logits, const int *sizes, int heads,
                                      int *chosen);
-/* Draws a row of a list of scores [1] like fold_random_softmax. A run must have left them readable. Also
+/* Draws a row of a list of scores [1] like fold_random_softmax. The scores must be readable after a run. Also
    returns -1 if rows are not [1] or cannot be read: fold_ctx_message says why. */
 FOLD_API int fold_random_row(fold_random *r, fold_ctx *f, fold_node scores);
 /* Draws an index with probabilities proportional to weights. Returns -1 if there is nothing to choose, or a
    weight is negative, infinite or NaN. */
 FOLD_API int fold_random_weighted(fold_random *r, const float *weights, int n);
 
-/* Returns the index of the largest value, the first of equal ones. NaN is ignored; -1 if there is none. */
+/* Returns the index of the (first) largest value. NaN is ignored; -1 if there is no other value. */
 FOLD_API int fold_argmax(const float *values, int n);
-/* Writes the indices of the k largest values, largest first. Equal ones stay in order. Returns the number
+/* Writes the indices of the k largest values, largest first. Equal values stay in order. Returns the number
    written: k, or fewer if fewer values are not NaN. */
 FOLD_API int fold_top_k(const float *values, int n, int k, int *index);
-/* Returns 1 if all n values are finite. Returns 0 if any is NaN or infinite, or values is NULL. Use it in a
-   controller to check sensors before a step, because a NaN would reach all actions and stay in any state
-   carried from step to step. Pass the last good reading, or what the policy learned for failed sensors. */
+/* Returns 1 if all n values are finite. Otherwise, or if values is NULL, returns 0. Use it in a controller to
+   check sensors before a step, because a NaN would reach all actions and stay in any state carried from step
+   to step. If it returns 0, pass the last good reading, or what the policy learned for failed sensors. */
 FOLD_API int fold_finite(const float *values, int n);
 
 #ifdef __cplusplus
@@ -1927,14 +1925,14 @@ FOLD_API int fold_finite(const float *values, int n);
      arrays of a context        FOLD__ARRAYS. fold__ask may move them; fold__refresh_pointers updates pointers
      running out of memory      fold__need, fold__reserve_run; fold__out_of_memory sets the error
      error messages             fold__fail and fold__model_fail; fold__fail_v writes the text
-     layers                     section layers; PyTorch's: examples/fold_torch.h
+     layers                     section layers; reading PyTorch's: examples/fold_torch.h
      files                      fold__write_file, fold__load_file
 
    Letters   f is always the context, m the model, i an index in a loop of a few lines; everything else has a
              name. In kernels, letters are those of the formula next to them.
 
-   Sections  in file order. A section calls only sections above it, except where tests/check_style.py allows
-             it. Its banner says what it owns and uses, and its invariant.
+   Sections  These are in file order. A section calls only sections above it, except where
+             tests/check_style.py allows it. Its banner says what it owns and uses, and its invariant.
      platform                     compilers, instruction sets, small helpers on sizes
      errors                       the record of the first error
      memory                       growing arrays, or a caller's block
@@ -1974,7 +1972,7 @@ FOLD_API int fold_finite(const float *values, int n);
      inspection                   printing plans, and passing them to visitors
      safetensors                  saving and loading files
 
-   Words     One meaning each.
+   Words     Each has one meaning.
      node            one recorded value of one sample: an entry of the context's node arrays, at its id
      leaf            a node that no op computes: an input, a row of a table, a parameter
      view            a node whose value is part of another node's value
@@ -1984,7 +1982,7 @@ FOLD_API int fold_finite(const float *values, int n);
      program         the ops that a signature runs: one op, or a cell's body
      signature       everything that calls must have in common to be batched: fold__sig in a context,
                      fold__run_sig in a run, fold__group_sig in a group of a run
-     list            a node with n rows; for a call that reads it row by row, the rows are its elements
+     list            a node with n rows; in a call that reads it row by row, each row is an element
      analysis        facts about each value, operand and input of a program, given which inputs get gradients
      component       signatures of a group that feed each other, or one signature alone
      chain           calls of one signature, each depending on the one before; its length is a lower bound for
@@ -1998,8 +1996,8 @@ FOLD_API int fold_finite(const float *values, int n);
                      gradients pass between prefix, samples and suffix
      phase           one group in one direction; a run is a sequence of phases, a phase a sequence of steps
      chunk           some rows of every list of a group, run forward and backward before the next
-     buffer          storage for one value, gradient or contribution of a program, for all calls of a group: a
-                     slab in the group's memory, or transient in a worker's scratch
+     buffer          storage for one value, gradient or contribution of a program, for all calls of a group.
+                     It is a slab in the group's memory, or transient memory in a worker's scratch
      instruction     one op of a program as a stage runs it, with bound operands
      binding         where the rows of an operand are, for all batches of a stage
      tile            rows, or rows x columns of a product, processed while they are in the cache
@@ -2077,7 +2075,7 @@ __declspec(dllimport) void *__stdcall CreateFileW(const wchar_t *path, unsigned 
 
 #if defined(FLT_EVAL_METHOD) && !defined(FOLD_ALLOW_FAST_MATH) &&                                 \
     (defined(__GNUC__) && !defined(__clang__) && defined(__SSE2_MATH__) && FLT_EVAL_METHOD < 0 || \
-     FLT_EVAL_METHOD == 1 || FLT_EVAL_METHOD == 2) && /* -mfpmath=both: below 0 */                \
+     FLT_EVAL_METHOD == 1 || FLT_EVAL_METHOD == 2) && /* negative with -mfpmath=both */           \
     !(defined(__i386__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SSE2_MATH__))
 #error "fold.h: floats are computed in a wider type here: use SSE2, or define FOLD_ALLOW_FAST_MATH"
 #endif
@@ -2091,7 +2089,7 @@ __declspec(dllimport) void *__stdcall CreateFileW(const wchar_t *path, unsigned 
 
 #ifdef _MSC_VER
 #pragma warning(push, 3) /* /W4 warns about valid C99, such as initialisers that are not constant */
-#pragma warning(disable : 4996) /* it asks for fopen_s, which C99 lacks; /sdl makes it an error */
+#pragma warning(disable : 4996) /* asks for fopen_s, which C99 lacks; /sdl makes this an error */
 #endif
 
 /* Contracting a*b+c into one rounding would make results depend on the compiler, so contraction is off here.
@@ -2110,7 +2108,8 @@ __declspec(dllimport) void *__stdcall CreateFileW(const wchar_t *path, unsigned 
                      "no-inline-functions") /* compiles in a third less time and runs as fast */
 #pragma GCC optimize("no-unsafe-math-optimizations", "no-associative-math", "no-reciprocal-math")
 #pragma GCC optimize("signed-zeros", "no-finite-math-only", "no-single-precision-constant")
-typedef char fold__no_single_precision_constant[sizeof 1.0 == sizeof(double) ? 1 : -1]; /* g++ reads ahead */
+/* g++ reads all constants before it obeys this pragma, so -fsingle-precision-constant stops it here. */
+typedef char fold__no_single_precision_constant[sizeof 1.0 == sizeof(double) ? 1 : -1];
 #ifndef __OPTIMIZE_SIZE__ /* These passes take an eighth of the compile time and gain too little. */
 #pragma GCC optimize("no-tree-vectorize", "no-tree-vrp", "no-tree-pre", "no-code-hoisting", "no-tree-slsr")
 #pragma GCC optimize("no-tree-tail-merge", "no-schedule-insns2", "no-tree-dominator-opts", "no-crossjumping")
@@ -2178,8 +2177,7 @@ typedef char fold__no_single_precision_constant[sizeof 1.0 == sizeof(double) ? 1
 #define FOLD__ALL_ZERO { 0 }
 #endif
 
-/* Under FOLD_INFERENCE the compiler still checks training code outside #ifdef, but generates nothing for
-   it. */
+/* Under FOLD_INFERENCE the compiler still checks training code outside #ifdef, but generates no code. */
 #ifdef FOLD_INFERENCE
 #define FOLD__TRAINING(condition) (0 && (condition))
 #define FOLD__FOR_TRAINING(function) (0 ? (function) : NULL)
@@ -2279,8 +2277,8 @@ static void fold__sort(uint32_t *items, uint32_t count,
    Owns: formatting of text, the first error and its message, the text of a status.
    Uses: libc. Invariant: the first error of a model or context stays until it is cleared. */
 
-/* A text being formatted. Only the conversions that this file uses exist: vsnprintf would add more code than
-   all messages. `length` counts the whole text; `size` bytes of it are stored, the last of them zero. */
+/* A text being formatted. Only the conversions that this file uses exist: vsnprintf would be larger than all
+   messages. `length` counts the whole text; `size` bytes of it are stored, the last of them zero. */
 typedef struct fold__line {
     char *text;
     size_t size, length;
@@ -2323,7 +2321,7 @@ static char *fold__digits(char *end, uint64_t number, uint32_t base)
 
 enum { FOLD__NUMBER = 32 }; /* bytes that hold any number as text */
 
-/* Returns a double's bits, for comparisons: a host may trap those with NaN, and may flush denormals. */
+/* Returns a double's bits, for comparisons: the host may trap on comparing NaN, and may flush denormals. */
 static uint64_t fold__double_bits(double value)
 {
     uint64_t bits;
@@ -2446,7 +2444,7 @@ static void fold__line_field(fold__line *line, fold__field field, const char *fr
     fold__line_fill(line, ' ', field.left ? pad : 0);
 }
 
-/* Writes a value below 2^64, rounded to an integer, ties to even, to end before `end`; returns the start. */
+/* Writes a value below 2^64, rounded to an integer (ties to even), just before `end`; returns the start. */
 static char *fold__whole_digits(char *end, double value)
 {
     const double size = value < 0 ? -value : value;
@@ -2595,8 +2593,8 @@ FOLD_API const char *fold_status_text(fold_status status)
    Uses: libc. Invariant: arrays shrink only in fold__arena_shrink, so nothing is allocated after warm-up.
    This section does not know what arrays contain. */
 
-/* A growing array; sizes in bytes. need: the largest size requested; for a context's array since the last
-   reset, unless it is `lasting`. discardable: contents need not survive growth, which is rare. */
+/* A growing array; sizes in bytes. need: the largest size requested; in a context, only since the last reset,
+   unless `lasting`. discardable: the contents may be lost when the array grows, which is rare. */
 typedef struct fold__array {
     char *data;
     size_t capacity, need;
@@ -2738,7 +2736,7 @@ static void fold__heap_give(void *memory, size_t size, void *user)
         fold__join_free_blocks(before);
 }
 
-/* Makes a heap with the whole block as one free block, or none if it is too small. */
+/* Makes a heap with the whole block as one free block; an empty heap if the block is too small. */
 static fold__heap fold__heap_of(const fold_memory *memory)
 {
     const size_t skip = fold__to_align(memory->block);
@@ -2758,8 +2756,8 @@ static void fold__arena_account(fold__arena *arena, size_t more, size_t less)
         arena->peak = arena->bytes;
 }
 
-/* Large arrays start on pages. If two are read together and one starts a few cache lines further into its
-   page, a load from one has the low address bits of a recent store to the other, and waits for it. */
+/* Large arrays start on pages. If one of two arrays used together started a few cache lines further into its
+   page, a load from it would have the low address bits of a recent store to the other, and wait for it. */
 static size_t fold__alignment(size_t capacity)
 {
     return capacity < 16 * FOLD__PAGE ? FOLD__ALIGN : FOLD__PAGE;
@@ -3090,7 +3088,7 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
 #define FOLD__NO_PANELS(panel) (0 && (panel) == 0)
 #endif
 
-/* Same as fold_row, for hot loops: gcc inlines no ordinary function across different optimize options. */
+/* Same as fold_row, for hot loops: gcc inlines no ordinary function into one with other optimize options. */
 FOLD__INLINE float *fold__at(const fold_rows *rows, ptrdiff_t row)
 {
     return rows->rows ? rows->rows[row] : rows->base + row * rows->stride;
@@ -3118,8 +3116,8 @@ enum {
     FOLD__K_BLOCK = 96,           /* rows of dW per block; a multiple of every tile height */
     FOLD__N_BLOCK = 64,           /* columns of dW per block, if nothing is packed */
     FOLD__PASSING = 1 << 16,      /* in that case, floats of the narrower operand per pass, kept in L2 */
-    FOLD__PACKING = 1 << 15,      /* floats of a weight from which packing is faster: larger than L1 */
-    FOLD__TRANSPOSE_ROWS = 10,    /* rows per leftover column from which transposing is faster */
+    FOLD__PACKING = 1 << 15,      /* size in floats from which packing a weight is faster: larger than L1 */
+    FOLD__TRANSPOSE_ROWS = 10,    /* number of rows per leftover column from which transposing is faster */
     FOLD__EXP_TILE = 1024,        /* exps computed at a time before they are summed */
     FOLD__NARROW_ELEMENTS = 32,   /* elements whose lanes are added up together; a multiple of 8 */
     FOLD__NARROW_ROWS = 4,        /* maximum rows of a narrow tile */
@@ -3130,9 +3128,9 @@ enum {
     FOLD__BEYOND = 15,            /* columns that tiles may read past the end of a weight */
     FOLD__TILE_WIDTH = FOLD__X86 ? 128 : 80, /* maximum columns of a tile, or of a bf16 group */
     FOLD__PANEL_KEYS = 64,        /* attention keys per panel */
-    FOLD__SOFTMAXED_ROWS = 4,     /* softmax rows computed together; blocks are padded to it */
+    FOLD__SOFTMAXED_ROWS = 4,     /* softmax rows computed together; blocks are padded to a multiple of it */
     FOLD__QUERY_BLOCK = 48,       /* maximum query rows whose scores are held */
-    FOLD__MIN_QUERIES = 12,       /* minimum, if there are many keys */
+    FOLD__MIN_QUERIES = 12,       /* minimum of that, if there are many keys */
     FOLD__SCORES = 1 << 15,       /* scores that fit in L2 */
     FOLD__EDGE_SCORES = 1 << 11,  /* scores of a head of attention along edges that fit in L1 */
     FOLD__EDGE_HEADS = 2,         /* heads of attention along edges computed together */
@@ -3144,13 +3142,13 @@ enum {
     FOLD__INT8_INNER = 1 << 17,   /* maximum rows of an int8 weight: 2^17 * 127 * 127 fits an int32_t */
     FOLD__BF16_GROUP = 64,        /* bf16 columns stored together; the last group has up to 15 more */
     FOLD__BF16_INNER = 320,       /* rows of a bf16 group converted to floats in scratch at a time */
-    FOLD__BF16_ROWS = 240,        /* rows of x multiplied by them at a time */
+    FOLD__BF16_ROWS = 240,        /* rows of x multiplied by these floats at a time */
     FOLD__BF16_FEW = 6,           /* up to this many rows are multiplied singly, without scratch */
     FOLD__CBLAS_BLOCK = 128       /* rows gathered per call of sgemm */
 };
 
-/* One K-segment of a product. weights: where the segment's first row is in the pack. inner: rows of the
-   weight in the segment. row: its first row, used instead of `weights` for int8 and bf16 weights. */
+/* One K-segment of a product. weights: where the segment's first row is in the pack. inner: number of the
+   weight's rows in the segment. row: the first of them, used instead of `weights` for int8 and bf16. */
 typedef struct fold__seg {
     fold_rows input;
     const float *weights;
@@ -3164,7 +3162,7 @@ typedef struct fold__product {
     int n_pack, col;          /* columns of the packed weight (0: `columns`); first column to compute */
     int inner;                /* rows of the whole weight, even if segments use only some */
     size_t in_place; /* 0: `weights` are packs. Otherwise the stride of row-major weights, with FOLD__BEYOND
-                        readable floats after them, unless narrow */
+                        readable floats after them, unless the product is narrow */
     const fold__seg *seg;
     fold_rows init; /* base and rows NULL: zeros. stride 0: a bias. May be the output's rows */
     fold_rows output;
@@ -3177,10 +3175,9 @@ static int fold__pack_columns_of(const fold__product *product)
 }
 
 /* Edges of attention in CSR form, by query and by key. Query i attends to keys key_of[p] for p in
-   [query_start[i], query_start[i + 1]), in that order. The transpose is for gradients: key j sums, as one
-   chain in query order, over queries query_of[p] with weights weight_at[p] for p in [key_start[j],
-   key_start[j + 1]). Backward holds all edges' weights; each row of them starts at a multiple of
-   FOLD__LANES. */
+   [query_start[i], query_start[i + 1]), in that order. Gradients use the transpose: key j's gradient is one
+   chain of sums over queries query_of[p], in order, with weights at weight_at[p], for p in [key_start[j],
+   key_start[j + 1]). Backward holds all edges' weights, in rows that start at multiples of FOLD__LANES. */
 typedef struct fold__adjacency {
     const int *query_start, *key_of, *key_start, *query_of, *weight_at;
     int max_edges; /* maximum number of edges; 0: the current number */
@@ -3188,12 +3185,12 @@ typedef struct fold__adjacency {
 
 /* One call of attention. Rows contain all heads side by side: `width` floats per head in query and key,
    `value_width` per head in value and out. All fold_rows here have a base and a stride, not row pointers.
-   Query i attends to fold__attention_seen keys, the first ones. out[i] is the mean of their values, weighted
-   by exp(scale q.k), or zeros if there are none. */
+   Query i attends to the first fold__attention_seen keys. out[i] is the mean of their values, weighted by
+   exp(scale q.k), or zeros if there are no keys. */
 typedef struct fold__attention_call {
     int queries, keys, heads, width, value_width;
     int causal;  /* query i attends to keys up to i + keys - queries; otherwise to all */
-    float scale; /* factor on scores; 0: 1 / sqrt(width) */
+    float scale; /* factor of scores; 0: 1 / sqrt(width) */
     /* edges, unless NULL. Not together with causal or key_panels */
     const fold__adjacency *adjacency;
     fold_rows query, key, value;
@@ -3989,7 +3986,7 @@ static const float *fold__narrow_column(const fold__product *product, const fold
     return to;
 }
 
-/* Computes some rows, each as wide as a narrow tile; at most FOLD__NARROW_ELEMENTS elements in all. */
+/* Computes some rows, at most one narrow tile wide, and at most FOLD__NARROW_ELEMENTS elements in all. */
 static void fold__narrow_rows(const fold__tiles *tiles, const fold__product *product, ptrdiff_t row, int rows,
                               int col, int cols, float *scratch)
 {
@@ -5982,9 +5979,9 @@ FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(gelu_tanh_slope)(FOLD__V x)
 }
 #endif
 
-/* gelu(x) = x P(x), where P(x) = (1 + erf(x / sqrt 2)) / 2 is the normal distribution function. P(-t) =
-   exp(-t^2 / 2) R(t), where R(t) = u poly(u - 0.75) is smooth, with u = 1 / (1 + 0.3 t), fitted to 3.5e-9 up
-   to t = 14.4. For larger |x|, x P(x) rounds to x or 0, so t is limited to 14.4. */
+/* gelu(x) = x P(x), where P(x) = (1 + erf(x / sqrt 2)) / 2 is the normal distribution function. P(-t) is
+   exp(-t^2 / 2) R(t), where R is smooth: it is u = 1 / (1 + 0.3 t) times a polynomial in u - 0.75, fitted to
+   within 3.5e-9 up to t = 14.4. From |x| = 14.4 on, x P(x) rounds to x or 0, so t is min(|x|, 14.4). */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(normal_tail)(FOLD__V t)
 {
     const FOLD__V one = FOLD__VSET(1.0f);
@@ -10675,7 +10672,8 @@ static void fold__conv_backward(const fold_op_call *call)
             fold__depthwise_dx(call, &filter, fold__row(&call->dout[0], row), fold__row(&call->din[0], row));
 }
 
-/* Adds products of x and dy to acc, one chain over positions per element. dy begins at column extent.from. */
+/* Adds the products of input and dy to acc, row by row, each element in one chain over the positions. dy
+   points at the first column of the extent. */
 static void fold__conv_weight_grad(const fold_op_call *call, size_t rows, const fold_rows *input,
                                    const fold_rows *dy, fold__extent extent, float *acc)
 {
@@ -22059,7 +22057,7 @@ static uint32_t fold__first_from(const fold_ctx *f, const fold__batch *batch, ui
     return low;
 }
 
-/* Reduces a batch to some of its rows. Its calls are contiguous, and so are its elements. */
+/* Narrows a batch to some of its rows. This works because its calls and its elements are contiguous. */
 static void fold__take_part(const fold_ctx *f, fold__batch *batch, uint32_t from, uint32_t to)
 {
     const fold__run *run = f->run;
@@ -23592,9 +23590,10 @@ static void fold__eager_run(fold_ctx *f, uint32_t id);
 
 /* -- calls of cells -------------------------------------------------------------------------- */
 
-/* A body runs op by op on the call's inputs. In training, a batched call first assembles its body's
-   contributions to each input, and its readers' contributions to each output. An eager call does so with
-   copies: of inputs that the body reads in part or several times, and of outputs that the body reads. */
+/* A body runs op by op on the call's inputs. In training, several ops can contribute to the gradient of one
+   input or output. A batched call first sums what its body contributes to each input, and what its readers
+   contribute to each output. An eager call gets the same sums by copying each input that the body reads in
+   part or more than once, and each output that the body itself reads. */
 
 static fold_node fold__border(fold_ctx *f, uint32_t tag, const fold__operand *operand)
 {

@@ -319,7 +319,7 @@ FIGURES = "return ['calls', 'batches', 'problem', 'plan', 'same'].map(id => $(id
 TYPE = "$('text').value = arguments[0]; $('text').dispatchEvent(new Event('input'))"
 TYPED = {
     "trees": "[MAX 1 2 [MIN 3 4]]\n\n  [SUM 5 [MED 6 7] 8]  \n9",
-    "lists": 'say "why" \\ ??/ or\nnot\nd\u00e9j\u00e0 vu',
+    "lists": 'say "why" \\ ??/ or\nnot\ncaf\u00e9',
     "agents": "crumb 1,2 hawk -1.5,0\nnothing\nwall 0,1 wall 1,1",
 }
 

@@ -9,7 +9,7 @@
 
 #define PAGE(name) __attribute__((export_name(#name))) name
 
-enum { CARTS = 16 }; /* that are shown */
+enum { CARTS = 16, APART = 9 }; /* that are shown; steps by which one begins after the other */
 
 /* Where a cart and the tip of its pole are, and for how many steps it has stood. */
 typedef struct shown { float x, angle, steps; } shown;
@@ -22,6 +22,7 @@ static struct {
     fold_rl_trainer *t;
     fold_ctx *f; /* of the carts that are shown */
     environment cart[CARTS];
+    int shows;
     float seen[CARTS][environment_observations];
     shown shown[CARTS];
     unsigned char file[1 << 18];
@@ -102,7 +103,8 @@ const shown *PAGE(show)(void)
         root[i] = fold_rl_policy_apply(page.f, fold_rl_trainer_policy(page.t), fold_input(page.f, seen, environment_observations), none).actor;
     }
     if (fold_run(page.f, root, CARTS)) fail(fold_ctx_message(page.f));
-    for (int i = 0; i < CARTS; i++) {
+    page.shows++;
+    for (int i = 0; i < CARTS && page.shows > APART * i; i++) {
         const float action = (float)fold_argmax(fold_value(page.f, root[i]), environment_choices[0]);
         float reward;
         unsigned char over;
