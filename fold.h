@@ -4660,8 +4660,8 @@ static void fold__edge_attention_backward(const fold__attender *attender, const 
    It has four bytes of each column or, if x is rounded to 16 bits, two bytes of each column, then the other
    two of each. If a segment begins or ends within a quad, v is zero for the rest of the quad. Kernels that
    are plain loops, and tables that no product reads (fold__int8_lines), use the layout of files, so that
-   bytes in an image are read in place: row by row or, for a transpose, column by column, with a scale per
-   row. */
+   bytes in an image are read in place: row by row or, for a transpose, column by column. In files, a
+   transpose has one scale per row. */
 
 /* An int8 weight. group: bytes from one group to the next or, in the layout of files, from column to column.
    row: bytes from one row to the next. */
@@ -6343,7 +6343,7 @@ FOLD__TARGET FOLD__INLINE FOLD__L FOLD__ISA(lanes_max)(FOLD__L a, FOLD__L b)
     return a;
 }
 
-/* Lanes are joined in a fixed tree, the same at every width: first lane l + 8 to l, then + 4, + 2 and + 1. */
+/* Lanes are joined in a fixed tree, the same at every width: lane l + 8 with l, then l + 4, l + 2, l + 1. */
 #if FOLD__SIMD_PASS == 512
 #define FOLD__JOIN_HALVES(op)                                                      \
     _mm256_##op##_ps(_mm512_maskz_extractf32x8_ps((__mmask8)0xff, lanes.part0, 1), \
@@ -12268,7 +12268,7 @@ static void fold__first_values(fold_model *m, const fold__param_data *param, con
     fold__fp_leave(saved);
 }
 
-/* Links the parameter that is being added into the tree of names, where fold__find_name would look for it. */
+/* Links a new parameter into the tree of names, where fold__find_name will look for it. */
 static void fold__list_name(fold_model *m, fold__param_data *param)
 {
     uint32_t unlisted = 0, *id = &unlisted;
@@ -13166,8 +13166,8 @@ typedef struct fold__kept_grad {
     uint32_t node, data_at, filled;
 } fold__kept_grad;
 /* A node that reads its indices from the caller's memory: one per row, all below `end`. Attention along edges
-   reads *count edges, at most `most`, from `index` to `to` instead; `edges` checks and copies them. `edges`
-   is fold__visit_edges, as a pointer so that programs without fold_edges_ref do not link it. */
+   reads *count edges (at most `most`) instead: edge e is from index[e] to to[e]. `edges` checks and copies
+   them. It is fold__visit_edges, as a pointer so that programs without fold_edges_ref do not link that. */
 typedef struct fold__index_ref {
     const int *index;
     uint32_t node;
@@ -13181,8 +13181,8 @@ typedef struct fold__output_ref {
     fold_node node;
 } fold__output_ref;
 
-/* Sets of kinds: bit k stands for kind k, including the flags FOLD__IS_LIST (8) and FOLD__IS_SHARED (16).
-   KINDS_PER_ELEMENT has all kinds with FOLD__IS_LIST, which are values per list element while tracing.
+/* Sets of kinds: bit k stands for kind k, where k includes the flags FOLD__IS_LIST (8) and FOLD__IS_SHARED
+   (16). KINDS_PER_ELEMENT has all kinds with FOLD__IS_LIST, which are values per list element while tracing.
    KINDS_MARKER has the markers of such values in an eager body: kind 7 with any flags. */
 #define FOLD__KINDS_PER_ELEMENT 0xff00ff00u
 #define FOLD__KINDS_MARKER 0x80808080u
@@ -13859,8 +13859,8 @@ typedef struct fold__plan_key {
 } fold__plan_key;
 
 /* Arrays of a run, indexed by node id, call or edge: type, pointer, count. They follow one another in one
-   array of the context. TRAINING: only in training. SAME: uses the memory of a different array while that is
-   not in use. The first table is part of a plan, which may be kept: */
+   array of the context. TRAINING: only in training. SAME: uses the memory of a different array, before or
+   after that array does. The first table is part of a plan, which may be kept: */
 #define FOLD__RUN_NODE_ARRAYS(ALL, TRAINING, SAME)                                                       \
     ALL(uint8_t, state, nodes)         /* flags: FOLD__RUNS ... */                                       \
     ALL(uint8_t, grad, nodes)          /* whether its value gets a gradient */                           \
