@@ -2548,6 +2548,7 @@ static fold_node fold_onnx__thresholded(fold_ctx *f, fold_node x, float alpha)
     const fold_node above = fold_shift(f, x, -alpha);
     return fold_select(f, above, x, fold_clip(f, x, 0, 0));
 }
+
 static fold_node fold_onnx__shrink(fold_ctx *f, fold_node x, float lambda, float bias)
 {
     const fold_node below = fold_shift(f, fold_neg(f, x), -lambda);
@@ -2556,6 +2557,7 @@ static fold_node fold_onnx__shrink(fold_ctx *f, fold_node x, float lambda, float
     const fold_node above = fold_shift(f, x, -lambda), lowered = fold_shift(f, x, -bias);
     return fold_select(f, above, lowered, rest);
 }
+
 static int fold_onnx__open_shrink(fold_onnx *o, const fold_onnx__value *from)
 {
     (void)from;
