@@ -60,7 +60,7 @@ typedef struct fold_fit_report {
 } fold_fit_report;
 
 typedef struct fold_fit_desc {
-    fold_ctx *ctx;           /* a context for training, with any other settings */
+    fold_ctx *ctx;           /* a context with `training` set, and any other settings */
     int samples;             /* number of samples, at least 1 */
     fold_node (*loss)(fold_ctx *f, int sample, void *user); /* records one sample and returns its scalar
                                                                loss */

@@ -20,8 +20,8 @@
    It needs neither fold.h nor libm, and no memory except its stack. It compiles as C99 and C++17 without
    warnings. Unsafe floating-point flags do not change its results; the file does not compile with flags that
    would. It uses the widest vectors that the compiler flags allow (-march=native), otherwise plain loops. To
-   use it, compile it, and include it in other files after `#define lstm_DECLARATIONS`. Or include it in a
-   single file.
+   use it, compile it, and include it in other files after `#define lstm_DECLARATIONS`. Alternatively, include
+   the whole file in one of yours.
 
    Use it for one small network that runs on one sample at a time: in a plugin, on a chip, in a control loop.
    For many voices or robots at once, fold_replay is faster, since it reads each weight once for all of them.
@@ -1543,7 +1543,7 @@ static int fold_to_c__made_by(const fold_to_c__printer *p, const fold_to_c__item
     return v->part >= 0 ? v->part + item->part : p->call[item->call].value;
 }
 
-/* Whether a map can be in the loop that computes its operand: it must read the same element. */
+/* Whether a map can be in the loop that computes its operand: if it reads the same element. */
 static int fold_to_c__is_beside(const fold_to_c__printer *p, const fold_to_c__operand *operand, int size)
 {
     return operand->offset == 0 && operand->size == size && p->value[operand->value].size == size;
