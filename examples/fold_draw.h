@@ -832,8 +832,7 @@ static int fold_draw__moment(const fold_draw__race *race, int step)
     return race->most ? (int)((int64_t)step * fold_draw__moments(race) / race->most) : 0;
 }
 
-/* Return the duration of a loop (a pause, the race, a longer pause), and when a step begins in percent of
-   it. */
+/* Return the seconds of a loop (a pause, the race, a longer pause), and when a step begins, in percent. */
 enum { FOLD_DRAW__READY = 1, FOLD_DRAW__DONE = 4 };
 static double fold_draw__loop(const fold_draw__race *race)
 {
@@ -1049,8 +1048,7 @@ static void fold_draw__race_strip(fold_draw__race *race, int side)
                    FOLD_DRAW__SIDE_W);
 }
 
-/* Writes the counter of steps: a column of numbers moves behind a window, which shows one number at a
-   time. */
+/* Writes the counter of steps: a column of numbers that moves behind a window, which shows one of them. */
 static void fold_draw__race_count(fold_draw__race *race, int side)
 {
     fold_draw__text *text = &race->text;

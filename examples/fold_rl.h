@@ -33,13 +33,13 @@ extern "C" {
 
 /* ---- policies ---- */
 
-/* A policy: dense layers (the encoder), a recurrent layer (the memory), and two heads that read the memory's
-   output, actor and critic. The policy is one cell. Its inputs are x, h and, with memory.has_c, c; its
-   outputs are actor, critic, h and c. Without a memory (memory.hidden is 0) the heads read the encoder's
-   output, and there is no state. */
+/* A policy is one cell: dense layers (the encoder), a recurrent layer (the memory), and two heads on the
+   memory's output, actor and critic. Its inputs are x, h and, with memory.has_c, c; its outputs are actor,
+   critic, h and c. Without a memory (memory.hidden is 0), the heads read the encoder, and there is no
+   state. */
 typedef struct fold_rl_policy {
     int inputs;       /* values of x */
-    fold_mlp encoder; /* with 0 layers, the memory reads x */
+    fold_mlp encoder; /* with 0 layers, its output is x */
     fold_recurrent memory;
     fold_dense actor, critic;
     fold_cell cell; /* made by fold_rl_policy_assemble */
@@ -49,15 +49,13 @@ typedef struct fold_rl_step {
     fold_state state;
 } fold_rl_step;
 
-/* Like fold_dense_new, but W is initialised to an orthogonal matrix times `scale`. Use 0.01 for an actor,
-   which then begins with nearly equal probabilities, 1 for a critic, and the square root of 2 for hidden
-   layers. */
+/* Like fold_dense_new, but W begins as an orthogonal matrix times `scale`. Use 0.01 for an actor, so that its
+   choices begin about equally likely, 1 for a critic, and the square root of 2 for hidden layers. */
 FOLD_API fold_dense fold_rl_dense_new(fold_model *m, const char *name, int inputs, int outputs,
                                       fold_activation activation, float scale);
 /* Makes a policy of an encoder, a memory, an actor and a critic. The encoder is one tanh layer [inputs x
-   width]. `make`, such as fold_lstm_new, makes the memory, which has `width` units (NULL: no memory). The
-   actor has `actions` outputs and scale 0.01. Parameters are named NAME.encoder.0.W, NAME.memory.W,
-   NAME.actor.W and so on. */
+   width]. `make`, such as fold_lstm_new, makes the memory, `width` wide (NULL: none). The actor has `actions`
+   outputs and scale 0.01. Parameters are named NAME.encoder.0.W, NAME.memory.W, NAME.actor.W and so on. */
 FOLD_API fold_rl_policy fold_rl_policy_new(fold_model *m, const char *name, fold_recurrent_maker *make,
                                            int inputs, int width, int actions);
 /* Makes the cell of a policy whose other members you have set. They may come from fold_torch.h. */
@@ -68,8 +66,7 @@ FOLD_API fold_rl_step fold_rl_policy_apply(fold_ctx *f, const fold_rl_policy *po
 
 /* ---- log-probabilities in plain floats ---- */
 
-/* Compute the same, up to rounding, as fold_gaussian_log_prob and fold_gaussian_entropy. All arrays have n
-   values. */
+/* Equal fold_gaussian_log_prob and fold_gaussian_entropy up to rounding. All arrays have n values. */
 FOLD_API float fold_rl_gaussian_log_prob(const float *x, const float *mean, const float *log_deviation,
                                          int n);
 FOLD_API float fold_rl_gaussian_entropy(const float *log_deviation, int n);
@@ -180,16 +177,17 @@ typedef struct fold_rl_input {
 } fold_rl_input;
 /* Records a step for all rows, with any calls of fold.h, and returns lists of `rows` rows: actor, with one
    value per choice or number; critic [1]; and the state, if there is one. A row's results must depend only on
-   that row, its items and its state. The body is called for each step, and for parts of a minibatch; it may
-   record something else in each call. To report an error, it calls fold_ctx_fail. */
+   that row, its items and its state. The body is called for each step, and for parts of a minibatch; what it
+   records may differ between calls. To report an error, it calls fold_ctx_fail. */
 typedef fold_rl_step fold_rl_body(fold_ctx *f, const fold_rl_input *in, const void *user);
 
 /* A trainer runs PPO over many environments, which you step: games, simulators, anything that takes actions.
    It normalises observations, draws actions, and learns from the rewards in its rollout buffer.
        while (fold_rl_trainer_updates(t) < 100) {
            fold_rl_trainer_act(t, &seen, actions);              // draws an action for each agent
-           ... // your environments take a step fold_rl_trainer_add(t, rewards, terminals); // stores the
-           rewards if (fold_rl_trainer_is_full(t)) fold_rl_trainer_learn(t, &seen, &report);
+           ...                                                  // your environments take a step
+           fold_rl_trainer_add(t, rewards, terminals);          // stores the rewards
+           if (fold_rl_trainer_is_full(t)) fold_rl_trainer_learn(t, &seen, &report);
        }
    - All arrays have one row per agent, over all environments. An environment whose episode is over starts a
      new episode in the same step, and its next observations are the first of that episode.
@@ -206,8 +204,8 @@ typedef struct fold_rl_trainer_desc {
     int one_hot;        /* not 0: observations are bytes below this number (at most 256), and the policy gets
                            each as `one_hot` values, one of which is 1. Larger bytes become zeros */
     int raw;            /* 1: float observations are not normalised. 0: they are, by the running mean and
-                           standard deviation in NAME.observations (VecNormalize), as large values, such as
-                           coordinates in pixels, require */
+                           standard deviation in NAME.observations (VecNormalize). Large values, such as
+                           coordinates in pixels, must be normalised */
     const int *choices; /* number of choices of each head; copied. NULL: an action is `heads` real numbers,
                            drawn from normal distributions with standard deviations e^NAME.log_deviation.
                            They are unbounded: clip them before the environment uses them */
@@ -325,8 +323,7 @@ FOLD_API fold_status fold_rl_trainer_learn(fold_rl_trainer *t, const fold_rl_see
 #include <math.h>
 #include <string.h>
 
-/* Compilers must round every product and every sum separately, so that results do not depend on the compiler
-   or its flags. */
+/* Compilers must round every product and sum separately, so that results do not depend on flags. */
 #if defined(__clang__)
 #pragma STDC FP_CONTRACT OFF
 #elif defined(__GNUC__)
@@ -989,8 +986,7 @@ static fold_rl_trainer_desc fold_rl__completed(const fold_rl_trainer_desc *given
     return d;
 }
 
-/* Checks settings that exclude or require each other. If two conflict, sets an error on the model and returns
-   0. */
+/* Checks that settings do not conflict. If they do, sets an error on the model and returns 0. */
 static int fold_rl__settings_fit(fold_model *m, const fold_rl_trainer_desc *d)
 {
     const float factor = fold_rate_factor(&d->rates, 0);
@@ -1287,8 +1283,7 @@ static void fold_rl__spread(const fold_rl_trainer *t, const unsigned char *bytes
             values[i * one_hot + bytes[i]] = 1;
 }
 
-/* Notes which agents are present, and writes their observations end to end to t->now. Returns their number,
-   or -1. */
+/* Finds the agents that are present, and writes their observations to t->now. Returns their number, or -1. */
 static int fold_rl__read_observations(fold_rl_trainer *t, const fold_rl_seen *seen)
 {
     const size_t n = (size_t)t->d.observations;
@@ -1424,8 +1419,7 @@ static fold_rl_step fold_rl__apply(fold_rl_trainer *t, fold_ctx *f, const fold_r
     return step;
 }
 
-/* Records a step of the body for all agents, and runs it. It is not replayed, because the number of items
-   changes. */
+/* Records and runs a step of the body for all agents. It cannot be replayed, because item counts change. */
 static fold_status fold_rl__run_body(fold_rl_trainer *t)
 {
     fold_ctx *f = t->acting;
@@ -1678,8 +1672,7 @@ FOLD_API fold_status fold_rl_trainer_add(fold_rl_trainer *t, const float *reward
 
 /* ---- learning ------------------------------------------------------------------------------------ */
 
-/* Cuts the rollout into pieces, also for absent agents. If it fails, sets an error on the model and returns
-   0. */
+/* Cuts the rollout into pieces, even of absent agents. On failure, sets the model's error and returns 0. */
 static int fold_rl__cut(fold_rl_trainer *t, int segment)
 {
     const fold_rl_rollout r = { t->d.agents, t->d.steps, t->is_over, t->value, t->next_value, segment };

@@ -83,10 +83,9 @@ FOLD_API fold_dense fold_torch_linear(fold_torch *t, const char *name, fold_acti
 /* Reads nn.Conv1d or nn.Conv2d, depending on the rank of the weight. groups must be 1 or, with
    desc->depthwise, the number of channels; padding_mode must be "zeros". Neither is in the file, so a
    different padding_mode silently computes different values. nn.ConvTranspose1d and 2d have similar tensors.
-   They are refused if the length of their bias differs from that of a convolution; this cannot be seen
-   without a bias, or if the numbers of inputs and outputs are equal. In fold.h, channels are last: [height x
-   width x channels] or [length x channels]. nn.Flatten in PyTorch has channels first, so transpose before
-   flattening:
+   They are refused if their bias has a different length. They are not detected without a bias, or if the
+   numbers of inputs and outputs are equal. In fold.h, channels are last: [height x width x channels] or
+   [length x channels]. nn.Flatten in PyTorch has channels first, so transpose before flattening:
        x = fold_transpose(f, fold_transpose(f, x, 0, 2), 1, 2);      // grids
        x = fold_transpose(f, x, 0, 1);                               // lines */
 FOLD_API fold_conv fold_torch_conv(fold_torch *t, const char *name, const fold_conv_desc *desc,

@@ -11,8 +11,7 @@
 
    The array has an explicit size because tcc requires one. -h and --help list the options. A wrong option or
    number ends the program with a message that names it. options_read also makes stdout write each line as
-   soon as it is complete, even to a pipe. Benchmarks and tests read single numbers with option_number and
-   option_whole.
+   soon as it is complete, even to a pipe. bench and tests read numbers with option_number and option_whole.
 
    A loop that runs for seconds calls time_left_show in each iteration, and time_left_end before anything is
    printed:
@@ -134,8 +133,7 @@ static inline void options_print(const char *program, const char *about, const o
         snprintf(left, sizeof left, "%s%s%s", o->name, *o->value ? " " : "", o->value);
         printf("  %-16s %s", left, o->about);
         if (o->whole) printf(" (%.0f to %.0f", o->low, o->high);
-        if (o->whole && *o->whole >= o->low) printf("; default %d", *o->whole); /* below low: as many as there
-                                                                                   are */
+        if (o->whole && *o->whole >= o->low) printf("; default %d", *o->whole); /* below low: all there are */
         if (o->number) printf(" (%g to %g; default %g", o->low, o->high, *o->number);
         if (o->seed) printf(" (0 to %.0f; default %llu", o->high, (unsigned long long)*o->seed);
         if (o->text && *o->text) printf(" (default %s", *o->text);
