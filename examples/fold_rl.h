@@ -66,7 +66,8 @@ FOLD_API fold_rl_step fold_rl_policy_apply(fold_ctx *f, const fold_rl_policy *po
 
 /* ---- log-probabilities in plain floats ---- */
 
-/* Equal fold_gaussian_log_prob and fold_gaussian_entropy up to rounding. All arrays have n values. */
+/* Return the same as fold_gaussian_log_prob and fold_gaussian_entropy, up to rounding. All arrays have n
+   values. */
 FOLD_API float fold_rl_gaussian_log_prob(const float *x, const float *mean, const float *log_deviation,
                                          int n);
 FOLD_API float fold_rl_gaussian_entropy(const float *log_deviation, int n);
@@ -131,7 +132,7 @@ typedef struct fold_rl_rollout {
     const float *next_value;   /* [agents]: value predicted after the last step; NULL: 0 */
     int segment;               /* if above 0, pieces also end after every `segment` steps of the rollout */
 } fold_rl_rollout;
-/* Cuts stored steps into pieces, each of which ends with an episode, a segment or the rollout. Returns the
+/* Cuts stored steps into pieces. Each piece ends with an episode, a segment or the rollout. Returns the
    number of pieces. For each piece, in the order of the rows, it writes the first row, the number of steps,
    and the value after the last step, which is 0 if the episode is over. `length` and `after` are what
    fold_rl_advantages needs. The arrays have room for agents * steps pieces; first and after may be NULL.
@@ -139,8 +140,8 @@ typedef struct fold_rl_rollout {
    without segments, because they depend on later segments too. Errors, set on the model, with result -1: a
    missing array; a negative number; more than 2^30 steps. */
 FOLD_API int fold_rl_cut(fold_model *m, const fold_rl_rollout *r, int *first, int *length, float *after);
-/* Shifts and scales n values, such as PPO's advantages, to mean 0 and standard deviation 1, and returns 1. A
-   single value becomes 0. It returns 0 and changes nothing if a value is not finite or there is no array. */
+/* Shifts and scales n values, such as advantages, to mean 0 and deviation 1. A single value becomes 0.
+   Returns 1, or returns 0 and changes nothing if a value is not finite or there is no array. */
 FOLD_API int fold_rl_standardize(float *values, int n);
 
 /* Computes the loss of PPO, summed over n steps. log_prob, entropy and value are lists of n rows from the
@@ -273,13 +274,13 @@ typedef struct fold_rl_report {
 } fold_rl_report;
 
 typedef struct fold_rl_trainer fold_rl_trainer;
-/* Creates a trainer for a model, and takes all memory for its arrays from the model's allocator. If it fails,
-   it returns NULL and sets an error on the model that says why. Free the trainer before the model. */
+/* Creates a trainer for a model. Its arrays get their memory from the model's allocator. If it fails, it
+   returns NULL and sets an error on the model that says why. Free the trainer before the model. */
 FOLD_API fold_rl_trainer *fold_rl_trainer_new(fold_model *m, const char *name, const fold_rl_trainer_desc *d);
 FOLD_API void fold_rl_trainer_free(fold_rl_trainer *t); /* frees t; NULL is fine */
 /* Returns the trainer's policy; NULL if it has a body. */
 FOLD_API const fold_rl_policy *fold_rl_trainer_policy(const fold_rl_trainer *t);
-/* Return the moments that normalise observations and items; all zero if these are not normalised. */
+/* Return the moments that normalise observations and items; all zero without normalisation. */
 FOLD_API fold_rl_moments fold_rl_trainer_moments(const fold_rl_trainer *t);
 FOLD_API fold_rl_moments fold_rl_trainer_item_moments(const fold_rl_trainer *t);
 FOLD_API int fold_rl_trainer_updates(const fold_rl_trainer *t); /* updates so far, including loaded ones */

@@ -867,8 +867,8 @@ typedef struct fold_to_c__value {
     const float *constant;  /* floats of a constant, which are read after the visit */
     int call, made, last;   /* the call and the stage that compute the value; the last stage that reads it */
     int is_read;            /* 1: the loop that computes the value also reads it */
-    int in_memory, slack;   /* in_memory: anything else reads the value. slack: whole vectors are read that
-                               may start inside it */
+    int in_memory, slack;   /* in_memory: it is stored, not only in a loop's registers. slack: whole vectors
+                               may extend beyond its end */
     int copied;             /* 1: an input or state that is read as vectors, so it is copied to memory where
                                this is possible */
     int slot, number;       /* the value's memory, and its number in names */
