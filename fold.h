@@ -118,7 +118,7 @@
                - ..._desc is a struct of settings, ..._default returns the defaults of a desc or an optimiser.
                  Start from the defaults and set members by name, since later versions may add members.
                Counts are int, byte sizes size_t, and zero selects the default. Outputs come last. `user` is
-               the last argument of a callback (or before the pool), and the next member in structs.
+               the last argument of a callback (before `pool`, if any) and follows the callback in structs.
      Lifetime  Parameters, cells and ops live as long as their model, nodes until the next fold_ctx_reset.
                Strings and arrays you pass are copied unless the comment says otherwise. A returned name is
                valid until something is added to the model, a returned message until the next call. If part of
@@ -167,7 +167,7 @@
                  denormal that you pass in counts as 0 in arithmetic but survives copies, and a batch may copy
                  where an eager run does not.
                - No op or loss hides a NaN in its inputs: the NaN reaches the values, and the gradients if it
-                 does in PyTorch. Which values are NaN is part of the contract, their sign and payload not.
+                 does in PyTorch. Which values are NaN is guaranteed; their sign and payload are not.
      Accuracy  The table gives the largest error of an op's values and gradients compared with exact
                arithmetic, in units in the last place. It does not hold for int8 and bfloat16 weights.
                - Element-wise functions: units of the result. The bound of silu holds for x >= -87.
@@ -534,7 +534,7 @@ FOLD_API fold_status fold_model_seal(fold_model *m);
 #ifndef FOLD_INFERENCE
 /* Returns how many rows of a lookup table have a gradient. Up to `capacity` of their indices are written to
    rows, each once (rows may be NULL if capacity is 0). These rows were touched (see section 9) since the
-   gradient was last cleared. Returns -1 if p is not a table or other ops read it: any row may have one. */
+   gradient was last cleared. Returns -1 if p is not a table or other ops read it. */
 FOLD_API int fold_grads_rows(const fold_model *m, fold_param p, int capacity, int *rows);
 /* Replaces fold_grads_write_end if you wrote only these n rows of a table. Takes time proportional to n. */
 FOLD_API void fold_grads_write_rows_end(fold_model *m, fold_param p, const int *rows, int n);
@@ -683,7 +683,7 @@ FOLD_API fold_node fold_dot(fold_ctx *f, fold_node a, fold_node b);     /* sum o
    null. A filter of n taps spans r = (n - 1) dilation + 1 values, and an axis of s values gives
    floor((s + 2 padding - r) / stride) + 1; a list that is too short gives an empty list. For padding on one
    side, as in a causal filter, prepend zeros with fold_concat or fold_list_join.
-   PyTorch's weights need permute(2, 3, 1, 0), also if depthwise, Conv1d's (2, 1, 0), images (1, 2, 0). */
+   PyTorch filters, also depthwise, need permute(2, 3, 1, 0), or (2, 1, 0) in 1d; images need (1, 2, 0). */
 typedef struct fold_conv_desc {
     int stride;    /* 0: 1 */
     int padding;   /* zeros on each side, fewer than the filter spans; 0: none */
@@ -966,12 +966,12 @@ FOLD_API fold_status fold_read(fold_ctx *f, const fold_node *x, int n, float *va
    returns the model's status. Optimiser state is allocated at the first step, and starts from zero again if a
    step needs a different kind: momentum, squares (Adagrad, RMSprop) or Adam's. Means of gradients below
    2^-100, and of squares below 2^-139, become 0.
-   In lookup tables a step changes only rows touched since the last step and their state, and decays
-   only them. A backward touches a row if the root's gradient reaches a lookup of that row, even as zero.
-   Gradients do not go through fold_stop_gradient, to targets, or to values that only kept nodes read. A call
-   of a cell passes gradients from all its outputs (zeros from unused ones) to the inputs they depend on. If a
-   table is also the weight of an op that gradients reach, all its rows are touched. On tables Adam differs
-   from torch.optim.SparseAdam, which adds epsilon before bias correction and has no decay. */
+   In lookup tables a step changes only the rows touched since the last step, and their state; other rows do
+   not decay. A backward touches a row if the root's gradient reaches a lookup of that row, even as zero.
+   Gradients do not go through fold_stop_gradient, to targets, or to values that only kept nodes read. A
+   call of a cell passes gradients from all its outputs (zeros from unused ones) to the inputs they depend on.
+   If a table is also the weight of an op that gradients reach, all its rows are touched. On tables Adam
+   differs from torch.optim.SparseAdam, which adds epsilon before bias correction and has no decay. */
 
 /* In all settings zero selects the default, so it is enough to set the learning rate. `rate` has no default:
    with 0 a step trains nothing, as at the end of a schedule. Momentum and weight decay are off by default. To
@@ -1546,7 +1546,7 @@ FOLD_API fold_status fold_model_read_in_place(fold_model *m, const void *image, 
 #ifndef FOLD_NO_TEXT
 /* Prints the contents of any safetensors file. It lists each tensor's name, shape, type and bytes, and from
    the metadata the optimiser and the size of config. It reads only the header, using memory from m, and
-   changes neither m nor its error. FOLD_IO: the writer stopped, or the file cannot be read (as printed). */
+   changes neither m nor its error. FOLD_IO: the writer stopped, or the text says why the read failed. */
 FOLD_API fold_status fold_model_print_file_memory(const fold_model *m, const void *bytes, size_t size,
                                                   fold_writer *write, void *user);
 #ifndef FOLD_NO_STDIO
@@ -2756,8 +2756,8 @@ static void fold__arena_account(fold__arena *arena, size_t more, size_t less)
         arena->peak = arena->bytes;
 }
 
-/* Large arrays start on pages. If of two arrays used together one started a few cache lines further into its
-   page, a load from one would have the low address bits of a recent store to the other, and wait for it. */
+/* Large arrays start on pages. If one of two arrays used together started a few cache lines further into its
+   page, a load from it would have the low address bits of a recent store to the other, and wait for it. */
 static size_t fold__alignment(size_t capacity)
 {
     return capacity < 16 * FOLD__PAGE ? FOLD__ALIGN : FOLD__PAGE;
@@ -3128,7 +3128,7 @@ enum {
     FOLD__BEYOND = 15,            /* columns that tiles may read past the end of a weight */
     FOLD__TILE_WIDTH = FOLD__X86 ? 128 : 80, /* maximum columns of a tile, or of a bf16 group */
     FOLD__PANEL_KEYS = 64,        /* attention keys per panel */
-    FOLD__SOFTMAXED_ROWS = 4,     /* softmax rows computed together; blocks are padded to a multiple */
+    FOLD__SOFTMAXED_ROWS = 4,     /* softmax rows computed together; blocks are padded to a multiple of it */
     FOLD__QUERY_BLOCK = 48,       /* maximum query rows whose scores are held */
     FOLD__MIN_QUERIES = 12,       /* minimum of that, if there are many keys */
     FOLD__SCORES = 1 << 15,       /* scores that fit in L2 */
@@ -3175,7 +3175,7 @@ static int fold__pack_columns_of(const fold__product *product)
 }
 
 /* Edges of attention in CSR form, by query and by key. Query i attends to keys key_of[p] for p in
-   [query_start[i], query_start[i + 1]), in that order. The transpose is for gradients: key j's gradient is one
+   [query_start[i], query_start[i + 1]), in that order. Gradients use the transpose: key j's gradient is one
    chain of sums over queries query_of[p], in order, with weights at weight_at[p], for p in [key_start[j],
    key_start[j + 1]). Backward holds all edges' weights, in rows that start at multiples of FOLD__LANES. */
 typedef struct fold__adjacency {

@@ -33,8 +33,16 @@
 
    If takes the branch that its condition chooses when the file is opened: the condition is a constant, or is
    computed from shapes and bound inputs. Dropout drops nothing, in training contexts either. Pools read
-   windows of any shape, along up to three axes, but no dilations, and make no indices. Sin and Cos are NaN
-   beyond 262144.
+   windows of any shape, along up to three axes, but no dilations, and make no indices. Convolutions, also
+   transposed ones, have one or two axes with equal dilations; a transposed one costs as much as a convolution
+   of its result. Resize has all modes but tf_crop_and_resize; linear and cubic ones are products with the
+   weights of an axis, so they suit small images. Einsum has one or two operands. TopK and Range need
+   constants. Sin, Cos and Tan are NaN beyond 262144. Functions of the file are opened where they are called.
+
+   Integers and booleans are stored as floats, which hold all integers up to 2^24; integers of 8 bits wrap
+   when they are cast, and are not added or multiplied. Gather by an index that is out of range, which the
+   specification calls an error, gives NaN. QuantizeLinear and DequantizeLinear of constants make constants,
+   so a quantised weight becomes a weight of floats.
 
    Errors: a broken file is refused. If it contains something that is not supported, whatever depends on that
    is refused when it is requested; the file itself is refused only if all of its outputs are. The message
@@ -42,12 +50,13 @@
    rounds.
 
    Memory comes from the model's allocator only, and there are no globals. The file is C99 and C++17 and works
-   in every build of fold.h. Erf, the noise of choices, and Pow with an exponent that is not constant, 0, a
-   negative odd number other than -1, or beyond 64, call libm, so their bits depend on it.
+   in every build of fold.h. The noise of choices, gradients of Erf and Pow, and Exp, Log, Sin and Cos of
+   constants call libm, so their bits depend on it.
 
-   No gradient passes through ArgMax, Multinomial, Floor, Ceil, Round, Sign, comparisons, And, Or, Xor, Not,
-   IsNaN, Cast to integers or booleans, Pow and Mod of integers, and the condition of Where
-   (fold_onnx_tensor.stops_gradient). It passes through all other ops. */
+   No gradient passes through ArgMax, ArgMin, OneHot, Multinomial, Floor, Ceil, Round, Sign, comparisons,
+   And, Or, Xor, Not, IsNaN, Cast to integers or booleans, Div, Pow and Mod of integers, QuantizeLinear,
+   DynamicQuantizeLinear, the index of Gather, and the condition of Where (fold_onnx_tensor.stops_gradient).
+   It passes through all other ops. */
 
 #ifndef FOLD_ONNX_H
 #define FOLD_ONNX_H
@@ -88,6 +97,7 @@ typedef struct fold_onnx_binding {
                             input */
     int has_shape;       /* 0: use the file's shape, with 1 for every axis that it leaves open */
     int rank, dim[FOLD_ONNX_RANK];
+    int count; /* of values: the file is refused if its input has a different number. 0: not checked */
 } fold_onnx_binding;
 
 typedef struct fold_onnx_desc {
@@ -152,7 +162,7 @@ FOLD_API fold_status fold_onnx_record(fold_onnx *o, fold_ctx *f, const fold_onnx
                                       fold_random *chance, fold_onnx_value *out, int n_out);
 #ifndef FOLD_NO_TEXT
 /* Prints the user-defined ops of fold_onnx_record: use it as print_op of a fold_to_c_desc
-   (examples/fold_to_c.h). Returns 1 for an op that it cannot print, such as Erf. */
+   (examples/fold_to_c.h). Returns 1 for an op of someone else. */
 FOLD_API int fold_onnx_print(const fold_seen *seen, fold_writer *write, void *writer, void *user);
 #endif
 
@@ -204,16 +214,31 @@ typedef struct fold_onnx__arena {
 
 /* A type of ONNX: the size of raw values, and the protobuf field and wire of listed ones. */
 typedef struct fold_onnx__type {
-    int type, size, is_integer, field, wire;
+    int type, size, is_integer, field, wire; /* is_integer 2: of 8 bits */
 } fold_onnx__type;
 /* wire types of protobuf */
 enum { FOLD_ONNX__VARINT = 0, FOLD_ONNX__EIGHT = 1, FOLD_ONNX__BYTES = 2, FOLD_ONNX__FOUR = 5 };
-enum { FOLD_ONNX__FLOAT = 1, FOLD_ONNX__INT32 = 6, FOLD_ONNX__INT64 = 7 };
-enum { FOLD_ONNX__BOOL = 9, FOLD_ONNX__HALF = 10, FOLD_ONNX__DOUBLE = 11 };
+enum {
+    FOLD_ONNX__FLOAT = 1,
+    FOLD_ONNX__UINT8,
+    FOLD_ONNX__INT8,
+    FOLD_ONNX__UINT16,
+    FOLD_ONNX__INT16,
+    FOLD_ONNX__INT32,
+    FOLD_ONNX__INT64,
+    FOLD_ONNX__BOOL = 9,
+    FOLD_ONNX__HALF,
+    FOLD_ONNX__DOUBLE,
+    FOLD_ONNX__UINT32,
+    FOLD_ONNX__UINT64
+};
 static const fold_onnx__type fold_onnx__types[] = {
-    { FOLD_ONNX__FLOAT, 4, 0, 4, FOLD_ONNX__FOUR },   { FOLD_ONNX__DOUBLE, 8, 0, 10, FOLD_ONNX__EIGHT },
-    { FOLD_ONNX__HALF, 2, 0, 5, FOLD_ONNX__VARINT },  { FOLD_ONNX__INT64, 8, 1, 7, FOLD_ONNX__VARINT },
-    { FOLD_ONNX__INT32, 4, 1, 5, FOLD_ONNX__VARINT }, { FOLD_ONNX__BOOL, 1, 1, 5, FOLD_ONNX__VARINT }
+    { FOLD_ONNX__FLOAT, 4, 0, 4, FOLD_ONNX__FOUR },     { FOLD_ONNX__DOUBLE, 8, 0, 10, FOLD_ONNX__EIGHT },
+    { FOLD_ONNX__HALF, 2, 0, 5, FOLD_ONNX__VARINT },    { FOLD_ONNX__INT64, 8, 1, 7, FOLD_ONNX__VARINT },
+    { FOLD_ONNX__INT32, 4, 1, 5, FOLD_ONNX__VARINT },   { FOLD_ONNX__BOOL, 1, 1, 5, FOLD_ONNX__VARINT },
+    { FOLD_ONNX__UINT8, 1, 2, 5, FOLD_ONNX__VARINT },   { FOLD_ONNX__INT8, 1, 2, 5, FOLD_ONNX__VARINT },
+    { FOLD_ONNX__UINT16, 2, 1, 5, FOLD_ONNX__VARINT },  { FOLD_ONNX__INT16, 2, 1, 5, FOLD_ONNX__VARINT },
+    { FOLD_ONNX__UINT32, 4, 1, 11, FOLD_ONNX__VARINT }, { FOLD_ONNX__UINT64, 8, 1, 11, FOLD_ONNX__VARINT }
 };
 
 /* a shape as in the file */
@@ -231,15 +256,18 @@ enum {
 typedef struct fold_onnx__value {
     const char *name;
     int origin, maker; /* maker: 1 + the index of the node that makes it; 0: none */
+    int stands_for;    /* of a function's input: the value that it gets; -1: it is left out */
     const char *why;   /* why it is refused */
     fold_onnx__dims dims;
     int count;
     fold_shape shape;         /* of its fold_node */
-    int is_integer;           /* or boolean */
+    int is_integer;           /* or boolean; 2: of 8 bits */
     int is_frozen;            /* a constant that is not trained, since it was computed */
-    const unsigned char *raw; /* bytes of a constant in the file, little-endian; NULL: see `numbers` */
-    const fold_onnx__type *type;
+    /* the elements of a constant: one of these is set */
+    const unsigned char *raw; /* as in the file, little-endian, of this type */
+    const float *floats;
     double *numbers;
+    const fold_onnx__type *type;
     fold_param param; /* of a constant that steps read as a value */
     int step;         /* the step that makes it */
     char *seen;       /* of a tensor that is being saved: which elements a parameter has */
@@ -268,6 +296,11 @@ typedef struct fold_onnx__calls {
     fold_node (*after)(fold_ctx *f, fold_node x);
 } fold_onnx__calls;
 
+typedef struct fold_onnx__formula {
+    double (*of)(double a, double b);
+    const char *text; /* C */
+} fold_onnx__formula;
+
 /* A row in the table of ops. */
 typedef struct fold_onnx__op {
     const char *type;
@@ -275,11 +308,12 @@ typedef struct fold_onnx__op {
     const char *attributes; /* the supported ones; a node with any other is refused */
     int (*open)(fold_onnx *o, const fold_onnx__value *from); /* its first input */
     fold_onnx__calls calls;
-    double (*number)(double a, double b); /* for constants, and for ops that fold.h lacks */
+    const fold_onnx__formula *number; /* for constants, and for ops that fold.h lacks */
     float alpha, beta;                    /* defaults of the attributes alpha, and beta or gamma */
     int flags;
 } fold_onnx__op;
 enum { FOLD_ONNX__INTEGERS = 1, FOLD_ONNX__TRUTH = 2, FOLD_ONNX__FREEZES = 4, FOLD_ONNX__STOPS = 8 };
+enum { FOLD_ONNX__COUNTS = 1 | 16 }; /* integers, but not of 8 bits: their results would wrap */
 #define FOLD_ONNX__ROW(type, least, most, attributes, open, number, flags)                               \
     {                                                                                                    \
         type, least, most, attributes, open, { NULL, NULL, NULL, NULL, NULL, NULL }, number, 0, 0, flags \
@@ -301,7 +335,8 @@ typedef struct fold_onnx__step {
     float real[2];
     const fold_onnx__layer *layer;
     fold_conv_desc conv;
-    fold_param param[14];
+    fold_param param[14], *filters;
+    int n_filters; /* of a convolution: a filter for each group */
     fold_op own;
     int stops;        /* no gradient passes */
     float *noise;     /* memory for a random op */
@@ -319,13 +354,24 @@ typedef struct fold_onnx__node { /* while the file is opened */
     int next, is_open; /* next: the first input whose maker was not visited yet */
 } fold_onnx__node;
 
-/* A parameter that was made from a value, in one of the forms. */
+/* The body of a function is opened as if its nodes stood where it is called. Its names begin with `prefix`,
+   and its attributes may refer to those of the call. */
+typedef struct fold_onnx__scope {
+    const struct fold_onnx__scope *outer;
+    const char *prefix;
+    fold_onnx__span call, function;
+} fold_onnx__scope;
+
+/* A parameter, in one of the forms of a constant: `scale` times the elements of a view. NULL: all elements,
+   in their order. Parameters are planned while nodes are opened: their handles are then 1 + their index and a
+   salt of 0. They are made when all are known, so that each array of the model is allocated once. */
+struct fold_onnx__view;
 typedef struct fold_onnx__weight {
     const fold_onnx__value *value;
     int form;
     float scale;
-    fold_shape shape;
-    const char *name;
+    const struct fold_onnx__view *view;
+    fold_param_desc desc;
     fold_param param;
 } fold_onnx__weight;
 enum { FOLD_ONNX__AS_IT_IS, FOLD_ONNX__TURNED, FOLD_ONNX__ALONE }; /* ALONE: not shared with other ops */
@@ -346,16 +392,18 @@ struct fold_onnx {
     fold_onnx__value *values; /* index 0 means none */
     fold_onnx__step *steps;
     int *named; /* hash table of values by name */
-    fold_onnx__weight *weights;
+    fold_onnx__weight **weights; /* while the file is opened */
     fold_onnx__pair *metadata;
     int *inputs, *outputs;
     int n_values, most_values, n_steps, most_steps, n_named, n_weights, n_metadata, n_inputs, n_outputs;
     int n_nodes; /* that were read */
+    int has_functions;
     int saves;   /* parameters are written into our copy of the file, instead of being read from it */
     int failed, version, has_list; /* has_list: an input of this sample is a list */
     const char *folder;            /* of the file, for separate weights; NULL: there are none */
     int folder_length;
     fold_onnx__node node;
+    const fold_onnx__scope *scope; /* NULL: that of the graph */
 };
 
 /* ---- text and errors -------------------------------------------------------------------------- */
@@ -394,6 +442,14 @@ static int fold_onnx__fail(fold_onnx *o, fold_status status, const char *format,
 }
 #define FOLD_ONNX__REFUSE(o, ...) fold_onnx__fail(o, FOLD_BAD_ARGUMENT, __VA_ARGS__)
 
+/* For messages while no node is being read. */
+static void fold_onnx__reads_now(fold_onnx *o, const char *what, const char *name)
+{
+    memset(&o->node, 0, sizeof o->node);
+    o->node.type = what;
+    o->node.name = name;
+}
+
 /* ---- memory ----------------------------------------------------------------------------------- */
 
 /* Returns the number of bytes freed. */
@@ -419,8 +475,8 @@ static int fold_onnx__over_budget(fold_onnx *o)
                            (unsigned long)o->most);
 }
 
-/* Memory is zeroed. The budget keeps a small file from asking for gigabytes. */
-static void *fold_onnx__take(fold_onnx *o, fold_onnx__arena *arena, size_t count, size_t size)
+/* The budget keeps a small file from asking for gigabytes. */
+static void *fold_onnx__take_any(fold_onnx *o, fold_onnx__arena *arena, size_t count, size_t size)
 {
     enum { FOLD_ONNX__CHUNK = 16384, FOLD_ONNX__HEAD = (sizeof(fold_onnx__chunk) + 15) / 16 * 16 };
     const fold_memory memory = fold_model_memory(o->model);
@@ -442,7 +498,14 @@ static void *fold_onnx__take(fold_onnx *o, fold_onnx__arena *arena, size_t count
     }
     void *taken = (unsigned char *)arena->first + arena->used;
     arena->used += bytes;
-    return memset(taken, 0, bytes);
+    return taken;
+}
+
+/* The same, zeroed. */
+static void *fold_onnx__take(fold_onnx *o, fold_onnx__arena *arena, size_t count, size_t size)
+{
+    void *taken = fold_onnx__take_any(o, arena, count, size);
+    return taken ? memset(taken, 0, count * size) : NULL;
 }
 #define FOLD_ONNX__TAKE(o, from, type, count) \
     ((type *)fold_onnx__take(o, &(o)->from, (size_t)(count), sizeof(type)))
@@ -537,6 +600,11 @@ static int fold_onnx__is(fold_onnx__span text, const char *word)
     return (size_t)(text.end - text.at) == size && !memcmp(text.at, word, size);
 }
 
+static int fold_onnx__same_text(fold_onnx__span a, fold_onnx__span b)
+{
+    return a.end - a.at == b.end - b.at && (a.at == b.at || !memcmp(a.at, b.at, (size_t)(a.end - a.at)));
+}
+
 static const char *fold_onnx__copy_text(fold_onnx *o, fold_onnx__span text)
 {
     const size_t size = (size_t)(text.end - text.at);
@@ -593,6 +661,12 @@ static double fold_onnx__decode(int type, uint64_t bits)
     case FOLD_ONNX__HALF: return fold_onnx__half((unsigned)(bits & 65535));
     case FOLD_ONNX__INT64: return (double)(int64_t)bits;
     case FOLD_ONNX__INT32: return (double)(int32_t)low;
+    case FOLD_ONNX__UINT8: return (double)(low & 255);
+    case FOLD_ONNX__INT8: return (double)(int8_t)(low & 255);
+    case FOLD_ONNX__UINT16: return (double)(low & 65535);
+    case FOLD_ONNX__INT16: return (double)(int16_t)(low & 65535);
+    case FOLD_ONNX__UINT32: return (double)low;
+    case FOLD_ONNX__UINT64: return (double)bits;
     default: return bits != 0; /* a boolean */
     }
 }
@@ -693,6 +767,20 @@ static int fold_onnx__name(fold_onnx *o, const char *name)
     return *place ? *place : (*place = fold_onnx__new_value(o, name));
 }
 
+/* The value that a name means in the current scope. */
+static int fold_onnx__meant(fold_onnx *o, fold_onnx__span text)
+{
+    const char *prefix = o->scope ? o->scope->prefix : "";
+    const size_t before = strlen(prefix), size = (size_t)(text.end - text.at);
+    char *name = size ? FOLD_ONNX__KEPT(o, char, before + size + 1) : NULL;
+    if (!name)
+        return 0;
+    memcpy(name, prefix, before);
+    memcpy(name + before, text.at, size);
+    const int index = fold_onnx__name(o, name), given = o->values[index].stands_for;
+    return !given ? index : given < 0 ? 0 : given;
+}
+
 static int fold_onnx__product(const fold_onnx__dims *dims, int from, int to)
 {
     int count = 1;
@@ -774,14 +862,17 @@ static int fold_onnx__set_dims(fold_onnx *o, fold_onnx__value *value, const fold
 static double fold_onnx__number(const fold_onnx__value *constant, int i)
 {
     if (!constant->raw)
-        return constant->numbers[i];
+        return constant->floats ? (double)constant->floats[i] : constant->numbers[i];
     const size_t size = (size_t)constant->type->size;
     return fold_onnx__decode(constant->type->type,
                              fold_onnx__little(constant->raw + size * (size_t)i, (int)size));
 }
 
-/* + 0.0, since integers have no negative zero. */
-static double fold_onnx__trunc(double a, double b) { return (void)b, (a < 0 ? ceil(a) : floor(a)) + 0.0; }
+/* Toward zero: + 0.0, since integers have no negative zero. */
+static double fold_onnx__truncated(double number)
+{
+    return (number < 0 ? ceil(number) : floor(number)) + 0.0;
+}
 static int fold_onnx__is_fixed(const fold_onnx *o, int value)
 {
     return o->values[value].origin == FOLD_ONNX__FIXED;
@@ -798,28 +889,30 @@ static int fold_onnx__scalar(const fold_onnx *o, int value, double *number)
 
 static double fold_onnx__round(const fold_onnx__value *value, double number)
 {
-    return value->is_integer ? fold_onnx__trunc(number, 0) : (double)(float)number;
+    return value->is_integer ? fold_onnx__truncated(number) : (double)(float)number;
 }
 
-/* A constant may have no values, such as an empty list of axes or lengths. */
-static int fold_onnx__set_constant_dims(fold_onnx *o, fold_onnx__value *value, const fold_onnx__dims *dims)
+/* Makes a value a constant that is not trained. It may have no values, such as an empty list of axes. */
+static int fold_onnx__fix_as(fold_onnx *o, fold_onnx__value *value, const fold_onnx__dims *dims,
+                             int is_integer)
 {
     const int is_empty = dims->rank == 1 && !dims->dim[0];
-    if (is_empty)
+    value->count = is_empty ? 0 : fold_onnx__size(o, dims);
+    if (is_empty || value->count)
         value->dims = *dims;
-    return !o->failed && (is_empty || fold_onnx__set_dims(o, value, dims));
-}
-
-/* Makes a value constant, and returns its numbers, to be written. */
-static double *fold_onnx__fix(fold_onnx *o, fold_onnx__value *value, const fold_onnx__dims *dims,
-                              int is_integer)
-{
-    if (!fold_onnx__set_constant_dims(o, value, dims))
-        return NULL;
     value->origin = FOLD_ONNX__FIXED;
     value->is_integer = is_integer;
     value->is_frozen = 1;
-    return value->numbers = FOLD_ONNX__PASSING(o, double, value->count);
+    return !o->failed;
+}
+
+/* The same. Returns its numbers, to be written. */
+static double *fold_onnx__fix(fold_onnx *o, fold_onnx__value *value, const fold_onnx__dims *dims,
+                              int is_integer)
+{
+    value->numbers =
+        fold_onnx__fix_as(o, value, dims, is_integer) ? FOLD_ONNX__PASSING(o, double, value->count) : NULL;
+    return value->numbers;
 }
 
 /* ---- tensors of the file ---------------------------------------------------------------------- */
@@ -841,7 +934,7 @@ static const unsigned char *fold_onnx__read_part(fold_onnx *o, const char *path,
         const size_t more = size < SIZE_MAX / 32 && !o->desc.max_bytes ? 8 * size : 0;
         o->budget += more;
         o->most += more;
-        bytes = FOLD_ONNX__PASSING(o, unsigned char, size + 1);
+        bytes = (unsigned char *)fold_onnx__take_any(o, &o->passing, size + 1, 1);
         if (bytes && fread(bytes, 1, size, file) != size)
             bytes = NULL;
     }
@@ -927,10 +1020,9 @@ static int fold_onnx__read_tensor(fold_onnx *o, fold_onnx__span tensor, fold_onn
         return fold_onnx__no_type(o, field.value);
     for (int k = 0; k < dims.rank && k < FOLD_ONNX_RANK; k++)
         dims.dim[k] = dim[k] >= 0 && dim[k] <= INT_MAX ? (int)dim[k] : -1;
-    if (!fold_onnx__set_constant_dims(o, value, &dims))
+    if (!fold_onnx__fix_as(o, value, &dims, type->is_integer))
         return 0;
-    value->is_integer = value->is_frozen = type->is_integer;
-    value->origin = FOLD_ONNX__FIXED;
+    value->is_frozen = type->is_integer;
     value->type = type;
     const size_t size = (size_t)value->count * (size_t)type->size;
     if (fold_onnx__field_of(o, tensor, 3, &field))
@@ -952,6 +1044,25 @@ static int fold_onnx__read_tensor(fold_onnx *o, fold_onnx__span tensor, fold_onn
 
 /* ---- the current node: attributes and inputs --------------------------------------------------- */
 
+/* An attribute in a function may refer to one of the call, or else of the function, which are its defaults.
+   Returns 0 if there is none. */
+static int fold_onnx__refers(fold_onnx *o, fold_onnx__field *attribute)
+{
+    fold_onnx__field wanted, name;
+    for (const fold_onnx__scope *scope = o->scope;
+         scope && fold_onnx__field_of(o, attribute->bytes, 21, &wanted); scope = scope->outer) {
+        int found = 0;
+        for (int i = 0; i < 2 && !found; i++)
+            for (fold_onnx__span from = i ? scope->function : scope->call;
+                 !found && fold_onnx__next_of(o, &from, i ? 11 : 5, attribute);)
+                found = fold_onnx__field_of(o, attribute->bytes, 1, &name) &&
+                        fold_onnx__same_text(name.bytes, wanted.bytes);
+        if (!found)
+            return 0;
+    }
+    return !o->failed;
+}
+
 /* Finds an attribute's value, by the number of its field. If that field is missing, it is 0 or "", which
    proto3 does not write. A list is requested with minus its number, and found as a whole. */
 static int fold_onnx__attribute(fold_onnx *o, const char *name, int number, fold_onnx__field *found)
@@ -963,6 +1074,8 @@ static int fold_onnx__attribute(fold_onnx *o, const char *name, int number, fold
     while (fold_onnx__next_of(o, &from, 5, &whole)) {
         if (!fold_onnx__field_of(o, whole.bytes, 1, &field) || !fold_onnx__is(field.bytes, name))
             continue;
+        if (!fold_onnx__refers(o, &whole))
+            return 0;
         memset(found, 0, sizeof *found);
         if (number < 0)
             *found = whole;
@@ -1004,6 +1117,19 @@ static int fold_onnx__has_word(fold_onnx *o, const char *name, const char *word)
     fold_onnx__field field;
     return fold_onnx__attribute(o, name, 4, &field) && fold_onnx__is(field.bytes, word);
 }
+
+/* Which of n words an attribute is; 0 if it is missing. */
+static int fold_onnx__word(fold_onnx *o, const char *name, const char *const *words, int n)
+{
+    fold_onnx__field field;
+    if (!fold_onnx__attribute(o, name, 4, &field))
+        return 0;
+    for (int i = 0; i < n; i++)
+        if (fold_onnx__is(field.bytes, words[i]))
+            return i;
+    return FOLD_ONNX__REFUSE(o, "%s '%.40s' is not supported", name, fold_onnx__copy_text(o, field.bytes));
+}
+
 static fold_onnx__value *fold_onnx__in(fold_onnx *o, int i) { return &o->values[o->node.in[i]]; }
 static int fold_onnx__has_in(const fold_onnx *o, int i) { return i < o->node.n_in && o->node.in[i]; }
 static int fold_onnx__has_out(const fold_onnx *o, int i) { return i < o->node.n_out && o->node.out[i]; }
@@ -1179,6 +1305,74 @@ static int *fold_onnx__sources(fold_onnx *o, const fold_onnx__view *view, int *c
     return source;
 }
 
+/* Whether a view of `count` values does not just leave all of them where they are. */
+static int fold_onnx__moves(const fold_onnx__view *view, int count)
+{
+    int moves = view->cuts || fold_onnx__product(&view->dims, 0, view->dims.rank) != count;
+    for (int k = view->dims.rank, step = 1; k-- > 0 && !moves; step *= view->dims.dim[k])
+        for (int i = 0; i < view->dims.dim[k] && !moves; i++)
+            moves = view->at[k][i] != i * step;
+    return moves;
+}
+
+/* A copy that lasts until the file is open. NULL stays NULL: it leaves all values where they are. */
+static const fold_onnx__view *fold_onnx__kept_view(fold_onnx *o, const fold_onnx__view *view)
+{
+    fold_onnx__view *kept = view ? FOLD_ONNX__PASSING(o, fold_onnx__view, 1) : NULL;
+    if (!kept)
+        return NULL;
+    *kept = *view;
+    for (int k = 0; k < view->dims.rank; k++) {
+        kept->at[k] = FOLD_ONNX__PASSING(o, int, view->dims.dim[k]);
+        if (kept->at[k])
+            memcpy(kept->at[k], view->at[k], (size_t)view->dims.dim[k] * sizeof(int));
+    }
+    return kept;
+}
+
+static float fold_onnx__float(const fold_onnx__value *constant, size_t i)
+{
+    if (!constant->raw || constant->type->type != FOLD_ONNX__FLOAT)
+        return (float)fold_onnx__number(constant, (int)i);
+    const unsigned char *at = constant->raw + 4 * i;
+    const uint32_t bits =
+        at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24; /* one load */
+    float number;
+    memcpy(&number, &bits, sizeof number);
+    return number;
+}
+
+/* Writes `scale` times the elements of a view of a constant; NULL: all of them, in their order. A matrix is
+   written a few rows at a time, so that its transpose is read in whole cache lines. */
+static void fold_onnx__write_floats(const fold_onnx__value *from, const fold_onnx__view *view, float scale,
+                                    float *out)
+{
+    enum { FOLD_ONNX__ROWS = 8 };
+    int index[FOLD_ONNX_RANK] = { 0 }, zero = 0;
+    for (int i = 0; !view && i < from->count; i++)
+        out[i] = scale * fold_onnx__float(from, (size_t)i);
+    const int rank = view ? view->dims.rank : 0, columns = rank ? view->dims.dim[rank - 1] : 1,
+              rows = rank > 1 ? view->dims.dim[rank - 2] : 1,
+              count = view ? fold_onnx__product(&view->dims, 0, rank) : 0;
+    const int *of_row = rank > 1 ? view->at[rank - 2] : &zero, *of_column = rank ? view->at[rank - 1] : &zero;
+    for (int begin = 0; begin < count; begin += rows * columns) {
+        int base = 0;
+        for (int k = 0; k < rank - 2; k++)
+            base = base < 0 || view->at[k][index[k]] < 0 ? -1 : base + view->at[k][index[k]];
+        for (int first = 0; first < rows; first += FOLD_ONNX__ROWS)
+            for (int x = 0; x < columns; x++)
+                for (int y = first; y < rows && y < first + FOLD_ONNX__ROWS; y++) {
+                    const int is_pad =
+                        (base | of_row[y] | of_column[x]) < 0 || view->cuts * (x - y - view->diagonal) > 0;
+                    out[begin + y * columns + x] =
+                        is_pad ? view->pad
+                               : scale * fold_onnx__float(from, (size_t)(base + of_row[y] + of_column[x]));
+                }
+        for (int k = rank - 2; k-- > 0 && ++index[k] == view->dims.dim[k];)
+            index[k] = 0;
+    }
+}
+
 /* ---- parameters ------------------------------------------------------------------------------- */
 
 static int fold_onnx__same_shape(fold_shape a, fold_shape b)
@@ -1190,47 +1384,44 @@ static int fold_onnx__same_shape(fold_shape a, fold_shape b)
    take it for the tensor. If the name is taken, a number is appended. */
 static const char *fold_onnx__param_name(fold_onnx *o, const fold_onnx__weight *wanted)
 {
-    const char *prefix = o->desc.prefix ? o->desc.prefix : "";
-    const int is_whole = fold_onnx__elements(wanted->shape) == wanted->value->count;
+    const char *prefix = o->desc.prefix ? o->desc.prefix : "", *of = wanted->value->name;
+    const int is_whole = fold_onnx__elements(wanted->desc.shape) == wanted->value->count;
     const int is_plain = wanted->form == FOLD_ONNX__AS_IT_IS && is_whole && wanted->scale == 1;
     const char *form = is_plain ? "" : wanted->form == FOLD_ONNX__TURNED ? ".turned" : ".part";
-    const size_t before = strlen(prefix), size = before + strlen(wanted->name) + 32;
-    char *name = FOLD_ONNX__SCRATCH(o, char, size);
+    const size_t before = strlen(prefix), size = before + strlen(of) + 32;
+    char *name = FOLD_ONNX__PASSING(o, char, size);
     for (int i = 0, taken = 1; name && taken; i++) {
-        fold_onnx__format(name, size, i ? "%s%s%s.%d" : "%s%s%s", prefix, wanted->name, form, i);
+        fold_onnx__format(name, size, i ? "%s%s%s.%d" : "%s%s%s", prefix, of, form, i);
         taken = (!is_plain || i) && fold_onnx__find(o, name + before);
         for (int k = 0; k < o->n_weights && !taken; k++)
-            taken = !strcmp(fold_param_name(o->model, o->weights[k].param), name);
+            taken = !strcmp(o->weights[k]->desc.name, name);
     }
     return name ? name : "";
 }
 
 /* Writes a parameter's values back to the tensor that it was made from. Values that have not changed are left
    as they are in the file, so that nothing is rounded twice. */
-static int fold_onnx__store(fold_onnx *o, const fold_onnx__weight *wanted, const fold_onnx__view *view)
+static int fold_onnx__store(fold_onnx *o, const fold_onnx__weight *w)
 {
-    fold_onnx__value *value = &o->values[fold_onnx__find(o, wanted->name)];
-    const float *now = fold_param_value(o->model, wanted->param), scale = wanted->scale;
-    const unsigned char *raw = wanted->value->raw;
+    fold_onnx__value *value = &o->values[fold_onnx__find(o, w->value->name)];
+    const float *now = fold_param_value(o->model, w->param);
+    const unsigned char *raw = w->value->raw;
     const int can_write =
-        raw && raw >= o->file.at && raw < o->file.end && value->type->type == FOLD_ONNX__FLOAT;
+        raw && raw >= o->file.at && raw < o->file.end && w->value->type->size == 4 && !w->value->is_frozen;
     int index[FOLD_ONNX_RANK] = { 0 };
-    if (!now || !fold_onnx__same_shape(fold_param_shape(o->model, wanted->param), wanted->shape))
-        return FOLD_ONNX__REFUSE(o, "the parameter of '%.60s' has a different shape, or is quantised",
-                                 wanted->name);
+    if (!now || !fold_onnx__same_shape(fold_param_shape(o->model, w->param), w->desc.shape))
+        return FOLD_ONNX__REFUSE(o, "the parameter has a different shape, or is quantised");
     if (!value->seen)
         value->seen = FOLD_ONNX__PASSING(o, char, value->count);
-    for (int i = 0; value->seen && i < fold_onnx__elements(wanted->shape); i++) {
-        const int at = view ? fold_onnx__next_source(view, index) : i;
-        const float made = now[i] / scale;
+    for (int i = 0; value->seen && i < fold_onnx__elements(w->desc.shape); i++) {
+        const int at = w->view ? fold_onnx__next_source(w->view, index) : i;
+        const float made = now[i] / w->scale;
         uint32_t bits;
-        const int is_new = scale * (float)fold_onnx__number(wanted->value, at) != now[i];
+        const int is_new = w->scale * (float)fold_onnx__number(w->value, at) != now[i];
         if (is_new && (!can_write || !isfinite(made)))
-            return FOLD_ONNX__REFUSE(o, "'%.60s' cannot be written: it is not float32 in the file",
-                                     wanted->name);
+            return FOLD_ONNX__REFUSE(o, "it cannot be written: it is not float32 in the file");
         if (is_new && value->seen[at])
-            return FOLD_ONNX__REFUSE(o, "'%.60s' has two parameters, which were trained to different values",
-                                     wanted->name);
+            return FOLD_ONNX__REFUSE(o, "it has two parameters, which were trained to different values");
         memcpy(&bits, &made, sizeof bits);
         for (int k = 0; is_new && k < 4; k++)
             ((unsigned char *)(uintptr_t)raw)[4 * (size_t)at + (size_t)k] = (unsigned char)(bits >> 8 * k);
@@ -1240,64 +1431,51 @@ static int fold_onnx__store(fold_onnx *o, const fold_onnx__weight *wanted, const
     return !o->failed;
 }
 
-/* Finds the parameter that was made from a value in this form, or makes it: `scale` times the elements of a
-   view; NULL: all elements in their order. */
+/* Plans a parameter: finds the one that has this form of a value, or adds one. */
 static int fold_onnx__weigh(fold_onnx *o, fold_onnx__weight wanted, const fold_onnx__view *view,
                             unsigned uses, int frozen, fold_param *param)
 {
-    fold_param_desc desc = fold_param_desc_default();
-    int index[FOLD_ONNX_RANK] = { 0 };
     const fold_onnx__value *value = wanted.value;
-    if (o->failed)
-        return 0;
-    if (value->origin != FOLD_ONNX__FIXED)
+    const size_t bytes = sizeof(float) * (size_t)fold_onnx__elements(wanted.desc.shape);
+    if (!o->failed && value->origin != FOLD_ONNX__FIXED)
         return FOLD_ONNX__REFUSE(o, "'%s' is not constant", value->name);
-    wanted.name = value->name;
-    for (int i = 0; i < o->n_weights; i++) {
-        const fold_onnx__weight *made = &o->weights[i];
-        if (made->name != wanted.name)
-            continue;
-        *param = made->param;
-        if (made->form == wanted.form && made->form != FOLD_ONNX__ALONE &&
-            fold_onnx__same_shape(made->shape, wanted.shape) &&
-            !memcmp(&made->scale, &wanted.scale, sizeof wanted.scale)) {
-            if (frozen && !o->saves)
-                fold_param_freeze(o->model, *param, 1);
-            return 1;
-        }
-    }
-    if (o->n_weights == 2 * o->most_values)
+    if (!o->failed && o->n_weights == 2 * o->most_values)
         return FOLD_ONNX__REFUSE(o, "too many parameters");
-    desc.name = fold_onnx__param_name(o, &wanted);
-    const size_t bytes = sizeof(float) * (size_t)fold_onnx__elements(wanted.shape);
+    for (int i = 0; i < o->n_weights && wanted.form != FOLD_ONNX__ALONE && !o->failed; i++) {
+        fold_onnx__weight *made = o->weights[i];
+        if (made->value->name != value->name || made->form != wanted.form ||
+            !fold_onnx__same_shape(made->desc.shape, wanted.desc.shape) ||
+            memcmp(&made->scale, &wanted.scale, sizeof wanted.scale) != 0)
+            continue;
+        made->desc.frozen |= frozen;
+        param->id = (uint32_t)i + 1;
+        return 1;
+    }
     if (o->failed || bytes > o->budget)
         return fold_onnx__over_budget(o); /* repeated values count too */
     o->budget -= bytes;
-    desc.shape = wanted.shape;
-    desc.init = FOLD_INIT_CONSTANT; /* so that a gain of zeros is accepted */
-    desc.uses = uses;
-    desc.frozen = frozen || value->is_frozen;
-    wanted.param = *param = o->saves ? fold_param_find(o->model, desc.name) : fold_param_new(o->model, &desc);
-    if (o->saves && fold_param_is_null(*param))
-        FOLD_ONNX__REFUSE(o, "the model has no parameter '%s'", desc.name);
-    if (fold_param_is_null(*param))
-        return o->failed = 1, 0;
-    o->weights[o->n_weights++] = wanted;
-    if (o->saves)
-        return fold_onnx__store(o, &wanted, view);
-    float *out = fold_values_write_begin(o->model, *param);
-    for (int i = 0; out && i < fold_onnx__elements(wanted.shape); i++)
-        out[i] =
-            wanted.scale * (float)fold_onnx__number(value, view ? fold_onnx__next_source(view, index) : i);
-    fold_values_write_end(o->model, *param);
-    o->failed |= fold_model_status(o->model) != FOLD_OK;
-    return !o->failed;
+    fold_onnx__weight *made = FOLD_ONNX__PASSING(o, fold_onnx__weight, 1);
+    fold_onnx__value *kept = FOLD_ONNX__PASSING(o, fold_onnx__value, 1);
+    wanted.desc.init = FOLD_INIT_CONSTANT; /* so that a gain of zeros is accepted */
+    wanted.desc.uses = uses;
+    wanted.desc.frozen = frozen || value->is_frozen;
+    wanted.desc.name = fold_onnx__param_name(o, &wanted);
+    wanted.view = fold_onnx__kept_view(o, view && fold_onnx__moves(view, value->count) ? view : NULL);
+    wanted.value = kept;
+    if (o->failed)
+        return 0;
+    *kept = *value; /* it may be made up for this parameter */
+    *made = wanted;
+    o->weights[o->n_weights++] = made;
+    param->id = (uint32_t)o->n_weights;
+    return 1;
 }
 
 static fold_onnx__weight fold_onnx__form(const fold_onnx__value *value, int form, float scale,
                                          fold_shape shape)
 {
-    const fold_onnx__weight wanted = { value, form, scale, shape, NULL, { 0, 0 } };
+    fold_onnx__weight wanted = { value, form, scale, NULL, fold_param_desc_default(), { 0, 0 } };
+    wanted.desc.shape = shape;
     return wanted;
 }
 /* Makes a parameter that no other op can share. */
@@ -1335,16 +1513,113 @@ static int fold_onnx__vector(fold_onnx *o, int index, int count, float scale, fo
     return fold_onnx__weigh(o, wanted, value->count == 1 ? &view : NULL, 0, 0, param);
 }
 
-/* A missing bias or gain: a frozen constant, named after the value `beside` it. */
-static int fold_onnx__fill(fold_onnx *o, int beside, int count, double number, fold_param *param)
+/* A vector that the file does not have: a frozen constant, named after the value `beside` it. */
+static int fold_onnx__supply(fold_onnx *o, int beside, const double *numbers, int count, fold_param *param)
 {
     fold_onnx__value one = o->values[beside];
     const fold_onnx__dims dims = { 1, { count } };
-    double *numbers = fold_onnx__fix(o, &one, &dims, 0);
+    double *copy = fold_onnx__fix(o, &one, &dims, 0);
     one.raw = NULL;
+    one.floats = NULL;
+    if (copy && numbers)
+        memcpy(copy, numbers, (size_t)count * sizeof *copy);
+    return numbers && fold_onnx__weigh_alone(o, &one, NULL, fold_shape1(count), 0, param);
+}
+
+/* A missing bias or gain. */
+static int fold_onnx__fill(fold_onnx *o, int beside, int count, double number, fold_param *param)
+{
+    double *numbers = FOLD_ONNX__SCRATCH(o, double, count);
     for (int i = 0; numbers && i < count; i++)
         numbers[i] = number;
-    return fold_onnx__weigh_alone(o, &one, NULL, fold_shape1(count), 0, param);
+    return fold_onnx__supply(o, beside, numbers, count, param);
+}
+
+/* The bytes of a matrix that is packed for the kernels of a model, which gets one more weight, of a row. */
+static size_t fold_onnx__pack_bytes(fold_model *probe, int rows, int columns)
+{
+    const size_t before = fold_model_measure(probe).packs;
+    fold_param_desc desc = fold_param_desc_default();
+    char name[16];
+    fold_onnx__format(name, sizeof name, "%d", fold_param_count(probe));
+    desc.name = name;
+    desc.shape = fold_shape2(1, columns);
+    fold_param_new(probe, &desc);
+    return (fold_model_measure(probe).packs - before) * ((size_t)rows + 16); /* narrow ones are rounded up */
+}
+
+/* Reserves memory for all parameters from `first` on, since arrays of a model double when they grow. Another
+   model measures packs. */
+static void fold_onnx__reserve(fold_onnx *o, int first)
+{
+    fold_model_desc desc = fold_model_desc_default();
+    fold_model_size size = fold_model_measure(o->model);
+    const fold_memory memory = fold_model_memory(o->model);
+    const int trains = size.grads > 0;
+    desc.isa = fold_model_isa(o->model);
+    desc.inference = 1;
+    desc.memory.alloc = memory.alloc;
+    desc.memory.free = memory.free;
+    desc.memory.user = memory.user;
+    fold_model *probe = fold_model_new(&desc);
+    for (int i = first; i < o->n_weights; i++) {
+        const fold_param_desc *weight = &o->weights[i]->desc;
+        const int count = fold_onnx__elements(weight->shape),
+                  columns = weight->shape.dim[weight->shape.rank - 1];
+        const size_t bytes = ((size_t)count + 15) / 16 * 16 * sizeof(float);
+        size.values += bytes;
+        if (weight->shape.rank == 1)
+            size.packs += bytes;
+        if (weight->uses & (FOLD_FOR_LINEAR | FOLD_FOR_CONV))
+            size.packs += fold_onnx__pack_bytes(probe, count / columns, columns);
+        if (trains && weight->uses & (FOLD_FOR_LINEAR | FOLD_FOR_CONV))
+            size.packs += fold_onnx__pack_bytes(probe, columns, count / columns);
+    }
+    size.grads = trains ? size.values : 0;
+    if (fold_model_status(probe) == FOLD_OK)
+        fold_model_reserve(o->model, &size);
+    fold_model_free(probe);
+}
+
+/* Makes the parameter of a weight, or stores its values. */
+static int fold_onnx__make_param(fold_onnx *o, fold_onnx__weight *w)
+{
+    fold_onnx__reads_now(o, "weight", w->value->name);
+    w->param = o->saves ? fold_param_find(o->model, w->desc.name) : fold_param_new(o->model, &w->desc);
+    if (o->saves && fold_param_is_null(w->param))
+        return FOLD_ONNX__REFUSE(o, "the model has no parameter '%s'", w->desc.name);
+    if (o->saves)
+        return fold_onnx__store(o, w);
+    float *out = fold_values_write_begin(o->model, w->param);
+    if (out && !fold_param_is_null(w->param))
+        fold_onnx__write_floats(w->value, w->view, w->scale, out);
+    fold_values_write_end(o->model, w->param);
+    o->failed |= fold_model_status(o->model) != FOLD_OK;
+    return !o->failed;
+}
+
+/* Makes the parameters that were planned. Only then it is known whether the model trains. */
+static int fold_onnx__make_params(fold_onnx *o)
+{
+    for (int i = 0; i < o->n_weights; i++) {
+        if (i < 2 && !o->saves)
+            fold_onnx__reserve(o, i);
+        if (!fold_onnx__make_param(o, o->weights[i]))
+            return 0;
+    }
+    for (int i = 0; i < o->n_values; i++)
+        if (!fold_param_is_null(o->values[i].param))
+            o->values[i].param = o->weights[o->values[i].param.id - 1]->param;
+    for (int i = 0; i < o->n_steps; i++) {
+        fold_onnx__step *s = &o->steps[i];
+        for (size_t k = 0; k < sizeof s->param / sizeof *s->param; k++)
+            if (!fold_param_is_null(s->param[k]))
+                s->param[k] = o->weights[s->param[k].id - 1]->param;
+        for (int k = 0; k < s->n_filters; k++)
+            s->filters[k] = o->weights[s->filters[k].id - 1]->param;
+    }
+    memset(&o->node, 0, sizeof o->node);
+    return !o->failed;
 }
 
 /* ---- moves ------------------------------------------------------------------------------------ */
@@ -1703,76 +1978,247 @@ static int fold_onnx__makes_permuted(fold_onnx *o, fold_onnx__step *s, const fol
 static int fold_onnx__emit(fold_onnx *o, const fold_onnx__view *view, int out, const fold_onnx__dims *dims)
 {
     const fold_onnx__value *from = fold_onnx__in(o, 0);
+    fold_onnx__value *to = &o->values[out];
     int index[FOLD_ONNX_RANK] = { 0 }, source = o->node.in[0];
     if (o->failed)
         return 0;
     if (from->origin != FOLD_ONNX__FIXED) {
         const fold_onnx__move *move = fold_onnx__trace(o, &source, view, fold_onnx__shape(dims));
-        o->values[out].is_integer = from->is_integer;
+        to->is_integer = from->is_integer;
         return fold_onnx__makes_move(o, source, move, out, dims);
     }
-    double *numbers = fold_onnx__fix(o, &o->values[out], dims, from->is_integer);
-    for (int i = 0; numbers && i < o->values[out].count; i++) {
+    const int moves = fold_onnx__moves(view, from->count);
+    if (!fold_onnx__fix_as(o, to, dims, from->is_integer))
+        return 0;
+    to->type = from->type;
+    to->raw = moves || to->is_integer ? NULL : from->raw; /* the same bytes */
+    float *floats = !to->raw && !to->is_integer ? FOLD_ONNX__PASSING(o, float, to->count) : NULL;
+    if ((to->floats = floats) != NULL)
+        fold_onnx__write_floats(from, moves ? view : NULL, 1, floats);
+    if (to->is_integer)
+        to->numbers = FOLD_ONNX__PASSING(o, double, to->count);
+    for (int i = 0; to->numbers && i < to->count; i++) {
         source = fold_onnx__next_source(view, index);
-        numbers[i] = source < 0 ? (double)view->pad : fold_onnx__number(from, source);
+        to->numbers[i] = source < 0 ? (double)view->pad : fold_onnx__number(from, source);
     }
-    return numbers != NULL;
+    return !o->failed;
 }
 
 /* ---- element-wise ops ------------------------------------------------------------------------- */
 
-static double fold_onnx__add(double a, double b) { return a + b; }
-static double fold_onnx__sub(double a, double b) { return a - b; }
-static double fold_onnx__mul(double a, double b) { return a * b; }
-static double fold_onnx__div(double a, double b) { return a / b; }
-static double fold_onnx__pow(double a, double b) { return pow(a, b); }
-static double fold_onnx__min(double a, double b) { return isnan(a) || a < b ? a : b; }
-static double fold_onnx__max(double a, double b) { return isnan(a) || a > b ? a : b; }
-static double fold_onnx__less(double a, double b) { return a < b; }
-static double fold_onnx__less_equal(double a, double b) { return a <= b; }
-static double fold_onnx__greater(double a, double b) { return a > b; }
-static double fold_onnx__greater_equal(double a, double b) { return a >= b; }
-static double fold_onnx__equal(double a, double b) { return a == b; } /* NaN equals nothing */
-static double fold_onnx__and(double a, double b) { return a != 0 && b != 0; }
-static double fold_onnx__or(double a, double b) { return a != 0 || b != 0; }
-static double fold_onnx__xor(double a, double b) { return (a != 0) != (b != 0); }
-static double fold_onnx__not(double a, double b) { return (void)b, a == 0; }
-static double fold_onnx__is_nan(double a, double b) { return (void)b, isnan(a); }
-static double fold_onnx__not_zero(double a, double b) { return (void)b, a != 0; }
-static double fold_onnx__whole_pow(double a, double b) { return fold_onnx__trunc(pow(a, b), 0); }
-static double fold_onnx__neg(double a, double b) { return (void)b, -a; }
-static double fold_onnx__abs(double a, double b) { return (void)b, fabs(a); }
-static double fold_onnx__exp(double a, double b) { return (void)b, exp(a); }
-static double fold_onnx__log(double a, double b) { return (void)b, log(a); }
-static double fold_onnx__sqrt(double a, double b) { return (void)b, sqrt(a); }
-static double fold_onnx__floor(double a, double b) { return (void)b, floor(a); }
-static double fold_onnx__ceil(double a, double b) { return (void)b, ceil(a); }
-static double fold_onnx__nearest_whole(double a, double b)
-{
-    return (void)b, nearbyint(a);
-} /* halves: even */
-static double fold_onnx__sign(double a, double b) { return (void)b, isnan(a) ? a : (a > 0) - (a < 0); }
-static double fold_onnx__sin(double a, double b) { return (void)b, sin(a); }
-static double fold_onnx__cos(double a, double b) { return (void)b, cos(a); }
-static double fold_onnx__fmod(double a, double b) { return fmod(a, b); } /* the sign is of a */
-static double fold_onnx__whole_fmod(double a, double b) { return fmod(a, b) + 0.0; }
-static double fold_onnx__mod(double a, double b) { return fmod(fmod(a, b) + b, b) + 0.0; } /* of b */
-static double fold_onnx__erf(double a, double b) { return (void)b, erf(a); }
-static double fold_onnx__reciprocal(double a, double b) { return (void)b, 1 / a; }
+/* A function of doubles and its text, which fold_onnx_print prints for ops that fold.h lacks: these need no
+   header, so that their bits are the same everywhere. Whole numbers are below 2^52, as floats are. */
+#define FOLD_ONNX__FORMULA(name, ...) FOLD_ONNX__FORMULA_OF(name, __VA_ARGS__)
+#define FOLD_ONNX__FORMULA_OF(name, ...)                                        \
+    static double fold_onnx__##name##_of(double own_a, double own_b)            \
+    {                                                                           \
+        double own_y;                                                           \
+        (void)own_b;                                                            \
+        __VA_ARGS__                                                             \
+        return own_y;                                                           \
+    }                                                                           \
+    static const fold_onnx__formula fold_onnx__##name[1] = { { fold_onnx__##name##_of, #__VA_ARGS__ } };
 
-/* Rounds to half precision. */
-static double fold_onnx__to_half(double a, double b)
-{
-    int power;
-    (void)b;
-    if (!isfinite(a) || a == 0)
-        return a;
-    frexp(a, &power); /* it has 11 bits, or fewer below 2^-14 */
-    const double step = ldexp(1, (power > -13 ? power : -13) - 11), near = nearbyint(a / step) * step;
-    return fabs(near) > 65504 ? near * (double)INFINITY : near;
-}
+FOLD_ONNX__FORMULA(add, own_y = own_a + own_b;)
+FOLD_ONNX__FORMULA(sub, own_y = own_a - own_b;)
+FOLD_ONNX__FORMULA(mul, own_y = own_a * own_b;)
+FOLD_ONNX__FORMULA(div, own_y = own_a / own_b;)
+FOLD_ONNX__FORMULA(min, own_y = own_a != own_a || own_a < own_b ? own_a : own_b;)
+FOLD_ONNX__FORMULA(max, own_y = own_a != own_a || own_a > own_b ? own_a : own_b;)
+FOLD_ONNX__FORMULA(less, own_y = own_a < own_b;)
+FOLD_ONNX__FORMULA(less_equal, own_y = own_a <= own_b;)
+FOLD_ONNX__FORMULA(greater, own_y = own_a > own_b;)
+FOLD_ONNX__FORMULA(greater_equal, own_y = own_a >= own_b;)
+FOLD_ONNX__FORMULA(equal, own_y = own_a == own_b;) /* NaN equals nothing */
+FOLD_ONNX__FORMULA(and, own_y = own_a != 0 && own_b != 0;)
+FOLD_ONNX__FORMULA(or, own_y = own_a != 0 || own_b != 0;)
+FOLD_ONNX__FORMULA(xor, own_y = (own_a != 0) != (own_b != 0);)
+FOLD_ONNX__FORMULA(not, own_y = own_a == 0;)
+FOLD_ONNX__FORMULA(is_nan, own_y = own_a != own_a;)
+FOLD_ONNX__FORMULA(not_zero, own_y = own_a != 0;)
+FOLD_ONNX__FORMULA(sign, own_y = own_a > 0 ? 1 : own_a < 0 ? -1 : own_a - own_a;)
+FOLD_ONNX__FORMULA(neg, own_y = -own_a;)
+FOLD_ONNX__FORMULA(reciprocal, own_y = 1 / own_a;)
+/* of constants only */
+FOLD_ONNX__FORMULA(abs, own_y = fabs(own_a);)
+FOLD_ONNX__FORMULA(exp, own_y = exp(own_a);)
+FOLD_ONNX__FORMULA(log, own_y = log(own_a);)
+FOLD_ONNX__FORMULA(sqrt, own_y = sqrt(own_a);)
+FOLD_ONNX__FORMULA(floor, own_y = floor(own_a);)
+FOLD_ONNX__FORMULA(ceil, own_y = ceil(own_a);)
+FOLD_ONNX__FORMULA(sin, own_y = sin(own_a);)
+FOLD_ONNX__FORMULA(cos, own_y = cos(own_a);)
+
+/* To the nearest whole number: halves to the even one. The sign of 0 stays. */
+#define FOLD_ONNX__NEAREST                                                                \
+    own_y = own_a;                                                                        \
+    if (own_a > -4503599627370496.0 && own_a < 4503599627370496.0) {                      \
+        const long long own_whole = (long long)own_a;                                     \
+        const double own_rest = own_a - (double)own_whole;                                \
+        const double own_least = own_whole % 2 ? 0.5 : 0.50000000000000011;               \
+        own_y = (double)(own_whole + (own_rest >= own_least) - (own_rest <= -own_least)); \
+        if (own_y == 0)                                                                   \
+            own_y = own_a * 0;                                                            \
+    }
+FOLD_ONNX__FORMULA(nearest_whole, FOLD_ONNX__NEAREST)
+/* Integers have no negative zero. */
+#define FOLD_ONNX__TRUNC(y)                                \
+    if (y > -4503599627370496.0 && y < 4503599627370496.0) \
+        y = (double)(long long)y;
+FOLD_ONNX__FORMULA(trunc, own_y = own_a; FOLD_ONNX__TRUNC(own_y))
+FOLD_ONNX__FORMULA(whole_div, own_y = own_a / own_b; FOLD_ONNX__TRUNC(own_y))
+
+/* Whole numbers of 8 bits wrap. */
+#define FOLD_ONNX__BYTE(least)                                         \
+    own_y = own_a;                                                     \
+    if (own_y > -4503599627370496.0 && own_y < 4503599627370496.0) {   \
+        own_y = (double)(((long long)own_y - least) % 256);            \
+        own_y += own_y < 0 ? 256 + least : least;                      \
+    }
+FOLD_ONNX__FORMULA(to_uint8, FOLD_ONNX__BYTE(0))
+FOLD_ONNX__FORMULA(to_int8, FOLD_ONNX__BYTE(-128))
+
+/* The remainder is exact, and has the sign of a. */
+#define FOLD_ONNX__REMAINDER                                         \
+    double own_rest = own_a < 0 ? -own_a : own_a;                    \
+    const double own_by = own_b < 0 ? -own_b : own_b;                \
+    own_y = own_a;                                                   \
+    if (!(own_rest - own_rest == 0) || !(own_by > 0))                \
+        own_y = (own_a - own_a) / (own_b - own_b);                   \
+    else if (own_rest >= own_by) {                                   \
+        while (own_rest >= own_by) {                                 \
+            double own_part = own_by;                                \
+            while (own_part <= own_rest / 2)                         \
+                own_part *= 2;                                       \
+            own_rest -= own_part;                                    \
+        }                                                            \
+        own_y = own_a < 0 ? -own_rest : own_rest;                    \
+    }
+FOLD_ONNX__FORMULA(fmod, FOLD_ONNX__REMAINDER)
+FOLD_ONNX__FORMULA(whole_fmod, FOLD_ONNX__REMAINDER own_y += 0.0;)
+/* The sign is of b. */
+#define FOLD_ONNX__MODULO                               \
+    FOLD_ONNX__REMAINDER                                \
+    if (own_y < 0 ? own_b > 0 : own_y > 0 && own_b < 0) \
+        own_y += own_b;                                 \
+    own_y += 0.0;
+FOLD_ONNX__FORMULA(mod, FOLD_ONNX__MODULO)
+
+/* x P(x^2), fitted to erf for x below 3.95; the error is 3e-13. Beyond, floats have 1. */
+#define FOLD_ONNX__ERF                                                                            \
+    static const double own_of[23] = {                                                            \
+        0.358000769593852, -0.178769505371224, 0.133176554963779, -0.108638594504752,             \
+        0.0904913961027041, -0.0743160151244299, 0.0588574094963502, -0.0443270754996763,         \
+        0.0314870063516764, -0.0210096379533542, 0.0131497575402629, -0.00772149857460007,        \
+        0.00426094995059383, -0.00221681488843273, 0.00108603845167938, -0.000497222773957321,    \
+        0.000218677819459626, -9.78799762479255e-05, 3.85697676423461e-05, -9.90116796310531e-06, \
+        3.70219472061078e-06, -3.16217085312322e-06, 1.02685720905475e-06 };                      \
+    const double own_at = own_a * own_a / 7.80125 - 1;                                            \
+    int own_k;                                                                                    \
+    own_y = own_of[22];                                                                           \
+    for (own_k = 21; own_k >= 0; own_k--)                                                         \
+        own_y = own_y * own_at + own_of[own_k];                                                   \
+    own_y = own_a > 3.95 ? 1 : own_a < -3.95 ? -1 : own_y * own_a;
+FOLD_ONNX__FORMULA(erf, FOLD_ONNX__ERF)
+
+/* The arc tangent of own_x, by its series below 0.42. */
+#define FOLD_ONNX__ATAN                                                                      \
+    double own_t = own_x < 0 ? -own_x : own_x, own_base = 0;                                 \
+    if (own_t > 2.4142135623730949) {                                                        \
+        own_base = 1.5707963267948966;                                                       \
+        own_t = -1 / own_t;                                                                  \
+    } else if (own_t > 0.41421356237309503) {                                                \
+        own_base = 0.78539816339744828;                                                      \
+        own_t = (own_t - 1) / (own_t + 1);                                                   \
+    }                                                                                        \
+    for (own_k = 27, own_y = 0; own_k > 0; own_k -= 2)                                       \
+        own_y = 1.0 / own_k - own_y * own_t * own_t;                                         \
+    own_y = own_x < 0 ? -own_base - own_y * own_t : own_base + own_y * own_t;
+FOLD_ONNX__FORMULA(atan, int own_k; const double own_x = own_a; FOLD_ONNX__ATAN)
+/* The root of 1 - a^2 by Newton's method; then the tangent is known. */
+#define FOLD_ONNX__ASIN                                                                      \
+    int own_k;                                                                               \
+    double own_root = own_a >= -1 && own_a <= 1 ? 1 : (own_a - own_a) / (own_a - own_a);     \
+    for (own_k = 0; own_k < 40; own_k++)                                                     \
+        own_root = (own_root + (1 - own_a) * (1 + own_a) / own_root) / 2;                    \
+    const double own_x = own_a / own_root;                                                   \
+    FOLD_ONNX__ATAN
+FOLD_ONNX__FORMULA(asin, FOLD_ONNX__ASIN)
+FOLD_ONNX__FORMULA(acos, FOLD_ONNX__ASIN own_y = 1.5707963267948966 - own_y;)
+
+/* Powers by small whole numbers are products; others are exp(b log |a|), by series. */
+#define FOLD_ONNX__POWER                                                                                 \
+    const int own_is_far = !(own_b > -9e15 && own_b < 9e15); /* then it is even */                       \
+    long long own_whole = own_is_far ? 0 : (long long)own_b, own_n;                                      \
+    double own_m = own_a < 0 ? -own_a : own_a;                                                           \
+    own_y = 1;                                                                                           \
+    if (own_b == (double)own_whole && own_whole > -1024 && own_whole < 1024) {                           \
+        for (own_m = own_a, own_n = own_whole < 0 ? -own_whole : own_whole; own_n > 0; own_n /= 2) {     \
+            if (own_n % 2)                                                                               \
+                own_y *= own_m;                                                                          \
+            own_m *= own_m;                                                                              \
+        }                                                                                                \
+        if (own_whole < 0)                                                                               \
+            own_y = 1 / own_y;                                                                           \
+    } else if (own_a != own_a || own_b != own_b ||                                                       \
+               (own_a < 0 && own_a - own_a == 0 && !own_is_far && own_b != (double)own_whole))           \
+        own_y = own_a == 1 ? 1 : (own_a - own_a) / (own_a - own_a);                                      \
+    else {                                                                                               \
+        double own_log = own_m > 1 ? 1e300 : -1e300, own_s, own_power; /* of infinity, of 0 */           \
+        int own_k, own_e = 0;                                                                            \
+        if (own_m > 0 && own_m - own_m == 0) {                                                           \
+            for (; own_m > 1.5; own_m /= 2)                                                              \
+                own_e++;                                                                                 \
+            for (; own_m < 0.75; own_m *= 2)                                                             \
+                own_e--;                                                                                 \
+            own_s = (own_m - 1) / (own_m + 1);                                                           \
+            for (own_k = 23, own_log = 0; own_k > 0; own_k -= 2)                                         \
+                own_log = own_log * own_s * own_s + 2.0 / own_k;                                         \
+            own_log = own_log * own_s + own_e * 0.69314718055994531;                                     \
+        }                                                                                                \
+        own_power = own_log == 0 ? 0 : own_b * own_log;                                                  \
+        own_power = own_power > 800 ? 800 : own_power < -800 ? -800 : own_power;                         \
+        own_e = (int)(own_power * 1.4426950408889634);                                                   \
+        own_power -= own_e * 0.69314718055994531;                                                        \
+        for (own_k = 20; own_k > 0; own_k--)                                                             \
+            own_y = 1 + own_y * own_power / own_k;                                                       \
+        for (; own_e > 0; own_e--)                                                                       \
+            own_y *= 2;                                                                                  \
+        for (; own_e < 0; own_e++)                                                                       \
+            own_y /= 2;                                                                                  \
+        if (own_whole % 2 && own_b == (double)own_whole && (own_a < 0 || (own_a == 0 && 1 / own_a < 0))) \
+            own_y = -own_y;                                                                              \
+    }
+FOLD_ONNX__FORMULA(pow, FOLD_ONNX__POWER)
+/* The root of 4 is not below 2. */
+#define FOLD_ONNX__WHOLE_POWER \
+    FOLD_ONNX__POWER           \
+    own_y *= 1.000000000001;   \
+    FOLD_ONNX__TRUNC(own_y)
+FOLD_ONNX__FORMULA(whole_pow, FOLD_ONNX__WHOLE_POWER)
+
+/* Rounds to half precision, which has 11 bits, or fewer below 2^-14. */
+#define FOLD_ONNX__TO_HALF                                                         \
+    double own_m = own_a < 0 ? -own_a : own_a, own_step = 5.9604644775390625e-08;  \
+    own_y = own_a;                                                                 \
+    if (own_m >= 65520)                                                            \
+        own_y = own_a * 1e300 * 1e300;                                             \
+    else if (own_m > 0) {                                                          \
+        while (own_m >= own_step * 2048)                                           \
+            own_step *= 2;                                                         \
+        const int own_n = (int)(own_m / own_step);                                 \
+        own_m = own_m / own_step - own_n;                                          \
+        own_m = (own_n + (own_m > 0.5 || (own_m == 0.5 && own_n % 2))) * own_step; \
+        own_y = own_a < 0 ? -own_m : own_m;                                        \
+    }
+FOLD_ONNX__FORMULA(to_half, FOLD_ONNX__TO_HALF)
 
 static fold_node fold_onnx__one_over(fold_ctx *f, fold_node x) { return fold_div(f, fold_constant(f, 1), x); }
+static fold_node fold_onnx__tan(fold_ctx *f, fold_node x)
+{
+    const fold_node sine = fold_sin(f, x);
+    return fold_div(f, sine, fold_cos(f, x));
+}
 static fold_node fold_onnx__divide_by(fold_ctx *f, fold_node x, float number)
 {
     return fold_div(f, x, fold_constant(f, number));
@@ -1846,27 +2292,30 @@ static int fold_onnx__compute(fold_onnx *o, const fold_onnx__dims *dims)
 {
     const fold_onnx__op *op = o->node.op;
     const int n = o->node.n_in, whole = fold_onnx__makes_whole(o);
-    int **source = FOLD_ONNX__SCRATCH(o, int *, n), count = 0;
+    fold_onnx__view *view = FOLD_ONNX__SCRATCH(o, fold_onnx__view, n);
+    int *index = FOLD_ONNX__SCRATCH(o, int, n *FOLD_ONNX_RANK);
     double *x = FOLD_ONNX__SCRATCH(o, double, n),
            *numbers = fold_onnx__fix(o, fold_onnx__out(o), dims, whole);
-    for (int i = 0; i < n && !o->failed; i++) {
-        const fold_onnx__view view = fold_onnx__repeated(o, &fold_onnx__in(o, i)->dims, dims);
-        source[i] = fold_onnx__sources(o, &view, &count);
-    }
-    for (int i = 0; i < count && !o->failed; i++) {
+    for (int i = 0; i < n && !o->failed; i++)
+        view[i] = fold_onnx__repeated(o, &fold_onnx__in(o, i)->dims, dims);
+    for (int i = 0; i < fold_onnx__out(o)->count && !o->failed; i++) {
         for (int k = 0; k < n; k++)
-            x[k] = fold_onnx__number(fold_onnx__in(o, k), source[k][i]);
+            x[k] = fold_onnx__number(fold_onnx__in(o, k),
+                                     fold_onnx__next_source(&view[k], index + k * FOLD_ONNX_RANK));
         double y = op->number ? x[0] : x[x[0] != 0 ? 1 : 2];
         if (op->most == 1)
-            y = op->number(y, y);
+            y = op->number->of(y, y);
         for (int k = 1; k < n && op->number; k++)
-            y = op->number(y, x[k]);
+            y = op->number->of(y, x[k]);
         if (whole && op->number && !(fabs(y) <= INT_MAX)) /* int32 could wrap, int64 be rounded */
             return FOLD_ONNX__REFUSE(o, "the integer %g: a division by 0, or too large", y);
         numbers[i] = fold_onnx__round(fold_onnx__out(o), y);
     }
     return !o->failed;
 }
+
+static const fold_onnx__op fold_onnx__rounds =
+    FOLD_ONNX__ROW("Round", 1, 1, "", NULL, fold_onnx__nearest_whole, FOLD_ONNX__STOPS);
 
 /* Element-wise ops that fold.h lacks, for equal shapes. Those with FOLD_ONNX__STOPS have no gradient. */
 static void fold_onnx__map_forward(const fold_op_call *c)
@@ -1877,18 +2326,26 @@ static void fold_onnx__map_forward(const fold_op_call *c)
         const float *a = fold_row(&c->in[0], row), *b = fold_row(&c->in[c->n_in - 1], row);
         float *out = fold_row(&c->out[0], row);
         for (int i = 0; i < count; i++)
-            out[i] = (float)op->number((double)a[i], (double)b[i]);
+            out[i] = (float)op->number->of((double)a[i], (double)b[i]);
     }
+}
+
+/* Of functions of one number. */
+static double fold_onnx__slope_of_one(const fold_onnx__formula *f, double a)
+{
+    return f == fold_onnx__acos   ? -1 / sqrt(1 - a * a)
+           : f == fold_onnx__asin ? 1 / sqrt(1 - a * a)
+           : f == fold_onnx__atan ? 1 / (1 + a * a)
+           : f == fold_onnx__erf  ? 1.1283791670955126 * exp(-a * a)
+                                  : 1; /* a rounding to half precision */
 }
 
 static double fold_onnx__slope(const fold_onnx__op *op, double a, double b, int of)
 {
-    if (op->number == fold_onnx__to_half)
-        return 1;
-    if (op->number == fold_onnx__erf)
-        return 1.1283791670955126 * exp(-a * a);
+    if (op->most == 1)
+        return fold_onnx__slope_of_one(op->number, a);
     if (op->number == fold_onnx__fmod)
-        return of ? -fold_onnx__trunc(a / b, 0) : 1;
+        return of ? -fold_onnx__truncated(a / b) : 1;
     if (!of)
         return b == 0 ? 0 : b * pow(a, b - 1);
     return a == 0 && b >= 0 ? 0 : pow(a, b) * log(a);
@@ -1913,7 +2370,7 @@ static void fold_onnx__record_own(fold_onnx *o, const fold_onnx__step *s, const 
     if (s->n_in == 3)
         out[0] = fold_select(o->f, in[0], in[1], in[2]);
     else
-        out[0] = fold_onnx__apply_own(o->f, s->own, in, s->n_in, fold_node_shape(o->f, in[0]));
+        out[0] = fold_onnx__apply_own(o->f, s->own, in, s->n_in, o->values[s->out[0]].shape);
 }
 
 /* An element-wise step of one input. If the input was moved, the step runs before the move, which then moves
@@ -1927,6 +2384,7 @@ static int fold_onnx__one_step(fold_onnx *o, const fold_onnx__calls *calls, int 
     fold_onnx__step s = fold_onnx__begin(o, fold_onnx__record_calls, 1);
     if ((calls->with || calls->between != fold_clip) && !isfinite(first + second))
         return FOLD_ONNX__REFUSE(o, "a number that is not finite");
+    fold_onnx__out(o)->is_integer = fold_onnx__in(o, input)->is_integer;
     s.calls = *calls;
     s.stops = (o->node.op->flags & FOLD_ONNX__STOPS) != 0;
     s.real[0] = first;
@@ -1945,7 +2403,6 @@ static int fold_onnx__open_gelu(fold_onnx *o, const fold_onnx__value *from)
 
 static int fold_onnx__open_clip(fold_onnx *o, const fold_onnx__value *from)
 {
-    (void)from;
     double bound[2] = { (double)fold_onnx__real(o, "min", -FLT_MAX),
                         (double)fold_onnx__real(o, "max", FLT_MAX) };
     for (int i = 0; i < 2; i++)
@@ -1953,7 +2410,14 @@ static int fold_onnx__open_clip(fold_onnx *o, const fold_onnx__value *from)
             return FOLD_ONNX__REFUSE(o, "a bound that is not constant");
     if (!(bound[0] <= bound[1]) || bound[0] == (double)INFINITY || bound[1] == -(double)INFINITY)
         return FOLD_ONNX__REFUSE(o, "no value is between %g and %g", bound[0], bound[1]);
-    return fold_onnx__one_step(o, &o->node.op->calls, 0, (float)bound[0], (float)bound[1]);
+    if (!fold_onnx__is_fixed(o, o->node.in[0]))
+        return fold_onnx__one_step(o, &o->node.op->calls, 0, (float)bound[0], (float)bound[1]);
+    double *numbers = fold_onnx__fix(o, fold_onnx__out(o), &from->dims, from->is_integer);
+    for (int i = 0; numbers && i < from->count; i++) {
+        const double x = fold_onnx__number(from, i);
+        numbers[i] = x < bound[0] ? bound[0] : x > bound[1] ? bound[1] : x;
+    }
+    return numbers != NULL;
 }
 
 static fold_node fold_onnx__less_from(fold_ctx *f, fold_node x, float number)
@@ -1965,7 +2429,7 @@ static fold_node fold_onnx__less_from(fold_ctx *f, fold_node x, float number)
    The number is data, so that calls with different numbers are batched. Returns 0 for any other op. */
 static int fold_onnx__joins_number(fold_onnx *o, int rank)
 {
-    double (*const op)(double, double) = o->node.op->number;
+    const fold_onnx__formula *op = o->node.op->number;
     const int is_sum = op == fold_onnx__add || op == fold_onnx__sub;
     double number = 0;
     int power;
@@ -1998,7 +2462,10 @@ static int fold_onnx__joins(fold_onnx *o); /* several ops that are one of fold.h
 /* Element-wise ops of one to three inputs, or of any number, such as sums, from the left. */
 static int fold_onnx__open_elements(fold_onnx *o, const fold_onnx__value *from)
 {
-    (void)from;
+    static const fold_onnx__op whole_div =
+        FOLD_ONNX__ROW("Div", 2, 2, "", NULL, fold_onnx__whole_div, FOLD_ONNX__INTEGERS | FOLD_ONNX__STOPS);
+    if (o->node.op->number == fold_onnx__div && from->is_integer)
+        o->node.op = &whole_div;
     const fold_onnx__op *op = o->node.op;
     const int n = o->node.n_in, *in = o->node.in, chooses = n == 3 && !op->calls.two;
     const int stops = (op->flags & (FOLD_ONNX__STOPS | FOLD_ONNX__TRUTH)) != 0;
@@ -2027,6 +2494,20 @@ static int fold_onnx__open_elements(fold_onnx *o, const fold_onnx__value *from)
         s.own = fold_onnx__own_op(o, op->type, n, fold_onnx__map_forward,
                                   stops ? NULL : fold_onnx__map_backward, op);
     return fold_onnx__makes(o, &s, 0, o->node.out[0], &dims);
+}
+
+static void fold_onnx__record_mean(fold_onnx *o, const fold_onnx__step *s, const fold_node *in,
+                                   fold_node *out)
+{
+    fold_onnx__record_calls(o, s, in, out);
+    out[0] = fold_onnx__divide_by(o->f, out[0], (float)s->n_in);
+}
+static int fold_onnx__open_mean(fold_onnx *o, const fold_onnx__value *from)
+{
+    if (!fold_onnx__open_elements(o, from))
+        return 0;
+    o->steps[o->n_steps - 1].record = fold_onnx__record_mean;
+    return 1;
 }
 
 static int fold_onnx__open_pow(fold_onnx *o, const fold_onnx__value *from)
@@ -2061,6 +2542,26 @@ static int fold_onnx__open_selu(fold_onnx *o, const fold_onnx__value *from)
                                fold_onnx__real(o, "gamma", is_old ? 1.0507f : o->node.op->beta));
 }
 
+static fold_node fold_onnx__thresholded(fold_ctx *f, fold_node x, float alpha)
+{
+    const fold_node above = fold_shift(f, x, -alpha);
+    return fold_select(f, above, x, fold_clip(f, x, 0, 0));
+}
+static fold_node fold_onnx__shrink(fold_ctx *f, fold_node x, float lambda, float bias)
+{
+    const fold_node below = fold_shift(f, fold_neg(f, x), -lambda);
+    const fold_node raised = fold_shift(f, x, bias), zero = fold_clip(f, x, 0, 0);
+    const fold_node rest = fold_select(f, below, raised, zero);
+    const fold_node above = fold_shift(f, x, -lambda), lowered = fold_shift(f, x, -bias);
+    return fold_select(f, above, lowered, rest);
+}
+static int fold_onnx__open_shrink(fold_onnx *o, const fold_onnx__value *from)
+{
+    (void)from;
+    return fold_onnx__one_step(o, &o->node.op->calls, 0, fold_onnx__real(o, "lambd", 0.5f),
+                               fold_onnx__real(o, "bias", 0));
+}
+
 /* The slope repeats along the axes of x, but not the other way round. */
 static int fold_onnx__open_prelu(fold_onnx *o, const fold_onnx__value *from)
 {
@@ -2089,11 +2590,13 @@ static int fold_onnx__open_mod(fold_onnx *o, const fold_onnx__value *from)
 /* A cast changes values if floats become integers, numbers become booleans, or bits are lost. */
 static int fold_onnx__open_cast(fold_onnx *o, const fold_onnx__value *from)
 {
-    static const fold_onnx__op casts[3] = {
+    static const fold_onnx__op casts[5] = {
         FOLD_ONNX__ROW("Cast", 1, 1, "", NULL, fold_onnx__to_half, FOLD_ONNX__INTEGERS),
         FOLD_ONNX__ROW("Cast", 1, 1, "", NULL, fold_onnx__trunc, FOLD_ONNX__STOPS),
         FOLD_ONNX__ROW("Cast", 1, 1, "", NULL, fold_onnx__not_zero,
-                       FOLD_ONNX__INTEGERS | FOLD_ONNX__TRUTH | FOLD_ONNX__STOPS)
+                       FOLD_ONNX__INTEGERS | FOLD_ONNX__TRUTH | FOLD_ONNX__STOPS),
+        FOLD_ONNX__ROW("Cast", 1, 1, "", NULL, fold_onnx__to_uint8, FOLD_ONNX__INTEGERS | FOLD_ONNX__STOPS),
+        FOLD_ONNX__ROW("Cast", 1, 1, "", NULL, fold_onnx__to_int8, FOLD_ONNX__INTEGERS | FOLD_ONNX__STOPS)
     };
     const int to = fold_onnx__whole(o, "to", 0);
     const fold_onnx__type *type = fold_onnx__type_of((uint64_t)to);
@@ -2101,16 +2604,167 @@ static int fold_onnx__open_cast(fold_onnx *o, const fold_onnx__value *from)
     fold_onnx__value *out = fold_onnx__out(o);
     if (!type)
         return fold_onnx__no_type(o, (uint64_t)to);
-    const int changes =
-        to == FOLD_ONNX__BOOL || to == FOLD_ONNX__HALF || (type->is_integer && !from->is_integer);
-    o->node.op = changes ? &casts[to == FOLD_ONNX__HALF ? 0 : to == FOLD_ONNX__BOOL ? 2 : 1] : o->node.op;
+    const int changes = to == FOLD_ONNX__BOOL || to == FOLD_ONNX__HALF || type->is_integer == 2 ||
+                        (type->is_integer && !from->is_integer);
+    if (changes)
+        o->node.op = &casts[to == FOLD_ONNX__HALF    ? 0
+                            : to == FOLD_ONNX__BOOL  ? 2
+                            : type->is_integer != 2  ? 1
+                            : to == FOLD_ONNX__UINT8 ? 3
+                                                     : 4];
     if (!(changes ? fold_onnx__open_elements(o, from)
                   : fold_onnx__emit(o, &view, o->node.out[0], &view.dims)))
         return 0;
     out->is_integer = type->is_integer;
+    out->type = type;
     for (int i = 0; out->numbers && i < out->count; i++)
         out->numbers[i] = fold_onnx__round(out, out->numbers[i]);
     return 1;
+}
+
+/* ---- whole numbers for others, and back -------------------------------------------------------- */
+
+/* number: whether it quantises, has a zero point, the least and the largest result. */
+static void fold_onnx__record_quantize(fold_onnx *o, const fold_onnx__step *s, const fold_node *in,
+                                       fold_node *out)
+{
+    const int *n = s->number, rank = o->has_list ? fold_onnx__most_axes(o->f, in, s->n_in) : 0;
+    const fold_node scale = fold_onnx__with_axes(o->f, in[1], rank),
+                    zero = n[1] ? fold_onnx__with_axes(o->f, in[2], rank) : scale;
+    fold_node x = fold_onnx__with_axes(o->f, in[0], rank);
+    if (!n[0] && n[1])
+        x = fold_sub(o->f, x, zero);
+    if (!n[0]) {
+        out[0] = fold_mul(o->f, x, scale);
+        return;
+    }
+    x = fold_div(o->f, x, scale);
+    x = fold_onnx__apply_own(o->f, s->own, &x, 1, fold_node_shape(o->f, x));
+    out[0] = fold_clip(o->f, n[1] ? fold_add(o->f, x, zero) : x, (float)n[2], (float)n[3]);
+}
+
+/* Where the scale or zero point of each element is. It is one number, one for each index of the axis, or one
+   for each block along it. `own` is its own shape, which broadcasts to all, or has none. */
+static fold_onnx__view fold_onnx__scales(fold_onnx *o, int input, fold_onnx__view *own)
+{
+    const fold_onnx__dims *x = &fold_onnx__in(o, 0)->dims, *scale = &fold_onnx__in(o, input)->dims;
+    const int is_one = fold_onnx__in(o, input)->count == 1, block = fold_onnx__whole(o, "block_size", 0);
+    const int axis = is_one ? 0 : fold_onnx__axis_of(o, fold_onnx__in(o, 0), 1);
+    fold_onnx__dims line = *x, one = { 1, { 1 } };
+    for (int k = 0; k < line.rank; k++)
+        line.dim[k] = k == axis ? x->dim[k] : 1;
+    if (is_one || !block) {
+        if (!is_one && !o->failed && (scale->rank != 1 || scale->dim[0] != x->dim[axis]))
+            FOLD_ONNX__REFUSE(o, "'%.60s' does not fit axis %d", fold_onnx__in(o, input)->name, axis);
+        *own = fold_onnx__view_of(o, is_one ? &one : &line);
+        return fold_onnx__repeated(o, &own->dims, x);
+    }
+    fold_onnx__view view = fold_onnx__view_of(o, scale);
+    line = *scale;
+    if (axis < line.rank && block > 0 && line.dim[axis] == (x->dim[axis] - 1) / block + 1)
+        line.dim[axis] = x->dim[axis];
+    if (!fold_onnx__same_dims(&line, x))
+        FOLD_ONNX__REFUSE(o, "'%.60s' does not fit blocks of %d", fold_onnx__in(o, input)->name, block);
+    const int *had = view.at[axis];
+    int *at = o->failed ? NULL : FOLD_ONNX__SCRATCH(o, int, x->dim[axis]);
+    for (int i = 0; at && i < x->dim[axis]; i++)
+        at[i] = had[i / block];
+    view.dims = *x;
+    view.at[axis] = at;
+    return *own = view;
+}
+
+/* Least and largest numbers of the type that QuantizeLinear makes. */
+static const fold_onnx__type *fold_onnx__quantized(fold_onnx *o, int *least, int *largest)
+{
+    const fold_onnx__value *zero = fold_onnx__has_in(o, 2) ? fold_onnx__in(o, 2) : NULL;
+    const int told = fold_onnx__whole(o, "output_dtype", 0);
+    const fold_onnx__type *type =
+        zero ? zero->type : fold_onnx__type_of((uint64_t)(told ? told : FOLD_ONNX__UINT8));
+    if (!type || type->type < FOLD_ONNX__UINT8 || type->type > FOLD_ONNX__INT16)
+        return FOLD_ONNX__REFUSE(o, "a zero point that is not of 8 or 16 bits"), (const fold_onnx__type *)0;
+    const int half = 128 << (type->size == 2 ? 8 : 0),
+              is_signed = type->type == FOLD_ONNX__INT8 || type->type == FOLD_ONNX__INT16;
+    *least = is_signed ? -half : 0;
+    *largest = *least + 2 * half - 1;
+    return type;
+}
+
+/* QuantizeLinear and DequantizeLinear; of constants, such as weights, they make constants. Quotients are
+   rounded to float, as division does. */
+static int fold_onnx__open_quantize(fold_onnx *o, const fold_onnx__value *from)
+{
+    const int quantizes = o->node.type[0] == 'Q', n = o->node.n_in;
+    fold_onnx__value *out = fold_onnx__out(o);
+    fold_onnx__step s = fold_onnx__begin(o, fold_onnx__record_quantize, n);
+    fold_onnx__view own[3], view[3];
+    int index[3][FOLD_ONNX_RANK] = { { 0 } };
+    const fold_onnx__type *type = quantizes ? fold_onnx__quantized(o, &s.number[2], &s.number[3]) : NULL;
+    for (int i = 1; i < n && !o->failed; i++)
+        view[i] = fold_onnx__scales(o, i, &own[i]);
+    if (o->failed)
+        return 0;
+    double *numbers = fold_onnx__all_fixed(o) ? fold_onnx__fix(o, out, &from->dims, 0) : NULL;
+    out->is_integer = type ? type->is_integer : 0;
+    out->type = type;
+    for (int i = 0; numbers && i < from->count; i++) {
+        const double x = fold_onnx__number(from, i),
+                     scale =
+                         fold_onnx__number(fold_onnx__in(o, 1), fold_onnx__next_source(&view[1], index[1])),
+                     zero = n == 3 ? fold_onnx__number(fold_onnx__in(o, 2),
+                                                       fold_onnx__next_source(&view[2], index[2]))
+                                   : 0;
+        numbers[i] = quantizes ? fold_onnx__nearest_whole->of((double)(float)(x / scale), 0) + zero
+                               : (double)(float)(x - zero) * scale;
+        if (quantizes)
+            numbers[i] = fold_onnx__min_of(fold_onnx__max_of(numbers[i], s.number[2]), s.number[3]);
+    }
+    if (numbers || o->failed)
+        return numbers != NULL;
+    s.number[0] = s.stops = quantizes;
+    s.number[1] = n == 3;
+    fold_onnx__reads(o, &s, 0, o->node.in[0], NULL, fold_shape1(1));
+    for (int i = 1; i < n; i++)
+        fold_onnx__reads(o, &s, i, o->node.in[i], &own[i], fold_onnx__shape(&own[i].dims));
+    if (quantizes)
+        s.own = fold_onnx__own_op(o, "Round", 1, fold_onnx__map_forward, NULL, &fold_onnx__rounds);
+    return fold_onnx__makes(o, &s, 0, o->node.out[0], &from->dims);
+}
+
+/* The scale is that of the range of x and 0, or 1 if that is empty. */
+static void fold_onnx__record_dynamic_quantize(fold_onnx *o, const fold_onnx__step *s, const fold_node *in,
+                                               fold_node *out)
+{
+    fold_ctx *f = o->f;
+    const fold_shape scalar = fold_shape1(1);
+    const fold_node x = fold_onnx__part(f, in[0], 0, s->number[0]), one = fold_constant(f, 1);
+    const fold_node low = fold_at_most(f, fold_amin(f, x, 0), 0),
+                    range = fold_sub(f, fold_at_least(f, fold_amax(f, x, 0), 0), low);
+    const fold_node ones = fold_add(f, fold_scale(f, range, 0), one);
+    out[1] = fold_select(f, range, fold_onnx__divide_by(f, range, 255), ones);
+    const fold_node zero = fold_clip(f, fold_div(f, fold_neg(f, low), out[1]), 0, 255);
+    out[2] = fold_onnx__apply_own(f, s->own, &zero, 1, scalar);
+    const fold_node scaled = fold_div(f, x, out[1]);
+    out[0] = fold_add(f, fold_onnx__apply_own(f, s->own, &scaled, 1, fold_shape1(s->number[0])), out[2]);
+    out[0] = fold_clip(f, out[0], 0, 255);
+}
+
+static int fold_onnx__open_dynamic_quantize(fold_onnx *o, const fold_onnx__value *from)
+{
+    static const fold_onnx__dims scalar = { 0, { 0 } };
+    fold_onnx__step s = fold_onnx__begin(o, fold_onnx__record_dynamic_quantize, 1);
+    s.number[0] = from->count;
+    s.stops = 1;
+    s.own = fold_onnx__own_op(o, "Round", 1, fold_onnx__map_forward, NULL, &fold_onnx__rounds);
+    fold_onnx__reads(o, &s, 0, o->node.in[0], NULL, fold_shape1(1));
+    for (int i = 2; i >= 0; i--) {
+        if (!fold_onnx__has_out(o, i))
+            continue;
+        fold_onnx__makes(o, &s, i, o->node.out[i], i ? &scalar : &from->dims);
+        o->values[o->node.out[i]].is_integer = i == 1 ? 0 : 2;
+        o->values[o->node.out[i]].type = i == 1 ? NULL : fold_onnx__type_of(FOLD_ONNX__UINT8);
+    }
+    return !o->failed;
 }
 
 /* ---- several ops that are one of fold.h --------------------------------------------------------- */
@@ -2361,17 +3015,72 @@ static int fold_onnx__open_split(fold_onnx *o, const fold_onnx__value *from)
     return !o->failed;
 }
 
+/* Takes runs of values from [outer x count x run] by indices that are computed: NaN if there is none. */
+static int fold_onnx__looked_up(const int *size, float index)
+{
+    index += index < 0 ? (float)size[0] : 0;
+    return index >= 0 && index < (float)size[0] ? (int)index * size[1] : -1;
+}
+
+static void fold_onnx__gather_forward(const fold_op_call *c)
+{
+    const int *size = (const int *)c->user, run = size[1]; /* count and run */
+    const int n = fold_onnx__elements(c->in_shape[1]), all = fold_onnx__elements(c->out_shape[0]) / run;
+    for (int row = 0; row < c->rows; row++)
+        for (int i = 0; i < all; i++) {
+            const int at = fold_onnx__looked_up(size, fold_row(&c->in[1], row)[i % n]);
+            const float *from = fold_row(&c->in[0], row) + (size_t)(i / n) * (size_t)(size[0] * run);
+            for (int k = 0; k < run; k++)
+                fold_row(&c->out[0], row)[i * run + k] = at < 0 ? NAN : from[at + k];
+        }
+}
+
+static void fold_onnx__gather_backward(const fold_op_call *c)
+{
+    const int *size = (const int *)c->user, run = size[1];
+    const int n = fold_onnx__elements(c->in_shape[1]), all = fold_onnx__elements(c->out_shape[0]) / run;
+    for (int row = 0; row < c->rows; row++) {
+        float *table = fold_row(&c->din[0], row), *index = fold_row(&c->din[1], row);
+        if (index)
+            memset(index, 0, (size_t)n * sizeof *index);
+        if (table)
+            memset(table, 0, (size_t)fold_onnx__elements(c->in_shape[0]) * sizeof *table);
+        for (int i = 0; i < all && table; i++) {
+            const int at = fold_onnx__looked_up(size, fold_row(&c->in[1], row)[i % n]);
+            for (int k = 0; k < run && at >= 0; k++)
+                table[i / n * size[0] * run + at + k] += fold_row(&c->dout[0], row)[i * run + k];
+        }
+    }
+}
+
+static int fold_onnx__open_gather_by_input(fold_onnx *o, const fold_onnx__dims *dims, int axis)
+{
+    const fold_onnx__value *from = fold_onnx__in(o, 0);
+    fold_onnx__step s = fold_onnx__begin(o, fold_onnx__record_own, 2);
+    int *size = FOLD_ONNX__KEPT(o, int, 2);
+    for (int i = 0; i < 2; i++)
+        fold_onnx__reads(o, &s, i, o->node.in[i], NULL, fold_shape1(1));
+    if (!size || o->failed)
+        return 0;
+    size[0] = from->dims.dim[axis];
+    size[1] = fold_onnx__product(&from->dims, axis + 1, from->dims.rank);
+    s.own =
+        fold_onnx__own_op(o, "onnx gather", 2, fold_onnx__gather_forward, fold_onnx__gather_backward, size);
+    fold_onnx__out(o)->is_integer = from->is_integer;
+    return fold_onnx__makes(o, &s, 0, o->node.out[0], dims);
+}
+
 static int fold_onnx__open_gather(fold_onnx *o, const fold_onnx__value *from)
 {
     const fold_onnx__value *index = fold_onnx__in(o, 1);
     const int axis = fold_onnx__axis_of(o, from, 0), more = index->dims.rank;
     fold_onnx__dims dims = from->dims;
-    if (index->origin != FOLD_ONNX__FIXED)
-        return FOLD_ONNX__REFUSE(o, "an index that is not constant");
     if ((dims.rank += more - 1) > FOLD_ONNX_RANK)
         return fold_onnx__too_many_axes(o, FOLD_ONNX_RANK);
     for (int k = axis; k < dims.rank; k++)
         dims.dim[k] = k < axis + more ? index->dims.dim[k - axis] : from->dims.dim[k + 1 - more];
+    if (index->origin != FOLD_ONNX__FIXED)
+        return fold_onnx__open_gather_by_input(o, &dims, axis);
     fold_onnx__view view = fold_onnx__view_of(o, &from->dims);
     const int *at = view.at[axis];
     int *taken = view.at[axis] = FOLD_ONNX__SCRATCH(o, int, index->count);
@@ -2384,18 +3093,14 @@ static int fold_onnx__open_gather(fold_onnx *o, const fold_onnx__value *from)
 static int fold_onnx__open_pad(fold_onnx *o, const fold_onnx__value *from)
 {
     static const char *const modes[4] = { "constant", "edge", "reflect", "wrap" };
-    int pads[2 * FOLD_ONNX_RANK], axes[FOLD_ONNX_RANK], beyond = -1;
+    int pads[2 * FOLD_ONNX_RANK], axes[FOLD_ONNX_RANK];
     const int count = fold_onnx__list(o, "pads", 1, pads, 2 * FOLD_ONNX_RANK),
               n_axes = fold_onnx__list(o, NULL, 3, axes, FOLD_ONNX_RANK);
     const int n = n_axes == -1 ? from->dims.rank : n_axes;
+    const int beyond = fold_onnx__word(o, "mode", modes, 4);
     double value = (double)fold_onnx__real(o, "value", 0);
-    fold_onnx__field mode;
     if (count != 2 * n)
         return FOLD_ONNX__REFUSE(o, "%d pads of %d axes", count, n);
-    for (int i = 0; i < 4 && fold_onnx__attribute(o, "mode", 4, &mode) && beyond < 0; i++)
-        beyond = fold_onnx__is(mode.bytes, modes[i]) ? i : -1;
-    if (beyond < 0 && !o->failed && fold_onnx__attribute(o, "mode", 4, &mode))
-        return FOLD_ONNX__REFUSE(o, "a mode other than constant, edge, reflect and wrap");
     if (fold_onnx__has_in(o, 2) && !fold_onnx__scalar(o, o->node.in[2], &value))
         return FOLD_ONNX__REFUSE(o, "a value that is not constant");
     fold_onnx__view view = fold_onnx__view_of(o, &from->dims);
@@ -2440,7 +3145,59 @@ static int fold_onnx__open_trilu(fold_onnx *o, const fold_onnx__value *from)
     return fold_onnx__emit(o, &view, o->node.out[0], &view.dims);
 }
 
-/* Of constants. */
+/* Pixels of blocks become channels, or channels blocks. */
+static int fold_onnx__open_blocks(fold_onnx *o, const fold_onnx__value *from)
+{
+    static const char *const modes[2] = { "DCR", "CRD" };
+    static const int orders[3][6] = { { 0, 3, 4, 1, 5, 2 }, { 0, 1, 4, 2, 5, 3 }, { 0, 3, 5, 1, 2, 4 } };
+    const int way = !strcmp(o->node.type, "SpaceToDepth") ? 2 : fold_onnx__word(o, "mode", modes, 2),
+              b = fold_onnx__whole(o, "blocksize", 0), *x = from->dims.dim;
+    if (from->dims.rank != 4 || b < 1 || b > 4096 || (way == 2 ? x[2] % b || x[3] % b : x[1] % (b * b)))
+        return FOLD_ONNX__REFUSE(o, "blocks of %d, which do not fit an input of rank %d", b, from->dims.rank);
+    const int c = way == 2 ? x[1] : x[1] / b / b, h = way == 2 ? x[2] / b : x[2],
+              w = way == 2 ? x[3] / b : x[3];
+    const fold_onnx__dims cut[3] = { { 6, { x[0], b, b, c, h, w } },
+                                     { 6, { x[0], c, b, b, h, w } },
+                                     { 6, { x[0], c, h, b, w, b } } };
+    const fold_onnx__dims deep = { 4, { x[0], c * b * b, h, w } }, wide = { 4, { x[0], c, h * b, w * b } };
+    const fold_onnx__view all = fold_onnx__view_of(o, &cut[way]),
+                          view = fold_onnx__permuted(&all, orders[way]);
+    return fold_onnx__emit(o, &view, o->node.out[0], way == 2 ? &deep : &wide);
+}
+
+/* Indices [outer x 1 x inner] and places [depth x 1]: 1 where they are equal, or else 0. A negative index
+   counts from the end. Floats are truncated. */
+static void fold_onnx__record_one_hot(fold_onnx *o, const fold_onnx__step *s, const fold_node *in,
+                                      fold_node *out)
+{
+    const int depth = s->number[0];
+    const fold_node places = fold_reshape(o->f, fold_use(o->f, s->param[0]), fold_shape2(depth, 1));
+    const fold_node below = fold_floor(o->f, fold_relu(o->f, fold_neg(o->f, in[0])));
+    fold_node x = fold_sub(o->f, fold_floor(o->f, fold_relu(o->f, in[0])), below); /* passes no gradient */
+    const fold_node is_negative = fold_clip(o->f, fold_neg(o->f, x), 0, 1);
+    x = fold_add(o->f, x, fold_scale(o->f, is_negative, (float)depth));
+    x = fold_shift(o->f, fold_neg(o->f, fold_abs(o->f, fold_sub(o->f, x, places))), 1);
+    out[0] = fold_shift(o->f, fold_scale(o->f, fold_relu(o->f, x), s->real[1] - s->real[0]), s->real[0]);
+}
+
+static int fold_onnx__one_hot_step(fold_onnx *o, const fold_onnx__dims *dims, int axis)
+{
+    const fold_onnx__value *from = fold_onnx__in(o, 0), *values = fold_onnx__in(o, 2);
+    const int inner = fold_onnx__product(dims, axis + 1, dims->rank), depth = dims->dim[axis];
+    fold_onnx__step s = fold_onnx__begin(o, fold_onnx__record_one_hot, 1);
+    double *places = FOLD_ONNX__SCRATCH(o, double, depth);
+    for (int i = 0; places && i < depth; i++)
+        places[i] = i;
+    for (int i = 0; i < 2; i++)
+        s.real[i] = (float)fold_onnx__number(values, i);
+    s.number[0] = depth;
+    s.stops = 1;
+    fold_onnx__out(o)->is_integer = values->is_integer;
+    fold_onnx__reads_shape(o, &s, 0, o->node.in[0], fold_shape3(from->count / inner, 1, inner));
+    return fold_onnx__supply(o, o->node.out[0], places, depth, &s.param[0]) &&
+           fold_onnx__makes(o, &s, 0, o->node.out[0], dims);
+}
+
 static int fold_onnx__open_one_hot(fold_onnx *o, const fold_onnx__value *from)
 {
     const fold_onnx__value *values = fold_onnx__in(o, 2);
@@ -2449,12 +3206,15 @@ static int fold_onnx__open_one_hot(fold_onnx *o, const fold_onnx__value *from)
     double depth = 0;
     if (rank > FOLD_ONNX_RANK)
         return fold_onnx__too_many_axes(o, FOLD_ONNX_RANK);
-    if (!fold_onnx__all_fixed(o) || values->count != 2 || !fold_onnx__scalar(o, o->node.in[1], &depth))
-        return FOLD_ONNX__REFUSE(o, "indices, a depth or two values that are not constant");
+    if (values->origin != FOLD_ONNX__FIXED || values->count != 2 ||
+        !fold_onnx__scalar(o, o->node.in[1], &depth))
+        return FOLD_ONNX__REFUSE(o, "a depth or two values that are not constant");
     dims.rank = rank;
     dims.dim[axis] = fold_onnx__near(depth);
     for (int k = axis + 1; k < rank; k++)
         dims.dim[k] = from->dims.dim[k - 1];
+    if (o->failed || from->origin != FOLD_ONNX__FIXED)
+        return fold_onnx__size(o, &dims) && fold_onnx__one_hot_step(o, &dims, axis);
     double *numbers = fold_onnx__fix(o, fold_onnx__out(o), &dims, values->is_integer);
     const int inner = fold_onnx__product(&dims, axis + 1, rank);
     for (int i = 0; numbers && i < fold_onnx__out(o)->count; i++) {
@@ -2493,7 +3253,8 @@ static int fold_onnx__open_concat(fold_onnx *o, const fold_onnx__value *from)
     const fold_onnx__dims *first = &from->dims;
     fold_onnx__dims dims = *first;
     const int n = o->node.n_in, axis = fold_onnx__axis_of(o, from, 1), fixed = fold_onnx__all_fixed(o);
-    int whole = 1, begin = 0;
+    const int whole = from->is_integer;
+    int begin = 0;
     dims.dim[axis] = 0;
     for (int i = 0; i < n; i++) {
         fold_onnx__dims other = fold_onnx__in(o, i)->dims;
@@ -2503,7 +3264,6 @@ static int fold_onnx__open_concat(fold_onnx *o, const fold_onnx__value *from)
         if (!fold_onnx__same_dims(&other, first))
             return FOLD_ONNX__REFUSE(o, "'%.60s' has a different shape", fold_onnx__in(o, i)->name);
         dims.dim[axis] += more;
-        whole &= fold_onnx__in(o, i)->is_integer;
         if (dims.dim[axis] && !fold_onnx__size(o, &dims))
             return 0;
     }
@@ -2544,6 +3304,23 @@ static int fold_onnx__open_size(fold_onnx *o, const fold_onnx__value *from)
     return numbers && (*numbers = from->count, 1);
 }
 
+/* Of constants. */
+static int fold_onnx__open_range(fold_onnx *o, const fold_onnx__value *from)
+{
+    double x[3]; /* start, limit, delta */
+    for (int i = 0; i < 3; i++)
+        if (!fold_onnx__scalar(o, o->node.in[i], &x[i]))
+            return FOLD_ONNX__REFUSE(o, "'%.60s' is not a constant number", fold_onnx__in(o, i)->name);
+    const double n = ceil((x[1] - x[0]) / x[2]);
+    if (!(n <= (double)FOLD_ONNX__MOST_VALUES))
+        return FOLD_ONNX__REFUSE(o, "%g values", n);
+    const fold_onnx__dims dims = { 1, { n > 0 ? (int)n : 0 } };
+    double *numbers = fold_onnx__fix(o, fold_onnx__out(o), &dims, from->is_integer);
+    for (int i = 0; numbers && i < dims.dim[0]; i++)
+        numbers[i] = fold_onnx__round(from, x[0] + i * x[2]);
+    return numbers != NULL;
+}
+
 static int fold_onnx__open_constant(fold_onnx *o, const fold_onnx__value *from)
 {
     static const char *const names[4] = { "value_float", "value_int", "value_floats", "value_ints" };
@@ -2554,7 +3331,8 @@ static int fold_onnx__open_constant(fold_onnx *o, const fold_onnx__value *from)
     if (fold_onnx__attribute(o, "value", 5, &field))
         return fold_onnx__read_tensor(o, field.bytes, out);
     for (int i = 0; i < 4; i++) {
-        const fold_onnx__type *type = fold_onnx__type_of(i % 2 ? FOLD_ONNX__INT64 : FOLD_ONNX__FLOAT);
+        const fold_onnx__type *type =
+            fold_onnx__type_of(i % 2 ? (int)FOLD_ONNX__INT64 : (int)FOLD_ONNX__FLOAT);
         if (!fold_onnx__attribute(o, names[i], i > 1 ? -fields[i] : fields[i], &field))
             continue;
         const fold_onnx__dims dims = { i > 1,
@@ -2651,7 +3429,54 @@ static int fold_onnx__open_reduce(fold_onnx *o, const fold_onnx__value *from)
     const fold_onnx__lines l = fold_onnx__reads_lines(o, &s, marks, fold_onnx__whole(o, "keepdims", 1), 1);
     s.calls = o->node.op->calls;
     s.number[0] = l.inner > 1 || l.outer > 1;
+    fold_onnx__out(o)->is_integer = from->is_integer;
     return fold_onnx__makes(o, &s, 0, o->node.out[0], &l.kept);
+}
+
+/* From the end, it is the sum of the values turned round, which is turned again; a sum that leaves out the
+   value itself begins with a 0 instead. */
+static int fold_onnx__open_cumsum(fold_onnx *o, const fold_onnx__value *from)
+{
+    const int back = fold_onnx__whole(o, "reverse", 0) != 0, late = fold_onnx__whole(o, "exclusive", 0) != 0;
+    double number;
+    if (!fold_onnx__scalar(o, o->node.in[1], &number))
+        return FOLD_ONNX__REFUSE(o, "an axis that is not constant");
+    const int axis = fold_onnx__axis(o, fold_onnx__near(number), from->dims.rank);
+    const int n = from->dims.dim[axis], outer = fold_onnx__product(&from->dims, 0, axis),
+              inner = fold_onnx__product(&from->dims, axis + 1, from->dims.rank);
+    fold_onnx__view in = fold_onnx__view_of(o, &from->dims), out = in;
+    fold_onnx__take_axis(o, &in, axis, back ? n - 1 + late : -late, back ? -1 : 1, n);
+    fold_onnx__take_axis(o, &out, axis, back ? n - 1 : 0, back ? -1 : 1, n);
+    fold_onnx__step s = fold_onnx__begin(o, fold_onnx__record_calls, 1);
+    s.calls.along = fold_cumsum;
+    s.number[0] = inner > 1 || outer > 1;
+    fold_onnx__out(o)->is_integer = from->is_integer;
+    fold_onnx__reads(o, &s, 0, o->node.in[0], &in, fold_onnx__along(outer, n, inner));
+    return fold_onnx__makes_view(o, &s, &from->dims, &out);
+}
+
+/* A vector of zeros stays zeros. */
+static void fold_onnx__record_lp_norm(fold_onnx *o, const fold_onnx__step *s, const fold_node *in,
+                                      fold_node *out)
+{
+    const int squares = s->number[0] == 2;
+    const fold_node sum = fold_sum(o->f, squares ? fold_square(o->f, in[0]) : fold_abs(o->f, in[0]), -1);
+    const fold_node size = fold_at_least(o->f, sum, FLT_MIN);
+    out[0] = fold_div(o->f, in[0],
+                      fold_onnx__reshape(o->f, squares ? fold_sqrt(o->f, size) : size,
+                                         fold_onnx__along(s->number[1], 1, 1)));
+}
+
+static int fold_onnx__open_lp_norm(fold_onnx *o, const fold_onnx__value *from)
+{
+    const int axis = fold_onnx__axis_of(o, from, -1);
+    fold_onnx__step s = fold_onnx__begin(o, fold_onnx__record_lp_norm, 1);
+    const fold_onnx__lines l = fold_onnx__reads_lines(o, &s, 1u << axis, 1, 0);
+    s.number[0] = fold_onnx__whole(o, "p", 2);
+    s.number[1] = l.outer;
+    if (s.number[0] != 1 && s.number[0] != 2)
+        return FOLD_ONNX__REFUSE(o, "p of %d, not 1 or 2", s.number[0]);
+    return fold_onnx__makes_lines(o, &s, &l);
 }
 
 /* Relative to the largest value, so that large ones lose no precision. */
@@ -2695,7 +3520,7 @@ static void fold_onnx__record_argmax(fold_onnx *o, const fold_onnx__step *s, con
                                      fold_node *out)
 {
     const fold_shape shape = fold_node_shape(o->f, in[0]);
-    fold_node x = in[0];
+    fold_node x = s->number[1] ? fold_neg(o->f, in[0]) : in[0]; /* the smallest */
     if (s->noise && o->chance) { /* a choice, by the Gumbel-max method */
         for (int i = 0; i < fold_onnx__elements(shape); i++)
             s->noise[i] = (float)-log(-log((double)fold_random_uniform(o->chance) + 0x1p-25));
@@ -2716,6 +3541,7 @@ static int fold_onnx__open_argmax(fold_onnx *o, const fold_onnx__value *from)
     const fold_onnx__lines l =
         fold_onnx__reads_lines(o, &s, 1u << axis, fold_onnx__whole(o, "keepdims", 1), 0);
     s.number[0] = l.outer;
+    s.number[1] = !strcmp(o->node.type, "ArgMin");
     s.stops = 1;
     if (chooses)
         s.noise = FOLD_ONNX__KEPT(o, float, from->count);
@@ -2723,6 +3549,41 @@ static int fold_onnx__open_argmax(fold_onnx *o, const fold_onnx__value *from)
                               &takes[last]);
     fold_onnx__out(o)->is_integer = 1;
     return fold_onnx__makes(o, &s, 0, o->node.out[0], &l.kept);
+}
+
+/* The largest or smallest values of constants. Equal ones keep their order. */
+static int fold_onnx__open_top(fold_onnx *o, const fold_onnx__value *from)
+{
+    const int axis = fold_onnx__axis_of(o, from, -1), largest = fold_onnx__whole(o, "largest", 1) != 0;
+    double k = fold_onnx__whole(o, "k", 0);
+    fold_onnx__dims dims = from->dims;
+    if (o->failed || from->origin != FOLD_ONNX__FIXED)
+        return FOLD_ONNX__REFUSE(o, "values that are not constant");
+    if (fold_onnx__has_in(o, 1) && !fold_onnx__scalar(o, o->node.in[1], &k))
+        return FOLD_ONNX__REFUSE(o, "a number of values that is not constant");
+    const int n = dims.dim[axis], inner = fold_onnx__product(&dims, axis + 1, dims.rank);
+    if (!(k >= 1 && k <= n && k * from->count <= (double)FOLD_ONNX__MOST_VALUES))
+        return FOLD_ONNX__REFUSE(o, "%g of %d values", k, n);
+    const int most = dims.dim[axis] = (int)k;
+    double *numbers = fold_onnx__fix(o, fold_onnx__out(o), &dims, from->is_integer), *places = NULL;
+    if (fold_onnx__has_out(o, 1))
+        places = fold_onnx__fix(o, &o->values[o->node.out[1]], &dims, 1);
+    char *taken = o->failed ? NULL : FOLD_ONNX__SCRATCH(o, char, from->count);
+    for (int i = 0; taken && i < from->count / n * most; i++) {
+        const int first = i / inner / most * n * inner + i % inner;
+        int best = -1;
+        for (int at = first; at < first + n * inner; at += inner) {
+            const double value = fold_onnx__number(from, at),
+                         had = fold_onnx__number(from, best < 0 ? at : best);
+            if (!taken[at] && (best < 0 || (largest ? value > had : value < had)))
+                best = at;
+        }
+        taken[best] = 1;
+        numbers[i] = fold_onnx__number(from, best);
+        if (places)
+            places[i] = (best - first) / inner;
+    }
+    return !o->failed;
 }
 
 /* Normal numbers or, without a generator, their mean. */
@@ -2748,7 +3609,8 @@ static int fold_onnx__open_random(fold_onnx *o, const fold_onnx__value *from)
 static void fold_onnx__record_layer_norm(fold_onnx *o, const fold_onnx__step *s, const fold_node *in,
                                          fold_node *out)
 {
-    out[0] = fold_layer_norm(o->f, in[0], s->param[0], s->param[1], s->real[0]);
+    out[0] = s->number[1] ? fold_rms_norm(o->f, in[0], s->param[0], s->real[0])
+                          : fold_layer_norm(o->f, in[0], s->param[0], s->param[1], s->real[0]);
     if (s->out[1])
         out[1] = fold_mean(o->f, in[0], -1);
     if (!s->out[2])
@@ -2772,6 +3634,7 @@ static int fold_onnx__open_layer_norm(fold_onnx *o, const fold_onnx__value *from
     fold_onnx__step s = fold_onnx__begin(o, fold_onnx__record_layer_norm, 1);
     const fold_onnx__lines l = fold_onnx__reads_lines(o, &s, ~0u << axis, 1, 0);
     s.number[0] = 2; /* it has a gain and a bias */
+    s.number[1] = !strcmp(o->node.type, "RMSNormalization");
     s.real[0] = fold_onnx__epsilon(o);
     for (int i = 1; i < 3 && fold_onnx__has_in(o, i); i++) {
         fold_onnx__dims meets = from->dims;
@@ -2836,6 +3699,38 @@ static int fold_onnx__open_batch_norm(fold_onnx *o, const fold_onnx__value *from
         if (fold_onnx__has_out(o, i))
             fold_onnx__makes(o, &s, i, o->node.out[i], &channels);
     return fold_onnx__makes_lines(o, &s, &l);
+}
+
+/* A norm of each row of [rows x values], and a gain and a bias of each channel or group. */
+static void fold_onnx__record_group_norm(fold_onnx *o, const fold_onnx__step *s, const fold_node *in,
+                                         fold_node *out)
+{
+    const int *n = s->number; /* rows, batch, gains, values of each */
+    const fold_node mean = fold_reshape(o->f, fold_mean(o->f, in[0], -1), fold_shape2(n[0], 1)),
+                    variance = fold_reshape(o->f, fold_variance(o->f, in[0], -1), fold_shape2(n[0], 1));
+    const fold_node plain = fold_standardize(o->f, in[0], mean, variance, s->real[0]);
+    out[0] = fold_mul(o->f, fold_onnx__reshape(o->f, plain, fold_shape3(n[1], n[2], n[3])), in[1]);
+    out[0] = fold_add(o->f, out[0], in[2]);
+}
+
+/* Of InstanceNormalization, each channel is a group. Before opset 21, gains and biases are of groups. */
+static int fold_onnx__open_group_norm(fold_onnx *o, const fold_onnx__value *from)
+{
+    const int channels = from->dims.dim[1], groups = fold_onnx__whole(o, "num_groups", channels);
+    fold_onnx__step s = fold_onnx__begin(o, fold_onnx__record_group_norm, 3);
+    if (from->dims.rank < 2 || groups < 1 || channels % groups)
+        return FOLD_ONNX__REFUSE(o, "%d groups of an input of rank %d", groups, from->dims.rank);
+    const int batch = from->dims.dim[0], gains = o->version < 21 ? groups : channels;
+    const int settings[5] = { batch * groups, batch, gains, from->count / batch / gains, 0 };
+    memcpy(s.number, settings, sizeof settings);
+    s.real[0] = fold_onnx__epsilon(o);
+    fold_onnx__reads_shape(o, &s, 0, o->node.in[0], fold_shape2(settings[0], from->count / settings[0]));
+    for (int i = 1; i < 3; i++) {
+        if (fold_onnx__in(o, i)->count != gains)
+            return FOLD_ONNX__REFUSE(o, "'%.60s' is not %d values", fold_onnx__in(o, i)->name, gains);
+        fold_onnx__reads_shape(o, &s, i, o->node.in[i], fold_shape2(gains, 1));
+    }
+    return fold_onnx__makes(o, &s, 0, o->node.out[0], &from->dims);
 }
 
 /* ---- products --------------------------------------------------------------------------------- */
@@ -2953,6 +3848,174 @@ static int fold_onnx__open_product(fold_onnx *o, const fold_onnx__value *from)
     return fold_onnx__makes(o, &s, 0, o->node.out[0], &batch);
 }
 
+/* Reads a term of an equation of Einsum: a letter for each axis. The axes of an ellipsis have the labels 1 to
+   8, counted from the right: as many as are left of `rank` or, if that is -1, `dots`. Returns its end. */
+static const char *fold_onnx__term(fold_onnx *o, const char *text, int rank, int dots, char *label)
+{
+    int n = 0, letters = 0;
+    for (const char *at = text; *at && *at != ',' && *at != '-'; at++)
+        letters += *at != ' ' && *at != '.';
+    for (; *text && *text != ',' && *text != '-'; text++) {
+        const int is_dots = !strncmp(text, "...", 3), is_letter = (*text | 32) >= 'a' && (*text | 32) <= 'z';
+        const int count = !is_dots ? is_letter : rank < 0 ? dots : rank - letters;
+        text += is_dots ? 2 : 0;
+        if ((!is_dots && !is_letter && *text != ' ') || count < 0 || n + count > FOLD_ONNX_RANK)
+            return FOLD_ONNX__REFUSE(o, "an equation that does not fit its operands"), text;
+        for (int k = 0; k < count; k++)
+            label[n++] = is_dots ? (char)(FOLD_ONNX_RANK - count + k + 1) : *text;
+    }
+    label[n] = 0;
+    if (rank >= 0 && n != rank)
+        FOLD_ONNX__REFUSE(o, "%d labels of %d axes", n, rank);
+    return text;
+}
+
+/* An operand with its axes in the order of these labels. An axis that it lacks repeats, and a label that it
+   has twice is a diagonal. */
+static fold_onnx__view fold_onnx__labelled(fold_onnx *o, int input, const char *has, const char *labels,
+                                           const int *size)
+{
+    const fold_onnx__dims *from = &fold_onnx__in(o, input)->dims;
+    const fold_onnx__view all = fold_onnx__view_of(o, from);
+    fold_onnx__view view = all;
+    if (strlen(labels) > FOLD_ONNX_RANK)
+        fold_onnx__too_many_axes(o, FOLD_ONNX_RANK);
+    view.dims.rank = o->failed ? 0 : (int)strlen(labels);
+    for (int k = 0; k < view.dims.rank && !o->failed; k++) {
+        view.dims.dim[k] = size[(int)labels[k]];
+        view.at[k] = FOLD_ONNX__SCRATCH(o, int, view.dims.dim[k]);
+        for (int axis = 0; axis < from->rank && view.at[k]; axis++)
+            for (int i = 0; has[axis] == labels[k] && i < from->dim[axis]; i++)
+                view.at[k][i] += all.at[axis][i];
+    }
+    fold_onnx__size(o, &view.dims);
+    return view;
+}
+
+/* The labels of each operand and of the result; of each label, its size, and in how many places it is. */
+enum { FOLD_ONNX__LABELS = 128, FOLD_ONNX__MOST_LABELS = 3 * FOLD_ONNX_RANK + 1 };
+typedef struct fold_onnx__equation {
+    char has[2][FOLD_ONNX_RANK + 1], result[FOLD_ONNX_RANK + 1];
+    int size[FOLD_ONNX__LABELS], times[FOLD_ONNX__LABELS];
+} fold_onnx__equation;
+
+/* An equation without a result means the ellipsis, and all letters that are there once, by the alphabet. */
+static int fold_onnx__read_equation(fold_onnx *o, fold_onnx__equation *e)
+{
+    fold_onnx__field field;
+    int n = 0, dots = 0;
+    if (!e || !fold_onnx__attribute(o, "equation", 4, &field))
+        return FOLD_ONNX__REFUSE(o, "no equation");
+    const char *text = fold_onnx__copy_text(o, field.bytes);
+    for (int i = 0; i < o->node.n_in && !o->failed; i++) {
+        const fold_onnx__dims *dims = &fold_onnx__in(o, i)->dims;
+        text = fold_onnx__term(o, text + (i && *text == ','), dims->rank, 0, e->has[i]);
+        for (int k = 0; k < dims->rank && !o->failed; k++) {
+            int *size = &e->size[(int)e->has[i][k]];
+            if (*size > 1 && dims->dim[k] > 1 && *size != dims->dim[k])
+                return FOLD_ONNX__REFUSE(o, "axes of %d and %d values with one label", *size, dims->dim[k]);
+            *size = dims->dim[k] > *size ? dims->dim[k] : *size;
+            e->times[(int)e->has[i][k]]++;
+        }
+    }
+    for (int label = 1; label <= FOLD_ONNX_RANK; label++)
+        dots += e->times[label] > 0;
+    if (!strncmp(text, "->", 2))
+        text = fold_onnx__term(o, text + 2, -1, dots, e->result);
+    else
+        for (int label = 1; label < FOLD_ONNX__LABELS && n < FOLD_ONNX_RANK; label++)
+            if (label <= FOLD_ONNX_RANK ? e->times[label] > 0 : e->times[label] == 1)
+                e->result[n++] = (char)label;
+    for (const char *at = e->result; *at; at++)
+        if (!e->times[(int)*at] || strchr(at + 1, *at))
+            return FOLD_ONNX__REFUSE(o, "a result with a label twice, or of no operand");
+    return !o->failed && (!*text || FOLD_ONNX__REFUSE(o, "an equation that does not fit its operands"));
+}
+
+/* The labels of the result that are in both operands, in the first, in the second, and those it lacks. */
+enum { FOLD_ONNX__BOTH, FOLD_ONNX__ROWS, FOLD_ONNX__COLUMNS, FOLD_ONNX__SUMMED, FOLD_ONNX__KINDS };
+static void fold_onnx__label_kinds(const fold_onnx__equation *e,
+                                   char kinds[FOLD_ONNX__KINDS][FOLD_ONNX__MOST_LABELS])
+{
+    for (const char *at = e->result; *at; at++) {
+        const int in_a = strchr(e->has[0], *at) != NULL, in_b = strchr(e->has[1], *at) != NULL;
+        char *kind = kinds[in_a && in_b ? FOLD_ONNX__BOTH : in_a ? FOLD_ONNX__ROWS : FOLD_ONNX__COLUMNS];
+        kind[strlen(kind)] = *at;
+    }
+    for (int label = 1; label < FOLD_ONNX__LABELS; label++)
+        if (e->times[label] && !strchr(e->result, label))
+            kinds[FOLD_ONNX__SUMMED][strlen(kinds[FOLD_ONNX__SUMMED])] = (char)label;
+}
+
+/* Two operands are multiplied as matrices [rows x summed] and [summed x columns], or as batches of them. */
+static int fold_onnx__multiplies(fold_onnx *o, const fold_onnx__equation *e, const fold_onnx__view *a,
+                                 char kinds[FOLD_ONNX__KINDS][FOLD_ONNX__MOST_LABELS])
+{
+    char text[3 * FOLD_ONNX__MOST_LABELS];
+    int order[FOLD_ONNX_RANK];
+    fold_onnx__format(text, sizeof text, "%s%s%s", kinds[0], kinds[FOLD_ONNX__SUMMED],
+                      kinds[FOLD_ONNX__COLUMNS]);
+    const fold_onnx__view b = fold_onnx__labelled(o, 1, e->has[1], text, e->size);
+    const int batches = (int)strlen(kinds[0]), rows = batches + (int)strlen(kinds[FOLD_ONNX__ROWS]),
+              columns = batches + (int)strlen(kinds[FOLD_ONNX__SUMMED]);
+    const int count = fold_onnx__product(&b.dims, 0, batches),
+              m = fold_onnx__product(&a->dims, batches, rows),
+              k = fold_onnx__product(&b.dims, batches, columns),
+              n = fold_onnx__product(&b.dims, columns, b.dims.rank);
+    const int linear = fold_onnx__is_fixed(o, o->node.in[1]) && count == 1 && b.dims.rank == 2 &&
+                       columns == 1 && fold_onnx__in(o, 1)->dims.rank == 2 &&
+                       fold_onnx__in(o, 1)->count == k * n;
+    fold_onnx__step s = fold_onnx__begin(o, fold_onnx__record_linear, 2 - linear);
+    s.number[0] = 2 - linear;
+    s.real[0] = 1;
+    if (linear)
+        fold_onnx__reads_by_weight(o, &s, a, &b, e->has[1][0] == *kinds[FOLD_ONNX__COLUMNS], m, 1);
+    else if (fold_onnx__reads(o, &s, 0, o->node.in[0], a,
+                              count > 1 ? fold_shape3(count, m, k) : fold_shape2(m, k)))
+        fold_onnx__reads(o, &s, 1, o->node.in[1], &b,
+                         count > 1 ? fold_shape3(count, k, n) : fold_shape2(k, n));
+    const fold_onnx__dims made = { 3, { count, m, n } };
+    fold_onnx__dims full = { (int)strlen(e->result), { 0 } };
+    fold_onnx__format(text, sizeof text, "%s%s%s", kinds[0], kinds[FOLD_ONNX__ROWS],
+                      kinds[FOLD_ONNX__COLUMNS]);
+    for (int i = 0; i < full.rank; i++) {
+        full.dim[i] = e->size[(int)text[i]];
+        order[i] = (int)(strchr(text, e->result[i]) - text);
+    }
+    const fold_onnx__view all = fold_onnx__view_of(o, &full), view = fold_onnx__permuted(&all, order);
+    return fold_onnx__makes_view(o, &s, &made, &view);
+}
+
+/* One operand is moved, and summed over the axes that the result lacks. */
+static int fold_onnx__open_einsum(fold_onnx *o, const fold_onnx__value *from)
+{
+    fold_onnx__equation *e = FOLD_ONNX__SCRATCH(o, fold_onnx__equation, 1);
+    char kinds[FOLD_ONNX__KINDS][FOLD_ONNX__MOST_LABELS] = { "", "", "", "" },
+         text[3 * FOLD_ONNX__MOST_LABELS];
+    (void)from;
+    if (!fold_onnx__read_equation(o, e))
+        return 0;
+    fold_onnx__label_kinds(e, kinds);
+    fold_onnx__format(text, sizeof text, "%s%s%s", kinds[0], kinds[FOLD_ONNX__ROWS],
+                      kinds[FOLD_ONNX__SUMMED]);
+    const fold_onnx__view a = fold_onnx__labelled(o, 0, e->has[0], text, e->size);
+    if (o->failed)
+        return 0;
+    if (o->node.n_in == 2)
+        return fold_onnx__multiplies(o, e, &a, kinds);
+    if (!*kinds[FOLD_ONNX__SUMMED])
+        return fold_onnx__emit(o, &a, o->node.out[0], &a.dims);
+    fold_onnx__dims kept = a.dims;
+    kept.rank = (int)strlen(e->result);
+    const int outer = fold_onnx__product(&kept, 0, kept.rank),
+              count = fold_onnx__product(&a.dims, kept.rank, a.dims.rank);
+    fold_onnx__step s = fold_onnx__begin(o, fold_onnx__record_calls, 1);
+    s.calls.along = fold_sum;
+    s.number[0] = outer > 1;
+    fold_onnx__reads(o, &s, 0, o->node.in[0], &a, fold_onnx__along(outer, count, 1));
+    return fold_onnx__makes(o, &s, 0, o->node.out[0], &kept);
+}
+
 /* ---- convolutions and pools ------------------------------------------------------------------- */
 
 /* How windows move along an axis. begin and end are padding, and made is how many windows there are. */
@@ -2961,24 +4024,50 @@ typedef struct fold_onnx__window {
 } fold_onnx__window;
 enum { FOLD_ONNX__MOST_WINDOWS = 3, FOLD_ONNX__MOST_REACH = 32767 };
 
+static int fold_onnx__window_fits(fold_onnx *o, fold_onnx__window *w)
+{
+    const long long reach = (long long)(w->taps - 1) * w->dilation + 1;
+    if (w->stride < 1 || w->dilation < 1 || w->stride > 4096 || w->dilation > 4096)
+        return FOLD_ONNX__REFUSE(o, "a stride of %d, a dilation of %d", w->stride, w->dilation);
+    if (w->taps < 1 || reach > FOLD_ONNX__MOST_REACH)
+        return FOLD_ONNX__REFUSE(o, "a kernel of %d, a dilation of %d", w->taps, w->dilation);
+    w->reach = (int)reach;
+    return 1;
+}
+
+/* A transposed convolution of n values, which is a convolution with turned filters of the values with zeros
+   between them: begin and end become the padding of that, which is negative if values are cut off. `more` is
+   at the end; `wanted`, if not 0, the length that it has. */
+static int fold_onnx__transposed_window(fold_onnx *o, int n, int more, int wanted, fold_onnx__window *w)
+{
+    const int upper = fold_onnx__has_word(o, "auto_pad", "SAME_UPPER"), most = FOLD_ONNX__MOST_REACH;
+    const int same = upper || fold_onnx__has_word(o, "auto_pad", "SAME_LOWER");
+    const long long spread = (long long)w->stride * (n - 1) + 1, whole = spread + w->reach - 1 + more;
+    const long long given = wanted ? wanted : same ? (long long)w->stride * n : whole - w->begin - w->end;
+    const long long extra = whole > given ? whole - given : 0;
+    if (wanted || same)
+        w->begin = (int)(upper ? extra / 2 : extra - extra / 2);
+    if (whole > FOLD_ONNX__MOST_VALUES || given < 1 || given > most || more < 0 || more > most ||
+        w->begin < 0 || w->begin > most || w->end < 0 || w->end > most)
+        return FOLD_ONNX__REFUSE(o, "pads of %d and %d, of a kernel of %d", w->begin, w->end, w->reach);
+    w->begin = w->reach - 1 - w->begin;
+    w->made = (int)given;
+    w->end = w->made + w->reach - 1 - (int)spread - w->begin;
+    return 1;
+}
+
 /* The windows of n values. With ceil_mode the last one may go beyond the padding, if it begins before it. */
 static int fold_onnx__read_window(fold_onnx *o, int n, fold_onnx__window *w)
 {
     const int upper = fold_onnx__has_word(o, "auto_pad", "SAME_UPPER"),
               same = upper || fold_onnx__has_word(o, "auto_pad", "SAME_LOWER"),
               valid = fold_onnx__has_word(o, "auto_pad", "VALID"), most = FOLD_ONNX__MOST_REACH;
-    const long long reach = (long long)(w->taps - 1) * w->dilation + 1;
-    if (w->stride < 1 || w->dilation < 1 || w->stride > 4096 || w->dilation > 4096)
-        return FOLD_ONNX__REFUSE(o, "a stride of %d, a dilation of %d", w->stride, w->dilation);
-    if (w->taps < 1 || reach > most)
-        return FOLD_ONNX__REFUSE(o, "a kernel of %d, a dilation of %d", w->taps, w->dilation);
-    w->reach = (int)reach;
     if (same || valid) {
         const int missing = valid ? 0 : ((n + w->stride - 1) / w->stride - 1) * w->stride + w->reach - n;
         w->begin = missing < 0 ? 0 : (missing + !upper) / 2;
         w->end = missing < 0 ? 0 : missing - w->begin;
     }
-    if (w->begin < 0 || w->end < 0 || w->begin > most || w->end > most || n + w->begin + w->end < reach)
+    if (w->begin < 0 || w->end < 0 || w->begin > most || w->end > most || n + w->begin + w->end < w->reach)
         return FOLD_ONNX__REFUSE(o, "pads of %d and %d, of a kernel of %d", w->begin, w->end, w->reach);
     const int more = fold_onnx__whole(o, "ceil_mode", 0) ? w->stride - 1 : 0;
     w->made = (n + w->begin + w->end - w->reach + more) / w->stride + 1;
@@ -2989,36 +4078,63 @@ static int fold_onnx__read_window(fold_onnx *o, int n, fold_onnx__window *w)
 /* The windows along each axis but the first two. filter NULL: they are those of a pool. */
 static int fold_onnx__read_windows(fold_onnx *o, const fold_onnx__dims *filter, fold_onnx__window *windows)
 {
-    static const char *const names[4] = { "strides", "dilations", "kernel_shape", "pads" };
+    static const char *const names[6] = { "strides",        "dilations",    "kernel_shape",
+                                          "output_padding", "output_shape", "pads" };
     const fold_onnx__dims *x = &fold_onnx__in(o, 0)->dims;
-    const int axes = x->rank - 2;
-    int list[4][2 * FOLD_ONNX__MOST_WINDOWS] = { { 1, 1, 1 }, { 1, 1, 1 }, { 0 }, { 0 } };
+    const int axes = x->rank - 2, transposed = !strcmp(o->node.type, "ConvTranspose");
+    int list[6][2 * FOLD_ONNX__MOST_WINDOWS] = { { 1, 1, 1 }, { 1, 1, 1 }, { 0 }, { 0 }, { 0 }, { 0 } };
     if (axes < 1 || axes > (filter ? 2 : FOLD_ONNX__MOST_WINDOWS))
         return FOLD_ONNX__REFUSE(o, "an input of rank %d", x->rank);
     for (int k = 0; k < axes && filter; k++)
         list[2][k] = filter->dim[2 + k];
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 6; i++) {
         const int count = fold_onnx__list(o, names[i], -1, list[i], 2 * FOLD_ONNX__MOST_WINDOWS);
-        if (count != -1 && count != (i < 3 ? axes : 2 * axes))
+        if (count != -1 && count != (i < 5 ? axes : 2 * axes))
             return FOLD_ONNX__REFUSE(o, "%s do not fit %d axes", names[i], axes);
     }
-    for (int k = 0; k < axes; k++) {
+    for (int k = 0; k < axes && !o->failed; k++) {
         const fold_onnx__window w = {
-            list[0][k], list[1][k], list[2][k], 0, list[3][k], list[3][axes + k], 0
+            list[0][k], list[1][k], list[2][k], 0, list[5][k], list[5][axes + k], 0
         };
         windows[k] = w;
         if (filter && w.taps != filter->dim[2 + k])
             return FOLD_ONNX__REFUSE(o, "a kernel of %d, and weights of %d", w.taps, filter->dim[2 + k]);
-        if (!fold_onnx__read_window(o, x->dim[2 + k], &windows[k]))
+        if (!fold_onnx__window_fits(o, &windows[k]))
             return 0;
+        if (transposed)
+            fold_onnx__transposed_window(o, x->dim[2 + k], list[3][k], list[4][k], &windows[k]);
+        else
+            fold_onnx__read_window(o, x->dim[2 + k], &windows[k]);
     }
-    return 1;
+    return !o->failed;
 }
 
+/* Each sample of a batch, and each group of channels, is a convolution of its own. */
 static void fold_onnx__record_conv(fold_onnx *o, const fold_onnx__step *s, const fold_node *in,
                                    fold_node *out)
 {
-    out[0] = (s->number[0] == 1 ? fold_conv1d : fold_conv2d)(o->f, in[0], s->param[0], s->param[1], &s->conv);
+    const fold_param none = { 0, 0 };
+    const int axes = s->number[0], groups = s->n_filters, samples = s->number[1];
+    fold_node *made = s->nodes + s->n_in + FOLD_ONNX__OUTS;
+    fold_shape image = fold_node_shape(o->f, in[0]);
+    for (int k = 0; k < axes + 1 && samples > 1; k++)
+        image.dim[k] = image.dim[k + 1];
+    image.rank = axes + 1;
+    const int channels = image.dim[axes] / groups;
+    for (int i = 0; i < samples * groups; i++) {
+        const int g = i % groups;
+        fold_node x = samples == 1 ? in[0] : fold_slice(o->f, in[0], 0, i / groups, 1);
+        x = fold_onnx__reshape(o->f, x, image);
+        if (groups > 1)
+            x = fold_slice(o->f, x, axes, g * channels, channels);
+        made[i] = (axes == 1 ? fold_conv1d : fold_conv2d)(o->f, x, s->filters[g],
+                                                          groups == 1 ? s->param[1] : none, &s->conv);
+        if (groups > 1 && g == groups - 1)
+            made[i / groups] = fold_concat(o->f, made + i - g, groups, axes);
+    }
+    out[0] = samples == 1 ? made[0] : fold_concat(o->f, made, samples, 0);
+    if (groups > 1 && !fold_param_is_null(s->param[1]))
+        out[0] = fold_add(o->f, out[0], fold_use(o->f, s->param[1]));
 }
 
 static void fold_onnx__record_pool(fold_onnx *o, const fold_onnx__step *s, const fold_node *in,
@@ -3031,52 +4147,99 @@ static void fold_onnx__record_pool(fold_onnx *o, const fold_onnx__step *s, const
     out[0] = pools[n[1]][n[0] - 1](o->f, in[0], n[2], n[3], n[4]);
 }
 
-/* fold.h has channels last, and filters [taps x inputs x outputs] instead of [outputs x inputs x taps].
-   Images are padded here if fold.h cannot do it. */
-static int fold_onnx__open_conv(fold_onnx *o, const fold_onnx__value *from)
+/* The filters of a convolution: fold.h has [taps x inputs x outputs] instead of [outputs x inputs x taps] or,
+   if it is transposed, [inputs x outputs x taps], and turns none. Each group has its own, unless they are of
+   one channel each. */
+static void fold_onnx__read_filters(fold_onnx *o, fold_onnx__step *s, int groups, int transposed)
 {
-    static const int orders[2][3][4] = { { { 0, 2, 1 }, { 2, 1, 0 }, { 0, 2, 1 } },
-                                         { { 0, 2, 3, 1 }, { 2, 3, 1, 0 }, { 0, 3, 1, 2 } } };
-    const fold_onnx__dims *x = &from->dims, *filter = &fold_onnx__in(o, 1)->dims;
-    const int groups = fold_onnx__whole(o, "group", 1), axes = x->rank - 2;
-    fold_onnx__step s = fold_onnx__begin(o, fold_onnx__record_conv, 1);
-    fold_onnx__window w[FOLD_ONNX__MOST_WINDOWS];
-    int equal = 1;
-    if (axes < 1 || axes > 2 || x->dim[0] != 1 || filter->rank != x->rank)
-        return FOLD_ONNX__REFUSE(o, "an input of rank %d, or more than one sample", x->rank);
-    const int outputs = filter->dim[0], (*order)[4] = orders[axes - 1];
-    s.number[0] = axes;
-    s.conv.depthwise = groups > 1 && groups == x->dim[1] && outputs == groups;
-    if (groups != 1 && !s.conv.depthwise)
-        return FOLD_ONNX__REFUSE(o, "%d groups of %d channels", groups, x->dim[1]);
-    if (filter->dim[1] != (groups > 1 ? 1 : x->dim[1]))
-        return FOLD_ONNX__REFUSE(o, "weights of %d channels, not %d", filter->dim[1], x->dim[1]);
-    if (!fold_onnx__read_windows(o, filter, w))
-        return 0;
-    s.conv.stride = w[0].stride;
-    s.conv.dilation = w[0].dilation;
-    if (w[axes - 1].stride != w[0].stride || w[axes - 1].dilation != w[0].dilation)
-        return FOLD_ONNX__REFUSE(o, "strides or dilations that differ from axis to axis");
-    const fold_onnx__view pixels = fold_onnx__view_of(o, x), taps = fold_onnx__view_of(o, filter),
-                          view = fold_onnx__permuted(&taps, order[1]);
-    fold_onnx__view image = fold_onnx__permuted(&pixels, order[0]);
-    fold_onnx__dims made = image.dims;
-    made.dim[x->rank - 1] = outputs;
-    for (int k = 0; k < axes; k++) {
+    static const int orders[2][2][4] = { { { 2, 1, 0 }, { 2, 0, 1 } }, { { 2, 3, 1, 0 }, { 2, 3, 0, 1 } } };
+    const fold_onnx__value *filter = fold_onnx__in(o, 1);
+    const int n = s->conv.depthwise ? 1 : groups, own = filter->dims.dim[0] / n;
+    fold_onnx__view taps = fold_onnx__view_of(o, &filter->dims);
+    for (int k = 2; k < filter->dims.rank && transposed; k++)
+        fold_onnx__take_axis(o, &taps, k, filter->dims.dim[k] - 1, -1, filter->dims.dim[k]);
+    s->n_filters = n;
+    s->filters = FOLD_ONNX__KEPT(o, fold_param, n);
+    s->nodes = FOLD_ONNX__KEPT(o, fold_node, s->n_in + FOLD_ONNX__OUTS + n * s->number[1]);
+    for (int g = 0; g < n && !o->failed; g++) {
+        fold_onnx__view view = taps;
+        fold_onnx__take_axis(o, &view, 0, g * own, 1, own);
+        view = fold_onnx__permuted(&view, orders[s->number[0] - 1][transposed && !s->conv.depthwise]);
+        fold_onnx__weight wanted =
+            fold_onnx__form(filter, n > 1 || transposed ? FOLD_ONNX__ALONE : FOLD_ONNX__TURNED, 1,
+                            fold_onnx__shape_from(&view.dims, 0));
+        fold_onnx__weigh(o, wanted, &view, FOLD_FOR_CONV, 0, &s->filters[g]);
+    }
+}
+
+/* The input of a convolution, channels last. It is padded here if fold.h cannot do it. A transposed one has
+   zeros between its values. */
+static void fold_onnx__read_image(fold_onnx *o, fold_onnx__step *s, const fold_onnx__window *w,
+                                  int transposed)
+{
+    static const int orders[2][4] = { { 0, 2, 1 }, { 0, 2, 3, 1 } };
+    const fold_onnx__view all = fold_onnx__view_of(o, &fold_onnx__in(o, 0)->dims);
+    const int axes = s->number[0];
+    fold_onnx__view image = fold_onnx__permuted(&all, orders[axes - 1]);
+    int equal = w[0].begin >= 0;
+    for (int k = 0; k < axes && !o->failed; k++) {
+        const int *had = image.at[1 + k], stride = transposed ? w[k].stride : 1;
+        const int count = (image.dims.dim[1 + k] - 1) * stride + 1;
+        int *at = stride > 1 ? FOLD_ONNX__SCRATCH(o, int, count) : NULL;
+        for (int i = 0; at && i < count; i++)
+            at[i] = i % stride ? -1 : had[i / stride];
+        image.at[1 + k] = at ? at : image.at[1 + k];
+        image.dims.dim[1 + k] = count;
         equal &= w[k].begin == w[0].begin && w[k].end == w[0].begin && w[0].begin < w[k].reach;
-        made.dim[1 + k] = w[k].made;
     }
     if (equal)
-        s.conv.padding = w[0].begin;
+        s->conv.padding = w[0].begin;
     for (int k = 0; k < axes && !equal; k++)
-        fold_onnx__take_axis(o, &image, 1 + k, -w[k].begin, 1, w[k].begin + x->dim[2 + k] + w[k].end);
-    const fold_onnx__weight wanted =
-        fold_onnx__form(fold_onnx__in(o, 1), FOLD_ONNX__TURNED, 1, fold_onnx__shape_from(&view.dims, 0));
-    fold_onnx__reads(o, &s, 0, o->node.in[0], &image, fold_onnx__shape_from(&image.dims, 1));
-    fold_onnx__weigh(o, wanted, &view, FOLD_FOR_CONV, 0, &s.param[0]);
+        fold_onnx__take_axis(o, &image, 1 + k, -w[k].begin, 1, w[k].begin + image.dims.dim[1 + k] + w[k].end);
+    fold_onnx__reads(o, s, 0, o->node.in[0], &image, fold_onnx__shape_from(&image.dims, s->number[1] == 1));
+}
+
+/* If strides differ from axis to axis, all windows are computed. */
+static int fold_onnx__open_conv(fold_onnx *o, const fold_onnx__value *from)
+{
+    static const int back[2][4] = { { 0, 2, 1 }, { 0, 3, 1, 2 } };
+    const fold_onnx__dims *x = &from->dims, *filter = &fold_onnx__in(o, 1)->dims;
+    const int groups = fold_onnx__whole(o, "group", 1), axes = x->rank - 2,
+              transposed = !strcmp(o->node.type, "ConvTranspose");
+    fold_onnx__step s = fold_onnx__begin(o, fold_onnx__record_conv, 1);
+    fold_onnx__window w[FOLD_ONNX__MOST_WINDOWS];
+    fold_onnx__dims made = { axes + 2, { x->dim[0] } };
+    if (axes < 1 || axes > 2 || x->dim[0] > 1024 || filter->rank != x->rank)
+        return FOLD_ONNX__REFUSE(o, "an input of rank %d, %d samples", x->rank, x->dim[0]);
+    if (groups < 1 || x->dim[1] % groups || filter->dim[0] % groups)
+        return FOLD_ONNX__REFUSE(o, "%d groups of %d channels", groups, x->dim[1]);
+    if (filter->dim[!transposed] != (transposed ? x->dim[1] : x->dim[1] / groups))
+        return FOLD_ONNX__REFUSE(o, "weights of %d channels, not %d", filter->dim[!transposed],
+                                 transposed ? x->dim[1] : x->dim[1] / groups);
+    const int outputs = transposed ? filter->dim[1] * groups : filter->dim[0];
+    if (!fold_onnx__read_windows(o, filter, w))
+        return 0;
+    const int differ = w[axes - 1].stride != w[0].stride;
+    if (w[axes - 1].dilation != w[0].dilation)
+        return FOLD_ONNX__REFUSE(o, "dilations that differ from axis to axis");
+    s.number[0] = axes;
+    s.number[1] = x->dim[0];
+    s.conv.depthwise = groups > 1 && groups == x->dim[1] && outputs == groups;
+    s.conv.stride = transposed || differ ? 1 : w[0].stride;
+    s.conv.dilation = w[0].dilation;
+    fold_onnx__read_image(o, &s, w, transposed);
+    fold_onnx__read_filters(o, &s, groups, transposed);
     if (fold_onnx__has_in(o, 2))
         fold_onnx__vector(o, o->node.in[2], outputs, 1, &s.param[1]);
-    return fold_onnx__makes_permuted(o, &s, &made, order[2]);
+    for (int k = 0; k < axes; k++)
+        made.dim[1 + k] =
+            !differ || transposed ? w[k].made : x->dim[2 + k] + w[k].begin + w[k].end - w[k].reach + 1;
+    made.dim[axes + 1] = outputs;
+    const fold_onnx__view all = fold_onnx__view_of(o, &made);
+    fold_onnx__view view = fold_onnx__permuted(&all, back[axes - 1]);
+    for (int k = 0; k < axes && differ && !transposed; k++)
+        fold_onnx__take_axis(o, &view, 2 + k, 0, w[k].stride, w[k].made);
+    return fold_onnx__makes_view(o, &s, &made, &view);
 }
 
 /* A pool along n axes of a view of a value, from `first` on, which are brought to the front. The value and
@@ -3154,11 +4317,186 @@ static int fold_onnx__open_pool(fold_onnx *o, const fold_onnx__value *from)
     return 1;
 }
 
+/* ---- resizing --------------------------------------------------------------------------------- */
+
+/* How an axis is resized: what its places are in the input, and how these are rounded or interpolated. */
+enum { FOLD_ONNX__HALF_PIXEL, FOLD_ONNX__PYTORCH, FOLD_ONNX__CORNERS, FOLD_ONNX__ASYMMETRIC };
+enum { FOLD_ONNX__FOR_NN = 4, FOLD_ONNX__SYMMETRIC };
+enum { FOLD_ONNX__NEAR_FLOOR, FOLD_ONNX__NEAR_CEIL, FOLD_ONNX__ROUND_DOWN, FOLD_ONNX__ROUND_UP };
+enum { FOLD_ONNX__BY_NEAREST, FOLD_ONNX__BY_LINEAR, FOLD_ONNX__BY_CUBIC };
+typedef struct fold_onnx__resize {
+    int places, rounds, mode, is_smooth, leaves_out, made[FOLD_ONNX_RANK];
+    float scale[FOLD_ONNX_RANK], slope;
+} fold_onnx__resize;
+
+/* The place of element i of `made`, in an axis of n values. Runtimes compute it in single precision. */
+static double fold_onnx__place_of(const fold_onnx__resize *r, int i, int n, int made, float scale)
+{
+    const double at = (double)i, centre = (double)(float)((at + 0.5) / (double)scale),
+                 lacks = 1 - made / ((double)scale * n);
+    switch (r->places) {
+    case FOLD_ONNX__PYTORCH: return made > 1 ? (double)(float)(centre - 0.5) : 0;
+    case FOLD_ONNX__CORNERS: return made > 1 ? (double)(float)(at * (n - 1) / (made - 1)) : 0;
+    case FOLD_ONNX__ASYMMETRIC: return (double)(float)(at / (double)scale);
+    case FOLD_ONNX__FOR_NN: return centre;
+    case FOLD_ONNX__SYMMETRIC: return n / 2.0 * lacks + centre - 0.5;
+    default: return (double)(float)(centre - 0.5);
+    }
+}
+
+static int fold_onnx__nearest_of(const fold_onnx__resize *r, double at, int n)
+{
+    const double whole = r->rounds == FOLD_ONNX__NEAR_FLOOR   ? ceil(at - 0.5)
+                         : r->rounds == FOLD_ONNX__NEAR_CEIL  ? floor(at + 0.5)
+                         : r->rounds == FOLD_ONNX__ROUND_DOWN ? floor(at)
+                                                              : ceil(at);
+    return whole < 0 ? 0 : whole < n ? (int)whole : n - 1;
+}
+
+/* The weight of a value at this distance: linear, or cubic (Keys 1981). */
+static double fold_onnx__weight_at(const fold_onnx__resize *r, double x)
+{
+    const double a = (double)r->slope;
+    x = fabs(x);
+    if (r->mode == FOLD_ONNX__BY_LINEAR)
+        return x < 1 ? 1 - x : 0;
+    return x < 1 ? ((a + 2) * x - (a + 3)) * x * x + 1 : x < 2 ? a * (((x - 5) * x + 8) * x - 4) : 0;
+}
+
+/* The weights [n x made] of an axis. What is outside counts as the edge, or is left out. */
+static int fold_onnx__interpolation(fold_onnx *o, const fold_onnx__resize *r, int n, int made, float scale,
+                                    fold_param *param)
+{
+    const fold_onnx__dims dims = { 2, { n, made } };
+    const double spread = r->is_smooth && scale < 1 ? (double)scale : 1, reach = r->mode / spread;
+    double *weights = fold_onnx__size(o, &dims) ? FOLD_ONNX__SCRATCH(o, double, n *made) : NULL;
+    for (int i = 0; weights && i < made; i++) {
+        const double at = fold_onnx__place_of(r, i, n, made, scale);
+        double sum = 0;
+        for (int k = (int)ceil(at - reach); k <= at + reach; k++) {
+            const int from = k < 0 ? 0 : k < n ? k : n - 1;
+            const double weight = from != k && r->leaves_out ? 0 : fold_onnx__weight_at(r, (k - at) * spread);
+            weights[from * made + i] += weight;
+            sum += weight;
+        }
+        for (int k = 0; k < n && r->leaves_out; k++)
+            weights[k * made + i] /= sum;
+    }
+    return fold_onnx__supply(o, o->node.out[0], weights, n * made, param);
+}
+
+/* Scales or lengths of all axes, or of those that are listed. */
+static int fold_onnx__read_scales(fold_onnx *o, fold_onnx__resize *r, const fold_onnx__dims *x)
+{
+    static const char *const policies[3] = { "stretch", "not_larger", "not_smaller" };
+    const int is_resize = !strcmp(o->node.type, "Resize"), late = is_resize && o->version > 10, at = 1 + late,
+              keeps = fold_onnx__word(o, "keep_aspect_ratio_policy", policies, 3);
+    int axes[FOLD_ONNX_RANK], lengths[FOLD_ONNX_RANK];
+    double scales[FOLD_ONNX_RANK], best = 0;
+    fold_onnx__field field;
+    const int listed = fold_onnx__list(o, "axes", -1, axes, FOLD_ONNX_RANK),
+              n = listed < 0 ? x->rank : listed,
+              has_lengths = late && fold_onnx__has_in(o, 3) && fold_onnx__in(o, 3)->count;
+    int count = has_lengths ? fold_onnx__list(o, NULL, 3, lengths, FOLD_ONNX_RANK) : -1;
+    if (!has_lengths && fold_onnx__attribute(o, "scales", -7, &field))
+        count = fold_onnx__numbers(o, field.bytes, 7, fold_onnx__type_of(FOLD_ONNX__FLOAT), scales,
+                                   FOLD_ONNX_RANK);
+    else if (!has_lengths && fold_onnx__has_in(o, at) && fold_onnx__is_fixed(o, o->node.in[at]))
+        for (count = 0; count < fold_onnx__in(o, at)->count && count < FOLD_ONNX_RANK; count++)
+            scales[count] = fold_onnx__number(fold_onnx__in(o, at), count);
+    if (count != n || o->failed)
+        return FOLD_ONNX__REFUSE(o, "scales or sizes of %d axes, for %d; they must be constant", count, n);
+    for (int k = 0; k < x->rank; k++)
+        r->scale[k] = 1, r->made[k] = x->dim[k];
+    for (int i = 0; i < n; i++) {
+        const int axis = listed < 0 ? i : fold_onnx__axis(o, axes[i], x->rank), had = x->dim[axis];
+        const double scale = has_lengths ? (double)lengths[i] / had : scales[i], length = scale * had;
+        if (has_lengths && (!i || (keeps == 1 ? scale < best : scale > best)))
+            best = scale;
+        r->scale[axis] = (float)scale;
+        r->made[axis] = has_lengths ? lengths[i] : fold_onnx__near(floor((double)r->scale[axis] * had));
+        if (!(scale > 0) || !isfinite(r->scale[axis]) || r->made[axis] < 1)
+            return FOLD_ONNX__REFUSE(o, "axis %d by a scale of %g, of %d values", axis, scale, had);
+        if (r->places == FOLD_ONNX__CORNERS && fabs(length - r->made[axis]) > 1e-5 * length)
+            return FOLD_ONNX__REFUSE(o, "align_corners and a length of %g, on which runtimes disagree",
+                                     length);
+    }
+    for (int i = 0; i < n && keeps && has_lengths; i++) {
+        const int axis = listed < 0 ? i : fold_onnx__axis(o, axes[i], x->rank);
+        r->scale[axis] = (float)best;
+        r->made[axis] = fold_onnx__near(floor(best * x->dim[axis] + 0.5));
+    }
+    return !o->failed;
+}
+
+/* Interpolates one axis after another: products with the weights of each. */
+static void fold_onnx__record_resize(fold_onnx *o, const fold_onnx__step *s, const fold_node *in,
+                                     fold_node *out)
+{
+    const fold_onnx__dims *from = &o->values[s->in[0]].dims, *to = &o->values[s->out[0]].dims;
+    fold_node x = in[0];
+    for (int k = 0; k < from->rank; k++) {
+        const int n = from->dim[k], made = to->dim[k], outer = fold_onnx__product(to, 0, k),
+                  inner = fold_onnx__product(from, k + 1, from->rank);
+        if (fold_param_is_null(s->param[k]))
+            continue;
+        if (inner > 1)
+            x = fold_transpose(o->f, fold_onnx__reshape(o->f, x, fold_shape3(outer, n, inner)), 1, 2);
+        x = fold_onnx__reshape(o->f, x, fold_shape2(outer * inner, n));
+        const fold_node weights = fold_use(o->f, s->param[k]);
+        x = fold_matmul(o->f, x, fold_reshape(o->f, weights, fold_shape2(n, made)));
+        if (inner > 1)
+            x = fold_transpose(o->f, fold_reshape(o->f, x, fold_shape3(outer, inner, made)), 1, 2);
+    }
+    out[0] = x;
+}
+
+static int fold_onnx__open_resize(fold_onnx *o, const fold_onnx__value *from)
+{
+    static const char *const modes[3] = { "nearest", "linear", "cubic" };
+    static const char *const places[6] = { "half_pixel", "pytorch_half_pixel",   "align_corners",
+                                           "asymmetric", "tf_half_pixel_for_nn", "half_pixel_symmetric" };
+    static const char *const rounds[4] = { "round_prefer_floor", "round_prefer_ceil", "floor", "ceil" };
+    const fold_onnx__dims *x = &from->dims;
+    const int is_old = o->version < 11 || !strcmp(o->node.type, "Upsample");
+    fold_onnx__step s = fold_onnx__begin(o, fold_onnx__record_resize, 1);
+    fold_onnx__resize r;
+    memset(&r, 0, sizeof r);
+    r.mode = fold_onnx__word(o, "mode", modes, 3);
+    r.places =
+        is_old ? FOLD_ONNX__ASYMMETRIC : fold_onnx__word(o, "coordinate_transformation_mode", places, 6);
+    r.rounds = is_old ? FOLD_ONNX__ROUND_DOWN : fold_onnx__word(o, "nearest_mode", rounds, 4);
+    r.slope = fold_onnx__real(o, "cubic_coeff_a", -0.75f);
+    r.is_smooth = fold_onnx__whole(o, "antialias", 0) != 0;
+    r.leaves_out = r.is_smooth || fold_onnx__whole(o, "exclude_outside", 0);
+    if (!fold_onnx__read_scales(o, &r, x))
+        return 0;
+    fold_onnx__view view = fold_onnx__view_of(o, x);
+    for (int k = 0; k < x->rank && !o->failed; k++) {
+        const int n = x->dim[k], *had = view.at[k], made = view.dims.dim[k] = r.made[k];
+        if (r.mode != FOLD_ONNX__BY_NEAREST) {
+            if ((made != n || r.scale[k] != 1) && fold_onnx__size(o, &view.dims))
+                fold_onnx__interpolation(o, &r, n, made, r.scale[k], &s.param[k]);
+            continue;
+        }
+        if (o->version < 11 && r.scale[k] < 1)
+            r.rounds = FOLD_ONNX__ROUND_UP;
+        int *at = view.at[k] = FOLD_ONNX__SCRATCH(o, int, made);
+        for (int i = 0; at && i < made; i++)
+            at[i] = had[fold_onnx__nearest_of(&r, fold_onnx__place_of(&r, i, n, made, r.scale[k]), n)];
+    }
+    if (r.mode == FOLD_ONNX__BY_NEAREST)
+        return fold_onnx__emit(o, &view, o->node.out[0], &view.dims);
+    return fold_onnx__reads(o, &s, 0, o->node.in[0], NULL, fold_shape1(1)) &&
+           fold_onnx__makes(o, &s, 0, o->node.out[0], &view.dims);
+}
+
 /* ---- recurrent layers ------------------------------------------------------------------------- */
 
 struct fold_onnx__layer {
     int steps, batch, width, hidden, ways;
     int is_lstm, reverse, resets_late, peeps, batch_first;
+    int gates, is_relu; /* 1: an RNN, of which is_relu tells the activation */
 };
 enum { FOLD_ONNX__PER_WAY = 7 }; /* parameters of each direction */
 
@@ -3203,6 +4541,14 @@ static void fold_onnx__gru_step(fold_ctx *f, const fold_onnx__layer *l, const fo
     state[0] = fold_add(f, fresh, fold_mul(f, update, fold_sub(f, h, fresh)));
 }
 
+static void fold_onnx__rnn_step(fold_ctx *f, const fold_onnx__layer *l, const fold_param *param, fold_node x,
+                                fold_node *state)
+{
+    const fold_node seen = fold_linear(f, x, param[0], param[1]);
+    const fold_node all = fold_add(f, seen, fold_linear(f, state[0], param[2], param[3]));
+    state[0] = l->is_relu ? fold_relu(f, all) : fold_tanh(f, all);
+}
+
 /* Each sequence of a batch, in each direction, is a separate chain of calls. */
 static void fold_onnx__record_recurrent(fold_onnx *o, const fold_onnx__step *s, const fold_node *in,
                                         fold_node *out)
@@ -3220,8 +4566,9 @@ static void fold_onnx__record_recurrent(fold_onnx *o, const fold_onnx__step *s, 
             const int at = way || l->reverse ? l->steps - 1 - t : t;
             const int row = l->batch_first ? b * l->steps + at : at * l->batch + b;
             const fold_node x = fold_onnx__part(o->f, in[0], row * l->width, l->width);
-            (l->is_lstm ? fold_onnx__lstm_step
-                        : fold_onnx__gru_step)(o->f, l, s->param + FOLD_ONNX__PER_WAY * way, x, state);
+            (l->gates == 4   ? fold_onnx__lstm_step
+             : l->gates == 3 ? fold_onnx__gru_step
+                             : fold_onnx__rnn_step)(o->f, l, s->param + FOLD_ONNX__PER_WAY * way, x, state);
             y[l->batch_first ? row * l->ways + way : (at * l->ways + way) * l->batch + b] = state[0];
         }
         for (int i = 0; i < states; i++)
@@ -3242,7 +4589,7 @@ static void fold_onnx__gate_params(fold_onnx *o, fold_onnx__step *s, int way, co
 {
     static const int order[3] = { 0, 2, 1 };
     const int n = s->layer->hidden, ways = s->layer->ways, rows = gates->reads_h ? n : s->layer->width,
-              all = (3 + s->layer->is_lstm) * n, first = gates->from * n, columns = gates->count * n;
+              all = s->layer->gates * n, first = gates->from * n, columns = gates->count * n;
     const fold_onnx__dims whole = { 3, { ways, all, rows } }, biases = { 1, { ways * 2 * all } };
     fold_param *param = &s->param[FOLD_ONNX__PER_WAY * way + gates->slot];
     fold_onnx__view view = fold_onnx__view_of(o, &whole);
@@ -3261,12 +4608,13 @@ static void fold_onnx__gate_params(fold_onnx *o, fold_onnx__step *s, int way, co
 static void fold_onnx__recurrent_params(fold_onnx *o, fold_onnx__step *s)
 {
     static const fold_onnx__gates lstm[2] = { { 0, 0, 0, 4 }, { 2, 1, 0, 4 } },
+                                  rnn[2] = { { 0, 0, 0, 1 }, { 2, 1, 0, 1 } },
                                   late[2] = { { 0, 0, 0, 3 }, { 2, 1, 0, 3 } },
                                   early[3] = { { 0, 0, 0, 3 }, { 2, 1, 0, 2 }, { 4, 1, 2, 1 } };
     const fold_onnx__layer *l = s->layer;
-    const fold_onnx__gates *gates = l->is_lstm ? lstm : l->resets_late ? late : early;
+    const fold_onnx__gates *gates = l->is_lstm ? lstm : l->gates == 1 ? rnn : l->resets_late ? late : early;
     for (int way = 0; way < l->ways && !o->failed; way++) {
-        for (int i = 0; i < (l->is_lstm ? 2 : 3 - l->resets_late); i++)
+        for (int i = 0; i < 2 + (gates == early); i++)
             fold_onnx__gate_params(o, s, way, &gates[i]);
         for (int k = 0; k < 3 && l->peeps; k++) {
             const fold_onnx__dims all = { 1, { fold_onnx__in(o, 7)->count } };
@@ -3281,9 +4629,8 @@ static void fold_onnx__recurrent_params(fold_onnx *o, fold_onnx__step *s)
 /* Checks inputs and attributes. */
 static int fold_onnx__recurrent_fits(fold_onnx *o, const fold_onnx__layer *l)
 {
-    const int n = l->hidden, per_way = 2 + l->is_lstm;
-    const long long weights = (long long)l->ways * (1 + per_way) * n,
-                    states = (long long)l->ways * l->batch * n;
+    const int n = l->hidden, per_way = l->gates == 1 ? 1 : l->gates - 1;
+    const long long weights = (long long)l->ways * l->gates * n, states = (long long)l->ways * l->batch * n;
     const long long counts[8] = { 0,      weights * l->width, weights * n, 2 * weights, l->batch, states,
                                   states, 3ll * l->ways * n };
     fold_onnx__field attribute, field;
@@ -3304,8 +4651,10 @@ static int fold_onnx__recurrent_fits(fold_onnx *o, const fold_onnx__layer *l)
     if (!fold_onnx__attribute(o, "activations", -9, &attribute))
         return 1;
     for (int i = 0; fold_onnx__next_of(o, &attribute.bytes, 9, &field); i++)
-        if (!fold_onnx__is(field.bytes, i % per_way ? "Tanh" : "Sigmoid"))
-            return FOLD_ONNX__REFUSE(o, "activations other than Sigmoid and Tanh");
+        if (!fold_onnx__is(field.bytes, i % per_way || (per_way == 1 && !l->is_relu) ? "Tanh"
+                                        : per_way == 1                               ? "Relu"
+                                                                                     : "Sigmoid"))
+            return FOLD_ONNX__REFUSE(o, "activations other than Sigmoid and Tanh; of RNN, Tanh or Relu");
     return !o->failed;
 }
 
@@ -3313,6 +4662,7 @@ static int fold_onnx__open_recurrent(fold_onnx *o, const fold_onnx__value *from)
 {
     const fold_onnx__dims *x = &from->dims;
     fold_onnx__layer *l = FOLD_ONNX__KEPT(o, fold_onnx__layer, 1);
+    fold_onnx__field words, word;
     if (!l)
         return 0;
     l->batch_first = fold_onnx__whole(o, "layout", 0) == 1;
@@ -3323,6 +4673,9 @@ static int fold_onnx__open_recurrent(fold_onnx *o, const fold_onnx__value *from)
     l->ways = fold_onnx__has_word(o, "direction", "bidirectional") ? 2 : 1;
     l->reverse = fold_onnx__has_word(o, "direction", "reverse");
     l->is_lstm = !strcmp(o->node.type, "LSTM");
+    l->gates = l->is_lstm ? 4 : !strcmp(o->node.type, "GRU") ? 3 : 1;
+    l->is_relu = fold_onnx__attribute(o, "activations", -9, &words) &&
+                 fold_onnx__field_of(o, words.bytes, 9, &word) && fold_onnx__is(word.bytes, "Relu");
     l->resets_late = fold_onnx__whole(o, "linear_before_reset", 0) != 0;
     l->peeps = fold_onnx__has_in(o, 7);
     const int steps = l->steps, batch = l->batch, ways = l->ways, n = l->hidden;
@@ -3363,9 +4716,10 @@ static int fold_onnx__open_if(fold_onnx *o, const fold_onnx__value *from); /* it
         type, 1, 1, "alpha", fold_onnx__open_elements, { NULL, with, NULL, NULL, NULL, NULL }, NULL, alpha, \
             0, 0                                                                                            \
     }
-#define FOLD_ONNX__BETWEEN(type, most, attributes, open, between, alpha, beta)                           \
-    {                                                                                                    \
-        type, 1, most, attributes, open, { NULL, NULL, between, NULL, NULL, NULL }, NULL, alpha, beta, 0 \
+#define FOLD_ONNX__BETWEEN(type, most, attributes, open, between, alpha, beta)                         \
+    {                                                                                                  \
+        type, 1, most, attributes, open, { NULL, NULL, between, NULL, NULL, NULL }, NULL, alpha, beta, \
+            FOLD_ONNX__INTEGERS * (most == 3)                                                          \
     }
 #define FOLD_ONNX__TWO(type, least, most, open, two, number, flags)                             \
     {                                                                                           \
@@ -3375,10 +4729,10 @@ static int fold_onnx__open_if(fold_onnx *o, const fold_onnx__value *from); /* it
     FOLD_ONNX__TWO(type, least, most, fold_onnx__open_elements, two, number, flags)
 #define FOLD_ONNX__TEST(type, inputs, number) \
     FOLD_ONNX__MANY(type, inputs, inputs, NULL, number, FOLD_ONNX__INTEGERS | FOLD_ONNX__TRUTH)
-#define FOLD_ONNX__REDUCE(type, before, along, after)                             \
+#define FOLD_ONNX__REDUCE(type, before, along, after, flags)                      \
     {                                                                             \
         type, 1, 2, "axes keepdims noop_with_empty_axes", fold_onnx__open_reduce, \
-            { before, NULL, NULL, NULL, along, after }, NULL, 0, 0, 0             \
+            { before, NULL, NULL, NULL, along, after }, NULL, 0, 0, flags         \
     }
 #define FOLD_ONNX__GLOBAL(type, along)                                                                 \
     {                                                                                                  \
@@ -3405,24 +4759,33 @@ enum { FOLD_ONNX__ANY = 1 << 20 }; /* number of inputs, all required */
      Reshape                  before 5 the shape is an attribute; 14: allowzero
      ArgMax                   12: select_last_index
      Pow                      12: the exponent may have a different type; the result has the base's
-     Max, Min, Where, Equal   12, 12, 9, 11: integers; here only for constants, and in Where and Equal
+     Max, Min, Clip           12: integers
+     QuantizeLinear,          13: axis; 19: types of 8-bit floats, which are refused; 21: block_size, 16 bits,
+     DequantizeLinear         output_dtype; 23: precision. Sums are in float. 4 bits are refused
      Shape                    15: start, end
      Constant                 12: value_int, value_ints, value_float, value_floats
      Cast                     before 6 `to` is a text: refused; 19: saturate, 24: round_mode, both for types
                               that are not supported
      Dropout                  before 7 is_test; 12: ratio and training_mode are inputs. It drops nothing
+     Resize                   10: scales are the second input, as in Upsample; then the third, sizes the
+   fourth; 18: axes, antialias, keep_aspect_ratio_policy; 19: half_pixel_symmetric Upsample before 9 scales
+   are an attribute, before 7 two: refused GroupNormalization       before 21 gains and biases are of groups,
+   then of channels TopK                     before 10 k is an attribute, then an input; 11: largest
+     LpNormalization          22: a vector of zeros stays zeros; here always
      AveragePool, MaxPool     7: count_include_pad; 8: indices, 10 (19): dilations, which are refused;
                               10: ceil_mode
      PRelu                    before 7 slopes are of channels: only a single one is read
      Selu                     before 6 the constants have 5 digits
      Tile                     before 6 a number and an axis: refused
-     GRU, LSTM                14: layout
+     GRU, LSTM, RNN           14: layout
      Gemm                     11: C may be left out
      If                       its branches may have no inputs; a condition is known, or it is refused
-   New in: ConstantOfShape, Where, Erf, IsNaN, OneHot, Sign 9; Mod 10; Round 11; Celu, LessOrEqual,
-   GreaterOrEqual 12; HardSwish, Trilu 14; LayerNormalization 17; Mish 18; Gelu 20; Swish 24. */
+   New in: ConstantOfShape, Where, Erf, IsNaN, OneHot, Shrink, Sign 9; Mod, ThresholdedRelu, QuantizeLinear,
+   DequantizeLinear 10; CumSum, Range, DepthToSpace's mode, DynamicQuantizeLinear, Round 11; Celu,
+   LessOrEqual, GreaterOrEqual, Einsum 12; HardSwish, Trilu 14; LayerNormalization 17; Mish,
+   GroupNormalization 18; Gelu 20; RMSNormalization 23; Swish 24. */
 static const fold_onnx__op fold_onnx__ops[] = {
-    FOLD_ONNX__ONE("Abs", fold_abs, fold_onnx__abs, 0),
+    FOLD_ONNX__ONE("Abs", fold_abs, fold_onnx__abs, FOLD_ONNX__COUNTS),
     FOLD_ONNX__ONE("Exp", fold_exp, fold_onnx__exp, 0),
     FOLD_ONNX__ONE("Ceil", fold_onnx__rounded_up, fold_onnx__ceil, FOLD_ONNX__STOPS),
     FOLD_ONNX__ONE("Cos", fold_cos, fold_onnx__cos, 0),
@@ -3430,34 +4793,41 @@ static const fold_onnx__op fold_onnx__ops[] = {
     FOLD_ONNX__ONE("HardSwish", fold_onnx__hard_swish, NULL, 0),
     FOLD_ONNX__ONE("Mish", fold_onnx__mish, NULL, 0),
     FOLD_ONNX__ONE("Round", NULL, fold_onnx__nearest_whole, FOLD_ONNX__STOPS),
-    FOLD_ONNX__ONE("Sign", NULL, fold_onnx__sign, FOLD_ONNX__STOPS),
+    FOLD_ONNX__ONE("Sign", NULL, fold_onnx__sign, FOLD_ONNX__STOPS | FOLD_ONNX__INTEGERS),
     FOLD_ONNX__ONE("Sin", fold_sin, fold_onnx__sin, 0),
     FOLD_ONNX__ONE("Softsign", fold_onnx__softsign, NULL, 0),
     FOLD_ONNX__ONE("Log", fold_log, fold_onnx__log, 0),
-    FOLD_ONNX__ONE("Neg", fold_neg, fold_onnx__neg, 0),
+    FOLD_ONNX__ONE("Neg", fold_neg, fold_onnx__neg, FOLD_ONNX__COUNTS),
     FOLD_ONNX__ONE("Relu", fold_relu, NULL, 0),
     FOLD_ONNX__ONE("Sigmoid", fold_sigmoid, NULL, 0),
     FOLD_ONNX__ONE("Softplus", fold_softplus, NULL, 0),
     FOLD_ONNX__ONE("Sqrt", fold_sqrt, fold_onnx__sqrt, 0),
     FOLD_ONNX__ONE("Tanh", fold_tanh, NULL, 0),
+    FOLD_ONNX__ONE("Acos", NULL, fold_onnx__acos, 0),
+    FOLD_ONNX__ONE("Asin", NULL, fold_onnx__asin, 0),
+    FOLD_ONNX__ONE("Atan", NULL, fold_onnx__atan, 0),
+    FOLD_ONNX__ONE("Tan", fold_onnx__tan, NULL, 0),
     FOLD_ONNX__ONE("Erf", NULL, fold_onnx__erf, 0),
     FOLD_ONNX__ONE("Reciprocal", fold_onnx__one_over, fold_onnx__reciprocal, 0),
     FOLD_ONNX__WITH("Elu", fold_elu, 1),
     FOLD_ONNX__WITH("LeakyRelu", fold_leaky_relu, 0.01f),
     FOLD_ONNX__WITH("Celu", fold_onnx__celu, 1),
     FOLD_ONNX__WITH("Swish", fold_onnx__swish, 1),
+    FOLD_ONNX__WITH("ThresholdedRelu", fold_onnx__thresholded, 1),
     FOLD_ONNX__BETWEEN("HardSigmoid", 1, "alpha beta", fold_onnx__open_elements, fold_onnx__hard_sigmoid,
                        0.2f, 0.5f),
     FOLD_ONNX__BETWEEN("Selu", 1, "alpha gamma", fold_onnx__open_selu, fold_onnx__selu, 1.67326319f,
                        1.05070102f),
+    FOLD_ONNX__BETWEEN("Shrink", 1, "bias lambd", fold_onnx__open_shrink, fold_onnx__shrink, 0, 0),
     FOLD_ONNX__TWO("PRelu", 2, 2, fold_onnx__open_prelu, fold_onnx__prelu, NULL, 0),
-    FOLD_ONNX__MANY("Add", 2, 2, fold_add, fold_onnx__add, 0),
-    FOLD_ONNX__MANY("Div", 2, 2, fold_div, fold_onnx__div, FOLD_ONNX__FREEZES),
-    FOLD_ONNX__MANY("Mul", 2, 2, fold_mul, fold_onnx__mul, 0),
-    FOLD_ONNX__MANY("Sub", 2, 2, fold_sub, fold_onnx__sub, FOLD_ONNX__FREEZES),
-    FOLD_ONNX__MANY("Max", 1, FOLD_ONNX__ANY, fold_maximum, fold_onnx__max, 0),
-    FOLD_ONNX__MANY("Min", 1, FOLD_ONNX__ANY, fold_minimum, fold_onnx__min, 0),
-    FOLD_ONNX__MANY("Sum", 1, FOLD_ONNX__ANY, fold_add, fold_onnx__add, 0),
+    FOLD_ONNX__MANY("Add", 2, 2, fold_add, fold_onnx__add, FOLD_ONNX__COUNTS),
+    FOLD_ONNX__MANY("Div", 2, 2, fold_div, fold_onnx__div, FOLD_ONNX__FREEZES | FOLD_ONNX__INTEGERS),
+    FOLD_ONNX__MANY("Mul", 2, 2, fold_mul, fold_onnx__mul, FOLD_ONNX__COUNTS),
+    FOLD_ONNX__MANY("Sub", 2, 2, fold_sub, fold_onnx__sub, FOLD_ONNX__FREEZES | FOLD_ONNX__COUNTS),
+    FOLD_ONNX__MANY("Max", 1, FOLD_ONNX__ANY, fold_maximum, fold_onnx__max, FOLD_ONNX__INTEGERS),
+    FOLD_ONNX__MANY("Min", 1, FOLD_ONNX__ANY, fold_minimum, fold_onnx__min, FOLD_ONNX__INTEGERS),
+    FOLD_ONNX__TWO("Mean", 1, FOLD_ONNX__ANY, fold_onnx__open_mean, fold_add, NULL, 0),
+    FOLD_ONNX__MANY("Sum", 1, FOLD_ONNX__ANY, fold_add, fold_onnx__add, FOLD_ONNX__COUNTS),
     FOLD_ONNX__MANY("Where", 3, 3, NULL, NULL, FOLD_ONNX__INTEGERS),
     FOLD_ONNX__TEST("And", 2, fold_onnx__and),
     FOLD_ONNX__TEST("Equal", 2, fold_onnx__equal),
@@ -3477,6 +4847,12 @@ static const fold_onnx__op fold_onnx__ops[] = {
     FOLD_ONNX__BETWEEN("Clip", 3, "min max", fold_onnx__open_clip, fold_clip, 0, 0),
     FOLD_ONNX__MOVE("Cast", 1, 1, "round_mode saturate to", fold_onnx__open_cast),
     FOLD_ONNX__MOVE("Concat", 1, FOLD_ONNX__ANY, "axis", fold_onnx__open_concat),
+    FOLD_ONNX__MOVE("DepthToSpace", 1, 1, "blocksize mode", fold_onnx__open_blocks),
+    FOLD_ONNX__ROW("DequantizeLinear", 2, 3, "axis block_size output_dtype", fold_onnx__open_quantize, NULL,
+                   FOLD_ONNX__INTEGERS | FOLD_ONNX__FREEZES),
+    FOLD_ONNX__OTHER("DynamicQuantizeLinear", 1, 1, "", fold_onnx__open_dynamic_quantize),
+    FOLD_ONNX__ROW("QuantizeLinear", 2, 3, "axis block_size output_dtype precision saturate",
+                   fold_onnx__open_quantize, NULL, FOLD_ONNX__INTEGERS | FOLD_ONNX__FREEZES),
     FOLD_ONNX__MOVE("Dropout", 1, 3, "is_test ratio seed", fold_onnx__open_dropout),
     FOLD_ONNX__MOVE("Expand", 2, 2, "", fold_onnx__open_expand),
     FOLD_ONNX__MOVE("Flatten", 1, 1, "axis", fold_onnx__open_flatten),
@@ -3486,49 +4862,68 @@ static const fold_onnx__op fold_onnx__ops[] = {
     FOLD_ONNX__MOVE("Pad", 1, 4, "mode pads value", fold_onnx__open_pad),
     FOLD_ONNX__MOVE("Reshape", 1, 2, "shape allowzero", fold_onnx__open_reshape),
     FOLD_ONNX__MOVE("Slice", 1, 5, "starts ends axes", fold_onnx__open_slice),
+    FOLD_ONNX__MOVE("SpaceToDepth", 1, 1, "blocksize", fold_onnx__open_blocks),
     FOLD_ONNX__MOVE("Split", 1, 2, "axis split num_outputs", fold_onnx__open_split),
     FOLD_ONNX__MOVE("Squeeze", 1, 2, "axes", fold_onnx__open_squeeze),
     FOLD_ONNX__MOVE("Tile", 2, 2, "", fold_onnx__open_tile),
     FOLD_ONNX__MOVE("Transpose", 1, 1, "perm", fold_onnx__open_transpose),
+    FOLD_ONNX__MOVE("TopK", 1, 2, "axis k largest sorted", fold_onnx__open_top),
     FOLD_ONNX__MOVE("Trilu", 1, 2, "upper", fold_onnx__open_trilu),
     FOLD_ONNX__MOVE("Unsqueeze", 1, 2, "axes", fold_onnx__open_unsqueeze),
     FOLD_ONNX__OTHER("Constant", 0, 0, "value value_float value_floats value_int value_ints",
                      fold_onnx__open_constant),
     FOLD_ONNX__MOVE("ConstantOfShape", 1, 1, "value", fold_onnx__open_constant_of_shape),
     FOLD_ONNX__MOVE("If", 1, 1, "else_branch then_branch", fold_onnx__open_if),
+    FOLD_ONNX__MOVE("Range", 3, 3, "", fold_onnx__open_range),
     FOLD_ONNX__MOVE("Shape", 1, 1, "start end", fold_onnx__open_shape),
     FOLD_ONNX__MOVE("Size", 1, 1, "", fold_onnx__open_size),
     FOLD_ONNX__GLOBAL("GlobalAveragePool", fold_mean),
     FOLD_ONNX__GLOBAL("GlobalMaxPool", fold_amax),
-    FOLD_ONNX__REDUCE("ReduceL1", fold_abs, fold_sum, NULL),
-    FOLD_ONNX__REDUCE("ReduceL2", fold_square, fold_sum, fold_sqrt),
-    FOLD_ONNX__REDUCE("ReduceLogSum", NULL, fold_sum, fold_log),
-    FOLD_ONNX__REDUCE("ReduceLogSumExp", NULL, fold_logsumexp, NULL),
-    FOLD_ONNX__REDUCE("ReduceMax", NULL, fold_amax, NULL),
-    FOLD_ONNX__REDUCE("ReduceMean", NULL, fold_mean, NULL),
-    FOLD_ONNX__REDUCE("ReduceMin", NULL, fold_amin, NULL),
-    FOLD_ONNX__REDUCE("ReduceProd", NULL, fold_prod, NULL),
-    FOLD_ONNX__REDUCE("ReduceSum", NULL, fold_sum, NULL),
-    FOLD_ONNX__REDUCE("ReduceSumSquare", fold_square, fold_sum, NULL),
+    FOLD_ONNX__REDUCE("ReduceL1", fold_abs, fold_sum, NULL, FOLD_ONNX__COUNTS),
+    FOLD_ONNX__REDUCE("ReduceL2", fold_square, fold_sum, fold_sqrt, 0),
+    FOLD_ONNX__REDUCE("ReduceLogSum", NULL, fold_sum, fold_log, 0),
+    FOLD_ONNX__REDUCE("ReduceLogSumExp", NULL, fold_logsumexp, NULL, 0),
+    FOLD_ONNX__REDUCE("ReduceMax", NULL, fold_amax, NULL, FOLD_ONNX__INTEGERS),
+    FOLD_ONNX__REDUCE("ReduceMean", NULL, fold_mean, NULL, 0),
+    FOLD_ONNX__REDUCE("ReduceMin", NULL, fold_amin, NULL, FOLD_ONNX__INTEGERS),
+    FOLD_ONNX__REDUCE("ReduceProd", NULL, fold_prod, NULL, FOLD_ONNX__COUNTS),
+    FOLD_ONNX__REDUCE("ReduceSum", NULL, fold_sum, NULL, FOLD_ONNX__COUNTS),
+    FOLD_ONNX__REDUCE("ReduceSumSquare", fold_square, fold_sum, NULL, FOLD_ONNX__COUNTS),
     FOLD_ONNX__AXIS("Softmax", fold_softmax),
     FOLD_ONNX__AXIS("LogSoftmax", fold_onnx__log_softmax),
-    FOLD_ONNX__OTHER("ArgMax", 1, 1, "axis keepdims select_last_index", fold_onnx__open_argmax),
+    FOLD_ONNX__MOVE("CumSum", 2, 2, "exclusive reverse", fold_onnx__open_cumsum),
+    FOLD_ONNX__OTHER("LpNormalization", 1, 1, "axis p", fold_onnx__open_lp_norm),
+    FOLD_ONNX__MOVE("ArgMax", 1, 1, "axis keepdims select_last_index", fold_onnx__open_argmax),
+    FOLD_ONNX__MOVE("ArgMin", 1, 1, "axis keepdims select_last_index", fold_onnx__open_argmax),
     FOLD_ONNX__OTHER("Multinomial", 1, 1, "dtype sample_size seed", fold_onnx__open_argmax),
     FOLD_ONNX__MOVE("RandomNormalLike", 1, 1, "dtype mean scale seed", fold_onnx__open_random),
     FOLD_ONNX__OTHER("BatchNormalization", 5, 5, "epsilon momentum spatial training_mode",
                      fold_onnx__open_batch_norm),
+    FOLD_ONNX__OTHER("GroupNormalization", 3, 3, "epsilon num_groups stash_type", fold_onnx__open_group_norm),
+    FOLD_ONNX__OTHER("InstanceNormalization", 3, 3, "epsilon", fold_onnx__open_group_norm),
+    FOLD_ONNX__OTHER("RMSNormalization", 2, 2, "axis epsilon stash_type", fold_onnx__open_layer_norm),
     FOLD_ONNX__OTHER("LayerNormalization", 2, 3, "axis epsilon stash_type", fold_onnx__open_layer_norm),
+    FOLD_ONNX__OTHER("Einsum", 1, 2, "equation", fold_onnx__open_einsum),
     FOLD_ONNX__OTHER("Gemm", 2, 3, "alpha beta transA transB", fold_onnx__open_product),
     FOLD_ONNX__OTHER("MatMul", 2, 2, "", fold_onnx__open_product),
     FOLD_ONNX__OTHER("AveragePool", 1, 1,
                      "auto_pad ceil_mode count_include_pad dilations kernel_shape pads strides",
                      fold_onnx__open_pool),
-    FOLD_ONNX__OTHER("MaxPool", 1, 1, "auto_pad ceil_mode dilations kernel_shape pads storage_order strides",
-                     fold_onnx__open_pool),
+    FOLD_ONNX__MOVE("MaxPool", 1, 1, "auto_pad ceil_mode dilations kernel_shape pads storage_order strides",
+                    fold_onnx__open_pool),
     FOLD_ONNX__OTHER("Conv", 2, 3, "auto_pad dilations group kernel_shape pads strides",
                      fold_onnx__open_conv),
+    FOLD_ONNX__OTHER("ConvTranspose", 2, 3,
+                     "auto_pad dilations group kernel_shape output_padding output_shape pads strides",
+                     fold_onnx__open_conv),
+    FOLD_ONNX__MOVE("Resize", 1, 4,
+                    "antialias axes coordinate_transformation_mode cubic_coeff_a exclude_outside "
+                    "extrapolation_value keep_aspect_ratio_policy mode nearest_mode",
+                    fold_onnx__open_resize),
+    FOLD_ONNX__MOVE("Upsample", 1, 2, "mode scales", fold_onnx__open_resize),
     FOLD_ONNX__OTHER("GRU", 3, 6, "activations direction hidden_size layout linear_before_reset",
                      fold_onnx__open_recurrent),
+    FOLD_ONNX__OTHER("RNN", 3, 6, "activations direction hidden_size layout", fold_onnx__open_recurrent),
     FOLD_ONNX__OTHER("LSTM", 3, 8, "activations direction hidden_size input_forget layout",
                      fold_onnx__open_recurrent)
 };
@@ -3538,7 +4933,7 @@ static const fold_onnx__op fold_onnx__ops[] = {
 /* `list` has words with a space between them. */
 static int fold_onnx__is_listed(const char *list, const char *word)
 {
-    char all[120], one[120];
+    char all[160], one[120];
     fold_onnx__format(all, sizeof all, " %s ", list);
     fold_onnx__format(one, sizeof one, " %s ", word);
     return !strchr(word, ' ') && strstr(all, one) != NULL;
@@ -3553,7 +4948,7 @@ static int *fold_onnx__names(fold_onnx *o, int number, int maker, int *count)
     *count = fold_onnx__field_of(o, from, number, &field);
     int *names = FOLD_ONNX__PASSING(o, int, *count + 1);
     for (int i = 0; names && fold_onnx__next_of(o, &from, number, &field); i++) {
-        const int name = names[i] = fold_onnx__name(o, fold_onnx__copy_text(o, field.bytes));
+        const int name = names[i] = fold_onnx__meant(o, field.bytes);
         fold_onnx__value *value = &o->values[name];
         if (!maker || !name)
             continue;
@@ -3588,16 +4983,10 @@ static int fold_onnx__node_fits(fold_onnx *o)
         /* few ops read integers that are not constant, since they are stored as floats */
         if (value->is_integer && value->origin != FOLD_ONNX__FIXED && !(op->flags & FOLD_ONNX__INTEGERS))
             return FOLD_ONNX__REFUSE(o, "'%s' has integers that are not constant", value->name);
+        if (value->is_integer == 2 && (op->flags & FOLD_ONNX__COUNTS) == FOLD_ONNX__COUNTS)
+            return FOLD_ONNX__REFUSE(o, "'%s' has integers of 8 bits, which wrap; cast them", value->name);
     }
     return !o->failed;
-}
-
-/* For messages while no node is being read. */
-static void fold_onnx__reads_now(fold_onnx *o, const char *what, const char *name)
-{
-    memset(&o->node, 0, sizeof o->node);
-    o->node.type = what;
-    o->node.name = name;
 }
 
 /* Ends a part of the file that makes n values. If the part was refused, so are they, and the steps and values
@@ -3626,14 +5015,21 @@ static int fold_onnx__end_part(fold_onnx *o, const int *made, int n, int n_steps
     return 1;
 }
 
-static int fold_onnx__is_function(fold_onnx *o, const char *type, const char *domain)
+/* The function of the file that a node calls: the one of the same type, domain and overload. */
+static int fold_onnx__function_of(fold_onnx *o, fold_onnx__span node, fold_onnx__field *function)
 {
-    fold_onnx__span from = o->file;
-    fold_onnx__field function;
-    while (fold_onnx__next_of(o, &from, 25, &function))
-        if (!strcmp(fold_onnx__text_of(o, function.bytes, 1), type) &&
-            !strcmp(fold_onnx__text_of(o, function.bytes, 10), domain))
+    static const int of_node[3] = { 4, 7, 8 }, of_function[3] = { 1, 10, 13 };
+    fold_onnx__field wanted, there;
+    for (fold_onnx__span from = o->file; o->has_functions && fold_onnx__next_of(o, &from, 25, function);) {
+        int same = 1;
+        for (int i = 0; i < 3; i++) {
+            fold_onnx__field_of(o, node, of_node[i], &wanted);
+            fold_onnx__field_of(o, function->bytes, of_function[i], &there);
+            same &= fold_onnx__same_text(wanted.bytes, there.bytes);
+        }
+        if (same)
             return 1;
+    }
     return 0;
 }
 
@@ -3652,10 +5048,12 @@ static int fold_onnx__read_node(fold_onnx *o, fold_onnx__node *node, int maker, 
     return !o->failed;
 }
 
+static int fold_onnx__open_function(fold_onnx *o, fold_onnx__span function); /* it opens nodes */
 static int fold_onnx__open_node(fold_onnx *o)
 {
     fold_onnx__node *node = &o->node;
     const char *domain = fold_onnx__text_of(o, node->bytes, 7);
+    fold_onnx__field function;
     for (int i = 0; i < node->n_in; i++) {
         const fold_onnx__value *value = fold_onnx__in(o, i);
         if (node->in[i] && value->origin == FOLD_ONNX__UNKNOWN)
@@ -3666,39 +5064,42 @@ static int fold_onnx__open_node(fold_onnx *o)
         fold_onnx__format(o->why, sizeof o->why, "%s", value->why);
         return o->failed = 1, 0;
     }
-    if (fold_onnx__is_function(o, node->type, domain))
-        return FOLD_ONNX__REFUSE(o, "functions of the file are not supported");
+    if (fold_onnx__function_of(o, node->bytes, &function))
+        return fold_onnx__open_function(o, function.bytes);
     if (*domain && strcmp(domain, "ai.onnx") != 0)
         return FOLD_ONNX__REFUSE(o, "an op of the domain '%.60s', not ONNX's own", domain);
     if (!node->op)
-        return FOLD_ONNX__REFUSE(o, "this op is not supported");
+        return FOLD_ONNX__REFUSE(o, "this op is not supported%s",
+                                 strcmp(node->type, "Loop") && strcmp(node->type, "Scan")
+                                     ? ""
+                                     : "; export the layer unrolled, or one step with its state as an input");
     while (node->n_in && !node->in[node->n_in - 1])
         node->n_in--; /* trailing ones that are left out */
     return fold_onnx__node_fits(o) && ((node->op->open)(o, node->n_in ? fold_onnx__in(o, 0) : NULL) ||
                                        FOLD_ONNX__REFUSE(o, "this form of it is not supported"));
 }
 
-/* Opens a node. The values and steps of a branch stay, since they have names. */
+/* Opens a node. The values and steps of a branch or function stay, since they have names. */
 static int fold_onnx__open_part(fold_onnx *o, const fold_onnx__node *node)
 {
-    const int n_steps = o->n_steps, n_values = o->n_values;
+    const int n_steps = o->n_steps, n_values = o->n_values, n_nodes = o->n_nodes;
     o->node = *node;
     fold_onnx__open_node(o);
-    const int is_if = node->op && node->op->open == fold_onnx__open_if;
+    const int is_if = o->n_nodes > n_nodes;
     return fold_onnx__end_part(o, node->out, node->n_out, is_if ? o->n_steps : n_steps,
                                is_if ? o->n_values : n_values);
 }
 
-/* Opens each node of a graph after those that make its inputs, whatever their order in the file. Makers are
-   counted over all graphs. */
-static int fold_onnx__open_nodes(fold_onnx *o, fold_onnx__span graph)
+/* Opens each node of a graph or function after those that make its inputs, whatever their order in the file.
+   Makers are counted over all graphs. */
+static int fold_onnx__open_nodes(fold_onnx *o, fold_onnx__span graph, int number)
 {
     fold_onnx__field field;
-    const int n = fold_onnx__field_of(o, graph, 1, &field), before = o->n_nodes;
+    const int n = fold_onnx__field_of(o, graph, number, &field), before = o->n_nodes;
     fold_onnx__node *nodes = FOLD_ONNX__PASSING(o, fold_onnx__node, n + 1);
     int *waiting = FOLD_ONNX__PASSING(o, int, n + 1), depth = 0;
     o->n_nodes += n;
-    for (int i = 0; waiting && fold_onnx__next_of(o, &graph, 1, &field); i++)
+    for (int i = 0; waiting && fold_onnx__next_of(o, &graph, number, &field); i++)
         if (!fold_onnx__read_node(o, &nodes[i], before + i + 1, field.bytes))
             return 0;
     for (int i = 0; waiting && i < n; i++)
@@ -3732,6 +5133,7 @@ static int fold_onnx__read_shape(fold_onnx *o, fold_onnx__span info, fold_onnx__
         if (!known)
             return fold_onnx__no_type(o, field.value);
         value->is_integer = known->is_integer;
+        value->type = known;
     }
     if (!fold_onnx__field_of(o, tensor.bytes, 2, &shape))
         value->dims.rank = -1;
@@ -3745,10 +5147,10 @@ static int fold_onnx__read_shape(fold_onnx *o, fold_onnx__span info, fold_onnx__
 }
 
 /* Returns 0 after an error. */
-static int fold_onnx__open_value(fold_onnx *o, const char *what, const char *name)
+static int fold_onnx__open_value(fold_onnx *o, const char *what, fold_onnx__span name)
 {
-    const int index = fold_onnx__name(o, name);
-    fold_onnx__reads_now(o, what, name);
+    const int index = fold_onnx__meant(o, name);
+    fold_onnx__reads_now(o, what, index ? o->values[index].name : "");
     return index ? index : FOLD_ONNX__REFUSE(o, "it has no name");
 }
 
@@ -3778,6 +5180,8 @@ static int fold_onnx__open_input(fold_onnx *o, fold_onnx__span info, int index)
         return FOLD_ONNX__REFUSE(o, "it has no shape; give one with fold_onnx_desc.bindings");
     if (bound && bound->values) {
         double *numbers = fold_onnx__fix(o, value, &dims, value->is_integer);
+        if (numbers && bound->count && bound->count != value->count)
+            return FOLD_ONNX__REFUSE(o, "%d values are bound to a shape of %d", bound->count, value->count);
         for (int i = 0; numbers && i < value->count; i++)
             numbers[i] = (double)bound->values[i];
         return numbers != NULL;
@@ -3791,27 +5195,36 @@ static int fold_onnx__open_input(fold_onnx *o, fold_onnx__span info, int index)
     return o->inputs[o->n_inputs++] = index;
 }
 
-/* Counts the weights of a graph and of the branches in it, and the outputs and inputs of nodes. */
+/* Counts the weights of a graph, its branches and the functions that it calls, and the outputs and inputs of
+   nodes, which are field `number`. */
 typedef struct fold_onnx__count {
     int weights, made, read, depth;
 } fold_onnx__count;
-static void fold_onnx__count_graph(fold_onnx *o, fold_onnx__span graph, fold_onnx__count *count)
+enum { FOLD_ONNX__MOST_DEPTH = 16 };
+static void fold_onnx__count_graph(fold_onnx *o, fold_onnx__span graph, int number, fold_onnx__count *count)
 {
-    enum { FOLD_ONNX__MOST_DEPTH = 16 };
     fold_onnx__field field, node, type, inner;
     if (count->depth++ == FOLD_ONNX__MOST_DEPTH)
-        FOLD_ONNX__REFUSE(o, "branches in branches, more than %d deep", (int)FOLD_ONNX__MOST_DEPTH);
-    count->weights += fold_onnx__field_of(o, graph, 5, &field) + fold_onnx__field_of(o, graph, 15, &field);
-    while (fold_onnx__next_of(o, &graph, 1, &node)) {
+        FOLD_ONNX__REFUSE(o, "branches or functions in each other, more than %d deep",
+                          (int)FOLD_ONNX__MOST_DEPTH);
+    if (count->made + count->read > INT_MAX / 1024)
+        FOLD_ONNX__REFUSE(o, "too many nodes");
+    if (number == 1)
+        count->weights +=
+            fold_onnx__field_of(o, graph, 5, &field) + fold_onnx__field_of(o, graph, 15, &field);
+    count->made += number == 7 ? 1 + fold_onnx__field_of(o, graph, 4, &field) : 0;
+    while (fold_onnx__next_of(o, &graph, number, &node)) {
         fold_onnx__field_of(o, node.bytes, 4, &type);
         const int is_if = fold_onnx__is(type.bytes, "If"),
                   is_pool = fold_onnx__is(type.bytes, "MaxPool") || fold_onnx__is(type.bytes, "AveragePool");
         count->made += fold_onnx__field_of(o, node.bytes, 2, &field);
         count->made += is_pool ? FOLD_ONNX__MOST_WINDOWS - 1 : 0; /* one after another */
         count->read += fold_onnx__field_of(o, node.bytes, 1, &field);
+        if (fold_onnx__function_of(o, node.bytes, &inner))
+            fold_onnx__count_graph(o, inner.bytes, 7, count);
         for (fold_onnx__span from = node.bytes; is_if && fold_onnx__next_of(o, &from, 5, &field);)
             if (fold_onnx__field_of(o, field.bytes, 6, &inner))
-                fold_onnx__count_graph(o, inner.bytes, count);
+                fold_onnx__count_graph(o, inner.bytes, 1, count);
     }
     count->depth--;
 }
@@ -3822,7 +5235,7 @@ static int fold_onnx__make_tables(fold_onnx *o, fold_onnx__span model, fold_onnx
 {
     fold_onnx__field field;
     fold_onnx__count count = { 0, 0, 0, 0 };
-    fold_onnx__count_graph(o, graph, &count);
+    fold_onnx__count_graph(o, graph, 1, &count);
     const int n_inputs = fold_onnx__field_of(o, graph, 11, &field), n_weights = count.weights,
               n_outputs = fold_onnx__field_of(o, graph, 12, &field), made = count.made, read = count.read,
               n_metadata = fold_onnx__field_of(o, model, 14, &field);
@@ -3838,7 +5251,7 @@ static int fold_onnx__make_tables(fold_onnx *o, fold_onnx__span model, fold_onnx
     o->values = FOLD_ONNX__KEPT(o, fold_onnx__value, o->most_values);
     o->steps = FOLD_ONNX__KEPT(o, fold_onnx__step, o->most_steps + 1);
     o->named = FOLD_ONNX__KEPT(o, int, o->n_named);
-    o->weights = FOLD_ONNX__PASSING(o, fold_onnx__weight, 2 * o->most_values);
+    o->weights = FOLD_ONNX__PASSING(o, fold_onnx__weight *, 2 * o->most_values);
     o->inputs = FOLD_ONNX__KEPT(o, int, n_inputs + 1);
     o->outputs = FOLD_ONNX__KEPT(o, int, n_outputs + 1);
     o->metadata = FOLD_ONNX__KEPT(o, fold_onnx__pair, n_metadata + 1);
@@ -3850,14 +5263,14 @@ static int fold_onnx__make_tables(fold_onnx *o, fold_onnx__span model, fold_onnx
    Those that are refused are no error until they are needed. */
 static int fold_onnx__open_values(fold_onnx *o, fold_onnx__span graph, int number)
 {
-    fold_onnx__field field;
+    fold_onnx__field field, name;
     while (fold_onnx__next_of(o, &graph, number, &field)) {
         const char *kind = number == 11 ? "input" : number == 12 ? "output" : "weight";
         /* its values, which have its name */
         if (number == 15)
             fold_onnx__field_of(o, field.bytes, 1, &field);
-        const int index =
-            fold_onnx__open_value(o, kind, fold_onnx__text_of(o, field.bytes, *kind == 'w' ? 8 : 1));
+        fold_onnx__field_of(o, field.bytes, *kind == 'w' ? 8 : 1, &name);
+        const int index = fold_onnx__open_value(o, kind, name.bytes);
         if (!index)
             return 0;
         if (number == 15)
@@ -3877,8 +5290,35 @@ static int fold_onnx__open_values(fold_onnx *o, fold_onnx__span graph, int numbe
     return 1;
 }
 
+/* Hands the outputs of a branch or function, which are field `number` of it, to those of the node, whether
+   they are refused or not. */
+static int fold_onnx__hand_out(fold_onnx *o, const fold_onnx__node *node, fold_onnx__span from, int number)
+{
+    fold_onnx__field field, name;
+    o->node = *node;
+    for (int i = 0; i < node->n_out && fold_onnx__next_of(o, &from, number, &field); i++) {
+        if (number == 12 && fold_onnx__field_of(o, field.bytes, 1, &name))
+            field = name;
+        int index = fold_onnx__meant(o, field.bytes);
+        const fold_onnx__value *made = &o->values[index];
+        const fold_onnx__view view = fold_onnx__view_of(o, &made->dims);
+        o->node.in = &index;
+        o->node.n_in = 1;
+        if (made->origin == FOLD_ONNX__UNKNOWN)
+            return FOLD_ONNX__REFUSE(o, "nothing makes output %d of the %s", i,
+                                     number == 12 ? "branch" : "function");
+        if (node->out[i] && made->origin == FOLD_ONNX__REFUSED) {
+            o->values[node->out[i]].origin = FOLD_ONNX__REFUSED;
+            o->values[node->out[i]].why = made->why;
+        } else if (node->out[i] && !fold_onnx__emit(o, &view, node->out[i], &view.dims))
+            return 0;
+    }
+    o->node = *node;
+    return !o->failed;
+}
+
 /* Opens the branch that a known condition takes, as if its nodes stood here. Its names must differ from those
-   around it. The outputs are those of the branch, whether they are refused or not. */
+   around it. */
 static int fold_onnx__open_if(fold_onnx *o, const fold_onnx__value *from)
 {
     const fold_onnx__node node = o->node;
@@ -3891,24 +5331,55 @@ static int fold_onnx__open_if(fold_onnx *o, const fold_onnx__value *from)
         return FOLD_ONNX__REFUSE(o, "no branch for this condition");
     if (fold_onnx__field_of(o, graph.bytes, 12, &field) != node.n_out)
         return FOLD_ONNX__REFUSE(o, "a branch whose outputs do not match the node's");
-    if (!fold_onnx__open_values(o, graph.bytes, 5) || !fold_onnx__open_nodes(o, graph.bytes))
-        return 0;
-    o->node = node;
-    for (int i = 0; i < node.n_out && fold_onnx__next_of(o, &graph.bytes, 12, &field); i++) {
-        int index = fold_onnx__find(o, fold_onnx__text_of(o, field.bytes, 1));
-        const fold_onnx__value *made = &o->values[index];
-        const fold_onnx__view view = fold_onnx__view_of(o, &made->dims);
-        o->node.in = &index;
-        if (made->origin == FOLD_ONNX__UNKNOWN)
-            return FOLD_ONNX__REFUSE(o, "nothing makes output %d of the branch", i);
-        if (node.out[i] && made->origin == FOLD_ONNX__REFUSED) {
-            o->values[node.out[i]].origin = FOLD_ONNX__REFUSED;
-            o->values[node.out[i]].why = made->why;
-        } else if (node.out[i] && !fold_onnx__emit(o, &view, node.out[i], &view.dims))
-            return 0;
+    o->n_nodes++;
+    return fold_onnx__open_values(o, graph.bytes, 5) && fold_onnx__open_nodes(o, graph.bytes, 1) &&
+           fold_onnx__hand_out(o, &node, graph.bytes, 12);
+}
+
+/* The version of ONNX's own ops, whose domain is empty, in field `number`. */
+static int fold_onnx__read_version(fold_onnx *o, fold_onnx__span model, int number)
+{
+    fold_onnx__field field, version;
+    while (fold_onnx__next_of(o, &model, number, &field)) {
+        const char *domain = fold_onnx__text_of(o, field.bytes, 1);
+        if ((!*domain || !strcmp(domain, "ai.onnx")) && fold_onnx__field_of(o, field.bytes, 2, &version))
+            o->version = version.value < 1000 ? (int)version.value : 1000;
     }
-    o->node = node;
+    if (!o->version)
+        return FOLD_ONNX__REFUSE(o, "the file does not name its opset of ONNX's own ops (domain '')");
+    if (o->version < 0 || o->version > 25)
+        return FOLD_ONNX__REFUSE(o, "the file has opset %d of ONNX's own ops, not 1 to 25", o->version);
     return !o->failed;
+}
+
+/* A call of a function of the file, which is opened as if its nodes stood here. It may have another opset. */
+static int fold_onnx__open_function(fold_onnx *o, fold_onnx__span function)
+{
+    static const fold_onnx__op call = FOLD_ONNX__MOVE("", 0, FOLD_ONNX__ANY, "", NULL);
+    const fold_onnx__scope *outer = o->scope;
+    const char *before = outer ? outer->prefix : "";
+    const size_t size = strlen(before) + strlen(o->node.type) + 16;
+    const int version = o->version, number = o->n_nodes++;
+    fold_onnx__node node = o->node;
+    fold_onnx__field field;
+    char *prefix = FOLD_ONNX__KEPT(o, char, size);
+    if (!prefix)
+        return 0;
+    fold_onnx__format(prefix, size, "%s%s.%d/", before, node.type, number);
+    const fold_onnx__scope scope = { outer, prefix, node.bytes, function };
+    fold_onnx__span from = function;
+    o->scope = &scope;
+    node.op = &call;
+    for (int i = 0; fold_onnx__next_of(o, &from, 4, &field); i++) {
+        const int name = fold_onnx__meant(o, field.bytes);
+        if (name)
+            o->values[name].stands_for = i < node.n_in && node.in[i] ? node.in[i] : -1;
+    }
+    const int made = fold_onnx__read_version(o, function, 9) && fold_onnx__open_nodes(o, function, 7) &&
+                     fold_onnx__hand_out(o, &node, function, 5);
+    o->scope = outer;
+    o->version = version;
+    return made;
 }
 
 /* A binding that is not of an input was misspelt, or is for a different file. */
@@ -3927,22 +5398,6 @@ static int fold_onnx__bindings_fit(fold_onnx *o, fold_onnx__span graph)
     return !o->failed;
 }
 
-/* The version of ONNX's own ops, whose domain is empty. */
-static int fold_onnx__read_version(fold_onnx *o, fold_onnx__span model)
-{
-    fold_onnx__field field, version;
-    while (fold_onnx__next_of(o, &model, 8, &field)) {
-        const char *domain = fold_onnx__text_of(o, field.bytes, 1);
-        if ((!*domain || !strcmp(domain, "ai.onnx")) && fold_onnx__field_of(o, field.bytes, 2, &version))
-            o->version = version.value < 1000 ? (int)version.value : 1000;
-    }
-    if (!o->version)
-        return FOLD_ONNX__REFUSE(o, "the file does not name its opset of ONNX's own ops (domain '')");
-    if (o->version < 0 || o->version > 25)
-        return FOLD_ONNX__REFUSE(o, "the file has opset %d of ONNX's own ops, not 1 to 25", o->version);
-    return !o->failed;
-}
-
 /* Reads a ModelProto. A constant output is a value like any other; one that nothing makes has a count of 0.
    Fails if all outputs are refused. */
 static int fold_onnx__open_all(fold_onnx *o, fold_onnx__span model)
@@ -3950,9 +5405,10 @@ static int fold_onnx__open_all(fold_onnx *o, fold_onnx__span model)
     fold_onnx__field graph, field;
     int refused = 0, made = 0;
     o->file = model;
+    o->has_functions = fold_onnx__field_of(o, model, 25, &field);
     if (!fold_onnx__field_of(o, model, 7, &graph) || graph.wire != FOLD_ONNX__BYTES)
         return fold_onnx__fail(o, FOLD_IO, "the file has no graph");
-    if (!fold_onnx__make_tables(o, model, graph.bytes) || !fold_onnx__read_version(o, model))
+    if (!fold_onnx__make_tables(o, model, graph.bytes) || !fold_onnx__read_version(o, model, 8))
         return 0;
     for (fold_onnx__span from = model; fold_onnx__next_of(o, &from, 14, &field); o->n_metadata++) {
         o->metadata[o->n_metadata].key = fold_onnx__text_of(o, field.bytes, 1);
@@ -3962,7 +5418,7 @@ static int fold_onnx__open_all(fold_onnx *o, fold_onnx__span model)
         return 0;
     if (!fold_onnx__open_values(o, graph.bytes, 11))
         return 0;
-    if (!fold_onnx__bindings_fit(o, graph.bytes) || !fold_onnx__open_nodes(o, graph.bytes))
+    if (!fold_onnx__bindings_fit(o, graph.bytes) || !fold_onnx__open_nodes(o, graph.bytes, 1))
         return 0;
     if (!fold_onnx__open_values(o, graph.bytes, 12))
         return 0;
@@ -3975,7 +5431,7 @@ static int fold_onnx__open_all(fold_onnx *o, fold_onnx__span model)
     }
     if (refused && !made)
         fold_onnx__format(o->why, sizeof o->why, "%s", o->values[refused].why);
-    return !o->failed && (made || !refused);
+    return !o->failed && (made || !refused) && fold_onnx__make_params(o);
 }
 
 FOLD_API fold_onnx_desc fold_onnx_desc_default(void)
@@ -4040,6 +5496,14 @@ FOLD_API void fold_onnx_close(fold_onnx *o)
         fold_onnx__release(o, &o->kept);
 }
 
+static fold_onnx *fold_onnx__open_bytes(fold_model *m, const void *bytes, size_t size,
+                                        const fold_onnx_desc *desc, int saves)
+{
+    const unsigned char *begin = (const unsigned char *)bytes;
+    const fold_onnx__span file = { begin, begin ? begin + size : NULL };
+    return fold_onnx__open(m, NULL, file, desc, saves);
+}
+
 /* Writes a file that was opened to be saved, and closes it. */
 static fold_status fold_onnx__write_file(fold_model *m, fold_onnx *o, fold_writer *write, void *writer)
 {
@@ -4053,16 +5517,12 @@ static fold_status fold_onnx__write_file(fold_model *m, fold_onnx *o, fold_write
 FOLD_API fold_onnx *fold_onnx_open_memory(fold_model *m, const void *bytes, size_t size,
                                           const fold_onnx_desc *desc)
 {
-    const unsigned char *begin = (const unsigned char *)bytes;
-    const fold_onnx__span file = { begin, begin ? begin + size : NULL };
-    return fold_onnx__open(m, NULL, file, desc, 0);
+    return fold_onnx__open_bytes(m, bytes, size, desc, 0);
 }
 FOLD_API fold_status fold_onnx_save_to(fold_model *m, const void *bytes, size_t size,
                                        const fold_onnx_desc *desc, fold_writer *write, void *writer)
 {
-    const unsigned char *begin = (const unsigned char *)bytes;
-    const fold_onnx__span file = { begin, begin ? begin + size : NULL };
-    return fold_onnx__write_file(m, fold_onnx__open(m, NULL, file, desc, 1), write, writer);
+    return fold_onnx__write_file(m, fold_onnx__open_bytes(m, bytes, size, desc, 1), write, writer);
 }
 #ifndef FOLD_NO_STDIO
 FOLD_API fold_onnx *fold_onnx_open(fold_model *m, const char *path, const fold_onnx_desc *desc)
@@ -4098,7 +5558,7 @@ static fold_onnx_tensor fold_onnx__tensor(const fold_onnx *o, int index)
     memcpy(tensor.dim, value->dims.dim, sizeof tensor.dim);
     tensor.count =
         value->origin == FOLD_ONNX__UNKNOWN || value->origin == FOLD_ONNX__REFUSED ? 0 : value->count;
-    tensor.is_integer = value->is_integer;
+    tensor.is_integer = value->is_integer != 0;
     tensor.is_constant = value->origin == FOLD_ONNX__FIXED;
     tensor.stops_gradient = fold_onnx__maker(o, index) && fold_onnx__maker(o, index)->stops;
     return tensor;
@@ -4339,12 +5799,52 @@ static int fold_onnx__print_argmax(const fold_seen *seen, fold_writer *write, vo
            fold_onnx__write(write, writer, "        }\n");
 }
 
+static int fold_onnx__print_gather(const fold_seen *seen, fold_writer *write, void *writer)
+{
+    const int *size = (const int *)seen->user_op->user, all = fold_onnx__elements(*seen->out[0]) / size[1];
+    return fold_onnx__print_pad((float)NAN, write, writer) ||
+           fold_onnx__write(write, writer, "        for (i = 0; i < %d; i++) {\n            int k;\n", all) ||
+           fold_onnx__write(write, writer, "            float own_at = own_in1[i %% %d];\n",
+                            fold_onnx__elements(*seen->in[1])) ||
+           fold_onnx__write(write, writer, "            own_at += own_at < 0.0f ? %d.0f : 0.0f;\n",
+                            size[0]) ||
+           fold_onnx__write(write, writer, "            for (k = 0; k < %d; k++)\n", size[1]) ||
+           fold_onnx__write(write, writer, "                own_out[i * %d + k] = own_at >= 0.0f && ",
+                            size[1]) ||
+           fold_onnx__write(write, writer, "own_at < %d.0f\n                    ? ", size[0]) ||
+           fold_onnx__write(write, writer,
+                            "own_in0[(i / %d * %d + (int)own_at) * %d + k] : own_pad;\n        }\n",
+                            fold_onnx__elements(*seen->in[1]), size[0], size[1]);
+}
+
+/* A formula, of which each statement gets a line. */
+static int fold_onnx__print_formula(const fold_seen *seen, fold_writer *write, void *writer)
+{
+    static const char spaces[] = "                        ";
+    const char *text = ((const fold_onnx__op *)seen->user_op->user)->number->text, *end;
+    int stopped = fold_onnx__write(write, writer, "        for (i = 0; i < %d; i++) {\n",
+                                   fold_onnx__elements(*seen->out[0]));
+    for (int i = 0; i < 2 && !stopped; i++)
+        stopped = fold_onnx__write(write, writer, "            const double own_%c = (double)own_in%d[i];\n",
+                                   "ab"[i], i && seen->n_in > 1);
+    stopped =
+        stopped || fold_onnx__write(write, writer, "            double own_y;\n            (void)own_b;\n");
+    for (int depth = 0, block = 0; *text && !stopped; text = end + (*end == ' ')) {
+        stopped = write(spaces, 12 + 4 * (size_t)((block - (*text == '}')) & 3), writer);
+        for (end = text; *end && (end == text || depth || *end == ';' || !strchr(";{}", end[-1])); end++) {
+            depth += (*end == '(') - (*end == ')');
+            block += (*end == '{') - (*end == '}');
+            if (end - text > 80 && *end == ' ')
+                break;
+        }
+        stopped =
+            stopped || write(text, (size_t)(end - text), writer) || fold_onnx__write(write, writer, "\n");
+    }
+    return stopped || fold_onnx__write(write, writer, "            own_out[i] = (float)own_y;\n        }\n");
+}
+
 FOLD_API int fold_onnx_print(const fold_seen *seen, fold_writer *write, void *writer, void *user)
 {
-    static const char *const maps[7][2] = { { "Less", "<" },       { "LessOrEqual", "<=" },
-                                            { "Greater", ">" },    { "GreaterOrEqual", ">=" },
-                                            { "Equal", "==" },     { "And", "!= 0.0f &&" },
-                                            { "Or", "!= 0.0f ||" } };
     (void)user;
     if (!seen || !seen->user_op || !write)
         return 1;
@@ -4352,12 +5852,9 @@ FOLD_API int fold_onnx_print(const fold_seen *seen, fold_writer *write, void *wr
         return fold_onnx__print_move((const fold_onnx__move *)seen->user_op->user, write, writer);
     if (seen->user_op->forward == fold_onnx__argmax_forward)
         return fold_onnx__print_argmax(seen, write, writer);
-    for (int i = 0; i < 7 && seen->user_op->forward == fold_onnx__map_forward; i++)
-        if (!strcmp(maps[i][0], seen->name))
-            return fold_onnx__write(write, writer, "        for (i = 0; i < %d; i++) own_out[i] = ",
-                                    fold_onnx__elements(*seen->out[0])) ||
-                   fold_onnx__write(write, writer, "(own_in0[i] %s own_in1[i]) ? 1.0f : 0.0f;\n", maps[i][1]);
-    return 1;
+    if (seen->user_op->forward == fold_onnx__gather_forward)
+        return fold_onnx__print_gather(seen, write, writer);
+    return seen->user_op->forward != fold_onnx__map_forward || fold_onnx__print_formula(seen, write, writer);
 }
 #endif
 

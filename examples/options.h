@@ -84,11 +84,12 @@ typedef struct option {
     double *number;
     const char **text;
     double low, high;
+    int *count; /* of texts: how many there are so far */
 } option;
 
 static inline option option_new(const char *name, const char *value, const char *about, double low, double high)
 {
-    const option o = { name, value, about, NULL, NULL, NULL, NULL, NULL, low, high };
+    const option o = { name, value, about, NULL, NULL, NULL, NULL, NULL, low, high, NULL };
     return o;
 }
 static inline option option_of_whole(const char *name, int *to, int low, int high, const char *about)
@@ -115,6 +116,14 @@ static inline option option_of_text(const char *name, const char **to, const cha
 {
     option o = option_new(name, value, about, 0, 0);
     o.text = to;
+    return o;
+}
+/* The same for an option that may be given up to `most` times: each adds a text to the array `to`. */
+static inline option option_of_texts(const char *name, const char **to, int *count, int most, const char *value, const char *about)
+{
+    option o = option_new(name, value, about, 0, most);
+    o.text = to;
+    o.count = count;
     return o;
 }
 static inline option option_of_flag(const char *name, int *to, const char *about) /* 1 if it is given */
@@ -154,7 +163,11 @@ static inline int option_read(int argc, char **argv, int i, const option *o)
         fprintf(stderr, "%s: %s needs a %s\n", argv[0], argv[i], o->value);
         exit(1);
     }
-    if (o->text) *o->text = argv[i + 1];
+    if (o->count && *o->count >= (int)o->high) {
+        fprintf(stderr, "%s: %s may be given %d times\n", argv[0], argv[i], *o->count);
+        exit(1);
+    }
+    if (o->text) o->text[o->count ? (*o->count)++ : 0] = argv[i + 1];
     return 2;
 }
 

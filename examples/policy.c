@@ -9,6 +9,11 @@
    prints the actions, which are all outputs, one line per agent. Without --seed, actions have no noise, and a
    choice is the most probable one.
 
+   --shape NAME=1x4x60 gives an input the axes that the file leaves open, which otherwise are 1. --bind NAME=16000 makes
+   an input a constant, such as a sample rate on which the network branches. Both may be given several times. A state is
+   an input that the program of the policy sets to an output of the step before, such as h_in <- h_out: it is paired by
+   its name and its shape. Other inputs are observations, unless they are masks or whole numbers.
+
    --c FILE prints the network as C (fold_to_c.h) for --agents agents, as a function with one argument per
    input and output. For one robot with one network, printed C is faster and needs no library; for many robots
    at once, fold.h is faster. --quantize 8 prints the weights as int8.
@@ -119,11 +124,41 @@ static int write_file(const char *path)
 
 /* ---- a step of all agents ---------------------------------------------------------------------- */
 
-static void print_tensor(const char *kind, fold_onnx_tensor tensor)
+/* A name without what tells a state from the next one: "h_in", "h_out", "hn" and "h0" are h. */
+static void name_state(const char *name, char key[64])
 {
+    static const char *const words[10] = { "in", "out", "ins", "outs", "input", "output", "next", "new", "prev", "last" };
+    size_t length = 0;
+    for (size_t n; *name && length < 40; name += n + (name[n] != 0)) {
+        int drop = 0;
+        n = strcspn(name, "_./:-");
+        for (int i = 0; i < 10; i++) drop |= n == strlen(words[i]) && !strncmp(name, words[i], n);
+        for (size_t i = 0; i < n && !drop && length < 40; i++) key[length++] = name[i];
+    }
+    if (length > 1 && strchr("0nN", key[length - 1])) length--;
+    key[length] = 0;
+}
+/* The output that is the next value of an input; NULL: the input is no state. */
+static const char *next_state(const fold_onnx *o, fold_onnx_tensor in)
+{
+    char key[64], other[64];
+    name_state(in.name, key);
+    for (int i = 0; i < fold_onnx_output_count(o); i++) {
+        const fold_onnx_tensor out = fold_onnx_output(o, i);
+        name_state(out.name, other);
+        if (out.count == in.count && !strcmp(key, other) && out.rank == in.rank && !memcmp(out.dim, in.dim, sizeof in.dim)) return out.name;
+    }
+    return NULL;
+}
+static void print_tensor(const fold_onnx *o, const char *kind, fold_onnx_tensor tensor)
+{
+    const char *next = *kind == 'i' ? next_state(o, tensor) : NULL;
     printf("%-8s %s [", kind, tensor.name);
     for (int k = 0; k < tensor.rank; k++) printf(k ? " x %d" : "%d", tensor.dim[k]);
-    printf("]%s%s\n", tensor.count ? "" : ", which is not read", tensor.is_constant ? ", constant" : tensor.is_integer ? ", whole" : "");
+    printf("]%s%s", tensor.count ? "" : ", which is not read", tensor.is_constant ? ", constant" : tensor.is_integer ? ", whole" : "");
+    if (next) printf(", state: %s <- %s", tensor.name, next);
+    else if (*kind == 'i' && !tensor.is_integer) printf(strstr(tensor.name, "mask") ? ", mask" : ", observation");
+    puts("");
 }
 
 /* Fills what all agents observe: as read, or at random. */
@@ -168,7 +203,11 @@ static double measure(fold_ctx *f) /* returns the least microseconds of a step; 
     return least;
 }
 
-typedef struct settings { const char *path, *in, *out, *check, *c; int agents, time, bits; uint64_t seed; } settings;
+typedef struct settings {
+    const char *path, *in, *out, *check, *c, *shape[MOST], *bind[MOST];
+    int n_shape, n_bind, agents, time, bits;
+    uint64_t seed;
+} settings;
 static int step(const settings *s, fold_model *m, fold_onnx *o)
 {
     const int n_in = fold_onnx_input_count(o) < MOST ? fold_onnx_input_count(o) : MOST;
@@ -232,7 +271,7 @@ static void name_port(char names[][48], int number, const char *kind, const char
             i = -1;
         }
 }
-static int print_c(const settings *s, fold_model *m, fold_onnx *o)
+static fold_to_c_result to_c(const settings *s, fold_model *m, fold_onnx *o, fold_to_c_print_op *print_op, fold_writer *write, FILE *file)
 {
     static char names[2][MOST][48];
     static fold_to_c_port port[2][MOST];
@@ -258,7 +297,7 @@ static int print_c(const settings *s, fold_model *m, fold_onnx *o)
         port[1][desc.n_out].name = names[1][desc.n_out];
         desc.n_out++;
     }
-    if (fold_onnx_record(o, f, in, desc.n_in, NULL, out, desc.n_out)) return failed(fold_ctx_message(f));
+    fold_onnx_record(o, f, in, desc.n_in, NULL, out, desc.n_out); /* an error is one of printing, too */
     for (int i = 0; i < desc.n_out; i++) port[1][i].node = out[i].node;
     desc.name = "policy";
     desc.source = s->path;
@@ -266,30 +305,95 @@ static int print_c(const settings *s, fold_model *m, fold_onnx *o)
     desc.in = port[0];
     desc.out = port[1];
     desc.bytes = s->bits == 8 ? LEAST_BYTES : 0;
-    desc.print_op = fold_onnx_print;
+    desc.print_op = print_op;
+    printed = fold_to_c(f, &desc, write, file);
+    fold_ctx_free(f);
+    return printed;
+}
+static int print_c(const settings *s, fold_model *m, fold_onnx *o)
+{
     FILE *file = fopen(s->c, "w");
     if (!file) return failed("the C file cannot be opened");
-    printed = fold_to_c(f, &desc, fold_to_file, file);
+    fold_to_c_result printed = to_c(s, m, o, fold_onnx_print, fold_to_file, file);
     if (fclose(file) && !printed.status) printed.status = FOLD_IO;
     if (!printed.status) printf("RESULT policy c=%s weights=%lu work=%lu\n", s->c, (unsigned long)printed.weight_bytes, (unsigned long)printed.work_bytes);
-    fold_ctx_free(f);
     return printed.status ? failed(printed.message) : 0;
+}
+static int go_on(const void *bytes, size_t size, void *user) { return (void)bytes, (void)size, (void)user, 0; }
+static int stop(const void *bytes, size_t size, void *user) { return (void)bytes, (void)size, (void)user, 1; }
+static int try_op(const fold_seen *seen, fold_writer *write, void *writer, void *user) { return (void)write, fold_onnx_print(seen, go_on, writer, user); }
+/* All ops are tried before anything is written, so that the weights need not be printed. */
+static void print_whether_c(const settings *s, fold_model *m, fold_onnx *o)
+{
+    const fold_to_c_result printed = to_c(s, m, o, try_op, stop, NULL);
+    if (printed.status == FOLD_IO) puts("as C     yes: --c FILE prints it");
+    else printf("as C     no: %s\n", printed.message);
+}
+
+/* ---- settings of inputs -------------------------------------------------------------------------- */
+
+/* The binding of the input in "NAME=..."; its value becomes what follows. */
+static fold_onnx_binding *binding_of(const char *text, fold_onnx_binding *bindings, int *n, const char **value)
+{
+    static char names[2 * MOST][200];
+    *value = strrchr(text, '=');
+    if (!*value || *value == text || *value - text > 199) return NULL;
+    snprintf(names[*n], sizeof names[*n], "%.*s", (int)(*value - text), text);
+    ++*value;
+    for (int i = 0; i < *n; i++)
+        if (!strcmp(bindings[i].name, names[*n])) return &bindings[i];
+    bindings[*n].name = names[*n];
+    return &bindings[(*n)++];
+}
+static int read_bindings(const settings *s, fold_onnx_binding *bindings, float values[MOST][MOST])
+{
+    const char *value;
+    char *end = NULL;
+    int n = 0;
+    for (int i = 0; i < s->n_shape; i++) {
+        fold_onnx_binding *b = binding_of(s->shape[i], bindings, &n, &value);
+        for (int more = b != NULL; more && b->rank < FOLD_ONNX_RANK; value = end + more) {
+            const long dim = strtol(value, &end, 10);
+            if (end == value || dim < 1 || dim > 1 << 24) return fprintf(stderr, "policy: --shape needs lengths, as in NAME=1x4x60, not '%s'\n", s->shape[i]), -1;
+            b->dim[b->rank++] = (int)dim;
+            more = *end == 'x';
+        }
+        if (!b || *end || b->has_shape++) return fprintf(stderr, "policy: --shape needs one shape of an input, as in NAME=1x4x60, not '%s'\n", s->shape[i]), -1;
+    }
+    for (int i = 0; i < s->n_bind; i++) {
+        fold_onnx_binding *b = binding_of(s->bind[i], bindings, &n, &value);
+        for (int more = b && !b->values; more && b->count < MOST; value = end + more) {
+            values[i][b->count++] = strtof(value, &end);
+            if (end == value) return fprintf(stderr, "policy: --bind needs numbers, as in NAME=16000, not '%s'\n", s->bind[i]), -1;
+            more = *end == ',';
+        }
+        if (!b || b->values || *end) return fprintf(stderr, "policy: --bind needs the values of an input, as in NAME=16000 or NAME=1,2, not '%s'\n", s->bind[i]), -1;
+        b->values = values[i];
+    }
+    return n;
 }
 
 static int run(const settings *s)
 {
+    static fold_onnx_binding bindings[2 * MOST];
+    static float values[MOST][MOST];
     fold_model_desc desc = fold_model_desc_default();
+    fold_onnx_desc onnx = fold_onnx_desc_default();
     desc.inference = 1;
+    onnx.bindings = bindings;
+    onnx.n_bindings = read_bindings(s, bindings, values);
+    if (onnx.n_bindings < 0) return 1;
     fold_model *m = fold_model_new(&desc);
-    fold_onnx *o = fold_onnx_open(m, s->path, NULL);
+    fold_onnx *o = fold_onnx_open(m, s->path, &onnx);
     fold_quantize_desc quantize = fold_quantize_desc_default();
     quantize.bits = s->bits;
-    for (int i = 0; i < fold_onnx_input_count(o); i++) print_tensor("input", fold_onnx_input(o, i));
-    for (int i = 0; i < fold_onnx_output_count(o); i++) print_tensor("output", fold_onnx_output(o, i));
+    for (int i = 0; i < fold_onnx_input_count(o); i++) print_tensor(o, "input", fold_onnx_input(o, i));
+    for (int i = 0; i < fold_onnx_output_count(o); i++) print_tensor(o, "output", fold_onnx_output(o, i));
     for (int i = 0; i < fold_onnx_metadata_count(o); i++) {
         const char *key = fold_onnx_metadata_key(o, i);
         printf("metadata %s: %s\n", key, fold_onnx_metadata(o, key));
     }
+    if (o) print_whether_c(s, m, o);
     quantize.min_values = LEAST_BYTES;
     if (o && !s->c && s->bits && s->bits < 32) fold_model_quantize(m, &quantize);
     const int wrong = fold_model_status(m)        ? failed(fold_model_message(m))
@@ -404,11 +508,13 @@ static int check(const char *folder)
 
 int main(int argc, char **argv)
 {
-    settings s = { NULL, NULL, NULL, NULL, NULL, 1, 0, 32, 0 };
-    const option table[9] = { option_of_text("FILE", &s.path, "", "the network"),
+    settings s = { NULL, NULL, NULL, NULL, NULL, { NULL }, { NULL }, 0, 0, 1, 0, 32, 0 };
+    const option table[11] = { option_of_text("FILE", &s.path, "", "the network"),
                               option_of_whole("--agents", &s.agents, 1, 100000, "that are run at once"),
                               option_of_text("--in", &s.in, "FILE", "reads observations"),
                               option_of_text("--out", &s.out, "FILE", "writes actions"),
+                              option_of_texts("--shape", s.shape, &s.n_shape, MOST, "NAME=1x4x60", "the shape of an input"),
+                              option_of_texts("--bind", s.bind, &s.n_bind, MOST, "NAME=16000", "makes an input a constant"),
                               option_of_flag("--time", &s.time, "measures a step of all agents, replayed"),
                               option_of_whole("--quantize", &s.bits, 8, 32, "bits of weights: 8, 16 or 32"),
                               option_of_seed("--seed", &s.seed, "of noise in actions; 0: none"),

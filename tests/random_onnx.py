@@ -58,6 +58,8 @@ def attribute(r, name, value):
         return text(1, name) + (b"" if proto3 and value == 0 else number(3, value)) + number(20, 2)
     if isinstance(value, np.ndarray):
         return text(1, name) + text(5, tensor(r, "", value, FLOAT if value.dtype.kind == "f" else INT64)) + number(20, 4)
+    if value and isinstance(value[0], str):
+        return text(1, name) + b"".join(text(9, v) for v in value) + number(20, 8)
     packed = text(8, b"".join(varint(v) for v in value)) if proto3 and value else b"".join(number(8, v) for v in value)
     return text(1, name) + packed + number(20, 7)
 
@@ -423,6 +425,51 @@ def whole_consts(g):
          "Pow": lambda x, y: np.trunc(np.power(x.astype(float), y))}[op]
     i = g.node(op, [a, b], f, kind="i")
     g.node("Cast", [i], lambda x: x, to=FLOAT)
+
+
+def whole_sums(g):
+    """Of inputs."""
+    i = g.node("Cast", [apart(g.pick())], np.trunc, kind="i", to=INT64)
+    for _ in range(g.r.randint(1, 3)):
+        op = g.r.choice(["Add", "Sub", "Mul", "Div", "Max", "Min", "Mod", "Neg", "Abs", "Sign", "Clip"])
+        since(g, {"Max": 12, "Min": 12, "Mod": 10, "Clip": 12}.get(op, 9))
+        w = g.whole(g.n.choice([-3, -2, 2, 4], i.dims if g.r.random() < 0.5 else ()))
+        if op in ("Neg", "Abs", "Sign"):
+            i = g.node(op, [i], {"Neg": np.negative, "Abs": np.abs, "Sign": np.sign}[op], kind="i")
+        elif op == "Clip":
+            i = g.node(op, [i, g.whole(-1), g.whole(2)], lambda a, *_: np.clip(a, -1, 2), kind="i")
+        else:
+            i = g.node(op, [i, w], {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": lambda a, b: np.trunc(a / b), "Max": np.maximum,
+                                    "Min": np.minimum, "Mod": np.mod}[op], kind="i")
+    g.node("Cast", [i], lambda a: a, to=FLOAT)
+
+
+def looked_up(g):
+    """Rows of a table, by an index that is computed."""
+    x = g.pick(1, 3)
+    k, axis = g.axis(x)
+    i = g.node("ArgMax", [x], lambda a: a.argmax(k), kind="i", axis=axis, keepdims=0)
+    dims = [g.r.randint(1, 3) for _ in range(g.r.randint(0, 4 - len(x.dims)))]
+    at = g.r.randint(0, len(dims))
+    dims.insert(at, x.dims[k] + g.r.randint(0, 2))
+    g.node("Gather", [g.random_weight(dims), i], lambda a, j: np.take(a, j, at), axis=at)
+
+
+def quantised(g):
+    """To 8 bits and back, by one scale or one for each index of an axis."""
+    since(g, 13)
+    x = g.pick()
+    k, axis = g.axis(x) if x.dims else (0, 1)
+    n = x.dims[k] if x.dims and g.r.random() < 0.5 else 0
+    s = g.weight(g.n.choice([0.25, 0.1, 0.7], n) if n else np.float32(g.r.choice([0.25, 0.1, 0.7])))
+    z = g.node("Cast", [g.weight(g.n.integers(-9, 9, n) if n else np.float32(3))], lambda a: a, kind="i", to=3)
+    line = [-1 if i == k else 1 for i in range(len(x.dims))] if n else []
+    def ratio(a, b):
+        return a / b.reshape(line)
+    if any((np.abs(np.abs(ratio(a, b) - np.floor(ratio(a, b))) - 0.5) < 1e-3).any() for p, q in zip(x.runs, s.runs) for a, b in zip(p, q)):
+        raise Skip()
+    q = g.node("QuantizeLinear", [x, s, z], lambda a, b, c: np.clip(np.round(ratio(a, b)) + c.reshape(line), -128, 127), kind="i", axis=axis)
+    g.node("DequantizeLinear", [q, s, z], lambda a, b, c: (a - c.reshape(line)) * b.reshape(line), axis=axis)
 
 
 def concat(g):
@@ -804,8 +851,9 @@ def recurrent(g):
     layout = g.r.choice([None, 0, 1]) if g.opset >= 14 else None
     dims = [batch, steps, width] if layout else [steps, batch, width]
     x = g.node("Reshape", [x, g.whole(dims)], lambda a, *_: a.reshape(dims))
-    lstm, n = g.r.random() < 0.5, g.r.randint(1, 4)
-    gates, direction = 4 if lstm else 3, g.r.choice([None, "forward", "reverse", "bidirectional"])
+    op, n = g.r.choice(["LSTM", "LSTM", "GRU", "GRU", "RNN"]), g.r.randint(1, 4)
+    lstm, plain, act = op == "LSTM", op == "RNN", g.r.choice([None, "Tanh", "Relu"])
+    gates, direction = {"LSTM": 4, "GRU": 3, "RNN": 1}[op], g.r.choice([None, "forward", "reverse", "bidirectional"])
     ways, late = 2 if direction == "bidirectional" else 1, g.r.choice([None, 0, 1])
     w, h, b = g.random_weight([ways, gates * n, width]), g.random_weight([ways, gates * n, n]), g.random_weight([ways, 2 * gates * n]) if g.r.random() < 0.7 else None
     state = [ways, batch, n] if not layout else [batch, ways, n]
@@ -836,6 +884,8 @@ def recurrent(g):
                     i, f = sigmoid(i + p[d, :n] * c), sigmoid(f + p[d, 2 * n :] * c)
                     c = f * c + i * np.tanh(z)
                     s = sigmoid(o + p[d, n : 2 * n] * c) * np.tanh(c)
+                elif plain:
+                    s = np.maximum(u + v, 0) if act == "Relu" else np.tanh(u + v)
                 else:
                     z, r = sigmoid(u + v)[:, :n], sigmoid(u + v)[:, n : 2 * n]
                     seen = r * v[:, 2 * n :] if late else (r * s) @ h[d, 2 * n :].T + bias[d, gates * n + 2 * n :]
@@ -845,13 +895,237 @@ def recurrent(g):
         if layout:
             return [y.transpose(2, 0, 1, 3)] + [v.transpose(1, 0, 2) for v in last[: 1 + lstm]]
         return [y] + last[: 1 + lstm]
-    g.node("LSTM" if lstm else "GRU", [x, w, h] + more, function, outputs=2 + lstm, hidden_size=n, direction=direction, layout=layout,
-           linear_before_reset=None if lstm else late)
+    g.node(op, [x, w, h] + more, function, outputs=2 + lstm, hidden_size=n, direction=direction, layout=layout, activations=[act] * ways if plain and act else None,
+           linear_before_reset=late if op == "GRU" else None)
+
+
+def transposed(g):
+    axes = g.r.randint(1, 2)
+    x = g.pick(1)
+    dims = split_of(g, int(np.prod(x.dims)), axes + 2)
+    g.r.shuffle(dims)
+    if dims[0] > 3 or max(dims[2:]) > 6:
+        raise Skip()
+    x = g.node("Reshape", [x, g.whole(dims)], lambda a, *_: a.reshape(dims))
+    groups = g.r.choice([d for d in range(1, dims[1] + 1) if dims[1] % d == 0])
+    each, taps = g.r.randint(1, 3), [g.r.randint(1, 3) for _ in range(axes)]
+    s, d = [g.r.randint(1, 3) for _ in range(axes)], [g.r.choice([1, 1, 2])] * axes
+    more = [g.r.randint(0, max(a, b) - 1) for a, b in zip(s, d)]
+    full = [(n - 1) * a + (t - 1) * b + 1 + m for n, a, b, t, m in zip(dims[2:], s, d, taps, more)]
+    p = [[g.r.randint(0, min(2, (f - 1) // 2)) for f in full] for _ in range(2)]
+    wanted = [g.r.randint(max(1, f - 3), f) for f in full] if g.r.random() < 0.2 else None
+    if wanted:
+        p = [[(f - w) - (f - w) // 2 for f, w in zip(full, wanted)], [(f - w) // 2 for f, w in zip(full, wanted)]]
+    w, b = g.random_weight([dims[1], each] + taps), [g.random_weight([groups * each])] if g.r.random() < 0.6 else []
+    def function(a, w, *b):
+        y, n = np.zeros([dims[0], groups * each] + full, a.dtype), dims[1] // groups
+        for k in range(groups):
+            for at in np.ndindex(*dims[2:]):
+                for tap in np.ndindex(*taps):
+                    to = tuple(i * q + t * e for i, q, t, e in zip(at, s, tap, d))
+                    part = np.einsum("nc,co->no", a[(slice(None), slice(k * n, k * n + n)) + at], w[(slice(k * n, k * n + n), slice(None)) + tap])
+                    y[(slice(None), slice(k * each, k * each + each)) + to] += part
+        y = y[(slice(None), slice(None)) + tuple(slice(i, f - j) for i, j, f in zip(*p, full))]
+        return y + b[0].reshape([1, -1] + [1] * axes) if b else y
+    g.node("ConvTranspose", [x, w] + b, function, strides=s, dilations=d, pads=None if wanted else p[0] + p[1], output_padding=more, output_shape=wanted,
+           group=groups if groups > 1 or g.r.random() < 0.5 else None)
+
+
+def place_of(how, i, n, made, scale):
+    if how == "align_corners":
+        return i * (n - 1) / (made - 1) if made > 1 else 0
+    if how == "asymmetric":
+        return i / scale
+    if how == "half_pixel_symmetric":
+        return n / 2 * (1 - made / (scale * n)) + (i + 0.5) / scale - 0.5
+    return (i + 0.5) / scale - 0.5 if made > 1 or how == "half_pixel" else 0
+
+
+def resize(g):
+    since(g, 11)
+    x = g.pick(1)
+    mode, how = g.r.choice(["nearest", "linear", "cubic"]), g.r.choice(["half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric", "half_pixel_symmetric"])
+    since(g, 19 if how == "half_pixel_symmetric" else 11)
+    made, smooth, leaves = [g.r.choice([d, d, g.r.randint(1, 6)]) for d in x.dims], g.opset >= 18 and g.r.random() < 0.3, g.r.random() < 0.2
+    scale, a = [m / d for m, d in zip(made, x.dims)], g.r.choice([None, -0.5])
+    near = g.r.choice(["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"])
+    told = how != "align_corners" and g.r.random() < 0.5
+    if told:
+        scale = [np.float32(g.r.choice([1, 1, 0.5, 1.5, 2, 2.6])) for _ in x.dims]
+        made = [int(np.floor(float(v) * d)) for v, d in zip(scale, x.dims)]
+        if min(made) < 1:
+            raise Skip()
+    def kernel(t):
+        t, c = abs(t), -0.75 if a is None else a
+        if mode == "linear":
+            return max(0, 1 - t)
+        return (c + 2) * t**3 - (c + 3) * t**2 + 1 if t <= 1 else c * t**3 - 5 * c * t**2 + 8 * c * t - 4 * c if t < 2 else 0
+    def function(v, *_):
+        for k, (n, m, q) in enumerate(zip(x.dims, made, scale)):
+            w = np.zeros((n, m))
+            for i in range(m if n != m or q != 1 else 0):
+                at = place_of(how, i, n, m, float(q))
+                rest = at % 1
+                if mode == "nearest":
+                    if any(0 < abs(rest - edge) < 1e-3 for edge in (0, 0.5, 1)):
+                        raise Skip()
+                    to = {"floor": math.floor(at), "ceil": math.ceil(at), "round_prefer_floor": math.ceil(at - 0.5), "round_prefer_ceil": math.floor(at + 0.5)}[near]
+                    w[min(max(to, 0), n - 1), i] = 1
+                    continue
+                spread = min(1, float(q)) if smooth else 1
+                for j in range(-40, 50):
+                    if 0 <= j < n or not (smooth or leaves):
+                        w[min(max(j, 0), n - 1), i] += kernel((j - at) * spread)
+                if abs(w[:, i].sum()) < 0.1:
+                    raise Skip()
+                w[:, i] /= w[:, i].sum() if smooth or leaves else 1
+            if n != m or q != 1:
+                v = np.moveaxis(np.tensordot(v, w.astype(v.dtype), (k, 0)), -1, k)
+        return v
+    last = [g.weight(np.array(scale, np.float32))] if told else [g.weight(np.zeros(0)) if g.r.random() < 0.3 else None, g.whole(made)]
+    g.node("Resize", [x, None] + last, function, mode=mode, coordinate_transformation_mode=how, nearest_mode=near if mode == "nearest" else None,
+           cubic_coeff_a=a, antialias=1 if smooth else None, exclude_outside=1 if leaves else None)
+
+
+def products(g):
+    """Einsum of one operand or two: sums, diagonals, an ellipsis, a result that is left out."""
+    since(g, 12)
+    x = g.pick(1)
+    letters = g.r.sample("abcdeXYZ", len(x.dims))
+    if len(x.dims) > 1 and x.dims[0] == x.dims[1] and g.r.random() < 0.3:
+        letters[1] = letters[0]
+    sizes, terms = dict(zip(letters, x.dims)), [("".join(letters), x)]
+    if g.r.random() < 0.7:
+        own = [(c, sizes.get(c) or g.r.randint(1, 4)) for c in g.r.sample("abcdeXYZ", g.r.randint(1, 3))]
+        sizes.update(own)
+        terms.append(("".join(c for c, _ in own), g.random_weight([d for _, d in own])))
+    result = "".join(g.r.sample(sorted(sizes), g.r.randint(0, min(3, len(sizes)))))
+    if g.r.random() < 0.3 and "".join(t for t, _ in terms).count(letters[0]) == 1:
+        terms[0], result = ("..." + terms[0][0][1:], x), "..." + result.replace(letters[0], "")
+    g.r.shuffle(terms)
+    equation = ",".join(t for t, _ in terms) + ("->" + result if g.r.random() < 0.8 else "")
+    g.node("Einsum", [v for _, v in terms], lambda *a: np.einsum(equation, *a), equation=equation)
+
+
+def prefix_sums(g):
+    since(g, 11)
+    x = g.pick(1)
+    k, axis = g.axis(x)
+    late, back = g.r.choice([None, 0, 1]), g.r.choice([None, 0, 1])
+    def function(a, *_):
+        a = np.flip(a, k) if back else a
+        y = np.cumsum(a, k) - (a if late else 0)
+        return np.flip(y, k) if back else y
+    g.node("CumSum", [x, g.weight(np.int64(axis), INT64)], function, exclusive=late, reverse=back)
+
+
+def one_hot(g):
+    since(g, 11)
+    i = g.node("Cast", [apart(g.pick(0, 3))], np.trunc, kind="i", to=INT64)
+    depth, axis = g.r.randint(1, 4), g.r.randint(-1, len(i.dims))
+    def function(a, d, v):
+        a = np.where(a < 0, a + depth, a)
+        shape = [1] * (a.ndim + 1)
+        k = axis % (a.ndim + 1)
+        shape[k] = depth
+        return np.where(np.expand_dims(a, k) == np.arange(depth).reshape(shape), v[1], v[0])
+    g.node("OneHot", [i, g.weight(np.int64(depth), INT64), g.weight(np.array(g.r.choice([[0, 1], [-0.5, 2.5]])))], function, axis=axis)
+
+
+def group_norm(g):
+    x = g.pick(2)
+    c = x.dims[1]
+    groups = g.r.choice([d for d in range(1, c + 1) if c % d == 0]) if g.opset >= 18 and g.r.random() < 0.6 else None
+    n, epsilon = groups if groups and g.opset < 21 else c, g.r.choice([None, 0.1])
+    def function(a, s, b):
+        v = a.reshape(a.shape[0], groups or c, -1)
+        if v.var(2).min() < 1e-3:
+            raise Skip()
+        v = (v - v.mean(2, keepdims=True)) / np.sqrt(v.var(2, keepdims=True) + (epsilon or 1e-5))
+        return (v.reshape(a.shape[0], n, -1) * s.reshape(-1, 1) + b.reshape(-1, 1)).reshape(a.shape)
+    g.node("GroupNormalization" if groups else "InstanceNormalization", [x, g.random_weight([n]), g.random_weight([n])], function, epsilon=epsilon, num_groups=groups)
+
+
+def vector_norm(g):
+    x = g.pick(1)
+    k, axis = g.axis(x)
+    p = g.r.choice([None, 1, 2])
+    def function(a):
+        size = np.abs(a).sum(k, keepdims=True) if p == 1 else np.sqrt((a * a).sum(k, keepdims=True))
+        if size.min() < 1e-3:
+            raise Skip()
+        return a / size
+    g.node("LpNormalization", [x], function, axis=axis if axis != -1 or g.r.random() < 0.5 else None, p=p)
+
+
+def blocks(g):
+    x = g.pick(1)
+    b, total = g.r.randint(1, 3), int(np.prod(x.dims))
+    mode = g.r.choice([None, "DCR", "CRD"]) if g.opset >= 11 else None
+    dims = split_of(g, total, 4)
+    g.r.shuffle(dims)
+    x = g.node("Reshape", [x, g.whole(dims)], lambda a, *_: a.reshape(dims))
+    n, c, h, w = dims
+    if g.r.random() < 0.5 and h % b == 0 and w % b == 0:
+        g.node("SpaceToDepth", [x], lambda a: a.reshape(n, c, h // b, b, w // b, b).transpose(0, 3, 5, 1, 2, 4).reshape(n, c * b * b, h // b, w // b), blocksize=b)
+        return
+    while c % (b * b):
+        b -= 1
+    def function(a):
+        a = a.reshape(n, c // b // b, b, b, h, w).transpose(0, 1, 4, 2, 5, 3) if mode == "CRD" else a.reshape(n, b, b, c // b // b, h, w).transpose(0, 3, 4, 1, 5, 2)
+        return a.reshape(n, c // b // b, h * b, w * b)
+    g.node("DepthToSpace", [x], function, blocksize=b, mode=mode)
+
+
+def means(g):
+    since(g, 8)
+    x = g.pick()
+    all_of = [x] + [g.partner(x) for _ in range(g.r.randint(0, 2))]
+    g.node("Mean", all_of, lambda *a: sum(a[1:], a[0]) / len(a))
+
+
+def sorted_constants(g):
+    since(g, 11)
+    n, k, largest = g.r.randint(1, 6), g.r.randint(1, 3), g.r.choice([None, 0, 1])
+    if k > n:
+        raise Skip()
+    order = lambda a: np.argsort(-a if largest != 0 else a, -1, kind="stable")[..., :k]
+    c = g.weight(g.n.integers(-3, 4, (g.r.randint(1, 2), n)))
+    v, i = g.node("TopK", [c, g.whole([k])], lambda a, *_: [np.take_along_axis(a, order(a), -1), order(a)], outputs=2, largest=largest)
+    i.kind = "i"
+    j = g.node("Cast", [i], lambda a: a, to=FLOAT)
+    g.node("Add", [g.pick(0, 0), g.node("Mul", [v, j], np.multiply)], np.add)
+
+
+def steps(g):
+    since(g, 11)
+    start, delta, n = g.r.choice([0, 0.5, -2]), g.r.choice([1, -0.5, 0.3]), g.r.randint(1, 5)
+    parts = [g.weight(np.float32(v)) for v in (start, start + delta * (n - 0.5), delta)]
+    g.node("Range", parts, lambda a, b, c: a + c * np.arange(n))
+
+
+CIRCLE = {"Atan": np.arctan, "Asin": np.arcsin, "Acos": np.arccos, "Tan": np.tan}
+
+
+def angles(g):
+    op, x = g.r.choice(sorted(CIRCLE)), g.pick()
+    if op != "Atan":
+        x = g.node("Mul", [g.node("Tanh", [x], np.tanh), g.weight(np.float32(0.8))], np.multiply)
+    g.node(op, [x], CIRCLE[op])
+
+
+def threshold(g):
+    since(g, 10)
+    x, alpha = g.pick(), g.r.choice([None, 0.5])
+    if any((np.abs(a - (alpha or 1)) < 1e-4).any() for pair in x.runs for a in pair):
+        raise Skip()
+    g.node("ThresholdedRelu", [x], lambda a: np.where(a > (alpha or 1), a, 0), alpha=alpha)
 
 
 MAKERS = [unary, unary, unary, positive, with_alpha, gelu, clip, binary, binary, binary, truth, cast, half, quotient, scalar, whole_consts, concat, expand, flatten, gather, pad, reshape, slice_of,
           split, squeeze, unsqueeze, transpose, shape_of, filled, reduce, reduce, soft, argmax, layer_norm, written_norm, batch_norm, gemm, matmul,
-          matmul, conv, recurrent, pool, pool, with_two, halves, prelu, remainder, tile, trilu, mirrored]
+          matmul, conv, recurrent, pool, pool, with_two, halves, transposed, resize, resize, products, products, prefix_sums, one_hot, group_norm, vector_norm, blocks, means, sorted_constants, steps,
+          angles, threshold, prelu, remainder, tile, trilu, mirrored, whole_sums, looked_up, quantised]
 
 
 def agree(v):

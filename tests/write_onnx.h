@@ -93,7 +93,8 @@ static inline void put_whole(message *m, int field, const char *name, const char
 }
 
 /* A node. Attributes are words: axis=1, axes=1,2 (a comma makes a list: axes=1,), alpha=0.5 (a point makes a float), mode=edge,
-   axis=:2 (type 2 and no value, as proto3 writes a 0). */
+   axis=:2 (type 2 and no value, as proto3 writes a 0), alpha=@slope (that of the function's call). domain=own is none, but the node's
+   domain. */
 static inline void put_node(message *graph, const char *type, const char *in, const char *out, const char *attributes)
 {
     static message node, attribute;
@@ -105,9 +106,16 @@ static inline void put_node(message *graph, const char *type, const char *in, co
         n = strcspn(attributes, " ");
         const size_t name = strcspn(attributes, "=");
         const char *value = attributes + name + 1, *end = attributes + n;
+        if (!strncmp(attributes, "domain=", 7)) {
+            put_bytes(&node, 7, value, (size_t)(end - value));
+            continue;
+        }
         attribute.size = 0;
         put_bytes(&attribute, 1, attributes, name);
-        if (*value == ':') put_number(&attribute, 20, strtol(value + 1, NULL, 10));
+        const int is_text = (*value | 32) >= 'a' && (*value | 32) <= 'z', is_ellipsis = !strncmp(value, "...", 3);
+        if (is_text || is_ellipsis) put_bytes(&attribute, 4, value, (size_t)(end - value));
+        else if (*value == ':') put_number(&attribute, 20, strtol(value + 1, NULL, 10));
+        else if (*value == '@') put_bytes(&attribute, 21, value + 1, (size_t)(end - value - 1));
         else if (memchr(value, ',', (size_t)(end - value)))
             while (value < end) {
                 char *next;
@@ -115,8 +123,7 @@ static inline void put_node(message *graph, const char *type, const char *in, co
                 value = next + 1;
             }
         else if (memchr(value, '.', (size_t)(end - value))) put_float(&attribute, 2, strtof(value, NULL));
-        else if (strchr("-0123456789", *value)) put_number(&attribute, 3, strtoll(value, NULL, 10));
-        else put_bytes(&attribute, 4, value, (size_t)(end - value));
+        else put_number(&attribute, 3, strtoll(value, NULL, 10));
         put_message(&node, 5, &attribute);
     }
     put_message(graph, 1, &node);

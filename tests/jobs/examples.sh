@@ -76,8 +76,20 @@ policy() { # writes its file where it runs
     step "policy reads what others write" sh -c "cd $out && printf '1,2,3,4\\n0 0 0 0\\n' >in.csv &&
         ../../policy policy.onnx --agents 2 --in in.csv --out out.csv &&
         awk -F, 'NF != 2 { bad = 1 } END { exit bad || NR != 2 }' out.csv"
+    step "policy says what inputs are" sh -c "cd $out && ../../policy policy.onnx >inputs &&
+        grep -q '^input    obs .1 x 4., observation\$' inputs && grep -q '^as C     yes' inputs"
+    step "policy takes a shape" says "./build/policy $out/policy.onnx --shape obs=1x4" "input    obs .1 x 4."
+    step "policy refuses another shape" says "./build/policy $out/policy.onnx --shape obs=1x5" "do not fit"
+    step "policy needs a shape" says "./build/policy $out/policy.onnx --shape obs=1x" "NAME=1x4x60, not 'obs=1x'"
+    step "policy binds inputs" says "./build/policy $out/policy.onnx --bind obs=1,2,3,4" "RESULT policy agents=1 inputs=0"
+    step "policy refuses other values" says "./build/policy $out/policy.onnx --bind obs=1,2,3" \
+        "3 values are bound to a shape of 4"
+    step "policy needs values" says "./build/policy $out/policy.onnx --bind obs=x" "NAME=16000, not 'obs=x'"
+    step "policy names inputs that are bound" says "./build/policy $out/policy.onnx --bind ob=1" "nearest: 'obs'"
     step "policy names the file that is missing" says "./build/policy no.onnx" "'no.onnx' cannot be opened"
     if [ -z "${FOLD_POLICIES:-}" ]; then skip "policy --check" "FOLD_POLICIES names no folder"; return; fi
+    step "policy pairs states" says "./build/policy $FOLD_POLICIES/mlagents-Hallway/model.onnx" \
+        ", state: recurrent_in <- recurrent_out"
     for folder in "$FOLD_POLICIES"/*/; do
         prints "policy --check ${folder%/}" "./build/policy --check ${folder%/}" \
             "RESULT policy name=${folder%/} worst= compared= refused=0"
