@@ -227,8 +227,8 @@ typedef struct fold_rl_trainer_desc {
     int epochs;        /* passes over these steps [n_epochs, update_epochs]. 0: 4 */
     int minibatches;   /* minibatches per pass [num_minibatches]. 0: 4. With a memory they consist of whole
                           pieces of episodes, and differ in size */
-    int segment;       /* with a memory or state, pieces have at most this many steps, and start from what
-                          was remembered when acting [bptt_horizon]. 0: they are not cut */
+    int segment;       /* with a memory or state, pieces have at most this many steps, and start from the
+                          state that the agent had then [bptt_horizon]. 0: they are not cut */
     float rate;        /* learning rate of Adam [learning_rate]. 0: 0.001 */
     fold_rates rates;  /* schedule of the learning rate, counted in updates [anneal_lr]: FOLD_RATE_LINEAR with
                           steps = 100 reaches 0 after 100 updates. 0: constant */

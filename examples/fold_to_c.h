@@ -30,7 +30,7 @@
    neither does. Denormals are kept or flushed, depending on how the processor is set. Weights may be NaN or
    infinite, unless they become int8. Weights must be floats: print before you call fold_model_quantize, and
    set fold_to_c_desc.bytes if they should become int8. List ops, losses and random ops are errors, with a
-   message that names the op. So are user-defined ops, unless fold_to_c_desc.print_op prints them.
+   message that names the op. User-defined ops are errors unless fold_to_c_desc.print_op prints them.
 
    There are no globals. Memory for printing comes from malloc, and is freed before fold_to_c returns. With
    FOLD_NO_TEXT, contexts cannot be visited, and nothing is declared. */
