@@ -602,7 +602,8 @@ static int fold_onnx__is(fold_onnx__span text, const char *word)
 
 static int fold_onnx__same_text(fold_onnx__span a, fold_onnx__span b)
 {
-    return a.end - a.at == b.end - b.at && (a.at == b.at || !memcmp(a.at, b.at, (size_t)(a.end - a.at)));
+    const size_t size = (size_t)(a.end - a.at);
+    return size == (size_t)(b.end - b.at) && (!size || !memcmp(a.at, b.at, size));
 }
 
 static const char *fold_onnx__copy_text(fold_onnx *o, fold_onnx__span text)
@@ -2547,6 +2548,7 @@ static fold_node fold_onnx__thresholded(fold_ctx *f, fold_node x, float alpha)
     const fold_node above = fold_shift(f, x, -alpha);
     return fold_select(f, above, x, fold_clip(f, x, 0, 0));
 }
+
 static fold_node fold_onnx__shrink(fold_ctx *f, fold_node x, float lambda, float bias)
 {
     const fold_node below = fold_shift(f, fold_neg(f, x), -lambda);
@@ -2555,6 +2557,7 @@ static fold_node fold_onnx__shrink(fold_ctx *f, fold_node x, float lambda, float
     const fold_node above = fold_shift(f, x, -lambda), lowered = fold_shift(f, x, -bias);
     return fold_select(f, above, lowered, rest);
 }
+
 static int fold_onnx__open_shrink(fold_onnx *o, const fold_onnx__value *from)
 {
     (void)from;
