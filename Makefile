@@ -8,7 +8,7 @@ CXX ?= c++
 MPICC ?= mpicc
 MPIRUN ?= mpirun --allow-run-as-root --oversubscribe
 
-.PHONY: demo examples web test accuracy test-all sanitize check-style renew coverage soak sizes bench frame bench-study bench-programs bench-peers bench-results mpi clean
+.PHONY: demo examples web release test accuracy test-all sanitize check-style renew coverage soak sizes bench frame bench-study bench-programs bench-peers bench-results mpi clean
 
 demo: build/listops
 	./build/listops
@@ -87,6 +87,19 @@ build/web/learn.native: build/web/native_train
 build/site/source/%.html: examples/% examples/web/source.html examples/web/style.css examples/web/page.awk
 	@mkdir -p $(@D)
 	awk -v source=$< -f examples/web/page.awk examples/web/source.html >$@.new && mv $@.new $@
+
+# A release in build: archives with what PlatformIO, Arduino and ESP-IDF want to know, and notes with the commit. It has
+# the site if `make web` built that before. URL: the project's address; MAINTAINER: a name and e-mail address.
+OUT ?= build
+PAGES ?= build/site
+POLICY ?= build/policy
+MAINTAINER ?= the fold.h authors
+release: $(POLICY)
+	@mkdir -p $(OUT)
+	@cd $(OUT) && $(abspath $(POLICY)) --c network.h >policy.log || { cat policy.log; exit 1; }
+	@[ $(PAGES) != build/site ] || [ ! -d build/site ] || $(MAKE) -sq web || \
+	    echo "NOT A RELEASE: build/site is older than its sources: make web builds it anew"
+	@python3 tests/release.py --out $(OUT) --site $(PAGES) --network $(abspath $(OUT)/network.h) --url "$(URL)" --maintainer "$(MAINTAINER)"
 
 # Needs cc alone, and takes three minutes on 2 processors. What is missing is skipped, and said so.
 test:

@@ -3196,15 +3196,15 @@ typedef struct fold__attention_call {
     fold_rows query, key, value;
     const float *key_panels; /* keys packed by attention_append, read by forward instead of key, or NULL */
     fold_rows out;   /* written by forward; not read by backward */
-    fold_rows norms; /* [queries x 2 heads]: each head's largest score and sum of exps, from forward to
-                        backward. Base NULL in forward: not stored */
+    fold_rows norms; /* [queries x 2 heads]: each head's largest score and sum of exps, which forward stores
+                        for backward. If the base is NULL, forward does not store them */
     fold_rows d_out; /* read by backward, which writes the next three if their base is not NULL */
     fold_rows d_query, d_key, d_value;
 } fold__attention_call;
 
-/* The maps y = f(a, b, c, s), in the vector macros of the SIMD section. They propagate NaN and have PyTorch's
-   gradients. relu adds a zero, so that -0 becomes 0 however a compiler implements VMAX. Maps named d_f get
-   the gradient of y in a. LIGHT maps are limited by memory or are rare, so AVX-512 uses those of AVX2. */
+/* The maps y = f(a, b, c, s), written in the vector macros of the SIMD section. They propagate NaN and have
+   PyTorch's gradients. relu adds a zero, so that -0 becomes 0 however a compiler implements VMAX. In maps
+   named d_f, a is the gradient of y. LIGHT maps are limited by memory or rare: AVX-512 uses AVX2's. */
 #define FOLD__MAPS(X, LIGHT)                                                                             \
     X(add, FOLD__VADD(FOLD__A, FOLD__B))                                                                 \
     LIGHT(sub, FOLD__VSUB(FOLD__A, FOLD__B))                                                             \
@@ -3283,16 +3283,16 @@ enum fold__map {
 
 /* Applies a map to `rows` rows of `count` elements. out, in_a, in_b and in_c are the first rows of all[0..3];
    `all` may be NULL for one row. out may be one of the inputs. An input that the map does not use may be
-   NULL; its rows are then those of out. */
+   NULL; in `all`, it then has the rows of out. */
 typedef void (*fold__map_fn)(float *out, const float *in_a, const float *in_b, const float *in_c,
                              float scalar, size_t count, size_t rows, const fold_rows all[4]);
 
-/* The optimisers' update rules. A rule computes `change`, which is subtracted from a value, from the gradient
-   `grad`, which includes weight decay, and the optimiser state in state1 and state2, which it updates.
-   Divisions and square roots are correctly rounded and nothing is fused, so all kernel sets are
-   bit-identical. A state that only decays would become denormal; rounding would keep it there for ever, and
-   each operation on it takes about a hundred cycles. So states too small to change a value become 0: a mean
-   of gradients below 2^-100, a mean of squared gradients below 2^-139. */
+/* The optimisers' update rules. A rule computes `change`, which is subtracted from a value. It uses the
+   gradient `grad`, which includes weight decay, and the optimiser state in state1 and state2, which it
+   updates. Divisions and square roots are correctly rounded and nothing is fused, so all kernel sets are
+   bit-identical. A state that only decays would become denormal, rounding would keep it denormal for ever,
+   and each operation on it would take about a hundred cycles. So a state too small to change a value becomes
+   0: a mean of gradients below 2^-100, a mean of squared gradients below 2^-139. */
 #define FOLD__FADING(least, keep, state, added) \
     FOLD__ISA(unless_below)(FOLD__VADD(FOLD__VMUL(keep, state), added), least)
 #define FOLD__MEAN(keep, state, added) FOLD__FADING(0x1p-100f, keep, state, added)
@@ -3314,14 +3314,14 @@ enum fold__rule {
     FOLD__RULES(FOLD__RULE_ENUM) FOLD__RULE_COUNT
 };
 
-/* The settings of an optimiser step. decay * value is added to the gradient, shrink * value to the change;
-   shrink includes the learning rate. */
+/* The settings of an optimiser step. decay * value is added to the gradient, and shrink * value to the
+   change; shrink includes the learning rate. */
 typedef struct fold__step {
     enum fold__rule rule;
     int states;
     float rate, decay, shrink, epsilon;
     float keep1, add1, scale1, keep2, add2, scale2;
-    uint64_t steps; /* step count, this step included, for which scale1 and scale2 were computed; 0: none */
+    uint64_t steps; /* step count, including this step, for which scale1 and scale2 were computed; 0: none */
 } fold__step;
 typedef void (*fold__rule_fn)(const fold__step *step, float *values, float *grads, float *states1,
                               float *states2, size_t count);
@@ -3338,12 +3338,12 @@ typedef struct fold__kernels {
                  int count);
     void (*product)(const fold__product *product, float *scratch);
     /* Adds x[r][i] * dy[r][j] to dw[i*ldw + j] as a chain over r, in row order. If `separate` (at least one
-       row), the chain starts at zero and its result is added to dw. */
+       row), the chain starts at zero and its result is then added to dw. */
     void (*weight_grad)(int rows, const fold_rows *input, int inner, const fold_rows *dy, int columns,
                         float *dw, size_t ldw, float *scratch, int separate);
     /* Adds left[r][i] * right[r][i] to sum[i] as a chain over r, in row order. */
     void (*add_products)(int rows, const fold_rows *left, const fold_rows *right, float *sum, size_t count);
-    fold__rule_fn rule[FOLD__RULE_COUNT]; /* update `count` values and clear their gradients */
+    fold__rule_fn rule[FOLD__RULE_COUNT]; /* each updates `count` values and clears their gradients */
 } fold__kernels;
 
 /* Reductions, and operations on rows by index. They are separate from fold__kernels, so that a linker can
@@ -3357,18 +3357,18 @@ typedef struct fold__reducer {
     /* values = exp(values - largest); returns `sum` plus these values, added in order. */
     float (*exp_chain)(float *values, float largest, float sum, int count);
     void (*divide)(float *values, float divisor, int count);
-    /* For `count` rows from row `first` on, from column `col` on: dots computes products[r] = left . row r,
-       and scale_rows computes row r = factor[r] * from. */
+    /* For `count` rows from row `first` on, starting at column `col`: dots computes products[r] = left . row
+       r, and scale_rows computes row r = factor[r] * from. */
     void (*dots)(const float *left, const fold_rows *rows, ptrdiff_t first, int count, ptrdiff_t col,
                  size_t width, float *products);
     void (*scale_rows)(const float *from, const float *factor, const fold_rows *rows, ptrdiff_t first,
                        int count, ptrdiff_t col, size_t width);
     void (*gather)(const struct fold__row_sums *at);
-    /* For each r in order, take_rows is to[r] = from[index[r]], and add_rows is to[index[r]] += from[r]. */
+    /* For each r in order, take_rows sets to[r] = from[index[r]], add_rows adds from[r] to to[index[r]]. */
     void (*take_rows)(const int *index, int rows, const fold_rows *from, const fold_rows *to, size_t width);
     void (*add_rows)(const int *index, int rows, const fold_rows *from, const fold_rows *to, size_t width);
-    /* largest_rows: the maximum of each column of `count` rows from `first` on; ties go to the earlier row.
-       first_largest, its gradient: `from` for the first row with the maximum, zeros for the others. */
+    /* largest_rows computes the maximum of each column of `count` rows from `first` on; ties go to the
+       earlier row. first_largest, its gradient, is `from` for the first row with the maximum, else zeros. */
     void (*largest_rows)(float *largest, const fold_rows *rows, ptrdiff_t first, int count, size_t width);
     void (*first_largest)(const float *from, const float *largest, const fold_rows *rows, const fold_rows *to,
                           ptrdiff_t first, int count, size_t width);
@@ -3387,7 +3387,7 @@ static fold__layout fold__layout_of(int panel, int vector, int columns)
         return layout;
     int vectors = (columns - 1) / vector + 1;
     layout.panels = (vectors - 1) / (panel / vector) + 1;
-    if (vector < 16) /* short vectors: whole panels only, since little is padded */
+    if (vector < 16) /* short vectors: all panels are whole, since this pads little */
         vectors = layout.panels * (panel / vector);
     layout.vectors = (vectors - 1) / layout.panels + 1;
     layout.full = vectors - layout.panels * (layout.vectors - 1);
@@ -3400,8 +3400,8 @@ static int fold__layout_start(const fold__layout *layout, int panel)
     return panel * layout->vectors - (panel > layout->full ? panel - layout->full : 0);
 }
 
-/* Whether a weight is narrow. Sums are then long, and a single chain would wait for each addition, so each
-   sum has FOLD__LANES chains. In other weights each lane of a vector is the sum of one column. */
+/* Whether a weight is narrow. Its sums are then split into FOLD__LANES chains each, since a single long chain
+   would wait for each addition. In other weights each lane of a vector is the sum of one column. */
 static int fold__is_narrow(int inner, int columns) { return columns < FOLD__LANES && inner > 4 * columns; }
 
 /* Returns the floats from one column of a narrow pack to the next: whole cache lines. */
@@ -3433,7 +3433,7 @@ static size_t fold__pack_row(const fold__kernels *kernels, int inner, int column
                : row * (size_t)fold__layout_of(kernels->panel, kernels->vector, columns).width;
 }
 
-/* Returns the scratch floats for a block of at most `rows` rows of tiles: a tile's buffer, row pointers. */
+/* Returns the scratch floats of a buffer for one tile; the next function adds pointers to rows of tiles. */
 static size_t fold__buffered_floats(size_t rows)
 {
     return fold__min_size(rows, FOLD__TILE_ROWS) * FOLD__TILE_WIDTH;
@@ -3503,8 +3503,8 @@ FOLD__INLINE void fold__transpose_4(float *dst, size_t ld, const float *const sr
 
 /* Packing functions of an instruction set. */
 typedef struct fold__packer {
-    /* Packs rows row..row+rows of `input` as panels `stride` floats apart; pads the last one's vectors with
-       0. */
+    /* Packs rows row..row+rows of `input` as panels that are `stride` floats apart; the last panel's vectors
+       are filled up with zeros. */
     void (*pack_rows)(float *dst, size_t stride, const fold__layout *layout, const fold_rows *input,
                       ptrdiff_t row, int rows, int columns);
     /* dst[c*ld + r] = src[r][c] for eight rows. NULL: rows are transposed four at a time. */
@@ -3590,7 +3590,7 @@ static void fold__pack_any(const fold__packer *packer, int panel, int vector, fl
 
 /* The arguments of a tile function, which computes `count` tiles, one below the other, over some segments.
    Packs are read from `offset` on; weight rows are `width` floats apart. Chains start from from[row] +
-   from_col, or from zeros unless `started`. Results go to to[row] + to_col; `last` columns of the last vector
+   from_col if `started`, else from zeros. Results go to to[row] + to_col; `last` columns of the last vector
    are stored, at least one. scattered: prefetch inputs. distant: prefetch the rows that chains continue. */
 typedef struct fold__tile_args {
     int n_seg, count, last, started, scattered, distant;
@@ -3605,14 +3605,14 @@ typedef struct fold__tile_args {
 } fold__tile_args;
 typedef void (*fold__tile_fn)(const fold__tile_args *at);
 
-/* One recorded kernel call: an op, tiles of a product or, if both are NULL, a map, a copy or a whole batch.
+/* One recorded kernel call: an op or tiles of a product or, if both are NULL, a map, a copy or a whole batch.
    Its arguments follow it: a fold__prepared, fold__tile_args or fold__map_call. */
 typedef struct fold__command {
     struct fold__command *next;
     void (*op)(const fold_op_call *);
     fold__tile_fn tile;
 } fold__command;
-/* A map of contiguous values. If `map` is NULL: a copy; if `out` is NULL too: a run of batch `count`. */
+/* A map of contiguous values; a copy if `map` is NULL; a run of batch number `count` if `out` is NULL too. */
 typedef struct fold__map_call {
     fold__map_fn map;
     float *out;
@@ -3620,7 +3620,7 @@ typedef struct fold__map_call {
     float scalar;
     size_t count;
 } fold__map_call;
-/* All kernel calls of a replay, in one piece of memory. A first pass, without memory, counts the bytes. */
+/* All kernel calls of a replay, in one block of memory. A first pass, without memory, counts the bytes. */
 typedef struct fold__command_list {
     char *base;
     size_t used, size;
@@ -3665,13 +3665,13 @@ static FOLD__NOINLINE void fold__drop_commands(fold__command_list *commands, siz
 typedef void (*fold__narrow_fn)(const fold__seg *seg, ptrdiff_t first_row, const float *weights,
                                 size_t stride, float *lanes);
 
-/* out[r] = the sum over t of left[r][t] right[t], each a chain in order of t, for some vectors of `count`
-   tiles, one below the other. Strides may be negative; the `next` strides lead from tile to tile. In causal
-   attention each row has one key more than the row before: with a ramp of 1 the rows of a tile end one step
-   apart, with a ramp of -1 they begin one step apart, the last row first. `steps` counts those of the last
-   row. */
+/* Computes out[r] = the sum over t of left[r][t] right[t], a chain in order of t, for `count` tiles, one
+   below the other, each some vectors wide. Strides may be negative; the `next` strides lead from tile to
+   tile. In causal attention each row has one key more than the row before. With a ramp of 1, each row of a
+   tile ends one step after the row above it; with a ramp of -1, each row begins one step after the row below
+   it. `steps` is the number of steps of the first tile's last row. */
 typedef struct fold__strided {
-    const float *left, *right, *factor; /* factor: per row, applied at the end; NULL: 1 */
+    const float *left, *right, *factor; /* factor: one per row, applied at the end; NULL: 1 */
     float *out;
     ptrdiff_t left_row, left_step, right_step, out_row;
     ptrdiff_t left_next, right_next, out_next;
@@ -3697,19 +3697,19 @@ typedef struct fold__softmax_kernels {
     void (*fill)(const fold__softmax_tile *with, float *scores, float value);
     fold__softmax_fn largest; /* lanes = the largest scores */
     fold__softmax_fn exps;    /* scores = exp(scale (score - largest)); lanes = their sums */
-    fold__softmax_fn weights; /* the same, times factor; lanes = the sums of weight * slope */
+    fold__softmax_fn weights; /* scores = those exps times factor; lanes = the sums of weight * slope */
     fold__softmax_fn slopes;  /* slopes = weight (slope - factor) scale */
 } fold__softmax_kernels;
 
-/* to[r] = factor[r] times a chain, starting at zero, of weights[e] from[index[e]] over the elements e of row
-   r: first[r] to first[r + 1] - 1. It covers `width` columns, starting at from_col and to_col. */
+/* to[r] = factor[r] times the sum of weights[e] from[index[e]] over the elements e of row r, first[r] to
+   first[r + 1] - 1, as a chain from zero. `width` columns are summed, starting at from_col and to_col. */
 typedef struct fold__row_sums {
     int rows, width, started;    /* started: chains continue from `to` */
-    int heads;                   /* 1, or 2: the second head's columns are `width` further, */
-    ptrdiff_t next;              /* its weights and factors `next` floats further */
-    const int *first, *index;    /* row of `from` for e; `from` then has no row pointers. NULL: row e */
-    const int *weight_at;        /* with an index, e has weights[weight_at[e]]. NULL: weights in order, */
-    size_t align;                /* each row's aligned to this power of two. 0: rows share them */
+    int heads;                   /* 1 or 2; the second head's columns are `width` further on, */
+    ptrdiff_t next;              /* and its weights and factors are `next` floats further on */
+    const int *first, *index;    /* e reads row index[e] of `from`, which has no row pointers. NULL: row e */
+    const int *weight_at;        /* with an index: e has weights[weight_at[e]]. NULL: weights are in order; */
+    size_t align;                /* rows' weights begin at multiples of this power of 2. 0: all share them */
     const float *weights, *factor; /* factor NULL: 1 */
     fold_rows from, to;
     ptrdiff_t from_col, to_col;
@@ -3727,7 +3727,7 @@ typedef struct fold__pass {
     int next, n_next;                  /* first row of the next pass, and how many rows to prefetch */
 } fold__pass;
 
-/* Prefetches a cache line of each of the next rows of X and dY; called once per cache line of X. */
+/* Prefetches one cache line of each of the next rows of X and dY; called once per cache line of X. */
 FOLD__INLINE void fold__fetch_next(const fold__pass *pass, const fold_rows *input, ptrdiff_t first,
                                    const fold_rows *dy, ptrdiff_t from)
 {
@@ -3750,10 +3750,10 @@ typedef struct fold__tiles {
     fold__narrow_fn narrow[FOLD__NARROW_ROWS][8];
     /* Adds the sum of each element's lanes to its total. Accesses up to the next multiple of 8 elements. */
     void (*add_lanes)(float *total, const float *lanes, int count);
-    int few, many; /* rows per pass over dW; up to `many` rows, weight gradients pack nothing */
-    /* Adds the product of X transposed and dY to dW, [inner x columns], from column `first` of X and `from`
-       of dY on. `block`, unless NULL, holds the sums of many rows, [FOLD__K_BLOCK x FOLD__N_BLOCK] at most.
-       If `separate`, with a block, chains start at zero and are then added to dW. */
+    int few, many; /* few: rows per pass over dW; many: up to this many rows, weight gradients pack nothing */
+    /* Adds the product of X transposed and dY to dW, [inner x columns], starting at column `first` of X and
+       column `from` of dY. `block`, unless NULL, holds the sums of many rows, [FOLD__K_BLOCK x FOLD__N_BLOCK]
+       at most. If `separate`, which needs a block, chains start at zero and are then added to dW. */
     void (*grad)(int rows, const fold_rows *input, int first, int inner, const fold_rows *dy, int from,
                  int columns, float *dw, size_t ldw, float *block, int separate);
     fold__packer packer;
@@ -3768,13 +3768,13 @@ typedef struct fold__attender {
     fold__strided_fn strided[FOLD__TILE_ROWS][8]; /* [rows - 1][vectors - 1] */
     void (*gather)(const fold__row_sums *at);
     /* Multiplies `rows` query rows by the keys they attend to, for some heads, into uneven rows of scores.
-       The heads' columns begin at col; their scores are `next` floats apart. */
+       The first head's columns begin at col; the scores of two heads are `next` floats apart. */
     void (*scores)(const fold__adjacency *adjacency, int row, int rows, const fold_rows *query,
                    const fold_rows *key, ptrdiff_t col, int width, int heads, float *scores, size_t next);
 } fold__attender;
 
 static const float fold__numbers[FOLD__LANES] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
-static const float fold__zeros[FOLD__TILE_WIDTH] = { 0.0f }; /* where chains of rows without init start */
+static const float fold__zeros[FOLD__TILE_WIDTH] = { 0.0f }; /* chains of rows without init start here */
 
 FOLD__INLINE void fold__copy_short(float *to, const float *from, int count)
 {
@@ -3790,8 +3790,8 @@ FOLD__INLINE void fold__copy_short(float *to, const float *from, int count)
         *to = *from;
 }
 
-/* Runs tiles that cover columns `start` to `end` of the pack, of which some are not requested. They work in
-   `buffer`; the columns that are not requested are computed there and discarded. */
+/* Runs tiles that cover columns `start` to `end` of the pack, not all of which are requested. Results go to
+   `buffer`, from which only the requested columns are copied. */
 static void fold__tiles_buffered(fold__tile_fn tile, fold__tile_args *at, int height, int first, int last,
                                  int start, int end, float *buffer)
 {
@@ -3829,7 +3829,7 @@ static fold__tile_fn fold__tile_of(const fold__tiles *tiles, int height, int vec
                                                           : tiles->tile[height - 1][vectors - 1];
 }
 
-/* Returns how many panels a tile covers: several, if each of their vectors has a requested column. */
+/* Returns how many panels a tile covers: more than one if each of their vectors has a requested column. */
 static int fold__panels_together(const fold__tiles *tiles, const fold__product *product,
                                  const fold__layout *layout, int height, int panel)
 {
@@ -3886,8 +3886,8 @@ static void fold__tile_rows(const fold__tiles *tiles, const fold__product *produ
     }
 }
 
-/* Returns the height of the next tile, for `left` rows that are left. Tiles have 1, 2, 3, 4 and 6 rows,
-   perhaps 5 (`five`); or 1, 2 and 4; or 1 and 2. So 7 rows are 4 + 3. */
+/* Returns the height of the next tile if `left` rows are left. Depending on the kernels, tiles have 1, 2, 3,
+   4 or 6 rows (or 5, if `five`); 1, 2 or 4 rows; or 1 or 2. So 7 rows are split into 4 + 3. */
 static int fold__tile_height(int tallest, int left, int five)
 {
     const int height = left < tallest ? left : tallest, rest = left - height;
@@ -3949,7 +3949,7 @@ static void fold__tile_block(const fold__tiles *tiles, const fold__product *prod
     } while (segment < product->n_seg);
 }
 
-/* Computes a wide product, one chain per element. Rows go in blocks that stay in the cache for all panels. */
+/* Computes a wide product, one chain per element. A block of rows stays in the cache for all panels. */
 static void fold__product_wide(const fold__tiles *tiles, const fold__product *product, float *scratch)
 {
     const fold__layout layout =
@@ -3974,7 +3974,7 @@ static size_t fold__narrow_copied(const fold__product *product)
     return fold__narrow_stride(longest);
 }
 
-/* Returns a segment's weights of one column, contiguous: a row-major weight's column is copied to `to`. */
+/* Returns a segment's weights in one column, contiguous; a column of a row-major weight is copied to `to`. */
 static const float *fold__narrow_column(const fold__product *product, const fold__seg *seg, int col,
                                         float *to)
 {
@@ -4039,10 +4039,10 @@ static void fold__product_any(const fold__tiles *tiles, const fold__product *pro
         fold__product_wide(tiles, product, scratch);
 }
 
-/* Computes a weight gradient in blocks of dW, which stay in L1 for a pass of some rows. A pass has as many
-   rows as keep the narrower operand in L2. That operand is read once per strip of blocks, the wider one and
-   dW once in all. A few rows are applied to all of dW at once. If rows of dW share cache sets, dW is
-   processed row by row, because a load from one row would wait for the stores to the row before. */
+/* Computes a weight gradient in blocks of dW, which stay in L1 during a pass over some rows. A pass has as
+   many rows as keep the narrower operand in L2. That operand is read once per strip of blocks, the wider one
+   and dW only once. A few rows are applied to all of dW at once. If rows of dW share cache sets, dW is
+   processed row by row, because a load from one row would wait for stores to the row before. */
 static void fold__weight_grad_direct(const fold__tiles *tiles, int rows, const fold_rows *input, int inner,
                                      const fold_rows *dy, int columns, float *dw, size_t ldw, float *held,
                                      int separate)
@@ -4068,7 +4068,7 @@ static void fold__weight_grad_direct(const fold__tiles *tiles, int rows, const f
     }
 }
 
-/* Computes the weight gradient of a few columns of dY as a transpose, in the scratch of a packed operand. */
+/* Computes the transposed weight gradient of a few columns of dY, in the scratch of a packed operand. */
 static void fold__weight_grad_narrow(const fold__tiles *tiles, int rows, const fold_rows *input, int inner,
                                      const fold_rows *dy, int from, int columns, float *dw, size_t ldw,
                                      float *block, int separate)
@@ -4091,7 +4091,7 @@ static void fold__weight_grad_narrow(const fold__tiles *tiles, int rows, const f
 }
 
 /* Computes a weight gradient as a product of packed operands, whose sums stay in registers for many rows.
-   Blocks of rows are the K-segments: X is transposed, dY packed. Half a block of X and a panel fit in L1. */
+   Each block of rows is a segment: X is transposed, dY packed. Half a block of X and a panel fit in L1. */
 static void fold__weight_grad_packed(const fold__tiles *tiles, int rows, const fold_rows *input, int inner,
                                      const fold_rows *dy, int columns, float *dw, size_t ldw, float *scratch)
 {
@@ -4121,19 +4121,19 @@ static void fold__weight_grad_packed(const fold__tiles *tiles, int rows, const f
     }
 }
 
-/* Returns the number of last columns of dW to compute as a transpose: all if dW is narrow; otherwise, given
+/* Returns how many of the last columns of dW to compute as a transpose: all if dW is narrow; otherwise, given
    enough rows, those that fill less than half a vector. */
 static int fold__columns_turned(const fold__tiles *tiles, int rows, int inner, int columns)
 {
     const int rest = columns % tiles->vector;
     if (inner < FOLD__LANES || tiles->many <= tiles->few)
         return 0;
-    if (columns < FOLD__LANES) /* eight fill a short vector: the transpose is faster only for more rows */
+    if (columns < FOLD__LANES) /* eight fill a short vector, so the transpose is faster only for more rows */
         return columns == 8 && rows <= FOLD__ROW_BLOCK / 2 ? 0 : columns;
     return 2 * rest < tiles->vector && rows >= FOLD__TRANSPOSE_ROWS * rest ? rest : 0;
 }
 
-/* Computes a weight gradient; packs both operands if it is large or if there are few registers. */
+/* Computes a weight gradient; packs both operands if they are large or if there are few registers. */
 static void fold__weight_grad_any(const fold__tiles *tiles, int rows, const fold_rows *input, int inner,
                                   const fold_rows *dy, int columns, float *dw, size_t ldw, float *scratch,
                                   int separate)
@@ -4154,7 +4154,7 @@ static void fold__weight_grad_any(const fold__tiles *tiles, int rows, const fold
                                  separate);
 }
 
-/* ---- attention: head by head, scores of query blocks held (Rabe and Staats 2021, Dao et al. 2022) ---- */
+/* ---- attention: one head and one block of queries at a time (Rabe and Staats 2021, Dao et al. 2022) ---- */
 
 static int fold__attention_seen(const fold__attention_call *call, int query)
 {
@@ -4178,8 +4178,8 @@ static size_t fold__edge_attention_floats(const fold__adjacency *adjacency, int 
     return floats * FOLD__LANES;
 }
 
-/* Returns how many scores are held: those of all rows in backward, else those of a block, which may be one
-   long row. The number is a power of two, so that a cached plan has room for other edges. */
+/* Returns how many scores are held: those of all rows in backward, otherwise those of a block, which may be
+   one long row. The number is a power of two, so that a cached plan has room for other edges. */
 static size_t fold__edge_attention_held(const fold__attention_call *call, int backward)
 {
     const size_t rows = backward ? (size_t)call->queries : 1, most = (size_t)call->adjacency->max_edges;
@@ -4204,7 +4204,7 @@ static int fold__edge_block(const fold__attention_call *call, int row)
     return rows;
 }
 
-/* Returns the query rows of the next block, if `left` are left: equal blocks of whole tiles. */
+/* Returns the query rows of the next block if `left` are left. Blocks are about equal and of whole tiles. */
 static int fold__attention_block(const fold__attention_call *call, int left)
 {
     const int fit = FOLD__SCORES / (call->keys < 1 ? 1 : call->keys) / FOLD__TILE_ROWS * FOLD__TILE_ROWS;
@@ -4239,7 +4239,7 @@ static size_t fold__attention_held(const fold__attention_call *call, int backwar
                            : FOLD__QUERY_BLOCK * fold__attention_stride(call);
 }
 
-/* Returns the scratch floats for one head at a time, or two along edges, for any number of heads. */
+/* Returns the scratch floats for any number of heads, which run one at a time or, along edges, in pairs. */
 static size_t fold__attention_floats(const fold__attention_call *call, int backward)
 {
     const size_t keys = call->adjacency ? 0 : fold__round_up((size_t)call->keys, FOLD__PANEL_KEYS),
@@ -4321,7 +4321,7 @@ static void fold__attention_pack(const fold__attender *attender, float *panel, c
 }
 
 /* Multiplies some rows by some columns, tile by tile. With a ramp of 1, row r takes r more steps than row 0,
-   which takes `steps`. With a ramp of -1, row r leaves out the first r steps. */
+   which takes `steps`. With a ramp of -1, row r omits the first r steps. */
 static void fold__strided_run(const fold__attender *attender, const fold__strided *all, int rows, int columns)
 {
     for (int row = 0, height, count; row < rows; row += height * count) {
@@ -4340,7 +4340,7 @@ static void fold__strided_run(const fold__attender *attender, const fold__stride
         at.left_next = height * (at.left_row + (at.ramp < 0 ? at.left_step : 0));
         at.right_next = at.ramp < 0 ? height * at.right_step : 0;
         at.out_next = height * at.out_row;
-        if (at.ramp < 0) { /* starts from the row that leaves out most */
+        if (at.ramp < 0) { /* starts from the row that omits most steps */
             at.left += (height - 1) * at.left_row;
             at.out += (height - 1) * at.out_row;
             at.left_row = -at.left_row;
@@ -4359,7 +4359,7 @@ static void fold__strided_run(const fold__attender *attender, const fold__stride
     }
 }
 
-/* to[r][j] = rows[r] . key j, for the block's rows, the keys they attend to, and some padding. */
+/* to[r][j] = rows[r] . key j, for the block's rows, the keys that they attend to, and some padding. */
 static void fold__attention_scores(const fold__attention_head *at, const fold_rows *input, ptrdiff_t col,
                                    const float *panels, size_t next, int width, float *to)
 {
@@ -4373,7 +4373,7 @@ static void fold__attention_scores(const fold__attention_head *at, const fold_ro
     product.out_row = (ptrdiff_t)at->block.stride;
     product.steps = width;
     for (int first = 0; first < last; first += FOLD__PANEL_KEYS) {
-        /* causal blocks go tile by tile, to multiply by few masked keys */
+        /* causal blocks run tile by tile, so that few masked keys are multiplied */
         const int start = first - fold__attention_seen(call, at->row) + 1;
         for (int row = call->causal && start > 0 ? start : 0; row < at->block.rows; row += rows) {
             const int left = at->block.rows - row;
@@ -4409,7 +4409,7 @@ static void fold__attention_sums(const fold__attention_head *at, const float *we
 }
 
 /* to[j] = the sum of weights[i][j] from[i] over the queries i that attend to key j, continued from block to
-   block. In a causal block, the last keys are attended to from its first, second, third row on, and so on. */
+   block. In a causal block, each row attends to one key more than the row before it. */
 static void fold__attention_scatter(const fold__attention_head *at, const float *weights,
                                     const fold_rows *from, ptrdiff_t col, int width, const fold_rows *to)
 {
@@ -4461,7 +4461,7 @@ static void fold__attention_exps(fold__attention_head *at, int head)
     attender->invert(at->block.factor, at->block.rows);
 }
 
-/* Replaces the block's scores by weights, and its slopes, the gradients of weights, by those of scores. */
+/* Replaces the block's scores by weights, and the gradients of weights (slopes) by gradients of scores. */
 static void fold__attention_slopes(fold__attention_head *at, int head)
 {
     const fold__attender *attender = at->attender;
@@ -4476,7 +4476,7 @@ static void fold__attention_slopes(fold__attention_head *at, int head)
     }
     attender->invert(at->block.factor, at->block.rows);
     softmax->weights(&at->block);
-    /* from here on, factor is the mean of slopes */
+    /* from here on, factor is the mean of the slopes */
     memset(at->block.factor, 0, (size_t)at->block.rows * sizeof *at->block.factor);
     attender->tiles->add_lanes(at->block.factor, at->block.lanes, at->block.rows);
     softmax->slopes(&at->block);
@@ -4508,7 +4508,7 @@ static void fold__attention_forward(const fold__attender *attender, const fold__
     }
 }
 
-/* Computes gradients; recomputes the weights from `norms`. It averages slopes itself and needs no output. */
+/* Computes gradients. Weights are recomputed from `norms`; the means of slopes do not need the output. */
 static void fold__attention_backward(const fold__attender *attender, const fold__attention_call *call,
                                      int head, float *scratch)
 {
@@ -4660,11 +4660,11 @@ static void fold__edge_attention_backward(const fold__attender *attender, const 
    It has four bytes of each column or, if x is rounded to 16 bits, two bytes of each column, then the other
    two of each. If a segment begins or ends within a quad, v is zero for the rest of the quad. Kernels that
    are plain loops, and tables that no product reads (fold__int8_lines), use the layout of files, so that
-   bytes in an image are read in place: row by row or, for a transpose, column by column, with a scale per
-   row. */
+   bytes in an image are read in place: row by row or, for a transpose, column by column. In files, a
+   transpose has one scale per row. */
 
-/* An int8 weight. group: bytes between groups or, in the layout of files, columns. row: bytes between
-   rows. */
+/* An int8 weight. group: bytes from one group to the next or, in the layout of files, from column to column.
+   row: bytes from one row to the next. */
 typedef struct fold__int8_weight {
     const uint8_t *bytes;
     const float *scales;
@@ -4678,7 +4678,7 @@ typedef struct fold__int8_tile_args {
     const char *rows;
     const uint8_t *weights;
     size_t stride, group, row;
-    int quads, columns; /* quads: in the layout of files, values of x instead */
+    int quads, columns; /* quads; in the layout of files, values of x instead */
     const int32_t *start;
     const float *scale, *scales;
     const float *const *from;
@@ -4687,8 +4687,8 @@ typedef struct fold__int8_tile_args {
 } fold__int8_tile_args;
 typedef void (*fold__int8_tile_fn)(const fold__int8_tile_args *at);
 
-/* The int8 functions of an instruction set. Weights are stored with the bits of `flip` inverted: an
-   instruction for unsigned bytes needs 128 added to them; sums then start at -128 times the row's sum. */
+/* The int8 functions of an instruction set. Weights are stored with the bits of `flip` inverted. For an
+   instruction on unsigned bytes this adds 128 to them, so sums start at -128 times the row's sum. */
 typedef struct fold__int8_kernels {
     const char *name;
     void (*product)(const struct fold__int8_kernels *kernels, const struct fold__int8_weight *weight,
@@ -4702,16 +4702,16 @@ typedef struct fold__int8_kernels {
     fold__int8_tile_fn tile[FOLD__TILE_ROWS][FOLD__INT8_WIDE]; /* [rows - 1][groups - 1]; NULL: none */
     /* Returns the bits of the largest magnitude; a NaN's are larger than infinity's. */
     uint32_t (*largest)(const float *from, int count);
-    /* Rounds from[i] * factor, at most 127, to values of `size` bytes, followed by four zeros. Returns their
+    /* Rounds from[i] * factor, at most 127, to values of `size` bytes and appends four zeros. Returns their
        sum if `flip` is not 0. May write up to FOLD__LANES - 1 further values. */
     int32_t (*round)(const float *from, int count, float factor, char *to);
     const struct fold__bf16_kernels *bf16; /* for bf16 weights; NULL: the weights are int8 */
 } fold__int8_kernels;
 
 static int fold__int8_groups(int columns) { return (columns - 1) / FOLD__INT8_GROUP + 1; }
-/* Returns the bytes from one group to the next: an odd number of lines, to use different cache sets. */
+/* Returns the bytes from group to group: an odd number of cache lines, so that groups use different sets. */
 static size_t fold__int8_stride(int inner) { return (size_t)(((inner + 3) / 4) | 1) * FOLD__INT8_LINE; }
-/* Returns the size of a weight in bytes. The scales follow it. */
+/* Returns the size of a weight in bytes, without the scales that follow it. */
 static size_t fold__int8_size(const fold__int8_kernels *kernels, int inner, int columns)
 {
     return kernels->as_saved ? fold__round_up((size_t)inner * (size_t)columns, sizeof(float))
@@ -4749,7 +4749,7 @@ static uint8_t *fold__int8_at(const fold__int8_kernels *kernels, const fold__int
 }
 
 static int fold__int8_number(unsigned bits) { return (int)bits - 2 * (int)(bits & 128u); }
-/* Returns the bytes of a row of x, with up to three zeros on either side and room for rounding's excess. */
+/* Returns the bytes of a rounded row of x, with up to three zeros on either side and room for excess. */
 static size_t fold__int8_row(const fold__int8_kernels *kernels, int inner)
 {
     const size_t bytes = ((size_t)inner + 6 + FOLD__LANES) * (size_t)kernels->size;
@@ -4890,7 +4890,7 @@ static void fold__int8_product(const fold__int8_kernels *kernels, const fold__in
     }
 }
 
-/* Returns the larger of `worst` and a column's error: the square root of (lost / whole). */
+/* Returns the larger of `worst` and a column's error, which is the square root of (lost / whole). */
 static float fold__worse(float worst, double lost, double whole)
 {
     const float error = lost > 0 ? (float)sqrt(lost / whole) : 0;
@@ -4938,11 +4938,11 @@ static const fold__int8_kernels fold__int8_lines = { "lines", NULL, fold__int8_p
                                                      NULL };
 
 /* -- bf16 products --
-   A bf16 weight has the upper halves of floats. Its products are bit-identical to those of a float weight
-   with the same values. Two rows are stored together: the lower half of a 32-bit word has the value of an
-   even row, the upper half that of the next row. So a shift or a mask converts words to floats at any vector
-   width. As a float no word is an infinity or NaN, so words are stored as floats. Columns are stored in
-   groups, and no group is narrow: see fold__product_any. */
+   A bf16 weight consists of the upper halves of floats. Its products are bit-identical to those of a float
+   weight with the same values. Two rows are stored together: the lower half of a 32-bit word is the value of
+   an even row, the upper half that of the next row. So a shift or a mask converts words to floats at any
+   vector width. No word is an infinity or NaN when read as a float, so words can be stored as floats. Columns
+   are stored in groups, and no group is narrow: see fold__product_any. */
 
 typedef struct fold__bf16_group {
     const float *words;
@@ -4960,7 +4960,7 @@ typedef struct fold__bf16_kernels {
                  int columns, int transposed, int line, float *to); /* fold__bf16_read, linked if used */
 } fold__bf16_kernels;
 
-static size_t fold__bf16_size(int inner, int columns) /* with room after the end, which tiles may read */
+static size_t fold__bf16_size(int inner, int columns) /* including room after the end, which tiles may read */
 {
     return ((size_t)inner + 1) / 2 * (size_t)columns * sizeof(float) + FOLD__BF16_GROUP * sizeof(float);
 }
@@ -5031,7 +5031,7 @@ static size_t fold__bf16_floats(size_t rows, int inner)
            3 * fold__min_size(rows, FOLD__BF16_ROWS) * sizeof(float *) / sizeof(float);
 }
 
-/* Multiplies some rows by one group, converted to floats in `weights`. Chains continue from part to part. */
+/* Multiplies some rows by one group, of which a part at a time is converted to floats in `weights`. */
 static void fold__bf16_block(const fold__bf16_kernels *bf16, const fold__bf16_group *group,
                              const fold__product *product, ptrdiff_t row, float *weights, float *scratch)
 {
@@ -5079,7 +5079,7 @@ static void fold__bf16_product(const fold__int8_kernels *kernels, const fold__in
     }
 }
 
-/* Rounds a finite float to the nearest bfloat16, ties to even, at most the largest finite one. */
+/* Rounds a finite float to the nearest finite bfloat16, ties to even. */
 static uint32_t fold__bf16_of(uint32_t bits)
 {
     const uint32_t half = (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
@@ -5116,7 +5116,7 @@ static float fold__bf16_pack(const fold__int8_kernels *kernels, uint8_t *bytes, 
 #if defined(FOLD_REPRODUCIBLE) && !defined(__FMA__) && !defined(__FP_FAST_FMAF)
 /* Computes fmaf in double, in which the product is exact. Rounding twice differs from rounding once only if
    the double is halfway between two floats or the float is denormal. In these cases the sum is first rounded
-   to odd (Boldo and Melquiond 2008). Libraries' fmaf is not used, because some round twice. */
+   to odd (Boldo and Melquiond 2008). The fmaf of libraries is not used, because some round twice. */
 FOLD__INLINE float fold__fmaf(float a, float b, float c)
 {
     const double product = (double)a * (double)b, addend = (double)c;
@@ -5137,7 +5137,7 @@ FOLD__INLINE float fold__fmaf(float a, float b, float c)
 #endif
 
 #ifdef FOLD_USE_CBLAS
-/* Products use sgemm on gathered rows, with row-major packs. They are not bit-identical to other kernels'. */
+/* Products use sgemm on gathered rows and row-major packs. Their bits differ from those of other kernels. */
 static void fold__gather(float *dst, const fold_rows *input, ptrdiff_t row, int rows, int count)
 {
     for (int line = 0; line < rows; line++)
@@ -5203,7 +5203,7 @@ typedef uint32_t fold__u16 __attribute__((vector_size(64)));
 
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC push_options
-#ifndef __OPTIMIZE_SIZE__ /* Without these passes the kernels' loops keep vectors in memory. */
+#ifndef __OPTIMIZE_SIZE__ /* Without these passes, the kernels' loops keep vectors in memory. */
 #pragma GCC optimize("tree-pta", "rerun-cse-after-loop", "ira-region=mixed")
 #endif
 #endif
@@ -5213,7 +5213,7 @@ typedef uint32_t fold__u16 __attribute__((vector_size(64)));
 #if FOLD__NEON
 #ifndef __clang__
 #pragma GCC push_options
-#pragma GCC optimize("no-schedule-insns") /* before register allocation it loads more than fits */
+#pragma GCC optimize("no-schedule-insns") /* before register allocation, it loads more than registers hold */
 #endif
 #define FOLD__SIMD_PASS 128
 #include FOLD_FILENAME
@@ -5254,7 +5254,7 @@ static void fold__cpuid(uint32_t leaf, uint32_t out[4])
 #endif
 }
 
-/* Returns which registers the operating system saves (XCR0). */
+/* Returns XCR0, whose bits are the registers that the operating system saves. */
 static uint32_t fold__xcr0(void)
 {
 #ifdef _MSC_VER
@@ -5321,9 +5321,9 @@ static const fold__kernels *fold__kernels_for(const char *name)
     return NULL;
 }
 
-/* These calls enclose all computation. In between, rounding is to nearest, nothing traps, and denormals are
-   kept or, for models that ask for it, flushed. Draws, files and initial values keep denormals for every
-   model. Then the program's settings and exception flags are restored, so that no trap fires late. */
+/* All computation is between these calls, where rounding is to nearest, nothing traps, and denormals are kept
+   or, for models that ask for it, flushed. Draws, files and initial values keep denormals for every model.
+   The second call restores the program's settings and exception flags, so that no trap fires late. */
 #if (defined(__SSE__) || defined(_M_X64)) && !defined(__TINYC__)
 #define FOLD__MXCSR 1
 typedef uint64_t fold__fp;
@@ -5343,10 +5343,10 @@ static fold__fp fold__fp_enter(int flush)
         _mm_setcsr(wanted);
     return saved;
 #elif defined(FOLD__FPCR)
-    uint64_t saved, wanted, flags; /* 0x01000000 flushes, 0x00080000 for half precision, 0x00c00000 rounds, */
+    uint64_t saved, wanted, flags; /* 0x01000000 flushes, 0x00080000 in half precision, 0x00c00000 rounds, */
     __asm__ volatile("mrs %0, fpcr" : "=r"(saved));
     __asm__ volatile("mrs %0, fpsr" : "=r"(flags));
-    wanted = (saved & ~(uint64_t)0x01c89f00u) | (flush ? 0x01000000u : 0); /* 0x9f00 traps */
+    wanted = (saved & ~(uint64_t)0x01c89f00u) | (flush ? 0x01000000u : 0); /* 0x9f00 enables traps */
     if (wanted != saved)
         __asm__ volatile("msr fpcr, %0" : : "r"(wanted));
     return saved | flags << 32;
@@ -5354,7 +5354,7 @@ static fold__fp fold__fp_enter(int flush)
     fenv_t saved;
     memset(&saved, 0, sizeof saved);
 #ifdef FE_UPWARD
-    feholdexcept(&saved); /* C has no call for flushing denormals: the setting stays as it is */
+    feholdexcept(&saved); /* C has no call that flushes denormals, so that setting stays as it is */
     if (fegetround() != FE_TONEAREST)
         fesetround(FE_TONEAREST);
 #endif
@@ -5614,7 +5614,7 @@ FOLD__INLINE fold__f4 fold__f4_fma_doubles(fold__f4 a, fold__f4 b, fold__f4 c)
     const __m128i halfway =
         _mm_cmpeq_epi32(_mm_and_si128(low, _mm_set1_epi32(0x1fffffff)), _mm_set1_epi32(0x10000000));
     const __m128i zero =
-        _mm_cmpeq_epi32(_mm_slli_epi32(high, 1), _mm_setzero_si128()); /* 0, or smaller than every float */
+        _mm_cmpeq_epi32(_mm_slli_epi32(high, 1), _mm_setzero_si128()); /* 0, or below every nonzero float */
     const __m128 sizes = _mm_and_ps(sums, _mm_castsi128_ps(_mm_set1_epi32(0x7fffffff)));
     const __m128i tiny = _mm_castps_si128(_mm_cmple_ps(sizes, _mm_set1_ps(0x1p-126f)));
     if (_mm_movemask_epi8(_mm_or_si128(halfway, _mm_andnot_si128(zero, tiny))))
@@ -5757,7 +5757,7 @@ FOLD__INLINE fold__f4 fold__f4_fma(fold__f4 a, fold__f4 b, fold__f4 c)
 #define FOLD__VABS(value) FOLD__IFLOATS(FOLD__IAND(FOLD__VBITS(value), FOLD__ISET(0x7fffffffu)))
 #define FOLD__VNEG(value) FOLD__IFLOATS(FOLD__IXOR(FOLD__VBITS(value), FOLD__ISET(0x80000000u)))
 #define FOLD__VXOR(a, b) FOLD__IFLOATS(FOLD__IXOR(FOLD__VBITS(a), FOLD__VBITS(b)))
-/* The gradient if `value` is the largest, or NaN, which counts as the largest; otherwise zero. */
+/* The gradient if `value` is the largest or is NaN, which counts as the largest; otherwise zero. */
 #define FOLD__VGIVE(grad, value, largest) \
     FOLD__VSEL(FOLD__VLE(value, value), FOLD__VSEL(FOLD__VEQ(value, largest), grad, FOLD__VZERO()), grad)
 
@@ -5778,7 +5778,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_reduce)(FOLD__V x, FOLD__I *numb
     FOLD__V rounded = FOLD__VFMA(x, FOLD__VSET(0x1.715476p+0f), magic), whole = FOLD__VSUB(rounded, magic), r;
     *number = FOLD__ISUB(FOLD__VBITS(rounded), FOLD__ISET(0x4b400000u));
     r = FOLD__VFMA(whole, FOLD__VSET(-0x1.62e4p-1f),
-                   x); /* ln 2 in two parts; the first is so short that n times it is exact */
+                   x); /* ln 2 is in two parts; the first is so short that n times it is exact */
     return FOLD__VFMA(whole, FOLD__VSET(-0x1.7f7d1cp-20f), r);
 }
 
@@ -5800,14 +5800,14 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_made)(FOLD__V r, FOLD__I number)
     FOLD__I half;
     p = FOLD__VFMA(FOLD__ISA(exp_tail)(r), r, one);
     p = FOLD__VFMA(p, r, one);
-    number = FOLD__IADD(number, FOLD__ISET(254u)); /* plus the exponent bias of both halves: now positive */
+    number = FOLD__IADD(number, FOLD__ISET(254u)); /* adds the bias of both halves: now positive */
     half = FOLD__ISHR(number, 1);
     p = FOLD__VMUL(p, FOLD__IFLOATS(FOLD__ISHL(half, 23)));
     number = FOLD__ISUB(number, half);
     return FOLD__VMUL(p, FOLD__IFLOATS(FOLD__ISHL(number, 23)));
 }
 
-/* exp(x) for x <= 89, where it is infinite; it is 0 for x <= -104. The bounds let NaN pass. */
+/* exp(x) for x <= 89, where it is infinite. x below -104 counts as -104, where exp is 0. NaN stays NaN. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_low)(FOLD__V x)
 {
     const FOLD__V low = FOLD__VSET(-104.0f);
@@ -5877,14 +5877,14 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(sigmoid)(FOLD__V x)
 }
 
 #ifndef FOLD_INFERENCE
-/* sigmoid as a function call, for callers that are large anyway. */
+/* sigmoid as a function call, for callers that are large in any case. */
 FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(sigmoid_call)(FOLD__V x)
 {
     return FOLD__ISA(sigmoid)(x);
 }
 #endif
 
-/* exp(x) - 1 = 2^n (exp(r) - 1) + (2^n - 1) for |x| up to about 80, accurate around 0 as well. */
+/* exp(x) - 1 = 2^n (exp(r) - 1) + (2^n - 1) for |x| up to about 80; it is accurate around 0 as well. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_less_one)(FOLD__V x)
 {
     FOLD__I number;
@@ -5894,7 +5894,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_less_one)(FOLD__V x)
     return FOLD__VFMA(power, q, FOLD__VSUB(power, FOLD__VSET(1.0f)));
 }
 
-/* tanh(x) = q / (q + 2) with q = exp(2|x|) - 1, and the sign of x. */
+/* tanh(x) = q / (q + 2) with the sign of x, where q = exp(2|x|) - 1. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(tanh)(FOLD__V x)
 {
     const FOLD__V ten = FOLD__VSET(10.0f); /* tanh is 1 from 9.02 on */
@@ -5931,15 +5931,15 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(product_rest)(FOLD__V a, FOLD__V b, 
 #endif
 }
 
-/* gelu_tanh(x) = 0.5 x (1 + tanh(z / 2)) = x sigmoid(z) with z = 2 sqrt(2/pi) (x + 0.044715 x^3). From |x| =
-   12 on it equals x or 0, so larger |x| are computed as 12. NaN passes the bounds. */
+/* gelu_tanh(x) = 0.5 x (1 + tanh(z / 2)) = x sigmoid(z) with z = 2 sqrt(2/pi) (x + 0.044715 x^3). For |x| >=
+   12 it equals x or 0, so z is computed with |x| limited to 12; x < -12 counts as -12. NaN stays NaN. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu_tanh_low)(FOLD__V x)
 {
     const FOLD__V low = FOLD__VSET(-12.0f);
     return FOLD__VMAX(low, x);
 }
 
-/* exp(-|z|) = 2^(n + r). The exponent is x p with p = a + b x^2, and can be 150. For r to have a float's
+/* exp(-|z|) = 2^(n + r). The exponent is x p with p = a + b x^2, and can be 150. So that r has a float's
    accuracy, p and its constants have two parts; the first part of a is so short that p - a is exact. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu_tanh_exp)(FOLD__V x)
 {
@@ -6011,9 +6011,9 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(normal_exp)(FOLD__V t)
 
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu)(FOLD__V x)
 {
-    FOLD__V size = FOLD__VABS(x), t = FOLD__VMIN(FOLD__VSET(14.4f), size); /* NaN passes */
+    FOLD__V size = FOLD__VABS(x), t = FOLD__VMIN(FOLD__VSET(14.4f), size); /* NaN stays NaN */
     FOLD__V tail = FOLD__VMUL(t, FOLD__ISA(normal_tail)(t)), e = FOLD__ISA(normal_exp)(t);
-    FOLD__V above = FOLD__VABS(FOLD__VMAX(FOLD__VZERO(), x)); /* with x's sign: -0 at -0, and far below */
+    FOLD__V above = FOLD__VABS(FOLD__VMAX(FOLD__VZERO(), x)); /* x's sign: gelu(-0) and gelu(-99) are -0 */
     above = FOLD__IFLOATS(FOLD__IXOR(FOLD__VBITS(above), FOLD__IXOR(FOLD__VBITS(x), FOLD__VBITS(size))));
     return FOLD__VFMA(FOLD__VNEG(tail), e, above);
 }
@@ -6021,7 +6021,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu)(FOLD__V x)
 /* The derivative of gelu: P(x) + x exp(-x^2 / 2) / sqrt(2 pi), which equals 0 or 1 from |x| = 14.43 on. */
 FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(gelu_slope)(FOLD__V x)
 {
-    FOLD__V size = FOLD__VABS(x), t = FOLD__VMIN(FOLD__VSET(14.43f), size); /* NaN passes */
+    FOLD__V size = FOLD__VABS(x), t = FOLD__VMIN(FOLD__VSET(14.43f), size); /* NaN stays NaN */
     FOLD__V e = FOLD__ISA(normal_exp)(t), tail = FOLD__ISA(normal_tail)(t);
     tail = FOLD__VMUL(FOLD__VFMA(t, FOLD__VSET(-0x1.988454p-2f), tail), e);
     return FOLD__VSEL(FOLD__VLT(x, FOLD__VZERO()), tail, FOLD__VSUB(FOLD__VSET(1.0f), tail));
@@ -6036,7 +6036,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(silu)(FOLD__V x)
     return FOLD__VMUL(x, FOLD__ISA(sigmoid)(x));
 }
 #ifndef FOLD_INFERENCE
-/* The derivative of silu: s (1 + x (1 - s)), s = sigmoid(x). x is bounded, since infinity times 0 is NaN. */
+/* The derivative of silu: s (1 + x (1 - s)), s = sigmoid(x). x is limited, since infinity times 0 is NaN. */
 FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(silu_slope)(FOLD__V x)
 {
     const FOLD__V low = FOLD__VSET(-104.0f), high = FOLD__VSET(104.0f), one = FOLD__VSET(1.0f);
@@ -6062,8 +6062,8 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(elu_slope)(FOLD__V x, FOLD__V alpha)
     return FOLD__VSEL(FOLD__VLE(x, zero), FOLD__VMUL(alpha, below), FOLD__VSET(1.0f));
 }
 
-/* sin(x + quarters pi / 2) for |x| <= 2^18, NaN beyond. x is reduced to n pi/2 + r, with pi/2 in three parts,
-   the first of which leaves x - n pi/2 exact. |r| <= 0.81, not pi/4, since n comes from a rounded product. */
+/* sin(x + quarters pi / 2) for |x| <= 2^18, NaN beyond. x is reduced to n pi/2 + r, with pi/2 in three parts;
+   the first one leaves x - n pi/2 exact. |r| is up to 0.81, not pi/4, since n is from a rounded product. */
 FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(sine)(FOLD__V x, uint32_t quarters)
 {
     const FOLD__V magic = FOLD__VSET(12582912.0f), zero = FOLD__VZERO(); /* as for exp */
@@ -6098,8 +6098,8 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(floor)(FOLD__V x)
     return FOLD__VSEL(FOLD__VLT(size, whole), rounded, x);
 }
 
-/* x|^p = 2^(p exponent) e^(p log(1 + fraction)), with p exponent in two parts. So p multiplies only the
-   logarithm of a number near 1, and at most p / 2 ulp are lost, however large the result. */
+/* |x|^p = 2^(p exponent) e^(p log(1 + fraction)), with p exponent in two parts. So p multiplies only the
+   logarithm of a number near 1, and at most p / 2 ulp are lost, however large the result is. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(pow_positive)(FOLD__V x, FOLD__V p)
 {
     const FOLD__V magic = FOLD__VSET(12582912.0f), zero = FOLD__VZERO(),
@@ -6114,7 +6114,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(pow_positive)(FOLD__V x, FOLD__V p)
     r = FOLD__VFMA(r, FOLD__VSET(0x1.62e43p-1f), log_part); /* ln 2 */
     r = FOLD__VMIN(one, FOLD__VMAX(FOLD__VNEG(one), r));
     r = FOLD__ISA(exp_made)(r, FOLD__ISUB(FOLD__VBITS(n), FOLD__ISET(0x4b400000u)));
-    edge = FOLD__VSEL(FOLD__VLT(x, one), zero, inf); /* x is 0 or infinity: p above 0, then below */
+    edge = FOLD__VSEL(FOLD__VLT(x, one), zero, inf); /* if x is 0 or infinity: for p > 0, then for p < 0 */
     edge = FOLD__VSEL(FOLD__VLT(p, zero), FOLD__VSEL(FOLD__VLT(x, one), inf, zero), edge);
     edge = FOLD__VSEL(FOLD__VEQ(p, zero), one, edge);
     r = FOLD__VSEL(FOLD__VEQ(x, zero), edge, r);
@@ -6170,8 +6170,8 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(pow_slope)(FOLD__V x, FOLD__V p)
     in_c = fold__next(&c_rows, in_c, row);
 
 #if FOLD__SIMD_PASS == 1
-/* One loop serves all maps: with short vectors, choosing the map again for every vector costs little. The
-   rest of a row is padded in a buffer and uses the same loop. */
+/* One loop serves all maps, because with short vectors, choosing the map again for every vector costs little.
+   The last floats of a row are padded in a buffer and use the same loop. */
 #define FOLD__MAP_CASE(name, expression) \
     case FOLD__MAP_##name: result = expression; break;
 static void FOLD__ISA(map)(int map, float *out, const float *in_a, const float *in_b, const float *in_c,
@@ -6211,7 +6211,7 @@ static void FOLD__ISA(map)(int map, float *out, const float *in_a, const float *
     }
 
 #else
-/* One loop over rows and vectors, so that constants are set once; the rest of a row is masked. */
+/* One loop over rows and vectors, so that constants are set once; the last floats of a row are masked. */
 #if FOLD__SIMD_PASS == 512
 /* Rows of at most eight floats are mapped in pairs. */
 #define FOLD__MAP_TWO(in)                                                                           \
@@ -6343,7 +6343,7 @@ FOLD__TARGET FOLD__INLINE FOLD__L FOLD__ISA(lanes_max)(FOLD__L a, FOLD__L b)
     return a;
 }
 
-/* Lanes are joined in a fixed tree, the same at every width: first lane l + 8 to l, then + 4, + 2 and + 1. */
+/* Lanes are joined in a fixed tree, the same at every width: lane l + 8 with l, then l + 4, l + 2, l + 1. */
 #if FOLD__SIMD_PASS == 512
 #define FOLD__JOIN_HALVES(op)                                                      \
     _mm256_##op##_ps(_mm512_maskz_extractf32x8_ps((__mmask8)0xff, lanes.part0, 1), \
@@ -6352,8 +6352,8 @@ FOLD__TARGET FOLD__INLINE FOLD__L FOLD__ISA(lanes_max)(FOLD__L a, FOLD__L b)
 #define FOLD__JOIN_HALVES(op) _mm256_##op##_ps(lanes.part1, lanes.part0)
 #endif
 #if FOLD__SIMD_PASS == 512 && !defined(__clang__)
-#define FOLD__JOINED FOLD__NOINLINE static /* inlined in gcc 12, it slows down the loops before it, */
-#define FOLD__JOIN_END _mm256_zeroupper()  /* and gcc leaves this out, which slows all that follows */
+#define FOLD__JOINED FOLD__NOINLINE static /* if gcc 12 inlines it, the loops before it are slower, */
+#define FOLD__JOIN_END _mm256_zeroupper()  /* and gcc omits this, so all code that follows is slower */
 #else
 #define FOLD__JOINED FOLD__INLINE
 #define FOLD__JOIN_END (void)0
@@ -6439,7 +6439,7 @@ FOLD__TARGET static float FOLD__ISA(max)(const float *from, size_t count)
     }
     for (; count >= FOLD__LANES; count -= FOLD__LANES, from += FOLD__LANES)
         lanes = FOLD__ISA(lanes_max)(FOLD__ISA(lanes_load)(from), lanes);
-    if (count) /* the last FOLD__LANES, some for the second time */
+    if (count) /* the last FOLD__LANES values, some of them for the second time */
         lanes = FOLD__ISA(lanes_max)(FOLD__ISA(lanes_load)(from + count - FOLD__LANES), lanes);
     return FOLD__ISA(lanes_largest)(lanes);
 }
@@ -6551,14 +6551,14 @@ FOLD__RULES(FOLD__RULE_DEFINE)
 #define FOLD__VPP (FOLD__W == 1 ? 8 : FOLD__SIMD_PASS == 512 || FOLD__SIMD_PASS == 128 ? 4 : 2)
 
 /* With two or three rows (four when tuning for AMD's Zen), gcc would load a panel's vector again for each
-   row, since few rows use it. This keeps it in a register. */
+   row, since few rows use it. This macro keeps the vector in a register. */
 #if defined(__GNUC__) && !defined(__clang__) && FOLD__SIMD_PASS > 128
 #define FOLD__IS_KEPT(vector) __asm__("" : "+v"(vector));
 #else
 #define FOLD__IS_KEPT(vector)
 #endif
 
-/* Whether a column is a row's last vector, of which a tile with a separate end may use only a part. */
+/* Whether a column is the last vector of a row, which a tile with a separate end may use only in part. */
 #define FOLD__IS_PART(column) \
     (FOLD__END_SEPARATE && column + 1 == FOLD__TILE_VECTORS && (FOLD__W > 4 || last < FOLD__W))
 #define FOLD__VLOAD_OF(from, column)                                        \
@@ -6608,7 +6608,7 @@ FOLD__RULES(FOLD__RULE_DEFINE)
 #define FOLD__STEP_6(VECTORS) FOLD__COLS_##VECTORS(FOLD__LOAD_B, 6) FOLD__ROWS_6(FOLD__ROW_OF, VECTORS)
 #define FOLD__STEP_12(VECTORS) FOLD__COLS_##VECTORS(FOLD__LOAD_B, 12) FOLD__ROWS_12(FOLD__ROW_OF, VECTORS)
 
-/* Computes all remaining tiles of ROWS rows. VECTORS of their vectors are whole: all, or all but the last. */
+/* Computes all remaining tiles of ROWS rows, of which VECTORS vectors are whole: all, or all but the last. */
 #define FOLD__TILE_LOOP(ROWS, VECTORS, FROM_ROW, STEP, TO_ROW)                                          \
     for (; line + ROWS <= lines; line += ROWS, from += ROWS, to += ROWS) {                              \
         FOLD__ROWS_##ROWS(FROM_ROW, VECTORS)                                                            \
@@ -6655,7 +6655,7 @@ FOLD__RULES(FOLD__RULE_DEFINE)
                   FOLD__TO_ROW)
 #define FOLD__AT(ROWS, VECTORS) FOLD__ISA(tile_##ROWS##_by_##VECTORS)
 
-/* The tallest tiles, ending with half a vector: with 150 columns, this saves a twentieth of the products. */
+/* The tallest tiles that end with half a vector: with 150 columns, they save a twentieth of the products. */
 #if FOLD__SIMD_PASS == 512
 #define FOLD__SHORT_FROM_ROW(row, VECTORS) \
     FOLD__FROM_ROW(row, VECTORS)           \
@@ -6948,7 +6948,7 @@ static void FOLD__ISA(grad_pass)(int height, const fold_rows *input, int first, 
 }
 
 /* If there are more than two passes, sums are kept in the block between passes, where rows are adjacent and
-   start on cache lines. With two passes this is done only if a row of dW would wait for the row before. */
+   start on cache lines. With two, they are kept there only if a row of dW would wait for the row before. */
 static void FOLD__ISA(grad)(int rows, const fold_rows *input, int first, int inner, const fold_rows *dy,
                             int from, int columns, float *dw, size_t ldw, float *block, int separate)
 {
@@ -6974,7 +6974,7 @@ static void FOLD__ISA(grad)(int rows, const fold_rows *input, int first, int inn
 
 /* ---- attention: weights from scores ---- */
 
-/* exp(x), but 0 below -87: denormals would slow down what follows. So 2^n is applied as a single factor. */
+/* exp(x), but 0 below -87, because denormals are slow. Without them, 2^n can be a single factor. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_share)(FOLD__V x)
 {
     const FOLD__V one = FOLD__VSET(1.0f), high = FOLD__VSET(88.0f);
@@ -7025,7 +7025,7 @@ FOLD__SOFTMAX_STEP(exps, FOLD__SOFTMAX_EXPS)
 FOLD__SOFTMAX_STEP(weights, FOLD__SOFTMAX_WEIGHTS)
 FOLD__SOFTMAX_STEP(slopes, FOLD__SOFTMAX_SLOPES)
 
-/* Processes rows side by side, so that at least four vectors are in flight (eight are no faster). */
+/* Processes rows side by side, so that at least four vectors are in flight (eight are not faster). */
 #define FOLD__SOFTMAX_ROW(row, start)                                                                  \
     float *scores##row = with->scores + (size_t)(line + row) * with->stride,                           \
           *slopes##row = with->slopes + (size_t)(line + row) * with->stride;                           \
@@ -7061,7 +7061,7 @@ FOLD__SOFTMAX_ALL(exps, 0.0f)
 FOLD__SOFTMAX_ALL(weights, 0.0f)
 FOLD__SOFTMAX_ALL(slopes, 0.0f)
 
-/* The same for uneven rows, one at a time. */
+/* The same steps for uneven rows, one row at a time. */
 #define FOLD__SOFTMAX_UNEVEN(name, start)                                                          \
     FOLD__TARGET static void FOLD__ISA(softmax_##name##_uneven)(const fold__softmax_tile *with)    \
     {                                                                                              \
@@ -7086,7 +7086,7 @@ FOLD__SOFTMAX_UNEVEN(exps, 0.0f)
 FOLD__SOFTMAX_UNEVEN(weights, 0.0f)
 FOLD__SOFTMAX_UNEVEN(slopes, 0.0f)
 
-/* Sets all of FOLD__LANES floats but the first `seen` to `value`. */
+/* Sets all but the first `seen` of FOLD__LANES floats to `value`. */
 FOLD__TARGET FOLD__INLINE void FOLD__ISA(fill_lanes)(float *to, int seen, FOLD__V value)
 {
     const FOLD__V first = FOLD__VSET((float)seen);
@@ -7126,7 +7126,7 @@ FOLD__TARGET static void FOLD__ISA(softmax_fill)(const fold__softmax_tile *with,
     }
 }
 
-#if FOLD__SIMD_PASS != 512 /* AVX-512 uses AVX2's: its loads match the stores of the sums just made */
+#if FOLD__SIMD_PASS != 512 /* AVX-512 uses AVX2's, whose loads match the stores of the sums just before */
 FOLD__TARGET static void FOLD__ISA(softmax_invert)(float *values, int count)
 {
     for (int at = 0; at < count; at += FOLD__W)
@@ -7157,7 +7157,7 @@ FOLD__TARGET static void FOLD__ISA(softmax_invert)(float *values, int count)
     float *to##row = out + row * at->out_row; \
     FOLD__COLS_##VECTORS(FOLD__TO, row)
 
-/* The steps of a ramp, which involve rows from `first` on, come before or after the steps of all rows. */
+/* The steps of a ramp, which involve only rows from `first` on, are before or after the steps of all rows. */
 #define FOLD__STRIDED(ROWS, VECTORS)                                                                        \
     FOLD__TARGET static void FOLD__ISA(strided_##ROWS##_by_##VECTORS)(const fold__strided *at)              \
     {                                                                                                       \
@@ -7212,7 +7212,7 @@ FOLD__TARGET static float FOLD__ISA(exp_chain)(float *values, float largest, flo
     return sum;
 }
 
-/* The number of floats that a row has in the vector at column `at`, and their mask. */
+/* The number of floats of a row that are in the vector at column `at`, and their mask. */
 #define FOLD__TAIL_OF(width)                                                                           \
     const int have = (size_t)(width) - at < FOLD__W ? (int)((size_t)(width) - at) : FOLD__W;           \
     const FOLD__MASK tail = FOLD__SOME(have);
@@ -7229,7 +7229,7 @@ FOLD__TARGET static void FOLD__ISA(divide)(float *values, float divisor, int cou
 /* ---- rows one by one ---- */
 
 #if FOLD__SIMD_PASS != 512
-/* Multiplies eight rows at a time, so that their lanes are joined together. */
+/* Multiplies eight rows at a time, so that their lanes can be joined together. */
 FOLD__TARGET static void FOLD__ISA(dots)(const float *left, const fold_rows *rows, ptrdiff_t first, int count,
                                          ptrdiff_t col, size_t width, float *products)
 {
@@ -7292,7 +7292,7 @@ FOLD__TARGET static void FOLD__ISA(largest_rows)(float *largest, const fold_rows
     for (size_t at = 0; at < width; at += FOLD__W) {
         FOLD__TAIL_OF(width)
         FOLD__V most = FOLD__VLOAD_M(fold__at(rows, first) + at, tail);
-        FOLD__V nan = most; /* the last NaN, if there was one */
+        FOLD__V nan = most; /* the last NaN, if there is one */
         for (int row = 1; row < count; row++) {
             const FOLD__V next = FOLD__VLOAD_M(fold__at(rows, first + row) + at, tail);
             nan = FOLD__VSEL(FOLD__VLE(next, next), nan, next);
@@ -7397,7 +7397,7 @@ static void FOLD__ISA(gather)(const fold__row_sums *at)
 }
 
 #if FOLD__SIMD_PASS != 512
-/* Products of a query with eight keys, or with two times eight, each a chain over some columns. */
+/* Products of a query with eight keys, or with twice eight, each a chain over some columns. */
 #if FOLD__SIMD_PASS == 256
 #define FOLD__COLUMN_TIMES_0(at, values) acc0 = FOLD__VFMA(FOLD__VSET(query[column + at]), values, acc0);
 #define FOLD__COLUMN_TIMES_1(at, values) acc1 = FOLD__VFMA(FOLD__VSET(query[column + at]), values, acc1);
@@ -7461,7 +7461,7 @@ static void FOLD__ISA(sixteen_products)(const float *query, const float *const *
     FOLD__ISA(eight_products)(query, src + 8, first, last, to + 8);
 }
 #endif
-/* The last eight keys of a row are padded with its last key. Heads run together, so keys are found once. */
+/* Rows are padded with their last key to a multiple of eight. Heads run together, so keys are found once. */
 FOLD__TARGET static void FOLD__ISA(edge_products)(const fold__adjacency *adjacency, int row, int rows,
                                                    const fold_rows *query, const fold_rows *key,
                                                    ptrdiff_t col, int width, int heads, float *scores,
@@ -7496,7 +7496,7 @@ FOLD__TARGET static void FOLD__ISA(edge_products)(const fold__adjacency *adjacen
 
 /* ---- sums of products, column by column ---- */
 
-/* Two vectors of columns are summed at a time, so that their chains overlap. */
+/* Two vectors of columns are summed at the same time, so that their chains overlap. */
 FOLD__TARGET static void FOLD__ISA(add_products)(int rows, const fold_rows *left, const fold_rows *right,
                                                  float *sum, size_t count)
 {
@@ -7520,8 +7520,8 @@ FOLD__TARGET static void FOLD__ISA(add_products)(int rows, const fold_rows *left
 /* ---- the tiles of each pass ---- */
 
 /* The widths of the tiles of each height: vectors for wide and strided tiles, columns for narrow ones, groups
-   for int8 ones. FOLD__TILE_LIMITS initialises the members before them in fold__tiles: the narrowest, the
-   tallest, and the panels per height. Heights without tiles are left out at the end. */
+   for int8 ones. FOLD__TILE_LIMITS initialises the members of fold__tiles before the tiles: the narrowest,
+   the tallest, and the panels per height. Missing heights at the end are left out. */
 #define FOLD__SIX_ROWS(ROW, tile, of_one, of_more)                   \
     ROW(tile, 1, of_one) ROW(tile, 2, of_more) ROW(tile, 3, of_more) \
     ROW(tile, 4, of_more) ROW(tile, 5, NONE) ROW(tile, 6, of_more)
@@ -7559,7 +7559,7 @@ FOLD__TARGET static void FOLD__ISA(add_products)(int rows, const fold_rows *left
 #define FOLD__NARROW_TILES(ROW, tile) ROW(tile, 1, 12)
 #endif
 
-/* The tiles of one height: F for each width that exists, GAP for widths that are missing in between. */
+/* The tiles of one height: F for each width that exists, GAP for each missing width in between. */
 #define FOLD__WIDE_NONE(F, GAP, tile, rows) GAP()
 #define FOLD__WIDE_1(F, GAP, tile, rows) F(tile, rows, 1)
 #define FOLD__WIDE_2(F, GAP, tile, rows) GAP() F(tile, rows, 2)
@@ -7881,7 +7881,7 @@ FOLD__INT8_TILES(FOLD__MAKE_ROW, FOLD__INT8_TILE_OF)
 #define FOLD__INT8_ALL FOLD__INT8_TILES(FOLD__NAME_ROW, FOLD__INT8_AT_OF)
 
 #else
-/* Sums four columns of weights in the layout of files. If fewer are left, the last is read repeatedly. */
+/* Sums four columns of weights in the layout of files. If fewer are left, the last one is read repeatedly. */
 FOLD__NOINLINE static void fold__int8_sums__portable(const fold__int8_tile_args *at, int column,
                                                      int32_t *sums)
 {
@@ -8110,7 +8110,7 @@ static const fold__kernels FOLD__ISA(cblas) = { "cblas",
                                                 { FOLD__RULES(FOLD__RULE_ENTRY) } };
 #endif
 
-/* Macros that differ between passes are undefined. Others stay, since they may be defined again unchanged. */
+/* Macros that differ between passes are undefined. Others stay, since they are redefined unchanged. */
 #undef FOLD__BF16_COLS
 #undef FOLD__ISA
 #undef FOLD__ISA_8
@@ -8162,7 +8162,7 @@ static const fold__kernels FOLD__ISA(cblas) = { "cblas",
    Uses: kernels, shapes. Invariant: an op sees rows, never nodes, plans or memory. */
 
 /* What built-in ops get in addition to their call. A linear op can run in two parts: first the leading
-   segments (a cell's prologue); the second part then starts from the rows of the output. */
+   segments (a cell's prologue), and then the rest, which starts from the rows of the output. */
 typedef struct fold__engine {
     const fold__kernels *kernels;
     const struct fold__param_data *param[2]; /* W and b; NULL if absent */
@@ -8172,7 +8172,7 @@ typedef struct fold__engine {
     int size, alike;          /* floats per row of the first output; whether all inputs have that size */
     int first_segment, end_segment; /* linear ops: the segments to run */
     const int *index;         /* ops over whole lists: the op's indices */
-    int sparse_grad;          /* list_take: the contribution has rows for taken rows only */
+    int sparse_grad;          /* list_take: the contribution has only the rows that are taken */
     fold__command_list *commands; /* NULL, or the list in which maps and tiles are recorded */
     const struct fold__elementwise **maps; /* NULL, or where an element-wise op stores its maps */
 } fold__engine;
@@ -8193,11 +8193,11 @@ typedef struct fold__param_data {
     fold_shape shape;
     uint32_t touched_at; /* lookup tables: start of its dim[0] elements in the touched lists */
     size_t at, size;     /* offset and size in values and gradients, in floats; FOLD__NO_PACK: no values */
-    const void *image_data;   /* its values in an image if read in place; NULL: in the model's array */
+    const void *image_data;   /* its values in an image if read in place; NULL: in an array of the model */
     size_t pack, pack_t; /* offsets in the packs, in floats; FOLD__NO_PACK: no pack */
     size_t bytes, bytes_t; /* offsets of the int8 or bf16 weight and its transpose; FOLD__NO_PACK: floats. For
                               bytes in an image: the distance from them to their scales */
-    uint32_t touched; /* rows in the touched list */
+    uint32_t touched; /* number of rows in the touched list */
     unsigned uses; /* requested uses, including FOLD__FOR_CELLS */
 #ifndef FOLD_INFERENCE
     uint64_t steps;         /* step count of its optimiser state, for Adam's bias correction */
@@ -8205,7 +8205,7 @@ typedef struct fold__param_data {
 #endif
     uint8_t frozen, buffer, rate_set;
     uint8_t zeros_by_default; /* created with neither values nor an initialiser */
-    uint8_t grad_clear;       /* the gradient is all zeros: it may be overwritten or summed in place */
+    uint8_t grad_clear;       /* the gradient is all zeros, so it may be overwritten or summed in place */
     uint8_t grad_dense;       /* lookup table with a dense gradient (tied): all rows count as touched */
     uint8_t format;           /* enum fold__weight_format */
     uint8_t stored;           /* the image contains int8 or bf16, not floats */
@@ -8243,9 +8243,9 @@ static int fold__param_bits(const fold__param_data *param)
     return !fold__is_quantized(param) ? 32 : param->format == FOLD__FORMAT_BF16 ? 16 : 8;
 }
 
-/* The columns and rows of a weight as a matrix. The rows of a filter are all taps and inputs. */
+/* The columns and rows of a weight as a matrix. A filter has a row for each tap and input. */
 static int fold__matrix_columns(const fold__param_data *param) { return fold__shape_last(&param->shape); }
-static int fold__matrix_rows(const fold__param_data *param) /* called per product: a division is slower */
+static int fold__matrix_rows(const fold__param_data *param) /* called per product, so it does not divide */
 {
     int rows = 1;
     for (int axis = 0; axis + 1 < param->shape.rank; axis++)
@@ -8256,7 +8256,7 @@ static int fold__matrix_rows(const fold__param_data *param) /* called per produc
 enum {                       /* flags of an op */
        FOLD__LIST = 1,       /* has a list as input */
        FOLD__GEMM = 2,       /* a product, which runs all rows of a batch at once */
-       FOLD__FLOW = 4,       /* linear; backward reads no values, so it can run before values exist */
+       FOLD__FLOW = 4,       /* linear; backward reads no values, so it can run before they are computed */
        FOLD__ONE_ROW = 8,    /* user-defined op that runs row by row */
        FOLD__RANDOM = 16,    /* its data is a dropout key */
        FOLD__NO_GRAD_1 = 32, /* input 1, a target, has no gradient */
@@ -8286,13 +8286,13 @@ static float fold__data_float(uint64_t data) { return fold__attr_float((int32_t)
 
 /* -- element-wise ---------------------------------------------------------------------------- */
 
-/* How operands are broadcast to the shape of an output. The output's axes are merged into groups; along a
-   group, an operand has all values, contiguous, or a single one, which repeats (a bit of `repeats`). */
+/* How operands are broadcast to the shape of an output. The output's axes are merged into groups. In each
+   group an operand has either all values, contiguous, or a single one that repeats (a bit of `repeats`). */
 typedef struct fold__broadcast {
     int groups, length[FOLD_MAX_RANK];
     unsigned repeats[FOLD_MAX_RANK];
 } fold__broadcast;
-/* Operands whose shape is NULL have the output's. Shapes are aligned at the last axis. */
+/* An operand whose shape is NULL has the output's shape. Shapes are aligned at the last axis. */
 static fold__broadcast fold__broadcast_to(const fold_shape *out, const fold_shape *const shape[3])
 {
     fold__broadcast broadcast = { 0, { 1, 1, 1, 1 }, { 0, 0, 0, 0 } };
@@ -8315,7 +8315,7 @@ static fold__broadcast fold__broadcast_to(const fold_shape *out, const fold_shap
     return broadcast;
 }
 
-/* Maps the last group of a row, along which each operand has all values or a single one. */
+/* Maps the last group of a row, in which each operand has either all values or a single one. */
 static FOLD__NOINLINE void fold__map_line(fold__map_fn map, float *out, int length, const float *const in[3],
                                           unsigned repeats, float scalar)
 {
@@ -8338,7 +8338,7 @@ static FOLD__NOINLINE void fold__map_line(fold__map_fn map, float *out, int leng
     }
 }
 
-/* Maps one row of broadcast operands. If none repeats along the last group, two groups are one call. */
+/* Maps one row of broadcast operands. If none repeats in the last group, two groups run in a single call. */
 static void fold__map_broadcast(fold__map_fn map, float *out, const float *const in[3],
                                 const fold__broadcast *broadcast, float scalar)
 {
@@ -8401,12 +8401,12 @@ static int fold__shapes_alike(const fold_shape *const shape[3], int size)
     return alike;
 }
 
-/* The same for any shapes. Missing operands are NULL. */
+/* Maps all rows for operands of any shapes. Missing operands are NULL. */
 static void fold__map_rows(const fold_op_call *call, fold__map_fn map, const fold_rows *output,
                            const fold_rows *const in[3], const fold_shape *const shape[3], float scalar)
 {
     const fold_rows *first = in[0] ? in[0] : output, *second = in[1] ? in[1] : output,
-                    *third = in[2] ? in[2] : output; /* an unused input must only be readable */
+                    *third = in[2] ? in[2] : output; /* an unused input need only be readable */
     if (!call->rows)
         return;
     const fold__engine *engine = fold__engine_of(call);
@@ -8430,8 +8430,8 @@ static int fold__in_size(const fold_op_call *call, int input)
 }
 static int fold__out_size(const fold_op_call *call) { return fold__shape_size(&call->out_shape[0]); }
 
-/* An element-wise op with one or two inputs: its map and, per input, the map that computes its gradient.
-   Letters name that map's operands: g output gradient, a and b inputs, y output. */
+/* An element-wise op with one or two inputs: its map and, for each input, the map that computes its gradient.
+   Letters name the operands of that map: g the output gradient, a and b the inputs, y the output. */
 typedef struct fold__elementwise {
     const fold__map_fn *map, *derivative[2]; /* one per kernel set */
     const char *from[2];
@@ -8466,17 +8466,17 @@ static void fold__elementwise_forward(const fold_op_call *call, const fold__elem
 }
 
 /* Sums of many values. A chain loses accuracy as it grows, so chains have at most FOLD__CHAIN values; longer
-   sums are split into blocks, which are added in pairs. The order depends only on the number of values.
-   Contiguous values are summed in sixteen lanes, each a chain. */
+   sums are split into blocks, whose sums are added in pairs. The order depends only on the number of values.
+   Contiguous values are summed in sixteen lanes, each of which is a chain. */
 enum { FOLD__CHAIN = 32, FOLD__LANES_CHAIN = FOLD__LANES * FOLD__CHAIN, FOLD__SUM_WIDTH = 128 };
 
-/* If many rows contribute to a gradient, it is summed in blocks: a block is a chain of rows, and the blocks'
-   sums are a chain. A row's block depends only on the number of rows before it. */
+/* If many rows contribute to a gradient, it is summed in blocks. Each block is a chain of rows, and the sums
+   of blocks form a chain. The block of a row depends only on the number of rows before it. */
 #ifndef FOLD__BLOCK_ROWS /* smaller in tests */
 #define FOLD__BLOCK_ROWS 512
 #endif
 
-/* Returns how many of count > block values go to the left half of a sum: `block` times a power of two. */
+/* Returns how many of count > block values form the left half of a sum: `block` times a power of two. */
 static size_t fold__left_half(size_t count, size_t block)
 {
     while (block < count - block)
@@ -8491,7 +8491,7 @@ static float fold__sum(const fold__kernels *kernels, const float *values, size_t
     return fold__sum(kernels, values, left) + fold__sum(kernels, values + left, count - left);
 }
 
-/* to[r] = sum of elements first[r] to first[r + 1] - 1 (at most FOLD__CHAIN), `size` floats from `at` on. */
+/* to[r] = the sum of rows first[r] to first[r + 1] - 1 (at most FOLD__CHAIN), from column `at` on. */
 static void fold__sum_chains(const fold__kernels *kernels, const fold_rows *to, size_t size,
                              const fold_rows *input, size_t at, const int *first, int rows, int started)
 {
@@ -8534,8 +8534,8 @@ static void fold__sum_rows(const fold__kernels *kernels, float *total, size_t si
         fold__sum_pairs(kernels, total + at, fold__min_size(width, size - at), input, at, first, count);
 }
 
-/* Sums a broadcast operand's gradient, which has the output's size, over the groups along which the operand
-   repeats, the last first: at most two of four axes. `full` has its size in room after it. */
+/* Sums the gradient of a broadcast operand over the groups along which the operand repeats, the last first:
+   at most two groups of four axes. `full` has the output's size, and as much room after it. */
 static void fold__sum_repeats(const fold__kernels *kernels, float *din, size_t own, float *full, size_t size,
                               const fold__broadcast *broadcast)
 {
@@ -8595,7 +8595,7 @@ static void fold__elementwise_backward(const fold_op_call *call, const fold__ele
     }
 }
 
-/* name, map, and per input the gradient's map and its operands */
+/* for each op: name, map, and per input the gradient's map and operands */
 #define FOLD__ELEMENTWISE(X)                             \
     X(add, add, copy, "g", copy, "g")                    \
     X(sub, sub, copy, "g", neg, "g")                     \
@@ -8626,7 +8626,7 @@ static void fold__elementwise_backward(const fold_op_call *call, const fold__ele
     X(at_most, at_most, d_at_most, "ga", copy, "")       \
     X(copy, copy, copy, "g", copy, "")                   \
     X(stop, copy, copy, "", copy, "")
-/* The op's attribute, if any, is the scalar of its map and of its gradients' maps. */
+/* The op's attribute, if there is one, is the scalar of its map and of its gradients' maps. */
 #define FOLD__DEFINE(name, map, da, from_a, db, from_b)                                            \
     static const fold__elementwise fold__e_##name = { fold__maps_##map,                            \
                                                       { fold__maps_##da, fold__maps_##db },        \
@@ -8731,7 +8731,7 @@ static const char *fold__infer_equal(const fold_shape *in, int count, const int3
     return NULL;
 }
 
-/* Applies a mask that depends only on the key and the element. Like 0 times x, x - x passes on NaN. */
+/* Applies a mask that depends only on the key and the element. Like 0 times x, x - x keeps a NaN. */
 static void fold__dropout_rows(const fold_op_call *call, const fold_rows *output, const fold_rows *input)
 {
     const int count = fold__out_size(call);
@@ -8804,14 +8804,14 @@ static const float *fold__weight_pack(const fold__engine *engine, int transposed
 {
     return engine->packs + (transposed ? engine->param[0]->pack_t : engine->param[0]->pack);
 }
-/* Whether products read a weight in place, row-major. Its transpose has a pack. */
+/* Whether products read a weight in place, row-major. Its transpose still has a pack. */
 static int fold__is_read_in_place(const fold__param_data *param, int transposed)
 {
     return fold__floats_in_place(param) && !transposed && param->pack == FOLD__NO_PACK;
 }
 
-/* Returns the first row of a weight in the pack that only gradients of inputs read; earlier rows have no
-   columns in it. At least FOLD__LANES rows remain, so that a wide product does not become narrow. */
+/* Returns the first row of a weight in the pack that only gradients of inputs read; the pack has no columns
+   for earlier rows. At least FOLD__LANES rows remain, so that a wide product does not become narrow. */
 static int fold__back_first(const fold__param_data *param)
 {
 #ifdef FOLD_INFERENCE
@@ -8831,7 +8831,7 @@ static const float *fold__engine_values(const fold__engine *engine, int which)
     return place ? place : engine->values + param->at;
 }
 
-/* Returns what chains start from, the bias or nothing. It is not written to. */
+/* Returns the rows that chains start from: the bias, or none. They are only read. */
 static fold_rows fold__bias_rows(const fold__engine *engine)
 {
     fold_rows rows = { NULL, 0, NULL };
@@ -8912,7 +8912,7 @@ static void fold__linear_product(const fold_op_call *call, size_t rows, const fo
     for (int before = 0; before < engine->first_segment; before++)
         row += (size_t)fold__shape_last(&call->in_shape[before]);
     for (int segment = engine->first_segment; segment < engine->end_segment;
-         at = 0) { /* eight segments at a time; the chain continues */
+         at = 0) { /* eight segments at a time; the next eight continue the chain */
         for (; segment < engine->end_segment && at < 8; segment++, at++) {
             seg[at] = fold__weight_seg(engine, transposed, row, fold__shape_last(&call->in_shape[segment]),
                                        input[segment]);
@@ -9009,7 +9009,7 @@ static void fold__linear_backward(const fold_op_call *call)
     }
 }
 
-/* Returns the scratch floats for products of at most `lines` rows; in training, of any number of rows. */
+/* Returns the scratch floats for products of at most `lines` rows; in training, for any number of rows. */
 static size_t fold__linear_scratch(const fold__kernels *kernels, const fold__int8_kernels *const *formats,
                                    const fold__param_data *weight, size_t lines, int trains)
 {
@@ -9027,7 +9027,7 @@ static size_t fold__linear_scratch(const fold__kernels *kernels, const fold__int
     return fold__max_size(forward, backward);
 }
 
-/* The columns [from, to) of a gradient that one of several threads sums, or the rows of a part. */
+/* A range of columns of a gradient, summed by one of several threads, or of rows in a part of that work. */
 typedef struct fold__extent {
     int from, to;
 } fold__extent;
@@ -9045,7 +9045,7 @@ static size_t fold__segment_at(const int32_t *attr, const fold_shape *in_shape, 
 static int fold__adds_separately(const fold__kernels *kernels) { return kernels->set && kernels->vector > 1; }
 
 /* Adds x^T dy to acc, the rows of W of one segment of a linear op, for some columns; dy begins at the first
-   of these columns. Lines continue the chains of acc in order, or are summed separately. */
+   of these. The lines continue the chains of acc in order or, if `separate`, are summed separately. */
 static void fold__linear_weight_grad(const fold_op_call *call, int lines, int segment, const fold_rows *input,
                                      const fold_rows *dy, fold__extent extent, int separate, float *acc)
 {
@@ -9066,10 +9066,10 @@ typedef struct fold__matrix {
     int rows, columns;
 } fold__matrix;
 
-/* With fewer rows, a product of two values reads the right one in place, since packing takes as long. */
+/* With fewer rows, a product of two values reads the right one in place: packing it would take as long. */
 enum { FOLD__FEW_ROWS = 4 };
 
-/* to = left right, or left right^T, summed in the same order as linear ops without bias. */
+/* to = left right, or left right^T, summed in the same order as a linear op without bias. */
 static void fold__matrix_product(const fold__kernels *kernels, fold__matrix left, fold__matrix right,
                                  int transposed, float *to, float *scratch)
 {
@@ -9126,7 +9126,7 @@ static void fold__matrix_transposed_product(const fold__kernels *kernels, fold__
     fold__matrix_product(kernels, turned, right, 0, to, scratch);
 }
 
-/* The factors of a product: matrices, or a vector on one side. count: contiguous products in a sample. */
+/* The factors of a product: matrices, or a vector and a matrix. count: contiguous products in a sample. */
 typedef struct fold__factors {
     fold__matrix left, right;
     int count;
@@ -9244,7 +9244,7 @@ static const char *fold__infer_to_scalar(const fold_shape *in, int count, const 
 
 /* -- reductions inside a row ----------------------------------------------------------------- */
 
-/* The view of a value as [outer][length][inner] around an axis; for all axes [1][size][1]. */
+/* The view of a value as [outer][length][inner] around an axis, or as [1][size][1] if it is over all axes. */
 typedef struct fold__axis {
     int outer, length, inner;
 } fold__axis;
@@ -9284,8 +9284,8 @@ static const char *fold__infer_axis(const fold_shape *in, int count, const int32
     return NULL;
 }
 
-/* What an op over an axis processes at once: the lines of one outer index; for losses, a whole value. out and
-   dout have one line, or as many as in. Backward gets din, the gradient of `input`; in and out if needed. */
+/* What an op over an axis processes at once: lines of one outer index or, for losses, a whole value. out and
+   dout have one line, or as many as in. Backward gets din, the gradient of `input`; in and out if used. */
 typedef struct fold__lines {
     const fold__kernels *kernels;
     fold__axis axis;
@@ -9301,7 +9301,7 @@ static float *fold__part_of(const fold_rows *rows, int row, size_t at)
     return values ? values + at : NULL;
 }
 
-/* Calls `over` for each outer index of each row. `input` is -1 in forward. */
+/* Calls `over` for each outer index of each row. In forward, `input` is -1. */
 static void fold__each_lines(const fold_op_call *call, int axis, int input, fold__lines_fn *over)
 {
     fold__lines lines = FOLD__ALL_ZERO;
@@ -9364,7 +9364,7 @@ static void fold__mean_to(const fold__lines *lines, float *out, float *in)
 static void fold__sum_lines(const fold__lines *lines) { fold__sum_to(lines, lines->out, lines->in); }
 static void fold__mean_lines(const fold__lines *lines) { fold__mean_to(lines, lines->out, lines->in); }
 
-/* Sets the gradient of every value to that of its line's sum times a factor. */
+/* Sets the gradient of every value to the gradient of its line's sum, times a factor. */
 static void fold__broadcast_lines(const fold__lines *lines, float factor)
 {
     const fold_rows dout = { lines->dout, 0, NULL },
@@ -9416,7 +9416,7 @@ static void fold__amin_lines_grad(const fold__lines *lines) { fold__extreme_line
 FOLD__OVER_AXIS(amax)
 FOLD__OVER_AXIS(amin)
 
-/* to = from - less; every line uses the same `inner` values of `less`. */
+/* to = from - less, with the same `inner` values of `less` subtracted from every line. */
 static void fold__lines_less(const fold__axis *axis, float *to, const float *from, const float *less)
 {
     for (int line = 0; line < axis->length; line++)
@@ -9451,7 +9451,7 @@ static void fold__variance_lines_grad(const fold__lines *lines)
 
 FOLD__OVER_AXIS(variance)
 
-/* The maximum is subtracted before exp and added after log, unless infinite: inf - inf is NaN. */
+/* The maximum is subtracted before exp and added after log, unless it is infinite, since inf - inf is NaN. */
 static float fold__no_infinity(float value) { return fabsf(value) > FLT_MAX ? 0 : value; }
 
 static void fold__logsumexp_lines(const fold__lines *lines)
@@ -9487,7 +9487,7 @@ static void fold__prod_lines(const fold__lines *lines)
             lines->out[column] *= lines->in[at + column];
 }
 
-/* A gradient is the product of the values before times that of the values after: dividing fails at zeros. */
+/* A value's gradient is the product of those before it times that of those after: dividing fails at zeros. */
 static void fold__prod_lines_grad(const fold__lines *lines)
 {
     float *running = lines->scratch;
@@ -9628,7 +9628,7 @@ static void fold__norm_line_grad(const fold_op_call *call, float *din, const flo
                                  float inverse, size_t count)
 {
     const fold__kernels *kernels = fold__engine_of(call)->kernels;
-    const float minus = -(float)count; /* not a negated quotient, for which clang 14 obeys unsafe flags */
+    const float minus = -(float)count; /* not a negated quotient, to which clang 14 applies unsafe flags */
     const float mean = fold__centred(call) ? fold__sum(kernels, work, count) / minus : 0,
                 slope = fold__reducer_of(kernels)->dot(work, target, count) / minus;
     if (fold__centred(call))
@@ -9785,7 +9785,7 @@ static void fold__max_n_backward(const fold_op_call *call)
 }
 
 /* Softmax weights (shares) of one row's elements: exp(score - largest) / sum, summed in list order, per head.
-   The shares of some elements are held at a time: in most rows, of all. */
+   The shares of up to `room` elements are held at a time, in most rows those of all. */
 typedef struct fold__softmax_mean {
     const fold_op_call *call;
     const fold__kernels *kernels;
@@ -9840,7 +9840,7 @@ static void fold__softmax_mean_exps(const fold__softmax_mean *at, float *sum)
     }
 }
 
-/* Computes a row's largest scores and sums. If there is room for all its elements, their exps are held. */
+/* Computes a row's largest scores and sums of exps. If there is room for all elements, the exps are held. */
 static void fold__softmax_mean_begin(fold__softmax_mean *at, int row)
 {
     at->begin = at->call->list[row];
@@ -9902,7 +9902,7 @@ static void fold__softmax_mean_n_forward(const fold_op_call *call)
     }
 }
 
-/* Computes gradients of the held elements. A score's is its share times (dout . value - dout . output). */
+/* Computes gradients of the held elements. That of a score is its share * (dout . value - dout . output). */
 static void fold__softmax_mean_back(const fold__softmax_mean *at, const float *out, const float *dout)
 {
     const fold_op_call *call = at->call;
@@ -10089,7 +10089,7 @@ static const float *fold__target_of(const fold__lines *lines)
 {
     return fold__row(&lines->call->in[1], lines->row);
 }
-/* Converts the slopes of a loss to the gradient of its input; a target's gradient is the negative. */
+/* Converts the slopes of a loss to the gradient of its input. For a target, the sign is reversed. */
 static void fold__loss_grad(const fold__lines *lines)
 {
     FOLD__RUN_MAP(lines->kernels, scale, lines->din, lines->din, NULL, NULL,
@@ -10135,7 +10135,7 @@ static void fold__bce_lines(const fold__lines *lines)
     const float *target = fold__target_of(lines);
     float product = fold__reducer_of(lines->kernels)->dot(lines->in, target, lines->size);
     FOLD__RUN_MAP(lines->kernels, softplus, lines->scratch, lines->in, NULL, NULL, 0, lines->size);
-    if (product != product) { /* NaN only if an input is NaN or an infinite logit meets a target of 0 */
+    if (product != product) { /* NaN only if an input is NaN, or if an infinite logit meets a target of 0 */
         product = 0;
         for (size_t at = 0; at < lines->size; at++)
             product += target[at] != 0 ? target[at] * lines->in[at] : 0;
@@ -10218,8 +10218,8 @@ FOLD__OVER_ALL(hinge)
 
 /* Convolutions and pools. A line is a grid of height 1. Orders of sums:
    - If a filter mixes channels, an output is computed like a linear op on its patch of x: the sum starts from
-   the bias and goes over rows of taps, taps and channels. With fewer than sixteen outputs, each run of the
-   patch (fold__runs) is a segment.
+   the bias and goes over rows of taps, taps in a row, and channels. With fewer than sixteen outputs, each run
+   of the patch (fold__runs) is a segment.
    - The gradient of an element of x is a sum over the positions that read it, in order of positions.
    - The gradient of a weight is a chain over the positions of each sample in turn.
    - If channels are separate (depthwise filters, pools), an output is a chain over taps, and a gradient of x
@@ -10238,7 +10238,7 @@ enum {
     FOLD__FILTER_PADDING, /* above and left; for lines only left */
     FOLD__FILTER_OUT      /* outputs; 0: channels are separate */
 };
-enum { FOLD__MAX_FILTER = 32767 }; /* the maximum of these numbers */
+enum { FOLD__MAX_FILTER = 32767 }; /* the largest number that an attribute may hold */
 static int fold__window_reach(int taps, int dilation) { return (taps - 1) * dilation + 1; }
 
 static int fold__positions(const fold__filter *filter, int size, int padding, int taps)
@@ -10320,7 +10320,7 @@ static void fold__map_pixels(fold__map_fn map, int count, int channels, fold_row
         (size_t)(dense ? 1 : count), all);
 }
 
-/* Returns the pixels of x that a tap reads; below, those of y, or of an array like it, from a position on. */
+/* Returns the pixels of x that a tap reads. The next function returns those of y, from a position on. */
 static fold_rows fold__tap_in(const fold__filter *filter, const float *values, const fold__tap *tap)
 {
     const fold_rows rows = { (float *)(uintptr_t)values + tap->pixel * (size_t)filter->channels,
@@ -10335,8 +10335,8 @@ static fold_rows fold__tap_out(const fold__filter *filter, const float *values, 
     return rows;
 }
 
-/* Applies a map to each tap of a line: its operands are what the tap reads, its weights (or the sum) and the
-   sum. Taps are added to y in order; back to x, in reverse order, so that positions come in order. */
+/* Applies a map to each tap of a line. Its operands are what the tap reads, the weights (or the sum), and the
+   sum. Sums in y are over taps in order; for x, taps run in reverse, so that positions are in order. */
 static void fold__over_taps(const fold__filter *filter, fold__map_fn map, const float *weights,
                             const float *x, const float *y, int line, int back)
 {
@@ -10434,7 +10434,7 @@ static fold__padded fold__pad(const fold__filter *filter, const float *in, float
 {
     const size_t line = (size_t)filter->width * (size_t)filter->channels;
     const size_t left = (size_t)filter->left * (size_t)filter->channels;
-    const int in_place = !filter->left && !fold__runs_of(filter).copied; /* copying patches reads past x */
+    const int in_place = !filter->left && !fold__runs_of(filter).copied; /* copied patches read past x */
     const fold__padded padded = { in_place ? in : scratch, line + 2 * left };
     if (in_place)
         return padded;
@@ -10447,7 +10447,7 @@ static fold__padded fold__pad(const fold__filter *filter, const float *in, float
 
 enum {
     FOLD__FILTER_ROWS = FOLD__TILE_BLOCK * FOLD__TILE_ROWS, /* positions per block */
-    FOLD__FILTER_PATCHES = 1 << 14                          /* floats of a block's patches, about */
+    FOLD__FILTER_PATCHES = 1 << 14                          /* about this many floats of patches per block */
 };
 static int fold__patch_rows(int length)
 {
@@ -10513,7 +10513,7 @@ static fold_rows fold__point_at_run(const fold__filter *filter, const fold__runs
     return rows;
 }
 
-/* Copies patches. A run copies whole FOLD__LANES floats; the next run overwrites the excess. */
+/* Copies patches. Each run copies whole FOLD__LANES floats; the next run overwrites the excess. */
 static void fold__copy_patches(const fold__filter *filter, const fold__runs *runs, const fold__padded *padded,
                                int first, int count, float *patches)
 {
@@ -10580,7 +10580,7 @@ static void fold__dense_forward(const fold_op_call *call, const fold__filter *fi
     }
 }
 
-/* Adds the gradients of some positions' patches, `length` floats each, to the gradient of x. */
+/* Adds the gradients of some positions' patches, which have `length` floats each, to the gradient of x. */
 static void fold__add_patches(const fold_op_call *call, const fold__filter *filter, const float *patches,
                               int first, int count, float *din)
 {
@@ -10588,7 +10588,7 @@ static void fold__add_patches(const fold_op_call *call, const fold__filter *filt
     for (int line = first / filter->columns; line * filter->columns < end; line++) {
         const int start = line * filter->columns, from = first > start ? first - start : 0,
                   to = end - start < filter->columns ? end - start : filter->columns;
-        for (int tap = taps - 1; tap >= 0; tap--) { /* last tap first, so that positions come in order */
+        for (int tap = taps - 1; tap >= 0; tap--) { /* the last tap first, so that positions are in order */
             const fold__tap at = fold__tap_of(filter, line, from, to, tap);
             const fold_rows sum = fold__tap_in(filter, din, &at);
             const size_t row = (size_t)(start + at.first - first);
@@ -10688,7 +10688,7 @@ static void fold__conv_weight_grad(const fold_op_call *call, size_t rows, const 
 
 /* -- pools */
 
-/* Computes a line's gradient: it starts in scratch, and goes tap by tap to the first tap with the maximum. */
+/* Computes a line's gradient. dy is copied to scratch; each value goes to the first tap with the maximum. */
 static void fold__max_pool_line(const fold_op_call *call, const fold__filter *filter, int row, int line)
 {
     const float *in = fold__row(&call->in[0], row), *out = fold__row(&call->out[0], row);
@@ -10739,7 +10739,7 @@ static void fold__divide_line(const fold_op_call *call, const fold__filter *filt
             if (fold__taps_within(end * stride - filter->left, filter->wide, filter->width) != wide)
                 break;
         fold__map_pixels(FOLD__MAP(call, scale), end - column, filter->channels, to, from, from, from,
-                         1.0f / (float)(tall * (wide ? wide : 1))); /* for lists without rows: zeros */
+                         1.0f / (float)(tall * (wide ? wide : 1))); /* `wide` is 0 for lists without rows */
         to.base += (end - column) * to.stride;
         from.base += (end - column) * from.stride;
     }
@@ -10843,7 +10843,7 @@ static void fold__list_take_forward(const fold_op_call *call)
         ->take_rows(engine->index, call->rows, &call->in[0], &call->out[0], (size_t)fold__out_size(call));
 }
 
-/* If `sparse_grad`, a row's sum is stored where the row is taken first; these positions follow the index. */
+/* If `sparse_grad`, a row's sum is stored where the row is first taken; these positions follow the index. */
 static void fold__list_take_backward(const fold_op_call *call)
 {
     const fold__engine *engine = fold__engine_of(call);
@@ -10883,9 +10883,9 @@ static void fold__move_column(const fold_rows *rows, const int *order, int first
     }
 }
 
-/* Runs an op along the rows of each target; the line is one column of these rows. An op that reduces has one
-   row per target, zeros if it has no rows; other ops keep one row per row. For an op that chooses, the index
-   is followed by each target's chosen row, counted from the target's first. */
+/* Runs an op along the rows of each target, one column at a time: each column is a line. An op that reduces
+   has one row per target, which is zeros for a target without rows; other ops have one row per input row. For
+   an op that chooses, each target's chosen row, counted from its first row, follows the index. */
 enum { FOLD__KEEPS_ROWS, FOLD__REDUCES, FOLD__CHOOSES };
 enum { FOLD__LINES_OVER_ROWS = 5 };
 static size_t fold__over_rows_floats(size_t rows) { return FOLD__LINES_OVER_ROWS * (rows + 1); }
@@ -10937,13 +10937,13 @@ static void fold__over_rows(const fold_op_call *call, fold__lines_fn *over, int 
 FOLD__OVER_ROWS(softmax, FOLD__KEEPS_ROWS)
 FOLD__OVER_ROWS(log_softmax, FOLD__KEEPS_ROWS)
 FOLD__OVER_ROWS(logsumexp, FOLD__REDUCES)
-FOLD__OVER_ROWS(sum, FOLD__REDUCES) /* sums in the order of fold_sum; fold_list_sum has a different one */
+FOLD__OVER_ROWS(sum, FOLD__REDUCES) /* sums in the order of fold_sum; that of fold_list_sum differs */
 FOLD__OVER_ROWS(softmax_xent, FOLD__CHOOSES)
 
 /* Which keys a query attends to: the second attribute of attention. */
 enum { FOLD__MASK_NONE, FOLD__MASK_CAUSAL, FOLD__MASK_EDGES };
 
-/* Sets up fold_list_attention. The op's second output is what backward recomputes the weights from. */
+/* Sets up fold_list_attention. Backward recomputes the weights from the op's second output. */
 static fold__attention_call fold__attention_of(const fold_shape *shape, const int32_t *attr, int queries,
                                                int keys)
 {
@@ -11013,7 +11013,7 @@ typedef struct fold__appended {
     fold_cache *cache;
     int first, end;
     uint32_t node;
-    uint32_t waiting; /* place of the step recorded before, if it has not run either; or FOLD__NONE */
+    uint32_t waiting; /* place of the previous step if it has not run either, else FOLD__NONE */
 } fold__appended;
 
 static int fold__cache_value_width(const fold_cache *cache)
@@ -11074,7 +11074,7 @@ FOLD_API fold_status fold_cache_copy(fold_cache *to, const fold_cache *from)
     return FOLD_OK;
 }
 
-/* Sets up attention to a cache. Scratch is sized for a full cache, so that a plan suits every length. */
+/* Sets up attention to a cache. There is scratch for a full cache, so that a plan suits every length. */
 static fold__attention_call fold__cached_attention(const fold_shape *shape, const int32_t *attr, int queries,
                                                    int keys)
 {
@@ -11135,8 +11135,8 @@ static void fold__conv1d_step_forward(const fold_op_call *call)
 
 #define FOLD__IN FOLD_NEEDS_IN
 #define FOLD__OUT FOLD_NEEDS_OUT
-/* The table of ops: name, form of the public call, numbers of inputs and attributes, first attribute's name
-   in messages, flags, what backward reads, shape rule. CONTRIBUTING.md describes how to add an op. */
+/* The table of ops: name, form of the public call, numbers of inputs and attributes, the first attribute's
+   name in messages, flags, what backward reads, shape rule. CONTRIBUTING.md explains how to add an op. */
 #define FOLD__OPS(X)                                                                                    \
     X(linear, other, -1, 4, NULL, FOLD__GEMM, FOLD__IN, linear)                                         \
     X(matmul, other, 2, 0, NULL, 0, FOLD__IN, matmul)                                                   \
@@ -11293,7 +11293,7 @@ static uint64_t fold__random_element(const fold_random *random, int element)
     return fold__draw_key(fold__mix64(random->key), random->draw, (uint64_t)element);
 }
 
-/* Returns a generator: streams of the same seed, the library's and the program's, have different numbers. */
+/* Returns a generator. The library's and the program's streams of the same seed have different numbers. */
 static fold_random fold__random_of(uint64_t seed, uint64_t stream)
 {
     const fold_random random = { seed ^ fold__mix64(stream), 0 };
@@ -11371,8 +11371,8 @@ FOLD__INLINE void fold__sine_cosine(double angle, double *sine, double *cosine)
 }
 
 /* Computes two normal values from 64 random bits (Box and Muller 1958), with plain arithmetic only, so that
-   they are the same on every platform. The angle is within an eighth of a turn of the axis; one bit turns it
-   by half a turn, another swaps the two values. */
+   they are the same on every platform. The angle is within an eighth of a turn of the axis; one bit adds half
+   a turn, and another swaps the two values. */
 static void fold__normals(uint64_t bits, float scale, float out[2])
 {
     const double radius = sqrt(fold__minus_2_log(((double)(uint32_t)(bits >> 32) + 0.5) / 4294967296.0));
@@ -11386,7 +11386,7 @@ static void fold__normals(uint64_t bits, float scale, float out[2])
     out[!exchanged] = scale * (float)(radius * sine);
 }
 
-/* Not inlined, because a compiler could move computations to where the program's own settings apply. */
+/* Not inlined, because a compiler could move computations to where the program's settings apply. */
 FOLD__NOINLINE static void fold__gaussian(const fold_random *random, const float *mean,
                                           const float *deviation, int count, float *values)
 {
@@ -11418,8 +11418,8 @@ FOLD_API float fold_random_normal(fold_random *random)
     return value;
 }
 
-/* Returns e^x to about 8 digits; x is clamped to -700 .. 700, and NaN stays NaN. It is a power of 2^(1/16),
-   whose exponent is added as bits, times a short series. A NaN that was a float has zeros in these bits. */
+/* Returns e^x to about 8 digits; x is clamped to -700 .. 700. It is a power of 2^(1/16), whose exponent is
+   added as bits, times a short series. A NaN from a float stays NaN, as it has zeros in these bits. */
 FOLD__INLINE double fold__exp_shortly(double x)
 {
     static const double table[16] = { 1.00000000000, 1.04427378243, 1.09050773267, 1.13878863476,
@@ -11453,7 +11453,7 @@ FOLD__NOINLINE static double fold__sum_shares(const float *logits, int count, in
 
 /* Draws an index of one head and adds the logarithm of its probability. The shares are laid end to end, and a
    random point chooses the share that contains it. The share of -infinity is too small to change a sum, so it
-   is never drawn. If shares would be too large or too small, the largest logit is subtracted first. */
+   is never drawn. If shares would be too large or too small, the largest logit is first subtracted. */
 static int fold__softmax_head(uint64_t bits, const float *logits, int count, double *log_probability)
 {
     enum { FOLD__PARTIAL_SUMS = 64 };
@@ -11473,7 +11473,7 @@ static int fold__softmax_head(uint64_t bits, const float *logits, int count, dou
     }
     const double point = ((double)(bits >> 12) + 0.5) * (1 / 4503599627370496.0) * sum;
     for (int i = 0; i < (count - 1) >> by; i++)
-        part += sums[i] < point; /* no branch, which would be unpredictable */
+        part += sums[i] < point; /* without a branch, which would be unpredictable */
     int chosen = part << by;
     double passed = part ? sums[part - 1] : 0;
     while (by && (passed += fold__exp_shortly((double)logits[chosen] - less)) < point)
@@ -11483,7 +11483,7 @@ static int fold__softmax_head(uint64_t bits, const float *logits, int count, dou
     return chosen;
 }
 
-/* Draws an index per head. Returns the log-probability of all choices, or NaN if a head has none. */
+/* Draws an index per head. Returns the log-probability of all, or NaN if a head has nothing to draw. */
 FOLD__NOINLINE static float fold__softmax_heads(const fold_random *random, const float *logits,
                                                 const int *sizes, int heads, int *chosen)
 {
@@ -11503,7 +11503,7 @@ FOLD__NOINLINE static int fold__softmax(const fold_random *random, const float *
     return fold__softmax_head(fold__random_element(random, 0), logits, count, NULL);
 }
 
-/* Draws an index: the last of positive weight such that the weights before it sum to at most the point. */
+/* Draws an index: the last with positive weight for which the weights before it sum to at most the point. */
 FOLD__NOINLINE static int fold__weighted(const fold_random *random, const float *weights, int count)
 {
     int chosen = -1;
@@ -11569,7 +11569,7 @@ FOLD_API int fold_top_k(const float *values, int n, int k, int *index)
     int found = 0;
     for (int i = 0; values && index && k > 0 && i < n; i++) {
         int at = found;
-        if ((fold__bits_of(values[i]) & 0x7fffffffu) > 0x7f800000u) /* compares bits, as in fold_finite */
+        if ((fold__bits_of(values[i]) & 0x7fffffffu) > 0x7f800000u) /* compares bits, as fold_finite does */
             continue;
         while (at > 0 && values[i] > values[index[at - 1]])
             at--;
@@ -11598,7 +11598,7 @@ FOLD_API int fold_finite(const float *values, int n)
    Invariant: a model refers to no recording. Code that writes values refreshes the packs. Code that reads
    values never does, so contexts on several threads can share a model. */
 
-/* The growing arrays of a model: name, element type, accessor. fold_model_reserve has sizes in this order. */
+/* The growing arrays of a model: name, element type, accessor. fold_model_reserve uses the same order. */
 #define FOLD__MODEL_ARRAYS(ARRAY)                        \
     ARRAY(PARAMS, fold__param_data, fold__params)        \
     ARRAY(VALUES, float, fold__values)                   \
@@ -11616,7 +11616,7 @@ enum {
     FOLD__MODEL_ARRAYS(FOLD__MODEL_ARRAY) FOLD__M_COUNT
 };
 enum { FOLD__RATE_SETS = 16, FOLD__SPAN_ALIGN = 16, FOLD__NORM_BLOCK = 1024, FOLD__STEP_ROWS = 32 };
-enum { FOLD__MAX_WIDTH = 1 << 24 }; /* of a layer: the width of all its gates still fits in an int */
+enum { FOLD__MAX_WIDTH = 1 << 24 }; /* of a layer; with it, the width of all its gates still fits in an int */
 
 struct fold__cell_data;
 struct fold__tensor;
@@ -11629,7 +11629,7 @@ struct fold_model {
     /* Kernels by weight format, set only by fold_model_quantize: programs without it do not link them. */
     const fold__int8_kernels *formats[FOLD__WEIGHT_FORMATS];
     uint64_t seed;
-    uint32_t salt;            /* stored in its handles, so that other models reject them */
+    uint32_t salt;            /* stored in the model's handles, so that other models reject them */
     uint32_t version, layout; /* counters: writes to values; parameters added, quantised, frozen or thawed */
     uint32_t quantized;       /* number of successful calls to fold_model_quantize */
     uint32_t n_params, n_cells, n_ops;
@@ -11643,12 +11643,12 @@ struct fold_model {
     void *pool;
     int threads;
 #endif
-    fold_ctx *tracer;    /* context that traces cell bodies; created with the first cell */
-    fold_memory tracing; /* memory of the tracer; zero: it uses the model's memory */
+    fold_ctx *tracer;    /* the context that traces cell bodies, created with the first cell */
+    fold_memory tracing; /* memory of the tracer; if zero, it uses the model's memory */
     uint8_t inference, flushes, sealed, has_tables;
     uint32_t projected_cells; /* number of cells, from the first on, that have a projection or need none */
-    /* project_cells, find_in_image and take_bytes are set when they are first needed, so that programs which
-       do not read in place, quantise, or create layers with cells do not link these functions. */
+    /* project_cells, find_in_image and take_bytes are set when they are first needed. So programs that do not
+       read in place, quantise, or create layers with cells do not link these functions. */
     void (*project_cells)(fold_model *m); /* fold__project_cells; NULL: no layer has a cell */
     const void *image; /* image of fold_model_read_in_place, where new parameters are looked up; or NULL */
     size_t image_size;
@@ -11672,7 +11672,7 @@ FOLD__MODEL_ARRAYS(FOLD__GIVE_ARRAY)
 
 FOLD__FAILS(fold__model_fail, fold_model, &of->error)
 
-/* Sets the error `problem` unless `given`. Returns 1 if the call must stop: no model, or an error. */
+/* Sets the error `problem` unless `given`. Returns 1 if the call must stop: no model, or it has an error. */
 static int fold__lacks(fold_model *m, int given, const char *problem)
 {
     if (m && !given)
@@ -11759,7 +11759,7 @@ static int fold__settings_ok(fold__error *error, int first, const char *who, con
         const unsigned char *at = (const unsigned char *)settings + row->offset;
         const int is_float = row->flags & FOLD__A_FLOAT, open_low = row->flags & FOLD__OPEN_LOW,
                   open_high = row->flags & FOLD__OPEN_HIGH;
-        int whole = *at; /* an enum can have a single byte */
+        int whole = *at; /* an enum may have a single byte */
         if (row->size == sizeof whole)
             memcpy(&whole, at, sizeof whole);
         const double value = is_float ? (double)fold__float_of((uint32_t)whole) : whole;
@@ -11973,7 +11973,7 @@ static void fold__orthogonalise(float *values, size_t rows, size_t columns, floa
     const size_t step = rows <= columns ? columns : 1;   /* distance between vectors */
     const size_t within = rows <= columns ? 1 : columns; /* distance between values of a vector */
     for (size_t vector = 0; vector < count; vector++) {
-        for (int pass = 0; pass < 2; pass++) /* twice is enough (Kahan and Parlett) */
+        for (int pass = 0; pass < 2; pass++) /* two passes are enough (Kahan and Parlett) */
             for (size_t earlier = 0; earlier < vector; earlier++) {
                 double dot = 0;
                 for (size_t i = 0; i < length; i++)
@@ -12047,7 +12047,7 @@ static int fold__has_floats(const fold__param_data *param)
 {
     return fold__floats_in_place(param) || fold__keeps_values(param);
 }
-/* Returns NULL if only quantised values are left. Values in an image must not be written. */
+/* Returns NULL if only quantised values are left. Values in an image must not be written to. */
 static float *fold__param_values(const fold_model *m, const fold__param_data *param)
 {
     if (fold__floats_in_place(param))
@@ -12055,7 +12055,7 @@ static float *fold__param_values(const fold_model *m, const fold__param_data *pa
     return fold__keeps_values(param) ? fold__values(m) + param->at : NULL;
 }
 
-/* Refreshes the packs in `which` for `count` rows of the first axis. A bias is packed as a plain copy. */
+/* Refreshes the packs in `which` for `count` rows of the first axis. The pack of a bias is a plain copy. */
 static void fold__pack_part(fold_model *m, const fold__param_data *param, int which, int first, int count)
 {
     const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
@@ -12091,8 +12091,8 @@ static void fold__refresh_packs(fold_model *m, const fold__param_data *param)
     fold__refresh_rows(m, param, 0, param->shape.dim[0]);
 }
 
-/* Packs these rows for gradients of inputs as well, now and whenever values change. This is done on demand,
-   because many weights never need it (those of a first layer), or only the rows that multiply states. */
+/* Packs these rows for gradients of inputs as well, now and whenever values change. It is done on demand:
+   many weights never need it (those of a first layer), or only for the rows that multiply states. */
 static void fold__keep_back_pack(fold_model *m, fold__param_data *param, int first, int count)
 {
 #ifdef FOLD_INFERENCE
@@ -12268,7 +12268,7 @@ static void fold__first_values(fold_model *m, const fold__param_data *param, con
     fold__fp_leave(saved);
 }
 
-/* Links the parameter that is being added into the tree of names, where fold__find_name would look for it. */
+/* Links a new parameter into the tree of names, where fold__find_name will look for it. */
 static void fold__list_name(fold_model *m, fold__param_data *param)
 {
     uint32_t unlisted = 0, *id = &unlisted;
@@ -12453,8 +12453,8 @@ FOLD_API void fold_values_write_end(fold_model *m, fold_param param)
         m->version++;
 }
 
-/* Returns a parameter's name within a layer: "W" for "dense.W" in "dense", NULL if outside. "" has them
-   all. */
+/* Returns a parameter's name within a layer: "W" for "dense.W" in "dense". Returns NULL if it is not part of
+   the layer; all names are part of "". */
 static const char *fold__part_in(const char *name, const char *layer)
 {
     const size_t size = strlen(layer);
@@ -12612,7 +12612,7 @@ static int fold__can_quantize(const fold__param_data *param, const fold_quantize
     return !(param->uses & FOLD_FOR_CONV) || param->shape.dim[param->shape.rank - 2] > 1;
 }
 
-/* Whether the running fold_model_quantize quantised a parameter: the first `had` bytes were there before. */
+/* Whether the running fold_model_quantize has quantised a parameter: the first `had` bytes are older. */
 static int fold__is_newly_quantized(const fold__param_data *param, size_t had)
 {
     return !param->stored && ((param->bytes != FOLD__NO_PACK && param->bytes >= had) ||
@@ -12683,8 +12683,8 @@ static int fold__make_bytes(fold_model *m, fold__param_data *param, const float 
     return error[0] <= 1 && error[1] <= 1;
 }
 
-/* Quantises all weights that can be; their floats stay until fold__drop_floats. If it fails, with an error,
-   the model is unchanged. */
+/* Quantises all weights that can be quantised; their floats stay until fold__drop_floats. If it fails, with
+   an error, the model is unchanged. */
 static int fold__quantize_all(fold_model *m, const fold_quantize_desc *desc)
 {
     char full[FOLD__WHEN_FULL];
@@ -12719,7 +12719,7 @@ static int fold__quantize_all(fold_model *m, const fold_quantize_desc *desc)
     return there && !wrong;
 }
 
-/* Whether the floats of a weight can be dropped. Lookups can read quantised rows if they are stored as rows
+/* Whether the floats of a weight can be dropped. Lookups can read quantised values if they are stored as rows
    or as bf16. A cell that reads a parameter with fold_use needs the floats. */
 static int fold__has_bytes_alone(const fold__param_data *param, int tables)
 {
@@ -12968,12 +12968,12 @@ static void fold__begin_states(fold_model *m, int rule, uint64_t steps)
     KEEP(DATA, float, data)                   /* copied inputs, kept values and gradients */                \
     KEEP(PARAM_NODES, uint32_t, param_nodes)  /* for each parameter: see fold__param_node */                \
     KEEP(DEDUPE_TABLE, uint32_t, dedupe_table) /* hash table of nodes, for finding identical calls */       \
-    KEEP(READERS, uint32_t, readers)          /* dedupe, by node: first call whose newest operand it is */  \
+    KEEP(READERS, uint32_t, readers)          /* dedupe, by node: first call whose latest operand it is */  \
     KEEP(MERGED, fold__merged_range, found)   /* ranges of nodes that samples share, due to merging */      \
     KEEP(KEPT_GRADS, fold__kept_grad, kept_grads) /* requested with fold_keep_grad */                       \
     KEEP(INDEX_REFS, fold__index_ref, index_refs) /* set by fold_index_ref, fold_edges_ref */               \
     KEEP(OUTPUT_REFS, fold__output_ref, output_refs) /* set by fold_output_ref */                           \
-    KEEP(STEPS, fold_node, steps)             /* steps of an unrolled layer, while it is recorded */        \
+    KEEP(STEPS, fold_node, steps)             /* steps of an unrolled layer, while it is being recorded */  \
     KEEP(SIGS, fold__sig, sigs)               /* signatures; number 0 means none */                         \
     KEEP(SIG_TABLE, uint32_t, sig_table)      /* hash table of signatures */                                \
     KEEP(SHAPES, fold__shape_entry, shapes)   /* the distinct shapes of nodes */                            \
@@ -13037,7 +13037,7 @@ typedef struct fold__ref {
     uint32_t kind, index, offset;
 } fold__ref;
 
-/* One op of a program. Its operands, shapes (inputs, then outputs) and values are ranges in the program's. */
+/* One op of a program. Operands, shapes (inputs, then outputs) and values are ranges in program arrays. */
 typedef struct fold__body_op {
     uint32_t op, first_ref, first_shape, first_value;
     uint8_t n_in, n_out;
@@ -13062,7 +13062,7 @@ static fold__op_run *fold__backward_of(const fold__body_op *op)
 #endif
 }
 
-/* Returns the number of operands that the op multiplies by its weight. A linear op may add to one more. */
+/* Returns the number of operands that are multiplied by the op's weight; a linear op may add one more. */
 static int fold__segments(const fold__body_op *op)
 {
     return op->n_in - (op->op == FOLD__OP_linear ? op->attr[FOLD__LINEAR_STARTS] : 0);
@@ -13090,7 +13090,7 @@ typedef struct fold__program {
     const fold__ref *out; /* outputs: distinct values, each one whole, so FROM_VALUE only */
 } fold__program;
 
-/* An op of a traced body, as it was recorded. Ops of eager calls are compared with it. */
+/* An op of a traced body, as it was recorded. The ops of eager calls are compared with it. */
 typedef struct fold__trace_op {
     uint16_t op;
     uint16_t live; /* 1 + its index in the program; 0: no output depends on it */
@@ -13123,7 +13123,7 @@ enum { FOLD__POOL_KEYS, FOLD__POOL_OPS, FOLD__POOL_REFS, FOLD__POOL_SHAPES, FOLD
 static const uint8_t fold__pool_bytes[] = { sizeof(uint32_t), sizeof(fold__body_op), sizeof(fold__ref),
                                             sizeof(fold_shape), sizeof(fold__value) };
 
-/* A signature: its key, and what follows from the key. The key consists of the op, the number of inputs,
+/* A signature: its key, and what follows from it. The key consists of the op, the number of inputs, the
    attributes, parameters, input shapes, shared operands and tag. Keys are compared in full. */
 typedef struct fold__sig {
     uint32_t first[FOLD__POOLS]; /* where its key and program (unless a cell's own) begin in the pools */
@@ -13143,7 +13143,7 @@ typedef struct fold__sig {
     uint32_t out_shape[FOLD_MAX_OUT];
 } fold__sig;
 
-/* The gradient of a looked-up row: offsets in `sums` of its sum and of a block, in units of 16 floats. */
+/* The gradient of a looked-up row: where in `sums` its sum and a block are, in units of 16 floats. */
 typedef struct fold__row_sum {
     uint32_t sum_at, block_at, count; /* rows added so far */
 } fold__row_sum;
@@ -13166,8 +13166,8 @@ typedef struct fold__kept_grad {
     uint32_t node, data_at, filled;
 } fold__kept_grad;
 /* A node that reads its indices from the caller's memory: one per row, all below `end`. Attention along edges
-   reads *count edges, at most `most`, from `index` to `to` instead; `edges` checks and copies them. `edges`
-   is fold__visit_edges, as a pointer so that programs without fold_edges_ref do not link it. */
+   reads *count edges (at most `most`) instead: edge e is from index[e] to to[e]. `edges` checks and copies
+   them. It is fold__visit_edges, as a pointer so that programs without fold_edges_ref do not link that. */
 typedef struct fold__index_ref {
     const int *index;
     uint32_t node;
@@ -13181,8 +13181,8 @@ typedef struct fold__output_ref {
     fold_node node;
 } fold__output_ref;
 
-/* Sets of kinds: bit k stands for kind k, including the flags FOLD__IS_LIST (8) and FOLD__IS_SHARED (16).
-   KINDS_PER_ELEMENT has all kinds with FOLD__IS_LIST, which are values per list element while tracing.
+/* Sets of kinds: bit k stands for kind k, where k includes the flags FOLD__IS_LIST (8) and FOLD__IS_SHARED
+   (16). KINDS_PER_ELEMENT has all kinds with FOLD__IS_LIST, which are values per list element while tracing.
    KINDS_MARKER has the markers of such values in an eager body: kind 7 with any flags. */
 #define FOLD__KINDS_PER_ELEMENT 0xff00ff00u
 #define FOLD__KINDS_MARKER 0x80808080u
@@ -13193,7 +13193,7 @@ typedef struct fold__operand {
     uint8_t kind;
 } fold__operand;
 
-/* The body that is being recorded by an eager call, or traced. */
+/* The body that is being traced, or recorded by an eager call. */
 typedef struct fold__frame {
     uint32_t cell;     /* 1 + the id of the cell; 0: no body is being recorded */
     uint32_t tag;      /* part of the keys of its ops: see fold__sig.tag_cell */
@@ -13219,7 +13219,7 @@ typedef struct fold__event {
 enum {
     FOLD__RECENT = 64,
     FOLD__SHAPE_BUCKETS = 64,
-    FOLD__KEPT_SHAPES = 8 * sizeof(void *), /* number kept over a reset by a context in a block */
+    FOLD__KEPT_SHAPES = 8 * sizeof(void *), /* number that a context in a block keeps at a reset */
     FOLD__GROUP_ROWS = 12, /* with fewer rows per batch, weights are read too often */
     FOLD__PART_ROWS = 4,   /* GROUP_ROWS for scalar kernels, which read weights for every row anyway */
     FOLD__TRAIN_ROWS = 20, /* in training, more rows are not worth their memory */
@@ -13230,8 +13230,8 @@ enum {
 struct fold__request;
 struct fold__list;
 struct fold__use;
-/* What an eager context does in calls that otherwise only record. Recording uses these pointers, because
-   eager mode is a later section. */
+/* What an eager context does in calls that otherwise only record. Recording goes through these pointers,
+   because eager mode is in a later section. */
 typedef struct fold__eager {
     int (*holds_trace)(fold_ctx *f, const struct fold__request *request);
     fold_node (*record_elements)(fold_ctx *f, const struct fold__request *request);
@@ -13248,11 +13248,11 @@ struct fold_ctx {
     fold_model *model;
     fold__error error;
     fold__error read_error;      /* error of the last read, which does not stick */
-    int unusable;                /* it was created with wrong settings: its error stays */
+    int unusable;                /* created with wrong settings, so its error stays */
     int (*reclaim)(fold_ctx *f); /* fold__forget_idle: frees memory of idle signatures; 0: nothing freed */
 
     /* settings */
-    fold_ctx_desc desc; /* as passed to fold_ctx_new, except for the number of threads that it uses */
+    fold_ctx_desc desc; /* as passed to fold_ctx_new, except that `threads` is the number in use */
     const fold__eager *eager; /* NULL: the context batches */
     size_t group_bytes; /* memory budget of a group */
     size_t group_rows;  /* a group may exceed the budget if its average batch has fewer rows; 0: never */
@@ -13262,14 +13262,14 @@ struct fold_ctx {
     /* the recording */
     uint32_t salt; /* stored in its handles */
     uint64_t resets;
-    uint64_t seed;  /* dropout seed, set by the last fold_dropout_seed */
-    uint64_t draws; /* number of dropout draws since then, over resets as well; in a traced body, its own */
+    uint64_t seed;  /* dropout seed, as set by the last fold_dropout_seed */
+    uint64_t draws; /* dropout draws since then, also across resets; in a traced body, its own draws */
 #define FOLD__ARRAY_MEMBER(name, type, pointer) type *pointer;
     FOLD__ARRAYS(FOLD__ARRAY_MEMBER, FOLD__ARRAY_MEMBER, FOLD__ARRAY_MEMBER, FOLD__ARRAY_MEMBER,
                  FOLD__NO_ARRAY, FOLD__NO_ARRAY)
     uint32_t *element_tag; /* `data_at` of a marker of list elements: identifies it in its body */
     uint32_t *header_call; /* `data_at` of the header of an eager call that merges: the call's first output */
-    uint32_t first_keep; /* no kept node before this one is still waiting for its value */
+    uint32_t first_keep; /* no node kept before this one is still waiting for its value */
     uint32_t pending_step; /* offset in `data` of the last cache step that has not run, or FOLD__NONE */
     uint32_t quantized;  /* the model's `quantized` at the last reset */
     uint32_t tables_version; /* the model's `version` when quantised table rows were copied to `data` */
@@ -13285,14 +13285,14 @@ struct fold_ctx {
     uint32_t peak_nodes; /* maximum so far, including dropped nodes such as merged calls */
     uint32_t peak_edges;
     size_t data_used;                    /* in floats */
-    size_t bytes_refused;                /* that this recording asked for but could not get */
+    size_t bytes_refused;                /* that this recording requested but could not get */
     void (*refresh_tables)(fold_ctx *f); /* fold__refresh_tables, if a quantised table was looked up */
     uint32_t n_keeps;
     uint32_t n_keep_requests; /* requests to keep a value or gradient that came before it was computed */
     uint32_t old_nodes;       /* n_nodes at the last run */
     uint32_t old_merged;      /* n_merged at the last run */
     uint32_t n_kept_grads;
-    uint32_t n_index_refs, old_index_refs; /* old: number that a run has already read */
+    uint32_t n_index_refs, old_index_refs; /* old: how many a run has already read */
     uint32_t n_output_refs, old_output_refs;
     uint64_t n_draws; /* number of dropout draws in this recording */
     uint32_t dedupe_used;
@@ -13311,8 +13311,8 @@ struct fold_ctx {
     uint32_t pool_used[FOLD__POOLS];
     uint32_t sig_tables; /* number of times that signatures were forgotten */
     uint64_t forgot_at;  /* `resets` when idle signatures were last forgotten */
-    int sig_pins;        /* above 0: not only the recording uses signatures, and none may be forgotten */
-    size_t block_peak;   /* largest block size that an earlier recording would have needed */
+    int sig_pins;        /* above 0: not only the recording uses signatures, so none may be forgotten */
+    size_t block_peak;   /* the largest block size that an earlier recording would have needed */
     uint32_t recent[FOLD__RECENT]; /* see fold__recent_sig; 0: none */
     uint32_t shape_bucket[FOLD__SHAPE_BUCKETS]; /* 1 + the newest shape with this hash; 0: none */
     uint32_t row_of;                            /* the table of the last lookup; 0: none */
@@ -13335,7 +13335,7 @@ static int fold__in_training(const fold_ctx *f) { return FOLD__TRAINING(f->desc.
    - PARAM: the parameter: fold__node_param.
    - VIEW: for the first output of an eager or inlined call, the number of outputs (fold__node_outputs) and,
      if eager, the first node of its body (fold__body_first). For the header of an eager call that merges,
-     where the call's draws begin. Otherwise 0.
+     it is where the call's draws begin. Otherwise it is 0.
    - MARKER: the length of the list. */
 FOLD__INLINE void fold__set_node_data(fold_ctx *f, uint32_t id, uint64_t data) { f->node_data[id] = data; }
 
@@ -13374,7 +13374,7 @@ FOLD__INLINE uint32_t fold__body_first(const fold_ctx *f, uint32_t id)
 }
 
 /* Where an operand starts in the value that it reads, in floats. The highest bit is set if the operand reads
-   a whole list; the offset is then within each row. */
+   a whole list; the offset is then the same within each row. */
 #define FOLD__WHOLE_LIST 0x80000000u
 FOLD__INLINE uint32_t fold__edge_offset(const fold_ctx *f, uint32_t edge)
 {
@@ -13395,7 +13395,7 @@ static size_t fold__ctx_bytes(void);
 
 FOLD__FAILS(fold__fail, fold_ctx, &of->error)
 
-/* For a public call that makes other public calls: messages name the outer call, not the one that failed. */
+/* For a public call that makes other public calls: messages name the outer call, not the inner one. */
 #define FOLD__AS_CALL(f, name, record) (fold__call_begins(f, name), fold__call_ends(f, record))
 static void fold__call_begins(fold_ctx *f, const char *name)
 {
@@ -13411,7 +13411,7 @@ static fold_node fold__call_ends(fold_ctx *f, fold_node made)
 
 static int fold__broken(const fold_ctx *f) { return !f || f->error.status || f->model->error.status; }
 
-/* Settings that need extra code are read only here: with FOLD_PLAIN_CONTEXTS, compilers drop the code. */
+/* Settings that need extra code are read only here, so with FOLD_PLAIN_CONTEXTS compilers drop that code. */
 FOLD__INLINE int fold__is_eager(const fold_ctx *f) { return FOLD__NOT_PLAIN(f->desc.eager); }
 FOLD__INLINE int fold__merges(const fold_ctx *f) { return FOLD__NOT_PLAIN(f->desc.dedupe); }
 FOLD__INLINE int fold__has_clock(const fold_ctx *f) { return FOLD__NOT_PLAIN(f->desc.clock != NULL); }
@@ -13446,7 +13446,7 @@ static size_t fold__array_use(const fold_ctx *f, int which)
 static void fold__note_use(fold_ctx *f)
 {
     for (int i = FOLD__ARRAY_SIG; i <= FOLD__ARRAY_EDGE_OFFSET; i++)
-        f->arrays[i].need = fold__array_use(f, i); /* other arrays are up to date */
+        f->arrays[i].need = fold__array_use(f, i); /* for other arrays, `need` is up to date */
 }
 
 static uint32_t fold__capacity(const fold_ctx *f, int which, size_t size)
@@ -13454,7 +13454,7 @@ static uint32_t fold__capacity(const fold_ctx *f, int which, size_t size)
     return (uint32_t)fold__min_size(f->arrays[which].capacity / size, FOLD__NONE / 2);
 }
 
-/* Recomputes node_cap and edge_cap after arrays moved: growing one can take spare capacity from others. */
+/* Recomputes node_cap and edge_cap after arrays moved: when one grows, it can take spare room from others. */
 static void fold__note_room(fold_ctx *f)
 {
     uint32_t nodes = FOLD__NONE;
@@ -13469,8 +13469,8 @@ static void fold__note_room(fold_ctx *f)
 }
 
 /* Returns the size of a block, at any address, for the context and all memory requested since the reset.
-   Recording does not count shapes, so there is room for all known shapes, and for those that a context in a
-   block keeps from earlier recordings. */
+   Recording does not count shapes, so room for all known shapes is included, and for those that a context in
+   a block keeps from earlier recordings. */
 static size_t fold__block_bytes(const fold_ctx *f)
 {
     const size_t shapes =
@@ -13483,7 +13483,7 @@ static size_t fold__block_bytes(const fold_ctx *f)
 }
 
 #define FOLD__MEASURED " (see fold_ctx_desc.measure)"
-/* Reports that memory has run out. whole: fold__block_bytes is all that is needed, not a lower bound. */
+/* Reports that memory has run out. whole: fold__block_bytes is exactly what is needed, not a lower bound. */
 static int fold__out_of_memory(fold_ctx *f, int whole)
 {
     if (!f->arena.block)
@@ -13581,9 +13581,9 @@ static uint32_t fold__alloc_data(fold_ctx *f, size_t floats)
 enum { FOLD__SLAB_NONE, FOLD__SLAB, FOLD__PER_BATCH, FOLD__PER_TILE };
 /* How a gradient is computed from its contributions. */
 enum {
-    FOLD__GRAD_ZERO,              /* no contributions: it is cleared */
+    FOLD__GRAD_ZERO,              /* no contributions: the gradient is cleared */
     FOLD__GRAD_WHOLE,             /* one contribution, written in place */
-    FOLD__GRAD_DISJOINT,          /* several, written in place, which cover it completely */
+    FOLD__GRAD_DISJOINT,          /* several, written in place, which cover the gradient completely */
     FOLD__GRAD_DISJOINT_AND_ZERO, /* several, written in place after the rest is cleared */
     FOLD__GRAD_SUM,               /* each contribution has a row of its own, and the rows are added up */
     FOLD__GRAD_ROOT               /* the gradient of the root, which is 1 */
@@ -13597,7 +13597,7 @@ enum {
     FOLD__SUFFIX = 16,
     FOLD__INNER = 32, /* something outside the suffix reads it */
     FOLD__PREFIX = 64,
-    FOLD__NEEDED_IF_EMPTY = 128, /* eager: needed even if the list is empty, not only by its elements */
+    FOLD__NEEDED_IF_EMPTY = 128, /* eager: needed even if the list is empty, so not only by its elements */
     /* flags that a call passes on to the nodes it reads */
     FOLD__PASSED = FOLD__RUNS | FOLD__ON_GRAD_PATH | FOLD__PREFIX | FOLD__NEEDED_IF_EMPTY
 };
@@ -13629,15 +13629,15 @@ typedef struct fold__group_sig {
     uint32_t by_sig; /* element i: the group_sig that is number i if sorted by signature, then by group */
     uint32_t first_record;            /* where its calls begin in calls_by_sig */
     uint32_t first_buffer, n_buffers;
-    uint32_t max_rows, max_elems; /* of its largest batch; while batches are made: all assigned so far */
+    uint32_t max_rows, max_elems; /* of its largest batch; while batches are made, all assigned so far */
     uint32_t rows, elem_rows; /* rows of slabs, for calls and for elements; fewer if rows are reused */
-    uint32_t block, first_block; /* about this many rows are reused together; index of its first such block */
-    uint32_t chain; /* length of its longest chain; in mixed components, known after fold__count_bound */
+    uint32_t block, first_block; /* about this many rows are reused together; index of the first such block */
+    uint32_t chain; /* length of its longest chain; in mixed components, known only after fold__count_bound */
     uint32_t component;
     uint32_t first_predecessor, end_predecessor; /* range in `predecessors` */
     uint32_t first_batch, last_batch;
     uint32_t last_read;      /* the last batch that reads its outputs, or NONE */
-    uint32_t first_back;     /* the first batch whose backward reads its outputs (it runs last), or NONE */
+    uint32_t first_back;     /* first batch whose backward (which runs last) reads its outputs, or NONE */
     uint64_t recurrent;      /* mask of inputs from the same component */
     uint32_t tile;           /* number of rows of a tile */
     uint32_t sub_batch_rows; /* rows that a batch runs forward at a time; max_rows: all */
@@ -13654,8 +13654,8 @@ typedef struct fold__group_sig {
 typedef struct fold__buffer {
     size_t offset, floats; /* in the group's region or in scratch */
     uint32_t size;         /* floats of a row */
-    uint32_t first, last;  /* a slab's lifetime */
-    uint8_t elem;          /* a row for each list element, else one for each call */
+    uint32_t first, last;  /* lifetime of a slab */
+    uint8_t elem;          /* a row for each list element, otherwise one for each call */
     uint8_t storage;       /* FOLD__SLAB... */
     uint8_t per_prologue;  /* the slab has rows for one prologue at a time */
 } fold__buffer;
@@ -13682,8 +13682,8 @@ typedef struct fold__run_sig {
     uint8_t partly;             /* some calls need no gradient */
     fold__analysis found;
 } fold__run_sig;
-/* Facts about a value of an analysed program. In the array, facts about its inputs follow, then facts about
-   the operands of ops, which use only piece_floats and grad. */
+/* Facts about a value of an analysed program. In the array, facts about the program's inputs come next, then
+   facts about the operands of its ops, which use only piece_floats and grad. */
 typedef struct fold__value_facts {
     uint64_t deps;           /* mask of inputs it depends on */
     uint64_t pieces_written; /* mask of pieces that have received a contribution */
@@ -13693,7 +13693,7 @@ typedef struct fold__value_facts {
     uint8_t back, late;      /* backward reads it; weight gradients read it after all backward batches */
     uint8_t needed_if_empty; /* it is needed even by a call whose list is empty */
     uint8_t grad_late;       /* weight gradients read its gradient */
-    uint8_t transient;       /* storage, unless it outlives its batch: PER_TILE or PER_BATCH */
+    uint8_t transient;       /* storage if it does not outlive its batch: PER_TILE or PER_BATCH */
     int8_t out;              /* its index among the outputs; -1: it is not an output */
 } fold__value_facts;
 /* Facts about a signature, valid until parameters are added, frozen or thawed. */
@@ -13714,11 +13714,11 @@ typedef struct fold__work_unit {
     double ns;
     int known;
 } fold__work_unit;
-enum { FOLD__SUM_UNITS = 16 }; /* time units that all uses share, in turn */
+enum { FOLD__SUM_UNITS = 16 }; /* number of time units; uses take them in turn */
 enum { FOLD__COSTS = 4 }; /* costs per signature: prologue and body, forward and backward */
 
-/* Progress of a run. In `phase`, batch `at` is next or, after the backward of all batches, the sums. `done`
-   is the number of rows of that batch, or the work of the sums, that is already done. */
+/* Progress of a run. Next is batch `at` of `phase` or, after the backward of all batches, the sums. `done` is
+   the number of rows of that batch, or the work of the sums, that is already done. */
 typedef struct fold__progress {
     uint32_t phase; /* see fold__find_phase; NONE: the run has finished */
     uint32_t group, at;
@@ -13729,8 +13729,8 @@ typedef struct fold__progress {
 /* How a parameter or shared node is read: as a segment of an op's weight, as a bias, as an operand that is a
    parameter, or as an input that all calls share. */
 enum { FOLD__USE_WEIGHT, FOLD__USE_BIAS, FOLD__USE_VALUE, FOLD__USE_OPERAND };
-/* How the sum of a use gets into the total of its target. IN_PLACE: it is computed there, as no earlier use
-   has written there. BY_KERNEL: the kernel that computes it adds it. SEPARATE: it is added later. */
+/* How the sum of a use gets into the total of its target. IN_PLACE: it is computed there, since no earlier
+   use has written there. BY_KERNEL: the kernel that computes it adds it. SEPARATE: it is added later. */
 enum { FOLD__SUM_IN_PLACE, FOLD__SUM_BY_KERNEL, FOLD__SUM_SEPARATE };
 #define FOLD__NO_TOTAL SIZE_MAX
 typedef struct fold__use {
@@ -13739,14 +13739,14 @@ typedef struct fold__use {
     uint32_t first;            /* the first call that reads it, by which uses are sorted */
     int is_node;               /* the target is a node */
     uint32_t before;           /* the previous use of the same parameter, or NONE */
-    int leads;                 /* the first use of its parameter */
+    int leads;                 /* it is the first use of its parameter */
     int sum;                   /* FOLD__SUM_... */
     size_t at, size;           /* range of floats of the target that it reads */
     int turned;                /* transposed: rows of its target are columns of the op's result */
     size_t ld;                 /* distance between rows of its target, in floats */
     size_t lines, block;       /* number of lines (matrix rows) in a row, and in a block */
     size_t sum_at, block_at;   /* offsets in `sums` of its sum, and of each block from the second on */
-    size_t done, next;         /* number of lines summed before the groups being run, and including them */
+    size_t done, next;         /* number of lines summed before the current groups, and with those included */
     size_t total;              /* offset in `sums` of its parameter's total; NO_TOTAL: the gradient itself */
     uint64_t rows, work;       /* number of rows in the groups being summed, and their cost */
 } fold__use;
@@ -13790,7 +13790,7 @@ typedef struct fold__instruction {
     uint32_t bindings[3][4]; /* what each map writes and reads */
 } fold__instruction;
 /* How the stages of a signature run. This does not depend on the number of calls or on addresses, so it is
-   kept from run to run. Its buffers, instructions (of the body first) and bindings follow it in memory. */
+   kept from run to run. Its buffers, instructions (the body's first) and bindings follow it in memory. */
 typedef struct fold__stages {
     size_t next;                        /* 1 + the offset of the signature's next stages; 0: none */
     size_t op_floats;                   /* largest number of scratch floats of an op without parameters */
@@ -13843,7 +13843,7 @@ typedef struct fold__worker {
 
 /* A plan without its arrays. */
 typedef struct fold__plan {
-    uint32_t first_node, first_call; /* the run visits nodes and calls from here on (fold__look_from) */
+    uint32_t first_node, first_call; /* the first node and call that the run visits (fold__look_from) */
     uint32_t last_node, calls, order, kept, leaves, batches, groups, group_sigs, buffers, run_sigs;
     int has_prefix, has_suffix;
     size_t region, scratch; /* floats of the region of all groups, and of a worker's scratch */
@@ -13851,7 +13851,7 @@ typedef struct fold__plan {
     const char *one_group;  /* why there is only one group */
 } fold__plan;
 
-/* Key for finding a kept plan. Different plans can have equal keys, so their structures are compared, too. */
+/* Key for finding a kept plan. Different plans can have equal keys, so their structures are also compared. */
 typedef struct fold__plan_key {
     uint64_t hash;
     uint32_t nodes, edges, found, roots, words, layout;
@@ -13859,8 +13859,8 @@ typedef struct fold__plan_key {
 } fold__plan_key;
 
 /* Arrays of a run, indexed by node id, call or edge: type, pointer, count. They follow one another in one
-   array of the context. TRAINING: only in training. SAME: uses the memory of a different array while that is
-   not in use. The first table is part of a plan, which may be kept: */
+   array of the context. TRAINING: only in training. SAME: uses the memory of a different array, before or
+   after that array does. The first table is part of a plan, which may be kept: */
 #define FOLD__RUN_NODE_ARRAYS(ALL, TRAINING, SAME)                                                       \
     ALL(uint8_t, state, nodes)         /* flags: FOLD__RUNS ... */                                       \
     ALL(uint8_t, grad, nodes)          /* whether its value gets a gradient */                           \
@@ -13881,10 +13881,10 @@ typedef struct fold__plan_key {
     ALL(uint32_t, order, calls)        /* calls in the order in which they run, batch by batch */        \
     TRAINING(uint32_t, leaves, nodes)  /* leaves that get gradients, by group */                         \
     TRAINING(uint32_t, first_contribution, nodes) /* the first edge whose contribution is added up */    \
-    TRAINING(uint32_t, contribution_at, edges)    /* offset of its row in the group's, in 16 floats */   \
+    TRAINING(uint32_t, contribution_at, edges)    /* place in the group's rows, in units of 16 floats */ \
     TRAINING(uint32_t, next_contribution, edges)  /* the next edge to the same value */                  \
     TRAINING(uint32_t, contribution_floats, edges) /* floats of its rows, and FOLD__SPARSE_GRAD */
-#define FOLD__SPARSE_GRAD 0x80000000u /* flag: for few rows of the list only (fold__is_sparse_take) */
+#define FOLD__SPARSE_GRAD 0x80000000u /* flag: only for few rows of the list (fold__is_sparse_take) */
 /* The second table is only needed during planning, or only while the plan runs: */
 #define FOLD__RUN_PLANNING_ARRAYS(ALL, TRAINING, SAME)                                                       \
     ALL(uint32_t, producer, nodes) /* of a value: the signature in a group that computes it */               \
@@ -13951,7 +13951,7 @@ typedef struct fold__run {
     size_t node_bytes;      /* size of FOLD__RUN_NODE_ARRAYS */
     size_t replayed;        /* if a kept plan is used: offset in `plans` of these arrays; else 0 */
     uint32_t bound;         /* lower bound of the number of batches; NONE: not counted yet */
-    uint32_t recomputed;    /* calls that run and that an earlier run had computed */
+    uint32_t recomputed;    /* number of calls that run although an earlier run computed them */
     uint32_t plan_salt;     /* the recording for which the plan was made; 0: no plan is complete */
     fold__recorded plan_of; /* what had been recorded when the plan was made */
 
@@ -13963,7 +13963,7 @@ typedef struct fold__run {
     size_t sum_floats;  /* floats of the sums of uses and of totals */
     size_t sums_used;   /* sum_floats, and the floats of rows looked up so far */
 
-    float *sink;         /* for each worker, a row that is written and never read */
+    float *sink;         /* for each worker, a row that is only written to, never read */
     size_t widest_value; /* floats of a row of `sink` */
 } fold__run;
 
@@ -14039,7 +14039,7 @@ FOLD__INLINE fold__program fold__program_in_run(const fold_ctx *f, uint32_t run_
     return fold__program_of(f, &f->sigs[f->run->run_sig[run_sig].sig]);
 }
 /* Returns a row of a slab; `region` is where the group's slabs begin. While a later chunk runs, the first row
-   of a list is before its slab, and `row` is negative (wrapped around). */
+   of a list would be before its slab, so `row` is negative (wrapped around). */
 FOLD__INLINE float *fold__slab_row(const fold__buffer *buffer, float *region, uint32_t row)
 {
     return region + buffer->offset + (ptrdiff_t)(int32_t)row * (ptrdiff_t)buffer->size;
@@ -14058,7 +14058,7 @@ static uint32_t fold__chunk_rows(const fold__group *group)
     return left < group->chunk ? left : group->chunk;
 }
 
-/* Carves several arrays out of one: a first pass, with base NULL, finds the size, a second the pointers. */
+/* Carves several arrays out of one. A first pass, with base NULL, finds the size; a second sets pointers. */
 typedef struct fold__carver {
     char *base;
     size_t at;
@@ -14099,8 +14099,8 @@ static void fold__share_scratch(const fold_ctx *f)
         run->worker[thread].scratch = run->scratch + (size_t)thread * run->plan.scratch;
 }
 
-/* Refreshes all pointers after arrays have moved. Carved pointers are right only if nothing was recorded
-   since they were carved, because their sizes are those of the recording (fold__node_arrays). */
+/* Refreshes all pointers after arrays have moved. Carved pointers are right only if nothing has been recorded
+   since they were carved, because their sizes depend on the recording (fold__node_arrays). */
 static FOLD__NOINLINE void fold__refresh_pointers(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -14121,8 +14121,8 @@ static FOLD__NOINLINE void fold__refresh_pointers(fold_ctx *f)
     fold__share_scratch(f);
 }
 
-/* The head of the array `plans`. Two tables of hashes follow, then the buckets and the plans. The first table
-   holds the latest structures without a plan; once half full, it replaces the second. */
+/* The head of the array `plans`, which two tables of hashes follow, then the buckets and the plans. The first
+   table holds the latest structures without a plan; once half full, it takes the place of the second. */
 typedef struct fold__plans {
     uint64_t runs;
     size_t begin, end; /* range of the plans in the array */
@@ -14172,7 +14172,7 @@ static int fold__reserve_plans(fold_ctx *f, size_t bytes)
     return 1;
 }
 
-/* Forgets everything that runs have found out about signatures, because signatures were renumbered. */
+/* Forgets all that runs have found out about signatures, because signatures have been renumbered. */
 static void fold__forget_runs(fold_ctx *f)
 {
     f->arrays[FOLD__ARRAY_SIG_CACHE].need = f->arrays[FOLD__ARRAY_ANALYSES].need =
@@ -14305,7 +14305,7 @@ FOLD__INLINE float *fold__looked_up_row(const fold_ctx *f, uint32_t id, uint32_t
 }
 
 /* Returns where an operand starts that is `offset` floats into a looked-up list: in row `nth` if it reads all
-   rows, else in the row that contains `offset`. */
+   rows, otherwise in the row that contains `offset`. */
 static float *fold__looked_up_part(const fold_ctx *f, uint32_t id, uint32_t offset, int all, uint32_t nth)
 {
     const uint32_t width = fold__row_size(f, id);
@@ -14326,10 +14326,10 @@ static uint32_t fold__hash_words(const uint32_t *words, uint32_t count)
 typedef struct fold__list {
     const fold_node *first, *second;
     size_t step, count;
-    const fold__operand *elems; /* in a body: for each component, what represents it */
+    const fold__operand *elems; /* in a body: for each component, the operand that represents it */
     const fold__operand *whole; /* a whole list for each component */
     uint32_t elements;          /* number of rows of each component */
-    int of_steps;               /* use the context's steps instead of `first`, because they may move */
+    int of_steps;               /* read the context's steps instead of `first`, because they may move */
 } fold__list;
 
 static fold__list fold__list_of(const fold_node *first, const fold_node *second, int step, int count)
@@ -14409,7 +14409,7 @@ FOLD__INLINE int fold__is_by_rows(const fold__sig *sig) { return (sig->list_mode
 FOLD__INLINE int fold__is_whole(const fold__sig *sig) { return (sig->list_mode & FOLD__WHOLE_IN) != 0; }
 
 /* Returns the index, among a signature's inputs, of the operand at `position` of the op or cell. In a call by
-   rows, fixed inputs come first; then come the lists, as components of the signature's list. */
+   rows, the fixed inputs come first, then the lists, as components of the signature's list. */
 static uint32_t fold__operand_number(const fold__sig *sig, uint32_t position)
 {
     uint32_t before = 0;
@@ -14483,8 +14483,8 @@ static int fold__make_program(fold_ctx *f, fold__sig *sig, const fold__request *
     return 1;
 }
 
-/* Makes the program of a cell that is called row by row: that of the cell, but every op that depends on a
-   list runs once per row. */
+/* Makes the program of a cell that is called row by row. It is the cell's program, except that every op that
+   depends on a list runs once per row. */
 static int fold__lift_program(fold_ctx *f, fold__sig *sig)
 {
     const fold__program *body = &fold__called_cell(f->model, sig->op)->program;
@@ -14530,7 +14530,7 @@ static int fold__ref_operand(const fold__program *program, const fold__ref *ref)
     return (int)ref->index + (ref->kind == FOLD__FROM_LIST ? program->n_in : 0);
 }
 
-/* Returns an operand, or NULL if the gradient of no output reaches it. */
+/* Returns an operand, or NULL if no output's gradient reaches it. */
 static const fold__ref *fold__passed_operand(const fold_model *m, const fold__program *program,
                                              const fold__body_op *op, int operand)
 {
@@ -14539,7 +14539,7 @@ static const fold__ref *fold__passed_operand(const fold_model *m, const fold__pr
     return &program->ref[op->first_ref + (uint32_t)operand];
 }
 
-/* Returns the mask of inputs that the gradient of some output reaches. */
+/* Returns the mask of inputs that some output's gradient reaches. */
 static uint64_t fold__differentiable_inputs(const fold_ctx *f, const fold__sig *sig)
 {
     uint64_t mask = 0;
@@ -14574,7 +14574,7 @@ static int fold__check_cell_shape(fold_ctx *f, const fold__cell_data *cell, int 
 }
 
 /* Infers the output shapes of an op, checks them and makes its program. Shapes are written directly to the
-   pool, because forty of them would use up much of a small stack. */
+   pool, because forty of them would fill much of a small stack. */
 static int fold__infer_op(fold_ctx *f, fold__sig *sig, const fold__request *request, const uint32_t *in_shape)
 {
     const int inputs = sig->n_in + sig->n_list;
@@ -14646,8 +14646,8 @@ static FOLD__NOINLINE int fold__grow_table(fold_ctx *f, int which, uint32_t size
     return 1;
 }
 
-/* Returns the signature of a key, made from the draft if it is new; 0 on failure. Equal hashes are not
-   enough: keys are compared in full. */
+/* Returns the signature of a key, made from the draft if it is new; 0 on failure. Keys are compared in full,
+   since different keys can have equal hashes. */
 static uint32_t fold__intern_sig(fold_ctx *f, const fold__request *request, fold__sig *draft,
                                  const uint32_t *key, uint32_t words)
 {
@@ -14686,7 +14686,7 @@ static uint32_t fold__shared_word(const fold_ctx *f, const fold__operand *operan
     return kind == FOLD__NODE_PARAM ? 0x80000000u | fold__node_param(f, operand->source) : operand->source;
 }
 
-/* Writes the key of a request. Returns its number of words, and the mask of shared inputs in `shared`.
+/* Writes the key of a request. Returns the number of words, and in `shared` the mask of shared inputs.
    fold__is_request and fold__key_tag rely on the layout of the key. */
 static uint32_t fold__request_key(const fold_ctx *f, const fold__request *request, uint32_t *key,
                                   uint32_t *shared)
@@ -14723,7 +14723,7 @@ static uint32_t fold__request_key(const fold_ctx *f, const fold__request *reques
     return words;
 }
 
-/* Whether a request has signature `sig`. No key is made for this: most requests repeat a recent one. */
+/* Whether a request has signature `sig`. This makes no key, because most requests repeat a recent one. */
 static int fold__is_request(const fold_ctx *f, const fold__sig *sig, const fold__request *request)
 {
     const uint32_t *word = fold__key_of(f, sig) + 1;
@@ -14758,7 +14758,7 @@ static int fold__is_request(const fold_ctx *f, const fold__sig *sig, const fold_
     return !differ;
 }
 
-/* Returns the number of outputs. Inference leaves out an output that only backward reads. */
+/* Returns the number of outputs. Inference omits an output that only backward reads. */
 static uint8_t fold__outputs_of(const fold_ctx *f, uint32_t op)
 {
     if (op & FOLD__CELL_OP)
@@ -14799,7 +14799,7 @@ static FOLD__NOINLINE uint32_t fold__find_sig(fold_ctx *f, const fold__request *
     return sig || !(f->reclaim)(f) ? sig : fold__sig_by_key(f, request);
 }
 
-/* Returns an entry of a direct-mapped cache of signatures: by op, weight, shape and, in a body, ordinal. */
+/* Returns an entry of a direct-mapped cache of signatures, by op, weight, shape and, in a body, ordinal. */
 FOLD__INLINE uint32_t *fold__recent_sig(fold_ctx *f, uint32_t op, uint32_t param, uint32_t shape,
                                         uint32_t ordinal)
 {
@@ -14827,14 +14827,14 @@ enum {
 
 /* -- forgetting ------------------------------------------------------------------------------ */
 
-/* Signatures are kept from one recording to the next. If a block is full, those that this recording does not
-   use are dropped, so a recording that fits a block alone also fits it after others. Shapes are kept. */
+/* Signatures are kept from one recording to the next. If a block is full, signatures that this recording does
+   not use are dropped, so a recording that fits a block alone also fits it after others. Shapes are kept. */
 
 /* Returns the signature that a tag names: that of an eager body's call. A traced body's tag names a cell. */
 static uint32_t fold__tag_sig(const fold_ctx *f, uint32_t tag) { return f->frame.tracing ? 0 : tag; }
 
-/* Replaces hashes by marks: 1 if the signature is in use, else 0. If an op of an eager body is in use, the
-   signature of its call is too. */
+/* Replaces hashes by marks: 1 if the signature is in use, else 0. If an op of an eager body is in use, so is
+   the signature of its call. */
 static void fold__mark_sigs(fold_ctx *f)
 {
     fold__sig *sigs = f->sigs;
@@ -14951,11 +14951,11 @@ FOLD__INLINE uint32_t fold__append(fold_ctx *f, uint8_t kind, uint32_t sig, uint
     f->shape[id] = shape;
     f->first_edge[id + 1] = f->n_edges;
     fold__set_node_data(f, id, data);
-    f->kind[id] = kind; /* written last: a byte may alias anything, so pointers are reloaded */
+    f->kind[id] = kind; /* written last: a byte may alias anything, so it forces pointers to be reloaded */
     return id;
 }
 
-/* Appends a call. Its node is its first output; the other outputs are the next nodes. */
+/* Appends a call. Its node is its first output; the next nodes are its other outputs. */
 FOLD__INLINE uint32_t fold__append_call(fold_ctx *f, uint32_t sig, uint8_t flags, uint64_t data)
 {
     const fold__sig *signature = &f->sigs[sig];
@@ -15011,7 +15011,7 @@ FOLD__INLINE int fold__reserve_nodes(fold_ctx *f, uint32_t nodes, size_t edges)
 }
 
 #define FOLD__STALE_NODE "%s: the node is from another context, or from before the last fold_ctx_reset"
-/* which: index of the input, or -1 if the call has only one. */
+/* which: the index of the input, or -1 if the call has only one. */
 static FOLD__NOINLINE void fold__bad_operand(fold_ctx *f, fold_node node, const char *who, int which)
 {
     if (fold__broken(f))
@@ -15034,7 +15034,7 @@ FOLD__INLINE int fold__input_of(fold_ctx *f, const fold_node *in, int which, con
     operand->source = f->source[node.id];
     operand->offset = f->offset[node.id];
     operand->shape = f->shape[node.id];
-    const uint8_t own = FOLD__IS_SHARED | FOLD__IS_LIST; /* a view has its own */
+    const uint8_t own = FOLD__IS_SHARED | FOLD__IS_LIST; /* a view has its own values of these flags */
     operand->kind = (uint8_t)((f->kind[node.id] & own) | (f->kind[operand->source] & ~own));
     return 1;
 }
@@ -15053,7 +15053,7 @@ FOLD__INLINE int fold__inputs_of(fold_ctx *f, const fold_node *in, int count, co
     return 1;
 }
 
-/* Whether an operand represents, in a body, a value of every list element of the call. */
+/* Whether an operand in a body represents a value of every list element of the call. */
 static int fold__is_element_marker(const fold_ctx *f, const fold__operand *operand)
 {
     return (operand->kind & FOLD__KIND_MASK) == FOLD__NODE_MARKER ||
@@ -15109,8 +15109,8 @@ static uint32_t fold__duplicate_hash(const fold_ctx *f, uint32_t id)
 }
 
 /* With dedupe: returns the earlier node that is the same call with the same operands and data, or 0. Most
-   calls are the first to read their newest operand, so no earlier call can be identical: they are only noted
-   in `readers`. All others, and leaves, go into the hash table, which costs more. */
+   calls are the first to read their newest operand, so no earlier call can be identical; they are only noted
+   in `readers`. All other calls, and leaves, go into the hash table, which costs more. */
 static uint32_t fold__find_duplicate(fold_ctx *f, uint32_t id)
 {
     const uint32_t mask = f->dedupe_size - 1;
@@ -15146,7 +15146,7 @@ static void fold__fill_dedupe_table(fold_ctx *f, uint32_t size)
 }
 
 /* Drops the signatures that this recording does not use, if a block ran out of memory. Returns 1 if there may
-   be room now. This works once per recording, and not while a run uses signatures. */
+   be room now. It does so at most once per recording, and never while a run uses signatures. */
 static int fold__forget_idle(fold_ctx *f)
 {
     const int in_need = !f->error.status || f->error.status == FOLD_NO_MEMORY;
@@ -15182,7 +15182,7 @@ static FOLD__NOINLINE int fold__grow_readers(fold_ctx *f)
     return 1;
 }
 
-/* Makes room for one node more: the hash table stays at most half full, and `readers` covers all nodes. */
+/* Makes room for one more node: the hash table stays at most half full, and `readers` covers all nodes. */
 FOLD__INLINE int fold__dedupe_ready(fold_ctx *f)
 {
     return (f->n_nodes < f->readers_size || fold__grow_readers(f)) &&
@@ -15191,7 +15191,7 @@ FOLD__INLINE int fold__dedupe_ready(fold_ctx *f)
                              fold__fill_dedupe_table));
 }
 
-/* Notes that samples may now share nodes [first, last]; forming groups depends on this. */
+/* Notes that samples may now share nodes [first, last], which matters when groups are formed. */
 static int fold__note_merged(fold_ctx *f, uint32_t first, uint32_t last)
 {
     if (!fold__need(f, FOLD__ARRAY_MERGED, (size_t)f->n_merged + 1, sizeof(fold__merged_range)))
@@ -15217,13 +15217,13 @@ static fold_node fold__found_duplicate(fold_ctx *f, uint32_t id, uint32_t duplic
     return fold__note_merged(f, duplicate, duplicate) ? fold__handle(f, duplicate) : fold__null;
 }
 
-/* Returns a pair: the node of a parameter and the node of its per-sample copy. 0: not yet recorded. */
+/* Returns a pair: the node of a parameter and the node of its per-sample copy; 0 if not yet recorded. */
 static uint32_t *fold__param_node(const fold_ctx *f, uint32_t param)
 {
     return f->param_nodes + 2 * (size_t)param;
 }
 
-/* Finds an element of a list with checked handles. If it is a parameter, it is the per-sample copy. */
+/* Finds an element of a list whose handles were checked. A parameter is replaced by its per-sample copy. */
 static void fold__list_operand(const fold_ctx *f, const fold__list *list, int component, size_t element,
                                uint32_t *source, uint32_t *offset)
 {
@@ -15252,8 +15252,8 @@ static size_t fold__n_operands(const fold__request *request)
     return request->n_in + (request->n_list ? request->list->count * (size_t)request->n_list : 0);
 }
 
-/* Appends the edges of a request, for which capacity is reserved: of fixed inputs, then of the list,
-   component by component. Returns the set of kinds of the fixed inputs. */
+/* Appends the edges of a request, for which capacity is reserved: first those of fixed inputs, then those of
+   the list, component by component. Returns the set of kinds of the fixed inputs. */
 FOLD__INLINE uint32_t fold__add_edges(fold_ctx *f, const fold__request *request)
 {
     uint32_t edge = f->n_edges, kinds = 0;
@@ -15289,7 +15289,7 @@ FOLD__INLINE fold_node fold__record_request(fold_ctx *f, const fold__request *re
     }
     const int marked = FOLD__NOT_PLAIN((kinds & FOLD__KINDS_MARKER) != 0); /* only in eager contexts */
     uint32_t sig = marked ? 0 : fold__request_sig(f, request);
-    if (sig && !fold__fits(f, f->sigs[sig].n_out, 0)) /* look up again: growing may forget signatures */
+    if (sig && !fold__fits(f, f->sigs[sig].n_out, 0)) /* again: growing may forget signatures */
         sig = fold__grow(f, f->sigs[sig].n_out, 0) ? fold__request_sig(f, request) : 0;
     if (!sig) {
         f->n_edges = edges;
@@ -15314,7 +15314,7 @@ FOLD__INLINE fold_node fold__record_request(fold_ctx *f, const fold__request *re
     return fold__broken(f) ? fold__null : fold__handle(f, id);
 }
 
-/* Records an op or a call. Everything is recorded through here, except by fold__record_again. */
+/* Records an op or a call. All recording goes through here, except for fold__record_again. */
 static fold_node fold__record(fold_ctx *f, const fold__request *request)
 {
     if (FOLD__NOT_PLAIN(f->frame.in != NULL) && !(f->eager->holds_trace)(f, request))
@@ -15420,7 +15420,7 @@ FOLD__INLINE uint32_t fold__write_plain(const fold_ctx *f, uint32_t edge, const 
 
 /* The fast path for an op, or a call with a list of `count` elements, that repeats a recent signature: only
    handles and shapes are checked. Returns the null node if the request may differ or be wrong; the caller
-   then records it in full. `words` are the attributes and parameters in its key; `weight` is the first. */
+   then records it in full. `words` are attributes and parameters in its key; `weight` is the first. */
 FOLD__INLINE fold_node fold__record_again(fold_ctx *f, uint32_t op, uint32_t weight, const uint32_t *words,
                                           int n_words, const fold_node *in, int n_in, const fold_node *list,
                                           int count, uint64_t data)
@@ -15566,7 +15566,7 @@ static size_t fold__trace_room(const fold_ctx *f)
     return f->trace_events * (size_t)fold__threads_of(f) * (f->desc.trace_over_ns ? 2 : 1);
 }
 
-/* Why fold_ctx_new failed, and the block size that it needs, if known. */
+/* Why fold_ctx_new failed and, if known, the block size that it needs. */
 typedef struct fold__refusal {
     fold__error error;
     size_t block_bytes;
@@ -15600,7 +15600,7 @@ static void fold__check_settings(const fold_ctx_desc *settings, fold__refusal *w
 
 static const fold__eager *fold__eager_mode(void);
 
-/* Creates a context with checked settings. Returns NULL if memory runs out, with `why` set for a block. */
+/* Creates a context with checked settings. Returns NULL if memory runs out; in a block, why->error is set. */
 static fold_ctx *fold__make_ctx(fold_model *m, const fold_ctx_desc *settings, fold__refusal *why)
 {
     const size_t size = fold__ctx_bytes();
@@ -15737,9 +15737,9 @@ static size_t fold__own_offset(const fold_ctx *f, const float *values)
     return from < f->arrays[FOLD__ARRAY_DATA].capacity ? from / sizeof *values : FOLD__ELSEWHERE;
 }
 
-/* Copies values for an input. They may be in the recording's own data, which moves as it grows. Values from
-   before a reset are an error, which is found if they are past the data in use, or if the caller has not been
-   given an address since. */
+/* Copies the values of an input. They may be in the recording's own data, which moves as it grows. Values
+   from before a reset are an error, which is detected if they lie beyond the data in use, or if the context
+   has returned no address since the reset. */
 static uint32_t fold__alloc_input(fold_ctx *f, const float *values, size_t size)
 {
     const size_t own_offset = values ? fold__own_offset(f, values) : FOLD__ELSEWHERE;
@@ -15919,7 +15919,7 @@ static void fold__read_table_rows(const fold_ctx *f, uint32_t id)
     fold__fp_leave(saved);
 }
 
-/* Dequantises looked-up rows again if the model was loaded since, or fold_index_ref may select other rows. */
+/* Dequantises looked-up rows again if they may have changed, by a load or through fold_index_ref. */
 static void fold__refresh_tables(fold_ctx *f)
 {
     if (f->tables_version == f->model->version && !f->n_index_refs)
@@ -16002,9 +16002,9 @@ FOLD_API fold_node fold_shared(fold_ctx *f, fold_node x)
 
 /* -- products -------------------------------------------------------------------------------- */
 
-/* Records a linear op. If `whole` is not 0, the operands are the parts of that concatenation. In a cell with
-   a list, leading segments that do not depend on the list element become an op of their own, which runs once
-   per call; the op that runs for each element adds to its result. */
+/* Records a linear op. If `whole` is not 0, the operands are the parts of that concatenation. In the body of
+   a cell with a list, leading operands that do not depend on the list element go to an op of their own, which
+   runs once per call; a second op, run once per element, adds the other products to its result. */
 static fold_node fold__linear_op(fold_ctx *f, fold__operand *operand, int count, const int32_t attr[4],
                                  const uint32_t param[2], uint32_t whole)
 {
@@ -16035,13 +16035,13 @@ static fold_node fold__linear_op(fold_ctx *f, fold__operand *operand, int count,
 
 static int fold__is_concat(const fold_ctx *f, uint32_t id)
 {
-    const int marks = fold__kind_of(f, id) == FOLD__NODE_MARKER; /* with the signature of its elements */
+    const int marks = fold__kind_of(f, id) == FOLD__NODE_MARKER; /* it has the signature of its elements */
     return f->sig[id] && (marks || fold__is_op(f, id)) && fold__node_sig(f, id)->op == FOLD__OP_concat;
 }
 
-/* Replaces a concatenated vector by its parts, so that a product reads them without a copy. If lists and
-   nodes were concatenated to a list, the parts are views of that list, because fold__read_whole could not
-   turn the nodes into lists. */
+/* Replaces a concatenated vector with its parts, so that a product reads them without a copy. If nodes and
+   lists were concatenated into a list, the parts are views of that list: fold__read_whole may have to
+   redirect the product to the list later, which it could not do for a part that is a node. */
 static int fold__expand_concat(const fold_ctx *f, fold__operand *operand, int count)
 {
     const fold__operand whole = operand[0];
@@ -16073,7 +16073,7 @@ static int fold__expand_concat(const fold_ctx *f, fold__operand *operand, int co
     return parts;
 }
 
-/* Makes a product that reads the parts of the concatenation `whole` read `whole` itself. */
+/* Redirects a product from the parts of the concatenation `whole` to `whole` itself. */
 static void fold__read_whole(fold_ctx *f, uint32_t id, uint32_t whole)
 {
     const fold__sig *sig = fold__node_sig(f, id);
@@ -16087,7 +16087,7 @@ static void fold__read_whole(fold_ctx *f, uint32_t id, uint32_t whole)
     fold__set_node_data(f, id, 0);
 }
 
-/* Makes products read a concatenation whose gradient is kept. Reading its parts would bypass the gradient. */
+/* If a concatenation's gradient is kept, products must read it whole: its parts bypass the gradient. */
 static void fold__read_kept_whole(fold_ctx *f)
 {
     for (uint32_t call = 0; call < f->n_calls && f->kept_concats; call++) {
@@ -16107,15 +16107,15 @@ static int fold__copy_shared(fold_ctx *f, fold__operand *operand)
     return fold__copy_operand(f, operand);
 }
 
-/* Makes an operand with a row per call, as products need: unshared, or a parameter's per-sample copy. */
+/* Gives an operand one row per call, as products need. A parameter is copied for each call. */
 static int fold__own_operand(fold_ctx *f, fold__operand *operand)
 {
     operand->kind = (uint8_t)(operand->kind & ~FOLD__IS_SHARED);
     return fold__kind_of(f, operand->source) != FOLD__NODE_PARAM || fold__copy_shared(f, operand);
 }
 
-/* Which rows of W the inputs are multiplied by: all, the first, or the last. For LAST, the last of `in` is
-   the start, to which the product is added. */
+/* Which rows of W the inputs are multiplied by: all, the first ones, or the last ones. With LAST, the last
+   element of `in` is not an input, but the value to which the product is added. */
 enum { FOLD__ROWS_ALL, FOLD__ROWS_FIRST, FOLD__ROWS_LAST };
 static fold_node fold__linear(fold_ctx *f, const fold_node *in, int count, fold_param weight, fold_param bias,
                               int transposed, int part)
@@ -16135,7 +16135,7 @@ static fold_node fold__linear(fold_ctx *f, const fold_node *in, int count, fold_
         return fold__null;
     const uint32_t read = operands[0].source;
     if (!starts)
-        count = fold__expand_concat(f, operands, count); /* the start leaves no room for parts */
+        count = fold__expand_concat(f, operands, count); /* the value to add to leaves no room for parts */
     const uint32_t whole = operands[0].source != read && !f->frame.cell ? read : 0;
     if (!(matrix->uses & (transposed ? FOLD_FOR_LINEAR_T : FOLD_FOR_LINEAR)))
         return fold__fail_node(f, FOLD_BAD_ARGUMENT,
@@ -16162,7 +16162,7 @@ static fold_node fold__linear(fold_ctx *f, const fold_node *in, int count, fold_
     return fold__linear_op(f, operands, count, attr, param, whole);
 }
 
-/* Concatenations are left to fold__linear, which replaces them by their parts. */
+/* Leaves concatenations to fold__linear, which replaces them with their parts. */
 FOLD_API fold_node fold_linear(fold_ctx *f, fold_node x, fold_param weight, fold_param bias)
 {
     fold_node again = FOLD__ALL_ZERO;
@@ -16244,7 +16244,7 @@ static int fold__window_attr(fold_ctx *f, const char *who, fold_shape shape, int
                                                      ? "takes [length x channels], or a list of [channels]"
                                                      : "takes [height x width x channels]"
                                                : fold__infer_filter(&shape, 1, attr, &out);
-    if (shape.dim[0] == INT_MAX / 2) /* show the row of the list */
+    if (shape.dim[0] == INT_MAX / 2) /* a list: show the shape of its rows */
         shape = fold_shape1(shape.dim[1]);
     if (wrong)
         fold__fail_shapes(f, who, wrong, &shape, 1);
@@ -16277,14 +16277,14 @@ static int fold__filter_fits(fold_ctx *f, const char *who, const fold_shape *sha
     return 1;
 }
 
-/* Whether an operand is a line in the form of a list of channels. Lines of all lengths batch together. */
+/* Whether an operand is a 1-D signal given as a list, one row per position. All lengths batch together. */
 static int fold__is_line(const fold_ctx *f, const fold__operand *operand, int rank)
 {
     return rank == 1 && fold__is_list_operand(f, operand) && f->shapes[operand->shape].shape.rank == 1 &&
            !f->frame.cell;
 }
 
-/* Copies rows of a table and parts of rows, because windows need contiguous rows. */
+/* Copies the operand if it consists of table rows or of parts of rows, since windows need contiguous rows. */
 static int fold__line_operand(fold_ctx *f, fold__operand *operand)
 {
     const int is_whole = f->shapes[operand->shape].size == fold__row_size(f, operand->source);
@@ -16292,10 +16292,10 @@ static int fold__line_operand(fold_ctx *f, fold__operand *operand)
            fold__copy_operand(f, operand);
 }
 
-/* Returns a shape that replaces a list when attributes are checked: every window fits into it. */
+/* Returns the shape that stands in for a list when attributes are checked. Every window fits into it. */
 static fold_shape fold__long_line(const fold_shape *row) { return fold_shape2(INT_MAX / 2, row->dim[0]); }
 
-/* Records an op that moves windows over a list as a line. If no window fits, the result is an empty list. */
+/* Records an op that moves a window along a list. If no window fits, the result is an empty list. */
 static fold_node fold__over_line(fold_ctx *f, fold__operand *operand, const fold__op_impl *impl,
                                  const int32_t attr[4])
 {
@@ -16313,7 +16313,7 @@ static fold_node fold__over_line(fold_ctx *f, fold__operand *operand, const fold
 static fold_node fold__conv(fold_ctx *f, fold_node x, fold_param weight, fold_param bias,
                             const fold_conv_desc *given, const char *who, int rank);
 
-/* Multiplies windows by a filter, in the segments of fold__impl_conv, so that sums are bit-identical. */
+/* Multiplies windows by a filter in the same segments as fold__impl_conv, so that sums are bit-identical. */
 static fold_node fold__filter_windows(fold_ctx *f, fold_node windows, fold_param weight, fold_param bias,
                                       const fold_conv_desc *desc, const char *who)
 {
@@ -16435,7 +16435,7 @@ static fold_node fold__along(fold_ctx *f, const fold__op_impl *impl, fold_node n
     return fold__op(f, impl, &node, 1, attr, 0);
 }
 
-/* The public calls, by form of the op in FOLD__OPS. */
+/* The public calls, with one macro for each form of op in FOLD__OPS. */
 #define FOLD__CALL_unary(name)                                  \
     FOLD_API fold_node fold_##name(fold_ctx *f, fold_node x)    \
     {                                                           \
@@ -16550,7 +16550,7 @@ FOLD_API fold_node fold_list_standardize(fold_ctx *f, fold_node x, float epsilon
     fold__call_begins(f, "list_standardize");
     const fold_node centred = fold_sub(f, x, fold_list_mean(f, x));
     const fold_node variance = fold_list_mean(f, fold_square(f, centred));
-    const fold_node none = fold_stop_gradient(f, fold_scale(f, variance, 0)); /* NaN if squares overflow */
+    const fold_node none = fold_stop_gradient(f, fold_scale(f, variance, 0)); /* 0, or NaN on overflow */
     return fold__over_deviation(f, "list_standardize", centred, fold_add(f, variance, none), epsilon);
 }
 
@@ -16573,8 +16573,8 @@ FOLD_API fold_node fold_huber(fold_ctx *f, fold_node a, fold_node b, float delta
     return fold__op(f, &fold__impl_huber, in, 2, attr, 0);
 }
 
-/* Records an op with an index into its input. The index is checked here, because kernels trust it. from_end:
-   a negative index counts from the end. */
+/* Records an op with an index into its input. The index is checked here, because kernels trust it. If
+   from_end is set, a negative index counts from the end. */
 static fold_node fold__indexed(fold_ctx *f, const fold__op_impl *impl, fold_node node, int index,
                                int from_end)
 {
@@ -16645,7 +16645,7 @@ FOLD_API fold_node fold_concat(fold_ctx *f, const fold_node *x, int count, int a
         return fold__no_pointer_node(f, "concat", "x");
     if (count < 1)
         return fold__fail_node(f, FOLD_BAD_ARGUMENT, "concat: n is %d, must be at least 1", count);
-    if (count > FOLD_MAX_IN) { /* in two halves */
+    if (count > FOLD_MAX_IN) { /* concatenate two halves */
         fold_node half[2];
         half[0] = fold_concat(f, x, count / 2, axis);
         half[1] = fold_concat(f, x + count / 2, count - count / 2, axis);
@@ -16686,7 +16686,7 @@ FOLD_API fold_node fold_slice(fold_ctx *f, fold_node x, int axis, int start, int
     return fold__record_view(f, &operand, offset, &out, 0);
 }
 
-/* Views equal parts of x along its first axis. rows: parts are rows, without that axis. Failure: all null. */
+/* Views x as equal parts along axis 0 or, if `rows` is set, as its rows. On failure all parts are null. */
 static void fold__take_parts(fold_ctx *f, const char *who, fold_node x, int count, int rows, fold_node *parts)
 {
     fold__operand operand;
@@ -16778,7 +16778,7 @@ static int fold__one_shape(fold_ctx *f, const char *who, uint32_t one, uint32_t 
     return fold__fail_shapes(f, who, problem, both, 2);
 }
 
-/* Checks the handles of one component. They must have *shape; if it is FOLD__NONE, the first sets it. */
+/* Checks the nodes of one component. All must have *shape; if that is FOLD__NONE, the first node sets it. */
 static int fold__check_list(fold_ctx *f, const char *who, const fold_node *nodes, size_t step, size_t count,
                             uint32_t *shape)
 {
@@ -16912,7 +16912,7 @@ static uint32_t fold__alloc_indices(fold_ctx *f, const int *index, int first, in
     return data_at;
 }
 
-/* rows NULL: rows first, first + 1, ... */
+/* If `rows` is NULL, looks up rows first, first + 1, ... */
 static fold_node fold__list_lookup(fold_ctx *f, fold_param table, const char *who, const int *rows, int first,
                                    int count)
 {
@@ -16961,7 +16961,7 @@ static int fold__list_operand_of(fold_ctx *f, fold_node x, const char *who, fold
                       who);
 }
 
-/* If x is NULL, joins the context's steps, which may move during this call. */
+/* If x is NULL, joins the nodes in f->steps, an array that may move during this call. */
 static fold_node fold__join_list(fold_ctx *f, const fold_node *x, int count)
 {
     fold__request request;
@@ -17025,7 +17025,7 @@ FOLD_API int fold_list_length(fold_ctx *f, fold_node x)
     return (int)f->length[operand.source];
 }
 
-/* Makes an operand of a whole list. Ops need one address and stride, so the rows of a lookup are copied. */
+/* Makes an operand of a whole list. Ops need one address and one stride, so looked-up rows are copied. */
 static int fold__whole_operand_of(fold_ctx *f, fold_node x, const char *who, fold__operand *operand)
 {
     return fold__list_operand_of(f, x, who, operand) &&
@@ -17071,8 +17071,8 @@ FOLD_API fold_node fold_list_unstack(fold_ctx *f, fold_node x)
 
 static int fold__sparse_pays(int taken, uint32_t rows) { return (uint32_t)taken < rows / 4; }
 
-/* Copies indices, followed by the position at which each index first occurs. The hash table for this is in
-   memory that is freed at once. */
+/* Copies indices, followed by the position at which each of them first occurs. The hash table that finds
+   these positions needs memory only until the function returns. */
 static uint32_t fold__alloc_sparse_index(fold_ctx *f, const int *index, int count)
 {
     uint32_t room = 1;
@@ -17113,7 +17113,7 @@ FOLD_API fold_node fold_list_take(fold_ctx *f, fold_node x, const int *index, in
     return fold__record_whole(f, &fold__impl_list_take, &operand, 1, NULL, count, data_at);
 }
 
-/* Sets end[target] to where the rows of a target end when sorted by target; end[count] is the total. */
+/* Sets end[target] to where a target's rows end once rows are sorted by target; end[count] is the total. */
 static void fold__ends_of_targets(const int *to, int rows, int count, int *end)
 {
     memset(end, 0, ((size_t)count + 1) * sizeof *end);
@@ -17125,7 +17125,7 @@ static void fold__ends_of_targets(const int *to, int rows, int count, int *end)
     }
 }
 
-/* Whether rows are already sorted by target, as usual. If so, `start` is where each target's rows begin. */
+/* Whether rows are sorted by target, as is usual. If so, sets `start` to where each target's rows begin. */
 static int fold__is_in_order(const int *to, int rows, int count, int *start)
 {
     int last = 0, falls = 0;
@@ -17141,7 +17141,7 @@ static int fold__is_in_order(const int *to, int rows, int count, int *start)
 }
 
 /* Inverts an index: sorts rows by target, and sets `start` to where the rows of each target begin. Rows of
-   the same target keep their order, which is the order of their sum. */
+   the same target keep their order, since sums add them in that order. */
 static void fold__invert_index(const int *to, int rows, int count, int *order, int *start)
 {
     fold__ends_of_targets(to, rows, count, start);
@@ -17149,8 +17149,8 @@ static void fold__invert_index(const int *to, int rows, int count, int *order, i
         order[--start[to[row]]] = row;
 }
 
-/* Stores, in the layout of fold__segments_of: whether rows are sorted by target; if not, their sorted order;
-   and where the rows of each target begin. Then there is room for one choice per target. */
+/* Stores, in the layout of fold__segments_of, whether rows are sorted by target, the sorted order if they are
+   not, and where the rows of each target begin. Leaves room after these for one choice per target. */
 static uint32_t fold__alloc_segments(fold_ctx *f, const int *to, int rows, int count)
 {
     const uint32_t data_at = fold__alloc_data(f, (size_t)rows + 2 * (size_t)count + 2);
@@ -17168,8 +17168,8 @@ static size_t fold__adjacency_ints(const fold_ctx *f, size_t pairs, size_t queri
     return queries + 1 + pairs + (fold__in_training(f) ? keys + 1 + 2 * pairs : 0);
 }
 
-/* Writes the fold__adjacency of edges, in the layout of fold__adjacency_of: the keys of each query and, for
-   gradients, the transpose: the queries of each key, and where the weight of each pair is. */
+/* Writes the fold__adjacency of edges, in the layout of fold__adjacency_of: the keys of each query. For
+   gradients it also writes the transpose: the queries of each key, and where the weight of each pair is. */
 static void fold__write_adjacency(fold_ctx *f, uint32_t data_at, const int *from, const int *to, int pairs,
                                   int queries, int keys)
 {
@@ -17224,7 +17224,7 @@ FOLD_API fold_node fold_list_softmax_mean_to(fold_ctx *f, fold_node score, fold_
     return fold__list_to(f, &fold__impl_softmax_mean_n, "list_softmax_mean_to", both, 2, to, edges, rows);
 }
 
-/* count: number of targets, each of which chooses one of its rows; -1: the whole list chooses one row. */
+/* count: number of targets, each of which chooses one of its rows; or -1 if the whole list chooses one. */
 static int fold__choices_ok(fold_ctx *f, const char *who, const int *label, const int *to, int rows,
                             int count)
 {
@@ -17367,7 +17367,7 @@ FOLD_API fold_node fold_list_attention(fold_ctx *f, fold_node q, fold_node k, fo
                               0);
 }
 
-/* Returns values for which attention returns its weights: row i has a 1 at key i, for every head. */
+/* Returns values with which the result of attention is its weights: row i has a 1 at key i in every head. */
 static fold_node fold__values_for_weights(fold_ctx *f, fold_node k, int heads)
 {
     static const char *const who = "list_attention_weights";
@@ -17457,8 +17457,8 @@ static fold__appended *fold__step_at(const fold_ctx *f, uint32_t data_at)
     return (fold__appended *)(void *)fold__data_ptr(f, data_at);
 }
 
-/* Whether a step of the cache is still to be run in this recording. cache->internal.recorded alone does not
-   show this, because a freed context may have had the same salt. */
+/* Whether this recording has a step of the cache that has not run yet. cache->internal.recorded alone does
+   not show this, because it may come from a freed context that had the same salt. */
 static int fold__step_waits(const fold_ctx *f, const fold_cache *cache)
 {
     uint32_t at = cache->internal.recorded == f->salt ? f->pending_step : FOLD__NONE;
@@ -17593,7 +17593,7 @@ static fold_node fold__list_indexed(fold_ctx *f, const fold__op_impl *impl, cons
     return fold__record(f, &request);
 }
 
-/* The calls with one index into a node, and with an index into each row of a list. */
+/* The calls that have one index into a node, or one index into each row of a list. */
 #define FOLD__INDEXED(name, from_end, index_name)                                                          \
     FOLD_API fold_node fold_##name(fold_ctx *f, fold_node x, int index)                                    \
     {                                                                                                      \
@@ -17739,7 +17739,7 @@ FOLD_API fold_node fold_op_apply(fold_ctx *f, fold_op op, const fold_node *in, i
 /* ==== section: cells =========================================================================
    Owns tracing a body into a program, comparing bodies of eager calls with the trace, and recording calls.
    Uses op recorders, recorder core.
-   Invariant: the body of a later call records what was traced, or it is an error. */
+   Invariant: the body of a later call must record what was traced; anything else is an error. */
 
 FOLD__INLINE uint32_t fold__operand_tag(const fold_ctx *f, uint32_t source)
 {
@@ -17754,7 +17754,7 @@ FOLD__INLINE uint32_t fold__operand_tag(const fold_ctx *f, uint32_t source)
     }
 }
 
-/* Eager: whether an operand is the same as in the trace. Only inputs can come from outside the body. */
+/* Whether an operand in an eager body is as traced. Only inputs can come from outside the body. */
 static int fold__is_traced_operand(const fold_ctx *f, const fold__cell_data *cell,
                                    const fold__operand *operand, const fold__ref *ref)
 {
@@ -17791,7 +17791,7 @@ static int fold__is_traced(const fold_ctx *f, const fold__cell_data *cell, const
     return 1;
 }
 
-/* Whether an op of an eager body is as traced; if not, sets an error. Ops that no output needs may differ. */
+/* Whether an op of an eager body matches the trace; if not, sets an error. Ops no output needs may differ. */
 static int fold__holds_trace(fold_ctx *f, const fold__request *request)
 {
     const fold__cell_data *cell = &fold__cells(f->model)[f->frame.cell - 1];
@@ -17814,7 +17814,7 @@ static int fold__holds_trace(fold_ctx *f, const fold__request *request)
                       cell->name, (int)at, name);
 }
 
-/* Prepares the reduction of a whole list or, in a body, of the values of the list elements. */
+/* Prepares the reduction of a whole list or, in a body, of a value that each list element has. */
 static int fold__reduced(fold_ctx *f, const char *who, const fold__operand *operand, int component,
                          fold__request *request, fold__list *list)
 {
@@ -17934,7 +17934,7 @@ static void fold__trace_live(const fold__trace *trace)
     for (int output = 0; output < trace->cell->program.n_out; output++)
         trace->live[tracer->source[trace->out[output]]] = 1;
     for (uint32_t id = tracer->n_nodes; id > 0; id--) {
-        if (fold__kind_of(tracer, id) == FOLD__NODE_PARAM) /* eager contexts read it even if no op does */
+        if (fold__kind_of(tracer, id) == FOLD__NODE_PARAM) /* eager contexts read it anyway */
             fold__params(tracer->model)[fold__node_param(tracer, id)].uses |= FOLD__FOR_CELLS;
         if (!trace->live[id])
             continue;
@@ -17994,7 +17994,7 @@ static int fold__trace_keeps(const fold__trace *trace, uint32_t id, const fold__
     return live;
 }
 
-/* Returns the index of shapes in a program's. Equal sequences are stored once, which keeps cells small. */
+/* Returns the index of a sequence in a program's shapes. Equal ones are stored once, to keep cells small. */
 static uint32_t fold__shared_shapes(fold_shape *shapes, int *used, const fold_shape *shape, int count)
 {
     int at = 0;
@@ -18008,7 +18008,7 @@ static uint32_t fold__shared_shapes(fold_shape *shapes, int *used, const fold_sh
     return (uint32_t)at;
 }
 
-/* Numbers of live ops, their operands, values and shapes in a trace. `traced` counts all ops. */
+/* Counts of the live ops of a trace, and of their operands, values and shapes. `traced` counts all ops. */
 typedef struct fold__live_count {
     size_t ops, refs, values, traced;
     int shapes;
@@ -18033,7 +18033,7 @@ static fold__live_count fold__count_live(const fold__trace *trace)
     return count;
 }
 
-/* Makes the live ops of a trace the program of the cell. fold__count_live has stored their shapes. */
+/* Compiles a trace's live ops into the cell's program. fold__count_live has already stored the shapes. */
 static void fold__compile(const fold__trace *trace, fold__body_op *ops, fold__ref *refs, fold__value *values)
 {
     const fold_ctx *tracer = trace->tracer;
@@ -18083,9 +18083,9 @@ static void fold__compile(const fold__trace *trace, fold__body_op *ops, fold__re
     fold__mark_passes(tracer->model, program, values);
 }
 
-/* Finds the inputs and outputs of a cell whose gradients are first summed within a call: inputs that are read
-   more than once or in part, and outputs that the body reads. An eager call makes copies of them, so that it
-   sums in the same order. */
+/* Finds the inputs and outputs of a cell whose gradients are first summed within a call: inputs that the body
+   reads more than once or in part, and outputs that it reads. An eager call copies these, so that it sums in
+   the same order as a batched call. */
 static void fold__find_borders(fold__cell_data *cell)
 {
     const fold__program *program = &cell->program;
@@ -18208,7 +18208,7 @@ static const char *fold__cell_problem(const fold_cell_desc *desc)
     return problem;
 }
 
-/* Runs the body in the tracer, with placeholders as inputs. Returns 0 with an error on the model. */
+/* Runs the body in the tracer on placeholders. On failure, sets the model's error and returns 0. */
 static int fold__trace_body(fold_model *m, const fold_cell_desc *desc, uint32_t *out)
 {
     fold_ctx *tracer = m->tracer;
@@ -18329,7 +18329,7 @@ static int fold__check_call(fold_ctx *f, const fold__cell_data *cell, const fold
     return 1;
 }
 
-/* Returns the cell after its body has run. Creating cells in a body is an error, but moves this cell. */
+/* Returns the cell after its body has run. A body that creates cells, which is an error, moves this one. */
 static const fold__cell_data *fold__cell_after_body(fold_ctx *f, uint32_t id, uint32_t cells)
 {
     const fold__cell_data *cell = &fold__cells(f->model)[id];
@@ -18371,7 +18371,7 @@ static fold_node fold__view_outputs(fold_ctx *f, int count, const fold_node *out
     return fold__handle(f, f->n_nodes + 1 - (uint32_t)count);
 }
 
-/* Records a call in a cell body, by recording the body of the called cell in its place. */
+/* Records a call in a cell body, by recording the body of the called cell in place of the call. */
 static FOLD__NOINLINE fold_node fold__inline_call(fold_ctx *f, uint32_t id, const fold_node *in, int n_in,
                                                   const fold_node *items, int count)
 {
@@ -18416,7 +18416,7 @@ FOLD__INLINE fold_node fold__record_call(fold_ctx *f, fold_cell cell, fold__oper
     return fold__record(f, request);
 }
 
-/* Records a checked call. A separate function saves fold__record_again, the fast path, a stack frame. */
+/* Records a checked call. Being separate, it saves fold__record_again, the fast path, a stack frame. */
 static FOLD__NOINLINE fold_node fold__call_checked(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in,
                                                    const fold_node *items, int count)
 {
@@ -18566,15 +18566,15 @@ FOLD_API void fold_model_free(fold_model *m)
 /* ==== section: reachability ==================================================================
    Owns: which nodes a run computes, which of them get a gradient, and how each gradient is assembled from its
    contributions. fold__mark_calls goes backwards from the roots, fold__mark_grads forwards from trained
-   leaves, fold__gradient_modes over the calls that run. Each takes time proportional to the operands.
+   leaves, and fold__gradient_modes over the calls that run. Each takes time linear in the operands.
    Uses: signatures, storage, model. Invariant: batched and eager contexts follow the same rules, since the
    rules determine the bits of gradients:
 
-   - A root's gradient goes to the operands that can pass it on. It reaches a call as a whole: all outputs,
+   - A root's gradient goes to the operands that can pass it on. If it reaches a call, it reaches all outputs,
      and everything that any output depends on, whichever outputs are used.
-   - Each consumer that the gradient reaches computes its contribution from zero. A single contribution is
-     written in place, and so are several to disjoint pieces of a value (at most 64 pieces). Otherwise each
-     contribution has its own rows, and they are added to zero in record order.
+   - Each reader that the gradient reaches computes its contribution from zero. A single contribution is
+     written in place, and so are several contributions to disjoint pieces of a value (at most 64 pieces).
+     Otherwise each one has its own rows, and they are added to zero in record order.
    - Each use of a shared operand or a parameter is summed separately, over its rows in record order, with the
      rows of the prefix last.
    - A call with an empty list adds no row for values that only the list's elements need. */
@@ -18596,8 +18596,8 @@ static int fold__makes_value(uint8_t kind)
     return (kind & FOLD__KIND_MASK) == FOLD__NODE_OP || (kind & FOLD__KIND_MASK) == FOLD__NODE_OUTPUT;
 }
 
-/* Extends the nodes that the run visits back to node `id`. A run starts at the first node recorded since the
-   last run, and goes further back only for values that are missing: a run of a small new part stays cheap. */
+/* Makes the run visit nodes from `id` on. A run normally starts at the first node recorded since the last
+   run, and goes further back only if values are missing, so that running a small new part is cheap. */
 static FOLD__NOINLINE void fold__look_from(const fold_ctx *f, uint32_t id)
 {
     fold__run *run = f->run;
@@ -18607,8 +18607,8 @@ static FOLD__NOINLINE void fold__look_from(const fold_ctx *f, uint32_t id)
     run->plan.first_node = id;
 }
 
-/* Marks a value as needed and returns its node. Returns node 0, a dummy, if nothing has to run for it: an
-   earlier run stored the value (but backward computes it again, and so does any run after parameters have
+/* Marks a value as needed and returns its node. Returns node 0, a dummy, if nothing has to run for it. Either
+   an earlier run stored it (but backward computes it again, and so does any run after parameters have
    changed), or it is a leaf recorded before the first node that the run visits. */
 static FOLD__NOINLINE uint32_t fold__need_value(const fold_ctx *f, uint32_t source, uint8_t marks)
 {
@@ -18625,7 +18625,7 @@ static FOLD__NOINLINE uint32_t fold__need_value(const fold_ctx *f, uint32_t sour
     return source;
 }
 
-/* Eager: returns which input of the call is copied by an op with this tag, or NONE if the op copies none. */
+/* Returns which input of an eager call the op with this tag copies, or NONE if the op copies no input. */
 static uint32_t fold__copied_input(const fold__sig *call, uint32_t tag)
 {
     const uint32_t input = tag - 1 - FOLD__TAG_ARGUMENT;
@@ -18634,14 +18634,14 @@ static uint32_t fold__copied_input(const fold__sig *call, uint32_t tag)
                : FOLD__NONE;
 }
 
-/* Eager: returns the signature of the call whose first output is this view. */
+/* Returns the signature of the eager call whose first output is this view. */
 static uint32_t fold__sig_of_call(const fold_ctx *f, uint32_t view)
 {
     return f->sigs[f->sig[fold__call_of(f, f->source[view])]].tag_cell;
 }
 
-/* Eager: marks all inputs of a call as needed even if its list is empty, like those of the single node in a
-   batched context. Copies that only list elements read are needed only if there are elements. */
+/* Marks all inputs of an eager call as needed even if its list is empty, as the single node of a batched call
+   needs all its inputs. Copies that only list elements read are needed only if there are elements. */
 static void fold__need_inputs(const fold_ctx *f, uint32_t view, uint8_t how)
 {
     uint8_t *state = f->run->state;
@@ -18664,8 +18664,8 @@ static void fold__need_inputs(const fold_ctx *f, uint32_t view, uint8_t how)
     }
 }
 
-/* Eager: if any output of a call is needed, marks all its outputs and inputs as needed, as if the call were
-   one node. `view` is its first output; all readers of the outputs must have been marked. */
+/* If any output of an eager call is needed, marks all its outputs and inputs as needed, as if the call were
+   one node. `view` is its first output; all readers of the outputs must already have been marked. */
 static void fold__mark_body(const fold_ctx *f, uint32_t view)
 {
     fold__run *run = f->run;
@@ -18679,8 +18679,8 @@ static void fold__mark_body(const fold_ctx *f, uint32_t view)
         fold__need_inputs(f, view, how);
 }
 
-/* Eager: whether the node is an op of a cell's body on an empty list. A batched call skips values that only
-   such ops read (fold__for_elements). */
+/* Whether the node is an op that an eager cell body records for an empty list. A batched call skips values
+   that only such ops read (fold__for_elements). */
 static int fold__makes_no_rows(const fold_ctx *f, uint32_t id)
 {
     return fold__is_list(f, id) && !f->length[id] && fold__tag_of(f, id) && !fold__is_input_copy(f, id);
@@ -18698,7 +18698,7 @@ static int fold__leaf_grad(const fold_ctx *f, uint32_t id)
     }
 }
 
-/* Whether calls of a signature can belong to the suffix: ops on scalars whose backward reads no values. */
+/* Whether calls of a signature can be in the suffix: only ops on scalars whose backward reads no values. */
 static int fold__sig_flows(const fold_ctx *f, const fold__sig *sig)
 {
     int flows = !fold__is_eager(f) && !sig->is_cell && !sig->shared && !sig->out_lists &&
@@ -18709,9 +18709,9 @@ static int fold__sig_flows(const fold_ctx *f, const fold__sig *sig)
     return flows;
 }
 
-/* Whether a call belongs to the suffix, given that only the suffix reads it. The suffix combines scalars of
-   samples, or of a long list, into the roots, like a sum of losses. Its gradients need no values, so one
-   sample can run backward before another has run forward: it does not force samples into one group. */
+/* Whether a call belongs to the suffix, given that only the suffix reads it. The suffix combines scalars, of
+   samples or of a long list, into the roots: a sum of losses, for example. It does not force all samples into
+   one group: since its backward needs no values, one sample can run backward before another runs forward. */
 static FOLD__NOINLINE int fold__in_suffix(const fold_ctx *f, uint32_t id)
 {
     const fold__run *run = f->run;
@@ -18727,10 +18727,10 @@ static FOLD__NOINLINE int fold__in_suffix(const fold_ctx *f, uint32_t id)
     return fold__sig_flows(f, fold__node_sig(f, id));
 }
 
-/* Marks the prefix: calls that several samples share because identical calls were merged, and (in
-   fold__mark_prefix) all they depend on. They are marked even if they do not run, since their rows come last
-   in sums, an order that must not vary. The prefix runs before samples and backward after them, so samples
-   that share it can be in different groups. */
+/* Marks the prefix: calls that several samples share because identical calls were merged, and all that these
+   depend on (fold__mark_prefix). They are marked even if they do not run, because sums add their rows last,
+   and that order must not vary. The prefix runs forward before the samples and backward after them, so
+   samples that share it can be in different groups. */
 static void fold__mark_merged(fold_ctx *f)
 {
     const uint32_t first = f->run->plan.first_node;
@@ -18794,7 +18794,7 @@ static int fold__operand_is_shared(const fold__call_operands *operands, int oper
     return operand < operands->sig->n_in && (operands->sig->shared >> operand & 1);
 }
 
-/* Returns the operand that a call's nth edge belongs to. All list components have equally many edges. */
+/* Returns the operand that a call's nth edge belongs to. All list components have equal numbers of edges. */
 FOLD__INLINE uint32_t fold__operand_of_edge(const fold__sig *sig, uint32_t nth, uint32_t edges)
 {
     if (nth < sig->n_in)
@@ -18813,8 +18813,8 @@ static FOLD__NOINLINE void fold__mark_passed(const fold_ctx *f, uint32_t id)
             fold__need_value(f, f->edge_source[first + nth], FOLD__ON_GRAD_PATH);
 }
 
-/* Pointers that marking uses, loaded once before its loop. Its stores are to bytes, which may alias anything,
-   so the compiler would otherwise reload all pointers after each store. */
+/* The pointers that marking uses, loaded once before its loop. Marking stores bytes, which may alias
+   anything, so the compiler would otherwise reload all pointers after each store. */
 typedef struct fold__marker {
     uint8_t *state;
     uint32_t *reach;
@@ -18844,7 +18844,7 @@ FOLD__INLINE fold__marker fold__marker_of(const fold_ctx *f)
     return marker;
 }
 
-/* Marks the operands of a running call. Notes it in `reach` as their reader, unless it is in the suffix. */
+/* Marks what a running call reads. Notes the call in `reach` as the reader, unless it is in the suffix. */
 FOLD__INLINE void fold__mark_inputs(fold_ctx *f, const fold__marker *marker, uint32_t id, uint8_t state)
 {
     const fold__sig_cache *sig_cache = &marker->sig_cache[marker->sig[id]];
@@ -18882,7 +18882,7 @@ static FOLD__NOINLINE void fold__mark_prefix(fold_ctx *f, uint32_t id)
         f->run->state[f->edge_source[edge]] |= FOLD__PREFIX;
 }
 
-/* Gives a call the marks of all its outputs, and the last of their readers. Returns the marks. */
+/* Gives a call the marks of all its outputs, and the last reader of any of them. Returns the marks. */
 FOLD__INLINE uint8_t fold__gather_outputs(const fold__marker *marker, uint32_t id)
 {
     uint8_t marks = marker->state[id];
@@ -18959,7 +18959,7 @@ static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t n_root
     for (size_t root = 0; root < n_roots; root++)
         fold__need_value(f, f->source[roots[root].id],
                          FOLD__RUNS | FOLD__ON_GRAD_PATH | FOLD__NEEDED_IF_EMPTY);
-    /* kept nodes run too, but that alone puts them on no gradient path */
+    /* kept nodes run too, but keeping one does not put it on a gradient path */
     const int changed = run->scope == FOLD__SCOPE_CHANGED;
     for (uint32_t source = changed ? 1 : f->first_keep; source <= f->n_nodes && f->n_keeps; source++)
         if ((f->kind[source] & FOLD__IS_KEPT) && (!(f->kind[source] & FOLD__IS_STORED) || changed))
@@ -18973,8 +18973,8 @@ static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t n_root
             fold__persist(f, id);
 }
 
-/* Eager: gives all outputs of a call gradients, as if the call were one node, if its body trains a parameter
-   or reads an input that gets a gradient. */
+/* If the body of an eager call trains a parameter or reads an input that gets a gradient, gives gradients to
+   all outputs of the call, as if the call were one node. */
 static void fold__mark_body_grads(const fold_ctx *f, uint32_t view)
 {
     fold__run *run = f->run;
@@ -18989,7 +18989,7 @@ static void fold__mark_body_grads(const fold_ctx *f, uint32_t view)
     }
 }
 
-/* Whether a call without trained parameters gets a gradient: an output's is kept, or an operand gets one. */
+/* Whether a call that trains no parameter gets a gradient: if an output's is kept or an operand gets one. */
 static int fold__passes_grad(const fold_ctx *f, uint32_t id)
 {
     const fold__sig *sig = fold__node_sig(f, id);
@@ -19042,9 +19042,9 @@ static uint32_t fold__common_divisor(uint32_t one, uint32_t other)
     return one;
 }
 
-/* Notes a contribution to `length` floats at `offset` of a value, and returns the mode of its gradient so
-   far. It becomes GRAD_SUM once a piece is written twice, or if there are more than 64. `piece_floats` is the
-   size of a piece and divides all lengths and offsets so far; `pieces_written` is a mask. */
+/* Notes a contribution to `length` floats of a value, from `offset` on, and returns the resulting mode of its
+   gradient: GRAD_SUM if a piece is written twice or there are more than 64, whatever comes later.
+   `piece_floats` is the size of a piece and divides all lengths and offsets; `pieces_written` is a mask. */
 static uint8_t fold__note_piece(uint8_t mode, uint32_t *piece_floats, uint64_t *pieces_written,
                                 uint32_t offset, uint32_t length)
 {
@@ -19104,7 +19104,7 @@ FOLD__INLINE uint64_t fold__sending_operands(const fold__sig *sig)
 
 /* Notes what a call contributes to the values it reads, and returns a mask of the operands that read a value
    with a gradient. An edge to a single row makes the list's gradient a sum, since other edges may read the
-   same row. The exception is a list copied for an eager cell: each row is read only by one element's copy. */
+   same row. The exception is a list copied for an eager cell: only one element's copy reads each row. */
 FOLD__INLINE uint64_t fold__note_edges(fold_ctx *f, uint32_t id)
 {
     fold__run *run = f->run;
@@ -19163,7 +19163,7 @@ static void fold__gradient_modes(fold_ctx *f)
     run->mode[run->root] = FOLD__GRAD_ROOT;
 }
 
-/* Eager: whether a signature is of an op in a cell's body that processes lists row by row. */
+/* Whether a signature is of an op in an eager cell body that processes lists row by row. */
 static int fold__is_of_rows(const fold__sig *sig) { return sig->tag_cell && fold__is_by_rows(sig); }
 
 FOLD__INLINE int fold__is_sparse_take(const fold_ctx *f, uint32_t id)
@@ -19185,8 +19185,8 @@ static uint32_t fold__edge_call(const fold_ctx *f, uint32_t edge)
     return id;
 }
 
-/* Returns how many rows a call contributes through an edge. Eager: an op in a cell's body that processes
-   lists row by row contributes to a parameter once per row, as the ops of a batched body do. */
+/* Returns how many rows a call contributes through an edge. In an eager cell body, an op that processes lists
+   row by row contributes to a parameter once per row, as the ops of a batched body do. */
 FOLD__INLINE uint32_t fold__contribution_rows(const fold_ctx *f, uint32_t id, uint32_t edge, int sparse)
 {
     const int of_rows = sparse || (fold__is_of_rows(fold__node_sig(f, id)) &&
@@ -19195,7 +19195,7 @@ FOLD__INLINE uint32_t fold__contribution_rows(const fold_ctx *f, uint32_t id, ui
 }
 
 /* ==== section: program analysis ==============================================================
-   Owns: the analysis of a program (fold__find_analysis): which of its values get a gradient, how it is
+   Owns: the analysis of a program (fold__find_analysis): which of its values get gradients, how these are
    assembled, which values must outlive their batch, and how many floats and how much scratch a call needs.
    Uses: reachability, ops. Invariant: an analysis depends only on the program and on which inputs get
    gradients. So it is made once, in time proportional to the size of the program, and later runs reuse it. */
@@ -19260,7 +19260,7 @@ static int fold__grad_is_outer(const fold__value_facts *facts)
     return facts->mode == FOLD__GRAD_WHOLE && facts->out >= 0;
 }
 
-/* Returns the scratch of a product, in floats, for batches of at most `rows` rows. */
+/* Returns the scratch, in floats, that a product needs for batches of at most `rows` rows. */
 static size_t fold__product_scratch(const fold_ctx *f, const fold__program *program, const fold__body_op *op,
                                     size_t rows)
 {
@@ -19324,7 +19324,7 @@ static size_t fold__list_op_scratch(const fold_ctx *f, uint32_t id)
     return fold__round_up(floats * sizeof(float), FOLD__ALIGN);
 }
 
-/* Returns the largest scratch that an op needs, among the ops with parameters or among those without. */
+/* Returns the largest scratch that any op with parameters needs or, if of_params is 0, any other op. */
 static size_t fold__batch_scratch(const fold_ctx *f, const fold__program *program, size_t rows, int of_params)
 {
     size_t floats = 0;
@@ -19367,7 +19367,7 @@ static int fold__same_ops(const fold_ctx *f, const fold__body_op *one, const fol
 }
 
 /* Notes which values are outputs, which have gradients that are read when weights' gradients are summed, and
-   which are made and read within one span, so that memory for one tile is enough. */
+   which are made and read within one span, so that they need memory for only one tile. */
 static void fold__mark_transient(const fold_ctx *f, const fold__program *program, fold__value_facts *facts)
 {
     for (int op_index = 0, span = 0; op_index < program->n_ops; op_index++) {
@@ -19391,7 +19391,7 @@ static void fold__mark_transient(const fold_ctx *f, const fold__program *program
     }
 }
 
-/* Marks values that a call needs even if its list is empty: outputs depend on them not only via elements. */
+/* Marks values that outputs need even if a call's list is empty, because not only list elements need them. */
 static void fold__mark_needed_if_empty(const fold__program *program, fold__value_facts *facts)
 {
     for (int output = 0; output < program->n_out; output++)
@@ -19526,12 +19526,12 @@ static int fold__trains(const fold_ctx *f, const fold__program *program)
     return 0;
 }
 
-/* Reserves caches for signatures. Discards their contents if parameters were added or frozen, or if
-   signatures were renumbered. */
+/* Reserves caches for signatures. Discards their contents if parameters have been added or frozen, or if
+   signatures have been renumbered. */
 static int fold__reserve_sig_caches(fold_ctx *f)
 {
     fold__run *run = f->run;
-    if (run->n_stages > 64 + 4 * f->n_sigs) /* these pile up if the inputs that close cycles keep changing */
+    if (run->n_stages > 64 + 4 * f->n_sigs) /* stages pile up if the inputs that close cycles keep changing */
         fold__forget_runs(f);
     if (!fold__need(f, FOLD__ARRAY_SIG_CACHE, f->n_sigs + 1, sizeof(fold__sig_cache)) ||
         (fold__has_clock(f) && !fold__is_eager(f) &&
@@ -19611,7 +19611,7 @@ static int fold__collect(fold_ctx *f, const fold_node *roots, size_t n_roots)
     return 1;
 }
 
-/* Finds the analysis made for the same inputs with gradients, or makes it. Arrays may move. */
+/* Finds a signature's analysis for the same set of inputs with gradients, or makes it. Arrays may move. */
 static int fold__find_analysis(fold_ctx *f, uint32_t index)
 {
     fold__run *run = f->run;
@@ -19654,12 +19654,12 @@ static int fold__analyse_signatures(fold_ctx *f)
    samples, one for the suffix; and which values pass between groups. The values of a group should fit into
    the cache, but its batches need enough rows to make reading the weights worthwhile. Threads take whole
    groups.
-   Uses: program analysis, reachability. Invariant: a cut between groups is made only where no later call
-   shares a value with an earlier one. `reach`, the last reader of each value, shows all such places in one
-   pass over calls and operands. Groups depend on calls, operands and sizes, never on the values of floats. */
+   Uses: program analysis, reachability. Invariant: calls are cut into groups only where no later call shares
+   a value with an earlier one. `reach`, the last reader of each value, shows all such places in one pass over
+   calls and operands. Groups depend on calls, operands and sizes, never on computed values. */
 
-/* Returns the last call that reads this call's value or one of its leaves that gets a gradient. Leaves of the
-   prefix do not count, since the prefix sums their gradients. */
+/* Returns the last call that reads this call's value, or reads a leaf with a gradient that this call reads
+   too. Leaves of the prefix do not count, since the prefix sums their gradients. */
 FOLD__INLINE uint32_t fold__reach(const fold_ctx *f, uint32_t id)
 {
     const fold__run *run = f->run;
@@ -19677,8 +19677,8 @@ FOLD__INLINE uint32_t fold__reach(const fold_ctx *f, uint32_t id)
     return last;
 }
 
-/* Returns the end of the unit that begins with call `at`. A unit is the smallest possible group: no later
-   call shares a value with an earlier one. */
+/* Returns the end of the unit that begins with call `at`. A unit is the smallest possible group: no call
+   after its end shares a value with a call before it. */
 static uint32_t fold__end_of_unit(const fold_ctx *f, uint32_t at, uint32_t end)
 {
     const uint32_t *calls = f->run->calls;
@@ -19749,8 +19749,8 @@ static double fold__all_work(const fold_ctx *f)
     return work;
 }
 
-/* Returns how many rows a batch should have on average. Each batch reads its weights, from memory if they are
-   more than a few megabytes. So larger weights need more rows: 2 per megabyte. */
+/* Returns how many rows a batch should have on average. Each batch reads its weights, which come from main
+   memory if they exceed a few megabytes. Large weights therefore need more rows: 2 per megabyte. */
 static size_t fold__rows_wanted(const fold_ctx *f)
 {
     size_t most = 0;
@@ -19765,7 +19765,7 @@ static size_t fold__rows_wanted(const fold_ctx *f)
 typedef struct fold__ends {
     uint32_t prefix, suffix;
 } fold__ends;
-/* Moves the prefix's calls before those of samples and the suffix's after them, each in record order. */
+/* Moves the calls of the prefix before those of samples, and the suffix's after them, in record order. */
 static fold__ends fold__part_calls(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -19805,10 +19805,10 @@ static size_t fold__all_bytes(const fold_ctx *f)
 
 static size_t fold__shares(size_t bytes, size_t of) { return bytes / of + (bytes % of >= (of + 1) / 2); }
 
-/* Returns how many groups to divide samples of `bytes` in total into. A group normally fills the byte budget.
-   It may fill up to three budgets to get more rows per batch and, in training, until it has about twice the
-   bytes of the weight gradients, which each group reads and writes. It may be even larger if batches would
-   have too few rows for their weights. A batch is expected to have a row per unit, or per list element. */
+/* Returns into how many groups to divide samples of `bytes` in total. A group normally fills the byte budget.
+   It may fill up to three budgets to get more rows per batch and, in training, to reach about twice the bytes
+   of the weight gradients, which each group reads and writes. It may be even larger if batches would
+   otherwise have too few rows for their weights. A batch should have a row per unit or list element. */
 static size_t fold__groups_wanted(const fold_ctx *f, size_t bytes, uint32_t units)
 {
     const fold__run *run = f->run;
@@ -19833,9 +19833,9 @@ static size_t fold__groups_wanted(const fold_ctx *f, size_t bytes, uint32_t unit
     return fold__max_size(fold__min_size(fold__min_size(groups, few), of_batch / least), 1);
 }
 
-/* Cuts the samples' calls into groups of about equal size, and counts the units: samples, or several samples
+/* Cuts the samples' calls into groups of about equal size, and counts the units: single samples, or several
    whose recordings interleave. If all calls fit the budget, it stops counting at two. If there are fewer than
-   four groups per thread, their number is rounded up so that all threads get equally many, unless all work
+   four groups per thread, their number is rounded up so that all threads get the same number, unless all work
    fits one group and is too little to share. */
 static int fold__cut_samples(fold_ctx *f, uint32_t first_call, uint32_t end_call, uint32_t *units)
 {
@@ -19867,7 +19867,7 @@ static int fold__cut_samples(fold_ctx *f, uint32_t first_call, uint32_t end_call
 }
 
 /* Keeps lookups of a table in one group if their gradients are summed, since a table sums them in record
-   order: each lookup's reach is at least that of the lookups before it. */
+   order. For this, it makes each lookup's reach at least that of the lookups before it. */
 static int fold__tie_lookups(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -19886,9 +19886,9 @@ static int fold__tie_lookups(fold_ctx *f)
 }
 
 /* Whether a call can run on some rows of its lists independently of the others. It must work row by row, on
-   lists of the same length as the group's other calls, and read no single row. It may pass gradients only to
-   lists made in the group; its own must be neither cleared nor kept as a whole. Weights' gradients are summed
-   chunk by chunk, so no earlier call of the group may contribute to the same sums. */
+   lists as long as those of the group's other calls, and read no single row. It may pass gradients only to
+   lists made in the group; its own gradients must be neither kept nor written only in part. Weights'
+   gradients are summed chunk by chunk, so no earlier call of the group may contribute to the same sums. */
 static int fold__fits_chunks(const fold_ctx *f, const fold__group *group, uint32_t call)
 {
     const fold__run *run = f->run;
@@ -19912,7 +19912,7 @@ static int fold__fits_chunks(const fold_ctx *f, const fold__group *group, uint32
 }
 
 /* Divides the lists of a group into chunks of rows if it has one sample and the lists are long. A chunk has
-   as many rows as fit the budgets of all threads. */
+   as many rows as fit the budgets of all threads together. */
 static void fold__find_chunks(const fold_ctx *f, fold__group *group, uint32_t threads)
 {
     const uint32_t first = group->first_call, end = group->end_call, length = f->length[f->run->calls[first]];
@@ -19991,8 +19991,8 @@ static void fold__mark_boundary(fold_ctx *f)
             }
 }
 
-/* Lists the leaves that get gradients by the group that reads them, in record order. Leaves marked as part of
-   the prefix belong to the prefix's group. */
+/* Lists, for each group, the leaves that it reads and that get gradients, in record order. Leaves marked as
+   part of the prefix belong to the prefix's group. */
 static void fold__list_leaves(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -20025,7 +20025,7 @@ static void fold__list_leaves(fold_ctx *f)
 /* ==== section: scheduling: dependencies ======================================================
    Owns: the dependency graph of a group's signatures (fold__find_components): which signature feeds which
    inputs of which other, the longest chain of calls of each, and the strongly connected components.
-   Uses: storage. Invariant: afterwards signatures are numbered by component, producers first. Takes time
+   Uses: storage. Invariant: afterwards signatures are numbered by component, producers first. This takes time
    proportional to calls and operands, plus the pairs of signatures that feed each other. */
 
 static fold__group_sig *fold__group_sig_of(const fold_ctx *f, uint32_t id)
@@ -20128,7 +20128,7 @@ FOLD__INLINE uint32_t fold__read_operand(const fold__reader *reader, uint32_t so
 }
 
 /* Finds which signatures feed which inputs of a signature and, for each of its calls, the longest chain of
-   the signature's calls that ends there. `operands` must be all zeros, and is left so. */
+   the signature's calls that ends there. `operands` must be all zeros, and is all zeros again afterwards. */
 static void fold__read_operands(fold_ctx *f, const fold__group *group, uint32_t self, uint64_t *operands)
 {
     fold__run *run = f->run;
@@ -20200,7 +20200,7 @@ static void fold__condense(fold__group_sig *sigs, uint32_t n_sigs, const fold__p
                 next[current] = sigs[current].first_predecessor;
                 stack[n_stack++] = current;
             }
-            for (; next[current] < end; next[current]++) { /* one just visited is read again to set `low` */
+            for (; next[current] < end; next[current]++) { /* an edge just followed is read again */
                 const uint32_t predecessor = predecessors[next[current]].sig;
                 if (!index[predecessor])
                     break;
@@ -20310,11 +20310,11 @@ static int fold__find_components(fold_ctx *f, uint32_t which)
 
 /* ==== section: scheduling: batches ===========================================================
    Owns: the batches of a group and their order (fold__schedule_group). By default components run in order. A
-   component of one signature gets one batch per level of its chain, the fewest possible, and sometimes a
-   prologue. In larger components the policy decides: after each batch it picks the signature of highest
-   priority and runs all of its ready calls. The agenda policy treats the group as one component. Time is
-   proportional to calls and operands, plus the logarithm of the number of signatures each time a batch
-   changes one. The depth policy sorts calls: those of equal depth and signature are one batch.
+   component of one signature gets one batch per level of its chain, which is the fewest possible, and
+   sometimes a prologue. In larger components the policy decides: after each batch it picks the signature of
+   highest priority and runs all of its ready calls. The agenda policy treats the group as one component. Time
+   is proportional to calls and operands, plus the logarithm of the number of signatures for each one whose
+   priority a batch changes. The depth policy sorts calls: those of equal depth and signature form one batch.
    Uses: scheduling: dependencies. Invariant: every call is in one batch, after all it reads; a prologue is
    extra. */
 
@@ -20356,7 +20356,7 @@ static int fold__add_batch(fold_ctx *f, uint32_t sig, uint32_t first)
 
 /* -- prologues ------------------------------------------------------------------------------- */
 
-/* Whether an op runs in the prologue, that is, depends on no input that closes the cycle. */
+/* Whether an op runs in the prologue, that is, depends on no input that closes a cycle. */
 static int fold__in_prologue(const fold_ctx *f, const fold__group_sig *group_sig, const fold__body_op *op)
 {
     return !(f->run->facts[f->run->run_sig[group_sig->run_sig].found.first_facts + op->first_value].deps &
@@ -20389,7 +20389,7 @@ static int fold__crosses_stages(const fold_ctx *f, const fold__group_sig *group_
            (fold__in_prologue(f, group_sig, op) || fold__leading_segments(f, group_sig, program, op));
 }
 
-/* Returns the floats allowed for a signature's transient buffers, or for a block of rows. */
+/* Returns the number of floats allowed for a signature's transient buffers, or for a block of rows. */
 static size_t fold__transient_floats(const fold_ctx *f) { return f->group_bytes / 4 / sizeof(float); }
 
 /* Returns how many calls form a block, whose rows are reused together. In inference a prologue runs block by
@@ -20524,7 +20524,7 @@ FOLD__INLINE void fold__make_ready(fold__greedy *greedy, uint32_t call)
     ready->last = call;
 }
 
-/* Sets the pointers into working memory. Called again after each batch, since arrays may have moved. */
+/* Sets the pointers into working memory; also called after each batch, since arrays may have moved. */
 static void fold__greedy_pointers(fold_ctx *f, fold__greedy *greedy, uint32_t count)
 {
     greedy->queue = (fold__ready *)(void *)f->planning;
@@ -20555,7 +20555,7 @@ static uint32_t fold__gather_calls(fold_ctx *f, uint32_t group, uint32_t first_s
 }
 
 /* Finds each gathered call's readers, its height, and how many of its operands are made by gathered calls.
-   One pass from the end is enough, as readers come later. */
+   One pass from the end is enough, as readers come after what they read. */
 static void fold__find_readers(const fold_ctx *f, fold__greedy *greedy, uint32_t count)
 {
     const uint32_t *const producer = f->run->producer, *const gathered_at = f->run->gathered_at;
@@ -20583,8 +20583,8 @@ static void fold__find_readers(const fold_ctx *f, fold__greedy *greedy, uint32_t
     }
 }
 
-/* Counts are kept per signature and height, in memory proportional to the number of calls. If deep components
-   have many signatures, several heights share a count. */
+/* Counts are kept per signature and height, in memory proportional to the number of calls. In deep components
+   with many signatures, several heights share a count. */
 enum { FOLD__HEIGHTS = 4 }; /* maximum counts per call, besides two per signature */
 static uint32_t fold__height_step(uint32_t height, uint32_t shift) { return ((height - 1) >> shift) + 1; }
 
@@ -20648,8 +20648,8 @@ static void fold__agenda_depths(fold__greedy *greedy, uint32_t count)
 }
 
 /* Returns the priority of running a signature next, or 0 if none of its calls is ready. Ties go to the first
-   signature. Agenda: least mean depth of pending calls. Ratio: the share of pending calls that are ready,
-   times that share among calls of greatest height (most others wait for these), times their height. */
+   signature. Agenda: the least mean depth of pending calls wins. Ratio: the share of pending calls that are
+   ready, times that share among calls of greatest height (most others wait for these), times this height. */
 static uint64_t fold__priority_of(const fold_ctx *f, const fold__greedy *greedy, uint32_t sig)
 {
     const fold__ready *ready = &greedy->queue[sig];
@@ -20668,7 +20668,7 @@ static uint64_t fold__priority_of(const fold_ctx *f, const fold__greedy *greedy,
     return (uint64_t)(agenda ? ~bits : bits) << 32 | (uint32_t)~sig;
 }
 
-/* Returns the signature of highest priority. Only changed ones are compared: one by one if few. */
+/* Returns the signature of highest priority. Only changed priorities are compared, one by one if few. */
 static uint32_t fold__pick_signature(const fold_ctx *f, fold__greedy *greedy)
 {
     const int few = greedy->n_changed < greedy->leaves / 16;
@@ -20692,7 +20692,7 @@ static uint32_t fold__pick_signature(const fold_ctx *f, fold__greedy *greedy)
     return ~(uint32_t)winner[1];
 }
 
-/* Moves all ready calls of a signature to the order of calls. Queues the calls that become ready. */
+/* Appends all ready calls of a signature to the order of calls, and queues the calls that are now ready. */
 static void fold__run_ready(fold_ctx *f, fold__greedy *greedy, uint32_t sig)
 {
     const int agenda = fold__schedule_of(f) == FOLD_SCHEDULE_AGENDA;
@@ -20784,7 +20784,7 @@ static uint32_t fold__component_end(const fold_ctx *f, uint32_t group, uint32_t 
     return end;
 }
 
-/* Schedules components one after the other; they are in order, producers first. */
+/* Schedules the components one after the other. They are already in order, producers first. */
 static int fold__schedule_ratio(fold_ctx *f, uint32_t group)
 {
     for (uint32_t sig = f->run->group[group].first_sig, end; sig < f->run->group[group].end_sig; sig = end) {
@@ -20827,14 +20827,14 @@ static int fold__schedule_group(fold_ctx *f, uint32_t group)
 /* ==== section: memory planner ================================================================
    Owns: the memory of values, gradients and contributions within programs (fold__plan_group). A buffer that
    outlives a batch is a slab in the group's region; its rows are in batch order, so each batch's rows are
-   contiguous. Other buffers are transient and are in a worker's scratch.
+   contiguous. Other buffers are transient: they are in a worker's scratch.
    Uses: scheduling. Invariant: buffers share memory only if their lifetimes are disjoint. A lifetime is an
    interval in the sequence of forward and backward batches. A single sweep over time assigns offsets
    (fold__offset_allocator), without comparing pairs of buffers. */
 
-/* A program's buffers are numbered in this order: values; in training also gradients of values, contributions
-   to operands, and gradients of outputs from outside. If the program has a list, the contributions of single
-   list elements to operands of calls follow. */
+/* A program's buffers are numbered in this order: values; in training, also gradients of values,
+   contributions to operands, and gradients that outputs get from outside. If the program has a list, these
+   are followed by the contributions of single list elements to operands of calls. */
 static uint32_t fold__buffer_value(uint32_t value) { return value; }
 static uint32_t fold__buffer_grad(const fold__program *program, uint32_t value)
 {
@@ -20860,7 +20860,7 @@ static uint32_t fold__n_buffers_of(const fold_ctx *f, uint32_t sig)
     return (uint32_t)program.n_values;
 }
 
-/* Maximum number of floats in a value of a tile, chosen so that the values of a tile stay in the L1 cache. */
+/* Maximum floats of one value in a tile, chosen so that all values of a tile stay in the L1 cache. */
 enum { FOLD__TILE_FLOATS = 4096 };
 static uint32_t fold__rows_of_tile(const fold__program *program)
 {
@@ -20948,8 +20948,8 @@ static void fold__choose_buffers(const fold_ctx *f, const fold__group_sig *group
 
 /* -- lifetimes ------------------------------------------------------------------------------- */
 
-/* Time in a group of n batches: batch b runs forward at time b and backward at 2n - 1 - b, and weight
-   gradients are summed at 2n. */
+/* Times in a group of n batches: batch b runs forward at time b and backward at time 2n - 1 - b, and weight
+   gradients are summed at time 2n. */
 typedef struct fold__times {
     uint32_t first_batch, count;
 } fold__times;
@@ -21005,7 +21005,7 @@ static void fold__live_own(fold_ctx *f, const fold__group_sig *group_sig, const 
     }
 }
 
-/* Notes the last batch that reads the outputs of each signature, forward and in backward. */
+/* Notes the last batch that reads the outputs of each signature, both forward and backward. */
 static void fold__note_readers(fold_ctx *f, const fold__group *group)
 {
     fold__run *run = f->run;
@@ -21055,11 +21055,11 @@ typedef struct fold__gap {
     size_t offset, floats;
 } fold__gap;
 /* Buffers are placed in order of their first use. Each goes into the lowest gap that is large enough, and
-   returns its memory after its last use. The last gap is unbounded. */
+   after its last use its memory becomes a gap again. The last gap is unbounded. */
 typedef struct fold__offset_allocator {
-    fold__gap *gap; /* in order of offset, never adjacent */
+    fold__gap *gap; /* sorted by offset; no two are adjacent */
     uint32_t n_gaps;
-    uint32_t *enter, *leave;           /* per time: the first buffer that enters or leaves use */
+    uint32_t *enter, *leave;           /* per time: the first buffer whose use begins or ends */
     uint32_t *next_enter, *next_leave; /* per buffer: next in the list for that time, or NONE */
 } fold__offset_allocator;
 
@@ -21124,8 +21124,8 @@ static void fold__give_gap(fold__offset_allocator *offsets, const fold__buffer *
 }
 
 /* Assigns offsets to the slabs among the buffers (or to the transient buffers), whose lifetimes end before
-   `times`. Returns the floats they need in total. In training the sweep goes backwards in time: much is in
-   use at the end, and is packed without gaps if it is placed first. */
+   `times`. Returns how many floats they need in total. In training the sweep goes backwards in time: most
+   buffers are in use at the end, and those placed first are packed without gaps. */
 static size_t fold__assign_offset(const fold_ctx *f, fold__buffer *buffer, uint32_t n_buffers, int transient,
                                   uint32_t times)
 {
@@ -21161,7 +21161,7 @@ static fold__buffer *fold__block_of(const fold__run *run, fold__buffer *block, c
 }
 
 /* Finds when blocks of rows are in use: from their first batch, or its prologue, to the last batch that reads
-   their calls' values. A second pass runs backwards until each block's last use is found. Returns whether
+   values of their calls. A second pass goes backwards until each block's last use is found. Returns whether
    some block begins after the last use of another. Blocks of elements are stored after those of calls. */
 static int fold__find_blocks(fold_ctx *f, const fold__group *group, fold__buffer *block, uint32_t n_blocks)
 {
@@ -21182,7 +21182,7 @@ static int fold__find_blocks(fold_ctx *f, const fold__group *group, fold__buffer
             continue;
         own->storage = own[n_blocks].storage = FOLD__SLAB;
         own->first = own[n_blocks].first = index - group->first_batch;
-        own->size = batch->first_call_row; /* its row, until it is placed */
+        own->size = batch->first_call_row; /* its first row, until it is placed */
         own[n_blocks].size = batch->first_elem;
         left += (uint32_t)several;
         latest = several ? index : latest;
@@ -21207,8 +21207,8 @@ static int fold__find_blocks(fold_ctx *f, const fold__group *group, fold__buffer
     return left || index + 1 < latest;
 }
 
-/* Places blocks like buffers, with a row in place of a float, so that calls reuse rows of values that are not
-   needed any more. Roots, and values that other groups read, have been copied by then. */
+/* Places blocks as if they were buffers and rows were floats, so that calls reuse the rows of values that are
+   no longer needed. Roots, and values that other groups read, have been copied by then. */
 static void fold__reuse_rows(fold_ctx *f, const fold__group *group, fold__buffer *block, uint32_t n_blocks)
 {
     fold__run *run = f->run;
@@ -21238,8 +21238,8 @@ static void fold__reuse_rows(fold_ctx *f, const fold__group *group, fold__buffer
     }
 }
 
-/* Finds when a program's transient values are in use, as op numbers. A value that lasts for a batch is in use
-   from the first op of the span that makes it to the last op of the span that reads it last, because each
+/* Finds when a program's transient values are in use, as op numbers. A value stored for a whole batch is in
+   use from the first op of the span that makes it to the last op of the span that last reads it, because each
    tile of rows runs through a whole span before the next tile begins. */
 static void fold__live_transient(const fold_ctx *f, const fold__program *program, fold__buffer *buffer)
 {
@@ -21269,9 +21269,9 @@ static void fold__live_transient(const fold_ctx *f, const fold__program *program
     }
 }
 
-/* Assigns offsets in scratch to transient buffers, one after the other. If they then exceed the size of a
-   tile, values that are not in use at the same time share memory. They never do in training, as
-   fold__live_transient ignores gradients and contributions. */
+/* Assigns offsets in scratch to transient buffers, one after the other. If the buffers exceed the size of a
+   tile, values that are not in use at the same time share memory, except in training: fold__live_transient
+   does not know when gradients and contributions are in use. */
 static void fold__assign_transient(fold_ctx *f, fold__group_sig *group_sig, const fold__program *program)
 {
     fold__run *run = f->run;
@@ -21298,8 +21298,8 @@ static void fold__assign_transient(fold_ctx *f, fold__group_sig *group_sig, cons
 }
 
 /* In inference, a batch of many rows may run in parts, one after the other, so that its transient buffers fit
-   the cache and a share of the group's memory. A part has as many rows as fit, but not so few that weights
-   are read too often. Calls with lists differ in size and are never divided, except lists in chunks. */
+   the cache and a share of the group's memory. A part has as many rows as fit, but enough that weights are
+   not read too often. Calls with lists differ in size and are never divided, except for lists in chunks. */
 static void fold__size_sub_batches(fold_ctx *f, fold__group_sig *group_sig, const fold__program *program)
 {
     const int chunks = fold__chunk_of(fold__group_of(f, group_sig)) != 0;
@@ -21438,11 +21438,11 @@ static int fold__plan_group(fold_ctx *f, uint32_t which)
 }
 
 /* ==== section: forward execution =============================================================
-   Owns: running a batch, and its forward pass (fold__forward_batch). It finds the rows of operands and
-   results, forward and backward, calls ops on them (products over all rows, other ops tile by tile), and
-   copies what stays readable. How a stage runs its ops, and where their operands are, is determined once for
-   all batches of a signature (fold__plan_stages) and reused in later runs; a batch adds only where its rows
-   begin.
+   Owns: running batches, and their forward pass (fold__forward_batch). Running a batch means finding the rows
+   of its operands and results, forward and backward; calling ops on them (products on all rows, other ops
+   tile by tile); and copying what stays readable. How a stage runs its ops, and where their operands are, is
+   determined once for all batches of a signature (fold__plan_stages) and reused in later runs; a batch adds
+   only where its rows begin.
    Uses: ops; of the plan, its batches, offsets and prologues. Invariant: running allocates nothing. */
 
 static FOLD__NOINLINE void *fold__scratch_array(fold__worker *worker, size_t count, size_t size)
@@ -21462,7 +21462,7 @@ FOLD__INLINE void fold__set_rows(fold_rows *rows, float *base, ptrdiff_t stride)
     rows->rows = NULL;
 }
 
-/* Converts pointers to evenly spaced rows into a base and a stride: kernels then run once for all rows. */
+/* Turns pointers to evenly spaced rows into a base and a stride, so that kernels run once for all rows. */
 static fold_rows fold__tidy_rows(float **rows, size_t count, ptrdiff_t size)
 {
     fold_rows tidy = { NULL, 0, rows };
@@ -21475,8 +21475,8 @@ static fold_rows fold__tidy_rows(float **rows, size_t count, ptrdiff_t size)
     return tidy;
 }
 
-/* Advances rows by `row` rows and `offset` floats. If the offset changes pointers to rows, `count` of them
-   are copied. Fields are set singly, here and below: copying a struct just written waits for its stores. */
+/* Advances rows by `row` rows and `offset` floats. If pointers to rows change by this, `count` of them are
+   copied. Fields are set singly, here and below, since copying a struct just written waits for its stores. */
 FOLD__INLINE void fold__shift_rows(fold__worker *worker, fold_rows *rows, uint32_t row, uint32_t offset,
                                    size_t count)
 {
@@ -21551,7 +21551,7 @@ static void fold__repeat_rows(fold__worker *worker, fold_rows *rows, uint32_t of
     rows->rows = to;
 }
 
-/* Finds rows without a fixed stride in a buffer: of a parameter, from outside, or repeated per element. */
+/* Finds rows not evenly spaced in a buffer: those of a parameter, from outside, or repeated per element. */
 static FOLD__NOINLINE void fold__other_rows(fold__worker *worker, const fold__binding *binding, size_t count,
                                             fold_rows *rows)
 {
@@ -21700,7 +21700,7 @@ static fold_op_call *fold__make_call(fold_ctx *f, fold__worker *worker, int op_i
     return call;
 }
 
-/* Calls an op that accepts one row at a time, advancing all its operands and results by a row per call. */
+/* Calls an op that accepts one row at a time, advancing its operands and results by one row per call. */
 static FOLD__NOINLINE void fold__call_list_row(fold__worker *worker, const fold__op_row *op,
                                                fold_op_call *call, void (*run)(const fold_op_call *))
 {
@@ -21741,7 +21741,7 @@ static void fold__call_rows(fold__worker *worker, const fold__op_row *op, fold_o
         fold__call_list_row(worker, op, call, run);
 }
 
-/* Runs an op and captures its maps and tiles if it does nothing else and they are small, or else its call. */
+/* Runs an op and captures its maps and tiles, if these are small and all that it does, or else its call. */
 static FOLD__NOINLINE void fold__capture_op(const fold_ctx *f, fold__worker *worker,
                                             const fold__instruction *instruction, const fold__op_row *op)
 {
@@ -21846,8 +21846,8 @@ static void fold__bind_grad(const fold_ctx *f, const fold__worker *worker, uint3
         fold__bind_buffer(worker, fold__buffer_grad(&worker->program, value), binding);
 }
 
-/* Binds the contribution to an operand: to its own rows if it has any, else to the operand's gradient.
-   Contributions of list elements are summed there later. */
+/* Binds an op's contribution to an operand: to rows of its own if there are any, else to the operand's
+   gradient. Contributions of single list elements are summed there later. */
 static void fold__bind_dest(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
                             int operand, fold__binding *binding)
 {
@@ -21897,7 +21897,7 @@ static void fold__plan_operands(const fold_ctx *f, const fold__worker *worker, c
     }
 }
 
-/* Finds the maps of an element-wise op whose operands have the size of its result. Batches run such maps
+/* Finds the maps of an element-wise op whose operands are as large as its result. Batches run such maps
    directly, without calling the op. */
 static void fold__plan_maps(fold__worker *worker, const fold__body_op *op, fold__instruction *instruction)
 {
@@ -21963,7 +21963,7 @@ static void fold__enter_stage(const fold_ctx *f, fold__worker *worker, const fol
     worker->run_sig = &f->run->run_sig[group_sig->run_sig];
     worker->program = fold__program_of(f, &f->sigs[worker->run_sig->sig]);
     worker->tile = group_sig->tile;
-    worker->buffer = kinds; /* no offsets: the batch sets them */
+    worker->buffer = kinds; /* without offsets, which the batch sets */
     worker->instruction = instructions + (stage ? 0 : worker->program.n_ops);
     worker->binding =
         (fold__binding *)(void *)(instructions + (worker->program.n_ops << group_sig->has_prologue));
@@ -22026,8 +22026,8 @@ static int fold__find_stages(fold_ctx *f, uint32_t first, uint32_t end)
     return 1;
 }
 
-/* Whether a batch can be cut between list elements, even within a list: in sliced runs, if its ops process
-   lists row by row. Other batches are cut between calls. */
+/* Whether a batch can be cut between list elements, even within a list. This is so in sliced runs, if its ops
+   process lists row by row. Other batches are cut between calls. */
 static int fold__cuts_lists(const fold_ctx *f, const fold__batch *batch)
 {
     const fold__run *run = f->run;
@@ -22111,8 +22111,8 @@ FOLD__INLINE float *fold__edge_row(const fold_ctx *f, uint32_t edge, uint32_t ro
     return f->value[source] + fold__edge_offset(f, edge) + (size_t)row * fold__row_size(f, source);
 }
 
-/* Returns how many rows of a call's list are in the current part of a batch, and sets the first. Returns 1
-   for a value that is not per element. */
+/* Returns how many rows of a call's list are in the current part of a batch, and sets *first to the first of
+   these. Returns 1 for a value that is not per element. */
 FOLD__INLINE uint32_t fold__rows_in_part(const fold__worker *worker, int is_list, uint32_t call,
                                          uint32_t *first)
 {
@@ -22120,8 +22120,8 @@ FOLD__INLINE uint32_t fold__rows_in_part(const fold__worker *worker, int is_list
     return is_list ? worker->list[call + 1] - worker->list[call] - *first : 1;
 }
 
-/* Whether one list component of all calls consists of whole lists that are adjacent in memory, like lists
-   made by one signature. Then rows need no pointers. */
+/* Whether a list component consists, over all calls, of whole lists that are adjacent in memory, as lists
+   made by one signature are. If so, rows need no pointers. */
 static int fold__in_one_piece(const fold_ctx *f, const fold__worker *worker, int operand, fold_rows *rows)
 {
     const float *expected = NULL;
@@ -22186,8 +22186,8 @@ static size_t fold__dest_stride(const fold_ctx *f, uint32_t edge, uint32_t float
     return f->run->mode[source] == FOLD__GRAD_SUM ? floats : fold__row_size(f, source);
 }
 
-/* Finds the rows of a fixed input of the batch's calls, one edge per call: the rows to read or, if the group
-   is given, which means backward, the rows for contributions. */
+/* Finds the rows of a fixed input, one edge for each call of the batch: the rows to read or, in backward (if
+   the group is given), the rows for contributions. */
 static void fold__fixed_rows(const fold_ctx *f, const fold__worker *worker, int operand,
                              const fold__group *back, float **rows)
 {
@@ -22202,7 +22202,7 @@ static void fold__fixed_rows(const fold_ctx *f, const fold__worker *worker, int 
     }
 }
 
-/* Finds the rows of a list component likewise. A call's rows may come from whole lists and single rows. */
+/* Does the same for a list component. A call's rows may come from both whole lists and single rows. */
 static void fold__list_rows(const fold_ctx *f, const fold__worker *worker, int operand,
                             const fold__group *back, float **rows)
 {
@@ -22274,7 +22274,7 @@ static void fold__begin_batch(fold_ctx *f, fold__worker *worker, uint64_t read)
 
 /* -- ops over whole lists, one call at a time ------------------------------------------------- */
 
-/* Runs an op that reduces rows in groups, one group per row of its result, as an index assigns them
+/* Runs an op that reduces groups of rows, one group per row of its result. An index assigns rows to groups
    (fold__alloc_segments). */
 static void fold__run_segments(fold__worker *worker, const fold__engine *engine, fold_op_call *call,
                                void (*run)(const fold_op_call *), int backward)
@@ -22300,7 +22300,7 @@ static void fold__run_segments(fold__worker *worker, const fold__engine *engine,
                    (size_t)fold__shape_size(&call->out_shape[0]) * sizeof(float));
 }
 
-/* Runs an op over whole lists. The caller has set the rows of its outputs and, in backward, of gradients. */
+/* Runs an op over whole lists. The rows of its outputs and, in backward, of gradients must have been set. */
 static void fold__run_whole(fold_ctx *f, fold__worker *worker, uint32_t id, fold__op_run *run, int backward)
 {
     fold__prepared *prepared = &worker->prepared;
@@ -22355,8 +22355,8 @@ static void fold__forward_whole(fold_ctx *f, fold__worker *worker)
     }
 }
 
-/* Notes where the values of one output of a batch's calls are. Values that stay readable or that other groups
-   read are copied to their own memory first. */
+/* Notes where the values of one output of a batch's calls are. Values that stay readable, or that other
+   groups read, are first copied to memory of their own. */
 static void fold__note_output(fold_ctx *f, fold__worker *worker, int output)
 {
     const fold__run *run = f->run;
@@ -22400,7 +22400,7 @@ static void fold__forward_part(fold_ctx *f, fold__worker *worker)
         fold__note_output(f, worker, output);
 }
 
-/* Runs a batch forward, in several parts if it has more rows than its scratch (fold__size_sub_batches). */
+/* Runs a batch forward, in parts if its scratch does not fit all its rows (fold__size_sub_batches). */
 static void fold__forward_batch(fold_ctx *f, fold__worker *worker)
 {
     const fold__batch batch = worker->batch;
@@ -22513,7 +22513,7 @@ static void fold__find_extent(const fold_ctx *f, fold__use *use)
     }
 }
 
-/* Adds a use of a trained parameter or of a shared node with a gradient, in order of first recorded rows. */
+/* Adds a use of a trained parameter or of a shared node with a gradient, sorted by first recorded row. */
 static int fold__add_use(fold_ctx *f, fold__use use, int elem)
 {
     fold__run *run = f->run;
@@ -22585,7 +22585,7 @@ static int fold__list_uses_of(fold_ctx *f, uint32_t run_sig)
     return 1;
 }
 
-/* Gives a parameter's first use memory for the total, or uses the gradient itself if it is clear. */
+/* Gives the first use of a parameter memory for the total, or the gradient itself if that is all zeros. */
 static void fold__layout_total(fold_ctx *f, fold__use *use)
 {
     const fold__param_data *param = &fold__params(f->model)[use->target];
@@ -22597,8 +22597,8 @@ static void fold__layout_total(fold_ctx *f, fold__use *use)
     f->run->sum_floats += fold__round_up(param->size, 16);
 }
 
-/* Returns the shape of the rows that a use sums: the result of the op that reads the weight or bias, or the
-   value. It is [1] for an operand shared by calls, whose sum is not divided into columns. */
+/* Returns the shape of the rows that a use sums: that of the value, or of the result of the op that reads the
+   weight or bias. It is [1] for an operand that calls share, whose sum is not divided into columns. */
 static fold_shape fold__shape_of_use(const fold_ctx *f, const fold__use *use)
 {
     const fold__program program = fold__program_in_run(f, use->run_sig);
@@ -22654,8 +22654,8 @@ static int fold__is_reached(const fold__run *run, const fold__use *use)
 }
 
 /* Chooses how many lines of a use form a block (more for a large sum), and lays out the sum and, if there is
-   a second block, memory for it. Convolutions count rows instead of lines. The kernel of a weight that is not
-   transposed also adds the sum to the total, if it is one block of vectors that slices need not cut. */
+   a second block, memory for that. Convolutions count rows instead of lines. The kernel of a linear op whose
+   weight is not transposed also adds the sum to the total if it is one block that slices need not cut. */
 enum { FOLD__KERNEL_WORK = 1 << 22 }; /* multiplications: at most about 100 microseconds */
 static void fold__place_sum(fold_ctx *f, fold__use *use)
 {
@@ -22724,7 +22724,7 @@ static float *fold__use_sum(const fold_ctx *f, const fold__use *use)
 }
 
 /* Returns where to add the next `count` lines of a use, or some columns of them, and adds `count` to *done.
-   The first block is summed in the sum itself; later ones are added to it when the next one begins. */
+   The first block is summed in place. Each later one is added to the sum when the next one begins. */
 static float *fold__next_lines(const fold_ctx *f, const fold__use *use, fold__extent share, size_t count,
                                size_t *done)
 {
@@ -22753,9 +22753,9 @@ static void fold__add_to_total(const fold_ctx *f, const fold__use *use)
                       sum, (uint32_t)use->size);
 }
 
-/* Where the rows that a use sums are: in `buffer`; or, if it is NULL, at the edges of `input`; or, if both
-   are NULL, in an output's gradient, which its readers made. The summed part begins `offset` floats into each
-   row. A product never reads a parameter as its rows: it reads a copy. */
+/* Where to find the rows that a use sums: in `buffer`; if that is NULL, at the edges of `input`; if both are
+   NULL, in the gradient of an output, which its readers computed. The summed part begins `offset` floats into
+   each row. The rows of a product are never those of a parameter: the product reads a copy. */
 typedef struct fold__source {
     const fold__buffer *buffer;
     const fold__ref *input;
@@ -22763,7 +22763,7 @@ typedef struct fold__source {
     size_t offset;
 } fold__source;
 
-/* Finds the gradient of the op's result or, for a value, the op's contribution to it, from a column on. */
+/* Finds the gradient of the op's result or, for a value, the op's contribution to it, from `column` on. */
 static fold__source fold__gradient_source(const fold__run *run, const fold__use *use,
                                           const fold__group_sig *group_sig, const fold__program *program,
                                           const fold__body_op *op, uint32_t column)
@@ -22793,7 +22793,7 @@ static fold__source fold__operand_source(const fold__run *run, const fold__group
 }
 
 /* Lists some rows of a source: those of a signature's calls in a group that have a gradient and need the op.
-   They are in record order, so sums have the same order whatever the batches were. */
+   They are in record order, so that the order of sums does not depend on the batches. */
 static float **fold__record_rows(fold_ctx *f, const fold__group_sig *group_sig, const fold__program *program,
                                  const fold__body_op *op, const fold__source *source, fold__extent some,
                                  float *region, char **scratch, size_t *n_rows)
@@ -22849,7 +22849,7 @@ static float **fold__record_rows(fold_ctx *f, const fold__group_sig *group_sig, 
     return rows;
 }
 
-/* Adds rows to the sum of a use, block by block, after the `done` lines summed so far. dy starts at the first
+/* Adds rows to the sum of a use, block by block, after the `done` lines summed so far. dy points at the first
    column of the share. */
 static void fold__add_to_use(fold_ctx *f, fold__worker *worker, const fold__use *use,
                              const fold__program *program, size_t rows, const fold_rows *in,
@@ -22885,8 +22885,8 @@ static void fold__add_to_use(fold_ctx *f, fold__worker *worker, const fold__use 
     }
 }
 
-/* The part of a use's work from `from` to `to`. It consists of columns, in whole vectors, so that each sum
-   stays on one thread and in order; in sliced runs it consists of rows if these outnumber vectors. */
+/* The part of a use's work between `from` and `to`. It consists of columns, in whole vectors, so that one
+   thread computes each sum, in order. In sliced runs it consists of rows if these outnumber the vectors. */
 typedef struct fold__use_share {
     fold__extent columns, rows;
 } fold__use_share;
@@ -23013,8 +23013,8 @@ static void fold__accumulate_lookup(fold_ctx *f, uint32_t id)
     }
 }
 
-/* Adds the sum of a looked-up row to its table's gradient, unless an earlier lookup of the row did. A row
-   that was not touched has gradient zero. */
+/* Adds the sum of a looked-up row to its table's gradient, unless an earlier lookup of the row has done so.
+   The gradient of a row that has not been touched is zero. */
 static void fold__commit_row(fold_ctx *f, fold__param_data *param, uint32_t row, uint32_t size)
 {
     fold_model *m = f->model;
@@ -23046,7 +23046,7 @@ static int fold__reserve_sums(fold_ctx *f)
 {
     fold__run *run = f->run;
     size_t floats = run->sum_floats;
-    /* also totals that this run keeps in gradients, so that a context's memory does not depend on that */
+    /* including totals that this run keeps in gradients: a context's memory must not depend on that */
     for (uint32_t which = 0; which < run->n_uses; which++) {
         const fold__use *use = &run->use[which];
         if (!use->leads || use->total != FOLD__NO_TOTAL)
@@ -23069,15 +23069,15 @@ static int fold__reserve_sums(fold_ctx *f)
 
 /* ==== section: backward execution ============================================================
    Owns: the gradients of recorded values and of values within programs. Batches run in reverse. Each
-   (fold__backward_batch) completes the gradients of its outputs, then runs its ops from last to first, which
-   write their contributions to operands. Last, it completes the contributions to inputs that several ops
+   (fold__backward_batch) completes the gradients of its outputs, then runs its ops from last to first; these
+   write their contributions to operands. Finally, it completes the contributions to inputs that several ops
    read.
    Uses: forward execution, parameter gradients. Invariant: a value's gradient is complete before the backward
    of the op that made it. */
 
 /* Lays out those contributions of a call that are not written in place, in units of 16 floats. They begin at
-   *at, after earlier ones of the call's group if `at` is NULL, or at *at_linked if the value crosses between
-   groups. The edges to a summed value are linked in record order. */
+   *at_linked if the value crosses between groups, else at *at or, if `at` is NULL, after earlier ones of the
+   call's group. If a value's gradient is a sum, the edges to it are linked in record order. */
 FOLD__INLINE void fold__assign_contribution_rows(fold_ctx *f, uint32_t id, uint32_t *at, uint32_t *at_linked)
 {
     fold__run *run = f->run;
@@ -23124,7 +23124,7 @@ static size_t fold__widest(const fold_ctx *f)
     return fold__round_up(widest, 16);
 }
 
-/* Adds a contribution of `size` floats at `offset` to a row of `width` floats, the first to zeros. */
+/* Adds `size` floats at `offset` to a row of `width` floats. The first contribution is added to zeros. */
 static void fold__add_part(const fold_ctx *f, float *to, uint32_t width, uint32_t offset, const float *from,
                            uint32_t size, int first)
 {
@@ -23157,7 +23157,7 @@ static void fold__add_contribution(const fold_ctx *f, uint32_t id, uint32_t edge
     }
     if (first)
         fold__clear_row(to, end - at);
-    if (noted & FOLD__SPARSE_GRAD) { /* a row taken twice has its sum at the first place, then zeros */
+    if (noted & FOLD__SPARSE_GRAD) { /* a row taken twice has its sum in the first place, else zeros */
         const uint32_t call = fold__edge_call(f, edge);
         const float *data = fold__data_ptr(f, (uint32_t)fold__node_op_data(f, call));
         const int *index = (const int *)(const void *)data;
@@ -23172,7 +23172,7 @@ static void fold__add_contribution(const fold_ctx *f, uint32_t id, uint32_t edge
                       floats);
 }
 
-/* Sums the contributions to some rows of a value: in blocks if they cover a whole value that is no list. */
+/* Sums the contributions to some rows of a value: in blocks if it is no list and they cover all of it. */
 static void fold__sum_contributions(const fold_ctx *f, uint32_t id, float *area, fold__extent some)
 {
     const fold__run *run = f->run;
@@ -23240,8 +23240,8 @@ static void fold__add_parts(const fold_ctx *f, const fold_rows *to, uint32_t wid
         fold__add_part(f, fold__row(to, (int)i), width, offset, fold__row(from, (int)i), size, first);
 }
 
-/* Sums, in trace order, the contributions of ops from `op_index` on to one input or value of the program,
-   given by the kind and index of the refs that read it. Returns whether there are any. */
+/* Sums, in trace order, what ops from number `op_index` on contribute to one input or value of the program,
+   identified by the kind and index of the refs that read it. Returns whether there are any. */
 static int fold__add_contributions(fold_ctx *f, fold__worker *worker, int op_index, uint32_t kind,
                                    uint32_t index, const fold_rows *to, uint32_t width, size_t count)
 {
@@ -23286,7 +23286,7 @@ static void fold__finish_value(fold_ctx *f, fold__worker *worker, uint32_t value
     fold__add_parts(f, &to, size, 0, &part, size, first, count);
 }
 
-/* Sums the contributions of list elements to a call's operand in list order, continuing across parts. */
+/* Sums the contributions of list elements to a call's operand in list order. Sums continue across parts. */
 static void fold__sum_per_element(fold_ctx *f, fold__worker *worker, const fold__body_op *op, int operand)
 {
     char *free = worker->free;
@@ -23435,7 +23435,7 @@ static void fold__begin_output(fold_ctx *f, fold__worker *worker, int output, co
     fold__sums sums;
     size_t at = 0;
     sums.n = 0;
-    sums.width = value->elem ? 0 : value->size; /* lists do not join */
+    sums.width = value->elem ? 0 : value->size; /* lists are left out */
     for (uint32_t call = value->elem ? 0 : fold__begun(worker); call < end; call++) {
         const uint32_t id = worker->ids[call] + (uint32_t)output;
         if (fold__is_complete(f, id))
@@ -23493,7 +23493,7 @@ static void fold__begin_backward(fold_ctx *f, fold__worker *worker, const fold__
 }
 
 /* Completes, in trace order, the contributions to inputs that several ops of the program read. If there is a
-   prologue, its backward does so for inputs that close no cycle. */
+   prologue, this happens in its backward for inputs that close no cycle. */
 static void fold__finish_inputs(fold_ctx *f, fold__worker *worker)
 {
     const fold__value_facts *inputs =
@@ -23521,7 +23521,7 @@ static int fold__gives_grad(const fold_ctx *f, const fold__worker *worker)
     return 0;
 }
 
-/* Finds the rows of a call's output gradients and contributions. Returns whether any input gets one. */
+/* Finds the rows of a call's output gradients and of its contributions. Returns whether it makes any. */
 static int fold__bind_list_call_backward(fold_ctx *f, fold__worker *worker, uint32_t id,
                                          const fold__group *group)
 {
@@ -23583,8 +23583,8 @@ static void fold__backward_batch(fold_ctx *f, fold__worker *worker, const fold__
    Owns: running each op when it is recorded (fold__eager_run), one row at a time, and the bodies of cells op
    by op; and the backward pass of each op (fold__eager_backward_op), for which a run visits the recording in
    reverse.
-   Uses: backward execution, recorder core, ops. Invariant: tests compare batched runs with it. So it shares
-   ops, kernels and the rules of gradients with batched runs, but no schedule, slab, tile or stage. */
+   Uses: backward execution, recorder core, ops. Invariant: tests compare batched runs with eager ones, so
+   both share ops, kernels and the rules of gradients, but no schedule, slab, tile or stage. */
 
 static void fold__eager_run(fold_ctx *f, uint32_t id);
 
@@ -23604,9 +23604,9 @@ static fold_node fold__border(fold_ctx *f, uint32_t tag, const fold__operand *op
     return copy;
 }
 
-/* Returns a mask of the inputs to copy, and sets a mask of the outputs to copy. Inputs that are the same
-   value are copied if their contributions would not come in the order of inputs. Shared inputs are always
-   copied, since nodes in a body are not shared. */
+/* Returns a mask of the inputs to copy, and sets a mask of the outputs to copy. If several inputs are the
+   same value, they are copied unless their contributions come in the order of inputs anyway. Shared inputs
+   are always copied, since nodes in a body are not shared. */
 static uint32_t fold__borders(const fold_ctx *f, const fold__cell_data *cell, const fold__operand *in,
                               uint32_t *outputs)
 {
@@ -23624,8 +23624,8 @@ static uint32_t fold__borders(const fold_ctx *f, const fold__cell_data *cell, co
     return !fold__in_training(f) ? shared : lists ? ~0u : copied | shared;
 }
 
-/* Records an op on list elements as one op per element, after a marker node that represents them all. In
-   training, values of the call that it reads are copied once, so that their gradients sum elements first. */
+/* Records an op on list elements as one op per element, after a marker node for all of them. In training, the
+   op reads copies of the call's values, so that gradients are first summed over elements. */
 static fold_node fold__record_elements(fold_ctx *f, const fold__request *request)
 {
     fold__operand in[FOLD_MAX_IN + 1];
@@ -23770,8 +23770,8 @@ static fold_node fold__eager_body(fold_ctx *f, uint32_t id, uint32_t tag, fold__
     return fine && !fold__broken(f) ? fold__view_outputs(f, n_out, out, first) : fold__null;
 }
 
-/* Records an eager call. With dedupe, a header node precedes it: a view with a signature, through which
-   identical later calls find it. */
+/* Records an eager call. With dedupe, a header node precedes it: a view with a signature, through which later
+   identical calls find this one. */
 static fold_node fold__eager_call(fold_ctx *f, const fold__request *request, fold__operand *operands,
                                   const fold__list *list, const fold_node *in)
 {
@@ -23834,7 +23834,7 @@ static uint32_t fold__eager_times(const fold_ctx *f, uint32_t id)
     return fold__is_by_rows(fold__node_sig(f, id)) ? f->length[id] : 1;
 }
 
-/* Returns a row of an input or of its contributions, for ops that process lists row by row, else all rows. */
+/* Returns one row of an input (or of contributions to it) if the op processes lists row by row, else all. */
 static fold_rows fold__eager_part(const fold_rows *rows, int by_rows, uint32_t row)
 {
     if (!by_rows || fold__absent(rows))
@@ -23871,8 +23871,8 @@ static fold_op_call *fold__eager_set_call(fold_ctx *f, uint32_t id, const fold__
     return call;
 }
 
-/* Returns the floats of an eager op's scratch, for the op and for sums over its rows. Pointers to the rows of
-   its lists and of their contributions follow. */
+/* Returns the floats of scratch that an eager op needs, for itself and for sums over its rows. These are
+   followed by pointers to the rows of its lists and of the contributions to them. */
 static size_t fold__eager_floats(const fold_ctx *f, const fold__program *program)
 {
     size_t floats = fold__round_up(fold__op_scratch(f, program, program->op, SIZE_MAX), 16);
@@ -23990,8 +23990,8 @@ static int fold__eager_dest(fold_ctx *f, uint32_t id, int operand, float ***poin
     return 1;
 }
 
-/* Whether an op that processes lists row by row contributes to a node that is not a list by summing its rows'
-   contributions, in row order. A single row's contribution needs no sum. */
+/* Whether an op that processes lists row by row has to sum its rows' contributions to an input, in row order,
+   because the input is not a list. A single row's contribution needs no sum. */
 static int fold__eager_sums(const fold_ctx *f, uint32_t id, int operand)
 {
     const fold__sig *sig = fold__node_sig(f, id);
@@ -23999,7 +23999,7 @@ static int fold__eager_sums(const fold_ctx *f, uint32_t id, int operand)
            !fold__absent(&f->run->worker->dest[operand]) && !f->run->worker->dest[operand].stride;
 }
 
-/* Runs an op backward for its nth row: once for contributions that have their own rows, then once per sum. */
+/* Runs an op backward for its nth row: once for contributions with rows of their own, then once per sum. */
 static void fold__eager_backward_row(fold_ctx *f, uint32_t id, const fold__program *program, uint32_t row)
 {
     fold__worker *worker = f->run->worker;
@@ -24114,9 +24114,9 @@ static const fold__eager *fold__eager_mode(void)
 }
 
 /* ==== section: plan cache ====================================================================
-   Owns: plans of earlier runs, kept in memory of the size that the context was given. A plan is stored the
-   second time its structure is run (fold__store_plan), evicting the least recently used plans, and is used
-   from then on (fold__replay_plan).
+   Owns: plans of earlier runs, kept in fold_ctx_desc.plan_cache_bytes of memory. A plan is stored the second
+   time its structure is run (fold__store_plan), evicting the least recently used plans, and is used from then
+   on (fold__replay_plan).
    Uses: storage. Invariant: a plan is found through a hash, and used only if the whole structure is equal.
    Hashing and comparing each read the recording once. */
 
@@ -24251,7 +24251,7 @@ static int fold__fits_run(const fold_ctx *f, const fold__kept_plan *kept, uint32
     return 1;
 }
 
-/* Returns the offset of the plan kept for the run's structure, and lists its sections; 0 if there is none. */
+/* Returns the offset of the kept plan for the run's structure, or 0 if none, and lists its sections. */
 static size_t fold__find_plan(const fold_ctx *f, uint32_t n_words,
                               fold__plan_section section[FOLD__PLAN_SECTIONS])
 {
@@ -24291,7 +24291,7 @@ static int fold__replay_plan(fold_ctx *f, const fold_node *roots, size_t n_roots
     return 1;
 }
 
-/* Evicts the least recently used plan, and moves the plans after it. */
+/* Evicts the least recently used plan, and moves the plans stored after it. */
 static void fold__drop_plan(fold__plans *plans)
 {
     size_t oldest = plans->begin;
@@ -24376,7 +24376,7 @@ static void fold__store_plan(fold_ctx *f, const fold_node *roots, size_t n_roots
    batches.
    Uses: storage, program analysis. Invariant: times never change results, only where slices end. */
 
-#define FOLD__GUESSED_NS 0.05 /* per multiplication, before any was timed */
+#define FOLD__GUESSED_NS 0.05 /* per multiplication, if none has been timed */
 
 static fold__cost *fold__cost_of(const fold_ctx *f, const fold__batch *batch, int kind)
 {
@@ -24413,8 +24413,8 @@ static void fold__learn_cost(fold_ctx *f, const fold__batch *batch, int kind, do
 }
 
 /* Estimates a batch's time in nanoseconds from a least-squares fit of time against rows over the timed
-   batches. It is proportional to rows if their row counts vary too little or the batch is far larger. Slope
-   and intercept are clamped to be non-negative. */
+   batches. If their row counts vary too little, or this batch is far larger, time is taken as proportional to
+   rows. Slope and intercept are clamped to be non-negative. */
 static double fold__estimate_batch(const fold_ctx *f, const fold__batch *batch, int kind)
 {
     const fold__cost *cost = fold__cost_of(f, batch, kind);
@@ -24432,14 +24432,14 @@ static double fold__estimate_batch(const fold_ctx *f, const fold__batch *batch, 
 }
 
 /* ==== section: plan execution ================================================================
-   Owns: making a plan (fold__make_plan), reserving what it writes (fold__reserve_run), and running its groups
-   forward and backward (fold__execute), phase by phase (fold__find_phase). In inference, all groups of
-   samples are divided among the threads. In training, one group per thread runs at a time; then the threads
-   divide up the sums that these groups add to.
+   Owns: making a plan (fold__make_plan), reserving the memory that it writes (fold__reserve_run), and running
+   its groups forward and backward (fold__execute), phase by phase (fold__find_phase). In inference, all
+   groups of samples are divided among the threads. In training, one group per thread runs at a time; then the
+   threads divide up the sums that these groups add to.
    Uses: all sections above. Invariant: all memory is reserved before the first write. */
 
-/* Finds the address of a value that exists when a run begins. Other values get the address of the sink, since
-   their rows may be gathered before they are computed, although they are not read before. */
+/* Finds the address of a value that exists when a run begins. Other values get the address of the sink: their
+   rows may be gathered, though not read, before they are computed. */
 FOLD__INLINE void fold__resolve(fold_ctx *f, uint32_t id)
 {
     const int there = !fold__makes_value(f->kind[id]) || (f->kind[id] & FOLD__IS_STORED);
@@ -24457,8 +24457,8 @@ static void fold__resolve_values(fold_ctx *f)
             fold__resolve(f, f->edge_source[edge]);
 }
 
-/* Assigns roots and kept values their offsets in the recording's data; the caller reserves it. A value that
-   is computed again keeps its offset. */
+/* Assigns roots and kept values their offsets in the recording's data, which the caller then reserves. A
+   value that is computed again keeps its offset. */
 static void fold__layout_results(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -24538,7 +24538,7 @@ static void fold__layout_groups(fold_ctx *f, size_t boundary)
     run->plan.region = end + samples * fold__min_size((size_t)fold__threads_of(f), to - from);
 }
 
-/* Clears the run's state of nodes that it reads but does not visit, since they were recorded earlier: it
+/* Clears the state of nodes that the run reads but does not visit, because they were recorded earlier. It
    computes none of them, and they get no gradients. */
 static void fold__clear_outside(fold_ctx *f)
 {
@@ -24600,7 +24600,7 @@ static int fold__make_plan(fold_ctx *f)
     return 1;
 }
 
-/* Packs weights for backward, for products whose inputs get gradients in this run. */
+/* Packs the weights of products whose inputs get gradients in this run, for use in backward. */
 static void fold__ready_packs(fold_ctx *f)
 {
     for (uint32_t sig = 0; sig < f->run->plan.run_sigs; sig++) {
@@ -24664,7 +24664,7 @@ static void fold__resolve_gradients(fold_ctx *f, const fold__group *group)
 }
 
 /* Clears, before any is written, those gradients of a group's values and leaves that are written only in
-   part: those that cross between groups, which other groups write, if `boundary` is set, or the others. */
+   part: if `boundary` is set, those that cross between groups, which other groups write; else the others. */
 static void fold__clear_partial(fold_ctx *f, const fold__group *group, int boundary)
 {
     fold__run *run = f->run;
@@ -24686,7 +24686,7 @@ static void fold__clear_partial(fold_ctx *f, const fold__group *group, int bound
     }
 }
 
-/* Begins a group, or its chunk that starts at a row of its lists. Lists start that many rows before slabs. */
+/* Begins a group, or its chunk that starts at `row` of its lists, which start `row` rows before the slabs. */
 static void fold__enter_chunk(fold_ctx *f, fold__group *group, uint32_t row)
 {
     fold__run *run = f->run;
@@ -24746,7 +24746,7 @@ static FOLD__NOINLINE void fold__note_event(fold_ctx *f, fold__worker *worker, c
 {
     const fold__run *run = f->run;
     if (kind == FOLD__EVENT_BACKWARD && !fold__gives_grad(f, worker))
-        return; /* nothing ran */
+        return; /* nothing has run */
     if (worker->events++ >= f->trace_events)
         return;
     fold__event *event = f->trace + (size_t)(worker - run->worker) * f->trace_events + worker->events - 1;
@@ -24892,7 +24892,7 @@ static int fold__adds_up(const fold__run *run, const fold__use *use, uint32_t gr
 }
 
 /* Counts a use's rows in groups [first, last), and returns the cost of summing them, in multiplications.
-   Finding a row counts as this many: */
+   Finding a row costs FOLD__FIND_WORK of these. */
 enum { FOLD__FIND_WORK = 1024 };
 static uint64_t fold__measure_use(const fold_ctx *f, fold__use *use, uint32_t first, uint32_t last)
 {
@@ -24912,7 +24912,7 @@ static uint64_t fold__measure_use(const fold_ctx *f, fold__use *use, uint32_t fi
     return use->work = use->rows * (use->size + FOLD__FIND_WORK) * (uint64_t)fold__shape_lines(&shape);
 }
 
-/* Measures all uses, and returns the cost of their sums, by which fold__accumulate_groups divides them. */
+/* Measures all uses. Returns the total cost of their sums, which fold__accumulate_groups divides up. */
 static uint64_t fold__measure_sums(const fold_ctx *f, uint32_t first, uint32_t last)
 {
     uint64_t work = 0;
@@ -25000,9 +25000,9 @@ static uint32_t fold__phase_steps(const fold__run *run, const fold__progress *pr
     return group->end_batch - group->first_batch + (uint32_t)progress->backward;
 }
 
-/* Moves to the next phase that has steps, which may be the current one. The order of phases is: the prefix,
-   the suffix backward, each group of samples forward and backward, the suffix, the prefix backward. Gradients
-   pass through the suffix before any values exist, and through the prefix once all samples added theirs. */
+/* Moves to the next phase that has steps, which may be the current one. The phases are: the prefix, the
+   suffix backward, each group of samples forward and backward, the suffix, the prefix backward. Gradients
+   pass the suffix before its values exist, and the prefix once all samples have added theirs. */
 static void fold__find_phase(const fold__run *run, fold__progress *progress)
 {
     const uint32_t from = fold__samples_from(run), suffix = 2 + 2 * (fold__samples_to(run) - from);
@@ -25133,8 +25133,8 @@ static void fold__execute(fold_ctx *f)
 }
 
 /* ==== section: sliced runs ===================================================================
-   Owns: the progress of a run that was begun. It executes step after step; a step is a batch or a group's
-   sums of weight gradients. A step that would take too long is divided.
+   Owns: the progress of a run that was begun. The run executes step after step; a step is a batch, or a
+   group's sums of weight gradients. A step that would take too long is divided.
    Uses: plan execution, cost model. Invariant: results are bit-identical to an uninterrupted run. */
 
 enum { FOLD__TIMED_FIRST = 4, FOLD__TIMED_EACH = 64, FOLD__MIN_WORK = 1 << 14 };
@@ -25142,7 +25142,7 @@ enum { FOLD__TIMED_FIRST = 4, FOLD__TIMED_EACH = 64, FOLD__MIN_WORK = 1 << 14 };
 /* Whether an unfinished run has overwritten values of this recording, so that none can be read. */
 static int fold__is_interrupted(const fold_ctx *f) { return f->run->interrupted_salt == f->salt; }
 
-/* Returns the batch of a step, or FOLD__NONE for a group's last one in backward: sums of weight gradients. */
+/* Returns the batch of a step, or FOLD__NONE for a group's last step in backward, which sums gradients. */
 static uint32_t fold__step_batch(const fold__run *run, const fold__progress *progress)
 {
     const fold__group *group = &run->group[progress->group];
@@ -25251,7 +25251,7 @@ static void fold__run_rows(fold_ctx *f, uint64_t rows, uint64_t all)
     fold__find_phase(run, progress);
 }
 
-/* Starts a run in slices. From the first slice on, gradients without a separate total are no longer zeros. */
+/* Starts a run in slices. Gradients that have no separate total no longer count as zeros from here on. */
 static void fold__begin_slices(fold_ctx *f)
 {
     fold__first_phase(f->run, &f->run->progress);
@@ -25418,7 +25418,7 @@ static void fold__read_index_refs(fold_ctx *f, uint32_t first)
 
 /* -- after a run ------------------------------------------------------------------------------ */
 
-/* Whether stored values are out of date: parameters changed, or an unfinished run overwrote some values. */
+/* Whether stored values are out of date, because of new parameter values or an unfinished run. */
 static int fold__is_stale(const fold_ctx *f)
 {
     return f->any_done && (f->done_version != f->model->version || fold__is_interrupted(f));
@@ -25449,7 +25449,7 @@ static void fold__mark_done(fold_ctx *f)
 }
 
 /* Counts the calls of a planned run that an earlier run has computed: those whose values are stored, and all
-   that these depend on. A run of new nodes alone has none, and is not searched. */
+   that these depend on. A run of only new nodes has no such calls, so it is not searched. */
 static uint32_t fold__count_recomputed(const fold_ctx *f)
 {
     const fold__run *run = f->run;
@@ -25539,8 +25539,8 @@ static void fold__find_last_readers(const fold_ctx *f, const fold__group *group,
     }
 }
 
-/* Returns the longest chain of calls of one signature, which may have calls of others in between. Visits only
-   calls between one of the signature's own and the last that depends on it. */
+/* Returns the longest chain of calls of one signature, which may have calls of others in between. Only calls
+   between a call of the signature and the last call that depends on it are visited. */
 static uint32_t fold__own_chain(const fold_ctx *f, const fold__group_sig *group_sig, const uint32_t *last,
                                 uint32_t *chain)
 {
@@ -25571,8 +25571,8 @@ static uint32_t fold__own_chain(const fold_ctx *f, const fold__group_sig *group_
     return longest;
 }
 
-/* Returns the longest chains of all signatures, summed over groups. Planning skips signatures that feed each
-   other; their chains are found here, in arrays that planning no longer needs. */
+/* Returns the sum of the longest chains of all signatures in all groups. Planning skips signatures that feed
+   each other; their chains are found here, in arrays that planning no longer needs. */
 static uint32_t fold__count_bound(const fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -25841,13 +25841,13 @@ static enum fold__run_scope fold__scope_of(const fold_ctx *f, const fold_node *r
     return fold__all_there(f, roots, n_roots) ? FOLD__SCOPE_NOTHING : FOLD__SCOPE_NEW;
 }
 
-/* Returns the first index reference that a run reads. Only runs that visit old nodes read old ones. */
+/* Returns the first index reference that a run reads. Old ones are read only by runs that visit old nodes. */
 static uint32_t fold__first_index_ref(const fold_ctx *f, enum fold__run_scope scope)
 {
     return scope >= FOLD__SCOPE_AGAIN ? 0 : f->old_index_refs;
 }
 
-/* Determines what the run computes, in which order, and reserves memory for gradients of kept nodes. */
+/* Determines what the run computes and in which order, and reserves memory for gradients of kept nodes. */
 static int fold__plan_run(fold_ctx *f, const fold_node *roots, size_t n_roots, int backward)
 {
     fold__run *run = f->run;
@@ -25921,7 +25921,7 @@ FOLD_API fold_status fold_run_begin(fold_ctx *f, const fold_node *roots, int cou
 }
 
 #ifndef FOLD_INFERENCE
-/* Returns a copy of a root that is a parameter: a parameter gets its gradient from the nodes that use it. */
+/* Returns a copy of a root that is a parameter: only nodes that use a parameter give it a gradient. */
 static fold_node fold__root_of(fold_ctx *f, fold_node x)
 {
     fold__operand operand;
@@ -25983,8 +25983,8 @@ static const char *fold__replay_problem(const fold_ctx *f)
     return NULL;
 }
 
-/* Gives random calls of the last run, and those recorded for it, the draws that a fresh recording would get
-   from the context. */
+/* Gives random calls of the last run, and those recorded for it, the same draws that the context would give a
+   fresh recording. */
 static void fold__draw_again(fold_ctx *f)
 {
     for (uint32_t at = 0; at < f->n_calls && f->n_draws; at++) {
@@ -25998,7 +25998,7 @@ static void fold__draw_again(fold_ctx *f)
     f->draws += f->n_draws;
 }
 
-/* All values of an eager context are readable, so if parameters have changed, all ops are computed again. */
+/* Replays an eager run. If parameters have changed, runs all ops, because all values are readable. */
 static fold_status fold__replay_eager(fold_ctx *f)
 {
     if (f->done_version != f->model->version)
@@ -26042,7 +26042,7 @@ static void fold__end_capture(fold_ctx *f)
     f->bytes_refused = bytes_refused;
 }
 
-/* Replays a batched run. Captured commands are valid while no array moves; nothing is reserved then. */
+/* Replays a batched run. Captured commands are valid while no array moves; with them, nothing is reserved. */
 static fold_status fold__replay_batched(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -26147,8 +26147,8 @@ static const char *fold__slice_problem(const fold_ctx *f, uint64_t ns)
     return NULL;
 }
 
-/* Runs steps until the time is used up. The first is cut to the rows that fit, but at least one; later ones
-   run in full or wait for the next slice. Between slices, ops may be added and arrays may move. */
+/* Runs steps until the time is used up. The first is cut to the rows that fit, but to at least one; later
+   steps run in full or wait for the next slice. Between slices, ops may be added and arrays may move. */
 static void fold__run_slice(fold_ctx *f, uint64_t ns)
 {
     fold__progress *progress = &f->run->progress;
@@ -26208,7 +26208,7 @@ FOLD_API fold_status fold_run_more(fold_ctx *f, uint64_t ns, int *more)
 }
 
 /* ==== section: results =======================================================================
-   Owns: values that the caller keeps, memory of the caller's that runs read or write (output_ref, index_ref,
+   Owns: values that the caller keeps, the caller's memory that runs read or write (output_ref, index_ref,
    edges_ref), and reading results: values, gradients, statistics.
    Uses: run calls, storage. Invariant: reading changes no value. */
 
@@ -26221,7 +26221,7 @@ static const char *fold__node_name(const fold_ctx *f, uint32_t id)
                                 : kind[f->kind[id] & FOLD__KIND_MASK];
 }
 
-/* As fold__operand_of, for calls that a cell body may not make. */
+/* Like fold__operand_of, but for calls that a cell body may not make. */
 static int fold__operand_outside(fold_ctx *f, fold_node x, const char *who, fold__operand *operand)
 {
     return fold__operand_of(f, x, who, operand) && !fold__in_body(f, who);
@@ -26405,8 +26405,8 @@ static int fold__readable(fold_ctx *f, fold_node x, const char *who, fold__opera
     return 0;
 }
 
-/* Whether a node has values that the caller may read. While a body is traced nothing has values, and anything
-   computed from them would become a constant of the cell. */
+/* Whether a node has values that the caller may read. While a body is being traced nothing has values; if it
+   had, whatever is computed from them would become a constant of the cell. */
 static int fold__valuable(fold_ctx *f, fold_node x, const char *who, fold__operand *operand)
 {
     if (f && f->frame.tracing)
@@ -26440,7 +26440,7 @@ static int fold__refuse_node(fold_ctx *f, fold_node x, const char *who, const ch
                         fold__node_name(f, f->source[x.id]), why);
 }
 
-/* Reports why a node has no value: a run is unfinished, nothing was run, or else `why`. */
+/* Reports why a node has no value: a run is unfinished, nothing has been run, or else `why`. */
 static int fold__not_made(fold_ctx *f, fold_node x, const char *who, const char *why)
 {
     if (f->run->life >= FOLD__BEGUN || fold__is_interrupted(f))
@@ -26581,16 +26581,16 @@ FOLD_API fold_stats fold_ctx_stats(const fold_ctx *f)
 
 enum {
     FOLD__MAX_THREADS = 64,
-    FOLD__SPINS = 4000 /* polls before a thread sleeps: jobs often follow closely */
+    FOLD__SPINS = 4000 /* polls before a thread sleeps, since jobs often follow closely */
 };
 struct fold_pool {
     pthread_mutex_t lock;
     pthread_cond_t wake, done;
     pthread_t thread[FOLD__MAX_THREADS];
-    long process;          /* the process that owns the threads: a fork's child has none */
+    long process;          /* the process that owns the threads; after fork, the child has none */
     int wanted, started, stop;
     unsigned round;        /* number of calls of fold_pool_for */
-    int next, count, left; /* tasks: the next to start, all, the unfinished */
+    int next, count, left; /* next task to start, number of tasks, number unfinished */
     fold_task *task;
     void *user;
 };
@@ -26731,8 +26731,8 @@ static void fold__step_rows(fold_model *m, const fold__param_data *param, const 
                                  state2 ? state2 + at : NULL, count * width);
 }
 
-/* A step shared by several workers. The rows to update of all parameters, laid end to end, are divided into
-   equal shares. A worker updates the blocks that begin in its share, and packs each while in cache. */
+/* A step shared by several workers. The rows to update of all parameters are laid end to end and divided into
+   equal shares. A worker updates the blocks that begin in its share, and packs each while it is in cache. */
 typedef struct fold__stepping {
     fold_model *model;
     fold__step step;
@@ -26748,7 +26748,7 @@ static size_t fold__stepped_rows(const fold_model *m, const fold__param_data *pa
                                       : (size_t)param->shape.dim[0];
 }
 
-/* Updates rows of a parameter and refreshes their packs. Packs of lookup tables wait for all workers. */
+/* Updates rows of a parameter and refreshes their packs, which in lookup tables wait for all workers. */
 static void fold__step_param(const fold__stepping *stepping, fold__step step, const fold__param_data *param,
                              size_t from, size_t to)
 {
@@ -26819,7 +26819,7 @@ static void fold__step_lane(int worker_index, void *user)
     fold__fp_leave(saved);
 }
 
-/* Runs a step, on several threads if it is large. A float takes about as long as 16 multiplications. */
+/* Runs a step, on several threads if it is large. A float costs about as much as 16 multiplications. */
 static void fold__step_all(fold__stepping *stepping)
 {
     fold_model *m = stepping->model;
@@ -26860,7 +26860,7 @@ static fold__step fold__step_of(enum fold__rule rule, float rate, float decay, f
 }
 
 /* Computes differences of settings, rounded as in runs whatever mode the host has set. It is not inlined, so
-   that the compiler cannot move them out of the caller's fold__fp_enter and fold__fp_leave. */
+   that the compiler cannot move them out from between the caller's fold__fp_enter and fold__fp_leave. */
 FOLD__NOINLINE static void fold__settle_step(fold__step *step)
 {
     if (step->add1 == 0)
@@ -26937,7 +26937,7 @@ FOLD_API fold_status fold_adam_step(fold_model *m, const fold_adam *settings)
     return fold__step_model(m, &step, settings->decoupled);
 }
 
-/* Returns a sum of squares. The dot kernel is fastest; blocks that might overflow or underflow use double. */
+/* Returns a sum of squares: from the dot kernel or, for blocks that may overflow or underflow, in double. */
 static double fold__squares(const fold__kernels *kernels, const float *grads, size_t count)
 {
     double sum = 0;
@@ -27421,7 +27421,7 @@ typedef struct fold__gates {
 } fold__gates;
 
 /* Makes the projection of a layer's cell: a second cell, whose inputs are products of the first input instead
-   of that input. Contexts with dedupe record it for looked-up words: each word is multiplied once. */
+   of that input. Contexts with dedupe record it for looked-up words, so that each word is multiplied once. */
 static void fold__project_cell(fold_model *m, uint32_t id)
 {
     const fold__cell_data cell = fold__cells(m)[id];
@@ -27443,8 +27443,8 @@ static void fold__project_cell(fold_model *m, uint32_t id)
     fold__cells(m)[made.id - 1].is_projected = 1;
 }
 
-/* Makes projections of all layers' cells. A model has them if it has lookup tables, whichever is added first.
-   If a body adds the table, they are made after it has been traced. */
+/* Makes the projections of all layers' cells. A model with lookup tables has them, whether the layers or the
+   tables were added first. If a cell body adds the table, they are made after the body has been traced. */
 static void fold__project_cells(fold_model *m)
 {
     while (m->projected_cells < m->n_cells && !m->error.status && !m->tracer->frame.tracing) {
@@ -27472,7 +27472,7 @@ static void fold__gates_of(fold_ctx *f, fold_node gates, int hidden, int count, 
     gate[count - 1] = fold_tanh(f, fold_slice(f, gates, 0, (count - 1) * hidden, hidden));
 }
 
-/* Computes h' and c' (Tai et al. 2015, equations 6-8). `kept`: the old c after the forget gates, or null. */
+/* Computes h' and c' (Tai et al. 2015, eqs 6-8). `kept` is the old c after the forget gates, or null. */
 static void fold__lstm_out(fold_ctx *f, fold_node in_gate, fold_node out_gate, fold_node update,
                            fold_node kept, fold_node *out)
 {
@@ -27489,9 +27489,9 @@ static fold_node fold__gate_product(fold_ctx *f, const fold__gates *gates, fold_
                             : fold_linear_n(f, both, 2, weight, bias);
 }
 
-/* In contexts with dedupe, makes the product of a looked-up word a call of its own, computed once for all its
-   occurrences, whatever the states. From its first such word on, a cell uses products for every input, so
-   that all its calls can share batches: *cell becomes its projection. Returns NULL if it uses x itself. */
+/* In contexts with dedupe, makes the product of a looked-up word a call that runs once for all occurrences,
+   whatever the states. From its first such word on, a cell uses products for every input, so that all its
+   calls can share batches: *cell becomes its projection. Returns NULL if the cell uses x itself. */
 static const fold__gates *fold__project_word(fold_ctx *f, fold_cell *cell, fold_node x)
 {
     if (!f || !fold__merges(f) || f->frame.cell || cell->salt != f->model->salt || !cell->id ||
@@ -27662,7 +27662,7 @@ static int fold__unroll_begin(fold_ctx *f, const char *who, const fold_recurrent
     return !fold__broken(f);
 }
 
-/* Whether no initial state is a list: each sequence is one sample here. */
+/* Checks that no initial state is a list, since each sequence is one sample here. */
 static int fold__states_are_single(fold_ctx *f, const char *who, const fold_state *begin, int count)
 {
     for (int i = 0; begin && i < 2 * count; i++) {
@@ -27730,7 +27730,7 @@ FOLD_API fold_rnn_stack fold_rnn_stack_new(fold_model *m, const char *name, fold
 }
 
 /* Runs a layer in one direction over the first `count` nodes of f->steps, an array that may move whenever a
-   call records. The states h are written to the next `count` nodes or, in reverse, concatenated to these. */
+   call records. The states h go to the next `count` nodes or, in reverse, are concatenated to these. */
 static fold_state fold__stack_direction(fold_ctx *f, const char *who, const fold_recurrent *layer, int count,
                                         int reverse, const fold_state *begin)
 {
@@ -27991,7 +27991,7 @@ FOLD_API int fold_to_file(const void *bytes, size_t count, void *file)
 }
 #endif
 
-/* Whether text begins with valid UTF-8 that is not a control character. Sets `count` to its bytes, or 1. */
+/* Whether text begins with valid UTF-8 that is not a control character. Sets `count` to its length, or 1. */
 static int fold__is_plain(const char *from, int *count)
 {
     *count = fold__utf8(from);
@@ -28052,7 +28052,7 @@ static void fold__put(fold__text *text, const char *format, ...)
         fold__put_bytes(text, buffer, fold__min_size((size_t)count, sizeof buffer - 1));
 }
 
-/* Prints a name. Control characters are escaped if `quoted` is set. Otherwise, and for invalid bytes: '?'. */
+/* Prints a name with '?' for invalid bytes and, unless `quoted` escapes them, for control characters. */
 static void fold__put_name(fold__text *text, const char *from)
 {
     for (int count; *from; from += count) {
@@ -28103,7 +28103,7 @@ typedef struct fold__seen_batch {
     uint32_t sig;
     uint32_t first; /* index of its first call in the snapshot's `call` */
     uint32_t count; /* number of calls */
-    uint32_t elems; /* list elements of all its calls */
+    uint32_t elems; /* number of list elements of all its calls */
     uint32_t group;
     int prologue;
 } fold__seen_batch;
@@ -28119,12 +28119,12 @@ typedef struct fold__seen_sig {
 typedef struct fold__snapshot {
     fold_ctx *ctx;
     fold__error error; /* error of the context, restored afterwards */
-    int planned;       /* whether batches are those of the last run; else of the recording, by depth */
+    int planned;       /* 1 if batches are those of the last run, 0 if of the recording, by depth */
     uint32_t n_batches, n_calls, n_sigs, n_groups, bound, recomputed;
     fold__seen_batch *batch;
     const uint32_t *call; /* calls in batch order */
-    uint32_t *at; /* per node. For a call: 1 + its batch. For another value that calls read: FOLD__LEAF + 1 +
-                     the first batch that reads it. Otherwise 0 */
+    uint32_t *at; /* per node: 1 + its batch for a call, FOLD__LEAF + 1 + the first batch that reads it for
+                     any other value that calls read, else 0 */
     uint32_t *sig_at;        /* per signature: 1 + its index in `sig` */
     fold__seen_sig *sig;     /* in order of their first batches */
     uint32_t *work;          /* working memory, per node */
@@ -28249,8 +28249,8 @@ static void fold__index_snapshot(fold__snapshot *snapshot)
     }
 }
 
-/* Takes a snapshot. Failing to do so is not an error of the recording. Until fold__end_snapshot the context
-   has an error, so that it refuses all calls from a writer or visitor. */
+/* Takes a snapshot. Failure does not set an error on the recording. Until fold__end_snapshot the context has
+   an error, so that it refuses all calls from a writer or visitor. */
 static fold_status fold__make_snapshot(fold_ctx *f, fold__snapshot *snapshot)
 {
     if (!f || f->arrays[FOLD__ARRAY_LOOK].need)
@@ -28360,7 +28360,7 @@ static int fold__leaf_param(const fold_ctx *f, uint32_t id, uint32_t *param)
     return 1;
 }
 
-/* The op or leaf that made an operand. `out`: which output, if its call has several outputs, else -1. */
+/* The op or leaf that made an operand. `out` is the index of the output if the call has several, else -1. */
 typedef struct fold__producer {
     const char *name;
     int out;
@@ -29016,7 +29016,7 @@ enum { FOLD__DTYPES = sizeof fold__dtypes / sizeof *fold__dtypes };
 enum { FOLD__PART_STEPS = 3 };
 
 /* Returns the array with part `nth` of all parameters: 0 is their values, 1 and 2 are the optimiser's state.
-   Part 3, which only Adam has, is no array but a parameter's step count, saved if it is not the model's. */
+   Part 3, which only Adam has, is not an array but a parameter's step count, saved if not the model's. */
 static float *fold__state_array(const fold_model *m, int nth)
 {
     static const int array[] = { FOLD__M_VALUES, FOLD__M_STATE1, FOLD__M_STATE2 };
@@ -29089,7 +29089,7 @@ static void fold__path_fail(fold__error *error, const char *who, const char *pat
 }
 #endif
 
-/* Returns the status of a save or load. If it failed it changed nothing, so the model gets only a message. */
+/* Returns the status of a save or load. On failure nothing has changed, so the model gets only a message. */
 static fold_status fold__file_end(fold_model *m, const fold__error *error)
 {
     if (m->error.status)
@@ -29235,7 +29235,7 @@ static void fold__put_data(fold__text *text, const fold_model *m, const fold__pa
                          param->size);
 }
 
-/* Writes a file. FOLD_IO: the writer stopped, which the caller must report. Other errors are in `error`. */
+/* Writes a file. Returns FOLD_IO without setting `error` if the writer stopped: the caller must report it. */
 static fold_status fold__write_file(fold_model *m, fold_writer *write, void *user, const fold_save_desc *desc,
                                     fold__error *error)
 {
@@ -29280,9 +29280,9 @@ FOLD_API fold_status fold_model_save_to(fold_model *m, fold_writer *write, void 
 }
 
 #ifndef FOLD_NO_STDIO
-/* What C cannot do: create a file that is locked while its descriptor is open, remove a file only if no saver
-   has locked it, and flush to disk. Stdio writes the contents. */
-enum { FOLD__NAME_IN_USE = -2 }; /* in place of a descriptor: the name exists; -1: other failures */
+/* What standard C cannot do: create a file that is locked while its descriptor is open, remove a file only if
+   no saver has locked it, and flush to disk. Stdio writes the contents. */
+enum { FOLD__NAME_IN_USE = -2 }; /* the name exists; -1 stands for all other failures */
 
 #if defined(FOLD__DISK_POSIX)
 #if !defined(__cplusplus) && (!defined(_POSIX_C_SOURCE) || _POSIX_C_SOURCE < 200112L)
@@ -29312,7 +29312,7 @@ static int fold__disk_lock(int file, const char *path)
 static void fold__disk_close(int file) { close(file); }
 static void fold__disk_remove(const char *path) { remove(path); }
 
-/* Creates a locked file. If a saver mistakes it for a leftover and removes it first, the lock notices. */
+/* Creates a locked file. Locking fails if another saver took it for a leftover and removed it before. */
 static int fold__disk_create(const char *path)
 {
     const int file = open(path, O_WRONLY | O_CREAT | O_EXCL, 0666);
@@ -29331,7 +29331,7 @@ static void fold__disk_clear(const char *path)
         close(file);
 }
 
-/* Flushes a file to disk, and returns nonzero if the disk fails. File systems without a flush do not fail. */
+/* Flushes a file to disk. Returns nonzero if the disk fails, but 0 if the file system cannot flush. */
 static int fold__disk_sync(int file)
 {
 #ifdef F_FULLFSYNC
@@ -29358,8 +29358,8 @@ static int fold__disk_sync_folder(char *path)
     return failed;
 }
 #elif defined(FOLD__DISK_WINDOWS)
-/* Creates a file. Whoever opens a file here specifies what others may do with it meanwhile. The saver allows
-   everything. A remover allows nothing, so it cannot open a file that a saver holds. */
+/* Creates a file. On Windows, whoever opens a file specifies what others may do with it meanwhile. A saver
+   allows everything. A remover allows nothing, so it cannot open a file that a saver holds. */
 static int fold__disk_create(const char *path)
 {
     const unsigned long writing = 0x40000000, share_all = 7, create_new = 1, is_there = 80;
@@ -29384,7 +29384,7 @@ static void fold__disk_clear(const char *path)
 static int fold__disk_sync(int file) { return _commit(file); }
 static void fold__disk_close(int file) { _close(file); }
 
-/* Renames a file. Retries for at least a second while others have it open, like a saver about to close it. */
+/* Renames a file. Retries for at least a second while others have it open, as a saver about to close does. */
 static int fold__disk_rename(const char *from, const char *to)
 {
     const unsigned long replace_existing = 1, write_through = 8;
@@ -29423,7 +29423,7 @@ static int fold__disk_sync_folder(char *path) { return (void)path, 0; }
 static int fold__disk_replaceable(const char *path) { return (void)path, 1; }
 #endif
 
-/* Opens a temporary file, with the first of 100 names that no saver holds. It is renamed when complete. */
+/* Opens a temporary file, with the first of 100 names that no saver holds. It is renamed once complete. */
 enum { FOLD__DRAFTS = 100 };
 static int fold__temp_file_new(const char *path, char *temp_file, size_t size, fold__error *error)
 {
@@ -29559,7 +29559,7 @@ static int fold__json_escape(fold__json *json, char **out)
         impl = 0;
     }
     if (!impl)
-        return fold__json_fail(json, "a string has an invalid escape"); /* nor may it be a zero byte */
+        return fold__json_fail(json, "a string has an invalid escape"); /* it may not be a zero byte either */
     const int more = impl < 0x80 ? 0 : impl < 0x800 ? 1 : impl < 0x10000 ? 2 : 3;
     static const unsigned char lead[] = { 0, 0xc0, 0xe0, 0xf0 };
     *(*out)++ = (char)(lead[more] | impl >> 6 * more);
@@ -29617,7 +29617,7 @@ typedef struct fold__tensor {
     fold_shape shape;    /* the true rank, but only the first four dimensions, at most INT_MAX each */
     char *dims;          /* text of all dimensions in the header */
     uint32_t param;      /* 1 + the parameter to load it into, or 0 */
-    int of_bytes;        /* whether it has the scales of an int8 tensor to load */
+    int of_bytes;        /* whether it contains the scales of an int8 tensor to load */
     const struct fold__tensor *scales; /* for an int8 tensor to load: one scale per index of its last axis or,
                                           if their rank is above 1, one per vector along that axis */
     uint64_t begin, end; /* its bytes in the data of the file */
@@ -29705,11 +29705,11 @@ enum { /* arrays of a file */
 typedef struct fold_tensors {
     fold_model *model;   /* unchanged if the file is only listed */
     fold__error failure; /* why the file could not be read */
-    fold__error *error;  /* &failure, or the model's error: for an image, and for an open fold_tensors */
+    fold__error *error;  /* the model's error for an image or an open fold_tensors, else &failure */
     fold__arena arena;
     fold__array arrays[FOLD__F_COUNT];
     fold_load_desc desc;
-    fold_reader *read; /* NULL: the file is in memory, with `left` bytes remaining at `bytes` */
+    fold_reader *read; /* NULL if the file is in memory, with `left` bytes remaining at `bytes` */
     void *user;
     const unsigned char *bytes;
     size_t left;
@@ -29800,7 +29800,7 @@ FOLD__BY_DEFAULT(fold_load_desc, FOLD__ALL_ZERO)
 
 #define fold__load_fail(file, ...) fold__fail_in((file)->error, __VA_ARGS__)
 
-/* Copies text, replacing control characters and invalid bytes by '?'. Text that is too long ends in "..". */
+/* Copies text with '?' for control characters and invalid bytes. Text that is too long ends in "..". */
 static const char *fold__plain_text(char *out, size_t size, const char *text)
 {
     size_t at = 0, cut = 0; /* cut: where to end text that is too long */
@@ -29940,8 +29940,8 @@ static fold__tensor *fold__find_tensor(const fold__file *file, const char *const
 }
 
 #ifndef FOLD_NO_TEXT
-/* Returns the edit distance of two names without their common start and end, or 0 if one of them only has
-   module names in front. */
+/* Returns the edit distance of two names without their common start and end, or 0 if they differ only in
+   module names in front of one of them. */
 static size_t fold__name_distance(const char *a, const char *b)
 {
     size_t n = strlen(a), m = strlen(b), row[FOLD__SHORT];
@@ -30179,7 +30179,7 @@ static float fold__half(uint32_t bits)
     return fold__float_of(sign | (exponent == 31 ? 255u : exponent + 112) << 23 | fraction << 13);
 }
 
-/* Converts `count` values to floats, and writes each to `out` `step` floats after the last. */
+/* Converts `count` values to floats, and writes them to `out`, one every `step` floats. */
 FOLD__NOINLINE static void fold__read_floats(float *out, size_t step, const unsigned char *in, size_t count,
                                              int dtype)
 {
@@ -30251,7 +30251,7 @@ static int fold__has_its_bytes(const fold__tensor *tensor, const fold__param_dat
            (param->bytes != FOLD__NO_PACK) != by_rows && (param->bytes_t != FOLD__NO_PACK) == by_rows;
 }
 
-/* Checks values that are int8 or will be quantised, and step counts. Reserves floats to quantise from. */
+/* Checks step counts, and values that are or will become int8. Reserves floats to quantise from. */
 static int fold__load_check(fold__file *file)
 {
     enum { FOLD__CHECKED_FLOATS = 64 };
@@ -30302,7 +30302,7 @@ static void fold__load_bytes(fold_model *m, fold__param_data *param, const unsig
     param->byte_error = 0;
 }
 
-/* Loads a tensor into its parameter. The parameter keeps its format, whatever the file's format is. */
+/* Loads a tensor into its parameter. The parameter keeps its format, whatever format the file has. */
 static void fold__load_tensor(fold__file *file, const fold__tensor *tensor)
 {
     fold_model *m = file->model;
@@ -30319,7 +30319,7 @@ static void fold__load_tensor(fold__file *file, const fold__tensor *tensor)
 }
 
 #ifndef FOLD_INFERENCE
-/* Sets the step counts of parameters with state in the file: their own if it has it, else the file's. */
+/* Sets the step count of every parameter with state in the file: its own if it has one, else the file's. */
 static void fold__load_steps(fold__file *file)
 {
     fold__begin_states(file->model, file->rule, file->n_steps);

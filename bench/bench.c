@@ -136,7 +136,7 @@ static const char usage[] =
     "usage: bench [options]\n"
     "Without --workload all workloads run, in both modes.\n"
     "  --workload NAME       treelstm-sick, treelstm-sst, treelstm-tiny, lstm-lm, mnist-mlp, chain, lattice, bilstm-tagger,\n"
-    "                        pointer, crf, attention, frame, graph, transformer, policy, gru, gemm, attention-kernels,\n"
+    "                        pointer, crf, attention, frame, graph, transformer, policy, policy-mlp, gru, gemm, attention-kernels,\n"
     "                        mixed-1, -2, -5, -10, -16, -20, -60 (trees of so many kinds of nodes), ed-lattice, shift-reduce, limbs,\n"
     "                        primitive-ops (trees of treelstm-sst without cells),\n"
     "                        decode (--batch: sequences)\n"

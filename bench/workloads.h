@@ -901,6 +901,43 @@ static void policy_record(fold_ctx *f, const net *n, const recording *r, const s
     push(out, step[0]);
 }
 
+/* The same agents without a memory. */
+static void policy_mlp_generate(recording *r, const sizes *s, uint64_t *random)
+{
+    policy_generate(r, s, random);
+    r->flop_infer -= r->units * 12.0 * s->hidden * s->hidden;
+}
+static void policy_mlp_step(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    const net *n = (const net *)user;
+    const fold_node x = fold_dense_apply(f, &n->dense[1], fold_dense_apply(f, &n->dense[0], in[0]));
+    out[0] = fold_dense_apply(f, &n->classes, x);
+}
+static void policy_mlp_build(net *n, fold_model *m)
+{
+    const sizes *s = &n->s;
+    fold_cell_desc cell = fold_cell_desc_default();
+    n->dense[0] = fold_dense_new(m, "first", s->input, s->hidden, FOLD_ACT_RELU);
+    n->dense[1] = fold_dense_new(m, "second", s->hidden, s->hidden, FOLD_ACT_RELU);
+    n->classes = fold_dense_new(m, "head", s->hidden, s->classes, FOLD_ACT_LINEAR);
+    cell.name = "policy";
+    cell.body = policy_mlp_step;
+    cell.user = n;
+    cell.user_size = sizeof *n;
+    cell.n_in = cell.n_out = 1;
+    cell.in[0] = fold_shape1(s->input);
+    n->policy = fold_cell_new(m, &cell);
+}
+static void policy_mlp_record(fold_ctx *f, const net *n, const recording *r, const sample *x, int training, roots *out)
+{
+    const fold_node sees = fold_input_ref(f, r->values + x->first * n->s.input, fold_shape1(n->s.input));
+    fold_node y;
+    (void)training;
+    if (n->s.cells) y = fold_call(f, n->policy, &sees, 1);
+    else policy_mlp_step(f, &sees, &y, n);
+    push(out, y);
+}
+
 /* ---- networks that mix kinds of calls: mixed-N, ed-lattice, shift-reduce, limbs ------------- */
 
 /* A sample's index tells its calls: the kind, the number of inputs, and these. They count the sample's calls from 1; 0 is its leaf. */
@@ -1105,12 +1142,38 @@ static void ppo_build(net *n, fold_model *m)
 {
     n->learner = fold_rl_policy_new(m, "player", fold_lstm_new, n->s.input, n->s.hidden, n->s.classes);
 }
-static void ppo_record(fold_ctx *f, const net *n, const recording *r, const sample *x, int training, roots *out)
+typedef struct ppo_part { int steps; const int *move, *ends; const float *senses, *advantage, *target, *old, *state; } ppo_part;
+static ppo_part ppo_part_of(const net *n, const recording *r, const sample *x)
+{
+    ppo_part p;
+    p.steps = x->count;
+    p.move = r->index + x->first;
+    p.ends = p.move + p.steps;
+    p.senses = r->values + (size_t)x->root[0] * ppo_values(&n->s);
+    p.advantage = p.senses + p.steps * n->s.input;
+    p.target = p.advantage + p.steps;
+    p.old = p.target + p.steps;
+    p.state = p.old + p.steps;
+    return p;
+}
+static void ppo_outputs(fold_ctx *f, const ppo_part *p, fold_node logits, fold_node value, int training, roots *out)
 {
     static const fold_rl_ppo ppo = { 0.2f, 0.5f, 0.01f };
-    const int steps = x->count, *move = r->index + x->first, *ends = move + steps;
-    const float *senses = r->values + (size_t)x->root[0] * ppo_values(&n->s), *advantage = senses + steps * n->s.input;
-    const float *target = advantage + steps, *old = target + steps, *state = old + steps;
+    if (!training) {
+        push(out, logits);
+        push(out, value);
+        return;
+    }
+    const fold_rl_steps was = { p->old, p->advantage, p->target, p->steps };
+    const fold_node now = fold_pick_each(f, fold_log_softmax(f, logits), p->move, p->steps);
+    const fold_node entropy = fold_softmax_entropy(f, logits);
+    push(out, fold_scale(f, fold_rl_ppo_loss(f, &ppo, &was, now, entropy, value), 1.0f / (float)p->steps));
+}
+static void ppo_record(fold_ctx *f, const net *n, const recording *r, const sample *x, int training, roots *out)
+{
+    const ppo_part part = ppo_part_of(n, r, x);
+    const int steps = part.steps, *ends = part.ends;
+    const float *senses = part.senses, *state = part.state;
     const fold_state zeros = fold_recurrent_zeros(f, &n->learner.memory);
     fold_state s;
     s.h = fold_input_ref(f, state, fold_shape1(n->s.hidden));
@@ -1124,14 +1187,27 @@ static void ppo_record(fold_ctx *f, const net *n, const recording *r, const samp
         s = ends[i] ? zeros : step.state;
     }
     const fold_node logits = fold_list_join(f, actor, steps), value = fold_list_join(f, critic, steps);
-    if (!training) {
-        push(out, logits);
-        push(out, value);
-        return;
-    }
-    const fold_rl_steps was = { old, advantage, target, steps };
-    const fold_node now = fold_pick_each(f, fold_log_softmax(f, logits), move, steps);
-    push(out, fold_scale(f, fold_rl_ppo_loss(f, &ppo, &was, now, fold_softmax_entropy(f, logits), value), 1.0f / (float)steps));
+    ppo_outputs(f, &part, logits, value, training, out);
+}
+
+/* The same without a memory: all steps of a segment are one list. */
+static void ppo_mlp_generate(recording *r, const sizes *s, uint64_t *random)
+{
+    ppo_generate(r, s, random);
+    r->flop_infer -= r->units * 16.0 * s->hidden * s->hidden;
+    r->flop_train = 3 * r->flop_infer;
+}
+static void ppo_mlp_build(net *n, fold_model *m)
+{
+    n->learner = fold_rl_policy_new(m, "player", NULL, n->s.input, n->s.hidden, n->s.classes);
+}
+static void ppo_mlp_record(fold_ctx *f, const net *n, const recording *r, const sample *x, int training, roots *out)
+{
+    const ppo_part part = ppo_part_of(n, r, x);
+    const fold_state none = { { 0, 0 }, { 0, 0 } };
+    const fold_node sees = fold_list_input_ref(f, part.senses, part.steps, fold_shape1(n->s.input));
+    const fold_rl_step all = fold_rl_policy_apply(f, &n->learner, sees, none);
+    ppo_outputs(f, &part, all.actor, all.critic, training, out);
 }
 
 /* ---- the table ---------------------------------------------------------------------------- */
@@ -1155,7 +1231,9 @@ static const workload workloads[] = {
     { "graph", "atoms", OPT_ADAM, { 32, 64, 64, 20, 2, 10, 100, 0, 1 }, graph_generate, graph_build, graph_record },
     { "transformer", "tokens", OPT_ADAM, { 32, 128, 128, 10000, 5, 5, 40, 0, 1 }, transformer_generate, transformer_build, transformer_record },
     { "policy", "agents", OPT_NONE, { 1, 16, 64, 1, 8, 1, 1, 0, 1 }, policy_generate, policy_build, policy_record },
+    { "policy-mlp", "agents", OPT_NONE, { 1, 16, 64, 1, 8, 1, 1, 0, 1 }, policy_mlp_generate, policy_mlp_build, policy_mlp_record },
     { "ppo", "steps", OPT_ADAM, { 32, 32, 128, 1, 6, 20, 64, 0, 1 }, ppo_generate, ppo_build, ppo_record },
+    { "ppo-mlp", "steps", OPT_ADAM, { 32, 32, 128, 1, 6, 20, 64, 0, 1 }, ppo_mlp_generate, ppo_mlp_build, ppo_mlp_record },
     { "mixed-1", "nodes", OPT_SGD, { 64, 64, 64, 1, 1, 5, 35, 0, 1 }, trees_generate, trees_build, mixed_record },
     { "mixed-2", "nodes", OPT_SGD, { 64, 64, 64, 1, 2, 5, 35, 0, 1 }, trees_generate, trees_build, mixed_record },
     { "mixed-5", "nodes", OPT_SGD, { 64, 64, 64, 1, 5, 5, 35, 0, 1 }, trees_generate, trees_build, mixed_record },

@@ -9,7 +9,7 @@
 
    A picture shows the plan of the last run or, if something was recorded since, the recording by depth, like
    fold_ctx_print. Draw a picture if the batches are not as you expect, a race to show others what batching
-   does to your network, or a timeline if a run takes long.
+   does to your network, or a timeline if a run takes too long.
 
    All calls return FOLD_OK, FOLD_IO if the writer stopped, FOLD_BAD_ARGUMENT if f is NULL, or FOLD_NO_MEMORY.
    While a picture is being written, it needs about 60 bytes per node from malloc. The calls also work in a
@@ -511,7 +511,7 @@ enum {
     FOLD_DRAW__HIDDEN = INT32_MIN /* `top` of a node that is not drawn */
 };
 typedef struct fold_draw__frame {
-    int node_w, leaf_w, space; /* widths of a call, of a leaf, and of the space left of a column */
+    int node_w, leaf_w, space; /* widths of a call, of a leaf, and of the space before a column */
     double left, top, x, y;    /* where the layout's origin is in the picture, and the size of its units */
 } fold_draw__frame;
 
@@ -798,17 +798,17 @@ enum {
     FOLD_DRAW__EDGE = 18,
     FOLD_DRAW__GRAPH = 128,   /* top of the graph, below the headings */
     FOLD_DRAW__MARGIN = 4,    /* between a call and the frame of its step */
-    FOLD_DRAW__STRIP_H = 60,  /* most height of the strip below the graph, which counts the steps */
-    FOLD_DRAW__CHIP_H = 10,   /* most height of a call in it */
+    FOLD_DRAW__STRIP_H = 60,  /* maximum height of the strip below the graph, which counts steps */
+    FOLD_DRAW__CHIP_H = 10,   /* maximum height of a call in it */
     FOLD_DRAW__FRAMES = 96
 };
 typedef struct fold_draw__race {
     fold_draw__text text;
     fold_draw__plan plan;
     fold_draw__frame frame;
-    int steps[2], most; /* steps of each side: calls, then batches and prologues; those of the longer side */
+    int steps[2], most; /* steps of each side: [0] calls, [1] batches and prologues; their maximum */
     int height;         /* of the graph */
-    int columns, drawn; /* number of columns and of calls that it shows */
+    int columns, drawn; /* numbers of columns and calls that it shows */
     int bottom;         /* of the strip */
     double chip;        /* height of a call in the strip */
     double seconds;     /* without the pauses */
@@ -821,7 +821,7 @@ FOLD_API fold_draw_race_desc fold_draw_race_desc_default(void)
     return desc;
 }
 
-/* Returns the number of moments at which something happens on the longer side, and the moment of a step. */
+/* Return the number of moments at which something happens on the longer side, and the moment of a step. */
 static int fold_draw__moments(const fold_draw__race *race)
 {
     return race->most < FOLD_DRAW__FRAMES ? race->most : FOLD_DRAW__FRAMES;
@@ -832,7 +832,7 @@ static int fold_draw__moment(const fold_draw__race *race, int step)
     return race->most ? (int)((int64_t)step * fold_draw__moments(race) / race->most) : 0;
 }
 
-/* Returns when a step begins, in percent of a loop: a pause, the race, and a longer pause at its end. */
+/* Return the seconds of a loop (a pause, the race, a longer pause), and when a step begins, in percent. */
 enum { FOLD_DRAW__READY = 1, FOLD_DRAW__DONE = 4 };
 static double fold_draw__loop(const fold_draw__race *race)
 {
@@ -875,7 +875,7 @@ static void fold_draw__race_place(fold_draw__race *race)
     race->bottom = FOLD_DRAW__GRAPH + race->height + 24 + (is_bar ? 14 : (int)(race->chip * most));
 }
 
-/* Returns how much wider, on each side, the frame of a step is than its calls. */
+/* Returns how far the frame of a step extends beyond its calls, on each side. */
 static double fold_draw__margin(const fold_draw__frame *frame)
 {
     const double room = 0.4 * frame->x * frame->space, most = FOLD_DRAW__MARGIN;
@@ -947,8 +947,7 @@ static void fold_draw__race_graph(fold_draw__race *race)
     fold_draw__put(text, "</g></g></defs>\n");
 }
 
-/* Writes what shows that calls belong to one step: on the left, a frame around each call, and on the right,
-   one around each batch. */
+/* Writes the frames of steps: on the left, one around each call, and on the right, one around each batch. */
 static void fold_draw__race_steps(fold_draw__race *race, int side)
 {
     fold_draw__text *text = &race->text;
@@ -1019,7 +1018,7 @@ static void fold_draw__race_chip(fold_draw__race *race, int step, int above, int
         fold_draw__put(&race->text, "fill=\"hsl(%d,60%%,66%%)\"/>\n", hue);
 }
 
-/* Writes the strip: a step is as wide on both sides, and as high as it has calls. */
+/* Writes the strip. Steps have the same width on both sides; their height shows their number of calls. */
 static void fold_draw__race_strip(fold_draw__race *race, int side)
 {
     fold_draw__text *text = &race->text;
@@ -1049,7 +1048,7 @@ static void fold_draw__race_strip(fold_draw__race *race, int side)
                    FOLD_DRAW__SIDE_W);
 }
 
-/* Writes the number of steps, as a column of numbers behind a window: moving it counts. */
+/* Writes the counter of steps: a column of numbers that moves behind a window, which shows one of them. */
 static void fold_draw__race_count(fold_draw__race *race, int side)
 {
     fold_draw__text *text = &race->text;
@@ -1103,8 +1102,8 @@ static void fold_draw__race_side(fold_draw__race *race, int side)
     fold_draw__put(text, "</g>\n");
 }
 
-/* Writes the movement. Without it, in a viewer that has no animations or for a reader who wants none, the
-   picture shows both sides at their end. */
+/* Writes the animation. In a viewer without animations, or for a reader who has turned them off, the picture
+   shows the end of both sides. */
 static void fold_draw__race_style(fold_draw__race *race)
 {
     fold_draw__text *text = &race->text;
@@ -1154,7 +1153,7 @@ static const char *fold_draw__distinction(const fold_draw__plan *plan, int kind)
     return "";
 }
 
-/* Writes which colour is which kind of call, and returns the picture's height. The widths of entries are
+/* Writes the legend, one colour per kind of call, and returns the picture's height. The widths of entries are
    guesses, since fonts differ. */
 static int fold_draw__race_legend(fold_draw__race *race)
 {

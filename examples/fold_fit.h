@@ -60,7 +60,7 @@ typedef struct fold_fit_report {
 } fold_fit_report;
 
 typedef struct fold_fit_desc {
-    fold_ctx *ctx;           /* a context for training, with any other settings */
+    fold_ctx *ctx;           /* a context with `training` set, and any other settings */
     int samples;             /* number of samples, at least 1 */
     fold_node (*loss)(fold_ctx *f, int sample, void *user); /* records one sample and returns its scalar
                                                                loss */
@@ -321,11 +321,11 @@ static int fold_fit__desc_ok(const fold_fit_desc *desc)
 }
 
 #ifndef FOLD_NO_STDIO
-/* -- the note of the best in files --
+/* -- the best metric, noted in files --
 
-   fold_model_save writes a single text of the caller, config, into the metadata, and replaces a file as a
-   whole. The note needs room next to it. So a file is saved with blanks in front of config, which are then
-   overwritten: `"config":"   …  h=8"` becomes `"fit":"epoch 3, …","config":"h=8"`, of the same length. */
+   fold_model_save writes only one text of the caller, config, into the metadata. To make room for the note, a
+   file is saved with blanks in front of config. The blanks are then overwritten: `"config":" … h=8"`
+   becomes `"fit":"epoch 3, …","config":"h=8"`, of the same length. */
 
 enum { FOLD_FIT__BLANKS = 80, FOLD_FIT__HEAD = 512 }; /* blanks before config; bytes read of a file */
 static const char fold_fit__config[] = ",\"config\":\"", fold_fit__note[] = ",\"fit\":\"",

@@ -602,7 +602,8 @@ static int fold_onnx__is(fold_onnx__span text, const char *word)
 
 static int fold_onnx__same_text(fold_onnx__span a, fold_onnx__span b)
 {
-    return a.end - a.at == b.end - b.at && (a.at == b.at || !memcmp(a.at, b.at, (size_t)(a.end - a.at)));
+    const size_t size = (size_t)(a.end - a.at);
+    return size == (size_t)(b.end - b.at) && (!size || !memcmp(a.at, b.at, size));
 }
 
 static const char *fold_onnx__copy_text(fold_onnx *o, fold_onnx__span text)
@@ -2272,8 +2273,8 @@ static int fold_onnx__meet(fold_onnx *o, const fold_onnx__dims *a, fold_onnx__di
     return fold_onnx__size(o, dims);
 }
 
-/* Whether an element-wise result has integers or booleans. Its type is that of the first operand that is not a
-   condition; truth values are booleans. */
+/* Whether an element-wise result has integers or booleans. Its type is that of the first operand that is not
+   a condition; truth values are booleans. */
 static int fold_onnx__makes_whole(fold_onnx *o)
 {
     const fold_onnx__op *op = o->node.op;

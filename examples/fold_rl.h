@@ -1,16 +1,16 @@
 /* fold_rl.h - reinforcement learning with fold.h: policies, log-probabilities of actions in plain floats,
-   running means and deviations of observations, advantages, the loss of PPO, and a trainer that learns by PPO
-   from many environments, also from lists of what agents see. It uses public calls only.
+   running means and standard deviations of observations, advantages, the loss of PPO, and a trainer that runs
+   PPO over many environments, even if agents see lists of items. It uses only public calls.
 
    In one C or C++ file:  #define FOLD_RL_IMPLEMENTATION
                           #include "fold_rl.h"
    Everywhere else:       #include "fold_rl.h"
 
-   examples/train.c trains any environment with it, examples/forage.c agents that see lists; examples/ppo.c
-   learns a game by calls of its own, and examples/cartpole.cpp learns to balance a pole.
+   examples/train.c trains agents in any environment, and examples/forage.c agents that see lists.
+   examples/ppo.c and examples/cartpole.cpp have their own training loops.
 
-   Errors are set on the model or context, with a message. Only a trainer takes memory, from the model's
-   allocator, and there are no globals. The file is C99 and C++17 and works in every build of fold.h. With
+   Errors are set on the model or context, with a message. Only a trainer needs memory, which it gets from the
+   model's allocator. There are no globals. The file is C99 and C++17 and works in every build of fold.h. With
    FOLD_INFERENCE the calls for training are not declared. */
 
 #ifndef FOLD_RL_H
@@ -33,12 +33,13 @@ extern "C" {
 
 /* ---- policies ---- */
 
-/* A policy: dense layers (the encoder), a recurrent layer (the memory), and on its output two heads, actor
-   and critic. It is one cell: its inputs are x, h and, with memory.has_c, c; its outputs are actor, critic, h
-   and c. Without a memory (memory.hidden is 0) the heads read the encoder's output, and there is no state. */
+/* A policy is one cell: dense layers (the encoder), a recurrent layer (the memory), and two heads on the
+   memory's output, actor and critic. Its inputs are x, h and, with memory.has_c, c; its outputs are actor,
+   critic, h and c. Without a memory (memory.hidden is 0), the heads read the encoder, and there is no
+   state. */
 typedef struct fold_rl_policy {
     int inputs;       /* values of x */
-    fold_mlp encoder; /* 0 layers: none, x goes on unchanged */
+    fold_mlp encoder; /* with 0 layers, its output is x */
     fold_recurrent memory;
     fold_dense actor, critic;
     fold_cell cell; /* made by fold_rl_policy_assemble */
@@ -48,13 +49,13 @@ typedef struct fold_rl_step {
     fold_state state;
 } fold_rl_step;
 
-/* Like fold_dense_new, but W is initialised orthogonal times `scale`. 0.01 gives an actor that begins with
-   nearly equal chances, 1 suits a critic, and the square root of 2 hidden layers. */
+/* Like fold_dense_new, but W begins as an orthogonal matrix times `scale`. Use 0.01 for an actor, so that its
+   choices begin about equally likely, 1 for a critic, and the square root of 2 for hidden layers. */
 FOLD_API fold_dense fold_rl_dense_new(fold_model *m, const char *name, int inputs, int outputs,
                                       fold_activation activation, float scale);
 /* Makes a policy of an encoder, a memory, an actor and a critic. The encoder is one tanh layer [inputs x
-   width]. `make`, such as fold_lstm_new, makes a memory of `width` (NULL: none). The actor has `actions`
-   values and scale 0.01. Parameters are named NAME.encoder.0.W, NAME.memory.W, NAME.actor.W and so on. */
+   width]. `make`, such as fold_lstm_new, makes the memory, `width` wide (NULL: none). The actor has `actions`
+   outputs and scale 0.01. Parameters are named NAME.encoder.0.W, NAME.memory.W, NAME.actor.W and so on. */
 FOLD_API fold_rl_policy fold_rl_policy_new(fold_model *m, const char *name, fold_recurrent_maker *make,
                                            int inputs, int width, int actions);
 /* Makes the cell of a policy whose other members you have set. They may come from fold_torch.h. */
@@ -65,14 +66,15 @@ FOLD_API fold_rl_step fold_rl_policy_apply(fold_ctx *f, const fold_rl_policy *po
 
 /* ---- log-probabilities in plain floats ---- */
 
-/* The same, up to rounding, as fold_gaussian_log_prob and fold_gaussian_entropy. All arrays have n values. */
+/* Return the same as fold_gaussian_log_prob and fold_gaussian_entropy, up to rounding. All arrays have n
+   values. */
 FOLD_API float fold_rl_gaussian_log_prob(const float *x, const float *mean, const float *log_deviation,
                                          int n);
 FOLD_API float fold_rl_gaussian_entropy(const float *log_deviation, int n);
-/* The log-probability of the action tanh(x) with x drawn from normal distributions. It is that of x, minus
-   the sum of log(1 - tanh(x)^2) = 2 (log 2 - x - softplus(-2 x)) (Haarnoja et al. 2018, appendix C). Its
-   entropy has no formula; the mean of minus the log-probability over many draws estimates it.
-   fold_rl_squashed records the log-probability as a node. */
+/* Returns the log-probability of the action tanh(x), where x is drawn from normal distributions. This is the
+   log-probability of x minus the sum of log(1 - tanh(x)^2) = 2 (log 2 - x - softplus(-2 x)) (Haarnoja et al.
+   2018, appendix C). There is no formula for the entropy; estimate it as the mean of minus the
+   log-probability over many draws. fold_rl_squashed records the log-probability as a node. */
 FOLD_API float fold_rl_squashed_log_prob(const float *x, const float *mean, const float *log_deviation,
                                          int n);
 FOLD_API fold_node fold_rl_squashed(fold_ctx *f, fold_node x, fold_node mean, fold_node log_deviation);
@@ -80,10 +82,10 @@ FOLD_API fold_node fold_rl_squashed(fold_ctx *f, fold_node x, fold_node mean, fo
 /* ---- the mean and deviation of observations ---- */
 
 /* The mean and variance [n] of all rows added so far, in buffers of the model, which are saved with it:
-   NAME.mean, NAME.variance, NAME.rest [2 x n] (what rounding to float cut off from both) and NAME.count [2].
-   Together they are as exact as doubles of 48 bits, even if many rows are added one at a time. An observation
-   becomes (x - mean) / (sqrt(variance + epsilon_inside) + epsilon_outside), clipped to [-clip, clip].
-   Stable-Baselines3 uses epsilon_inside 1e-8 and clip 10, rsl_rl epsilon_outside 0.01 and no clip (0). */
+   NAME.mean, NAME.variance, NAME.rest [2 x n] (the rounding errors of both) and NAME.count [2]. Together they
+   are exact to 48 bits, even if many rows are added one at a time. An observation becomes (x - mean) /
+   (sqrt(variance + epsilon_inside) + epsilon_outside), clipped to [-clip, clip]. Stable-Baselines3 uses
+   epsilon_inside 1e-8 and clip 10, rsl_rl epsilon_outside 0.01 and no clip (0). */
 typedef struct fold_rl_moments {
     fold_param mean, variance, rest, count;
     int n;
@@ -91,8 +93,8 @@ typedef struct fold_rl_moments {
 } fold_rl_moments;
 /* Makes moments with mean 0, variance 1 and a count of 0 rows. epsilon_inside is 1e-8 and clip 10. */
 FOLD_API fold_rl_moments fold_rl_moments_new(fold_model *m, const char *name, int n);
-/* Adds `rows` rows of n values in one step (Chan, Golub, LeVeque 1979). Errors: a value that is not finite or
-   outside [-1e18, 1e18], whose square a float could not hold; then nothing changes. */
+/* Adds `rows` rows of n values in one step (Chan, Golub, LeVeque 1979). Errors: a value is not finite or is
+   outside [-1e18, 1e18], so that its square would overflow a float. On error, nothing changes. */
 FOLD_API fold_status fold_rl_moments_add(fold_model *m, const fold_rl_moments *moments, const float *values,
                                          int rows);
 /* Normalises rows of observations in place and returns 1. It returns 0 and changes nothing if there is no
@@ -100,14 +102,14 @@ FOLD_API fold_status fold_rl_moments_add(fold_model *m, const fold_rl_moments *m
 FOLD_API int fold_rl_moments_apply(const fold_model *m, const fold_rl_moments *moments, float *values,
                                    int rows);
 /* Makes moments from NAME._mean and NAME._var of a state_dict, as rsl_rl saves them. epsilon_outside is 0.01,
-   and there is no clip. The file's count and _std are not used: the moments count as 2^20 rows, whatever is
-   added later. Errors are set on the model. */
+   and there is no clip. The file's count and _std are not used: the count is set to 2^20 rows. Errors are set
+   on the model. */
 FOLD_API fold_rl_moments fold_rl_moments_read(fold_tensors *t, const char *name);
 
 #ifndef FOLD_INFERENCE
 /* ---- PPO (Schulman et al. 2017) ---- */
 
-/* Episodes, or pieces of them. Their steps follow each other in the arrays; lengths may be 0. */
+/* Episodes, or pieces of episodes, stored one after another in the arrays. Lengths may be 0. */
 typedef struct fold_rl_episodes {
     const float *reward, *value; /* of each step: the reward, and the value predicted before it */
     const int *length;           /* of each episode, in steps */
@@ -119,7 +121,7 @@ typedef struct fold_rl_episodes {
        d[t] = reward[t] + discount value[t + 1] - value[t]
        advantage[t] = d[t] + discount trace advantage[t + 1], target[t] = advantage[t] + value[t]
    target may be NULL. Errors, set on the model: a discount or trace outside [0, 1]; a reward or value that is
-   not finite, whose episode and step the message names. Then nothing is written. */
+   not finite; the message names its episode and step. On error, nothing is written. */
 FOLD_API fold_status fold_rl_advantages(fold_model *m, const fold_rl_episodes *e, float discount, float trace,
                                         float *advantage, float *target);
 /* Stored steps of agents, one agent after the other: step t of agent a is row a * steps + t of the arrays. */
@@ -128,18 +130,18 @@ typedef struct fold_rl_rollout {
     const unsigned char *over; /* [agents x steps]: not 0 if an episode ends with this step */
     const float *value;        /* [agents x steps]: value predicted before the step; needed with segment */
     const float *next_value;   /* [agents]: value predicted after the last step; NULL: 0 */
-    int segment;               /* pieces also end after every so many steps of the rollout. 0: they do not */
+    int segment;               /* if above 0, pieces also end after every `segment` steps of the rollout */
 } fold_rl_rollout;
-/* Cuts stored steps into pieces, each of which ends with an episode, a segment or the rollout. Returns their
-   number, and writes for each piece, in the order of the rows: its first row, its number of steps, and the
-   value after its last step, which is 0 if its episode is over. `length` and `after` are what
+/* Cuts stored steps into pieces. Each piece ends with an episode, a segment or the rollout. Returns the
+   number of pieces. For each piece, in the order of the rows, it writes the first row, the number of steps,
+   and the value after the last step, which is 0 if the episode is over. `length` and `after` are what
    fold_rl_advantages needs. The arrays have room for agents * steps pieces; first and after may be NULL.
-   Segments shorten the sequences that a recurrent layer learns from. Compute advantages before, from a cut
-   without segments, since they look further ahead. Errors, set on the model, with result -1: a missing array;
-   a negative number; more than 2^30 steps. */
+   Segments shorten the sequences that a recurrent layer learns from. Compute advantages first, from a cut
+   without segments, because they depend on later segments too. Errors, set on the model, with result -1: a
+   missing array; a negative number; more than 2^30 steps. */
 FOLD_API int fold_rl_cut(fold_model *m, const fold_rl_rollout *r, int *first, int *length, float *after);
-/* Shifts and scales n values to mean 0 and deviation 1, and returns 1. PPO does so with advantages. A single
-   value becomes 0. It returns 0 and changes nothing if a value is not finite or there is no array. */
+/* Shifts and scales n values, such as advantages, to mean 0 and deviation 1. A single value becomes 0.
+   Returns 1, or returns 0 and changes nothing if a value is not finite or there is no array. */
 FOLD_API int fold_rl_standardize(float *values, int n);
 
 /* Computes the loss of PPO, summed over n steps. log_prob, entropy and value are lists of n rows from the
@@ -160,7 +162,7 @@ FOLD_API fold_node fold_rl_ppo_loss(fold_ctx *f, const fold_rl_ppo *o, const fol
 
 /* ---- training over many environments ---- */
 
-/* A body is a policy of your own: a function over lists, with one row per agent. Agents may see items, such
+/* A body is a user-defined policy: a function over lists, with one row per agent. Agents may see items, such
    as food, neighbours or obstacles, whose number differs between agents and changes with every step. All
    items are one list, end to end: first those of row 0, then those of row 1, and so on. Item from[i], which
    is i, belongs to row to[i]: pass both to fold_list_attention_to, or `to` alone to the other calls …_to:
@@ -168,23 +170,23 @@ FOLD_API fold_node fold_rl_ppo_loss(fold_ctx *f, const fold_rl_ppo *o, const fol
    A row without items then gets zeros. from and to are valid during the call. */
 typedef struct fold_rl_input {
     int rows, item_count;   /* number of rows, and of all their items together; may be 0 */
-    fold_node observations; /* list of `rows` rows: normalised observations, or what bytes become */
+    fold_node observations; /* list of `rows` rows: normalised or converted observations */
     fold_node items;        /* list of all items [item_values], normalised; null if max_items is 0 */
     const int *from, *to;   /* [item_count] */
     fold_state state;       /* lists of `rows` rows [hidden]: what earlier steps returned, zeros in the first
                                step of an episode; null without a state */
 } fold_rl_input;
 /* Records a step for all rows, with any calls of fold.h, and returns lists of `rows` rows: actor, with one
-   value per choice or number; critic [1]; and the state, if there is one. A row's results must depend on that
-   row, its items and its state alone. The body is called for each step, and for parts of a minibatch; what it
-   records may differ from call to call. For an error of its own, it calls fold_ctx_fail. */
+   value per choice or number; critic [1]; and the state, if there is one. A row's results must depend only on
+   that row, its items and its state. The body is called for each step, and for parts of a minibatch; what it
+   records may differ between calls. To report an error, it calls fold_ctx_fail. */
 typedef fold_rl_step fold_rl_body(fold_ctx *f, const fold_rl_input *in, const void *user);
 
 /* A trainer runs PPO over many environments, which you step: games, simulators, anything that takes actions.
    It normalises observations, draws actions, and learns from the rewards in its rollout buffer.
        while (fold_rl_trainer_updates(t) < 100) {
            fold_rl_trainer_act(t, &seen, actions);              // draws an action for each agent
-           ...                                                  // your environments make a step
+           ...                                                  // your environments take a step
            fold_rl_trainer_add(t, rewards, terminals);          // stores the rewards
            if (fold_rl_trainer_is_full(t)) fold_rl_trainer_learn(t, &seen, &report);
        }
@@ -195,7 +197,7 @@ typedef fold_rl_step fold_rl_body(fold_ctx *f, const fold_rl_input *in, const vo
      memory and the number of updates are buffers of the model (NAME.h, NAME.c and NAME.updates), and draws
      depend only on the seed and that number. Save the state of the environments yourself.
    - Trained weights are bit-identical for any number of threads, batched and eager.
-   Brackets hold the names that Stable-Baselines3 and CleanRL use. A setting of 0 means its default. */
+   The names in brackets are those of Stable-Baselines3 and CleanRL. A setting of 0 means its default. */
 typedef struct fold_rl_trainer_desc {
     int agents;         /* number of agents that act in each step [n_envs]; 1 to 2^20 */
     int observations;   /* values that an agent observes; at least 1 */
@@ -203,8 +205,8 @@ typedef struct fold_rl_trainer_desc {
     int one_hot;        /* not 0: observations are bytes below this number (at most 256), and the policy gets
                            each as `one_hot` values, one of which is 1. Larger bytes become zeros */
     int raw;            /* 1: float observations are not normalised. 0: they are, by the running mean and
-                           standard deviation in NAME.observations (VecNormalize). Large inputs, such as
-                           coordinates in pixels, need it */
+                           standard deviation in NAME.observations (VecNormalize). Large values, such as
+                           coordinates in pixels, must be normalised */
     const int *choices; /* number of choices of each head; copied. NULL: an action is `heads` real numbers,
                            drawn from normal distributions with standard deviations e^NAME.log_deviation.
                            They are unbounded: clip them before the environment uses them */
@@ -216,7 +218,7 @@ typedef struct fold_rl_trainer_desc {
     fold_recurrent_maker *memory; /* such as fold_lstm_new; NULL: none */
     int layers, width; /* number of tanh layers of the encoder (at most 4) and their width, which is also that
                           of the memory. 0: 2 layers, or 1 with a memory; 64 wide */
-    fold_rl_body *body; /* a policy of your own, instead of policy, memory, layers and width */
+    fold_rl_body *body; /* a user-defined policy, instead of policy, memory, layers and width */
     int hidden, has_c;  /* width of the body's state h, and 1 if it has a c as well. 0: no state */
     int max_items;      /* largest number of items that an agent sees in a step. Needs a body; 0: none */
     int item_values;    /* values of an item. They are normalised like observations, with the mean and
@@ -225,8 +227,8 @@ typedef struct fold_rl_trainer_desc {
     int epochs;        /* passes over these steps [n_epochs, update_epochs]. 0: 4 */
     int minibatches;   /* minibatches per pass [num_minibatches]. 0: 4. With a memory they consist of whole
                           pieces of episodes, and differ in size */
-    int segment;       /* with a memory or state, pieces have at most this many steps, and start from what
-                          was remembered when acting [bptt_horizon]. 0: they are not cut */
+    int segment;       /* with a memory or state, pieces have at most this many steps, and start from the
+                          state that the agent had then [bptt_horizon]. 0: they are not cut */
     float rate;        /* learning rate of Adam [learning_rate]. 0: 0.001 */
     fold_rates rates;  /* schedule of the learning rate, counted in updates [anneal_lr]: FOLD_RATE_LINEAR with
                           steps = 100 reaches 0 after 100 updates. 0: constant */
@@ -244,7 +246,7 @@ FOLD_API fold_rl_trainer_desc fold_rl_trainer_desc_default(void); /* the default
 /* What agents observe in a step. The arrays are only read during the call. */
 typedef struct fold_rl_seen {
     const float *observations; /* [agents x observations]; not read if bytes or one_hot is set */
-    const unsigned char *bytes;   /* [agents x observations], in its place */
+    const unsigned char *bytes;   /* [agents x observations], read instead if bytes or one_hot is set */
     const unsigned char *mask;    /* [agents x choices of all heads]: 0 excludes a move. NULL: all legal */
     const unsigned char *present; /* [agents]: 0 if the agent is absent. It then gets action 0 and is not
                                 learned from; its episode ended with its last step, and a new one starts when
@@ -272,16 +274,16 @@ typedef struct fold_rl_report {
 } fold_rl_report;
 
 typedef struct fold_rl_trainer fold_rl_trainer;
-/* Creates a trainer for a model, and takes all memory for its arrays from the model's allocator. Returns NULL
-   with an error on the model, which names the setting, if it cannot. Free the trainer before the model. */
+/* Creates a trainer for a model. Its arrays get their memory from the model's allocator. If it fails, it
+   returns NULL and sets an error on the model that says why. Free the trainer before the model. */
 FOLD_API fold_rl_trainer *fold_rl_trainer_new(fold_model *m, const char *name, const fold_rl_trainer_desc *d);
 FOLD_API void fold_rl_trainer_free(fold_rl_trainer *t); /* frees t; NULL is fine */
 /* Returns the trainer's policy; NULL if it has a body. */
 FOLD_API const fold_rl_policy *fold_rl_trainer_policy(const fold_rl_trainer *t);
-/* Return how observations and items are normalised; all zero if they are not. */
+/* Return the moments that normalise observations and items; all zero without normalisation. */
 FOLD_API fold_rl_moments fold_rl_trainer_moments(const fold_rl_trainer *t);
 FOLD_API fold_rl_moments fold_rl_trainer_item_moments(const fold_rl_trainer *t);
-FOLD_API int fold_rl_trainer_updates(const fold_rl_trainer *t); /* number of updates, also before a load */
+FOLD_API int fold_rl_trainer_updates(const fold_rl_trainer *t); /* updates so far, including loaded ones */
 FOLD_API int fold_rl_trainer_is_full(const fold_rl_trainer *t); /* 1 if fold_rl_trainer_learn is next */
 
 /* Draws actions [agents x heads] for the observations: integers from 0, or real numbers if there are no
@@ -293,7 +295,7 @@ FOLD_API fold_status fold_rl_trainer_act(fold_rl_trainer *t, const fold_rl_seen 
    steps in which that happens. `last` has the last observations of these episodes, before the environments
    started again; its `present` must be 1 for their agents and 0 for all others. The discounted values of
    these observations are added to the rewards (Pardo et al. 2018). Set `terminals` for these agents in add as
-   well. Costs a step of the policy. Errors, set on the model: those of fold_rl_trainer_act; `present` is
+   well. It costs a step of the policy. Errors, set on the model: those of fold_rl_trainer_act; `present` is
    NULL. */
 FOLD_API fold_status fold_rl_trainer_truncate(fold_rl_trainer *t, const fold_rl_seen *last);
 /* Stores the results of the actions: rewards [agents], and terminals [agents], which are not 0 for agents
@@ -322,7 +324,7 @@ FOLD_API fold_status fold_rl_trainer_learn(fold_rl_trainer *t, const fold_rl_see
 #include <math.h>
 #include <string.h>
 
-/* Every product and sum is rounded by itself, so results do not depend on the compiler or its flags. */
+/* Compilers must round every product and sum separately, so that results do not depend on flags. */
 #if defined(__clang__)
 #pragma STDC FP_CONTRACT OFF
 #elif defined(__GNUC__)
@@ -343,7 +345,7 @@ static fold_status fold_rl__fail(fold_model *m, fold_ctx *f, fold_status status,
     return f ? fold_ctx_fail(f, status, message) : fold_model_fail(m, status, message);
 }
 
-/* Unsafe compiler flags break comparisons with NaN, so fold_finite looks for it first. */
+/* Unsafe compiler flags break comparisons with NaN, so fold_finite excludes NaN first. */
 static int fold_rl__within(float value, double low, double high)
 {
     return fold_finite(&value, 1) && (double)value >= low && (double)value <= high;
@@ -526,7 +528,7 @@ FOLD_API fold_rl_moments fold_rl_moments_new(fold_model *m, const char *name, in
     return moments;
 }
 
-/* The count is two floats, multiples of 2^20 and the rest, since a single one would stop at 2^24. */
+/* Two floats, multiples of 2^20 and the remainder: a single float could not count beyond 2^24. */
 static double fold_rl__count(const float *count) { return (double)count[0] * 1048576 + (double)count[1]; }
 static void fold_rl__set_count(float *count, double rows)
 {
@@ -534,14 +536,14 @@ static void fold_rl__set_count(float *count, double rows)
     count[1] = (float)(rows - (double)count[0] * 1048576);
 }
 
-/* `low` gets what rounding to `high` cuts off. */
+/* `low` gets the error of rounding to `high`. */
 static void fold_rl__split(double value, float *high, float *low)
 {
     *high = (float)value;
     *low = (float)(value - (double)*high);
 }
 
-/* Must be checked before values are written, since there a null parameter means all parameters. */
+/* Checked before values are written, because fold_values_write_begin writes all if the parameter is null. */
 static int fold_rl__are_there(const fold_rl_moments *moments)
 {
     return moments && !fold_param_is_null(moments->mean) && !fold_param_is_null(moments->variance) &&
@@ -664,7 +666,7 @@ FOLD_API fold_rl_moments fold_rl_moments_read(fold_tensors *t, const char *name)
 #ifndef FOLD_INFERENCE
 /* ---- PPO ----------------------------------------------------------------------------------------- */
 
-/* Returns 0 with an error of the model if not. */
+/* Checks all episodes. If one is invalid, sets an error on the model and returns 0. */
 static int fold_rl__episodes_ok(fold_model *m, const fold_rl_episodes *e)
 {
     for (int episode = 0, first = 0; episode < e->episodes; episode++) {
@@ -765,7 +767,7 @@ FOLD_API int fold_rl_cut(fold_model *m, const fold_rl_rollout *r, int *first, in
     return pieces;
 }
 
-/* Whether x is a list of n rows or, if `or_one`, a single node. If not, the context gets an error. */
+/* Whether x is a list of n rows or, if `or_one`, a single node. If not, sets an error on the context. */
 static int fold_rl__fits(fold_ctx *f, fold_node x, const char *name, int n, int or_one)
 {
     const int rows = fold_list_length(f, x);
@@ -813,19 +815,19 @@ FOLD_API fold_node fold_rl_ppo_loss(fold_ctx *f, const fold_rl_ppo *o, const fol
 
 /* ---- training over many environments ------------------------------------------------------------- */
 
-/* A body is called for so many agents or pieces at a time: lists long enough to be fast, and enough of them
-   to be shared among threads. Tests set fewer. */
+/* The number of agents or pieces per call of a body: enough for long lists, which are fast, but few enough
+   that threads can share the calls. Tests set it lower. */
 #ifndef FOLD_RL__CHUNK
 #define FOLD_RL__CHUNK 64
 #endif
 enum { FOLD_RL__HEADS = 64, FOLD_RL__LAYERS = 4, FOLD_RL__AGENTS = 1 << 20 };
 
-/* Arrays of a rollout have `steps` rows for each agent, one agent after the other. Those of a minibatch, all
-   `part_…`, have the rows that it learns from, in its order. */
+/* Arrays of a rollout have `steps` rows for each agent, one agent after the other. Arrays of a minibatch,
+   named `part_…`, have copies of its rows, in its order. */
 struct fold_rl_trainer {
-    fold_rl_trainer_desc d; /* with all defaults; d.choices is `choices` or NULL */
+    fold_rl_trainer_desc d; /* with defaults filled in; d.choices is `choices` or NULL */
     fold_model *m;
-    fold_rl_policy policy; /* with a body all zero, but for hidden and has_c of the memory */
+    fold_rl_policy policy; /* with a body, all zero except hidden and has_c of the memory */
     fold_rl_moments moments, item_moments;
     fold_param deviation, kept_h, kept_c, updates;
     fold_ctx *acting, *learning;
@@ -833,12 +835,12 @@ struct fold_rl_trainer {
     int features; /* values of an observation that the policy sees */
     int rows;     /* of the rollout */
     int part_rows;
-    int step;      /* of the rollout, which comes next */
+    int step;      /* the next one of the rollout */
     int has_acted; /* 1: fold_rl_trainer_add is next */
     int recorded;
     int pieces;
-    int segments;   /* of a rollout, before each of which states are kept in first_h and first_c */
-    int part_items; /* of the minibatch so far */
+    int segments;   /* of a rollout; first_h and first_c have the states before each */
+    int part_items; /* items in the minibatch so far */
     size_t block_size;
     char *block;
     int *choices, *action, *length, *first, *order, *part_action;
@@ -961,7 +963,7 @@ FOLD_API fold_rl_trainer_desc fold_rl_trainer_desc_default(void)
     return d;
 }
 
-/* Puts defaults in place of zeros. */
+/* Replaces zeros with the defaults. */
 static fold_rl_trainer_desc fold_rl__completed(const fold_rl_trainer_desc *given)
 {
     const fold_rl_trainer_desc defaults = fold_rl_trainer_desc_default();
@@ -985,7 +987,7 @@ static fold_rl_trainer_desc fold_rl__completed(const fold_rl_trainer_desc *given
     return d;
 }
 
-/* Settings that exclude or need each other. Returns 0 with an error of the model if they do not fit. */
+/* Checks that settings do not conflict. If they do, sets an error on the model and returns 0. */
 static int fold_rl__settings_fit(fold_model *m, const fold_rl_trainer_desc *d)
 {
     const float factor = fold_rate_factor(&d->rates, 0);
@@ -1095,7 +1097,7 @@ static fold_rl_policy fold_rl__make_policy(fold_rl_trainer *t, const char *name)
     return p;
 }
 
-/* Makes what the model holds. Returns 0 with an error of the model. */
+/* Creates the trainer's parameters and buffers. If it fails, sets an error on the model and returns 0. */
 static int fold_rl__make_parameters(fold_rl_trainer *t, const char *name)
 {
     char part[128];
@@ -1129,7 +1131,7 @@ static int fold_rl__make_parameters(fold_rl_trainer *t, const char *name)
     return fold_model_status(t->m) == FOLD_OK;
 }
 
-/* Takes the memory of all arrays, set to zero. */
+/* Allocates all arrays, set to zero. */
 static int fold_rl__take_arrays(fold_rl_trainer *t)
 {
     const fold_memory memory = fold_model_memory(t->m);
@@ -1242,8 +1244,8 @@ FOLD_API int fold_rl_trainer_is_full(const fold_rl_trainer *t) { return t && t->
 
 /* ---- acting -------------------------------------------------------------------------------------- */
 
-/* Draws depend on the seed, the agent and the number of updates alone, so that a checkpoint need not save
-   generators. Agents have fewer than 2^20 numbers, and the shuffle has the number of none. */
+/* Random numbers depend only on the seed, the agent and the number of updates, so a checkpoint need not save
+   generators. Agents are numbered below 2^20; the shuffle uses 2^20, which is no agent's number. */
 static void fold_rl__begin_rollout(fold_rl_trainer *t)
 {
     const uint64_t stream = (uint64_t)fold_rl_trainer_updates(t) << 24;
@@ -1267,7 +1269,7 @@ static void fold_rl__forget(fold_rl_trainer *t, int agent)
     memset(&t->c[(size_t)agent * width], 0, width * sizeof(float));
 }
 
-/* Writes what the policy sees of n bytes. */
+/* Converts n bytes to the values that the policy reads. */
 static void fold_rl__spread(const fold_rl_trainer *t, const unsigned char *bytes, size_t n, float *values)
 {
     const size_t one_hot = (size_t)t->d.one_hot;
@@ -1282,7 +1284,7 @@ static void fold_rl__spread(const fold_rl_trainer *t, const unsigned char *bytes
             values[i * one_hot + bytes[i]] = 1;
 }
 
-/* Reads who is there, and their observations, end to end, into t->now. Returns their number, or -1. */
+/* Finds the agents that are present, and writes their observations to t->now. Returns their number, or -1. */
 static int fold_rl__read_observations(fold_rl_trainer *t, const fold_rl_seen *seen)
 {
     const size_t n = (size_t)t->d.observations;
@@ -1310,7 +1312,7 @@ static int fold_rl__read_observations(fold_rl_trainer *t, const fold_rl_seen *se
     return there;
 }
 
-/* Reads the items of agents that are there, end to end, into t->now_items. Returns their number, or -1. */
+/* Writes the items of present agents end to end to t->now_items. Returns the number of items, or -1. */
 static int fold_rl__read_items(fold_rl_trainer *t, const fold_rl_seen *seen)
 {
     const size_t width = (size_t)t->d.item_values;
@@ -1343,8 +1345,8 @@ static int fold_rl__read_items(fold_rl_trainer *t, const fold_rl_seen *seen)
     return n;
 }
 
-/* Reads what agents see into t->now and t->now_items; absent agents see 0, and no items. Moments count what
-   is seen if `adds`. */
+/* Reads what agents see into t->now and t->now_items; absent agents get zeros and no items. If `adds`, the
+   moments are updated. */
 static int fold_rl__see(fold_rl_trainer *t, const fold_rl_seen *seen, int adds)
 {
     const size_t n = (size_t)t->features;
@@ -1360,7 +1362,7 @@ static int fold_rl__see(fold_rl_trainer *t, const fold_rl_seen *seen, int adds)
         fold_rl_moments_apply(t->m, &t->moments, t->now, there);
     if (t->item_moments.n)
         fold_rl_moments_apply(t->m, &t->item_moments, t->now_items, items);
-    for (int agent = t->d.agents - 1; agent >= 0; agent--) /* from the end, since rows move up */
+    for (int agent = t->d.agents - 1; agent >= 0; agent--) /* from the end: rows move up */
         if (t->present_now[agent])
             memmove(t->now + (size_t)agent * n, t->now + (size_t)--there * n, n * sizeof(float));
         else
@@ -1368,7 +1370,7 @@ static int fold_rl__see(fold_rl_trainer *t, const fold_rl_seen *seen, int adds)
     return 1;
 }
 
-/* What a body reads, from rows that stay where they are; its state is null. */
+/* Returns a body's input, without a state. It reads the rows in place. */
 static fold_rl_input fold_rl__input(fold_rl_trainer *t, fold_ctx *f, const float *seen, int rows,
                                     const float *items, const int *counts)
 {
@@ -1387,7 +1389,7 @@ static fold_rl_input fold_rl__input(fold_rl_trainer *t, fold_ctx *f, const float
     return in;
 }
 
-/* Sets an error of the context if x is not a list of `rows` rows [width]. */
+/* Sets an error on the context if x is not a list of `rows` rows [width]. */
 static void fold_rl__check_list(fold_ctx *f, fold_node x, const char *name, int rows, int width)
 {
     const fold_shape shape = fold_node_shape(f, x);
@@ -1418,7 +1420,7 @@ static fold_rl_step fold_rl__apply(fold_rl_trainer *t, fold_ctx *f, const fold_r
     return step;
 }
 
-/* Records a step of the body for all agents, and runs it. It is not replayed: the numbers of items change. */
+/* Records and runs a step of the body for all agents. It cannot be replayed, because item counts change. */
 static fold_status fold_rl__run_body(fold_rl_trainer *t)
 {
     fold_ctx *f = t->acting;
@@ -1479,7 +1481,7 @@ static fold_status fold_rl__run_policy(fold_rl_trainer *t)
     return status;
 }
 
-/* Draws the action of an agent. Returns 0 with an error of the model if it cannot. */
+/* Draws the action of an agent. If it cannot, sets an error on the model and returns 0. */
 static int fold_rl__draw(fold_rl_trainer *t, int agent, size_t row, float *actions)
 {
     const size_t heads = (size_t)t->d.heads;
@@ -1506,7 +1508,7 @@ static int fold_rl__draw(fold_rl_trainer *t, int agent, size_t row, float *actio
            0;
 }
 
-/* Rules moves out in the logits of an agent, and keeps its mask. */
+/* Sets the logits of an agent's illegal moves to -infinity, and stores its mask. */
 static void fold_rl__rule_out(fold_rl_trainer *t, const unsigned char *mask, int agent, size_t row)
 {
     const size_t n = (size_t)t->total, from = (size_t)agent * n;
@@ -1517,7 +1519,7 @@ static void fold_rl__rule_out(fold_rl_trainer *t, const unsigned char *mask, int
     }
 }
 
-/* Whether `t` is there, without an error, and `turn` the next call. */
+/* Whether t exists, has no error, and expects the call `turn` next: 0 act, 1 add, 2 learn. */
 static int fold_rl__in_turn(fold_rl_trainer *t, const char *call, int turn, const void *read)
 {
     if (!t)
@@ -1538,7 +1540,7 @@ static fold_status fold_rl__status(const fold_rl_trainer *t)
     return t ? fold_model_status(t->m) : FOLD_BAD_ARGUMENT;
 }
 
-/* Stores the items of an agent, which begin at `from`. Returns how many values they are. */
+/* Stores the items of an agent, which begin at `from`. Returns their number of values. */
 static size_t fold_rl__store_items(fold_rl_trainer *t, const float *from, int agent, size_t row)
 {
     const size_t n = (size_t)t->now_count[agent] * (size_t)t->d.item_values;
@@ -1547,7 +1549,7 @@ static size_t fold_rl__store_items(fold_rl_trainer *t, const float *from, int ag
     return n;
 }
 
-/* Keeps what agents remember before the first step of a segment. */
+/* Before the first step of a segment, saves the agents' states. */
 static void fold_rl__keep_first(fold_rl_trainer *t)
 {
     const size_t hidden = (size_t)t->policy.memory.hidden, segments = (size_t)t->segments;
@@ -1561,8 +1563,8 @@ static void fold_rl__keep_first(fold_rl_trainer *t)
     }
 }
 
-/* Returns what was remembered before the first row of a piece, of `states` (first_h or first_c), or NULL
-   where an episode begins within a segment. */
+/* Returns the state before the first row of a piece, from `states` (first_h or first_c). Returns NULL if an
+   episode begins there within a segment. */
 static const float *fold_rl__state_before(const fold_rl_trainer *t, const float *states, int row)
 {
     const int segment = t->d.segment ? t->d.segment : t->d.steps, agent = row / t->d.steps,
@@ -1618,7 +1620,7 @@ FOLD_API fold_status fold_rl_trainer_act(fold_rl_trainer *t, const fold_rl_seen 
     return FOLD_OK;
 }
 
-/* Computes next_value for what agents see, without a change of what they remember. */
+/* Computes next_value for what agents see, without changing their states. */
 static int fold_rl__values(fold_rl_trainer *t, const fold_rl_seen *seen)
 {
     const size_t states = (size_t)t->d.agents * (size_t)t->policy.memory.hidden * sizeof(float);
@@ -1671,7 +1673,7 @@ FOLD_API fold_status fold_rl_trainer_add(fold_rl_trainer *t, const float *reward
 
 /* ---- learning ------------------------------------------------------------------------------------ */
 
-/* Cuts the rollout into pieces. Those of absent agents count. Returns 0 with an error of the model. */
+/* Cuts the rollout into pieces, even of absent agents. On failure, sets the model's error and returns 0. */
 static int fold_rl__cut(fold_rl_trainer *t, int segment)
 {
     const fold_rl_rollout r = { t->d.agents, t->d.steps, t->is_over, t->value, t->next_value, segment };
@@ -1682,8 +1684,8 @@ static int fold_rl__cut(fold_rl_trainer *t, int segment)
     return t->pieces >= 0;
 }
 
-/* Computes advantages and targets, scales the advantages of all steps of agents that were there, and writes
-   what a pass goes over to t->order: steps or, with a memory, pieces. Returns how many, or -1. */
+/* Computes advantages and targets, standardises the advantages of all steps of present agents, and writes the
+   units of a pass to t->order: steps or, with a memory, pieces. Returns the number of units, or -1. */
 static int fold_rl__prepare(fold_rl_trainer *t, fold_rl_report *report)
 {
     double sum[2] = { 0, 0 }, squares[2] = { 0, 0 };
@@ -1707,7 +1709,7 @@ static int fold_rl__prepare(fold_rl_trainer *t, fold_rl_report *report)
         squares[i] = squares[i] / there - sum[i] / there * (sum[i] / there);
     report->explained_variance = squares[0] > 0 ? 1 - squares[1] / squares[0] : (double)NAN;
     for (int i = 0; i < there; i++)
-        t->after[i] = t->advantage[t->order[i]]; /* no longer needed: it has room for all rows */
+        t->after[i] = t->advantage[t->order[i]]; /* `after` is free, and large enough */
     if (!fold_rl_standardize(t->after, there))
         return fold_rl__fail(t->m, NULL, FOLD_BAD_STATE, "fold_rl_trainer_learn: advantages are not finite"),
                -1;
@@ -1749,7 +1751,7 @@ static void fold_rl__gather(fold_rl_trainer *t, int i, int row)
     t->part_target[i] = t->target[row];
 }
 
-/* Records the loss of n gathered rows from `first` on, of which actor and critic are lists. */
+/* Records the loss of n gathered rows from `first` on. actor and critic are lists with a row for each. */
 static fold_node fold_rl__loss(fold_rl_trainer *t, fold_node actor, fold_node critic, int first, int n)
 {
     fold_ctx *f = t->learning;
@@ -1782,7 +1784,7 @@ static fold_node fold_rl__loss(fold_rl_trainer *t, fold_node actor, fold_node cr
     return fold_rl_ppo_loss(f, &ppo, &steps, log_prob, entropy, critic);
 }
 
-/* Records the loss of a piece, step by step, as n gathered rows from `first` on. */
+/* Records the loss of a piece, step by step, and gathers its rows from `first` on. */
 static fold_node fold_rl__piece_loss(fold_rl_trainer *t, int piece, int first)
 {
     fold_ctx *f = t->learning;
@@ -1790,7 +1792,7 @@ static fold_node fold_rl__piece_loss(fold_rl_trainer *t, int piece, int first)
     fold_state state = fold_recurrent_zeros(f, &t->policy.memory);
     const float *h = fold_rl__state_before(t, t->first_h, row),
                 *c = fold_rl__state_before(t, t->first_c, row);
-    if (h) { /* it may go on with an episode that began before */
+    if (h) { /* an earlier episode may continue here */
         state.h = fold_input_ref(f, h, fold_shape1(hidden));
         if (t->policy.memory.has_c)
             state.c = fold_input_ref(f, c, fold_shape1(hidden));
@@ -1808,11 +1810,11 @@ static fold_node fold_rl__piece_loss(fold_rl_trainer *t, int piece, int first)
     return fold_rl__loss(t, actor, critic, first, n);
 }
 
-/* The first row of a unit of t->order, and its number of steps: that of a row is 1. */
+/* Return the first row of a unit of t->order, and its number of steps, which is 1 for a single row. */
 static int fold_rl__row_of(const fold_rl_trainer *t, int unit) { return t->d.hidden ? t->first[unit] : unit; }
 static int fold_rl__steps_of(const fold_rl_trainer *t, int unit) { return t->d.hidden ? t->length[unit] : 1; }
 
-/* Returns what was remembered before the first steps of n units, as a list of rows written to `to`. */
+/* Returns the states before the first steps of n units, as a list whose rows are written to `to`. */
 static fold_node fold_rl__states_before(fold_rl_trainer *t, const int *unit, int n, const float *states,
                                         float *to)
 {
@@ -1827,9 +1829,9 @@ static fold_node fold_rl__states_before(fold_rl_trainer *t, const int *unit, int
     return fold_list_input_ref(t->learning, to, n, fold_shape1(t->d.hidden));
 }
 
-/* Records the loss of n units from place `at` of t->order on by the body, as gathered rows from *rows on, and
-   adds their number. Steps of all units that have not ended are one list. The longest units come first, so
-   that those that have not ended are always the first rows. */
+/* Records the loss of n units, from t->order[at] on, with the body. It gathers their rows from *rows on, and
+   adds their number to *rows. The next steps of all unfinished units form one list. The longest units come
+   first, so that the unfinished ones are always the first rows. */
 static fold_node fold_rl__chunk_loss(fold_rl_trainer *t, int at, int slot, int n, int *rows)
 {
     fold_ctx *f = t->learning;
@@ -1872,7 +1874,7 @@ static fold_node fold_rl__chunk_loss(fold_rl_trainer *t, int at, int slot, int n
     return fold_rl__loss(t, actor, critic, first, *rows - first);
 }
 
-/* Records the loss of a minibatch, units from `from` to `to` of t->order. Returns its number of rows. */
+/* Records the loss of a minibatch, the units [from, to) of t->order. Returns its number of rows. */
 static int fold_rl__minibatch(fold_rl_trainer *t, int from, int to, fold_node *loss)
 {
     fold_ctx *f = t->learning;
@@ -1902,7 +1904,7 @@ static int fold_rl__minibatch(fold_rl_trainer *t, int from, int to, fold_node *l
     return n;
 }
 
-/* Adds the sums of a minibatch of n rows to the report. */
+/* Adds a minibatch of n rows to the sums in the report. */
 static void fold_rl__tell(const fold_rl_trainer *t, int n, fold_rl_report *report)
 {
     const double clip = (double)t->d.clip;
@@ -1919,7 +1921,7 @@ static void fold_rl__tell(const fold_rl_trainer *t, int n, fold_rl_report *repor
     }
 }
 
-/* Makes a step for a minibatch. Returns its number of rows, or -1 with an error of the model. */
+/* Makes an optimiser step with a minibatch. Returns its number of rows, or -1 with an error on the model. */
 static int fold_rl__learn_part(fold_rl_trainer *t, int from, int to, fold_rl_report *report)
 {
     fold_ctx *f = t->learning;
@@ -1946,7 +1948,7 @@ static int fold_rl__learn_part(fold_rl_trainer *t, int from, int to, fold_rl_rep
     return fold_adam_step(t->m, &adam) ? -1 : n;
 }
 
-/* Makes passes over `units`, a minibatch at a time. */
+/* Makes the passes over all units, one minibatch at a time. */
 static int fold_rl__learn(fold_rl_trainer *t, int units, fold_rl_report *report)
 {
     const int parts = t->d.minibatches < units ? t->d.minibatches : units;
@@ -1971,7 +1973,7 @@ static int fold_rl__learn(fold_rl_trainer *t, int units, fold_rl_report *report)
     return 1;
 }
 
-/* Writes what a checkpoint needs to buffers of the model. */
+/* Writes the state that a checkpoint needs to buffers of the model. */
 static fold_status fold_rl__keep(fold_rl_trainer *t, int updates)
 {
     const size_t bytes = (size_t)t->d.agents * (size_t)t->policy.memory.hidden * sizeof(float);
@@ -2000,7 +2002,7 @@ FOLD_API fold_status fold_rl_trainer_learn(fold_rl_trainer *t, const fold_rl_see
     if (!fold_rl__in_turn(t, "fold_rl_trainer_learn", 2, seen))
         return fold_rl__status(t);
     const int before = fold_rl_trainer_updates(t);
-    if (!fold_rl__values(t, seen)) /* of what comes after the rollout */
+    if (!fold_rl__values(t, seen)) /* after the rollout */
         return fold_rl__status(t);
     made.updates = before + 1;
     made.rate = (double)(t->d.rate * fold_rate_factor(&t->d.rates, (uint64_t)before));

@@ -20,8 +20,8 @@
    It needs neither fold.h nor libm, and no memory except its stack. It compiles as C99 and C++17 without
    warnings. Unsafe floating-point flags do not change its results; the file does not compile with flags that
    would. It uses the widest vectors that the compiler flags allow (-march=native), otherwise plain loops. To
-   use it, compile it, and include it in other files after `#define lstm_DECLARATIONS`. Or include it in a
-   single file.
+   use it, compile it, and include it in other files after `#define lstm_DECLARATIONS`. Alternatively, include
+   the whole file in one of yours.
 
    Use it for one small network that runs on one sample at a time: in a plugin, on a chip, in a control loop.
    For many voices or robots at once, fold_replay is faster, since it reads each weight once for all of them.
@@ -30,7 +30,7 @@
    neither does. Denormals are kept or flushed, depending on how the processor is set. Weights may be NaN or
    infinite, unless they become int8. Weights must be floats: print before you call fold_model_quantize, and
    set fold_to_c_desc.bytes if they should become int8. List ops, losses and random ops are errors, with a
-   message that names the op. So are user-defined ops, unless fold_to_c_desc.print_op prints them.
+   message that names the op. User-defined ops are errors unless fold_to_c_desc.print_op prints them.
 
    There are no globals. Memory for printing comes from malloc, and is freed before fold_to_c returns. With
    FOLD_NO_TEXT, contexts cannot be visited, and nothing is declared. */
@@ -867,8 +867,8 @@ typedef struct fold_to_c__value {
     const float *constant;  /* floats of a constant, which are read after the visit */
     int call, made, last;   /* the call and the stage that compute the value; the last stage that reads it */
     int is_read;            /* 1: the loop that computes the value also reads it */
-    int in_memory, slack;   /* in_memory: anything else reads the value. slack: whole vectors are read that
-                               may start inside it */
+    int in_memory, slack;   /* in_memory: it is stored, not only in a loop's registers. slack: whole vectors
+                               may extend beyond its end */
     int copied;             /* 1: an input or state that is read as vectors, so it is copied to memory where
                                this is possible */
     int slot, number;       /* the value's memory, and its number in names */
@@ -1543,7 +1543,7 @@ static int fold_to_c__made_by(const fold_to_c__printer *p, const fold_to_c__item
     return v->part >= 0 ? v->part + item->part : p->call[item->call].value;
 }
 
-/* Whether a map can be in the loop that computes its operand: it must read the same element. */
+/* Whether a map can be in the loop that computes its operand: if it reads the same element. */
 static int fold_to_c__is_beside(const fold_to_c__printer *p, const fold_to_c__operand *operand, int size)
 {
     return operand->offset == 0 && operand->size == size && p->value[operand->value].size == size;

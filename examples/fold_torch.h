@@ -83,7 +83,7 @@ FOLD_API fold_dense fold_torch_linear(fold_torch *t, const char *name, fold_acti
 /* Reads nn.Conv1d or nn.Conv2d, depending on the rank of the weight. groups must be 1 or, with
    desc->depthwise, the number of channels; padding_mode must be "zeros". Neither is in the file, so a
    different padding_mode silently computes different values. nn.ConvTranspose1d and 2d have similar tensors.
-   They are refused if the length of the bias shows it, which it does not if there is no bias or if the
+   They are refused if their bias has a different length. They are not detected without a bias, or if the
    numbers of inputs and outputs are equal. In fold.h, channels are last: [height x width x channels] or
    [length x channels]. nn.Flatten in PyTorch has channels first, so transpose before flattening:
        x = fold_transpose(f, fold_transpose(f, x, 0, 2), 1, 2);      // grids
@@ -330,7 +330,7 @@ static fold_torch__name fold_torch__part(const char *layer, const char *part)
     return full;
 }
 
-/* Finds a tensor without marking it as read. Its name is NULL if the file has no such tensor. */
+/* Finds a tensor without marking it as read. The result's name is NULL if there is none. */
 static fold_tensor fold_torch__look(fold_torch *t, const char *name, const char *part)
 {
     const fold_torch__name full = fold_torch__join(name, part);

@@ -13,7 +13,7 @@
    Without --data, the program generates rings of 14 to 40 atoms. All atoms are alike except two marked ones,
    and the class is whether the marked atoms are at most 6 bonds apart. After k rounds, an atom has no
    information from more than k bonds away. So if the marked atoms are more than 2 k bonds apart, no atom has
-   seen both, and the ring looks the same wherever they are. Half of the rings are in each class, and the
+   seen both, and the ring looks the same wherever they are. Each class has half of the rings, and the
    distances 1 to 6 are equally frequent, so one round can classify 67 % correctly, two rounds 83 %, and three
    rounds all of them: try --rounds 2.
 

@@ -19,8 +19,9 @@
    ranks. This is no more traffic than an all-reduce. For the gradient of the word table, each rank sends only
    the rows that its shard has looked up, with their indices, if that is smaller than the table; every rank
    adds these rows in rank order too. One process with --shards N runs the shards one after another, and
-   fold_backward adds to the gradients, so the order is the same. The hash of the trained parameters shows
-   that the results are equal. bench/log/threads.md explains what limits scaling to more ranks. */
+   fold_backward adds to the gradients, so the order is the same. The program prints a hash of the trained
+   parameters, so that you can compare runs. bench/log/threads.md explains what limits scaling to more
+   ranks. */
 #define FOLD_USE_THREADS
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"

@@ -1,6 +1,7 @@
-/* options.h - the command line of the examples, and how they tell you that they are still alive.
+/* options.h - reads the command line of the examples, and reports their progress.
 
-   A program makes a table of its options, with their defaults and bounds, and options_read sets those that were given:
+   A program makes a table of its options, with defaults and bounds, and options_read sets those on the
+   command line:
 
        int steps = 600;
        const char *svg = NULL;
@@ -8,11 +9,12 @@
                                  option_of_text("--svg", &svg, "FILE", "writes the end as a picture") };
        options_read(argc, argv, "Agents learn to fly.", table, OPTION_COUNT(table));
 
-   The array has its size because tcc needs it. -h and --help list the options. A wrong option or number ends the program
-   with a message that names it. options_read also makes stdout write each line when it is complete, in a pipe too. Bench
-   and tests read single numbers with option_number and option_whole.
+   The array has an explicit size because tcc requires one. -h and --help list the options. A wrong option or
+   number ends the program with a message that names it. options_read also makes stdout write each line as
+   soon as it is complete, even to a pipe. bench and tests read numbers with option_number and option_whole.
 
-   A loop that runs for seconds calls time_left_show in each turn, and time_left_end before anything else is printed:
+   A loop that runs for seconds calls time_left_show in each iteration, and time_left_end before anything is
+   printed:
 
        time_left left = TIME_LEFT;
        for (int step = 0; step < steps; step++) {
@@ -40,8 +42,8 @@
 #define options_isatty isatty
 #endif
 
-/* Continues a hash (FNV-1a) over some bytes; begin with RESULT_HASH. Programs print it in their RESULT line, to show that a
-   result is bit-identical in another run. */
+/* Continues a hash (FNV-1a) over some bytes; begin with RESULT_HASH. Programs print it in their RESULT line,
+   so that results of two runs can be compared bit for bit. */
 #define RESULT_HASH 0xcbf29ce484222325u
 static inline uint64_t result_hash(uint64_t hash, const void *data, size_t bytes)
 {
@@ -60,7 +62,7 @@ static inline double option_number(int argc, char **argv, int i, double low, dou
     exit(1);
 }
 
-/* Does the same for a whole number. */
+/* The same for a whole number. */
 static inline long long option_whole(int argc, char **argv, int i, long long low, long long high)
 {
     const char *text = i + 1 < argc ? argv[i + 1] : "";
@@ -74,7 +76,7 @@ static inline long long option_whole(int argc, char **argv, int i, long long low
 
 #define OPTION_COUNT(table) ((int)(sizeof table / sizeof *table))
 
-/* One of the pointers is set. The value goes there, and what stands there is the default. */
+/* Exactly one pointer is set, to the variable of the option. Its initial value is the default. */
 typedef struct option {
     const char *name, *value, *about;
     int *whole, *flag;
@@ -108,14 +110,15 @@ static inline option option_of_seed(const char *name, uint64_t *to, const char *
     o.seed = to;
     return o;
 }
-/* `value` says what the text is, such as "FILE". A name without a dash takes a word that no option takes. */
+/* `value` says what the text is, such as "FILE". A name without a dash means a word that belongs to no
+   option. */
 static inline option option_of_text(const char *name, const char **to, const char *value, const char *about)
 {
     option o = option_new(name, value, about, 0, 0);
     o.text = to;
     return o;
 }
-/* The same, but each time that it is given it adds a text to *to, of at most so many. */
+/* The same for an option that may be given up to `most` times: each adds a text to the array `to`. */
 static inline option option_of_texts(const char *name, const char **to, int *count, int most, const char *value, const char *about)
 {
     option o = option_new(name, value, about, 0, most);
@@ -123,7 +126,7 @@ static inline option option_of_texts(const char *name, const char **to, int *cou
     o.count = count;
     return o;
 }
-static inline option option_of_flag(const char *name, int *to, const char *about) /* sets 1 when it is given */
+static inline option option_of_flag(const char *name, int *to, const char *about) /* 1 if it is given */
 {
     option o = option_new(name, "", about, 0, 0);
     o.flag = to;
@@ -139,7 +142,7 @@ static inline void options_print(const char *program, const char *about, const o
         snprintf(left, sizeof left, "%s%s%s", o->name, *o->value ? " " : "", o->value);
         printf("  %-16s %s", left, o->about);
         if (o->whole) printf(" (%.0f to %.0f", o->low, o->high);
-        if (o->whole && *o->whole >= o->low) printf("; default %d", *o->whole); /* below low it means: as many as there are */
+        if (o->whole && *o->whole >= o->low) printf("; default %d", *o->whole); /* below low: all there are */
         if (o->number) printf(" (%g to %g; default %g", o->low, o->high, *o->number);
         if (o->seed) printf(" (0 to %.0f; default %llu", o->high, (unsigned long long)*o->seed);
         if (o->text && *o->text) printf(" (default %s", *o->text);
@@ -148,7 +151,7 @@ static inline void options_print(const char *program, const char *about, const o
     puts("  -h               prints this");
 }
 
-/* Sets *o by argv[i] and the words behind it; returns how many words that took. */
+/* Sets *o from argv[i] and the words after it. Returns the number of words that it used. */
 static inline int option_read(int argc, char **argv, int i, const option *o)
 {
     if (o->flag) return *o->flag = 1;
@@ -168,11 +171,11 @@ static inline int option_read(int argc, char **argv, int i, const option *o)
     return 2;
 }
 
-/* `about` says in a sentence or more what the program does. */
+/* `about` describes the program in one or more sentences. */
 static inline void options_read(int argc, char **argv, const char *about, const option *table, int n)
 {
 #ifdef _WIN32
-    setvbuf(stdout, NULL, _IONBF, 0); /* it has no buffers of a line */
+    setvbuf(stdout, NULL, _IONBF, 0); /* there is no line buffering */
 #else
     setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
 #endif
@@ -191,15 +194,16 @@ static inline void options_read(int argc, char **argv, const char *about, const 
     }
 }
 
-/* Says on stderr how far a loop is, and how much time is left: on a terminal once a second, in a line that is written
-   over, else a line every five seconds. So results on stdout are the same in every run. */
+/* Reports on stderr how far a loop is, and how much time is left: on a terminal once a second, in a line that
+   is overwritten; otherwise in a new line every five seconds. stdout gets no progress, so it is the same in
+   every run. */
 typedef struct time_left {
     time_t start, shown; /* 0: not begun */
-    int line;            /* whether the terminal shows it */
+    int line;            /* 1: the terminal shows it */
 } time_left;
 #define TIME_LEFT { 0, 0, 0 }
 
-/* `done` of `all` turns are done, in any unit. The rest is what printf takes. */
+/* `done` and `all` may have any unit. The other arguments are those of printf. */
 static inline void time_left_show(time_left *t, double done, double all, const char *format, ...)
 {
     const time_t now = time(NULL);
@@ -217,7 +221,7 @@ static inline void time_left_show(time_left *t, double done, double all, const c
     else fprintf(stderr, ", %.0f s left", left);
     fputs(terminal ? "\033[K\r" : "\n", stderr);
 }
-static inline void time_left_end(time_left *t) /* what is printed next has the line for itself */
+static inline void time_left_end(time_left *t) /* clears the line of the report */
 {
     if (t->line) fputs("\033[K", stderr);
     t->line = 0;

@@ -4,8 +4,8 @@
      ./plan --race >race.svg                                  the moving picture in the README
      ./plan --text
 
-   Trees are written with parentheses: "(1 (2 3))" joins the leaf 1 with the join of the leaves 2 and 3. A
-   leaf looks up a row of a table, a join is one call of a cell, and each tree has a loss. The root of the
+   Trees are written with parentheses: "(1 (2 3))" joins the leaf 1 with the join of leaves 2 and 3. A leaf
+   looks up a row of a table, a join is one call of a cell, and each tree has a loss. The root of the
    recording is the mean of the four losses. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"

@@ -9,10 +9,11 @@
    prints the actions, which are all outputs, one line per agent. Without --seed, actions have no noise, and a
    choice is the most probable one.
 
-   --shape NAME=1x4x60 gives an input the axes that the file leaves open, which otherwise are 1. --bind NAME=16000 makes
-   an input a constant, such as a sample rate on which the network branches. Both may be given several times. A state is
-   an input that the program of the policy sets to an output of the step before, such as h_in <- h_out: it is paired by
-   its name and its shape. Other inputs are observations, unless they are masks or whole numbers.
+   --shape NAME=1x4x60 sets the shape of an input whose dimensions the file leaves open; otherwise these are
+   1. --bind NAME=16000 makes an input a constant, such as a sample rate on which the network branches. Both
+   may be given several times. A state is an input that gets an output of the previous step, such as h_in <-
+   h_out. The program pairs the two by name and shape. Other inputs are observations, unless they are masks or
+   whole numbers.
 
    --c FILE prints the network as C (fold_to_c.h) for --agents agents, as a function with one argument per
    input and output. For one robot with one network, printed C is faster and needs no library; for many robots

@@ -23,7 +23,7 @@
    For comparison, the same arms are also controlled by the mechanics themselves, and by feedback alone, which
    assumes the inertia that each joint has when the arm is stretched out. Tip errors are root mean squares in
    millimetres, for arms that are one or two metres long. Torque errors are relative to the torque that holds
-   the stretched arm against gravity. robot_arm.svg is from --seconds 3.1. */
+   the stretched arm against gravity. robot_arm.svg was made with --seconds 3.1. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #include "options.h"

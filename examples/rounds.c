@@ -4,8 +4,8 @@
 
    Three programs share one recipe. A round records what the active samples need next, runs it, and looks at
    the values: some samples are done, the others continue. So all active samples share a few batches per
-   round, and there are only as many rounds as the slowest sample would take alone. run_rounds has the loop,
-   in 25 lines.
+   round, and there are only as many rounds as the slowest sample has steps. run_rounds has the loop, in 25
+   lines.
 
    - paths integrates an ordinary differential equation, like that of a neural ODE or a flow, by the method of
      Dormand and Prince. Each path has its own step size. Batched solvers usually have one step size for all
@@ -18,11 +18,11 @@
      differ in size and depth. The state of a position is computed from the state of its parent, which an
      earlier round computed.
 
-   There are two ways to continue. A path is a few numbers: they are read, the recording is reset, and they
-   are the inputs of the next round. exits and search continue from nodes: they record more after a run. Then
-   fold_keep must name the nodes that later rounds read. Without fold_keep the results are the same, but each
-   run recomputes what it needs of earlier rounds. Only the time and fold_stats.recomputed_nodes show it. The
-   program also runs both without fold_keep, to measure the cost.
+   There are two ways to continue. The state of a path is a few numbers: the program reads them, resets the
+   recording, and passes them to the next round as inputs. exits and search continue from nodes: they record
+   more after a run, so they must pass the nodes that later rounds read to fold_keep. Without fold_keep the
+   results are the same, but each run recomputes what it needs of earlier rounds. Only the time and
+   fold_stats.recomputed_nodes show it. The program also runs both without fold_keep, to measure the cost.
 
    Each result is compared with that of the sample alone, batched and eager. They must be bit-identical. */
 #define FOLD_IMPLEMENTATION

@@ -1,5 +1,5 @@
-/* speech: a network learns which symbols an utterance contains, from utterances of different lengths without
-   marks where a symbol begins.
+/* speech: a network learns which symbols an utterance contains, from utterances of different lengths in which
+   nothing marks where a symbol begins.
 
      cc -O2 -o speech examples/speech.c -lm && ./speech --svg speech.svg
      ./speech --check

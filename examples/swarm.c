@@ -1,4 +1,4 @@
-/* swarm: about a hundred agents learn to fly as a flock, and are then flown by their network at 60 frames per
+/* swarm: about a hundred agents learn to fly as a flock. Their network then flies them at 60 frames per
    second.
 
      cc -O2 -o swarm examples/swarm.c -lm && ./swarm --svg swarm.svg
@@ -6,9 +6,9 @@
    To begin with, hand-written rules fly the flock (Reynolds 1987): keep your distance, match your neighbours'
    velocity, stay with them, stay in bounds, flee the hawk. An agent that sees the hawk is alarmed and flies
    faster. Its neighbours become alarmed too, a little less so, and an alarm takes a second to fade. The
-   network imitates the rules but is not told who is alarmed: it has to learn that from its neighbours'
-   states, and remember it. At first the rules fly while the network learns; later the network flies, and is
-   told what the rules would have done (Ross, Gordon and Bagnell 2011).
+   network imitates the rules but is not told who is alarmed: each agent has to learn that from its
+   neighbours' states, and remember it. At first the rules fly while the network learns; later the network
+   flies, and is told what the rules would have done (Ross, Gordon and Bagnell 2011).
 
    Each agent has its own GRU state and looks at up to 12 visible neighbours, with two kinds of attention:
    over their positions (fold_list_softmax_mean_to, with a score and a value for each pair) and over their
@@ -27,8 +27,8 @@
    must match an eager context bit for bit.
 
    `make web` builds a web page, build/site/swarm.html, that shows the swarm flown by a network saved with --save:
-   see web/swarm.c. swarm.svg is from --agents 125 --frames 400; viewers without animations show its best
-   frame. */
+   see web/swarm.c. swarm.svg was made with --agents 125 --frames 400; viewers without animations show its
+   best frame. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #include "options.h"

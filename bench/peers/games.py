@@ -99,3 +99,26 @@ class Ppo(Net):
 
     def units(self, data):
         return self.o.max * len(data)
+
+
+class PpoMlp(Ppo):
+    """The same without a memory: all steps are rows."""
+    hows = ("rows",)
+
+    def __init__(self, o):
+        self.o = o
+        self.encoder = torch.nn.Linear(o.input, o.hidden)
+        self.actor, self.critic = torch.nn.Linear(o.hidden, o.classes), torch.nn.Linear(o.hidden, 1)
+
+    def weights(self, t):
+        return linear_of(self.encoder, t, "player.encoder.0") + linear_of(self.actor, t, "player.actor") + linear_of(self.critic, t, "player.critic")
+
+    def prepare(self, data):
+        o, n = self.o, len(data)
+        values = torch.stack([v for _, _, v in data])
+        senses, advantage, target, old, _, _ = values.split([o.max * o.input, o.max, o.max, o.max, o.hidden, o.hidden], 1)
+        return {"rows": [(i, t) for i in range(n) for t in range(o.max)], "senses": senses.reshape(-1, o.input), "advantage": advantage.reshape(-1),
+                "target": target.reshape(-1), "old": old.reshape(-1) - 2, "moves": torch.tensor([moves for moves, _, _ in data]).view(-1, 1)}
+
+    def outputs(self, x):
+        return torch.tanh(self.encoder(x["senses"]))

@@ -318,6 +318,21 @@ class Policy(Net):
         return len(data)
 
 
+class PolicyMlp(Policy):
+    """The same agents without a memory."""
+
+    def __init__(self, o):
+        linear, h = torch.nn.Linear, o.hidden
+        self.o, self.first, self.second, self.head = o, linear(o.input, h), linear(h, h), linear(h, o.classes)
+
+    def weights(self, t):
+        layers = {"first": self.first, "second": self.second, "head": self.head}
+        return [pair for name, layer in layers.items() for pair in linear_of(layer, t, name)]
+
+    def levels(self, x, train):
+        return self.head(torch.relu(self.second(torch.relu(self.first(x[0])))))
+
+
 class Decode(Net):
     """One new query, key and value a step and sequence, over a cache that was allocated once. All sequences have the same values."""
     unit, heads, trains = "steps", 8, False

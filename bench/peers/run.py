@@ -26,9 +26,10 @@ from turns import Tally, rate_of
 # Errors that are let pass, to the largest of a tensor: on small sizes (--check); on full ones, where sums run over 10,000 rows; of
 # gradients of networks with ReLU there, where one of a million sums is so close to zero that it is cut on one side alone.
 SMALL_ERROR, ERROR, RELU_ERROR = 1e-4, 5e-4, 1e-2
-BATCHES = {"frame": (1, 32), "decode": (1, 32), "ppo": (32, 256)}  # of others 1, 32, 256: 256 frames are 128,000 agents, a cache of 32 sequences 67 MB
+BATCHES = {"frame": (1, 32), "decode": (1, 32), "policy": (1, 64, 256, 512), "policy-mlp": (1, 64, 256, 512),
+           "ppo": (32, 64, 256, 512), "ppo-mlp": (32, 64, 256, 512)}  # of others 1, 32, 256: 256 frames are 128,000 agents, a cache of 32 sequences 67 MB
 SMALL = dict(input=16, hidden=24, words=50)  # --check
-FIXED = {"mnist-mlp": ("input", "words"), "policy": ("words",), "ppo": ("words",), "decode": ("input", "hidden", "words"), "transformer": ()}
+FIXED = {"mnist-mlp": ("input", "words"), "policy": ("words",), "policy-mlp": ("words",), "ppo": ("words",), "ppo-mlp": ("words",), "decode": ("input", "hidden", "words"), "transformer": ()}
 
 
 def bench(given, *options):

@@ -13,8 +13,8 @@ import torch
 from common import Random
 from trees import Sick, Sst
 from sequences import Chain, Crf, Gru, LanguageModel, Lattice, Pointer, Sequences, Tagger
-from games import Ppo
-from lists import Attention, Decode, Frame, Graph, Mnist, Policy, Transformer
+from games import Ppo, PpoMlp
+from lists import Attention, Decode, Frame, Graph, Mnist, Policy, PolicyMlp, Transformer
 
 
 def sizes(batch, input, hidden, words, classes, min, max):
@@ -40,7 +40,9 @@ WORKLOADS = {
     "graph": (Graph, sizes(32, 64, 64, 20, 2, 10, 100)),
     "transformer": (Transformer, sizes(32, 128, 128, 10000, 5, 5, 40)),
     "policy": (Policy, sizes(1, 16, 64, 1, 8, 1, 1)),
+    "policy-mlp": (PolicyMlp, sizes(1, 16, 64, 1, 8, 1, 1)),
     "ppo": (Ppo, sizes(32, 32, 128, 1, 6, 20, 64)),
+    "ppo-mlp": (PpoMlp, sizes(32, 32, 128, 1, 6, 20, 64)),
     "decode": (Decode, sizes(1, 512, 512, 1, 0, 512, 512)),
 }
 RATES = {torch.optim.Adam: 0.0001}  # of the others 0.01, as in bench/side.h
