@@ -5750,15 +5750,13 @@ static int fold_onnx__print_move(const fold_onnx__move *move, fold_writer *write
     int stopped = fold_onnx__write(write, writer, "        static const int own_from[%d] = {", runs);
     for (int i = 0; i < runs && !stopped; i++)
         stopped = fold_onnx__write(write, writer, i % 16 ? "%d, " : "\n            %d, ", move->source[i]);
-    stopped = stopped || fold_onnx__write(write, writer, "\n        };\n        int k;\n");
-    if (move->has_pad && !stopped)
-        stopped = fold_onnx__print_pad(move->pad, write, writer);
-    stopped = stopped || fold_onnx__write(write, writer, "        for (i = 0; i < %d; i++)\n", runs);
-    stopped = stopped || fold_onnx__write(write, writer, "            for (k = 0; k < %d; k++)\n", run);
-    stopped = stopped || fold_onnx__write(write, writer, "                own_out[i * %d + k] = ", run);
-    if (move->has_pad && !stopped)
-        stopped = fold_onnx__write(write, writer, "own_from[i] < 0 ? own_pad : ");
-    return stopped || fold_onnx__write(write, writer, "own_in0[own_from[i] + k];\n");
+    stopped = stopped || fold_onnx__write(write, writer, "\n        };\n        int k;\n") ||
+              (move->has_pad && fold_onnx__print_pad(move->pad, write, writer));
+    return stopped ||
+           fold_onnx__write(write, writer,
+                            "        for (i = 0; i < %d; i++)\n            for (k = 0; k < %d; k++)\n"
+                            "                own_out[i * %d + k] = %sown_in0[own_from[i] + k];\n",
+                            runs, run, run, move->has_pad ? "own_from[i] < 0 ? own_pad : " : "");
 }
 
 static int fold_onnx__print_argmax(const fold_seen *seen, fold_writer *write, void *writer)
@@ -5766,31 +5764,31 @@ static int fold_onnx__print_argmax(const fold_seen *seen, fold_writer *write, vo
     const int n = seen->in[0]->dim[seen->in[0]->rank - 1], lines = fold_onnx__elements(*seen->in[0]) / n;
     const char *sign = *(const int *)seen->user_op->user ? "<" : "<=";
     return fold_onnx__write(write, writer,
-                            "        for (i = 0; i < %d; i++) {\n            int best = 0, k;\n", lines) ||
-           fold_onnx__write(write, writer, "            const float *own_line = own_in0 + i * %d;\n", n) ||
-           fold_onnx__write(write, writer, "            for (k = 1; k < %d; k++)\n                if (", n) ||
-           fold_onnx__write(write, writer, "own_line[best] == own_line[best] && (!(own_line[k] %s ", sign) ||
+                            "        for (i = 0; i < %d; i++) {\n            int best = 0, k;\n"
+                            "            const float *own_line = own_in0 + i * %d;\n",
+                            lines, n) ||
            fold_onnx__write(write, writer,
-                            "own_line[best]))) best = k;\n            own_out[i] = (float)best;\n") ||
-           fold_onnx__write(write, writer, "        }\n");
+                            "            for (k = 1; k < %d; k++)\n                if (own_line[best] == "
+                            "own_line[best] && (!(own_line[k] %s own_line[best]))) best = k;\n"
+                            "            own_out[i] = (float)best;\n        }\n",
+                            n, sign);
 }
 
 static int fold_onnx__print_gather(const fold_seen *seen, fold_writer *write, void *writer)
 {
     const int *size = (const int *)seen->user_op->user, all = fold_onnx__elements(*seen->out[0]) / size[1];
+    const int n = fold_onnx__elements(*seen->in[1]);
     return fold_onnx__print_pad((float)NAN, write, writer) ||
-           fold_onnx__write(write, writer, "        for (i = 0; i < %d; i++) {\n            int k;\n", all) ||
-           fold_onnx__write(write, writer, "            float own_at = own_in1[i %% %d];\n",
-                            fold_onnx__elements(*seen->in[1])) ||
-           fold_onnx__write(write, writer, "            own_at += own_at < 0.0f ? %d.0f : 0.0f;\n",
-                            size[0]) ||
-           fold_onnx__write(write, writer, "            for (k = 0; k < %d; k++)\n", size[1]) ||
-           fold_onnx__write(write, writer, "                own_out[i * %d + k] = own_at >= 0.0f && ",
-                            size[1]) ||
-           fold_onnx__write(write, writer, "own_at < %d.0f\n                    ? ", size[0]) ||
            fold_onnx__write(write, writer,
+                            "        for (i = 0; i < %d; i++) {\n            int k;\n"
+                            "            float own_at = own_in1[i %% %d];\n"
+                            "            own_at += own_at < 0.0f ? %d.0f : 0.0f;\n",
+                            all, n, size[0]) ||
+           fold_onnx__write(write, writer,
+                            "            for (k = 0; k < %d; k++)\n                own_out[i * %d + k] = "
+                            "own_at >= 0.0f && own_at < %d.0f\n                    ? "
                             "own_in0[(i / %d * %d + (int)own_at) * %d + k] : own_pad;\n        }\n",
-                            fold_onnx__elements(*seen->in[1]), size[0], size[1]);
+                            size[1], size[1], size[0], n, size[0], size[1]);
 }
 
 /* Prints a formula, with a line for each statement. */

@@ -1,11 +1,11 @@
 /* write_onnx.h - writes ONNX files for tests, as protobuf messages whose fields are given by number.
 
-       message graph = { 0 };
+       message graph = { 0 }, file;
        put_tensor(&graph, 5, "W", "2 3", values);
        put_node(&graph, "Gemm", "x W", "y", "transB=1");
        put_value(&graph, 11, "x", "1 3");
        put_value(&graph, 12, "y", "1 2");
-       message file = onnx_file(&graph, 13); */
+       onnx_file(&file, &graph, 13); */
 
 #ifndef WRITE_ONNX_H
 #define WRITE_ONNX_H
