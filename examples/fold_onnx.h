@@ -79,7 +79,7 @@ extern "C" {
 typedef struct fold_onnx fold_onnx;
 enum { FOLD_ONNX_RANK = 8 };
 
-/* Describes a tensor of the file, for a batch of 1. */
+/* Describes a tensor of the file. Its shape is that for a batch of 1, unless a binding says otherwise. */
 typedef struct fold_onnx_tensor {
     const char *name;              /* NULL: there is no such tensor */
     int rank, dim[FOLD_ONNX_RANK]; /* a scalar has rank 0 */
@@ -258,7 +258,7 @@ typedef struct fold_onnx__value {
     int count;
     fold_shape shape; /* of its fold_node */
     int is_integer;   /* or boolean; 2: of 8 bits */
-    int is_frozen;    /* a constant that is not trained */
+    int is_frozen;    /* a constant that must not be trained */
     /* the elements of a constant, in exactly one of these three */
     const unsigned char *raw; /* as in the file, little-endian, of this type */
     const float *floats;
@@ -271,13 +271,13 @@ typedef struct fold_onnx__value {
     int wanted, given;
 } fold_onnx__value;
 
-/* Brings a value into a different shape and order. Most results are windows, runs of adjacent values, for
-   which fold.h has ops. */
+/* Brings a value into a different shape and order. Most moves take a window, a single run of adjacent values:
+   then fold.h's slices and reshapes do it. Others need `op`. */
 typedef struct fold_onnx__move {
     fold_shape shape;
     int from, count; /* the first value, if the move is a window, and the number of values */
     int is_window, is_part, is_permutation;
-    fold_op op;        /* if it is no window */
+    fold_op op;        /* if it is not a window */
     const int *source; /* where each run of `run` values comes from; -1: padding */
     int run, has_pad;
     float pad;
@@ -1120,8 +1120,8 @@ static int fold_onnx__has_in(const fold_onnx *o, int i) { return i < o->node.n_i
 static int fold_onnx__has_out(const fold_onnx *o, int i) { return i < o->node.n_out && o->node.out[i]; }
 static fold_onnx__value *fold_onnx__out(fold_onnx *o) { return &o->values[o->node.out[0]]; }
 
-/* A list of integers, from an attribute or a constant input. Returns its length; -1: there is none; -2: an
-   error. */
+/* Reads a list of integers from an attribute or a constant input. Returns its length; -1: there is none; -2:
+   an error. */
 static int fold_onnx__list(fold_onnx *o, const char *name, int input, int *out, int most)
 {
     fold_onnx__field field;
@@ -1192,7 +1192,7 @@ typedef struct fold_onnx__view {
     int *at[FOLD_ONNX_RANK], cuts, diagonal;
     float pad;
 } fold_onnx__view;
-/* What is beyond the ends of an axis: padding, the edge's value, the values mirrored, or the values again. */
+/* What is beyond the ends of an axis: padding, the nearest value, the values mirrored, or repeated. */
 enum { FOLD_ONNX__PADDING, FOLD_ONNX__EDGE, FOLD_ONNX__REFLECT, FOLD_ONNX__WRAP };
 
 /* The view that leaves all elements in place. */
@@ -1210,7 +1210,7 @@ static fold_onnx__view fold_onnx__view_of(fold_onnx *o, const fold_onnx__dims *d
     return view;
 }
 
-/* Replaces an axis by its elements start, start + step ..., which may be beyond its ends. */
+/* Replaces an axis by its elements start, start + step ..., some of which may be beyond its ends. */
 static void fold_onnx__take_beyond(fold_onnx *o, fold_onnx__view *view, int axis, int start, int step,
                                    int count, int beyond)
 {
@@ -1301,7 +1301,7 @@ static int fold_onnx__moves(const fold_onnx__view *view, int count)
     return moves;
 }
 
-/* A copy that lasts until the file is open; NULL for NULL. */
+/* A copy that is kept until the file is open; NULL for NULL. */
 static const fold_onnx__view *fold_onnx__kept_view(fold_onnx *o, const fold_onnx__view *view)
 {
     fold_onnx__view *kept = view ? FOLD_ONNX__PASSING(o, fold_onnx__view, 1) : NULL;
@@ -1417,7 +1417,7 @@ static int fold_onnx__store(fold_onnx *o, const fold_onnx__weight *w)
     return !o->failed;
 }
 
-/* Plans a parameter: finds the one that has this form of a value, or adds one. */
+/* Plans a parameter, or finds the one that already has this form of a value. */
 static int fold_onnx__weigh(fold_onnx *o, fold_onnx__weight wanted, const fold_onnx__view *view,
                             unsigned uses, int frozen, fold_param *param)
 {
@@ -1702,7 +1702,7 @@ static int fold_onnx__run_length(const int *source, int count)
     return run;
 }
 
-/* Whether each of `all` values is taken exactly once. */
+/* Whether `source` takes each of `all` values exactly once. */
 static int fold_onnx__is_permutation(fold_onnx *o, const int *source, int count, int all)
 {
     char *seen = count == all ? FOLD_ONNX__SCRATCH(o, char, all) : NULL;
@@ -2454,7 +2454,7 @@ static int fold_onnx__joins_number(fold_onnx *o, int rank)
 }
 
 static int fold_onnx__joins(fold_onnx *o); /* several ops that are one of fold.h */
-/* Element-wise ops of one to three inputs, or of any number, which are joined from the left, as in sums. */
+/* Element-wise ops of one to three inputs, or of any number, such as sums; these go from the left. */
 static int fold_onnx__open_elements(fold_onnx *o, const fold_onnx__value *from)
 {
     static const fold_onnx__op whole_div =
@@ -2621,7 +2621,8 @@ static int fold_onnx__open_cast(fold_onnx *o, const fold_onnx__value *from)
 
 /* ---- quantisation ----------------------------------------------------------------------------- */
 
-/* number: whether it quantises, whether it has a zero point, the least and the largest result. */
+/* number: whether it quantises (or else dequantises), whether it has a zero point, the least and the largest
+   result. */
 static void fold_onnx__record_quantize(fold_onnx *o, const fold_onnx__step *s, const fold_node *in,
                                        fold_node *out)
 {
@@ -2766,7 +2767,7 @@ static int fold_onnx__open_dynamic_quantize(fold_onnx *o, const fold_onnx__value
 
 /* ---- several ops that are one of fold.h --------------------------------------------------------- */
 
-/* The ops that were joined into a later one run only if their own results are requested. */
+/* An op that is joined into a later one runs only if its own result is requested. */
 static fold_onnx__recorder fold_onnx__record_linear, fold_onnx__record_layer_norm;
 
 /* Input i of the op that makes a value; 0 if that op has a different type. */
@@ -2787,14 +2788,14 @@ static int fold_onnx__mean_of(const fold_onnx *o, int index)
     return fold_onnx__same_dims(&kept, &o->values[index].dims) ? from : 0;
 }
 
-/* x, if the value is x - mean(x), else 0. */
+/* Returns x if the value is x - mean(x), or else 0. */
 static int fold_onnx__centred(const fold_onnx *o, int index)
 {
     const int from = fold_onnx__input_of(o, index, "Sub", 0);
     return fold_onnx__mean_of(o, fold_onnx__input_of(o, index, "Sub", 1)) == from ? from : 0;
 }
 
-/* Joins a product with its bias, or a norm with its gain or bias, if the other input is a constant row. */
+/* Joins a product with its bias, or a norm with its gain or bias, if that is a constant row. */
 static int fold_onnx__joins_row(fold_onnx *o)
 {
     const int adds = o->node.op->number == fold_onnx__add;
@@ -3867,8 +3868,8 @@ static const char *fold_onnx__term(fold_onnx *o, const char *text, int rank, int
     return text;
 }
 
-/* An operand with its axes in the order of these labels. An axis that it lacks repeats, and a label that it
-   has twice is a diagonal. */
+/* A view of an operand with its axes in the order of these labels. Along a label that the operand lacks, its
+   values repeat; a label that it has twice takes the diagonal. */
 static fold_onnx__view fold_onnx__labelled(fold_onnx *o, int input, const char *has, const char *labels,
                                            const int *size)
 {
@@ -4499,7 +4500,7 @@ struct fold_onnx__layer {
 };
 enum { FOLD_ONNX__PER_WAY = 7 }; /* parameters of each direction */
 
-/* Gate k in ONNX's order i o f c, where c goes through tanh. With peepholes, gates also read the state c. */
+/* Gate k, in ONNX's order i o f c, of which c uses tanh. With peepholes, gates read the cell state. */
 static fold_node fold_onnx__lstm_gate(fold_ctx *f, const fold_onnx__layer *l, const fold_param *param,
                                       fold_node gates, fold_node c, int k)
 {
@@ -4580,7 +4581,7 @@ static void fold_onnx__record_recurrent(fold_onnx *o, const fold_onnx__step *s, 
     }
 }
 
-/* Makes the weight and the bias of some gates, which read x or h, from parts of the file's tensors. */
+/* Plans the weight and the bias of some gates, which read x or h, from parts of the file's tensors. */
 typedef struct fold_onnx__gates {
     int slot, reads_h, from, count;
 } fold_onnx__gates;
@@ -4977,8 +4978,8 @@ static int fold_onnx__node_fits(fold_onnx *o)
     return !o->failed;
 }
 
-/* Ends a part of the file that makes n values. If the part was refused, so are they, and the steps and values
-   begun for them are removed. Returns 0 if the model has an error. */
+/* Ends a part of the file that makes n values. If the part was refused, these are refused too, and the steps
+   and values begun for them are removed. Returns 0 if the model has an error. */
 static int fold_onnx__end_part(fold_onnx *o, const int *made, int n, int n_steps, int n_values)
 {
     o->budget += fold_onnx__release(o, &o->scratch);
@@ -5278,8 +5279,8 @@ static int fold_onnx__open_values(fold_onnx *o, fold_onnx__span graph, int numbe
     return 1;
 }
 
-/* Makes the outputs of a branch or function, which are in its field `number`, those of the node. If one is
-   refused, so is the node's. */
+/* Makes the outputs of a branch or function, which are in its field `number`, the outputs of the node. Where
+   one was refused, the node's output is refused too. */
 static int fold_onnx__hand_out(fold_onnx *o, const fold_onnx__node *node, fold_onnx__span from, int number)
 {
     fold_onnx__field field, name;
