@@ -1666,7 +1666,7 @@ FOLD_API fold_status fold_ctx_visit(fold_ctx *f, fold_visitor *visit, void *user
 /* Visits the times of the batches of the last run, or of the last slow one (fold_ctx_desc.trace_over_ns).
    First comes FOLD_SEEN_RUN, then a FOLD_SEEN_TIME for each batch, direction and thread that ran it; its
    other fields hold what all calls of the batch share. There are no times without trace_bytes or a clock, or
-   in eager contexts. Allocates nothing, and values stay where they are. Returns FOLD_IO if the visitor stops. */
+   in eager contexts. Allocates nothing; values stay where they are. Returns FOLD_IO if the visitor stops. */
 FOLD_API fold_status fold_ctx_visit_times(const fold_ctx *f, fold_visitor *visit, void *user);
 #endif
 
@@ -22586,7 +22586,7 @@ static int fold__list_uses_of(fold_ctx *f, uint32_t run_sig)
     return 1;
 }
 
-/* At a parameter's first use, allocates memory for its total; a gradient of zeros becomes the total itself. */
+/* At a parameter's first use, allocates memory for its total; zero gradients become the total itself. */
 static void fold__layout_total(fold_ctx *f, fold__use *use)
 {
     const fold__param_data *param = &fold__params(f->model)[use->target];
