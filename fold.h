@@ -779,8 +779,8 @@ FOLD_API fold_node fold_dropout(fold_ctx *f, fold_node x, float rate);
    this before each sample, with a key made from the sample's number and the epoch. */
 FOLD_API void fold_dropout_seed(fold_ctx *f, uint64_t key);
 
-/* These reduce n >= 1 nodes of equal shape. Calls with any n batch together, without padding. If n may be 0,
-   use zeros, which add no batch: n ? fold_sum_n(f, x, n) : fold_zeros(f, shape). */
+/* These reduce n >= 1 nodes of equal shape. Calls share a batch even if their n differ, without padding. If n
+   may be 0, use zeros, which add no batch: n ? fold_sum_n(f, x, n) : fold_zeros(f, shape). */
 FOLD_API fold_node fold_sum_n(fold_ctx *f, const fold_node *x, int n);  /* sum of n nodes */
 FOLD_API fold_node fold_mean_n(fold_ctx *f, const fold_node *x, int n); /* mean of n nodes */
 FOLD_API fold_node fold_max_n(fold_ctx *f, const fold_node *x, int n);  /* maximum of n nodes, as fold_amax */
@@ -819,8 +819,8 @@ FOLD_API fold_node fold_huber(fold_ctx *f, fold_node a, fold_node b, float delta
 /* Sums max(0, 1 + scores[j] - scores[label]) over j != label (Weston and Watkins 1999). */
 FOLD_API fold_node fold_hinge(fold_ctx *f, fold_node scores, int label);
 
-/* These are for policies in reinforcement learning; section 16 draws actions. The log-probability of choice k
-   is fold_pick(f, fold_log_softmax(f, logits), k); for lists use fold_pick_each. */
+/* These are for policies in reinforcement learning; to draw actions, see section 16. The log-probability of
+   choice k is fold_pick(f, fold_log_softmax(f, logits), k); for lists use fold_pick_each. */
 /* Computes -sum p log p of p = softmax(logits) over the last axis. This axis disappears. A logit of -infinity
    rules a choice out: it adds nothing, here and in the losses. */
 FOLD_API fold_node fold_softmax_entropy(fold_ctx *f, fold_node logits);
@@ -1664,9 +1664,9 @@ typedef int fold_visitor(const fold_seen *seen, void *user);
 /* Visits what fold_ctx_print would print, under the same conditions. Returns FOLD_IO if the visitor stops. */
 FOLD_API fold_status fold_ctx_visit(fold_ctx *f, fold_visitor *visit, void *user);
 /* Visits the times of the batches of the last run, or of the last slow one (fold_ctx_desc.trace_over_ns).
-   First comes FOLD_SEEN_RUN, then a FOLD_SEEN_TIME for each batch, direction and thread that ran it, with
-   what all calls of the batch have in common. There are no times without trace_bytes or a clock, or in eager
-   contexts. It needs no memory and moves no values. Returns FOLD_OK, or FOLD_IO if the visitor stopped. */
+   First comes FOLD_SEEN_RUN, then a FOLD_SEEN_TIME for each batch, direction and thread that ran it; its
+   other fields hold what all calls of the batch share. There are no times without trace_bytes or a clock, or
+   in eager contexts. Allocates nothing; values stay where they are. Returns FOLD_IO if the visitor stops. */
 FOLD_API fold_status fold_ctx_visit_times(const fold_ctx *f, fold_visitor *visit, void *user);
 #endif
 
@@ -1773,8 +1773,8 @@ enum {                          /* what backward reads; other values may be over
 typedef struct fold_op_desc {
     const char *name;           /* for messages and prints; copied */
     int n_in;                   /* number of inputs; -1: 1 to FOLD_MAX_IN; list ops: components of elements */
-    int n_out, n_attr;          /* number of outputs and of attributes (at most 4). In eager contexts, ops on
-                                   list elements must have one output */
+    int n_out, n_attr;          /* number of outputs; number of attributes (at most 4). In eager contexts, ops
+                                   on list elements must have one output */
     int is_list;                /* 1: reduces a list to one value; batches mix all lengths */
     int is_whole;               /* 1: reads whole lists or nodes, one call at a time: see fold_op_apply_whole.
                                    At most 31 inputs */
@@ -10672,8 +10672,8 @@ static void fold__conv_backward(const fold_op_call *call)
             fold__depthwise_dx(call, &filter, fold__row(&call->dout[0], row), fold__row(&call->din[0], row));
 }
 
-/* Adds the products of input and dy to acc, row by row, each element in one chain over the positions. dy
-   points at the first column of the extent. */
+/* Adds the products of input and dy to acc, row by row, each element in one chain of additions, in order
+   of position. dy points at the first column of the extent. */
 static void fold__conv_weight_grad(const fold_op_call *call, size_t rows, const fold_rows *input,
                                    const fold_rows *dy, fold__extent extent, float *acc)
 {
@@ -22087,7 +22087,8 @@ static void fold__take_part(const fold_ctx *f, fold__batch *batch, uint32_t from
     batch->elems = end - begin;
 }
 
-/* Enters a batch, or some rows of it. Data common to successive batches of a stage is looked up only once. */
+/* Sets up the execution of a batch, or of some of its rows. Looks up data common to successive batches of a
+   stage only once. */
 static void fold__enter_batch(const fold_ctx *f, fold__worker *worker, uint32_t batch, uint32_t from,
                               uint32_t to)
 {
@@ -22585,7 +22586,7 @@ static int fold__list_uses_of(fold_ctx *f, uint32_t run_sig)
     return 1;
 }
 
-/* Gives the first use of a parameter memory for the total, or the gradient itself if that is all zeros. */
+/* At a parameter's first use, allocates memory for its total; zero gradients become the total itself. */
 static void fold__layout_total(fold_ctx *f, fold__use *use)
 {
     const fold__param_data *param = &fold__params(f->model)[use->target];

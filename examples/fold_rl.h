@@ -237,7 +237,7 @@ typedef struct fold_rl_trainer_desc {
     float max_norm;                         /* gradients are clipped to this norm [max_grad_norm]. 0: 0.5 */
     float target_kl;          /* an update stops after an epoch whose approx_kl exceeds this; 0: never */
     float reward_limit;       /* rewards are clipped to [-reward_limit, reward_limit]; 0: not clipped */
-    uint64_t seed;            /* seed of actions and of the order of minibatches */
+    uint64_t seed;            /* seed for actions and for the order of minibatches */
     const fold_ctx_desc *ctx; /* settings of both contexts, such as threads or eager. NULL: the defaults */
     const void *user;         /* passed to body */
 } fold_rl_trainer_desc;

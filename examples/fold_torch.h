@@ -166,8 +166,8 @@ FOLD_API fold_status fold_torch_export(fold_model *out, fold_model *m, const fol
 FOLD_API fold_status fold_torch_export_grads(fold_model *out, fold_model *m, const fold_torch_layer *layers,
                                              int n);
 #endif
-/* Loads n layers from an array of floats without names, such as a C export. Errors, after which nothing has
-   changed: too few or too many floats, or m has no such layer. */
+/* Loads n layers from an array of floats without names, such as a C export. Fails, and changes
+   nothing, if there are too few or too many floats, or if m lacks one of the layers. */
 FOLD_API fold_status fold_torch_load_raw_memory(fold_model *m, const float *values, size_t count,
                                                 const fold_torch_layer *layers, int n);
 #ifndef FOLD_NO_STDIO

@@ -21,10 +21,11 @@
    There are two ways to continue. The state of a path is a few numbers: the program reads them, resets the
    recording, and passes them to the next round as inputs. exits and search continue from nodes: they record
    more after a run, so they must pass the nodes that later rounds read to fold_keep. Without fold_keep the
-   results are the same, but each run recomputes what it needs of earlier rounds. Only the time and
+   results are the same, but each run recomputes what it needs from earlier rounds. Only the time and
    fold_stats.recomputed_nodes show it. The program also runs both without fold_keep, to measure the cost.
 
-   Each result is compared with that of the sample alone, batched and eager. They must be bit-identical. */
+   Each result is compared with two runs of that sample alone, one in a batching context and one in an eager one. All three
+   must be bit-identical. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #include "options.h"
