@@ -2241,14 +2241,18 @@ static uint64_t fold__mix64(uint64_t bits) /* the finaliser of splitmix64 (Steel
     return bits ^ (bits >> 31);
 }
 
-/* Compares two strings: strcmp would add 700 bytes on a small machine. */
-static int fold__same_text(const char *one, const char *other)
+/* Does what strcmp does, which would add 700 bytes on a small machine. */
+static int fold__compare_text(const char *one, const char *other)
 {
     while (*one && *one == *other) {
         one++;
         other++;
     }
-    return *one == *other;
+    return (unsigned char)*one - (unsigned char)*other;
+}
+static int fold__same_text(const char *one, const char *other)
+{
+    return fold__compare_text(one, other) == 0;
 }
 
 /* Sorts with heapsort (Williams 1964), which needs neither recursion nor memory. */
@@ -29058,7 +29062,7 @@ static int fold__compare_joined(const char *text, const char *const parts[3])
             return order;
         text += count;
     }
-    return strcmp(text, parts[2]);
+    return fold__compare_text(text, parts[2]);
 }
 
 #ifndef FOLD_NO_STDIO
@@ -29786,7 +29790,7 @@ static int fold__json_header(fold__json *json, fold__file *file, size_t length)
 static int fold__by_name(const void *tensors, uint32_t one, uint32_t other)
 {
     const fold__tensor *tensor = (const fold__tensor *)tensors;
-    return strcmp(tensor[one].name, tensor[other].name) < 0;
+    return fold__compare_text(tensor[one].name, tensor[other].name) < 0;
 }
 static int fold__by_offset(const void *tensors, uint32_t one, uint32_t other)
 {
