@@ -12,46 +12,46 @@
        fold_run(f, &out.node, 1);                                     // all agents together
        const float *actions = fold_value(f, out.node);
 
-   Opening reads the file once and checks all shapes. An axis whose length the file leaves open becomes 1,
-   such as the batch; if another axis is open, such as the length of a sequence, give its length in a binding.
-   Recording adds one sample to a context: only the ops that the requested outputs need. So any number of
-   agents is batched, and the network can be run, replayed, trained, quantised and saved like any other. A
-   batch that the file fixes to more than 1 stays one sample.
+   Opening reads the file once and checks all shapes. If the file leaves the length of an axis open, such as
+   the batch, it becomes 1; for any other open axis, such as the length of a sequence, give the length in a
+   binding. Recording adds one sample to a context, with only the ops that the requested outputs need. So any
+   number of agents can be batched, and the network can be run, replayed, trained, quantised and saved like
+   any other. If the file fixes the batch to more than 1, that whole batch is one sample.
 
-   Weights become parameters of the model, with their names in the file. A weight that is stored in a
-   different layout, such as the transpose of a matrix, has ".turned" or ".part" after its name, so that
-   PyTorch never takes it for its own: use fold_onnx_save to save it for PyTorch. Parameters can be trained,
-   except that these are frozen: subtrahends and divisors, such as the statistics of observations; exponents;
-   the statistics of BatchNormalization; and constants that the file computes from other constants.
+   Weights become parameters of the model, named as in the file. A weight that is stored in a different
+   layout, such as the transpose of a matrix, gets ".turned" or ".part" after its name, so that PyTorch does
+   not mistake it for the original: to save weights for PyTorch, use fold_onnx_save. Parameters can be
+   trained, except these, which are frozen: subtrahends and divisors, such as the statistics of observations;
+   exponents; the statistics of BatchNormalization; and constants computed from other constants.
 
-   Values have the file's shapes. A state is an input and an output, each with a name: pass in the last
-   output, or zeros to start from scratch.
+   Values have the file's shapes. A recurrent state is an input and an output, each with a name: pass the last
+   output in as the next input, or pass zeros to start from scratch.
 
-   Ops that draw random numbers use a fold_random. Without one, normal numbers are their mean, and a choice is
-   the most probable one: an action without noise. Tensors that feed such ops, such as logits, can be
+   Ops that draw random numbers use a fold_random. Without one, a normal number is its mean and a choice is
+   the most probable one, so actions have no noise. Tensors that feed such ops, such as logits, can be
    requested by name like outputs.
 
-   If takes the branch that its condition chooses when the file is opened: the condition is a constant, or is
-   computed from shapes and bound inputs. Dropout drops nothing, in training contexts either. Pools read
-   windows of any shape, along up to three axes, but no dilations, and make no indices. Convolutions, also
-   transposed ones, have one or two axes with equal dilations; a transposed one costs as much as a convolution
-   of its result. Resize has all modes but tf_crop_and_resize; linear and cubic ones are products with the
-   weights of an axis, so they suit small images. Einsum has one or two operands. TopK and Range need
-   constants. Sin, Cos and Tan are NaN beyond 262144. Functions of the file are opened where they are called.
+   If takes the branch that its condition chooses when the file is opened: the condition must be a constant,
+   or be computed from shapes and bound inputs. Dropout drops nothing, even in training contexts. Pools have
+   windows of any shape along up to three axes, without dilations, and do not return indices. Convolutions,
+   including transposed ones, have one or two axes with equal dilations; a transposed one costs as much as an
+   ordinary one whose output has the same size. Resize supports all modes except tf_crop_and_resize; linear
+   and cubic modes multiply each axis by a matrix of weights, so they suit small images. Einsum takes one or
+   two operands. The inputs of TopK and Range must be constants. Sin, Cos and Tan return NaN for magnitudes
+   above 262144. Functions that the file defines are opened where they are called.
 
-   Integers and booleans are stored as floats, which hold all integers up to 2^24; integers of 8 bits wrap
-   when they are cast, and are not added or multiplied. Gather by an index that is out of range, which the
-   specification calls an error, gives NaN. QuantizeLinear and DequantizeLinear of constants make constants,
-   so a quantised weight becomes a weight of floats.
+   Integers and booleans are stored as floats, which hold all integers up to 2^24 exactly. Casts to 8 bits
+   wrap; additions and products of 8-bit integers are refused. If Gather's index is computed and out of range,
+   which the specification calls an error, the result is NaN. QuantizeLinear and DequantizeLinear of constants
+   make constants, so a quantised weight becomes a weight of floats.
 
-   Errors: a broken file is refused. If it contains something that is not supported, whatever depends on that
-   is refused when it is requested; the file itself is refused only if all of its outputs are. The message
-   names the op, the node and the reason. Half and double precision are computed in float; a Cast to half
-   rounds.
+   Errors: a broken file is refused. Tensors that depend on an unsupported part of a file are refused when
+   they are requested; the file itself is refused only if all of its outputs are. The message names the op,
+   the node and the reason. Half and double precision are computed in float; a Cast to half rounds.
 
    Memory comes from the model's allocator only, and there are no globals. The file is C99 and C++17 and works
    in every build of fold.h. The noise of choices, gradients of Erf and Pow, and Exp, Log, Sin and Cos of
-   constants call libm, so their bits depend on it.
+   constants call the C library, so their bits depend on it.
 
    No gradient passes through ArgMax, ArgMin, OneHot, Multinomial, Floor, Ceil, Round, Sign, comparisons,
    And, Or, Xor, Not, IsNaN, Cast to integers or booleans, Div, Pow and Mod of integers, QuantizeLinear,
@@ -79,90 +79,85 @@ extern "C" {
 typedef struct fold_onnx fold_onnx;
 enum { FOLD_ONNX_RANK = 8 };
 
-/* A tensor of the file, for a batch of 1. */
+/* Describes a tensor of the file. Its shape is that for a batch of 1, unless a binding says otherwise. */
 typedef struct fold_onnx_tensor {
     const char *name;              /* NULL: there is no such tensor */
     int rank, dim[FOLD_ONNX_RANK]; /* a scalar has rank 0 */
-    int count;                     /* of values; 0: nothing computes it, or the op that does is refused */
+    int count;                     /* of values; 0: nothing computes it, or the op that would is refused */
     int is_integer;                /* integers or booleans, which are stored as floats */
     int is_constant;
-    int stops_gradient; /* no gradient passes through the op that computes it (see the list
-                           above) */
+    int stops_gradient; /* no gradient passes through the op that computes it: see the list above */
 } fold_onnx_tensor;
 
 /* Gives an input of the file a shape, or makes it a constant. */
 typedef struct fold_onnx_binding {
     const char *name;
-    const float *values; /* of the constant, read while the file is opened; NULL: it stays an
-                            input */
+    const float *values; /* of the constant, read while the file is opened; NULL: it stays an input */
     int has_shape;       /* 0: use the file's shape, with 1 for every axis that it leaves open */
     int rank, dim[FOLD_ONNX_RANK];
-    int count; /* of values: the file is refused if its input has a different number. 0: not checked */
+    int count; /* length of values; an input of a different size is refused. 0: not checked */
 } fold_onnx_binding;
 
 typedef struct fold_onnx_desc {
-    const char *prefix; /* of the names of all parameters, such as "left.", so that a model can hold several
-                           files */
+    const char *prefix; /* begins all parameter names, such as "left.": a model can hold several files */
     const fold_onnx_binding *bindings;
     int n_bindings;
-    size_t max_bytes; /* limit of memory while the file is opened, including parameters; 0: 8 times its size
-                         and 64 MB */
+    size_t max_bytes; /* limit on memory while the file is opened, including parameters; 0: 64 MB plus 8
+                         times the file's size */
 } fold_onnx_desc;
 FOLD_API fold_onnx_desc fold_onnx_desc_default(void); /* all zero */
 
 #ifndef FOLD_NO_STDIO
-/* Opens an .onnx file; desc may be NULL. Weights in separate files are read from the file's folder or below.
-   Returns NULL if it cannot be read: the error is set on the model. */
+/* Opens an .onnx file; desc may be NULL. Separate files of weights are read from the same folder or its
+   subfolders. Returns NULL on failure; the error is set on the model. */
 FOLD_API fold_onnx *fold_onnx_open(fold_model *m, const char *path, const fold_onnx_desc *desc);
 #endif
-/* Opens a file in memory, which may be freed when the call returns. */
+/* Opens a file in memory. The bytes may be freed when the call returns. */
 FOLD_API fold_onnx *fold_onnx_open_memory(fold_model *m, const void *bytes, size_t size,
                                           const fold_onnx_desc *desc);
-/* Writes an .onnx file again with the current values of its weights. PyTorch or ONNX Runtime can then read
-   what was trained here. All other bytes stay the same. The file must have been opened in m with the same
-   desc. Returns the model's status. Errors: a weight that has changed is not stored in the file itself as
-   float32, or has two parameters, such as a matrix and its transpose, that were trained to different
-   values. */
+/* Writes a copy of an .onnx file with the current values of its weights, so that PyTorch or ONNX Runtime can
+   read what was trained here. All other bytes stay the same. The file must have been opened in m with the
+   same desc. Returns the model's status. Errors: a weight that has changed but is not stored as float32 in
+   the file itself; a weight with two parameters, such as a matrix and its transpose, that were trained to
+   different values. */
 FOLD_API fold_status fold_onnx_save_to(fold_model *m, const void *bytes, size_t size,
                                        const fold_onnx_desc *desc, fold_writer *write, void *writer);
 #ifndef FOLD_NO_STDIO
 FOLD_API fold_status fold_onnx_save(fold_model *m, const char *from, const char *to,
                                     const fold_onnx_desc *desc);
 #endif
-/* Frees o. Call it after freeing the contexts that recorded it, and before freeing the model. NULL is
-   fine. */
+/* Frees o, which may be NULL. First free the contexts that recorded it; free the model afterwards. */
 FOLD_API void fold_onnx_close(fold_onnx *o);
 
-/* Inputs and outputs, in the order of the file. Weights, and inputs that are bound to values, do not
-   count. */
+/* Inputs and outputs, in the file's order. Weights and inputs that are bound to values are not included. */
 FOLD_API int fold_onnx_input_count(const fold_onnx *o);
 FOLD_API fold_onnx_tensor fold_onnx_input(const fold_onnx *o, int index);
 FOLD_API int fold_onnx_output_count(const fold_onnx *o);
 FOLD_API fold_onnx_tensor fold_onnx_output(const fold_onnx *o, int index);
 FOLD_API fold_onnx_tensor fold_onnx_find(const fold_onnx *o, const char *name); /* any tensor, by name */
-/* The metadata, such as joint names and scales; a missing key or value is NULL. */
+/* The file's metadata, such as joint names and scales; NULL if there is no such index or key. */
 FOLD_API int fold_onnx_metadata_count(const fold_onnx *o);
 FOLD_API const char *fold_onnx_metadata_key(const fold_onnx *o, int index);
 FOLD_API const char *fold_onnx_metadata(const fold_onnx *o, const char *key);
 
-/* A tensor of a sample. An input has values, which are copied, or else a node with the same number of values.
-   To record many samples at the cost of one, pass a list with a row for each sample, for every input that
-   differs between samples. Everything that depends on these inputs is then also a list. */
+/* A named tensor of one sample. For an input, set `values`, which are copied, or else `node`, with the same
+   number of values. To record many samples at the cost of one, pass a list with one row per sample for every
+   input that differs between samples. Everything that depends on such an input is then also a list. */
 typedef struct fold_onnx_value {
     const char *name;
     const float *values;
     fold_node node;
 } fold_onnx_value;
-/* Records one sample and sets the node of each of `out`. These name output tensors or any others. Only the
-   inputs that these need are required. Noise can be passed as an input, with the name of the random op's
-   output; otherwise it is drawn from chance, and NULL means no noise. Noise is drawn for a single sample, so
-   drawing it for lists is an error. Two threads must not record the same o at once. Errors, set on the
-   context: a name that is not in the file, a missing input. */
+/* Records one sample and sets the node of each element of `out`, whose names may be those of outputs or of
+   any other tensors. Only the inputs that these need are required. To supply noise, pass it as an input with
+   the name of the random op's output; otherwise it is drawn from `chance`, or left out if that is NULL. It is
+   drawn for a single sample, so drawing noise for lists is an error. Do not record the same o on two threads
+   at once. Errors, set on the context: a name that is not in the file; a missing input. */
 FOLD_API fold_status fold_onnx_record(fold_onnx *o, fold_ctx *f, const fold_onnx_value *in, int n_in,
                                       fold_random *chance, fold_onnx_value *out, int n_out);
 #ifndef FOLD_NO_TEXT
-/* Prints the user-defined ops of fold_onnx_record: use it as print_op of a fold_to_c_desc
-   (examples/fold_to_c.h). Returns 1 for an op of someone else. */
+/* Prints the user-defined ops of fold_onnx_record as C: use it as print_op of a fold_to_c_desc
+   (examples/fold_to_c.h). Returns 1 for any other op. */
 FOLD_API int fold_onnx_print(const fold_seen *seen, fold_writer *write, void *writer, void *user);
 #endif
 
@@ -184,7 +179,8 @@ FOLD_API int fold_onnx_print(const fold_seen *seen, fold_writer *write, void *wr
 #include <stdio.h>
 #endif
 
-/* Every product and sum is rounded by itself, so results do not depend on the compiler or its flags. */
+/* Every product and every sum is rounded separately, so results do not depend on the compiler or its
+   flags. */
 #if defined(__clang__)
 #pragma STDC FP_CONTRACT OFF
 #elif defined(__GNUC__)
@@ -212,7 +208,7 @@ typedef struct fold_onnx__arena {
     size_t used;
 } fold_onnx__arena;
 
-/* A type of ONNX: the size of raw values, and the protobuf field and wire of listed ones. */
+/* An ONNX type: the size of a raw value, and the protobuf field and wire type of listed values. */
 typedef struct fold_onnx__type {
     int type, size, is_integer, field, wire; /* is_integer 2: of 8 bits */
 } fold_onnx__type;
@@ -256,49 +252,50 @@ enum {
 typedef struct fold_onnx__value {
     const char *name;
     int origin, maker; /* maker: 1 + the index of the node that makes it; 0: none */
-    int stands_for;    /* of a function's input: the value that it gets; -1: it is left out */
+    int stands_for;    /* for a function's input: the value passed by the call; -1: it is left out */
     const char *why;   /* why it is refused */
     fold_onnx__dims dims;
     int count;
-    fold_shape shape;         /* of its fold_node */
-    int is_integer;           /* or boolean; 2: of 8 bits */
-    int is_frozen;            /* a constant that is not trained, since it was computed */
-    /* the elements of a constant: one of these is set */
+    fold_shape shape; /* of its fold_node */
+    int is_integer;   /* or boolean; 2: of 8 bits */
+    int is_frozen;    /* a constant that must not be trained */
+    /* the elements of a constant, in exactly one of these three */
     const unsigned char *raw; /* as in the file, little-endian, of this type */
     const float *floats;
     double *numbers;
     const fold_onnx__type *type;
     fold_param param; /* of a constant that steps read as a value */
     int step;         /* the step that makes it */
-    char *seen;       /* of a tensor that is being saved: which elements a parameter has */
+    char *seen;       /* while a tensor is saved: whether a parameter holds the element */
     fold_node node;   /* while a sample is recorded */
     int wanted, given;
 } fold_onnx__value;
 
-/* Brings a value into a different shape and order. Most moves are views. */
+/* Brings a value into a different shape and order. Most moves take a window, a single run of adjacent values:
+   then fold.h's slices and reshapes do it. Others need `op`. */
 typedef struct fold_onnx__move {
     fold_shape shape;
-    int from, count; /* of the view */
+    int from, count; /* the first value, if the move is a window, and the number of values */
     int is_window, is_part, is_permutation;
-    fold_op op;        /* if it is no view */
-    const int *source; /* where each run of `run` values comes from; -1: it is padding */
+    fold_op op;        /* if it is not a window */
+    const int *source; /* where each run of `run` values comes from; -1: padding */
     int run, has_pad;
     float pad;
 } fold_onnx__move;
 
-/* The calls of fold.h that make up an op, in this order. Those that are NULL are left out. */
+/* The calls of fold.h that make up an op, in this order; NULL: left out. */
 typedef struct fold_onnx__calls {
     fold_node (*one)(fold_ctx *f, fold_node x);
     fold_node (*with)(fold_ctx *f, fold_node x, float real);
     fold_node (*between)(fold_ctx *f, fold_node x, float low, float high);
-    fold_node (*two)(fold_ctx *f, fold_node a, fold_node b); /* over all inputs, from the left */
+    fold_node (*two)(fold_ctx *f, fold_node a, fold_node b); /* joins all inputs, from the left */
     fold_node (*along)(fold_ctx *f, fold_node x, int axis);
     fold_node (*after)(fold_ctx *f, fold_node x);
 } fold_onnx__calls;
 
 typedef struct fold_onnx__formula {
     double (*of)(double a, double b);
-    const char *text; /* C */
+    const char *text; /* the same in C */
 } fold_onnx__formula;
 
 /* A row in the table of ops. */
@@ -309,15 +306,18 @@ typedef struct fold_onnx__op {
     int (*open)(fold_onnx *o, const fold_onnx__value *from); /* its first input */
     fold_onnx__calls calls;
     const fold_onnx__formula *number; /* for constants, and for ops that fold.h lacks */
-    float alpha, beta;                    /* defaults of the attributes alpha, and beta or gamma */
+    float alpha, beta;                /* default values of alpha, and of beta or gamma */
     int flags;
 } fold_onnx__op;
 enum { FOLD_ONNX__INTEGERS = 1, FOLD_ONNX__TRUTH = 2, FOLD_ONNX__FREEZES = 4, FOLD_ONNX__STOPS = 8 };
 enum { FOLD_ONNX__COUNTS = 1 | 16 }; /* integers, but not of 8 bits: their results would wrap */
-#define FOLD_ONNX__ROW(type, least, most, attributes, open, number, flags)                               \
-    {                                                                                                    \
-        type, least, most, attributes, open, { NULL, NULL, NULL, NULL, NULL, NULL }, number, 0, 0, flags \
+#define FOLD_ONNX__OP(type, least, most, attributes, open, number, alpha, beta, flags, ...) \
+    {                                                                                       \
+        type, least, most, attributes, open, { __VA_ARGS__ }, number, alpha, beta, flags    \
     }
+#define FOLD_ONNX__ROW(type, least, most, attributes, open, number, flags)                                \
+    FOLD_ONNX__OP(type, least, most, attributes, open, number, 0, 0, flags, NULL, NULL, NULL, NULL, NULL, \
+                  NULL)
 
 /* Records a step whose operands are `in`, and writes its results to `out`. */
 struct fold_onnx__step;
@@ -326,21 +326,21 @@ typedef void fold_onnx__recorder(fold_onnx *o, const struct fold_onnx__step *s, 
                                  fold_node *out);
 typedef struct fold_onnx__step {
     fold_onnx__recorder *record;
-    const fold_onnx__op *op; /* of the node that it was made for */
+    const fold_onnx__op *op; /* of the file's node */
     const int *from;         /* the inputs of that node, while the file is opened */
     fold_onnx__calls calls;
     const fold_onnx__move *move;
     int *in, n_in, n_out, out[3]; /* values */
-    int number[5];                /* settings, which depend on `record` */
+    int number[5];                /* settings, whose meaning depends on `record` */
     float real[2];
     const fold_onnx__layer *layer;
     fold_conv_desc conv;
     fold_param param[14], *filters;
-    int n_filters; /* of a convolution: a filter for each group */
+    int n_filters; /* of a convolution: one per group */
     fold_op own;
-    int stops;        /* no gradient passes */
-    float *noise;     /* memory for a random op */
-    fold_node *nodes; /* memory for inputs, outputs and intermediate nodes */
+    int stops;        /* no gradient passes through it */
+    float *noise;     /* buffer of a random op */
+    fold_node *nodes; /* buffer for inputs, outputs and intermediate nodes */
     int needed;
 } fold_onnx__step;
 enum { FOLD_ONNX__OUTS = 3 };
@@ -351,20 +351,20 @@ typedef struct fold_onnx__node { /* while the file is opened */
     const char *type, *name;
     int *in, n_in; /* 0: left out */
     int *out, n_out;
-    int next, is_open; /* next: the first input whose maker was not visited yet */
+    int next, is_open; /* next: the first input whose maker has not been visited yet */
 } fold_onnx__node;
 
-/* The body of a function is opened as if its nodes stood where it is called. Its names begin with `prefix`,
-   and its attributes may refer to those of the call. */
+/* A call of a function that the file defines. The function's nodes are opened in place of the call: their
+   names get the prefix, and their attributes may refer to those of the call. */
 typedef struct fold_onnx__scope {
     const struct fold_onnx__scope *outer;
     const char *prefix;
     fold_onnx__span call, function;
 } fold_onnx__scope;
 
-/* A parameter, in one of the forms of a constant: `scale` times the elements of a view. NULL: all elements,
-   in their order. Parameters are planned while nodes are opened: their handles are then 1 + their index and a
-   salt of 0. They are made when all are known, so that each array of the model is allocated once. */
+/* A parameter made from a constant: `scale` times the elements of `view`, or all elements in order if that is
+   NULL. While nodes are opened, parameters are only planned: a handle then has the id 1 + the weight's index
+   and the salt 0. They are created when all are known, so that each array of the model is allocated once. */
 struct fold_onnx__view;
 typedef struct fold_onnx__weight {
     const fold_onnx__value *value;
@@ -384,23 +384,23 @@ struct fold_onnx {
     fold_ctx *f; /* while a sample is recorded: errors are set on it */
     fold_random *chance;
     fold_onnx_desc desc;
-    fold_onnx__arena kept, passing, scratch; /* passing: until the file is open; scratch: for each part of
-                                                it */
+    fold_onnx__arena kept, passing, scratch; /* passing: freed once the file is open; scratch: freed after
+                                                each part of it */
     size_t budget, most, read;
     fold_onnx__span file;
-    char why[240], near[80];  /* why: the reason that a part of the file is refused */
+    char why[240], near[80];  /* why: why a part of the file is refused */
     fold_onnx__value *values; /* index 0 means none */
     fold_onnx__step *steps;
-    int *named; /* hash table of values by name */
+    int *named;                  /* hash table of values by name */
     fold_onnx__weight **weights; /* while the file is opened */
     fold_onnx__pair *metadata;
     int *inputs, *outputs;
     int n_values, most_values, n_steps, most_steps, n_named, n_weights, n_metadata, n_inputs, n_outputs;
-    int n_nodes; /* that were read */
+    int n_nodes; /* number of nodes read so far */
     int has_functions;
-    int saves;   /* parameters are written into our copy of the file, instead of being read from it */
+    int saves; /* parameters are written into our copy of the file, instead of being read from it */
     int failed, version, has_list; /* has_list: an input of this sample is a list */
-    const char *folder;            /* of the file, for separate weights; NULL: there are none */
+    const char *folder;            /* path whose folder has separate weights; NULL: in memory */
     int folder_length;
     fold_onnx__node node;
     const fold_onnx__scope *scope; /* NULL: that of the graph */
@@ -408,7 +408,7 @@ struct fold_onnx {
 
 /* ---- text and errors -------------------------------------------------------------------------- */
 
-/* Text that is too long is cut. */
+/* Text that is too long is truncated. */
 static void fold_onnx__format(char *text, size_t size, const char *format, ...)
 {
     va_list args;
@@ -442,7 +442,7 @@ static int fold_onnx__fail(fold_onnx *o, fold_status status, const char *format,
 }
 #define FOLD_ONNX__REFUSE(o, ...) fold_onnx__fail(o, FOLD_BAD_ARGUMENT, __VA_ARGS__)
 
-/* For messages while no node is being read. */
+/* Sets what messages begin with while no node is being read. */
 static void fold_onnx__reads_now(fold_onnx *o, const char *what, const char *name)
 {
     memset(&o->node, 0, sizeof o->node);
@@ -501,7 +501,7 @@ static void *fold_onnx__take_any(fold_onnx *o, fold_onnx__arena *arena, size_t c
     return taken;
 }
 
-/* The same, zeroed. */
+/* The same, but zeroed. */
 static void *fold_onnx__take(fold_onnx *o, fold_onnx__arena *arena, size_t count, size_t size)
 {
     void *taken = fold_onnx__take_any(o, arena, count, size);
@@ -535,7 +535,7 @@ static uint64_t fold_onnx__little(const unsigned char *from, int bytes)
     return value;
 }
 
-/* Reads a number off the front. Returns 0 if there is none. */
+/* Reads a number from the start of `from`. Returns 0 if there is none. */
 static int fold_onnx__take_number(fold_onnx__span *from, int wire, uint64_t *value)
 {
     const int size = wire == FOLD_ONNX__EIGHT ? 8 : 4;
@@ -553,7 +553,7 @@ static int fold_onnx__take_number(fold_onnx__span *from, int wire, uint64_t *val
     return 1;
 }
 
-/* Returns 0 at the end, and after an error. */
+/* Reads the next field. Returns 0 at the end and after an error. */
 static int fold_onnx__next(fold_onnx *o, fold_onnx__span *from, fold_onnx__field *field)
 {
     uint64_t key;
@@ -672,7 +672,7 @@ static double fold_onnx__decode(int type, uint64_t bits)
     }
 }
 
-/* Numbers of a repeated field, packed or not: writes the first `most`, and returns how many there are. */
+/* Reads a repeated field of numbers, packed or not. Writes the first `most`; returns how many there are. */
 static int fold_onnx__numbers(fold_onnx *o, fold_onnx__span from, int number, const fold_onnx__type *type,
                               double *out, int most)
 {
@@ -698,7 +698,7 @@ static int fold_onnx__numbers(fold_onnx *o, fold_onnx__span from, int number, co
 
 /* ---- values ----------------------------------------------------------------------------------- */
 
-/* The entry of a name in the table; if the name is new, a free entry. */
+/* The hash-table entry of a name, or a free entry if the name is new. */
 static int *fold_onnx__place(const fold_onnx *o, const char *name)
 {
     const uint32_t mask = (uint32_t)(o->n_named - 1);
@@ -742,7 +742,7 @@ static int fold_onnx__distance(const char *a, const char *b)
     return row[strlen(b) < FOLD_ONNX__MAX ? strlen(b) : (size_t)FOLD_ONNX__MAX];
 }
 
-/* "; nearest: ..." for a message: among the values of an origin, or among all that can be requested. */
+/* "; nearest: ..." for a message: the most similar name with this origin or, if that is 0, with any. */
 static const char *fold_onnx__nearest(fold_onnx *o, const char *name, int origin)
 {
     int best = 0, least = INT_MAX;
@@ -759,27 +759,21 @@ static const char *fold_onnx__nearest(fold_onnx *o, const char *name, int origin
     return o->near;
 }
 
-/* The value of a name, which is added if it is new. An empty name is no value. */
-static int fold_onnx__name(fold_onnx *o, const char *name)
-{
-    if (!*name || o->failed)
-        return 0;
-    int *place = fold_onnx__place(o, name);
-    return *place ? *place : (*place = fold_onnx__new_value(o, name));
-}
-
-/* The value that a name means in the current scope. */
+/* The value that a name refers to in the current scope, which is added if it is new. An empty name is no
+   value. */
 static int fold_onnx__meant(fold_onnx *o, fold_onnx__span text)
 {
     const char *prefix = o->scope ? o->scope->prefix : "";
     const size_t before = strlen(prefix), size = (size_t)(text.end - text.at);
     char *name = size ? FOLD_ONNX__KEPT(o, char, before + size + 1) : NULL;
-    if (!name)
+    if (!name || o->failed)
         return 0;
     memcpy(name, prefix, before);
     memcpy(name + before, text.at, size);
-    const int index = fold_onnx__name(o, name), given = o->values[index].stands_for;
-    return !given ? index : given < 0 ? 0 : given;
+    int *place = fold_onnx__place(o, name);
+    *place = *place ? *place : fold_onnx__new_value(o, name);
+    const int given = o->values[*place].stands_for;
+    return !given ? *place : given < 0 ? 0 : given;
 }
 
 static int fold_onnx__product(const fold_onnx__dims *dims, int from, int to)
@@ -802,7 +796,7 @@ static int fold_onnx__is_empty(fold_onnx *o, const fold_onnx__value *value)
     return FOLD_ONNX__REFUSE(o, "'%.60s' has no values", value->name);
 }
 
-/* 0 after an error. */
+/* The number of values; 0 after an error. */
 static int fold_onnx__size(fold_onnx *o, const fold_onnx__dims *dims)
 {
     long long count = 1;
@@ -818,7 +812,7 @@ static int fold_onnx__size(fold_onnx *o, const fold_onnx__dims *dims)
     return o->failed ? 0 : (int)count;
 }
 
-/* The axes from `first` on. Rank 0: there are too many. */
+/* The shape of the axes from `first` on; rank 0 if there are too many. */
 static fold_shape fold_onnx__shape_from(const fold_onnx__dims *dims, int first)
 {
     fold_shape shape = { 0, { 0, 0, 0, 0 } };
@@ -838,7 +832,7 @@ static fold_shape fold_onnx__shape(const fold_onnx__dims *dims)
     return dims->rank ? fold_onnx__shape_from(dims, first) : fold_shape1(1);
 }
 
-/* Ops along axes read [outer x count x inner]; outer and inner are left out if they are 1. */
+/* Ops along axes read [outer x count x inner], without inner if it is 1, then without outer if it is 1. */
 static fold_shape fold_onnx__along(int outer, int count, int inner)
 {
     return inner > 1   ? fold_shape3(outer, count, inner)
@@ -869,17 +863,12 @@ static double fold_onnx__number(const fold_onnx__value *constant, int i)
                              fold_onnx__little(constant->raw + size * (size_t)i, (int)size));
 }
 
-/* Toward zero: + 0.0, since integers have no negative zero. */
-static double fold_onnx__truncated(double number)
-{
-    return (number < 0 ? ceil(number) : floor(number)) + 0.0;
-}
 static int fold_onnx__is_fixed(const fold_onnx *o, int value)
 {
     return o->values[value].origin == FOLD_ONNX__FIXED;
 }
 
-/* Returns 0 if it is no constant with a single value. */
+/* Returns 0 unless the value is a constant with a single element. */
 static int fold_onnx__scalar(const fold_onnx *o, int value, double *number)
 {
     if (!fold_onnx__is_fixed(o, value) || o->values[value].count != 1)
@@ -888,12 +877,7 @@ static int fold_onnx__scalar(const fold_onnx *o, int value, double *number)
     return 1;
 }
 
-static double fold_onnx__round(const fold_onnx__value *value, double number)
-{
-    return value->is_integer ? fold_onnx__truncated(number) : (double)(float)number;
-}
-
-/* Makes a value a constant that is not trained. It may have no values, such as an empty list of axes. */
+/* Makes a value a constant that is not trained. It may be empty, such as a list of no axes. */
 static int fold_onnx__fix_as(fold_onnx *o, fold_onnx__value *value, const fold_onnx__dims *dims,
                              int is_integer)
 {
@@ -907,7 +891,7 @@ static int fold_onnx__fix_as(fold_onnx *o, fold_onnx__value *value, const fold_o
     return !o->failed;
 }
 
-/* The same. Returns its numbers, to be written. */
+/* The same. Returns the array of its elements, which the caller fills. */
 static double *fold_onnx__fix(fold_onnx *o, fold_onnx__value *value, const fold_onnx__dims *dims,
                               int is_integer)
 {
@@ -919,8 +903,8 @@ static double *fold_onnx__fix(fold_onnx *o, fold_onnx__value *value, const fold_
 /* ---- tensors of the file ---------------------------------------------------------------------- */
 
 #ifndef FOLD_NO_STDIO
-/* Reads bytes of a separate file. Memory is allocated only if they are there, and the budget grows as if they
-   were in the file itself. */
+/* Reads `size` bytes of a file from an offset; SIZE_MAX: all. Memory is allocated only if the file has that
+   many, and the budget grows with them. */
 static const unsigned char *fold_onnx__read_part(fold_onnx *o, const char *path, size_t from, size_t size)
 {
     FILE *file = fopen(path, "rb");
@@ -1045,8 +1029,8 @@ static int fold_onnx__read_tensor(fold_onnx *o, fold_onnx__span tensor, fold_onn
 
 /* ---- the current node: attributes and inputs --------------------------------------------------- */
 
-/* An attribute in a function may refer to one of the call, or else of the function, which are its defaults.
-   Returns 0 if there is none. */
+/* Resolves an attribute that, inside a function, refers to an attribute of the call or, failing that, to the
+   function's default. Returns 0 if neither exists. */
 static int fold_onnx__refers(fold_onnx *o, fold_onnx__field *attribute)
 {
     fold_onnx__field wanted, name;
@@ -1064,8 +1048,8 @@ static int fold_onnx__refers(fold_onnx *o, fold_onnx__field *attribute)
     return !o->failed;
 }
 
-/* Finds an attribute's value, by the number of its field. If that field is missing, it is 0 or "", which
-   proto3 does not write. A list is requested with minus its number, and found as a whole. */
+/* Finds an attribute's value, which is in the field `number`. If that field is missing, the value is 0 or "",
+   which proto3 does not write. For a list, pass minus the field's number, and read it from `found`. */
 static int fold_onnx__attribute(fold_onnx *o, const char *name, int number, fold_onnx__field *found)
 {
     const int wanted = number < 0 ? -number : number;
@@ -1096,7 +1080,7 @@ static int fold_onnx__attribute(fold_onnx *o, const char *name, int number, fold
     return 0;
 }
 
-/* The nearest int. */
+/* The number as an int; a number out of range becomes the nearest int. */
 static int fold_onnx__near(double number)
 {
     return !(number > -INT_MAX) ? -INT_MAX : number > INT_MAX ? INT_MAX : (int)number; /* also a NaN */
@@ -1119,7 +1103,7 @@ static int fold_onnx__has_word(fold_onnx *o, const char *name, const char *word)
     return fold_onnx__attribute(o, name, 4, &field) && fold_onnx__is(field.bytes, word);
 }
 
-/* Which of n words an attribute is; 0 if it is missing. */
+/* The index of an attribute's text among n words; 0 if the attribute is missing. */
 static int fold_onnx__word(fold_onnx *o, const char *name, const char *const *words, int n)
 {
     fold_onnx__field field;
@@ -1136,8 +1120,8 @@ static int fold_onnx__has_in(const fold_onnx *o, int i) { return i < o->node.n_i
 static int fold_onnx__has_out(const fold_onnx *o, int i) { return i < o->node.n_out && o->node.out[i]; }
 static fold_onnx__value *fold_onnx__out(fold_onnx *o) { return &o->values[o->node.out[0]]; }
 
-/* A list of integers, from an attribute or a constant input. Returns its length; -1: there is none; -2: an
-   error. */
+/* Reads a list of integers from an attribute or a constant input. Returns its length; -1: there is none; -2:
+   an error. */
 static int fold_onnx__list(fold_onnx *o, const char *name, int input, int *out, int most)
 {
     fold_onnx__field field;
@@ -1161,7 +1145,7 @@ static int fold_onnx__list(fold_onnx *o, const char *name, int input, int *out, 
     return o->failed ? -2 : count;
 }
 
-/* The axis counted from 0; 0 after an error. */
+/* A negative axis counts from the end. Returns it counted from 0; 0 after an error. */
 static int fold_onnx__axis(fold_onnx *o, int axis, int rank)
 {
     if (axis < -rank || axis >= rank)
@@ -1173,8 +1157,8 @@ static int fold_onnx__axis_of(fold_onnx *o, const fold_onnx__value *from, int ot
     return fold_onnx__axis(o, fold_onnx__whole(o, "axis", otherwise), from->dims.rank);
 }
 
-/* The axes that an op lists, as bits, in a shape of this rank or, if it adds them, of the rank with them.
-   Returns how many there are; -1: there is no list; -2: an error. */
+/* Sets a bit in `marks` for each axis that an op lists, counted in a shape of this rank or, if the op adds
+   them, of the rank including them. Returns how many there are; -1: there is no list; -2: an error. */
 static int fold_onnx__marked_axes(fold_onnx *o, int rank, int adds, unsigned *marks)
 {
     int axes[FOLD_ONNX_RANK];
@@ -1199,18 +1183,19 @@ static int fold_onnx__all_fixed(const fold_onnx *o)
 
 /* ---- views ------------------------------------------------------------------------------------ */
 
-/* Where each element of a result comes from: the sum over its axes of at[axis][index] or, if one of these is
-   -1, it is padding. So is, in each matrix, what is above (cuts 1) or below (-1) a diagonal: the column minus
-   the row. Everything that only moves elements is such a view. */
+/* Where each element of a result comes from. Its source offset is the sum of at[axis][index] over the axes;
+   if any of these is -1, the element is padding. If cuts is 1 or -1, the elements of each matrix above or
+   below a diagonal are padding too; the diagonal is given as column minus row. All ops that only move
+   elements are expressed as such views. */
 typedef struct fold_onnx__view {
     fold_onnx__dims dims;
     int *at[FOLD_ONNX_RANK], cuts, diagonal;
     float pad;
 } fold_onnx__view;
-/* What is beyond the end of an axis: padding, its last value, its values backwards, or its values again. */
+/* What is beyond the ends of an axis: padding, the nearest value, the values mirrored, or repeated. */
 enum { FOLD_ONNX__PADDING, FOLD_ONNX__EDGE, FOLD_ONNX__REFLECT, FOLD_ONNX__WRAP };
 
-/* The view that leaves all elements where they are. */
+/* The view that leaves all elements in place. */
 static fold_onnx__view fold_onnx__view_of(fold_onnx *o, const fold_onnx__dims *dims)
 {
     fold_onnx__view view;
@@ -1225,7 +1210,7 @@ static fold_onnx__view fold_onnx__view_of(fold_onnx *o, const fold_onnx__dims *d
     return view;
 }
 
-/* Takes the elements start, start + step ... of an axis, and of what is beyond its ends. */
+/* Replaces an axis by its elements start, start + step ..., some of which may be beyond its ends. */
 static void fold_onnx__take_beyond(fold_onnx *o, fold_onnx__view *view, int axis, int start, int step,
                                    int count, int beyond)
 {
@@ -1253,7 +1238,7 @@ static void fold_onnx__take_axis(fold_onnx *o, fold_onnx__view *view, int axis, 
     fold_onnx__take_beyond(o, view, axis, start, step, count, FOLD_ONNX__PADDING);
 }
 
-/* Axis i of the result is axis order[i]. */
+/* Axis i of the result is axis order[i] of `from`. */
 static fold_onnx__view fold_onnx__permuted(const fold_onnx__view *from, const int *order)
 {
     fold_onnx__view view = *from;
@@ -1306,7 +1291,7 @@ static int *fold_onnx__sources(fold_onnx *o, const fold_onnx__view *view, int *c
     return source;
 }
 
-/* Whether a view of `count` values does not just leave all of them where they are. */
+/* Whether a view of `count` values does anything but leave all of them in place. */
 static int fold_onnx__moves(const fold_onnx__view *view, int count)
 {
     int moves = view->cuts || fold_onnx__product(&view->dims, 0, view->dims.rank) != count;
@@ -1316,7 +1301,7 @@ static int fold_onnx__moves(const fold_onnx__view *view, int count)
     return moves;
 }
 
-/* A copy that lasts until the file is open. NULL stays NULL: it leaves all values where they are. */
+/* A copy that is kept until the file is open; NULL for NULL. */
 static const fold_onnx__view *fold_onnx__kept_view(fold_onnx *o, const fold_onnx__view *view)
 {
     fold_onnx__view *kept = view ? FOLD_ONNX__PASSING(o, fold_onnx__view, 1) : NULL;
@@ -1343,7 +1328,7 @@ static float fold_onnx__float(const fold_onnx__value *constant, size_t i)
     return number;
 }
 
-/* Writes `scale` times the elements of a view of a constant; NULL: all of them, in their order. A matrix is
+/* Writes `scale` times the elements of a view of a constant; view NULL: all of them, in order. A matrix is
    written a few rows at a time, so that its transpose is read in whole cache lines. */
 static void fold_onnx__write_floats(const fold_onnx__value *from, const fold_onnx__view *view, float scale,
                                     float *out)
@@ -1432,7 +1417,7 @@ static int fold_onnx__store(fold_onnx *o, const fold_onnx__weight *w)
     return !o->failed;
 }
 
-/* Plans a parameter: finds the one that has this form of a value, or adds one. */
+/* Plans a parameter, or finds the one that already has this form of a value. */
 static int fold_onnx__weigh(fold_onnx *o, fold_onnx__weight wanted, const fold_onnx__view *view,
                             unsigned uses, int frozen, fold_param *param)
 {
@@ -1457,7 +1442,7 @@ static int fold_onnx__weigh(fold_onnx *o, fold_onnx__weight wanted, const fold_o
     o->budget -= bytes;
     fold_onnx__weight *made = FOLD_ONNX__PASSING(o, fold_onnx__weight, 1);
     fold_onnx__value *kept = FOLD_ONNX__PASSING(o, fold_onnx__value, 1);
-    wanted.desc.init = FOLD_INIT_CONSTANT; /* so that a gain of zeros is accepted */
+    wanted.desc.init = FOLD_INIT_CONSTANT; /* a gain of zeros is then accepted */
     wanted.desc.uses = uses;
     wanted.desc.frozen = frozen || value->is_frozen;
     wanted.desc.name = fold_onnx__param_name(o, &wanted);
@@ -1465,7 +1450,7 @@ static int fold_onnx__weigh(fold_onnx *o, fold_onnx__weight wanted, const fold_o
     wanted.value = kept;
     if (o->failed)
         return 0;
-    *kept = *value; /* it may be made up for this parameter */
+    *kept = *value; /* a copy: the value may exist only for this parameter */
     *made = wanted;
     o->weights[o->n_weights++] = made;
     param->id = (uint32_t)o->n_weights;
@@ -1479,15 +1464,15 @@ static fold_onnx__weight fold_onnx__form(const fold_onnx__value *value, int form
     wanted.desc.shape = shape;
     return wanted;
 }
-/* Makes a parameter that no other op can share. */
+/* Plans a parameter that no other op can share. */
 static int fold_onnx__weigh_alone(fold_onnx *o, const fold_onnx__value *value, const fold_onnx__view *view,
                                   fold_shape shape, unsigned uses, fold_param *param)
 {
     return fold_onnx__weigh(o, fold_onnx__form(value, FOLD_ONNX__ALONE, 1, shape), view, uses, 0, param);
 }
 
-/* A constant that ops read like any value. A matrix is stored as a vector, since it is not a product's
-   weight. */
+/* Plans the parameter of a constant that ops read like any other value. A matrix is stored as a vector, since
+   it is not the weight of a product. */
 static int fold_onnx__use_constant(fold_onnx *o, int index, int frozen)
 {
     fold_onnx__value *value = &o->values[index];
@@ -1502,7 +1487,7 @@ static int fold_onnx__use_constant(fold_onnx *o, int index, int frozen)
                             &value->param);
 }
 
-/* A vector that is `scale` times a constant. A constant of one value is repeated. */
+/* Plans a vector that is `scale` times a constant. A constant of one value is repeated. */
 static int fold_onnx__vector(fold_onnx *o, int index, int count, float scale, fold_param *param)
 {
     const fold_onnx__value *value = &o->values[index];
@@ -1514,7 +1499,7 @@ static int fold_onnx__vector(fold_onnx *o, int index, int count, float scale, fo
     return fold_onnx__weigh(o, wanted, value->count == 1 ? &view : NULL, 0, 0, param);
 }
 
-/* A vector that the file does not have: a frozen constant, named after the value `beside` it. */
+/* Plans a vector that the file does not have: a frozen constant, named after the value `beside`. */
 static int fold_onnx__supply(fold_onnx *o, int beside, const double *numbers, int count, fold_param *param)
 {
     fold_onnx__value one = o->values[beside];
@@ -1527,7 +1512,7 @@ static int fold_onnx__supply(fold_onnx *o, int beside, const double *numbers, in
     return numbers && fold_onnx__weigh_alone(o, &one, NULL, fold_shape1(count), 0, param);
 }
 
-/* A missing bias or gain. */
+/* Plans a missing bias or gain. */
 static int fold_onnx__fill(fold_onnx *o, int beside, int count, double number, fold_param *param)
 {
     double *numbers = FOLD_ONNX__SCRATCH(o, double, count);
@@ -1536,7 +1521,7 @@ static int fold_onnx__fill(fold_onnx *o, int beside, int count, double number, f
     return fold_onnx__supply(o, beside, numbers, count, param);
 }
 
-/* The bytes of a matrix that is packed for the kernels of a model, which gets one more weight, of a row. */
+/* How many bytes a matrix takes when packed for the kernels, measured by adding one row of it to `probe`. */
 static size_t fold_onnx__pack_bytes(fold_model *probe, int rows, int columns)
 {
     const size_t before = fold_model_measure(probe).packs;
@@ -1549,8 +1534,8 @@ static size_t fold_onnx__pack_bytes(fold_model *probe, int rows, int columns)
     return (fold_model_measure(probe).packs - before) * ((size_t)rows + 16); /* narrow ones are rounded up */
 }
 
-/* Reserves memory for all parameters from `first` on, since arrays of a model double when they grow. Another
-   model measures packs. */
+/* Reserves memory for all parameters from `first` on, since a model's arrays double when they grow. The sizes
+   of packed weights are measured in a temporary model. */
 static void fold_onnx__reserve(fold_onnx *o, int first)
 {
     fold_model_desc desc = fold_model_desc_default();
@@ -1582,7 +1567,7 @@ static void fold_onnx__reserve(fold_onnx *o, int first)
     fold_model_free(probe);
 }
 
-/* Makes the parameter of a weight, or stores its values. */
+/* Creates the parameter of a weight or, when saving, stores its values. */
 static int fold_onnx__make_param(fold_onnx *o, fold_onnx__weight *w)
 {
     fold_onnx__reads_now(o, "weight", w->value->name);
@@ -1599,7 +1584,8 @@ static int fold_onnx__make_param(fold_onnx *o, fold_onnx__weight *w)
     return !o->failed;
 }
 
-/* Makes the parameters that were planned. Only then it is known whether the model trains. */
+/* Creates the planned parameters. Memory is reserved again after the first one: only then is it known whether
+   the model trains. */
 static int fold_onnx__make_params(fold_onnx *o)
 {
     for (int i = 0; i < o->n_weights; i++) {
@@ -1625,7 +1611,7 @@ static int fold_onnx__make_params(fold_onnx *o)
 
 /* ---- moves ------------------------------------------------------------------------------------ */
 
-/* User-defined ops. Their attributes are the dimensions of the result. */
+/* The attributes of the user-defined ops are the dimensions of the result. */
 static const char *fold_onnx__infer_attributes(const fold_shape *in, int n_in, const int32_t *attr,
                                                fold_shape *out)
 {
@@ -1698,8 +1684,8 @@ static void fold_onnx__move_backward(const fold_op_call *c)
     }
 }
 
-/* The length in which all runs of adjacent values can be cut: the greatest common divisor of their
-   lengths. */
+/* The length of pieces into which all runs of adjacent values can be cut: the greatest common divisor of
+   their lengths. */
 static int fold_onnx__run_length(const int *source, int count)
 {
     int run = 0;
@@ -1716,7 +1702,7 @@ static int fold_onnx__run_length(const int *source, int count)
     return run;
 }
 
-/* Whether each of `all` values is taken exactly once. */
+/* Whether `source` takes each of `all` values exactly once. */
 static int fold_onnx__is_permutation(fold_onnx *o, const int *source, int count, int all)
 {
     char *seen = count == all ? FOLD_ONNX__SCRATCH(o, char, all) : NULL;
@@ -1726,7 +1712,7 @@ static int fold_onnx__is_permutation(fold_onnx *o, const int *source, int count,
     return seen != NULL;
 }
 
-/* `source` has the index of each of `count` elements among `all` values. */
+/* source[i] is the index of element i, of `count`, among `all` values; -1: padding. */
 static fold_onnx__move *fold_onnx__new_move(fold_onnx *o, const int *source, int count, int all, float pad,
                                             fold_shape shape)
 {
@@ -1759,7 +1745,7 @@ static fold_node fold_onnx__reshape(fold_ctx *f, fold_node x, fold_shape shape)
 {
     return fold_onnx__same_shape(fold_node_shape(f, x), shape) ? x : fold_reshape(f, x, shape);
 }
-/* A part of adjacent values, as a vector. */
+/* A run of adjacent values, as a vector. */
 static fold_node fold_onnx__part(fold_ctx *f, fold_node x, int from, int count)
 {
     const int all = fold_onnx__elements(fold_node_shape(f, x));
@@ -1823,7 +1809,7 @@ static void fold_onnx__record_calls(fold_onnx *o, const fold_onnx__step *s, cons
     out[0] = x;
 }
 
-/* Begins a step for the current node. It is added to the file's when fold_onnx__makes sets its first
+/* Begins a step for the current node. The step joins the file's steps when fold_onnx__makes sets its first
    output. */
 static fold_onnx__step fold_onnx__begin(fold_onnx *o, fold_onnx__recorder *record, int n_in)
 {
@@ -1840,7 +1826,7 @@ static fold_onnx__step fold_onnx__begin(fold_onnx *o, fold_onnx__recorder *recor
     return s;
 }
 
-/* Sets an output of a step, a float. Set the first output last, since that adds the step. */
+/* Sets output i of a step to the value `index`; 0: not used. Set output 0 last, since that adds the step. */
 static int fold_onnx__makes(fold_onnx *o, fold_onnx__step *s, int i, int index, const fold_onnx__dims *dims)
 {
     fold_onnx__value *value = &o->values[index];
@@ -1875,7 +1861,8 @@ static const fold_onnx__move *fold_onnx__move_of(const fold_onnx *o, int index)
     return before ? before->move : NULL;
 }
 
-/* If *move makes this value by permuting another, that value; otherwise this one, and *move is NULL. */
+/* If a move makes this value by permuting another, sets *move and returns the other value. Otherwise returns
+   this value and sets *move to NULL. */
 static int fold_onnx__base(const fold_onnx *o, int index, const fold_onnx__move **move)
 {
     *move = fold_onnx__move_of(o, index);
@@ -1884,8 +1871,8 @@ static int fold_onnx__base(const fold_onnx *o, int index, const fold_onnx__move 
     return *move ? fold_onnx__maker(o, index)->in[0] : index;
 }
 
-/* Makes a move from a view. If the value was itself only moved, the view is taken of its source, which *index
-   becomes. */
+/* Makes a move from a view of the value *index. If that value is itself the result of a move, *index becomes
+   the source of that, and the new move does both. */
 static fold_onnx__move *fold_onnx__trace(fold_onnx *o, int *index, const fold_onnx__view *view,
                                          fold_shape shape)
 {
@@ -1915,7 +1902,8 @@ static int fold_onnx__makes_move(fold_onnx *o, int from, const fold_onnx__move *
     return !o->failed;
 }
 
-/* Sets an operand of a step: a view, which may become a value of its own; NULL: the value itself. */
+/* Sets operand i of a step to a view of a value, for which another value may be added; view NULL: to the
+   value itself. */
 static int fold_onnx__reads(fold_onnx *o, fold_onnx__step *s, int i, int index, const fold_onnx__view *view,
                             fold_shape shape)
 {
@@ -1937,14 +1925,14 @@ static int fold_onnx__reads(fold_onnx *o, fold_onnx__step *s, int i, int index, 
     return !o->failed;
 }
 
-/* Sets an operand of a step: a value in a different shape. */
+/* Sets operand i of a step to a value in a different shape. */
 static int fold_onnx__reads_shape(fold_onnx *o, fold_onnx__step *s, int i, int index, fold_shape shape)
 {
     const fold_onnx__view view = fold_onnx__view_of(o, &o->values[index].dims);
     return fold_onnx__reads(o, s, i, index, &view, shape);
 }
 
-/* The step's only output is a move of its result, which has the shape `made`; NULL: it is the result
+/* Ends a step whose result has the shape `made`. The node's output is a move of that result; NULL: the result
    itself. */
 static int fold_onnx__makes_moved(fold_onnx *o, fold_onnx__step *s, const fold_onnx__dims *made,
                                   const fold_onnx__move *move, const fold_onnx__dims *dims)
@@ -1956,7 +1944,7 @@ static int fold_onnx__makes_moved(fold_onnx *o, fold_onnx__step *s, const fold_o
            fold_onnx__makes_move(o, inner, move, o->node.out[0], dims);
 }
 
-/* The same for an output that is a view of the result. */
+/* The same, with a view of the result as output. */
 static int fold_onnx__makes_view(fold_onnx *o, fold_onnx__step *s, const fold_onnx__dims *made,
                                  const fold_onnx__view *view)
 {
@@ -1967,7 +1955,7 @@ static int fold_onnx__makes_view(fold_onnx *o, fold_onnx__step *s, const fold_on
                                   &view->dims);
 }
 
-/* The same for an output whose axis i is axis order[i] of the result. */
+/* The same, with an output whose axis i is axis order[i] of the result. */
 static int fold_onnx__makes_permuted(fold_onnx *o, fold_onnx__step *s, const fold_onnx__dims *made,
                                      const int *order)
 {
@@ -1975,7 +1963,7 @@ static int fold_onnx__makes_permuted(fold_onnx *o, fold_onnx__step *s, const fol
     return fold_onnx__makes_view(o, s, made, &view);
 }
 
-/* An output that is a view of the first input, in this shape, whether that is constant or not. */
+/* Makes an output that is a view of the first input, in this shape; constant if the input is. */
 static int fold_onnx__emit(fold_onnx *o, const fold_onnx__view *view, int out, const fold_onnx__dims *dims)
 {
     const fold_onnx__value *from = fold_onnx__in(o, 0);
@@ -2007,8 +1995,9 @@ static int fold_onnx__emit(fold_onnx *o, const fold_onnx__view *view, int out, c
 
 /* ---- element-wise ops ------------------------------------------------------------------------- */
 
-/* A function of doubles and its text, which fold_onnx_print prints for ops that fold.h lacks: these need no
-   header, so that their bits are the same everywhere. Whole numbers are below 2^52, as floats are. */
+/* A function of doubles and its C text. fold_onnx_print prints the text for ops that fold.h lacks; formulas
+   of such ops call no other function, so their bits are the same everywhere. Doubles of at least 2^52 =
+   4503599627370496 are whole numbers. */
 #define FOLD_ONNX__FORMULA(name, ...) FOLD_ONNX__FORMULA_OF(name, __VA_ARGS__)
 #define FOLD_ONNX__FORMULA_OF(name, ...)                                        \
     static double fold_onnx__##name##_of(double own_a, double own_b)            \
@@ -2040,7 +2029,7 @@ FOLD_ONNX__FORMULA(not_zero, own_y = own_a != 0;)
 FOLD_ONNX__FORMULA(sign, own_y = own_a > 0 ? 1 : own_a < 0 ? -1 : own_a - own_a;)
 FOLD_ONNX__FORMULA(neg, own_y = -own_a;)
 FOLD_ONNX__FORMULA(reciprocal, own_y = 1 / own_a;)
-/* of constants only */
+/* for constants only */
 FOLD_ONNX__FORMULA(abs, own_y = fabs(own_a);)
 FOLD_ONNX__FORMULA(exp, own_y = exp(own_a);)
 FOLD_ONNX__FORMULA(log, own_y = log(own_a);)
@@ -2050,7 +2039,7 @@ FOLD_ONNX__FORMULA(ceil, own_y = ceil(own_a);)
 FOLD_ONNX__FORMULA(sin, own_y = sin(own_a);)
 FOLD_ONNX__FORMULA(cos, own_y = cos(own_a);)
 
-/* To the nearest whole number: halves to the even one. The sign of 0 stays. */
+/* Rounds to the nearest whole number, halves to the even one. 0 keeps its sign. */
 #define FOLD_ONNX__NEAREST                                                                \
     own_y = own_a;                                                                        \
     if (own_a > -4503599627370496.0 && own_a < 4503599627370496.0) {                      \
@@ -2062,14 +2051,18 @@ FOLD_ONNX__FORMULA(cos, own_y = cos(own_a);)
             own_y = own_a * 0;                                                            \
     }
 FOLD_ONNX__FORMULA(nearest_whole, FOLD_ONNX__NEAREST)
-/* Integers have no negative zero. */
+/* Truncates. Integers have no negative zero. */
 #define FOLD_ONNX__TRUNC(y)                                \
     if (y > -4503599627370496.0 && y < 4503599627370496.0) \
         y = (double)(long long)y;
 FOLD_ONNX__FORMULA(trunc, own_y = own_a; FOLD_ONNX__TRUNC(own_y))
 FOLD_ONNX__FORMULA(whole_div, own_y = own_a / own_b; FOLD_ONNX__TRUNC(own_y))
+static double fold_onnx__round(const fold_onnx__value *value, double number)
+{
+    return value->is_integer ? fold_onnx__trunc_of(number, 0) : (double)(float)number;
+}
 
-/* Whole numbers of 8 bits wrap. */
+/* Converts to 8 bits, wrapping. */
 #define FOLD_ONNX__BYTE(least)                                         \
     own_y = own_a;                                                     \
     if (own_y > -4503599627370496.0 && own_y < 4503599627370496.0) {   \
@@ -2097,7 +2090,7 @@ FOLD_ONNX__FORMULA(to_int8, FOLD_ONNX__BYTE(-128))
     }
 FOLD_ONNX__FORMULA(fmod, FOLD_ONNX__REMAINDER)
 FOLD_ONNX__FORMULA(whole_fmod, FOLD_ONNX__REMAINDER own_y += 0.0;)
-/* The sign is of b. */
+/* The remainder with the sign of b. */
 #define FOLD_ONNX__MODULO                               \
     FOLD_ONNX__REMAINDER                                \
     if (own_y < 0 ? own_b > 0 : own_y > 0 && own_b < 0) \
@@ -2105,7 +2098,7 @@ FOLD_ONNX__FORMULA(whole_fmod, FOLD_ONNX__REMAINDER own_y += 0.0;)
     own_y += 0.0;
 FOLD_ONNX__FORMULA(mod, FOLD_ONNX__MODULO)
 
-/* x P(x^2), fitted to erf for x below 3.95; the error is 3e-13. Beyond, floats have 1. */
+/* erf(x) as x P(x^2), fitted for |x| up to 3.95, to within 3e-13. Beyond that it is 1 or -1 in float. */
 #define FOLD_ONNX__ERF                                                                            \
     static const double own_of[23] = {                                                            \
         0.358000769593852, -0.178769505371224, 0.133176554963779, -0.108638594504752,             \
@@ -2122,7 +2115,7 @@ FOLD_ONNX__FORMULA(mod, FOLD_ONNX__MODULO)
     own_y = own_a > 3.95 ? 1 : own_a < -3.95 ? -1 : own_y * own_a;
 FOLD_ONNX__FORMULA(erf, FOLD_ONNX__ERF)
 
-/* The arc tangent of own_x, by its series below 0.42. */
+/* The arc tangent of own_x: a series, after the argument is reduced to at most 0.42. */
 #define FOLD_ONNX__ATAN                                                                      \
     double own_t = own_x < 0 ? -own_x : own_x, own_base = 0;                                 \
     if (own_t > 2.4142135623730949) {                                                        \
@@ -2136,7 +2129,7 @@ FOLD_ONNX__FORMULA(erf, FOLD_ONNX__ERF)
         own_y = 1.0 / own_k - own_y * own_t * own_t;                                         \
     own_y = own_x < 0 ? -own_base - own_y * own_t : own_base + own_y * own_t;
 FOLD_ONNX__FORMULA(atan, int own_k; const double own_x = own_a; FOLD_ONNX__ATAN)
-/* The root of 1 - a^2 by Newton's method; then the tangent is known. */
+/* asin(a) = atan(a / sqrt(1 - a^2)), with the root by Newton's method. */
 #define FOLD_ONNX__ASIN                                                                      \
     int own_k;                                                                               \
     double own_root = own_a >= -1 && own_a <= 1 ? 1 : (own_a - own_a) / (own_a - own_a);     \
@@ -2147,9 +2140,9 @@ FOLD_ONNX__FORMULA(atan, int own_k; const double own_x = own_a; FOLD_ONNX__ATAN)
 FOLD_ONNX__FORMULA(asin, FOLD_ONNX__ASIN)
 FOLD_ONNX__FORMULA(acos, FOLD_ONNX__ASIN own_y = 1.5707963267948966 - own_y;)
 
-/* Powers by small whole numbers are products; others are exp(b log |a|), by series. */
+/* Powers with small whole exponents are products; others are exp(b log |a|), computed from series. */
 #define FOLD_ONNX__POWER                                                                                 \
-    const int own_is_far = !(own_b > -9e15 && own_b < 9e15); /* then it is even */                       \
+    const int own_is_far = !(own_b > -9e15 && own_b < 9e15); /* then b is even */                        \
     long long own_whole = own_is_far ? 0 : (long long)own_b, own_n;                                      \
     double own_m = own_a < 0 ? -own_a : own_a;                                                           \
     own_y = 1;                                                                                           \
@@ -2165,7 +2158,7 @@ FOLD_ONNX__FORMULA(acos, FOLD_ONNX__ASIN own_y = 1.5707963267948966 - own_y;)
                (own_a < 0 && own_a - own_a == 0 && !own_is_far && own_b != (double)own_whole))           \
         own_y = own_a == 1 ? 1 : (own_a - own_a) / (own_a - own_a);                                      \
     else {                                                                                               \
-        double own_log = own_m > 1 ? 1e300 : -1e300, own_s, own_power; /* of infinity, of 0 */           \
+        double own_log = own_m > 1 ? 1e300 : -1e300, own_s, own_power; /* infinity; 0 */                 \
         int own_k, own_e = 0;                                                                            \
         if (own_m > 0 && own_m - own_m == 0) {                                                           \
             for (; own_m > 1.5; own_m /= 2)                                                              \
@@ -2191,14 +2184,14 @@ FOLD_ONNX__FORMULA(acos, FOLD_ONNX__ASIN own_y = 1.5707963267948966 - own_y;)
             own_y = -own_y;                                                                              \
     }
 FOLD_ONNX__FORMULA(pow, FOLD_ONNX__POWER)
-/* The root of 4 is not below 2. */
+/* Raised a little before truncation, so that the square root of 4 is 2. */
 #define FOLD_ONNX__WHOLE_POWER \
     FOLD_ONNX__POWER           \
     own_y *= 1.000000000001;   \
     FOLD_ONNX__TRUNC(own_y)
 FOLD_ONNX__FORMULA(whole_pow, FOLD_ONNX__WHOLE_POWER)
 
-/* Rounds to half precision, which has 11 bits, or fewer below 2^-14. */
+/* Rounds to half precision: a significand of 11 bits, or fewer below 2^-14. */
 #define FOLD_ONNX__TO_HALF                                                         \
     double own_m = own_a < 0 ? -own_a : own_a, own_step = 5.9604644775390625e-08;  \
     own_y = own_a;                                                                 \
@@ -2252,7 +2245,7 @@ static fold_node fold_onnx__selu(fold_ctx *f, fold_node x, float alpha, float ga
 {
     return fold_scale(f, fold_elu(f, x, alpha), gamma);
 }
-/* These are exact for x > 0. */
+/* This and the next are exact for x > 0. */
 static fold_node fold_onnx__celu(fold_ctx *f, fold_node x, float alpha)
 {
     const fold_node below = fold_onnx__divide_by(f, fold_at_most(f, x, 0), alpha);
@@ -2265,7 +2258,7 @@ static fold_node fold_onnx__prelu(fold_ctx *f, fold_node x, fold_node slope)
     return fold_add(f, above, fold_mul(f, slope, fold_at_most(f, x, 0)));
 }
 
-/* Widens dims to what a and dims broadcast to, as in fold.h. */
+/* Replaces dims by the shape to which a and dims broadcast, as in fold.h. */
 static int fold_onnx__meet(fold_onnx *o, const fold_onnx__dims *a, fold_onnx__dims *dims)
 {
     const fold_onnx__dims had = *dims;
@@ -2280,7 +2273,8 @@ static int fold_onnx__meet(fold_onnx *o, const fold_onnx__dims *a, fold_onnx__di
     return fold_onnx__size(o, dims);
 }
 
-/* The type of an element-wise result is that of its first operand, not counting a condition. */
+/* Whether an element-wise result has integers or booleans. Its type is that of the first operand that is not
+   a condition; truth values are booleans. */
 static int fold_onnx__makes_whole(fold_onnx *o)
 {
     const fold_onnx__op *op = o->node.op;
@@ -2288,7 +2282,7 @@ static int fold_onnx__makes_whole(fold_onnx *o)
            fold_onnx__in(o, !op->number && !op->calls.two && o->node.n_in == 3)->is_integer;
 }
 
-/* Computes an output from constants. If the op has no `number`, it is Where: the first constant chooses. */
+/* Computes an output from constants. An op without `number` is Where, whose first input chooses. */
 static int fold_onnx__compute(fold_onnx *o, const fold_onnx__dims *dims)
 {
     const fold_onnx__op *op = o->node.op;
@@ -2308,7 +2302,7 @@ static int fold_onnx__compute(fold_onnx *o, const fold_onnx__dims *dims)
             y = op->number->of(y, y);
         for (int k = 1; k < n && op->number; k++)
             y = op->number->of(y, x[k]);
-        if (whole && op->number && !(fabs(y) <= INT_MAX)) /* int32 could wrap, int64 be rounded */
+        if (whole && op->number && !(fabs(y) <= INT_MAX)) /* int32 could wrap, and int64 be rounded */
             return FOLD_ONNX__REFUSE(o, "the integer %g: a division by 0, or too large", y);
         numbers[i] = fold_onnx__round(fold_onnx__out(o), y);
     }
@@ -2331,14 +2325,14 @@ static void fold_onnx__map_forward(const fold_op_call *c)
     }
 }
 
-/* Of functions of one number. */
+/* The derivative of a function of one number. */
 static double fold_onnx__slope_of_one(const fold_onnx__formula *f, double a)
 {
     return f == fold_onnx__acos   ? -1 / sqrt(1 - a * a)
            : f == fold_onnx__asin ? 1 / sqrt(1 - a * a)
            : f == fold_onnx__atan ? 1 / (1 + a * a)
            : f == fold_onnx__erf  ? 1.1283791670955126 * exp(-a * a)
-                                  : 1; /* a rounding to half precision */
+                                  : 1; /* rounding to half precision */
 }
 
 static double fold_onnx__slope(const fold_onnx__op *op, double a, double b, int of)
@@ -2346,7 +2340,7 @@ static double fold_onnx__slope(const fold_onnx__op *op, double a, double b, int 
     if (op->most == 1)
         return fold_onnx__slope_of_one(op->number, a);
     if (op->number == fold_onnx__fmod)
-        return of ? -fold_onnx__truncated(a / b) : 1;
+        return of ? -fold_onnx__trunc_of(a / b, 0) : 1;
     if (!of)
         return b == 0 ? 0 : b * pow(a, b - 1);
     return a == 0 && b >= 0 ? 0 : pow(a, b) * log(a);
@@ -2374,8 +2368,8 @@ static void fold_onnx__record_own(fold_onnx *o, const fold_onnx__step *s, const 
         out[0] = fold_onnx__apply_own(o->f, s->own, in, s->n_in, o->values[s->out[0]].shape);
 }
 
-/* An element-wise step of one input. If the input was moved, the step runs before the move, which then moves
-   the result. */
+/* An element-wise step of one input. If the input is a permutation of another value, the step reads that
+   value, and its result is permuted instead. */
 static int fold_onnx__one_step(fold_onnx *o, const fold_onnx__calls *calls, int input, float first,
                                float second)
 {
@@ -2460,7 +2454,7 @@ static int fold_onnx__joins_number(fold_onnx *o, int rank)
 }
 
 static int fold_onnx__joins(fold_onnx *o); /* several ops that are one of fold.h */
-/* Element-wise ops of one to three inputs, or of any number, such as sums, from the left. */
+/* Element-wise ops of one to three inputs, or of any number, such as sums; these go from the left. */
 static int fold_onnx__open_elements(fold_onnx *o, const fold_onnx__value *from)
 {
     static const fold_onnx__op whole_div =
@@ -2522,7 +2516,7 @@ static int fold_onnx__open_pow(fold_onnx *o, const fold_onnx__value *from)
                           exponent != 0 && (exponent == -1 || fmod(exponent, 2) != -1) &&
                           fold_onnx__in(o, 1)->dims.rank <= from->dims.rank;
     if (from->is_integer)
-        o->node.op = &whole; /* and so are its powers */
+        o->node.op = &whole; /* powers of integers are integers */
     if (!is_number || fold_onnx__all_fixed(o) || from->is_integer)
         return fold_onnx__open_elements(o, from);
     if (exponent == 1 || exponent == 2 || exponent == -1)
@@ -2565,7 +2559,7 @@ static int fold_onnx__open_shrink(fold_onnx *o, const fold_onnx__value *from)
                                fold_onnx__real(o, "bias", 0));
 }
 
-/* The slope repeats along the axes of x, but not the other way round. */
+/* The slope broadcasts to the shape of x, but x does not broadcast to that of the slope. */
 static int fold_onnx__open_prelu(fold_onnx *o, const fold_onnx__value *from)
 {
     const fold_onnx__value *slope = fold_onnx__in(o, 1);
@@ -2625,9 +2619,10 @@ static int fold_onnx__open_cast(fold_onnx *o, const fold_onnx__value *from)
     return 1;
 }
 
-/* ---- whole numbers for others, and back -------------------------------------------------------- */
+/* ---- quantisation ----------------------------------------------------------------------------- */
 
-/* number: whether it quantises, has a zero point, the least and the largest result. */
+/* number: whether it quantises (or else dequantises), whether it has a zero point, the least and the largest
+   result. */
 static void fold_onnx__record_quantize(fold_onnx *o, const fold_onnx__step *s, const fold_node *in,
                                        fold_node *out)
 {
@@ -2646,8 +2641,8 @@ static void fold_onnx__record_quantize(fold_onnx *o, const fold_onnx__step *s, c
     out[0] = fold_clip(o->f, n[1] ? fold_add(o->f, x, zero) : x, (float)n[2], (float)n[3]);
 }
 
-/* Where the scale or zero point of each element is. It is one number, one for each index of the axis, or one
-   for each block along it. `own` is its own shape, which broadcasts to all, or has none. */
+/* A view with the scale (or zero point) of each element of x. The input has one scale for all of x, for each
+   index of the axis, or for each block along it. `own` becomes a view that only has to broadcast to x. */
 static fold_onnx__view fold_onnx__scales(fold_onnx *o, int input, fold_onnx__view *own)
 {
     const fold_onnx__dims *x = &fold_onnx__in(o, 0)->dims, *scale = &fold_onnx__in(o, input)->dims;
@@ -2677,7 +2672,7 @@ static fold_onnx__view fold_onnx__scales(fold_onnx *o, int input, fold_onnx__vie
     return *own = view;
 }
 
-/* Least and largest numbers of the type that QuantizeLinear makes. */
+/* The type that QuantizeLinear makes, and its least and largest numbers. */
 static const fold_onnx__type *fold_onnx__quantized(fold_onnx *o, int *least, int *largest)
 {
     const fold_onnx__value *zero = fold_onnx__has_in(o, 2) ? fold_onnx__in(o, 2) : NULL;
@@ -2693,8 +2688,8 @@ static const fold_onnx__type *fold_onnx__quantized(fold_onnx *o, int *least, int
     return type;
 }
 
-/* QuantizeLinear and DequantizeLinear; of constants, such as weights, they make constants. Quotients are
-   rounded to float, as division does. */
+/* QuantizeLinear and DequantizeLinear. For constants, such as weights, the results are constants too,
+   computed with quotients that are rounded to float, like those of other values. */
 static int fold_onnx__open_quantize(fold_onnx *o, const fold_onnx__value *from)
 {
     const int quantizes = o->node.type[0] == 'Q', n = o->node.n_in;
@@ -2734,7 +2729,7 @@ static int fold_onnx__open_quantize(fold_onnx *o, const fold_onnx__value *from)
     return fold_onnx__makes(o, &s, 0, o->node.out[0], &from->dims);
 }
 
-/* The scale is that of the range of x and 0, or 1 if that is empty. */
+/* The scale is 1 / 255 of the range of x and 0, or 1 if that range is empty. */
 static void fold_onnx__record_dynamic_quantize(fold_onnx *o, const fold_onnx__step *s, const fold_node *in,
                                                fold_node *out)
 {
@@ -2772,17 +2767,17 @@ static int fold_onnx__open_dynamic_quantize(fold_onnx *o, const fold_onnx__value
 
 /* ---- several ops that are one of fold.h --------------------------------------------------------- */
 
-/* The op before then runs only if its own result is requested. */
+/* An op that is joined into a later one runs only if its own result is requested. */
 static fold_onnx__recorder fold_onnx__record_linear, fold_onnx__record_layer_norm;
 
-/* Input i of the op that makes a value; 0: that op is of a different type. */
+/* Input i of the op that makes a value; 0 if that op has a different type. */
 static int fold_onnx__input_of(const fold_onnx *o, int index, const char *type, int i)
 {
     const fold_onnx__step *s = fold_onnx__maker(o, index);
     return s && !strcmp(s->op->type, type) ? s->from[i] : 0;
 }
 
-/* The value whose mean over the last axis this one is; 0: it is no such mean. */
+/* The value whose mean over the last axis this one is; 0 if it is no such mean. */
 static int fold_onnx__mean_of(const fold_onnx *o, int index)
 {
     const int from = fold_onnx__input_of(o, index, "ReduceMean", 0);
@@ -2793,14 +2788,14 @@ static int fold_onnx__mean_of(const fold_onnx *o, int index)
     return fold_onnx__same_dims(&kept, &o->values[index].dims) ? from : 0;
 }
 
-/* x, if the value is x - mean(x), else 0. */
+/* Returns x if the value is x - mean(x), or else 0. */
 static int fold_onnx__centred(const fold_onnx *o, int index)
 {
     const int from = fold_onnx__input_of(o, index, "Sub", 0);
     return fold_onnx__mean_of(o, fold_onnx__input_of(o, index, "Sub", 1)) == from ? from : 0;
 }
 
-/* Joins a product with its bias, or a norm with its gain or bias, if the other input is a constant row. */
+/* Joins a product with its bias, or a norm with its gain or bias, if that is a constant row. */
 static int fold_onnx__joins_row(fold_onnx *o)
 {
     const int adds = o->node.op->number == fold_onnx__add;
@@ -3018,7 +3013,8 @@ static int fold_onnx__open_split(fold_onnx *o, const fold_onnx__value *from)
     return !o->failed;
 }
 
-/* Takes runs of values from [outer x count x run] by indices that are computed: NaN if there is none. */
+/* Gather copies runs of values from [outer x count x run]. Returns where the run of an index begins, or -1 if
+   there is none: the values are then NaN. */
 static int fold_onnx__looked_up(const int *size, float index)
 {
     index += index < 0 ? (float)size[0] : 0;
@@ -3148,7 +3144,7 @@ static int fold_onnx__open_trilu(fold_onnx *o, const fold_onnx__value *from)
     return fold_onnx__emit(o, &view, o->node.out[0], &view.dims);
 }
 
-/* Pixels of blocks become channels, or channels blocks. */
+/* SpaceToDepth turns the pixels of blocks into channels, DepthToSpace channels into blocks. */
 static int fold_onnx__open_blocks(fold_onnx *o, const fold_onnx__value *from)
 {
     static const char *const modes[2] = { "DCR", "CRD" };
@@ -3168,8 +3164,8 @@ static int fold_onnx__open_blocks(fold_onnx *o, const fold_onnx__value *from)
     return fold_onnx__emit(o, &view, o->node.out[0], way == 2 ? &deep : &wide);
 }
 
-/* Indices [outer x 1 x inner] and places [depth x 1]: 1 where they are equal, or else 0. A negative index
-   counts from the end. Floats are truncated. */
+/* Compares indices [outer x 1 x inner] with places [depth x 1]. A negative index counts from the end. Floats
+   are truncated. */
 static void fold_onnx__record_one_hot(fold_onnx *o, const fold_onnx__step *s, const fold_node *in,
                                       fold_node *out)
 {
@@ -3228,7 +3224,7 @@ static int fold_onnx__open_one_hot(fold_onnx *o, const fold_onnx__value *from)
     return numbers != NULL;
 }
 
-/* As it is after training: the same values, and a mask that keeps all of them. */
+/* Dropout after training: the same values, and a mask that keeps all of them. */
 static int fold_onnx__open_dropout(fold_onnx *o, const fold_onnx__value *from)
 {
     double ratio = 0.5, trains = 0;
@@ -3307,7 +3303,6 @@ static int fold_onnx__open_size(fold_onnx *o, const fold_onnx__value *from)
     return numbers && (*numbers = from->count, 1);
 }
 
-/* Of constants. */
 static int fold_onnx__open_range(fold_onnx *o, const fold_onnx__value *from)
 {
     double x[3]; /* start, limit, delta */
@@ -3369,15 +3364,15 @@ static int fold_onnx__open_constant_of_shape(fold_onnx *o, const fold_onnx__valu
 
 /* ---- ops along axes --------------------------------------------------------------------------- */
 
-/* An input with the marked axes brought together: [outer x count x inner], with its axes in the order of the
-   view. `kept` is the shape without them, or with 1 in their place. */
+/* An input as [outer x count x inner], where `count` combines the marked axes. `kept` is the input's shape
+   without those, or with 1 in their place. */
 typedef struct fold_onnx__lines {
     fold_onnx__view view;
     int order[FOLD_ONNX_RANK], outer, count, inner;
     fold_onnx__dims kept;
 } fold_onnx__lines;
 
-/* Adjacent marked axes are read in place if the op can; others are moved to the end. */
+/* Marked axes that are adjacent are read in place if the op allows that; others are moved to the end. */
 static fold_onnx__lines fold_onnx__reads_lines(fold_onnx *o, fold_onnx__step *s, unsigned marks, int keeps,
                                                int in_place)
 {
@@ -3405,7 +3400,7 @@ static fold_onnx__lines fold_onnx__reads_lines(fold_onnx *o, fold_onnx__step *s,
     return l;
 }
 
-/* The output of a step whose result has the shape of its lines: axes are moved back. */
+/* Makes the output of a step whose result has the shape of its lines; axes are moved back. */
 static int fold_onnx__makes_lines(fold_onnx *o, fold_onnx__step *s, const fold_onnx__lines *l)
 {
     int back[FOLD_ONNX_RANK];
@@ -3425,7 +3420,7 @@ static int fold_onnx__open_reduce(fold_onnx *o, const fold_onnx__value *from)
     const int all = named < 1 && !fold_onnx__whole(o, "noop_with_empty_axes", 0);
     if (all) /* a global pool, which reads one input, keeps the first two axes */
         marks = o->node.op->most == 1 ? ~3u : ~0u;
-    /* on which runtimes disagree */
+    /* runtimes disagree on this */
     if (named < 1 && !all && !is_plain)
         return FOLD_ONNX__REFUSE(o, "there are no axes to reduce");
     fold_onnx__step s = fold_onnx__begin(o, fold_onnx__record_calls, 1);
@@ -3436,8 +3431,8 @@ static int fold_onnx__open_reduce(fold_onnx *o, const fold_onnx__value *from)
     return fold_onnx__makes(o, &s, 0, o->node.out[0], &l.kept);
 }
 
-/* From the end, it is the sum of the values turned round, which is turned again; a sum that leaves out the
-   value itself begins with a 0 instead. */
+/* A sum from the end reverses the values, and then the sums. A sum that excludes the value itself shifts the
+   values by one, so that they begin with a 0. */
 static int fold_onnx__open_cumsum(fold_onnx *o, const fold_onnx__value *from)
 {
     const int back = fold_onnx__whole(o, "reverse", 0) != 0, late = fold_onnx__whole(o, "exclusive", 0) != 0;
@@ -3458,7 +3453,7 @@ static int fold_onnx__open_cumsum(fold_onnx *o, const fold_onnx__value *from)
     return fold_onnx__makes_view(o, &s, &from->dims, &out);
 }
 
-/* A vector of zeros stays zeros. */
+/* A vector of zeros stays as it is. */
 static void fold_onnx__record_lp_norm(fold_onnx *o, const fold_onnx__step *s, const fold_node *in,
                                       fold_node *out)
 {
@@ -3482,7 +3477,7 @@ static int fold_onnx__open_lp_norm(fold_onnx *o, const fold_onnx__value *from)
     return fold_onnx__makes_lines(o, &s, &l);
 }
 
-/* Relative to the largest value, so that large ones lose no precision. */
+/* Computed relative to the largest value, so that large values lose no precision. */
 static fold_node fold_onnx__log_softmax(fold_ctx *f, fold_node x)
 {
     fold_shape shape = fold_node_shape(f, x);
@@ -3554,7 +3549,7 @@ static int fold_onnx__open_argmax(fold_onnx *o, const fold_onnx__value *from)
     return fold_onnx__makes(o, &s, 0, o->node.out[0], &l.kept);
 }
 
-/* The largest or smallest values of constants. Equal ones keep their order. */
+/* The largest or smallest values of constants. Equal values keep their order. */
 static int fold_onnx__open_top(fold_onnx *o, const fold_onnx__value *from)
 {
     const int axis = fold_onnx__axis_of(o, from, -1), largest = fold_onnx__whole(o, "largest", 1) != 0;
@@ -3659,8 +3654,8 @@ static int fold_onnx__open_layer_norm(fold_onnx *o, const fold_onnx__value *from
     return fold_onnx__makes(o, &s, 0, o->node.out[0], &from->dims);
 }
 
-/* Batch norm of [values x channels] with given statistics or, in training, with its own; then it also returns
-   running statistics. */
+/* Batch norm of [values x channels] with given statistics or, in training, with those of the values; training
+   also returns running statistics. */
 static void fold_onnx__record_batch_norm(fold_onnx *o, const fold_onnx__step *s, const fold_node *in,
                                          fold_node *out)
 {
@@ -3704,7 +3699,7 @@ static int fold_onnx__open_batch_norm(fold_onnx *o, const fold_onnx__value *from
     return fold_onnx__makes_lines(o, &s, &l);
 }
 
-/* A norm of each row of [rows x values], and a gain and a bias of each channel or group. */
+/* Normalises each row of [rows x values], then applies a gain and a bias per channel or group. */
 static void fold_onnx__record_group_norm(fold_onnx *o, const fold_onnx__step *s, const fold_node *in,
                                          fold_node *out)
 {
@@ -3716,7 +3711,7 @@ static void fold_onnx__record_group_norm(fold_onnx *o, const fold_onnx__step *s,
     out[0] = fold_add(o->f, out[0], in[2]);
 }
 
-/* Of InstanceNormalization, each channel is a group. Before opset 21, gains and biases are of groups. */
+/* In InstanceNormalization, each channel is a group. Before opset 21, gains and biases are per group. */
 static int fold_onnx__open_group_norm(fold_onnx *o, const fold_onnx__value *from)
 {
     const int channels = from->dims.dim[1], groups = fold_onnx__whole(o, "num_groups", channels);
@@ -3750,8 +3745,8 @@ static void fold_onnx__record_linear(fold_onnx *o, const fold_onnx__step *s, con
         out[0] = fold_add(o->f, out[0], s->real[1] == 1 ? in[n] : fold_scale(o->f, in[n], s->real[1]));
 }
 
-/* Makes a constant [inputs x outputs], times `scale`, the weight of a step. If the inputs are a permuted row,
-   the original is read instead, and the weight's rows are permuted. */
+/* Makes `scale` times a constant [inputs x outputs] the weight of a step. If the step's operand is a permuted
+   row, the original row is read instead, and the rows of the weight are permuted. */
 static int fold_onnx__reads_by_weight(fold_onnx *o, fold_onnx__step *s, const fold_onnx__view *from,
                                       const fold_onnx__view *all, int turned, int rows, float scale)
 {
@@ -3774,7 +3769,7 @@ static int fold_onnx__reads_by_weight(fold_onnx *o, fold_onnx__step *s, const fo
     return fold_onnx__weigh(o, wanted, &view, FOLD_FOR_LINEAR, 0, &s->param[0]);
 }
 
-/* The view of a batch's matrices, repeated if there are fewer, and transposed if `turned`. */
+/* A view of the matrices of an operand, repeated to fill the batch, and transposed if `turned`. */
 static fold_onnx__view fold_onnx__matrices(fold_onnx *o, const fold_onnx__dims *from,
                                            const fold_onnx__dims *batch, int turned)
 {
@@ -3791,8 +3786,8 @@ static fold_onnx__view fold_onnx__matrices(fold_onnx *o, const fold_onnx__dims *
     return fold_onnx__permuted(&view, order);
 }
 
-/* alpha a b + beta c, of matrices or batches of them. A vector becomes a matrix with one row or one column,
-   and loses that axis again. A constant matrix b becomes a weight, and a constant row c its bias. */
+/* alpha a b + beta c, of matrices or batches of them. A vector gets another axis of 1, which the result does
+   not have. A constant matrix b becomes a weight, and a constant row c its bias. */
 static int fold_onnx__open_product(fold_onnx *o, const fold_onnx__value *from)
 {
     const float alpha = fold_onnx__real(o, "alpha", 1), beta = fold_onnx__real(o, "beta", 1);
@@ -3851,8 +3846,8 @@ static int fold_onnx__open_product(fold_onnx *o, const fold_onnx__value *from)
     return fold_onnx__makes(o, &s, 0, o->node.out[0], &batch);
 }
 
-/* Reads a term of an equation of Einsum: a letter for each axis. The axes of an ellipsis have the labels 1 to
-   8, counted from the right: as many as are left of `rank` or, if that is -1, `dots`. Returns its end. */
+/* Reads a term of Einsum's equation, which has a letter for each axis, and returns its end. An ellipsis is
+   the axes of `rank` that have no letter, or `dots` axes if rank is -1; the last of them has the label 8. */
 static const char *fold_onnx__term(fold_onnx *o, const char *text, int rank, int dots, char *label)
 {
     int n = 0, letters = 0;
@@ -3873,8 +3868,8 @@ static const char *fold_onnx__term(fold_onnx *o, const char *text, int rank, int
     return text;
 }
 
-/* An operand with its axes in the order of these labels. An axis that it lacks repeats, and a label that it
-   has twice is a diagonal. */
+/* A view of an operand with its axes in the order of these labels. Along a label that the operand lacks, its
+   values repeat; a label that it has twice takes the diagonal. */
 static fold_onnx__view fold_onnx__labelled(fold_onnx *o, int input, const char *has, const char *labels,
                                            const int *size)
 {
@@ -3895,14 +3890,15 @@ static fold_onnx__view fold_onnx__labelled(fold_onnx *o, int input, const char *
     return view;
 }
 
-/* The labels of each operand and of the result; of each label, its size, and in how many places it is. */
+/* The labels of each operand and of the result; for each label, its size and how often operands have it. */
 enum { FOLD_ONNX__LABELS = 128, FOLD_ONNX__MOST_LABELS = 3 * FOLD_ONNX_RANK + 1 };
 typedef struct fold_onnx__equation {
     char has[2][FOLD_ONNX_RANK + 1], result[FOLD_ONNX_RANK + 1];
     int size[FOLD_ONNX__LABELS], times[FOLD_ONNX__LABELS];
 } fold_onnx__equation;
 
-/* An equation without a result means the ellipsis, and all letters that are there once, by the alphabet. */
+/* If the equation has no result, that is the ellipsis, then all letters that occur once, in alphabetical
+   order. */
 static int fold_onnx__read_equation(fold_onnx *o, fold_onnx__equation *e)
 {
     fold_onnx__field field;
@@ -3935,7 +3931,8 @@ static int fold_onnx__read_equation(fold_onnx *o, fold_onnx__equation *e)
     return !o->failed && (!*text || FOLD_ONNX__REFUSE(o, "an equation that does not fit its operands"));
 }
 
-/* The labels of the result that are in both operands, in the first, in the second, and those it lacks. */
+/* The labels of the result that are in both operands, only in the first, and only in the second; and the
+   labels that it lacks. */
 enum { FOLD_ONNX__BOTH, FOLD_ONNX__ROWS, FOLD_ONNX__COLUMNS, FOLD_ONNX__SUMMED, FOLD_ONNX__KINDS };
 static void fold_onnx__label_kinds(const fold_onnx__equation *e,
                                    char kinds[FOLD_ONNX__KINDS][FOLD_ONNX__MOST_LABELS])
@@ -3989,7 +3986,7 @@ static int fold_onnx__multiplies(fold_onnx *o, const fold_onnx__equation *e, con
     return fold_onnx__makes_view(o, &s, &made, &view);
 }
 
-/* One operand is moved, and summed over the axes that the result lacks. */
+/* A single operand is moved, and summed over the axes that the result lacks. */
 static int fold_onnx__open_einsum(fold_onnx *o, const fold_onnx__value *from)
 {
     fold_onnx__equation *e = FOLD_ONNX__SCRATCH(o, fold_onnx__equation, 1);
@@ -4021,7 +4018,7 @@ static int fold_onnx__open_einsum(fold_onnx *o, const fold_onnx__value *from)
 
 /* ---- convolutions and pools ------------------------------------------------------------------- */
 
-/* How windows move along an axis. begin and end are padding, and made is how many windows there are. */
+/* How windows move along an axis. begin and end are padding, made is the number of windows. */
 typedef struct fold_onnx__window {
     int stride, dilation, taps, reach, begin, end, made;
 } fold_onnx__window;
@@ -4038,9 +4035,9 @@ static int fold_onnx__window_fits(fold_onnx *o, fold_onnx__window *w)
     return 1;
 }
 
-/* A transposed convolution of n values, which is a convolution with turned filters of the values with zeros
-   between them: begin and end become the padding of that, which is negative if values are cut off. `more` is
-   at the end; `wanted`, if not 0, the length that it has. */
+/* A transposed convolution of n values is an ordinary one, with reversed filters, of the values with zeros
+   between them. begin and end become the padding of that, which is negative if values are cut off. `more` is
+   additional length at the end; `wanted`, if not 0, is the length of the result. */
 static int fold_onnx__transposed_window(fold_onnx *o, int n, int more, int wanted, fold_onnx__window *w)
 {
     const int upper = fold_onnx__has_word(o, "auto_pad", "SAME_UPPER"), most = FOLD_ONNX__MOST_REACH;
@@ -4059,7 +4056,7 @@ static int fold_onnx__transposed_window(fold_onnx *o, int n, int more, int wante
     return 1;
 }
 
-/* The windows of n values. With ceil_mode the last one may go beyond the padding, if it begins before it. */
+/* The windows of n values. With ceil_mode the last one may reach beyond the padding, but not begin in it. */
 static int fold_onnx__read_window(fold_onnx *o, int n, fold_onnx__window *w)
 {
     const int upper = fold_onnx__has_word(o, "auto_pad", "SAME_UPPER"),
@@ -4078,7 +4075,7 @@ static int fold_onnx__read_window(fold_onnx *o, int n, fold_onnx__window *w)
     return !o->failed;
 }
 
-/* The windows along each axis but the first two. filter NULL: they are those of a pool. */
+/* The windows along each axis but the first two; those of a pool if filter is NULL. */
 static int fold_onnx__read_windows(fold_onnx *o, const fold_onnx__dims *filter, fold_onnx__window *windows)
 {
     static const char *const names[6] = { "strides",        "dilations",    "kernel_shape",
@@ -4112,7 +4109,7 @@ static int fold_onnx__read_windows(fold_onnx *o, const fold_onnx__dims *filter, 
     return !o->failed;
 }
 
-/* Each sample of a batch, and each group of channels, is a convolution of its own. */
+/* Each sample of a batch, and each group of channels, is a separate convolution. */
 static void fold_onnx__record_conv(fold_onnx *o, const fold_onnx__step *s, const fold_node *in,
                                    fold_node *out)
 {
@@ -4150,9 +4147,9 @@ static void fold_onnx__record_pool(fold_onnx *o, const fold_onnx__step *s, const
     out[0] = pools[n[1]][n[0] - 1](o->f, in[0], n[2], n[3], n[4]);
 }
 
-/* The filters of a convolution: fold.h has [taps x inputs x outputs] instead of [outputs x inputs x taps] or,
-   if it is transposed, [inputs x outputs x taps], and turns none. Each group has its own, unless they are of
-   one channel each. */
+/* Plans the filters of a convolution. fold.h has [taps x inputs x outputs] instead of [outputs x inputs x
+   taps] or, for a transposed convolution, [inputs x outputs x taps], whose taps are reversed. Each group has
+   its own filter, unless each is a single channel. */
 static void fold_onnx__read_filters(fold_onnx *o, fold_onnx__step *s, int groups, int transposed)
 {
     static const int orders[2][2][4] = { { { 2, 1, 0 }, { 2, 0, 1 } }, { { 2, 3, 1, 0 }, { 2, 3, 0, 1 } } };
@@ -4175,8 +4172,8 @@ static void fold_onnx__read_filters(fold_onnx *o, fold_onnx__step *s, int groups
     }
 }
 
-/* The input of a convolution, channels last. It is padded here if fold.h cannot do it. A transposed one has
-   zeros between its values. */
+/* The input of a convolution, channels last. Padding that fold.h does not support is added here. For a
+   transposed convolution, zeros are inserted between the values. */
 static void fold_onnx__read_image(fold_onnx *o, fold_onnx__step *s, const fold_onnx__window *w,
                                   int transposed)
 {
@@ -4202,7 +4199,7 @@ static void fold_onnx__read_image(fold_onnx *o, fold_onnx__step *s, const fold_o
     fold_onnx__reads(o, s, 0, o->node.in[0], &image, fold_onnx__shape_from(&image.dims, s->number[1] == 1));
 }
 
-/* If strides differ from axis to axis, all windows are computed. */
+/* If strides differ from axis to axis, windows are computed with a stride of 1, and some are then dropped. */
 static int fold_onnx__open_conv(fold_onnx *o, const fold_onnx__value *from)
 {
     static const int back[2][4] = { { 0, 2, 1 }, { 0, 3, 1, 2 } };
@@ -4245,10 +4242,10 @@ static int fold_onnx__open_conv(fold_onnx *o, const fold_onnx__value *from)
     return fold_onnx__makes_view(o, &s, &made, &view);
 }
 
-/* A pool along n axes of a view of a value, from `first` on, which are brought to the front. The value and
-   the view become those of the result; the last pool of the node makes its output. fold.h pads both sides
-   alike: windows too many are dropped at the end, which is why an axis that has more padding there is turned
-   round. Padding that counts is put in. */
+/* Pools a view of a value along n axes from `first` on, which are moved to the front. *index and *view become
+   those of the result; the last pool of the node makes its output. fold.h pads both ends of an axis equally,
+   so surplus windows are dropped at the end; an axis with more padding there is therefore reversed. Padding
+   that counts in means is added here. */
 static int fold_onnx__pool(fold_onnx *o, int *index, fold_onnx__view *view, const fold_onnx__window *w,
                            int first, int n, int is_last)
 {
@@ -4290,8 +4287,8 @@ static int fold_onnx__pool(fold_onnx *o, int *index, fold_onnx__view *view, cons
     return fold_onnx__makes(o, &s, 0, *index, &flat);
 }
 
-/* Pools of one axis, one after another; of two at once if their windows are squares. `end` becomes the
-   padding that is used, which is negative if values are left over. */
+/* Pools one axis after another, or two at once if the windows are squares. `end` becomes the padding that is
+   used, which is negative if values are left over. */
 static int fold_onnx__open_pool(fold_onnx *o, const fold_onnx__value *from)
 {
     fold_onnx__window w[FOLD_ONNX__MOST_WINDOWS];
@@ -4322,7 +4319,7 @@ static int fold_onnx__open_pool(fold_onnx *o, const fold_onnx__value *from)
 
 /* ---- resizing --------------------------------------------------------------------------------- */
 
-/* How an axis is resized: what its places are in the input, and how these are rounded or interpolated. */
+/* How an axis is resized: where its elements are in the input, and how that is rounded or interpolated. */
 enum { FOLD_ONNX__HALF_PIXEL, FOLD_ONNX__PYTORCH, FOLD_ONNX__CORNERS, FOLD_ONNX__ASYMMETRIC };
 enum { FOLD_ONNX__FOR_NN = 4, FOLD_ONNX__SYMMETRIC };
 enum { FOLD_ONNX__NEAR_FLOOR, FOLD_ONNX__NEAR_CEIL, FOLD_ONNX__ROUND_DOWN, FOLD_ONNX__ROUND_UP };
@@ -4332,7 +4329,7 @@ typedef struct fold_onnx__resize {
     float scale[FOLD_ONNX_RANK], slope;
 } fold_onnx__resize;
 
-/* The place of element i of `made`, in an axis of n values. Runtimes compute it in single precision. */
+/* Where element i of `made` is in an axis of n values. Other runtimes compute it in single precision. */
 static double fold_onnx__place_of(const fold_onnx__resize *r, int i, int n, int made, float scale)
 {
     const double at = (double)i, centre = (double)(float)((at + 0.5) / (double)scale),
@@ -4366,7 +4363,7 @@ static double fold_onnx__weight_at(const fold_onnx__resize *r, double x)
     return x < 1 ? ((a + 2) * x - (a + 3)) * x * x + 1 : x < 2 ? a * (((x - 5) * x + 8) * x - 4) : 0;
 }
 
-/* The weights [n x made] of an axis. What is outside counts as the edge, or is left out. */
+/* The weights [n x made] of an axis. Values outside it are those of the edge, or are left out. */
 static int fold_onnx__interpolation(fold_onnx *o, const fold_onnx__resize *r, int n, int made, float scale,
                                     fold_param *param)
 {
@@ -4388,7 +4385,7 @@ static int fold_onnx__interpolation(fold_onnx *o, const fold_onnx__resize *r, in
     return fold_onnx__supply(o, o->node.out[0], weights, n * made, param);
 }
 
-/* Scales or lengths of all axes, or of those that are listed. */
+/* Reads the scales or lengths of all axes, or of those that are listed. */
 static int fold_onnx__read_scales(fold_onnx *o, fold_onnx__resize *r, const fold_onnx__dims *x)
 {
     static const char *const policies[3] = { "stretch", "not_larger", "not_smaller" };
@@ -4432,7 +4429,7 @@ static int fold_onnx__read_scales(fold_onnx *o, fold_onnx__resize *r, const fold
     return !o->failed;
 }
 
-/* Interpolates one axis after another: products with the weights of each. */
+/* Interpolates one axis after another, by a product with its weights. */
 static void fold_onnx__record_resize(fold_onnx *o, const fold_onnx__step *s, const fold_node *in,
                                      fold_node *out)
 {
@@ -4499,11 +4496,11 @@ static int fold_onnx__open_resize(fold_onnx *o, const fold_onnx__value *from)
 struct fold_onnx__layer {
     int steps, batch, width, hidden, ways;
     int is_lstm, reverse, resets_late, peeps, batch_first;
-    int gates, is_relu; /* 1: an RNN, of which is_relu tells the activation */
+    int gates, is_relu; /* gates 1: an RNN; is_relu: with relu, not tanh */
 };
 enum { FOLD_ONNX__PER_WAY = 7 }; /* parameters of each direction */
 
-/* Gate k in ONNX's order i o f c, where c goes through tanh. With peepholes, gates also read the state c. */
+/* Gate k, in ONNX's order i o f c, of which c uses tanh. With peepholes, gates read the cell state. */
 static fold_node fold_onnx__lstm_gate(fold_ctx *f, const fold_onnx__layer *l, const fold_param *param,
                                       fold_node gates, fold_node c, int k)
 {
@@ -4552,7 +4549,7 @@ static void fold_onnx__rnn_step(fold_ctx *f, const fold_onnx__layer *l, const fo
     state[0] = l->is_relu ? fold_relu(f, all) : fold_tanh(f, all);
 }
 
-/* Each sequence of a batch, in each direction, is a separate chain of calls. */
+/* Each direction of each sequence of a batch is a separate chain of calls. */
 static void fold_onnx__record_recurrent(fold_onnx *o, const fold_onnx__step *s, const fold_node *in,
                                         fold_node *out)
 {
@@ -4584,7 +4581,7 @@ static void fold_onnx__record_recurrent(fold_onnx *o, const fold_onnx__step *s, 
     }
 }
 
-/* Makes the weight and the bias of some gates, which read x or h, from parts of the file's tensors. */
+/* Plans the weight and the bias of some gates, which read x or h, from parts of the file's tensors. */
 typedef struct fold_onnx__gates {
     int slot, reads_h, from, count;
 } fold_onnx__gates;
@@ -4629,7 +4626,6 @@ static void fold_onnx__recurrent_params(fold_onnx *o, fold_onnx__step *s)
     }
 }
 
-/* Checks inputs and attributes. */
 static int fold_onnx__recurrent_fits(fold_onnx *o, const fold_onnx__layer *l)
 {
     const int n = l->hidden, per_way = l->gates == 1 ? 1 : l->gates - 1;
@@ -4706,55 +4702,44 @@ static int fold_onnx__open_recurrent(fold_onnx *o, const fold_onnx__value *from)
 /* ---- the table of ops ------------------------------------------------------------------------- */
 
 static int fold_onnx__open_if(fold_onnx *o, const fold_onnx__value *from); /* it opens nodes */
-#define FOLD_ONNX__AXIS(type, one)                                                                        \
-    {                                                                                                     \
-        type, 1, 1, "axis", fold_onnx__open_softmax, { one, NULL, NULL, NULL, NULL, NULL }, NULL, 0, 0, 0 \
-    }
-#define FOLD_ONNX__ONE(type, one, number, flags)                                                             \
-    {                                                                                                        \
-        type, 1, 1, "", fold_onnx__open_elements, { one, NULL, NULL, NULL, NULL, NULL }, number, 0, 0, flags \
-    }
+#define FOLD_ONNX__AXIS(type, one)                                                                         \
+    FOLD_ONNX__OP(type, 1, 1, "axis", fold_onnx__open_softmax, NULL, 0, 0, 0, one, NULL, NULL, NULL, NULL, \
+                  NULL)
+#define FOLD_ONNX__ONE(type, one, number, flags)                                                        \
+    FOLD_ONNX__OP(type, 1, 1, "", fold_onnx__open_elements, number, 0, 0, flags, one, NULL, NULL, NULL, \
+                  NULL, NULL)
 #define FOLD_ONNX__WITH(type, with, alpha)                                                                  \
-    {                                                                                                       \
-        type, 1, 1, "alpha", fold_onnx__open_elements, { NULL, with, NULL, NULL, NULL, NULL }, NULL, alpha, \
-            0, 0                                                                                            \
-    }
-#define FOLD_ONNX__BETWEEN(type, most, attributes, open, between, alpha, beta)                         \
-    {                                                                                                  \
-        type, 1, most, attributes, open, { NULL, NULL, between, NULL, NULL, NULL }, NULL, alpha, beta, \
-            FOLD_ONNX__INTEGERS * (most == 3)                                                          \
-    }
-#define FOLD_ONNX__TWO(type, least, most, open, two, number, flags)                             \
-    {                                                                                           \
-        type, least, most, "", open, { NULL, NULL, NULL, two, NULL, NULL }, number, 0, 0, flags \
-    }
+    FOLD_ONNX__OP(type, 1, 1, "alpha", fold_onnx__open_elements, NULL, alpha, 0, 0, NULL, with, NULL, NULL, \
+                  NULL, NULL)
+#define FOLD_ONNX__BETWEEN(type, most, attributes, open, between, alpha, beta)                             \
+    FOLD_ONNX__OP(type, 1, most, attributes, open, NULL, alpha, beta, most == 3 ? FOLD_ONNX__INTEGERS : 0, \
+                  NULL, NULL, between, NULL, NULL, NULL)
+#define FOLD_ONNX__TWO(type, least, most, open, two, number, flags) \
+    FOLD_ONNX__OP(type, least, most, "", open, number, 0, 0, flags, NULL, NULL, NULL, two, NULL, NULL)
 #define FOLD_ONNX__MANY(type, least, most, two, number, flags) \
     FOLD_ONNX__TWO(type, least, most, fold_onnx__open_elements, two, number, flags)
 #define FOLD_ONNX__TEST(type, inputs, number) \
     FOLD_ONNX__MANY(type, inputs, inputs, NULL, number, FOLD_ONNX__INTEGERS | FOLD_ONNX__TRUTH)
-#define FOLD_ONNX__REDUCE(type, before, along, after, flags)                      \
-    {                                                                             \
-        type, 1, 2, "axes keepdims noop_with_empty_axes", fold_onnx__open_reduce, \
-            { before, NULL, NULL, NULL, along, after }, NULL, 0, 0, flags         \
-    }
-#define FOLD_ONNX__GLOBAL(type, along)                                                                 \
-    {                                                                                                  \
-        type, 1, 1, "", fold_onnx__open_reduce, { NULL, NULL, NULL, NULL, along, NULL }, NULL, 0, 0, 0 \
-    }
+#define FOLD_ONNX__REDUCE(type, before, along, after, flags)                                            \
+    FOLD_ONNX__OP(type, 1, 2, "axes keepdims noop_with_empty_axes", fold_onnx__open_reduce, NULL, 0, 0, \
+                  flags, before, NULL, NULL, NULL, along, after)
+#define FOLD_ONNX__GLOBAL(type, along) \
+    FOLD_ONNX__OP(type, 1, 1, "", fold_onnx__open_reduce, NULL, 0, 0, 0, NULL, NULL, NULL, NULL, along, NULL)
 #define FOLD_ONNX__MOVE(type, least, most, attributes, open) \
     FOLD_ONNX__ROW(type, least, most, attributes, open, NULL, FOLD_ONNX__INTEGERS)
 #define FOLD_ONNX__OTHER(type, least, most, words, open) \
     FOLD_ONNX__ROW(type, least, most, words, open, NULL, 0)
-enum { FOLD_ONNX__ANY = 1 << 20 }; /* number of inputs, all required */
+enum { FOLD_ONNX__ANY = 1 << 20 }; /* any number of inputs, all required */
 
-/* How opsets 7 to 25 changed the way these ops are written, or what they compute. Not listed: ops that never
-   changed, and versions that only allow more types or negative axes.
-     Softmax, LogSoftmax      before 13 all axes from `axis` on are one, and `axis` is 1; then -1, one axis
+/* How opsets up to 25 changed the way these ops are written, or what they compute. A number is the opset that
+   made the change. Not listed: ops that never changed, and versions that only allow more types or negative
+   axes.
+     Softmax, LogSoftmax      before 13 all axes from `axis` (default 1) on are one; then only `axis` (-1)
      BatchNormalization       7, 8: `spatial`, which must be 1. 7 to 13: more than one output means training;
                               then `training_mode`. Before 7: refused
      Clip                     before 11 bounds are attributes, then inputs
      Pad                      before 11 pads and value are attributes, then inputs; 18: axes; 19: wrap
-     Slice                    before 10 attributes, then inputs, with steps
+     Slice                    before 10 starts, ends and axes are attributes, then inputs, with steps
      Squeeze, Unsqueeze       before 13 axes are an attribute, then an input
      Split                    before 13 sizes are an attribute, then an input; 18: num_outputs, unequal parts
      Reduce...                before 18 (ReduceSum 13) axes are an attribute, then an input, and
@@ -4767,22 +4752,23 @@ enum { FOLD_ONNX__ANY = 1 << 20 }; /* number of inputs, all required */
      DequantizeLinear         output_dtype; 23: precision. Sums are in float. 4 bits are refused
      Shape                    15: start, end
      Constant                 12: value_int, value_ints, value_float, value_floats
-     Cast                     before 6 `to` is a text: refused; 19: saturate, 24: round_mode, both for types
+     Cast                     before 6 `to` is text: refused; 19: saturate, 24: round_mode, both for types
                               that are not supported
-     Dropout                  before 7 is_test; 12: ratio and training_mode are inputs. It drops nothing
+     Dropout                  before 7 is_test; 12: ratio and training_mode are inputs. Training is refused
      Resize                   10: scales are the second input, as in Upsample; then the third, sizes the
-   fourth; 18: axes, antialias, keep_aspect_ratio_policy; 19: half_pixel_symmetric Upsample before 9 scales
-   are an attribute, before 7 two: refused GroupNormalization       before 21 gains and biases are of groups,
-   then of channels TopK                     before 10 k is an attribute, then an input; 11: largest
-     LpNormalization          22: a vector of zeros stays zeros; here always
+                              fourth; 18: axes, antialias, keep_aspect_ratio_policy; 19: half_pixel_symmetric
+     Upsample                 before 9 scales are an attribute, before 7 there are two: refused
+     GroupNormalization       before 21 gains and biases are per group, then per channel
+     TopK                     before 10 k is an attribute, then an input; 11: largest
+     LpNormalization          22: a vector of zeros stays as it is; here always
      AveragePool, MaxPool     7: count_include_pad; 8: indices, 10 (19): dilations, which are refused;
                               10: ceil_mode
-     PRelu                    before 7 slopes are of channels: only a single one is read
-     Selu                     before 6 the constants have 5 digits
-     Tile                     before 6 a number and an axis: refused
+     PRelu                    before 7 slopes are per channel: only a single one is supported
+     Selu                     before 6 the defaults of alpha and gamma have 5 digits
+     Tile                     before 6 a count and an axis are inputs: refused
      GRU, LSTM, RNN           14: layout
      Gemm                     11: C may be left out
-     If                       its branches may have no inputs; a condition is known, or it is refused
+     If                       refused unless the condition is known when the file is opened
    New in: ConstantOfShape, Where, Erf, IsNaN, OneHot, Shrink, Sign 9; Mod, ThresholdedRelu, QuantizeLinear,
    DequantizeLinear 10; CumSum, Range, DepthToSpace's mode, DynamicQuantizeLinear, Round 11; Celu,
    LessOrEqual, GreaterOrEqual, Einsum 12; HardSwish, Trilu 14; LayerNormalization 17; Mish,
@@ -4933,7 +4919,7 @@ static const fold_onnx__op fold_onnx__ops[] = {
 
 /* ---- opening ---------------------------------------------------------------------------------- */
 
-/* `list` has words with a space between them. */
+/* `list` has words, separated by spaces. */
 static int fold_onnx__is_listed(const char *list, const char *word)
 {
     char all[160], one[120];
@@ -4992,8 +4978,8 @@ static int fold_onnx__node_fits(fold_onnx *o)
     return !o->failed;
 }
 
-/* Ends a part of the file that makes n values. If the part was refused, so are they, and the steps and values
-   begun for them are removed. Returns 0 after an error of the model. */
+/* Ends a part of the file that makes n values. If the part was refused, these are refused too, and the steps
+   and values begun for them are removed. Returns 0 if the model has an error. */
 static int fold_onnx__end_part(fold_onnx *o, const int *made, int n, int n_steps, int n_values)
 {
     o->budget += fold_onnx__release(o, &o->scratch);
@@ -5018,7 +5004,7 @@ static int fold_onnx__end_part(fold_onnx *o, const int *made, int n, int n_steps
     return 1;
 }
 
-/* The function of the file that a node calls: the one of the same type, domain and overload. */
+/* Finds the function of the file that a node calls, by its name, domain and overload. */
 static int fold_onnx__function_of(fold_onnx *o, fold_onnx__span node, fold_onnx__field *function)
 {
     static const int of_node[3] = { 4, 7, 8 }, of_function[3] = { 1, 10, 13 };
@@ -5036,7 +5022,7 @@ static int fold_onnx__function_of(fold_onnx *o, fold_onnx__span node, fold_onnx_
     return 0;
 }
 
-/* Reads type, inputs and outputs of a node, before any node is opened. */
+/* Reads the type, inputs and outputs of a node, before any node is opened. */
 static int fold_onnx__read_node(fold_onnx *o, fold_onnx__node *node, int maker, fold_onnx__span bytes)
 {
     const char *name = fold_onnx__text_of(o, bytes, 3);
@@ -5082,7 +5068,7 @@ static int fold_onnx__open_node(fold_onnx *o)
                                        FOLD_ONNX__REFUSE(o, "this form of it is not supported"));
 }
 
-/* Opens a node. The values and steps of a branch or function stay, since they have names. */
+/* Opens a node. The values and steps of a refused branch or function stay, since these values have names. */
 static int fold_onnx__open_part(fold_onnx *o, const fold_onnx__node *node)
 {
     const int n_steps = o->n_steps, n_values = o->n_values, n_nodes = o->n_nodes;
@@ -5094,7 +5080,7 @@ static int fold_onnx__open_part(fold_onnx *o, const fold_onnx__node *node)
 }
 
 /* Opens each node of a graph or function after those that make its inputs, whatever their order in the file.
-   Makers are counted over all graphs. */
+   Makers are numbered across all graphs. */
 static int fold_onnx__open_nodes(fold_onnx *o, fold_onnx__span graph, int number)
 {
     fold_onnx__field field;
@@ -5124,7 +5110,7 @@ static int fold_onnx__open_nodes(fold_onnx *o, fold_onnx__span graph, int number
     return !o->failed;
 }
 
-/* Shape and type of a ValueInfoProto. Axes that are left open are 1. */
+/* Reads the shape and type of a ValueInfoProto. Axes that are left open become 1. */
 static int fold_onnx__read_shape(fold_onnx *o, fold_onnx__span info, fold_onnx__value *value)
 {
     fold_onnx__field type, tensor, shape, field, dim;
@@ -5149,7 +5135,7 @@ static int fold_onnx__read_shape(fold_onnx *o, fold_onnx__span info, fold_onnx__
     return !o->failed;
 }
 
-/* Returns 0 after an error. */
+/* The value of a name, which messages then begin with; 0 after an error. */
 static int fold_onnx__open_value(fold_onnx *o, const char *what, fold_onnx__span name)
 {
     const int index = fold_onnx__meant(o, name);
@@ -5198,8 +5184,8 @@ static int fold_onnx__open_input(fold_onnx *o, fold_onnx__span info, int index)
     return o->inputs[o->n_inputs++] = index;
 }
 
-/* Counts the weights of a graph, its branches and the functions that it calls, and the outputs and inputs of
-   nodes, which are field `number`. */
+/* Counts the weights of a graph, and the outputs and inputs of its nodes, which are in the field `number`;
+   including those of its branches and of the functions that it calls. */
 typedef struct fold_onnx__count {
     int weights, made, read, depth;
 } fold_onnx__count;
@@ -5221,7 +5207,7 @@ static void fold_onnx__count_graph(fold_onnx *o, fold_onnx__span graph, int numb
         const int is_if = fold_onnx__is(type.bytes, "If"),
                   is_pool = fold_onnx__is(type.bytes, "MaxPool") || fold_onnx__is(type.bytes, "AveragePool");
         count->made += fold_onnx__field_of(o, node.bytes, 2, &field);
-        count->made += is_pool ? FOLD_ONNX__MOST_WINDOWS - 1 : 0; /* one after another */
+        count->made += is_pool ? FOLD_ONNX__MOST_WINDOWS - 1 : 0; /* of one axis each */
         count->read += fold_onnx__field_of(o, node.bytes, 1, &field);
         if (fold_onnx__function_of(o, node.bytes, &inner))
             fold_onnx__count_graph(o, inner.bytes, 7, count);
@@ -5262,14 +5248,14 @@ static int fold_onnx__make_tables(fold_onnx *o, fold_onnx__span model, fold_onnx
     return !o->failed;
 }
 
-/* Opens weights, sparse weights, inputs or outputs, which is what `number`, their field in the graph, says.
-   Those that are refused are no error until they are needed. */
+/* Opens weights, sparse weights, inputs or outputs of a graph, which are in the field `number`. One that is
+   refused is no error until it is needed. */
 static int fold_onnx__open_values(fold_onnx *o, fold_onnx__span graph, int number)
 {
     fold_onnx__field field, name;
     while (fold_onnx__next_of(o, &graph, number, &field)) {
         const char *kind = number == 11 ? "input" : number == 12 ? "output" : "weight";
-        /* its values, which have its name */
+        /* the tensor of its values has its name */
         if (number == 15)
             fold_onnx__field_of(o, field.bytes, 1, &field);
         fold_onnx__field_of(o, field.bytes, *kind == 'w' ? 8 : 1, &name);
@@ -5293,8 +5279,8 @@ static int fold_onnx__open_values(fold_onnx *o, fold_onnx__span graph, int numbe
     return 1;
 }
 
-/* Hands the outputs of a branch or function, which are field `number` of it, to those of the node, whether
-   they are refused or not. */
+/* Makes the outputs of a branch or function, which are in its field `number`, the outputs of the node. Where
+   one was refused, the node's output is refused too. */
 static int fold_onnx__hand_out(fold_onnx *o, const fold_onnx__node *node, fold_onnx__span from, int number)
 {
     fold_onnx__field field, name;
@@ -5320,8 +5306,8 @@ static int fold_onnx__hand_out(fold_onnx *o, const fold_onnx__node *node, fold_o
     return !o->failed;
 }
 
-/* Opens the branch that a known condition takes, as if its nodes stood here. Its names must differ from those
-   around it. */
+/* Opens the nodes of the branch that a known condition takes, in place of the If. Names in a branch must
+   differ from those around it. */
 static int fold_onnx__open_if(fold_onnx *o, const fold_onnx__value *from)
 {
     const fold_onnx__node node = o->node;
@@ -5339,7 +5325,7 @@ static int fold_onnx__open_if(fold_onnx *o, const fold_onnx__value *from)
            fold_onnx__hand_out(o, &node, graph.bytes, 12);
 }
 
-/* The version of ONNX's own ops, whose domain is empty, in field `number`. */
+/* Reads the version of ONNX's own ops, whose domain is "" or "ai.onnx", from the field `number`. */
 static int fold_onnx__read_version(fold_onnx *o, fold_onnx__span model, int number)
 {
     fold_onnx__field field, version;
@@ -5355,7 +5341,7 @@ static int fold_onnx__read_version(fold_onnx *o, fold_onnx__span model, int numb
     return !o->failed;
 }
 
-/* A call of a function of the file, which is opened as if its nodes stood here. It may have another opset. */
+/* Opens the nodes of a function of the file in place of a call. Its opset may be different. */
 static int fold_onnx__open_function(fold_onnx *o, fold_onnx__span function)
 {
     static const fold_onnx__op call = FOLD_ONNX__MOVE("", 0, FOLD_ONNX__ANY, "", NULL);
@@ -5385,7 +5371,7 @@ static int fold_onnx__open_function(fold_onnx *o, fold_onnx__span function)
     return made;
 }
 
-/* A binding that is not of an input was misspelt, or is for a different file. */
+/* A binding that names no input is misspelt, or is for a different file. */
 static int fold_onnx__bindings_fit(fold_onnx *o, fold_onnx__span graph)
 {
     fold_onnx__field field;
@@ -5401,8 +5387,8 @@ static int fold_onnx__bindings_fit(fold_onnx *o, fold_onnx__span graph)
     return !o->failed;
 }
 
-/* Reads a ModelProto. A constant output is a value like any other; one that nothing makes has a count of 0.
-   Fails if all outputs are refused. */
+/* Reads a ModelProto. A constant output is a value like any other; an output that nothing makes has a count
+   of 0. Fails if all outputs are refused. */
 static int fold_onnx__open_all(fold_onnx *o, fold_onnx__span model)
 {
     fold_onnx__field graph, field;
@@ -5417,13 +5403,9 @@ static int fold_onnx__open_all(fold_onnx *o, fold_onnx__span model)
         o->metadata[o->n_metadata].key = fold_onnx__text_of(o, field.bytes, 1);
         o->metadata[o->n_metadata].text = fold_onnx__text_of(o, field.bytes, 2);
     }
-    if (!fold_onnx__open_values(o, graph.bytes, 5) || !fold_onnx__open_values(o, graph.bytes, 15))
-        return 0;
-    if (!fold_onnx__open_values(o, graph.bytes, 11))
-        return 0;
-    if (!fold_onnx__bindings_fit(o, graph.bytes) || !fold_onnx__open_nodes(o, graph.bytes, 1))
-        return 0;
-    if (!fold_onnx__open_values(o, graph.bytes, 12))
+    if (!fold_onnx__open_values(o, graph.bytes, 5) || !fold_onnx__open_values(o, graph.bytes, 15) ||
+        !fold_onnx__open_values(o, graph.bytes, 11) || !fold_onnx__bindings_fit(o, graph.bytes) ||
+        !fold_onnx__open_nodes(o, graph.bytes, 1) || !fold_onnx__open_values(o, graph.bytes, 12))
         return 0;
     for (int i = o->n_outputs; i-- > 0;) {
         const int origin = o->values[o->outputs[i]].origin;
@@ -5445,11 +5427,12 @@ FOLD_API fold_onnx_desc fold_onnx_desc_default(void)
 }
 
 /* path NULL: the file is in memory. */
-static fold_onnx *fold_onnx__open(fold_model *m, const char *path, fold_onnx__span file,
+static fold_onnx *fold_onnx__open(fold_model *m, const char *path, const void *bytes, size_t size,
                                   const fold_onnx_desc *desc, int saves)
 {
     enum { FOLD_ONNX__ROOM = 64 << 20 };
-    const size_t size = (size_t)(file.end - file.at);
+    const unsigned char *begin = (const unsigned char *)bytes;
+    fold_onnx__span file = { begin, begin ? begin + size : NULL };
     fold_onnx begun;
     (void)path;
     memset(&begun, 0, sizeof begun);
@@ -5458,8 +5441,9 @@ static fold_onnx *fold_onnx__open(fold_model *m, const char *path, fold_onnx__sp
     begun.model = m;
     if (desc)
         begun.desc = *desc;
-    begun.budget = begun.most =
-        begun.desc.max_bytes ? begun.desc.max_bytes : 8 * (size < SIZE_MAX / 16 ? size : 0) + FOLD_ONNX__ROOM;
+    begun.budget = begun.most = begun.desc.max_bytes
+                                    ? begun.desc.max_bytes
+                                    : 8 * (begin && size < SIZE_MAX / 16 ? size : 0) + FOLD_ONNX__ROOM;
     fold_onnx *o = FOLD_ONNX__KEPT(&begun, fold_onnx, 1);
     if (!o)
         return NULL;
@@ -5499,14 +5483,6 @@ FOLD_API void fold_onnx_close(fold_onnx *o)
         fold_onnx__release(o, &o->kept);
 }
 
-static fold_onnx *fold_onnx__open_bytes(fold_model *m, const void *bytes, size_t size,
-                                        const fold_onnx_desc *desc, int saves)
-{
-    const unsigned char *begin = (const unsigned char *)bytes;
-    const fold_onnx__span file = { begin, begin ? begin + size : NULL };
-    return fold_onnx__open(m, NULL, file, desc, saves);
-}
-
 /* Writes a file that was opened to be saved, and closes it. */
 static fold_status fold_onnx__write_file(fold_model *m, fold_onnx *o, fold_writer *write, void *writer)
 {
@@ -5520,25 +5496,23 @@ static fold_status fold_onnx__write_file(fold_model *m, fold_onnx *o, fold_write
 FOLD_API fold_onnx *fold_onnx_open_memory(fold_model *m, const void *bytes, size_t size,
                                           const fold_onnx_desc *desc)
 {
-    return fold_onnx__open_bytes(m, bytes, size, desc, 0);
+    return fold_onnx__open(m, NULL, bytes, size, desc, 0);
 }
 FOLD_API fold_status fold_onnx_save_to(fold_model *m, const void *bytes, size_t size,
                                        const fold_onnx_desc *desc, fold_writer *write, void *writer)
 {
-    return fold_onnx__write_file(m, fold_onnx__open_bytes(m, bytes, size, desc, 1), write, writer);
+    return fold_onnx__write_file(m, fold_onnx__open(m, NULL, bytes, size, desc, 1), write, writer);
 }
 #ifndef FOLD_NO_STDIO
 FOLD_API fold_onnx *fold_onnx_open(fold_model *m, const char *path, const fold_onnx_desc *desc)
 {
-    const fold_onnx__span none = { NULL, NULL };
-    return fold_onnx__open(m, path ? path : "", none, desc, 0);
+    return fold_onnx__open(m, path ? path : "", NULL, 0, desc, 0);
 }
 
 FOLD_API fold_status fold_onnx_save(fold_model *m, const char *from, const char *to,
                                     const fold_onnx_desc *desc)
 {
-    const fold_onnx__span none = { NULL, NULL };
-    fold_onnx *o = fold_onnx__open(m, from ? from : "", none, desc, 1);
+    fold_onnx *o = fold_onnx__open(m, from ? from : "", NULL, 0, desc, 1);
     FILE *file = o && to ? fopen(to, "wb") : NULL;
     fold_status status = fold_onnx__write_file(m, o, file ? fold_to_file : NULL, file);
     if (file && fclose(file) && !status)
@@ -5596,7 +5570,7 @@ FOLD_API const char *fold_onnx_metadata(const fold_onnx *o, const char *key)
 
 /* ---- recording -------------------------------------------------------------------------------- */
 
-/* Takes an input, or noise in place of random numbers. */
+/* Sets an input, or noise that replaces random numbers. */
 static int fold_onnx__give(fold_onnx *o, const fold_onnx_value *in)
 {
     const int index = fold_onnx__find(o, in->name);
@@ -5777,15 +5751,13 @@ static int fold_onnx__print_move(const fold_onnx__move *move, fold_writer *write
     int stopped = fold_onnx__write(write, writer, "        static const int own_from[%d] = {", runs);
     for (int i = 0; i < runs && !stopped; i++)
         stopped = fold_onnx__write(write, writer, i % 16 ? "%d, " : "\n            %d, ", move->source[i]);
-    stopped = stopped || fold_onnx__write(write, writer, "\n        };\n        int k;\n");
-    if (move->has_pad && !stopped)
-        stopped = fold_onnx__print_pad(move->pad, write, writer);
-    stopped = stopped || fold_onnx__write(write, writer, "        for (i = 0; i < %d; i++)\n", runs);
-    stopped = stopped || fold_onnx__write(write, writer, "            for (k = 0; k < %d; k++)\n", run);
-    stopped = stopped || fold_onnx__write(write, writer, "                own_out[i * %d + k] = ", run);
-    if (move->has_pad && !stopped)
-        stopped = fold_onnx__write(write, writer, "own_from[i] < 0 ? own_pad : ");
-    return stopped || fold_onnx__write(write, writer, "own_in0[own_from[i] + k];\n");
+    stopped = stopped || fold_onnx__write(write, writer, "\n        };\n        int k;\n") ||
+              (move->has_pad && fold_onnx__print_pad(move->pad, write, writer));
+    return stopped ||
+           fold_onnx__write(write, writer,
+                            "        for (i = 0; i < %d; i++)\n            for (k = 0; k < %d; k++)\n"
+                            "                own_out[i * %d + k] = %sown_in0[own_from[i] + k];\n",
+                            runs, run, run, move->has_pad ? "own_from[i] < 0 ? own_pad : " : "");
 }
 
 static int fold_onnx__print_argmax(const fold_seen *seen, fold_writer *write, void *writer)
@@ -5793,34 +5765,34 @@ static int fold_onnx__print_argmax(const fold_seen *seen, fold_writer *write, vo
     const int n = seen->in[0]->dim[seen->in[0]->rank - 1], lines = fold_onnx__elements(*seen->in[0]) / n;
     const char *sign = *(const int *)seen->user_op->user ? "<" : "<=";
     return fold_onnx__write(write, writer,
-                            "        for (i = 0; i < %d; i++) {\n            int best = 0, k;\n", lines) ||
-           fold_onnx__write(write, writer, "            const float *own_line = own_in0 + i * %d;\n", n) ||
-           fold_onnx__write(write, writer, "            for (k = 1; k < %d; k++)\n                if (", n) ||
-           fold_onnx__write(write, writer, "own_line[best] == own_line[best] && (!(own_line[k] %s ", sign) ||
+                            "        for (i = 0; i < %d; i++) {\n            int best = 0, k;\n"
+                            "            const float *own_line = own_in0 + i * %d;\n",
+                            lines, n) ||
            fold_onnx__write(write, writer,
-                            "own_line[best]))) best = k;\n            own_out[i] = (float)best;\n") ||
-           fold_onnx__write(write, writer, "        }\n");
+                            "            for (k = 1; k < %d; k++)\n                if (own_line[best] == "
+                            "own_line[best] && (!(own_line[k] %s own_line[best]))) best = k;\n"
+                            "            own_out[i] = (float)best;\n        }\n",
+                            n, sign);
 }
 
 static int fold_onnx__print_gather(const fold_seen *seen, fold_writer *write, void *writer)
 {
     const int *size = (const int *)seen->user_op->user, all = fold_onnx__elements(*seen->out[0]) / size[1];
+    const int n = fold_onnx__elements(*seen->in[1]);
     return fold_onnx__print_pad((float)NAN, write, writer) ||
-           fold_onnx__write(write, writer, "        for (i = 0; i < %d; i++) {\n            int k;\n", all) ||
-           fold_onnx__write(write, writer, "            float own_at = own_in1[i %% %d];\n",
-                            fold_onnx__elements(*seen->in[1])) ||
-           fold_onnx__write(write, writer, "            own_at += own_at < 0.0f ? %d.0f : 0.0f;\n",
-                            size[0]) ||
-           fold_onnx__write(write, writer, "            for (k = 0; k < %d; k++)\n", size[1]) ||
-           fold_onnx__write(write, writer, "                own_out[i * %d + k] = own_at >= 0.0f && ",
-                            size[1]) ||
-           fold_onnx__write(write, writer, "own_at < %d.0f\n                    ? ", size[0]) ||
            fold_onnx__write(write, writer,
+                            "        for (i = 0; i < %d; i++) {\n            int k;\n"
+                            "            float own_at = own_in1[i %% %d];\n"
+                            "            own_at += own_at < 0.0f ? %d.0f : 0.0f;\n",
+                            all, n, size[0]) ||
+           fold_onnx__write(write, writer,
+                            "            for (k = 0; k < %d; k++)\n                own_out[i * %d + k] = "
+                            "own_at >= 0.0f && own_at < %d.0f\n                    ? "
                             "own_in0[(i / %d * %d + (int)own_at) * %d + k] : own_pad;\n        }\n",
-                            fold_onnx__elements(*seen->in[1]), size[0], size[1]);
+                            size[1], size[1], size[0], n, size[0], size[1]);
 }
 
-/* A formula, of which each statement gets a line. */
+/* Prints a formula, with a line for each statement. */
 static int fold_onnx__print_formula(const fold_seen *seen, fold_writer *write, void *writer)
 {
     static const char spaces[] = "                        ";

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Exports networks of PyTorch to ONNX files, with inputs and what PyTorch makes of them, for tests/test_onnx.c. Makes random graphs
-with what numpy makes of them, for tests/random_onnx.c.
+"""Exports PyTorch networks as ONNX files, with inputs and the outputs that PyTorch computes, for tests/test_onnx.c. Or makes random
+graphs, with the outputs that numpy computes, for tests/random_onnx.c.
 
-    python3 tests/make_onnx.py FOLDER [SEED]    folders in the format that examples/policy.c tells: set FOLD_POLICIES to it
+    python3 tests/make_onnx.py FOLDER [SEED]    makes folders in the format of examples/policy.c; set FOLD_POLICIES to FOLDER
     python3 tests/make_onnx.py --random COUNT SEED FILE
 
-Each network of PyTorch is exported at opsets 11, 13 and 17, with a batch of 1 and with one of any size."""
+Each PyTorch network is exported at opsets 11, 13 and 17, with a batch of 1 and with a batch of any size."""
 
 import os
 import sys

@@ -1,12 +1,12 @@
-/* random_onnx.c - random graphs of ONNX, from tests/make_onnx.py --random, held to what numpy computes. Each is opened, and recorded
-   alone, as three agents, as a list of three rows, and with one input as a list, which must have the same bits; some are printed as C.
+/* random_onnx.c - compares random ONNX graphs, from tests/make_onnx.py --random, with what numpy computes. Each is recorded for one
+   agent, for three, as a list of three rows, and with one input as a list: all bits must be equal. Some graphs are printed as C.
 
      python3 tests/make_onnx.py --random 5000 1 graphs.bin
      cc -O2 -o random_onnx tests/random_onnx.c -lm && ./random_onnx graphs.bin printed.c 50
      cc -O1 -march=native -o printed printed.c -lm && ./printed
 
-   printed.c gets each of 50, and a main that compares what they compute. A fourth argument names a graph that is
-   written to graph.onnx, a fifth a file that gets what fold_onnx.h computed, for tests/check_onnx.js. */
+   printed.c gets every 50th graph, and a main that compares what these compute. The fourth argument is the number of a graph that is
+   written to graph.onnx, the fifth a file for what fold_onnx.h computed, which tests/check_onnx.js reads. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #define FOLD_ONNX_IMPLEMENTATION

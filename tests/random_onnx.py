@@ -1,5 +1,5 @@
-"""Random graphs of ONNX for tests/random_onnx.c: every op that examples/fold_onnx.h reads, opsets 7 to 25, odd ranks and attributes, with
-what numpy computes. tests/make_onnx.py runs it. A graph is kept when float and double agree on it, so that no edge decides."""
+"""Random ONNX graphs for tests/random_onnx.c, with what numpy computes: every op that examples/fold_onnx.h reads, opsets 7 to 25, unusual
+ranks and attributes. tests/make_onnx.py runs it. A graph is kept only if float and double agree, so that no result depends on rounding."""
 
 import math
 import random

@@ -1,11 +1,11 @@
-/* write_onnx.h - writes ONNX files for tests: messages of protobuf, by their fields' numbers.
+/* write_onnx.h - writes ONNX files for tests, as protobuf messages whose fields are given by number.
 
-       message graph = { 0 };
+       message graph = { 0 }, file;
        put_tensor(&graph, 5, "W", "2 3", values);
        put_node(&graph, "Gemm", "x W", "y", "transB=1");
        put_value(&graph, 11, "x", "1 3");
        put_value(&graph, 12, "y", "1 2");
-       message file = onnx_file(&graph, 13); */
+       onnx_file(&file, &graph, 13); */
 
 #ifndef WRITE_ONNX_H
 #define WRITE_ONNX_H
@@ -32,7 +32,7 @@ static inline void put_bytes(message *m, int field, const void *bytes, size_t si
     if (size) memcpy(m->bytes + m->size, bytes, size);
     m->size += size;
 }
-/* Numbers of so many bytes each, as they lie on a little-endian machine. */
+/* Numbers of `size` bytes each, in little-endian order. */
 static inline void put_numbers(message *m, int field, const void *numbers, size_t count, size_t size)
 {
     static unsigned char little[1 << 14];
@@ -162,7 +162,7 @@ static inline void onnx_file(message *file, const message *graph, int opset)
     put_message(file, 14, &metadata);
 }
 
-/* A network of all kinds of layers, for 4 observations, a picture of 2 x 6 x 6 and a state of 3. */
+/* A network with all kinds of layers, for 4 observations, an image of 2 x 6 x 6 and a state of 3. */
 static inline void write_network(message *file)
 {
     static message graph;
