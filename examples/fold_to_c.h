@@ -1764,19 +1764,23 @@ typedef struct fold_to_c__string {
     char text[160];
 } fold_to_c__string;
 
-static fold_to_c__string fold_to_c__format(const char *format, ...)
+/* Formats text into s; s->text may be an operand. It returns no string, since tcc 0.9.27 loses the arguments
+   of a variadic function that returns a large struct. */
+static void fold_to_c__format(fold_to_c__string *s, const char *format, ...)
 {
-    fold_to_c__string s;
+    fold_to_c__string made;
     va_list args;
     va_start(args, format);
-    fold_format(s.text, sizeof s.text, format, args);
+    fold_format(made.text, sizeof made.text, format, args);
     va_end(args);
-    return s;
+    *s = made;
 }
 
 static fold_to_c__string fold_to_c__name_of(const fold_to_c__value *v)
 {
-    return fold_to_c__format(v->letter ? "t%d%c" : "t%d", v->number, v->letter);
+    fold_to_c__string name;
+    fold_to_c__format(&name, v->letter ? "t%d%c" : "t%d", v->number, v->letter);
+    return name;
 }
 
 /* Returns the index of these weights, and adds them if they are new. */
@@ -1799,16 +1803,7 @@ static int fold_to_c__weight_of(fold_to_c__printer *p, const fold_to_c__weight *
 static int fold_to_c__param_weight(fold_to_c__printer *p, fold_param param, int form, int from, int inner,
                                    int columns, int transposed, int block)
 {
-    fold_to_c__weight w;
-    memset(&w, 0, sizeof w);
-    w.form = form;
-    w.block = block;
-    w.from = from;
-    w.inner = inner;
-    w.columns = columns;
-    w.transposed = transposed;
-    w.value = -1;
-    w.param = param;
+    const fold_to_c__weight w = { form, block, from, inner, columns, transposed, -1, param };
     if (!fold_param_value(p->m, param))
         fold_to_c__fail(p, FOLD_BAD_ARGUMENT,
                         "weight '%.60s' is quantised; print before fold_model_quantize (for int8 set "
@@ -1817,32 +1812,34 @@ static int fold_to_c__param_weight(fold_to_c__printer *p, fold_param param, int 
     return fold_to_c__weight_of(p, &w);
 }
 
+static int fold_to_c__bias_weight(fold_to_c__printer *p, const fold_to_c__call *call, int columns, int block)
+{
+    return fold_to_c__param_weight(p, call->param[1], FOLD_TO_C__ROWS, 0, 1, columns, 0, block);
+}
+
 /* Returns a C expression for the address of an operand's floats. */
 static fold_to_c__string fold_to_c__address(fold_to_c__printer *p, const fold_to_c__operand *operand)
 {
     const fold_to_c__value *v = &p->value[operand->value];
     const int part = operand->offset / v->block, rest = operand->offset % v->block;
-    fold_to_c__string at, more = fold_to_c__format("%s", "");
+    fold_to_c__string at;
     if (v->is == FOLD_TO_C__CONSTANT) {
-        fold_to_c__weight w;
-        memset(&w, 0, sizeof w);
-        w.block = w.columns = v->size;
-        w.inner = 1;
-        w.value = operand->value;
-        w.param = v->param;
-        at = fold_to_c__format("@w%d", fold_to_c__weight_of(p, &w));
+        const int size = v->size;
+        const fold_to_c__weight w = { FOLD_TO_C__AS_IS, size, 0, 1, size, 0, operand->value, v->param };
+        fold_to_c__format(&at, "@w%d", fold_to_c__weight_of(p, &w));
     } else if (v->is == FOLD_TO_C__MADE || (v->copied && v->in_memory))
         at = fold_to_c__name_of(v);
     else if (v->is == FOLD_TO_C__STATE)
-        at = fold_to_c__format("s->%s", p->desc->state[v->port].name);
+        fold_to_c__format(&at, "s->%s", p->desc->state[v->port].name);
     else
-        at = fold_to_c__format("%s", p->desc->in[v->port].name);
+        fold_to_c__format(&at, "%s", p->desc->in[v->port].name);
     if (part && v->block % 16)
-        more = fold_to_c__format(" + %d * @PAD(%d)", part, v->block);
+        fold_to_c__format(&at, "%s + %d * @PAD(%d)", at.text, part, v->block);
     else if (part)
-        more = fold_to_c__format(" + %d", part * v->block);
-    return rest ? fold_to_c__format("%s%s + %d", at.text, more.text, rest)
-                : fold_to_c__format("%s%s", at.text, more.text);
+        fold_to_c__format(&at, "%s + %d", at.text, part * v->block);
+    if (rest)
+        fold_to_c__format(&at, "%s + %d", at.text, rest);
+    return at;
 }
 
 /* Returns a C expression for the address of an operand. The call must not be in a loop of maps. */
@@ -1859,10 +1856,14 @@ static int fold_to_c__in_size(const fold_to_c__printer *p, const fold_to_c__call
 /* Returns e.g. "@PAD(20)", or the number itself if it fills whole vectors of any width. */
 static fold_to_c__string fold_to_c__padded(int count, int block)
 {
+    fold_to_c__string room;
     if (block % 16 == 0)
-        return fold_to_c__format("%d", count * block);
-    return count > 1 ? fold_to_c__format("%d * @PAD(%d)", count, block)
-                     : fold_to_c__format("@PAD(%d)", block);
+        fold_to_c__format(&room, "%d", count * block);
+    else if (count > 1)
+        fold_to_c__format(&room, "%d * @PAD(%d)", count, block);
+    else
+        fold_to_c__format(&room, "@PAD(%d)", block);
+    return room;
 }
 
 static fold_to_c__string fold_to_c__padded_value(const fold_to_c__value *v)
@@ -1926,14 +1927,16 @@ static fold_to_c__string fold_to_c__lane(fold_to_c__printer *p, const fold_to_c_
 {
     const fold_to_c__operand operand = fold_to_c__operand_of(p, call, i, part);
     const fold_to_c__value *v = &p->value[operand.value];
+    fold_to_c__string lane;
     if (v->made == stage && v->is == FOLD_TO_C__MADE)
-        return fold_to_c__format("v%s", fold_to_c__name_of(v).text + 1);
-    if (operand.size == 1) {
+        fold_to_c__format(&lane, "v%s", fold_to_c__name_of(v).text + 1);
+    else if (operand.size == 1) {
         fold_to_c__operand whole = operand;
         whole.offset = 0;
-        return fold_to_c__format("@ALL((%s)[%d])", fold_to_c__address(p, &whole).text, operand.offset);
-    }
-    return fold_to_c__format("@LOAD(%s + i)", fold_to_c__address(p, &operand).text);
+        fold_to_c__format(&lane, "@ALL((%s)[%d])", fold_to_c__address(p, &whole).text, operand.offset);
+    } else
+        fold_to_c__format(&lane, "@LOAD(%s + i)", fold_to_c__address(p, &operand).text);
+    return lane;
 }
 
 static void fold_to_c__put_map(fold_to_c__printer *p, const fold_to_c__op *op, const fold_to_c__string in[3],
@@ -2041,16 +2044,17 @@ static void fold_to_c__put_bytes(fold_to_c__printer *p, const fold_to_c__segment
 {
     const int weight = fold_to_c__segment_weight(p, s, FOLD_TO_C__BYTES),
               units = fold_to_c__segment_weight(p, s, FOLD_TO_C__UNITS);
-    const fold_to_c__string room =
-        is_padded ? fold_to_c__padded(1, s->block) : fold_to_c__format("%d", s->block);
+    fold_to_c__string room = fold_to_c__padded(1, s->block);
+    if (!is_padded)
+        fold_to_c__format(&room, "%d", s->block);
     fold_to_c__put(p,
                    "    {\n        signed char bytes[%d];\n        const float unit = @to_bytes(bytes, %s, "
                    "%d);\n",
                    s->inner, s->x, s->inner);
     for (int block = 0; block < s->columns / s->block; block++) {
-        const fold_to_c__string at = block
-                                         ? fold_to_c__format(" + %s", fold_to_c__padded(block, s->block).text)
-                                         : fold_to_c__format("%s", "");
+        fold_to_c__string at = { "" };
+        if (block)
+            fold_to_c__format(&at, " + %s", fold_to_c__padded(block, s->block).text);
         fold_to_c__put(p, "        @bytes(%s%s, %s%s, ", s->to, at.text, s->from,
                        strcmp(s->from, "0") ? at.text : "");
         fold_to_c__put(p, "%d, %s, bytes, unit, %d, @w%d + %d, ", s->block, room.text, s->inner, weight,
@@ -2080,9 +2084,7 @@ static void fold_to_c__put_linear(fold_to_c__printer *p, const fold_to_c__call *
     const int inner = fold_to_c__in(p, call, 0)->shape.dim[fold_to_c__in(p, call, 0)->shape.rank - 1],
               lines = fold_to_c__in_size(p, call, 0) / inner;
     const int block = lines > 1 ? columns : v->block;
-    const fold_to_c__string name = fold_to_c__name_of(v),
-                            to = lines > 1 ? fold_to_c__format("%s + i * %d", name.text, columns) : name;
-    fold_to_c__string from = fold_to_c__format("0"), x;
+    fold_to_c__string to = fold_to_c__name_of(v), from = { "0" }, x;
     fold_to_c__segment segment = { call->param[0],
                                    call->attr[FOLD_TO_C__TRANSPOSED],
                                    call->attr[FOLD_TO_C__FIRST_ROW],
@@ -2097,17 +2099,18 @@ static void fold_to_c__put_linear(fold_to_c__printer *p, const fold_to_c__call *
     if (starts)
         from = fold_to_c__place_of(p, call, segments);
     if (starts && lines > 1)
-        from = fold_to_c__format("%s + i * %d", fold_to_c__place_of(p, call, segments).text, columns);
+        fold_to_c__format(&from, "%s + i * %d", from.text, columns);
     if (call->param[1].id)
-        from = fold_to_c__format("@w%d", fold_to_c__param_weight(p, call->param[1], FOLD_TO_C__ROWS, 0, 1,
-                                                                 columns, 0, block));
-    if (lines > 1)
+        fold_to_c__format(&from, "@w%d", fold_to_c__bias_weight(p, call, columns, block));
+    if (lines > 1) {
+        fold_to_c__format(&to, "%s + i * %d", to.text, columns);
         fold_to_c__put(p, "    for (i = 0; i < %d; i++) {\n", lines);
+    }
     for (int s = 0; s < segments; s++, segment.row += segment.inner, segment.from = to.text) {
         segment.inner = lines > 1 ? inner : fold_to_c__in_size(p, call, s);
         x = fold_to_c__place_of(p, call, s);
         if (lines > 1)
-            x = fold_to_c__format("%s + i * %d", fold_to_c__place_of(p, call, s).text, inner);
+            fold_to_c__format(&x, "%s + i * %d", x.text, inner);
         segment.x = x.text;
         fold_to_c__put_segment(p, &segment, lines == 1);
     }
@@ -2224,10 +2227,10 @@ static void fold_to_c__put_nest(fold_to_c__printer *p, const fold_shape *shape)
 /* Returns the index of an element, computed from the step of each axis. */
 static fold_to_c__string fold_to_c__index(const fold_shape *shape, const int step[FOLD_TO_C__AXES])
 {
-    fold_to_c__string index = fold_to_c__format("0");
+    fold_to_c__string index = { "0" };
     for (int k = 0; k < shape->rank; k++)
         if (step[k])
-            index = fold_to_c__format("%s + i%d * %d", index.text, k, step[k]);
+            fold_to_c__format(&index, "%s + i%d * %d", index.text, k, step[k]);
     return index;
 }
 
@@ -2530,8 +2533,8 @@ static void fold_to_c__put_pool(fold_to_c__printer *p, const fold_to_c__call *ca
 {
     const fold_to_c__filter filter = fold_to_c__filter_of(&fold_to_c__in(p, call, 0)->shape, call);
     const int mean = call->op->kind == FOLD_TO_C__MEAN_POOL;
-    const fold_to_c__string end =
-        fold_to_c__format("for (j = 0; j < %d; j++) target[j] *= 1.0f / (float)seen;", filter.channels);
+    fold_to_c__string end;
+    fold_to_c__format(&end, "for (j = 0; j < %d; j++) target[j] *= 1.0f / (float)seen;", filter.channels);
     fold_to_c__put_taps(p, call, &filter, mean ? "0.0f" : "@infinity(-1.0f)",
                         mean ? "from[j] + target[j]"
                              : "from[j] > target[j] || from[j] != from[j] ? from[j] : target[j]",
@@ -2550,10 +2553,9 @@ static void fold_to_c__put_filter(fold_to_c__printer *p, const fold_to_c__call *
     const int pitch = (filter->width + 2 * filter->left) * filter->channels,
               padded = (filter->height + 2 * filter->above) * pitch;
     const fold_to_c__string to = fold_to_c__name_of(&p->value[call->value]);
-    fold_to_c__string bias = fold_to_c__format("0");
+    fold_to_c__string bias = { "0" }, from;
     if (call->param[1].id)
-        bias = fold_to_c__format("@w%d", fold_to_c__param_weight(p, call->param[1], FOLD_TO_C__ROWS, 0, 1,
-                                                                 outputs, 0, outputs));
+        fold_to_c__format(&bias, "@w%d", fold_to_c__bias_weight(p, call, outputs, outputs));
     fold_to_c__put(p, "    {\n    const float *source = %s;\n", fold_to_c__place_of(p, call, 0).text);
     if (filter->left) {
         fold_to_c__put(p, "    float padded[%d] = { 0.0f };\n    for (i = 0; i < %d; i++)\n", padded,
@@ -2577,10 +2579,9 @@ static void fold_to_c__put_filter(fold_to_c__printer *p, const fold_to_c__call *
     if (patches)
         fold_to_c__put(p, "        float patch[%d];\n", whole);
     for (int run = 0; run < runs; run++) {
-        const fold_to_c__string from =
-            fold_to_c__format("at + %d",
-                              run / (runs / filter->tall) * filter->dilation * pitch +
-                                  run % (runs / filter->tall) * filter->dilation * filter->channels);
+        fold_to_c__format(&from, "at + %d",
+                          run / (runs / filter->tall) * filter->dilation * pitch +
+                              run % (runs / filter->tall) * filter->dilation * filter->channels);
         if (patches) {
             fold_to_c__put(p, "        memcpy(patch + %d, %s, %d * sizeof(float));\n", run * length,
                            from.text, length);
@@ -2598,19 +2599,18 @@ static void fold_to_c__put_filter(fold_to_c__printer *p, const fold_to_c__call *
 static void fold_to_c__put_conv(fold_to_c__printer *p, const fold_to_c__call *call)
 {
     const fold_to_c__filter filter = fold_to_c__filter_of(&fold_to_c__in(p, call, 0)->shape, call);
-    fold_to_c__string begin = fold_to_c__format("0.0f"), tap;
+    fold_to_c__string begin = { "0.0f" }, tap;
     if (call->attr[3]) {
         fold_to_c__put_filter(p, call, &filter);
         return;
     }
     if (call->param[1].id)
-        begin = fold_to_c__format("@w%d[j]", fold_to_c__param_weight(p, call->param[1], FOLD_TO_C__ROWS, 0, 1,
-                                                                     filter.channels, 0, filter.channels));
-    tap = fold_to_c__format("@FUSE(from[j], @w%d[tap * @PAD(%d) + j], target[j])",
-                            fold_to_c__param_weight(p, call->param[0], FOLD_TO_C__ROWS, 0,
-                                                    filter.tall * filter.wide, filter.channels, 0,
-                                                    filter.channels),
-                            filter.channels);
+        fold_to_c__format(&begin, "@w%d[j]",
+                          fold_to_c__bias_weight(p, call, filter.channels, filter.channels));
+    fold_to_c__format(&tap, "@FUSE(from[j], @w%d[tap * @PAD(%d) + j], target[j])",
+                      fold_to_c__param_weight(p, call->param[0], FOLD_TO_C__ROWS, 0,
+                                              filter.tall * filter.wide, filter.channels, 0, filter.channels),
+                      filter.channels);
     fold_to_c__put_taps(p, call, &filter, begin.text, tap.text, "(void)seen;");
 }
 

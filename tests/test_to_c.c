@@ -834,7 +834,8 @@ static int into_text(const void *bytes, size_t size, void *user)
 }
 static void print_numbers(printed_text *to)
 {
-    static const float ones[4] = { 1, 1, 1, 1 }, masked[4] = { 0.3f, -(float)HUGE_VAL, 1e-7f, 0.123456789f };
+    static const float ones[4] = { 1, 1, 1, 1 };
+    const float masked[4] = { 0.3f, -(float)HUGE_VAL, 1e-7f, 0.123456789f }; /* no constants to tcc */
     fold_model *m = fold_model_new(NULL);
     fold_ctx_desc eager = fold_ctx_desc_default();
     eager.eager = 1;

@@ -125,6 +125,19 @@ printed_sessions() {
     printed_c "$out/printed_plain.c" tcc
 }
 
+printed_by_tcc() { # a program that tcc compiled prints the same text as one by $CC
+    linked_to "$bin/fold.o" test_to_c tests/test_to_c.c && "$out/test_to_c" --write "$out/printed.c"
+    compiled "test_to_c by tcc" tcc -o "$out/by_tcc" tests/test_to_c.c -lm &&
+        counted "test_to_c by tcc" "$out/by_tcc"
+    step "eight networks are printed by tcc" "$out/by_tcc" --write "$out/printed_by_tcc.c"
+    for each in printed printed_by_tcc; do # without outputs, which tcc has from portable kernels
+        sed '/_TWO_ROUNDINGS$/,/^#endif$/d' "$out/$each.c" >"$out/$each"
+    done
+    step "they are the same text" diff "$out/printed" "$out/printed_by_tcc"
+    step "random recordings are printed by tcc" "$out/by_tcc" --write "$out/printed_random.c" 0 60
+    printed_c "$out/printed_random.c" tcc
+}
+
 folded() { # where gcc tunes for Zen, no row of a tile loads a panel's vectors, which stay in registers
     zen="-O2 -march=znver3 -mavx512f -mavx512cd -mavx512dq -mavx512bw -mavx512vl"
     on_x86 "panel vectors in registers" gcc $zen || return
