@@ -2250,10 +2250,8 @@ static int fold__compare_text(const char *one, const char *other)
     }
     return (unsigned char)*one - (unsigned char)*other;
 }
-static int fold__same_text(const char *one, const char *other)
-{
-    return fold__compare_text(one, other) == 0;
-}
+
+static int fold__same_text(const char *one, const char *other) { return fold__compare_text(one, other) == 0; }
 
 /* Sorts with heapsort (Williams 1964), which needs neither recursion nor memory. */
 static void fold__sort(uint32_t *items, uint32_t count,
