@@ -59,9 +59,9 @@ static net new_net(fold_model *m)
 int main(int argc, char **argv)
 {
     int text = 0, race = 0;
-    const option table[] = { option_of_flag("--text", &text, "prints the batches as text instead"),
-                             option_of_flag("--race", &race, "draws them beside one call at a time, moving") };
-    options_read(argc, argv, "Draws four small trees and the batches they run in, as SVG.", table, 2);
+    const option table[2] = { option_of_flag("--text", &text, "prints the batches as text instead"),
+                              option_of_flag("--race", &race, "draws them beside one call at a time, moving") };
+    options_read(argc, argv, "Draws four small trees and the batches they run in, as SVG.", table, OPTION_COUNT(table));
     fold_model *m = fold_model_new(NULL);
     const net n = new_net(m);
     fold_ctx *f = fold_ctx_new(m, NULL);
