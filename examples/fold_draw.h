@@ -83,6 +83,16 @@ FOLD_API fold_status fold_draw_trace(fold_ctx *f, fold_writer *write, void *user
 #include <stdlib.h>
 #include <string.h>
 
+/* Compilers must round every product and sum separately, so that a picture has the same bytes with all flags. */
+#if defined(__clang__)
+#pragma STDC FP_CONTRACT OFF
+#elif defined(__GNUC__)
+#pragma GCC push_options
+#pragma GCC optimize("fp-contract=off")
+#elif defined(_MSC_VER)
+#pragma fp_contract(off)
+#endif
+
 /* ---- text ---------------------------------------------------------------------------------- */
 
 enum { FOLD_DRAW__JSON, FOLD_DRAW__XML }; /* how to escape names; dot uses JSON's escapes */
@@ -1311,4 +1321,7 @@ FOLD_API fold_status fold_draw_trace(fold_ctx *f, fold_writer *write, void *user
     return events.text.stopped ? FOLD_IO : FOLD_OK;
 }
 
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC pop_options
+#endif
 #endif /* FOLD_DRAW_IMPLEMENTATION */
