@@ -83,7 +83,7 @@ FOLD_API fold_status fold_draw_trace(fold_ctx *f, fold_writer *write, void *user
 #include <stdlib.h>
 #include <string.h>
 
-/* Compilers must round every product and sum separately, so that a picture has the same bytes with all flags. */
+/* Compilers must round every product and sum separately, so that a picture has the same bytes everywhere. */
 #if defined(__clang__)
 #pragma STDC FP_CONTRACT OFF
 #elif defined(__GNUC__)
