@@ -253,7 +253,7 @@ typedef enum fold_status {
 
 /* How the next batch is chosen. */
 typedef enum fold_schedule {
-    FOLD_SCHEDULE_RATIO,  /* default: the kind of call of which the largest share is ready */
+    FOLD_SCHEDULE_RATIO,  /* default: the kind of call with the largest share of its calls ready */
     FOLD_SCHEDULE_DEPTH,  /* one kind of call at one depth (Looks et al. 2017) */
     FOLD_SCHEDULE_AGENDA, /* the kind of call with the least mean depth (Neubig et al. 2017) */
     FOLD_SCHEDULE_COUNT
@@ -636,7 +636,7 @@ FOLD_API fold_status fold_ctx_fail(fold_ctx *f, fold_status status, const char *
    that fails returns the null node, as do all calls after an error. */
 
 FOLD_API int fold_node_is_null(fold_node x); /* returns 1 for the null node */
-/* Records your values as a node of shape [n], or of any shape. They are copied. */
+/* Records your values as a node, of shape [n] or of a shape you give. The values are copied. */
 FOLD_API fold_node fold_input(fold_ctx *f, const float *values, int n);
 FOLD_API fold_node fold_input_shaped(fold_ctx *f, const float *values, fold_shape shape);
 /* Records values without copying them: they must not change until fold_ctx_reset, but see fold_replay. */
@@ -655,13 +655,13 @@ FOLD_API fold_node fold_shared(fold_ctx *f, fold_node x);
 
 /* ==== 7 ops ============================================================================== */
 /* An op takes nodes and returns a node. Shapes are per sample; lists work row by row (section 11).
-   Element-wise ops align two shapes at the last axis (broadcasting): an axis that is 1 or missing repeats.
-   [3 x 4] with [3 x 1], [4] or [1] gives [3 x 4], and so does [3 x 1] with [4]. The gradient of a repeated
-   value is summed over its repetitions in the order of fold_sum, axis by axis, the last repeated axis first.
+   Element-wise ops align two shapes at the last axis (broadcasting). An axis of size 1, or a missing one, is
+   repeated: [3 x 4] with [3 x 1], [4] or [1] gives [3 x 4], and so does [3 x 1] with [4]. The gradient of a
+   repeated value is summed over its repetitions in the order of fold_sum, axis by axis, the last one first.
    Factors of fold_scale, terms of fold_shift, rows, indices and labels are data: calls that differ only in
    data batch together. All other numbers are settings: calls with different settings do not batch together.
-   Settings must be finite unless stated otherwise. Negative axes count from the end (-1 is the last), as do
-   the index of fold_pick, the row of fold_list_at and the start of fold_slice. Labels, rows of tables and
+   Settings must be finite unless stated otherwise. Negative axes count from the end (-1 is the last), and so
+   does a negative index of fold_pick, row of fold_list_at or start of fold_slice. Labels, rows of tables and
    arrays of indices must be in range. */
 
 /* Computes x W + b, or concat(x...) W + b without copying. x is [.., inputs], W [inputs x outputs] and b
@@ -709,7 +709,8 @@ FOLD_API fold_node fold_add(fold_ctx *f, fold_node a, fold_node b);     /* a + b
 FOLD_API fold_node fold_sub(fold_ctx *f, fold_node a, fold_node b);     /* a - b */
 FOLD_API fold_node fold_mul(fold_ctx *f, fold_node a, fold_node b);     /* a b, element by element */
 FOLD_API fold_node fold_div(fold_ctx *f, fold_node a, fold_node b);     /* a / b */
-/* Equal values give b, a NaN gives NaN. The gradient goes to the chosen value, for NaN to both. */
+/* If a and b are equal, the result is b; if either is NaN, it is NaN. The gradient goes to the chosen value,
+   or to both if the result is NaN. */
 FOLD_API fold_node fold_minimum(fold_ctx *f, fold_node a, fold_node b); /* the smaller of a and b */
 FOLD_API fold_node fold_maximum(fold_ctx *f, fold_node a, fold_node b); /* the larger of a and b */
 FOLD_API fold_node fold_scale(fold_ctx *f, fold_node x, float factor);  /* factor x */
@@ -1544,9 +1545,10 @@ FOLD_API fold_status fold_model_load_from(fold_model *m, fold_reader *read, void
    such parameters, to copy or average values, or to use fold_tensors_open. */
 FOLD_API fold_status fold_model_read_in_place(fold_model *m, const void *image, size_t size);
 #ifndef FOLD_NO_TEXT
-/* Prints the contents of any safetensors file. It lists each tensor's name, shape, type and bytes, and from
-   the metadata the optimiser and the size of config. It reads only the header, using memory from m, and
-   changes neither m nor its error. FOLD_IO: the writer stopped, or the text says why the read failed. */
+/* Prints the contents of any safetensors file. It lists each tensor's name, shape, type and bytes, then
+   the optimiser and the size of config, which are in the metadata. It reads only the header, using memory
+   from m, and changes neither m nor its error. Returns FOLD_IO if the writer stopped, or if the file could
+   not be read; the printed text then says why. */
 FOLD_API fold_status fold_model_print_file_memory(const fold_model *m, const void *bytes, size_t size,
                                                   fold_writer *write, void *user);
 #ifndef FOLD_NO_STDIO
@@ -1651,13 +1653,13 @@ typedef struct fold_seen {
     uint64_t data;            /* data of the call, e.g. a label or the bits of a factor */
     const struct fold_op_desc *user_op; /* desc of your own op; NULL: a built-in one */
     int sample;               /* sample index; -1: shared by samples, combines samples, or not planned */
-    int batch, group;         /* indices from 0, including prologues. For a leaf: those of its first reader,
-                                 or -1. For a run: the number of batches and groups */
+    int batch, group;         /* indices from 0; prologues are numbered too. For a leaf: those of its first
+                                 reader, or -1. For a run: the number of batches and groups */
     int calls, lower_bound;   /* number of calls in the batch or run; lower_bound as in fold_stats */
     uint64_t start_ns, end_ns; /* nanoseconds since the run began; end_ns of a run: the end of planning */
     int thread, backward, prologue; /* FOLD_SEEN_TIME: the thread, 1 for a backward, 1 for a prologue */
     int dropped;              /* number of this thread's times that did not fit into trace_bytes */
-    int recomputed;           /* of a run: number of its calls that an earlier run had computed already */
+    int recomputed;           /* of a run: number of its calls already computed by an earlier run */
 } fold_seen;
 /* A callback for one item, which is valid until it returns (names longer). It returns nonzero to stop. */
 typedef int fold_visitor(const fold_seen *seen, void *user);
@@ -3752,7 +3754,7 @@ typedef struct fold__tiles {
     fold__narrow_fn narrow[FOLD__NARROW_ROWS][8];
     /* Adds the sum of each element's lanes to its total. Accesses up to the next multiple of 8 elements. */
     void (*add_lanes)(float *total, const float *lanes, int count);
-    int few, many; /* few: rows per pass over dW; many: up to this many rows, weight gradients pack nothing */
+    int few, many; /* few: rows per pass over dW; many: most rows whose weight gradients need no packing */
     /* Adds the product of X transposed and dY to dW, [inner x columns], starting at column `first` of X and
        column `from` of dY. `block`, unless NULL, holds the sums of many rows, [FOLD__K_BLOCK x FOLD__N_BLOCK]
        at most. If `separate`, which needs a block, chains start at zero and are then added to dW. */
@@ -13265,7 +13267,7 @@ struct fold_ctx {
     uint32_t salt; /* stored in its handles */
     uint64_t resets;
     uint64_t seed;  /* dropout seed, as set by the last fold_dropout_seed */
-    uint64_t draws; /* dropout draws since then, also across resets; in a traced body, its own draws */
+    uint64_t draws; /* dropout draws since then, not cleared by resets; in a traced body, its own draws */
 #define FOLD__ARRAY_MEMBER(name, type, pointer) type *pointer;
     FOLD__ARRAYS(FOLD__ARRAY_MEMBER, FOLD__ARRAY_MEMBER, FOLD__ARRAY_MEMBER, FOLD__ARRAY_MEMBER,
                  FOLD__NO_ARRAY, FOLD__NO_ARRAY)
@@ -30254,7 +30256,8 @@ static int fold__has_its_bytes(const fold__tensor *tensor, const fold__param_dat
            (param->bytes != FOLD__NO_PACK) != by_rows && (param->bytes_t != FOLD__NO_PACK) == by_rows;
 }
 
-/* Checks step counts, and values that are or will become int8. Reserves floats to quantise from. */
+/* Checks step counts, and any values that are or will become int8. Reserves a float buffer from which values
+   are quantised. */
 static int fold__load_check(fold__file *file)
 {
     enum { FOLD__CHECKED_FLOATS = 64 };

@@ -323,8 +323,8 @@ static int fold_fit__desc_ok(const fold_fit_desc *desc)
 #ifndef FOLD_NO_STDIO
 /* -- the best metric, noted in files --
 
-   fold_model_save writes only one text of the caller, config, into the metadata. To make room for the note, a
-   file is saved with blanks in front of config. The blanks are then overwritten: `"config":" … h=8"`
+   fold_model_save lets the caller put only one string, config, into the metadata. To make room for the note,
+   a file is saved with blanks in front of config. The blanks are then overwritten: `"config":" … h=8"`
    becomes `"fit":"epoch 3, …","config":"h=8"`, of the same length. */
 
 enum { FOLD_FIT__BLANKS = 80, FOLD_FIT__HEAD = 512 }; /* blanks before config; bytes read of a file */

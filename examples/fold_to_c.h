@@ -452,7 +452,7 @@ static const fold_to_c__helper fold_to_c__helpers[] = {
       "@INLINE @V @gelu_tanh(@V x)\n{\n    return @MAX(@ALL(-12.0f), x) * @sigmoid_of(x, "
       "@gelu_tanh_exp(x));\n}\n" },
     { "normal_tail", NULL,
-      "/* R(t): the normal distribution below -t is exp(-t^2 / 2) R(t) */\n"
+      "/* R(t): a standard normal variable is below -t with probability exp(-t^2 / 2) R(t) */\n"
       "@INLINE @V @normal_tail(@V t)\n"
       "{\n"
       "    const @V u = @ALL(1.0f) / @FMA(t, @ALL(0x1.333334p-2f), @ALL(1.0f)), v = u - @ALL(0.75f);\n"
@@ -995,7 +995,7 @@ static int fold_to_c__bytes(const void *bytes, size_t size, void *user)
     return p->stopped;
 }
 
-/* Marks the helpers that a text calls, and the helpers that these call. */
+/* Marks the helpers that a piece of code calls, and the helpers that those call in turn. */
 static void fold_to_c__scan(fold_to_c__printer *p, const char *text)
 {
     for (const char *at = strchr(text, '@'); at; at = strchr(at + 1, '@'))
@@ -2153,8 +2153,8 @@ static void fold_to_c__put_sum(fold_to_c__printer *p, const char *x, int from, i
     fold_to_c__put(p, ")");
 }
 
-/* Prints the sum of every `inner`-th value, beginning with `first`: chains of at most 32 values, which are
-   added in pairs. */
+/* Prints an expression that sums every `inner`-th value, beginning with `first`. Values are added in chains
+   of at most 32, and the chains are added in pairs. */
 static void fold_to_c__put_apart_sum(fold_to_c__printer *p, const char *x, int first, int count, int inner)
 {
     int left = 32;

@@ -1,7 +1,7 @@
 /* plan: draws four small trees and the batches they run in.
 
      cc -O2 -o plan examples/plan.c -lm && ./plan >plan.svg
-     ./plan --race >race.svg                                  the moving picture in the README
+     ./plan --race >race.svg                                  the animation in the README
      ./plan --text
 
    Trees are written with parentheses: "(1 (2 3))" joins the leaf 1 with the join of leaves 2 and 3. A leaf
