@@ -26227,7 +26227,7 @@ static const char *fold__node_name(const fold_ctx *f, uint32_t id)
 }
 
 /* Like fold__operand_of, but for calls that a cell body may not make. */
-static int fold__operand_outside(fold_ctx *f, fold_node x, const char *who, fold__operand *operand)
+static int fold__operand_outside_body(fold_ctx *f, fold_node x, const char *who, fold__operand *operand)
 {
     return fold__operand_of(f, x, who, operand) && !fold__in_body(f, who);
 }
@@ -26235,7 +26235,7 @@ static int fold__operand_outside(fold_ctx *f, fold_node x, const char *who, fold
 FOLD_API void fold_keep(fold_ctx *f, fold_node x)
 {
     fold__operand operand;
-    if (!fold__operand_outside(f, x, "keep", &operand))
+    if (!fold__operand_outside_body(f, x, "keep", &operand))
         return;
     f->kind[operand.source] |= FOLD__IS_KEPT;
     f->n_keeps++;
@@ -26249,7 +26249,7 @@ FOLD_API void fold_keep(fold_ctx *f, fold_node x)
 FOLD_API void fold_output_ref(fold_ctx *f, fold_node x, float *values)
 {
     fold__operand operand;
-    if (!fold__operand_outside(f, x, "output_ref", &operand))
+    if (!fold__operand_outside_body(f, x, "output_ref", &operand))
         return;
     const fold__output_ref ref = { values, x };
     if (!values)
@@ -26276,7 +26276,7 @@ static int fold__index_end(const fold_ctx *f, uint32_t id)
 FOLD_API void fold_index_ref(fold_ctx *f, fold_node x, const int *index, int count)
 {
     fold__operand operand;
-    if (!fold__operand_outside(f, x, "index_ref", &operand))
+    if (!fold__operand_outside_body(f, x, "index_ref", &operand))
         return;
     const int end = fold__index_end(f, operand.source);
     const fold__index_ref ref = { index, operand.source, end, 0, NULL, NULL, NULL };
@@ -26353,7 +26353,7 @@ FOLD_API void fold_edges_ref(fold_ctx *f, fold_node x, const int *from, const in
                              int max_edges)
 {
     fold__operand operand;
-    if (!fold__operand_outside(f, x, "edges_ref", &operand))
+    if (!fold__operand_outside_body(f, x, "edges_ref", &operand))
         return;
     if (!edges || (max_edges && (!from || !to)))
         fold__no_pointer(f, "edges_ref", edges ? "from or to" : "edges");
@@ -26377,7 +26377,7 @@ FOLD_API void fold_edges_ref(fold_ctx *f, fold_node x, const int *from, const in
 FOLD_API void fold_keep_grad(fold_ctx *f, fold_node x)
 {
     fold__operand operand;
-    if (!fold__operand_outside(f, x, "keep_grad", &operand) || !fold__in_training(f) ||
+    if (!fold__operand_outside_body(f, x, "keep_grad", &operand) || !fold__in_training(f) ||
         (f->kind[operand.source] & FOLD__IS_GRAD_KEPT))
         return;
     if ((operand.kind & FOLD__KIND_MASK) == FOLD__NODE_PARAM)

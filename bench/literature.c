@@ -169,6 +169,29 @@ static int draw_tree(fold_random *chance, int leaves, signed char *action)
     return n;
 }
 
+/* Records a random binary tree whose nodes have two values, and returns the root's first. An inner node gets the first values
+   of its children, then their second ones. */
+static fold_node tree(fold_ctx *f, int i, void (*leaf_of)(fold_ctx *f, fold_random *chance, fold_node *out),
+                      void (*inner_of)(fold_ctx *f, const fold_node *in, fold_node *out))
+{
+    fold_random chance = chance_of(i);
+    signed char action[MAX_NODES];
+    fold_node stack[MAX_NODES][2];
+    int depth = 0;
+    const int n = draw_tree(&chance, 5 + fold_random_below(&chance, 31), action);
+    for (int k = 0; k < n; k++) {
+        if (action[k]) {
+            leaf_of(f, &chance, stack[depth++]);
+            continue;
+        }
+        depth--;
+        fold_node *a = stack[depth - 1], *b = stack[depth];
+        const fold_node in[4] = { a[0], b[0], a[1], b[1] };
+        inner_of(f, in, a);
+    }
+    return stack[0][0];
+}
+
 /* ---- tree-LSTM (Tai et al. 2015) ------------------------------------------------------------------- */
 
 static module leaf, inner;
@@ -196,26 +219,13 @@ static void tree_build(fold_model *m)
     module_trace_vectors(m, &leaf, "leaf", width, 0, 1, 2);
     module_trace_vectors(m, &inner, "inner", width, width, 4, 2);
 }
-static void tree_record(fold_ctx *f, int i)
+static void tree_leaf(fold_ctx *f, fold_random *chance, fold_node *out)
 {
-    fold_random chance = chance_of(i);
-    signed char action[MAX_NODES];
-    fold_node stack[MAX_NODES][2];
-    int depth = 0;
-    const int n = draw_tree(&chance, 5 + fold_random_below(&chance, 31), action);
-    for (int k = 0; k < n; k++) {
-        if (action[k]) {
-            const fold_node x = word(f, &chance);
-            apply(f, &leaf, &x, stack[depth++]);
-        } else {
-            fold_node *a = stack[depth - 2], *b = stack[depth - 1];
-            const fold_node in[4] = { a[0], b[0], a[1], b[1] };
-            apply(f, &inner, in, a);
-            depth--;
-        }
-    }
-    classify(f, i, stack[0][0]);
+    const fold_node x = word(f, chance);
+    apply(f, &leaf, &x, out);
 }
+static void tree_inner(fold_ctx *f, const fold_node *in, fold_node *out) { apply(f, &inner, in, out); }
+static void tree_record(fold_ctx *f, int i) { classify(f, i, tree(f, i, tree_leaf, tree_inner)); }
 
 /* ---- MV-RNN (Socher et al. 2012): a vector and a matrix for each node --------------------------------- */
 
@@ -244,28 +254,18 @@ static void mv_build(fold_model *m)
     module_trace(m, &vector_of, "vector", in, 4, 1);
     module_trace(m, &matrix_of, "matrix", in + 2, 2, 1);
 }
-static void mv_record(fold_ctx *f, int i)
+static void mv_leaf(fold_ctx *f, fold_random *chance, fold_node *out)
 {
-    fold_random chance = chance_of(i);
-    signed char action[MAX_NODES];
-    fold_node stack[MAX_NODES][2];
-    int depth = 0;
-    const int n = draw_tree(&chance, 5 + fold_random_below(&chance, 31), action);
-    for (int k = 0; k < n; k++) {
-        if (action[k]) {
-            const int row = fold_random_below(&chance, WORDS);
-            stack[depth][0] = fold_slice(f, fold_lookup(f, words, row), 0, 0, MV);
-            stack[depth++][1] = fold_lookup(f, matrices, row);
-        } else {
-            fold_node *a = stack[depth - 2], *b = stack[depth - 1];
-            const fold_node in[4] = { a[0], b[0], a[1], b[1] };
-            apply(f, &vector_of, in, &a[0]);
-            apply(f, &matrix_of, in + 2, &a[1]);
-            depth--;
-        }
-    }
-    push(i, stack[0][0]);
+    const int row = fold_random_below(chance, WORDS);
+    out[0] = fold_slice(f, fold_lookup(f, words, row), 0, 0, MV);
+    out[1] = fold_lookup(f, matrices, row);
 }
+static void mv_inner(fold_ctx *f, const fold_node *in, fold_node *out)
+{
+    apply(f, &vector_of, in, &out[0]);
+    apply(f, &matrix_of, in + 2, &out[1]);
+}
+static void mv_record(fold_ctx *f, int i) { push(i, tree(f, i, mv_leaf, mv_inner)); }
 
 /* ---- BiRNN: two directions, a class for each word ------------------------------------------------------ */
 

@@ -867,23 +867,24 @@ static void policy_step(fold_ctx *f, const fold_node *in, fold_node *out, const 
     out[1] = fold_recurrent_apply(f, &n->lstm[0], x, before).h;
     out[0] = fold_dense_apply(f, &n->classes, out[1]);
 }
-static void policy_build(net *n, fold_model *m)
+static void policy_cell(net *n, fold_model *m, fold_cell_body *body, int n_in)
 {
     const sizes *s = &n->s;
     fold_cell_desc cell = fold_cell_desc_default();
     n->dense[0] = fold_dense_new(m, "first", s->input, s->hidden, FOLD_ACT_RELU);
     n->dense[1] = fold_dense_new(m, "second", s->hidden, s->hidden, FOLD_ACT_RELU);
-    n->lstm[0] = fold_gru_new(m, "state", s->hidden, s->hidden);
+    if (n_in > 1) n->lstm[0] = fold_gru_new(m, "state", s->hidden, s->hidden);
     n->classes = fold_dense_new(m, "head", s->hidden, s->classes, FOLD_ACT_LINEAR);
     cell.name = "policy";
-    cell.body = policy_step;
+    cell.body = body;
     cell.user = n;
     cell.user_size = sizeof *n;
-    cell.n_in = cell.n_out = 2;
+    cell.n_in = cell.n_out = n_in;
     cell.in[0] = fold_shape1(s->input);
     cell.in[1] = fold_shape1(s->hidden);
     n->policy = fold_cell_new(m, &cell);
 }
+static void policy_build(net *n, fold_model *m) { policy_cell(n, m, policy_step, 2); }
 static void policy_record(fold_ctx *f, const net *n, const recording *r, const sample *x, int training, roots *out)
 {
     const int in = n->s.input, h = n->s.hidden, agents = r->n_samples;
@@ -913,21 +914,7 @@ static void policy_mlp_step(fold_ctx *f, const fold_node *in, fold_node *out, co
     const fold_node x = fold_dense_apply(f, &n->dense[1], fold_dense_apply(f, &n->dense[0], in[0]));
     out[0] = fold_dense_apply(f, &n->classes, x);
 }
-static void policy_mlp_build(net *n, fold_model *m)
-{
-    const sizes *s = &n->s;
-    fold_cell_desc cell = fold_cell_desc_default();
-    n->dense[0] = fold_dense_new(m, "first", s->input, s->hidden, FOLD_ACT_RELU);
-    n->dense[1] = fold_dense_new(m, "second", s->hidden, s->hidden, FOLD_ACT_RELU);
-    n->classes = fold_dense_new(m, "head", s->hidden, s->classes, FOLD_ACT_LINEAR);
-    cell.name = "policy";
-    cell.body = policy_mlp_step;
-    cell.user = n;
-    cell.user_size = sizeof *n;
-    cell.n_in = cell.n_out = 1;
-    cell.in[0] = fold_shape1(s->input);
-    n->policy = fold_cell_new(m, &cell);
-}
+static void policy_mlp_build(net *n, fold_model *m) { policy_cell(n, m, policy_mlp_step, 1); }
 static void policy_mlp_record(fold_ctx *f, const net *n, const recording *r, const sample *x, int training, roots *out)
 {
     const fold_node sees = fold_input_ref(f, r->values + x->first * n->s.input, fold_shape1(n->s.input));

@@ -119,7 +119,7 @@ def main():
     source = os.environ.get("DYNET", "")
     if not os.path.exists(source + "/dynet/dynet.h"):
         print("SKIPPED: fold.h beside DyNet (DYNET does not name a clone of it)")
-        print("RESULT dynet rows=0 published=0 rounds=0 checked=0 wrong=0 error=0")
+        print(Tally().result("dynet"))
         return 0
     driver, tally = build(os.path.abspath(source)), Tally()
     print("| network | | batch | fold.h, samples/s | DyNet's best | by | ratio |\n|---|---|--:|--:|--:|---|--:|")
@@ -130,9 +130,7 @@ def main():
                 if given.mode in (None, "train" if training else "infer") and not (training and workload == "treelstm-tiny"):
                     for batch in numbers(given.batch, BATCHES):
                         row(given, tally, driver, workload, hidden, training, batch)
-    least = " least=%.2f at=%s" % tally.least if tally.least else ""
-    print("RESULT dynet rows=%d published=%d rounds=%d checked=%d wrong=%d error=%.1e%s" %
-          (tally.rows, tally.published, tally.rounds, tally.checked, tally.wrong, tally.error, least))
+    print(tally.result("dynet"))
     return tally.wrong > 0
 
 

@@ -208,9 +208,7 @@ def main():
                 sized = {key: SMALL[key] for key in SMALL if key not in FIXED.get(workload, ())} if given.check else {}
                 if hows and check(given, tally, workload, training, batch, hows, sized) and not given.check:
                     compare(given, tally, workload, training, batch, hows)
-    least = " least=%.2f at=%s" % tally.least if tally.least else ""
-    print("RESULT peers rows=%d published=%d rounds=%d checked=%d wrong=%d error=%.1e%s" %
-          (tally.rows, tally.published, tally.rounds, tally.checked, tally.wrong, tally.error, least))
+    print(tally.result("peers"))
     return tally.wrong > 0
 
 

@@ -20,6 +20,11 @@ class Tally:
         self.published += settled
         return rounds, settled
 
+    def result(self, name):
+        least = " least=%.2f at=%s" % self.least if self.least else ""
+        return ("RESULT %s rows=%d published=%d rounds=%d checked=%d wrong=%d error=%.1e%s" %
+                (name, self.rows, self.published, self.rounds, self.checked, self.wrong, self.error, least))
+
 
 def is_settled(rates):
     best = sorted(rates)[-BEST:]
