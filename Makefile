@@ -55,8 +55,8 @@ build/web/fold.o: fold.h
 build/web/%.wasm: examples/web/%.c build/web/fold.o examples/options.h examples/unfused.h
 	$(WASM_CC) -mexec-model=reactor $(WASM_FLAGS) -DFOLD__IMPLEMENTED -D_WASI_EMULATED_PROCESS_CLOCKS -Wl,--strip-all,--stack-first,-z,stack-size=262144 -o $@ $< build/web/fold.o -lwasi-emulated-process-clocks -lm
 build/web/policy.wasm: examples/policy.c examples/fold_onnx.h examples/fold_to_c.h
-build/web/swarm.wasm: examples/swarm.c
-build/web/learn.wasm: examples/train.c examples/fold_rl.h
+build/web/swarm.wasm: examples/swarm.c examples/web/network_file.h
+build/web/learn.wasm: examples/train.c examples/fold_rl.h examples/web/network_file.h
 build/web/playground.wasm: examples/web/trees.c examples/web/lists.c examples/web/agents.c examples/fold_draw.h
 
 build/web/%.base64: build/web/%

@@ -98,9 +98,22 @@ static void put_value(message *graph, int field, const char *name, int n) /* a f
     put(&value, 2, type.bytes, type.size);
     put(graph, field, value.bytes, value.size);
 }
+/* A file with this graph, of opset 13. */
+static void put_file(message *file, const message *graph)
+{
+    static message version, metadata;
+    version.size = metadata.size = file->size = 0;
+    put_number(&version, 2, 13);
+    put_text(&metadata, 1, "joint_names");
+    put_text(&metadata, 2, "hip,knee");
+    put_number(file, 1, 8);
+    put(file, 8, version.bytes, version.size);
+    put(file, 7, graph->bytes, graph->size);
+    put(file, 14, metadata.bytes, metadata.size);
+}
 static int write_file(const char *path)
 {
-    static message graph, version, metadata, file;
+    static message graph, file;
     fold_random r = fold_random_new(1, 0);
     put_value(&graph, 11, "obs", 4);
     put_weight(&graph, &r, "first.weight", 4, 16);
@@ -111,13 +124,7 @@ static int write_file(const char *path)
     put_node(&graph, "Tanh", "first", NULL, NULL, "hidden");
     put_node(&graph, "Gemm", "hidden", "second.weight", "second.bias", "actions");
     put_value(&graph, 12, "actions", 2);
-    put_number(&version, 2, 13);
-    put_text(&metadata, 1, "joint_names");
-    put_text(&metadata, 2, "hip,knee");
-    put_number(&file, 1, 8);
-    put(&file, 8, version.bytes, version.size);
-    put(&file, 7, graph.bytes, graph.size);
-    put(&file, 14, metadata.bytes, metadata.size);
+    put_file(&file, &graph);
     FILE *out = fopen(path, "wb");
     const size_t written = out ? fwrite(file.bytes, 1, file.size, out) : 0;
     return out == NULL || fclose(out) != 0 || written != file.size ? failed("policy.onnx cannot be written") : 0;
@@ -128,12 +135,12 @@ static int write_file(const char *path)
 /* A name without what tells a state from the next one: "h_in", "h_out", "hn" and "h0" are h. */
 static void name_state(const char *name, char key[64])
 {
-    static const char *const words[10] = { "in", "out", "ins", "outs", "input", "output", "next", "new", "prev", "last" };
+    static const char *const words[12] = { "in", "out", "ins", "outs", "input", "output", "next", "new", "prev", "previous", "last", "old" };
     size_t length = 0;
     for (size_t n; *name && length < 40; name += n + (name[n] != 0)) {
         int drop = 0;
         n = strcspn(name, "_./:-");
-        for (int i = 0; i < 10; i++) drop |= n == strlen(words[i]) && !strncmp(name, words[i], n);
+        for (int i = 0; i < 12; i++) drop |= n == strlen(words[i]) && !strncmp(name, words[i], n);
         for (size_t i = 0; i < n && !drop && length < 40; i++) key[length++] = name[i];
     }
     if (length > 1 && strchr("0nN", key[length - 1])) length--;
@@ -147,7 +154,7 @@ static const char *next_state(const fold_onnx *o, fold_onnx_tensor in)
     for (int i = 0; i < fold_onnx_output_count(o); i++) {
         const fold_onnx_tensor out = fold_onnx_output(o, i);
         name_state(out.name, other);
-        if (out.count == in.count && !strcmp(key, other) && out.rank == in.rank && !memcmp(out.dim, in.dim, sizeof in.dim)) return out.name;
+        if (*key && out.count == in.count && !strcmp(key, other) && out.rank == in.rank && !memcmp(out.dim, in.dim, sizeof in.dim)) return out.name;
     }
     return NULL;
 }

@@ -118,6 +118,13 @@ static fold_ctx *context(const net *n, int eager, size_t plan_cache_bytes)
     d.group_bytes = SIZE_MAX;
     return fold_ctx_new(n->m, &d);
 }
+static fold_ctx *in_groups(const net *n) /* each sample in a group of its own */
+{
+    fold_ctx_desc d = fold_ctx_desc_default();
+    d.training = 1;
+    d.group_bytes = 1;
+    return fold_ctx_new(n->m, &d);
+}
 
 static const char printed[] =
     "13 calls in 5 batches, lower bound 5, schedule ratio\n"
@@ -219,10 +226,7 @@ static void recomputed(void)
 static void groups_as_text(void)
 {
     const net n = make_net("join", "digit");
-    fold_ctx_desc d = fold_ctx_desc_default();
-    d.training = 1;
-    d.group_bytes = 1;
-    fold_ctx *f = fold_ctx_new(n.m, &d);
+    fold_ctx *f = in_groups(&n);
     CHECK_INT(fold_backward(f, record(f, &n)), FOLD_OK);
     const fold_stats s = fold_ctx_stats(f);
     char head[120];
@@ -722,10 +726,7 @@ static void races(void)
 static void races_of_groups(void)
 {
     const net n = make_net("join", "digit");
-    fold_ctx_desc d = fold_ctx_desc_default();
-    d.training = 1;
-    d.group_bytes = 1;
-    fold_ctx *f = fold_ctx_new(n.m, &d);
+    fold_ctx *f = in_groups(&n);
     CHECK_INT(fold_backward(f, record(f, &n)), FOLD_OK);
     CHECK(fold_ctx_stats(f).groups > 1);
     check_race(f, "groups", 13);

@@ -2,12 +2,13 @@
    With its default settings it learns the parameters of `./train --isa portable`, bit for bit.
 
    The page makes one instance that learns, and another one that shows some carts. Networks pass from one to the other as
-   files in memory, in `file`. */
+   files in memory: network_file.h. */
 #define main train_main
 #include "../train.c"
 #undef main
 
 #define PAGE(name) __attribute__((export_name(#name))) name
+#include "network_file.h"
 
 enum { CARTS = 16, APART = 9 }; /* that are shown; steps by which one begins after the other */
 
@@ -25,8 +26,6 @@ static struct {
     int shows;
     float seen[CARTS][environment_observations];
     shown shown[CARTS];
-    unsigned char file[1 << 18];
-    size_t file_size;
 } page;
 
 void PAGE(begin)(void)
@@ -34,7 +33,7 @@ void PAGE(begin)(void)
     static char name[] = "train", *words[] = { name };
     const fold_ctx_desc ctx = fold_ctx_desc_default();
     page.s = parse(1, words);
-    page.m = model_of(&page.s, &ctx);
+    page.m = network_file.network = model_of(&page.s, &ctx);
     page.t = trainer_of(page.m, &page.s, &ctx);
     page.r = run_new(&page.s);
     page.w = world_new(page.s.environments, page.s.seed);
@@ -61,29 +60,6 @@ int PAGE(parameters)(void)
 {
     int count;
     return fold_model_values(page.m, &count) ? count : 0;
-}
-
-unsigned char *PAGE(file)(void) { return page.file; }
-
-void PAGE(load)(int size)
-{
-    if (fold_model_load_memory(page.m, page.file, (size_t)size, NULL)) fail(fold_model_message(page.m));
-}
-
-static int append(const void *bytes, size_t size, void *user)
-{
-    (void)user;
-    if (size > sizeof page.file - page.file_size) return 1;
-    memcpy(page.file + page.file_size, bytes, size);
-    page.file_size += size;
-    return 0;
-}
-
-int PAGE(save)(void)
-{
-    page.file_size = 0;
-    if (fold_model_save_to(page.m, append, NULL, NULL)) fail(fold_model_message(page.m));
-    return (int)page.file_size;
 }
 
 /* ---- what is shown ---- */

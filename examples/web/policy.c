@@ -3,11 +3,10 @@
 
    Only one file is open at a time. make_room frees all of the last one before the next is read. */
 #include "../policy.c"
-#include <ctype.h>
 
 #define PAGE(name) __attribute__((export_name(#name))) name
 
-enum { STEM = 64, HIDDEN = 8 }; /* longest stem of a name; values that the example remembers */
+enum { HIDDEN = 8 }; /* values that the example remembers */
 
 static struct {
     unsigned char *bytes; /* of the file, while it is read */
@@ -53,45 +52,12 @@ unsigned char *PAGE(make_room)(int size)
 
 /* ---- states -------------------------------------------------------------------------------------- */
 
-static int is_one_of(const char *word, size_t length, const char *const *words)
-{
-    for (; *words; words++)
-        if (strlen(*words) == length && !strncmp(word, *words, length)) return 1;
-    return 0;
-}
-
-/* Writes what the names of a state's input and output share: "h" for h_in, h_out and hn, "state" for stateN. Returns 0
-   if nothing is left. */
-static int stem_of(const char *name, char *stem)
-{
-    static const char *const sides[] = { "in",  "ins",  "input", "out", "outs", "output", "next",
-                                         "new", "prev", "previous", "old", "last", NULL };
-    size_t size = 0;
-    while (*name) {
-        char word[STEM];
-        size_t length = 0;
-        for (; isalnum((unsigned char)*name); name++)
-            if (length + 1 < sizeof word) word[length++] = (char)tolower((unsigned char)*name);
-        while (*name && !isalnum((unsigned char)*name)) name++;
-        if (is_one_of(word, length, sides)) continue;
-        if (!*name && length > 1 && (word[length - 1] == 'n' || word[length - 1] == '0')) length--;
-        for (size_t i = 0; i < length && size + 1 < STEM; i++) stem[size++] = word[i];
-    }
-    stem[size] = 0;
-    return size > 0;
-}
-
-/* The input that an output is in the next step: it has the same stem and number of values. -1: there is none. */
+/* The input that an output is in the next step; -1: there is none. */
 static int find_state(const char *output)
 {
-    char wanted[STEM], stem[STEM];
-    const int count = fold_onnx_find(page.file, output).count;
-    if (!stem_of(output, wanted)) return -1;
     for (int i = 0; i < page.n_in; i++) {
-        int is_taken = 0;
-        for (int k = 0; k < page.n_out; k++) is_taken |= page.out[k].name != output && page.state_of[k] == i;
-        if (is_taken || !stem_of(page.in[i].name, stem) || strcmp(stem, wanted) != 0) continue;
-        if (fold_onnx_input(page.file, i).count == count) return i;
+        const char *next = next_state(page.file, fold_onnx_input(page.file, i));
+        if (next && !strcmp(next, output)) return i;
     }
     return -1;
 }
@@ -323,10 +289,9 @@ int PAGE(work_bytes)(void) { return (int)page.printed.work_bytes; }
    Returns its size. */
 int PAGE(write_example)(void)
 {
-    static message graph, version, metadata, file;
+    static message graph, file;
     fold_random r = fold_random_new(3, 0);
-    memset(&graph, 0, sizeof graph);
-    version = metadata = file = graph;
+    graph.size = 0;
     put_value(&graph, 11, "obs", 4);
     put_value(&graph, 11, "h_in", HIDDEN);
     put_weight(&graph, &r, "observe.weight", 4, HIDDEN);
@@ -341,13 +306,7 @@ int PAGE(write_example)(void)
     put_node(&graph, "Gemm", "h_out", "act.weight", "act.bias", "actions");
     put_value(&graph, 12, "actions", 2);
     put_value(&graph, 12, "h_out", HIDDEN);
-    put_number(&version, 2, 13);
-    put_text(&metadata, 1, "joint_names");
-    put_text(&metadata, 2, "hip,knee");
-    put_number(&file, 1, 8);
-    put(&file, 8, version.bytes, version.size);
-    put(&file, 7, graph.bytes, graph.size);
-    put(&file, 14, metadata.bytes, metadata.size);
+    put_file(&file, &graph);
     unsigned char *to = make_room((int)file.size);
     if (to) memcpy(to, file.bytes, file.size);
     return to ? (int)file.size : 0;

@@ -2,10 +2,11 @@
    not linked.
 
    swarm.html makes one instance for the flight, another one that learns, and a third that times frames of the flight both
-   ways. Networks pass from one to the other as files in memory, in `file`, and frames in `snapshot`. */
+   ways. Networks pass from one to the other as files in memory (network_file.h), and frames in `snapshot`. */
 #include "../swarm.c"
 
 #define PAGE(name) __attribute__((export_name(#name))) name
+#include "network_file.h"
 
 enum { SEED = 1 }; /* the default of the program */
 
@@ -25,15 +26,13 @@ static struct {
     float state[MOST_AGENTS * STATE], action[MOST_AGENTS * ACTION];
     shown shown[MOST_AGENTS + 1];
     snapshot snapshot;
-    unsigned char file[1 << 17];
-    size_t file_size;
 } page;
 
 /* Begins with a network that has learnt nothing, and some agents. */
 void PAGE(begin)(int agents)
 {
     static int allocations;
-    page.model = new_model(&page.net, SEED, NULL, &allocations);
+    page.model = network_file.network = new_model(&page.net, SEED, NULL, &allocations);
     page.batched = new_pilot(page.model, largest_frame(page.model, &page.net, 1, MOST_AGENTS));
     page.eager = new_eager(page.model);
     page.world = new_world(MOST_AGENTS);
@@ -138,27 +137,4 @@ float PAGE(learn_more)(int steps)
     const lessons quick = { steps, 20, 60, 0.012f };
     if (!page.school) page.school = new_school(page.model, SEED, quick);
     return learn_step(page.school, page.model, &page.net);
-}
-
-unsigned char *PAGE(file)(void) { return page.file; }
-
-void PAGE(load)(int size)
-{
-    if (fold_model_load_memory(page.model, page.file, (size_t)size, NULL)) fail(fold_model_message(page.model));
-}
-
-static int append(const void *bytes, size_t size, void *user)
-{
-    (void)user;
-    if (size > sizeof page.file - page.file_size) return 1;
-    memcpy(page.file + page.file_size, bytes, size);
-    page.file_size += size;
-    return 0;
-}
-
-int PAGE(save)(void)
-{
-    page.file_size = 0;
-    if (fold_model_save_to(page.model, append, NULL, NULL)) fail(fold_model_message(page.model));
-    return (int)page.file_size;
 }

@@ -69,6 +69,11 @@ smallest_arrays() { # arrays of exactly the sizes that agents tells
         >"$out/agents.c"
     ! cmp -s examples/agents.c "$out/agents.c" && agents_again "" "$out/agents.c"
 }
+relu() { # a file of one Relu from "input" to "output", of one shape
+    kind='\022\016\012\014\010\001\022\010\012\002\010\001\012\002\010\004'
+    printf '\010\010B\002\020\015:J\012\025\012\005input\022\006output"\004Relu'
+    printf "Z\027\012\005input${kind}b\030\012\006output$kind"
+}
 policy() { # writes its file where it runs
     example policy
     prints "policy" "(cd $out && ../../policy --agents 5 --out actions.csv --time)" \
@@ -86,6 +91,9 @@ policy() { # writes its file where it runs
         "3 values are bound to a shape of 4"
     step "policy needs values" says "./build/policy $out/policy.onnx --bind obs=x" "NAME=16000, not 'obs=x'"
     step "policy names inputs that are bound" says "./build/policy $out/policy.onnx --bind ob=1" "nearest: 'obs'"
+    relu >"$out/relu.onnx"
+    step "policy takes no input for a state that is only called so" \
+        says "./build/policy $out/relu.onnx" "input    input .1 x 4., observation"
     step "policy names the file that is missing" says "./build/policy no.onnx" "'no.onnx' cannot be opened"
     if [ -z "${FOLD_POLICIES:-}" ]; then skip "policy --check" "FOLD_POLICIES names no folder"; return; fi
     step "policy pairs states" says "./build/policy $FOLD_POLICIES/mlagents-Hallway/model.onnx" \
