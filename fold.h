@@ -14837,8 +14837,7 @@ enum {
 /* Returns the signature that a tag names: that of an eager body's call. A traced body's tag names a cell. */
 static uint32_t fold__tag_sig(const fold_ctx *f, uint32_t tag) { return f->frame.tracing ? 0 : tag; }
 
-/* Replaces hashes by marks: 1 if the signature is in use, else 0. If an op of an eager body is in use, so is
-   the signature of its call. */
+/* Replaces hashes by marks: 1 if the signature, or an op of a call's eager body, is in use, else 0. */
 static void fold__mark_sigs(fold_ctx *f)
 {
     fold__sig *sigs = f->sigs;
@@ -21321,8 +21320,7 @@ static void fold__size_sub_batches(fold_ctx *f, fold__group_sig *group_sig, cons
     fold__assign_transient(f, group_sig, program);
 }
 
-/* Lays out a signature's scratch: transient buffers, floats for the current op, then pointers to rows.
-   Returns its size in floats. */
+/* Lays out a signature's scratch (transient buffers, floats for an op, row pointers). Returns its floats. */
 static size_t fold__group_sig_scratch(fold_ctx *f, fold__group_sig *group_sig, const fold__program *program)
 {
     fold__run *run = f->run;
@@ -22091,8 +22089,7 @@ static void fold__take_part(const fold_ctx *f, fold__batch *batch, uint32_t from
     batch->elems = end - begin;
 }
 
-/* Sets up the execution of a batch, or of some of its rows. Looks up data common to successive batches of a
-   stage only once. */
+/* Sets up the execution of a batch or some of its rows. Looks up what a stage's batches share only once. */
 static void fold__enter_batch(const fold_ctx *f, fold__worker *worker, uint32_t batch, uint32_t from,
                               uint32_t to)
 {
@@ -22279,8 +22276,7 @@ static void fold__begin_batch(fold_ctx *f, fold__worker *worker, uint64_t read)
 
 /* -- ops over whole lists, one call at a time ------------------------------------------------- */
 
-/* Runs an op that reduces groups of rows, one group per row of its result. An index assigns rows to groups
-   (fold__alloc_segments). */
+/* Runs an op that reduces groups of rows (fold__alloc_segments), one group per row of its result. */
 static void fold__run_segments(fold__worker *worker, const fold__engine *engine, fold_op_call *call,
                                void (*run)(const fold_op_call *), int backward)
 {
@@ -22854,8 +22850,7 @@ static float **fold__record_rows(fold_ctx *f, const fold__group_sig *group_sig, 
     return rows;
 }
 
-/* Adds rows to the sum of a use, block by block, after the `done` lines summed so far. dy points at the first
-   column of the share. */
+/* Adds rows to a use's sum by blocks, after the `done` lines so far. dy: at the share's first column. */
 static void fold__add_to_use(fold_ctx *f, fold__worker *worker, const fold__use *use,
                              const fold__program *program, size_t rows, const fold_rows *in,
                              const fold_rows *dy, fold__extent share, size_t *done)
@@ -23045,8 +23040,7 @@ static void fold__commit_lookups(fold_ctx *f)
     }
 }
 
-/* Reserves memory for the sums of uses and looked-up rows. Returns 0, without setting an error, if there is
-   too little. */
+/* Reserves memory for the sums of uses and looked-up rows, or returns 0 without setting an error. */
 static int fold__reserve_sums(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -25194,8 +25188,7 @@ static double fold__estimate_rows(const fold_ctx *f, const fold__progress *progr
     return fold__estimate_batch(f, &batch, progress->backward ? FOLD__EVENT_BACKWARD : FOLD__EVENT_FORWARD);
 }
 
-/* Returns how many rows of a step (for sums, how much work) are estimated to fit into `ns`, but at least
-   enough to make progress. */
+/* Returns how many rows of a step (for sums, how much work) should fit into `ns`, but enough for progress. */
 static uint64_t fold__rows_within(const fold_ctx *f, const fold__progress *progress, uint64_t rows, double ns)
 {
     const int is_sums = fold__step_batch(f->run, progress) == FOLD__NONE;
@@ -25988,8 +25981,7 @@ static const char *fold__replay_problem(const fold_ctx *f)
     return NULL;
 }
 
-/* Gives random calls of the last run, and those recorded for it, the same draws that the context would give a
-   fresh recording. */
+/* Gives random calls of the last run, or recorded for it, the draws that a fresh recording would get. */
 static void fold__draw_again(fold_ctx *f)
 {
     for (uint32_t at = 0; at < f->n_calls && f->n_draws; at++) {
@@ -30256,8 +30248,7 @@ static int fold__has_its_bytes(const fold__tensor *tensor, const fold__param_dat
            (param->bytes != FOLD__NO_PACK) != by_rows && (param->bytes_t != FOLD__NO_PACK) == by_rows;
 }
 
-/* Checks step counts, and any values that are or will become int8. Reserves a float buffer from which values
-   are quantised. */
+/* Checks step counts and values that are or will become int8. Reserves a buffer of floats to be quantised. */
 static int fold__load_check(fold__file *file)
 {
     enum { FOLD__CHECKED_FLOATS = 64 };
