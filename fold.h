@@ -20502,7 +20502,7 @@ typedef struct fold__greedy {
     fold__ready *queue;     /* one per signature */
     fold__height *heights; /* per signature and height */
     uint32_t *changed;     /* signatures whose priority may have changed */
-    /* tournament tree of priorities, from index 1 on: a node has the larger of its two children */
+    /* tournament tree of priorities, rooted at index 1: each node is the larger of its two children */
     uint64_t *winner;
     uint32_t first_sig, n_sigs, leaves, n_changed;
 } fold__greedy;
@@ -20539,7 +20539,7 @@ static void fold__greedy_pointers(fold_ctx *f, fold__greedy *greedy, uint32_t co
     greedy->reads = (fold__reads *)(void *)(greedy->depth + count);
 }
 
-/* Gathers the group's calls of some signatures in record order, with their outputs. Returns their number. */
+/* Gathers the group's calls of some signatures in record order. Returns the number of these calls. */
 static uint32_t fold__gather_calls(fold_ctx *f, uint32_t group, uint32_t first_sig, uint32_t end_sig)
 {
     fold__run *run = f->run;
@@ -20588,7 +20588,7 @@ static void fold__find_readers(const fold_ctx *f, fold__greedy *greedy, uint32_t
 
 /* Counts are kept per signature and height, in memory proportional to the number of calls. In deep components
    with many signatures, several heights share a count. */
-enum { FOLD__HEIGHTS = 4 }; /* maximum counts per call, besides two per signature */
+enum { FOLD__HEIGHTS = 4 }; /* maximum number of counts per call, plus two per signature */
 static uint32_t fold__height_step(uint32_t height, uint32_t shift) { return ((height - 1) >> shift) + 1; }
 
 static size_t fold__layout_heights(const fold__greedy *greedy, uint32_t shift)
@@ -20651,8 +20651,8 @@ static void fold__agenda_depths(fold__greedy *greedy, uint32_t count)
 }
 
 /* Returns the priority of running a signature next, or 0 if none of its calls is ready. Ties go to the first
-   signature. Agenda: the least mean depth of pending calls wins. Ratio: the share of pending calls that are
-   ready, times that share among calls of greatest height (most others wait for these), times this height. */
+   signature. Agenda prefers a low mean depth of pending calls. Ratio multiplies the ready share of pending
+   calls, the ready share of calls of greatest height (most others wait for these), and this height. */
 static uint64_t fold__priority_of(const fold_ctx *f, const fold__greedy *greedy, uint32_t sig)
 {
     const fold__ready *ready = &greedy->queue[sig];
@@ -20671,7 +20671,7 @@ static uint64_t fold__priority_of(const fold_ctx *f, const fold__greedy *greedy,
     return (uint64_t)(agenda ? ~bits : bits) << 32 | (uint32_t)~sig;
 }
 
-/* Returns the signature of highest priority. Only changed priorities are compared, one by one if few. */
+/* Returns the signature of highest priority. A few changes update the tree one by one; many rebuild it. */
 static uint32_t fold__pick_signature(const fold_ctx *f, fold__greedy *greedy)
 {
     const int few = greedy->n_changed < greedy->leaves / 16;
@@ -20695,7 +20695,7 @@ static uint32_t fold__pick_signature(const fold_ctx *f, fold__greedy *greedy)
     return ~(uint32_t)winner[1];
 }
 
-/* Appends all ready calls of a signature to the order of calls, and queues the calls that are now ready. */
+/* Appends a signature's ready calls to the order of calls, and queues the calls that this makes ready. */
 static void fold__run_ready(fold_ctx *f, fold__greedy *greedy, uint32_t sig)
 {
     const int agenda = fold__schedule_of(f) == FOLD_SCHEDULE_AGENDA;
@@ -20798,7 +20798,7 @@ static int fold__schedule_ratio(fold_ctx *f, uint32_t group)
     return 1;
 }
 
-/* Makes each call a batch, since a chunk of its list has enough rows. */
+/* Makes each call a batch of its own, since a chunk of its list has enough rows. */
 static int fold__schedule_chunks(fold_ctx *f, const fold__group *group)
 {
     fold__run *run = f->run;
@@ -20863,7 +20863,7 @@ static uint32_t fold__n_buffers_of(const fold_ctx *f, uint32_t sig)
     return (uint32_t)program.n_values;
 }
 
-/* Maximum floats of one value in a tile, chosen so that all values of a tile stay in the L1 cache. */
+/* Maximum number of floats of one value in a tile, so that all values of a tile stay in the L1 cache. */
 enum { FOLD__TILE_FLOATS = 4096 };
 static uint32_t fold__rows_of_tile(const fold__program *program)
 {
@@ -21008,7 +21008,7 @@ static void fold__live_own(fold_ctx *f, const fold__group_sig *group_sig, const 
     }
 }
 
-/* Notes the last batch that reads the outputs of each signature, both forward and backward. */
+/* Notes which batch reads each signature's outputs last, in the forward and in the backward pass. */
 static void fold__note_readers(fold_ctx *f, const fold__group *group)
 {
     fold__run *run = f->run;
@@ -21062,8 +21062,8 @@ typedef struct fold__gap {
 typedef struct fold__offset_allocator {
     fold__gap *gap; /* sorted by offset; no two are adjacent */
     uint32_t n_gaps;
-    uint32_t *enter, *leave;           /* per time: the first buffer whose use begins or ends */
-    uint32_t *next_enter, *next_leave; /* per buffer: next in the list for that time, or NONE */
+    uint32_t *enter, *leave;           /* per time: first in the list of buffers whose use begins or ends */
+    uint32_t *next_enter, *next_leave; /* per buffer: the next one in its list, or NONE */
 } fold__offset_allocator;
 
 static size_t fold__offset_bytes(size_t buffers, size_t times)
@@ -21126,9 +21126,9 @@ static void fold__give_gap(fold__offset_allocator *offsets, const fold__buffer *
     }
 }
 
-/* Assigns offsets to the slabs among the buffers (or to the transient buffers), whose lifetimes end before
-   `times`. Returns how many floats they need in total. In training the sweep goes backwards in time: most
-   buffers are in use at the end, and those placed first are packed without gaps. */
+/* Assigns offsets to the slabs among the buffers or, if `transient` is set, to the transient buffers. Their
+   lifetimes end before `times`. Returns how many floats they need in total. In training the sweep goes
+   backwards in time: most buffers are in use at the end, and those placed first are packed without gaps. */
 static size_t fold__assign_offset(const fold_ctx *f, fold__buffer *buffer, uint32_t n_buffers, int transient,
                                   uint32_t times)
 {
@@ -21163,7 +21163,7 @@ static fold__buffer *fold__block_of(const fold__run *run, fold__buffer *block, c
     return &block[group_sig->first_block + batch->first_call_row / group_sig->block];
 }
 
-/* Finds when blocks of rows are in use: from their first batch, or its prologue, to the last batch that reads
+/* Finds when blocks of rows are in use: from their first batch or prologue to the last batch that reads
    values of their calls. A second pass goes backwards until each block's last use is found. Returns whether
    some block begins after the last use of another. Blocks of elements are stored after those of calls. */
 static int fold__find_blocks(fold_ctx *f, const fold__group *group, fold__buffer *block, uint32_t n_blocks)
@@ -21300,9 +21300,9 @@ static void fold__assign_transient(fold_ctx *f, fold__group_sig *group_sig, cons
     group_sig->op_at = fold__assign_offset(f, buffer, group_sig->n_buffers, 1, (uint32_t)program->n_ops + 1);
 }
 
-/* In inference, a batch of many rows may run in parts, one after the other, so that its transient buffers fit
-   the cache and a share of the group's memory. A part has as many rows as fit, but enough that weights are
-   not read too often. Calls with lists differ in size and are never divided, except for lists in chunks. */
+/* In inference, a batch of many rows may run in parts, one after another, so that transient buffers fit in
+   the cache and in a share of the group's memory. A part has as many rows as fit, but enough that weights are
+   not read too often. Calls with lists differ in size and are never divided, except lists in chunks. */
 static void fold__size_sub_batches(fold_ctx *f, fold__group_sig *group_sig, const fold__program *program)
 {
     const int chunks = fold__chunk_of(fold__group_of(f, group_sig)) != 0;
@@ -21320,7 +21320,7 @@ static void fold__size_sub_batches(fold_ctx *f, fold__group_sig *group_sig, cons
     fold__assign_transient(f, group_sig, program);
 }
 
-/* Lays out a signature's scratch (transient buffers, floats for an op, row pointers). Returns its floats. */
+/* Lays out a signature's scratch: buffers, floats for an op, row pointers. Returns its size in floats. */
 static size_t fold__group_sig_scratch(fold_ctx *f, fold__group_sig *group_sig, const fold__program *program)
 {
     fold__run *run = f->run;
@@ -21341,8 +21341,8 @@ static size_t fold__group_sig_scratch(fold_ctx *f, fold__group_sig *group_sig, c
     return group_sig->free_at + fold__max_size(pointers + whole / sizeof(float), late);
 }
 
-/* Finds the first and last batch of each signature of a group, the size of its largest batch, and its blocks
-   of rows. Returns the number of blocks, or 0 if each signature has only one. */
+/* For each signature of a group, finds the first and the last batch, the size of the largest batch, and the
+   blocks of rows. Returns the number of blocks, or 0 if each signature has only one. */
 static uint32_t fold__note_batches(fold_ctx *f, const fold__group *group)
 {
     fold__run *run = f->run;
@@ -21442,10 +21442,10 @@ static int fold__plan_group(fold_ctx *f, uint32_t which)
 /* ==== section: forward execution =============================================================
    Owns: running batches, and their forward pass (fold__forward_batch). Running a batch means finding the rows
    of its operands and results, forward and backward; calling ops on them (products on all rows, other ops
-   tile by tile); and copying what stays readable. How a stage runs its ops, and where their operands are, is
-   determined once for all batches of a signature (fold__plan_stages) and reused in later runs; a batch adds
-   only where its rows begin.
-   Uses: ops; of the plan, its batches, offsets and prologues. Invariant: running allocates nothing. */
+   tile by tile); and copying values that stay readable. How a stage runs its ops, and where their operands
+   are, is determined once for all batches of a signature (fold__plan_stages) and reused in later runs; a
+   batch adds only where its rows begin.
+   Uses: ops, and the plan's batches, offsets and prologues. Invariant: running allocates nothing. */
 
 static FOLD__NOINLINE void *fold__scratch_array(fold__worker *worker, size_t count, size_t size)
 {
@@ -21477,8 +21477,8 @@ static fold_rows fold__tidy_rows(float **rows, size_t count, ptrdiff_t size)
     return tidy;
 }
 
-/* Advances rows by `row` rows and `offset` floats. If pointers to rows change by this, `count` of them are
-   copied. Fields are set singly, here and below, since copying a struct just written waits for its stores. */
+/* Advances rows by `row` rows and `offset` floats. Pointers to rows are copied if `offset` is added. Fields
+   are set singly, here and below, since copying a struct just written waits for its stores. */
 FOLD__INLINE void fold__shift_rows(fold__worker *worker, fold_rows *rows, uint32_t row, uint32_t offset,
                                    size_t count)
 {
@@ -21553,7 +21553,7 @@ static void fold__repeat_rows(fold__worker *worker, fold_rows *rows, uint32_t of
     rows->rows = to;
 }
 
-/* Finds rows not evenly spaced in a buffer: those of a parameter, from outside, or repeated per element. */
+/* Finds rows that are not evenly spaced in a buffer: a parameter, rows from outside, or repeated rows. */
 static FOLD__NOINLINE void fold__other_rows(fold__worker *worker, const fold__binding *binding, size_t count,
                                             fold_rows *rows)
 {
@@ -21743,7 +21743,7 @@ static void fold__call_rows(fold__worker *worker, const fold__op_row *op, fold_o
         fold__call_list_row(worker, op, call, run);
 }
 
-/* Runs an op and captures its maps and tiles, if these are small and all that it does, or else its call. */
+/* Runs an op and captures its maps and tiles or, if they are large or not all that it does, its call. */
 static FOLD__NOINLINE void fold__capture_op(const fold_ctx *f, fold__worker *worker,
                                             const fold__instruction *instruction, const fold__op_row *op)
 {
@@ -21848,8 +21848,8 @@ static void fold__bind_grad(const fold_ctx *f, const fold__worker *worker, uint3
         fold__bind_buffer(worker, fold__buffer_grad(&worker->program, value), binding);
 }
 
-/* Binds an op's contribution to an operand: to rows of its own if there are any, else to the operand's
-   gradient. Contributions of single list elements are summed there later. */
+/* Chooses where an op's contribution to an operand goes: to rows of its own if there are any, else to the
+   operand's gradient. Contributions of single list elements are summed there later. */
 static void fold__bind_dest(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
                             int operand, fold__binding *binding)
 {
@@ -21865,7 +21865,7 @@ static void fold__bind_dest(const fold_ctx *f, const fold__worker *worker, const
     binding->offset = ref->offset;
 }
 
-/* Binds an op's operands and results, and the gradients that its backward reads and writes. */
+/* Binds an op's operands and results, and the gradients that its backward pass reads and writes. */
 static void fold__plan_operands(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
                                 fold__instruction *instruction)
 {
@@ -21974,7 +21974,7 @@ static void fold__enter_stage(const fold_ctx *f, fold__worker *worker, const fol
     worker->din = worker->dout + worker->program.n_values;
 }
 
-/* Makes the stages of a signature: its buffers' kinds, then instructions, then bindings. Arrays may move. */
+/* Builds a signature's stages: chooses storage for its buffers, then binds instructions. Arrays may move. */
 static int fold__plan_stages(fold_ctx *f, uint32_t sig)
 {
     fold__run *run = f->run;
@@ -22006,7 +22006,7 @@ static int fold__plan_stages(fold_ctx *f, uint32_t sig)
     return 1;
 }
 
-/* Finds the stages of group signatures among those that earlier runs made, or makes them. Arrays may move. */
+/* Finds stages of group signatures among those that earlier runs built, or builds them. Arrays may move. */
 static int fold__find_stages(fold_ctx *f, uint32_t first, uint32_t end)
 {
     fold__run *run = f->run;
@@ -22028,8 +22028,8 @@ static int fold__find_stages(fold_ctx *f, uint32_t first, uint32_t end)
     return 1;
 }
 
-/* Whether a batch can be cut between list elements, even within a list. This is so in sliced runs, if its ops
-   process lists row by row. Other batches are cut between calls. */
+/* Whether a batch can be cut between list elements, even within a list. This is so in sliced runs if the
+   batch's ops process lists row by row. Other batches are cut between calls. */
 static int fold__cuts_lists(const fold_ctx *f, const fold__batch *batch)
 {
     const fold__run *run = f->run;
@@ -22089,7 +22089,7 @@ static void fold__take_part(const fold_ctx *f, fold__batch *batch, uint32_t from
     batch->elems = end - begin;
 }
 
-/* Sets up the execution of a batch or some of its rows. Looks up what a stage's batches share only once. */
+/* Sets up the execution of a batch or some of its rows. What a stage's batches share is looked up once. */
 static void fold__enter_batch(const fold_ctx *f, fold__worker *worker, uint32_t batch, uint32_t from,
                               uint32_t to)
 {
@@ -22161,7 +22161,7 @@ static float *fold__grad_area(const fold_ctx *f, uint32_t source, const fold__gr
     return (run->state[source] & FOLD__BOUNDARY) ? run->region : run->region + group->rows_at;
 }
 
-/* Returns a row that is written but never read. Each worker has its own, since threads would race for one. */
+/* Returns a row that is written but never read. Each worker has its own, since threads would race on one. */
 static float *fold__sink_row(const fold_ctx *f, const fold__worker *worker)
 {
     return f->run->sink + (size_t)(worker - f->run->worker) * f->run->widest_value;
@@ -22188,8 +22188,8 @@ static size_t fold__dest_stride(const fold_ctx *f, uint32_t edge, uint32_t float
     return f->run->mode[source] == FOLD__GRAD_SUM ? floats : fold__row_size(f, source);
 }
 
-/* Finds the rows of a fixed input, one edge for each call of the batch: the rows to read or, in backward (if
-   the group is given), the rows for contributions. */
+/* Finds the rows of a fixed input, which has one edge for each call of the batch: the rows to read or, in the
+   backward pass (if `back` is given), the rows for contributions. */
 static void fold__fixed_rows(const fold_ctx *f, const fold__worker *worker, int operand,
                              const fold__group *back, float **rows)
 {
@@ -22204,7 +22204,7 @@ static void fold__fixed_rows(const fold_ctx *f, const fold__worker *worker, int 
     }
 }
 
-/* Does the same for a list component. A call's rows may come from both whole lists and single rows. */
+/* Like fold__fixed_rows, for a list component. A call's rows may come from whole lists and single rows. */
 static void fold__list_rows(const fold_ctx *f, const fold__worker *worker, int operand,
                             const fold__group *back, float **rows)
 {
@@ -22301,7 +22301,7 @@ static void fold__run_segments(fold__worker *worker, const fold__engine *engine,
                    (size_t)fold__shape_size(&call->out_shape[0]) * sizeof(float));
 }
 
-/* Runs an op over whole lists. The rows of its outputs and, in backward, of gradients must have been set. */
+/* Runs an op over whole lists. Rows of outputs and, in the backward pass, of gradients must have been set. */
 static void fold__run_whole(fold_ctx *f, fold__worker *worker, uint32_t id, fold__op_run *run, int backward)
 {
     fold__prepared *prepared = &worker->prepared;
@@ -22401,7 +22401,7 @@ static void fold__forward_part(fold_ctx *f, fold__worker *worker)
         fold__note_output(f, worker, output);
 }
 
-/* Runs a batch forward, in parts if its scratch does not fit all its rows (fold__size_sub_batches). */
+/* Runs a batch forward, in parts if scratch has no room for all its rows (fold__size_sub_batches). */
 static void fold__forward_batch(fold_ctx *f, fold__worker *worker)
 {
     const fold__batch batch = worker->batch;
@@ -22486,8 +22486,8 @@ static void fold__add_nth(const fold_ctx *f, float *sum, float *block, const flo
 }
 
 /* ==== section: parameter gradients ===========================================================
-   Owns: the gradients of parameters, shared nodes and looked-up table rows. A weight's use is summed by one
-   product over all rows of a group, X^T dY (fold__accumulate_use), whose columns are divided among threads.
+   Owns: the gradients of parameters, shared nodes and looked-up table rows. A use of a weight is summed by
+   one product over all rows of a group, X^T dY (fold__accumulate_use); threads share the product's columns.
    Uses: forward execution, model. Invariant: each use is summed separately, group by group, in record order.
    The uses of a parameter, in the order of their first rows, then add up to a total, which is added to the
    gradient once. That order is part of the numerics contract: groups and threads do not change it. */
@@ -22514,7 +22514,7 @@ static void fold__find_extent(const fold_ctx *f, fold__use *use)
     }
 }
 
-/* Adds a use of a trained parameter or of a shared node with a gradient, sorted by first recorded row. */
+/* Inserts a use of a trained parameter, or of a shared node with a gradient, in the order of first rows. */
 static int fold__add_use(fold_ctx *f, fold__use use, int elem)
 {
     fold__run *run = f->run;
@@ -22586,7 +22586,7 @@ static int fold__list_uses_of(fold_ctx *f, uint32_t run_sig)
     return 1;
 }
 
-/* At a parameter's first use, allocates memory for its total; zero gradients become the total itself. */
+/* At a parameter's first use, allocates its total. A gradient that is all zeros holds the total itself. */
 static void fold__layout_total(fold_ctx *f, fold__use *use)
 {
     const fold__param_data *param = &fold__params(f->model)[use->target];
@@ -22654,9 +22654,9 @@ static int fold__is_reached(const fold__run *run, const fold__use *use)
     return 0;
 }
 
-/* Chooses how many lines of a use form a block (more for a large sum), and lays out the sum and, if there is
-   a second block, memory for that. Convolutions count rows instead of lines. The kernel of a linear op whose
-   weight is not transposed also adds the sum to the total if it is one block that slices need not cut. */
+/* Chooses how many lines of a use form a block (more if the sum is large). Lays out the sum and, if there are
+   several blocks, memory for one. Convolutions count rows instead of lines. If a linear op's sum is one block
+   that slices need not cut, and its weight is not transposed, its kernel also adds it to the total. */
 enum { FOLD__KERNEL_WORK = 1 << 22 }; /* multiplications: at most about 100 microseconds */
 static void fold__place_sum(fold_ctx *f, fold__use *use)
 {
@@ -22764,7 +22764,7 @@ typedef struct fold__source {
     size_t offset;
 } fold__source;
 
-/* Finds the gradient of the op's result or, for a value, the op's contribution to it, from `column` on. */
+/* Finds, from `column` on, the op's output gradient or its contribution to a parameter read as a value. */
 static fold__source fold__gradient_source(const fold__run *run, const fold__use *use,
                                           const fold__group_sig *group_sig, const fold__program *program,
                                           const fold__body_op *op, uint32_t column)
@@ -22793,8 +22793,8 @@ static fold__source fold__operand_source(const fold__run *run, const fold__group
     return source;
 }
 
-/* Lists some rows of a source: those of a signature's calls in a group that have a gradient and need the op.
-   They are in record order, so that the order of sums does not depend on the batches. */
+/* Lists rows of a source for a signature's calls in a group, except calls that have no gradient or do not
+   need the op. The rows are in record order, so that the order of sums does not depend on the batches. */
 static float **fold__record_rows(fold_ctx *f, const fold__group_sig *group_sig, const fold__program *program,
                                  const fold__body_op *op, const fold__source *source, fold__extent some,
                                  float *region, char **scratch, size_t *n_rows)
@@ -22850,7 +22850,7 @@ static float **fold__record_rows(fold_ctx *f, const fold__group_sig *group_sig, 
     return rows;
 }
 
-/* Adds rows to a use's sum by blocks, after the `done` lines so far. dy: at the share's first column. */
+/* Adds rows to a use's sum in blocks, after *done earlier lines. `dy` starts at the share's first column. */
 static void fold__add_to_use(fold_ctx *f, fold__worker *worker, const fold__use *use,
                              const fold__program *program, size_t rows, const fold_rows *in,
                              const fold_rows *dy, fold__extent share, size_t *done)
@@ -23071,8 +23071,8 @@ static int fold__reserve_sums(fold_ctx *f)
    (fold__backward_batch) completes the gradients of its outputs, then runs its ops from last to first; these
    write their contributions to operands. Finally, it completes the contributions to inputs that several ops
    read.
-   Uses: forward execution, parameter gradients. Invariant: a value's gradient is complete before the backward
-   of the op that made it. */
+   Uses: forward execution, parameter gradients. Invariant: a value's gradient is complete before the op that
+   made it runs backward. */
 
 /* Lays out those contributions of a call that are not written in place, in units of 16 floats. They begin at
    *at_linked if the value crosses between groups, else at *at or, if `at` is NULL, after earlier ones of the
@@ -23136,8 +23136,8 @@ static void fold__add_part(const fold_ctx *f, float *to, uint32_t width, uint32_
     fold__add_row(f, to + offset, from, size);
 }
 
-/* Adds an edge's contribution to some rows of a value's gradient. It may cover the whole value, one range,
-   the same range of every row of a list, or the rows that were taken from a list. */
+/* Adds an edge's contribution to some rows of a value's gradient. A contribution may cover the whole value,
+   one range, the same range of every row of a list, or the rows that were taken from a list. */
 static void fold__add_contribution(const fold_ctx *f, uint32_t id, uint32_t edge, const float *from,
                                    int first, fold__extent some)
 {
@@ -23156,7 +23156,7 @@ static void fold__add_contribution(const fold_ctx *f, uint32_t id, uint32_t edge
     }
     if (first)
         fold__clear_row(to, end - at);
-    if (noted & FOLD__SPARSE_GRAD) { /* a row taken twice has its sum in the first place, else zeros */
+    if (noted & FOLD__SPARSE_GRAD) { /* a repeated row has its sum in the first place, zeros in the rest */
         const uint32_t call = fold__edge_call(f, edge);
         const float *data = fold__data_ptr(f, (uint32_t)fold__node_op_data(f, call));
         const int *index = (const int *)(const void *)data;
@@ -23171,7 +23171,7 @@ static void fold__add_contribution(const fold_ctx *f, uint32_t id, uint32_t edge
                       floats);
 }
 
-/* Sums the contributions to some rows of a value: in blocks if it is no list and they cover all of it. */
+/* Sums the contributions to some rows of a value, in blocks if they cover all of it and it is no list. */
 static void fold__sum_contributions(const fold_ctx *f, uint32_t id, float *area, fold__extent some)
 {
     const fold__run *run = f->run;
@@ -23215,7 +23215,7 @@ static void fold__finish_gradient(fold_ctx *f, fold__worker *worker, uint32_t id
     if (run->shared_grads)
         fold__shared_total(f, worker, id, group); /* no list is shared */
     if (!(f->kind[id] & FOLD__IS_GRAD_KEPT) || !run->grad[id])
-        return; /* a kept gradient is unchanged if the root's does not reach it */
+        return; /* a kept gradient is unchanged if the root's gradient does not reach it */
     for (uint32_t which = 0; which < f->n_kept_grads; which++) {
         fold__kept_grad *kept = &f->kept_grads[which];
         if (kept->node != id)
@@ -23240,7 +23240,7 @@ static void fold__add_parts(const fold_ctx *f, const fold_rows *to, uint32_t wid
 }
 
 /* Sums, in trace order, what ops from number `op_index` on contribute to one input or value of the program,
-   identified by the kind and index of the refs that read it. Returns whether there are any. */
+   identified by the kind and index of the refs that read it. Returns whether any op contributes. */
 static int fold__add_contributions(fold_ctx *f, fold__worker *worker, int op_index, uint32_t kind,
                                    uint32_t index, const fold_rows *to, uint32_t width, size_t count)
 {
@@ -23263,8 +23263,8 @@ static int fold__add_contributions(fold_ctx *f, fold__worker *worker, int op_ind
     return any;
 }
 
-/* Completes the gradient of a value of the program for `count` rows of the tile: contributions of its readers
-   in trace order, then the gradient from outside. */
+/* Completes the gradient of a value of the program for `count` rows of the tile: adds up its readers'
+   contributions in trace order, then the gradient from outside. */
 static void fold__finish_value(fold_ctx *f, fold__worker *worker, uint32_t value, const fold__binding *grad,
                                size_t count)
 {
@@ -23404,7 +23404,7 @@ FOLD__INLINE int fold__join_sums(const fold_ctx *f, fold__sums *sums, uint32_t i
     return 1;
 }
 
-/* Adds the first contribution to every value, then the second to those that have one, until none are left. */
+/* Adds to each value its first contribution, then its second, and so on, until no value has any left. */
 static void fold__add_sums(const fold_ctx *f, fold__sums *sums, const fold__group *group)
 {
     float *from[32];
@@ -23456,7 +23456,7 @@ static void fold__begin_output(fold_ctx *f, fold__worker *worker, int output, co
     worker->outer[output] = fold__tidy_rows(rows, count, (ptrdiff_t)value->size);
 }
 
-/* Finds the rows of gradients from outside and of contributions. Clears those not written in full. */
+/* Finds the rows of gradients from outside and of contributions. Clears rows that are not written in full. */
 static void fold__begin_backward(fold_ctx *f, fold__worker *worker, const fold__group *group)
 {
     fold__run *run = f->run;
@@ -23492,7 +23492,7 @@ static void fold__begin_backward(fold_ctx *f, fold__worker *worker, const fold__
 }
 
 /* Completes, in trace order, the contributions to inputs that several ops of the program read. If there is a
-   prologue, this happens in its backward for inputs that close no cycle. */
+   prologue, its backward pass does this for inputs that close no cycle. */
 static void fold__finish_inputs(fold_ctx *f, fold__worker *worker)
 {
     const fold__value_facts *inputs =
@@ -23520,7 +23520,7 @@ static int fold__gives_grad(const fold_ctx *f, const fold__worker *worker)
     return 0;
 }
 
-/* Finds the rows of a call's output gradients and of its contributions. Returns whether it makes any. */
+/* Finds the rows of a call's output gradients and contributions. Returns whether there are contributions. */
 static int fold__bind_list_call_backward(fold_ctx *f, fold__worker *worker, uint32_t id,
                                          const fold__group *group)
 {
@@ -23579,11 +23579,11 @@ static void fold__backward_batch(fold_ctx *f, fold__worker *worker, const fold__
 }
 
 /* ==== section: eager mode ====================================================================
-   Owns: running each op when it is recorded (fold__eager_run), one row at a time, and the bodies of cells op
-   by op; and the backward pass of each op (fold__eager_backward_op), for which a run visits the recording in
+   Owns: running each op as soon as it is recorded, also inside cells, one row at a time (fold__eager_run);
+   and the backward pass of each op (fold__eager_backward_op), for which a run visits the recording in
    reverse.
-   Uses: backward execution, recorder core, ops. Invariant: tests compare batched runs with eager ones, so
-   both share ops, kernels and the rules of gradients, but no schedule, slab, tile or stage. */
+   Uses: backward execution, recorder core, ops. Invariant: eager and batched runs share ops, kernels and the
+   rules of gradients, but no schedule, slab, tile or stage, since tests compare the two. */
 
 static void fold__eager_run(fold_ctx *f, uint32_t id);
 
@@ -23870,12 +23870,12 @@ static fold_op_call *fold__eager_set_call(fold_ctx *f, uint32_t id, const fold__
     return call;
 }
 
-/* Returns the floats of scratch that an eager op needs, for itself and for sums over its rows. These are
+/* Returns how many floats of scratch an eager op needs, for itself and for sums over its rows. These are
    followed by pointers to the rows of its lists and of the contributions to them. */
 static size_t fold__eager_floats(const fold_ctx *f, const fold__program *program)
 {
     size_t floats = fold__round_up(fold__op_scratch(f, program, program->op, SIZE_MAX), 16);
-    for (int operand = 0; operand < program->op->n_in; operand++) /* a row and a block of rows per operand */
+    for (int operand = 0; operand < program->op->n_in; operand++) /* a row and the sum of a block for each */
         floats += 2 * fold__round_up(fold__operand_floats(program, program->op, operand), 16);
     return floats;
 }
@@ -23886,7 +23886,7 @@ static size_t fold__eager_pointers(const fold_ctx *f, uint32_t id)
            fold__list_op_scratch(f, id) / sizeof(float *);
 }
 
-/* Reserves scratch for one op, and returns the start of its pointers. */
+/* Reserves scratch for one op. Returns the address after its floats, where pointers to rows are stored. */
 static float **fold__eager_scratch(fold_ctx *f, uint32_t id)
 {
     const fold__program program = fold__program_of(f, fold__node_sig(f, id));
@@ -23913,7 +23913,7 @@ static int fold__eager_stores(fold_ctx *f, uint32_t id)
     return 1;
 }
 
-/* Runs an op over whole lists. For backward, fold__bind_list_call_backward must have found the gradients. */
+/* Runs an op over whole lists, backward only after fold__bind_list_call_backward has found the gradients. */
 static void fold__eager_whole(fold_ctx *f, uint32_t id, const fold__program *program, float **pointers,
                               int backward)
 {
@@ -23954,7 +23954,7 @@ static void fold__eager_run(fold_ctx *f, uint32_t id)
 
 /* -- gradients ------------------------------------------------------------------------------- */
 
-/* Finds where an op's contributions to an input go, as pointers for lists. Returns whether there are any. */
+/* Finds the rows that an op's contributions to an input go to. Returns whether it makes any contributions. */
 static int fold__eager_dest(fold_ctx *f, uint32_t id, int operand, float ***pointers)
 {
     fold__run *run = f->run;
@@ -24114,8 +24114,8 @@ static const fold__eager *fold__eager_mode(void)
 
 /* ==== section: plan cache ====================================================================
    Owns: plans of earlier runs, kept in fold_ctx_desc.plan_cache_bytes of memory. A plan is stored the second
-   time its structure is run (fold__store_plan), evicting the least recently used plans, and is used from then
-   on (fold__replay_plan).
+   time its structure is run (fold__store_plan), which may evict the least recently used plans. It is used
+   from then on (fold__replay_plan).
    Uses: storage. Invariant: a plan is found through a hash, and used only if the whole structure is equal.
    Hashing and comparing each read the recording once. */
 
@@ -24331,7 +24331,7 @@ static uint32_t *fold__seen_slot(uint32_t *table, uint32_t slots, uint64_t hash)
     return &table[slot];
 }
 
-/* Whether a structure was run before. The tables keep 31 bits of a hash: false matches store plans early. */
+/* Whether a structure was run before. Tables keep 31 bits of its hash; false matches store a plan early. */
 static int fold__seen_before(fold__plans *plans, uint64_t hash)
 {
     uint32_t *first = fold__seen_hashes(plans), *second = first + plans->slots;
@@ -24371,7 +24371,7 @@ static void fold__store_plan(fold_ctx *f, const fold_node *roots, size_t n_roots
 }
 
 /* ==== section: cost model ====================================================================
-   Owns: how long batches of each signature took, weighted towards recent ones, and estimates for other
+   Owns: measured times of each signature's batches, weighted towards recent ones, and estimates for other
    batches.
    Uses: storage, program analysis. Invariant: times never change results, only where slices end. */
 
