@@ -24412,8 +24412,8 @@ static void fold__learn_cost(fold_ctx *f, const fold__batch *batch, int kind, do
 }
 
 /* Estimates a batch's time in nanoseconds from a least-squares fit of time against rows over the timed
-   batches. If their row counts vary too little, or this batch is far larger, time is taken as proportional to
-   rows. Slope and intercept are clamped to be non-negative. */
+   batches. If their row counts vary too little, or this batch is far larger than they are, time is taken as
+   proportional to rows. Slope and intercept are clamped to be non-negative. */
 static double fold__estimate_batch(const fold_ctx *f, const fold__batch *batch, int kind)
 {
     const fold__cost *cost = fold__cost_of(f, batch, kind);
@@ -24472,7 +24472,7 @@ static void fold__layout_results(fold_ctx *f)
 
 /* Lays out the values and gradients that cross between groups, and contributions to them, in units of 16
    floats from the region's start. Returns the number of units. Leaves have values already, and their
-   gradients are stored with their group. Also lays out each group's contributions, from its start. */
+   gradients are stored with their group. Also lays out each group's contributions, from unit 0 on. */
 static uint32_t fold__layout_boundary(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -24499,7 +24499,7 @@ static uint32_t fold__layout_boundary(fold_ctx *f)
     return rows;
 }
 
-/* Returns the first group of samples; they end before fold__samples_to. */
+/* Returns the first group of samples. The last one precedes fold__samples_to. */
 static uint32_t fold__samples_from(const fold__run *run) { return run->plan.has_prefix ? 1 : 0; }
 static uint32_t fold__samples_to(const fold__run *run)
 {
@@ -24537,8 +24537,8 @@ static void fold__layout_groups(fold_ctx *f, size_t boundary)
     run->plan.region = end + samples * fold__min_size((size_t)fold__threads_of(f), to - from);
 }
 
-/* Clears the state of nodes that the run reads but does not visit, because they were recorded earlier. It
-   computes none of them, and they get no gradients. */
+/* Clears the state of nodes that the run reads but does not visit, because they were recorded earlier. The
+   run computes none of them, and they get no gradients. */
 static void fold__clear_outside(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -24599,7 +24599,7 @@ static int fold__make_plan(fold_ctx *f)
     return 1;
 }
 
-/* Packs the weights of products whose inputs get gradients in this run, for use in backward. */
+/* Packs, for the backward pass, the weights of products whose inputs get gradients in this run. */
 static void fold__ready_packs(fold_ctx *f)
 {
     for (uint32_t sig = 0; sig < f->run->plan.run_sigs; sig++) {
@@ -24662,8 +24662,8 @@ static void fold__resolve_gradients(fold_ctx *f, const fold__group *group)
     }
 }
 
-/* Clears, before any is written, those gradients of a group's values and leaves that are written only in
-   part: if `boundary` is set, those that cross between groups, which other groups write; else the others. */
+/* Clears a group's gradients (of values and leaves) that are written only in part, before they are written:
+   if `boundary` is set, those that cross between groups, which other groups write; else the rest. */
 static void fold__clear_partial(fold_ctx *f, const fold__group *group, int boundary)
 {
     fold__run *run = f->run;
@@ -24685,7 +24685,7 @@ static void fold__clear_partial(fold_ctx *f, const fold__group *group, int bound
     }
 }
 
-/* Begins a group, or its chunk that starts at `row` of its lists, which start `row` rows before the slabs. */
+/* Begins a group, or the chunk of its lists from `row` on. Lists then begin `row` rows before their slabs. */
 static void fold__enter_chunk(fold_ctx *f, fold__group *group, uint32_t row)
 {
     fold__run *run = f->run;
@@ -24765,7 +24765,7 @@ static const char *fold__batch_name(const fold_ctx *f, const fold__worker *worke
     return fold__request_name(f, f->sigs[worker->run_sig->sig].op);
 }
 
-/* Runs a batch forward and captures its commands. If they would differ in another replay, or are too many,
+/* Runs a batch forward and captures its commands. If they would differ in a later replay, or are too many,
    the batch itself becomes a single command. */
 enum { FOLD__MAX_COMMAND_BYTES = 1 << 16 };
 static FOLD__NOINLINE void fold__capture_batch(fold_ctx *f, fold__worker *worker, uint32_t which)
@@ -24805,8 +24805,8 @@ static void fold__run_batch(fold_ctx *f, fold__worker *worker, const fold__group
         fold__learn_cost(f, &worker->batch, kind, fold__as_double(fold__now(f) - start));
 }
 
-/* Work for several threads: groups [first, last) one by one, the sums that these groups add to, or the rows
-   of one batch when no other group runs. */
+/* Work for several threads: groups [first, last), each run by one thread; the sums that these groups add to;
+   or the rows of one batch when no other group runs. */
 typedef struct fold__job {
     fold_ctx *ctx;
     void (*run)(const struct fold__job *job, fold__worker *worker, uint64_t worker_index);
@@ -24853,8 +24853,8 @@ static void fold__run_rows_job(const fold__job *job, fold__worker *worker, uint6
                     (uint32_t)(job->work * (worker_index + 1) / job->threads));
 }
 
-/* Runs a group's batches in order or, in backward, from last to first. `alone` means that no other group runs
-   at that time, so threads may divide a batch. */
+/* Runs a group's batches in order or, in the backward pass, from last to first. `alone` means that no other
+   group runs at that time, so threads may divide a batch. */
 static void fold__run_group(fold_ctx *f, fold__worker *worker, uint32_t which, int kind, int alone)
 {
     const fold__group *group = &f->run->group[which];
@@ -24883,7 +24883,7 @@ static void fold__backward_group(fold_ctx *f, fold__worker *worker, uint32_t whi
 }
 
 /* Whether a group's rows of a use are summed after the group has run. This is so for parameters, and for
-   shared nodes of the prefix if the group consists of samples. Other uses are summed when the node's gradient
+   shared nodes of the prefix if the group is not the prefix. Other uses are summed when the node's gradient
    is completed (fold__shared_total). */
 static int fold__adds_up(const fold__run *run, const fold__use *use, uint32_t group)
 {
@@ -24939,7 +24939,7 @@ static void fold__accumulate_groups(fold_ctx *f, fold__worker *worker, uint32_t 
         for (uint32_t group = first; group < last && share.columns.from < share.columns.to; group++)
             if (fold__adds_up(run, use, group))
                 fold__accumulate_use(f, worker, use, &run->group[group], share, &done);
-        if (to >= end || share.rows.to < (int)use->rows) /* if threads divide columns, the last one writes */
+        if (to >= end || share.rows.to < (int)use->rows) /* if threads divide columns, the last writes it */
             use->next = done;
         if (run->sums_in_one_go && to >= end && !use->is_node)
             fold__add_to_total(f, use);
@@ -24992,16 +24992,16 @@ static void fold__sum_groups(fold_ctx *f, uint32_t first, uint32_t last)
     fold__on_threads(f, &job);
 }
 
-/* Returns the number of steps of a phase: one per batch of its group and, in backward, one for the sums. */
+/* Returns the number of steps of a phase: one per batch of its group; if backward, one more for the sums. */
 static uint32_t fold__phase_steps(const fold__run *run, const fold__progress *progress)
 {
     const fold__group *group = &run->group[progress->group];
     return group->end_batch - group->first_batch + (uint32_t)progress->backward;
 }
 
-/* Moves to the next phase that has steps, which may be the current one. The phases are: the prefix, the
-   suffix backward, each group of samples forward and backward, the suffix, the prefix backward. Gradients
-   pass the suffix before its values exist, and the prefix once all samples have added theirs. */
+/* Moves to the next phase that has steps, which may be the current one. Phases: the prefix, the suffix
+   backward, each group of samples forward and backward, the suffix forward, the prefix backward. Gradients
+   pass through the suffix before its values exist, and the prefix after all samples have added theirs. */
 static void fold__find_phase(const fold__run *run, fold__progress *progress)
 {
     const uint32_t from = fold__samples_from(run), suffix = 2 + 2 * (fold__samples_to(run) - from);
@@ -25101,7 +25101,7 @@ static void fold__run_commands(fold_ctx *f)
     worker->one_row_calls = one_row;
 }
 
-/* Runs a reserved plan in one go: phase by phase, or using commands captured in an earlier replay. */
+/* Runs a reserved plan in one go: phase by phase or, if an earlier replay captured commands, using these. */
 static void fold__execute(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -25141,7 +25141,7 @@ enum { FOLD__TIMED_FIRST = 4, FOLD__TIMED_EACH = 64, FOLD__MIN_WORK = 1 << 14 };
 /* Whether an unfinished run has overwritten values of this recording, so that none can be read. */
 static int fold__is_interrupted(const fold_ctx *f) { return f->run->interrupted_salt == f->salt; }
 
-/* Returns the batch of a step, or FOLD__NONE for a group's last step in backward, which sums gradients. */
+/* Returns the batch of a step, or FOLD__NONE for the last step of a backward phase, which sums gradients. */
 static uint32_t fold__step_batch(const fold__run *run, const fold__progress *progress)
 {
     const fold__group *group = &run->group[progress->group];
@@ -25188,7 +25188,7 @@ static double fold__estimate_rows(const fold_ctx *f, const fold__progress *progr
     return fold__estimate_batch(f, &batch, progress->backward ? FOLD__EVENT_BACKWARD : FOLD__EVENT_FORWARD);
 }
 
-/* Returns how many rows of a step (for sums, how much work) should fit into `ns`, but enough for progress. */
+/* Returns how many rows of a step (for sums, how much work) should fit into `ns`, but at least a minimum. */
 static uint64_t fold__rows_within(const fold_ctx *f, const fold__progress *progress, uint64_t rows, double ns)
 {
     const int is_sums = fold__step_batch(f->run, progress) == FOLD__NONE;
@@ -25249,7 +25249,7 @@ static void fold__run_rows(fold_ctx *f, uint64_t rows, uint64_t all)
     fold__find_phase(run, progress);
 }
 
-/* Starts a run in slices. Gradients that have no separate total no longer count as zeros from here on. */
+/* Starts a run in slices. From here on, gradients without a separate total no longer count as zeros. */
 static void fold__begin_slices(fold_ctx *f)
 {
     fold__first_phase(f->run, &f->run->progress);
@@ -25263,11 +25263,11 @@ static void fold__begin_slices(fold_ctx *f)
 }
 
 /* ==== section: run calls =====================================================================
-   Owns: a run from its roots to its results: making or finding a plan, executing it (at once, in slices, or
-   as a replay), and noting which values were computed.
+   Owns: the course of a run from its roots to its results. A run makes or finds a plan, executes it (at once,
+   in slices, or as a replay), and notes which values were computed.
    Uses: all sections above. Invariant: whatever can fail does so before the first write. */
 
-/* Reserves what an eager backward writes: contributions, followed by gradients for all values. */
+/* Reserves what an eager backward pass writes: contributions, followed by gradients for all values. */
 static int fold__eager_reserve(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -25362,7 +25362,7 @@ static int fold__is_choice(const fold_ctx *f, uint32_t id)
     return fold__kind_of(f, id) == FOLD__NODE_OP && !fold__is_list(f, id) &&
            fold__node_sig(f, id)->op == FOLD__OP_list_softmax_xent;
 }
-/* Returns the number of indices: one per row, or one for all rows of a list. Edges are counted separately. */
+/* Returns the number of indices: one per row if each has its own, else one. Edges are counted separately. */
 static uint32_t fold__n_indices(const fold_ctx *f, const fold__index_ref *ref)
 {
     const int each = fold__kind_of(f, ref->node) == FOLD__NODE_LOOKUP || fold__has_row_data(f, ref->node);
@@ -25537,8 +25537,8 @@ static void fold__find_last_readers(const fold_ctx *f, const fold__group *group,
     }
 }
 
-/* Returns the longest chain of calls of one signature, which may have calls of others in between. Only calls
-   between a call of the signature and the last call that depends on it are visited. */
+/* Returns the length of a signature's longest chain of calls, in which calls of others may come in between.
+   Only calls between a call of the signature and the last call that depends on it are visited. */
 static uint32_t fold__own_chain(const fold_ctx *f, const fold__group_sig *group_sig, const uint32_t *last,
                                 uint32_t *chain)
 {
@@ -25569,8 +25569,8 @@ static uint32_t fold__own_chain(const fold_ctx *f, const fold__group_sig *group_
     return longest;
 }
 
-/* Returns the sum of the longest chains of all signatures in all groups. Planning skips signatures that feed
-   each other; their chains are found here, in arrays that planning no longer needs. */
+/* Returns the sum of the longest chains' lengths over all signatures and groups. Planning skips signatures
+   that feed each other; their chains are found here, in arrays that planning no longer needs. */
 static uint32_t fold__count_bound(const fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -25866,7 +25866,7 @@ static int fold__plan_run(fold_ctx *f, const fold_node *roots, size_t n_roots, i
     return planned && fold__steps_fit(f) && !FOLD__TRAINING(backward && !fold__reserve_kept_grads(f));
 }
 
-/* Plans and runs. A run that is only begun computes nothing yet. Returns 0 with an error if out of memory. */
+/* Plans and runs. A run that is only begun computes nothing yet. Returns 0 if an error has been set. */
 static int fold__try_run(fold_ctx *f, const fold_node *roots, size_t n_roots, int backward)
 {
     fold__run *run = f->run;
@@ -25919,7 +25919,7 @@ FOLD_API fold_status fold_run_begin(fold_ctx *f, const fold_node *roots, int cou
 }
 
 #ifndef FOLD_INFERENCE
-/* Returns a copy of a root that is a parameter: only nodes that use a parameter give it a gradient. */
+/* Returns the root, or a copy if it is a parameter: only nodes that use a parameter give it a gradient. */
 static fold_node fold__root_of(fold_ctx *f, fold_node x)
 {
     fold__operand operand;
@@ -25981,7 +25981,7 @@ static const char *fold__replay_problem(const fold_ctx *f)
     return NULL;
 }
 
-/* Gives random calls of the last run, or recorded for it, the draws that a fresh recording would get. */
+/* Gives random calls that were run last, or recorded for that run, the draws of a fresh recording. */
 static void fold__draw_again(fold_ctx *f)
 {
     for (uint32_t at = 0; at < f->n_calls && f->n_draws; at++) {
@@ -26159,7 +26159,7 @@ static void fold__run_slice(fold_ctx *f, uint64_t ns)
         run->interrupted_salt = f->salt; /* stored values are overwritten from here on */
     f->run->worker->group_sig = NULL;
     if (f->desc.measure &&
-        (!ns || progress->done++)) /* it may be abandoned: planning again can need more memory */
+        (!ns || progress->done++)) /* the run may be abandoned: planning again can need more memory */
         progress->phase = FOLD__NONE;
     for (int ran = 0; progress->phase != FOLD__NONE && !f->desc.measure; ran = 1) {
         const uint64_t used = ns ? fold__now(f) - start : 0, all = fold__rows_of_step(f, progress);
@@ -26402,8 +26402,8 @@ static int fold__readable(fold_ctx *f, fold_node x, const char *who, fold__opera
     return 0;
 }
 
-/* Whether a node has values that the caller may read. While a body is being traced nothing has values; if it
-   had, whatever is computed from them would become a constant of the cell. */
+/* Whether a node has values that the caller may read. While a body is being traced, no node has any: whatever
+   was computed from them would become a constant of the cell. */
 static int fold__valuable(fold_ctx *f, fold_node x, const char *who, fold__operand *operand)
 {
     if (f && f->frame.tracing)
@@ -26578,7 +26578,7 @@ FOLD_API fold_stats fold_ctx_stats(const fold_ctx *f)
 
 enum {
     FOLD__MAX_THREADS = 64,
-    FOLD__SPINS = 4000 /* polls before a thread sleeps, since jobs often follow closely */
+    FOLD__SPINS = 4000 /* number of polls before a thread sleeps, since the next job often follows soon */
 };
 struct fold_pool {
     pthread_mutex_t lock;
@@ -26728,8 +26728,8 @@ static void fold__step_rows(fold_model *m, const fold__param_data *param, const 
                                  state2 ? state2 + at : NULL, count * width);
 }
 
-/* A step shared by several workers. The rows to update of all parameters are laid end to end and divided into
-   equal shares. A worker updates the blocks that begin in its share, and packs each while it is in cache. */
+/* A step shared by several workers. The rows to update, of all parameters, are laid end to end and divided
+   equally. A worker updates the blocks that begin in its share, and packs each while it is in cache. */
 typedef struct fold__stepping {
     fold_model *model;
     fold__step step;
@@ -26745,7 +26745,7 @@ static size_t fold__stepped_rows(const fold_model *m, const fold__param_data *pa
                                       : (size_t)param->shape.dim[0];
 }
 
-/* Updates rows of a parameter and refreshes their packs, which in lookup tables wait for all workers. */
+/* Updates rows of a parameter and refreshes their packs; those of lookup tables wait for all workers. */
 static void fold__step_param(const fold__stepping *stepping, fold__step step, const fold__param_data *param,
                              size_t from, size_t to)
 {
@@ -26816,7 +26816,7 @@ static void fold__step_lane(int worker_index, void *user)
     fold__fp_leave(saved);
 }
 
-/* Runs a step, on several threads if it is large. A float costs about as much as 16 multiplications. */
+/* Runs a step, on several threads if it is large. Updating a float costs about 16 multiplications. */
 static void fold__step_all(fold__stepping *stepping)
 {
     fold_model *m = stepping->model;
@@ -26856,8 +26856,8 @@ static fold__step fold__step_of(enum fold__rule rule, float rate, float decay, f
     return step;
 }
 
-/* Computes differences of settings, rounded as in runs whatever mode the host has set. It is not inlined, so
-   that the compiler cannot move them out from between the caller's fold__fp_enter and fold__fp_leave. */
+/* Computes differences of settings, rounded as in runs, whatever mode the host has set. Not inlined, so that
+   the compiler cannot move the computation out from between fold__fp_enter and fold__fp_leave. */
 FOLD__NOINLINE static void fold__settle_step(fold__step *step)
 {
     if (step->add1 == 0)
@@ -26934,7 +26934,7 @@ FOLD_API fold_status fold_adam_step(fold_model *m, const fold_adam *settings)
     return fold__step_model(m, &step, settings->decoupled);
 }
 
-/* Returns a sum of squares: from the dot kernel or, for blocks that may overflow or underflow, in double. */
+/* Returns a sum of squares. Blocks that may overflow or underflow in the dot kernel are summed in double. */
 static double fold__squares(const fold__kernels *kernels, const float *grads, size_t count)
 {
     double sum = 0;
@@ -27020,7 +27020,7 @@ FOLD_API float fold_rate_factor(const fold_rates *rates, uint64_t step)
    Uses: the public calls; recorder core for the steps of unrolled layers; cells for products that contexts
    with dedupe share. Invariant: a layer computes what its ops would if recorded one by one. */
 
-/* The full name of a part of a layer. It is empty, which no parameter accepts, if the model has an error. */
+/* The full name of a part of a layer. If the model has an error, it is empty, which no parameter accepts. */
 typedef struct fold__name {
     char text[128];
 } fold__name;
@@ -27408,12 +27408,12 @@ FOLD_API fold_node fold_encoder_apply(fold_ctx *f, const fold_encoder *encoder, 
     return encoder->has_norm ? FOLD__AS_CALL(f, "encoder_apply", fold_norm_apply(f, &encoder->norm, x)) : x;
 }
 
-/* The `user` of a layer's cell, copied into the model. */
+/* The `user` data of a layer's cell, copied into the model. */
 typedef struct fold__gates {
     fold_param weight, bias, recurrent, recurrent_bias;
     int hidden;
     int arity;     /* number of children of a tree node */
-    int projected; /* whether the body gets products with weight (and recurrent) instead of its first input */
+    int projected; /* whether the body gets products of the first input and the weights, not that input */
     fold_activation activation; /* for a cell without gates */
 } fold__gates;
 
@@ -27727,7 +27727,7 @@ FOLD_API fold_rnn_stack fold_rnn_stack_new(fold_model *m, const char *name, fold
 }
 
 /* Runs a layer in one direction over the first `count` nodes of f->steps, an array that may move whenever a
-   call records. The states h go to the next `count` nodes or, in reverse, are concatenated to these. */
+   call is recorded. The states h go to the next `count` nodes or, in reverse, are concatenated to these. */
 static fold_state fold__stack_direction(fold_ctx *f, const char *who, const fold_recurrent *layer, int count,
                                         int reverse, const fold_state *begin)
 {
@@ -27754,7 +27754,7 @@ static int fold__room_for_steps(fold_ctx *f, int count)
     return fold__need(f, FOLD__ARRAY_STEPS, 2 * (size_t)count * sizeof(fold_node) + 1, 1);
 }
 
-/* Runs all layers over the first `count` nodes of f->steps, which become the outputs. */
+/* Runs all layers over the first `count` nodes of f->steps, and replaces these with the outputs. */
 static void fold__unroll_layers(fold_ctx *f, const char *who, const fold_rnn_stack *stack, int count,
                                 int fine, const fold_state *begin, fold_state *last)
 {
@@ -27842,7 +27842,7 @@ FOLD_API fold_node fold_unroll_list(fold_ctx *f, const fold_recurrent *layer, fo
     return count < 0 ? fold__null : fold__list_of_steps(f, count, layer->hidden);
 }
 
-/* Body of a leaf's cell. Without children h and c are zero, so the gates depend on W x alone. */
+/* Body of a leaf's cell. Without children, h and c are zero, so the gates depend on W x alone. */
 static void fold__leaf_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
     const fold__gates *gates = (const fold__gates *)user;
@@ -27965,7 +27965,7 @@ FOLD_API fold_state fold_child_sum_apply(fold_ctx *f, const fold_child_sum *laye
         return fold__state_of(fold_call(f, cell, in, 1), 1);
     if (gates)
         in[1] = fold_linear_first(f, x, gates->recurrent, gates->recurrent_bias);
-    /* a state is its h and c, which alternate as fold_call_n expects for a list with two components */
+    /* in an array of states, h and c alternate, as fold_call_n expects for a list with two components */
     return fold__state_of(fold_call_n(f, cell, in, gates ? 2 : 1, (const fold_node *)(const void *)children,
                                       count),
                           1);
@@ -27988,7 +27988,7 @@ FOLD_API int fold_to_file(const void *bytes, size_t count, void *file)
 }
 #endif
 
-/* Whether text begins with valid UTF-8 that is not a control character. Sets `count` to its length, or 1. */
+/* Whether text begins with valid UTF-8 and no control character. *count becomes its length (1 if invalid). */
 static int fold__is_plain(const char *from, int *count)
 {
     *count = fold__utf8(from);
@@ -28108,7 +28108,7 @@ typedef struct fold__seen_sig {
     uint32_t sig;
     uint32_t calls;
     uint32_t batches;
-    uint32_t chain;      /* its longest chains, summed over groups: a lower bound on its batches */
+    uint32_t chain;      /* length of its longest chain, summed over groups: a lower bound on its batches */
     uint32_t groups;     /* number of groups with its calls */
     uint32_t last_group; /* 1 + the last of these groups */
 } fold__seen_sig;
@@ -28116,12 +28116,12 @@ typedef struct fold__seen_sig {
 typedef struct fold__snapshot {
     fold_ctx *ctx;
     fold__error error; /* error of the context, restored afterwards */
-    int planned;       /* 1 if batches are those of the last run, 0 if of the recording, by depth */
+    int planned;       /* 1 if batches are those of the last run, 0 if formed here, by depth */
     uint32_t n_batches, n_calls, n_sigs, n_groups, bound, recomputed;
     fold__seen_batch *batch;
     const uint32_t *call; /* calls in batch order */
-    uint32_t *at; /* per node: 1 + its batch for a call, FOLD__LEAF + 1 + the first batch that reads it for
-                     any other value that calls read, else 0 */
+    uint32_t *at; /* per node: for a call, 1 + its batch; for other values that are read, FOLD__LEAF + 1 + the
+                     first batch that reads them; else 0 */
     uint32_t *sig_at;        /* per signature: 1 + its index in `sig` */
     fold__seen_sig *sig;     /* in order of their first batches */
     uint32_t *work;          /* working memory, per node */
@@ -28246,7 +28246,7 @@ static void fold__index_snapshot(fold__snapshot *snapshot)
     }
 }
 
-/* Takes a snapshot. Failure does not set an error on the recording. Until fold__end_snapshot the context has
+/* Takes a snapshot. Failure does not set an error on the recording. Until fold__end_snapshot, the context has
    an error, so that it refuses all calls from a writer or visitor. */
 static fold_status fold__make_snapshot(fold_ctx *f, fold__snapshot *snapshot)
 {
@@ -28774,11 +28774,11 @@ static void fold__see_signature(const fold_ctx *f, uint32_t sig, fold_seen *seen
         seen->cell = fold__request_name(f, f->sigs[signature->tag_cell].op);
 }
 
-/* Numbers samples from 1 on. A call begins a sample if neither it nor any later call reads an earlier call.
+/* Numbers samples from 1 on. A call begins a sample if neither it nor any later call reads a call before it.
    Nodes that are shared by samples, or that only combine samples, belong to none. */
 static void fold__number_samples(fold__snapshot *snapshot)
 {
-    /* read by a call of a sample; inside a sample; the first call of one */
+    /* a value that a sample reads; a call inside a sample; the first call of a sample */
     enum { FOLD__SAMPLE_READ = 1, FOLD__SAMPLE_INSIDE, FOLD__SAMPLE_FIRST };
     const fold_ctx *f = snapshot->ctx;
     uint32_t lowest = FOLD__NONE, sample = 0;
@@ -29013,7 +29013,7 @@ enum { FOLD__DTYPES = sizeof fold__dtypes / sizeof *fold__dtypes };
 enum { FOLD__PART_STEPS = 3 };
 
 /* Returns the array with part `nth` of all parameters: 0 is their values, 1 and 2 are the optimiser's state.
-   Part 3, which only Adam has, is not an array but a parameter's step count, saved if not the model's. */
+   Part 3, which only Adam has, is no array but a parameter's step count, saved if it is not the model's. */
 static float *fold__state_array(const fold_model *m, int nth)
 {
     static const int array[] = { FOLD__M_VALUES, FOLD__M_STATE1, FOLD__M_STATE2 };
@@ -29059,7 +29059,7 @@ static int fold__compare_joined(const char *text, const char *const parts[3])
 
 #ifndef FOLD_NO_STDIO
 #ifdef FOLD__DISK_WINDOWS
-/* Converts a path from UTF-8 or, if invalid, the process's code page. A path that is too long becomes "". */
+/* Converts a path from UTF-8 or, if it is not UTF-8, the process's code page. Too long a path becomes "". */
 enum { FOLD__WIDE = 260 };
 static const wchar_t *fold__wide(const char *path, wchar_t to[FOLD__WIDE])
 {
@@ -29309,7 +29309,7 @@ static int fold__disk_lock(int file, const char *path)
 static void fold__disk_close(int file) { close(file); }
 static void fold__disk_remove(const char *path) { remove(path); }
 
-/* Creates a locked file. Locking fails if another saver took it for a leftover and removed it before. */
+/* Creates a locked file. Before it is locked, another saver may take it for a leftover and remove it. */
 static int fold__disk_create(const char *path)
 {
     const int file = open(path, O_WRONLY | O_CREAT | O_EXCL, 0666);
@@ -29420,7 +29420,7 @@ static int fold__disk_sync_folder(char *path) { return (void)path, 0; }
 static int fold__disk_replaceable(const char *path) { return (void)path, 1; }
 #endif
 
-/* Opens a temporary file, with the first of 100 names that no saver holds. It is renamed once complete. */
+/* Opens a temporary file under the first of 100 names that no saver holds. It is renamed once complete. */
 enum { FOLD__DRAFTS = 100 };
 static int fold__temp_file_new(const char *path, char *temp_file, size_t size, fold__error *error)
 {
@@ -29491,7 +29491,7 @@ FOLD_API fold_status fold_model_save(fold_model *m, const char *path, const fold
 
 /* -- reading a header ------------------------------------------------------------------------ */
 
-/* A header's text, ended by a zero byte. Parses only JSON that headers use, decoding strings in place. */
+/* A header's zero-terminated text. Only JSON that headers use is parsed; strings are decoded in place. */
 typedef struct fold__json {
     char *start, *at;
     const char *problem;
@@ -29505,7 +29505,7 @@ static int fold__json_fail(fold__json *json, const char *problem)
 }
 static void fold__json_blanks(fold__json *json) { json->at += strspn(json->at, " \t\n\r"); }
 
-/* Skips blanks, and `character` if it comes next. Returns whether it did. */
+/* Skips blanks, and `character` if it comes next. Returns whether it was there. */
 static int fold__json_next(fold__json *json, char character)
 {
     fold__json_blanks(json);
@@ -29621,7 +29621,7 @@ typedef struct fold__tensor {
     const unsigned char *data;
 } fold__tensor;
 
-/* Parses a shape. `dim` gets at most `room` dimensions; `rank` is their number and `count` their product. */
+/* Parses a shape: *rank dimensions, of which the first `room` go to `dim`. Sets *count to their product. */
 static int fold__json_shape(fold__json *json, int *dim, int room, int *rank, uint64_t *count)
 {
     uint64_t number;
@@ -30248,7 +30248,7 @@ static int fold__has_its_bytes(const fold__tensor *tensor, const fold__param_dat
            (param->bytes != FOLD__NO_PACK) != by_rows && (param->bytes_t != FOLD__NO_PACK) == by_rows;
 }
 
-/* Checks step counts and values that are or will become int8. Reserves a buffer of floats to be quantised. */
+/* Checks step counts, int8 tensors and values to quantise. Reserves a buffer of floats for the latter. */
 static int fold__load_check(fold__file *file)
 {
     enum { FOLD__CHECKED_FLOATS = 64 };
