@@ -20586,8 +20586,8 @@ static void fold__find_readers(const fold_ctx *f, fold__greedy *greedy, uint32_t
     }
 }
 
-/* Counts are kept per signature and height, in memory proportional to the number of calls. In deep components
-   with many signatures, several heights share a count. */
+/* Ready and pending calls are counted per signature and height, in memory proportional to the number of
+   calls. In deep components with many signatures, several heights share a count. */
 enum { FOLD__HEIGHTS = 4 }; /* maximum number of counts per call, plus two per signature */
 static uint32_t fold__height_step(uint32_t height, uint32_t shift) { return ((height - 1) >> shift) + 1; }
 
@@ -20671,7 +20671,7 @@ static uint64_t fold__priority_of(const fold_ctx *f, const fold__greedy *greedy,
     return (uint64_t)(agenda ? ~bits : bits) << 32 | (uint32_t)~sig;
 }
 
-/* Returns the signature of highest priority. A few changes update the tree one by one; many rebuild it. */
+/* Returns the signature of highest priority. Updates the tree for each change, or once if there are many. */
 static uint32_t fold__pick_signature(const fold_ctx *f, fold__greedy *greedy)
 {
     const int few = greedy->n_changed < greedy->leaves / 16;
@@ -22132,7 +22132,7 @@ static int fold__in_one_piece(const fold_ctx *f, const fold__worker *worker, int
     for (uint32_t call = 0; call < worker->batch.count; call++) {
         const fold__call_operands operands = fold__operands_of_call(f, worker->ids[call]);
         const uint32_t edge = fold__operand_first(&operands, operand);
-        if (operands.edges != 1 || !fold__edge_is_list(f, edge)) /* without edges there is none to read */
+        if (operands.edges != 1 || !fold__edge_is_list(f, edge)) /* without edges, none may be read */
             return 0;
         const uint32_t source = f->edge_source[edge];
         if (fold__kind_of(f, source) == FOLD__NODE_LOOKUP)
@@ -22487,7 +22487,7 @@ static void fold__add_nth(const fold_ctx *f, float *sum, float *block, const flo
 
 /* ==== section: parameter gradients ===========================================================
    Owns: the gradients of parameters, shared nodes and looked-up table rows. A use of a weight is summed by
-   one product over all rows of a group, X^T dY (fold__accumulate_use); threads share the product's columns.
+   one product over all rows of a group, X^T dY (fold__accumulate_use); threads divide up its columns.
    Uses: forward execution, model. Invariant: each use is summed separately, group by group, in record order.
    The uses of a parameter, in the order of their first rows, then add up to a total, which is added to the
    gradient once. That order is part of the numerics contract: groups and threads do not change it. */
@@ -22655,8 +22655,8 @@ static int fold__is_reached(const fold__run *run, const fold__use *use)
 }
 
 /* Chooses how many lines of a use form a block (more if the sum is large). Lays out the sum and, if there are
-   several blocks, memory for one. Convolutions count rows instead of lines. If a linear op's sum is one block
-   that slices need not cut, and its weight is not transposed, its kernel also adds it to the total. */
+   several blocks, memory for one block. Convolutions count rows instead of lines. If a linear op's sum is one
+   block that slices need not cut, and its weight is not transposed, its kernel also adds it to the total. */
 enum { FOLD__KERNEL_WORK = 1 << 22 }; /* multiplications: at most about 100 microseconds */
 static void fold__place_sum(fold_ctx *f, fold__use *use)
 {
@@ -23040,7 +23040,7 @@ static void fold__commit_lookups(fold_ctx *f)
     }
 }
 
-/* Reserves memory for the sums of uses and looked-up rows, or returns 0 without setting an error. */
+/* Reserves memory for the sums of uses and looked-up rows. Returns 0 if it is short, but sets no error. */
 static int fold__reserve_sums(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -23067,16 +23067,16 @@ static int fold__reserve_sums(fold_ctx *f)
 }
 
 /* ==== section: backward execution ============================================================
-   Owns: the gradients of recorded values and of values within programs. Batches run in reverse. Each
-   (fold__backward_batch) completes the gradients of its outputs, then runs its ops from last to first; these
-   write their contributions to operands. Finally, it completes the contributions to inputs that several ops
-   read.
+   Owns: the gradients of recorded values and of values within programs. Batches run in reverse
+   (fold__backward_batch). Each completes the gradients of its outputs, then runs its ops from last to first,
+   which write their contributions to operands. Finally, it completes the contributions to inputs that several
+   ops read.
    Uses: forward execution, parameter gradients. Invariant: a value's gradient is complete before the op that
    made it runs backward. */
 
-/* Lays out those contributions of a call that are not written in place, in units of 16 floats. They begin at
-   *at_linked if the value crosses between groups, else at *at or, if `at` is NULL, after earlier ones of the
-   call's group. If a value's gradient is a sum, the edges to it are linked in record order. */
+/* Lays out those contributions of a call that are not written in place, in units of 16 floats. Contributions
+   to values that cross between groups begin at *at_linked, others at *at or, if `at` is NULL, after earlier
+   ones of the call's group. If a value's gradient is a sum, the edges to it are linked in record order. */
 FOLD__INLINE void fold__assign_contribution_rows(fold_ctx *f, uint32_t id, uint32_t *at, uint32_t *at_linked)
 {
     fold__run *run = f->run;
@@ -23312,7 +23312,7 @@ static void fold__sum_per_element(fold_ctx *f, fold__worker *worker, const fold_
     worker->free = free;
 }
 
-/* Clears the contributions that calls with an empty list make through an op that only list elements need. */
+/* Clears what calls with empty lists contribute through an op that only list elements need. */
 static void fold__clear_empty(const fold_ctx *f, const fold__worker *worker, const fold_op_call *call)
 {
     for (int row = 0; row < call->rows; row++)
@@ -23672,7 +23672,7 @@ static fold_node fold__record_elements(fold_ctx *f, const fold__request *request
     return fold__broken(f) ? fold__null : fold__handle(f, marker);
 }
 
-/* Makes a call's list as the body sees it: for each component a marker and then its elements, which are
+/* Builds a call's list as the body sees it: for each component, a marker followed by the elements, which are
    copies in training and views otherwise. */
 static int fold__eager_list(fold_ctx *f, const fold__cell_data *cell, const fold__list *list, fold_node *seen)
 {
@@ -23707,7 +23707,7 @@ static int fold__eager_list(fold_ctx *f, const fold__cell_data *cell, const fold
     return 1;
 }
 
-/* Makes the call's inputs as the body sees them: the caller's nodes or copies of them. Copies of lists come
+/* Builds the call's inputs as the body sees them: the caller's nodes or copies of them. Copies of lists come
    last, as lists do among a batched call's operands. */
 static int fold__eager_inputs(fold_ctx *f, const fold__cell_data *cell, uint32_t copied,
                               const fold__list *list, fold__operand *in, fold_node *seen)
@@ -23913,7 +23913,7 @@ static int fold__eager_stores(fold_ctx *f, uint32_t id)
     return 1;
 }
 
-/* Runs an op over whole lists, backward only after fold__bind_list_call_backward has found the gradients. */
+/* Runs an op over whole lists. If `backward` is set, fold__bind_list_call_backward must have been called. */
 static void fold__eager_whole(fold_ctx *f, uint32_t id, const fold__program *program, float **pointers,
                               int backward)
 {
@@ -24431,8 +24431,8 @@ static double fold__estimate_batch(const fold_ctx *f, const fold__batch *batch, 
 }
 
 /* ==== section: plan execution ================================================================
-   Owns: making a plan (fold__make_plan), reserving the memory that it writes (fold__reserve_run), and running
-   its groups forward and backward (fold__execute), phase by phase (fold__find_phase). In inference, all
+   Owns: making a plan (fold__make_plan), reserving the memory that a run writes (fold__reserve_run), and
+   running groups forward and backward (fold__execute), phase by phase (fold__find_phase). In inference, all
    groups of samples are divided among the threads. In training, one group per thread runs at a time; then the
    threads divide up the sums that these groups add to.
    Uses: all sections above. Invariant: all memory is reserved before the first write. */
@@ -24911,7 +24911,7 @@ static uint64_t fold__measure_use(const fold_ctx *f, fold__use *use, uint32_t fi
     return use->work = use->rows * (use->size + FOLD__FIND_WORK) * (uint64_t)fold__shape_lines(&shape);
 }
 
-/* Measures all uses. Returns the total cost of their sums, which fold__accumulate_groups divides up. */
+/* Measures all uses. Returns the total cost of their sums, of which each thread or slice gets a part. */
 static uint64_t fold__measure_sums(const fold_ctx *f, uint32_t first, uint32_t last)
 {
     uint64_t work = 0;
@@ -25513,7 +25513,7 @@ static void fold__note_stats(fold_ctx *f)
     stats->one_group = run->plan.one_group;
 }
 
-/* -- lower bound of the batches, counted on request ------------------------------------------- */
+/* -- lower bound for the number of batches, counted on request -------------------------------- */
 
 static int fold__shows_plan(const fold_ctx *f)
 {
@@ -25537,8 +25537,8 @@ static void fold__find_last_readers(const fold_ctx *f, const fold__group *group,
     }
 }
 
-/* Returns the length of a signature's longest chain of calls, in which calls of others may come in between.
-   Only calls between a call of the signature and the last call that depends on it are visited. */
+/* Returns the length of the longest chain of a signature's calls; other calls may come in between. Only calls
+   between a call of the signature and the last call that depends on it are visited. */
 static uint32_t fold__own_chain(const fold_ctx *f, const fold__group_sig *group_sig, const uint32_t *last,
                                 uint32_t *chain)
 {
@@ -26402,8 +26402,8 @@ static int fold__readable(fold_ctx *f, fold_node x, const char *who, fold__opera
     return 0;
 }
 
-/* Whether a node has values that the caller may read. While a body is being traced, no node has any: whatever
-   was computed from them would become a constant of the cell. */
+/* Whether a node has values that the caller may read. While a body is being traced, no node has any:
+   otherwise, whatever the body computed from them would become a constant of the cell. */
 static int fold__valuable(fold_ctx *f, fold_node x, const char *who, fold__operand *operand)
 {
     if (f && f->frame.tracing)
@@ -27486,7 +27486,7 @@ static fold_node fold__gate_product(fold_ctx *f, const fold__gates *gates, fold_
                             : fold_linear_n(f, both, 2, weight, bias);
 }
 
-/* In contexts with dedupe, makes the product of a looked-up word a call that runs once for all occurrences,
+/* In contexts with dedupe, the product of a looked-up word is a separate call, run once for all occurrences,
    whatever the states. From its first such word on, a cell uses products for every input, so that all its
    calls can share batches: *cell becomes its projection. Returns NULL if the cell uses x itself. */
 static const fold__gates *fold__project_word(fold_ctx *f, fold_cell *cell, fold_node x)
@@ -28076,8 +28076,8 @@ static void fold__put_spaces(fold__text *text, size_t used, size_t width)
 
 #ifndef FOLD_NO_TEXT
 /* ==== section: inspection ====================================================================
-   Owns: printing and visiting a recording and the plan of its last run, both using a snapshot made here; the
-   summary of a model.
+   Owns: printing and visiting a recording and the plan of its last run, using a snapshot of both; printing
+   the summary of a model.
    Uses: text output, results. Invariant: nothing that a run reads is changed. */
 
 static void fold__put_shape(fold__text *text, const fold_shape *shape)
@@ -29013,7 +29013,7 @@ enum { FOLD__DTYPES = sizeof fold__dtypes / sizeof *fold__dtypes };
 enum { FOLD__PART_STEPS = 3 };
 
 /* Returns the array with part `nth` of all parameters: 0 is their values, 1 and 2 are the optimiser's state.
-   Part 3, which only Adam has, is no array but a parameter's step count, saved if it is not the model's. */
+   Part 3, only Adam's, is no array but a parameter's step count, saved if it differs from the model's. */
 static float *fold__state_array(const fold_model *m, int nth)
 {
     static const int array[] = { FOLD__M_VALUES, FOLD__M_STATE1, FOLD__M_STATE2 };
@@ -29059,7 +29059,7 @@ static int fold__compare_joined(const char *text, const char *const parts[3])
 
 #ifndef FOLD_NO_STDIO
 #ifdef FOLD__DISK_WINDOWS
-/* Converts a path from UTF-8 or, if it is not UTF-8, the process's code page. Too long a path becomes "". */
+/* Converts a path from UTF-8 or, if invalid, from the process's code page. Returns "" for too long a path. */
 enum { FOLD__WIDE = 260 };
 static const wchar_t *fold__wide(const char *path, wchar_t to[FOLD__WIDE])
 {
@@ -29616,7 +29616,7 @@ typedef struct fold__tensor {
     uint32_t param;      /* 1 + the parameter to load it into, or 0 */
     int of_bytes;        /* whether it contains the scales of an int8 tensor to load */
     const struct fold__tensor *scales; /* for an int8 tensor to load: one scale per index of its last axis or,
-                                          if their rank is above 1, one per vector along that axis */
+                                          if the scales' rank is above 1, one per vector along it */
     uint64_t begin, end; /* its bytes in the data of the file */
     const unsigned char *data;
 } fold__tensor;
