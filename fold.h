@@ -27727,7 +27727,7 @@ FOLD_API fold_rnn_stack fold_rnn_stack_new(fold_model *m, const char *name, fold
 }
 
 /* Runs a layer in one direction over the first `count` nodes of f->steps, an array that may move whenever a
-   call is recorded. The states h go to the next `count` nodes or, in reverse, are concatenated to these. */
+   call is recorded. The states h go to the next `count` nodes or, in reverse, are appended to these. */
 static fold_state fold__stack_direction(fold_ctx *f, const char *who, const fold_recurrent *layer, int count,
                                         int reverse, const fold_state *begin)
 {
