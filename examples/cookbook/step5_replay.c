@@ -39,7 +39,7 @@ int main(void)
             if (next[i] < count[i]) memcpy(glance[i], crumb[i][next[i]], sizeof glance[i]);
         if (tick ? fold_replay(f) : fold_run(f, &score, 1)) return puts(fold_ctx_message(f)), 1;
         for (int i = 0; i < ANTS; i++)
-            if (next[i]++ == count[i]) { /* it has seen all: it goes, looks about, and thinks afresh */
+            if (next[i]++ == count[i]) { /* it has seen them all: it moves, looks around and begins again */
                 walk(&w, i, fold_argmax(fold_value(f, score) + i * WAYS, WAYS));
                 count[i] = look(&w, i, crumb[i]);
                 next[i] = 0;
