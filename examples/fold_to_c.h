@@ -27,11 +27,10 @@
    control loop. For many voices or robots at once, fold_replay is faster: it reads each weight only once.
 
    Results are bit-identical to those of fold_replay if both use fused multiply-adds, or to those of the
-   portable kernels if neither does. Denormals are kept or flushed, as the processor is set. Weights may be
-   NaN or infinite, unless they become int8. Weights must be floats: print before you call
-   fold_model_quantize, and set fold_to_c_desc.bytes if they should become int8. List ops, losses and random
-   ops are errors whose message names the op, and so are user-defined ops, unless fold_to_c_desc.print_op
-   prints them.
+   portable kernels if neither does. Denormals are kept or flushed, as the processor is set. Weights must be
+   floats: print before you call fold_model_quantize, and set fold_to_c_desc.bytes to get int8. Weights that
+   stay floats may be NaN or infinite. List ops, losses and random ops are errors whose message names the op,
+   and so are user-defined ops, unless fold_to_c_desc.print_op prints them.
 
    There are no globals. Memory for printing comes from malloc, and is freed before fold_to_c returns. With
    FOLD_NO_TEXT, contexts cannot be visited, and nothing is declared. */
