@@ -58,7 +58,7 @@ FOLD_API fold_dense fold_rl_dense_new(fold_model *m, const char *name, int input
    has `actions` outputs and scale 0.01. Names are NAME.encoder.0.W, NAME.memory.W, NAME.actor.W and so on. */
 FOLD_API fold_rl_policy fold_rl_policy_new(fold_model *m, const char *name, fold_recurrent_maker *make,
                                            int inputs, int width, int actions);
-/* Makes the cell of a policy whose other members you have set. They may come from fold_torch.h. */
+/* Creates the cell of a policy whose other members you have set. They may come from fold_torch.h. */
 FOLD_API fold_status fold_rl_policy_assemble(fold_model *m, const char *name, fold_rl_policy *policy);
 /* Records a step as one call. Without a memory, `state` is not used, and the returned state is null. */
 FOLD_API fold_rl_step fold_rl_policy_apply(fold_ctx *f, const fold_rl_policy *policy, fold_node x,
@@ -91,7 +91,7 @@ typedef struct fold_rl_moments {
     int n;
     float epsilon_inside, epsilon_outside, clip;
 } fold_rl_moments;
-/* Makes moments with mean 0, variance 1 and a count of 0 rows. epsilon_inside is 1e-8 and clip 10. */
+/* Creates moments with mean 0, variance 1 and a count of 0 rows. epsilon_inside is 1e-8 and clip 10. */
 FOLD_API fold_rl_moments fold_rl_moments_new(fold_model *m, const char *name, int n);
 /* Adds `rows` rows of n values in one step (Chan, Golub, LeVeque 1979). Errors: a value is not finite or is
    outside [-1e18, 1e18], since squares of larger values may overflow a float. On error, nothing changes. */
@@ -101,9 +101,9 @@ FOLD_API fold_status fold_rl_moments_add(fold_model *m, const fold_rl_moments *m
    is missing, epsilon_inside or epsilon_outside is negative or not finite, or clip is not finite. */
 FOLD_API int fold_rl_moments_apply(const fold_model *m, const fold_rl_moments *moments, float *values,
                                    int rows);
-/* Makes moments from NAME._mean and NAME._var of a state_dict, as rsl_rl saves them. epsilon_outside is 0.01,
-   and there is no clip. The file's count and _std are not used: the count is set to 2^20 rows. Errors are set
-   on the model. */
+/* Creates moments from NAME._mean and NAME._var of a state_dict, as rsl_rl saves them. epsilon_outside is
+   0.01, and there is no clip. The file's count and _std are not used: the count is set to 2^20 rows. Errors
+   are set on the model. */
 FOLD_API fold_rl_moments fold_rl_moments_read(fold_tensors *t, const char *name);
 
 #ifndef FOLD_INFERENCE
@@ -129,7 +129,7 @@ typedef struct fold_rl_rollout {
     int agents, steps;
     const unsigned char *over; /* [agents x steps]: not 0 if an episode ends with this step */
     const float *value;        /* [agents x steps]: value predicted before the step; needed with segment */
-    const float *next_value;   /* [agents]: value predicted after the last step; NULL: 0 */
+    const float *next_value;   /* [agents]: value predicted after the last step; NULL: all 0 */
     int segment;               /* if above 0, pieces also end after every `segment` steps of the rollout */
 } fold_rl_rollout;
 /* Cuts stored steps into pieces. A piece ends where an episode, a segment or the rollout ends. Returns the
@@ -200,7 +200,7 @@ typedef fold_rl_step fold_rl_body(fold_ctx *f, const fold_rl_input *in, const vo
    The names in brackets are those of Stable-Baselines3 and CleanRL. A setting of 0 means the default. */
 typedef struct fold_rl_trainer_desc {
     int agents;         /* number of agents that act in each step [n_envs]; 1 to 2^20 */
-    int observations;   /* values that an agent observes; at least 1 */
+    int observations;   /* number of values that an agent observes; at least 1 */
     int bytes;          /* 1: observations are bytes, which the policy gets divided by 255 */
     int one_hot;        /* not 0: observations are bytes below this number (at most 256), and the policy gets
                            each of them as `one_hot` values, one of which is 1. Larger bytes become zeros */
@@ -286,8 +286,8 @@ FOLD_API fold_rl_moments fold_rl_trainer_item_moments(const fold_rl_trainer *t);
 FOLD_API int fold_rl_trainer_updates(const fold_rl_trainer *t); /* updates so far, including loaded ones */
 FOLD_API int fold_rl_trainer_is_full(const fold_rl_trainer *t); /* 1 if fold_rl_trainer_learn is next */
 
-/* Draws actions [agents x heads] for the observations: integers from 0, or real numbers if there are no
-   `choices`. Errors, set on the model: an observation or item is not finite; a count is out of range; the
+/* Draws actions [agents x heads] for the observations: integers counted from 0, or real numbers if there are
+   no `choices`. Errors, set on the model: an observation or item is not finite; a count is out of range; the
    weights have become infinite or NaN; an agent has a head without a legal move; lists that a body returns do
    not have the right shape; a different call is due. After an error, the step is not stored. */
 FOLD_API fold_status fold_rl_trainer_act(fold_rl_trainer *t, const fold_rl_seen *seen, float *actions);
@@ -536,14 +536,14 @@ static void fold_rl__set_count(float *count, double rows)
     count[1] = (float)(rows - (double)count[0] * 1048576);
 }
 
-/* `low` gets the error of rounding to `high`. */
+/* Splits a value into the nearest float, `high`, and the rounding error, `low`. */
 static void fold_rl__split(double value, float *high, float *low)
 {
     *high = (float)value;
     *low = (float)(value - (double)*high);
 }
 
-/* Check this before you write values: fold_values_write_begin writes all parameters if its own is null. */
+/* Check this before you write values: fold_values_write_begin takes a null parameter to mean all. */
 static int fold_rl__are_there(const fold_rl_moments *moments)
 {
     return moments && !fold_param_is_null(moments->mean) && !fold_param_is_null(moments->variance) &&
@@ -839,7 +839,7 @@ struct fold_rl_trainer {
     int has_acted; /* 1: fold_rl_trainer_add is next */
     int recorded;
     int pieces;
-    int segments;   /* per agent in a rollout; first_h and first_c have the states before them */
+    int segments;   /* number per agent; first_h and first_c have the states before them */
     int part_items; /* number of items in the minibatch so far */
     size_t block_size;
     char *block;
@@ -1792,7 +1792,7 @@ static fold_node fold_rl__piece_loss(fold_rl_trainer *t, int piece, int first)
     fold_state state = fold_recurrent_zeros(f, &t->policy.memory);
     const float *h = fold_rl__state_before(t, t->first_h, row),
                 *c = fold_rl__state_before(t, t->first_c, row);
-    if (h) { /* an earlier episode may continue here */
+    if (h) { /* the piece may continue an episode */
         state.h = fold_input_ref(f, h, fold_shape1(hidden));
         if (t->policy.memory.has_c)
             state.c = fold_input_ref(f, c, fold_shape1(hidden));

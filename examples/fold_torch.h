@@ -83,9 +83,9 @@ FOLD_API fold_dense fold_torch_linear(fold_torch *t, const char *name, fold_acti
 /* Reads nn.Conv1d or nn.Conv2d, depending on the rank of the weight. groups must be 1 or, with
    desc->depthwise, the number of channels; padding_mode must be "zeros". Neither is in the file, so a module
    with a different padding_mode silently computes different values. nn.ConvTranspose1d and 2d have similar
-   tensors. They are refused if the length of their bias shows it, but are not detected if they have no bias
-   or as many inputs as outputs. In fold.h, channels are last: [height x width x channels] or [length x
-   channels]. nn.Flatten in PyTorch has channels first, so transpose before flattening:
+   tensors. They are refused if the length of their bias does not fit an nn.Conv, but are not detected if they
+   have no bias, or as many inputs as outputs. In fold.h, channels are last: [height x width x channels] or
+   [length x channels]. nn.Flatten in PyTorch has channels first, so transpose before flattening:
        x = fold_transpose(f, fold_transpose(f, x, 0, 2), 1, 2);      // grids
        x = fold_transpose(f, x, 0, 1);                               // lines */
 FOLD_API fold_conv fold_torch_conv(fold_torch *t, const char *name, const fold_conv_desc *desc,
@@ -99,8 +99,8 @@ FOLD_API fold_norm fold_torch_norm(fold_torch *t, const char *name, fold_norm_ki
    directions, but no proj_size. The `nonlinearity` of nn.RNN is not in the file: choose the right call, since
    the other one silently computes different values. The two biases of nn.LSTM and nn.RNN are loaded as their
    sum; a GRU keeps both. nn.LSTMCell, nn.GRUCell and nn.RNNCell are read as a stack with one layer; its
-   cell[0] is a fold_recurrent. The number of inputs is the number of rows of the parameter NAME.0.W or,
-   except in a GRU, that number minus the hidden size. */
+   cell[0] is a fold_recurrent. In a GRU, the number of inputs is the number of rows of the parameter
+   NAME.0.W; in the others, it is that number minus the hidden size. */
 FOLD_API fold_rnn_stack fold_torch_rnn(fold_torch *t, const char *name);
 FOLD_API fold_rnn_stack fold_torch_rnn_relu(fold_torch *t, const char *name);
 FOLD_API fold_rnn_stack fold_torch_lstm(fold_torch *t, const char *name);
@@ -114,9 +114,9 @@ FOLD_API fold_attention fold_torch_attention(fold_torch *t, const char *name, in
 FOLD_API fold_transformer fold_torch_transformer(fold_torch *t, const char *name,
                                                  const fold_transformer_desc *desc);
 /* Reads nn.TransformerEncoder, with its final norm if there is one. Its layers are stored in your array
-   `layer`, which must have room for them (`room` layers) and stay valid as long as the encoder is used. desc
-   applies to all layers. The final norm gets PyTorch's default epsilon, whatever epsilon the layers have; if
-   yours differs, set norm.epsilon of the encoder. */
+   `layer`, of length `room`, which must stay valid as long as the encoder is used. desc applies to all
+   layers. The final norm gets PyTorch's default epsilon, whatever epsilon the layers have; if yours differs,
+   set norm.epsilon of the encoder. */
 FOLD_API fold_encoder fold_torch_encoder(fold_torch *t, const char *name, fold_transformer *layer, int room,
                                          const fold_transformer_desc *desc);
 
@@ -140,7 +140,7 @@ enum {
     FOLD_TORCH_BATCH_NORM,  /* a fold_norm of kind FOLD_NORM_FIXED, written with running means of 0 and
                                variances of 1, for a module with the default epsilon. Cannot be loaded from
                                raw floats */
-    FOLD_TORCH_RNN,         /* a fold_rnn_stack of such cells or, with FOLD_TORCH_CELL, one cell */
+    FOLD_TORCH_RNN,         /* a fold_rnn_stack with cells of this kind; with FOLD_TORCH_CELL, one cell */
     FOLD_TORCH_LSTM,
     FOLD_TORCH_GRU,
     FOLD_TORCH_ATTENTION,   /* a fold_attention */
