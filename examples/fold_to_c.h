@@ -64,7 +64,7 @@ typedef struct fold_to_c_port {
 } fold_to_c_port;
 
 /* Prints a user-defined op: C statements that compute `float *own_out` from `const float *own_in0, *own_in1,
-   ...`. Returns nonzero if it cannot print the op. `@` is replaced with the prefix of names, with its `_`. */
+   ...`. Returns nonzero if it cannot print the op. `@` becomes the prefix of names, including its `_`. */
 typedef int fold_to_c_print_op(const fold_seen *seen, fold_writer *write, void *writer, void *user);
 
 typedef struct fold_to_c_desc {

@@ -321,7 +321,7 @@ static fold_torch__name fold_torch__join(const char *name, const char *part)
     return full;
 }
 
-/* Returns the name of a layer's parameter in the model, as the constructor makes it. If the layer is "", the
+/* Returns the name of a layer's parameter in the model, as the constructor names it. If the layer is "", the
    name begins with the dot. */
 static fold_torch__name fold_torch__part(const char *layer, const char *part)
 {

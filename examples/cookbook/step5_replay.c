@@ -11,7 +11,7 @@ static float crumb[ANTS][MOST][2];
 static unsigned char block[96 << 10]; /* all memory of the context */
 
 /* [record] */
-static fold_node record(fold_ctx *f, const brain *b) /* one tick of all ants: a list has a row for each */
+static fold_node record(fold_ctx *f, const brain *b) /* one tick of all ants: each list has a row per ant */
 {
     fold_node seen = fold_list_input_ref(f, glance[0], ANTS, fold_shape1(2));
     fold_state before = { fold_list_input_ref(f, memory[0], ANTS, fold_shape1(HIDDEN)), FOLD_NULL_NODE };
