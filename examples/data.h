@@ -121,9 +121,8 @@ int data_path(char *path, size_t size, const char *dir, const char *name);
 /* Reads a field in MNIST's format: bytes, examples along the first axis. Labels stay integers; data becomes 0 to 1. */
 int data_load_idx(data_set *s, const char *name, int label, const char *path, data_error *e);
 
-/* The numeric columns of a CSV file. Set name, label, type and shape of each field. From left to right, a field reads
-   as many columns as its shape has values; one without a name skips them. Cells may be quoted; empty lines are
-   skipped. */
+/* The numeric columns of a CSV file. Set the name, label, type and shape of each field. Fields read columns from left
+   to right, one per value; a field without a name skips its columns. Cells may be quoted. Empty lines are skipped. */
 typedef struct data_csv { char separator; int header; const data_field *fields; int n_fields; } data_csv;
 int data_load_csv(data_set *s, const data_csv *desc, const char *path, data_error *e);
 

@@ -1435,7 +1435,7 @@ static int fold_to_c__is_loop(const fold_to_c__call *call)
     return call->op->kind == FOLD_TO_C__MAP && !call->broadcasts;
 }
 
-/* Whether a linear op is narrow. */
+/* Whether a linear op is narrow, so that it sums in sixteen chains. */
 static int fold_to_c__has_lanes(const fold_to_c__printer *p, const fold_to_c__call *call)
 {
     const fold_shape shape = fold_param_shape(p->m, call->param[0]);
@@ -2007,8 +2007,8 @@ typedef struct fold_to_c__segment {
     const char *to, *from, *x;
 } fold_to_c__segment;
 
-/* Whether a weight of a linear op, or a filter with several channels, becomes int8, as fold_model_quantize
-   decides. */
+/* Whether a weight of a linear op, or a filter with several channels, becomes int8, by the rules of
+   fold_model_quantize. */
 static int fold_to_c__becomes_bytes(const fold_to_c__printer *p, fold_param param, int columns)
 {
     const fold_shape shape = fold_param_shape(p->m, param);
