@@ -10847,7 +10847,7 @@ static void fold__list_take_forward(const fold_op_call *call)
         ->take_rows(engine->index, call->rows, &call->in[0], &call->out[0], (size_t)fold__out_size(call));
 }
 
-/* With `sparse_grad`, a row's sum is at the position of its first use; these positions follow the index. */
+/* With `sparse_grad`, a row's sum is where the row is first used; these positions are after the index. */
 static void fold__list_take_backward(const fold_op_call *call)
 {
     const fold__engine *engine = fold__engine_of(call);
@@ -11597,7 +11597,7 @@ FOLD_API int fold_finite(const float *values, int n)
 
 /* ==== section: model =========================================================================
    Owns the parameters: values, gradients, optimiser state and packs, each in one array for the whole model.
-   It also owns the arrays of cells and user ops, which sections cells and op recorders fill.
+   It also owns the arrays of cells and user ops, which the sections on cells and op recorders fill.
    Uses random numbers, ops, kernels, shapes, memory, errors.
    Invariant: a model refers to no recording. Code that writes values refreshes the packs. Code that reads
    values never does, so contexts on several threads can share a model. */
@@ -11634,7 +11634,7 @@ struct fold_model {
     const fold__int8_kernels *formats[FOLD__WEIGHT_FORMATS];
     uint64_t seed;
     uint32_t salt;            /* stored in the model's handles, so that other models reject them */
-    uint32_t version, layout; /* counters: writes to values; parameters added, quantised, frozen or thawed */
+    uint32_t version, layout; /* count writes to values, and parameters added, quantised, frozen or thawed */
     uint32_t quantized;       /* number of successful calls to fold_model_quantize */
     uint32_t n_params, n_cells, n_ops;
     uint32_t touched_rows;     /* number of rows of all lookup tables; 0 for inference */
@@ -11753,8 +11753,8 @@ static const struct fold__setting {
     FOLD__SETTINGS(FOLD__ROW_FIRST, FOLD__ROW_AND, FOLD__ROW_ONE){ "", 0, 0, 0, 0, 0 }
 };
 
-/* Checks the settings of one owner, whose rows start at `first`. The first setting out of range becomes the
-   error. `name` is the name of a parameter or layer for the message, or NULL. */
+/* Checks the settings of one owner, whose rows start at `first`. The error names the first one out of range.
+   `name` is the name of a parameter or layer for the message, or NULL. */
 static int fold__settings_ok(fold__error *error, int first, const char *who, const char *name,
                              const void *settings)
 {
@@ -13147,7 +13147,7 @@ typedef struct fold__sig {
     uint32_t out_shape[FOLD_MAX_OUT];
 } fold__sig;
 
-/* The gradient of a looked-up row: where its sum and a block begin in `sums`, in units of 16 floats. */
+/* The gradient of a looked-up row: where its sum and latest block begin in `sums`, in units of 16 floats. */
 typedef struct fold__row_sum {
     uint32_t sum_at, block_at, count; /* rows added so far */
 } fold__row_sum;
@@ -13228,7 +13228,7 @@ enum {
     FOLD__PART_ROWS = 4,   /* GROUP_ROWS for scalar kernels, which read weights for every row anyway */
     FOLD__TRAIN_ROWS = 20, /* in training, more rows are not worth their memory */
     FOLD__MAX_ROWS = 64,
-    FOLD__MAX_BUDGETS = 3 /* a group may use this many byte budgets to have enough rows */
+    FOLD__MAX_BUDGETS = 3 /* a group may use up to this many byte budgets to have enough rows */
 };
 
 struct fold__request;
@@ -13429,7 +13429,7 @@ FOLD__INLINE fold_schedule fold__schedule_of(const fold_ctx *f)
 
 static void fold__refresh_pointers(fold_ctx *f);
 
-/* Sizes of the elements of node arrays, which fill up to their capacity without fold__ask updating `need`. */
+/* Element sizes of the node arrays. These fill up without calling fold__ask, so their `need` lags behind. */
 static const uint8_t fold__node_bytes[] = {
 #define FOLD__ELEMENT_BYTES(name, type, pointer) sizeof(type),
     FOLD__ARRAYS(FOLD__ELEMENT_BYTES, FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__NO_ARRAY,
@@ -13587,8 +13587,8 @@ enum { FOLD__SLAB_NONE, FOLD__SLAB, FOLD__PER_BATCH, FOLD__PER_TILE };
 enum {
     FOLD__GRAD_ZERO,              /* no contributions: the gradient is cleared */
     FOLD__GRAD_WHOLE,             /* one contribution, written in place */
-    FOLD__GRAD_DISJOINT,          /* several, written in place, which cover the gradient completely */
-    FOLD__GRAD_DISJOINT_AND_ZERO, /* several, written in place after the rest is cleared */
+    FOLD__GRAD_DISJOINT,          /* several that together cover the gradient, written in place */
+    FOLD__GRAD_DISJOINT_AND_ZERO, /* several that leave gaps, written in place after the gaps are cleared */
     FOLD__GRAD_SUM,               /* each contribution has a row of its own, and the rows are added up */
     FOLD__GRAD_ROOT               /* the gradient of the root, which is 1 */
 };
@@ -13621,7 +13621,7 @@ typedef struct fold__batch {
 typedef struct fold__group {
     uint32_t first_batch, end_batch, first_sig, end_sig, first_call, end_call, first_leaf, end_leaf;
     uint32_t rows;                 /* size of all rows of contributions, in units of 16 floats */
-    uint32_t chunk;                /* how many rows of each list run at a time, either way; 0: all */
+    uint32_t chunk;                /* rows per list that run at a time, forward and backward; 0: all */
     uint32_t length;               /* if it runs in chunks: the number of rows of each of its lists */
     uint32_t row;                  /* while it runs: the first row of the chunk */
     size_t floats;                 /* size of its slabs */
@@ -13748,7 +13748,7 @@ typedef struct fold__use {
     size_t at, size;           /* range of floats of the target that it reads */
     int turned;                /* transposed: rows of its target are columns of the op's result */
     size_t ld;                 /* distance between rows of its target, in floats */
-    size_t lines, block;       /* number of lines (matrix rows) in a row, and in a block */
+    size_t lines, block;       /* number of lines (matrix rows) per row of a batch, and per block */
     size_t sum_at, block_at;   /* offsets in `sums` of its sum, and of each block from the second on */
     size_t done, next;         /* number of lines summed before the current groups, and after them */
     size_t total;              /* offset in `sums` of its parameter's total; NO_TOTAL: the gradient itself */
@@ -13888,7 +13888,7 @@ typedef struct fold__plan_key {
     TRAINING(uint32_t, contribution_at, edges)    /* place in the group's rows, in units of 16 floats */ \
     TRAINING(uint32_t, next_contribution, edges)  /* the next edge to the same value */                  \
     TRAINING(uint32_t, contribution_floats, edges) /* floats of its rows, and FOLD__SPARSE_GRAD */
-#define FOLD__SPARSE_GRAD 0x80000000u /* flag: only for few rows of the list (fold__is_sparse_take) */
+#define FOLD__SPARSE_GRAD 0x80000000u /* flag: for only a few rows of the list (fold__is_sparse_take) */
 /* The second table is needed only during planning, except its last array, needed only while the plan runs: */
 #define FOLD__RUN_PLANNING_ARRAYS(ALL, TRAINING, SAME)                                                       \
     ALL(uint32_t, producer, nodes) /* of a value: the signature in a group that computes it */               \
@@ -14042,8 +14042,8 @@ FOLD__INLINE fold__program fold__program_in_run(const fold_ctx *f, uint32_t run_
 {
     return fold__program_of(f, &f->sigs[f->run->run_sig[run_sig].sig]);
 }
-/* Returns a row of a slab; `region` is where the group's slabs begin. While a later chunk runs, the first row
-   of a list would be before its slab, so `row` is negative (wrapped around). */
+/* Returns a row of a slab; `region` is where the group's slabs begin. While a chunk after the first runs, a
+   list's row 0 would be before its slab, so `row` is negative (wrapped around). */
 FOLD__INLINE float *fold__slab_row(const fold__buffer *buffer, float *region, uint32_t row)
 {
     return region + buffer->offset + (ptrdiff_t)(int32_t)row * (ptrdiff_t)buffer->size;
@@ -14406,7 +14406,7 @@ static const char *fold__request_name(const fold_ctx *f, uint32_t op)
     return op & FOLD__CELL_OP ? fold__called_cell(f->model, op)->name : own ? own->name : fold__op_name(op);
 }
 
-/* Whether calls of a signature have elements: of their own list, or the rows of a result that is a list. */
+/* Whether a signature's calls have elements: elements of their list, or rows of a result that is a list. */
 FOLD__INLINE int fold__has_elements(const fold__sig *sig) { return sig->n_list || sig->out_lists; }
 
 FOLD__INLINE int fold__is_by_rows(const fold__sig *sig) { return (sig->list_mode & FOLD__ROW_BY_ROW) != 0; }
@@ -14650,8 +14650,8 @@ static FOLD__NOINLINE int fold__grow_table(fold_ctx *f, int which, uint32_t size
     return 1;
 }
 
-/* Returns the signature of a key, made from the draft if it is new; 0 on failure. Keys are compared in full,
-   since different keys can have equal hashes. */
+/* Returns the signature of a key, or makes it from the draft if the key is new; 0 on failure. Keys are
+   compared in full, since different keys can have equal hashes. */
 static uint32_t fold__intern_sig(fold_ctx *f, const fold__request *request, fold__sig *draft,
                                  const uint32_t *key, uint32_t words)
 {
@@ -15220,7 +15220,7 @@ static fold_node fold__found_duplicate(fold_ctx *f, uint32_t id, uint32_t duplic
     return fold__note_merged(f, duplicate, duplicate) ? fold__handle(f, duplicate) : fold__null;
 }
 
-/* Returns a pair: the node of a parameter and the node of its per-sample copy; 0 if not yet recorded. */
+/* Returns two node ids: of a parameter and of its per-sample copy. An id is 0 if not yet recorded. */
 static uint32_t *fold__param_node(const fold_ctx *f, uint32_t param)
 {
     return f->param_nodes + 2 * (size_t)param;
@@ -15673,7 +15673,7 @@ static void fold__reset(fold_ctx *f)
     fold__close_run(f);
     const int failed = f->error.status == FOLD_NO_MEMORY || f->n_shapes > FOLD__KEPT_SHAPES;
     f->block_peak = fold__max_size(f->block_peak, fold__block_bytes(f));
-    if (f->n_sigs > FOLD__MAX_IDLE_SIGS || (f->arena.block && failed)) /* its signatures may never recur */
+    if (f->n_sigs > FOLD__MAX_IDLE_SIGS || (f->arena.block && failed)) /* old signatures may never recur */
         fold__forget_all(f);
     for (int i = 0; i < FOLD__ARRAY_COUNT; i++)
         if (!f->arrays[i].lasting)
@@ -16138,7 +16138,7 @@ static fold_node fold__linear(fold_ctx *f, const fold_node *in, int count, fold_
         return fold__null;
     const uint32_t read = operands[0].source;
     if (!starts)
-        count = fold__expand_concat(f, operands, count); /* the value to add to leaves no room for parts */
+        count = fold__expand_concat(f, operands, count); /* with a value to add to, parts have no room */
     const uint32_t whole = operands[0].source != read && !f->frame.cell ? read : 0;
     if (!(matrix->uses & (transposed ? FOLD_FOR_LINEAR_T : FOLD_FOR_LINEAR)))
         return fold__fail_node(f, FOLD_BAD_ARGUMENT,
@@ -17997,7 +17997,7 @@ static int fold__trace_keeps(const fold__trace *trace, uint32_t id, const fold__
     return live;
 }
 
-/* Returns where a program's shapes hold a sequence. Equal sequences are stored once, to keep cells small. */
+/* Returns the index of these shapes in a program. Equal runs are stored once, to keep cells small. */
 static uint32_t fold__shared_shapes(fold_shape *shapes, int *used, const fold_shape *shape, int count)
 {
     int at = 0;
@@ -18514,7 +18514,7 @@ FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i)
 }
 
 /* ==== section: model lifecycle ===============================================================
-   Owns: sealing, measuring and freeing a model. These are defined this late because they also free and
+   Owns: sealing, measuring and freeing a model. They come this late because they also free and
    measure the context that traces the model's cells.
    Uses: cells, context lifecycle, model. Invariant: a model outlives its contexts. */
 
@@ -18701,7 +18701,8 @@ static int fold__leaf_grad(const fold_ctx *f, uint32_t id)
     }
 }
 
-/* Whether calls of a signature can be in the suffix: only ops on scalars whose backward reads no values. */
+/* Whether a signature's calls can be in the suffix: the op is on scalars, and its backward reads no values.
+   */
 static int fold__sig_flows(const fold_ctx *f, const fold__sig *sig)
 {
     int flows = !fold__is_eager(f) && !sig->is_cell && !sig->shared && !sig->out_lists &&
