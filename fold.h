@@ -18514,8 +18514,8 @@ FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i)
 }
 
 /* ==== section: model lifecycle ===============================================================
-   Owns: sealing, measuring and freeing a model. They come this late because they also free and
-   measure the context that traces the model's cells.
+   Owns: sealing, measuring and freeing a model. They come this late because they also free
+   and measure the context that traces the model's cells.
    Uses: cells, context lifecycle, model. Invariant: a model outlives its contexts. */
 
 FOLD_API fold_model_size fold_model_measure(const fold_model *m)
@@ -18701,8 +18701,7 @@ static int fold__leaf_grad(const fold_ctx *f, uint32_t id)
     }
 }
 
-/* Whether a signature's calls can be in the suffix: the op is on scalars, and its backward reads no values.
-   */
+/* Whether a signature's calls can be in the suffix, as ops on scalars whose backward reads no values. */
 static int fold__sig_flows(const fold_ctx *f, const fold__sig *sig)
 {
     int flows = !fold__is_eager(f) && !sig->is_cell && !sig->shared && !sig->out_lists &&
