@@ -10093,7 +10093,7 @@ static const float *fold__target_of(const fold__lines *lines)
 {
     return fold__row(&lines->call->in[1], lines->row);
 }
-/* Converts the slopes of a loss to the gradient of its input. For a target, the sign is reversed. */
+/* Scales a loss's slopes to the gradient of its input or, with the sign reversed, of its target. */
 static void fold__loss_grad(const fold__lines *lines)
 {
     FOLD__RUN_MAP(lines->kernels, scale, lines->din, lines->din, NULL, NULL,
@@ -10222,8 +10222,8 @@ FOLD__OVER_ALL(hinge)
 
 /* Convolutions and pools. A line is a grid of height 1. Orders of sums:
    - If a filter mixes channels, an output is computed like a linear op on its patch of x: the sum starts from
-   the bias and goes over rows of taps, taps in a row, and channels. With fewer than sixteen outputs, each run
-   of the patch (fold__runs) is a segment.
+   the bias and takes rows of taps, then taps of a row, then channels. With fewer than sixteen outputs, each
+   run of the patch (fold__runs) is a segment of that sum.
    - The gradient of an element of x is a sum over the positions that read it, in order of positions.
    - The gradient of a weight is a chain over the positions of each sample in turn.
    - If channels are separate (depthwise filters, pools), an output is a chain over taps, and a gradient of x
@@ -10324,7 +10324,7 @@ static void fold__map_pixels(fold__map_fn map, int count, int channels, fold_row
         (size_t)(dense ? 1 : count), all);
 }
 
-/* Returns the pixels of x that a tap reads. The next function returns those of y, from a position on. */
+/* Returns the pixels of x that a tap reads. The next one returns pixels of y, starting at a position. */
 static fold_rows fold__tap_in(const fold__filter *filter, const float *values, const fold__tap *tap)
 {
     const fold_rows rows = { (float *)(uintptr_t)values + tap->pixel * (size_t)filter->channels,
@@ -10339,8 +10339,8 @@ static fold_rows fold__tap_out(const fold__filter *filter, const float *values, 
     return rows;
 }
 
-/* Applies a map to each tap of a line. Its operands are what the tap reads, the weights (or the sum), and the
-   sum. Sums in y are over taps in order; for x, taps run in reverse, so that positions are in order. */
+/* Applies a map to each tap of a line. The map's operands are what the tap reads, the weights (or the sum),
+   and the sum. Sums in y take taps in order. For x, taps run in reverse, so that positions are in order. */
 static void fold__over_taps(const fold__filter *filter, fold__map_fn map, const float *weights,
                             const float *x, const float *y, int line, int back)
 {
@@ -10438,7 +10438,7 @@ static fold__padded fold__pad(const fold__filter *filter, const float *in, float
 {
     const size_t line = (size_t)filter->width * (size_t)filter->channels;
     const size_t left = (size_t)filter->left * (size_t)filter->channels;
-    const int in_place = !filter->left && !fold__runs_of(filter).copied; /* copied patches read past x */
+    const int in_place = !filter->left && !fold__runs_of(filter).copied; /* copying patches reads past x */
     const fold__padded padded = { in_place ? in : scratch, line + 2 * left };
     if (in_place)
         return padded;
@@ -10464,7 +10464,7 @@ static size_t fold__filter_pointers(void)
     return (size_t)FOLD__TILE_SEGMENTS * (size_t)FOLD__FILTER_ROWS * sizeof(float *) / sizeof(float);
 }
 
-/* A block's scratch: pointers to runs, patches, padded x, and the scratch of products. */
+/* A block's scratch: patches, padded x, pointers to runs, and the scratch of products. */
 typedef struct fold__filter_scratch {
     float **pointers, *patches, *padded, *product;
 } fold__filter_scratch;
@@ -10517,7 +10517,7 @@ static fold_rows fold__point_at_run(const fold__filter *filter, const fold__runs
     return rows;
 }
 
-/* Copies patches. Each run copies whole FOLD__LANES floats; the next run overwrites the excess. */
+/* Copies patches. A run's length is rounded up to whole FOLD__LANES; the next run overwrites the excess. */
 static void fold__copy_patches(const fold__filter *filter, const fold__runs *runs, const fold__padded *padded,
                                int first, int count, float *patches)
 {
@@ -10584,7 +10584,7 @@ static void fold__dense_forward(const fold_op_call *call, const fold__filter *fi
     }
 }
 
-/* Adds the gradients of some positions' patches, which have `length` floats each, to the gradient of x. */
+/* Adds the gradients of patches, those of `count` positions from `first` on, to the gradient of x. */
 static void fold__add_patches(const fold_op_call *call, const fold__filter *filter, const float *patches,
                               int first, int count, float *din)
 {
@@ -10592,7 +10592,7 @@ static void fold__add_patches(const fold_op_call *call, const fold__filter *filt
     for (int line = first / filter->columns; line * filter->columns < end; line++) {
         const int start = line * filter->columns, from = first > start ? first - start : 0,
                   to = end - start < filter->columns ? end - start : filter->columns;
-        for (int tap = taps - 1; tap >= 0; tap--) { /* the last tap first, so that positions are in order */
+        for (int tap = taps - 1; tap >= 0; tap--) { /* last tap first, so that sums take positions in order */
             const fold__tap at = fold__tap_of(filter, line, from, to, tap);
             const fold_rows sum = fold__tap_in(filter, din, &at);
             const size_t row = (size_t)(start + at.first - first);
@@ -10676,8 +10676,8 @@ static void fold__conv_backward(const fold_op_call *call)
             fold__depthwise_dx(call, &filter, fold__row(&call->dout[0], row), fold__row(&call->din[0], row));
 }
 
-/* Adds the products of input and dy to acc, row by row, each element in one chain of additions, in order
-   of position. dy points at the first column of the extent. */
+/* Adds the products of input and dy to acc, row by row. Each element is one chain of additions, in order of
+   positions. dy points at the first column of the extent. */
 static void fold__conv_weight_grad(const fold_op_call *call, size_t rows, const fold_rows *input,
                                    const fold_rows *dy, fold__extent extent, float *acc)
 {
@@ -10847,7 +10847,7 @@ static void fold__list_take_forward(const fold_op_call *call)
         ->take_rows(engine->index, call->rows, &call->in[0], &call->out[0], (size_t)fold__out_size(call));
 }
 
-/* If `sparse_grad`, a row's sum is stored where the row is first taken; these positions follow the index. */
+/* With `sparse_grad`, a row's sum is where the row is first used; these positions are after the index. */
 static void fold__list_take_backward(const fold_op_call *call)
 {
     const fold__engine *engine = fold__engine_of(call);
@@ -10871,7 +10871,7 @@ static void fold__list_unstack_backward(const fold_op_call *call)
     fold__copy_pixels(call, call->rows, fold__out_size(call), parts, call->dout[0]);
 }
 
-/* Returns where each target's rows start in `order`, which is NULL if rows are in that order already. */
+/* Returns where each target's rows start in `order`, which is NULL if rows are already sorted by target. */
 static const int *fold__segments_of(const int *index, int rows, const int **order)
 {
     *order = index[0] ? NULL : index + 1;
@@ -10888,8 +10888,8 @@ static void fold__move_column(const fold_rows *rows, const int *order, int first
 }
 
 /* Runs an op along the rows of each target, one column at a time: each column is a line. An op that reduces
-   has one row per target, which is zeros for a target without rows; other ops have one row per input row. For
-   an op that chooses, each target's chosen row, counted from its first row, follows the index. */
+   returns one row per target, zeros if the target has no rows; other ops return one row per input row. For an
+   op that chooses, the index is followed by each target's chosen row, counted from the target's first. */
 enum { FOLD__KEEPS_ROWS, FOLD__REDUCES, FOLD__CHOOSES };
 enum { FOLD__LINES_OVER_ROWS = 5 };
 static size_t fold__over_rows_floats(size_t rows) { return FOLD__LINES_OVER_ROWS * (rows + 1); }
@@ -11017,7 +11017,7 @@ typedef struct fold__appended {
     fold_cache *cache;
     int first, end;
     uint32_t node;
-    uint32_t waiting; /* place of the previous step if it has not run either, else FOLD__NONE */
+    uint32_t waiting; /* offset in `data` of the previous step if that has not run either, else NONE */
 } fold__appended;
 
 static int fold__cache_value_width(const fold_cache *cache)
@@ -11108,7 +11108,7 @@ static void fold__attention_step_forward(const fold_op_call *call)
 }
 #define fold__attention_step_backward ((void (*)(const fold_op_call *))0)
 
-/* Copies rows from `first` on from a ring to `plain`, or back. Rows before the beginning are zeros. */
+/* Copies rows of a ring, starting at row `first`, to `plain` or back. Rows before row 0 are zeros. */
 static void fold__copy_ring(const fold_op_call *call, const fold_cache *ring, int first, int rows,
                             fold_rows plain, int into)
 {
@@ -11390,7 +11390,7 @@ static void fold__normals(uint64_t bits, float scale, float out[2])
     out[!exchanged] = scale * (float)(radius * sine);
 }
 
-/* Not inlined, because a compiler could move computations to where the program's settings apply. */
+/* Not inlined: a compiler could move computations to where the program's floating-point settings apply. */
 FOLD__NOINLINE static void fold__gaussian(const fold_random *random, const float *mean,
                                           const float *deviation, int count, float *values)
 {
@@ -11422,8 +11422,8 @@ FOLD_API float fold_random_normal(fold_random *random)
     return value;
 }
 
-/* Returns e^x to about 8 digits; x is clamped to -700 .. 700. It is a power of 2^(1/16), whose exponent is
-   added as bits, times a short series. A NaN from a float stays NaN, as it has zeros in these bits. */
+/* Returns e^x to about 8 digits; x is clamped to -700 .. 700. The result is a power of 2^(1/16), with its
+   exponent added as bits, times a short series. A NaN stays NaN. */
 FOLD__INLINE double fold__exp_shortly(double x)
 {
     static const double table[16] = { 1.00000000000, 1.04427378243, 1.09050773267, 1.13878863476,
@@ -11445,7 +11445,7 @@ FOLD__INLINE double fold__exp_shortly(double x)
     return series * x;
 }
 
-/* Sums the shares e^(logit - less). sums[part] is the prefix sum up to the end of a part of 2^by logits. */
+/* Sums the shares e^(logit - less). sums[i] becomes the sum of parts 0 to i; a part has 2^by logits. */
 FOLD__NOINLINE static double fold__sum_shares(const float *logits, int count, int by, double less,
                                               double *sums)
 {
@@ -11455,9 +11455,9 @@ FOLD__NOINLINE static double fold__sum_shares(const float *logits, int count, in
     return sum;
 }
 
-/* Draws an index of one head and adds the logarithm of its probability. The shares are laid end to end, and a
-   random point chooses the share that contains it. The share of -infinity is too small to change a sum, so it
-   is never drawn. If shares would be too large or too small, the largest logit is first subtracted. */
+/* Draws an index of one head and adds the logarithm of its probability. The shares are laid end to end; the
+   one that contains a random point is drawn. A logit of -infinity is never drawn: its share is too small to
+   change a sum. If the sum is too large or too small, the largest logit is first subtracted from all. */
 static int fold__softmax_head(uint64_t bits, const float *logits, int count, double *log_probability)
 {
     enum { FOLD__PARTIAL_SUMS = 64 };
@@ -11487,7 +11487,7 @@ static int fold__softmax_head(uint64_t bits, const float *logits, int count, dou
     return chosen;
 }
 
-/* Draws an index per head. Returns the log-probability of all, or NaN if a head has nothing to draw. */
+/* Draws an index per head. Returns the log-probability of all draws, or NaN if a head has nothing to draw. */
 FOLD__NOINLINE static float fold__softmax_heads(const fold_random *random, const float *logits,
                                                 const int *sizes, int heads, int *chosen)
 {
@@ -11507,7 +11507,7 @@ FOLD__NOINLINE static int fold__softmax(const fold_random *random, const float *
     return fold__softmax_head(fold__random_element(random, 0), logits, count, NULL);
 }
 
-/* Draws an index: the last with positive weight for which the weights before it sum to at most the point. */
+/* Draws the last index with a positive weight before which the weights sum to at most a random point. */
 FOLD__NOINLINE static int fold__weighted(const fold_random *random, const float *weights, int count)
 {
     int chosen = -1;
@@ -11597,7 +11597,7 @@ FOLD_API int fold_finite(const float *values, int n)
 
 /* ==== section: model =========================================================================
    Owns the parameters: values, gradients, optimiser state and packs, each in one array for the whole model.
-   It also owns the arrays of cells and user ops, which sections cells and op recorders fill.
+   It also owns the arrays of cells and user ops, which the sections on cells and op recorders fill.
    Uses random numbers, ops, kernels, shapes, memory, errors.
    Invariant: a model refers to no recording. Code that writes values refreshes the packs. Code that reads
    values never does, so contexts on several threads can share a model. */
@@ -11620,7 +11620,7 @@ enum {
     FOLD__MODEL_ARRAYS(FOLD__MODEL_ARRAY) FOLD__M_COUNT
 };
 enum { FOLD__RATE_SETS = 16, FOLD__SPAN_ALIGN = 16, FOLD__NORM_BLOCK = 1024, FOLD__STEP_ROWS = 32 };
-enum { FOLD__MAX_WIDTH = 1 << 24 }; /* of a layer; with it, the width of all its gates still fits in an int */
+enum { FOLD__MAX_WIDTH = 1 << 24 }; /* of a layer, so that the width of all its gates fits in an int */
 
 struct fold__cell_data;
 struct fold__tensor;
@@ -11630,11 +11630,11 @@ struct fold_model {
     fold__heap heap; /* manages the caller's block, if there is one */
     fold__error error;
     const fold__kernels *kernels;
-    /* Kernels by weight format, set only by fold_model_quantize: programs without it do not link them. */
+    /* Kernels by weight format, set by fold_model_quantize, so programs without it do not link them. */
     const fold__int8_kernels *formats[FOLD__WEIGHT_FORMATS];
     uint64_t seed;
     uint32_t salt;            /* stored in the model's handles, so that other models reject them */
-    uint32_t version, layout; /* counters: writes to values; parameters added, quantised, frozen or thawed */
+    uint32_t version, layout; /* count writes to values, and parameters added, quantised, frozen or thawed */
     uint32_t quantized;       /* number of successful calls to fold_model_quantize */
     uint32_t n_params, n_cells, n_ops;
     uint32_t touched_rows;     /* number of rows of all lookup tables; 0 for inference */
@@ -11650,7 +11650,7 @@ struct fold_model {
     fold_ctx *tracer;    /* the context that traces cell bodies, created with the first cell */
     fold_memory tracing; /* memory of the tracer; if zero, it uses the model's memory */
     uint8_t inference, flushes, sealed, has_tables;
-    uint32_t projected_cells; /* number of cells, from the first on, that have a projection or need none */
+    uint32_t projected_cells; /* number of leading cells that have a projection or need none */
     /* project_cells, find_in_image and take_bytes are set when they are first needed. So programs that do not
        read in place, quantise, or create layers with cells do not link these functions. */
     void (*project_cells)(fold_model *m); /* fold__project_cells; NULL: no layer has a cell */
@@ -11676,7 +11676,7 @@ FOLD__MODEL_ARRAYS(FOLD__GIVE_ARRAY)
 
 FOLD__FAILS(fold__model_fail, fold_model, &of->error)
 
-/* Sets the error `problem` unless `given`. Returns 1 if the call must stop: no model, or it has an error. */
+/* Sets the error `problem` unless `given`. Returns 1 if the call must stop: m is NULL or has an error. */
 static int fold__lacks(fold_model *m, int given, const char *problem)
 {
     if (m && !given)
@@ -11753,8 +11753,8 @@ static const struct fold__setting {
     FOLD__SETTINGS(FOLD__ROW_FIRST, FOLD__ROW_AND, FOLD__ROW_ONE){ "", 0, 0, 0, 0, 0 }
 };
 
-/* Checks the settings of one owner, whose rows start at `first`. The first setting out of range becomes the
-   error. `name` is the name of a parameter or layer for the message, or NULL. */
+/* Checks the settings of one owner, whose rows start at `first`. The error names the first one out of range.
+   `name` is the name of a parameter or layer for the message, or NULL. */
 static int fold__settings_ok(fold__error *error, int first, const char *who, const char *name,
                              const void *settings)
 {
@@ -11763,7 +11763,7 @@ static int fold__settings_ok(fold__error *error, int first, const char *who, con
         const unsigned char *at = (const unsigned char *)settings + row->offset;
         const int is_float = row->flags & FOLD__A_FLOAT, open_low = row->flags & FOLD__OPEN_LOW,
                   open_high = row->flags & FOLD__OPEN_HIGH;
-        int whole = *at; /* an enum may have a single byte */
+        int whole = *at; /* an enum may be a single byte wide */
         if (row->size == sizeof whole)
             memcpy(&whole, at, sizeof whole);
         const double value = is_float ? (double)fold__float_of((uint32_t)whole) : whole;
@@ -11969,7 +11969,7 @@ static const fold_op_desc *fold__desc_of(const fold_model *m, uint32_t op)
 
 /* -- initial values -------------------------------------------------------------------------- */
 
-/* Makes rows (or columns, if fewer) orthonormal, with modified Gram-Schmidt in double, and scales them. */
+/* Orthonormalises rows (columns if there are fewer) by modified Gram-Schmidt in double, and scales them. */
 static void fold__orthogonalise(float *values, size_t rows, size_t columns, float gain)
 {
     const size_t count = fold__min_size(rows, columns);
@@ -12095,8 +12095,8 @@ static void fold__refresh_packs(fold_model *m, const fold__param_data *param)
     fold__refresh_rows(m, param, 0, param->shape.dim[0]);
 }
 
-/* Packs these rows for gradients of inputs as well, now and whenever values change. It is done on demand:
-   many weights never need it (those of a first layer), or only for the rows that multiply states. */
+/* Packs these rows for gradients of inputs as well, now and whenever values change. This is done on demand:
+   many weights never need it (a first layer's), and others only for the rows that multiply states. */
 static void fold__keep_back_pack(fold_model *m, fold__param_data *param, int first, int count)
 {
 #ifdef FOLD_INFERENCE
@@ -12616,7 +12616,7 @@ static int fold__can_quantize(const fold__param_data *param, const fold_quantize
     return !(param->uses & FOLD_FOR_CONV) || param->shape.dim[param->shape.rank - 2] > 1;
 }
 
-/* Whether the running fold_model_quantize has quantised a parameter: the first `had` bytes are older. */
+/* Whether the running fold_model_quantize has quantised a parameter: the first `had` bytes existed before. */
 static int fold__is_newly_quantized(const fold__param_data *param, size_t had)
 {
     return !param->stored && ((param->bytes != FOLD__NO_PACK && param->bytes >= had) ||
@@ -12673,7 +12673,7 @@ static void fold__read_lines(const fold_model *m, const fold__param_data *param,
     }
 }
 
-/* Quantises values to the offsets from fold__layout_int8. Returns 0 if a value is not finite. */
+/* Quantises values into the places that fold__layout_int8 assigned. Returns 0 if one is not finite. */
 static int fold__make_bytes(fold_model *m, fold__param_data *param, const float *values)
 {
     const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
@@ -12959,7 +12959,7 @@ static void fold__begin_states(fold_model *m, int rule, uint64_t steps)
     NODE(SIG, uint32_t, sig)                  /* the signature of a call */                                 \
     NODE(KIND, uint8_t, kind)                 /* kind of node, and flags */                                 \
     NODE(FIRST_EDGE, uint32_t, first_edge)    /* first edge; a node's edges end at the next node's */       \
-    NODE(SOURCE, uint32_t, source)            /* the node that has its value: itself, unless a view */      \
+    NODE(SOURCE, uint32_t, source)            /* the node that has its value: itself unless a view */       \
     NODE(OFFSET, uint32_t, offset)            /* where a view starts in its source's value, in floats */    \
     NODE(SHAPE, uint32_t, shape)              /* index into `shapes`; for a list, the shape of one row */   \
     NODE(LENGTH, uint32_t, length)            /* number of rows of a list, or of list elements of a call */ \
@@ -12972,7 +12972,7 @@ static void fold__begin_states(fold_model *m, int rule, uint64_t steps)
     KEEP(DATA, float, data)                   /* copied inputs, kept values and gradients */                \
     KEEP(PARAM_NODES, uint32_t, param_nodes)  /* for each parameter: see fold__param_node */                \
     KEEP(DEDUPE_TABLE, uint32_t, dedupe_table) /* hash table of nodes, for finding identical calls */       \
-    KEEP(READERS, uint32_t, readers)          /* dedupe, by node: first call whose latest operand it is */  \
+    KEEP(READERS, uint32_t, readers)          /* dedupe, by node: first call whose newest operand it is */  \
     KEEP(MERGED, fold__merged_range, found)   /* ranges of nodes that samples share, due to merging */      \
     KEEP(KEPT_GRADS, fold__kept_grad, kept_grads) /* requested with fold_keep_grad */                       \
     KEEP(INDEX_REFS, fold__index_ref, index_refs) /* set by fold_index_ref, fold_edges_ref */               \
@@ -13016,7 +13016,7 @@ enum {
                  FOLD__ARRAY_NAME) FOLD__ARRAY_COUNT
 };
 
-/* Values of the low three bits of `kind`, and flags, in one enum: C++20 warns if two are combined with |. */
+/* Values of the low three bits of `kind`, and flags, in one enum: C++20 warns if | mixes enums. */
 enum {
     FOLD__NODE_OP,
     FOLD__NODE_OUTPUT,
@@ -13035,13 +13035,13 @@ enum {
 };
 
 /* Kinds of operands in a program: a value of the program, a fixed input, a component of the list's elements,
-   or a parameter. The operand starts at float `offset`. */
+   or a parameter. The operand starts `offset` floats into it. */
 enum { FOLD__FROM_VALUE, FOLD__FROM_INPUT, FOLD__FROM_LIST, FOLD__FROM_PARAM };
 typedef struct fold__ref {
     uint32_t kind, index, offset;
 } fold__ref;
 
-/* One op of a program. Operands, shapes (inputs, then outputs) and values are ranges in program arrays. */
+/* One op of a program. Its operands, shapes (inputs, then outputs) and values are ranges in the program. */
 typedef struct fold__body_op {
     uint32_t op, first_ref, first_shape, first_value;
     uint8_t n_in, n_out;
@@ -13066,7 +13066,7 @@ static fold__op_run *fold__backward_of(const fold__body_op *op)
 #endif
 }
 
-/* Returns the number of operands that are multiplied by the op's weight; a linear op may add one more. */
+/* Returns how many operands the op's weight multiplies. A linear op may have one more, to start from. */
 static int fold__segments(const fold__body_op *op)
 {
     return op->n_in - (op->op == FOLD__OP_linear ? op->attr[FOLD__LINEAR_STARTS] : 0);
@@ -13091,7 +13091,7 @@ typedef struct fold__program {
     const fold__ref *ref;
     const fold_shape *shape;
     const fold__value *value;
-    const fold__ref *out; /* outputs: distinct values, each one whole, so FROM_VALUE only */
+    const fold__ref *out; /* outputs: distinct, whole values, so all are FROM_VALUE */
 } fold__program;
 
 /* An op of a traced body, as it was recorded. The ops of eager calls are compared with it. */
@@ -13120,7 +13120,7 @@ typedef struct fold__cell_data {
     size_t memory_size;
 } fold__cell_data;
 
-#define FOLD__CELL_OP 0x8000u /* in keys, op ids from here on are cells */
+#define FOLD__CELL_OP 0x8000u /* in keys, ops from this number on are cells */
 
 /* Keys and programs of signatures are ranges in pools: the arrays from FOLD__ARRAY_KEYS on, in this order. */
 enum { FOLD__POOL_KEYS, FOLD__POOL_OPS, FOLD__POOL_REFS, FOLD__POOL_SHAPES, FOLD__POOL_VALUES, FOLD__POOLS };
@@ -13130,7 +13130,7 @@ static const uint8_t fold__pool_bytes[] = { sizeof(uint32_t), sizeof(fold__body_
 /* A signature: its key, and what follows from it. The key consists of the op, the number of inputs, the
    attributes, parameters, input shapes, shared operands and tag. Keys are compared in full. */
 typedef struct fold__sig {
-    uint32_t first[FOLD__POOLS]; /* where its key and program (unless a cell's own) begin in the pools */
+    uint32_t first[FOLD__POOLS]; /* where its key and (unless it is a cell's) program begin in the pools */
     uint32_t count[FOLD__POOLS];
     uint32_t hash;
     uint32_t op;        /* the op, or FOLD__CELL_OP | cell */
@@ -13147,7 +13147,7 @@ typedef struct fold__sig {
     uint32_t out_shape[FOLD_MAX_OUT];
 } fold__sig;
 
-/* The gradient of a looked-up row: where in `sums` its sum and a block are, in units of 16 floats. */
+/* The gradient of a looked-up row: where its sum and latest block begin in `sums`, in units of 16 floats. */
 typedef struct fold__row_sum {
     uint32_t sum_at, block_at, count; /* rows added so far */
 } fold__row_sum;
@@ -13170,8 +13170,8 @@ typedef struct fold__kept_grad {
     uint32_t node, data_at, filled;
 } fold__kept_grad;
 /* A node that reads its indices from the caller's memory: one per row, all below `end`. Attention along edges
-   reads *count edges (at most `most`) instead: edge e is from index[e] to to[e]. `edges` checks and copies
-   them. It is fold__visit_edges, as a pointer so that programs without fold_edges_ref do not link that. */
+   reads *count edges (at most `most`) instead: edge e goes from index[e] to to[e]. `edges` checks and copies
+   them: it points to fold__visit_edges, so programs without fold_edges_ref do not link that function. */
 typedef struct fold__index_ref {
     const int *index;
     uint32_t node;
@@ -13186,12 +13186,12 @@ typedef struct fold__output_ref {
 } fold__output_ref;
 
 /* Sets of kinds: bit k stands for kind k, where k includes the flags FOLD__IS_LIST (8) and FOLD__IS_SHARED
-   (16). KINDS_PER_ELEMENT has all kinds with FOLD__IS_LIST, which are values per list element while tracing.
-   KINDS_MARKER has the markers of such values in an eager body: kind 7 with any flags. */
+   (16). KINDS_PER_ELEMENT contains all kinds with FOLD__IS_LIST: while a body is traced, these are values per
+   list element. KINDS_MARKER contains the markers of such values in an eager body: kind 7 with any flags. */
 #define FOLD__KINDS_PER_ELEMENT 0xff00ff00u
 #define FOLD__KINDS_MARKER 0x80808080u
 
-/* An operand, which reads the value of node `source` from float `offset` on. */
+/* An operand: it reads the value of node `source`, starting at float `offset`. */
 typedef struct fold__operand {
     uint32_t source, offset, shape;
     uint8_t kind;
@@ -13223,12 +13223,12 @@ typedef struct fold__event {
 enum {
     FOLD__RECENT = 64,
     FOLD__SHAPE_BUCKETS = 64,
-    FOLD__KEPT_SHAPES = 8 * sizeof(void *), /* number that a context in a block keeps at a reset */
+    FOLD__KEPT_SHAPES = 8 * sizeof(void *), /* shapes that a context in a block keeps at a reset */
     FOLD__GROUP_ROWS = 12, /* with fewer rows per batch, weights are read too often */
     FOLD__PART_ROWS = 4,   /* GROUP_ROWS for scalar kernels, which read weights for every row anyway */
     FOLD__TRAIN_ROWS = 20, /* in training, more rows are not worth their memory */
     FOLD__MAX_ROWS = 64,
-    FOLD__MAX_BUDGETS = 3 /* a group uses up to this many byte budgets to have enough rows */
+    FOLD__MAX_BUDGETS = 3 /* a group may use up to this many byte budgets to have enough rows */
 };
 
 struct fold__request;
@@ -13253,14 +13253,14 @@ struct fold_ctx {
     fold__error error;
     fold__error read_error;      /* error of the last read, which does not stick */
     int unusable;                /* created with wrong settings, so its error stays */
-    int (*reclaim)(fold_ctx *f); /* fold__forget_idle: frees memory of idle signatures; 0: nothing freed */
+    int (*reclaim)(fold_ctx *f); /* fold__forget_idle: frees idle signatures; returns 0 if it cannot */
 
     /* settings */
     fold_ctx_desc desc; /* as passed to fold_ctx_new, except that `threads` is the number in use */
     const fold__eager *eager; /* NULL: the context batches */
     size_t group_bytes; /* memory budget of a group */
-    size_t group_rows;  /* a group may exceed the budget if its average batch has fewer rows; 0: never */
-    size_t trace_events; /* maximum per thread; the kept slow run has room for the same number again */
+    size_t group_rows;  /* if batches average fewer rows than this, a group may exceed the budget; 0: never */
+    size_t trace_events; /* maximum per thread, and as many again for the kept slow run */
     uint64_t slow_began, slow_plan_ns; /* start and planning time of the kept slow run */
 
     /* the recording */
@@ -13273,7 +13273,7 @@ struct fold_ctx {
                  FOLD__NO_ARRAY, FOLD__NO_ARRAY)
     uint32_t *element_tag; /* `data_at` of a marker of list elements: identifies it in its body */
     uint32_t *header_call; /* `data_at` of the header of an eager call that merges: the call's first output */
-    uint32_t first_keep; /* no node kept before this one is still waiting for its value */
+    uint32_t first_keep; /* all kept nodes before this one have their values */
     uint32_t pending_step; /* offset in `data` of the last cache step that has not run, or FOLD__NONE */
     uint32_t quantized;  /* the model's `quantized` at the last reset */
     uint32_t tables_version; /* the model's `version` when quantised table rows were copied to `data` */
@@ -13315,7 +13315,7 @@ struct fold_ctx {
     uint32_t pool_used[FOLD__POOLS];
     uint32_t sig_tables; /* number of times that signatures were forgotten */
     uint64_t forgot_at;  /* `resets` when idle signatures were last forgotten */
-    int sig_pins;        /* above 0: not only the recording uses signatures, so none may be forgotten */
+    int sig_pins;        /* above 0: not only the recording uses them, so none may be forgotten */
     size_t block_peak;   /* the largest block size that an earlier recording would have needed */
     uint32_t recent[FOLD__RECENT]; /* see fold__recent_sig; 0: none */
     uint32_t shape_bucket[FOLD__SHAPE_BUCKETS]; /* 1 + the newest shape with this hash; 0: none */
@@ -13429,7 +13429,7 @@ FOLD__INLINE fold_schedule fold__schedule_of(const fold_ctx *f)
 
 static void fold__refresh_pointers(fold_ctx *f);
 
-/* Sizes of the elements of node arrays, which fill up to their capacity without fold__ask updating `need`. */
+/* Element sizes of the node arrays. These fill up without calling fold__ask, so their `need` lags behind. */
 static const uint8_t fold__node_bytes[] = {
 #define FOLD__ELEMENT_BYTES(name, type, pointer) sizeof(type),
     FOLD__ARRAYS(FOLD__ELEMENT_BYTES, FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__NO_ARRAY,
@@ -13472,9 +13472,9 @@ static void fold__note_room(fold_ctx *f)
     f->edge_cap = sources < offsets ? sources : offsets;
 }
 
-/* Returns the size of a block, at any address, for the context and all memory requested since the reset.
-   Recording does not count shapes, so room for all known shapes is included, and for those that a context in
-   a block keeps from earlier recordings. */
+/* Returns the size that a block needs, at any address, to hold the context and all memory requested since the
+   reset. Recording does not count shapes, so the size includes room for all known shapes, and for those that
+   a context in a block keeps from earlier recordings. */
 static size_t fold__block_bytes(const fold_ctx *f)
 {
     const size_t shapes =
@@ -13581,14 +13581,14 @@ static uint32_t fold__alloc_data(fold_ctx *f, size_t floats)
     return (uint32_t)(at / 16);
 }
 
-/* Where a buffer is stored: nowhere, in the group's region, or in scratch, for a batch or for one tile. */
+/* Where a buffer is stored: nowhere, in the group's region, in scratch per batch, or in scratch per tile. */
 enum { FOLD__SLAB_NONE, FOLD__SLAB, FOLD__PER_BATCH, FOLD__PER_TILE };
 /* How a gradient is computed from its contributions. */
 enum {
     FOLD__GRAD_ZERO,              /* no contributions: the gradient is cleared */
     FOLD__GRAD_WHOLE,             /* one contribution, written in place */
-    FOLD__GRAD_DISJOINT,          /* several, written in place, which cover the gradient completely */
-    FOLD__GRAD_DISJOINT_AND_ZERO, /* several, written in place after the rest is cleared */
+    FOLD__GRAD_DISJOINT,          /* several that together cover the gradient, written in place */
+    FOLD__GRAD_DISJOINT_AND_ZERO, /* several that leave gaps, written in place after the gaps are cleared */
     FOLD__GRAD_SUM,               /* each contribution has a row of its own, and the rows are added up */
     FOLD__GRAD_ROOT               /* the gradient of the root, which is 1 */
 };
@@ -13612,16 +13612,16 @@ enum { FOLD__PROLOGUE, FOLD__BODY };
 typedef struct fold__batch {
     uint32_t group_sig, stage;            /* FOLD__PROLOGUE or FOLD__BODY */
     uint32_t first, count;                /* its calls: a range of fold__run.order */
-    uint32_t first_call_row, first_elem;  /* first rows of calls and list elements in the buffers */
+    uint32_t first_call_row, first_elem;  /* buffer rows of its first call and first list element */
     uint32_t elems;                       /* number of list elements of the calls */
     uint32_t prologue_row, prologue_elem; /* rows at which the preceding prologue began */
 } fold__batch;
-/* A group of samples, or the prefix, or the suffix. Sizes and offsets are in floats. In the region, its slabs
-   come first, then rows of contributions, then gradients of leaves. */
+/* A group of samples, or the prefix, or the suffix. Sizes and offsets are in floats. In the region, the
+   group's slabs come first, then its rows of contributions, then its gradients of leaves. */
 typedef struct fold__group {
     uint32_t first_batch, end_batch, first_sig, end_sig, first_call, end_call, first_leaf, end_leaf;
     uint32_t rows;                 /* size of all rows of contributions, in units of 16 floats */
-    uint32_t chunk;                /* rows of every list that run at a time, forward and backward; 0: all */
+    uint32_t chunk;                /* rows per list that run at a time, forward and backward; 0: all */
     uint32_t length;               /* if it runs in chunks: the number of rows of each of its lists */
     uint32_t row;                  /* while it runs: the first row of the chunk */
     size_t floats;                 /* size of its slabs */
@@ -13630,10 +13630,10 @@ typedef struct fold__group {
 /* A signature in a group. */
 typedef struct fold__group_sig {
     uint32_t run_sig, group, calls, elems;
-    uint32_t by_sig; /* element i: the group_sig that is number i if sorted by signature, then by group */
+    uint32_t by_sig; /* element i: number i of the group_sigs sorted by signature, then by group */
     uint32_t first_record;            /* where its calls begin in calls_by_sig */
     uint32_t first_buffer, n_buffers;
-    uint32_t max_rows, max_elems; /* of its largest batch; while batches are made, all assigned so far */
+    uint32_t max_rows, max_elems; /* of its largest batch; while batches are made: of all so far */
     uint32_t rows, elem_rows; /* rows of slabs, for calls and for elements; fewer if rows are reused */
     uint32_t block, first_block; /* about this many rows are reused together; index of the first such block */
     uint32_t chain; /* length of its longest chain; in mixed components, known only after fold__count_bound */
@@ -13652,14 +13652,14 @@ typedef struct fold__group_sig {
     uint8_t read_late;    /* weight gradients read its outputs */
     uint8_t cleared;      /* mask of outputs whose gradients are cleared before any backward */
     size_t stages;        /* 1 + the offset of its stages */
-    size_t op_at;         /* offset in scratch of an op's floats, after its transient buffers */
+    size_t op_at;         /* offset in scratch of an op's floats, after transient buffers */
     size_t free_at;       /* offset in scratch of pointers to rows, after op_at */
 } fold__group_sig;
 typedef struct fold__buffer {
     size_t offset, floats; /* in the group's region or in scratch */
     uint32_t size;         /* floats of a row */
     uint32_t first, last;  /* lifetime of a slab */
-    uint8_t elem;          /* a row for each list element, otherwise one for each call */
+    uint8_t elem;          /* 1: a row for each list element; 0: a row for each call */
     uint8_t storage;       /* FOLD__SLAB... */
     uint8_t per_prologue;  /* the slab has rows for one prologue at a time */
 } fold__buffer;
@@ -13669,7 +13669,7 @@ typedef struct fold__analysis {
     uint32_t first_facts;
     uint32_t row_floats;    /* floats per call of values and gradients that outlive a batch */
     uint32_t elem_floats;   /* the same, per list element */
-    uint32_t arrays;        /* largest number of arrays of pointers to rows in a batch */
+    uint32_t arrays;        /* largest number of row-pointer arrays in a batch */
     uint8_t backward, grad; /* whether the run goes backward, and whether some call needs a gradient */
     uint64_t operand_grad;  /* mask of inputs that get a gradient in some call */
     uint64_t operand_back;  /* mask of inputs that backward reads */
@@ -13686,8 +13686,8 @@ typedef struct fold__run_sig {
     uint8_t partly;             /* some calls need no gradient */
     fold__analysis found;
 } fold__run_sig;
-/* Facts about a value of an analysed program. In the array, facts about the program's inputs come next, then
-   facts about the operands of its ops, which use only piece_floats and grad. */
+/* Facts about a value of an analysed program. In the array, facts about values are followed by facts about
+   the program's inputs, then by facts about the operands of its ops (only piece_floats and grad). */
 typedef struct fold__value_facts {
     uint64_t deps;           /* mask of inputs it depends on */
     uint64_t pieces_written; /* mask of pieces that have received a contribution */
@@ -13718,11 +13718,11 @@ typedef struct fold__work_unit {
     double ns;
     int known;
 } fold__work_unit;
-enum { FOLD__SUM_UNITS = 16 }; /* number of time units; uses take them in turn */
+enum { FOLD__SUM_UNITS = 16 }; /* work units for sums: use i has unit i % 16 */
 enum { FOLD__COSTS = 4 }; /* costs per signature: prologue and body, forward and backward */
 
 /* Progress of a run. Next is batch `at` of `phase` or, after the backward of all batches, the sums. `done` is
-   the number of rows of that batch, or the work of the sums, that is already done. */
+   how many rows of that batch, or how much work of the sums, has been done. */
 typedef struct fold__progress {
     uint32_t phase; /* see fold__find_phase; NONE: the run has finished */
     uint32_t group, at;
@@ -13733,8 +13733,8 @@ typedef struct fold__progress {
 /* How a parameter or shared node is read: as a segment of an op's weight, as a bias, as an operand that is a
    parameter, or as an input that all calls share. */
 enum { FOLD__USE_WEIGHT, FOLD__USE_BIAS, FOLD__USE_VALUE, FOLD__USE_OPERAND };
-/* How the sum of a use gets into the total of its target. IN_PLACE: it is computed there, since no earlier
-   use has written there. BY_KERNEL: the kernel that computes it adds it. SEPARATE: it is added later. */
+/* How a use's sum gets into its target's total. IN_PLACE: it is computed there, since no earlier use has
+   written there. BY_KERNEL: the kernel that computes it adds it to the total. SEPARATE: it is added later. */
 enum { FOLD__SUM_IN_PLACE, FOLD__SUM_BY_KERNEL, FOLD__SUM_SEPARATE };
 #define FOLD__NO_TOTAL SIZE_MAX
 typedef struct fold__use {
@@ -13748,9 +13748,9 @@ typedef struct fold__use {
     size_t at, size;           /* range of floats of the target that it reads */
     int turned;                /* transposed: rows of its target are columns of the op's result */
     size_t ld;                 /* distance between rows of its target, in floats */
-    size_t lines, block;       /* number of lines (matrix rows) in a row, and in a block */
+    size_t lines, block;       /* number of lines (matrix rows) per row of a batch, and per block */
     size_t sum_at, block_at;   /* offsets in `sums` of its sum, and of each block from the second on */
-    size_t done, next;         /* number of lines summed before the current groups, and with those included */
+    size_t done, next;         /* number of lines summed before the current groups, and after them */
     size_t total;              /* offset in `sums` of its parameter's total; NO_TOTAL: the gradient itself */
     uint64_t rows, work;       /* number of rows in the groups being summed, and their cost */
 } fold__use;
@@ -13774,7 +13774,7 @@ typedef struct fold__binding {
     uint32_t buffer;
     uint32_t offset;  /* where the operand starts in each row, in floats */
     uint32_t param;   /* 1 + the parameter, or 0 */
-    uint32_t outside; /* byte offset in the worker of the fold_rows of an external operand, or 0 */
+    uint32_t outside; /* if external: byte offset of its fold_rows in the worker; else 0 */
     uint8_t indexed_by;
     uint8_t per_element; /* if a call's row is repeated for its list elements: how rows advance; else 0 */
 } fold__binding;
@@ -13838,7 +13838,7 @@ typedef struct fold__worker {
     fold_rows op_in[FOLD_MAX_IN + 1], op_out[FOLD_MAX_OUT];
     fold_rows op_dout[FOLD__BACK_OUT], op_din[FOLD__BACK_IN + 1];
     int lengths[FOLD_MAX_IN]; /* lengths of lists that an op reads whole */
-    uint32_t one_list[2];     /* eager: memory of `list` for one call */
+    uint32_t one_list[2];     /* eager: memory for the `list` of one call */
     uint64_t draw;            /* eager: key of a random draw */
     /* statistics */
     size_t kernel_calls, one_row_calls, events;
@@ -13871,7 +13871,7 @@ typedef struct fold__plan_key {
     ALL(uint8_t, mode, nodes)          /* FOLD__GRAD_...: how its gradient is computed */                \
     ALL(uint32_t, call_row, nodes)         /* of a call: its row in its signature's buffers */           \
     SAME(uint32_t, leaf_group, call_row)   /* before: the group that reads a leaf */                     \
-    SAME(uint32_t, gathered_at, call_row)  /* before: of a value, the index of its call in a set */      \
+    SAME(uint32_t, gathered_at, call_row)  /* before: index of a value's call in a set */                \
     ALL(uint32_t, first_elem_row, nodes)    /* of a call: its list's first row in buffers of elements */ \
     SAME(uint32_t, depth, first_elem_row)   /* before: 1 + the largest depth of what it reads */         \
     ALL(uint32_t, chain, nodes)        /* the longest chain of its own signature that ends with it */    \
@@ -13888,8 +13888,8 @@ typedef struct fold__plan_key {
     TRAINING(uint32_t, contribution_at, edges)    /* place in the group's rows, in units of 16 floats */ \
     TRAINING(uint32_t, next_contribution, edges)  /* the next edge to the same value */                  \
     TRAINING(uint32_t, contribution_floats, edges) /* floats of its rows, and FOLD__SPARSE_GRAD */
-#define FOLD__SPARSE_GRAD 0x80000000u /* flag: only for few rows of the list (fold__is_sparse_take) */
-/* The second table is only needed during planning, or only while the plan runs: */
+#define FOLD__SPARSE_GRAD 0x80000000u /* flag: for only a few rows of the list (fold__is_sparse_take) */
+/* The second table is needed only during planning, except its last array, needed only while the plan runs: */
 #define FOLD__RUN_PLANNING_ARRAYS(ALL, TRAINING, SAME)                                                       \
     ALL(uint32_t, producer, nodes) /* of a value: the signature in a group that computes it */               \
     ALL(uint32_t, piece_floats, nodes)  /* the size of the pieces that contributions write */                \
@@ -13962,7 +13962,7 @@ typedef struct fold__run {
     /* sums of the uses of parameters and shared nodes */
     uint32_t n_uses;
     int shared_grads;   /* some use is of a shared node */
-    int sums_in_one_go; /* one group and one thread sum all parameters: each sum is complete, and added,
+    int sums_in_one_go; /* one thread sums all parameters, in one group: each sum is completed and added
                            before the next one starts */
     size_t sum_floats;  /* floats of the sums of uses and of totals */
     size_t sums_used;   /* sum_floats, and the floats of rows looked up so far */
@@ -14042,8 +14042,8 @@ FOLD__INLINE fold__program fold__program_in_run(const fold_ctx *f, uint32_t run_
 {
     return fold__program_of(f, &f->sigs[f->run->run_sig[run_sig].sig]);
 }
-/* Returns a row of a slab; `region` is where the group's slabs begin. While a later chunk runs, the first row
-   of a list would be before its slab, so `row` is negative (wrapped around). */
+/* Returns a row of a slab; `region` is where the group's slabs begin. While a chunk after the first runs, a
+   list's row 0 would be before its slab, so `row` is negative (wrapped around). */
 FOLD__INLINE float *fold__slab_row(const fold__buffer *buffer, float *region, uint32_t row)
 {
     return region + buffer->offset + (ptrdiff_t)(int32_t)row * (ptrdiff_t)buffer->size;
@@ -14125,8 +14125,8 @@ static FOLD__NOINLINE void fold__refresh_pointers(fold_ctx *f)
     fold__share_scratch(f);
 }
 
-/* The head of the array `plans`, which two tables of hashes follow, then the buckets and the plans. The first
-   table holds the latest structures without a plan; once half full, it takes the place of the second. */
+/* The head of the array `plans`. It is followed by two tables of hashes, the buckets and the plans. The first
+   table holds the latest structures without a plan; once it is half full, it replaces the second. */
 typedef struct fold__plans {
     uint64_t runs;
     size_t begin, end; /* range of the plans in the array */
@@ -14201,8 +14201,8 @@ static int fold__nothing_since(const fold_ctx *f, const fold__recorded *then)
     return then->nodes == f->n_nodes && then->edges == f->n_edges && then->wanted == f->n_keep_requests;
 }
 
-/* Makes the next backward overwrite kept gradients instead of adding to them. A replay replaces them, and
-   after an abandoned backward they are incomplete. */
+/* Makes the next backward overwrite kept gradients instead of adding to them, because a replay replaces them,
+   and because they are incomplete after an abandoned backward. */
 static void fold__restart_kept_grads(fold_ctx *f)
 {
     for (uint32_t at = 0; at < f->n_kept_grads; at++)
@@ -14308,8 +14308,8 @@ FOLD__INLINE float *fold__looked_up_row(const fold_ctx *f, uint32_t id, uint32_t
                   : fold__data_ptr(f, f->data_at[id]) + row * width;
 }
 
-/* Returns where an operand starts that is `offset` floats into a looked-up list: in row `nth` if it reads all
-   rows, otherwise in the row that contains `offset`. */
+/* Returns the address of an operand `offset` floats into a looked-up list: in row `nth` if the operand reads
+   all rows, otherwise in the row that contains `offset`. */
 static float *fold__looked_up_part(const fold_ctx *f, uint32_t id, uint32_t offset, int all, uint32_t nth)
 {
     const uint32_t width = fold__row_size(f, id);
@@ -14406,14 +14406,14 @@ static const char *fold__request_name(const fold_ctx *f, uint32_t op)
     return op & FOLD__CELL_OP ? fold__called_cell(f->model, op)->name : own ? own->name : fold__op_name(op);
 }
 
-/* Whether calls of a signature have elements: of their own list, or the rows of a result that is a list. */
+/* Whether a signature's calls have elements: elements of their list, or rows of a result that is a list. */
 FOLD__INLINE int fold__has_elements(const fold__sig *sig) { return sig->n_list || sig->out_lists; }
 
 FOLD__INLINE int fold__is_by_rows(const fold__sig *sig) { return (sig->list_mode & FOLD__ROW_BY_ROW) != 0; }
 FOLD__INLINE int fold__is_whole(const fold__sig *sig) { return (sig->list_mode & FOLD__WHOLE_IN) != 0; }
 
-/* Returns the index, among a signature's inputs, of the operand at `position` of the op or cell. In a call by
-   rows, the fixed inputs come first, then the lists, as components of the signature's list. */
+/* Returns the index, among a signature's inputs, of the operand at `position` of the op or cell. In a
+   row-by-row call, fixed inputs come first, then the lists, as components of the signature's list. */
 static uint32_t fold__operand_number(const fold__sig *sig, uint32_t position)
 {
     uint32_t before = 0;
@@ -14650,8 +14650,8 @@ static FOLD__NOINLINE int fold__grow_table(fold_ctx *f, int which, uint32_t size
     return 1;
 }
 
-/* Returns the signature of a key, made from the draft if it is new; 0 on failure. Keys are compared in full,
-   since different keys can have equal hashes. */
+/* Returns the signature of a key, or makes it from the draft if the key is new; 0 on failure. Keys are
+   compared in full, since different keys can have equal hashes. */
 static uint32_t fold__intern_sig(fold_ctx *f, const fold__request *request, fold__sig *draft,
                                  const uint32_t *key, uint32_t words)
 {
@@ -14727,7 +14727,7 @@ static uint32_t fold__request_key(const fold_ctx *f, const fold__request *reques
     return words;
 }
 
-/* Whether a request has signature `sig`. This makes no key, because most requests repeat a recent one. */
+/* Whether a request has signature `sig`. It makes no key, to be fast: most requests repeat a recent one. */
 static int fold__is_request(const fold_ctx *f, const fold__sig *sig, const fold__request *request)
 {
     const uint32_t *word = fold__key_of(f, sig) + 1;
@@ -14803,7 +14803,7 @@ static FOLD__NOINLINE uint32_t fold__find_sig(fold_ctx *f, const fold__request *
     return sig || !(f->reclaim)(f) ? sig : fold__sig_by_key(f, request);
 }
 
-/* Returns an entry of a direct-mapped cache of signatures, by op, weight, shape and, in a body, ordinal. */
+/* Returns an entry of a direct-mapped cache of signatures, indexed by op, weight, shape and ordinal. */
 FOLD__INLINE uint32_t *fold__recent_sig(fold_ctx *f, uint32_t op, uint32_t param, uint32_t shape,
                                         uint32_t ordinal)
 {
@@ -14834,10 +14834,10 @@ enum {
 /* Signatures are kept from one recording to the next. If a block is full, signatures that this recording does
    not use are dropped, so a recording that fits a block alone also fits it after others. Shapes are kept. */
 
-/* Returns the signature that a tag names: that of an eager body's call. A traced body's tag names a cell. */
+/* Returns the signature that an eager body's tag names; 0 for a traced body, whose tag names a cell. */
 static uint32_t fold__tag_sig(const fold_ctx *f, uint32_t tag) { return f->frame.tracing ? 0 : tag; }
 
-/* Replaces hashes by marks: 1 if the signature, or an op of a call's eager body, is in use, else 0. */
+/* Replaces hashes by marks: 1 if the signature or, for an eager call, an op of its body is in use, else 0. */
 static void fold__mark_sigs(fold_ctx *f)
 {
     fold__sig *sigs = f->sigs;
@@ -15037,7 +15037,7 @@ FOLD__INLINE int fold__input_of(fold_ctx *f, const fold_node *in, int which, con
     operand->source = f->source[node.id];
     operand->offset = f->offset[node.id];
     operand->shape = f->shape[node.id];
-    const uint8_t own = FOLD__IS_SHARED | FOLD__IS_LIST; /* a view has its own values of these flags */
+    const uint8_t own = FOLD__IS_SHARED | FOLD__IS_LIST; /* a view has its own values for these flags */
     operand->kind = (uint8_t)((f->kind[node.id] & own) | (f->kind[operand->source] & ~own));
     return 1;
 }
@@ -15220,7 +15220,7 @@ static fold_node fold__found_duplicate(fold_ctx *f, uint32_t id, uint32_t duplic
     return fold__note_merged(f, duplicate, duplicate) ? fold__handle(f, duplicate) : fold__null;
 }
 
-/* Returns a pair: the node of a parameter and the node of its per-sample copy; 0 if not yet recorded. */
+/* Returns two node ids: of a parameter and of its per-sample copy. An id is 0 if not yet recorded. */
 static uint32_t *fold__param_node(const fold_ctx *f, uint32_t param)
 {
     return f->param_nodes + 2 * (size_t)param;
@@ -15423,7 +15423,7 @@ FOLD__INLINE uint32_t fold__write_plain(const fold_ctx *f, uint32_t edge, const 
 
 /* The fast path for an op, or a call with a list of `count` elements, that repeats a recent signature: only
    handles and shapes are checked. Returns the null node if the request may differ or be wrong; the caller
-   then records it in full. `words` are attributes and parameters in its key; `weight` is the first. */
+   then records it in full. `words`: attributes and parameters in its key; `weight`: the first parameter. */
 FOLD__INLINE fold_node fold__record_again(fold_ctx *f, uint32_t op, uint32_t weight, const uint32_t *words,
                                           int n_words, const fold_node *in, int n_in, const fold_node *list,
                                           int count, uint64_t data)
@@ -15673,7 +15673,7 @@ static void fold__reset(fold_ctx *f)
     fold__close_run(f);
     const int failed = f->error.status == FOLD_NO_MEMORY || f->n_shapes > FOLD__KEPT_SHAPES;
     f->block_peak = fold__max_size(f->block_peak, fold__block_bytes(f));
-    if (f->n_sigs > FOLD__MAX_IDLE_SIGS || (f->arena.block && failed)) /* its signatures may never recur */
+    if (f->n_sigs > FOLD__MAX_IDLE_SIGS || (f->arena.block && failed)) /* old signatures may never recur */
         fold__forget_all(f);
     for (int i = 0; i < FOLD__ARRAY_COUNT; i++)
         if (!f->arrays[i].lasting)
@@ -15741,7 +15741,7 @@ static size_t fold__own_offset(const fold_ctx *f, const float *values)
 }
 
 /* Copies the values of an input. They may be in the recording's own data, which moves as it grows. Values
-   from before a reset are an error, which is detected if they lie beyond the data in use, or if the context
+   from before a reset are an error, which is detected if they are beyond the data in use, or if the context
    has returned no address since the reset. */
 static uint32_t fold__alloc_input(fold_ctx *f, const float *values, size_t size)
 {
@@ -16038,7 +16038,7 @@ static fold_node fold__linear_op(fold_ctx *f, fold__operand *operand, int count,
 
 static int fold__is_concat(const fold_ctx *f, uint32_t id)
 {
-    const int marks = fold__kind_of(f, id) == FOLD__NODE_MARKER; /* it has the signature of its elements */
+    const int marks = fold__kind_of(f, id) == FOLD__NODE_MARKER; /* a marker has its elements' signature */
     return f->sig[id] && (marks || fold__is_op(f, id)) && fold__node_sig(f, id)->op == FOLD__OP_concat;
 }
 
@@ -16090,7 +16090,7 @@ static void fold__read_whole(fold_ctx *f, uint32_t id, uint32_t whole)
     fold__set_node_data(f, id, 0);
 }
 
-/* If a concatenation's gradient is kept, products must read it whole: its parts bypass the gradient. */
+/* If a concatenation's gradient is kept, products must read it whole: reading parts bypasses the gradient. */
 static void fold__read_kept_whole(fold_ctx *f)
 {
     for (uint32_t call = 0; call < f->n_calls && f->kept_concats; call++) {
@@ -16138,7 +16138,7 @@ static fold_node fold__linear(fold_ctx *f, const fold_node *in, int count, fold_
         return fold__null;
     const uint32_t read = operands[0].source;
     if (!starts)
-        count = fold__expand_concat(f, operands, count); /* the value to add to leaves no room for parts */
+        count = fold__expand_concat(f, operands, count); /* with a value to add to, parts have no room */
     const uint32_t whole = operands[0].source != read && !f->frame.cell ? read : 0;
     if (!(matrix->uses & (transposed ? FOLD_FOR_LINEAR_T : FOLD_FOR_LINEAR)))
         return fold__fail_node(f, FOLD_BAD_ARGUMENT,
@@ -16905,7 +16905,7 @@ static int fold__indices_ok(fold_ctx *f, const char *who, const char *name, cons
                                         name, wrong, index[wrong], end);
 }
 
-/* Copies indices. If `index` is NULL, they are first, first + 1, ... */
+/* Copies indices. If `index` is NULL, they are `first`, `first` + 1, ... */
 static uint32_t fold__alloc_indices(fold_ctx *f, const int *index, int first, int count)
 {
     const uint32_t data_at = fold__alloc_data(f, fold__max_size((size_t)count, 1));
@@ -16915,7 +16915,7 @@ static uint32_t fold__alloc_indices(fold_ctx *f, const int *index, int first, in
     return data_at;
 }
 
-/* If `rows` is NULL, looks up rows first, first + 1, ... */
+/* If `rows` is NULL, looks up rows `first`, `first` + 1, ... */
 static fold_node fold__list_lookup(fold_ctx *f, fold_param table, const char *who, const int *rows, int first,
                                    int count)
 {
@@ -17074,8 +17074,8 @@ FOLD_API fold_node fold_list_unstack(fold_ctx *f, fold_node x)
 
 static int fold__sparse_pays(int taken, uint32_t rows) { return (uint32_t)taken < rows / 4; }
 
-/* Copies indices, followed by the position at which each of them first occurs. The hash table that finds
-   these positions needs memory only until the function returns. */
+/* Copies indices and writes, after them, the position at which each one first occurs. The hash table that
+   finds these positions needs memory only until the function returns. */
 static uint32_t fold__alloc_sparse_index(fold_ctx *f, const int *index, int count)
 {
     uint32_t room = 1;
@@ -17148,7 +17148,7 @@ static int fold__is_in_order(const int *to, int rows, int count, int *start)
 static void fold__invert_index(const int *to, int rows, int count, int *order, int *start)
 {
     fold__ends_of_targets(to, rows, count, start);
-    for (int row = rows; row-- > 0;) /* filling a target from its end leaves its start */
+    for (int row = rows; row-- > 0;) /* fills each target from its end, which leaves its start */
         order[--start[to[row]]] = row;
 }
 
@@ -17370,7 +17370,7 @@ FOLD_API fold_node fold_list_attention(fold_ctx *f, fold_node q, fold_node k, fo
                               0);
 }
 
-/* Returns values with which the result of attention is its weights: row i has a 1 at key i in every head. */
+/* Returns values for which attention results in its weights: row i has a 1 at key i in every head. */
 static fold_node fold__values_for_weights(fold_ctx *f, fold_node k, int heads)
 {
     static const char *const who = "list_attention_weights";
@@ -17794,7 +17794,7 @@ static int fold__is_traced(const fold_ctx *f, const fold__cell_data *cell, const
     return 1;
 }
 
-/* Whether an op of an eager body matches the trace; if not, sets an error. Ops no output needs may differ. */
+/* Whether an op of an eager body matches the trace; if not, sets an error. Unneeded ops may differ. */
 static int fold__holds_trace(fold_ctx *f, const fold__request *request)
 {
     const fold__cell_data *cell = &fold__cells(f->model)[f->frame.cell - 1];
@@ -17937,7 +17937,7 @@ static void fold__trace_live(const fold__trace *trace)
     for (int output = 0; output < trace->cell->program.n_out; output++)
         trace->live[tracer->source[trace->out[output]]] = 1;
     for (uint32_t id = tracer->n_nodes; id > 0; id--) {
-        if (fold__kind_of(tracer, id) == FOLD__NODE_PARAM) /* eager contexts read it anyway */
+        if (fold__kind_of(tracer, id) == FOLD__NODE_PARAM) /* eager contexts read it, live or not */
             fold__params(tracer->model)[fold__node_param(tracer, id)].uses |= FOLD__FOR_CELLS;
         if (!trace->live[id])
             continue;
@@ -17997,7 +17997,7 @@ static int fold__trace_keeps(const fold__trace *trace, uint32_t id, const fold__
     return live;
 }
 
-/* Returns the index of a sequence in a program's shapes. Equal ones are stored once, to keep cells small. */
+/* Returns the index of these shapes in a program. Equal runs are stored once, to keep cells small. */
 static uint32_t fold__shared_shapes(fold_shape *shapes, int *used, const fold_shape *shape, int count)
 {
     int at = 0;
@@ -18332,7 +18332,7 @@ static int fold__check_call(fold_ctx *f, const fold__cell_data *cell, const fold
     return 1;
 }
 
-/* Returns the cell after its body has run. A body that creates cells, which is an error, moves this one. */
+/* Returns the cell after its body has run: a body that creates cells, which is an error, moves all cells. */
 static const fold__cell_data *fold__cell_after_body(fold_ctx *f, uint32_t id, uint32_t cells)
 {
     const fold__cell_data *cell = &fold__cells(f->model)[id];
@@ -18419,7 +18419,7 @@ FOLD__INLINE fold_node fold__record_call(fold_ctx *f, fold_cell cell, fold__oper
     return fold__record(f, request);
 }
 
-/* Records a checked call. Being separate, it saves fold__record_again, the fast path, a stack frame. */
+/* Records a checked call. It is not inlined, which saves the fast path (fold__record_again) a stack frame. */
 static FOLD__NOINLINE fold_node fold__call_checked(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in,
                                                    const fold_node *items, int count)
 {
@@ -18514,8 +18514,8 @@ FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i)
 }
 
 /* ==== section: model lifecycle ===============================================================
-   Owns: sealing, measuring and freeing a model. These are defined this late because they also free and
-   measure the context that traces the model's cells.
+   Owns: sealing, measuring and freeing a model. They come this late because they also free
+   and measure the context that traces the model's cells.
    Uses: cells, context lifecycle, model. Invariant: a model outlives its contexts. */
 
 FOLD_API fold_model_size fold_model_measure(const fold_model *m)
@@ -18569,7 +18569,7 @@ FOLD_API void fold_model_free(fold_model *m)
 /* ==== section: reachability ==================================================================
    Owns: which nodes a run computes, which of them get a gradient, and how each gradient is assembled from its
    contributions. fold__mark_calls goes backwards from the roots, fold__mark_grads forwards from trained
-   leaves, and fold__gradient_modes over the calls that run. Each takes time linear in the operands.
+   leaves, and fold__gradient_modes over the calls that run. Each takes time linear in the number of operands.
    Uses: signatures, storage, model. Invariant: batched and eager contexts follow the same rules, since the
    rules determine the bits of gradients:
 
@@ -18610,9 +18610,9 @@ static FOLD__NOINLINE void fold__look_from(const fold_ctx *f, uint32_t id)
     run->plan.first_node = id;
 }
 
-/* Marks a value as needed and returns its node. Returns node 0, a dummy, if nothing has to run for it. Either
-   an earlier run stored it (but backward computes it again, and so does any run after parameters have
-   changed), or it is a leaf recorded before the first node that the run visits. */
+/* Marks a value as needed and returns its node. Returns node 0, a dummy, if nothing has to run for it. That
+   is so if an earlier run stored it (but backward computes it again, as does any run after parameters have
+   changed), or if it is a leaf recorded before the first node that the run visits. */
 static FOLD__NOINLINE uint32_t fold__need_value(const fold_ctx *f, uint32_t source, uint8_t marks)
 {
     if ((f->kind[source] & FOLD__IS_STORED) && f->run->scope < FOLD__SCOPE_AGAIN)
@@ -18701,7 +18701,7 @@ static int fold__leaf_grad(const fold_ctx *f, uint32_t id)
     }
 }
 
-/* Whether calls of a signature can be in the suffix: only ops on scalars whose backward reads no values. */
+/* Whether a signature's calls can be in the suffix, as ops on scalars whose backward reads no values. */
 static int fold__sig_flows(const fold_ctx *f, const fold__sig *sig)
 {
     int flows = !fold__is_eager(f) && !sig->is_cell && !sig->shared && !sig->out_lists &&
@@ -18992,7 +18992,7 @@ static void fold__mark_body_grads(const fold_ctx *f, uint32_t view)
     }
 }
 
-/* Whether a call that trains no parameter gets a gradient: if an output's is kept or an operand gets one. */
+/* Whether a call that trains no parameter gets a gradient: an operand gets one, or an output's is kept. */
 static int fold__passes_grad(const fold_ctx *f, uint32_t id)
 {
     const fold__sig *sig = fold__node_sig(f, id);
@@ -19045,8 +19045,8 @@ static uint32_t fold__common_divisor(uint32_t one, uint32_t other)
     return one;
 }
 
-/* Notes a contribution to `length` floats of a value, from `offset` on, and returns the resulting mode of its
-   gradient: GRAD_SUM if a piece is written twice or there are more than 64, whatever comes later.
+/* Notes a contribution to the `length` floats of a value that start at `offset`. Returns the new mode of the
+   value's gradient: GRAD_SUM, for good, if a piece is written twice or there are more than 64 pieces.
    `piece_floats` is the size of a piece and divides all lengths and offsets; `pieces_written` is a mask. */
 static uint8_t fold__note_piece(uint8_t mode, uint32_t *piece_floats, uint64_t *pieces_written,
                                 uint32_t offset, uint32_t length)
@@ -19166,7 +19166,7 @@ static void fold__gradient_modes(fold_ctx *f)
     run->mode[run->root] = FOLD__GRAD_ROOT;
 }
 
-/* Whether a signature is of an op in an eager cell body that processes lists row by row. */
+/* Whether a signature is of an op that processes lists row by row in an eager cell body. */
 static int fold__is_of_rows(const fold__sig *sig) { return sig->tag_cell && fold__is_by_rows(sig); }
 
 FOLD__INLINE int fold__is_sparse_take(const fold_ctx *f, uint32_t id)
@@ -19358,8 +19358,8 @@ static void fold__measure_program(fold__run_sig *run_sig, const fold__program *p
 }
 
 /* Whether an op runs tile by tile. Products and list ops do not: they process all rows of a batch at once.
-   Consecutive tiled ops form a span if all are per call or all per list element: each tile passes through the
-   whole span before the next tile begins. */
+   Consecutive tiled ops form a span if all run per call or all run per list element: each tile passes through
+   the whole span before the next tile begins. */
 static int fold__runs_tiled(const fold_ctx *f, const fold__body_op *op)
 {
     return !(fold__op_of(f->model, op->op)->flags & (FOLD__GEMM | FOLD__LIST | FOLD__OVER_LISTS));
@@ -19369,8 +19369,8 @@ static int fold__same_ops(const fold_ctx *f, const fold__body_op *one, const fol
     return fold__runs_tiled(f, one) && fold__runs_tiled(f, other) && one->elem == other->elem;
 }
 
-/* Notes which values are outputs, which have gradients that are read when weights' gradients are summed, and
-   which are made and read within one span, so that they need memory for only one tile. */
+/* Notes which values are outputs, which ones have gradients that sums of weights' gradients read, and which
+   ones are made and read within one span, so that they need memory for only one tile. */
 static void fold__mark_transient(const fold_ctx *f, const fold__program *program, fold__value_facts *facts)
 {
     for (int op_index = 0, span = 0; op_index < program->n_ops; op_index++) {
@@ -19768,7 +19768,7 @@ static size_t fold__rows_wanted(const fold_ctx *f)
 typedef struct fold__ends {
     uint32_t prefix, suffix;
 } fold__ends;
-/* Moves the calls of the prefix before those of samples, and the suffix's after them, in record order. */
+/* Moves the prefix's calls before the samples' calls, and the suffix's after them, each in record order. */
 static fold__ends fold__part_calls(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -19808,10 +19808,10 @@ static size_t fold__all_bytes(const fold_ctx *f)
 
 static size_t fold__shares(size_t bytes, size_t of) { return bytes / of + (bytes % of >= (of + 1) / 2); }
 
-/* Returns into how many groups to divide samples of `bytes` in total. A group normally fills the byte budget.
-   It may fill up to three budgets to get more rows per batch and, in training, to reach about twice the bytes
-   of the weight gradients, which each group reads and writes. It may be even larger if batches would
-   otherwise have too few rows for their weights. A batch should have a row per unit or list element. */
+/* Returns the number of groups for samples of `bytes` in total. A group normally fills the byte budget. It
+   may fill up to three budgets to get more rows per batch and, in training, to reach about twice the bytes of
+   the weight gradients, which each group reads and writes. It may be even larger if batches would otherwise
+   have too few rows for their weights. Batches are taken to have a row per unit, or per list element. */
 static size_t fold__groups_wanted(const fold_ctx *f, size_t bytes, uint32_t units)
 {
     const fold__run *run = f->run;
@@ -19860,7 +19860,7 @@ static int fold__cut_samples(fold_ctx *f, uint32_t first_call, uint32_t end_call
         left -= bytes;
         if (left > 0)
             continue;
-        const uint32_t cut = unit > start && left + bytes < -left ? unit : end; /* nearer to a share */
+        const uint32_t cut = unit > start && left + bytes < -left ? unit : end; /* the nearer end */
         if (!fold__add_group(f, start, cut))
             return 0;
         start = cut;
@@ -20316,8 +20316,8 @@ static int fold__find_components(fold_ctx *f, uint32_t which)
    component of one signature gets one batch per level of its chain, which is the fewest possible, and
    sometimes a prologue. In larger components the policy decides: after each batch it picks the signature of
    highest priority and runs all of its ready calls. The agenda policy treats the group as one component. Time
-   is proportional to calls and operands, plus the logarithm of the number of signatures for each one whose
-   priority a batch changes. The depth policy sorts calls: those of equal depth and signature form one batch.
+   is proportional to calls and operands, plus the logarithm of the number of signatures for each priority
+   that a batch changes. The depth policy sorts calls: those of equal depth and signature form one batch.
    Uses: scheduling: dependencies. Invariant: every call is in one batch, after all it reads; a prologue is
    extra. */
 
