@@ -79,10 +79,10 @@
      FOLD_STATIC *           makes all functions static: the whole library is private to one file
      FOLD_API *              is put before every public function, to export or import it, e.g.
                              __declspec(dllexport) or __attribute__((visibility("hidden"))). Default: extern.
-                             With gcc or clang on ELF systems, a shared library then exports the functions but
-                             keeps calling its own copy if another library has one too. A program linked with
-                             -no-pie that takes their addresses needs a library built with -DFOLD_API=extern
-     FOLD_NO_MALLOC          leaves out malloc: every model must be given its memory
+                             With gcc or clang on ELF systems, a shared library then exports the functions,
+                             but calls its own copies if others have them too. A program linked with -no-pie
+                             that takes their addresses needs a library built with -DFOLD_API=extern
+     FOLD_NO_MALLOC          leaves out malloc: every model must be given memory
      FOLD_USE_THREADS *      adds fold_pool, a pool of POSIX threads (gcc or clang). fold_ctx_desc.threads
                              works with any other pool too
      FOLD_USE_CBLAS          computes large products with cblas_sgemm. Results then agree within a tolerance,
@@ -91,7 +91,7 @@
                              (slow without FMA hardware)
      FOLD_ALLOW_FAST_MATH    allows -ffast-math, /fp:fast or x87 arithmetic, which void the numerics contract
                              (-funsafe-math-optimizations and the like need no define: the portable kernels
-                             keep their bits, but clang's -ffp-contract=fast may change the bits of others)
+                             keep their bits, but clang's -ffp-contract=fast may change other kernels' bits)
      FOLD_FILENAME           this file's name (default "fold.h"); it includes itself once per instruction set
      FOLD_GROUP_BYTES        the default of fold_ctx_desc.group_bytes
      FOLD_NO_STDIO *         leaves out every function that takes a FILE * or a path, and the clock.
@@ -152,10 +152,10 @@
                contexts may read one model at once: for inference on all cores, use one context per thread.
                Whatever writes to the model needs exclusive access to it: optimisers, fold_values_write_begin,
                fold_backward, new parameters and cells.
-     Numerics  Batching never changes a result. Values and gradients are bit-identical for a sample alone
-     (eager) and in any batch, under any schedule and number of threads, on every instruction set with FMA.
-               - The order of a sum depends only on the op and its shapes per sample, and for gradients of
-                 parameters only on the sequence recorded. These gradients sum n rows in blocks of 512 (large
+     Numerics  Batching never changes a result: a sample's values and gradients are bit-identical alone
+               (eager) and in any batch, under any schedule and number of threads, on all processors with FMA.
+               - The order of a sum depends only on the op and its shapes per sample; for gradients of
+                 parameters, only on the sequence recorded. These gradients sum n rows in blocks of 512 (large
                  weights: 2048), with an error of at most about (block + n / block) / 2 units in the last
                  place. Rows of zeros, such as masked padding, count too, and so may change the last bits.
                - All computation rounds to nearest, never traps and keeps denormals, however your program has
@@ -173,7 +173,7 @@
                - Element-wise functions: units of the result. The bound of silu holds for x >= -87.
                - Sums: units of the sum of the magnitudes of all terms, plus half a unit per term. Terms are
                  counted as in the formula: a derivative that contains 1 - y, such as that of tanh, counts the
-                 1. Ops with a softmax subtract the largest x first, and count 1 + the distance to it.
+                 1. Ops with a softmax subtract the largest x first, so a term counts 1 + (largest - x) times.
                  Softmax-weighted means and attention also count the terms of the weights' sum.
                `make accuracy` prints the largest errors measured. Bounds for values, and for gradients:
          0  0   copy stop_gradient neg abs relu floor at_least at_most clip select minimum maximum amax amin
@@ -230,14 +230,14 @@ extern "C" {
 #endif
 
 /* ==== 3 types ============================================================================ */
-/* Types and limits that all sections use. A node is a value of one sample; a list is a node of many rows. */
+/* Types and limits that all sections use. A node is a value of one sample; a list is a node with rows. */
 
 #define FOLD_MAX_RANK 4  /* maximum number of axes of a value. The maximum size is 2^30 floats */
 #define FOLD_MAX_IN 32   /* maximum number of inputs of an op; list ops accept any number of nodes */
 #define FOLD_MAX_CELL_IN 16 /* maximum number of inputs of a cell, apart from its list */
 #define FOLD_MAX_LIST 4  /* maximum number of components per element of a cell's list */
 #define FOLD_MAX_OUT 8   /* maximum number of outputs of an op or cell */
-#define FOLD_ALL 0x7fffffff /* passed as an axis: all axes */
+#define FOLD_ALL 0x7fffffff /* an axis argument that stands for all axes */
 
 typedef enum fold_status {
     FOLD_OK,
@@ -263,8 +263,8 @@ typedef struct fold_model fold_model;  /* owns parameters, cells and user-define
 typedef struct fold_ctx fold_ctx;      /* holds one recording and runs it */
 
 /* Handles are plain values; all-zero is null. A node is valid until its context's next fold_ctx_reset. The
-   salt of a node changes with every reset and differs between contexts; that of other handles differs between
-   models. So stale handles and handles from elsewhere are detected, except about one in four billion. */
+   salt of a node changes with every reset and differs between contexts; the salts of other handles differ
+   between models. So stale and foreign handles are detected, except about one in four billion. */
 typedef struct fold_node { uint32_t id, salt; } fold_node;
 typedef struct fold_param { uint32_t id, salt; } fold_param;
 typedef struct fold_cell { uint32_t id, salt; } fold_cell;
@@ -325,7 +325,7 @@ typedef struct fold_model_desc {
     uint64_t seed;       /* seed of the initial values; 0 is a seed like any other */
     int inference;       /* 1: store no gradients, optimiser state or transposed weights. 0: contexts with
                             `training` can train the model */
-    const char *isa;     /* kernels: "avx512", "avx2", "neon", "portable", "cblas"; NULL: the best here */
+    const char *isa;     /* kernels: "avx512", "avx2", "neon", "portable", "cblas"; NULL: the best one */
     fold_memory memory;  /* may be a block (see fold_model_size). Contexts without their own memory use the
                             same block: create and run such contexts on one thread at a time */
     fold_memory tracing; /* memory for tracing the bodies of cells; all zero: `memory`. fold_model_seal frees
@@ -333,8 +333,8 @@ typedef struct fold_model_desc {
     void (*error)(const char *message, void *user); /* called once by the failing call when an error sticks:
                             print it, or set a breakpoint. Must not use the model or context. NULL: none */
     void *error_user;
-    int threads;         /* number of threads for optimiser steps; it does not change results. Steps of small
-                            models stay on the calling thread. 0, 1: all steps do */
+    int threads;         /* number of threads for optimiser steps, which never changes results; 0 means 1.
+                            Steps of small models always stay on the calling thread */
     fold_parallel_for *parallel_for; /* runs tasks on threads, as in fold_ctx_desc; required for threads */
     void *pool;          /* passed to parallel_for */
     int flush_subnormals; /* flush denormals (magnitudes below 2^-126) to zero in runs and optimiser steps,
@@ -345,7 +345,7 @@ FOLD_API fold_model_desc fold_model_desc_default(void);
 /* Creates an empty model; desc NULL: the defaults. Returns NULL if memory runs out, or if desc has alloc but
    no free; if the block is too small, desc.error gets a message that says how many bytes are needed. An isa
    that is unknown or unavailable, or threads without a parallel_for, sets an error on the model. Nothing can
-   be added until fold_model_clear_error; from then on the model uses the best kernels, or one thread. */
+   be added until fold_model_clear_error; after that, the model uses the best kernels, or one thread. */
 FOLD_API fold_model *fold_model_new(const fold_model_desc *desc);
 FOLD_API void fold_model_free(fold_model *m); /* frees a model, after its contexts. NULL is fine */
 FOLD_API fold_status fold_model_status(const fold_model *m);  /* returns the first error, or FOLD_OK */
@@ -385,7 +385,7 @@ typedef struct fold_param_desc {
     fold_init init;      /* default FOLD_INIT_ZEROS, which suits biases but not weights */
     float init_scale;    /* finite, see fold_init; 0 means 1, except for FOLD_INIT_CONSTANT */
     const float *values; /* initial values, copied; they replace `init`. NULL: use `init` */
-    unsigned uses;       /* FOLD_FOR_... flags; 0: FOLD_FOR_LINEAR if the rank is 2 */
+    unsigned uses;       /* FOLD_FOR_... flags; 0 means FOLD_FOR_LINEAR if the rank is 2 */
     int frozen;          /* 1: no gradient and no updates; fold_param_freeze changes this */
     int buffer;          /* 1: state, not a weight: never trained, whatever fold_param_freeze says */
     int rate_set;        /* parameter group for fold_model_scale_rates, 0 to 15 */
@@ -406,7 +406,7 @@ FOLD_API fold_param fold_table_new(fold_model *m, const char *name, int rows, in
 /* Adds a convolution filter with He initialisation. Its shape is described at FOLD_FOR_CONV. */
 FOLD_API fold_param fold_filter_new(fold_model *m, const char *name, fold_shape shape);
 FOLD_API int fold_param_is_null(fold_param p); /* returns 1 for the null handle */
-FOLD_API fold_param fold_param_find(const fold_model *m, const char *name); /* finds a parameter, or null */
+FOLD_API fold_param fold_param_find(const fold_model *m, const char *name); /* by name; null if missing */
 FOLD_API int fold_param_count(const fold_model *m); /* returns the number of parameters */
 FOLD_API fold_param fold_param_at(const fold_model *m, int index); /* the index-th parameter created */
 FOLD_API const char *fold_param_name(const fold_model *m, fold_param p); /* the name of p */
@@ -418,11 +418,11 @@ FOLD_API void fold_param_freeze(fold_model *m, fold_param p, int frozen);
    if fold_model_quantize left no floats, and points into the image after fold_model_read_in_place. */
 FOLD_API const float *fold_param_value(const fold_model *m, fold_param p);
 /* Returns the values of all parameters as one span of *count floats; count may be NULL. Parameters that have
-   no floats or are read in place are left out. Others start at multiples of 16 floats; gaps are zero. */
+   no floats or are read in place are left out. The others start at multiples of 16 floats; gaps are zero. */
 FOLD_API const float *fold_model_values(const fold_model *m, int *count);
 
-/* Returns the values of a parameter for writing, or of all as one span if p is null. After writing, call
-   fold_values_write_end, which updates packed weights. It is an error if p is quantised or read in place. */
+/* Returns the values of a parameter for writing or, if p is null, those of all parameters as one span. Call
+   fold_values_write_end afterwards: it updates packed weights. Error: p is quantised or read in place. */
 FOLD_API float *fold_values_write_begin(fold_model *m, fold_param p);
 FOLD_API void fold_values_write_end(fold_model *m, fold_param p);
 /* Fills all parameters of a layer from arrays. Each array is copied to the parameter NAME.PART. It is
@@ -438,8 +438,8 @@ typedef struct fold_array {
 } fold_array;
 FOLD_API fold_status fold_values_fill(fold_model *m, const char *name, const fold_array *arrays, int n);
 /* Copies all values from a model built by the same calls, e.g. to a target network. This includes frozen
-   parameters and buffers. Gradients and optimiser state do not change. It is an error, and nothing changes,
-   if a parameter differs in name or shape, is quantised or is read in place. The message names the first. */
+   parameters and buffers. Gradients and optimiser state do not change. If a parameter differs in name or
+   shape, is quantised or is read in place, this is an error whose message names it, and nothing changes. */
 FOLD_API fold_status fold_values_copy(fold_model *m, const fold_model *from);
 #ifndef FOLD_INFERENCE
 /* Returns the gradient of a parameter, laid out like its values; NULL in inference models. */
@@ -452,7 +452,7 @@ FOLD_API const float *fold_model_grads(const fold_model *m, int *count);
 FOLD_API float *fold_grads_write_begin(fold_model *m, fold_param p);
 FOLD_API void fold_grads_write_end(fold_model *m, fold_param p);
 /* Scales the learning rate and weight decay of all parameters with this rate_set. Both factors, in [0, inf),
-   are 1 at first; a later call replaces them. */
+   are initially 1; a later call replaces them. */
 FOLD_API void fold_model_scale_rates(fold_model *m, int rate_set, float rate, float decay);
 /* Updates an exponential moving average of values (Polyak update). Every value w becomes w + share (v - w),
    where v is the value in the other model and share is in [0, 1]. Errors as in fold_values_copy. */
@@ -460,7 +460,7 @@ FOLD_API fold_status fold_values_average(fold_model *m, const fold_model *from, 
 #endif
 
 typedef struct fold_quantize_desc {
-    int min_values; /* weights with fewer values stay float; 0: 1024 */
+    int min_values; /* weights with fewer values stay float; 0 means 1024 */
     int tables; /* also quantise lookup tables. In int8, every vector along the last axis has its own scale.
                    fold_lookup writes the dequantised row into the recording. Of a tied table
                    (FOLD_FOR_LINEAR_T), only the copy for products is kept. A table stays float if cells read
@@ -469,27 +469,27 @@ typedef struct fold_quantize_desc {
 } fold_quantize_desc;
 FOLD_API fold_quantize_desc fold_quantize_desc_default(void);
 /* Converts weights to int8 or bfloat16, for faster and smaller inference.
-   - int8 takes a quarter of the memory. Products are several times as fast if the processor has instructions
-     for them. Inputs of products are converted as they are read, so there is nothing to calibrate.
+   - int8 takes a quarter of the memory. Products are several times as fast if the processor has int8
+     instructions. Inputs of products are converted as they are read, so there is nothing to calibrate.
    - bfloat16 (`bits` of 16) takes half the memory, and only the weights are rounded.
    Needs: a model made for inference, loaded before or after (section 13 describes int8 in files). Afterwards
    call fold_ctx_reset on every context, and get pointers to values again. Parameters added later stay float
-   until the next call, except those whose int8 is read in place (fold_model_read_in_place).
-   The floats of a weight are gone afterwards: fold_param_value returns NULL, fold_use and writing are errors.
-   A weight keeps them if cells also read it with fold_use, or if both fold_linear and fold_linear_t do.
+   until the next call, except int8 tensors that are read in place (fold_model_read_in_place). The floats of a
+   weight are then gone: fold_param_value returns NULL, and fold_use and writing are errors. A weight keeps
+   them if cells also read it with fold_use, or if both fold_linear and fold_linear_t do.
 
-   int8: each output column of a weight is stored as integers from -127 to 127 and a scale, its largest
-   magnitude divided by 127. Inputs of products get one scale per row, or one per part of a concatenation.
-   Integer sums are exact, so these products are bit-identical on every processor and in batches of any size,
-   even without FOLD_REPRODUCIBLE. A row with an infinity or a NaN gives NaN in all columns, and affects no
-   other row. A row, or a column of a weight, whose magnitudes are all below 2^-119 counts as zeros.
+   int8: each output column of a weight is stored as integers from -127 to 127 and a scale, which is the
+   column's largest magnitude divided by 127. Inputs of products get one scale per row, or one per part of a
+   concatenation. Integer sums are exact, so products are bit-identical on every processor and in batches of
+   any size, even without FOLD_REPRODUCIBLE. A row with an infinity or a NaN gives NaN in all columns, and
+   affects no other row. A row, or a weight's column, with all magnitudes below 2^-119 counts as zeros.
    bfloat16: values are rounded to 8 bits of precision, to nearest, ties to even, and clamped to the largest
    bfloat16. Products are bit-identical to products with the rounded values as floats. This includes rows with
    an infinity or a NaN: infinity times a weight is infinity, or NaN if the weight is 0.
 
    These stay float:
-   - weights of fewer than `min_values` values, fewer than 16 outputs or more than 131072 inputs;
-   - filters of one input channel, biases, and tables whose rows have fewer than 16 values;
+   - weights with fewer than `min_values` values, fewer than 16 outputs or more than 131072 inputs;
+   - filters with one input channel, biases, and tables whose rows have fewer than 16 values;
    - without `tables`, all tables. A tied table (FOLD_FOR_LINEAR_T) also gets int8 or bfloat16 for products.
    Errors: FOLD_BAD_ARGUMENT if a weight has an infinity or a NaN (loading refuses them as well), and
    FOLD_NO_MEMORY. Both leave the model as it was. */
@@ -510,12 +510,12 @@ FOLD_API fold_quantized fold_param_quantized(const fold_model *m, fold_param p);
    1. Build the model, train it for a step if it is to be trained, and call fold_model_measure.
    2. Build it again, calling fold_model_reserve with the result before anything is added: each array is then
       allocated once, at this size.
-   3. For a model in a static array, do step 2 in a large block, measure that, and use its block_bytes.
-      Measure before you create contexts that share the block: block_bytes includes them. Without step 2 the
-      block is larger. You can keep the numbers as constants; measure with the kernel set used later (isa). */
+   3. For a model in a static array, do step 2 in a large block and measure again: block_bytes is the size to
+      use (without step 2 it is larger). Measure before you create contexts that share the block: it includes
+      them. You can keep the numbers as constants; measure with the kernel set used later (isa). */
 typedef struct fold_model_size {
-    size_t values, grads, packs, state, state2, params, marks, cells, ops; /* bytes per array: packs are
-                           packed weights, state and state2 optimiser state, marks touched table rows */
+    size_t values, grads, packs, state, state2, params, marks, cells, ops; /* bytes of each array: `packs` are
+                           packed weights, `state` and `state2` optimiser state, `marks` touched table rows */
     size_t block_bytes; /* size of a block that holds the model if the same calls build it again; too small if
                            the model ran out of memory, 0 if it has no block */
     size_t tracing;     /* size of a block for fold_model_desc.tracing; 0 after fold_model_seal */
@@ -555,17 +555,17 @@ typedef struct fold_ctx_desc {
                                different order, but all contexts with dedupe agree bit for bit */
     int measure;            /* plan and reserve memory, but compute nothing. To size a static array, record
                                the worst case and run it: the size is fold_stats.block_bytes. If parameters
-                               change between runs, change them here too. fold_value returns NULL. Replays use
-                               more memory if there is room: to find the smallest block, do not replay.
-                               threads needs no parallel_for */
+                               will change between runs, change them between these runs too. fold_value
+                               returns NULL. Replays use more memory if there is room: to find the smallest
+                               block, do not replay. `threads` needs no parallel_for here */
     fold_schedule schedule;
-    size_t group_bytes;     /* size of a group: so many samples run together that their values take about this
-                               many bytes. Finish recording one sample before the next. 0: FOLD_GROUP_BYTES
-                               (1 MiB), up to three times that if batches would have few rows or weights take
-                               more than half of it, and more if batches would have fewer than 12 rows.
-                               SIZE_MAX: all samples. Forward-only runs split large batches into pieces;
-                               values used only within a piece take about a quarter of this. 16384 suits
-                               devices with little memory */
+    size_t group_bytes;     /* size of a group, i.e. of the samples that run together: their values take about
+                               this many bytes. Finish recording one sample before the next. 0 means
+                               FOLD_GROUP_BYTES (1 MiB), or up to three times that if batches would have few
+                               rows or weights take more than half of it, or even more if batches would have
+                               fewer than 12 rows. SIZE_MAX: all samples. Forward-only runs split large
+                               batches into pieces; values used only within a piece take about a quarter of
+                               group_bytes. 16384 suits devices with little memory */
     size_t plan_cache_bytes; /* memory for cached plans, so that each recorded structure is planned only in
                                 its first two runs. A plan takes about 60 bytes a node; start with 1 << 20.
                                 The least recently used plan is evicted first. Only the first run of a
@@ -576,7 +576,7 @@ typedef struct fold_ctx_desc {
     size_t trace_bytes;     /* memory for the times that fold_ctx_visit_times shows: 32 bytes per batch and
                                direction. Needs a clock, which every thread calls. 0: none */
     uint64_t trace_over_ns; /* fold_ctx_visit_times shows the last run that took longer than this, including
-                               planning, even after faster runs. Uses half of trace_bytes. 0: the last run */
+                               planning, even before faster ones. Uses half of trace_bytes. 0: the last run */
     void (*zone)(int begin, const char *name, int calls, void *user); /* called when planning or a batch
                                begins (1) or ends (0), on each thread that takes part, with the name of the op
                                or cell and the number of calls. For profilers such as Tracy. NULL: none */
@@ -586,7 +586,7 @@ typedef struct fold_ctx_desc {
     void *error_user;
     int threads;            /* split samples, or pieces of large batches, among up to this many threads, with
                                bit-identical results. Small runs, calls that cannot be split and fold_run_more
-                               stay on the calling thread. 0, 1: one. Your own ops run on any of them */
+                               stay on the calling thread. 0 means 1. Your own ops run on any of them */
     fold_parallel_for *parallel_for; /* runs tasks on your job system, or is fold_pool_for; required for
                                         threads. While waiting, it may run other jobs on the calling thread,
                                         with your floating-point settings, but none that uses this context */
@@ -608,7 +608,7 @@ FOLD_API uint64_t fold_clock_monotonic(void *user);
 typedef struct fold_pool fold_pool;
 /* Creates a pool of POSIX threads for fold_ctx_desc.pool. Set parallel_for to fold_pool_for; link with
    -pthread. `threads`, 1 to 64, includes the calling thread. Only one context at a time may run on a pool.
-   After a fork, the child's copy starts its own threads on first use. NULL: threads cannot be created. */
+   After a fork, the child's copy starts its own threads on first use. Returns NULL if that is impossible. */
 FOLD_API fold_pool *fold_pool_new(int threads);
 FOLD_API void fold_pool_free(fold_pool *p);  /* frees a pool; NULL is fine */
 /* Runs tasks on a pool, or on the calling thread if `pool` is NULL. It does nothing if n < 1. */
@@ -624,9 +624,9 @@ FOLD_API void fold_ctx_free(fold_ctx *f);  /* frees a context; NULL is fine */
 FOLD_API fold_model *fold_ctx_model(fold_ctx *f); /* the model of f */
 /* Discards the recording and the context's error; memory and settings stay. */
 FOLD_API void fold_ctx_reset(fold_ctx *f);
-/* Returns the first error since the reset, of the context or else its model. */
+/* Returns the first error since the reset, either the context's or, if it has none, its model's. */
 FOLD_API fold_status fold_ctx_status(const fold_ctx *f);
-/* Returns the message of the context's error, or else why the last read failed (see fold_value). */
+/* Returns the message of the context's error, or, if it has none, why the last read failed. */
 FOLD_API const char *fold_ctx_message(const fold_ctx *f);
 /* Sets an error from your own code on a context, like fold_model_fail. Returns the context's status. */
 FOLD_API fold_status fold_ctx_fail(fold_ctx *f, fold_status status, const char *message);
@@ -639,7 +639,7 @@ FOLD_API int fold_node_is_null(fold_node x); /* returns 1 for the null node */
 /* Records your values as a node, of shape [n] or of a shape you give. The values are copied. */
 FOLD_API fold_node fold_input(fold_ctx *f, const float *values, int n);
 FOLD_API fold_node fold_input_shaped(fold_ctx *f, const float *values, fold_shape shape);
-/* Records values without copying them: they must not change until fold_ctx_reset, but see fold_replay. */
+/* Records values without copying them: they must not change until fold_ctx_reset (but see fold_replay). */
 FOLD_API fold_node fold_input_ref(fold_ctx *f, const float *values, fold_shape shape);
 /* Records bytes as floats, each multiplied by `factor`. Use 1 / 255.0f for the pixels of a game. */
 FOLD_API fold_node fold_input_bytes(fold_ctx *f, const uint8_t *bytes, fold_shape shape, float factor);
@@ -659,7 +659,7 @@ FOLD_API fold_node fold_shared(fold_ctx *f, fold_node x);
    repeated: [3 x 4] with [3 x 1], [4] or [1] gives [3 x 4], and so does [3 x 1] with [4]. The gradient of a
    repeated value is summed over its repetitions in the order of fold_sum, axis by axis, the last one first.
    Factors of fold_scale, terms of fold_shift, rows, indices and labels are data: calls that differ only in
-   data batch together. All other numbers are settings: calls with different settings do not batch together.
+   data can share a batch. All other numbers are settings: calls with different settings never share one.
    Settings must be finite unless stated otherwise. Negative axes count from the end (-1 is the last), and so
    does a negative index of fold_pick, row of fold_list_at or start of fold_slice. Labels, rows of tables and
    arrays of indices must be in range. */
@@ -676,18 +676,18 @@ FOLD_API fold_node fold_dot(fold_ctx *f, fold_node a, fold_node b);     /* sum o
 
 /* Convolution and pooling work on a grid [height x width x channels] or a line. A line is [length x
    channels], or a list of [channels], which gives a list (lists of all lengths batch together). Position i of
-   the output reads x from i stride - padding on. A convolution computes
+   the output reads x from position i stride - padding on. A convolution computes
        y[i, j, o] = b[o] + sum over u, v, c of
            x[i stride + u dilation - padding, j stride + v dilation - padding, c] W[u, v, c, o]
-   x is zero outside its borders; on a line there is no i and u. W is a filter (FOLD_FOR_CONV), b [outputs] or
+   x is zero outside its borders; for a line, leave out i and u. W is a filter (FOLD_FOR_CONV), b [outputs] or
    null. A filter of n taps spans r = (n - 1) dilation + 1 values, and an axis of s values gives
    floor((s + 2 padding - r) / stride) + 1; a list that is too short gives an empty list. For padding on one
-   side, as in a causal filter, prepend zeros with fold_concat or fold_list_join.
-   PyTorch filters, also depthwise, need permute(2, 3, 1, 0), or (2, 1, 0) in 1d; images need (1, 2, 0). */
+   side, as in a causal filter, prepend zeros with fold_concat or fold_list_join. Filters from PyTorch, also
+   depthwise ones, need permute(2, 3, 1, 0), or (2, 1, 0) in 1d; images need permute(1, 2, 0). */
 typedef struct fold_conv_desc {
-    int stride;    /* 0: 1 */
+    int stride;    /* 0 means 1 */
     int padding;   /* zeros on each side, fewer than the filter spans; 0: none */
-    int dilation;  /* distance between taps; 0: 1. All three, and sizes, are at most 32767 */
+    int dilation;  /* distance between taps; 0 means 1. These three, and filter sizes, are at most 32767 */
     int depthwise; /* 1: each channel has its own filter; W is [height x width x 1 x channels] */
 } fold_conv_desc;
 FOLD_API fold_conv_desc fold_conv_desc_default(void); /* all zero */
@@ -697,9 +697,9 @@ FOLD_API fold_node fold_conv2d(fold_ctx *f, fold_node x, fold_param W, fold_para
 FOLD_API fold_node fold_conv1d(fold_ctx *f, fold_node x, fold_param W, fold_param b,
                                const fold_conv_desc *desc);
 /* Computes the maximum or mean of windows, per channel. A window spans `size` values of each axis but the
-   last. stride 0: size. Padding must be less than size and is ignored; a window of padding alone gives 0. A
-   maximum passes its gradient to the first largest value or NaN. For whole axes use fold_mean or
-   fold_amax. */
+   last. A stride of 0 means `size`. Padding must be less than size and is left out of maxima and means; a
+   window of padding alone gives 0. A maximum passes its gradient to the first largest value or NaN. For whole
+   axes use fold_mean or fold_amax. */
 FOLD_API fold_node fold_max_pool2d(fold_ctx *f, fold_node x, int size, int stride, int padding);
 FOLD_API fold_node fold_max_pool1d(fold_ctx *f, fold_node x, int size, int stride, int padding);
 FOLD_API fold_node fold_mean_pool2d(fold_ctx *f, fold_node x, int size, int stride, int padding);
@@ -720,7 +720,7 @@ FOLD_API fold_node fold_exp(fold_ctx *f, fold_node x);                  /* e^x *
 FOLD_API fold_node fold_log(fold_ctx *f, fold_node x);                  /* log x, to the base e */
 FOLD_API fold_node fold_sqrt(fold_ctx *f, fold_node x);                 /* sqrt x */
 FOLD_API fold_node fold_square(fold_ctx *f, fold_node x);               /* x^2 */
-FOLD_API fold_node fold_abs(fold_ctx *f, fold_node x);                  /* |x|; gradient 0 at 0 */
+FOLD_API fold_node fold_abs(fold_ctx *f, fold_node x);                  /* |x|; at 0 the gradient is 0 */
 FOLD_API fold_node fold_sigmoid(fold_ctx *f, fold_node x);              /* 1 / (1 + e^-x) */
 FOLD_API fold_node fold_tanh(fold_ctx *f, fold_node x);                 /* tanh x */
 FOLD_API fold_node fold_relu(fold_ctx *f, fold_node x);    /* x <= 0 ? 0 : x */
@@ -762,9 +762,9 @@ FOLD_API fold_node fold_prod(fold_ctx *f, fold_node x, int axis);      /* produc
 /* Computes prefix sums along an axis: each value plus all before it. The result has the shape of x. */
 FOLD_API fold_node fold_cumsum(fold_ctx *f, fold_node x, int axis);
 /* Computes (x - mean) / sqrt(variance + epsilon) * gain + bias over the last axis (Ba et al. 2016). gain and
-   bias have the length of that axis. epsilon >= 0; 0: 1e-5. In a model that can be trained, a gain created
-   without initial values is an error, since it would be all zeros: use fold_gain_new, or FOLD_INIT_CONSTANT
-   or `values` if you do want zeros. */
+   bias have the length of that axis. epsilon >= 0; 0 means 1e-5. In a model that can be trained, a gain
+   created without initial values is an error, since it would be all zeros: use fold_gain_new, or
+   FOLD_INIT_CONSTANT or `values` if you do want zeros. */
 FOLD_API fold_node fold_layer_norm(fold_ctx *f, fold_node x, fold_param gain, fold_param bias, float epsilon);
 /* Computes x / sqrt(mean square + epsilon) * gain (Zhang and Sennrich 2019); otherwise like layer norm. */
 FOLD_API fold_node fold_rms_norm(fold_ctx *f, fold_node x, fold_param gain, float epsilon);
@@ -772,7 +772,7 @@ FOLD_API fold_node fold_rms_norm(fold_ctx *f, fold_node x, fold_param gain, floa
    parameters via fold_use, and broadcast to the shape of x; epsilon is as in layer norm. */
 FOLD_API fold_node fold_standardize(fold_ctx *f, fold_node x, fold_node mean, fold_node variance,
                                     float epsilon);
-/* Applies dropout. x becomes 0 x with probability rate < 1, else x / (1 - rate); in inference it stays x. */
+/* Applies dropout. x becomes 0 x with probability rate < 1, else x / (1 - rate); inference keeps x. */
 FOLD_API fold_node fold_dropout(fold_ctx *f, fold_node x, float rate);
 /* Restarts the dropout masks of a context. A mask depends only on (key, number of draws since this call,
    element). A new context has key 0. fold_ctx_reset does not restart the masks, so every training step has
@@ -784,25 +784,25 @@ FOLD_API void fold_dropout_seed(fold_ctx *f, uint64_t key);
    may be 0, use zeros, which add no batch: n ? fold_sum_n(f, x, n) : fold_zeros(f, shape). */
 FOLD_API fold_node fold_sum_n(fold_ctx *f, const fold_node *x, int n);  /* sum of n nodes */
 FOLD_API fold_node fold_mean_n(fold_ctx *f, const fold_node *x, int n); /* mean of n nodes */
-FOLD_API fold_node fold_max_n(fold_ctx *f, const fold_node *x, int n);  /* maximum of n nodes, as fold_amax */
+FOLD_API fold_node fold_max_n(fold_ctx *f, const fold_node *x, int n);  /* maximum of n; see fold_amax */
 /* Sums value[k] weighted by softmax over k of score[k] (Bahdanau et al. 2015). A score is [1], or [heads] to
    weight that many equal parts of each value separately. */
 FOLD_API fold_node fold_softmax_mean_n(fold_ctx *f, const fold_node *score, const fold_node *value,
                                        int n);
 
-FOLD_API fold_node fold_concat(fold_ctx *f, const fold_node *x, int n, int axis); /* joins n along an axis */
+FOLD_API fold_node fold_concat(fold_ctx *f, const fold_node *x, int n, int axis); /* joins along an axis */
 FOLD_API fold_node fold_concat2(fold_ctx *f, fold_node a, fold_node b); /* joins a and b along axis 0 */
-/* Stacks n nodes of one shape to [n, shape]: a copy. Their rank is at most 3. */
+/* Stacks n nodes of one shape into a value [n, shape], by copying. Their rank is at most 3. */
 FOLD_API fold_node fold_stack(fold_ctx *f, const fold_node *x, int n);
 /* Splits x along axis 0 into n parts, which are views. This inverts fold_stack; parts of a vector are [1]. */
 FOLD_API void fold_unstack(fold_ctx *f, fold_node x, int n, fold_node *parts);
-/* Returns `length` values of an axis from `start` on: a view for axis 0, else a copy. */
+/* Returns `length` values of an axis from `start` on: as a view if the axis is 0, else as a copy. */
 FOLD_API fold_node fold_slice(fold_ctx *f, fold_node x, int axis, int start, int length);
 FOLD_API void fold_split(fold_ctx *f, fold_node x, int n, fold_node *parts); /* n equal views of axis 0 */
 FOLD_API fold_node fold_reshape(fold_ctx *f, fold_node x, fold_shape shape); /* view of x in this shape */
-FOLD_API fold_node fold_transpose(fold_ctx *f, fold_node x, int axis_a, int axis_b); /* swaps axes: a copy */
-FOLD_API fold_node fold_pick(fold_ctx *f, fold_node x, int index); /* one element, row-major: [1] */
-/* Selects condition > 0 ? a : b, element by element; all shapes are equal. */
+FOLD_API fold_node fold_transpose(fold_ctx *f, fold_node x, int axis_a, int axis_b); /* swaps axes; copies */
+FOLD_API fold_node fold_pick(fold_ctx *f, fold_node x, int index); /* one element [1], in row-major order */
+/* Selects condition > 0 ? a : b, element by element; all shapes must be equal. */
 FOLD_API fold_node fold_select(fold_ctx *f, fold_node condition, fold_node a, fold_node b);
 FOLD_API fold_node fold_stop_gradient(fold_ctx *f, fold_node x); /* x, but no gradient passes */
 
@@ -811,7 +811,7 @@ FOLD_API fold_node fold_stop_gradient(fold_ctx *f, fold_node x); /* x, but no gr
 FOLD_API fold_node fold_softmax_xent(fold_ctx *f, fold_node logits, int label);
 /* Sums t (log t - log softmax(logits)) for a target t that sums to 1. */
 FOLD_API fold_node fold_softmax_kl(fold_ctx *f, fold_node logits, fold_node target);
-/* Sums softplus(x) - t x, the binary cross entropy of logits x and target t. t x is 0 if t is. */
+/* Sums softplus(x) - t x, the binary cross entropy of logits x and target t. (t x counts as 0 if t is 0.) */
 FOLD_API fold_node fold_bce(fold_ctx *f, fold_node logits, fold_node target);
 /* Sums (a - b)^2; fold_scale it by 1 / n for the mean squared error. */
 FOLD_API fold_node fold_squared_error(fold_ctx *f, fold_node a, fold_node b);
@@ -822,7 +822,7 @@ FOLD_API fold_node fold_hinge(fold_ctx *f, fold_node scores, int label);
 
 /* These are for policies in reinforcement learning; to draw actions, see section 16. The log-probability of
    choice k is fold_pick(f, fold_log_softmax(f, logits), k); for lists use fold_pick_each. */
-/* Computes -sum p log p of p = softmax(logits) over the last axis. This axis disappears. A logit of -infinity
+/* Computes -sum p log p of p = softmax(logits) over the last axis. That axis disappears. A logit of -infinity
    rules a choice out: it adds nothing, here and in the losses. */
 FOLD_API fold_node fold_softmax_entropy(fold_ctx *f, fold_node logits);
 /* Computes the log-probability [1] of x under independent normal distributions. For s = log_deviation, the
@@ -897,12 +897,12 @@ FOLD_API void fold_output_ref(fold_ctx *f, fold_node x, float *values);
    does not count.)
    - Parameters, and the memory behind fold_input_ref, fold_index_ref and fold_edges_ref, are read again.
    - Whatever was copied stays as recorded: other edges, lengths, shapes, what dedupe merged (never inputs).
-     Values from earlier runs stay, too; in an eager context, all that were recorded before the last run.
+     So do values from earlier runs; in an eager context, so do all values recorded before the last run.
    - Values are bit-identical to a fresh recording; without fold_dropout_seed, dropout draws new masks.
    - As always, gradients of kept nodes are replaced, and gradients of parameters are added to.
    - If parameters have changed, the next run of a batched context recomputes what the replay did not.
-   - It does not allocate or move values, except that the first replay of a recording may do so once. If a
-     block has no room for that, replays take longer.
+   - It does not allocate or move values, except that the first replay of a recording may do so once. In a
+     block without room for that, replays take longer.
    Errors: FOLD_BAD_STATE, and nothing is lost, if
    - nothing was run since fold_ctx_reset, or the last run did not finish;
    - something was recorded or newly kept since, or a parameter was added, frozen or thawed;
@@ -913,7 +913,7 @@ FOLD_API fold_status fold_replay(fold_ctx *f);
    fold_backward_begin and fold_replay_begin replace fold_run, fold_backward and fold_replay. Nothing is
    computed yet, except in eager contexts. The first two plan the whole run, which takes about as long as
    recording it: 20 to 70 ns per node, e.g. 0.5 ms for 256 pairs of trees.
-   - Leave parameters and inputs given by reference alone until the run has finished.
+   - Do not change parameters, or inputs given by reference, until the run has finished.
    - Running, recording, keeping, printing or resetting in this context abandons the run. Other contexts of
      the model may run in between.
    - Results are readable when the run has finished. A backward, a replay, or a run after parameters changed
@@ -930,12 +930,12 @@ FOLD_API fold_status fold_replay_begin(fold_ctx *f); /* starts a sliced fold_rep
    sets *more to 1 if any of the run is left, else to 0. Results are bit-identical to an uninterrupted run.
    It stops before a batch that is predicted to take longer than the time left, judging by batches so far. If
    even the first batch of a slice is too long, it runs some of its calls, or some rows of lists. So a slice
-   overruns by at most the prediction error for one batch, plus whatever else the processor does, except in
-   three kinds of work that are never split: a call that reads whole lists (a reduction, a gather, attention),
-   a call of a cell that takes a list, and the gradients of inputs and looked-up rows. Reductions, gathers and
-   these gradients take about 0.1 to 0.5 ms per million values; attention takes as long as its products.
+   overruns by at most the prediction error for one batch, plus whatever else the processor does. Three kinds
+   of work are never split: a call that reads whole lists (a reduction, a gather, attention), a call of a cell
+   that takes a list, and the gradients of inputs and looked-up rows. Reductions, gathers and these gradients
+   take about 0.1 to 0.5 ms per million values; attention takes as long as its products.
    Needs: the context's clock, unless ns is 0. Error: FOLD_BAD_STATE, and nothing is lost, if there is no
-   clock or no started run, or if parameters have changed since the start.
+   clock or no started run, or if parameters have changed since then.
        fold_run_begin(f, roots, n);
        for (int more = 1; more && !fold_run_more(f, 500000, &more);) show_frame(); */
 FOLD_API fold_status fold_run_more(fold_ctx *f, uint64_t ns, int *more);
@@ -950,7 +950,7 @@ FOLD_API uint64_t fold_estimate_ns(const fold_ctx *f);
    pass it to fold_input, but not after fold_ctx_reset: to keep values across a reset, use fold_read. If x has
    no readable values, fold_value returns NULL (fold_scalar: NaN, fold_node_shape: rank 0, fold_read: a
    status). This sets no error, but fold_ctx_message says why until the next read or run. In a cell's body,
-   values are readable while an eager context runs it; when fold_cell_new traces it, reading is an error. */
+   values are readable while an eager context runs it; while fold_cell_new traces it, reading is an error. */
 FOLD_API const float *fold_value(fold_ctx *f, fold_node x);
 #ifndef FOLD_INFERENCE
 FOLD_API const float *fold_grad(fold_ctx *f, fold_node x); /* gradient of x, after fold_keep_grad */
@@ -965,8 +965,8 @@ FOLD_API fold_status fold_read(fold_ctx *f, const fold_node *x, int n, float *va
 /* An optimiser step updates every parameter that is not frozen, using its gradient, and then clears all
    gradients. Start with fold_adam_step. For a learning rate schedule, set `rate` before each step. Every step
    returns the model's status. Optimiser state is allocated at the first step, and starts from zero again if a
-   step needs a different kind: momentum, squares (Adagrad, RMSprop) or Adam's. Means of gradients below
-   2^-100, and of squares below 2^-139, become 0.
+   step needs a different kind: momentum, squares (Adagrad, RMSprop) or Adam's. In this state, means of
+   gradients below 2^-100 and means of squares below 2^-139 become 0.
    In lookup tables a step changes only the rows touched since the last step, and their state; other rows do
    not decay. A backward touches a row if the root's gradient reaches a lookup of that row, even as zero.
    Gradients do not go through fold_stop_gradient, to targets, or to values that only kept nodes read. A
@@ -976,12 +976,12 @@ FOLD_API fold_status fold_read(fold_ctx *f, const fold_node *x, int n, float *va
 
 /* In all settings zero selects the default, so it is enough to set the learning rate. `rate` has no default:
    with 0 a step trains nothing, as at the end of a schedule. Momentum and weight decay are off by default. To
-   turn off beta1, beta2 or rho, set it to 1e-9f (epsilon: 1e-30f), which vanishes in rounding. Rates,
-   decays and epsilons are in [0, inf), beta1, beta2 and rho in [0, 1), and momentum in [0, 1]. */
+   turn off beta1, beta2 or rho, set it to 1e-9f (epsilon: 1e-30f), which vanishes in rounding. Rates, decays
+   and epsilons must be in [0, inf), beta1, beta2 and rho in [0, 1), and momentum in [0, 1]. */
 typedef struct fold_sgd {
     float rate;
     float momentum;  /* v = momentum * v + gradient; w -= rate * v. 0: none */
-    float decay;     /* L2 weight decay, in all four: adds decay * w to the gradient. 0: none */
+    float decay;     /* L2 weight decay, as in all four optimisers: adds decay * w to the gradient. 0: none */
 } fold_sgd;
 typedef struct fold_adagrad { /* Duchi et al. 2011 */
     float rate;
@@ -1030,12 +1030,12 @@ typedef enum fold_rate_kind {
 typedef struct fold_rates {
     int kind;     /* a fold_rate_kind; as an int, so that { 0 } initialises it in C++ too */
     int warm_up;  /* number of warm-up steps; 0: none */
-    int steps;    /* number of all steps, including warm_up. 0: no end; linear and cosine stay at 1 */
+    int steps;    /* number of all steps, including warm_up. 0: no end (linear and cosine stay at 1) */
     float end;    /* final factor, in [0, inf) */
     int every;    /* number of steps between multiplications by `factor`; 0: never */
-    float factor; /* in [0, inf); 0: 0.1 */
+    float factor; /* in [0, inf); 0 means 0.1 */
 } fold_rates;
-/* Returns the rate's factor at a step: 1 if rates is NULL, NaN if a setting is wrong (then the step fails).
+/* Returns the factor for a step: 1 if rates is NULL, NaN if a setting is wrong (the optimiser then fails).
        adam.rate = 0.001f * fold_rate_factor(&rates, fold_model_steps(m)); */
 FOLD_API float fold_rate_factor(const fold_rates *rates, uint64_t step);
 #endif
@@ -1055,7 +1055,7 @@ typedef struct fold_cell_desc {
     fold_cell_body *body;           /* called by fold_cell_new, when another cell inlines this one, and for
                                        every call in an eager context */
     const void *user;               /* passed to body */
-    size_t user_size;               /* bytes of *user to copy; 0: no copy, *user must outlive the model */
+    size_t user_size;               /* bytes of *user to copy; 0: no copy, and *user must outlive the model */
     int n_in;                       /* number of inputs, apart from the list */
     fold_shape in[FOLD_MAX_CELL_IN];
     int n_list;                     /* number of components of a list element; 0: no list */
@@ -1079,7 +1079,7 @@ FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i);  /* returns out
      nodes. Axes, softmax, norms, losses, fold_slice, fold_split and fold_reshape apply to each row.
    - All lists that one row-wise call reads must have the same length; a list of one row is not repeated. A
      node next to a list is used for every row. A value that depends on no list stays single, even in a cell.
-   - In element-wise ops a node next to a list must not have more axes than a row. If it has, turn the node
+   - In element-wise ops a node next to a list must not have more axes than a row. If it does, turn the node
      into a list with fold_list_unstack, or the list into one value with fold_list_stack.
    - Lists of all lengths batch together, without padding. Each row is bit-identical to the same row as a
      single node. Dropout makes one draw per call; its mask depends on the row index.
@@ -1091,16 +1091,16 @@ FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i);  /* returns out
    - fold_ctx_desc.dedupe does not merge calls that have their own indices (fold_list_lookup, fold_list_take,
      …_to, fold_pick_each and so on).
    - If all lists of a sample have the same length, at least 128, and all its calls are row-wise, the sample
-     runs in chunks of rows, split among all threads. At its end it may have sums and means of lists of [1],
-     which may be added to each other or scaled by a number, but not, say, multiplied by a node. For a
-     backward, each cell or layer may be called only once, and inputs must have no gradients. In all other
-     samples, each call runs on one thread.
+     runs in chunks of rows, split among all threads. It may end with sums and means of lists of [1], which
+     may be added to each other or scaled by a number, but not, say, multiplied by a node. For a backward,
+     each cell or layer may be called only once, and inputs must have no gradients. In all other samples, each
+     call runs on one thread.
    - fold_value and fold_grad return the n rows end to end, and for n = 0 a pointer that must not be
      dereferenced. Rows of a view or of fold_list_lookup are not contiguous: copy them with fold_read. */
 
 /* Records a list of n rows, end to end in `values`. They are copied. */
 FOLD_API fold_node fold_list_input(fold_ctx *f, const float *values, int n, fold_shape row);
-/* Records a list of n rows without copying. Do not change them until fold_ctx_reset, but see fold_replay. */
+/* Records a list of n rows without copying. Do not change them until fold_ctx_reset (but see fold_replay). */
 FOLD_API fold_node fold_list_input_ref(fold_ctx *f, const float *values, int n, fold_shape row);
 /* Records a list of n rows of bytes, converted to floats as in fold_input_bytes. */
 FOLD_API fold_node fold_list_input_bytes(fold_ctx *f, const uint8_t *bytes, int n, fold_shape row,
@@ -1109,23 +1109,23 @@ FOLD_API fold_node fold_list_input_bytes(fold_ctx *f, const uint8_t *bytes, int 
 FOLD_API fold_node fold_list_lookup(fold_ctx *f, fold_param table, const int *rows, int n);
 /* Looks up n consecutive rows from `first` on, such as position embeddings. */
 FOLD_API fold_node fold_list_positions(fold_ctx *f, fold_param table, int first, int n);
-/* Joins n >= 1 lists end to end: a copy. A node counts as one row. All rows must have the same shape. */
+/* Joins n >= 1 lists end to end by copying them. A node counts as one row. Row shapes must be equal. */
 FOLD_API fold_node fold_list_join(fold_ctx *f, const fold_node *x, int n);
-/* Returns row i as a node: a view. Negative i counts from the end: -1 is the last row. */
+/* Returns row i as a node, which is a view. Negative i counts from the end: -1 is the last row. */
 FOLD_API fold_node fold_list_at(fold_ctx *f, fold_node list, int i);
-/* Gathers n rows by index, in any order, repeats allowed: a copy. A row's gradients are summed in that
-   order. */
+/* Copies n rows, chosen by index, to a new list (gather). They may be in any order and repeat. The gradients
+   of a row are summed in the order of `index`. */
 FOLD_API fold_node fold_list_take(fold_ctx *f, fold_node list, const int *index, int n);
 /* Returns the number of rows, or -1 if x is not a list. */
 FOLD_API int fold_list_length(fold_ctx *f, fold_node x);
-/* Stacks the rows of a list into one value [n, row]: a view. n >= 1, and rows have rank 3 at most. Calls that
-   read the result batch only if n is the same. */
+/* Views the rows of a list as one value [n, row]. n >= 1, and rows have rank 3 at most. Calls that read the
+   result batch only if n is the same. */
 FOLD_API fold_node fold_list_stack(fold_ctx *f, fold_node list);
-/* Splits x along its first axis into the rows of a list: a copy. Rows of a vector are [1]. */
+/* Copies x into a list with one row for each index of its first axis. Rows of a vector are [1]. */
 FOLD_API fold_node fold_list_unstack(fold_ctx *f, fold_node x);
 
-/* These reduce the rows of a list, or in a cell body the elements of the cell's list, to one value. For a
-   list of 0 rows the result is zeros; a maximum is an error. */
+/* These reduce the rows of a list, or in a cell body the elements of the cell's list, to one value. If there
+   are 0 rows, the result is zeros, except that a maximum is an error. */
 FOLD_API fold_node fold_list_sum(fold_ctx *f, fold_node x);  /* the sum of the rows, value by value */
 FOLD_API fold_node fold_list_mean(fold_ctx *f, fold_node x); /* the mean of the rows, value by value */
 FOLD_API fold_node fold_list_max(fold_ctx *f, fold_node x);  /* the maximum of the rows, value by value */
@@ -1134,7 +1134,7 @@ FOLD_API fold_node fold_list_max(fold_ctx *f, fold_node x);  /* the maximum of t
 FOLD_API fold_node fold_list_softmax_mean(fold_ctx *f, fold_node score, fold_node value);
 /* Standardises each value of a row by its mean and variance over the list's rows. It returns a list. Each
    sample is normalised separately, as in instance norm, so batching does not change the result. For a gain
-   and a bias afterwards use FOLD_NORM_FIXED. epsilon >= 0; 0: 1e-5. Overflowing squares give NaN. */
+   and a bias afterwards use FOLD_NORM_FIXED. epsilon >= 0; 0 means 1e-5. Overflowing squares give NaN. */
 FOLD_API fold_node fold_list_standardize(fold_ctx *f, fold_node x, float epsilon);
 
 /* These reduce the rows of x, one per edge, to `rows` rows (scatter). Row r of the result combines the rows e
@@ -1149,8 +1149,8 @@ FOLD_API fold_node fold_list_softmax_mean_to(fold_ctx *f, fold_node score, fold_
 /* These apply softmax to the rows of a list, for a choice among n rows, e.g. moves, words or agents. The
    scores of one choice are a list of [1]; those of several separate choices are a list of [heads]. The
    results are bit-identical to those of fold_softmax, fold_log_softmax and so on for a vector [n] (which work
-   within each row of a list). A score of -infinity (an illegal move) has probability 0 and no gradient. For 0
-   rows the result has 0 rows, the entropy is 0, logsumexp is an error. Not allowed in cell bodies. */
+   within each row of a list). A score of -infinity (an illegal move) has probability 0 and no gradient. If
+   there are 0 rows, softmax gives 0 rows, the entropy is 0, logsumexp is an error. Not for cell bodies. */
 FOLD_API fold_node fold_list_softmax(fold_ctx *f, fold_node x);     /* e^x / sum e^x, a list */
 FOLD_API fold_node fold_list_log_softmax(fold_ctx *f, fold_node x); /* x - log sum e^x, a list */
 FOLD_API fold_node fold_list_logsumexp(fold_ctx *f, fold_node x);   /* log sum e^x, one value */
@@ -1159,8 +1159,8 @@ FOLD_API fold_node fold_list_softmax_entropy(fold_ctx *f, fold_node x); /* -sum 
    chooses a value in each row.) A label out of range is an error, as is every label if there are 0 rows. */
 FOLD_API fold_node fold_list_choice_xent(fold_ctx *f, fold_node x, int label);
 /* These apply the calls above separately to the edges that lead to each row. Errors are those of
-   fold_list_sum_to. Softmax and log-softmax return a list with a row per edge, the others a list of `rows`
-   rows, which are zeros for rows without edges. Row r chooses edge label[r], so it must have an edge. */
+   fold_list_sum_to. Softmax and log-softmax return a list with a row per edge. The others return a list of
+   `rows` rows; rows without edges are zeros. Row r chooses edge label[r], so it must have an edge. */
 FOLD_API fold_node fold_list_softmax_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows);
 FOLD_API fold_node fold_list_log_softmax_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows);
 FOLD_API fold_node fold_list_logsumexp_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows);
@@ -1204,13 +1204,13 @@ typedef struct fold_cache {
 } fold_cache;
 /* Returns the number of bytes that a cache needs, or 0 if its sizes are invalid. */
 FOLD_API size_t fold_cache_bytes(const fold_cache *cache);
-/* Forgets all but the first `length` rows. It abandons a step that was recorded but has not run. Nodes of
+/* Forgets all but the first `length` rows, and abandons a step that was recorded but has not run. Nodes of
    steps that wrote forgotten rows must not be computed again. Error: FOLD_BAD_ARGUMENT if the cache has fewer
    rows, or is a ring and would keep only some of its rows. */
 FOLD_API fold_status fold_cache_truncate(fold_cache *cache, int length);
-/* Replaces the rows of `to` by copies of the rows of `from`, as in beam search. It abandons a step of `to`
+/* Replaces the rows of `to` by copies of the rows of `from`, as in beam search, and abandons a step of `to`
    that has not run. Both must have the same heads and widths, `to` must have room for the rows (a ring: the
-   same capacity), and their memory must not overlap. If sizes do not fit: FOLD_BAD_ARGUMENT, no change. */
+   same capacity), and their memory must not overlap. Otherwise: FOLD_BAD_ARGUMENT, and nothing changes. */
 FOLD_API fold_status fold_cache_copy(fold_cache *to, const fold_cache *from);
 /* Appends k and v to the cache, and computes attention of q to all its rows. Both happen in the run. The
    result is bit-identical to the last rows of causal fold_list_attention over all rows.
@@ -1282,7 +1282,7 @@ FOLD_API fold_conv fold_conv_new(fold_model *m, const char *name, fold_shape fil
 FOLD_API fold_node fold_conv_apply(fold_ctx *f, const fold_conv *layer, fold_node x);
 
 /* A norm layer normalises the last axis, of `width` values. It has a gain [width], initially 1, and, except
-   for RMS norm, a bias [width]. epsilon >= 0; 0: 1e-5. */
+   for RMS norm, a bias [width]. epsilon >= 0; 0 means 1e-5. */
 typedef enum fold_norm_kind {
     FOLD_NORM_LAYER, /* fold_layer_norm */
     FOLD_NORM_RMS,   /* fold_rms_norm */
@@ -1311,7 +1311,7 @@ FOLD_API fold_node fold_attention_apply(fold_ctx *f, const fold_attention *layer
    Recording takes two calls of cells and one attention, however long x is. */
 typedef struct fold_transformer_desc {
     int width, heads;           /* width is a multiple of heads */
-    int inner;                  /* width of the output of `inner`; 0: 4 width */
+    int inner;                  /* width of the output of `inner`; 0 means 4 width */
     fold_activation activation; /* activation of `inner`; 0 (FOLD_ACT_LINEAR) means FOLD_ACT_RELU */
     int norm_first;
     fold_norm_kind norm;        /* kind and epsilon of both norms */
@@ -1381,9 +1381,9 @@ FOLD_API fold_state fold_recurrent_zeros(fold_ctx *f, const fold_recurrent *r); 
 FOLD_API fold_state fold_recurrent_apply(fold_ctx *f, const fold_recurrent *r, fold_node x, fold_state s);
 
 /* Unrolls a recurrent layer over a sequence of n >= 0 inputs and returns the final state. For n = 0 this is
-   the initial state, after an error null. Sequences may differ in length: their steps batch without padding.
+   the initial state; after an error it is null. Steps of sequences of any lengths batch without padding.
    - begin: the initial state; NULL: zeros.
-   - reverse: 1: go from x[n - 1] to x[0], so that out[t] depends on x[t] to x[n - 1].
+   - reverse: if 1, go from x[n - 1] to x[0], so that out[t] depends on x[t] to x[n - 1].
    - out: receives the n outputs h, out[t] for x[t]. It may be the array x, or NULL.
        for (int t = 0; t < n; t++) x[t] = fold_lookup(f, words, sentence[t]);
        fold_state last = fold_unroll(f, &lstm, x, n, 0, NULL, out);
@@ -1398,9 +1398,9 @@ FOLD_API fold_state fold_unroll(fold_ctx *f, const fold_recurrent *r, const fold
 FOLD_API fold_node fold_unroll_list(fold_ctx *f, const fold_recurrent *r, fold_node x, int reverse,
                                     const fold_state *begin, fold_state *last);
 
-/* A stack is 1 to FOLD_MAX_LAYERS recurrent layers, each reading the outputs of the layer below. If
-   bidirectional, an output is h of both directions, [2 hidden], forward first. `make` creates the cells,
-   named 0, 1, … and, in reverse, 0.reverse, …: fold_lstm_new makes 0.W, 0.b, 0.reverse.W, ….
+/* A stack is 1 to FOLD_MAX_LAYERS recurrent layers, each reading the outputs of the layer below. Outputs of a
+   bidirectional stack are [2 hidden]: h of both directions, forward first. `make` creates the cells, named 0,
+   1, … and, in reverse, 0.reverse, …: fold_lstm_new makes 0.W, 0.b, 0.reverse.W, ….
        fold_rnn_stack encoder = fold_rnn_stack_new(m, "encoder", fold_lstm_new, inputs, hidden, 2, 1);
        fold_unroll_stack(f, &encoder, x, n, NULL, out, NULL); */
 typedef fold_recurrent fold_recurrent_maker(fold_model *m, const char *name, int inputs, int hidden);
@@ -1456,7 +1456,7 @@ FOLD_API fold_state fold_child_sum_apply(fold_ctx *f, const fold_child_sum *t, f
      are not "__metadata__" and do not begin with "optimizer.".
    - The optimiser's state, if saved, is optimizer.momentum.NAME (SGD), optimizer.squares.NAME (Adagrad,
      RMSprop), or optimizer.adam.m.NAME and optimizer.adam.v.NAME, with `optimizer` and `steps` in the
-     metadata. If Adam's step count differs for a parameter, e.g. one thawed later, it is in
+     metadata. If Adam's step count differs for a parameter, e.g. one thawed later, it is stored in
      optimizer.adam.step.NAME, F32 [1].
    - A weight that is only int8 (fold_model_quantize) is an I8 tensor NAME and an F32 tensor NAME.scale: in
      Python the weight is NAME * NAME.scale. It has one scale per column, [columns], or, for a table or a
@@ -1483,8 +1483,8 @@ FOLD_API fold_save_desc fold_save_desc_default(void);  /* all zero */
    - A save that fails leaves no file behind. A program that dies may leave its .tmp, which the next save
      removes if the file system has locks.
    - A folder, pipe, device or link at `path` is never replaced: saving fails with FOLD_IO.
-   - On Windows, paths here and below are UTF-8, or else in the code page of the process.
-   - On systems other than POSIX and Windows, it is only certain that writing precedes renaming. */
+   - On Windows, paths here and below are UTF-8 or, if that is invalid, in the code page of the process.
+   - On systems other than POSIX and Windows, the only guarantee is that writing precedes renaming. */
 FOLD_API fold_status fold_model_save(fold_model *m, const char *path, const fold_save_desc *desc);
 #endif
 /* Saves a model through your writer; desc NULL: the defaults. */
@@ -1501,7 +1501,7 @@ FOLD_API uint64_t fold_model_steps(const fold_model *m);
    - Values of type F16, BF16 and F64 are converted to float. Gradients are unchanged. Packed weights and
      cached plans are updated; reset eager contexts yourself.
    - Tensors are converted to the model's formats: int8 (I8 with scales, as saved) to float, or float to int8
-     or bfloat16. Values must then be finite, and memory is needed for the largest such tensor as floats.
+     or bfloat16. Converted values must be finite, and memory is needed for the largest such tensor as floats.
    - int8 loaded into int8 is unchanged, and so is bfloat16: a model built and quantised like the saved one
      gives bit-identical results. */
 typedef struct fold_load_desc {
@@ -1552,7 +1552,7 @@ FOLD_API fold_status fold_model_read_in_place(fold_model *m, const void *image, 
 FOLD_API fold_status fold_model_print_file_memory(const fold_model *m, const void *bytes, size_t size,
                                                   fold_writer *write, void *user);
 #ifndef FOLD_NO_STDIO
-/* Prints the contents of a file at a path, in the same form. */
+/* Prints the contents of the file at a path, in the same form. */
 FOLD_API fold_status fold_model_print_file(const fold_model *m, const char *path, fold_writer *write,
                                            void *user);
 #endif
@@ -1592,7 +1592,7 @@ FOLD_API int fold_tensors_count(const fold_tensors *t);         /* the number of
 FOLD_API int fold_tensors_find(const fold_tensors *t, const char *name);
 FOLD_API fold_tensor fold_tensors_at(const fold_tensors *t, int index);  /* describes a tensor */
 /* Writes values [from, from + count) of a tensor to out, `step` floats apart. Its type must be F32, F16, BF16
-   or F64. It writes nothing while the model has an error. Returns the model's status. */
+   or F64. Nothing is written while the model has an error. Returns the model's status. */
 FOLD_API fold_status fold_tensors_read(fold_tensors *t, int index, size_t from, size_t count, float *out,
                                        size_t step);
 /* Marks a tensor as used, for programs that report unused tensors at the end. */
@@ -1614,8 +1614,8 @@ FOLD_API fold_status fold_tensors_missing(fold_tensors *t, const char *who, cons
 
 /* Prints the batches in order, with their numbers of calls, operands and shapes. */
 FOLD_API fold_status fold_ctx_print(fold_ctx *f, fold_writer *write, void *user);
-/* Prints why calls of the same op are not in one batch. They may differ in something, depend on each other,
-   be in different groups of samples, or be separated by the schedule. */
+/* Prints why calls of the same op are not in one batch: because they differ (it says in what), depend on each
+   other, are in different groups of samples, or are separated by the schedule. */
 FOLD_API fold_status fold_ctx_print_splits(fold_ctx *f, fold_writer *write, void *user);
 /* Prints the parameters of a model (shapes, sizes, uses) and its cells. Needs no memory. */
 FOLD_API fold_status fold_model_print(const fold_model *m, fold_writer *write, void *user);
@@ -1661,7 +1661,7 @@ typedef struct fold_seen {
     int dropped;              /* number of this thread's times that did not fit into trace_bytes */
     int recomputed;           /* of a run: number of its calls already computed by an earlier run */
 } fold_seen;
-/* A callback for one item, which is valid until it returns (names longer). It returns nonzero to stop. */
+/* A callback for one item, which is valid until the callback returns (names: longer). Nonzero means stop. */
 typedef int fold_visitor(const fold_seen *seen, void *user);
 /* Visits what fold_ctx_print would print, under the same conditions. Returns FOLD_IO if the visitor stops. */
 FOLD_API fold_status fold_ctx_visit(fold_ctx *f, fold_visitor *visit, void *user);
@@ -1680,9 +1680,9 @@ typedef struct fold_stats {
     int batches;                 /* number of forward batches of the last run, without prologues */
     int prologues;               /* number of prologue batches: they run the parts of cells that do not depend
                                     on the recursion, first and for many calls at once */
-    int lower_bound;             /* no schedule can have fewer batches: the sum, over groups and kinds of
-                                    calls, of the longest chain. Counted by the first fold_ctx_stats after a
-                                    run; 0 if you recorded more before that */
+    int lower_bound;             /* no schedule can have fewer batches: the length of the longest chain,
+                                    summed over groups and kinds of calls. Counted by the first fold_ctx_stats
+                                    after a run; 0 if you recorded more before that */
     int groups;                  /* number of groups of samples that ran together in the last run */
     int signatures;              /* number of kinds of calls seen: calls of one kind can share a batch */
     int batched_nodes;           /* number of executed nodes that shared a batch with others */
@@ -1745,8 +1745,8 @@ FOLD_API fold_stats fold_ctx_stats(const fold_ctx *f); /* figures of the recordi
 
    After fold_op rounded = round_new(m, &step), y = fold_op_apply(f, rounded, &x, 1, NULL, 0) records it. */
 
-/* Rows of floats: row r is at rows[r] or, if `rows` is NULL, at base + r * stride. With stride 0 all share
-   one row. If both are NULL the rows are absent. Use fold_row to get a row. */
+/* Rows of floats: row r is at rows[r] or, if `rows` is NULL, at base + r * stride. If the stride is 0, all
+   rows are the same. If both pointers are NULL, the rows are absent. Use fold_row to get a row. */
 typedef struct fold_rows { float *base; ptrdiff_t stride; float *const *rows; } fold_rows;
 
 typedef struct fold_op_call {
@@ -1774,7 +1774,7 @@ enum {                          /* what backward reads; other values may be over
 };
 typedef struct fold_op_desc {
     const char *name;           /* for messages and prints; copied */
-    int n_in;                   /* number of inputs; -1: 1 to FOLD_MAX_IN; list ops: components of elements */
+    int n_in;                   /* number of inputs, or -1 for 1 to FOLD_MAX_IN; of list ops: of components */
     int n_out, n_attr;          /* number of outputs; number of attributes (at most 4). In eager contexts, ops
                                    on list elements must have one output */
     int is_list;                /* 1: reduces a list to one value; batches mix all lengths */
@@ -1822,7 +1822,7 @@ FOLD_API uint64_t fold_random_bits(fold_random *r);    /* returns 64 random bits
 FOLD_API float fold_random_uniform(fold_random *r);    /* draws from [0, 1), a multiple of 2^-24 */
 FOLD_API float fold_random_normal(fold_random *r);     /* draws from N(0, 1) (Box, Muller 1958) */
 FOLD_API int fold_random_below(fold_random *r, int n); /* draws from 0 to n - 1; returns 0 for n < 1 */
-/* Shuffles n items, in n - 1 draws (Fisher and Yates). */
+/* Shuffles n items, using n - 1 draws (Fisher and Yates). */
 FOLD_API void fold_random_shuffle(fold_random *r, int n, int *items);
 /* Draws values[i] from N(mean[i], deviation[i]^2). NULL means 0 for mean and 1 for deviation. */
 FOLD_API void fold_random_gaussian(fold_random *r, const float *mean, const float *deviation, int n,
@@ -1835,14 +1835,14 @@ FOLD_API int fold_random_softmax(fold_random *r, const float *logits, int n);
    NaN is returned. For one softmax, pass one head. */
 FOLD_API float fold_random_softmax_n(fold_random *r, const float *logits, const int *sizes, int heads,
                                      int *chosen);
-/* Draws a row of a list of scores [1] like fold_random_softmax. The scores must be readable after a run. Also
-   returns -1 if rows are not [1] or cannot be read: fold_ctx_message says why. */
+/* Draws a row of a list of scores [1] like fold_random_softmax. The scores must be readable after a run. It
+   also returns -1 if rows are not [1] or cannot be read, and fold_ctx_message then says why. */
 FOLD_API int fold_random_row(fold_random *r, fold_ctx *f, fold_node scores);
-/* Draws an index with probabilities proportional to weights. Returns -1 if there is nothing to choose, or a
-   weight is negative, infinite or NaN. */
+/* Draws an index with probabilities proportional to weights. Returns -1 if there is nothing to choose, or if
+   a weight is negative, infinite or NaN. */
 FOLD_API int fold_random_weighted(fold_random *r, const float *weights, int n);
 
-/* Returns the index of the (first) largest value. NaN is ignored; -1 if there is no other value. */
+/* Returns the index of the first of the largest values. NaN is ignored; -1 if there is no other value. */
 FOLD_API int fold_argmax(const float *values, int n);
 /* Writes the indices of the k largest values, largest first. Equal values stay in order. Returns the number
    written: k, or fewer if fewer values are not NaN. */
