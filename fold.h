@@ -2100,7 +2100,7 @@ __declspec(dllimport) void *__stdcall CreateFileW(const wchar_t *path, unsigned 
 #if __clang_major__ > 12 && (defined(__x86_64__) || defined(__i386__))
 #define FOLD__PRECISE
 #pragma float_control(precise, on, push)
-#elif __clang_major__ > 12 /* some clangs ignore float_control here; this lasts to the end of the file */
+#elif __clang_major__ > 12 /* some clangs ignore float_control elsewhere; lasts to the end of the file */
 #pragma clang fp reassociate(off)
 #endif
 #pragma STDC FP_CONTRACT OFF
@@ -2110,7 +2110,7 @@ __declspec(dllimport) void *__stdcall CreateFileW(const wchar_t *path, unsigned 
                      "no-inline-functions") /* compiles in a third less time and runs as fast */
 #pragma GCC optimize("no-unsafe-math-optimizations", "no-associative-math", "no-reciprocal-math")
 #pragma GCC optimize("signed-zeros", "no-finite-math-only", "no-single-precision-constant")
-/* g++ reads all constants before it obeys this pragma, so -fsingle-precision-constant stops it here. */
+/* g++ reads all constants before it obeys this pragma. With -fsingle-precision-constant it stops here. */
 typedef char fold__no_single_precision_constant[sizeof 1.0 == sizeof(double) ? 1 : -1];
 #ifndef __OPTIMIZE_SIZE__ /* These passes take an eighth of the compile time and gain too little. */
 #pragma GCC optimize("no-tree-vectorize", "no-tree-vrp", "no-tree-pre", "no-code-hoisting", "no-tree-slsr")
@@ -2120,7 +2120,7 @@ typedef char fold__no_single_precision_constant[sizeof 1.0 == sizeof(double) ? 1
 #pragma GCC optimize("no-move-loop-invariants")
 #endif
 #if defined(__i386__) && !defined(__SSE2_MATH__)
-#pragma GCC target("sse2,fpmath=sse") /* x87 registers would round twice */
+#pragma GCC target("sse2,fpmath=sse") /* the x87 would round twice */
 #endif
 #elif defined(_MSC_VER)
 #define FOLD__PRECISE
@@ -2243,7 +2243,7 @@ static uint64_t fold__mix64(uint64_t bits) /* the finaliser of splitmix64 (Steel
     return bits ^ (bits >> 31);
 }
 
-/* Does what strcmp does, which would add 700 bytes on a small machine. */
+/* Like strcmp, which would add 700 bytes on a small machine. */
 static int fold__compare_text(const char *one, const char *other)
 {
     while (*one && *one == *other) {
@@ -2281,8 +2281,8 @@ static void fold__sort(uint32_t *items, uint32_t count,
    Owns: formatting of text, the first error and its message, the text of a status.
    Uses: libc. Invariant: the first error of a model or context stays until it is cleared. */
 
-/* A text being formatted. Only the conversions that this file uses exist: vsnprintf would be larger than all
-   messages. `length` counts the whole text; `size` bytes of it are stored, the last of them zero. */
+/* A text being formatted, with only the conversions that this file uses: vsnprintf would be larger than all
+   messages. `length` is that of the whole text; `size` bytes of it are stored, the last one zero. */
 typedef struct fold__line {
     char *text;
     size_t size, length;
@@ -2314,7 +2314,7 @@ static uint32_t fold__divide_number(uint64_t *number, uint32_t base)
     return rest;
 }
 
-/* Writes a number's digits so that the last is just before `end`; returns a pointer to the first. */
+/* Writes the digits of a number, the last one just before `end`; returns a pointer to the first. */
 static char *fold__digits(char *end, uint64_t number, uint32_t base)
 {
     do
@@ -2325,7 +2325,7 @@ static char *fold__digits(char *end, uint64_t number, uint32_t base)
 
 enum { FOLD__NUMBER = 32 }; /* bytes that hold any number as text */
 
-/* Returns a double's bits, for comparisons: the host may trap on comparing NaN, and may flush denormals. */
+/* Returns a double's bits, which can be compared even if the program traps on NaN or flushes denormals. */
 static uint64_t fold__double_bits(double value)
 {
     uint64_t bits;
@@ -2597,8 +2597,8 @@ FOLD_API const char *fold_status_text(fold_status status)
    Uses: libc. Invariant: arrays shrink only in fold__arena_shrink, so nothing is allocated after warm-up.
    This section does not know what arrays contain. */
 
-/* A growing array; sizes in bytes. need: the largest size requested; in a context, only since the last reset,
-   unless `lasting`. discardable: the contents may be lost when the array grows, which is rare. */
+/* A growing array; sizes are in bytes. need: the largest size requested; in a context, since the last reset,
+   unless `lasting`. discardable: growing, which is rare, may lose the contents. */
 typedef struct fold__array {
     char *data;
     size_t capacity, need;
@@ -2668,7 +2668,7 @@ typedef struct fold__heap {
     fold__free_block *first;
     char *block;          /* NULL: no block */
     size_t size, used;    /* bytes of the block; end of the highest allocation so far */
-    size_t bytes_refused; /* the block size that the last refused allocation would have needed */
+    size_t bytes_refused; /* size that the block would have needed for the last refused allocation */
 } fold__heap;
 
 enum { FOLD__HEAP_ALIGN = sizeof(fold__free_block) };
@@ -2740,7 +2740,7 @@ static void fold__heap_give(void *memory, size_t size, void *user)
         fold__join_free_blocks(before);
 }
 
-/* Makes a heap with the whole block as one free block; an empty heap if the block is too small. */
+/* Makes a heap whose whole block is free, or an empty heap if the block is too small. */
 static fold__heap fold__heap_of(const fold_memory *memory)
 {
     const size_t skip = fold__to_align(memory->block);
@@ -2761,7 +2761,7 @@ static void fold__arena_account(fold__arena *arena, size_t more, size_t less)
 }
 
 /* Large arrays start on pages. If one of two arrays used together started a few cache lines further into its
-   page, a load from it would have the low address bits of a recent store to the other, and wait for it. */
+   page, a load from it would have the low address bits of a recent store to the other, and would wait. */
 static size_t fold__alignment(size_t capacity)
 {
     return capacity < 16 * FOLD__PAGE ? FOLD__ALIGN : FOLD__PAGE;
@@ -2793,8 +2793,8 @@ static int fold__grow_allocated(fold__arena *arena, fold__array *array, size_t n
     return 1;
 }
 
-/* Places a block's arrays again, with the given capacity for one of them, and moves their contents. Arrays
-   move up only if lower ones grew, and down only if lower ones gave up slack, so two passes are enough. */
+/* Places a block's arrays again, one of them with the given capacity, and moves their contents. Arrays move
+   up only if lower ones grew, and down only if lower ones gave up slack, so two passes are enough. */
 static void fold__block_layout(fold__arena *arena, int grown, size_t capacity, int trim)
 {
     size_t at = 0, end = 0;
@@ -2871,8 +2871,8 @@ static void fold__move_arrays(fold__arena *arena)
 }
 #endif
 
-/* Makes array `which` hold `need` bytes, or returns 0 if out of memory. In both cases only a discardable
-   array may lose its contents. */
+/* Makes array `which` hold `need` bytes, or returns 0 if out of memory. Either way, only a discardable array
+   may lose its contents. */
 static int fold__arena_need(fold__arena *arena, int which, size_t need)
 {
     fold__array *array = &arena->array[which];
@@ -2889,8 +2889,8 @@ static int fold__arena_need(fold__arena *arena, int which, size_t need)
     return 1;
 }
 
-/* Releases an array's memory beyond its first `need` bytes; in a block, other arrays use it when they grow.
-   The array keeps its size if there is no memory for a smaller copy. */
+/* Releases an array's memory beyond its first `need` bytes. In a block, that memory serves other arrays when
+   they grow; otherwise the array is copied, or keeps its size if there is no memory for the copy. */
 static void fold__arena_shrink(fold__arena *arena, int which, size_t need)
 {
     fold__array *array = &arena->array[which], smaller = *array;
@@ -3014,8 +3014,8 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
    Owns: all loops over many floats: packed weights, products, weight gradients, element-wise maps,
    reductions, attention heads. Each kernel is compiled once per instruction set and called through tables.
    Uses: platform. Invariant: kernels get pointers and sizes, never ops or nodes. Each element of a product is
-   summed with fused multiply-adds in an order that depends only on (K, N). So the bits of a row do not depend
-   on the rows next to it nor, where multiply-adds are fused, on the instruction set. */
+   summed with fused multiply-adds in an order that depends only on (K, N). So the bits of a row depend
+   neither on the rows next to it nor, where multiply-adds are fused, on the instruction set. */
 
 #if (defined(__x86_64__) || defined(_M_X64)) && !defined(_M_ARM64EC) &&                      \
     (defined(__GNUC__) || defined(__clang__) || defined(_MSC_VER)) && !defined(__TINYC__) && \
@@ -3046,8 +3046,8 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
 #include <wasm_simd128.h>
 #endif
 
-/* Set if the compiler has vectors of four floats in registers, rather than emulated through memory. Not set
-   on 32-bit ARM, and on POWER before VSX, whose vectors flush denormals. */
+/* Set if the compiler keeps vectors of four floats in registers, rather than emulating them in memory. Not
+   set on 32-bit ARM, nor on POWER before VSX, because their vectors flush denormals. */
 #if (defined(__GNUC__) || defined(__clang__)) && !defined(__TINYC__) && !defined(FOLD__PLAIN_SCALARS) && \
     (defined(__SSE2__) || (defined(__aarch64__) && defined(__ARM_NEON)) || defined(__VSX__) ||           \
      (defined(__VX__) && __ARCH__ >= 12) || defined(__wasm_simd128__) || defined(__mips_msa) ||          \
@@ -3067,7 +3067,7 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
 #define FOLD__NEON 0
 #endif
 
-/* Set if some processors have an int8 dot product that the compiler may not use by default. */
+/* Set if some processors have an int8 dot product that the compiler does not use by default. */
 #if FOLD__NEON && defined(__linux__) && !defined(__ARM_FEATURE_DOTPROD)
 #define FOLD__SDOT 1
 #include <sys/auxv.h>
@@ -3087,12 +3087,12 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
 #define FOLD_CBLAS_HEADER <cblas.h>
 #endif
 #include FOLD_CBLAS_HEADER
-#define FOLD__NO_PANELS(panel) ((panel) == 0) /* packs are the row-major weight, without panels */
+#define FOLD__NO_PANELS(panel) ((panel) == 0) /* packs are row-major weights, without panels */
 #else
 #define FOLD__NO_PANELS(panel) (0 && (panel) == 0)
 #endif
 
-/* Same as fold_row, for hot loops: gcc inlines no ordinary function into one with other optimize options. */
+/* Same as fold_row, for hot loops: gcc does not inline ordinary functions if optimize options differ. */
 FOLD__INLINE float *fold__at(const fold_rows *rows, ptrdiff_t row)
 {
     return rows->rows ? rows->rows[row] : rows->base + row * rows->stride;
@@ -3102,7 +3102,7 @@ FOLD__INLINE float *fold__next(const fold_rows *rows, const float *before, size_
     return rows->rows ? rows->rows[row] : (float *)(uintptr_t)before + rows->stride;
 }
 
-/* The `all` argument for maps of a single row: no further rows. */
+/* The argument `all` of a map for a single row: there are no further rows. */
 static const fold_rows fold__no_others[4] = { { NULL, 0, NULL } };
 static fold_rows fold__rows_from(const fold_rows *input, ptrdiff_t row)
 {
@@ -3119,22 +3119,22 @@ enum {
     FOLD__ROW_BLOCK = 96,         /* rows of X and dY per block of a weight gradient */
     FOLD__K_BLOCK = 96,           /* rows of dW per block; a multiple of every tile height */
     FOLD__N_BLOCK = 64,           /* columns of dW per block, if nothing is packed */
-    FOLD__PASSING = 1 << 16,      /* in that case, floats of the narrower operand per pass, kept in L2 */
+    FOLD__PASSING = 1 << 16,      /* in that case, floats of the narrower operand per pass: they stay in L2 */
     FOLD__PACKING = 1 << 15,      /* size in floats from which packing a weight is faster: larger than L1 */
-    FOLD__TRANSPOSE_ROWS = 10,    /* number of rows per leftover column from which transposing is faster */
+    FOLD__TRANSPOSE_ROWS = 10,    /* rows per leftover column from which transposing is faster */
     FOLD__EXP_TILE = 1024,        /* exps computed at a time before they are summed */
     FOLD__NARROW_ELEMENTS = 32,   /* elements whose lanes are added up together; a multiple of 8 */
     FOLD__NARROW_ROWS = 4,        /* maximum rows of a narrow tile */
-    FOLD__TILE_BLOCK = 40,        /* row tiles processed per panel before the next: rows stay in L2 */
+    FOLD__TILE_BLOCK = 40,        /* row tiles per block, which runs on all panels: its rows stay in L2 */
     FOLD__TILE_ROWS = 6,          /* maximum rows of a tile */
     FOLD__TILE_SEGMENTS = 4,      /* segments that a tile sums without storing in between */
     FOLD__TILE_ARRAYS = FOLD__TILE_SEGMENTS + 2, /* arrays of row pointers per block of tiles */
     FOLD__BEYOND = 15,            /* columns that tiles may read past the end of a weight */
     FOLD__TILE_WIDTH = FOLD__X86 ? 128 : 80, /* maximum columns of a tile, or of a bf16 group */
     FOLD__PANEL_KEYS = 64,        /* attention keys per panel */
-    FOLD__SOFTMAXED_ROWS = 4,     /* softmax rows computed together; blocks are padded to a multiple of it */
+    FOLD__SOFTMAXED_ROWS = 4,     /* softmax rows computed together; blocks are padded to multiples of it */
     FOLD__QUERY_BLOCK = 48,       /* maximum query rows whose scores are held */
-    FOLD__MIN_QUERIES = 12,       /* minimum of that, if there are many keys */
+    FOLD__MIN_QUERIES = 12,       /* minimum of these rows if there are many keys */
     FOLD__SCORES = 1 << 15,       /* scores that fit in L2 */
     FOLD__EDGE_SCORES = 1 << 11,  /* scores of a head of attention along edges that fit in L1 */
     FOLD__EDGE_HEADS = 2,         /* heads of attention along edges computed together */
@@ -3151,8 +3151,8 @@ enum {
     FOLD__CBLAS_BLOCK = 128       /* rows gathered per call of sgemm */
 };
 
-/* One K-segment of a product. weights: where the segment's first row is in the pack. inner: number of the
-   weight's rows in the segment. row: the first of them, used instead of `weights` for int8 and bf16. */
+/* One K-segment of a product. weights: where the segment's first row is in the pack. inner: how many of the
+   weight's rows the segment has. row: the first of them, used instead of `weights` for int8 and bf16. */
 typedef struct fold__seg {
     fold_rows input;
     const float *weights;
@@ -3162,13 +3162,13 @@ typedef struct fold__seg {
 /* output[row] = init[row] + sum over segments of input[row] * W, for all columns of W or some. The pack's
    layout and the summation order depend on n_pack, so a column's bits do not depend on the other columns. */
 typedef struct fold__product {
-    int rows, columns, n_seg; /* columns of output and init; segments */
-    int n_pack, col;          /* columns of the packed weight (0: `columns`); first column to compute */
+    int rows, columns, n_seg; /* `columns` are those of output and init; n_seg: segments */
+    int n_pack, col;          /* columns of the packed weight (0 means `columns`); first column to compute */
     int inner;                /* rows of the whole weight, even if segments use only some */
-    size_t in_place; /* 0: `weights` are packs. Otherwise the stride of row-major weights, with FOLD__BEYOND
-                        readable floats after them, unless the product is narrow */
+    size_t in_place; /* 0: `weights` are packs. Otherwise the stride of row-major weights, which are followed
+                        by FOLD__BEYOND readable floats unless the product is narrow */
     const fold__seg *seg;
-    fold_rows init; /* base and rows NULL: zeros. stride 0: a bias. May be the output's rows */
+    fold_rows init; /* base and rows NULL: zeros. stride 0: a bias. May be the rows of `output` */
     fold_rows output;
     struct fold__command_list *commands; /* NULL, or the list in which the product's tiles are recorded */
 } fold__product;
@@ -3180,11 +3180,11 @@ static int fold__pack_columns_of(const fold__product *product)
 
 /* Edges of attention in CSR form, by query and by key. Query i attends to keys key_of[p] for p in
    [query_start[i], query_start[i + 1]), in that order. Gradients use the transpose: key j's gradient is one
-   chain of sums over queries query_of[p], in order, with weights at weight_at[p], for p in [key_start[j],
-   key_start[j + 1]). Backward holds all edges' weights, in rows that start at multiples of FOLD__LANES. */
+   chain of sums over queries query_of[p], for p from key_start[j] to key_start[j + 1] - 1, with weights at
+   weight_at[p]. Backward holds all edges' weights, in rows that start at multiples of FOLD__LANES. */
 typedef struct fold__adjacency {
     const int *query_start, *key_of, *key_start, *query_of, *weight_at;
-    int max_edges; /* maximum number of edges; 0: the current number */
+    int max_edges; /* maximum number of edges; 0 means the current number */
 } fold__adjacency;
 
 /* One call of attention. Rows contain all heads side by side: `width` floats per head in query and key,
@@ -3194,21 +3194,21 @@ typedef struct fold__adjacency {
 typedef struct fold__attention_call {
     int queries, keys, heads, width, value_width;
     int causal;  /* query i attends to keys up to i + keys - queries; otherwise to all */
-    float scale; /* factor of scores; 0: 1 / sqrt(width) */
-    /* edges, unless NULL. Not together with causal or key_panels */
+    float scale; /* factor of scores; 0 means 1 / sqrt(width) */
+    /* edges, unless NULL; then neither causal nor key_panels may be set */
     const fold__adjacency *adjacency;
     fold_rows query, key, value;
     const float *key_panels; /* keys packed by attention_append, read by forward instead of key, or NULL */
     fold_rows out;   /* written by forward; not read by backward */
     fold_rows norms; /* [queries x 2 heads]: each head's largest score and sum of exps, which forward stores
-                        for backward. If the base is NULL, forward does not store them */
+                        for backward; if the base is NULL, forward does not */
     fold_rows d_out; /* read by backward, which writes the next three if their base is not NULL */
     fold_rows d_query, d_key, d_value;
 } fold__attention_call;
 
 /* The maps y = f(a, b, c, s), written in the vector macros of the SIMD section. They propagate NaN and have
    PyTorch's gradients. relu adds a zero, so that -0 becomes 0 however a compiler implements VMAX. In maps
-   named d_f, a is the gradient of y. LIGHT maps are limited by memory or rare: AVX-512 uses AVX2's. */
+   named d_f, a is the gradient of y. LIGHT maps are limited by memory, or rare, so AVX-512 uses AVX2's. */
 #define FOLD__MAPS(X, LIGHT)                                                                             \
     X(add, FOLD__VADD(FOLD__A, FOLD__B))                                                                 \
     LIGHT(sub, FOLD__VSUB(FOLD__A, FOLD__B))                                                             \
@@ -3287,7 +3287,7 @@ enum fold__map {
 
 /* Applies a map to `rows` rows of `count` elements. out, in_a, in_b and in_c are the first rows of all[0..3];
    `all` may be NULL for one row. out may be one of the inputs. An input that the map does not use may be
-   NULL; in `all`, it then has the rows of out. */
+   NULL, if the rows of out take its place in `all`. */
 typedef void (*fold__map_fn)(float *out, const float *in_a, const float *in_b, const float *in_c,
                              float scalar, size_t count, size_t rows, const fold_rows all[4]);
 
@@ -3379,10 +3379,10 @@ typedef struct fold__reducer {
 } fold__reducer;
 
 /* The layout of a pack. Vectors are spread evenly over panels: 5 vectors make panels of 3 + 2, not 4 + 1.
-   Rows are `width` floats apart in every panel, so one offset selects a weight row in all of them. */
+   Rows are `width` floats apart in every panel, so a weight row is at the same offset in all of them. */
 typedef struct fold__layout {
     int panels, full, vectors, width;
-} fold__layout; /* the first `full` panels have `vectors` vectors, the others one less */
+} fold__layout; /* the first `full` panels have `vectors` vectors, the others have one less */
 
 static fold__layout fold__layout_of(int panel, int vector, int columns)
 {
@@ -3408,13 +3408,13 @@ static int fold__layout_start(const fold__layout *layout, int panel)
    would wait for each addition. In other weights each lane of a vector is the sum of one column. */
 static int fold__is_narrow(int inner, int columns) { return columns < FOLD__LANES && inner > 4 * columns; }
 
-/* Returns the floats from one column of a narrow pack to the next: whole cache lines. */
+/* Returns the distance between columns of a narrow pack in floats: whole cache lines. */
 static size_t fold__narrow_stride(int inner)
 {
     return ((size_t)inner + FOLD__LANES - 1) / FOLD__LANES * FOLD__LANES;
 }
 
-/* Returns the floats from one panel of a pack to the next; for narrow packs, from one column to the next. */
+/* Returns the distance between panels of a pack in floats; for narrow packs, between columns. */
 static size_t fold__pack_stride(const fold__kernels *kernels, int inner, int columns)
 {
     return fold__is_narrow(inner, columns)
@@ -3437,7 +3437,7 @@ static size_t fold__pack_row(const fold__kernels *kernels, int inner, int column
                : row * (size_t)fold__layout_of(kernels->panel, kernels->vector, columns).width;
 }
 
-/* Returns the scratch floats of a buffer for one tile; the next function adds pointers to rows of tiles. */
+/* Returns how many scratch floats a buffer for one tile takes; the next function adds row pointers. */
 static size_t fold__buffered_floats(size_t rows)
 {
     return fold__min_size(rows, FOLD__TILE_ROWS) * FOLD__TILE_WIDTH;
@@ -3458,7 +3458,7 @@ static size_t fold__product_floats(const fold__kernels *kernels, size_t rows, in
     return fold__max_size(narrow, fold__tile_floats(rows));
 }
 
-/* Returns the scratch floats that suffice for product and weight_grad with any number of rows. */
+/* Returns how many scratch floats suffice for product and weight_grad with any number of rows. */
 static size_t fold__scratch_floats(const fold__kernels *kernels, int inner, int count)
 {
     const size_t product = fold__product_floats(kernels, SIZE_MAX, inner, count);
@@ -3507,8 +3507,8 @@ FOLD__INLINE void fold__transpose_4(float *dst, size_t ld, const float *const sr
 
 /* Packing functions of an instruction set. */
 typedef struct fold__packer {
-    /* Packs rows row..row+rows of `input` as panels that are `stride` floats apart; the last panel's vectors
-       are filled up with zeros. */
+    /* Packs rows row..row+rows of `input` as panels that are `stride` floats apart; the last vectors of the
+       last panel are filled up with zeros. */
     void (*pack_rows)(float *dst, size_t stride, const fold__layout *layout, const fold_rows *input,
                       ptrdiff_t row, int rows, int columns);
     /* dst[c*ld + r] = src[r][c] for eight rows. NULL: rows are transposed four at a time. */
@@ -3594,8 +3594,8 @@ static void fold__pack_any(const fold__packer *packer, int panel, int vector, fl
 
 /* The arguments of a tile function, which computes `count` tiles, one below the other, over some segments.
    Packs are read from `offset` on; weight rows are `width` floats apart. Chains start from from[row] +
-   from_col if `started`, else from zeros. Results go to to[row] + to_col; `last` columns of the last vector
-   are stored, at least one. scattered: prefetch inputs. distant: prefetch the rows that chains continue. */
+   from_col if `started`, else from zeros. Results go to to[row] + to_col; of the last vector, `last` >= 1
+   columns are stored. scattered: prefetch inputs. distant: prefetch the rows that chains continue. */
 typedef struct fold__tile_args {
     int n_seg, count, last, started, scattered, distant;
     size_t offset, width, panel_stride, from_col, to_col;
@@ -3609,8 +3609,8 @@ typedef struct fold__tile_args {
 } fold__tile_args;
 typedef void (*fold__tile_fn)(const fold__tile_args *at);
 
-/* One recorded kernel call: an op or tiles of a product or, if both are NULL, a map, a copy or a whole batch.
-   Its arguments follow it: a fold__prepared, fold__tile_args or fold__map_call. */
+/* One recorded kernel call: an op, or tiles of a product; if both pointers are NULL, a map, a copy or a whole
+   batch. Its arguments follow it: a fold__prepared, fold__tile_args or fold__map_call. */
 typedef struct fold__command {
     struct fold__command *next;
     void (*op)(const fold_op_call *);
@@ -3631,7 +3631,7 @@ typedef struct fold__command_list {
     fold__command *first, **last; /* first is NULL if there is no list */
     int incomplete;               /* an op cannot be recorded, so its batch becomes one command */
     int opaque;                   /* part of an op is neither a map nor a repeatable tile */
-    int disabled;                 /* there is no room for the list, or replays need different amounts */
+    int disabled;                 /* there is no room for the list, or its size differs between replays */
 } fold__command_list;
 
 /* Returns memory that replays do not change, or NULL if there is none. */
@@ -3675,7 +3675,7 @@ typedef void (*fold__narrow_fn)(const fold__seg *seg, ptrdiff_t first_row, const
    tile ends one step after the row above it; with a ramp of -1, each row begins one step after the row below
    it. `steps` is the number of steps of the first tile's last row. */
 typedef struct fold__strided {
-    const float *left, *right, *factor; /* factor: one per row, applied at the end; NULL: 1 */
+    const float *left, *right, *factor; /* factor: one per row, applied at the end; NULL means 1 */
     float *out;
     ptrdiff_t left_row, left_step, right_step, out_row;
     ptrdiff_t left_next, right_next, out_next;
@@ -3684,9 +3684,9 @@ typedef struct fold__strided {
 } fold__strided;
 typedef void (*fold__strided_fn)(const fold__strided *at);
 
-/* Rows of scores and, in backward, of slopes, `stride` floats apart. Row r has seen + r * grow scores, padded
-   to a multiple of FOLD__LANES. largest and factor have one value per row; rows of lanes are FOLD__LANES
-   apart. Rows are read and written up to the next multiple of FOLD__SOFTMAXED_ROWS. */
+/* Rows of scores and, in backward, of slopes, `stride` floats apart. Row r has seen + r * grow scores and is
+   padded to a multiple of FOLD__LANES. largest and factor have one value per row; rows of lanes are
+   FOLD__LANES apart. Rows are read and written up to the next multiple of FOLD__SOFTMAXED_ROWS. */
 typedef struct fold__softmax_tile {
     int rows, seen, grow;
     float scale;
@@ -3705,21 +3705,21 @@ typedef struct fold__softmax_kernels {
     fold__softmax_fn slopes;  /* slopes = weight (slope - factor) scale */
 } fold__softmax_kernels;
 
-/* to[r] = factor[r] times the sum of weights[e] from[index[e]] over the elements e of row r, first[r] to
-   first[r + 1] - 1, as a chain from zero. `width` columns are summed, starting at from_col and to_col. */
+/* to[r] = factor[r] times the sum of weights[e] from[index[e]] over the elements e of row r (first[r] to
+   first[r + 1] - 1), as a chain from zero. `width` columns are summed, starting at from_col and to_col. */
 typedef struct fold__row_sums {
     int rows, width, started;    /* started: chains continue from `to` */
     int heads;                   /* 1 or 2; the second head's columns are `width` further on, */
     ptrdiff_t next;              /* and its weights and factors are `next` floats further on */
     const int *first, *index;    /* e reads row index[e] of `from`, which has no row pointers. NULL: row e */
     const int *weight_at;        /* with an index: e has weights[weight_at[e]]. NULL: weights are in order; */
-    size_t align;                /* rows' weights begin at multiples of this power of 2. 0: all share them */
-    const float *weights, *factor; /* factor NULL: 1 */
+    size_t align;                /* rows' weights begin at multiples of this power of 2. 0: rows share them */
+    const float *weights, *factor; /* factor NULL means 1 */
     fold_rows from, to;
     ptrdiff_t from_col, to_col;
 } fold__row_sums;
 
-/* A pass of some rows of X and dY over a block of dW. It reads the sums where the pass before left them and
+/* A pass of some rows of X and dY over a block of dW. It reads the sums where the previous pass left them and
    stores them where the next pass expects them. */
 typedef struct fold__pass {
     const float *from;
@@ -3746,7 +3746,7 @@ typedef struct fold__tiles {
     int vector, panel; /* floats per vector, vectors per panel */
     int least,
         tallest; /* vectors of the narrowest tile (1: tiles may end with part of one); rows of the tallest */
-    int reach[FOLD__TILE_ROWS];             /* panels that a tile of each height may span: a power of two */
+    int reach[FOLD__TILE_ROWS];             /* how many panels a tile of each height may span: a power of 2 */
     fold__tile_fn tile[FOLD__TILE_ROWS][8]; /* [rows - 1][vectors - 1] */
     fold__tile_fn short_tile[4]; /* tallest tiles of 1 to 4 vectors, the last one half used; NULL: none */
     int narrow_columns;                     /* maximum columns of a narrow tile */
@@ -3754,7 +3754,7 @@ typedef struct fold__tiles {
     fold__narrow_fn narrow[FOLD__NARROW_ROWS][8];
     /* Adds the sum of each element's lanes to its total. Accesses up to the next multiple of 8 elements. */
     void (*add_lanes)(float *total, const float *lanes, int count);
-    int few, many; /* few: rows per pass over dW; many: most rows whose weight gradients need no packing */
+    int few, many; /* few: rows per pass over dW; many: maximum rows for a weight gradient without packing */
     /* Adds the product of X transposed and dY to dW, [inner x columns], starting at column `first` of X and
        column `from` of dY. `block`, unless NULL, holds the sums of many rows, [FOLD__K_BLOCK x FOLD__N_BLOCK]
        at most. If `separate`, which needs a block, chains start at zero and are then added to dW. */
@@ -3766,7 +3766,7 @@ typedef struct fold__tiles {
 /* Functions for attention, kept separate so that a linker can leave them out with the attention ops. */
 typedef struct fold__attender {
     const fold__tiles *tiles;
-    fold__softmax_kernels softmax[2]; /* the first for rows of regular length, the second for uneven rows */
+    fold__softmax_kernels softmax[2]; /* for rows of regular length, and for uneven rows */
     void (*join_largest)(float *largest, const float *lanes, int count); /* stores the maximum of the lanes */
     void (*invert)(float *values, int count); /* 1 / value; accesses up to the next multiple of FOLD__LANES */
     fold__strided_fn strided[FOLD__TILE_ROWS][8]; /* [rows - 1][vectors - 1] */
@@ -3891,7 +3891,7 @@ static void fold__tile_rows(const fold__tiles *tiles, const fold__product *produ
 }
 
 /* Returns the height of the next tile if `left` rows are left. Depending on the kernels, tiles have 1, 2, 3,
-   4 or 6 rows (or 5, if `five`); 1, 2 or 4 rows; or 1 or 2. So 7 rows are split into 4 + 3. */
+   4 or 6 rows (or 5, if `five`), or 1, 2 or 4, or 1 or 2. In the first case, 7 rows are split into 4 + 3. */
 static int fold__tile_height(int tallest, int left, int five)
 {
     const int height = left < tallest ? left : tallest, rest = left - height;
@@ -4018,7 +4018,7 @@ static void fold__narrow_rows(const fold__tiles *tiles, const fold__product *pro
         fold__copy_short(fold__at(&product->output, row + line) + col, from, cols);
 }
 
-/* Computes a narrow product, sixteen chains per element and segment. Copied columns are computed singly. */
+/* Computes a narrow product, with sixteen chains per element and segment. Copied columns run one by one. */
 static void fold__product_narrow(const fold__tiles *tiles, const fold__product *product, float *scratch)
 {
     const int wide = product->in_place ? 1 : tiles->narrow_columns,
@@ -4044,9 +4044,9 @@ static void fold__product_any(const fold__tiles *tiles, const fold__product *pro
 }
 
 /* Computes a weight gradient in blocks of dW, which stay in L1 during a pass over some rows. A pass has as
-   many rows as keep the narrower operand in L2. That operand is read once per strip of blocks, the wider one
-   and dW only once. A few rows are applied to all of dW at once. If rows of dW share cache sets, dW is
-   processed row by row, because a load from one row would wait for stores to the row before. */
+   many rows as fit while the narrower operand stays in L2. Per pass, that operand is read once for each strip
+   of blocks, the wider one and dW only once. A few rows are applied to all of dW at once. If rows of dW share
+   cache sets, dW is processed row by row, or a load from one row would wait for stores to the row before. */
 static void fold__weight_grad_direct(const fold__tiles *tiles, int rows, const fold_rows *input, int inner,
                                      const fold_rows *dy, int columns, float *dw, size_t ldw, float *held,
                                      int separate)
@@ -4182,7 +4182,7 @@ static size_t fold__edge_attention_floats(const fold__adjacency *adjacency, int 
     return floats * FOLD__LANES;
 }
 
-/* Returns how many scores are held: those of all rows in backward, otherwise those of a block, which may be
+/* Returns how many scores are held: in backward those of all rows, otherwise those of one block, which may be
    one long row. The number is a power of two, so that a cached plan has room for other edges. */
 static size_t fold__edge_attention_held(const fold__attention_call *call, int backward)
 {
@@ -4208,7 +4208,7 @@ static int fold__edge_block(const fold__attention_call *call, int row)
     return rows;
 }
 
-/* Returns the query rows of the next block if `left` are left. Blocks are about equal and of whole tiles. */
+/* Returns how many of the `left` query rows the next block has. Blocks are about equal, in whole tiles. */
 static int fold__attention_block(const fold__attention_call *call, int left)
 {
     const int fit = FOLD__SCORES / (call->keys < 1 ? 1 : call->keys) / FOLD__TILE_ROWS * FOLD__TILE_ROWS;
@@ -4243,7 +4243,7 @@ static size_t fold__attention_held(const fold__attention_call *call, int backwar
                            : FOLD__QUERY_BLOCK * fold__attention_stride(call);
 }
 
-/* Returns the scratch floats for any number of heads, which run one at a time or, along edges, in pairs. */
+/* Returns how many scratch floats all heads need, which run one at a time or, along edges, in pairs. */
 static size_t fold__attention_floats(const fold__attention_call *call, int backward)
 {
     const size_t keys = call->adjacency ? 0 : fold__round_up((size_t)call->keys, FOLD__PANEL_KEYS),
@@ -4344,7 +4344,7 @@ static void fold__strided_run(const fold__attender *attender, const fold__stride
         at.left_next = height * (at.left_row + (at.ramp < 0 ? at.left_step : 0));
         at.right_next = at.ramp < 0 ? height * at.right_step : 0;
         at.out_next = height * at.out_row;
-        if (at.ramp < 0) { /* starts from the row that omits most steps */
+        if (at.ramp < 0) { /* start with the row that omits the most steps */
             at.left += (height - 1) * at.left_row;
             at.out += (height - 1) * at.out_row;
             at.left_row = -at.left_row;
@@ -4667,8 +4667,8 @@ static void fold__edge_attention_backward(const fold__attender *attender, const 
    bytes in an image are read in place: row by row or, for a transpose, column by column. In files, a
    transpose has one scale per row. */
 
-/* An int8 weight. group: bytes from one group to the next or, in the layout of files, from column to column.
-   row: bytes from one row to the next. */
+/* An int8 weight. group: the distance between groups in bytes or, in the layout of files, between columns.
+   row: the distance between rows in bytes. */
 typedef struct fold__int8_weight {
     const uint8_t *bytes;
     const float *scales;
@@ -4682,7 +4682,7 @@ typedef struct fold__int8_tile_args {
     const char *rows;
     const uint8_t *weights;
     size_t stride, group, row;
-    int quads, columns; /* quads; in the layout of files, values of x instead */
+    int quads, columns; /* quads: their number; in the layout of files, that of values of x */
     const int32_t *start;
     const float *scale, *scales;
     const float *const *from;
@@ -4692,7 +4692,7 @@ typedef struct fold__int8_tile_args {
 typedef void (*fold__int8_tile_fn)(const fold__int8_tile_args *at);
 
 /* The int8 functions of an instruction set. Weights are stored with the bits of `flip` inverted. For an
-   instruction on unsigned bytes this adds 128 to them, so sums start at -128 times the row's sum. */
+   instruction on unsigned bytes, this adds 128 to the weights, so sums start at -128 times the row's sum. */
 typedef struct fold__int8_kernels {
     const char *name;
     void (*product)(const struct fold__int8_kernels *kernels, const struct fold__int8_weight *weight,
@@ -4704,16 +4704,16 @@ typedef struct fold__int8_kernels {
     unsigned flip;
     int tallest; /* maximum rows of a tile: see fold__tile_height */
     fold__int8_tile_fn tile[FOLD__TILE_ROWS][FOLD__INT8_WIDE]; /* [rows - 1][groups - 1]; NULL: none */
-    /* Returns the bits of the largest magnitude; a NaN's are larger than infinity's. */
+    /* Returns the bits of the largest magnitude; those of NaN are larger than those of infinity. */
     uint32_t (*largest)(const float *from, int count);
-    /* Rounds from[i] * factor, at most 127, to values of `size` bytes and appends four zeros. Returns their
-       sum if `flip` is not 0. May write up to FOLD__LANES - 1 further values. */
+    /* Rounds from[i] * factor, of magnitude 127 at most, to values of `size` bytes and appends four zeros.
+       Returns their sum if `flip` is not 0. May write up to FOLD__LANES - 1 further values. */
     int32_t (*round)(const float *from, int count, float factor, char *to);
     const struct fold__bf16_kernels *bf16; /* for bf16 weights; NULL: the weights are int8 */
 } fold__int8_kernels;
 
 static int fold__int8_groups(int columns) { return (columns - 1) / FOLD__INT8_GROUP + 1; }
-/* Returns the bytes from group to group: an odd number of cache lines, so that groups use different sets. */
+/* Returns the distance between groups in bytes: an odd number of cache lines, so they use different sets. */
 static size_t fold__int8_stride(int inner) { return (size_t)(((inner + 3) / 4) | 1) * FOLD__INT8_LINE; }
 /* Returns the size of a weight in bytes, without the scales that follow it. */
 static size_t fold__int8_size(const fold__int8_kernels *kernels, int inner, int columns)
@@ -4753,7 +4753,7 @@ static uint8_t *fold__int8_at(const fold__int8_kernels *kernels, const fold__int
 }
 
 static int fold__int8_number(unsigned bits) { return (int)bits - 2 * (int)(bits & 128u); }
-/* Returns the bytes of a rounded row of x, with up to three zeros on either side and room for excess. */
+/* Returns the size of a rounded row of x in bytes, with up to three zeros on either side and some excess. */
 static size_t fold__int8_row(const fold__int8_kernels *kernels, int inner)
 {
     const size_t bytes = ((size_t)inner + 6 + FOLD__LANES) * (size_t)kernels->size;
@@ -4765,7 +4765,7 @@ static size_t fold__int8_floats(const fold__int8_kernels *kernels, size_t rows, 
     return 2 * FOLD__INT8_ROWS + block * fold__int8_row(kernels, inner) / sizeof(float);
 }
 
-/* Returns 127 / largest, with the largest magnitude given as bits; *scale is largest / 127. */
+/* Returns 127 / largest and sets *scale to largest / 127; `largest` is a magnitude, as bits. */
 FOLD__INLINE float fold__int8_factor(uint32_t largest, float *scale)
 {
     float most;
@@ -5035,7 +5035,7 @@ static size_t fold__bf16_floats(size_t rows, int inner)
            3 * fold__min_size(rows, FOLD__BF16_ROWS) * sizeof(float *) / sizeof(float);
 }
 
-/* Multiplies some rows by one group, of which a part at a time is converted to floats in `weights`. */
+/* Multiplies some rows by one group, converting a part of it at a time to floats in `weights`. */
 static void fold__bf16_block(const fold__bf16_kernels *bf16, const fold__bf16_group *group,
                              const fold__product *product, ptrdiff_t row, float *weights, float *scratch)
 {
@@ -5193,7 +5193,7 @@ static void fold__weight_grad_sgemm(int rows, const fold_rows *input, int inner,
 #if FOLD__X86
 static const int32_t fold__masks[16] = {
     -1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0
-}; /* starting at 8 - n: a mask of n lanes */
+}; /* from element 8 - n on, a mask of n lanes */
 #if FOLD__GNU_VECTORS
 /* Vectors in memory, with the alignment of a float. */
 typedef float fold__f8 __attribute__((vector_size(32), aligned(4), may_alias));
@@ -5217,7 +5217,7 @@ typedef uint32_t fold__u16 __attribute__((vector_size(64)));
 #if FOLD__NEON
 #ifndef __clang__
 #pragma GCC push_options
-#pragma GCC optimize("no-schedule-insns") /* before register allocation, it loads more than registers hold */
+#pragma GCC optimize("no-schedule-insns") /* this pass loads more than registers can hold */
 #endif
 #define FOLD__SIMD_PASS 128
 #include FOLD_FILENAME
@@ -5292,7 +5292,7 @@ static int fold__best_pass(void)
 }
 #endif
 
-/* Returns the named kernel set or NULL; for a NULL name the machine's best ("cblas" under FOLD_USE_CBLAS). */
+/* Returns the named kernel set or NULL; if the name is NULL, the best ("cblas" under FOLD_USE_CBLAS). */
 static const fold__kernels *fold__kernels_for(const char *name)
 {
     const fold__kernels *set[4];
@@ -5325,9 +5325,9 @@ static const fold__kernels *fold__kernels_for(const char *name)
     return NULL;
 }
 
-/* All computation is between these calls, where rounding is to nearest, nothing traps, and denormals are kept
-   or, for models that ask for it, flushed. Draws, files and initial values keep denormals for every model.
-   The second call restores the program's settings and exception flags, so that no trap fires late. */
+/* All computation happens between these two calls, where rounding is to nearest, nothing traps, and denormals
+   are kept or, for models that ask for it, flushed. Draws, files and initial values keep denormals for every
+   model. The second call restores the program's settings and exception flags, so that no trap fires late. */
 #if (defined(__SSE__) || defined(_M_X64)) && !defined(__TINYC__)
 #define FOLD__MXCSR 1
 typedef uint64_t fold__fp;
@@ -5603,7 +5603,7 @@ FOLD__NOINLINE static fold__f4 fold__f4_fma_exact(fold__f4 a, fold__f4 b, fold__
     return sums;
 }
 
-/* fold__fmaf in four lanes: all take the slow path if one sum is halfway, or a denormal other than 0. */
+/* fold__fmaf in four lanes: all take the slow path if one sum is halfway, or is denormal and not 0. */
 FOLD__INLINE fold__f4 fold__f4_fma_doubles(fold__f4 a, fold__f4 b, fold__f4 c)
 {
     const __m128 av = (__m128)a, bv = (__m128)b, cv = (__m128)c;
@@ -5771,8 +5771,8 @@ FOLD__INLINE fold__f4 fold__f4_fma(fold__f4 a, fold__f4 b, fold__f4 c)
    exp log tanh sigmoid softplus
    fused 0.89 0.86 2.60 2.34 1.82
    portable plain 1.17 0.93 2.67 2.34 1.77
-   gelu_tanh: 3.2 down to -10; 6.5 below, since exp(-|z|) is denormal and its error is multiplied by x. gelu:
-   6.6, portable plain 7.9. silu: 3.2 down to -87; 52 below, for the same reason. elu: 0.95. sin and cos
+   gelu_tanh: 3.2 for x >= -10; 6.5 below, since exp(-|z|) is denormal and its error is multiplied by x. gelu:
+   6.6, portable plain 7.9. silu: 3.2 for x >= -87; 52 below, for the same reason. elu: 0.95. sin and cos
    within 2^18: 1.6. pow: 0.9 + 0.65 |exponent|, portable plain 1.3 + 0.9 |exponent|. */
 
 /* Splits x into n ln 2 + r with |r| <= ln 2 / 2: returns r, and the integer n in *number. */
@@ -5804,14 +5804,14 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_made)(FOLD__V r, FOLD__I number)
     FOLD__I half;
     p = FOLD__VFMA(FOLD__ISA(exp_tail)(r), r, one);
     p = FOLD__VFMA(p, r, one);
-    number = FOLD__IADD(number, FOLD__ISET(254u)); /* adds the bias of both halves: now positive */
+    number = FOLD__IADD(number, FOLD__ISET(254u)); /* adds the bias of both halves, so it is positive */
     half = FOLD__ISHR(number, 1);
     p = FOLD__VMUL(p, FOLD__IFLOATS(FOLD__ISHL(half, 23)));
     number = FOLD__ISUB(number, half);
     return FOLD__VMUL(p, FOLD__IFLOATS(FOLD__ISHL(number, 23)));
 }
 
-/* exp(x) for x <= 89, where it is infinite. x below -104 counts as -104, where exp is 0. NaN stays NaN. */
+/* exp(x) for x <= 89; exp(89) is infinite. x below -104 counts as -104, where exp is 0. NaN stays NaN. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_low)(FOLD__V x)
 {
     const FOLD__V low = FOLD__VSET(-104.0f);
@@ -5943,7 +5943,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu_tanh_low)(FOLD__V x)
     return FOLD__VMAX(low, x);
 }
 
-/* exp(-|z|) = 2^(n + r). The exponent is x p with p = a + b x^2, and can be 150. So that r has a float's
+/* exp(-|z|) = 2^(n + r). The exponent is x p with p = a + b x^2, and can be -150. So that r has a float's
    accuracy, p and its constants have two parts; the first part of a is so short that p - a is exact. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu_tanh_exp)(FOLD__V x)
 {
@@ -6017,7 +6017,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu)(FOLD__V x)
 {
     FOLD__V size = FOLD__VABS(x), t = FOLD__VMIN(FOLD__VSET(14.4f), size); /* NaN stays NaN */
     FOLD__V tail = FOLD__VMUL(t, FOLD__ISA(normal_tail)(t)), e = FOLD__ISA(normal_exp)(t);
-    FOLD__V above = FOLD__VABS(FOLD__VMAX(FOLD__VZERO(), x)); /* x's sign: gelu(-0) and gelu(-99) are -0 */
+    FOLD__V above = FOLD__VABS(FOLD__VMAX(FOLD__VZERO(), x)); /* with x's sign, so gelu(-0) is -0 */
     above = FOLD__IFLOATS(FOLD__IXOR(FOLD__VBITS(above), FOLD__IXOR(FOLD__VBITS(x), FOLD__VBITS(size))));
     return FOLD__VFMA(FOLD__VNEG(tail), e, above);
 }
@@ -6067,7 +6067,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(elu_slope)(FOLD__V x, FOLD__V alpha)
 }
 
 /* sin(x + quarters pi / 2) for |x| <= 2^18, NaN beyond. x is reduced to n pi/2 + r, with pi/2 in three parts;
-   the first one leaves x - n pi/2 exact. |r| is up to 0.81, not pi/4, since n is from a rounded product. */
+   the first one leaves x - n pi/2 exact. |r| is up to 0.81, not pi/4, as n is a rounded product. */
 FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(sine)(FOLD__V x, uint32_t quarters)
 {
     const FOLD__V magic = FOLD__VSET(12582912.0f), zero = FOLD__VZERO(); /* as for exp */
@@ -6275,7 +6275,7 @@ FOLD__MADE_MAPS(FOLD__MAP_DEFINE, FOLD__NO_MAP)
 FOLD__MADE_MAPS(FOLD__MAP_DEFINE, FOLD__MAP_DEFINE)
 #endif
 
-/* ---- sixteen lanes, in the number of vectors that they need ---- */
+/* ---- sixteen lanes, in as many vectors as they take ---- */
 
 #define FOLD__L FOLD__ISA(lanes)
 #define FOLD__PART(index) FOLD__V part##index;
@@ -6535,7 +6535,7 @@ FOLD__RULES(FOLD__RULE_DEFINE)
 
 /* A tile's accumulators are separate variables, named by macros: a compiler might not keep an array in
    registers. FOLD__ROWS_n expands F(row, with) for every row, FOLD__COLS_n expands F(with, column) for every
-   vector of a row or column. */
+   column: a vector of a row or, in narrow tiles, a column of the weight. */
 #define FOLD__ROWS_1(F, with) F(0, with)
 #define FOLD__ROWS_2(F, with) FOLD__ROWS_1(F, with) F(1, with)
 #define FOLD__ROWS_3(F, with) FOLD__ROWS_2(F, with) F(2, with)
@@ -6612,7 +6612,7 @@ FOLD__RULES(FOLD__RULE_DEFINE)
 #define FOLD__STEP_6(VECTORS) FOLD__COLS_##VECTORS(FOLD__LOAD_B, 6) FOLD__ROWS_6(FOLD__ROW_OF, VECTORS)
 #define FOLD__STEP_12(VECTORS) FOLD__COLS_##VECTORS(FOLD__LOAD_B, 12) FOLD__ROWS_12(FOLD__ROW_OF, VECTORS)
 
-/* Computes all remaining tiles of ROWS rows, of which VECTORS vectors are whole: all, or all but the last. */
+/* Computes all remaining tiles of ROWS rows, with VECTORS whole vectors per row: all, or all but the last. */
 #define FOLD__TILE_LOOP(ROWS, VECTORS, FROM_ROW, STEP, TO_ROW)                                          \
     for (; line + ROWS <= lines; line += ROWS, from += ROWS, to += ROWS) {                              \
         FOLD__ROWS_##ROWS(FROM_ROW, VECTORS)                                                            \
@@ -7161,7 +7161,7 @@ FOLD__TARGET static void FOLD__ISA(softmax_invert)(float *values, int count)
     float *to##row = out + row * at->out_row; \
     FOLD__COLS_##VECTORS(FOLD__TO, row)
 
-/* The steps of a ramp, which involve only rows from `first` on, are before or after the steps of all rows. */
+/* A ramp's steps, which involve only rows from `first` on, come before or after the steps of all rows. */
 #define FOLD__STRIDED(ROWS, VECTORS)                                                                        \
     FOLD__TARGET static void FOLD__ISA(strided_##ROWS##_by_##VECTORS)(const fold__strided *at)              \
     {                                                                                                       \
@@ -8291,7 +8291,7 @@ static float fold__data_float(uint64_t data) { return fold__attr_float((int32_t)
 /* -- element-wise ---------------------------------------------------------------------------- */
 
 /* How operands are broadcast to the shape of an output. The output's axes are merged into groups. In each
-   group an operand has either all values, contiguous, or a single one that repeats (a bit of `repeats`). */
+   group an operand has either all values, contiguous, or a single one that repeats (a bit in `repeats`). */
 typedef struct fold__broadcast {
     int groups, length[FOLD_MAX_RANK];
     unsigned repeats[FOLD_MAX_RANK];
@@ -8342,7 +8342,7 @@ static FOLD__NOINLINE void fold__map_line(fold__map_fn map, float *out, int leng
     }
 }
 
-/* Maps one row of broadcast operands. If none repeats in the last group, two groups run in a single call. */
+/* Maps one row of broadcast operands. If no operand repeats in the last group, two groups run in one call. */
 static void fold__map_broadcast(fold__map_fn map, float *out, const float *const in[3],
                                 const fold__broadcast *broadcast, float scalar)
 {
@@ -8470,7 +8470,7 @@ static void fold__elementwise_forward(const fold_op_call *call, const fold__elem
 }
 
 /* Sums of many values. A chain loses accuracy as it grows, so chains have at most FOLD__CHAIN values; longer
-   sums are split into blocks, whose sums are added in pairs. The order depends only on the number of values.
+   sums are split into blocks, whose sums are added pairwise. The order depends only on the number of values.
    Contiguous values are summed in sixteen lanes, each of which is a chain. */
 enum { FOLD__CHAIN = 32, FOLD__LANES_CHAIN = FOLD__LANES * FOLD__CHAIN, FOLD__SUM_WIDTH = 128 };
 
@@ -8538,8 +8538,8 @@ static void fold__sum_rows(const fold__kernels *kernels, float *total, size_t si
         fold__sum_pairs(kernels, total + at, fold__min_size(width, size - at), input, at, first, count);
 }
 
-/* Sums the gradient of a broadcast operand over the groups along which the operand repeats, the last first:
-   at most two groups of four axes. `full` has the output's size, and as much room after it. */
+/* Sums the gradient of a broadcast operand over the groups along which the operand repeats, last one first.
+   With four axes, there are at most two. `full` has the output's size, and as much room after it. */
 static void fold__sum_repeats(const fold__kernels *kernels, float *din, size_t own, float *full, size_t size,
                               const fold__broadcast *broadcast)
 {
@@ -8784,7 +8784,7 @@ static const char *fold__infer_linear(const fold_shape *in, int count, const int
     return NULL;
 }
 
-/* Whether a weight's bytes are read in the image, by kernels that use the layout of files. */
+/* Whether kernels read a weight's bytes directly from the image: those that use the layout of files do. */
 static int fold__has_stored_bytes(const fold__int8_kernels *kernels, const fold__param_data *param)
 {
     return param->stored && kernels->as_saved;
@@ -8814,8 +8814,8 @@ static int fold__is_read_in_place(const fold__param_data *param, int transposed)
     return fold__floats_in_place(param) && !transposed && param->pack == FOLD__NO_PACK;
 }
 
-/* Returns the first row of a weight in the pack that only gradients of inputs read; the pack has no columns
-   for earlier rows. At least FOLD__LANES rows remain, so that a wide product does not become narrow. */
+/* Returns the first row of a weight that the pack for gradients of inputs contains: it has no columns for
+   earlier rows. At least FOLD__LANES rows remain, so that a wide product does not become narrow. */
 static int fold__back_first(const fold__param_data *param)
 {
 #ifdef FOLD_INFERENCE
@@ -9013,7 +9013,7 @@ static void fold__linear_backward(const fold_op_call *call)
     }
 }
 
-/* Returns the scratch floats for products of at most `lines` rows; in training, for any number of rows. */
+/* Returns the scratch floats that products of up to `lines` rows need; in training, of any number of rows. */
 static size_t fold__linear_scratch(const fold__kernels *kernels, const fold__int8_kernels *const *formats,
                                    const fold__param_data *weight, size_t lines, int trains)
 {
@@ -9031,7 +9031,7 @@ static size_t fold__linear_scratch(const fold__kernels *kernels, const fold__int
     return fold__max_size(forward, backward);
 }
 
-/* A range of columns of a gradient, summed by one of several threads, or of rows in a part of that work. */
+/* A range of columns of a gradient, for one of several threads to sum, or of rows in a part of that work. */
 typedef struct fold__extent {
     int from, to;
 } fold__extent;
@@ -9130,7 +9130,7 @@ static void fold__matrix_transposed_product(const fold__kernels *kernels, fold__
     fold__matrix_product(kernels, turned, right, 0, to, scratch);
 }
 
-/* The factors of a product: matrices, or a vector and a matrix. count: contiguous products in a sample. */
+/* The factors of a product: matrices, or a vector and a matrix. A sample has `count` such products. */
 typedef struct fold__factors {
     fold__matrix left, right;
     int count;
@@ -9288,8 +9288,8 @@ static const char *fold__infer_axis(const fold_shape *in, int count, const int32
     return NULL;
 }
 
-/* What an op over an axis processes at once: lines of one outer index or, for losses, a whole value. out and
-   dout have one line, or as many as in. Backward gets din, the gradient of `input`; in and out if used. */
+/* What an op over an axis handles at once: lines of one outer index or, for losses, all values. out and dout
+   have one line, or as many as in. Backward gets din, the gradient of `input`, and in and out if used. */
 typedef struct fold__lines {
     const fold__kernels *kernels;
     fold__axis axis;
@@ -9491,7 +9491,7 @@ static void fold__prod_lines(const fold__lines *lines)
             lines->out[column] *= lines->in[at + column];
 }
 
-/* A value's gradient is the product of those before it times that of those after: dividing fails at zeros. */
+/* A value's gradient is the product of the values before and after it: dividing by the value fails at 0. */
 static void fold__prod_lines_grad(const fold__lines *lines)
 {
     float *running = lines->scratch;
@@ -9789,7 +9789,7 @@ static void fold__max_n_backward(const fold_op_call *call)
 }
 
 /* Softmax weights (shares) of one row's elements: exp(score - largest) / sum, summed in list order, per head.
-   The shares of up to `room` elements are held at a time, in most rows those of all. */
+   The shares of up to `room` elements are held at a time, which in most rows are all elements. */
 typedef struct fold__softmax_mean {
     const fold_op_call *call;
     const fold__kernels *kernels;
@@ -9906,7 +9906,7 @@ static void fold__softmax_mean_n_forward(const fold_op_call *call)
     }
 }
 
-/* Computes gradients of the held elements. That of a score is its share * (dout . value - dout . output). */
+/* Computes gradients of the held elements. For a score it is its share * (dout . value - dout . output). */
 static void fold__softmax_mean_back(const fold__softmax_mean *at, const float *out, const float *dout)
 {
     const fold_op_call *call = at->call;
