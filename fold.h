@@ -131,8 +131,8 @@
                also fits that block after other recordings.
      Real time Once a context has run its largest recording (and replayed it), and an optimiser has taken a
                step, no call allocates, locks or calls the system, except those that create, free, open,
-               close, load, save, print, visit, quantise, reserve or seal, fold_pool_for, fold_to_file and
-               fold_clock_monotonic. examples/CALLS.md marks the calls of which this is true.
+               close, load, save, print, visit, quantise, reserve or seal, and except fold_pool_for,
+               fold_to_file and fold_clock_monotonic. examples/CALLS.md marks the calls for which this holds.
      Errors    The library never aborts, exits or prints. The first error sticks to the context (or model),
                with a message, and the desc's `error` callback is called.
                - The failing call returns the null node; functions that run return the stored status.
@@ -347,7 +347,7 @@ FOLD_API fold_model_desc fold_model_desc_default(void);
    that is unknown or unavailable, or threads without a parallel_for, sets an error on the model. Nothing can
    be added until fold_model_clear_error; after that, the model uses the best kernels, or one thread. */
 FOLD_API fold_model *fold_model_new(const fold_model_desc *desc);
-FOLD_API void fold_model_free(fold_model *m); /* frees a model, after its contexts. NULL is fine */
+FOLD_API void fold_model_free(fold_model *m); /* frees a model; free its contexts first. NULL is fine */
 FOLD_API fold_status fold_model_status(const fold_model *m);  /* returns the first error, or FOLD_OK */
 FOLD_API const char *fold_model_message(const fold_model *m); /* why a call, a load or a save failed */
 FOLD_API void fold_model_clear_error(fold_model *m);          /* makes a model with an error usable again */
@@ -387,7 +387,7 @@ typedef struct fold_param_desc {
     const float *values; /* initial values, copied; they replace `init`. NULL: use `init` */
     unsigned uses;       /* FOLD_FOR_... flags; 0 means FOLD_FOR_LINEAR if the rank is 2 */
     int frozen;          /* 1: no gradient and no updates; fold_param_freeze changes this */
-    int buffer;          /* 1: state, not a weight: never trained, whatever fold_param_freeze says */
+    int buffer;          /* 1: state, not a weight; never trained, whatever fold_param_freeze says */
     int rate_set;        /* parameter group for fold_model_scale_rates, 0 to 15 */
 } fold_param_desc;
 
@@ -822,7 +822,7 @@ FOLD_API fold_node fold_hinge(fold_ctx *f, fold_node scores, int label);
 
 /* These are for policies in reinforcement learning; to draw actions, see section 16. The log-probability of
    choice k is fold_pick(f, fold_log_softmax(f, logits), k); for lists use fold_pick_each. */
-/* Computes -sum p log p of p = softmax(logits) over the last axis. That axis disappears. A logit of -infinity
+/* Computes -sum p log p for p = softmax(logits) over the last axis, which disappears. A logit of -infinity
    rules a choice out: it adds nothing, here and in the losses. */
 FOLD_API fold_node fold_softmax_entropy(fold_ctx *f, fold_node logits);
 /* Computes the log-probability [1] of x under independent normal distributions. For s = log_deviation, the
@@ -1659,7 +1659,7 @@ typedef struct fold_seen {
     uint64_t start_ns, end_ns; /* nanoseconds since the run began; end_ns of a run: the end of planning */
     int thread, backward, prologue; /* FOLD_SEEN_TIME: the thread, 1 for a backward, 1 for a prologue */
     int dropped;              /* number of this thread's times that did not fit into trace_bytes */
-    int recomputed;           /* of a run: number of its calls already computed by an earlier run */
+    int recomputed;           /* of a run: number of its calls that an earlier run had computed */
 } fold_seen;
 /* A callback for one item, which is valid until the callback returns (names: longer). Nonzero means stop. */
 typedef int fold_visitor(const fold_seen *seen, void *user);
@@ -1699,10 +1699,10 @@ typedef struct fold_stats {
     size_t bytes, peak_bytes;    /* bytes that the context holds now, and the most so far */
     size_t block_bytes;          /* size of a block that is large enough for every recording so far; too small
                                     after one ran out of memory */
-    const char *one_group;       /* why all samples of the last run were one group; "" if not */
-    int recomputed_nodes;        /* executed nodes that an earlier run had computed with the same parameters:
-                                    values that fold_keep did not keep; in a backward also those of a fold_run
-                                    before it. A replay reports the figure of its run; eager contexts: 0 */
+    const char *one_group;       /* why all samples of the last run were one group; "" if they were not */
+    int recomputed_nodes;        /* number of executed nodes that an earlier run had computed with the same
+                                    parameters but did not keep; in a backward also those of a fold_run before
+                                    it. A replay reports the figure of its run, an eager context 0 */
 } fold_stats;
 FOLD_API fold_stats fold_ctx_stats(const fold_ctx *f); /* figures of the recording and last run */
 
@@ -1993,9 +1993,9 @@ FOLD_API int fold_finite(const float *values, int n);
      batch           calls of one signature and stage that run together
      sample          a set of calls that share no value with calls of other samples
      group           samples that run forward and backward together before the next group starts
-     prefix, suffix  the groups before and after the samples: merged calls that several samples use, and calls
-                     that only combine scalars of samples, such as a sum of losses. Boundary values and
-                     gradients pass between prefix, samples and suffix
+     prefix, suffix  the groups before and after the samples. The prefix has merged calls that several samples
+                     use, the suffix calls that only combine scalars of samples, such as a sum of losses.
+                     Boundary values and gradients pass between prefix, samples and suffix
      phase           one group in one direction; a run is a sequence of phases, a phase a sequence of steps
      chunk           some rows of every list of a group, run forward and backward before the next
      buffer          storage for one value, gradient or contribution of a program, for all calls of a group.
@@ -2107,7 +2107,7 @@ __declspec(dllimport) void *__stdcall CreateFileW(const wchar_t *path, unsigned 
 #elif defined(__GNUC__)
 #pragma GCC push_options
 #pragma GCC optimize("fp-contract=off", \
-                     "no-inline-functions") /* compiles in a third less time and runs as fast */
+                     "no-inline-functions") /* saves a third of the compile time at the same speed */
 #pragma GCC optimize("no-unsafe-math-optimizations", "no-associative-math", "no-reciprocal-math")
 #pragma GCC optimize("signed-zeros", "no-finite-math-only", "no-single-precision-constant")
 /* g++ reads all constants before it obeys this pragma. With -fsingle-precision-constant it stops here. */
@@ -2771,7 +2771,7 @@ static int fold__grow_allocated(fold__arena *arena, fold__array *array, size_t n
 {
     const size_t wanted = array->discardable ? need + need / 8 : fold__max_size(need, array->capacity * 2);
     const size_t capacity = fold__round_up(wanted, FOLD__ALIGN);
-    if (array->data && array->discardable) { /* freed first, so that the two never exist at the same time */
+    if (array->data && array->discardable) { /* freed first, so that old and new never exist together */
         (arena->memory.free)(array->data, array->capacity, arena->memory.user);
         fold__arena_account(arena, 0, array->capacity);
         array->data = NULL;
@@ -3404,8 +3404,8 @@ static int fold__layout_start(const fold__layout *layout, int panel)
     return panel * layout->vectors - (panel > layout->full ? panel - layout->full : 0);
 }
 
-/* Whether a weight is narrow. Its sums are then split into FOLD__LANES chains each, since a single long chain
-   would wait for each addition. In other weights each lane of a vector is the sum of one column. */
+/* Whether a weight is narrow. Each of its sums is then split into FOLD__LANES chains, since a single long
+   chain would wait for each addition. In other weights each lane of a vector is the sum of one column. */
 static int fold__is_narrow(int inner, int columns) { return columns < FOLD__LANES && inner > 4 * columns; }
 
 /* Returns the distance between columns of a narrow pack in floats: whole cache lines. */
