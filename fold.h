@@ -428,7 +428,7 @@ FOLD_API void fold_values_write_end(fold_model *m, fold_param p);
 /* Fills all parameters of a layer from arrays. Each array is copied to the parameter NAME.PART. It is
    row-major, with the shape and order given in the comment on the layer's _new. If name is "", the parts are
    full names, and the arrays must cover the whole model. Errors, set on the model: a part that the layer does
-   not have; a parameter without an array, or with a different number of values. An error changes nothing.
+   not have; a parameter without an array, or an array of a different length. An error changes nothing.
        fold_array arrays[2] = { { "W", W, 6 * 32 }, { "b", b, 32 } };
        fold_values_fill(m, "encoder", arrays, 2); // made by fold_dense_new(m, "encoder", 6, 32, ...) */
 typedef struct fold_array {
@@ -475,8 +475,8 @@ FOLD_API fold_quantize_desc fold_quantize_desc_default(void);
    Needs: a model made for inference, loaded before or after (section 13 describes int8 in files). Afterwards
    call fold_ctx_reset on every context, and get pointers to values again. Parameters added later stay float
    until the next call, except int8 tensors that are read in place (fold_model_read_in_place). The floats of a
-   weight are then gone: fold_param_value returns NULL, and fold_use and writing are errors. A weight keeps
-   them if cells also read it with fold_use, or if both fold_linear and fold_linear_t do.
+   converted weight are gone: fold_param_value returns NULL, and fold_use and writing are errors. A weight
+   keeps its floats if cells also read it with fold_use, or if both fold_linear and fold_linear_t do.
 
    int8: each output column of a weight is stored as integers from -127 to 127 and a scale, which is the
    column's largest magnitude divided by 127. Inputs of products get one scale per row, or one per part of a
@@ -484,8 +484,8 @@ FOLD_API fold_quantize_desc fold_quantize_desc_default(void);
    any size, even without FOLD_REPRODUCIBLE. A row with an infinity or a NaN gives NaN in all columns, and
    affects no other row. A row, or a weight's column, with all magnitudes below 2^-119 counts as zeros.
    bfloat16: values are rounded to 8 bits of precision, to nearest, ties to even, and clamped to the largest
-   bfloat16. Products are bit-identical to products with the rounded values as floats. This includes rows with
-   an infinity or a NaN: infinity times a weight is infinity, or NaN if the weight is 0.
+   bfloat16. Products are bit-identical to float products with the rounded values. This includes rows with an
+   infinity or a NaN: infinity times a weight is infinity, or NaN if the weight is 0.
 
    These stay float:
    - weights with fewer than `min_values` values, fewer than 16 outputs or more than 131072 inputs;
@@ -497,22 +497,22 @@ FOLD_API fold_status fold_model_quantize(fold_model *m, const fold_quantize_desc
 
 typedef struct fold_quantized {
     int bits;    /* bits per value in products: 8, 16 or 32 */
-    float error; /* relative error of the worst column: root mean square of the rounding errors divided by
-                    root mean square of the values. 0: no error, or loaded as int8 */
+    float error; /* relative error of the worst column: the root mean square of its rounding errors, divided
+                    by that of its values. 0: no error, or loaded as int8 */
 } fold_quantized;
 /* Returns how a weight was quantised; zeros if p is from another model. fold_model_print lists all. */
 FOLD_API fold_quantized fold_param_quantized(const fold_model *m, fold_param p);
 
 /* -- Advanced -- */
 
-/* Sizes of a model's growing arrays, in bytes. They double as they grow, so with an allocator that never
-   reuses freed memory a model takes several times the size of its weights. To allocate only what it needs:
+/* Sizes of a model's growing arrays, in bytes. Arrays double as they grow, so with an allocator that never
+   reuses freed memory a model takes several times the size of its weights. To allocate only what is needed:
    1. Build the model, train it for a step if it is to be trained, and call fold_model_measure.
    2. Build it again, calling fold_model_reserve with the result before anything is added: each array is then
       allocated once, at this size.
    3. For a model in a static array, do step 2 in a large block and measure again: block_bytes is the size to
-      use (without step 2 it is larger). Measure before you create contexts that share the block: it includes
-      them. You can keep the numbers as constants; measure with the kernel set used later (isa). */
+      use (without step 2, it is larger). Measure before you create contexts that share the block: block_bytes
+      includes them. You can keep the numbers as constants; measure with the kernel set used later (isa). */
 typedef struct fold_model_size {
     size_t values, grads, packs, state, state2, params, marks, cells, ops; /* bytes of each array: `packs` are
                            packed weights, `state` and `state2` optimiser state, `marks` touched table rows */
@@ -520,8 +520,8 @@ typedef struct fold_model_size {
                            the model ran out of memory, 0 if it has no block */
     size_t tracing;     /* size of a block for fold_model_desc.tracing; 0 after fold_model_seal */
 } fold_model_size;
-/* Returns a model's allocator, for your own data. With a block, it allocates from the block. Free your data
-   before the model. For a NULL model all members are NULL. */
+/* Returns a model's allocator, for your own data. If the model has a block, it allocates from that. Free your
+   data before the model. For a NULL model, all members are NULL. */
 FOLD_API fold_memory fold_model_memory(const fold_model *m);
 FOLD_API fold_model_size fold_model_measure(const fold_model *m); /* returns how much memory a model holds */
 /* Allocates the arrays of a model in advance, with these sizes. block_bytes and tracing are ignored, and NULL
@@ -562,10 +562,10 @@ typedef struct fold_ctx_desc {
     size_t group_bytes;     /* size of a group, i.e. of the samples that run together: their values take about
                                this many bytes. Finish recording one sample before the next. 0 means
                                FOLD_GROUP_BYTES (1 MiB), or up to three times that if batches would have few
-                               rows or weights take more than half of it, or even more if batches would have
-                               fewer than 12 rows. SIZE_MAX: all samples. Forward-only runs split large
-                               batches into pieces; values used only within a piece take about a quarter of
-                               group_bytes. 16384 suits devices with little memory */
+                               rows or weights take more than half of FOLD_GROUP_BYTES, or even more if
+                               batches would have fewer than 12 rows. SIZE_MAX: all samples. Forward-only runs
+                               split large batches into pieces; values used only within a piece take about a
+                               quarter of group_bytes. 16384 suits devices with little memory */
     size_t plan_cache_bytes; /* memory for cached plans, so that each recorded structure is planned only in
                                 its first two runs. A plan takes about 60 bytes a node; start with 1 << 20.
                                 The least recently used plan is evicted first. Only the first run of a
@@ -576,7 +576,7 @@ typedef struct fold_ctx_desc {
     size_t trace_bytes;     /* memory for the times that fold_ctx_visit_times shows: 32 bytes per batch and
                                direction. Needs a clock, which every thread calls. 0: none */
     uint64_t trace_over_ns; /* fold_ctx_visit_times shows the last run that took longer than this, including
-                               planning, even before faster ones. Uses half of trace_bytes. 0: the last run */
+                               planning, even after faster runs. Uses half of trace_bytes. 0: the last run */
     void (*zone)(int begin, const char *name, int calls, void *user); /* called when planning or a batch
                                begins (1) or ends (0), on each thread that takes part, with the name of the op
                                or cell and the number of calls. For profilers such as Tracy. NULL: none */
@@ -586,7 +586,7 @@ typedef struct fold_ctx_desc {
     void *error_user;
     int threads;            /* split samples, or pieces of large batches, among up to this many threads, with
                                bit-identical results. Small runs, calls that cannot be split and fold_run_more
-                               stay on the calling thread. 0 means 1. Your own ops run on any of them */
+                               stay on the calling thread. 0 means 1. Your own ops may run on any of them */
     fold_parallel_for *parallel_for; /* runs tasks on your job system, or is fold_pool_for; required for
                                         threads. While waiting, it may run other jobs on the calling thread,
                                         with your floating-point settings, but none that uses this context */
@@ -608,7 +608,7 @@ FOLD_API uint64_t fold_clock_monotonic(void *user);
 typedef struct fold_pool fold_pool;
 /* Creates a pool of POSIX threads for fold_ctx_desc.pool. Set parallel_for to fold_pool_for; link with
    -pthread. `threads`, 1 to 64, includes the calling thread. Only one context at a time may run on a pool.
-   After a fork, the child's copy starts its own threads on first use. Returns NULL if that is impossible. */
+   After a fork, the child's copy starts its own threads on first use. Returns NULL if none can be created. */
 FOLD_API fold_pool *fold_pool_new(int threads);
 FOLD_API void fold_pool_free(fold_pool *p);  /* frees a pool; NULL is fine */
 /* Runs tasks on a pool, or on the calling thread if `pool` is NULL. It does nothing if n < 1. */
@@ -746,9 +746,9 @@ FOLD_API fold_node fold_at_most(fold_ctx *f, fold_node x, float high);  /* x > h
 
 FOLD_API fold_node fold_softmax(fold_ctx *f, fold_node x);     /* e^x / sum e^x over the last axis */
 FOLD_API fold_node fold_log_softmax(fold_ctx *f, fold_node x); /* x - log sum e^x over the last axis */
-/* These reduce one axis, which disappears, or with FOLD_ALL all axes, which gives [1]. amax and amin are NaN
-   if any value is; their gradient goes to the first extreme value, or the first NaN. Sums and means of many
-   values are accurate, here and in fold_sum_n, fold_mean_n, fold_list_sum and fold_list_mean: at most 32
+/* These reduce one axis, which disappears, or, with FOLD_ALL, all axes, which gives [1]. amax and amin are
+   NaN if any value is; their gradient goes to the first extreme value, or the first NaN. Sums and means of
+   many values are accurate, here and in fold_sum_n, fold_mean_n, fold_list_sum and fold_list_mean: at most 32
    values are added one after another. Longer sums are split into blocks, which are added pairwise. A block
    has 512 adjacent values (16 interleaved sums of 32), or 32 rows, nodes or list elements. The order, and so
    the bits, depends only on the number of values. */
@@ -832,14 +832,14 @@ FOLD_API fold_node fold_gaussian_log_prob(fold_ctx *f, fold_node x, fold_node me
 FOLD_API fold_node fold_gaussian_entropy(fold_ctx *f, fold_node log_deviation);
 
 /* -- Advanced -- */
-/* These compute fold_linear_n of x and h in two bit-identical steps:
+/* These compute fold_linear_n of x and h in two steps, with bit-identical results:
        start = x W[first rows, as many as x has values] + b;   y = start + h W[last rows]
    start [outputs] can be used many times, or alone if there is no h. */
 FOLD_API fold_node fold_linear_first(fold_ctx *f, fold_node x, fold_param W, fold_param b);
 FOLD_API fold_node fold_linear_then(fold_ctx *f, fold_node start, fold_node h, fold_param W);
 
 /* ==== 8 running ========================================================================== */
-/* A run computes what was recorded: fold_run runs forward, fold_backward also computes the gradients of a
+/* A run computes what was recorded: fold_run runs forward, and fold_backward also computes the gradients of a
    loss. After a run, fold_value and fold_read can read its roots and kept nodes. */
 
 /* Keeps x readable after a run, as roots are. It is computed even if no root depends on it. What you record
@@ -847,11 +847,11 @@ FOLD_API fold_node fold_linear_then(fold_ctx *f, fold_node start, fold_node h, f
    cell's body: make the value an output of the cell. */
 FOLD_API void fold_keep(fold_ctx *f, fold_node x);
 
-/* Computes the n roots, kept nodes, and all that these depend on. n may be 0. You can record more and run
-   again. Only new nodes are computed, if the earlier values they read are roots, kept nodes or inputs. Other
-   earlier values are computed again from those, and planning visits every node from there on; fold_stats
-   counts both (recomputed_nodes, visited_nodes). If everything is already computed, nothing runs. After
-   parameters change, a batched context recomputes what it needs; reset an eager one. */
+/* Computes the n roots, the kept nodes, and everything that these depend on. n may be 0. You can record more
+   and run again. Only new nodes are computed, as long as the earlier values they read are roots, kept nodes
+   or inputs. Other earlier values are computed again from those, and planning visits every node from there
+   on; fold_stats counts both (recomputed_nodes, visited_nodes). If everything is already computed, nothing
+   runs. After parameters change, a batched context recomputes what it needs; reset an eager one. */
 FOLD_API fold_status fold_run(fold_ctx *f, const fold_node *roots, int n);
 #ifndef FOLD_INFERENCE
 /* Keeps the gradient of x for fold_grad, after fold_backward; inference contexts ignore it. It is an error
@@ -935,7 +935,7 @@ FOLD_API fold_status fold_replay_begin(fold_ctx *f); /* starts a sliced fold_rep
    that takes a list, and the gradients of inputs and looked-up rows. Reductions, gathers and these gradients
    take about 0.1 to 0.5 ms per million values; attention takes as long as its products.
    Needs: the context's clock, unless ns is 0. Error: FOLD_BAD_STATE, and nothing is lost, if there is no
-   clock or no started run, or if parameters have changed since then.
+   clock or no started run, or if parameters have changed since the start.
        fold_run_begin(f, roots, n);
        for (int more = 1; more && !fold_run_more(f, 500000, &more);) show_frame(); */
 FOLD_API fold_status fold_run_more(fold_ctx *f, uint64_t ns, int *more);
@@ -1653,7 +1653,7 @@ typedef struct fold_seen {
     uint64_t data;            /* data of the call, e.g. a label or the bits of a factor */
     const struct fold_op_desc *user_op; /* desc of your own op; NULL: a built-in one */
     int sample;               /* sample index; -1: shared by samples, combines samples, or not planned */
-    int batch, group;         /* indices from 0; prologues are numbered too. For a leaf: those of its first
+    int batch, group;         /* indices from 0; prologues are numbered too. For a leaf, those of its first
                                  reader, or -1. For a run: the number of batches and groups */
     int calls, lower_bound;   /* number of calls in the batch or run; lower_bound as in fold_stats */
     uint64_t start_ns, end_ns; /* nanoseconds since the run began; end_ns of a run: the end of planning */
@@ -1675,7 +1675,7 @@ FOLD_API fold_status fold_ctx_visit_times(const fold_ctx *f, fold_visitor *visit
 typedef struct fold_stats {
     int nodes, edges;            /* number of nodes and operands recorded since the reset */
     int run_nodes;               /* number of calls and ops that the last run executed */
-    int visited_nodes;           /* number of nodes that planning visited: those since the last run; more if
+    int visited_nodes;           /* number of nodes that planning visited: those since the last run, more if
                                     they need values not kept; all in a backward or if parameters changed */
     int batches;                 /* number of forward batches of the last run, without prologues */
     int prologues;               /* number of prologue batches: they run the parts of cells that do not depend
