@@ -1020,7 +1020,7 @@ FOLD_API double fold_grads_clip(fold_model *m, float limit);
        FOLD_RATE_CONSTANT     1
        FOLD_RATE_LINEAR       end + (1 - end) (1 - t) with t = (step - warm_up) / (steps - warm_up), at most 1
        FOLD_RATE_COSINE       end + (1 - end) (1 + cos(pi t)) / 2 (Loshchilov and Hutter 2017)
-       FOLD_RATE_STEP         factor to the power of step / every, rounded down */
+       FOLD_RATE_STEP         factor to the power of floor(step / every) */
 typedef enum fold_rate_kind {
     FOLD_RATE_CONSTANT,
     FOLD_RATE_LINEAR,
@@ -1098,7 +1098,7 @@ FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i);  /* returns out
    - fold_value and fold_grad return the n rows end to end, and for n = 0 a pointer that must not be
      dereferenced. Rows of a view or of fold_list_lookup are not contiguous: copy them with fold_read. */
 
-/* Records a list of n rows, end to end in `values`. They are copied. */
+/* Records a list of n rows, stored end to end in `values`. They are copied. */
 FOLD_API fold_node fold_list_input(fold_ctx *f, const float *values, int n, fold_shape row);
 /* Records a list of n rows without copying. Do not change them until fold_ctx_reset (but see fold_replay). */
 FOLD_API fold_node fold_list_input_ref(fold_ctx *f, const float *values, int n, fold_shape row);
@@ -1121,7 +1121,7 @@ FOLD_API int fold_list_length(fold_ctx *f, fold_node x);
 /* Views the rows of a list as one value [n, row]. n >= 1, and rows have rank 3 at most. Calls that read the
    result batch only if n is the same. */
 FOLD_API fold_node fold_list_stack(fold_ctx *f, fold_node list);
-/* Copies x into a list with one row for each index of its first axis. Rows of a vector are [1]. */
+/* Copies x into a list with one row for each index of x's first axis. Rows of a vector are [1]. */
 FOLD_API fold_node fold_list_unstack(fold_ctx *f, fold_node x);
 
 /* These reduce the rows of a list, or in a cell body the elements of the cell's list, to one value. If there
@@ -1176,7 +1176,7 @@ FOLD_API fold_node fold_list_choice_xent_to(fold_ctx *f, fold_node x, const int 
 FOLD_API fold_node fold_list_attention(fold_ctx *f, fold_node q, fold_node k, fold_node v, int heads,
                                        int causal);
 /* Computes attention along edges, as between neighbouring agents. For each edge e, in order, row to[e] of q
-   attends to row from[e] of k and v. The result has the rows of q; k and v may have a different number. A
+   attends to row from[e] of k and v. The result has the rows of q; k and v may have more or fewer. A
    repeated edge counts twice. Each row is bit-identical to fold_list_attention of that query over the rows it
    attends to. Gradients of k and v are summed in query order. */
 FOLD_API fold_node fold_list_attention_to(fold_ctx *f, fold_node q, fold_node k, fold_node v, int heads,
@@ -1400,7 +1400,7 @@ FOLD_API fold_node fold_unroll_list(fold_ctx *f, const fold_recurrent *r, fold_n
 
 /* A stack is 1 to FOLD_MAX_LAYERS recurrent layers, each reading the outputs of the layer below. Outputs of a
    bidirectional stack are [2 hidden]: h of both directions, forward first. `make` creates the cells, named 0,
-   1, … and, in reverse, 0.reverse, …: fold_lstm_new makes 0.W, 0.b, 0.reverse.W, ….
+   1, … and, for the reverse direction, 0.reverse, …: fold_lstm_new makes 0.W, 0.b, 0.reverse.W, ….
        fold_rnn_stack encoder = fold_rnn_stack_new(m, "encoder", fold_lstm_new, inputs, hidden, 2, 1);
        fold_unroll_stack(f, &encoder, x, n, NULL, out, NULL); */
 typedef fold_recurrent fold_recurrent_maker(fold_model *m, const char *name, int inputs, int hidden);
@@ -1490,8 +1490,8 @@ FOLD_API fold_status fold_model_save(fold_model *m, const char *path, const fold
 /* Saves a model through your writer; desc NULL: the defaults. */
 FOLD_API fold_status fold_model_save_to(fold_model *m, fold_writer *write, void *user,
                                         const fold_save_desc *desc);
-/* Returns the step count of the optimiser, which saving and loading its state preserves. It restarts from 0
-   when a different kind of optimiser is used. */
+/* Returns the optimiser's step count. Saving and loading the optimiser's state keep it; using a different
+   kind of optimiser restarts it from 0. */
 FOLD_API uint64_t fold_model_steps(const fold_model *m);
 #endif
 
@@ -1583,7 +1583,7 @@ FOLD_API fold_tensors *fold_tensors_open(fold_model *m, const char *path);
 #endif
 /* Opens a safetensors file in memory, which must stay there until fold_tensors_close. */
 FOLD_API fold_tensors *fold_tensors_open_memory(fold_model *m, const void *bytes, size_t size);
-/* Closes a file, before fold_model_free. Returns the model's status, or why the file could not be read. */
+/* Closes a file. Call it before fold_model_free. Returns the model's status, or why reading failed. */
 FOLD_API fold_status fold_tensors_close(fold_tensors *t);
 FOLD_API fold_model *fold_tensors_model(const fold_tensors *t); /* the model that gets errors */
 FOLD_API int fold_tensors_count(const fold_tensors *t);         /* the number of tensors */
@@ -1614,7 +1614,7 @@ FOLD_API fold_status fold_tensors_missing(fold_tensors *t, const char *who, cons
 
 /* Prints the batches in order, with their numbers of calls, operands and shapes. */
 FOLD_API fold_status fold_ctx_print(fold_ctx *f, fold_writer *write, void *user);
-/* Prints why calls of the same op are not in one batch: because they differ (it says in what), depend on each
+/* Prints why calls of the same op are not in one batch: what they differ in, or that they depend on each
    other, are in different groups of samples, or are separated by the schedule. */
 FOLD_API fold_status fold_ctx_print_splits(fold_ctx *f, fold_writer *write, void *user);
 /* Prints the parameters of a model (shapes, sizes, uses) and its cells. Needs no memory. */
@@ -1661,7 +1661,7 @@ typedef struct fold_seen {
     int dropped;              /* number of this thread's times that did not fit into trace_bytes */
     int recomputed;           /* of a run: number of its calls that an earlier run had computed */
 } fold_seen;
-/* A callback for one item, which is valid until the callback returns (names: longer). Nonzero means stop. */
+/* A callback for one item, of which only the names stay valid after it returns. Nonzero means stop. */
 typedef int fold_visitor(const fold_seen *seen, void *user);
 /* Visits what fold_ctx_print would print, under the same conditions. Returns FOLD_IO if the visitor stops. */
 FOLD_API fold_status fold_ctx_visit(fold_ctx *f, fold_visitor *visit, void *user);
@@ -1774,7 +1774,7 @@ enum {                          /* what backward reads; other values may be over
 };
 typedef struct fold_op_desc {
     const char *name;           /* for messages and prints; copied */
-    int n_in;                   /* number of inputs, or -1 for 1 to FOLD_MAX_IN; of list ops: of components */
+    int n_in;                   /* number of inputs, -1 for 1 to FOLD_MAX_IN; for list ops: of components */
     int n_out, n_attr;          /* number of outputs; number of attributes (at most 4). In eager contexts, ops
                                    on list elements must have one output */
     int is_list;                /* 1: reduces a list to one value; batches mix all lengths */
@@ -1787,7 +1787,7 @@ typedef struct fold_op_desc {
     void (*forward)(const fold_op_call *c);
     void (*backward)(const fold_op_call *c);  /* NULL: no gradients pass */
     void *user;                 /* passed to forward and backward, possibly on several threads; not copied.
-                                   Shapes may depend on attributes only. What varies by call is `data` */
+                                   Shapes may depend only on attributes. Pass what varies by call as `data` */
 } fold_op_desc;
 FOLD_API fold_op_desc fold_op_desc_default(void);  /* all zero */
 /* Adds an op. Returns the null handle, with an error on the model, if desc is invalid or memory runs out. */
