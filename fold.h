@@ -2100,7 +2100,7 @@ __declspec(dllimport) void *__stdcall CreateFileW(const wchar_t *path, unsigned 
 #if __clang_major__ > 12 && (defined(__x86_64__) || defined(__i386__))
 #define FOLD__PRECISE
 #pragma float_control(precise, on, push)
-#elif __clang_major__ > 12 /* some clangs ignore float_control elsewhere; lasts to the end of the file */
+#elif __clang_major__ > 12 /* here some clangs ignore float_control; this lasts to the end of the file */
 #pragma clang fp reassociate(off)
 #endif
 #pragma STDC FP_CONTRACT OFF
@@ -2323,7 +2323,7 @@ static char *fold__digits(char *end, uint64_t number, uint32_t base)
     return end;
 }
 
-enum { FOLD__NUMBER = 32 }; /* bytes that hold any number as text */
+enum { FOLD__NUMBER = 32 }; /* enough bytes for any number as text */
 
 /* Returns a double's bits, which can be compared even if the program traps on NaN or flushes denormals. */
 static uint64_t fold__double_bits(double value)
@@ -3120,8 +3120,8 @@ enum {
     FOLD__K_BLOCK = 96,           /* rows of dW per block; a multiple of every tile height */
     FOLD__N_BLOCK = 64,           /* columns of dW per block, if nothing is packed */
     FOLD__PASSING = 1 << 16,      /* in that case, floats of the narrower operand per pass: they stay in L2 */
-    FOLD__PACKING = 1 << 15,      /* size in floats from which packing a weight is faster: larger than L1 */
-    FOLD__TRANSPOSE_ROWS = 10,    /* rows per leftover column from which transposing is faster */
+    FOLD__PACKING = 1 << 15,      /* packing a weight is faster from this many floats on; L1 holds fewer */
+    FOLD__TRANSPOSE_ROWS = 10,    /* transposing is faster from this many rows per leftover column on */
     FOLD__EXP_TILE = 1024,        /* exps computed at a time before they are summed */
     FOLD__NARROW_ELEMENTS = 32,   /* elements whose lanes are added up together; a multiple of 8 */
     FOLD__NARROW_ROWS = 4,        /* maximum rows of a narrow tile */
@@ -3134,10 +3134,10 @@ enum {
     FOLD__PANEL_KEYS = 64,        /* attention keys per panel */
     FOLD__SOFTMAXED_ROWS = 4,     /* softmax rows computed together; blocks are padded to multiples of it */
     FOLD__QUERY_BLOCK = 48,       /* maximum query rows whose scores are held */
-    FOLD__MIN_QUERIES = 12,       /* minimum of these rows if there are many keys */
+    FOLD__MIN_QUERIES = 12,       /* minimum query rows, even if there are many keys */
     FOLD__SCORES = 1 << 15,       /* scores that fit in L2 */
-    FOLD__EDGE_SCORES = 1 << 11,  /* scores of a head of attention along edges that fit in L1 */
-    FOLD__EDGE_HEADS = 2,         /* heads of attention along edges computed together */
+    FOLD__EDGE_SCORES = 1 << 11,  /* scores of one head that fit in L1, for attention along edges */
+    FOLD__EDGE_HEADS = 2,         /* heads computed together in attention along edges */
     FOLD__TRANSPOSE_COLUMNS = 64, /* columns that a transpose reads together */
     FOLD__INT8_GROUP = 16,        /* int8 columns that are stored together */
     FOLD__INT8_WIDE = 4,          /* maximum groups of an int8 tile */
@@ -3391,7 +3391,7 @@ static fold__layout fold__layout_of(int panel, int vector, int columns)
         return layout;
     int vectors = (columns - 1) / vector + 1;
     layout.panels = (vectors - 1) / (panel / vector) + 1;
-    if (vector < 16) /* short vectors: all panels are whole, since this pads little */
+    if (vector < 16) /* short vectors: all panels are whole, since this adds little padding */
         vectors = layout.panels * (panel / vector);
     layout.vectors = (vectors - 1) / layout.panels + 1;
     layout.full = vectors - layout.panels * (layout.vectors - 1);
@@ -3408,13 +3408,13 @@ static int fold__layout_start(const fold__layout *layout, int panel)
    chain would wait for each addition. In other weights each lane of a vector is the sum of one column. */
 static int fold__is_narrow(int inner, int columns) { return columns < FOLD__LANES && inner > 4 * columns; }
 
-/* Returns the distance between columns of a narrow pack in floats: whole cache lines. */
+/* Returns the distance in floats between columns of a narrow pack: whole cache lines. */
 static size_t fold__narrow_stride(int inner)
 {
     return ((size_t)inner + FOLD__LANES - 1) / FOLD__LANES * FOLD__LANES;
 }
 
-/* Returns the distance between panels of a pack in floats; for narrow packs, between columns. */
+/* Returns the distance in floats between panels of a pack or, for narrow packs, between columns. */
 static size_t fold__pack_stride(const fold__kernels *kernels, int inner, int columns)
 {
     return fold__is_narrow(inner, columns)
@@ -4018,7 +4018,7 @@ static void fold__narrow_rows(const fold__tiles *tiles, const fold__product *pro
         fold__copy_short(fold__at(&product->output, row + line) + col, from, cols);
 }
 
-/* Computes a narrow product, with sixteen chains per element and segment. Copied columns run one by one. */
+/* Computes a narrow product, sixteen chains per element and segment. Copied columns are computed singly. */
 static void fold__product_narrow(const fold__tiles *tiles, const fold__product *product, float *scratch)
 {
     const int wide = product->in_place ? 1 : tiles->narrow_columns,
@@ -4044,9 +4044,9 @@ static void fold__product_any(const fold__tiles *tiles, const fold__product *pro
 }
 
 /* Computes a weight gradient in blocks of dW, which stay in L1 during a pass over some rows. A pass has as
-   many rows as fit while the narrower operand stays in L2. Per pass, that operand is read once for each strip
-   of blocks, the wider one and dW only once. A few rows are applied to all of dW at once. If rows of dW share
-   cache sets, dW is processed row by row, or a load from one row would wait for stores to the row before. */
+   many rows as L2 can hold of the narrower operand. Per pass, that operand is read once for each strip of
+   blocks, the wider one and dW only once. A few rows are applied to all of dW at once. If rows of dW share
+   cache sets, dW is processed row by row: a load from one row would wait for stores to the row before. */
 static void fold__weight_grad_direct(const fold__tiles *tiles, int rows, const fold_rows *input, int inner,
                                      const fold_rows *dy, int columns, float *dw, size_t ldw, float *held,
                                      int separate)
@@ -4208,7 +4208,7 @@ static int fold__edge_block(const fold__attention_call *call, int row)
     return rows;
 }
 
-/* Returns how many of the `left` query rows the next block has. Blocks are about equal, in whole tiles. */
+/* Returns how many of `left` query rows the next block has. Blocks are about equal, made of whole tiles. */
 static int fold__attention_block(const fold__attention_call *call, int left)
 {
     const int fit = FOLD__SCORES / (call->keys < 1 ? 1 : call->keys) / FOLD__TILE_ROWS * FOLD__TILE_ROWS;
@@ -4228,7 +4228,7 @@ typedef struct fold__attention_head {
     int row;                  /* the block's first row */
     fold__softmax_tile block; /* the block's scores, with room for padding */
     const float *key_panels;  /* the head's first panel */
-    size_t key_next;          /* floats from one of its panels to the next */
+    size_t key_next;          /* distance between the head's panels, in floats */
     float *packed_keys, *packed_values;
 } fold__attention_head;
 
@@ -4661,9 +4661,9 @@ static void fold__edge_attention_backward(const fold__attender *attender, const 
    row with an infinity or NaN has the scale NaN, so all its results are NaN.
    
    Columns are stored in groups of 16. A group is a sequence of quads; a quad covers four rows of the weight.
-   It has four bytes of each column or, if x is rounded to 16 bits, two bytes of each column, then the other
-   two of each. If a segment begins or ends within a quad, v is zero for the rest of the quad. Kernels that
-   are plain loops, and tables that no product reads (fold__int8_lines), use the layout of files, so that
+   A quad has four bytes of each column or, if x is rounded to 16 bits, two bytes of each column, then the
+   other two of each. If a segment begins or ends within a quad, v is zero for the rest of the quad. Kernels
+   that are plain loops, and tables that no product reads (fold__int8_lines), use the layout of files, so that
    bytes in an image are read in place: row by row or, for a transpose, column by column. In files, a
    transpose has one scale per row. */
 
@@ -4753,7 +4753,7 @@ static uint8_t *fold__int8_at(const fold__int8_kernels *kernels, const fold__int
 }
 
 static int fold__int8_number(unsigned bits) { return (int)bits - 2 * (int)(bits & 128u); }
-/* Returns the size of a rounded row of x in bytes, with up to three zeros on either side and some excess. */
+/* Returns the size in bytes of a rounded row of x, with up to three zeros on either side and spare room. */
 static size_t fold__int8_row(const fold__int8_kernels *kernels, int inner)
 {
     const size_t bytes = ((size_t)inner + 6 + FOLD__LANES) * (size_t)kernels->size;
@@ -7401,7 +7401,7 @@ static void FOLD__ISA(gather)(const fold__row_sums *at)
 }
 
 #if FOLD__SIMD_PASS != 512
-/* Products of a query with eight keys, or with twice eight, each a chain over some columns. */
+/* Products of a query with eight keys, or with two times eight, each a chain over some columns. */
 #if FOLD__SIMD_PASS == 256
 #define FOLD__COLUMN_TIMES_0(at, values) acc0 = FOLD__VFMA(FOLD__VSET(query[column + at]), values, acc0);
 #define FOLD__COLUMN_TIMES_1(at, values) acc1 = FOLD__VFMA(FOLD__VSET(query[column + at]), values, acc1);
@@ -8539,7 +8539,8 @@ static void fold__sum_rows(const fold__kernels *kernels, float *total, size_t si
 }
 
 /* Sums the gradient of a broadcast operand over the groups along which the operand repeats, last one first.
-   With four axes, there are at most two. `full` has the output's size, and as much room after it. */
+   With four axes, there are at most two such groups. `full` has the output's size, and as much room after
+   it. */
 static void fold__sum_repeats(const fold__kernels *kernels, float *din, size_t own, float *full, size_t size,
                               const fold__broadcast *broadcast)
 {
@@ -8769,7 +8770,7 @@ enum {
     FOLD__LINEAR_T,      /* W is [outputs x inputs] */
     FOLD__LINEAR_STARTS, /* the last input is what sums start from */
     FOLD__LINEAR_ROW,    /* the first row of W that the op reads */
-    FOLD__LINEAR_OUT     /* outputs */
+    FOLD__LINEAR_OUT     /* number of outputs */
 };
 static const char *fold__infer_linear(const fold_shape *in, int count, const int32_t *attr, fold_shape *out)
 {
@@ -9070,7 +9071,7 @@ typedef struct fold__matrix {
     int rows, columns;
 } fold__matrix;
 
-/* With fewer rows, a product of two values reads the right one in place: packing it would take as long. */
+/* With fewer rows than this, a product of two values reads the right one in place: packing takes as long. */
 enum { FOLD__FEW_ROWS = 4 };
 
 /* to = left right, or left right^T, summed in the same order as a linear op without bias. */
@@ -9906,7 +9907,7 @@ static void fold__softmax_mean_n_forward(const fold_op_call *call)
     }
 }
 
-/* Computes gradients of the held elements. For a score it is its share * (dout . value - dout . output). */
+/* Computes gradients of the held elements. A score's gradient is share * (dout . value - dout . output). */
 static void fold__softmax_mean_back(const fold__softmax_mean *at, const float *out, const float *dout)
 {
     const fold_op_call *call = at->call;
