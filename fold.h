@@ -8539,8 +8539,7 @@ static void fold__sum_rows(const fold__kernels *kernels, float *total, size_t si
 }
 
 /* Sums the gradient of a broadcast operand over the groups along which the operand repeats, last one first.
-   With four axes, there are at most two such groups. `full` has the output's size, and as much room after
-   it. */
+   With four axes, at most two groups repeat. `full` has the output's size, and as much room after it. */
 static void fold__sum_repeats(const fold__kernels *kernels, float *din, size_t own, float *full, size_t size,
                               const fold__broadcast *broadcast)
 {
