@@ -153,8 +153,7 @@
                Whatever writes to the model needs exclusive access to it: optimisers, fold_values_write_begin,
                fold_backward, new parameters and cells.
      Numerics  Batching never changes a result: a sample's values and gradients are bit-identical alone
-               (eager) and in any batch, under any schedule and thread count, on every instruction set with
-               FMA.
+               (eager) and in any batch, with any schedule or thread count, on every instruction set with FMA.
                - The order of a sum depends only on the op and its shapes per sample; for gradients of
                  parameters, only on the sequence recorded. These gradients sum n rows in blocks of 512 (large
                  weights: 2048), with an error of at most about (block + n / block) / 2 units in the last
