@@ -406,7 +406,7 @@ FOLD_API fold_param fold_table_new(fold_model *m, const char *name, int rows, in
 /* Adds a convolution filter with He initialisation. Its shape is described at FOLD_FOR_CONV. */
 FOLD_API fold_param fold_filter_new(fold_model *m, const char *name, fold_shape shape);
 FOLD_API int fold_param_is_null(fold_param p); /* returns 1 for the null handle */
-FOLD_API fold_param fold_param_find(const fold_model *m, const char *name); /* by name; null if missing */
+FOLD_API fold_param fold_param_find(const fold_model *m, const char *name); /* parameter by name, or null */
 FOLD_API int fold_param_count(const fold_model *m); /* returns the number of parameters */
 FOLD_API fold_param fold_param_at(const fold_model *m, int index); /* the index-th parameter created */
 FOLD_API const char *fold_param_name(const fold_model *m, fold_param p); /* the name of p */
@@ -784,7 +784,7 @@ FOLD_API void fold_dropout_seed(fold_ctx *f, uint64_t key);
    may be 0, use zeros, which add no batch: n ? fold_sum_n(f, x, n) : fold_zeros(f, shape). */
 FOLD_API fold_node fold_sum_n(fold_ctx *f, const fold_node *x, int n);  /* sum of n nodes */
 FOLD_API fold_node fold_mean_n(fold_ctx *f, const fold_node *x, int n); /* mean of n nodes */
-FOLD_API fold_node fold_max_n(fold_ctx *f, const fold_node *x, int n);  /* maximum of n; see fold_amax */
+FOLD_API fold_node fold_max_n(fold_ctx *f, const fold_node *x, int n);  /* max of n nodes; see fold_amax */
 /* Sums value[k] weighted by softmax over k of score[k] (Bahdanau et al. 2015). A score is [1], or [heads] to
    weight that many equal parts of each value separately. */
 FOLD_API fold_node fold_softmax_mean_n(fold_ctx *f, const fold_node *score, const fold_node *value,
@@ -800,7 +800,7 @@ FOLD_API void fold_unstack(fold_ctx *f, fold_node x, int n, fold_node *parts);
 FOLD_API fold_node fold_slice(fold_ctx *f, fold_node x, int axis, int start, int length);
 FOLD_API void fold_split(fold_ctx *f, fold_node x, int n, fold_node *parts); /* n equal views of axis 0 */
 FOLD_API fold_node fold_reshape(fold_ctx *f, fold_node x, fold_shape shape); /* view of x in this shape */
-FOLD_API fold_node fold_transpose(fold_ctx *f, fold_node x, int axis_a, int axis_b); /* swaps axes; copies */
+FOLD_API fold_node fold_transpose(fold_ctx *f, fold_node x, int axis_a, int axis_b); /* swaps axes (copies) */
 FOLD_API fold_node fold_pick(fold_ctx *f, fold_node x, int index); /* one element [1], in row-major order */
 /* Selects condition > 0 ? a : b, element by element; all shapes must be equal. */
 FOLD_API fold_node fold_select(fold_ctx *f, fold_node condition, fold_node a, fold_node b);
@@ -1035,7 +1035,7 @@ typedef struct fold_rates {
     int every;    /* number of steps between multiplications by `factor`; 0: never */
     float factor; /* in [0, inf); 0 means 0.1 */
 } fold_rates;
-/* Returns the factor for a step: 1 if rates is NULL, NaN if a setting is wrong (the optimiser then fails).
+/* Returns the rate factor for a step: 1 if rates is NULL, NaN (which fails the step) if a setting is wrong.
        adam.rate = 0.001f * fold_rate_factor(&rates, fold_model_steps(m)); */
 FOLD_API float fold_rate_factor(const fold_rates *rates, uint64_t step);
 #endif
