@@ -20502,7 +20502,7 @@ typedef struct fold__greedy {
     fold__ready *queue;     /* one per signature */
     fold__height *heights; /* per signature and height */
     uint32_t *changed;     /* signatures whose priority may have changed */
-    /* tournament tree of priorities, from index 1 on: a node has the larger of its two children */
+    /* tournament tree of priorities, rooted at index 1: each node is the larger of its two children */
     uint64_t *winner;
     uint32_t first_sig, n_sigs, leaves, n_changed;
 } fold__greedy;
@@ -20539,7 +20539,7 @@ static void fold__greedy_pointers(fold_ctx *f, fold__greedy *greedy, uint32_t co
     greedy->reads = (fold__reads *)(void *)(greedy->depth + count);
 }
 
-/* Gathers the group's calls of some signatures in record order, with their outputs. Returns their number. */
+/* Gathers the group's calls of some signatures in record order. Returns the number of these calls. */
 static uint32_t fold__gather_calls(fold_ctx *f, uint32_t group, uint32_t first_sig, uint32_t end_sig)
 {
     fold__run *run = f->run;
@@ -20586,9 +20586,9 @@ static void fold__find_readers(const fold_ctx *f, fold__greedy *greedy, uint32_t
     }
 }
 
-/* Counts are kept per signature and height, in memory proportional to the number of calls. In deep components
-   with many signatures, several heights share a count. */
-enum { FOLD__HEIGHTS = 4 }; /* maximum counts per call, besides two per signature */
+/* Ready and pending calls are counted per signature and height, in memory proportional to the number of
+   calls. In deep components with many signatures, several heights share a count. */
+enum { FOLD__HEIGHTS = 4 }; /* maximum number of counts per call, plus two per signature */
 static uint32_t fold__height_step(uint32_t height, uint32_t shift) { return ((height - 1) >> shift) + 1; }
 
 static size_t fold__layout_heights(const fold__greedy *greedy, uint32_t shift)
@@ -20651,8 +20651,8 @@ static void fold__agenda_depths(fold__greedy *greedy, uint32_t count)
 }
 
 /* Returns the priority of running a signature next, or 0 if none of its calls is ready. Ties go to the first
-   signature. Agenda: the least mean depth of pending calls wins. Ratio: the share of pending calls that are
-   ready, times that share among calls of greatest height (most others wait for these), times this height. */
+   signature. Agenda prefers a low mean depth of pending calls. Ratio multiplies the ready share of pending
+   calls, the ready share of calls of greatest height (most others wait for these), and this height. */
 static uint64_t fold__priority_of(const fold_ctx *f, const fold__greedy *greedy, uint32_t sig)
 {
     const fold__ready *ready = &greedy->queue[sig];
@@ -20671,7 +20671,7 @@ static uint64_t fold__priority_of(const fold_ctx *f, const fold__greedy *greedy,
     return (uint64_t)(agenda ? ~bits : bits) << 32 | (uint32_t)~sig;
 }
 
-/* Returns the signature of highest priority. Only changed priorities are compared, one by one if few. */
+/* Returns the signature of highest priority. Updates the tree for each change, or once if there are many. */
 static uint32_t fold__pick_signature(const fold_ctx *f, fold__greedy *greedy)
 {
     const int few = greedy->n_changed < greedy->leaves / 16;
@@ -20695,7 +20695,7 @@ static uint32_t fold__pick_signature(const fold_ctx *f, fold__greedy *greedy)
     return ~(uint32_t)winner[1];
 }
 
-/* Appends all ready calls of a signature to the order of calls, and queues the calls that are now ready. */
+/* Appends a signature's ready calls to the order of calls, and queues the calls that this makes ready. */
 static void fold__run_ready(fold_ctx *f, fold__greedy *greedy, uint32_t sig)
 {
     const int agenda = fold__schedule_of(f) == FOLD_SCHEDULE_AGENDA;
@@ -20798,7 +20798,7 @@ static int fold__schedule_ratio(fold_ctx *f, uint32_t group)
     return 1;
 }
 
-/* Makes each call a batch, since a chunk of its list has enough rows. */
+/* Makes each call a batch of its own, since a chunk of its list has enough rows. */
 static int fold__schedule_chunks(fold_ctx *f, const fold__group *group)
 {
     fold__run *run = f->run;
@@ -20863,7 +20863,7 @@ static uint32_t fold__n_buffers_of(const fold_ctx *f, uint32_t sig)
     return (uint32_t)program.n_values;
 }
 
-/* Maximum floats of one value in a tile, chosen so that all values of a tile stay in the L1 cache. */
+/* Maximum number of floats of one value in a tile, so that all values of a tile stay in the L1 cache. */
 enum { FOLD__TILE_FLOATS = 4096 };
 static uint32_t fold__rows_of_tile(const fold__program *program)
 {
@@ -21008,7 +21008,7 @@ static void fold__live_own(fold_ctx *f, const fold__group_sig *group_sig, const 
     }
 }
 
-/* Notes the last batch that reads the outputs of each signature, both forward and backward. */
+/* Notes which batch reads each signature's outputs last, in the forward and in the backward pass. */
 static void fold__note_readers(fold_ctx *f, const fold__group *group)
 {
     fold__run *run = f->run;
@@ -21062,8 +21062,8 @@ typedef struct fold__gap {
 typedef struct fold__offset_allocator {
     fold__gap *gap; /* sorted by offset; no two are adjacent */
     uint32_t n_gaps;
-    uint32_t *enter, *leave;           /* per time: the first buffer whose use begins or ends */
-    uint32_t *next_enter, *next_leave; /* per buffer: next in the list for that time, or NONE */
+    uint32_t *enter, *leave;           /* per time: first in the list of buffers whose use begins or ends */
+    uint32_t *next_enter, *next_leave; /* per buffer: the next one in its list, or NONE */
 } fold__offset_allocator;
 
 static size_t fold__offset_bytes(size_t buffers, size_t times)
@@ -21126,9 +21126,9 @@ static void fold__give_gap(fold__offset_allocator *offsets, const fold__buffer *
     }
 }
 
-/* Assigns offsets to the slabs among the buffers (or to the transient buffers), whose lifetimes end before
-   `times`. Returns how many floats they need in total. In training the sweep goes backwards in time: most
-   buffers are in use at the end, and those placed first are packed without gaps. */
+/* Assigns offsets to the slabs among the buffers or, if `transient` is set, to the transient buffers. Their
+   lifetimes end before `times`. Returns how many floats they need in total. In training the sweep goes
+   backwards in time: most buffers are in use at the end, and those placed first are packed without gaps. */
 static size_t fold__assign_offset(const fold_ctx *f, fold__buffer *buffer, uint32_t n_buffers, int transient,
                                   uint32_t times)
 {
@@ -21163,7 +21163,7 @@ static fold__buffer *fold__block_of(const fold__run *run, fold__buffer *block, c
     return &block[group_sig->first_block + batch->first_call_row / group_sig->block];
 }
 
-/* Finds when blocks of rows are in use: from their first batch, or its prologue, to the last batch that reads
+/* Finds when blocks of rows are in use: from their first batch or prologue to the last batch that reads
    values of their calls. A second pass goes backwards until each block's last use is found. Returns whether
    some block begins after the last use of another. Blocks of elements are stored after those of calls. */
 static int fold__find_blocks(fold_ctx *f, const fold__group *group, fold__buffer *block, uint32_t n_blocks)
@@ -21300,9 +21300,9 @@ static void fold__assign_transient(fold_ctx *f, fold__group_sig *group_sig, cons
     group_sig->op_at = fold__assign_offset(f, buffer, group_sig->n_buffers, 1, (uint32_t)program->n_ops + 1);
 }
 
-/* In inference, a batch of many rows may run in parts, one after the other, so that its transient buffers fit
-   the cache and a share of the group's memory. A part has as many rows as fit, but enough that weights are
-   not read too often. Calls with lists differ in size and are never divided, except for lists in chunks. */
+/* In inference, a batch of many rows may run in parts, one after another, so that transient buffers fit in
+   the cache and in a share of the group's memory. A part has as many rows as fit, but enough that weights are
+   not read too often. Calls with lists differ in size and are never divided, except lists in chunks. */
 static void fold__size_sub_batches(fold_ctx *f, fold__group_sig *group_sig, const fold__program *program)
 {
     const int chunks = fold__chunk_of(fold__group_of(f, group_sig)) != 0;
@@ -21320,7 +21320,7 @@ static void fold__size_sub_batches(fold_ctx *f, fold__group_sig *group_sig, cons
     fold__assign_transient(f, group_sig, program);
 }
 
-/* Lays out a signature's scratch (transient buffers, floats for an op, row pointers). Returns its floats. */
+/* Lays out a signature's scratch: buffers, floats for an op, row pointers. Returns its size in floats. */
 static size_t fold__group_sig_scratch(fold_ctx *f, fold__group_sig *group_sig, const fold__program *program)
 {
     fold__run *run = f->run;
@@ -21341,8 +21341,8 @@ static size_t fold__group_sig_scratch(fold_ctx *f, fold__group_sig *group_sig, c
     return group_sig->free_at + fold__max_size(pointers + whole / sizeof(float), late);
 }
 
-/* Finds the first and last batch of each signature of a group, the size of its largest batch, and its blocks
-   of rows. Returns the number of blocks, or 0 if each signature has only one. */
+/* For each signature of a group, finds the first and the last batch, the size of the largest batch, and the
+   blocks of rows. Returns the number of blocks, or 0 if each signature has only one. */
 static uint32_t fold__note_batches(fold_ctx *f, const fold__group *group)
 {
     fold__run *run = f->run;
@@ -21442,10 +21442,10 @@ static int fold__plan_group(fold_ctx *f, uint32_t which)
 /* ==== section: forward execution =============================================================
    Owns: running batches, and their forward pass (fold__forward_batch). Running a batch means finding the rows
    of its operands and results, forward and backward; calling ops on them (products on all rows, other ops
-   tile by tile); and copying what stays readable. How a stage runs its ops, and where their operands are, is
-   determined once for all batches of a signature (fold__plan_stages) and reused in later runs; a batch adds
-   only where its rows begin.
-   Uses: ops; of the plan, its batches, offsets and prologues. Invariant: running allocates nothing. */
+   tile by tile); and copying values that stay readable. How a stage runs its ops, and where their operands
+   are, is determined once for all batches of a signature (fold__plan_stages) and reused in later runs; a
+   batch adds only where its rows begin.
+   Uses: ops, and the plan's batches, offsets and prologues. Invariant: running allocates nothing. */
 
 static FOLD__NOINLINE void *fold__scratch_array(fold__worker *worker, size_t count, size_t size)
 {
@@ -21477,8 +21477,8 @@ static fold_rows fold__tidy_rows(float **rows, size_t count, ptrdiff_t size)
     return tidy;
 }
 
-/* Advances rows by `row` rows and `offset` floats. If pointers to rows change by this, `count` of them are
-   copied. Fields are set singly, here and below, since copying a struct just written waits for its stores. */
+/* Advances rows by `row` rows and `offset` floats. Pointers to rows are copied if `offset` is added. Fields
+   are set singly, here and below, since copying a struct just written waits for its stores. */
 FOLD__INLINE void fold__shift_rows(fold__worker *worker, fold_rows *rows, uint32_t row, uint32_t offset,
                                    size_t count)
 {
@@ -21553,7 +21553,7 @@ static void fold__repeat_rows(fold__worker *worker, fold_rows *rows, uint32_t of
     rows->rows = to;
 }
 
-/* Finds rows not evenly spaced in a buffer: those of a parameter, from outside, or repeated per element. */
+/* Finds rows that are not evenly spaced in a buffer: a parameter, rows from outside, or repeated rows. */
 static FOLD__NOINLINE void fold__other_rows(fold__worker *worker, const fold__binding *binding, size_t count,
                                             fold_rows *rows)
 {
@@ -21743,7 +21743,7 @@ static void fold__call_rows(fold__worker *worker, const fold__op_row *op, fold_o
         fold__call_list_row(worker, op, call, run);
 }
 
-/* Runs an op and captures its maps and tiles, if these are small and all that it does, or else its call. */
+/* Runs an op and captures its maps and tiles or, if they are large or not all that it does, its call. */
 static FOLD__NOINLINE void fold__capture_op(const fold_ctx *f, fold__worker *worker,
                                             const fold__instruction *instruction, const fold__op_row *op)
 {
@@ -21848,8 +21848,8 @@ static void fold__bind_grad(const fold_ctx *f, const fold__worker *worker, uint3
         fold__bind_buffer(worker, fold__buffer_grad(&worker->program, value), binding);
 }
 
-/* Binds an op's contribution to an operand: to rows of its own if there are any, else to the operand's
-   gradient. Contributions of single list elements are summed there later. */
+/* Chooses where an op's contribution to an operand goes: to rows of its own if there are any, else to the
+   operand's gradient. Contributions of single list elements are summed there later. */
 static void fold__bind_dest(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
                             int operand, fold__binding *binding)
 {
@@ -21865,7 +21865,7 @@ static void fold__bind_dest(const fold_ctx *f, const fold__worker *worker, const
     binding->offset = ref->offset;
 }
 
-/* Binds an op's operands and results, and the gradients that its backward reads and writes. */
+/* Binds an op's operands and results, and the gradients that its backward pass reads and writes. */
 static void fold__plan_operands(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
                                 fold__instruction *instruction)
 {
@@ -21974,7 +21974,7 @@ static void fold__enter_stage(const fold_ctx *f, fold__worker *worker, const fol
     worker->din = worker->dout + worker->program.n_values;
 }
 
-/* Makes the stages of a signature: its buffers' kinds, then instructions, then bindings. Arrays may move. */
+/* Builds a signature's stages: chooses storage for its buffers, then binds instructions. Arrays may move. */
 static int fold__plan_stages(fold_ctx *f, uint32_t sig)
 {
     fold__run *run = f->run;
@@ -22006,7 +22006,7 @@ static int fold__plan_stages(fold_ctx *f, uint32_t sig)
     return 1;
 }
 
-/* Finds the stages of group signatures among those that earlier runs made, or makes them. Arrays may move. */
+/* Finds stages of group signatures among those that earlier runs built, or builds them. Arrays may move. */
 static int fold__find_stages(fold_ctx *f, uint32_t first, uint32_t end)
 {
     fold__run *run = f->run;
@@ -22028,8 +22028,8 @@ static int fold__find_stages(fold_ctx *f, uint32_t first, uint32_t end)
     return 1;
 }
 
-/* Whether a batch can be cut between list elements, even within a list. This is so in sliced runs, if its ops
-   process lists row by row. Other batches are cut between calls. */
+/* Whether a batch can be cut between list elements, even within a list. This is so in sliced runs if the
+   batch's ops process lists row by row. Other batches are cut between calls. */
 static int fold__cuts_lists(const fold_ctx *f, const fold__batch *batch)
 {
     const fold__run *run = f->run;
@@ -22089,7 +22089,7 @@ static void fold__take_part(const fold_ctx *f, fold__batch *batch, uint32_t from
     batch->elems = end - begin;
 }
 
-/* Sets up the execution of a batch or some of its rows. Looks up what a stage's batches share only once. */
+/* Sets up the execution of a batch or some of its rows. What a stage's batches share is looked up once. */
 static void fold__enter_batch(const fold_ctx *f, fold__worker *worker, uint32_t batch, uint32_t from,
                               uint32_t to)
 {
@@ -22132,7 +22132,7 @@ static int fold__in_one_piece(const fold_ctx *f, const fold__worker *worker, int
     for (uint32_t call = 0; call < worker->batch.count; call++) {
         const fold__call_operands operands = fold__operands_of_call(f, worker->ids[call]);
         const uint32_t edge = fold__operand_first(&operands, operand);
-        if (operands.edges != 1 || !fold__edge_is_list(f, edge)) /* without edges there is none to read */
+        if (operands.edges != 1 || !fold__edge_is_list(f, edge)) /* without edges, none may be read */
             return 0;
         const uint32_t source = f->edge_source[edge];
         if (fold__kind_of(f, source) == FOLD__NODE_LOOKUP)
@@ -22161,7 +22161,7 @@ static float *fold__grad_area(const fold_ctx *f, uint32_t source, const fold__gr
     return (run->state[source] & FOLD__BOUNDARY) ? run->region : run->region + group->rows_at;
 }
 
-/* Returns a row that is written but never read. Each worker has its own, since threads would race for one. */
+/* Returns a row that is written but never read. Each worker has its own, since threads would race on one. */
 static float *fold__sink_row(const fold_ctx *f, const fold__worker *worker)
 {
     return f->run->sink + (size_t)(worker - f->run->worker) * f->run->widest_value;
@@ -22188,8 +22188,8 @@ static size_t fold__dest_stride(const fold_ctx *f, uint32_t edge, uint32_t float
     return f->run->mode[source] == FOLD__GRAD_SUM ? floats : fold__row_size(f, source);
 }
 
-/* Finds the rows of a fixed input, one edge for each call of the batch: the rows to read or, in backward (if
-   the group is given), the rows for contributions. */
+/* Finds the rows of a fixed input, which has one edge for each call of the batch: the rows to read or, in the
+   backward pass (if `back` is given), the rows for contributions. */
 static void fold__fixed_rows(const fold_ctx *f, const fold__worker *worker, int operand,
                              const fold__group *back, float **rows)
 {
@@ -22204,7 +22204,7 @@ static void fold__fixed_rows(const fold_ctx *f, const fold__worker *worker, int 
     }
 }
 
-/* Does the same for a list component. A call's rows may come from both whole lists and single rows. */
+/* Like fold__fixed_rows, for a list component. A call's rows may come from whole lists and single rows. */
 static void fold__list_rows(const fold_ctx *f, const fold__worker *worker, int operand,
                             const fold__group *back, float **rows)
 {
@@ -22301,7 +22301,7 @@ static void fold__run_segments(fold__worker *worker, const fold__engine *engine,
                    (size_t)fold__shape_size(&call->out_shape[0]) * sizeof(float));
 }
 
-/* Runs an op over whole lists. The rows of its outputs and, in backward, of gradients must have been set. */
+/* Runs an op over whole lists. Rows of outputs and, in the backward pass, of gradients must have been set. */
 static void fold__run_whole(fold_ctx *f, fold__worker *worker, uint32_t id, fold__op_run *run, int backward)
 {
     fold__prepared *prepared = &worker->prepared;
@@ -22401,7 +22401,7 @@ static void fold__forward_part(fold_ctx *f, fold__worker *worker)
         fold__note_output(f, worker, output);
 }
 
-/* Runs a batch forward, in parts if its scratch does not fit all its rows (fold__size_sub_batches). */
+/* Runs a batch forward, in parts if scratch has no room for all its rows (fold__size_sub_batches). */
 static void fold__forward_batch(fold_ctx *f, fold__worker *worker)
 {
     const fold__batch batch = worker->batch;
@@ -22486,8 +22486,8 @@ static void fold__add_nth(const fold_ctx *f, float *sum, float *block, const flo
 }
 
 /* ==== section: parameter gradients ===========================================================
-   Owns: the gradients of parameters, shared nodes and looked-up table rows. A weight's use is summed by one
-   product over all rows of a group, X^T dY (fold__accumulate_use), whose columns are divided among threads.
+   Owns: the gradients of parameters, shared nodes and looked-up table rows. A use of a weight is summed by
+   one product over all rows of a group, X^T dY (fold__accumulate_use); threads divide up its columns.
    Uses: forward execution, model. Invariant: each use is summed separately, group by group, in record order.
    The uses of a parameter, in the order of their first rows, then add up to a total, which is added to the
    gradient once. That order is part of the numerics contract: groups and threads do not change it. */
@@ -22514,7 +22514,7 @@ static void fold__find_extent(const fold_ctx *f, fold__use *use)
     }
 }
 
-/* Adds a use of a trained parameter or of a shared node with a gradient, sorted by first recorded row. */
+/* Inserts a use of a trained parameter, or of a shared node with a gradient, in the order of first rows. */
 static int fold__add_use(fold_ctx *f, fold__use use, int elem)
 {
     fold__run *run = f->run;
@@ -22586,7 +22586,7 @@ static int fold__list_uses_of(fold_ctx *f, uint32_t run_sig)
     return 1;
 }
 
-/* At a parameter's first use, allocates memory for its total; zero gradients become the total itself. */
+/* At a parameter's first use, allocates its total. A gradient that is all zeros holds the total itself. */
 static void fold__layout_total(fold_ctx *f, fold__use *use)
 {
     const fold__param_data *param = &fold__params(f->model)[use->target];
@@ -22654,9 +22654,9 @@ static int fold__is_reached(const fold__run *run, const fold__use *use)
     return 0;
 }
 
-/* Chooses how many lines of a use form a block (more for a large sum), and lays out the sum and, if there is
-   a second block, memory for that. Convolutions count rows instead of lines. The kernel of a linear op whose
-   weight is not transposed also adds the sum to the total if it is one block that slices need not cut. */
+/* Chooses how many lines of a use form a block (more if the sum is large). Lays out the sum and, if there are
+   several blocks, memory for one block. Convolutions count rows instead of lines. If a linear op's sum is one
+   block that slices need not cut, and its weight is not transposed, its kernel also adds it to the total. */
 enum { FOLD__KERNEL_WORK = 1 << 22 }; /* multiplications: at most about 100 microseconds */
 static void fold__place_sum(fold_ctx *f, fold__use *use)
 {
@@ -22764,7 +22764,7 @@ typedef struct fold__source {
     size_t offset;
 } fold__source;
 
-/* Finds the gradient of the op's result or, for a value, the op's contribution to it, from `column` on. */
+/* Finds, from `column` on, the op's output gradient or its contribution to a parameter read as a value. */
 static fold__source fold__gradient_source(const fold__run *run, const fold__use *use,
                                           const fold__group_sig *group_sig, const fold__program *program,
                                           const fold__body_op *op, uint32_t column)
@@ -22793,8 +22793,8 @@ static fold__source fold__operand_source(const fold__run *run, const fold__group
     return source;
 }
 
-/* Lists some rows of a source: those of a signature's calls in a group that have a gradient and need the op.
-   They are in record order, so that the order of sums does not depend on the batches. */
+/* Lists rows of a source for a signature's calls in a group, except calls that have no gradient or do not
+   need the op. The rows are in record order, so that the order of sums does not depend on the batches. */
 static float **fold__record_rows(fold_ctx *f, const fold__group_sig *group_sig, const fold__program *program,
                                  const fold__body_op *op, const fold__source *source, fold__extent some,
                                  float *region, char **scratch, size_t *n_rows)
@@ -22850,7 +22850,7 @@ static float **fold__record_rows(fold_ctx *f, const fold__group_sig *group_sig, 
     return rows;
 }
 
-/* Adds rows to a use's sum by blocks, after the `done` lines so far. dy: at the share's first column. */
+/* Adds rows to a use's sum in blocks, after *done earlier lines. `dy` starts at the share's first column. */
 static void fold__add_to_use(fold_ctx *f, fold__worker *worker, const fold__use *use,
                              const fold__program *program, size_t rows, const fold_rows *in,
                              const fold_rows *dy, fold__extent share, size_t *done)
@@ -23040,7 +23040,7 @@ static void fold__commit_lookups(fold_ctx *f)
     }
 }
 
-/* Reserves memory for the sums of uses and looked-up rows, or returns 0 without setting an error. */
+/* Reserves memory for the sums of uses and looked-up rows. Returns 0 if it is short, but sets no error. */
 static int fold__reserve_sums(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -23067,16 +23067,16 @@ static int fold__reserve_sums(fold_ctx *f)
 }
 
 /* ==== section: backward execution ============================================================
-   Owns: the gradients of recorded values and of values within programs. Batches run in reverse. Each
-   (fold__backward_batch) completes the gradients of its outputs, then runs its ops from last to first; these
-   write their contributions to operands. Finally, it completes the contributions to inputs that several ops
-   read.
-   Uses: forward execution, parameter gradients. Invariant: a value's gradient is complete before the backward
-   of the op that made it. */
+   Owns: the gradients of recorded values and of values within programs. Batches run in reverse
+   (fold__backward_batch). Each completes the gradients of its outputs, then runs its ops from last to first,
+   which write their contributions to operands. Finally, it completes the contributions to inputs that several
+   ops read.
+   Uses: forward execution, parameter gradients. Invariant: a value's gradient is complete before the op that
+   made it runs backward. */
 
-/* Lays out those contributions of a call that are not written in place, in units of 16 floats. They begin at
-   *at_linked if the value crosses between groups, else at *at or, if `at` is NULL, after earlier ones of the
-   call's group. If a value's gradient is a sum, the edges to it are linked in record order. */
+/* Lays out those contributions of a call that are not written in place, in units of 16 floats. Contributions
+   to values that cross between groups begin at *at_linked, others at *at or, if `at` is NULL, after earlier
+   ones of the call's group. If a value's gradient is a sum, the edges to it are linked in record order. */
 FOLD__INLINE void fold__assign_contribution_rows(fold_ctx *f, uint32_t id, uint32_t *at, uint32_t *at_linked)
 {
     fold__run *run = f->run;
@@ -23136,8 +23136,8 @@ static void fold__add_part(const fold_ctx *f, float *to, uint32_t width, uint32_
     fold__add_row(f, to + offset, from, size);
 }
 
-/* Adds an edge's contribution to some rows of a value's gradient. It may cover the whole value, one range,
-   the same range of every row of a list, or the rows that were taken from a list. */
+/* Adds an edge's contribution to some rows of a value's gradient. A contribution may cover the whole value,
+   one range, the same range of every row of a list, or the rows that were taken from a list. */
 static void fold__add_contribution(const fold_ctx *f, uint32_t id, uint32_t edge, const float *from,
                                    int first, fold__extent some)
 {
@@ -23156,7 +23156,7 @@ static void fold__add_contribution(const fold_ctx *f, uint32_t id, uint32_t edge
     }
     if (first)
         fold__clear_row(to, end - at);
-    if (noted & FOLD__SPARSE_GRAD) { /* a row taken twice has its sum in the first place, else zeros */
+    if (noted & FOLD__SPARSE_GRAD) { /* a repeated row has its sum in the first place, zeros in the rest */
         const uint32_t call = fold__edge_call(f, edge);
         const float *data = fold__data_ptr(f, (uint32_t)fold__node_op_data(f, call));
         const int *index = (const int *)(const void *)data;
@@ -23171,7 +23171,7 @@ static void fold__add_contribution(const fold_ctx *f, uint32_t id, uint32_t edge
                       floats);
 }
 
-/* Sums the contributions to some rows of a value: in blocks if it is no list and they cover all of it. */
+/* Sums the contributions to some rows of a value, in blocks if they cover all of it and it is no list. */
 static void fold__sum_contributions(const fold_ctx *f, uint32_t id, float *area, fold__extent some)
 {
     const fold__run *run = f->run;
@@ -23215,7 +23215,7 @@ static void fold__finish_gradient(fold_ctx *f, fold__worker *worker, uint32_t id
     if (run->shared_grads)
         fold__shared_total(f, worker, id, group); /* no list is shared */
     if (!(f->kind[id] & FOLD__IS_GRAD_KEPT) || !run->grad[id])
-        return; /* a kept gradient is unchanged if the root's does not reach it */
+        return; /* a kept gradient is unchanged if the root's gradient does not reach it */
     for (uint32_t which = 0; which < f->n_kept_grads; which++) {
         fold__kept_grad *kept = &f->kept_grads[which];
         if (kept->node != id)
@@ -23240,7 +23240,7 @@ static void fold__add_parts(const fold_ctx *f, const fold_rows *to, uint32_t wid
 }
 
 /* Sums, in trace order, what ops from number `op_index` on contribute to one input or value of the program,
-   identified by the kind and index of the refs that read it. Returns whether there are any. */
+   identified by the kind and index of the refs that read it. Returns whether any op contributes. */
 static int fold__add_contributions(fold_ctx *f, fold__worker *worker, int op_index, uint32_t kind,
                                    uint32_t index, const fold_rows *to, uint32_t width, size_t count)
 {
@@ -23263,8 +23263,8 @@ static int fold__add_contributions(fold_ctx *f, fold__worker *worker, int op_ind
     return any;
 }
 
-/* Completes the gradient of a value of the program for `count` rows of the tile: contributions of its readers
-   in trace order, then the gradient from outside. */
+/* Completes the gradient of a value of the program for `count` rows of the tile: adds up its readers'
+   contributions in trace order, then the gradient from outside. */
 static void fold__finish_value(fold_ctx *f, fold__worker *worker, uint32_t value, const fold__binding *grad,
                                size_t count)
 {
@@ -23312,7 +23312,7 @@ static void fold__sum_per_element(fold_ctx *f, fold__worker *worker, const fold_
     worker->free = free;
 }
 
-/* Clears the contributions that calls with an empty list make through an op that only list elements need. */
+/* Clears what calls with empty lists contribute through an op that only list elements need. */
 static void fold__clear_empty(const fold_ctx *f, const fold__worker *worker, const fold_op_call *call)
 {
     for (int row = 0; row < call->rows; row++)
@@ -23404,7 +23404,7 @@ FOLD__INLINE int fold__join_sums(const fold_ctx *f, fold__sums *sums, uint32_t i
     return 1;
 }
 
-/* Adds the first contribution to every value, then the second to those that have one, until none are left. */
+/* Adds to each value its first contribution, then its second, and so on, until no value has any left. */
 static void fold__add_sums(const fold_ctx *f, fold__sums *sums, const fold__group *group)
 {
     float *from[32];
@@ -23456,7 +23456,7 @@ static void fold__begin_output(fold_ctx *f, fold__worker *worker, int output, co
     worker->outer[output] = fold__tidy_rows(rows, count, (ptrdiff_t)value->size);
 }
 
-/* Finds the rows of gradients from outside and of contributions. Clears those not written in full. */
+/* Finds the rows of gradients from outside and of contributions. Clears rows that are not written in full. */
 static void fold__begin_backward(fold_ctx *f, fold__worker *worker, const fold__group *group)
 {
     fold__run *run = f->run;
@@ -23492,7 +23492,7 @@ static void fold__begin_backward(fold_ctx *f, fold__worker *worker, const fold__
 }
 
 /* Completes, in trace order, the contributions to inputs that several ops of the program read. If there is a
-   prologue, this happens in its backward for inputs that close no cycle. */
+   prologue, its backward pass does this for inputs that close no cycle. */
 static void fold__finish_inputs(fold_ctx *f, fold__worker *worker)
 {
     const fold__value_facts *inputs =
@@ -23520,7 +23520,7 @@ static int fold__gives_grad(const fold_ctx *f, const fold__worker *worker)
     return 0;
 }
 
-/* Finds the rows of a call's output gradients and of its contributions. Returns whether it makes any. */
+/* Finds the rows of a call's output gradients and contributions. Returns whether there are contributions. */
 static int fold__bind_list_call_backward(fold_ctx *f, fold__worker *worker, uint32_t id,
                                          const fold__group *group)
 {
@@ -23579,11 +23579,11 @@ static void fold__backward_batch(fold_ctx *f, fold__worker *worker, const fold__
 }
 
 /* ==== section: eager mode ====================================================================
-   Owns: running each op when it is recorded (fold__eager_run), one row at a time, and the bodies of cells op
-   by op; and the backward pass of each op (fold__eager_backward_op), for which a run visits the recording in
+   Owns: running each op as soon as it is recorded, also inside cells, one row at a time (fold__eager_run);
+   and the backward pass of each op (fold__eager_backward_op), for which a run visits the recording in
    reverse.
-   Uses: backward execution, recorder core, ops. Invariant: tests compare batched runs with eager ones, so
-   both share ops, kernels and the rules of gradients, but no schedule, slab, tile or stage. */
+   Uses: backward execution, recorder core, ops. Invariant: eager and batched runs share ops, kernels and the
+   rules of gradients, but no schedule, slab, tile or stage, since tests compare the two. */
 
 static void fold__eager_run(fold_ctx *f, uint32_t id);
 
@@ -23672,7 +23672,7 @@ static fold_node fold__record_elements(fold_ctx *f, const fold__request *request
     return fold__broken(f) ? fold__null : fold__handle(f, marker);
 }
 
-/* Makes a call's list as the body sees it: for each component a marker and then its elements, which are
+/* Builds a call's list as the body sees it: for each component, a marker followed by the elements, which are
    copies in training and views otherwise. */
 static int fold__eager_list(fold_ctx *f, const fold__cell_data *cell, const fold__list *list, fold_node *seen)
 {
@@ -23707,7 +23707,7 @@ static int fold__eager_list(fold_ctx *f, const fold__cell_data *cell, const fold
     return 1;
 }
 
-/* Makes the call's inputs as the body sees them: the caller's nodes or copies of them. Copies of lists come
+/* Builds the call's inputs as the body sees them: the caller's nodes or copies of them. Copies of lists come
    last, as lists do among a batched call's operands. */
 static int fold__eager_inputs(fold_ctx *f, const fold__cell_data *cell, uint32_t copied,
                               const fold__list *list, fold__operand *in, fold_node *seen)
@@ -23870,12 +23870,12 @@ static fold_op_call *fold__eager_set_call(fold_ctx *f, uint32_t id, const fold__
     return call;
 }
 
-/* Returns the floats of scratch that an eager op needs, for itself and for sums over its rows. These are
+/* Returns how many floats of scratch an eager op needs, for itself and for sums over its rows. These are
    followed by pointers to the rows of its lists and of the contributions to them. */
 static size_t fold__eager_floats(const fold_ctx *f, const fold__program *program)
 {
     size_t floats = fold__round_up(fold__op_scratch(f, program, program->op, SIZE_MAX), 16);
-    for (int operand = 0; operand < program->op->n_in; operand++) /* a row and a block of rows per operand */
+    for (int operand = 0; operand < program->op->n_in; operand++) /* a row and the sum of a block for each */
         floats += 2 * fold__round_up(fold__operand_floats(program, program->op, operand), 16);
     return floats;
 }
@@ -23886,7 +23886,7 @@ static size_t fold__eager_pointers(const fold_ctx *f, uint32_t id)
            fold__list_op_scratch(f, id) / sizeof(float *);
 }
 
-/* Reserves scratch for one op, and returns the start of its pointers. */
+/* Reserves scratch for one op. Returns the address after its floats, where pointers to rows are stored. */
 static float **fold__eager_scratch(fold_ctx *f, uint32_t id)
 {
     const fold__program program = fold__program_of(f, fold__node_sig(f, id));
@@ -23913,7 +23913,7 @@ static int fold__eager_stores(fold_ctx *f, uint32_t id)
     return 1;
 }
 
-/* Runs an op over whole lists. For backward, fold__bind_list_call_backward must have found the gradients. */
+/* Runs an op over whole lists. If `backward` is set, fold__bind_list_call_backward must have been called. */
 static void fold__eager_whole(fold_ctx *f, uint32_t id, const fold__program *program, float **pointers,
                               int backward)
 {
@@ -23954,7 +23954,7 @@ static void fold__eager_run(fold_ctx *f, uint32_t id)
 
 /* -- gradients ------------------------------------------------------------------------------- */
 
-/* Finds where an op's contributions to an input go, as pointers for lists. Returns whether there are any. */
+/* Finds the rows that an op's contributions to an input go to. Returns whether it makes any contributions. */
 static int fold__eager_dest(fold_ctx *f, uint32_t id, int operand, float ***pointers)
 {
     fold__run *run = f->run;
@@ -24114,8 +24114,8 @@ static const fold__eager *fold__eager_mode(void)
 
 /* ==== section: plan cache ====================================================================
    Owns: plans of earlier runs, kept in fold_ctx_desc.plan_cache_bytes of memory. A plan is stored the second
-   time its structure is run (fold__store_plan), evicting the least recently used plans, and is used from then
-   on (fold__replay_plan).
+   time its structure is run (fold__store_plan), which may evict the least recently used plans. It is used
+   from then on (fold__replay_plan).
    Uses: storage. Invariant: a plan is found through a hash, and used only if the whole structure is equal.
    Hashing and comparing each read the recording once. */
 
@@ -24331,7 +24331,7 @@ static uint32_t *fold__seen_slot(uint32_t *table, uint32_t slots, uint64_t hash)
     return &table[slot];
 }
 
-/* Whether a structure was run before. The tables keep 31 bits of a hash: false matches store plans early. */
+/* Whether a structure was run before. Tables keep 31 bits of its hash; false matches store a plan early. */
 static int fold__seen_before(fold__plans *plans, uint64_t hash)
 {
     uint32_t *first = fold__seen_hashes(plans), *second = first + plans->slots;
@@ -24371,7 +24371,7 @@ static void fold__store_plan(fold_ctx *f, const fold_node *roots, size_t n_roots
 }
 
 /* ==== section: cost model ====================================================================
-   Owns: how long batches of each signature took, weighted towards recent ones, and estimates for other
+   Owns: measured times of each signature's batches, weighted towards recent ones, and estimates for other
    batches.
    Uses: storage, program analysis. Invariant: times never change results, only where slices end. */
 
@@ -24412,8 +24412,8 @@ static void fold__learn_cost(fold_ctx *f, const fold__batch *batch, int kind, do
 }
 
 /* Estimates a batch's time in nanoseconds from a least-squares fit of time against rows over the timed
-   batches. If their row counts vary too little, or this batch is far larger, time is taken as proportional to
-   rows. Slope and intercept are clamped to be non-negative. */
+   batches. If their row counts vary too little, or this batch is far larger than they are, time is taken as
+   proportional to rows. Slope and intercept are clamped to be non-negative. */
 static double fold__estimate_batch(const fold_ctx *f, const fold__batch *batch, int kind)
 {
     const fold__cost *cost = fold__cost_of(f, batch, kind);
@@ -24431,8 +24431,8 @@ static double fold__estimate_batch(const fold_ctx *f, const fold__batch *batch, 
 }
 
 /* ==== section: plan execution ================================================================
-   Owns: making a plan (fold__make_plan), reserving the memory that it writes (fold__reserve_run), and running
-   its groups forward and backward (fold__execute), phase by phase (fold__find_phase). In inference, all
+   Owns: making a plan (fold__make_plan), reserving the memory that a run writes (fold__reserve_run), and
+   running groups forward and backward (fold__execute), phase by phase (fold__find_phase). In inference, all
    groups of samples are divided among the threads. In training, one group per thread runs at a time; then the
    threads divide up the sums that these groups add to.
    Uses: all sections above. Invariant: all memory is reserved before the first write. */
@@ -24472,7 +24472,7 @@ static void fold__layout_results(fold_ctx *f)
 
 /* Lays out the values and gradients that cross between groups, and contributions to them, in units of 16
    floats from the region's start. Returns the number of units. Leaves have values already, and their
-   gradients are stored with their group. Also lays out each group's contributions, from its start. */
+   gradients are stored with their group. Also lays out each group's contributions, from unit 0 on. */
 static uint32_t fold__layout_boundary(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -24499,7 +24499,7 @@ static uint32_t fold__layout_boundary(fold_ctx *f)
     return rows;
 }
 
-/* Returns the first group of samples; they end before fold__samples_to. */
+/* Returns the first group of samples. The last one precedes fold__samples_to. */
 static uint32_t fold__samples_from(const fold__run *run) { return run->plan.has_prefix ? 1 : 0; }
 static uint32_t fold__samples_to(const fold__run *run)
 {
@@ -24537,8 +24537,8 @@ static void fold__layout_groups(fold_ctx *f, size_t boundary)
     run->plan.region = end + samples * fold__min_size((size_t)fold__threads_of(f), to - from);
 }
 
-/* Clears the state of nodes that the run reads but does not visit, because they were recorded earlier. It
-   computes none of them, and they get no gradients. */
+/* Clears the state of nodes that the run reads but does not visit, because they were recorded earlier. The
+   run computes none of them, and they get no gradients. */
 static void fold__clear_outside(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -24599,7 +24599,7 @@ static int fold__make_plan(fold_ctx *f)
     return 1;
 }
 
-/* Packs the weights of products whose inputs get gradients in this run, for use in backward. */
+/* Packs, for the backward pass, the weights of products whose inputs get gradients in this run. */
 static void fold__ready_packs(fold_ctx *f)
 {
     for (uint32_t sig = 0; sig < f->run->plan.run_sigs; sig++) {
@@ -24662,8 +24662,8 @@ static void fold__resolve_gradients(fold_ctx *f, const fold__group *group)
     }
 }
 
-/* Clears, before any is written, those gradients of a group's values and leaves that are written only in
-   part: if `boundary` is set, those that cross between groups, which other groups write; else the others. */
+/* Clears a group's gradients (of values and leaves) that are written only in part, before they are written:
+   if `boundary` is set, those that cross between groups, which other groups write; else the rest. */
 static void fold__clear_partial(fold_ctx *f, const fold__group *group, int boundary)
 {
     fold__run *run = f->run;
@@ -24685,7 +24685,7 @@ static void fold__clear_partial(fold_ctx *f, const fold__group *group, int bound
     }
 }
 
-/* Begins a group, or its chunk that starts at `row` of its lists, which start `row` rows before the slabs. */
+/* Begins a group, or the chunk of its lists from `row` on. Lists then begin `row` rows before their slabs. */
 static void fold__enter_chunk(fold_ctx *f, fold__group *group, uint32_t row)
 {
     fold__run *run = f->run;
@@ -24765,7 +24765,7 @@ static const char *fold__batch_name(const fold_ctx *f, const fold__worker *worke
     return fold__request_name(f, f->sigs[worker->run_sig->sig].op);
 }
 
-/* Runs a batch forward and captures its commands. If they would differ in another replay, or are too many,
+/* Runs a batch forward and captures its commands. If they would differ in a later replay, or are too many,
    the batch itself becomes a single command. */
 enum { FOLD__MAX_COMMAND_BYTES = 1 << 16 };
 static FOLD__NOINLINE void fold__capture_batch(fold_ctx *f, fold__worker *worker, uint32_t which)
@@ -24805,8 +24805,8 @@ static void fold__run_batch(fold_ctx *f, fold__worker *worker, const fold__group
         fold__learn_cost(f, &worker->batch, kind, fold__as_double(fold__now(f) - start));
 }
 
-/* Work for several threads: groups [first, last) one by one, the sums that these groups add to, or the rows
-   of one batch when no other group runs. */
+/* Work for several threads: groups [first, last), each run by one thread; the sums that these groups add to;
+   or the rows of one batch when no other group runs. */
 typedef struct fold__job {
     fold_ctx *ctx;
     void (*run)(const struct fold__job *job, fold__worker *worker, uint64_t worker_index);
@@ -24853,8 +24853,8 @@ static void fold__run_rows_job(const fold__job *job, fold__worker *worker, uint6
                     (uint32_t)(job->work * (worker_index + 1) / job->threads));
 }
 
-/* Runs a group's batches in order or, in backward, from last to first. `alone` means that no other group runs
-   at that time, so threads may divide a batch. */
+/* Runs a group's batches in order or, in the backward pass, from last to first. `alone` means that no other
+   group runs at that time, so threads may divide a batch. */
 static void fold__run_group(fold_ctx *f, fold__worker *worker, uint32_t which, int kind, int alone)
 {
     const fold__group *group = &f->run->group[which];
@@ -24883,7 +24883,7 @@ static void fold__backward_group(fold_ctx *f, fold__worker *worker, uint32_t whi
 }
 
 /* Whether a group's rows of a use are summed after the group has run. This is so for parameters, and for
-   shared nodes of the prefix if the group consists of samples. Other uses are summed when the node's gradient
+   shared nodes of the prefix if the group is not the prefix. Other uses are summed when the node's gradient
    is completed (fold__shared_total). */
 static int fold__adds_up(const fold__run *run, const fold__use *use, uint32_t group)
 {
@@ -24911,7 +24911,7 @@ static uint64_t fold__measure_use(const fold_ctx *f, fold__use *use, uint32_t fi
     return use->work = use->rows * (use->size + FOLD__FIND_WORK) * (uint64_t)fold__shape_lines(&shape);
 }
 
-/* Measures all uses. Returns the total cost of their sums, which fold__accumulate_groups divides up. */
+/* Measures all uses. Returns the total cost of their sums, of which each thread or slice gets a part. */
 static uint64_t fold__measure_sums(const fold_ctx *f, uint32_t first, uint32_t last)
 {
     uint64_t work = 0;
@@ -24939,7 +24939,7 @@ static void fold__accumulate_groups(fold_ctx *f, fold__worker *worker, uint32_t 
         for (uint32_t group = first; group < last && share.columns.from < share.columns.to; group++)
             if (fold__adds_up(run, use, group))
                 fold__accumulate_use(f, worker, use, &run->group[group], share, &done);
-        if (to >= end || share.rows.to < (int)use->rows) /* if threads divide columns, the last one writes */
+        if (to >= end || share.rows.to < (int)use->rows) /* if threads divide columns, the last writes it */
             use->next = done;
         if (run->sums_in_one_go && to >= end && !use->is_node)
             fold__add_to_total(f, use);
@@ -24992,16 +24992,16 @@ static void fold__sum_groups(fold_ctx *f, uint32_t first, uint32_t last)
     fold__on_threads(f, &job);
 }
 
-/* Returns the number of steps of a phase: one per batch of its group and, in backward, one for the sums. */
+/* Returns the number of steps of a phase: one per batch of its group; if backward, one more for the sums. */
 static uint32_t fold__phase_steps(const fold__run *run, const fold__progress *progress)
 {
     const fold__group *group = &run->group[progress->group];
     return group->end_batch - group->first_batch + (uint32_t)progress->backward;
 }
 
-/* Moves to the next phase that has steps, which may be the current one. The phases are: the prefix, the
-   suffix backward, each group of samples forward and backward, the suffix, the prefix backward. Gradients
-   pass the suffix before its values exist, and the prefix once all samples have added theirs. */
+/* Moves to the next phase that has steps, which may be the current one. Phases: the prefix, the suffix
+   backward, each group of samples forward and backward, the suffix forward, the prefix backward. Gradients
+   pass through the suffix before its values exist, and the prefix after all samples have added theirs. */
 static void fold__find_phase(const fold__run *run, fold__progress *progress)
 {
     const uint32_t from = fold__samples_from(run), suffix = 2 + 2 * (fold__samples_to(run) - from);
@@ -25101,7 +25101,7 @@ static void fold__run_commands(fold_ctx *f)
     worker->one_row_calls = one_row;
 }
 
-/* Runs a reserved plan in one go: phase by phase, or using commands captured in an earlier replay. */
+/* Runs a reserved plan in one go: phase by phase or, if an earlier replay captured commands, using these. */
 static void fold__execute(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -25141,7 +25141,7 @@ enum { FOLD__TIMED_FIRST = 4, FOLD__TIMED_EACH = 64, FOLD__MIN_WORK = 1 << 14 };
 /* Whether an unfinished run has overwritten values of this recording, so that none can be read. */
 static int fold__is_interrupted(const fold_ctx *f) { return f->run->interrupted_salt == f->salt; }
 
-/* Returns the batch of a step, or FOLD__NONE for a group's last step in backward, which sums gradients. */
+/* Returns the batch of a step, or FOLD__NONE for the last step of a backward phase, which sums gradients. */
 static uint32_t fold__step_batch(const fold__run *run, const fold__progress *progress)
 {
     const fold__group *group = &run->group[progress->group];
@@ -25188,7 +25188,7 @@ static double fold__estimate_rows(const fold_ctx *f, const fold__progress *progr
     return fold__estimate_batch(f, &batch, progress->backward ? FOLD__EVENT_BACKWARD : FOLD__EVENT_FORWARD);
 }
 
-/* Returns how many rows of a step (for sums, how much work) should fit into `ns`, but enough for progress. */
+/* Returns how many rows of a step (for sums, how much work) should fit into `ns`, but at least a minimum. */
 static uint64_t fold__rows_within(const fold_ctx *f, const fold__progress *progress, uint64_t rows, double ns)
 {
     const int is_sums = fold__step_batch(f->run, progress) == FOLD__NONE;
@@ -25249,7 +25249,7 @@ static void fold__run_rows(fold_ctx *f, uint64_t rows, uint64_t all)
     fold__find_phase(run, progress);
 }
 
-/* Starts a run in slices. Gradients that have no separate total no longer count as zeros from here on. */
+/* Starts a run in slices. From here on, gradients without a separate total no longer count as zeros. */
 static void fold__begin_slices(fold_ctx *f)
 {
     fold__first_phase(f->run, &f->run->progress);
@@ -25263,11 +25263,11 @@ static void fold__begin_slices(fold_ctx *f)
 }
 
 /* ==== section: run calls =====================================================================
-   Owns: a run from its roots to its results: making or finding a plan, executing it (at once, in slices, or
-   as a replay), and noting which values were computed.
+   Owns: the course of a run from its roots to its results. A run makes or finds a plan, executes it (at once,
+   in slices, or as a replay), and notes which values were computed.
    Uses: all sections above. Invariant: whatever can fail does so before the first write. */
 
-/* Reserves what an eager backward writes: contributions, followed by gradients for all values. */
+/* Reserves what an eager backward pass writes: contributions, followed by gradients for all values. */
 static int fold__eager_reserve(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -25362,7 +25362,7 @@ static int fold__is_choice(const fold_ctx *f, uint32_t id)
     return fold__kind_of(f, id) == FOLD__NODE_OP && !fold__is_list(f, id) &&
            fold__node_sig(f, id)->op == FOLD__OP_list_softmax_xent;
 }
-/* Returns the number of indices: one per row, or one for all rows of a list. Edges are counted separately. */
+/* Returns the number of indices: one per row if each has its own, else one. Edges are counted separately. */
 static uint32_t fold__n_indices(const fold_ctx *f, const fold__index_ref *ref)
 {
     const int each = fold__kind_of(f, ref->node) == FOLD__NODE_LOOKUP || fold__has_row_data(f, ref->node);
@@ -25513,7 +25513,7 @@ static void fold__note_stats(fold_ctx *f)
     stats->one_group = run->plan.one_group;
 }
 
-/* -- lower bound of the batches, counted on request ------------------------------------------- */
+/* -- lower bound for the number of batches, counted on request -------------------------------- */
 
 static int fold__shows_plan(const fold_ctx *f)
 {
@@ -25537,7 +25537,7 @@ static void fold__find_last_readers(const fold_ctx *f, const fold__group *group,
     }
 }
 
-/* Returns the longest chain of calls of one signature, which may have calls of others in between. Only calls
+/* Returns the length of the longest chain of a signature's calls; other calls may come in between. Only calls
    between a call of the signature and the last call that depends on it are visited. */
 static uint32_t fold__own_chain(const fold_ctx *f, const fold__group_sig *group_sig, const uint32_t *last,
                                 uint32_t *chain)
@@ -25569,8 +25569,8 @@ static uint32_t fold__own_chain(const fold_ctx *f, const fold__group_sig *group_
     return longest;
 }
 
-/* Returns the sum of the longest chains of all signatures in all groups. Planning skips signatures that feed
-   each other; their chains are found here, in arrays that planning no longer needs. */
+/* Returns the sum of the longest chains' lengths over all signatures and groups. Planning skips signatures
+   that feed each other; their chains are found here, in arrays that planning no longer needs. */
 static uint32_t fold__count_bound(const fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -25866,7 +25866,7 @@ static int fold__plan_run(fold_ctx *f, const fold_node *roots, size_t n_roots, i
     return planned && fold__steps_fit(f) && !FOLD__TRAINING(backward && !fold__reserve_kept_grads(f));
 }
 
-/* Plans and runs. A run that is only begun computes nothing yet. Returns 0 with an error if out of memory. */
+/* Plans and runs. A run that is only begun computes nothing yet. Returns 0 if an error has been set. */
 static int fold__try_run(fold_ctx *f, const fold_node *roots, size_t n_roots, int backward)
 {
     fold__run *run = f->run;
@@ -25919,7 +25919,7 @@ FOLD_API fold_status fold_run_begin(fold_ctx *f, const fold_node *roots, int cou
 }
 
 #ifndef FOLD_INFERENCE
-/* Returns a copy of a root that is a parameter: only nodes that use a parameter give it a gradient. */
+/* Returns the root, or a copy if it is a parameter: only nodes that use a parameter give it a gradient. */
 static fold_node fold__root_of(fold_ctx *f, fold_node x)
 {
     fold__operand operand;
@@ -25981,7 +25981,7 @@ static const char *fold__replay_problem(const fold_ctx *f)
     return NULL;
 }
 
-/* Gives random calls of the last run, or recorded for it, the draws that a fresh recording would get. */
+/* Gives random calls that were run last, or recorded for that run, the draws of a fresh recording. */
 static void fold__draw_again(fold_ctx *f)
 {
     for (uint32_t at = 0; at < f->n_calls && f->n_draws; at++) {
@@ -26159,7 +26159,7 @@ static void fold__run_slice(fold_ctx *f, uint64_t ns)
         run->interrupted_salt = f->salt; /* stored values are overwritten from here on */
     f->run->worker->group_sig = NULL;
     if (f->desc.measure &&
-        (!ns || progress->done++)) /* it may be abandoned: planning again can need more memory */
+        (!ns || progress->done++)) /* the run may be abandoned: planning again can need more memory */
         progress->phase = FOLD__NONE;
     for (int ran = 0; progress->phase != FOLD__NONE && !f->desc.measure; ran = 1) {
         const uint64_t used = ns ? fold__now(f) - start : 0, all = fold__rows_of_step(f, progress);
@@ -26402,8 +26402,8 @@ static int fold__readable(fold_ctx *f, fold_node x, const char *who, fold__opera
     return 0;
 }
 
-/* Whether a node has values that the caller may read. While a body is being traced nothing has values; if it
-   had, whatever is computed from them would become a constant of the cell. */
+/* Whether a node has values that the caller may read. While a body is being traced, no node has any:
+   otherwise, whatever the body computed from them would become a constant of the cell. */
 static int fold__valuable(fold_ctx *f, fold_node x, const char *who, fold__operand *operand)
 {
     if (f && f->frame.tracing)
@@ -26578,7 +26578,7 @@ FOLD_API fold_stats fold_ctx_stats(const fold_ctx *f)
 
 enum {
     FOLD__MAX_THREADS = 64,
-    FOLD__SPINS = 4000 /* polls before a thread sleeps, since jobs often follow closely */
+    FOLD__SPINS = 4000 /* number of polls before a thread sleeps, since the next job often follows soon */
 };
 struct fold_pool {
     pthread_mutex_t lock;
@@ -26728,8 +26728,8 @@ static void fold__step_rows(fold_model *m, const fold__param_data *param, const 
                                  state2 ? state2 + at : NULL, count * width);
 }
 
-/* A step shared by several workers. The rows to update of all parameters are laid end to end and divided into
-   equal shares. A worker updates the blocks that begin in its share, and packs each while it is in cache. */
+/* A step shared by several workers. The rows to update, of all parameters, are laid end to end and divided
+   equally. A worker updates the blocks that begin in its share, and packs each while it is in cache. */
 typedef struct fold__stepping {
     fold_model *model;
     fold__step step;
@@ -26745,7 +26745,7 @@ static size_t fold__stepped_rows(const fold_model *m, const fold__param_data *pa
                                       : (size_t)param->shape.dim[0];
 }
 
-/* Updates rows of a parameter and refreshes their packs, which in lookup tables wait for all workers. */
+/* Updates rows of a parameter and refreshes their packs; those of lookup tables wait for all workers. */
 static void fold__step_param(const fold__stepping *stepping, fold__step step, const fold__param_data *param,
                              size_t from, size_t to)
 {
@@ -26816,7 +26816,7 @@ static void fold__step_lane(int worker_index, void *user)
     fold__fp_leave(saved);
 }
 
-/* Runs a step, on several threads if it is large. A float costs about as much as 16 multiplications. */
+/* Runs a step, on several threads if it is large. Updating a float costs about 16 multiplications. */
 static void fold__step_all(fold__stepping *stepping)
 {
     fold_model *m = stepping->model;
@@ -26856,8 +26856,8 @@ static fold__step fold__step_of(enum fold__rule rule, float rate, float decay, f
     return step;
 }
 
-/* Computes differences of settings, rounded as in runs whatever mode the host has set. It is not inlined, so
-   that the compiler cannot move them out from between the caller's fold__fp_enter and fold__fp_leave. */
+/* Computes differences of settings, rounded as in runs, whatever mode the host has set. Not inlined, so that
+   the compiler cannot move the computation out from between fold__fp_enter and fold__fp_leave. */
 FOLD__NOINLINE static void fold__settle_step(fold__step *step)
 {
     if (step->add1 == 0)
@@ -26934,7 +26934,7 @@ FOLD_API fold_status fold_adam_step(fold_model *m, const fold_adam *settings)
     return fold__step_model(m, &step, settings->decoupled);
 }
 
-/* Returns a sum of squares: from the dot kernel or, for blocks that may overflow or underflow, in double. */
+/* Returns a sum of squares. Blocks that may overflow or underflow in the dot kernel are summed in double. */
 static double fold__squares(const fold__kernels *kernels, const float *grads, size_t count)
 {
     double sum = 0;
@@ -27020,7 +27020,7 @@ FOLD_API float fold_rate_factor(const fold_rates *rates, uint64_t step)
    Uses: the public calls; recorder core for the steps of unrolled layers; cells for products that contexts
    with dedupe share. Invariant: a layer computes what its ops would if recorded one by one. */
 
-/* The full name of a part of a layer. It is empty, which no parameter accepts, if the model has an error. */
+/* The full name of a part of a layer. If the model has an error, it is empty, which no parameter accepts. */
 typedef struct fold__name {
     char text[128];
 } fold__name;
@@ -27408,12 +27408,12 @@ FOLD_API fold_node fold_encoder_apply(fold_ctx *f, const fold_encoder *encoder, 
     return encoder->has_norm ? FOLD__AS_CALL(f, "encoder_apply", fold_norm_apply(f, &encoder->norm, x)) : x;
 }
 
-/* The `user` of a layer's cell, copied into the model. */
+/* The `user` data of a layer's cell, copied into the model. */
 typedef struct fold__gates {
     fold_param weight, bias, recurrent, recurrent_bias;
     int hidden;
     int arity;     /* number of children of a tree node */
-    int projected; /* whether the body gets products with weight (and recurrent) instead of its first input */
+    int projected; /* whether the body gets products of the first input and the weights, not that input */
     fold_activation activation; /* for a cell without gates */
 } fold__gates;
 
@@ -27486,7 +27486,7 @@ static fold_node fold__gate_product(fold_ctx *f, const fold__gates *gates, fold_
                             : fold_linear_n(f, both, 2, weight, bias);
 }
 
-/* In contexts with dedupe, makes the product of a looked-up word a call that runs once for all occurrences,
+/* In contexts with dedupe, the product of a looked-up word is a separate call, run once for all occurrences,
    whatever the states. From its first such word on, a cell uses products for every input, so that all its
    calls can share batches: *cell becomes its projection. Returns NULL if the cell uses x itself. */
 static const fold__gates *fold__project_word(fold_ctx *f, fold_cell *cell, fold_node x)
@@ -27727,7 +27727,7 @@ FOLD_API fold_rnn_stack fold_rnn_stack_new(fold_model *m, const char *name, fold
 }
 
 /* Runs a layer in one direction over the first `count` nodes of f->steps, an array that may move whenever a
-   call records. The states h go to the next `count` nodes or, in reverse, are concatenated to these. */
+   call is recorded. The states h go to the next `count` nodes or, in reverse, are appended to these. */
 static fold_state fold__stack_direction(fold_ctx *f, const char *who, const fold_recurrent *layer, int count,
                                         int reverse, const fold_state *begin)
 {
@@ -27754,7 +27754,7 @@ static int fold__room_for_steps(fold_ctx *f, int count)
     return fold__need(f, FOLD__ARRAY_STEPS, 2 * (size_t)count * sizeof(fold_node) + 1, 1);
 }
 
-/* Runs all layers over the first `count` nodes of f->steps, which become the outputs. */
+/* Runs all layers over the first `count` nodes of f->steps, and replaces these with the outputs. */
 static void fold__unroll_layers(fold_ctx *f, const char *who, const fold_rnn_stack *stack, int count,
                                 int fine, const fold_state *begin, fold_state *last)
 {
@@ -27842,7 +27842,7 @@ FOLD_API fold_node fold_unroll_list(fold_ctx *f, const fold_recurrent *layer, fo
     return count < 0 ? fold__null : fold__list_of_steps(f, count, layer->hidden);
 }
 
-/* Body of a leaf's cell. Without children h and c are zero, so the gates depend on W x alone. */
+/* Body of a leaf's cell. Without children, h and c are zero, so the gates depend on W x alone. */
 static void fold__leaf_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
     const fold__gates *gates = (const fold__gates *)user;
@@ -27965,7 +27965,7 @@ FOLD_API fold_state fold_child_sum_apply(fold_ctx *f, const fold_child_sum *laye
         return fold__state_of(fold_call(f, cell, in, 1), 1);
     if (gates)
         in[1] = fold_linear_first(f, x, gates->recurrent, gates->recurrent_bias);
-    /* a state is its h and c, which alternate as fold_call_n expects for a list with two components */
+    /* in an array of states, h and c alternate, as fold_call_n expects for a list with two components */
     return fold__state_of(fold_call_n(f, cell, in, gates ? 2 : 1, (const fold_node *)(const void *)children,
                                       count),
                           1);
@@ -27988,7 +27988,7 @@ FOLD_API int fold_to_file(const void *bytes, size_t count, void *file)
 }
 #endif
 
-/* Whether text begins with valid UTF-8 that is not a control character. Sets `count` to its length, or 1. */
+/* Whether text begins with valid UTF-8 and no control character. *count becomes its length (1 if invalid). */
 static int fold__is_plain(const char *from, int *count)
 {
     *count = fold__utf8(from);
@@ -28076,8 +28076,8 @@ static void fold__put_spaces(fold__text *text, size_t used, size_t width)
 
 #ifndef FOLD_NO_TEXT
 /* ==== section: inspection ====================================================================
-   Owns: printing and visiting a recording and the plan of its last run, both using a snapshot made here; the
-   summary of a model.
+   Owns: printing and visiting a recording and the plan of its last run, using a snapshot of both; printing
+   the summary of a model.
    Uses: text output, results. Invariant: nothing that a run reads is changed. */
 
 static void fold__put_shape(fold__text *text, const fold_shape *shape)
@@ -28108,7 +28108,7 @@ typedef struct fold__seen_sig {
     uint32_t sig;
     uint32_t calls;
     uint32_t batches;
-    uint32_t chain;      /* its longest chains, summed over groups: a lower bound on its batches */
+    uint32_t chain;      /* length of its longest chain, summed over groups: a lower bound on its batches */
     uint32_t groups;     /* number of groups with its calls */
     uint32_t last_group; /* 1 + the last of these groups */
 } fold__seen_sig;
@@ -28116,12 +28116,12 @@ typedef struct fold__seen_sig {
 typedef struct fold__snapshot {
     fold_ctx *ctx;
     fold__error error; /* error of the context, restored afterwards */
-    int planned;       /* 1 if batches are those of the last run, 0 if of the recording, by depth */
+    int planned;       /* 1 if batches are those of the last run, 0 if formed here, by depth */
     uint32_t n_batches, n_calls, n_sigs, n_groups, bound, recomputed;
     fold__seen_batch *batch;
     const uint32_t *call; /* calls in batch order */
-    uint32_t *at; /* per node: 1 + its batch for a call, FOLD__LEAF + 1 + the first batch that reads it for
-                     any other value that calls read, else 0 */
+    uint32_t *at; /* per node: for a call, 1 + its batch; for other values that are read, FOLD__LEAF + 1 + the
+                     first batch that reads them; else 0 */
     uint32_t *sig_at;        /* per signature: 1 + its index in `sig` */
     fold__seen_sig *sig;     /* in order of their first batches */
     uint32_t *work;          /* working memory, per node */
@@ -28246,7 +28246,7 @@ static void fold__index_snapshot(fold__snapshot *snapshot)
     }
 }
 
-/* Takes a snapshot. Failure does not set an error on the recording. Until fold__end_snapshot the context has
+/* Takes a snapshot. Failure does not set an error on the recording. Until fold__end_snapshot, the context has
    an error, so that it refuses all calls from a writer or visitor. */
 static fold_status fold__make_snapshot(fold_ctx *f, fold__snapshot *snapshot)
 {
@@ -28774,11 +28774,11 @@ static void fold__see_signature(const fold_ctx *f, uint32_t sig, fold_seen *seen
         seen->cell = fold__request_name(f, f->sigs[signature->tag_cell].op);
 }
 
-/* Numbers samples from 1 on. A call begins a sample if neither it nor any later call reads an earlier call.
+/* Numbers samples from 1 on. A call begins a sample if neither it nor any later call reads a call before it.
    Nodes that are shared by samples, or that only combine samples, belong to none. */
 static void fold__number_samples(fold__snapshot *snapshot)
 {
-    /* read by a call of a sample; inside a sample; the first call of one */
+    /* a value that a sample reads; a call inside a sample; the first call of a sample */
     enum { FOLD__SAMPLE_READ = 1, FOLD__SAMPLE_INSIDE, FOLD__SAMPLE_FIRST };
     const fold_ctx *f = snapshot->ctx;
     uint32_t lowest = FOLD__NONE, sample = 0;
@@ -29013,7 +29013,7 @@ enum { FOLD__DTYPES = sizeof fold__dtypes / sizeof *fold__dtypes };
 enum { FOLD__PART_STEPS = 3 };
 
 /* Returns the array with part `nth` of all parameters: 0 is their values, 1 and 2 are the optimiser's state.
-   Part 3, which only Adam has, is not an array but a parameter's step count, saved if not the model's. */
+   Part 3, only Adam's, is no array but a parameter's step count, saved if it differs from the model's. */
 static float *fold__state_array(const fold_model *m, int nth)
 {
     static const int array[] = { FOLD__M_VALUES, FOLD__M_STATE1, FOLD__M_STATE2 };
@@ -29059,7 +29059,7 @@ static int fold__compare_joined(const char *text, const char *const parts[3])
 
 #ifndef FOLD_NO_STDIO
 #ifdef FOLD__DISK_WINDOWS
-/* Converts a path from UTF-8 or, if invalid, the process's code page. A path that is too long becomes "". */
+/* Converts a path from UTF-8 or, if invalid, from the process's code page. Returns "" for too long a path. */
 enum { FOLD__WIDE = 260 };
 static const wchar_t *fold__wide(const char *path, wchar_t to[FOLD__WIDE])
 {
@@ -29309,7 +29309,7 @@ static int fold__disk_lock(int file, const char *path)
 static void fold__disk_close(int file) { close(file); }
 static void fold__disk_remove(const char *path) { remove(path); }
 
-/* Creates a locked file. Locking fails if another saver took it for a leftover and removed it before. */
+/* Creates a locked file. Before it is locked, another saver may take it for a leftover and remove it. */
 static int fold__disk_create(const char *path)
 {
     const int file = open(path, O_WRONLY | O_CREAT | O_EXCL, 0666);
@@ -29420,7 +29420,7 @@ static int fold__disk_sync_folder(char *path) { return (void)path, 0; }
 static int fold__disk_replaceable(const char *path) { return (void)path, 1; }
 #endif
 
-/* Opens a temporary file, with the first of 100 names that no saver holds. It is renamed once complete. */
+/* Opens a temporary file under the first of 100 names that no saver holds. It is renamed once complete. */
 enum { FOLD__DRAFTS = 100 };
 static int fold__temp_file_new(const char *path, char *temp_file, size_t size, fold__error *error)
 {
@@ -29491,7 +29491,7 @@ FOLD_API fold_status fold_model_save(fold_model *m, const char *path, const fold
 
 /* -- reading a header ------------------------------------------------------------------------ */
 
-/* A header's text, ended by a zero byte. Parses only JSON that headers use, decoding strings in place. */
+/* A header's zero-terminated text. Only JSON that headers use is parsed; strings are decoded in place. */
 typedef struct fold__json {
     char *start, *at;
     const char *problem;
@@ -29505,7 +29505,7 @@ static int fold__json_fail(fold__json *json, const char *problem)
 }
 static void fold__json_blanks(fold__json *json) { json->at += strspn(json->at, " \t\n\r"); }
 
-/* Skips blanks, and `character` if it comes next. Returns whether it did. */
+/* Skips blanks, and `character` if it comes next. Returns whether it was there. */
 static int fold__json_next(fold__json *json, char character)
 {
     fold__json_blanks(json);
@@ -29616,12 +29616,12 @@ typedef struct fold__tensor {
     uint32_t param;      /* 1 + the parameter to load it into, or 0 */
     int of_bytes;        /* whether it contains the scales of an int8 tensor to load */
     const struct fold__tensor *scales; /* for an int8 tensor to load: one scale per index of its last axis or,
-                                          if their rank is above 1, one per vector along that axis */
+                                          if the scales' rank is above 1, one per vector along it */
     uint64_t begin, end; /* its bytes in the data of the file */
     const unsigned char *data;
 } fold__tensor;
 
-/* Parses a shape. `dim` gets at most `room` dimensions; `rank` is their number and `count` their product. */
+/* Parses a shape: *rank dimensions, of which the first `room` go to `dim`. Sets *count to their product. */
 static int fold__json_shape(fold__json *json, int *dim, int room, int *rank, uint64_t *count)
 {
     uint64_t number;
@@ -30248,7 +30248,7 @@ static int fold__has_its_bytes(const fold__tensor *tensor, const fold__param_dat
            (param->bytes != FOLD__NO_PACK) != by_rows && (param->bytes_t != FOLD__NO_PACK) == by_rows;
 }
 
-/* Checks step counts and values that are or will become int8. Reserves a buffer of floats to be quantised. */
+/* Checks step counts, int8 tensors and values to quantise. Reserves a buffer of floats for the latter. */
 static int fold__load_check(fold__file *file)
 {
     enum { FOLD__CHECKED_FLOATS = 64 };
