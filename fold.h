@@ -29841,8 +29841,7 @@ FOLD_API fold_status fold_ctx_fail(fold_ctx *f, fold_status status, const char *
 static int fold__load_full(fold__file *file)
 {
     char full[FOLD__WHEN_FULL];
-    return fold__load_fail(file, FOLD_NO_MEMORY, "load: out of memory%s",
-                           fold__when_full(file->model, full));
+    return fold__load_fail(file, FOLD_NO_MEMORY, "load: out of memory%s", fold__when_full(file->model, full));
 }
 static char *fold__file_need(fold__file *file, int which, size_t bytes)
 {
