@@ -59,9 +59,9 @@ the processor's clock. Recording and scheduling count; inputs are twice as wide 
 BESIDE_DYNET = """{words}
 
 Measured by turns, one thread each (`{command}`, where DYNET names a clone of DyNet). Both sides have the same weights,
-samples and optimiser, and their outputs, losses and gradients agree. DyNet's products are Eigen's; its
-speed depends on how the products of a gate are written. Each network is written in four or six forms, which bench/peers/dynet.cc lists.
-Each form is tried without autobatching and, in batches, also with it, by mean depth and by depth. The fastest three take part in all turns, and the table has the best of them. Only
+samples and optimiser, and their outputs, losses and gradients agree. DyNet's products are Eigen's; its speed depends on how the products of
+a gate are written. Each network is written in four or six forms, which bench/peers/dynet.cc lists. Each form is tried without autobatching
+and, in batches, also with it, by mean depth and by depth. The fastest three take part in all turns, and the table has the best of them. Only
 CompactVanillaLSTMBuilder (form 1 of the tagger) does not run by depth, where DyNet batches unlike nodes of it and its results are wrong.
 
 {table}"""
