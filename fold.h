@@ -11511,7 +11511,7 @@ FOLD__NOINLINE static int fold__softmax(const fold_random *random, const float *
     return fold__softmax_head(fold__random_element(random, 0), logits, count, NULL);
 }
 
-/* Draws the last index with a positive weight before which the weights sum to at most a random point. */
+/* Draws the last index with positive weight whose preceding weights sum to at most a random point. */
 FOLD__NOINLINE static int fold__weighted(const fold_random *random, const float *weights, int count)
 {
     int chosen = -1;
@@ -11601,7 +11601,7 @@ FOLD_API int fold_finite(const float *values, int n)
 
 /* ==== section: model =========================================================================
    Owns the parameters: values, gradients, optimiser state and packs, each in one array for the whole model.
-   It also owns the arrays of cells and user ops, which the sections on cells and op recorders fill.
+   It also owns the arrays of cells and of user ops; the sections on cells and op recorders fill these.
    Uses random numbers, ops, kernels, shapes, memory, errors.
    Invariant: a model refers to no recording. Code that writes values refreshes the packs. Code that reads
    values never does, so contexts on several threads can share a model. */
@@ -11634,11 +11634,11 @@ struct fold_model {
     fold__heap heap; /* manages the caller's block, if there is one */
     fold__error error;
     const fold__kernels *kernels;
-    /* Kernels by weight format, set by fold_model_quantize, so programs without it do not link them. */
+    /* Kernels by weight format. Only fold_model_quantize sets them, so other programs do not link them. */
     const fold__int8_kernels *formats[FOLD__WEIGHT_FORMATS];
     uint64_t seed;
     uint32_t salt;            /* stored in the model's handles, so that other models reject them */
-    uint32_t version, layout; /* count writes to values, and parameters added, quantised, frozen or thawed */
+    uint32_t version, layout; /* counters: writes to values; parameters added, quantised, frozen, thawed */
     uint32_t quantized;       /* number of successful calls to fold_model_quantize */
     uint32_t n_params, n_cells, n_ops;
     uint32_t touched_rows;     /* number of rows of all lookup tables; 0 for inference */
@@ -11652,7 +11652,7 @@ struct fold_model {
     int threads;
 #endif
     fold_ctx *tracer;    /* the context that traces cell bodies, created with the first cell */
-    fold_memory tracing; /* memory of the tracer; if zero, it uses the model's memory */
+    fold_memory tracing; /* memory of the tracer; if zero, the tracer uses the model's memory */
     uint8_t inference, flushes, sealed, has_tables;
     uint32_t projected_cells; /* number of leading cells that have a projection or need none */
     /* project_cells, find_in_image and take_bytes are set when they are first needed. So programs that do not
@@ -11757,8 +11757,8 @@ static const struct fold__setting {
     FOLD__SETTINGS(FOLD__ROW_FIRST, FOLD__ROW_AND, FOLD__ROW_ONE){ "", 0, 0, 0, 0, 0 }
 };
 
-/* Checks the settings of one owner, whose rows start at `first`. The error names the first one out of range.
-   `name` is the name of a parameter or layer for the message, or NULL. */
+/* Checks the settings of one owner; their rows begin at `first`. The error names the first setting that is
+   out of range. `name` is the parameter or layer that it also names, or NULL. */
 static int fold__settings_ok(fold__error *error, int first, const char *who, const char *name,
                              const void *settings)
 {
@@ -11945,7 +11945,7 @@ static fold__param_data *fold__param_of(const fold_model *m, fold_param param)
     return &fold__params(m)[param.id - 1];
 }
 
-/* The parameters that a handle selects: all if it is null, none if it belongs to another model. */
+/* The parameters that a handle selects: all for the null handle, none for a handle of another model. */
 typedef struct fold__range {
     uint32_t first, end;
 } fold__range;
@@ -11973,7 +11973,7 @@ static const fold_op_desc *fold__desc_of(const fold_model *m, uint32_t op)
 
 /* -- initial values -------------------------------------------------------------------------- */
 
-/* Orthonormalises rows (columns if there are fewer) by modified Gram-Schmidt in double, and scales them. */
+/* Orthonormalises rows (or columns, if fewer) by modified Gram-Schmidt in double, and scales them. */
 static void fold__orthogonalise(float *values, size_t rows, size_t columns, float gain)
 {
     const size_t count = fold__min_size(rows, columns);
@@ -12063,7 +12063,8 @@ static float *fold__param_values(const fold_model *m, const fold__param_data *pa
     return fold__keeps_values(param) ? fold__values(m) + param->at : NULL;
 }
 
-/* Refreshes the packs in `which` for `count` rows of the first axis. The pack of a bias is a plain copy. */
+/* Refreshes the packs that `which` selects, for `count` rows from `first` on. The pack of a bias is a
+   copy. */
 static void fold__pack_part(fold_model *m, const fold__param_data *param, int which, int first, int count)
 {
     const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
@@ -12099,8 +12100,8 @@ static void fold__refresh_packs(fold_model *m, const fold__param_data *param)
     fold__refresh_rows(m, param, 0, param->shape.dim[0]);
 }
 
-/* Packs these rows for gradients of inputs as well, now and whenever values change. This is done on demand:
-   many weights never need it (a first layer's), and others only for the rows that multiply states. */
+/* From now on, these rows are packed for gradients of inputs as well. Many weights never need this (a first
+   layer's), and others need it only for the rows that multiply states. */
 static void fold__keep_back_pack(fold_model *m, fold__param_data *param, int first, int count)
 {
 #ifdef FOLD_INFERENCE
@@ -12118,7 +12119,7 @@ static void fold__keep_back_pack(fold_model *m, fold__param_data *param, int fir
 }
 
 /* Whether products can read a weight directly from the image. Tiles may read FOLD__BEYOND floats past the end
-   of the weight, which must be in the image as well. */
+   of the weight: these floats must be in the image as well. */
 static int fold__fits_in_place(const fold_model *m, const fold__param_data *param)
 {
     const size_t beyond = (size_t)FOLD__BEYOND;
@@ -12620,7 +12621,7 @@ static int fold__can_quantize(const fold__param_data *param, const fold_quantize
     return !(param->uses & FOLD_FOR_CONV) || param->shape.dim[param->shape.rank - 2] > 1;
 }
 
-/* Whether the running fold_model_quantize has quantised a parameter: the first `had` bytes existed before. */
+/* Whether the current fold_model_quantize has quantised a parameter. Before it there were `had` bytes. */
 static int fold__is_newly_quantized(const fold__param_data *param, size_t had)
 {
     return !param->stored && ((param->bytes != FOLD__NO_PACK && param->bytes >= had) ||
@@ -12677,7 +12678,7 @@ static void fold__read_lines(const fold_model *m, const fold__param_data *param,
     }
 }
 
-/* Quantises values into the places that fold__layout_int8 assigned. Returns 0 if one is not finite. */
+/* Quantises values into the places that fold__layout_int8 assigned. Returns 0 if a value is not finite. */
 static int fold__make_bytes(fold_model *m, fold__param_data *param, const float *values)
 {
     const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
@@ -12691,8 +12692,8 @@ static int fold__make_bytes(fold_model *m, fold__param_data *param, const float 
     return error[0] <= 1 && error[1] <= 1;
 }
 
-/* Quantises all weights that can be quantised; their floats stay until fold__drop_floats. If it fails, with
-   an error, the model is unchanged. */
+/* Quantises all weights that can be quantised; their floats stay until fold__drop_floats. On failure, returns
+   0, with an error and an unchanged model. */
 static int fold__quantize_all(fold_model *m, const fold_quantize_desc *desc)
 {
     char full[FOLD__WHEN_FULL];
@@ -12727,8 +12728,8 @@ static int fold__quantize_all(fold_model *m, const fold_quantize_desc *desc)
     return there && !wrong;
 }
 
-/* Whether the floats of a weight can be dropped. Lookups can read quantised values if they are stored as rows
-   or as bf16. A cell that reads a parameter with fold_use needs the floats. */
+/* Whether the floats of a weight can be dropped. Lookups can read quantised values if these are stored as
+   rows or as bf16. A cell that reads a parameter with fold_use needs the floats. */
 static int fold__has_bytes_alone(const fold__param_data *param, int tables)
 {
     const int direct = param->bytes != FOLD__NO_PACK, transposed = param->bytes_t != FOLD__NO_PACK;
@@ -12848,7 +12849,7 @@ FOLD_API float *fold_grads_write_begin(fold_model *m, fold_param param)
     return data ? fold__grads(m) + data->at : fold__grads(m);
 }
 
-/* Notes that the caller has written a gradient: rows of a lookup table that are not zero count as touched. */
+/* Notes that the caller has written a gradient. Rows of a table's gradient count as touched unless zero. */
 static void fold__note_grad(fold_model *m, fold__param_data *param)
 {
     const size_t width = param->size / (size_t)param->shape.dim[0];
@@ -12962,8 +12963,8 @@ static void fold__begin_states(fold_model *m, int rule, uint64_t steps)
 #define FOLD__ARRAYS(NODE, EDGE, KEEP, DISCARDABLE, RUN, RUN_DISCARDABLE)                                   \
     NODE(SIG, uint32_t, sig)                  /* the signature of a call */                                 \
     NODE(KIND, uint8_t, kind)                 /* kind of node, and flags */                                 \
-    NODE(FIRST_EDGE, uint32_t, first_edge)    /* first edge; a node's edges end at the next node's */       \
-    NODE(SOURCE, uint32_t, source)            /* the node that has its value: itself unless a view */       \
+    NODE(FIRST_EDGE, uint32_t, first_edge)    /* first edge; its edges end where the next node's begin */   \
+    NODE(SOURCE, uint32_t, source)            /* the node itself or, for a view, the node it shows */       \
     NODE(OFFSET, uint32_t, offset)            /* where a view starts in its source's value, in floats */    \
     NODE(SHAPE, uint32_t, shape)              /* index into `shapes`; for a list, the shape of one row */   \
     NODE(LENGTH, uint32_t, length)            /* number of rows of a list, or of list elements of a call */ \
@@ -12976,7 +12977,7 @@ static void fold__begin_states(fold_model *m, int rule, uint64_t steps)
     KEEP(DATA, float, data)                   /* copied inputs, kept values and gradients */                \
     KEEP(PARAM_NODES, uint32_t, param_nodes)  /* for each parameter: see fold__param_node */                \
     KEEP(DEDUPE_TABLE, uint32_t, dedupe_table) /* hash table of nodes, for finding identical calls */       \
-    KEEP(READERS, uint32_t, readers)          /* dedupe, by node: first call whose newest operand it is */  \
+    KEEP(READERS, uint32_t, readers)          /* dedupe: a node's first reader that reads no newer node */  \
     KEEP(MERGED, fold__merged_range, found)   /* ranges of nodes that samples share, due to merging */      \
     KEEP(KEPT_GRADS, fold__kept_grad, kept_grads) /* requested with fold_keep_grad */                       \
     KEEP(INDEX_REFS, fold__index_ref, index_refs) /* set by fold_index_ref, fold_edges_ref */               \
@@ -13070,7 +13071,7 @@ static fold__op_run *fold__backward_of(const fold__body_op *op)
 #endif
 }
 
-/* Returns how many operands the op's weight multiplies. A linear op may have one more, to start from. */
+/* Returns how many operands the op's weight multiplies. A linear op may also have one that it adds. */
 static int fold__segments(const fold__body_op *op)
 {
     return op->n_in - (op->op == FOLD__OP_linear ? op->attr[FOLD__LINEAR_STARTS] : 0);
@@ -13115,10 +13116,10 @@ typedef struct fold__cell_data {
     int n_draws;          /* number of dropout draws in one call */
     uint8_t max_of_list;  /* the body takes the maximum over the list, so the list must not be empty */
     uint8_t border_out;   /* mask of outputs that the body reads as well */
-    uint16_t border_in;   /* mask of inputs that the body does not read exactly once and whole */
+    uint16_t border_in;   /* mask of inputs that the body reads more than once or in part */
     uint8_t in_order;     /* the body reads its inputs in order */
     uint8_t products;     /* in a layer's cell: number of products in its projection; else 0 */
-    uint8_t is_projected; /* it is the projection of another cell: fold_model_print does not list it */
+    uint8_t is_projected; /* the projection of another cell: fold_model_print does not list it */
     fold_cell projection; /* the null handle: none; see fold__project_cell */
     void *memory;         /* the block that holds everything above */
     size_t memory_size;
@@ -13131,7 +13132,7 @@ enum { FOLD__POOL_KEYS, FOLD__POOL_OPS, FOLD__POOL_REFS, FOLD__POOL_SHAPES, FOLD
 static const uint8_t fold__pool_bytes[] = { sizeof(uint32_t), sizeof(fold__body_op), sizeof(fold__ref),
                                             sizeof(fold_shape), sizeof(fold__value) };
 
-/* A signature: its key, and what follows from it. The key consists of the op, the number of inputs, the
+/* A signature: its key, and what follows from the key. The key consists of the op, the number of inputs, the
    attributes, parameters, input shapes, shared operands and tag. Keys are compared in full. */
 typedef struct fold__sig {
     uint32_t first[FOLD__POOLS]; /* where its key and (unless it is a cell's) program begin in the pools */
@@ -13143,7 +13144,7 @@ typedef struct fold__sig {
     uint32_t list_mode; /* flags: FOLD__ROW_BY_ROW ... */
     uint32_t tag_cell;  /* in eager bodies: the call's signature; in traced bodies: 1 + the cell; else 0 */
     uint32_t tag_op;    /* in such a body: ordinal of the op, from 1 on; else 0 */
-    uint32_t in_shape;  /* index in the key of the first input's shape */
+    uint32_t in_shape;  /* where, in the key, the shape of the first input is */
     uint8_t n_in, n_list, n_out, is_cell;
     uint8_t own_program;     /* its program is in the context's pools, not the cell's */
     uint8_t out_lists;       /* mask of outputs that are lists */
@@ -13174,8 +13175,8 @@ typedef struct fold__kept_grad {
     uint32_t node, data_at, filled;
 } fold__kept_grad;
 /* A node that reads its indices from the caller's memory: one per row, all below `end`. Attention along edges
-   reads *count edges (at most `most`) instead: edge e goes from index[e] to to[e]. `edges` checks and copies
-   them: it points to fold__visit_edges, so programs without fold_edges_ref do not link that function. */
+   reads *count edges (at most `most`) instead: edge e goes from index[e] to to[e]. `edges` is then
+   fold__visit_edges, which checks and copies edges (by pointer, so that other programs do not link it). */
 typedef struct fold__index_ref {
     const int *index;
     uint32_t node;
@@ -13190,12 +13191,13 @@ typedef struct fold__output_ref {
 } fold__output_ref;
 
 /* Sets of kinds: bit k stands for kind k, where k includes the flags FOLD__IS_LIST (8) and FOLD__IS_SHARED
-   (16). KINDS_PER_ELEMENT contains all kinds with FOLD__IS_LIST: while a body is traced, these are values per
-   list element. KINDS_MARKER contains the markers of such values in an eager body: kind 7 with any flags. */
+   (16). KINDS_PER_ELEMENT contains all kinds with FOLD__IS_LIST: while a body is traced, such a node has one
+   value per list element. KINDS_MARKER contains kind 7 with any flags: markers of such nodes in an eager
+   body. */
 #define FOLD__KINDS_PER_ELEMENT 0xff00ff00u
 #define FOLD__KINDS_MARKER 0x80808080u
 
-/* An operand: it reads the value of node `source`, starting at float `offset`. */
+/* An operand: a value that starts at float `offset` of node `source`. */
 typedef struct fold__operand {
     uint32_t source, offset, shape;
     uint8_t kind;
@@ -13255,7 +13257,7 @@ struct fold_ctx {
     fold__array arrays[FOLD__ARRAY_COUNT];
     fold_model *model;
     fold__error error;
-    fold__error read_error;      /* error of the last read, which does not stick */
+    fold__error read_error;      /* error of the last read, which the next read clears */
     int unusable;                /* created with wrong settings, so its error stays */
     int (*reclaim)(fold_ctx *f); /* fold__forget_idle: frees idle signatures; returns 0 if it cannot */
 
@@ -13271,11 +13273,11 @@ struct fold_ctx {
     uint32_t salt; /* stored in its handles */
     uint64_t resets;
     uint64_t seed;  /* dropout seed, as set by the last fold_dropout_seed */
-    uint64_t draws; /* dropout draws since then, not cleared by resets; in a traced body, its own draws */
+    uint64_t draws; /* dropout draws since then, not cleared by resets; in a traced body, draws of the body */
 #define FOLD__ARRAY_MEMBER(name, type, pointer) type *pointer;
     FOLD__ARRAYS(FOLD__ARRAY_MEMBER, FOLD__ARRAY_MEMBER, FOLD__ARRAY_MEMBER, FOLD__ARRAY_MEMBER,
                  FOLD__NO_ARRAY, FOLD__NO_ARRAY)
-    uint32_t *element_tag; /* `data_at` of a marker of list elements: identifies it in its body */
+    uint32_t *element_tag; /* `data_at` of a marker of list elements: identifies the marker in its body */
     uint32_t *header_call; /* `data_at` of the header of an eager call that merges: the call's first output */
     uint32_t first_keep; /* all kept nodes before this one have their values */
     uint32_t pending_step; /* offset in `data` of the last cache step that has not run, or FOLD__NONE */
@@ -13296,7 +13298,7 @@ struct fold_ctx {
     size_t bytes_refused;                /* that this recording requested but could not get */
     void (*refresh_tables)(fold_ctx *f); /* fold__refresh_tables, if a quantised table was looked up */
     uint32_t n_keeps;
-    uint32_t n_keep_requests; /* requests to keep a value or gradient that came before it was computed */
+    uint32_t n_keep_requests; /* requests to keep values or gradients not yet computed */
     uint32_t old_nodes;       /* n_nodes at the last run */
     uint32_t old_merged;      /* n_merged at the last run */
     uint32_t n_kept_grads;
@@ -13319,7 +13321,7 @@ struct fold_ctx {
     uint32_t pool_used[FOLD__POOLS];
     uint32_t sig_tables; /* number of times that signatures were forgotten */
     uint64_t forgot_at;  /* `resets` when idle signatures were last forgotten */
-    int sig_pins;        /* above 0: not only the recording uses them, so none may be forgotten */
+    int sig_pins;        /* users of signatures besides the recording; above 0: none may be forgotten */
     size_t block_peak;   /* the largest block size that an earlier recording would have needed */
     uint32_t recent[FOLD__RECENT]; /* see fold__recent_sig; 0: none */
     uint32_t shape_bucket[FOLD__SHAPE_BUCKETS]; /* 1 + the newest shape with this hash; 0: none */
@@ -13334,8 +13336,8 @@ struct fold_ctx {
 static int fold__in_training(const fold_ctx *f) { return FOLD__TRAINING(f->desc.training); }
 
 /* The contents of `node_data` by kind of node; use the accessors below. Parameters are numbered from 0.
-   - OP: data of the op or call that is not in its signature: see fold__request.data. For a product, the
-     concatenation whose parts it reads: fold__node_concat.
+   - OP: data that the op or call has besides its signature: see fold__request.data. For a product, the
+     concatenation whose parts the product reads: fold__node_concat.
    - OUTPUT: the node of its call, which is the call's first output: fold__node_call.
    - INPUT: in a traced body, its number among the body's inputs: fold__node_ordinal.
    - INPUT_REF: the address of the caller's values: fold__node_address.
@@ -13433,7 +13435,7 @@ FOLD__INLINE fold_schedule fold__schedule_of(const fold_ctx *f)
 
 static void fold__refresh_pointers(fold_ctx *f);
 
-/* Element sizes of the node arrays. These fill up without calling fold__ask, so their `need` lags behind. */
+/* Element sizes of the node arrays. Nodes are added without fold__ask, so the arrays' `need` lags behind. */
 static const uint8_t fold__node_bytes[] = {
 #define FOLD__ELEMENT_BYTES(name, type, pointer) sizeof(type),
     FOLD__ARRAYS(FOLD__ELEMENT_BYTES, FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__NO_ARRAY,
@@ -13462,7 +13464,7 @@ static uint32_t fold__capacity(const fold_ctx *f, int which, size_t size)
     return (uint32_t)fold__min_size(f->arrays[which].capacity / size, FOLD__NONE / 2);
 }
 
-/* Recomputes node_cap and edge_cap after arrays moved: when one grows, it can take spare room from others. */
+/* Recomputes node_cap and edge_cap after arrays have moved: one that grows may take room from others. */
 static void fold__note_room(fold_ctx *f)
 {
     uint32_t nodes = FOLD__NONE;
@@ -13605,7 +13607,7 @@ enum {
     FOLD__SUFFIX = 16,
     FOLD__INNER = 32, /* something outside the suffix reads it */
     FOLD__PREFIX = 64,
-    FOLD__NEEDED_IF_EMPTY = 128, /* eager: needed even if the list is empty, so not only by its elements */
+    FOLD__NEEDED_IF_EMPTY = 128, /* eager: needed even if the list is empty, so not only by list elements */
     /* flags that a call passes on to the nodes it reads */
     FOLD__PASSED = FOLD__RUNS | FOLD__ON_GRAD_PATH | FOLD__PREFIX | FOLD__NEEDED_IF_EMPTY
 };
@@ -13634,18 +13636,18 @@ typedef struct fold__group {
 /* A signature in a group. */
 typedef struct fold__group_sig {
     uint32_t run_sig, group, calls, elems;
-    uint32_t by_sig; /* element i: number i of the group_sigs sorted by signature, then by group */
+    uint32_t by_sig; /* in element i: the ith group_sig in order of signature, then of group */
     uint32_t first_record;            /* where its calls begin in calls_by_sig */
     uint32_t first_buffer, n_buffers;
-    uint32_t max_rows, max_elems; /* of its largest batch; while batches are made: of all so far */
+    uint32_t max_rows, max_elems; /* in its largest batch; while batches are made: in all so far */
     uint32_t rows, elem_rows; /* rows of slabs, for calls and for elements; fewer if rows are reused */
-    uint32_t block, first_block; /* about this many rows are reused together; index of the first such block */
+    uint32_t block, first_block; /* about how many rows form a block, reused together; its first block */
     uint32_t chain; /* length of its longest chain; in mixed components, known only after fold__count_bound */
     uint32_t component;
     uint32_t first_predecessor, end_predecessor; /* range in `predecessors` */
     uint32_t first_batch, last_batch;
     uint32_t last_read;      /* the last batch that reads its outputs, or NONE */
-    uint32_t first_back;     /* first batch whose backward (which runs last) reads its outputs, or NONE */
+    uint32_t first_back;     /* first batch that reads its outputs in backward (it does so last), or NONE */
     uint64_t recurrent;      /* mask of inputs from the same component */
     uint32_t tile;           /* number of rows of a tile */
     uint32_t sub_batch_rows; /* rows that a batch runs forward at a time; max_rows: all */
@@ -13684,7 +13686,7 @@ typedef struct fold__run_sig {
     uint32_t sig;
     uint32_t group_sig;         /* its index in the group being listed, else NONE */
     uint32_t first_by_sig, n_groups; /* its groups: where they begin in `by_sig`, and their number */
-    uint32_t first, first_elem; /* its first call on the gradient path, and the first with a list element */
+    uint32_t first, first_elem; /* first call on the gradient path, and first such call with list elements */
     uint32_t calls;             /* number of calls that run */
     size_t elems;               /* number of list elements of these calls */
     uint8_t partly;             /* some calls need no gradient */
@@ -13725,8 +13727,8 @@ typedef struct fold__work_unit {
 enum { FOLD__SUM_UNITS = 16 }; /* work units for sums: use i has unit i % 16 */
 enum { FOLD__COSTS = 4 }; /* costs per signature: prologue and body, forward and backward */
 
-/* Progress of a run. Next is batch `at` of `phase` or, after the backward of all batches, the sums. `done` is
-   how many rows of that batch, or how much work of the sums, has been done. */
+/* Progress of a run. What runs next is batch `at` of `phase` or, once all batches have run backward, the
+   sums. `done` is how many rows of the batch, or how much work of the sums, has been done. */
 typedef struct fold__progress {
     uint32_t phase; /* see fold__find_phase; NONE: the run has finished */
     uint32_t group, at;
@@ -13737,14 +13739,14 @@ typedef struct fold__progress {
 /* How a parameter or shared node is read: as a segment of an op's weight, as a bias, as an operand that is a
    parameter, or as an input that all calls share. */
 enum { FOLD__USE_WEIGHT, FOLD__USE_BIAS, FOLD__USE_VALUE, FOLD__USE_OPERAND };
-/* How a use's sum gets into its target's total. IN_PLACE: it is computed there, since no earlier use has
-   written there. BY_KERNEL: the kernel that computes it adds it to the total. SEPARATE: it is added later. */
+/* How the sum of a use gets into its target's total. IN_PLACE: it is computed there, since no earlier use has
+   written there. BY_KERNEL: the kernel that computes the sum also adds it. SEPARATE: it is added later. */
 enum { FOLD__SUM_IN_PLACE, FOLD__SUM_BY_KERNEL, FOLD__SUM_SEPARATE };
 #define FOLD__NO_TOTAL SIZE_MAX
 typedef struct fold__use {
     uint32_t run_sig, op, ref; /* op and operand that read it; for USE_OPERAND, ref is the input */
     uint32_t kind, target;     /* FOLD__USE_..., and the parameter or node that is read */
-    uint32_t first;            /* the first call that reads it, by which uses are sorted */
+    uint32_t first;            /* the first call that reads it; uses are sorted by this call */
     int is_node;               /* the target is a node */
     uint32_t before;           /* the previous use of the same parameter, or NONE */
     int leads;                 /* it is the first use of its parameter */
@@ -13760,9 +13762,9 @@ typedef struct fold__use {
 } fold__use;
 
 /* What determines where the rows of a batch begin in an operand. FIXED operands always begin at row 0:
-   parameters, values of one tile, or no operand (base NULL). Others advance with the calls or list elements
-   of the signature, with those since its prologue began, or with the rows of the batch. EXTERNAL operands are
-   outside the signature's buffers. */
+   parameters, values of one tile, or no operand (base NULL). Other operands advance with the signature's
+   calls or list elements (all, or only those since its prologue began), or with the rows of the batch.
+   EXTERNAL operands are outside the signature's buffers. */
 enum {
     FOLD__BIND_FIXED,
     FOLD__BIND_CALL,
@@ -13794,11 +13796,11 @@ typedef struct fold__instruction {
     uint8_t gathers;                /* each of its rows has its own data */
     int first_segment, end_segment; /* as in fold__engine */
     fold__op_run *run, *run_back;
-    fold__map_fn map[3];     /* its map, and those of its operands' gradients; NULL: use run, run_back */
+    fold__map_fn map[3];     /* maps of the op and of operands' gradients; NULL: use run, run_back */
     uint32_t bindings[3][4]; /* what each map writes and reads */
 } fold__instruction;
-/* How the stages of a signature run. This does not depend on the number of calls or on addresses, so it is
-   kept from run to run. Its buffers, instructions (the body's first) and bindings follow it in memory. */
+/* How the stages of a signature run, kept from run to run: this depends on neither the number of calls nor
+   addresses. Buffers, instructions (the body's first) and bindings follow the struct in memory. */
 typedef struct fold__stages {
     size_t next;                        /* 1 + the offset of the signature's next stages; 0: none */
     size_t op_floats;                   /* largest number of scratch floats of an op without parameters */
@@ -13824,8 +13826,8 @@ typedef struct fold__worker {
     const fold__buffer *buffer;
     uint32_t stage;
     const uint32_t *ids; /* its calls */
-    uint32_t *list;      /* where each call's elements begin in the batch, then the end of the last. If a
-                            part begins within a list, the first is negative (wrapped around) */
+    uint32_t *list;      /* where each call's elements begin in the batch, then where the last end. If a part
+                            begins within a list, the first number is negative (wrapped around) */
     const fold_model *model;
     float *region;       /* its group's slabs */
     /* the tile */
