@@ -11624,7 +11624,7 @@ enum {
     FOLD__MODEL_ARRAYS(FOLD__MODEL_ARRAY) FOLD__M_COUNT
 };
 enum { FOLD__RATE_SETS = 16, FOLD__SPAN_ALIGN = 16, FOLD__NORM_BLOCK = 1024, FOLD__STEP_ROWS = 32 };
-enum { FOLD__MAX_WIDTH = 1 << 24 }; /* of a layer, so that the width of all its gates fits in an int */
+enum { FOLD__MAX_WIDTH = 1 << 24 }; /* of a layer: the width of all its gates together must fit in an int */
 
 struct fold__cell_data;
 struct fold__tensor;
@@ -11757,8 +11757,8 @@ static const struct fold__setting {
     FOLD__SETTINGS(FOLD__ROW_FIRST, FOLD__ROW_AND, FOLD__ROW_ONE){ "", 0, 0, 0, 0, 0 }
 };
 
-/* Checks the settings of one owner; their rows begin at `first`. The error names the first setting that is
-   out of range. `name` is the parameter or layer that it also names, or NULL. */
+/* Checks the settings of one owner; their rows begin at `first`. The error names the first setting out of
+   range and, unless it is NULL, the parameter or layer `name`. */
 static int fold__settings_ok(fold__error *error, int first, const char *who, const char *name,
                              const void *settings)
 {
@@ -12063,8 +12063,7 @@ static float *fold__param_values(const fold_model *m, const fold__param_data *pa
     return fold__keeps_values(param) ? fold__values(m) + param->at : NULL;
 }
 
-/* Refreshes the packs that `which` selects, for `count` rows from `first` on. The pack of a bias is a
-   copy. */
+/* Refreshes the packs that `which` selects, for `count` rows from `first` on. A bias is simply copied. */
 static void fold__pack_part(fold_model *m, const fold__param_data *param, int which, int first, int count)
 {
     const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
@@ -12100,8 +12099,8 @@ static void fold__refresh_packs(fold_model *m, const fold__param_data *param)
     fold__refresh_rows(m, param, 0, param->shape.dim[0]);
 }
 
-/* From now on, these rows are packed for gradients of inputs as well. Many weights never need this (a first
-   layer's), and others need it only for the rows that multiply states. */
+/* Packs `count` rows from `first` on for gradients of inputs as well, now and whenever values change. Many
+   weights never need this (a first layer's), and others only for the rows that multiply states. */
 static void fold__keep_back_pack(fold_model *m, fold__param_data *param, int first, int count)
 {
 #ifdef FOLD_INFERENCE
@@ -12296,7 +12295,7 @@ static int fold__can_add(fold_model *m, const char *what, const char *name)
     return !m->error.status;
 }
 
-/* Makes a parameter from its desc. fold__layout_packs sets the offsets of its packs afterwards. */
+/* Makes a parameter from its desc. Its packs get their offsets later, from fold__layout_packs. */
 static fold__param_data fold__described_param(const fold_model *m, const fold_param_desc *desc)
 {
     fold__param_data param = FOLD__ALL_ZERO;
@@ -12621,7 +12620,7 @@ static int fold__can_quantize(const fold__param_data *param, const fold_quantize
     return !(param->uses & FOLD_FOR_CONV) || param->shape.dim[param->shape.rank - 2] > 1;
 }
 
-/* Whether the current fold_model_quantize has quantised a parameter. Before it there were `had` bytes. */
+/* Whether the current fold_model_quantize has quantised a parameter; `had`: quantised bytes before it. */
 static int fold__is_newly_quantized(const fold__param_data *param, size_t had)
 {
     return !param->stored && ((param->bytes != FOLD__NO_PACK && param->bytes >= had) ||
@@ -13191,9 +13190,8 @@ typedef struct fold__output_ref {
 } fold__output_ref;
 
 /* Sets of kinds: bit k stands for kind k, where k includes the flags FOLD__IS_LIST (8) and FOLD__IS_SHARED
-   (16). KINDS_PER_ELEMENT contains all kinds with FOLD__IS_LIST: while a body is traced, such a node has one
-   value per list element. KINDS_MARKER contains kind 7 with any flags: markers of such nodes in an eager
-   body. */
+   (16). KINDS_PER_ELEMENT has all kinds with FOLD__IS_LIST: while a body is traced, such a node has one value
+   per list element. KINDS_MARKER has kind 7 with any flags: markers of such nodes in an eager body. */
 #define FOLD__KINDS_PER_ELEMENT 0xff00ff00u
 #define FOLD__KINDS_MARKER 0x80808080u
 
@@ -13479,8 +13477,8 @@ static void fold__note_room(fold_ctx *f)
 }
 
 /* Returns the size that a block needs, at any address, to hold the context and all memory requested since the
-   reset. Recording does not count shapes, so the size includes room for all known shapes, and for those that
-   a context in a block keeps from earlier recordings. */
+   reset. Recording does not count shapes, so the size includes room for all known shapes, and for the shapes
+   that a context in a block keeps from earlier recordings. */
 static size_t fold__block_bytes(const fold_ctx *f)
 {
     const size_t shapes =
@@ -13641,13 +13639,13 @@ typedef struct fold__group_sig {
     uint32_t first_buffer, n_buffers;
     uint32_t max_rows, max_elems; /* in its largest batch; while batches are made: in all so far */
     uint32_t rows, elem_rows; /* rows of slabs, for calls and for elements; fewer if rows are reused */
-    uint32_t block, first_block; /* about how many rows form a block, reused together; its first block */
+    uint32_t block, first_block; /* rows of a block (reused together), roughly; index of its first block */
     uint32_t chain; /* length of its longest chain; in mixed components, known only after fold__count_bound */
     uint32_t component;
     uint32_t first_predecessor, end_predecessor; /* range in `predecessors` */
     uint32_t first_batch, last_batch;
     uint32_t last_read;      /* the last batch that reads its outputs, or NONE */
-    uint32_t first_back;     /* first batch that reads its outputs in backward (it does so last), or NONE */
+    uint32_t first_back;     /* first batch whose backward reads its outputs, so last in time; or NONE */
     uint64_t recurrent;      /* mask of inputs from the same component */
     uint32_t tile;           /* number of rows of a tile */
     uint32_t sub_batch_rows; /* rows that a batch runs forward at a time; max_rows: all */
@@ -13861,7 +13859,7 @@ typedef struct fold__plan {
     const char *one_group;  /* why there is only one group */
 } fold__plan;
 
-/* Key for finding a kept plan. Different plans can have equal keys, so their structures are also compared. */
+/* Key for finding a kept plan. Different plans can have equal keys, so plans' structures are compared too. */
 typedef struct fold__plan_key {
     uint64_t hash;
     uint32_t nodes, edges, found, roots, words, layout;
@@ -13895,7 +13893,7 @@ typedef struct fold__plan_key {
     TRAINING(uint32_t, next_contribution, edges)  /* the next edge to the same value */                  \
     TRAINING(uint32_t, contribution_floats, edges) /* floats of its rows, and FOLD__SPARSE_GRAD */
 #define FOLD__SPARSE_GRAD 0x80000000u /* flag: for only a few rows of the list (fold__is_sparse_take) */
-/* The second table is needed only during planning, except its last array, needed only while the plan runs: */
+/* The arrays of the second table are needed only in planning; the last one, only while the plan runs: */
 #define FOLD__RUN_PLANNING_ARRAYS(ALL, TRAINING, SAME)                                                       \
     ALL(uint32_t, producer, nodes) /* of a value: the signature in a group that computes it */               \
     ALL(uint32_t, piece_floats, nodes)  /* the size of the pieces that contributions write */                \
@@ -13910,7 +13908,7 @@ typedef struct fold__recorded {
     uint32_t nodes, edges, wanted;
 } fold__recorded;
 
-/* What a run computes. From AGAIN on, it also computes values that are already available. */
+/* What a run computes. The scopes from AGAIN on also compute values that are already available. */
 enum fold__run_scope {
     FOLD__SCOPE_NOTHING,   /* all values are available; the plan of the previous run stays */
     FOLD__SCOPE_NEW,       /* what the roots need and is not available */
@@ -14132,7 +14130,7 @@ static FOLD__NOINLINE void fold__refresh_pointers(fold_ctx *f)
 }
 
 /* The head of the array `plans`. It is followed by two tables of hashes, the buckets and the plans. The first
-   table holds the latest structures without a plan; once it is half full, it replaces the second. */
+   table holds the latest structures without a plan; once half full, it replaces the second table. */
 typedef struct fold__plans {
     uint64_t runs;
     size_t begin, end; /* range of the plans in the array */
@@ -14207,8 +14205,8 @@ static int fold__nothing_since(const fold_ctx *f, const fold__recorded *then)
     return then->nodes == f->n_nodes && then->edges == f->n_edges && then->wanted == f->n_keep_requests;
 }
 
-/* Makes the next backward overwrite kept gradients instead of adding to them, because a replay replaces them,
-   and because they are incomplete after an abandoned backward. */
+/* Makes the next backward overwrite kept gradients instead of adding to them: a replay must replace them, and
+   an abandoned backward leaves them incomplete. */
 static void fold__restart_kept_grads(fold_ctx *f)
 {
     for (uint32_t at = 0; at < f->n_kept_grads; at++)
@@ -14230,7 +14228,7 @@ static void fold__close_run(fold_ctx *f)
     run->life = FOLD__CLOSED;
 }
 
-/* Opens a run, which pins signatures until it is closed. begin: it will run in slices. */
+/* Opens a run. Signatures stay pinned until it is closed. begin: the run will execute in slices. */
 static void fold__open_run(fold_ctx *f, enum fold__run_scope scope, int begin)
 {
     fold__close_run(f);
@@ -14305,7 +14303,7 @@ static uint32_t fold__value_size(const fold_ctx *f, uint32_t id)
     return fold__row_size(f, id) * fold__rows_of(f, id);
 }
 
-/* Returns a row in the table or, if the table is quantised, its dequantised copy in the recording's data. */
+/* Returns the address of a row: in the table or, if it is quantised, in the recording's copy of the row. */
 FOLD__INLINE float *fold__looked_up_row(const fold_ctx *f, uint32_t id, uint32_t row)
 {
     const float *values = fold__param_values(f->model, fold__lookup_table(f, id));
@@ -14314,8 +14312,8 @@ FOLD__INLINE float *fold__looked_up_row(const fold_ctx *f, uint32_t id, uint32_t
                   : fold__data_ptr(f, f->data_at[id]) + row * width;
 }
 
-/* Returns the address of an operand `offset` floats into a looked-up list: in row `nth` if the operand reads
-   all rows, otherwise in the row that contains `offset`. */
+/* Returns the address of an operand in a looked-up list. If `all` is set, the operand reads all rows, each
+   from `offset` on: returns its address in row `nth`. Otherwise `offset` counts from the first row. */
 static float *fold__looked_up_part(const fold_ctx *f, uint32_t id, uint32_t offset, int all, uint32_t nth)
 {
     const uint32_t width = fold__row_size(f, id);
@@ -14583,8 +14581,8 @@ static int fold__check_cell_shape(fold_ctx *f, const fold__cell_data *cell, int 
     return fold__fail(f, FOLD_BAD_SHAPE, "%s: %s is %s, must be %s", cell->name, name, has, right);
 }
 
-/* Infers the output shapes of an op, checks them and makes its program. Shapes are written directly to the
-   pool, because forty of them would fill much of a small stack. */
+/* Infers the output shapes of an op, checks them and makes the op's program. Shapes are written directly to
+   the pool, because forty of them would fill much of a small stack. */
 static int fold__infer_op(fold_ctx *f, fold__sig *sig, const fold__request *request, const uint32_t *in_shape)
 {
     const int inputs = sig->n_in + sig->n_list;
@@ -14656,8 +14654,8 @@ static FOLD__NOINLINE int fold__grow_table(fold_ctx *f, int which, uint32_t size
     return 1;
 }
 
-/* Returns the signature of a key, or makes it from the draft if the key is new; 0 on failure. Keys are
-   compared in full, since different keys can have equal hashes. */
+/* Returns the signature of a key, or 0 on failure. If the key is new, makes its signature from the draft.
+   Keys are compared in full, since different keys can have equal hashes. */
 static uint32_t fold__intern_sig(fold_ctx *f, const fold__request *request, fold__sig *draft,
                                  const uint32_t *key, uint32_t words)
 {
@@ -14733,7 +14731,7 @@ static uint32_t fold__request_key(const fold_ctx *f, const fold__request *reques
     return words;
 }
 
-/* Whether a request has signature `sig`. It makes no key, to be fast: most requests repeat a recent one. */
+/* Whether a request has signature `sig`. For speed, makes no key: most requests repeat a recent one. */
 static int fold__is_request(const fold_ctx *f, const fold__sig *sig, const fold__request *request)
 {
     const uint32_t *word = fold__key_of(f, sig) + 1;
@@ -14843,7 +14841,8 @@ enum {
 /* Returns the signature that an eager body's tag names; 0 for a traced body, whose tag names a cell. */
 static uint32_t fold__tag_sig(const fold_ctx *f, uint32_t tag) { return f->frame.tracing ? 0 : tag; }
 
-/* Replaces hashes by marks: 1 if the signature or, for an eager call, an op of its body is in use, else 0. */
+/* Replaces each hash by a mark: 1 if the signature or, for eager calls, an op of their body is in use; or
+   0. */
 static void fold__mark_sigs(fold_ctx *f)
 {
     fold__sig *sigs = f->sigs;
@@ -15226,7 +15225,7 @@ static fold_node fold__found_duplicate(fold_ctx *f, uint32_t id, uint32_t duplic
     return fold__note_merged(f, duplicate, duplicate) ? fold__handle(f, duplicate) : fold__null;
 }
 
-/* Returns two node ids: of a parameter and of its per-sample copy. An id is 0 if not yet recorded. */
+/* Returns the address of two ids: of a parameter's node, then of its per-sample copy (0: not recorded). */
 static uint32_t *fold__param_node(const fold_ctx *f, uint32_t param)
 {
     return f->param_nodes + 2 * (size_t)param;
@@ -15261,8 +15260,8 @@ static size_t fold__n_operands(const fold__request *request)
     return request->n_in + (request->n_list ? request->list->count * (size_t)request->n_list : 0);
 }
 
-/* Appends the edges of a request, for which capacity is reserved: first those of fixed inputs, then those of
-   the list, component by component. Returns the set of kinds of the fixed inputs. */
+/* Appends the edges of a request, for which capacity is reserved: first the edges of fixed inputs, then the
+   edges of the list, component by component. Returns the set of kinds of the fixed inputs. */
 FOLD__INLINE uint32_t fold__add_edges(fold_ctx *f, const fold__request *request)
 {
     uint32_t edge = f->n_edges, kinds = 0;
@@ -15338,8 +15337,8 @@ typedef struct fold__row_request {
     fold__operand operand[FOLD_MAX_IN + 1];
 } fold__row_request;
 
-/* Rejects an element-wise op on a list and a node with more axes than the rows have: it would combine every
-   row with the whole node, which is hardly ever intended. */
+/* Rejects an element-wise op on a list and a node, if the node has more axes than a row: the op would combine
+   every row with the whole node, which is hardly ever intended. */
 static int fold__meets_rows(fold_ctx *f, const fold__request *request)
 {
     fold_shape shape[2];
@@ -15409,8 +15408,8 @@ static FOLD__NOINLINE fold_node fold__record_copy(fold_ctx *f, const fold__opera
     return fold__record(f, &request);
 }
 
-/* Writes edges to nodes that are `node_stride` apart. Returns 0 if no node is shared or a list, and all have
-   the given shapes (a single shape for all if shape_stride is 0). */
+/* Writes edges to `count` nodes, taking every `node_stride`th. Returns 0 if no node is shared or a list, and
+   all have the given shapes (a single shape for all if shape_stride is 0). */
 FOLD__INLINE uint32_t fold__write_plain(const fold_ctx *f, uint32_t edge, const fold_node *in,
                                         uint32_t node_stride, uint32_t count, const uint32_t *shape,
                                         uint32_t shape_stride)
@@ -15746,9 +15745,9 @@ static size_t fold__own_offset(const fold_ctx *f, const float *values)
     return from < f->arrays[FOLD__ARRAY_DATA].capacity ? from / sizeof *values : FOLD__ELSEWHERE;
 }
 
-/* Copies the values of an input. They may be in the recording's own data, which moves as it grows. Values
-   from before a reset are an error, which is detected if they are beyond the data in use, or if the context
-   has returned no address since the reset. */
+/* Copies the values of an input, which may be in the recording's own data (this moves as it grows). Values
+   from before a reset are an error. It is detected if they are beyond the data in use, or if the context has
+   returned no address since the reset. */
 static uint32_t fold__alloc_input(fold_ctx *f, const float *values, size_t size)
 {
     const size_t own_offset = values ? fold__own_offset(f, values) : FOLD__ELSEWHERE;
@@ -16049,8 +16048,8 @@ static int fold__is_concat(const fold_ctx *f, uint32_t id)
 }
 
 /* Replaces a concatenated vector with its parts, so that a product reads them without a copy. If nodes and
-   lists were concatenated into a list, the parts are views of that list: fold__read_whole may have to
-   redirect the product to the list later, which it could not do for a part that is a node. */
+   lists were concatenated into a list, the parts are views of that list: fold__read_whole may later have to
+   redirect the product to the list, and could not do so if a part were a node. */
 static int fold__expand_concat(const fold_ctx *f, fold__operand *operand, int count)
 {
     const fold__operand whole = operand[0];
@@ -16096,7 +16095,7 @@ static void fold__read_whole(fold_ctx *f, uint32_t id, uint32_t whole)
     fold__set_node_data(f, id, 0);
 }
 
-/* If a concatenation's gradient is kept, products must read it whole: reading parts bypasses the gradient. */
+/* If the gradient of a concatenation is kept, products must not read its parts, which would bypass it. */
 static void fold__read_kept_whole(fold_ctx *f)
 {
     for (uint32_t call = 0; call < f->n_calls && f->kept_concats; call++) {
@@ -17122,7 +17121,7 @@ FOLD_API fold_node fold_list_take(fold_ctx *f, fold_node x, const int *index, in
     return fold__record_whole(f, &fold__impl_list_take, &operand, 1, NULL, count, data_at);
 }
 
-/* Sets end[target] to where a target's rows end once rows are sorted by target; end[count] is the total. */
+/* Sets end[target] to where a target's rows end once rows are sorted by target. end[count] becomes `rows`. */
 static void fold__ends_of_targets(const int *to, int rows, int count, int *end)
 {
     memset(end, 0, ((size_t)count + 1) * sizeof *end);
@@ -17154,7 +17153,7 @@ static int fold__is_in_order(const int *to, int rows, int count, int *start)
 static void fold__invert_index(const int *to, int rows, int count, int *order, int *start)
 {
     fold__ends_of_targets(to, rows, count, start);
-    for (int row = rows; row-- > 0;) /* fills each target from its end, which leaves its start */
+    for (int row = rows; row-- > 0;) /* fills each target backwards, so `start` ends at its first row */
         order[--start[to[row]]] = row;
 }
 
@@ -17376,7 +17375,7 @@ FOLD_API fold_node fold_list_attention(fold_ctx *f, fold_node q, fold_node k, fo
                               0);
 }
 
-/* Returns values for which attention results in its weights: row i has a 1 at key i in every head. */
+/* Returns a v for which attention returns its weights: row i has a 1 at key i in every head. */
 static fold_node fold__values_for_weights(fold_ctx *f, fold_node k, int heads)
 {
     static const char *const who = "list_attention_weights";
@@ -18003,7 +18002,7 @@ static int fold__trace_keeps(const fold__trace *trace, uint32_t id, const fold__
     return live;
 }
 
-/* Returns the index of these shapes in a program. Equal runs are stored once, to keep cells small. */
+/* Returns the index of these shapes in a program. Equal sequences are stored once, to keep cells small. */
 static uint32_t fold__shared_shapes(fold_shape *shapes, int *used, const fold_shape *shape, int count)
 {
     int at = 0;
@@ -18338,7 +18337,7 @@ static int fold__check_call(fold_ctx *f, const fold__cell_data *cell, const fold
     return 1;
 }
 
-/* Returns the cell after its body has run: a body that creates cells, which is an error, moves all cells. */
+/* Returns the cell after its body has run. A body that creates cells moves all cells, and is an error. */
 static const fold__cell_data *fold__cell_after_body(fold_ctx *f, uint32_t id, uint32_t cells)
 {
     const fold__cell_data *cell = &fold__cells(f->model)[id];
@@ -18579,11 +18578,11 @@ FOLD_API void fold_model_free(fold_model *m)
    Uses: signatures, storage, model. Invariant: batched and eager contexts follow the same rules, since the
    rules determine the bits of gradients:
 
-   - A root's gradient goes to the operands that can pass it on. If it reaches a call, it reaches all outputs,
-     and everything that any output depends on, whichever outputs are used.
+   - A root's gradient goes to the operands that can pass it on. If it reaches a call, it reaches all outputs
+     of the call and everything that any of them depends on, whichever are used.
    - Each reader that the gradient reaches computes its contribution from zero. A single contribution is
      written in place, and so are several contributions to disjoint pieces of a value (at most 64 pieces).
-     Otherwise each one has its own rows, and they are added to zero in record order.
+     Otherwise each contribution has its own rows; these are added to zero in record order.
    - Each use of a shared operand or a parameter is summed separately, over its rows in record order, with the
      rows of the prefix last.
    - A call with an empty list adds no row for values that only the list's elements need. */
@@ -18616,9 +18615,9 @@ static FOLD__NOINLINE void fold__look_from(const fold_ctx *f, uint32_t id)
     run->plan.first_node = id;
 }
 
-/* Marks a value as needed and returns its node. Returns node 0, a dummy, if nothing has to run for it. That
-   is so if an earlier run stored it (but backward computes it again, as does any run after parameters have
-   changed), or if it is a leaf recorded before the first node that the run visits. */
+/* Marks a value as needed and returns its node. Returns node 0, a dummy, if nothing has to run for the value:
+   it is a leaf recorded before the first node that the run visits, or an earlier run stored it. For backward,
+   and after parameters have changed, stored values are computed again. */
 static FOLD__NOINLINE uint32_t fold__need_value(const fold_ctx *f, uint32_t source, uint8_t marks)
 {
     if ((f->kind[source] & FOLD__IS_STORED) && f->run->scope < FOLD__SCOPE_AGAIN)
@@ -18649,8 +18648,8 @@ static uint32_t fold__sig_of_call(const fold_ctx *f, uint32_t view)
     return f->sigs[f->sig[fold__call_of(f, f->source[view])]].tag_cell;
 }
 
-/* Marks all inputs of an eager call as needed even if its list is empty, as the single node of a batched call
-   needs all its inputs. Copies that only list elements read are needed only if there are elements. */
+/* Marks all inputs of an eager call as needed even if its list is empty, since a batched call needs all its
+   inputs too. Copies that only list elements read are needed only if there are elements. */
 static void fold__need_inputs(const fold_ctx *f, uint32_t view, uint8_t how)
 {
     uint8_t *state = f->run->state;
@@ -18737,8 +18736,8 @@ static FOLD__NOINLINE int fold__in_suffix(const fold_ctx *f, uint32_t id)
 }
 
 /* Marks the prefix: calls that several samples share because identical calls were merged, and all that these
-   depend on (fold__mark_prefix). They are marked even if they do not run, because sums add their rows last,
-   and that order must not vary. The prefix runs forward before the samples and backward after them, so
+   calls depend on (fold__mark_prefix). The prefix is marked even if it does not run, because sums add its
+   rows last, and that order must not vary. It runs forward before the samples and backward after them, so
    samples that share it can be in different groups. */
 static void fold__mark_merged(fold_ctx *f)
 {
@@ -18746,7 +18745,7 @@ static void fold__mark_merged(fold_ctx *f)
     for (uint32_t at = first > 1 ? f->old_merged : 0; at < f->n_merged; at++) {
         const fold__merged_range found = f->found[at];
         if (found.first < first)
-            continue; /* already computed; if needed again, it keeps the samples that share it in one group */
+            continue; /* already computed; if it runs again, its samples stay in one group */
         memset(f->run->state + found.first, FOLD__PREFIX, (size_t)found.last - found.first + 1);
     }
 }
@@ -18891,7 +18890,7 @@ static FOLD__NOINLINE void fold__mark_prefix(fold_ctx *f, uint32_t id)
         f->run->state[f->edge_source[edge]] |= FOLD__PREFIX;
 }
 
-/* Gives a call the marks of all its outputs, and the last reader of any of them. Returns the marks. */
+/* Gives a call the marks of all its outputs, and the last reader of any output. Returns the marks. */
 FOLD__INLINE uint8_t fold__gather_outputs(const fold__marker *marker, uint32_t id)
 {
     uint8_t marks = marker->state[id];
@@ -19375,8 +19374,8 @@ static int fold__same_ops(const fold_ctx *f, const fold__body_op *one, const fol
     return fold__runs_tiled(f, one) && fold__runs_tiled(f, other) && one->elem == other->elem;
 }
 
-/* Notes which values are outputs, which ones have gradients that sums of weights' gradients read, and which
-   ones are made and read within one span, so that they need memory for only one tile. */
+/* Notes which values are outputs, and whether sums of weights' gradients read a value's gradient. Notes which
+   values are made and read within one span: these need memory for only one tile. */
 static void fold__mark_transient(const fold_ctx *f, const fold__program *program, fold__value_facts *facts)
 {
     for (int op_index = 0, span = 0; op_index < program->n_ops; op_index++) {
@@ -19667,8 +19666,8 @@ static int fold__analyse_signatures(fold_ctx *f)
    a value with an earlier one. `reach`, the last reader of each value, shows all such places in one pass over
    calls and operands. Groups depend on calls, operands and sizes, never on computed values. */
 
-/* Returns the last call that reads this call's value, or reads a leaf with a gradient that this call reads
-   too. Leaves of the prefix do not count, since the prefix sums their gradients. */
+/* Returns the last call that reads this call's value, or that shares with it a leaf that gets a gradient.
+   Leaves of the prefix do not count, since the prefix sums their gradients. */
 FOLD__INLINE uint32_t fold__reach(const fold_ctx *f, uint32_t id)
 {
     const fold__run *run = f->run;
@@ -19843,9 +19842,9 @@ static size_t fold__groups_wanted(const fold_ctx *f, size_t bytes, uint32_t unit
 }
 
 /* Cuts the samples' calls into groups of about equal size, and counts the units: single samples, or several
-   whose recordings interleave. If all calls fit the budget, it stops counting at two. If there are fewer than
-   four groups per thread, their number is rounded up so that all threads get the same number, unless all work
-   fits one group and is too little to share. */
+   whose recordings interleave. If all calls fit the budget, it stops counting at two. Fewer than four groups
+   per thread are rounded up to a multiple of the number of threads, unless all work fits one group and is too
+   little to share. */
 static int fold__cut_samples(fold_ctx *f, uint32_t first_call, uint32_t end_call, uint32_t *units)
 {
     const int whole = fold__shares(fold__all_bytes(f), f->group_bytes) < 2;
@@ -19876,7 +19875,7 @@ static int fold__cut_samples(fold_ctx *f, uint32_t first_call, uint32_t end_call
 }
 
 /* Keeps lookups of a table in one group if their gradients are summed, since a table sums them in record
-   order. For this, it makes each lookup's reach at least that of the lookups before it. */
+   order. To do so, makes the reach of each lookup at least the reach of the lookups before it. */
 static int fold__tie_lookups(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -20033,7 +20032,7 @@ static void fold__list_leaves(fold_ctx *f)
 
 /* ==== section: scheduling: dependencies ======================================================
    Owns: the dependency graph of a group's signatures (fold__find_components): which signature feeds which
-   inputs of which other, the longest chain of calls of each, and the strongly connected components.
+   inputs of another, the longest chain of calls of each, and the strongly connected components.
    Uses: storage. Invariant: afterwards signatures are numbered by component, producers first. This takes time
    proportional to calls and operands, plus the pairs of signatures that feed each other. */
 
@@ -20133,11 +20132,11 @@ FOLD__INLINE uint32_t fold__read_operand(const fold__reader *reader, uint32_t so
             reader->predecessors[(*n_predecessors)++].sig = from;
         reader->operands[from] |= operand;
     }
-    return reader->chain[source] & (0u - (from == reader->self)); /* no branch, which would be mispredicted */
+    return reader->chain[source] & (0u - (from == reader->self)); /* no branch: it would be mispredicted */
 }
 
 /* Finds which signatures feed which inputs of a signature and, for each of its calls, the longest chain of
-   the signature's calls that ends there. `operands` must be all zeros, and is all zeros again afterwards. */
+   the signature's calls that ends with that call. `operands` is all zeros, before and afterwards. */
 static void fold__read_operands(fold_ctx *f, const fold__group *group, uint32_t self, uint64_t *operands)
 {
     fold__run *run = f->run;
@@ -20247,7 +20246,7 @@ static void fold__find_recurrent(fold__group_sig *sigs, uint32_t sig, const fold
     }
 }
 
-/* Numbers the group's signatures by component, producers first. `place` has room for 2 numbers for each. */
+/* Numbers the group's signatures by component, producers first. `place` holds 2 numbers per signature. */
 static void fold__sort_signatures(fold_ctx *f, const fold__group *group, uint32_t n_predecessors,
                                   uint32_t *place)
 {
@@ -20351,7 +20350,7 @@ static void fold__end_batch(const fold_ctx *f, fold__batch *batch, uint32_t end)
     batch->elems = elems - batch->first_elem;
 }
 
-/* Makes a batch of all calls from position `first` to the end of the order of calls. Arrays may move. */
+/* Makes a batch of the calls from position `first` of their order to its end. Arrays may move. */
 static int fold__add_batch(fold_ctx *f, uint32_t sig, uint32_t first)
 {
     fold__run *run = f->run;
@@ -20430,7 +20429,7 @@ static void fold__plan_prologue(const fold_ctx *f, fold__group_sig *group_sig)
 }
 
 /* Makes a batch for each level of a signature's chain. With a prologue, each block of rows begins with a
-   prologue batch for all of the block's calls. */
+   batch that runs the prologue of all its calls. */
 static int fold__batch_by_chain(fold_ctx *f, uint32_t sig)
 {
     fold__run *run = f->run;
@@ -20492,7 +20491,7 @@ typedef struct fold__height {
 /* Data of a gathered call that policies use, kept together because calls become ready in any order. */
 typedef struct fold__waiting {
     uint32_t id, sig;      /* sig: counted from the first gathered signature */
-    uint32_t height;       /* longest path through readers, in calls; later its index in `heights` */
+    uint32_t height;       /* longest path through readers, in calls; later its count's index in `heights` */
     uint32_t missing;      /* number of operands that have not run */
     uint32_t next;         /* next call in the signature's queue */
     uint32_t reader;       /* its first reader, as an index in `reads`, or NONE */
@@ -20677,7 +20676,7 @@ static uint64_t fold__priority_of(const fold_ctx *f, const fold__greedy *greedy,
     return (uint64_t)(agenda ? ~bits : bits) << 32 | (uint32_t)~sig;
 }
 
-/* Returns the signature of highest priority. Updates the tree for each change, or once if there are many. */
+/* Returns the signature of highest priority. Updates the tree for each change, or rebuilds it if many. */
 static uint32_t fold__pick_signature(const fold_ctx *f, fold__greedy *greedy)
 {
     const int few = greedy->n_changed < greedy->leaves / 16;
