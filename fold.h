@@ -11690,8 +11690,8 @@ static int fold__lacks(fold_model *m, int given, const char *problem)
 
 /* -- settings -------------------------------------------------------------------------------- */
 
-/* All checked settings and their ranges. OF is the first member of a struct fold_<owner>, and AND is a
-   further one; the members of a struct are checked together. ONE is a number passed to a call. */
+/* All checked settings and their ranges. OF names the first member of a struct fold_<owner>, AND each further
+   member; the members of a struct are checked together. ONE names a number passed to a call. */
 #define FOLD__SETTINGS(OF, AND, ONE)                                                                     \
     OF(ctx_desc, schedule, UP_TO(FOLD_SCHEDULE_COUNT - 1)) OF(quantize_desc, min_values, FROM(0))        \
     OF(param_desc, init, UP_TO(FOLD_INIT_ORTHOGONAL)) AND(param_desc, init_scale, FINITE)                \
@@ -13070,7 +13070,7 @@ static fold__op_run *fold__backward_of(const fold__body_op *op)
 #endif
 }
 
-/* Returns how many operands the op's weight multiplies. A linear op may also have one that it adds. */
+/* Returns how many operands the op's weight multiplies. A linear op may have one more, which it adds. */
 static int fold__segments(const fold__body_op *op)
 {
     return op->n_in - (op->op == FOLD__OP_linear ? op->attr[FOLD__LINEAR_STARTS] : 0);
@@ -13637,7 +13637,7 @@ typedef struct fold__group_sig {
     uint32_t by_sig; /* in element i: the ith group_sig in order of signature, then of group */
     uint32_t first_record;            /* where its calls begin in calls_by_sig */
     uint32_t first_buffer, n_buffers;
-    uint32_t max_rows, max_elems; /* in its largest batch; while batches are made: in all so far */
+    uint32_t max_rows, max_elems; /* size of its largest batch; while batches are made: of all so far */
     uint32_t rows, elem_rows; /* rows of slabs, for calls and for elements; fewer if rows are reused */
     uint32_t block, first_block; /* rows of a block (reused together), roughly; index of its first block */
     uint32_t chain; /* length of its longest chain; in mixed components, known only after fold__count_bound */
@@ -13645,7 +13645,7 @@ typedef struct fold__group_sig {
     uint32_t first_predecessor, end_predecessor; /* range in `predecessors` */
     uint32_t first_batch, last_batch;
     uint32_t last_read;      /* the last batch that reads its outputs, or NONE */
-    uint32_t first_back;     /* first batch whose backward reads its outputs, so last in time; or NONE */
+    uint32_t first_back;     /* first batch whose backward reads its outputs (it runs last), or NONE */
     uint64_t recurrent;      /* mask of inputs from the same component */
     uint32_t tile;           /* number of rows of a tile */
     uint32_t sub_batch_rows; /* rows that a batch runs forward at a time; max_rows: all */
@@ -13754,7 +13754,7 @@ typedef struct fold__use {
     size_t ld;                 /* distance between rows of its target, in floats */
     size_t lines, block;       /* number of lines (matrix rows) per row of a batch, and per block */
     size_t sum_at, block_at;   /* offsets in `sums` of its sum, and of each block from the second on */
-    size_t done, next;         /* number of lines summed before the current groups, and after them */
+    size_t done, next;         /* number of lines summed before and after the current groups run */
     size_t total;              /* offset in `sums` of its parameter's total; NO_TOTAL: the gradient itself */
     uint64_t rows, work;       /* number of rows in the groups being summed, and their cost */
 } fold__use;
@@ -13866,9 +13866,9 @@ typedef struct fold__plan_key {
     uint64_t mode;
 } fold__plan_key;
 
-/* Arrays of a run, indexed by node id, call or edge: type, pointer, count. They follow one another in one
-   array of the context. TRAINING: only in training. SAME: uses the memory of a different array, before or
-   after that array does. The first table is part of a plan, which may be kept: */
+/* Arrays of a run, indexed by node id, call or edge, and stored one after the other in one array of the
+   context. A row has type, pointer and count. TRAINING: only in training. SAME: shares the memory of another
+   array, used before or after it. The arrays of the first table are part of a plan, which may be kept: */
 #define FOLD__RUN_NODE_ARRAYS(ALL, TRAINING, SAME)                                                       \
     ALL(uint8_t, state, nodes)         /* flags: FOLD__RUNS ... */                                       \
     ALL(uint8_t, grad, nodes)          /* whether its value gets a gradient */                           \
@@ -13878,7 +13878,7 @@ typedef struct fold__plan_key {
     SAME(uint32_t, gathered_at, call_row)  /* before: index of a value's call in a set */                \
     ALL(uint32_t, first_elem_row, nodes)    /* of a call: its list's first row in buffers of elements */ \
     SAME(uint32_t, depth, first_elem_row)   /* before: 1 + the largest depth of what it reads */         \
-    ALL(uint32_t, chain, nodes)        /* the longest chain of its own signature that ends with it */    \
+    ALL(uint32_t, chain, nodes)        /* of a call: its signature's longest chain that ends with it */  \
     SAME(uint32_t, block_of, chain)    /* then: the block of its rows (fold__find_blocks) */             \
     SAME(uint32_t, boundary_grad_at, chain)   /* then: the offset of a boundary gradient */              \
     ALL(uint32_t, reach, nodes)        /* the last call outside the suffix that reads it */              \
@@ -13895,12 +13895,12 @@ typedef struct fold__plan_key {
 #define FOLD__SPARSE_GRAD 0x80000000u /* flag: for only a few rows of the list (fold__is_sparse_take) */
 /* The arrays of the second table are needed only in planning; the last one, only while the plan runs: */
 #define FOLD__RUN_PLANNING_ARRAYS(ALL, TRAINING, SAME)                                                       \
-    ALL(uint32_t, producer, nodes) /* of a value: the signature in a group that computes it */               \
+    ALL(uint32_t, producer, nodes) /* of a value: the group_sig that computes it */                          \
     ALL(uint32_t, piece_floats, nodes)  /* the size of the pieces that contributions write */                \
-    SAME(uint32_t, last_contribution, piece_floats)    /* then: the last edge that is added up for it */     \
+    SAME(uint32_t, last_contribution, piece_floats)    /* then: last edge whose contribution is added up */  \
     ALL(uint32_t, gathered, 7 * calls + 2 * edges) /* calls of signatures that feed each other */            \
     SAME(uint32_t, spare_calls, gathered)      /* before: calls while they are sorted */                     \
-    TRAINING(uint64_t, pieces_written, nodes)  /* pieces of a value that are written, a bit each */          \
+    TRAINING(uint64_t, pieces_written, nodes)  /* mask of the pieces of a value that are written */          \
     TRAINING(float *, grad_row, nodes)         /* while it runs: the address of its gradient */
 
 /* A point in a recording: numbers of nodes, edges and keep requests at that time. */
@@ -13950,7 +13950,7 @@ typedef struct fold__run {
     fold__progress progress;
     int timing;         /* this run's batches are timed */
     fold__work_unit batch_unit, sum_unit[FOLD__SUM_UNITS]; /* of batches and of sums of uses */
-    uint64_t moves; /* arena.moves before execution, since rows are addresses */
+    uint64_t moves; /* arena.moves before execution; if it grows, addresses of rows are stale */
     uint64_t began; /* start time */
 
     /* the plan */
@@ -14107,8 +14107,8 @@ static void fold__share_scratch(const fold_ctx *f)
         run->worker[thread].scratch = run->scratch + (size_t)thread * run->plan.scratch;
 }
 
-/* Refreshes all pointers after arrays have moved. Carved pointers are right only if nothing has been recorded
-   since they were carved, because their sizes depend on the recording (fold__node_arrays). */
+/* Refreshes all pointers after arrays have moved. Pointers carved earlier are right only if nothing has been
+   recorded since, because the sizes of carved arrays depend on the recording (fold__node_arrays). */
 static FOLD__NOINLINE void fold__refresh_pointers(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -14841,8 +14841,7 @@ enum {
 /* Returns the signature that an eager body's tag names; 0 for a traced body, whose tag names a cell. */
 static uint32_t fold__tag_sig(const fold_ctx *f, uint32_t tag) { return f->frame.tracing ? 0 : tag; }
 
-/* Replaces each hash by a mark: 1 if the signature or, for eager calls, an op of their body is in use; or
-   0. */
+/* Replaces hashes: 1 if the signature, or (eager) an op in the body of its calls, is in use; else 0. */
 static void fold__mark_sigs(fold_ctx *f)
 {
     fold__sig *sigs = f->sigs;
@@ -14947,7 +14946,7 @@ static fold_node fold__handle(const fold_ctx *f, uint32_t id)
     return node;
 }
 
-/* Appends a node, for which capacity is reserved. Its edges are those added since the previous node. */
+/* Appends a node, for which capacity is reserved. It gets the edges added since the previous node. */
 FOLD__INLINE uint32_t fold__append(fold_ctx *f, uint8_t kind, uint32_t sig, uint32_t source, uint32_t offset,
                                    uint32_t shape, uint64_t data)
 {
@@ -15428,7 +15427,7 @@ FOLD__INLINE uint32_t fold__write_plain(const fold_ctx *f, uint32_t edge, const 
 
 /* The fast path for an op, or a call with a list of `count` elements, that repeats a recent signature: only
    handles and shapes are checked. Returns the null node if the request may differ or be wrong; the caller
-   then records it in full. `words`: attributes and parameters in its key; `weight`: the first parameter. */
+   then records it in full. `words`: attributes and parameters in the key; `weight`: the first parameter. */
 FOLD__INLINE fold_node fold__record_again(fold_ctx *f, uint32_t op, uint32_t weight, const uint32_t *words,
                                           int n_words, const fold_node *in, int n_in, const fold_node *list,
                                           int count, uint64_t data)
@@ -15746,8 +15745,8 @@ static size_t fold__own_offset(const fold_ctx *f, const float *values)
 }
 
 /* Copies the values of an input, which may be in the recording's own data (this moves as it grows). Values
-   from before a reset are an error. It is detected if they are beyond the data in use, or if the context has
-   returned no address since the reset. */
+   from before a reset are an error; this is detected if they are beyond the data in use, or if the context
+   has returned no address since the reset. */
 static uint32_t fold__alloc_input(fold_ctx *f, const float *values, size_t size)
 {
     const size_t own_offset = values ? fold__own_offset(f, values) : FOLD__ELSEWHERE;
@@ -16011,8 +16010,8 @@ FOLD_API fold_node fold_shared(fold_ctx *f, fold_node x)
 /* -- products -------------------------------------------------------------------------------- */
 
 /* Records a linear op. If `whole` is not 0, the operands are the parts of that concatenation. In the body of
-   a cell with a list, leading operands that do not depend on the list element go to an op of their own, which
-   runs once per call; a second op, run once per element, adds the other products to its result. */
+   a cell with a list, a first op, run once per call, takes the leading operands that do not depend on the
+   list element; a second op, run once per element, adds the other products to the first op's result. */
 static fold_node fold__linear_op(fold_ctx *f, fold__operand *operand, int count, const int32_t attr[4],
                                  const uint32_t param[2], uint32_t whole)
 {
@@ -16043,7 +16042,7 @@ static fold_node fold__linear_op(fold_ctx *f, fold__operand *operand, int count,
 
 static int fold__is_concat(const fold_ctx *f, uint32_t id)
 {
-    const int marks = fold__kind_of(f, id) == FOLD__NODE_MARKER; /* a marker has its elements' signature */
+    const int marks = fold__kind_of(f, id) == FOLD__NODE_MARKER; /* it has the signature of its ops */
     return f->sig[id] && (marks || fold__is_op(f, id)) && fold__node_sig(f, id)->op == FOLD__OP_concat;
 }
 
@@ -16095,7 +16094,7 @@ static void fold__read_whole(fold_ctx *f, uint32_t id, uint32_t whole)
     fold__set_node_data(f, id, 0);
 }
 
-/* If the gradient of a concatenation is kept, products must not read its parts, which would bypass it. */
+/* Where the gradient of a concatenation is kept, makes products read the concatenation, not its parts. */
 static void fold__read_kept_whole(fold_ctx *f)
 {
     for (uint32_t call = 0; call < f->n_calls && f->kept_concats; call++) {
@@ -16786,7 +16785,7 @@ static int fold__one_shape(fold_ctx *f, const char *who, uint32_t one, uint32_t 
     return fold__fail_shapes(f, who, problem, both, 2);
 }
 
-/* Checks the nodes of one component. All must have *shape; if that is FOLD__NONE, the first node sets it. */
+/* Checks the nodes of one component. All must have shape *shape; if it is FOLD__NONE, the first sets it. */
 static int fold__check_list(fold_ctx *f, const char *who, const fold_node *nodes, size_t step, size_t count,
                             uint32_t *shape)
 {
@@ -17375,7 +17374,7 @@ FOLD_API fold_node fold_list_attention(fold_ctx *f, fold_node q, fold_node k, fo
                               0);
 }
 
-/* Returns a v for which attention returns its weights: row i has a 1 at key i in every head. */
+/* Returns a `v` with which attention returns its own weights: row i has a 1 at key i in every head. */
 static fold_node fold__values_for_weights(fold_ctx *f, fold_node k, int heads)
 {
     static const char *const who = "list_attention_weights";
@@ -18337,7 +18336,7 @@ static int fold__check_call(fold_ctx *f, const fold__cell_data *cell, const fold
     return 1;
 }
 
-/* Returns the cell after its body has run. A body that creates cells moves all cells, and is an error. */
+/* Returns the cell after its body has run. Creating cells in a body moves all cells, and is an error. */
 static const fold__cell_data *fold__cell_after_body(fold_ctx *f, uint32_t id, uint32_t cells)
 {
     const fold__cell_data *cell = &fold__cells(f->model)[id];
@@ -18706,7 +18705,7 @@ static int fold__leaf_grad(const fold_ctx *f, uint32_t id)
     }
 }
 
-/* Whether a signature's calls can be in the suffix, as ops on scalars whose backward reads no values. */
+/* Whether a signature's calls can be in the suffix: ops on scalars whose backward reads no values. */
 static int fold__sig_flows(const fold_ctx *f, const fold__sig *sig)
 {
     int flows = !fold__is_eager(f) && !sig->is_cell && !sig->shared && !sig->out_lists &&
@@ -18719,7 +18718,7 @@ static int fold__sig_flows(const fold_ctx *f, const fold__sig *sig)
 
 /* Whether a call belongs to the suffix, given that only the suffix reads it. The suffix combines scalars, of
    samples or of a long list, into the roots: a sum of losses, for example. It does not force all samples into
-   one group: since its backward needs no values, one sample can run backward before another runs forward. */
+   one group: its backward needs no values, so one sample can run backward before another runs forward. */
 static FOLD__NOINLINE int fold__in_suffix(const fold_ctx *f, uint32_t id)
 {
     const fold__run *run = f->run;
@@ -18737,15 +18736,15 @@ static FOLD__NOINLINE int fold__in_suffix(const fold_ctx *f, uint32_t id)
 
 /* Marks the prefix: calls that several samples share because identical calls were merged, and all that these
    calls depend on (fold__mark_prefix). The prefix is marked even if it does not run, because sums add its
-   rows last, and that order must not vary. It runs forward before the samples and backward after them, so
-   samples that share it can be in different groups. */
+   rows last, and that order must not vary. The prefix runs forward before the samples and backward after
+   them, so samples that share it can be in different groups. */
 static void fold__mark_merged(fold_ctx *f)
 {
     const uint32_t first = f->run->plan.first_node;
     for (uint32_t at = first > 1 ? f->old_merged : 0; at < f->n_merged; at++) {
         const fold__merged_range found = f->found[at];
         if (found.first < first)
-            continue; /* already computed; if it runs again, its samples stay in one group */
+            continue; /* already computed; if it runs again, the samples that share it stay in one group */
         memset(f->run->state + found.first, FOLD__PREFIX, (size_t)found.last - found.first + 1);
     }
 }
@@ -19171,7 +19170,7 @@ static void fold__gradient_modes(fold_ctx *f)
     run->mode[run->root] = FOLD__GRAD_ROOT;
 }
 
-/* Whether a signature is of an op that processes lists row by row in an eager cell body. */
+/* Whether a signature belongs to an op that processes lists row by row in an eager cell body. */
 static int fold__is_of_rows(const fold__sig *sig) { return sig->tag_cell && fold__is_by_rows(sig); }
 
 FOLD__INLINE int fold__is_sparse_take(const fold_ctx *f, uint32_t id)
@@ -20059,7 +20058,7 @@ static int fold__add_group_sig(fold_ctx *f, uint32_t group, uint32_t run_sig)
     return 1;
 }
 
-/* Lists the group's signatures in the order of their first calls, and notes which one makes each value. */
+/* Lists the group's signatures in the order of their first calls, and which signature makes each value. */
 static int fold__list_signatures(fold_ctx *f, uint32_t group)
 {
     fold__run *run = f->run;
@@ -20400,7 +20399,7 @@ static int fold__crosses_stages(const fold_ctx *f, const fold__group_sig *group_
 /* Returns the number of floats allowed for a signature's transient buffers, or for a block of rows. */
 static size_t fold__transient_floats(const fold_ctx *f) { return f->group_bytes / 4 / sizeof(float); }
 
-/* Returns how many calls form a block, whose rows are reused together. In inference a prologue runs block by
+/* Returns how many calls form a block; blocks of rows are reused. In inference a prologue runs block by
    block, so a block must fit in a share of the group's memory and have enough rows for efficient products. */
 static uint32_t fold__block_calls(const fold_ctx *f, const fold__group_sig *group_sig)
 {
@@ -20413,8 +20412,8 @@ static uint32_t fold__block_calls(const fold_ctx *f, const fold__group_sig *grou
     return (uint32_t)fold__max_size(least * calls / (calls + elems) + 1, most / (floats / calls + 1));
 }
 
-/* A prologue runs those products of a cell that do not depend on the recursion, for many calls at once. It
-   pays only if the signature feeds itself in batches of fewer rows than this. */
+/* A prologue runs those products of a cell that do not depend on the recursion, for many calls at once. A
+   prologue pays only if the signature feeds itself in batches of fewer rows than this. */
 enum { FOLD__PROLOGUE_ROWS = 8 };
 static void fold__plan_prologue(const fold_ctx *f, fold__group_sig *group_sig)
 {
