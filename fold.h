@@ -11624,7 +11624,7 @@ enum {
     FOLD__MODEL_ARRAYS(FOLD__MODEL_ARRAY) FOLD__M_COUNT
 };
 enum { FOLD__RATE_SETS = 16, FOLD__SPAN_ALIGN = 16, FOLD__NORM_BLOCK = 1024, FOLD__STEP_ROWS = 32 };
-enum { FOLD__MAX_WIDTH = 1 << 24 }; /* of a layer: the width of all its gates together must fit in an int */
+enum { FOLD__MAX_WIDTH = 1 << 24 }; /* of a layer: the total width of its gates must fit in an int */
 
 struct fold__cell_data;
 struct fold__tensor;
@@ -12118,7 +12118,7 @@ static void fold__keep_back_pack(fold_model *m, fold__param_data *param, int fir
 }
 
 /* Whether products can read a weight directly from the image. Tiles may read FOLD__BEYOND floats past the end
-   of the weight: these floats must be in the image as well. */
+   of the weight: these must be in the image too. */
 static int fold__fits_in_place(const fold_model *m, const fold__param_data *param)
 {
     const size_t beyond = (size_t)FOLD__BEYOND;
@@ -13477,8 +13477,8 @@ static void fold__note_room(fold_ctx *f)
 }
 
 /* Returns the size that a block needs, at any address, to hold the context and all memory requested since the
-   reset. Recording does not count shapes, so the size includes room for all known shapes, and for the shapes
-   that a context in a block keeps from earlier recordings. */
+   reset. Recording does not count shapes, so the size includes room for all known shapes, and for shapes that
+   a context in a block keeps from earlier recordings. */
 static size_t fold__block_bytes(const fold_ctx *f)
 {
     const size_t shapes =
@@ -13645,7 +13645,7 @@ typedef struct fold__group_sig {
     uint32_t first_predecessor, end_predecessor; /* range in `predecessors` */
     uint32_t first_batch, last_batch;
     uint32_t last_read;      /* the last batch that reads its outputs, or NONE */
-    uint32_t first_back;     /* first batch whose backward reads its outputs (it runs last), or NONE */
+    uint32_t first_back;     /* first (in backward: last) batch whose backward reads its outputs, or NONE */
     uint64_t recurrent;      /* mask of inputs from the same component */
     uint32_t tile;           /* number of rows of a tile */
     uint32_t sub_batch_rows; /* rows that a batch runs forward at a time; max_rows: all */
@@ -13737,7 +13737,7 @@ typedef struct fold__progress {
 /* How a parameter or shared node is read: as a segment of an op's weight, as a bias, as an operand that is a
    parameter, or as an input that all calls share. */
 enum { FOLD__USE_WEIGHT, FOLD__USE_BIAS, FOLD__USE_VALUE, FOLD__USE_OPERAND };
-/* How the sum of a use gets into its target's total. IN_PLACE: it is computed there, since no earlier use has
+/* How the sum of a use gets into its target's total. IN_PLACE: it is computed there, as no earlier use has
    written there. BY_KERNEL: the kernel that computes the sum also adds it. SEPARATE: it is added later. */
 enum { FOLD__SUM_IN_PLACE, FOLD__SUM_BY_KERNEL, FOLD__SUM_SEPARATE };
 #define FOLD__NO_TOTAL SIZE_MAX
@@ -14303,7 +14303,7 @@ static uint32_t fold__value_size(const fold_ctx *f, uint32_t id)
     return fold__row_size(f, id) * fold__rows_of(f, id);
 }
 
-/* Returns the address of a row: in the table or, if it is quantised, in the recording's copy of the row. */
+/* Returns the address of a row: in the table or, if it is quantised, in the recording's copy. */
 FOLD__INLINE float *fold__looked_up_row(const fold_ctx *f, uint32_t id, uint32_t row)
 {
     const float *values = fold__param_values(f->model, fold__lookup_table(f, id));
@@ -14312,8 +14312,8 @@ FOLD__INLINE float *fold__looked_up_row(const fold_ctx *f, uint32_t id, uint32_t
                   : fold__data_ptr(f, f->data_at[id]) + row * width;
 }
 
-/* Returns the address of an operand in a looked-up list. If `all` is set, the operand reads all rows, each
-   from `offset` on: returns its address in row `nth`. Otherwise `offset` counts from the first row. */
+/* Returns the address of an operand in a looked-up list. If `all`, the operand reads all rows, each from
+   `offset` on: returns its address in row `nth`. Otherwise `offset` counts from the first row. */
 static float *fold__looked_up_part(const fold_ctx *f, uint32_t id, uint32_t offset, int all, uint32_t nth)
 {
     const uint32_t width = fold__row_size(f, id);
@@ -15259,8 +15259,8 @@ static size_t fold__n_operands(const fold__request *request)
     return request->n_in + (request->n_list ? request->list->count * (size_t)request->n_list : 0);
 }
 
-/* Appends the edges of a request, for which capacity is reserved: first the edges of fixed inputs, then the
-   edges of the list, component by component. Returns the set of kinds of the fixed inputs. */
+/* Appends the edges of a request, for which capacity is reserved: first edges of fixed inputs, then edges of
+   the list, component by component. Returns the set of kinds of the fixed inputs. */
 FOLD__INLINE uint32_t fold__add_edges(fold_ctx *f, const fold__request *request)
 {
     uint32_t edge = f->n_edges, kinds = 0;
@@ -18648,7 +18648,7 @@ static uint32_t fold__sig_of_call(const fold_ctx *f, uint32_t view)
 }
 
 /* Marks all inputs of an eager call as needed even if its list is empty, since a batched call needs all its
-   inputs too. Copies that only list elements read are needed only if there are elements. */
+   inputs. Copies that only list elements read are needed only if there are elements. */
 static void fold__need_inputs(const fold_ctx *f, uint32_t view, uint8_t how)
 {
     uint8_t *state = f->run->state;
@@ -18889,7 +18889,7 @@ static FOLD__NOINLINE void fold__mark_prefix(fold_ctx *f, uint32_t id)
         f->run->state[f->edge_source[edge]] |= FOLD__PREFIX;
 }
 
-/* Gives a call the marks of all its outputs, and the last reader of any output. Returns the marks. */
+/* Gives a call the marks of all its outputs, and the last reader of any. Returns the marks. */
 FOLD__INLINE uint8_t fold__gather_outputs(const fold__marker *marker, uint32_t id)
 {
     uint8_t marks = marker->state[id];
@@ -19874,7 +19874,7 @@ static int fold__cut_samples(fold_ctx *f, uint32_t first_call, uint32_t end_call
 }
 
 /* Keeps lookups of a table in one group if their gradients are summed, since a table sums them in record
-   order. To do so, makes the reach of each lookup at least the reach of the lookups before it. */
+   order. For this, makes the reaches of the lookups non-decreasing. */
 static int fold__tie_lookups(fold_ctx *f)
 {
     fold__run *run = f->run;
