@@ -11511,7 +11511,7 @@ FOLD__NOINLINE static int fold__softmax(const fold_random *random, const float *
     return fold__softmax_head(fold__random_element(random, 0), logits, count, NULL);
 }
 
-/* Draws the last index with a positive weight before which the weights sum to at most a random point. */
+/* Draws the last index with positive weight whose preceding weights sum to at most a random point. */
 FOLD__NOINLINE static int fold__weighted(const fold_random *random, const float *weights, int count)
 {
     int chosen = -1;
@@ -11601,7 +11601,7 @@ FOLD_API int fold_finite(const float *values, int n)
 
 /* ==== section: model =========================================================================
    Owns the parameters: values, gradients, optimiser state and packs, each in one array for the whole model.
-   It also owns the arrays of cells and user ops, which the sections on cells and op recorders fill.
+   It also owns the arrays of cells and of user ops; the sections on cells and op recorders fill these.
    Uses random numbers, ops, kernels, shapes, memory, errors.
    Invariant: a model refers to no recording. Code that writes values refreshes the packs. Code that reads
    values never does, so contexts on several threads can share a model. */
@@ -11624,7 +11624,7 @@ enum {
     FOLD__MODEL_ARRAYS(FOLD__MODEL_ARRAY) FOLD__M_COUNT
 };
 enum { FOLD__RATE_SETS = 16, FOLD__SPAN_ALIGN = 16, FOLD__NORM_BLOCK = 1024, FOLD__STEP_ROWS = 32 };
-enum { FOLD__MAX_WIDTH = 1 << 24 }; /* of a layer, so that the width of all its gates fits in an int */
+enum { FOLD__MAX_WIDTH = 1 << 24 }; /* of a layer: the total width of its gates must fit in an int */
 
 struct fold__cell_data;
 struct fold__tensor;
@@ -11634,11 +11634,11 @@ struct fold_model {
     fold__heap heap; /* manages the caller's block, if there is one */
     fold__error error;
     const fold__kernels *kernels;
-    /* Kernels by weight format, set by fold_model_quantize, so programs without it do not link them. */
+    /* Kernels by weight format. Only fold_model_quantize sets them, so other programs do not link them. */
     const fold__int8_kernels *formats[FOLD__WEIGHT_FORMATS];
     uint64_t seed;
     uint32_t salt;            /* stored in the model's handles, so that other models reject them */
-    uint32_t version, layout; /* count writes to values, and parameters added, quantised, frozen or thawed */
+    uint32_t version, layout; /* counters: writes to values; parameters added, quantised, frozen, thawed */
     uint32_t quantized;       /* number of successful calls to fold_model_quantize */
     uint32_t n_params, n_cells, n_ops;
     uint32_t touched_rows;     /* number of rows of all lookup tables; 0 for inference */
@@ -11652,7 +11652,7 @@ struct fold_model {
     int threads;
 #endif
     fold_ctx *tracer;    /* the context that traces cell bodies, created with the first cell */
-    fold_memory tracing; /* memory of the tracer; if zero, it uses the model's memory */
+    fold_memory tracing; /* memory of the tracer; if zero, the tracer uses the model's memory */
     uint8_t inference, flushes, sealed, has_tables;
     uint32_t projected_cells; /* number of leading cells that have a projection or need none */
     /* project_cells, find_in_image and take_bytes are set when they are first needed. So programs that do not
@@ -11690,8 +11690,8 @@ static int fold__lacks(fold_model *m, int given, const char *problem)
 
 /* -- settings -------------------------------------------------------------------------------- */
 
-/* All checked settings and their ranges. OF is the first member of a struct fold_<owner>, and AND is a
-   further one; the members of a struct are checked together. ONE is a number passed to a call. */
+/* All checked settings and their ranges. OF names the first member of a struct fold_<owner>, AND each further
+   member; the members of a struct are checked together. ONE names a number passed to a call. */
 #define FOLD__SETTINGS(OF, AND, ONE)                                                                     \
     OF(ctx_desc, schedule, UP_TO(FOLD_SCHEDULE_COUNT - 1)) OF(quantize_desc, min_values, FROM(0))        \
     OF(param_desc, init, UP_TO(FOLD_INIT_ORTHOGONAL)) AND(param_desc, init_scale, FINITE)                \
@@ -11757,8 +11757,8 @@ static const struct fold__setting {
     FOLD__SETTINGS(FOLD__ROW_FIRST, FOLD__ROW_AND, FOLD__ROW_ONE){ "", 0, 0, 0, 0, 0 }
 };
 
-/* Checks the settings of one owner, whose rows start at `first`. The error names the first one out of range.
-   `name` is the name of a parameter or layer for the message, or NULL. */
+/* Checks the settings of one owner; their rows begin at `first`. The error names the first setting out of
+   range and, unless it is NULL, the parameter or layer `name`. */
 static int fold__settings_ok(fold__error *error, int first, const char *who, const char *name,
                              const void *settings)
 {
@@ -11945,7 +11945,7 @@ static fold__param_data *fold__param_of(const fold_model *m, fold_param param)
     return &fold__params(m)[param.id - 1];
 }
 
-/* The parameters that a handle selects: all if it is null, none if it belongs to another model. */
+/* The parameters that a handle selects: all for the null handle, none for a handle of another model. */
 typedef struct fold__range {
     uint32_t first, end;
 } fold__range;
@@ -11973,7 +11973,7 @@ static const fold_op_desc *fold__desc_of(const fold_model *m, uint32_t op)
 
 /* -- initial values -------------------------------------------------------------------------- */
 
-/* Orthonormalises rows (columns if there are fewer) by modified Gram-Schmidt in double, and scales them. */
+/* Orthonormalises rows (or columns, if fewer) by modified Gram-Schmidt in double, and scales them. */
 static void fold__orthogonalise(float *values, size_t rows, size_t columns, float gain)
 {
     const size_t count = fold__min_size(rows, columns);
@@ -12063,7 +12063,7 @@ static float *fold__param_values(const fold_model *m, const fold__param_data *pa
     return fold__keeps_values(param) ? fold__values(m) + param->at : NULL;
 }
 
-/* Refreshes the packs in `which` for `count` rows of the first axis. The pack of a bias is a plain copy. */
+/* Refreshes the packs that `which` selects, for `count` rows from `first` on. A bias is copied. */
 static void fold__pack_part(fold_model *m, const fold__param_data *param, int which, int first, int count)
 {
     const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
@@ -12099,8 +12099,8 @@ static void fold__refresh_packs(fold_model *m, const fold__param_data *param)
     fold__refresh_rows(m, param, 0, param->shape.dim[0]);
 }
 
-/* Packs these rows for gradients of inputs as well, now and whenever values change. This is done on demand:
-   many weights never need it (a first layer's), and others only for the rows that multiply states. */
+/* Packs `count` rows from `first` on for gradients of inputs as well, now and whenever values change. Many
+   weights never need this (a first layer's), and others only for the rows that multiply states. */
 static void fold__keep_back_pack(fold_model *m, fold__param_data *param, int first, int count)
 {
 #ifdef FOLD_INFERENCE
@@ -12118,7 +12118,7 @@ static void fold__keep_back_pack(fold_model *m, fold__param_data *param, int fir
 }
 
 /* Whether products can read a weight directly from the image. Tiles may read FOLD__BEYOND floats past the end
-   of the weight, which must be in the image as well. */
+   of the weight: these must be in the image too. */
 static int fold__fits_in_place(const fold_model *m, const fold__param_data *param)
 {
     const size_t beyond = (size_t)FOLD__BEYOND;
@@ -12295,7 +12295,7 @@ static int fold__can_add(fold_model *m, const char *what, const char *name)
     return !m->error.status;
 }
 
-/* Makes a parameter from its desc. fold__layout_packs sets the offsets of its packs afterwards. */
+/* Makes a parameter from its desc. Its packs get their offsets later, from fold__layout_packs. */
 static fold__param_data fold__described_param(const fold_model *m, const fold_param_desc *desc)
 {
     fold__param_data param = FOLD__ALL_ZERO;
@@ -12620,7 +12620,7 @@ static int fold__can_quantize(const fold__param_data *param, const fold_quantize
     return !(param->uses & FOLD_FOR_CONV) || param->shape.dim[param->shape.rank - 2] > 1;
 }
 
-/* Whether the running fold_model_quantize has quantised a parameter: the first `had` bytes existed before. */
+/* Whether the current fold_model_quantize has quantised a parameter; `had`: quantised bytes before it. */
 static int fold__is_newly_quantized(const fold__param_data *param, size_t had)
 {
     return !param->stored && ((param->bytes != FOLD__NO_PACK && param->bytes >= had) ||
@@ -12677,7 +12677,7 @@ static void fold__read_lines(const fold_model *m, const fold__param_data *param,
     }
 }
 
-/* Quantises values into the places that fold__layout_int8 assigned. Returns 0 if one is not finite. */
+/* Quantises values into the places that fold__layout_int8 assigned. Returns 0 if a value is not finite. */
 static int fold__make_bytes(fold_model *m, fold__param_data *param, const float *values)
 {
     const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
@@ -12691,8 +12691,8 @@ static int fold__make_bytes(fold_model *m, fold__param_data *param, const float 
     return error[0] <= 1 && error[1] <= 1;
 }
 
-/* Quantises all weights that can be quantised; their floats stay until fold__drop_floats. If it fails, with
-   an error, the model is unchanged. */
+/* Quantises all weights that can be quantised; their floats stay until fold__drop_floats. On failure, returns
+   0, with an error and an unchanged model. */
 static int fold__quantize_all(fold_model *m, const fold_quantize_desc *desc)
 {
     char full[FOLD__WHEN_FULL];
@@ -12727,8 +12727,8 @@ static int fold__quantize_all(fold_model *m, const fold_quantize_desc *desc)
     return there && !wrong;
 }
 
-/* Whether the floats of a weight can be dropped. Lookups can read quantised values if they are stored as rows
-   or as bf16. A cell that reads a parameter with fold_use needs the floats. */
+/* Whether the floats of a weight can be dropped. Lookups can read quantised values if these are stored as
+   rows or as bf16. A cell that reads a parameter with fold_use needs the floats. */
 static int fold__has_bytes_alone(const fold__param_data *param, int tables)
 {
     const int direct = param->bytes != FOLD__NO_PACK, transposed = param->bytes_t != FOLD__NO_PACK;
@@ -12848,7 +12848,7 @@ FOLD_API float *fold_grads_write_begin(fold_model *m, fold_param param)
     return data ? fold__grads(m) + data->at : fold__grads(m);
 }
 
-/* Notes that the caller has written a gradient: rows of a lookup table that are not zero count as touched. */
+/* Notes that the caller has written a gradient. Rows of a table's gradient count as touched unless zero. */
 static void fold__note_grad(fold_model *m, fold__param_data *param)
 {
     const size_t width = param->size / (size_t)param->shape.dim[0];
@@ -12962,8 +12962,8 @@ static void fold__begin_states(fold_model *m, int rule, uint64_t steps)
 #define FOLD__ARRAYS(NODE, EDGE, KEEP, DISCARDABLE, RUN, RUN_DISCARDABLE)                                   \
     NODE(SIG, uint32_t, sig)                  /* the signature of a call */                                 \
     NODE(KIND, uint8_t, kind)                 /* kind of node, and flags */                                 \
-    NODE(FIRST_EDGE, uint32_t, first_edge)    /* first edge; a node's edges end at the next node's */       \
-    NODE(SOURCE, uint32_t, source)            /* the node that has its value: itself unless a view */       \
+    NODE(FIRST_EDGE, uint32_t, first_edge)    /* first edge; its edges end where the next node's begin */   \
+    NODE(SOURCE, uint32_t, source)            /* the node itself or, for a view, the node it shows */       \
     NODE(OFFSET, uint32_t, offset)            /* where a view starts in its source's value, in floats */    \
     NODE(SHAPE, uint32_t, shape)              /* index into `shapes`; for a list, the shape of one row */   \
     NODE(LENGTH, uint32_t, length)            /* number of rows of a list, or of list elements of a call */ \
@@ -12976,7 +12976,7 @@ static void fold__begin_states(fold_model *m, int rule, uint64_t steps)
     KEEP(DATA, float, data)                   /* copied inputs, kept values and gradients */                \
     KEEP(PARAM_NODES, uint32_t, param_nodes)  /* for each parameter: see fold__param_node */                \
     KEEP(DEDUPE_TABLE, uint32_t, dedupe_table) /* hash table of nodes, for finding identical calls */       \
-    KEEP(READERS, uint32_t, readers)          /* dedupe, by node: first call whose newest operand it is */  \
+    KEEP(READERS, uint32_t, readers)          /* dedupe: a node's first reader that reads no newer node */  \
     KEEP(MERGED, fold__merged_range, found)   /* ranges of nodes that samples share, due to merging */      \
     KEEP(KEPT_GRADS, fold__kept_grad, kept_grads) /* requested with fold_keep_grad */                       \
     KEEP(INDEX_REFS, fold__index_ref, index_refs) /* set by fold_index_ref, fold_edges_ref */               \
@@ -13070,7 +13070,7 @@ static fold__op_run *fold__backward_of(const fold__body_op *op)
 #endif
 }
 
-/* Returns how many operands the op's weight multiplies. A linear op may have one more, to start from. */
+/* Returns how many operands the op's weight multiplies. A linear op may have one more, which it adds. */
 static int fold__segments(const fold__body_op *op)
 {
     return op->n_in - (op->op == FOLD__OP_linear ? op->attr[FOLD__LINEAR_STARTS] : 0);
@@ -13115,10 +13115,10 @@ typedef struct fold__cell_data {
     int n_draws;          /* number of dropout draws in one call */
     uint8_t max_of_list;  /* the body takes the maximum over the list, so the list must not be empty */
     uint8_t border_out;   /* mask of outputs that the body reads as well */
-    uint16_t border_in;   /* mask of inputs that the body does not read exactly once and whole */
+    uint16_t border_in;   /* mask of inputs that the body reads more than once or in part */
     uint8_t in_order;     /* the body reads its inputs in order */
     uint8_t products;     /* in a layer's cell: number of products in its projection; else 0 */
-    uint8_t is_projected; /* it is the projection of another cell: fold_model_print does not list it */
+    uint8_t is_projected; /* the projection of another cell: fold_model_print does not list it */
     fold_cell projection; /* the null handle: none; see fold__project_cell */
     void *memory;         /* the block that holds everything above */
     size_t memory_size;
@@ -13131,7 +13131,7 @@ enum { FOLD__POOL_KEYS, FOLD__POOL_OPS, FOLD__POOL_REFS, FOLD__POOL_SHAPES, FOLD
 static const uint8_t fold__pool_bytes[] = { sizeof(uint32_t), sizeof(fold__body_op), sizeof(fold__ref),
                                             sizeof(fold_shape), sizeof(fold__value) };
 
-/* A signature: its key, and what follows from it. The key consists of the op, the number of inputs, the
+/* A signature: its key, and what follows from the key. The key consists of the op, the number of inputs, the
    attributes, parameters, input shapes, shared operands and tag. Keys are compared in full. */
 typedef struct fold__sig {
     uint32_t first[FOLD__POOLS]; /* where its key and (unless it is a cell's) program begin in the pools */
@@ -13143,7 +13143,7 @@ typedef struct fold__sig {
     uint32_t list_mode; /* flags: FOLD__ROW_BY_ROW ... */
     uint32_t tag_cell;  /* in eager bodies: the call's signature; in traced bodies: 1 + the cell; else 0 */
     uint32_t tag_op;    /* in such a body: ordinal of the op, from 1 on; else 0 */
-    uint32_t in_shape;  /* index in the key of the first input's shape */
+    uint32_t in_shape;  /* where, in the key, the shape of the first input is */
     uint8_t n_in, n_list, n_out, is_cell;
     uint8_t own_program;     /* its program is in the context's pools, not the cell's */
     uint8_t out_lists;       /* mask of outputs that are lists */
@@ -13174,8 +13174,8 @@ typedef struct fold__kept_grad {
     uint32_t node, data_at, filled;
 } fold__kept_grad;
 /* A node that reads its indices from the caller's memory: one per row, all below `end`. Attention along edges
-   reads *count edges (at most `most`) instead: edge e goes from index[e] to to[e]. `edges` checks and copies
-   them: it points to fold__visit_edges, so programs without fold_edges_ref do not link that function. */
+   reads *count edges (at most `most`) instead: edge e goes from index[e] to to[e]. `edges` is then
+   fold__visit_edges, which checks and copies edges (by pointer, so that other programs do not link it). */
 typedef struct fold__index_ref {
     const int *index;
     uint32_t node;
@@ -13190,12 +13190,12 @@ typedef struct fold__output_ref {
 } fold__output_ref;
 
 /* Sets of kinds: bit k stands for kind k, where k includes the flags FOLD__IS_LIST (8) and FOLD__IS_SHARED
-   (16). KINDS_PER_ELEMENT contains all kinds with FOLD__IS_LIST: while a body is traced, these are values per
-   list element. KINDS_MARKER contains the markers of such values in an eager body: kind 7 with any flags. */
+   (16). KINDS_PER_ELEMENT has all kinds with FOLD__IS_LIST: while a body is traced, such a node has one value
+   per list element. KINDS_MARKER has kind 7 with any flags: markers of such nodes in an eager body. */
 #define FOLD__KINDS_PER_ELEMENT 0xff00ff00u
 #define FOLD__KINDS_MARKER 0x80808080u
 
-/* An operand: it reads the value of node `source`, starting at float `offset`. */
+/* An operand: a value that starts at float `offset` of node `source`. */
 typedef struct fold__operand {
     uint32_t source, offset, shape;
     uint8_t kind;
@@ -13255,7 +13255,7 @@ struct fold_ctx {
     fold__array arrays[FOLD__ARRAY_COUNT];
     fold_model *model;
     fold__error error;
-    fold__error read_error;      /* error of the last read, which does not stick */
+    fold__error read_error;      /* error of the last read, which the next read clears */
     int unusable;                /* created with wrong settings, so its error stays */
     int (*reclaim)(fold_ctx *f); /* fold__forget_idle: frees idle signatures; returns 0 if it cannot */
 
@@ -13271,11 +13271,11 @@ struct fold_ctx {
     uint32_t salt; /* stored in its handles */
     uint64_t resets;
     uint64_t seed;  /* dropout seed, as set by the last fold_dropout_seed */
-    uint64_t draws; /* dropout draws since then, not cleared by resets; in a traced body, its own draws */
+    uint64_t draws; /* dropout draws since then, not cleared by resets; in a traced body, draws of the body */
 #define FOLD__ARRAY_MEMBER(name, type, pointer) type *pointer;
     FOLD__ARRAYS(FOLD__ARRAY_MEMBER, FOLD__ARRAY_MEMBER, FOLD__ARRAY_MEMBER, FOLD__ARRAY_MEMBER,
                  FOLD__NO_ARRAY, FOLD__NO_ARRAY)
-    uint32_t *element_tag; /* `data_at` of a marker of list elements: identifies it in its body */
+    uint32_t *element_tag; /* `data_at` of a marker of list elements: identifies the marker in its body */
     uint32_t *header_call; /* `data_at` of the header of an eager call that merges: the call's first output */
     uint32_t first_keep; /* all kept nodes before this one have their values */
     uint32_t pending_step; /* offset in `data` of the last cache step that has not run, or FOLD__NONE */
@@ -13296,7 +13296,7 @@ struct fold_ctx {
     size_t bytes_refused;                /* that this recording requested but could not get */
     void (*refresh_tables)(fold_ctx *f); /* fold__refresh_tables, if a quantised table was looked up */
     uint32_t n_keeps;
-    uint32_t n_keep_requests; /* requests to keep a value or gradient that came before it was computed */
+    uint32_t n_keep_requests; /* requests to keep values or gradients not yet computed */
     uint32_t old_nodes;       /* n_nodes at the last run */
     uint32_t old_merged;      /* n_merged at the last run */
     uint32_t n_kept_grads;
@@ -13319,7 +13319,7 @@ struct fold_ctx {
     uint32_t pool_used[FOLD__POOLS];
     uint32_t sig_tables; /* number of times that signatures were forgotten */
     uint64_t forgot_at;  /* `resets` when idle signatures were last forgotten */
-    int sig_pins;        /* above 0: not only the recording uses them, so none may be forgotten */
+    int sig_pins;        /* users of signatures besides the recording; above 0: none may be forgotten */
     size_t block_peak;   /* the largest block size that an earlier recording would have needed */
     uint32_t recent[FOLD__RECENT]; /* see fold__recent_sig; 0: none */
     uint32_t shape_bucket[FOLD__SHAPE_BUCKETS]; /* 1 + the newest shape with this hash; 0: none */
@@ -13334,8 +13334,8 @@ struct fold_ctx {
 static int fold__in_training(const fold_ctx *f) { return FOLD__TRAINING(f->desc.training); }
 
 /* The contents of `node_data` by kind of node; use the accessors below. Parameters are numbered from 0.
-   - OP: data of the op or call that is not in its signature: see fold__request.data. For a product, the
-     concatenation whose parts it reads: fold__node_concat.
+   - OP: data that the op or call has besides its signature: see fold__request.data. For a product, the
+     concatenation whose parts the product reads: fold__node_concat.
    - OUTPUT: the node of its call, which is the call's first output: fold__node_call.
    - INPUT: in a traced body, its number among the body's inputs: fold__node_ordinal.
    - INPUT_REF: the address of the caller's values: fold__node_address.
@@ -13433,7 +13433,7 @@ FOLD__INLINE fold_schedule fold__schedule_of(const fold_ctx *f)
 
 static void fold__refresh_pointers(fold_ctx *f);
 
-/* Element sizes of the node arrays. These fill up without calling fold__ask, so their `need` lags behind. */
+/* Element sizes of the node arrays. Nodes are added without fold__ask, so the arrays' `need` lags behind. */
 static const uint8_t fold__node_bytes[] = {
 #define FOLD__ELEMENT_BYTES(name, type, pointer) sizeof(type),
     FOLD__ARRAYS(FOLD__ELEMENT_BYTES, FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__NO_ARRAY,
@@ -13462,7 +13462,7 @@ static uint32_t fold__capacity(const fold_ctx *f, int which, size_t size)
     return (uint32_t)fold__min_size(f->arrays[which].capacity / size, FOLD__NONE / 2);
 }
 
-/* Recomputes node_cap and edge_cap after arrays moved: when one grows, it can take spare room from others. */
+/* Recomputes node_cap and edge_cap after arrays have moved: one that grows may take room from others. */
 static void fold__note_room(fold_ctx *f)
 {
     uint32_t nodes = FOLD__NONE;
@@ -13477,7 +13477,7 @@ static void fold__note_room(fold_ctx *f)
 }
 
 /* Returns the size that a block needs, at any address, to hold the context and all memory requested since the
-   reset. Recording does not count shapes, so the size includes room for all known shapes, and for those that
+   reset. Recording does not count shapes, so the size includes room for all known shapes, and for shapes that
    a context in a block keeps from earlier recordings. */
 static size_t fold__block_bytes(const fold_ctx *f)
 {
@@ -13605,7 +13605,7 @@ enum {
     FOLD__SUFFIX = 16,
     FOLD__INNER = 32, /* something outside the suffix reads it */
     FOLD__PREFIX = 64,
-    FOLD__NEEDED_IF_EMPTY = 128, /* eager: needed even if the list is empty, so not only by its elements */
+    FOLD__NEEDED_IF_EMPTY = 128, /* eager: needed even if the list is empty, so not only by list elements */
     /* flags that a call passes on to the nodes it reads */
     FOLD__PASSED = FOLD__RUNS | FOLD__ON_GRAD_PATH | FOLD__PREFIX | FOLD__NEEDED_IF_EMPTY
 };
@@ -13634,18 +13634,18 @@ typedef struct fold__group {
 /* A signature in a group. */
 typedef struct fold__group_sig {
     uint32_t run_sig, group, calls, elems;
-    uint32_t by_sig; /* element i: number i of the group_sigs sorted by signature, then by group */
+    uint32_t by_sig; /* in element i: the ith group_sig in order of signature, then of group */
     uint32_t first_record;            /* where its calls begin in calls_by_sig */
     uint32_t first_buffer, n_buffers;
-    uint32_t max_rows, max_elems; /* of its largest batch; while batches are made: of all so far */
+    uint32_t max_rows, max_elems; /* size of its largest batch; while batches are made: of all so far */
     uint32_t rows, elem_rows; /* rows of slabs, for calls and for elements; fewer if rows are reused */
-    uint32_t block, first_block; /* about this many rows are reused together; index of the first such block */
+    uint32_t block, first_block; /* rows of a block (reused together), roughly; index of its first block */
     uint32_t chain; /* length of its longest chain; in mixed components, known only after fold__count_bound */
     uint32_t component;
     uint32_t first_predecessor, end_predecessor; /* range in `predecessors` */
     uint32_t first_batch, last_batch;
     uint32_t last_read;      /* the last batch that reads its outputs, or NONE */
-    uint32_t first_back;     /* first batch whose backward (which runs last) reads its outputs, or NONE */
+    uint32_t first_back;     /* first (in backward: last) batch whose backward reads its outputs, or NONE */
     uint64_t recurrent;      /* mask of inputs from the same component */
     uint32_t tile;           /* number of rows of a tile */
     uint32_t sub_batch_rows; /* rows that a batch runs forward at a time; max_rows: all */
@@ -13684,7 +13684,7 @@ typedef struct fold__run_sig {
     uint32_t sig;
     uint32_t group_sig;         /* its index in the group being listed, else NONE */
     uint32_t first_by_sig, n_groups; /* its groups: where they begin in `by_sig`, and their number */
-    uint32_t first, first_elem; /* its first call on the gradient path, and the first with a list element */
+    uint32_t first, first_elem; /* first call on the gradient path, and first such call with list elements */
     uint32_t calls;             /* number of calls that run */
     size_t elems;               /* number of list elements of these calls */
     uint8_t partly;             /* some calls need no gradient */
@@ -13725,8 +13725,8 @@ typedef struct fold__work_unit {
 enum { FOLD__SUM_UNITS = 16 }; /* work units for sums: use i has unit i % 16 */
 enum { FOLD__COSTS = 4 }; /* costs per signature: prologue and body, forward and backward */
 
-/* Progress of a run. Next is batch `at` of `phase` or, after the backward of all batches, the sums. `done` is
-   how many rows of that batch, or how much work of the sums, has been done. */
+/* Progress of a run. What runs next is batch `at` of `phase` or, once all batches have run backward, the
+   sums. `done` is how many rows of the batch, or how much work of the sums, has been done. */
 typedef struct fold__progress {
     uint32_t phase; /* see fold__find_phase; NONE: the run has finished */
     uint32_t group, at;
@@ -13737,14 +13737,14 @@ typedef struct fold__progress {
 /* How a parameter or shared node is read: as a segment of an op's weight, as a bias, as an operand that is a
    parameter, or as an input that all calls share. */
 enum { FOLD__USE_WEIGHT, FOLD__USE_BIAS, FOLD__USE_VALUE, FOLD__USE_OPERAND };
-/* How a use's sum gets into its target's total. IN_PLACE: it is computed there, since no earlier use has
-   written there. BY_KERNEL: the kernel that computes it adds it to the total. SEPARATE: it is added later. */
+/* How the sum of a use gets into its target's total. IN_PLACE: it is computed there, as no earlier use has
+   written there. BY_KERNEL: the kernel that computes the sum also adds it. SEPARATE: it is added later. */
 enum { FOLD__SUM_IN_PLACE, FOLD__SUM_BY_KERNEL, FOLD__SUM_SEPARATE };
 #define FOLD__NO_TOTAL SIZE_MAX
 typedef struct fold__use {
     uint32_t run_sig, op, ref; /* op and operand that read it; for USE_OPERAND, ref is the input */
     uint32_t kind, target;     /* FOLD__USE_..., and the parameter or node that is read */
-    uint32_t first;            /* the first call that reads it, by which uses are sorted */
+    uint32_t first;            /* the first call that reads it; uses are sorted by this call */
     int is_node;               /* the target is a node */
     uint32_t before;           /* the previous use of the same parameter, or NONE */
     int leads;                 /* it is the first use of its parameter */
@@ -13754,15 +13754,15 @@ typedef struct fold__use {
     size_t ld;                 /* distance between rows of its target, in floats */
     size_t lines, block;       /* number of lines (matrix rows) per row of a batch, and per block */
     size_t sum_at, block_at;   /* offsets in `sums` of its sum, and of each block from the second on */
-    size_t done, next;         /* number of lines summed before the current groups, and after them */
+    size_t done, next;         /* number of lines summed before and after the current groups run */
     size_t total;              /* offset in `sums` of its parameter's total; NO_TOTAL: the gradient itself */
     uint64_t rows, work;       /* number of rows in the groups being summed, and their cost */
 } fold__use;
 
 /* What determines where the rows of a batch begin in an operand. FIXED operands always begin at row 0:
-   parameters, values of one tile, or no operand (base NULL). Others advance with the calls or list elements
-   of the signature, with those since its prologue began, or with the rows of the batch. EXTERNAL operands are
-   outside the signature's buffers. */
+   parameters, values of one tile, or no operand (base NULL). Other operands advance with the signature's
+   calls or list elements (all, or only those since its prologue began), or with the rows of the batch.
+   EXTERNAL operands are outside the signature's buffers. */
 enum {
     FOLD__BIND_FIXED,
     FOLD__BIND_CALL,
@@ -13794,11 +13794,11 @@ typedef struct fold__instruction {
     uint8_t gathers;                /* each of its rows has its own data */
     int first_segment, end_segment; /* as in fold__engine */
     fold__op_run *run, *run_back;
-    fold__map_fn map[3];     /* its map, and those of its operands' gradients; NULL: use run, run_back */
+    fold__map_fn map[3];     /* maps of the op and of operands' gradients; NULL: use run, run_back */
     uint32_t bindings[3][4]; /* what each map writes and reads */
 } fold__instruction;
-/* How the stages of a signature run. This does not depend on the number of calls or on addresses, so it is
-   kept from run to run. Its buffers, instructions (the body's first) and bindings follow it in memory. */
+/* How the stages of a signature run, kept from run to run: this depends on neither the number of calls nor
+   addresses. Buffers, instructions (the body's first) and bindings follow the struct in memory. */
 typedef struct fold__stages {
     size_t next;                        /* 1 + the offset of the signature's next stages; 0: none */
     size_t op_floats;                   /* largest number of scratch floats of an op without parameters */
@@ -13824,8 +13824,8 @@ typedef struct fold__worker {
     const fold__buffer *buffer;
     uint32_t stage;
     const uint32_t *ids; /* its calls */
-    uint32_t *list;      /* where each call's elements begin in the batch, then the end of the last. If a
-                            part begins within a list, the first is negative (wrapped around) */
+    uint32_t *list;      /* where each call's elements begin in the batch, then where the last end. If a part
+                            begins within a list, the first number is negative (wrapped around) */
     const fold_model *model;
     float *region;       /* its group's slabs */
     /* the tile */
@@ -13859,16 +13859,16 @@ typedef struct fold__plan {
     const char *one_group;  /* why there is only one group */
 } fold__plan;
 
-/* Key for finding a kept plan. Different plans can have equal keys, so their structures are also compared. */
+/* Key for finding a kept plan. Different plans can have equal keys, so plans' structures are compared too. */
 typedef struct fold__plan_key {
     uint64_t hash;
     uint32_t nodes, edges, found, roots, words, layout;
     uint64_t mode;
 } fold__plan_key;
 
-/* Arrays of a run, indexed by node id, call or edge: type, pointer, count. They follow one another in one
-   array of the context. TRAINING: only in training. SAME: uses the memory of a different array, before or
-   after that array does. The first table is part of a plan, which may be kept: */
+/* Arrays of a run, indexed by node id, call or edge, and stored one after the other in one array of the
+   context. A row has type, pointer and count. TRAINING: only in training. SAME: shares the memory of another
+   array, used before or after it. The arrays of the first table are part of a plan, which may be kept: */
 #define FOLD__RUN_NODE_ARRAYS(ALL, TRAINING, SAME)                                                       \
     ALL(uint8_t, state, nodes)         /* flags: FOLD__RUNS ... */                                       \
     ALL(uint8_t, grad, nodes)          /* whether its value gets a gradient */                           \
@@ -13878,7 +13878,7 @@ typedef struct fold__plan_key {
     SAME(uint32_t, gathered_at, call_row)  /* before: index of a value's call in a set */                \
     ALL(uint32_t, first_elem_row, nodes)    /* of a call: its list's first row in buffers of elements */ \
     SAME(uint32_t, depth, first_elem_row)   /* before: 1 + the largest depth of what it reads */         \
-    ALL(uint32_t, chain, nodes)        /* the longest chain of its own signature that ends with it */    \
+    ALL(uint32_t, chain, nodes)        /* of a call: its signature's longest chain that ends with it */  \
     SAME(uint32_t, block_of, chain)    /* then: the block of its rows (fold__find_blocks) */             \
     SAME(uint32_t, boundary_grad_at, chain)   /* then: the offset of a boundary gradient */              \
     ALL(uint32_t, reach, nodes)        /* the last call outside the suffix that reads it */              \
@@ -13893,14 +13893,14 @@ typedef struct fold__plan_key {
     TRAINING(uint32_t, next_contribution, edges)  /* the next edge to the same value */                  \
     TRAINING(uint32_t, contribution_floats, edges) /* floats of its rows, and FOLD__SPARSE_GRAD */
 #define FOLD__SPARSE_GRAD 0x80000000u /* flag: for only a few rows of the list (fold__is_sparse_take) */
-/* The second table is needed only during planning, except its last array, needed only while the plan runs: */
+/* The arrays of the second table are needed only in planning; the last one, only while the plan runs: */
 #define FOLD__RUN_PLANNING_ARRAYS(ALL, TRAINING, SAME)                                                       \
-    ALL(uint32_t, producer, nodes) /* of a value: the signature in a group that computes it */               \
+    ALL(uint32_t, producer, nodes) /* of a value: the group_sig that computes it */                          \
     ALL(uint32_t, piece_floats, nodes)  /* the size of the pieces that contributions write */                \
-    SAME(uint32_t, last_contribution, piece_floats)    /* then: the last edge that is added up for it */     \
+    SAME(uint32_t, last_contribution, piece_floats)    /* then: last edge whose contribution is added up */  \
     ALL(uint32_t, gathered, 7 * calls + 2 * edges) /* calls of signatures that feed each other */            \
     SAME(uint32_t, spare_calls, gathered)      /* before: calls while they are sorted */                     \
-    TRAINING(uint64_t, pieces_written, nodes)  /* pieces of a value that are written, a bit each */          \
+    TRAINING(uint64_t, pieces_written, nodes)  /* mask of the pieces of a value that are written */          \
     TRAINING(float *, grad_row, nodes)         /* while it runs: the address of its gradient */
 
 /* A point in a recording: numbers of nodes, edges and keep requests at that time. */
@@ -13908,7 +13908,7 @@ typedef struct fold__recorded {
     uint32_t nodes, edges, wanted;
 } fold__recorded;
 
-/* What a run computes. From AGAIN on, it also computes values that are already available. */
+/* What a run computes. The scopes from AGAIN on also compute values that are already available. */
 enum fold__run_scope {
     FOLD__SCOPE_NOTHING,   /* all values are available; the plan of the previous run stays */
     FOLD__SCOPE_NEW,       /* what the roots need and is not available */
@@ -13950,7 +13950,7 @@ typedef struct fold__run {
     fold__progress progress;
     int timing;         /* this run's batches are timed */
     fold__work_unit batch_unit, sum_unit[FOLD__SUM_UNITS]; /* of batches and of sums of uses */
-    uint64_t moves; /* arena.moves before execution, since rows are addresses */
+    uint64_t moves; /* arena.moves before execution; if it grows, addresses of rows are stale */
     uint64_t began; /* start time */
 
     /* the plan */
@@ -14107,8 +14107,8 @@ static void fold__share_scratch(const fold_ctx *f)
         run->worker[thread].scratch = run->scratch + (size_t)thread * run->plan.scratch;
 }
 
-/* Refreshes all pointers after arrays have moved. Carved pointers are right only if nothing has been recorded
-   since they were carved, because their sizes depend on the recording (fold__node_arrays). */
+/* Refreshes all pointers after arrays have moved. Pointers carved earlier are right only if nothing has been
+   recorded since, because the sizes of carved arrays depend on the recording (fold__node_arrays). */
 static FOLD__NOINLINE void fold__refresh_pointers(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -14130,7 +14130,7 @@ static FOLD__NOINLINE void fold__refresh_pointers(fold_ctx *f)
 }
 
 /* The head of the array `plans`. It is followed by two tables of hashes, the buckets and the plans. The first
-   table holds the latest structures without a plan; once it is half full, it replaces the second. */
+   table holds the latest structures without a plan; once half full, it replaces the second table. */
 typedef struct fold__plans {
     uint64_t runs;
     size_t begin, end; /* range of the plans in the array */
@@ -14205,8 +14205,8 @@ static int fold__nothing_since(const fold_ctx *f, const fold__recorded *then)
     return then->nodes == f->n_nodes && then->edges == f->n_edges && then->wanted == f->n_keep_requests;
 }
 
-/* Makes the next backward overwrite kept gradients instead of adding to them, because a replay replaces them,
-   and because they are incomplete after an abandoned backward. */
+/* Makes the next backward overwrite kept gradients instead of adding to them: a replay must replace them, and
+   an abandoned backward leaves them incomplete. */
 static void fold__restart_kept_grads(fold_ctx *f)
 {
     for (uint32_t at = 0; at < f->n_kept_grads; at++)
@@ -14228,7 +14228,7 @@ static void fold__close_run(fold_ctx *f)
     run->life = FOLD__CLOSED;
 }
 
-/* Opens a run, which pins signatures until it is closed. begin: it will run in slices. */
+/* Opens a run. Signatures stay pinned until it is closed. begin: the run will execute in slices. */
 static void fold__open_run(fold_ctx *f, enum fold__run_scope scope, int begin)
 {
     fold__close_run(f);
@@ -14303,7 +14303,7 @@ static uint32_t fold__value_size(const fold_ctx *f, uint32_t id)
     return fold__row_size(f, id) * fold__rows_of(f, id);
 }
 
-/* Returns a row in the table or, if the table is quantised, its dequantised copy in the recording's data. */
+/* Returns the address of a row: in the table or, if it is quantised, in the recording's copy. */
 FOLD__INLINE float *fold__looked_up_row(const fold_ctx *f, uint32_t id, uint32_t row)
 {
     const float *values = fold__param_values(f->model, fold__lookup_table(f, id));
@@ -14312,8 +14312,8 @@ FOLD__INLINE float *fold__looked_up_row(const fold_ctx *f, uint32_t id, uint32_t
                   : fold__data_ptr(f, f->data_at[id]) + row * width;
 }
 
-/* Returns the address of an operand `offset` floats into a looked-up list: in row `nth` if the operand reads
-   all rows, otherwise in the row that contains `offset`. */
+/* Returns the address of an operand in a looked-up list. If `all`, the operand reads all rows, each from
+   `offset` on: returns its address in row `nth`. Otherwise `offset` counts from the first row. */
 static float *fold__looked_up_part(const fold_ctx *f, uint32_t id, uint32_t offset, int all, uint32_t nth)
 {
     const uint32_t width = fold__row_size(f, id);
@@ -14581,8 +14581,8 @@ static int fold__check_cell_shape(fold_ctx *f, const fold__cell_data *cell, int 
     return fold__fail(f, FOLD_BAD_SHAPE, "%s: %s is %s, must be %s", cell->name, name, has, right);
 }
 
-/* Infers the output shapes of an op, checks them and makes its program. Shapes are written directly to the
-   pool, because forty of them would fill much of a small stack. */
+/* Infers the output shapes of an op, checks them and makes the op's program. Shapes are written directly to
+   the pool, because forty of them would fill much of a small stack. */
 static int fold__infer_op(fold_ctx *f, fold__sig *sig, const fold__request *request, const uint32_t *in_shape)
 {
     const int inputs = sig->n_in + sig->n_list;
@@ -14654,8 +14654,8 @@ static FOLD__NOINLINE int fold__grow_table(fold_ctx *f, int which, uint32_t size
     return 1;
 }
 
-/* Returns the signature of a key, or makes it from the draft if the key is new; 0 on failure. Keys are
-   compared in full, since different keys can have equal hashes. */
+/* Returns the signature of a key, or 0 on failure. If the key is new, makes its signature from the draft.
+   Keys are compared in full, since different keys can have equal hashes. */
 static uint32_t fold__intern_sig(fold_ctx *f, const fold__request *request, fold__sig *draft,
                                  const uint32_t *key, uint32_t words)
 {
@@ -14731,7 +14731,7 @@ static uint32_t fold__request_key(const fold_ctx *f, const fold__request *reques
     return words;
 }
 
-/* Whether a request has signature `sig`. It makes no key, to be fast: most requests repeat a recent one. */
+/* Whether a request has signature `sig`. For speed, makes no key: most requests repeat a recent one. */
 static int fold__is_request(const fold_ctx *f, const fold__sig *sig, const fold__request *request)
 {
     const uint32_t *word = fold__key_of(f, sig) + 1;
@@ -14841,7 +14841,7 @@ enum {
 /* Returns the signature that an eager body's tag names; 0 for a traced body, whose tag names a cell. */
 static uint32_t fold__tag_sig(const fold_ctx *f, uint32_t tag) { return f->frame.tracing ? 0 : tag; }
 
-/* Replaces hashes by marks: 1 if the signature or, for an eager call, an op of its body is in use, else 0. */
+/* Replaces hashes: 1 if the signature, or (eager) an op in the body of its calls, is in use; else 0. */
 static void fold__mark_sigs(fold_ctx *f)
 {
     fold__sig *sigs = f->sigs;
@@ -14946,7 +14946,7 @@ static fold_node fold__handle(const fold_ctx *f, uint32_t id)
     return node;
 }
 
-/* Appends a node, for which capacity is reserved. Its edges are those added since the previous node. */
+/* Appends a node, for which capacity is reserved. It gets the edges added since the previous node. */
 FOLD__INLINE uint32_t fold__append(fold_ctx *f, uint8_t kind, uint32_t sig, uint32_t source, uint32_t offset,
                                    uint32_t shape, uint64_t data)
 {
@@ -15224,7 +15224,7 @@ static fold_node fold__found_duplicate(fold_ctx *f, uint32_t id, uint32_t duplic
     return fold__note_merged(f, duplicate, duplicate) ? fold__handle(f, duplicate) : fold__null;
 }
 
-/* Returns two node ids: of a parameter and of its per-sample copy. An id is 0 if not yet recorded. */
+/* Returns the address of two ids: of a parameter's node, then of its per-sample copy (0: not recorded). */
 static uint32_t *fold__param_node(const fold_ctx *f, uint32_t param)
 {
     return f->param_nodes + 2 * (size_t)param;
@@ -15259,7 +15259,7 @@ static size_t fold__n_operands(const fold__request *request)
     return request->n_in + (request->n_list ? request->list->count * (size_t)request->n_list : 0);
 }
 
-/* Appends the edges of a request, for which capacity is reserved: first those of fixed inputs, then those of
+/* Appends the edges of a request, for which capacity is reserved: first edges of fixed inputs, then edges of
    the list, component by component. Returns the set of kinds of the fixed inputs. */
 FOLD__INLINE uint32_t fold__add_edges(fold_ctx *f, const fold__request *request)
 {
@@ -15336,8 +15336,8 @@ typedef struct fold__row_request {
     fold__operand operand[FOLD_MAX_IN + 1];
 } fold__row_request;
 
-/* Rejects an element-wise op on a list and a node with more axes than the rows have: it would combine every
-   row with the whole node, which is hardly ever intended. */
+/* Rejects an element-wise op on a list and a node, if the node has more axes than a row: the op would combine
+   every row with the whole node, which is hardly ever intended. */
 static int fold__meets_rows(fold_ctx *f, const fold__request *request)
 {
     fold_shape shape[2];
@@ -15407,8 +15407,8 @@ static FOLD__NOINLINE fold_node fold__record_copy(fold_ctx *f, const fold__opera
     return fold__record(f, &request);
 }
 
-/* Writes edges to nodes that are `node_stride` apart. Returns 0 if no node is shared or a list, and all have
-   the given shapes (a single shape for all if shape_stride is 0). */
+/* Writes edges to `count` nodes, taking every `node_stride`th. Returns 0 if no node is shared or a list, and
+   all have the given shapes (a single shape for all if shape_stride is 0). */
 FOLD__INLINE uint32_t fold__write_plain(const fold_ctx *f, uint32_t edge, const fold_node *in,
                                         uint32_t node_stride, uint32_t count, const uint32_t *shape,
                                         uint32_t shape_stride)
@@ -15427,7 +15427,7 @@ FOLD__INLINE uint32_t fold__write_plain(const fold_ctx *f, uint32_t edge, const 
 
 /* The fast path for an op, or a call with a list of `count` elements, that repeats a recent signature: only
    handles and shapes are checked. Returns the null node if the request may differ or be wrong; the caller
-   then records it in full. `words`: attributes and parameters in its key; `weight`: the first parameter. */
+   then records it in full. `words`: attributes and parameters in the key; `weight`: the first parameter. */
 FOLD__INLINE fold_node fold__record_again(fold_ctx *f, uint32_t op, uint32_t weight, const uint32_t *words,
                                           int n_words, const fold_node *in, int n_in, const fold_node *list,
                                           int count, uint64_t data)
@@ -15744,8 +15744,8 @@ static size_t fold__own_offset(const fold_ctx *f, const float *values)
     return from < f->arrays[FOLD__ARRAY_DATA].capacity ? from / sizeof *values : FOLD__ELSEWHERE;
 }
 
-/* Copies the values of an input. They may be in the recording's own data, which moves as it grows. Values
-   from before a reset are an error, which is detected if they are beyond the data in use, or if the context
+/* Copies the values of an input, which may be in the recording's own data (this moves as it grows). Values
+   from before a reset are an error; this is detected if they are beyond the data in use, or if the context
    has returned no address since the reset. */
 static uint32_t fold__alloc_input(fold_ctx *f, const float *values, size_t size)
 {
@@ -16010,8 +16010,8 @@ FOLD_API fold_node fold_shared(fold_ctx *f, fold_node x)
 /* -- products -------------------------------------------------------------------------------- */
 
 /* Records a linear op. If `whole` is not 0, the operands are the parts of that concatenation. In the body of
-   a cell with a list, leading operands that do not depend on the list element go to an op of their own, which
-   runs once per call; a second op, run once per element, adds the other products to its result. */
+   a cell with a list, a first op, run once per call, takes the leading operands that do not depend on the
+   list element; a second op, run once per element, adds the other products to the first op's result. */
 static fold_node fold__linear_op(fold_ctx *f, fold__operand *operand, int count, const int32_t attr[4],
                                  const uint32_t param[2], uint32_t whole)
 {
@@ -16042,13 +16042,13 @@ static fold_node fold__linear_op(fold_ctx *f, fold__operand *operand, int count,
 
 static int fold__is_concat(const fold_ctx *f, uint32_t id)
 {
-    const int marks = fold__kind_of(f, id) == FOLD__NODE_MARKER; /* a marker has its elements' signature */
+    const int marks = fold__kind_of(f, id) == FOLD__NODE_MARKER; /* it has the signature of its ops */
     return f->sig[id] && (marks || fold__is_op(f, id)) && fold__node_sig(f, id)->op == FOLD__OP_concat;
 }
 
 /* Replaces a concatenated vector with its parts, so that a product reads them without a copy. If nodes and
-   lists were concatenated into a list, the parts are views of that list: fold__read_whole may have to
-   redirect the product to the list later, which it could not do for a part that is a node. */
+   lists were concatenated into a list, the parts are views of that list: fold__read_whole may later have to
+   redirect the product to the list, and could not do so if a part were a node. */
 static int fold__expand_concat(const fold_ctx *f, fold__operand *operand, int count)
 {
     const fold__operand whole = operand[0];
@@ -16094,7 +16094,7 @@ static void fold__read_whole(fold_ctx *f, uint32_t id, uint32_t whole)
     fold__set_node_data(f, id, 0);
 }
 
-/* If a concatenation's gradient is kept, products must read it whole: reading parts bypasses the gradient. */
+/* Where the gradient of a concatenation is kept, makes products read the concatenation, not its parts. */
 static void fold__read_kept_whole(fold_ctx *f)
 {
     for (uint32_t call = 0; call < f->n_calls && f->kept_concats; call++) {
@@ -16785,7 +16785,7 @@ static int fold__one_shape(fold_ctx *f, const char *who, uint32_t one, uint32_t 
     return fold__fail_shapes(f, who, problem, both, 2);
 }
 
-/* Checks the nodes of one component. All must have *shape; if that is FOLD__NONE, the first node sets it. */
+/* Checks the nodes of one component. All must have shape *shape; if it is FOLD__NONE, the first sets it. */
 static int fold__check_list(fold_ctx *f, const char *who, const fold_node *nodes, size_t step, size_t count,
                             uint32_t *shape)
 {
@@ -17120,7 +17120,7 @@ FOLD_API fold_node fold_list_take(fold_ctx *f, fold_node x, const int *index, in
     return fold__record_whole(f, &fold__impl_list_take, &operand, 1, NULL, count, data_at);
 }
 
-/* Sets end[target] to where a target's rows end once rows are sorted by target; end[count] is the total. */
+/* Sets end[target] to where a target's rows end once rows are sorted by target. end[count] becomes `rows`. */
 static void fold__ends_of_targets(const int *to, int rows, int count, int *end)
 {
     memset(end, 0, ((size_t)count + 1) * sizeof *end);
@@ -17152,7 +17152,7 @@ static int fold__is_in_order(const int *to, int rows, int count, int *start)
 static void fold__invert_index(const int *to, int rows, int count, int *order, int *start)
 {
     fold__ends_of_targets(to, rows, count, start);
-    for (int row = rows; row-- > 0;) /* fills each target from its end, which leaves its start */
+    for (int row = rows; row-- > 0;) /* fills each target backwards, so `start` ends at its first row */
         order[--start[to[row]]] = row;
 }
 
@@ -17374,7 +17374,7 @@ FOLD_API fold_node fold_list_attention(fold_ctx *f, fold_node q, fold_node k, fo
                               0);
 }
 
-/* Returns values for which attention results in its weights: row i has a 1 at key i in every head. */
+/* Returns a `v` with which attention returns its weights: row i has a 1 at key i in every head. */
 static fold_node fold__values_for_weights(fold_ctx *f, fold_node k, int heads)
 {
     static const char *const who = "list_attention_weights";
@@ -18001,7 +18001,7 @@ static int fold__trace_keeps(const fold__trace *trace, uint32_t id, const fold__
     return live;
 }
 
-/* Returns the index of these shapes in a program. Equal runs are stored once, to keep cells small. */
+/* Returns the index of these shapes in a program. Equal sequences are stored once, to keep cells small. */
 static uint32_t fold__shared_shapes(fold_shape *shapes, int *used, const fold_shape *shape, int count)
 {
     int at = 0;
@@ -18336,7 +18336,7 @@ static int fold__check_call(fold_ctx *f, const fold__cell_data *cell, const fold
     return 1;
 }
 
-/* Returns the cell after its body has run: a body that creates cells, which is an error, moves all cells. */
+/* Returns the cell after its body has run. Creating cells in a body moves all cells, and is an error. */
 static const fold__cell_data *fold__cell_after_body(fold_ctx *f, uint32_t id, uint32_t cells)
 {
     const fold__cell_data *cell = &fold__cells(f->model)[id];
@@ -18577,11 +18577,11 @@ FOLD_API void fold_model_free(fold_model *m)
    Uses: signatures, storage, model. Invariant: batched and eager contexts follow the same rules, since the
    rules determine the bits of gradients:
 
-   - A root's gradient goes to the operands that can pass it on. If it reaches a call, it reaches all outputs,
-     and everything that any output depends on, whichever outputs are used.
+   - A root's gradient goes to the operands that can pass it on. If it reaches a call, it reaches all outputs
+     of the call and everything that any of them depends on, whichever are used.
    - Each reader that the gradient reaches computes its contribution from zero. A single contribution is
      written in place, and so are several contributions to disjoint pieces of a value (at most 64 pieces).
-     Otherwise each one has its own rows, and they are added to zero in record order.
+     Otherwise each contribution has its own rows; these are added to zero in record order.
    - Each use of a shared operand or a parameter is summed separately, over its rows in record order, with the
      rows of the prefix last.
    - A call with an empty list adds no row for values that only the list's elements need. */
@@ -18614,9 +18614,9 @@ static FOLD__NOINLINE void fold__look_from(const fold_ctx *f, uint32_t id)
     run->plan.first_node = id;
 }
 
-/* Marks a value as needed and returns its node. Returns node 0, a dummy, if nothing has to run for it. That
-   is so if an earlier run stored it (but backward computes it again, as does any run after parameters have
-   changed), or if it is a leaf recorded before the first node that the run visits. */
+/* Marks a value as needed and returns its node. Returns node 0, a dummy, if nothing has to run for the value:
+   it is a leaf recorded before the first node that the run visits, or an earlier run stored it. For backward,
+   and after parameters have changed, stored values are computed again. */
 static FOLD__NOINLINE uint32_t fold__need_value(const fold_ctx *f, uint32_t source, uint8_t marks)
 {
     if ((f->kind[source] & FOLD__IS_STORED) && f->run->scope < FOLD__SCOPE_AGAIN)
@@ -18647,8 +18647,8 @@ static uint32_t fold__sig_of_call(const fold_ctx *f, uint32_t view)
     return f->sigs[f->sig[fold__call_of(f, f->source[view])]].tag_cell;
 }
 
-/* Marks all inputs of an eager call as needed even if its list is empty, as the single node of a batched call
-   needs all its inputs. Copies that only list elements read are needed only if there are elements. */
+/* Marks all inputs of an eager call as needed even if its list is empty, since a batched call needs all its
+   inputs. Copies that only list elements read are needed only if there are elements. */
 static void fold__need_inputs(const fold_ctx *f, uint32_t view, uint8_t how)
 {
     uint8_t *state = f->run->state;
@@ -18705,7 +18705,7 @@ static int fold__leaf_grad(const fold_ctx *f, uint32_t id)
     }
 }
 
-/* Whether a signature's calls can be in the suffix, as ops on scalars whose backward reads no values. */
+/* Whether a signature's calls can be in the suffix: ops on scalars whose backward reads no values. */
 static int fold__sig_flows(const fold_ctx *f, const fold__sig *sig)
 {
     int flows = !fold__is_eager(f) && !sig->is_cell && !sig->shared && !sig->out_lists &&
@@ -18718,7 +18718,7 @@ static int fold__sig_flows(const fold_ctx *f, const fold__sig *sig)
 
 /* Whether a call belongs to the suffix, given that only the suffix reads it. The suffix combines scalars, of
    samples or of a long list, into the roots: a sum of losses, for example. It does not force all samples into
-   one group: since its backward needs no values, one sample can run backward before another runs forward. */
+   one group: its backward needs no values, so one sample can run backward before another runs forward. */
 static FOLD__NOINLINE int fold__in_suffix(const fold_ctx *f, uint32_t id)
 {
     const fold__run *run = f->run;
@@ -18735,16 +18735,16 @@ static FOLD__NOINLINE int fold__in_suffix(const fold_ctx *f, uint32_t id)
 }
 
 /* Marks the prefix: calls that several samples share because identical calls were merged, and all that these
-   depend on (fold__mark_prefix). They are marked even if they do not run, because sums add their rows last,
-   and that order must not vary. The prefix runs forward before the samples and backward after them, so
-   samples that share it can be in different groups. */
+   calls depend on (fold__mark_prefix). The prefix is marked even if it does not run, because sums add its
+   rows last, and that order must not vary. The prefix runs forward before the samples and backward after
+   them, so samples that share it can be in different groups. */
 static void fold__mark_merged(fold_ctx *f)
 {
     const uint32_t first = f->run->plan.first_node;
     for (uint32_t at = first > 1 ? f->old_merged : 0; at < f->n_merged; at++) {
         const fold__merged_range found = f->found[at];
         if (found.first < first)
-            continue; /* already computed; if needed again, it keeps the samples that share it in one group */
+            continue; /* already computed; if it runs again, the samples that share it stay in one group */
         memset(f->run->state + found.first, FOLD__PREFIX, (size_t)found.last - found.first + 1);
     }
 }
@@ -18889,7 +18889,7 @@ static FOLD__NOINLINE void fold__mark_prefix(fold_ctx *f, uint32_t id)
         f->run->state[f->edge_source[edge]] |= FOLD__PREFIX;
 }
 
-/* Gives a call the marks of all its outputs, and the last reader of any of them. Returns the marks. */
+/* Gives a call the marks of all its outputs, and the last reader of any. Returns the marks. */
 FOLD__INLINE uint8_t fold__gather_outputs(const fold__marker *marker, uint32_t id)
 {
     uint8_t marks = marker->state[id];
@@ -19170,7 +19170,7 @@ static void fold__gradient_modes(fold_ctx *f)
     run->mode[run->root] = FOLD__GRAD_ROOT;
 }
 
-/* Whether a signature is of an op that processes lists row by row in an eager cell body. */
+/* Whether a signature belongs to an op that processes lists row by row in an eager cell body. */
 static int fold__is_of_rows(const fold__sig *sig) { return sig->tag_cell && fold__is_by_rows(sig); }
 
 FOLD__INLINE int fold__is_sparse_take(const fold_ctx *f, uint32_t id)
@@ -19373,8 +19373,8 @@ static int fold__same_ops(const fold_ctx *f, const fold__body_op *one, const fol
     return fold__runs_tiled(f, one) && fold__runs_tiled(f, other) && one->elem == other->elem;
 }
 
-/* Notes which values are outputs, which ones have gradients that sums of weights' gradients read, and which
-   ones are made and read within one span, so that they need memory for only one tile. */
+/* Notes which values are outputs, and whether sums of weights' gradients read a value's gradient. Notes which
+   values are made and read within one span: these need memory for only one tile. */
 static void fold__mark_transient(const fold_ctx *f, const fold__program *program, fold__value_facts *facts)
 {
     for (int op_index = 0, span = 0; op_index < program->n_ops; op_index++) {
@@ -19665,8 +19665,8 @@ static int fold__analyse_signatures(fold_ctx *f)
    a value with an earlier one. `reach`, the last reader of each value, shows all such places in one pass over
    calls and operands. Groups depend on calls, operands and sizes, never on computed values. */
 
-/* Returns the last call that reads this call's value, or reads a leaf with a gradient that this call reads
-   too. Leaves of the prefix do not count, since the prefix sums their gradients. */
+/* Returns the last call that reads this call's value, or that shares with it a leaf that gets a gradient.
+   Leaves of the prefix do not count, since the prefix sums their gradients. */
 FOLD__INLINE uint32_t fold__reach(const fold_ctx *f, uint32_t id)
 {
     const fold__run *run = f->run;
@@ -19841,9 +19841,9 @@ static size_t fold__groups_wanted(const fold_ctx *f, size_t bytes, uint32_t unit
 }
 
 /* Cuts the samples' calls into groups of about equal size, and counts the units: single samples, or several
-   whose recordings interleave. If all calls fit the budget, it stops counting at two. If there are fewer than
-   four groups per thread, their number is rounded up so that all threads get the same number, unless all work
-   fits one group and is too little to share. */
+   whose recordings interleave. If all calls fit the budget, it stops counting at two. Fewer than four groups
+   per thread are rounded up to a multiple of the number of threads, unless all work fits one group and is too
+   little to share. */
 static int fold__cut_samples(fold_ctx *f, uint32_t first_call, uint32_t end_call, uint32_t *units)
 {
     const int whole = fold__shares(fold__all_bytes(f), f->group_bytes) < 2;
@@ -19874,7 +19874,7 @@ static int fold__cut_samples(fold_ctx *f, uint32_t first_call, uint32_t end_call
 }
 
 /* Keeps lookups of a table in one group if their gradients are summed, since a table sums them in record
-   order. For this, it makes each lookup's reach at least that of the lookups before it. */
+   order. For this, makes the reaches of the lookups non-decreasing. */
 static int fold__tie_lookups(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -20031,7 +20031,7 @@ static void fold__list_leaves(fold_ctx *f)
 
 /* ==== section: scheduling: dependencies ======================================================
    Owns: the dependency graph of a group's signatures (fold__find_components): which signature feeds which
-   inputs of which other, the longest chain of calls of each, and the strongly connected components.
+   inputs of another, the longest chain of calls of each, and the strongly connected components.
    Uses: storage. Invariant: afterwards signatures are numbered by component, producers first. This takes time
    proportional to calls and operands, plus the pairs of signatures that feed each other. */
 
@@ -20058,7 +20058,7 @@ static int fold__add_group_sig(fold_ctx *f, uint32_t group, uint32_t run_sig)
     return 1;
 }
 
-/* Lists the group's signatures in the order of their first calls, and notes which one makes each value. */
+/* Lists the group's signatures in the order of their first calls, and which signature makes each value. */
 static int fold__list_signatures(fold_ctx *f, uint32_t group)
 {
     fold__run *run = f->run;
@@ -20131,11 +20131,11 @@ FOLD__INLINE uint32_t fold__read_operand(const fold__reader *reader, uint32_t so
             reader->predecessors[(*n_predecessors)++].sig = from;
         reader->operands[from] |= operand;
     }
-    return reader->chain[source] & (0u - (from == reader->self)); /* no branch, which would be mispredicted */
+    return reader->chain[source] & (0u - (from == reader->self)); /* no branch: it would be mispredicted */
 }
 
 /* Finds which signatures feed which inputs of a signature and, for each of its calls, the longest chain of
-   the signature's calls that ends there. `operands` must be all zeros, and is all zeros again afterwards. */
+   the signature's calls that ends with that call. `operands` is all zeros, before and afterwards. */
 static void fold__read_operands(fold_ctx *f, const fold__group *group, uint32_t self, uint64_t *operands)
 {
     fold__run *run = f->run;
@@ -20245,7 +20245,7 @@ static void fold__find_recurrent(fold__group_sig *sigs, uint32_t sig, const fold
     }
 }
 
-/* Numbers the group's signatures by component, producers first. `place` has room for 2 numbers for each. */
+/* Numbers the group's signatures by component, producers first. `place` holds 2 numbers per signature. */
 static void fold__sort_signatures(fold_ctx *f, const fold__group *group, uint32_t n_predecessors,
                                   uint32_t *place)
 {
@@ -20349,7 +20349,7 @@ static void fold__end_batch(const fold_ctx *f, fold__batch *batch, uint32_t end)
     batch->elems = elems - batch->first_elem;
 }
 
-/* Makes a batch of all calls from position `first` to the end of the order of calls. Arrays may move. */
+/* Makes a batch of the calls from position `first` of their order to its end. Arrays may move. */
 static int fold__add_batch(fold_ctx *f, uint32_t sig, uint32_t first)
 {
     fold__run *run = f->run;
@@ -20399,7 +20399,7 @@ static int fold__crosses_stages(const fold_ctx *f, const fold__group_sig *group_
 /* Returns the number of floats allowed for a signature's transient buffers, or for a block of rows. */
 static size_t fold__transient_floats(const fold_ctx *f) { return f->group_bytes / 4 / sizeof(float); }
 
-/* Returns how many calls form a block, whose rows are reused together. In inference a prologue runs block by
+/* Returns how many calls form a block; blocks of rows are reused. In inference a prologue runs block by
    block, so a block must fit in a share of the group's memory and have enough rows for efficient products. */
 static uint32_t fold__block_calls(const fold_ctx *f, const fold__group_sig *group_sig)
 {
@@ -20412,8 +20412,8 @@ static uint32_t fold__block_calls(const fold_ctx *f, const fold__group_sig *grou
     return (uint32_t)fold__max_size(least * calls / (calls + elems) + 1, most / (floats / calls + 1));
 }
 
-/* A prologue runs those products of a cell that do not depend on the recursion, for many calls at once. It
-   pays only if the signature feeds itself in batches of fewer rows than this. */
+/* A prologue runs those products of a cell that do not depend on the recursion, for many calls at once. A
+   prologue pays only if the signature feeds itself in batches of fewer rows than this. */
 enum { FOLD__PROLOGUE_ROWS = 8 };
 static void fold__plan_prologue(const fold_ctx *f, fold__group_sig *group_sig)
 {
@@ -20428,7 +20428,7 @@ static void fold__plan_prologue(const fold_ctx *f, fold__group_sig *group_sig)
 }
 
 /* Makes a batch for each level of a signature's chain. With a prologue, each block of rows begins with a
-   prologue batch for all of the block's calls. */
+   batch that runs the prologue of all its calls. */
 static int fold__batch_by_chain(fold_ctx *f, uint32_t sig)
 {
     fold__run *run = f->run;
@@ -20490,7 +20490,7 @@ typedef struct fold__height {
 /* Data of a gathered call that policies use, kept together because calls become ready in any order. */
 typedef struct fold__waiting {
     uint32_t id, sig;      /* sig: counted from the first gathered signature */
-    uint32_t height;       /* longest path through readers, in calls; later its index in `heights` */
+    uint32_t height;       /* longest path through readers, in calls; later its count's index in `heights` */
     uint32_t missing;      /* number of operands that have not run */
     uint32_t next;         /* next call in the signature's queue */
     uint32_t reader;       /* its first reader, as an index in `reads`, or NONE */
@@ -20675,7 +20675,7 @@ static uint64_t fold__priority_of(const fold_ctx *f, const fold__greedy *greedy,
     return (uint64_t)(agenda ? ~bits : bits) << 32 | (uint32_t)~sig;
 }
 
-/* Returns the signature of highest priority. Updates the tree for each change, or once if there are many. */
+/* Returns the signature of highest priority. Updates the tree for each change, or rebuilds it if many. */
 static uint32_t fold__pick_signature(const fold_ctx *f, fold__greedy *greedy)
 {
     const int few = greedy->n_changed < greedy->leaves / 16;
