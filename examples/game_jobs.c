@@ -21,8 +21,8 @@
    The game is played on 1, 2 and 4 threads, and every ball must end up with the same bits. It does, because
    each job writes only to its own memory, whichever thread runs it, and because fold.h computes the same bits
    on any number of threads. A hit is counted when a ball begins to touch a robot. For comparison, the program
-   also plays the game with the rule itself, and with robots that do nothing. Times are for whole frames, and
-   mean little on a busy machine. Everything takes about twenty seconds of processor time. */
+   also plays the game with the rule instead of the network, and with idle robots. Times are for whole frames,
+   and mean little on a busy machine. Everything takes about twenty seconds of processor time. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #include "options.h"

@@ -16,7 +16,7 @@
    first time, each tick computes a whole run, and the results are always the same. The second time, each tick
    computes only a slice of a run, for --budget microseconds (fold_run_more), and torques stay the same until
    the run has finished, so tip errors depend on the speed of the machine. A miss is a tick whose slice takes
-   longer than the tick itself, which happens on a busy machine. Jitter is the standard deviation of the slice
+   longer than the tick itself; misses happen on a busy machine. Jitter is the standard deviation of the slice
    times. An eager context repeats some ticks and must compute the same bits; the printed ratio is the time of
    the fastest eager tick divided by that of the fastest batched one.
 
