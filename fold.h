@@ -21624,7 +21624,7 @@ static void fold__bind_operand(const fold__worker *worker, const fold__body_op *
 
 /* -- one op over some rows of a batch -------------------------------------------------------- */
 
-/* Finds each row's data: the data recorded with its call, or the key of its random draw. */
+/* Finds each row's data: what was recorded with the row's call, or the key of the row's random draw. */
 static void fold__gather_data(const fold_ctx *f, fold__worker *worker, const fold__body_op *op, uint32_t row,
                               size_t count, fold_op_call *op_call)
 {
@@ -21747,7 +21747,7 @@ static void fold__call_rows(fold__worker *worker, const fold__op_row *op, fold_o
         fold__call_list_row(worker, op, call, run);
 }
 
-/* Runs an op and captures its maps and tiles. If they are large or incomplete, captures its call instead. */
+/* Runs an op and captures its maps and tiles. If these are large or incomplete, captures the op's call. */
 static FOLD__NOINLINE void fold__capture_op(const fold_ctx *f, fold__worker *worker,
                                             const fold__instruction *instruction, const fold__op_row *op)
 {
@@ -21773,7 +21773,7 @@ static FOLD__NOINLINE void fold__capture_op(const fold_ctx *f, fold__worker *wor
     call->out = (fold_rows *)memcpy(rows + inputs, worker->op_out, outputs * sizeof *rows);
 }
 
-/* Runs a map of an op: map 0 is the op itself, maps 1 and 2 are the gradients of the op's operands. */
+/* Runs a map of an op: map 0 is the op itself, maps 1 and 2 are the gradients of its operands. */
 FOLD__INLINE void fold__run_map(fold__worker *worker, int op_index, uint32_t which, size_t count)
 {
     const fold__instruction *instruction = &worker->instruction[op_index];
@@ -21912,7 +21912,7 @@ static void fold__plan_maps(fold__worker *worker, const fold__body_op *op, fold_
     const fold__elementwise *maps = NULL;
     worker->prepared.engine.maps = &maps;
     worker->prepared.call.rows = 0;
-    instruction->run(&worker->prepared.call); /* with 0 rows it only reports its maps */
+    instruction->run(&worker->prepared.call); /* with 0 rows, an op only reports its maps */
     for (uint32_t which = 0; which <= op->n_in; which++) {
         const char *from = which ? maps->from[which - 1] : op->n_in > 1 ? "ab" : "a";
         if (which ? instruction->for_elements || !(instruction->wanted >> (which - 1) & 1)
@@ -22192,8 +22192,8 @@ static size_t fold__dest_stride(const fold_ctx *f, uint32_t edge, uint32_t float
     return f->run->mode[source] == FOLD__GRAD_SUM ? floats : fold__row_size(f, source);
 }
 
-/* Finds the rows of a fixed input. Such an input has one edge per call of the batch. The rows are those to
-   read or, if `back` is given (in the backward pass), those for contributions. */
+/* Finds the rows of a fixed input, one per call of the batch: rows to read or, if `back` is given (in the
+   backward pass), rows for contributions. */
 static void fold__fixed_rows(const fold_ctx *f, const fold__worker *worker, int operand,
                              const fold__group *back, float **rows)
 {
@@ -22494,7 +22494,7 @@ static void fold__add_nth(const fold_ctx *f, float *sum, float *block, const flo
    product over all rows of a group, X^T dY (fold__accumulate_use); threads divide up the product's columns.
    Uses: forward execution, model. Invariant: each use is summed separately, group by group, in record order.
    A parameter's uses, in the order of their first rows, add up to a total, and the total is added to the
-   gradient once. Their order is part of the numerics contract: groups and threads do not change it. */
+   gradient once. This order is part of the numerics contract: groups and threads do not change it. */
 
 static void fold__find_extent(const fold_ctx *f, fold__use *use)
 {
@@ -22590,7 +22590,7 @@ static int fold__list_uses_of(fold_ctx *f, uint32_t run_sig)
     return 1;
 }
 
-/* At a parameter's first use, allocates its total. The total is in the gradient if that is all zeros. */
+/* At a parameter's first use, allocates its total, unless an all-zero gradient serves as the total. */
 static void fold__layout_total(fold_ctx *f, fold__use *use)
 {
     const fold__param_data *param = &fold__params(f->model)[use->target];
@@ -22603,7 +22603,7 @@ static void fold__layout_total(fold_ctx *f, fold__use *use)
 }
 
 /* Returns the shape of the rows that a use sums: the shape of the value or, for a weight or bias, of the
-   result of the op that reads it. Returns [1] for an operand shared by calls: its sum has no columns. */
+   result of the op that reads it. Returns [1] for an operand that calls share, to keep its sum whole. */
 static fold_shape fold__shape_of_use(const fold_ctx *f, const fold__use *use)
 {
     const fold__program program = fold__program_in_run(f, use->run_sig);
@@ -23244,8 +23244,8 @@ static void fold__add_parts(const fold_ctx *f, const fold_rows *to, uint32_t wid
         fold__add_part(f, fold__row(to, (int)i), width, offset, fold__row(from, (int)i), size, first);
 }
 
-/* Sums, in trace order, what ops from number `op_index` on contribute to one input or value of the program:
-   the one that refs with this kind and index read. Returns whether any op contributes. */
+/* Sums, in trace order, what ops from number `op_index` on contribute to one input or value of the program,
+   given by the kind and index of refs to it. Returns whether any op contributes. */
 static int fold__add_contributions(fold_ctx *f, fold__worker *worker, int op_index, uint32_t kind,
                                    uint32_t index, const fold_rows *to, uint32_t width, size_t count)
 {
@@ -24335,7 +24335,7 @@ static uint32_t *fold__seen_slot(uint32_t *table, uint32_t slots, uint64_t hash)
     return &table[slot];
 }
 
-/* Whether a structure was run before. Tables keep 31 bits of hashes. False matches store a plan early. */
+/* Whether a structure was run before. Tables keep 31 bits per hash: a false match stores a plan early. */
 static int fold__seen_before(fold__plans *plans, uint64_t hash)
 {
     uint32_t *first = fold__seen_hashes(plans), *second = first + plans->slots;
@@ -24376,7 +24376,7 @@ static void fold__store_plan(fold_ctx *f, const fold_node *roots, size_t n_roots
 
 /* ==== section: cost model ====================================================================
    Owns: measured times of each signature's batches, with more weight on recent batches, and estimates for
-   others.
+   other batches.
    Uses: storage, program analysis. Invariant: times never change results, only where slices end. */
 
 #define FOLD__GUESSED_NS 0.05 /* per multiplication, if none has been timed */
@@ -24460,7 +24460,7 @@ static void fold__resolve_values(fold_ctx *f)
             fold__resolve(f, f->edge_source[edge]);
 }
 
-/* Assigns roots and kept values their offsets in the recording's data, which the caller then reserves. A
+/* Assigns offsets in the recording's data to roots and kept values. The caller then reserves the memory. A
    value that is computed again keeps its offset. */
 static void fold__layout_results(fold_ctx *f)
 {
@@ -25080,7 +25080,7 @@ static void fold__commit(fold_ctx *f)
     fold__commit_lookups(f);
 }
 
-/* Runs a command list. Commands bypass the worker, so a batch enters its group and stage again. */
+/* Runs a command list. Commands bypass the worker, so a command that is a batch first enters its group. */
 static void fold__run_commands(fold_ctx *f)
 {
     fold__worker *const worker = f->run->worker;
@@ -25214,7 +25214,7 @@ static void fold__run_sums(fold_ctx *f, const fold__progress *progress, uint64_t
     const double expected = fold__estimate_rows(f, progress, work);
     const double times = fold__as_double(fold__now(f) - start) / (expected > 0 ? expected : 1);
     uint64_t at = 0;
-    for (uint32_t use = 0; use < run->n_uses; use++) { /* units are scaled, so their costs are not 0 */
+    for (uint32_t use = 0; use < run->n_uses; use++) { /* learning scales unit costs: none may be 0 */
         fold__work_unit *unit = &run->sum_unit[use % FOLD__SUM_UNITS];
         const double ns = fold__unit_ns(unit) > 1e-4 ? fold__unit_ns(unit) : 1e-4;
         if (fold__work_of_use(&run->use[use], &at, progress, work))
@@ -25843,7 +25843,7 @@ static enum fold__run_scope fold__scope_of(const fold_ctx *f, const fold_node *r
     return fold__all_there(f, roots, n_roots) ? FOLD__SCOPE_NOTHING : FOLD__SCOPE_NEW;
 }
 
-/* Returns the first index reference that a run reads. Old ones are read only by runs that visit old nodes. */
+/* Returns the first index reference that a run reads: an old one only if the run visits old nodes. */
 static uint32_t fold__first_index_ref(const fold_ctx *f, enum fold__run_scope scope)
 {
     return scope >= FOLD__SCOPE_AGAIN ? 0 : f->old_index_refs;
@@ -25923,7 +25923,7 @@ FOLD_API fold_status fold_run_begin(fold_ctx *f, const fold_node *roots, int cou
 }
 
 #ifndef FOLD_INFERENCE
-/* Returns the root, or a copy if it is a parameter: only nodes that use a parameter give it a gradient. */
+/* Returns the root, or a copy of a parameter: only nodes that use a parameter give it a gradient. */
 static fold_node fold__root_of(fold_ctx *f, fold_node x)
 {
     fold__operand operand;
@@ -27445,7 +27445,7 @@ static void fold__project_cell(fold_model *m, uint32_t id)
 }
 
 /* Makes the projections of all layers' cells. A model with lookup tables has projections, whether layers or
-   tables were added first. If a cell body adds the table, tracing of the body ends first. */
+   tables were added first. If a cell body adds the table, the body is traced first. */
 static void fold__project_cells(fold_model *m)
 {
     while (m->projected_cells < m->n_cells && !m->error.status && !m->tracer->frame.tracing) {
@@ -28653,8 +28653,8 @@ static uint32_t fold__key_distance(const fold_ctx *f, const fold__sig *one, cons
     return count;
 }
 
-/* Lists the signatures of one op, from its first one in the snapshot on. For each, prints its differences
-   from the most similar one before it. */
+/* Lists the signatures of one op, from the op's first signature in the snapshot on. Prints how each differs
+   from the most similar signature before it. */
 enum { FOLD__COMPARED = 64 };
 static void fold__put_op_splits(fold__text *text, const fold__snapshot *snapshot, uint32_t first,
                                 unsigned long count)
@@ -28778,8 +28778,8 @@ static void fold__see_signature(const fold_ctx *f, uint32_t sig, fold_seen *seen
         seen->cell = fold__request_name(f, f->sigs[signature->tag_cell].op);
 }
 
-/* Numbers samples from 1 on. A call begins a sample if neither it nor any later call reads a call before it.
-   Nodes that are shared by samples, or that only combine samples, belong to none. */
+/* Numbers samples from 1 on. Call c begins a sample if no call from c on reads a call before c. Nodes that
+   are shared by samples, or that only combine samples, belong to none. */
 static void fold__number_samples(fold__snapshot *snapshot)
 {
     /* a value that a sample reads; a call inside a sample; the first call of a sample */
@@ -29297,7 +29297,7 @@ static int fold__disk_replaceable(const char *path)
 }
 
 /* Locks an open file until its descriptor is closed or the process ends. Returns 0 if another saver has
-   locked the file or it has lost its name, and -1 if the system has no locks. */
+   locked the file or the file has lost its name, and -1 if the system has no locks. */
 static int fold__disk_lock(int file, const char *path)
 {
     struct stat mine, there;
@@ -29509,7 +29509,7 @@ static int fold__json_fail(fold__json *json, const char *problem)
 }
 static void fold__json_blanks(fold__json *json) { json->at += strspn(json->at, " \t\n\r"); }
 
-/* Skips blanks, and `character` if it comes next. Returns whether it was there. */
+/* Skips blanks, then `character` if it comes next. Returns whether `character` came next. */
 static int fold__json_next(fold__json *json, char character)
 {
     fold__json_blanks(json);

@@ -1058,7 +1058,7 @@ static void fold_draw__race_strip(fold_draw__race *race, int side)
                    FOLD_DRAW__SIDE_W);
 }
 
-/* Writes the counter of steps: a column of numbers that moves behind a window, which shows one of them. */
+/* Writes the counter of steps: a column of numbers moves behind a window that shows one of them. */
 static void fold_draw__race_count(fold_draw__race *race, int side)
 {
     fold_draw__text *text = &race->text;

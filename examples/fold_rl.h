@@ -1245,7 +1245,7 @@ FOLD_API int fold_rl_trainer_is_full(const fold_rl_trainer *t) { return t && t->
 /* ---- acting -------------------------------------------------------------------------------------- */
 
 /* Random numbers depend only on the seed, the agent and the number of updates, so a checkpoint need not save
-   generators. Agents have numbers below 2^20; the shuffle uses 2^20, which no agent has. */
+   generators. Agents have numbers below 2^20, so the shuffle can use 2^20. */
 static void fold_rl__begin_rollout(fold_rl_trainer *t)
 {
     const uint64_t stream = (uint64_t)fold_rl_trainer_updates(t) << 24;
@@ -1540,7 +1540,7 @@ static fold_status fold_rl__status(const fold_rl_trainer *t)
     return t ? fold_model_status(t->m) : FOLD_BAD_ARGUMENT;
 }
 
-/* Stores the items of an agent, which begin at `from`. Returns their number of values. */
+/* Stores the items of an agent, from `from` on. Returns the number of their values. */
 static size_t fold_rl__store_items(fold_rl_trainer *t, const float *from, int agent, size_t row)
 {
     const size_t n = (size_t)t->now_count[agent] * (size_t)t->d.item_values;
@@ -1810,7 +1810,7 @@ static fold_node fold_rl__piece_loss(fold_rl_trainer *t, int piece, int first)
     return fold_rl__loss(t, actor, critic, first, n);
 }
 
-/* Return the first row of a unit of t->order, and its number of steps, which is 1 for a single row. */
+/* Return the first row of a unit of t->order, and its number of steps (1 for a single row). */
 static int fold_rl__row_of(const fold_rl_trainer *t, int unit) { return t->d.hidden ? t->first[unit] : unit; }
 static int fold_rl__steps_of(const fold_rl_trainer *t, int unit) { return t->d.hidden ? t->length[unit] : 1; }
 

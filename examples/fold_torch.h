@@ -427,7 +427,7 @@ static int fold_torch__sizes_fit(fold_torch *t, const char *name, int inputs, in
                             fold_torch__shorten(shown, name), inputs, outputs, (int)FOLD_TORCH__MAX);
 }
 
-/* A weight and its bias, which may be missing. Their names begin with `part`. */
+/* A weight and its bias; the bias may be missing. Their names begin with `part`. */
 typedef struct fold_torch__pair {
     fold_torch__tensor weight, bias;
 } fold_torch__pair;

@@ -20,10 +20,10 @@
    times. An eager context repeats some ticks and must compute the same bits; the printed ratio is the time of
    the fastest eager tick divided by that of the fastest batched one.
 
-   For comparison, the same arms are also controlled by the mechanics themselves, and by feedback alone, which
-   assumes the inertia that each joint has when the arm is stretched out. Tip errors are root mean squares in
-   millimetres, for arms that are one or two metres long. Torque errors are relative to the torque that holds
-   the stretched arm against gravity. robot_arm.svg was made with --seconds 3.1. */
+   For comparison, the same arms are also controlled by the mechanics themselves, and by feedback alone. The
+   feedback assumes that each joint has the same inertia as in a stretched-out arm. Tip errors are root mean
+   squares in millimetres, for arms that are one or two metres long. Torque errors are relative to the torque
+   that holds the stretched arm against gravity. robot_arm.svg was made with --seconds 3.1. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #include "options.h"

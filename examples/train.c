@@ -72,7 +72,7 @@ static void environment_reset(environment *e, environment_value *seen)
     e->step = 0;
 }
 
-/* Makes a step. Where an episode ends it says so, begins another, and shows that one's first observations. */
+/* Takes a step. Where an episode ends, says so, begins a new episode and shows its first observations. */
 static void environment_step(environment *e, const float *actions, float *rewards, unsigned char *terminals,
                              environment_value *seen)
 {
