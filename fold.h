@@ -21305,8 +21305,8 @@ static void fold__assign_transient(fold_ctx *f, fold__group_sig *group_sig, cons
 }
 
 /* In inference, a batch of many rows may run in parts, one after another, so that transient buffers fit in
-   the cache and in a share of the group's memory. A part has as many rows as fit, or more if weights would be
-   read too often. Calls with lists differ in size, so their batches are divided only in chunks. */
+   the cache and in a share of the group's memory. A part has as many rows as fit, or more to avoid reading
+   weights too often. Calls with lists differ in size, so their batches are divided only in chunks. */
 static void fold__size_sub_batches(fold_ctx *f, fold__group_sig *group_sig, const fold__program *program)
 {
     const int chunks = fold__chunk_of(fold__group_of(f, group_sig)) != 0;
@@ -22208,7 +22208,7 @@ static void fold__fixed_rows(const fold_ctx *f, const fold__worker *worker, int 
     }
 }
 
-/* Does the same for a component of a list. A call's rows may come from whole lists and from single rows. */
+/* Like fold__fixed_rows, for a list component. Rows of a call may come from whole lists and single rows. */
 static void fold__list_rows(const fold_ctx *f, const fold__worker *worker, int operand,
                             const fold__group *back, float **rows)
 {
@@ -24915,7 +24915,7 @@ static uint64_t fold__measure_use(const fold_ctx *f, fold__use *use, uint32_t fi
     return use->work = use->rows * (use->size + FOLD__FIND_WORK) * (uint64_t)fold__shape_lines(&shape);
 }
 
-/* Measures all uses. Returns the total cost of their sums, to be divided among threads or slices. */
+/* Measures all uses. Returns the total cost of their sums, which threads or slices divide. */
 static uint64_t fold__measure_sums(const fold_ctx *f, uint32_t first, uint32_t last)
 {
     uint64_t work = 0;
@@ -27975,7 +27975,7 @@ FOLD_API fold_state fold_child_sum_apply(fold_ctx *f, const fold_child_sum *laye
                           1);
 }
 
-/* The sections from here to the end run rarely, so they are optimised for size. */
+/* The sections from here on run rarely, so they are optimised for size. */
 #if defined(__GNUC__) && !defined(__clang__) && defined(__OPTIMIZE__)
 #pragma GCC push_options
 #pragma GCC optimize("Os")
@@ -29560,7 +29560,7 @@ static int fold__json_escape(fold__json *json, char **out)
         impl = 0;
     }
     if (!impl)
-        return fold__json_fail(json, "a string has an invalid escape"); /* so is a zero byte */
+        return fold__json_fail(json, "a string has an invalid escape"); /* or stands for a zero byte */
     const int more = impl < 0x80 ? 0 : impl < 0x800 ? 1 : impl < 0x10000 ? 2 : 3;
     static const unsigned char lead[] = { 0, 0xc0, 0xe0, 0xf0 };
     *(*out)++ = (char)(lead[more] | impl >> 6 * more);
