@@ -22208,7 +22208,7 @@ static void fold__fixed_rows(const fold_ctx *f, const fold__worker *worker, int 
     }
 }
 
-/* Like fold__fixed_rows, for a list component. Rows of a call may come from whole lists and single rows. */
+/* Like fold__fixed_rows, for a list component. A call's rows may come from whole lists and single rows. */
 static void fold__list_rows(const fold_ctx *f, const fold__worker *worker, int operand,
                             const fold__group *back, float **rows)
 {
@@ -23018,8 +23018,8 @@ static void fold__accumulate_lookup(fold_ctx *f, uint32_t id)
     }
 }
 
-/* Adds the sum of a looked-up row to its table's gradient, unless this was done for an earlier lookup of the
-   row. Until a row is touched, its gradient is zero. */
+/* Adds the sum of a looked-up row to its table's gradient, unless an earlier lookup of the row has done so.
+   Until a row is touched, its gradient is zero. */
 static void fold__commit_row(fold_ctx *f, fold__param_data *param, uint32_t row, uint32_t size)
 {
     fold_model *m = f->model;
@@ -23497,7 +23497,7 @@ static void fold__begin_backward(fold_ctx *f, fold__worker *worker, const fold__
 }
 
 /* Completes, in trace order, the contributions to inputs that several ops of the program read. If there is a
-   prologue, its backward pass does this for inputs that close no cycle. */
+   prologue, its backward pass does this for inputs that are not recurrent. */
 static void fold__finish_inputs(fold_ctx *f, fold__worker *worker)
 {
     const fold__value_facts *inputs =
@@ -23993,7 +23993,7 @@ static int fold__eager_dest(fold_ctx *f, uint32_t id, int operand, float ***poin
     return 1;
 }
 
-/* Whether contributions of an op's rows to an input have to be summed, in row order. This is so if the op
+/* Whether contributions of an op's rows to an input must be summed, in row order. This is so if the op
    processes lists row by row, the input is not a list, and there is not just one row. */
 static int fold__eager_sums(const fold_ctx *f, uint32_t id, int operand)
 {
@@ -24449,7 +24449,7 @@ FOLD__INLINE void fold__resolve(fold_ctx *f, uint32_t id)
     f->value[id] = there ? fold__address(f, id) : f->run->sink;
 }
 
-/* Finds the addresses of the nodes that the run visits, and of earlier nodes that these read. */
+/* Finds the addresses of the nodes that the run visits, and of earlier nodes that they read. */
 static void fold__resolve_values(fold_ctx *f)
 {
     const uint32_t first = f->run->plan.first_node;
@@ -24474,9 +24474,9 @@ static void fold__layout_results(fold_ctx *f)
     }
 }
 
-/* Lays out the values and gradients that cross between groups, and contributions to them, in units of 16
-   floats from the region's start. Returns the number of units. Leaves have values already, and their
-   gradients are stored with their group. Also lays out each group's contributions, from unit 0 on. */
+/* Lays out, in units of 16 floats from the region's start, the values and gradients that cross between
+   groups, and contributions to these gradients. Returns the number of units. Leaves have values already, and
+   their gradients are stored with their group. Also lays out each group's contributions, from unit 0 on. */
 static uint32_t fold__layout_boundary(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -28091,7 +28091,7 @@ static void fold__put_shape(fold__text *text, const fold_shape *shape)
     fold__put_bytes(text, "]", 1);
 }
 
-/* Prints `before`, then a count and its noun, for example "1 call" or "3 batches". */
+/* Prints `before`, then a count and its noun, e.g. "1 call" or "3 batches". */
 static void fold__put_count(fold__text *text, const char *before, size_t count, const char *what)
 {
     fold__put(text, "%s%lu %s%s", before, (unsigned long)count, what,
@@ -28316,7 +28316,7 @@ static void fold__put_attr(fold__text *text, uint32_t op, int32_t attr)
         fold__put(text, "%d", (int)attr);
 }
 
-/* Prints a signature, for example "linear(W, b)", "sum(axis 0)" or "compose". */
+/* Prints a signature, e.g. "linear(W, b)", "sum(axis 0)" or "compose". */
 static void fold__put_signature(fold__text *text, const fold_ctx *f, uint32_t sig)
 {
     const fold__sig *signature = &f->sigs[sig];

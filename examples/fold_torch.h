@@ -62,7 +62,7 @@ typedef fold_tensors fold_torch;
    is no memory for the handle. */
 FOLD_API fold_torch *fold_torch_open(fold_model *m, const char *path);
 #endif
-/* Opens a safetensors file in memory. The memory must stay valid until fold_torch_close. */
+/* Opens a safetensors file in memory that stays valid until fold_torch_close. */
 FOLD_API fold_torch *fold_torch_open_memory(fold_model *m, const void *bytes, size_t size);
 /* Frees t and returns the model's status. Call it before you free the model. A tensor that was neither read
    nor skipped is an error. */
