@@ -21130,9 +21130,9 @@ static void fold__give_gap(fold__offset_allocator *offsets, const fold__buffer *
     }
 }
 
-/* Assigns offsets to the slabs among the buffers or, if `transient` is set, to the transient buffers. Their
-   lifetimes end before `times`. Returns how many floats they need in total. In training the sweep goes
-   backwards in time: most buffers are in use at the end, and those placed first are packed without gaps. */
+/* Assigns offsets to the slabs among the buffers or, if `transient` is set, to the transient buffers. All
+   lifetimes end before `times`. Returns the number of floats needed in total. In training, the sweep goes
+   backwards in time: most buffers are in use at the end, and buffers placed first have no gaps. */
 static size_t fold__assign_offset(const fold_ctx *f, fold__buffer *buffer, uint32_t n_buffers, int transient,
                                   uint32_t times)
 {
@@ -21167,9 +21167,9 @@ static fold__buffer *fold__block_of(const fold__run *run, fold__buffer *block, c
     return &block[group_sig->first_block + batch->first_call_row / group_sig->block];
 }
 
-/* Finds when blocks of rows are in use: from their first batch or prologue to the last batch that reads
-   values of their calls. A second pass goes backwards until each block's last use is found. Returns whether
-   some block begins after the last use of another. Blocks of elements are stored after those of calls. */
+/* Finds when blocks of rows are in use: from a block's first batch or prologue to the last batch that reads
+   its calls. A second pass goes backwards until each block's last use is found. Returns whether some block
+   begins after the last use of another. Blocks of elements come after blocks of calls. */
 static int fold__find_blocks(fold_ctx *f, const fold__group *group, fold__buffer *block, uint32_t n_blocks)
 {
     fold__run *run = f->run;
@@ -21189,7 +21189,7 @@ static int fold__find_blocks(fold_ctx *f, const fold__group *group, fold__buffer
             continue;
         own->storage = own[n_blocks].storage = FOLD__SLAB;
         own->first = own[n_blocks].first = index - group->first_batch;
-        own->size = batch->first_call_row; /* its first row, until it is placed */
+        own->size = batch->first_call_row; /* the block's first row, until the block is placed */
         own[n_blocks].size = batch->first_elem;
         left += (uint32_t)several;
         latest = several ? index : latest;
@@ -21215,7 +21215,7 @@ static int fold__find_blocks(fold_ctx *f, const fold__group *group, fold__buffer
 }
 
 /* Places blocks as if they were buffers and rows were floats, so that calls reuse the rows of values that are
-   no longer needed. Roots, and values that other groups read, have been copied by then. */
+   no longer needed. Roots, and values that other groups read, are copied before their rows are reused. */
 static void fold__reuse_rows(fold_ctx *f, const fold__group *group, fold__buffer *block, uint32_t n_blocks)
 {
     fold__run *run = f->run;
@@ -21245,9 +21245,9 @@ static void fold__reuse_rows(fold_ctx *f, const fold__group *group, fold__buffer
     }
 }
 
-/* Finds when a program's transient values are in use, as op numbers. A value stored for a whole batch is in
-   use from the first op of the span that makes it to the last op of the span that last reads it, because each
-   tile of rows runs through a whole span before the next tile begins. */
+/* Finds when a program's transient values are in use, as op numbers. A value that is stored for a whole batch
+   is in use from the first op of the span that computes the value to the last op of the last span that reads
+   it: each tile of rows runs through a whole span before the next tile begins. */
 static void fold__live_transient(const fold_ctx *f, const fold__program *program, fold__buffer *buffer)
 {
     uint32_t span = 0;
@@ -21305,8 +21305,8 @@ static void fold__assign_transient(fold_ctx *f, fold__group_sig *group_sig, cons
 }
 
 /* In inference, a batch of many rows may run in parts, one after another, so that transient buffers fit in
-   the cache and in a share of the group's memory. A part has as many rows as fit, but enough that weights are
-   not read too often. Calls with lists differ in size and are never divided, except lists in chunks. */
+   the cache and in a share of the group's memory. A part has as many rows as fit, or more to avoid reading
+   weights too often. Calls with lists differ in size, so their batches are divided only in chunks. */
 static void fold__size_sub_batches(fold_ctx *f, fold__group_sig *group_sig, const fold__program *program)
 {
     const int chunks = fold__chunk_of(fold__group_of(f, group_sig)) != 0;
@@ -21444,10 +21444,10 @@ static int fold__plan_group(fold_ctx *f, uint32_t which)
 }
 
 /* ==== section: forward execution =============================================================
-   Owns: running batches, and their forward pass (fold__forward_batch). Running a batch means finding the rows
-   of its operands and results, forward and backward; calling ops on them (products on all rows, other ops
-   tile by tile); and copying values that stay readable. How a stage runs its ops, and where their operands
-   are, is determined once for all batches of a signature (fold__plan_stages) and reused in later runs; a
+   Owns: running batches, and their forward pass (fold__forward_batch). To run a batch, forward or backward,
+   means to find the rows of its operands and results, call its ops on them (products on all rows, other ops
+   tile by tile), and copy values that stay readable. How a stage runs its ops, and where the operands of the
+   ops are, is determined once for all batches of a signature (fold__plan_stages) and reused in later runs; a
    batch adds only where its rows begin.
    Uses: ops, and the plan's batches, offsets and prologues. Invariant: running allocates nothing. */
 
@@ -21481,8 +21481,8 @@ static fold_rows fold__tidy_rows(float **rows, size_t count, ptrdiff_t size)
     return tidy;
 }
 
-/* Advances rows by `row` rows and `offset` floats. Pointers to rows are copied if `offset` is added. Fields
-   are set singly, here and below, since copying a struct just written waits for its stores. */
+/* Advances rows by `row` rows and `offset` floats. Copies pointers to rows if `offset` is not 0. Fields are
+   set one by one, here and below: copying a struct just written would wait for its stores. */
 FOLD__INLINE void fold__shift_rows(fold__worker *worker, fold_rows *rows, uint32_t row, uint32_t offset,
                                    size_t count)
 {
@@ -21538,7 +21538,7 @@ FOLD__INLINE float *fold__binding_base(const fold__worker *worker, const fold__b
            binding->offset;
 }
 
-/* Turns rows of calls into rows of elements: each of `count` elements, from `row` on, gets its call's row. */
+/* Turns rows of calls into rows of elements: `count` elements, from `row` on, each get their call's row. */
 static void fold__repeat_rows(fold__worker *worker, fold_rows *rows, uint32_t offset, uint32_t row,
                               size_t count)
 {
@@ -21624,7 +21624,7 @@ static void fold__bind_operand(const fold__worker *worker, const fold__body_op *
 
 /* -- one op over some rows of a batch -------------------------------------------------------- */
 
-/* Finds each row's data: the data recorded with its call, or the key of its random draw. */
+/* Finds each row's data: what was recorded with the row's call, or the key of the row's random draw. */
 static void fold__gather_data(const fold_ctx *f, fold__worker *worker, const fold__body_op *op, uint32_t row,
                               size_t count, fold_op_call *op_call)
 {
@@ -21747,7 +21747,7 @@ static void fold__call_rows(fold__worker *worker, const fold__op_row *op, fold_o
         fold__call_list_row(worker, op, call, run);
 }
 
-/* Runs an op and captures its maps and tiles or, if they are large or not all that it does, its call. */
+/* Runs an op and captures its maps and tiles. If these are large or incomplete, captures the op's call. */
 static FOLD__NOINLINE void fold__capture_op(const fold_ctx *f, fold__worker *worker,
                                             const fold__instruction *instruction, const fold__op_row *op)
 {
@@ -21773,7 +21773,7 @@ static FOLD__NOINLINE void fold__capture_op(const fold_ctx *f, fold__worker *wor
     call->out = (fold_rows *)memcpy(rows + inputs, worker->op_out, outputs * sizeof *rows);
 }
 
-/* Runs a map of an op: 0 is the op itself, 1 and 2 are the gradients of its operands. */
+/* Runs a map of an op: map 0 is the op itself, maps 1 and 2 are the gradients of its operands. */
 FOLD__INLINE void fold__run_map(fold__worker *worker, int op_index, uint32_t which, size_t count)
 {
     const fold__instruction *instruction = &worker->instruction[op_index];
@@ -21823,8 +21823,8 @@ static void fold__forward_ops(fold_ctx *f, fold__worker *worker, int first, int 
 
 /* -- instructions ---------------------------------------------------------------------------- */
 
-/* Whether a stage runs an op; also sets which segments of a product it runs. The prologue runs what does not
-   depend on the recursion, including leading segments of products; the batches after it run the rest. */
+/* Whether a stage runs an op, and which segments of a product. The prologue runs what does not depend on the
+   recursion, including leading segments of products; the batches after the prologue run the rest. */
 static int fold__stage_part(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
                             fold__instruction *instruction)
 {
@@ -21852,8 +21852,8 @@ static void fold__bind_grad(const fold_ctx *f, const fold__worker *worker, uint3
         fold__bind_buffer(worker, fold__buffer_grad(&worker->program, value), binding);
 }
 
-/* Chooses where an op's contribution to an operand goes: to rows of its own if there are any, else to the
-   operand's gradient. Contributions of single list elements are summed there later. */
+/* Chooses where an op's contribution to an operand is written: to separate rows if it has any, else to the
+   operand's gradient. Contributions of single list elements are later summed at the same place. */
 static void fold__bind_dest(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
                             int operand, fold__binding *binding)
 {
@@ -21912,7 +21912,7 @@ static void fold__plan_maps(fold__worker *worker, const fold__body_op *op, fold_
     const fold__elementwise *maps = NULL;
     worker->prepared.engine.maps = &maps;
     worker->prepared.call.rows = 0;
-    instruction->run(&worker->prepared.call); /* with 0 rows it only reports its maps */
+    instruction->run(&worker->prepared.call); /* with 0 rows, an op only reports its maps */
     for (uint32_t which = 0; which <= op->n_in; which++) {
         const char *from = which ? maps->from[which - 1] : op->n_in > 1 ? "ab" : "a";
         if (which ? instruction->for_elements || !(instruction->wanted >> (which - 1) & 1)
@@ -22010,7 +22010,7 @@ static int fold__plan_stages(fold_ctx *f, uint32_t sig)
     return 1;
 }
 
-/* Finds stages of group signatures among those that earlier runs built, or builds them. Arrays may move. */
+/* Finds stages that earlier runs built for group signatures, or builds new ones. Arrays may move. */
 static int fold__find_stages(fold_ctx *f, uint32_t first, uint32_t end)
 {
     fold__run *run = f->run;
@@ -22093,7 +22093,7 @@ static void fold__take_part(const fold_ctx *f, fold__batch *batch, uint32_t from
     batch->elems = end - begin;
 }
 
-/* Sets up the execution of a batch or some of its rows. What a stage's batches share is looked up once. */
+/* Sets up the execution of a batch or some of its rows. What all batches of a stage share is found once. */
 static void fold__enter_batch(const fold_ctx *f, fold__worker *worker, uint32_t batch, uint32_t from,
                               uint32_t to)
 {
@@ -22118,7 +22118,7 @@ FOLD__INLINE float *fold__edge_row(const fold_ctx *f, uint32_t edge, uint32_t ro
 }
 
 /* Returns how many rows of a call's list are in the current part of a batch, and sets *first to the first of
-   these. Returns 1 for a value that is not per element. */
+   these rows. Returns 1 for a value that is not per element. */
 FOLD__INLINE uint32_t fold__rows_in_part(const fold__worker *worker, int is_list, uint32_t call,
                                          uint32_t *first)
 {
@@ -22127,7 +22127,7 @@ FOLD__INLINE uint32_t fold__rows_in_part(const fold__worker *worker, int is_list
 }
 
 /* Whether a list component consists, over all calls, of whole lists that are adjacent in memory, as lists
-   made by one signature are. If so, rows need no pointers. */
+   made by one signature can be. Adjacent lists need no pointers to rows. */
 static int fold__in_one_piece(const fold_ctx *f, const fold__worker *worker, int operand, fold_rows *rows)
 {
     const float *expected = NULL;
@@ -22136,7 +22136,7 @@ static int fold__in_one_piece(const fold_ctx *f, const fold__worker *worker, int
     for (uint32_t call = 0; call < worker->batch.count; call++) {
         const fold__call_operands operands = fold__operands_of_call(f, worker->ids[call]);
         const uint32_t edge = fold__operand_first(&operands, operand);
-        if (operands.edges != 1 || !fold__edge_is_list(f, edge)) /* without edges, none may be read */
+        if (operands.edges != 1 || !fold__edge_is_list(f, edge)) /* `edge` exists only if there are edges */
             return 0;
         const uint32_t source = f->edge_source[edge];
         if (fold__kind_of(f, source) == FOLD__NODE_LOOKUP)
@@ -22157,15 +22157,15 @@ static int fold__in_one_piece(const fold_ctx *f, const fold__worker *worker, int
     return rows->base != NULL;
 }
 
-/* Returns the start of the contributions to a value: in its group's memory or, if the value crosses between
-   groups, in the part of the region that lasts for the whole run. */
+/* Returns the start of the contributions to a value. They are in the memory of the value's group or, if the
+   value crosses between groups, in the part of the region that lasts for the whole run. */
 static float *fold__grad_area(const fold_ctx *f, uint32_t source, const fold__group *group)
 {
     const fold__run *run = f->run;
     return (run->state[source] & FOLD__BOUNDARY) ? run->region : run->region + group->rows_at;
 }
 
-/* Returns a row that is written but never read. Each worker has its own, since threads would race on one. */
+/* Returns a row that is written but never read. Each worker has its own, to avoid races. */
 static float *fold__sink_row(const fold_ctx *f, const fold__worker *worker)
 {
     return f->run->sink + (size_t)(worker - f->run->worker) * f->run->widest_value;
@@ -22192,8 +22192,8 @@ static size_t fold__dest_stride(const fold_ctx *f, uint32_t edge, uint32_t float
     return f->run->mode[source] == FOLD__GRAD_SUM ? floats : fold__row_size(f, source);
 }
 
-/* Finds the rows of a fixed input, which has one edge for each call of the batch: the rows to read or, in the
-   backward pass (if `back` is given), the rows for contributions. */
+/* Finds the rows of a fixed input, one per call of the batch: rows to read or, if `back` is given (in the
+   backward pass), rows for contributions. */
 static void fold__fixed_rows(const fold_ctx *f, const fold__worker *worker, int operand,
                              const fold__group *back, float **rows)
 {
@@ -22386,7 +22386,7 @@ static void fold__note_output(fold_ctx *f, fold__worker *worker, int output)
             if (worker->commands)
                 fold__emit(worker->commands, NULL, NULL, &copy, sizeof copy);
         }
-        if (first == begin) /* threads share a list: only the first part sets its address */
+        if (first == begin) /* of a list that is written in parts, the first part sets the address */
             f->value[id] = to;
     }
 }
@@ -22476,8 +22476,8 @@ static void fold__clear_rows(const fold_rows *to, size_t first, size_t end, uint
         fold__clear_row(fold__row(to, (int)i), size);
 }
 
-/* Adds the nth row to a sum. Rows of the first block are added one by one. Later blocks are each summed at
-   `block`, which may be the block's first row, and are added to the sum when full or after the last row. */
+/* Adds the nth row to a sum. Rows of the first block are added directly. Rows of a later block are added up
+   in `block`, which may be the first of them. The result is added to the sum after the last of them. */
 static void fold__add_nth(const fold_ctx *f, float *sum, float *block, const float *row, uint32_t size,
                           uint32_t nth, int is_last)
 {
@@ -22490,11 +22490,11 @@ static void fold__add_nth(const fold_ctx *f, float *sum, float *block, const flo
 }
 
 /* ==== section: parameter gradients ===========================================================
-   Owns: the gradients of parameters, shared nodes and looked-up table rows. A use of a weight is summed by
-   one product over all rows of a group, X^T dY (fold__accumulate_use); threads divide up its columns.
+   Owns: the gradients of parameters, shared nodes and looked-up table rows. A use of a weight is summed by a
+   product over all rows of a group, X^T dY (fold__accumulate_use); threads divide up the product's columns.
    Uses: forward execution, model. Invariant: each use is summed separately, group by group, in record order.
-   The uses of a parameter, in the order of their first rows, then add up to a total, which is added to the
-   gradient once. That order is part of the numerics contract: groups and threads do not change it. */
+   A parameter's uses, in the order of their first rows, add up to a total, and the total is added to the
+   gradient once. This order is part of the numerics contract: groups and threads do not change it. */
 
 static void fold__find_extent(const fold_ctx *f, fold__use *use)
 {
@@ -22590,7 +22590,7 @@ static int fold__list_uses_of(fold_ctx *f, uint32_t run_sig)
     return 1;
 }
 
-/* At a parameter's first use, allocates its total. A gradient that is all zeros holds the total itself. */
+/* At a parameter's first use, allocates its total, unless an all-zero gradient serves as the total. */
 static void fold__layout_total(fold_ctx *f, fold__use *use)
 {
     const fold__param_data *param = &fold__params(f->model)[use->target];
@@ -22602,8 +22602,8 @@ static void fold__layout_total(fold_ctx *f, fold__use *use)
     f->run->sum_floats += fold__round_up(param->size, 16);
 }
 
-/* Returns the shape of the rows that a use sums: that of the value, or of the result of the op that reads the
-   weight or bias. It is [1] for an operand that calls share, whose sum is not divided into columns. */
+/* Returns the shape of the rows that a use sums: the shape of the value or, for a weight or bias, of the
+   result of the op that reads it. Returns [1] for an operand that calls share, to keep its sum whole. */
 static fold_shape fold__shape_of_use(const fold_ctx *f, const fold__use *use)
 {
     const fold__program program = fold__program_in_run(f, use->run_sig);
@@ -22660,7 +22660,8 @@ static int fold__is_reached(const fold__run *run, const fold__use *use)
 
 /* Chooses how many lines of a use form a block (more if the sum is large). Lays out the sum and, if there are
    several blocks, memory for one block. Convolutions count rows instead of lines. If a linear op's sum is one
-   block that slices need not cut, and its weight is not transposed, its kernel also adds it to the total. */
+   block that slices need not split, and the op's weight is not transposed, the op's kernel also adds the sum
+   to the total. */
 enum { FOLD__KERNEL_WORK = 1 << 22 }; /* multiplications: at most about 100 microseconds */
 static void fold__place_sum(fold_ctx *f, fold__use *use)
 {
@@ -22728,8 +22729,8 @@ static float *fold__use_sum(const fold_ctx *f, const fold__use *use)
     return use->sum == FOLD__SUM_SEPARATE ? f->run->sums + use->sum_at : fold__use_total(f, use) + use->at;
 }
 
-/* Returns where to add the next `count` lines of a use, or some columns of them, and adds `count` to *done.
-   The first block is summed in place. Each later one is added to the sum when the next one begins. */
+/* Returns where to add the next `count` lines of a use, or some columns of these, and adds `count` to *done.
+   The first block is summed in place. A later block is added to the sum when the next block begins. */
 static float *fold__next_lines(const fold_ctx *f, const fold__use *use, fold__extent share, size_t count,
                                size_t *done)
 {
@@ -22758,9 +22759,9 @@ static void fold__add_to_total(const fold_ctx *f, const fold__use *use)
                       sum, (uint32_t)use->size);
 }
 
-/* Where to find the rows that a use sums: in `buffer`; if that is NULL, at the edges of `input`; if both are
-   NULL, in the gradient of an output, which its readers computed. The summed part begins `offset` floats into
-   each row. The rows of a product are never those of a parameter: the product reads a copy. */
+/* Where the rows that a use sums are: in `buffer`; if that is NULL, at the edges of `input`; if both are
+   NULL, in the gradient of output number `output`. The summed part begins `offset` floats into each row.
+   These are never rows of a parameter that is the input of a product: the product reads a copy. */
 typedef struct fold__source {
     const fold__buffer *buffer;
     const fold__ref *input;
@@ -22768,7 +22769,7 @@ typedef struct fold__source {
     size_t offset;
 } fold__source;
 
-/* Finds, from `column` on, the op's output gradient or its contribution to a parameter read as a value. */
+/* Finds an op's output gradient or its contribution to a parameter read as a value, from `column` on. */
 static fold__source fold__gradient_source(const fold__run *run, const fold__use *use,
                                           const fold__group_sig *group_sig, const fold__program *program,
                                           const fold__body_op *op, uint32_t column)
@@ -22815,7 +22816,7 @@ static float **fold__record_rows(fold_ctx *f, const fold__group_sig *group_sig, 
     size_t at = 0;
     const uint32_t from = (uint32_t)some.from, to = (uint32_t)some.to;
     const int of_each = !op->elem && !for_elements && !run->run_sig[group_sig->run_sig].partly;
-    const int quick = of_each && !is_list; /* one row per call, as most uses have */
+    const int quick = of_each && !is_list; /* one row per call, as in most uses */
     const uint32_t last = to < group_sig->calls ? to : group_sig->calls;
     const uint32_t input = source->input && !is_list ? source->input->index : 0;
     for (uint32_t call = from; call < last && quick; call++) {
@@ -22890,7 +22891,7 @@ static void fold__add_to_use(fold_ctx *f, fold__worker *worker, const fold__use 
 }
 
 /* The part of a use's work between `from` and `to`. It consists of columns, in whole vectors, so that one
-   thread computes each sum, in order. In sliced runs it consists of rows if these outnumber the vectors. */
+   thread computes each sum, in order. In sliced runs with more rows than vectors, it consists of rows. */
 typedef struct fold__use_share {
     fold__extent columns, rows;
 } fold__use_share;
@@ -23018,7 +23019,7 @@ static void fold__accumulate_lookup(fold_ctx *f, uint32_t id)
 }
 
 /* Adds the sum of a looked-up row to its table's gradient, unless an earlier lookup of the row has done so.
-   The gradient of a row that has not been touched is zero. */
+   Until a row is touched, its gradient is zero. */
 static void fold__commit_row(fold_ctx *f, fold__param_data *param, uint32_t row, uint32_t size)
 {
     fold_model *m = f->model;
@@ -23044,12 +23045,12 @@ static void fold__commit_lookups(fold_ctx *f)
     }
 }
 
-/* Reserves memory for the sums of uses and looked-up rows. Returns 0 if it is short, but sets no error. */
+/* Reserves memory for the sums of uses and looked-up rows. Returns 0, but sets no error, if that fails. */
 static int fold__reserve_sums(fold_ctx *f)
 {
     fold__run *run = f->run;
     size_t floats = run->sum_floats;
-    /* including totals that this run keeps in gradients: a context's memory must not depend on that */
+    /* including totals that this run keeps in gradients, since that must not change a context's memory */
     for (uint32_t which = 0; which < run->n_uses; which++) {
         const fold__use *use = &run->use[which];
         if (!use->leads || use->total != FOLD__NO_TOTAL)
@@ -23064,7 +23065,7 @@ static int fold__reserve_sums(fold_ctx *f)
     int fits = fold__ask(f, FOLD__ARRAY_SUMS, floats, sizeof(float));
     fits &= fold__ask(f, FOLD__ARRAY_TABLE_ROWS, f->model->touched_rows, sizeof(fold__row_sum));
     const size_t has = f->arrays[FOLD__ARRAY_TABLE_ROWS].need;
-    if (has > had) /* otherwise it is all zeros, as every run leaves it */
+    if (has > had) /* earlier rows are all zeros: every run leaves them so */
         memset(f->arrays[FOLD__ARRAY_TABLE_ROWS].data + had, 0, has - had);
     run->sums_used = run->sum_floats;
     return fits;
@@ -23072,15 +23073,15 @@ static int fold__reserve_sums(fold_ctx *f)
 
 /* ==== section: backward execution ============================================================
    Owns: the gradients of recorded values and of values within programs. Batches run in reverse
-   (fold__backward_batch). Each completes the gradients of its outputs, then runs its ops from last to first,
-   which write their contributions to operands. Finally, it completes the contributions to inputs that several
-   ops read.
+   (fold__backward_batch). A batch completes the gradients of its outputs. Then it runs its ops from last to
+   first, and these write their contributions to operands. Finally, it completes the contributions to inputs
+   that several ops read.
    Uses: forward execution, parameter gradients. Invariant: a value's gradient is complete before the op that
    made it runs backward. */
 
-/* Lays out those contributions of a call that are not written in place, in units of 16 floats. Contributions
-   to values that cross between groups begin at *at_linked, others at *at or, if `at` is NULL, after earlier
-   ones of the call's group. If a value's gradient is a sum, the edges to it are linked in record order. */
+/* Lays out, in units of 16 floats, the contributions of a call that are not written in place. Contributions
+   to values that cross between groups begin at *at_linked. Others begin at *at or, if `at` is NULL, after the
+   group's earlier ones. If a value's gradient is a sum, the edges to the value are linked in record order. */
 FOLD__INLINE void fold__assign_contribution_rows(fold_ctx *f, uint32_t id, uint32_t *at, uint32_t *at_linked)
 {
     fold__run *run = f->run;
@@ -23160,7 +23161,7 @@ static void fold__add_contribution(const fold_ctx *f, uint32_t id, uint32_t edge
     }
     if (first)
         fold__clear_row(to, end - at);
-    if (noted & FOLD__SPARSE_GRAD) { /* a repeated row has its sum in the first place, zeros in the rest */
+    if (noted & FOLD__SPARSE_GRAD) { /* of equal rows, the first has the sum, the others are zero */
         const uint32_t call = fold__edge_call(f, edge);
         const float *data = fold__data_ptr(f, (uint32_t)fold__node_op_data(f, call));
         const int *index = (const int *)(const void *)data;
@@ -23175,7 +23176,7 @@ static void fold__add_contribution(const fold_ctx *f, uint32_t id, uint32_t edge
                       floats);
 }
 
-/* Sums the contributions to some rows of a value, in blocks if they cover all of it and it is no list. */
+/* Sums the contributions to some rows of a value: in blocks if they cover a whole value that is no list. */
 static void fold__sum_contributions(const fold_ctx *f, uint32_t id, float *area, fold__extent some)
 {
     const fold__run *run = f->run;
@@ -23244,7 +23245,7 @@ static void fold__add_parts(const fold_ctx *f, const fold_rows *to, uint32_t wid
 }
 
 /* Sums, in trace order, what ops from number `op_index` on contribute to one input or value of the program,
-   identified by the kind and index of the refs that read it. Returns whether any op contributes. */
+   given by the kind and index of refs to it. Returns whether any op contributes. */
 static int fold__add_contributions(fold_ctx *f, fold__worker *worker, int op_index, uint32_t kind,
                                    uint32_t index, const fold_rows *to, uint32_t width, size_t count)
 {
@@ -23267,8 +23268,8 @@ static int fold__add_contributions(fold_ctx *f, fold__worker *worker, int op_ind
     return any;
 }
 
-/* Completes the gradient of a value of the program for `count` rows of the tile: adds up its readers'
-   contributions in trace order, then the gradient from outside. */
+/* Completes the gradient of a value of the program for `count` rows of the tile: adds up the contributions of
+   the value's readers in trace order, then adds the gradient from outside. */
 static void fold__finish_value(fold_ctx *f, fold__worker *worker, uint32_t value, const fold__binding *grad,
                                size_t count)
 {
@@ -23289,7 +23290,7 @@ static void fold__finish_value(fold_ctx *f, fold__worker *worker, uint32_t value
     fold__add_parts(f, &to, size, 0, &part, size, first, count);
 }
 
-/* Sums the contributions of list elements to a call's operand in list order. Sums continue across parts. */
+/* Sums, in list order, what list elements contribute to a call's operand. Sums continue in later parts. */
 static void fold__sum_per_element(fold_ctx *f, fold__worker *worker, const fold__body_op *op, int operand)
 {
     char *free = worker->free;
@@ -23316,7 +23317,7 @@ static void fold__sum_per_element(fold_ctx *f, fold__worker *worker, const fold_
     worker->free = free;
 }
 
-/* Clears what calls with empty lists contribute through an op that only list elements need. */
+/* Clears the contributions of an op for calls with empty lists, if only list elements need the op. */
 static void fold__clear_empty(const fold_ctx *f, const fold__worker *worker, const fold_op_call *call)
 {
     for (int row = 0; row < call->rows; row++)
@@ -23375,7 +23376,7 @@ static void fold__backward_ops(fold_ctx *f, fold__worker *worker, int first, int
 }
 
 /* Returns 1 if the part's first call was begun in an earlier part, else 0. Sums over that call's list
-   continue, and everything that depends on them is computed again. */
+   continue, and everything that depends on these sums is computed again. */
 static uint32_t fold__begun(const fold__worker *worker) { return worker->list && worker->list[0]; }
 
 /* Sums of contributions to whole values, computed side by side, with many rows per kernel call. */
@@ -23393,7 +23394,7 @@ FOLD__INLINE int fold__is_complete(const fold_ctx *f, uint32_t id)
 }
 
 /* Adds a value to the sums. Returns 0 if its gradient does not qualify: it is kept or shared, has a partial
-   contribution, or has more than a block of contributions. */
+   contribution, or has more contributions than a block. */
 FOLD__INLINE int fold__join_sums(const fold_ctx *f, fold__sums *sums, uint32_t id)
 {
     const fold__run *run = f->run;
@@ -23496,7 +23497,7 @@ static void fold__begin_backward(fold_ctx *f, fold__worker *worker, const fold__
 }
 
 /* Completes, in trace order, the contributions to inputs that several ops of the program read. If there is a
-   prologue, its backward pass does this for inputs that close no cycle. */
+   prologue, its backward pass does this for inputs that are not recurrent. */
 static void fold__finish_inputs(fold_ctx *f, fold__worker *worker)
 {
     const fold__value_facts *inputs =
@@ -23584,8 +23585,7 @@ static void fold__backward_batch(fold_ctx *f, fold__worker *worker, const fold__
 
 /* ==== section: eager mode ====================================================================
    Owns: running each op as soon as it is recorded, also inside cells, one row at a time (fold__eager_run);
-   and the backward pass of each op (fold__eager_backward_op), for which a run visits the recording in
-   reverse.
+   and running each op backward (fold__eager_backward_op), in the reverse of record order.
    Uses: backward execution, recorder core, ops. Invariant: eager and batched runs share ops, kernels and the
    rules of gradients, but no schedule, slab, tile or stage, since tests compare the two. */
 
@@ -23594,9 +23594,9 @@ static void fold__eager_run(fold_ctx *f, uint32_t id);
 /* -- calls of cells -------------------------------------------------------------------------- */
 
 /* A body runs op by op on the call's inputs. In training, several ops can contribute to the gradient of one
-   input or output. A batched call first sums what its body contributes to each input, and what its readers
-   contribute to each output. An eager call gets the same sums by copying each input that the body reads in
-   part or more than once, and each output that the body itself reads. */
+   input or output. A batched call first sums what the body contributes to an input, and what readers
+   contribute to an output. To get the same sums, an eager call copies each input that the body reads in part
+   or more than once, and each output that the body itself reads. */
 
 static fold_node fold__border(fold_ctx *f, uint32_t tag, const fold__operand *operand)
 {
@@ -23627,8 +23627,8 @@ static uint32_t fold__borders(const fold_ctx *f, const fold__cell_data *cell, co
     return !fold__in_training(f) ? shared : lists ? ~0u : copied | shared;
 }
 
-/* Records an op on list elements as one op per element, after a marker node for all of them. In training, the
-   op reads copies of the call's values, so that gradients are first summed over elements. */
+/* Records an op on list elements as one op per element, after a single marker node. In training, the ops read
+   copies of the call's values, so that gradients are first summed over elements. */
 static fold_node fold__record_elements(fold_ctx *f, const fold__request *request)
 {
     fold__operand in[FOLD_MAX_IN + 1];
@@ -23676,8 +23676,8 @@ static fold_node fold__record_elements(fold_ctx *f, const fold__request *request
     return fold__broken(f) ? fold__null : fold__handle(f, marker);
 }
 
-/* Builds a call's list as the body sees it: for each component, a marker followed by the elements, which are
-   copies in training and views otherwise. */
+/* Builds a call's list as the body sees it: for each component, a marker followed by the elements. Elements
+   are copies in training, else views. */
 static int fold__eager_list(fold_ctx *f, const fold__cell_data *cell, const fold__list *list, fold_node *seen)
 {
     for (int component = 0; component < cell->program.n_list; component++) {
@@ -23773,8 +23773,8 @@ static fold_node fold__eager_body(fold_ctx *f, uint32_t id, uint32_t tag, fold__
     return fine && !fold__broken(f) ? fold__view_outputs(f, n_out, out, first) : fold__null;
 }
 
-/* Records an eager call. With dedupe, a header node precedes it: a view with a signature, through which later
-   identical calls find this one. */
+/* Records an eager call. With dedupe, a header node precedes it. The header is a view with a signature;
+   through it, later identical calls find this call. */
 static fold_node fold__eager_call(fold_ctx *f, const fold__request *request, fold__operand *operands,
                                   const fold__list *list, const fold_node *in)
 {
@@ -23837,7 +23837,7 @@ static uint32_t fold__eager_times(const fold_ctx *f, uint32_t id)
     return fold__is_by_rows(fold__node_sig(f, id)) ? f->length[id] : 1;
 }
 
-/* Returns one row of an input (or of contributions to it) if the op processes lists row by row, else all. */
+/* Returns one row of an input (or of contributions to it) if the op runs lists row by row, else all rows. */
 static fold_rows fold__eager_part(const fold_rows *rows, int by_rows, uint32_t row)
 {
     if (!by_rows || fold__absent(rows))
@@ -23874,8 +23874,8 @@ static fold_op_call *fold__eager_set_call(fold_ctx *f, uint32_t id, const fold__
     return call;
 }
 
-/* Returns how many floats of scratch an eager op needs, for itself and for sums over its rows. These are
-   followed by pointers to the rows of its lists and of the contributions to them. */
+/* Returns how many floats of scratch an eager op needs, for itself and for sums over its rows. Pointers to
+   the rows of its lists, and to rows of contributions to these lists, follow the floats. */
 static size_t fold__eager_floats(const fold_ctx *f, const fold__program *program)
 {
     size_t floats = fold__round_up(fold__op_scratch(f, program, program->op, SIZE_MAX), 16);
@@ -23958,7 +23958,7 @@ static void fold__eager_run(fold_ctx *f, uint32_t id)
 
 /* -- gradients ------------------------------------------------------------------------------- */
 
-/* Finds the rows that an op's contributions to an input go to. Returns whether it makes any contributions. */
+/* Finds the rows to which an op's contributions to an input go. Returns whether there are contributions. */
 static int fold__eager_dest(fold_ctx *f, uint32_t id, int operand, float ***pointers)
 {
     fold__run *run = f->run;
@@ -23993,8 +23993,8 @@ static int fold__eager_dest(fold_ctx *f, uint32_t id, int operand, float ***poin
     return 1;
 }
 
-/* Whether an op that processes lists row by row has to sum its rows' contributions to an input, in row order,
-   because the input is not a list. A single row's contribution needs no sum. */
+/* Whether contributions of an op's rows to an input must be summed, in row order. This is so if the op
+   processes lists row by row, the input is not a list, and there is not just one row. */
 static int fold__eager_sums(const fold_ctx *f, uint32_t id, int operand)
 {
     const fold__sig *sig = fold__node_sig(f, id);
@@ -24117,9 +24117,9 @@ static const fold__eager *fold__eager_mode(void)
 }
 
 /* ==== section: plan cache ====================================================================
-   Owns: plans of earlier runs, kept in fold_ctx_desc.plan_cache_bytes of memory. A plan is stored the second
-   time its structure is run (fold__store_plan), which may evict the least recently used plans. It is used
-   from then on (fold__replay_plan).
+   Owns: plans of earlier runs, kept in fold_ctx_desc.plan_cache_bytes of memory. The second time a structure
+   is run, its plan is stored (fold__store_plan), and the least recently used plans may be evicted. Later runs
+   of the structure use the plan (fold__replay_plan).
    Uses: storage. Invariant: a plan is found through a hash, and used only if the whole structure is equal.
    Hashing and comparing each read the recording once. */
 
@@ -24254,7 +24254,7 @@ static int fold__fits_run(const fold_ctx *f, const fold__kept_plan *kept, uint32
     return 1;
 }
 
-/* Returns the offset of the kept plan for the run's structure, or 0 if none, and lists its sections. */
+/* Returns the offset of the kept plan for the run's structure, or 0 if there is none. Lists its sections. */
 static size_t fold__find_plan(const fold_ctx *f, uint32_t n_words,
                               fold__plan_section section[FOLD__PLAN_SECTIONS])
 {
@@ -24335,7 +24335,7 @@ static uint32_t *fold__seen_slot(uint32_t *table, uint32_t slots, uint64_t hash)
     return &table[slot];
 }
 
-/* Whether a structure was run before. Tables keep 31 bits of its hash; false matches store a plan early. */
+/* Whether a structure was run before. Tables keep 31 bits per hash: a false match stores a plan early. */
 static int fold__seen_before(fold__plans *plans, uint64_t hash)
 {
     uint32_t *first = fold__seen_hashes(plans), *second = first + plans->slots;
@@ -24375,8 +24375,8 @@ static void fold__store_plan(fold_ctx *f, const fold_node *roots, size_t n_roots
 }
 
 /* ==== section: cost model ====================================================================
-   Owns: measured times of each signature's batches, weighted towards recent ones, and estimates for other
-   batches.
+   Owns: measured times of each signature's batches, with more weight on recent batches, and estimates for
+   other batches.
    Uses: storage, program analysis. Invariant: times never change results, only where slices end. */
 
 #define FOLD__GUESSED_NS 0.05 /* per multiplication, if none has been timed */
@@ -24416,7 +24416,7 @@ static void fold__learn_cost(fold_ctx *f, const fold__batch *batch, int kind, do
 }
 
 /* Estimates a batch's time in nanoseconds from a least-squares fit of time against rows over the timed
-   batches. If their row counts vary too little, or this batch is far larger than they are, time is taken as
+   batches. If the row counts of these vary too little, or this batch has far more rows, time is taken as
    proportional to rows. Slope and intercept are clamped to be non-negative. */
 static double fold__estimate_batch(const fold_ctx *f, const fold__batch *batch, int kind)
 {
@@ -24442,14 +24442,14 @@ static double fold__estimate_batch(const fold_ctx *f, const fold__batch *batch, 
    Uses: all sections above. Invariant: all memory is reserved before the first write. */
 
 /* Finds the address of a value that exists when a run begins. Other values get the address of the sink: their
-   rows may be gathered, though not read, before they are computed. */
+   rows may be gathered, but are not read, before the values are computed. */
 FOLD__INLINE void fold__resolve(fold_ctx *f, uint32_t id)
 {
     const int there = !fold__makes_value(f->kind[id]) || (f->kind[id] & FOLD__IS_STORED);
     f->value[id] = there ? fold__address(f, id) : f->run->sink;
 }
 
-/* Finds the addresses of the nodes that the run visits, and of earlier nodes that these read. */
+/* Finds the addresses of the nodes that the run visits, and of earlier nodes that they read. */
 static void fold__resolve_values(fold_ctx *f)
 {
     const uint32_t first = f->run->plan.first_node;
@@ -24460,7 +24460,7 @@ static void fold__resolve_values(fold_ctx *f)
             fold__resolve(f, f->edge_source[edge]);
 }
 
-/* Assigns roots and kept values their offsets in the recording's data, which the caller then reserves. A
+/* Assigns offsets in the recording's data to roots and kept values. The caller then reserves the memory. A
    value that is computed again keeps its offset. */
 static void fold__layout_results(fold_ctx *f)
 {
@@ -24474,9 +24474,9 @@ static void fold__layout_results(fold_ctx *f)
     }
 }
 
-/* Lays out the values and gradients that cross between groups, and contributions to them, in units of 16
-   floats from the region's start. Returns the number of units. Leaves have values already, and their
-   gradients are stored with their group. Also lays out each group's contributions, from unit 0 on. */
+/* Lays out, in units of 16 floats from the region's start, the values and gradients that cross between
+   groups, and contributions to these gradients. Returns the number of units. Leaves have values already, and
+   their gradients are stored with their group. Also lays out each group's contributions, from unit 0 on. */
 static uint32_t fold__layout_boundary(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -24503,7 +24503,7 @@ static uint32_t fold__layout_boundary(fold_ctx *f)
     return rows;
 }
 
-/* Returns the first group of samples. The last one precedes fold__samples_to. */
+/* Returns the first group of samples. The last group precedes fold__samples_to. */
 static uint32_t fold__samples_from(const fold__run *run) { return run->plan.has_prefix ? 1 : 0; }
 static uint32_t fold__samples_to(const fold__run *run)
 {
@@ -24666,8 +24666,8 @@ static void fold__resolve_gradients(fold_ctx *f, const fold__group *group)
     }
 }
 
-/* Clears a group's gradients (of values and leaves) that are written only in part, before they are written:
-   if `boundary` is set, those that cross between groups, which other groups write; else the rest. */
+/* Clears the gradients of a group's values and leaves that will be written only in part. If `boundary` is
+   set, clears those that cross between groups, since other groups write these; else, clears the rest. */
 static void fold__clear_partial(fold_ctx *f, const fold__group *group, int boundary)
 {
     fold__run *run = f->run;
@@ -24689,7 +24689,7 @@ static void fold__clear_partial(fold_ctx *f, const fold__group *group, int bound
     }
 }
 
-/* Begins a group, or the chunk of its lists from `row` on. Lists then begin `row` rows before their slabs. */
+/* Begins a group, or the chunk of its lists from `row` on. A list then begins `row` rows before its slab. */
 static void fold__enter_chunk(fold_ctx *f, fold__group *group, uint32_t row)
 {
     fold__run *run = f->run;
@@ -24828,8 +24828,8 @@ static void fold__run_job(int worker_index, void *user)
     fold__fp_leave(saved);
 }
 
-/* Runs a job on its threads. While the calling thread waits for them, a job system may run the host's jobs on
-   it, so the host's floating-point settings are restored until the job is done. */
+/* Runs a job on several threads. While the calling thread waits for the others, a job system may run the
+   host's jobs on it. So the host's floating-point settings are restored until the job is done. */
 static void fold__on_threads(fold_ctx *f, fold__job *job)
 {
     if (job->threads > 1) {
@@ -24841,7 +24841,7 @@ static void fold__on_threads(fold_ctx *f, fold__job *job)
     }
 }
 
-/* Returns how many threads can get at least one piece: waking others would only cost time. */
+/* Returns how many threads can get at least one piece: waking more would only cost time. */
 static uint64_t fold__workers_for(const fold_ctx *f, uint64_t pieces)
 {
     const uint64_t threads = (uint64_t)fold__threads_of(f);
@@ -24887,15 +24887,15 @@ static void fold__backward_group(fold_ctx *f, fold__worker *worker, uint32_t whi
 }
 
 /* Whether a group's rows of a use are summed after the group has run. This is so for parameters, and for
-   shared nodes of the prefix if the group is not the prefix. Other uses are summed when the node's gradient
-   is completed (fold__shared_total). */
+   shared nodes of the prefix if the group is not the prefix. Uses of other shared nodes are summed when the
+   node's gradient is completed (fold__shared_total). */
 static int fold__adds_up(const fold__run *run, const fold__use *use, uint32_t group)
 {
     return !use->is_node || (group >= fold__samples_from(run) && (run->state[use->target] & FOLD__PREFIX));
 }
 
 /* Counts a use's rows in groups [first, last), and returns the cost of summing them, in multiplications.
-   Finding a row costs FOLD__FIND_WORK of these. */
+   Finding a row costs as much as FOLD__FIND_WORK multiplications. */
 enum { FOLD__FIND_WORK = 1024 };
 static uint64_t fold__measure_use(const fold_ctx *f, fold__use *use, uint32_t first, uint32_t last)
 {
@@ -24915,7 +24915,7 @@ static uint64_t fold__measure_use(const fold_ctx *f, fold__use *use, uint32_t fi
     return use->work = use->rows * (use->size + FOLD__FIND_WORK) * (uint64_t)fold__shape_lines(&shape);
 }
 
-/* Measures all uses. Returns the total cost of their sums, of which each thread or slice gets a part. */
+/* Measures all uses. Returns the total cost of their sums, which threads or slices divide. */
 static uint64_t fold__measure_sums(const fold_ctx *f, uint32_t first, uint32_t last)
 {
     uint64_t work = 0;
@@ -24925,7 +24925,7 @@ static uint64_t fold__measure_sums(const fold_ctx *f, uint32_t first, uint32_t l
 }
 
 /* Adds a part of what groups [first, last) contribute to parameters and shared nodes, in order. The costs of
-   all uses are laid end to end; a part from `from` to `to` may begin and end anywhere. */
+   all uses are laid end to end. The part, from `from` to `to`, may begin and end within a use. */
 static void fold__accumulate_groups(fold_ctx *f, fold__worker *worker, uint32_t first, uint32_t last,
                                     uint64_t from, uint64_t to)
 {
@@ -24943,7 +24943,7 @@ static void fold__accumulate_groups(fold_ctx *f, fold__worker *worker, uint32_t 
         for (uint32_t group = first; group < last && share.columns.from < share.columns.to; group++)
             if (fold__adds_up(run, use, group))
                 fold__accumulate_use(f, worker, use, &run->group[group], share, &done);
-        if (to >= end || share.rows.to < (int)use->rows) /* if threads divide columns, the last writes it */
+        if (to >= end || share.rows.to < (int)use->rows) /* if threads divide columns: the last thread */
             use->next = done;
         if (run->sums_in_one_go && to >= end && !use->is_node)
             fold__add_to_total(f, use);
@@ -25004,8 +25004,8 @@ static uint32_t fold__phase_steps(const fold__run *run, const fold__progress *pr
 }
 
 /* Moves to the next phase that has steps, which may be the current one. Phases: the prefix, the suffix
-   backward, each group of samples forward and backward, the suffix forward, the prefix backward. Gradients
-   pass through the suffix before its values exist, and the prefix after all samples have added theirs. */
+   backward, each group of samples forward and backward, the suffix forward, the prefix backward. The suffix
+   runs backward before its values exist, the prefix after all samples have added gradients. */
 static void fold__find_phase(const fold__run *run, fold__progress *progress)
 {
     const uint32_t from = fold__samples_from(run), suffix = 2 + 2 * (fold__samples_to(run) - from);
@@ -25030,10 +25030,10 @@ static void fold__first_phase(const fold__run *run, fold__progress *progress)
     fold__find_phase(run, progress);
 }
 
-/* Runs the next groups of samples, from `first` on, and returns the end of those that ran. In inference all
-   groups are divided among the threads. In training one group per thread runs at a time; then the threads
-   divide up the sums that the groups add to, so that every sum continues in the order of groups. If only one
-   group runs, threads divide its batches. */
+/* Runs the next groups of samples, from `first` on. Returns the group after the last group that ran. In
+   inference all groups are divided among the threads. In training one group per thread runs at a time; then
+   the threads divide up the sums that the groups add to, so that every sum continues in the order of groups.
+   If only one group runs, threads divide its batches. */
 static uint32_t fold__run_samples(fold_ctx *f, uint32_t first)
 {
     fold__run *run = f->run;
@@ -25080,7 +25080,7 @@ static void fold__commit(fold_ctx *f)
     fold__commit_lookups(f);
 }
 
-/* Runs a command list. Commands bypass the worker, so a batch among them enters its group and stage again. */
+/* Runs a command list. Commands bypass the worker, so a command that is a batch first enters its group. */
 static void fold__run_commands(fold_ctx *f)
 {
     fold__worker *const worker = f->run->worker;
@@ -25162,8 +25162,8 @@ static uint64_t fold__rows_of_step(const fold_ctx *f, const fold__progress *prog
                                : fold__rows_to_cut(f, &f->run->batch[which]);
 }
 
-/* The work of all uses in a group's sums is laid end to end. Returns how much of the next `work` belongs to
-   this use, whose own work begins at *at, and moves *at past it. */
+/* The work of all uses in a group's sums is laid end to end. The work of this use begins at *at. Returns how
+   much of the next `work` belongs to this use. Moves *at past the use. */
 static uint64_t fold__work_of_use(const fold__use *use, uint64_t *at, const fold__progress *progress,
                                   uint64_t work)
 {
@@ -25214,7 +25214,7 @@ static void fold__run_sums(fold_ctx *f, const fold__progress *progress, uint64_t
     const double expected = fold__estimate_rows(f, progress, work);
     const double times = fold__as_double(fold__now(f) - start) / (expected > 0 ? expected : 1);
     uint64_t at = 0;
-    for (uint32_t use = 0; use < run->n_uses; use++) { /* unit costs are learned by scaling, so never 0 */
+    for (uint32_t use = 0; use < run->n_uses; use++) { /* learning scales unit costs: none may be 0 */
         fold__work_unit *unit = &run->sum_unit[use % FOLD__SUM_UNITS];
         const double ns = fold__unit_ns(unit) > 1e-4 ? fold__unit_ns(unit) : 1e-4;
         if (fold__work_of_use(&run->use[use], &at, progress, work))
@@ -25253,7 +25253,7 @@ static void fold__run_rows(fold_ctx *f, uint64_t rows, uint64_t all)
     fold__find_phase(run, progress);
 }
 
-/* Starts a run in slices. From here on, gradients without a separate total no longer count as zeros. */
+/* Starts a run in slices. From here on, gradients that hold their total do not count as zeros. */
 static void fold__begin_slices(fold_ctx *f)
 {
     fold__first_phase(f->run, &f->run->progress);
@@ -25450,8 +25450,8 @@ static void fold__mark_done(fold_ctx *f)
     run->interrupted_salt = 0;
 }
 
-/* Counts the calls of a planned run that an earlier run has computed: those whose values are stored, and all
-   that these depend on. A run of only new nodes has no such calls, so it is not searched. */
+/* Counts the calls of a planned run that an earlier run has computed: calls with stored values, and all calls
+   that these depend on. A run of only new nodes has none, and is not searched. */
 static uint32_t fold__count_recomputed(const fold_ctx *f)
 {
     const fold__run *run = f->run;
@@ -25751,8 +25751,8 @@ static float *fold__copy_value(const fold_ctx *f, const fold__operand *operand, 
     return to;
 }
 
-/* Copies values to the addresses given to fold_output_ref: those named since the last run, and earlier ones
-   if this run computed their values again. */
+/* Copies values to the addresses given to fold_output_ref. Addresses given before the last run get a value
+   only if this run computed it again. */
 static void fold__give_outputs(fold_ctx *f)
 {
     const fold__run *run = f->run;
@@ -25843,7 +25843,7 @@ static enum fold__run_scope fold__scope_of(const fold_ctx *f, const fold_node *r
     return fold__all_there(f, roots, n_roots) ? FOLD__SCOPE_NOTHING : FOLD__SCOPE_NEW;
 }
 
-/* Returns the first index reference that a run reads. Old ones are read only by runs that visit old nodes. */
+/* Returns the first index reference that a run reads: an old one only if the run visits old nodes. */
 static uint32_t fold__first_index_ref(const fold_ctx *f, enum fold__run_scope scope)
 {
     return scope >= FOLD__SCOPE_AGAIN ? 0 : f->old_index_refs;
@@ -25923,7 +25923,7 @@ FOLD_API fold_status fold_run_begin(fold_ctx *f, const fold_node *roots, int cou
 }
 
 #ifndef FOLD_INFERENCE
-/* Returns the root, or a copy if it is a parameter: only nodes that use a parameter give it a gradient. */
+/* Returns the root, or a copy of a parameter: only nodes that use a parameter give it a gradient. */
 static fold_node fold__root_of(fold_ctx *f, fold_node x)
 {
     fold__operand operand;
@@ -25985,7 +25985,7 @@ static const char *fold__replay_problem(const fold_ctx *f)
     return NULL;
 }
 
-/* Gives random calls that were run last, or recorded for that run, the draws of a fresh recording. */
+/* Gives new draws, as in a fresh recording, to random calls of the last run or recorded for it. */
 static void fold__draw_again(fold_ctx *f)
 {
     for (uint32_t at = 0; at < f->n_calls && f->n_draws; at++) {
@@ -26011,8 +26011,8 @@ static fold_status fold__replay_eager(fold_ctx *f)
     return fold__finish_eager(f);
 }
 
-/* Starts capturing the kernel calls of a replay, which are the same in every replay if one thread runs one
-   group forward and no array moves. */
+/* Starts capturing the kernel calls of a replay. These never change if one thread runs one group forward and
+   no array moves. */
 static void fold__begin_capture(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -26148,8 +26148,8 @@ static const char *fold__slice_problem(const fold_ctx *f, uint64_t ns)
     return NULL;
 }
 
-/* Runs steps until the time is used up. The first is cut to the rows that fit, but to at least one; later
-   steps run in full or wait for the next slice. Between slices, ops may be added and arrays may move. */
+/* Runs steps until the time is used up. The first step is cut to the rows that fit, at least one; later steps
+   run in full or wait for the next slice. Between slices, ops may be added and arrays may move. */
 static void fold__run_slice(fold_ctx *f, uint64_t ns)
 {
     fold__progress *progress = &f->run->progress;
@@ -26733,7 +26733,7 @@ static void fold__step_rows(fold_model *m, const fold__param_data *param, const 
 }
 
 /* A step shared by several workers. The rows to update, of all parameters, are laid end to end and divided
-   equally. A worker updates the blocks that begin in its share, and packs each while it is in cache. */
+   equally. A worker updates the blocks that begin in its share, and packs each block while it is in cache. */
 typedef struct fold__stepping {
     fold_model *model;
     fold__step step;
@@ -26749,7 +26749,7 @@ static size_t fold__stepped_rows(const fold_model *m, const fold__param_data *pa
                                       : (size_t)param->shape.dim[0];
 }
 
-/* Updates rows of a parameter and refreshes their packs; those of lookup tables wait for all workers. */
+/* Updates rows of a parameter and refreshes their packs; packs of lookup tables wait for all workers. */
 static void fold__step_param(const fold__stepping *stepping, fold__step step, const fold__param_data *param,
                              size_t from, size_t to)
 {
@@ -27024,7 +27024,7 @@ FOLD_API float fold_rate_factor(const fold_rates *rates, uint64_t step)
    Uses: the public calls; recorder core for the steps of unrolled layers; cells for products that contexts
    with dedupe share. Invariant: a layer computes what its ops would if recorded one by one. */
 
-/* The full name of a part of a layer. If the model has an error, it is empty, which no parameter accepts. */
+/* The full name of a part of a layer. If the model has an error, the name is empty and not accepted. */
 typedef struct fold__name {
     char text[128];
 } fold__name;
@@ -27421,8 +27421,8 @@ typedef struct fold__gates {
     fold_activation activation; /* for a cell without gates */
 } fold__gates;
 
-/* Makes the projection of a layer's cell: a second cell, whose inputs are products of the first input instead
-   of that input. Contexts with dedupe record it for looked-up words, so that each word is multiplied once. */
+/* Makes the projection of a layer's cell: a second cell that takes products of the first input instead of the
+   input itself. Contexts with dedupe record this cell for looked-up words, to multiply each word once. */
 static void fold__project_cell(fold_model *m, uint32_t id)
 {
     const fold__cell_data cell = fold__cells(m)[id];
@@ -27444,8 +27444,8 @@ static void fold__project_cell(fold_model *m, uint32_t id)
     fold__cells(m)[made.id - 1].is_projected = 1;
 }
 
-/* Makes the projections of all layers' cells. A model with lookup tables has them, whether the layers or the
-   tables were added first. If a cell body adds the table, they are made after the body has been traced. */
+/* Makes the projections of all layers' cells. A model with lookup tables has projections, whether layers or
+   tables were added first. If a cell body adds the table, the body is traced first. */
 static void fold__project_cells(fold_model *m)
 {
     while (m->projected_cells < m->n_cells && !m->error.status && !m->tracer->frame.tracing) {
@@ -27490,9 +27490,9 @@ static fold_node fold__gate_product(fold_ctx *f, const fold__gates *gates, fold_
                             : fold_linear_n(f, both, 2, weight, bias);
 }
 
-/* In contexts with dedupe, the product of a looked-up word is a separate call, run once for all occurrences,
-   whatever the states. From its first such word on, a cell uses products for every input, so that all its
-   calls can share batches: *cell becomes its projection. Returns NULL if the cell uses x itself. */
+/* In contexts with dedupe, the product of a looked-up word is a separate call, run once for all occurrences.
+   From the first such word on, a cell uses products for every input, so that all calls can share batches:
+   *cell becomes the cell's projection. Returns NULL if the cell uses x itself. */
 static const fold__gates *fold__project_word(fold_ctx *f, fold_cell *cell, fold_node x)
 {
     if (!f || !fold__merges(f) || f->frame.cell || cell->salt != f->model->salt || !cell->id ||
@@ -27731,7 +27731,7 @@ FOLD_API fold_rnn_stack fold_rnn_stack_new(fold_model *m, const char *name, fold
 }
 
 /* Runs a layer in one direction over the first `count` nodes of f->steps, an array that may move whenever a
-   call is recorded. The states h go to the next `count` nodes or, in reverse, are appended to these. */
+   call is recorded. The next `count` nodes become the states h; in reverse, h is appended to each. */
 static fold_state fold__stack_direction(fold_ctx *f, const char *who, const fold_recurrent *layer, int count,
                                         int reverse, const fold_state *begin)
 {
@@ -27975,7 +27975,7 @@ FOLD_API fold_state fold_child_sum_apply(fold_ctx *f, const fold_child_sum *laye
                           1);
 }
 
-/* The sections from here to the end run rarely, so they are optimised for size. */
+/* The sections from here on run rarely, so they are optimised for size. */
 #if defined(__GNUC__) && !defined(__clang__) && defined(__OPTIMIZE__)
 #pragma GCC push_options
 #pragma GCC optimize("Os")
@@ -28091,7 +28091,7 @@ static void fold__put_shape(fold__text *text, const fold_shape *shape)
     fold__put_bytes(text, "]", 1);
 }
 
-/* Prints `before`, then a count and its noun, for example "1 call" or "3 batches". */
+/* Prints `before`, then a count and its noun, e.g. "1 call" or "3 batches". */
 static void fold__put_count(fold__text *text, const char *before, size_t count, const char *what)
 {
     fold__put(text, "%s%lu %s%s", before, (unsigned long)count, what,
@@ -28316,7 +28316,7 @@ static void fold__put_attr(fold__text *text, uint32_t op, int32_t attr)
         fold__put(text, "%d", (int)attr);
 }
 
-/* Prints a signature, for example "linear(W, b)", "sum(axis 0)" or "compose". */
+/* Prints a signature, e.g. "linear(W, b)", "sum(axis 0)" or "compose". */
 static void fold__put_signature(fold__text *text, const fold_ctx *f, uint32_t sig)
 {
     const fold__sig *signature = &f->sigs[sig];
@@ -28653,8 +28653,8 @@ static uint32_t fold__key_distance(const fold_ctx *f, const fold__sig *one, cons
     return count;
 }
 
-/* Lists the signatures of one op, from its first one in the snapshot on. For each, prints its differences
-   from the most similar one before it. */
+/* Lists the signatures of one op, from the op's first signature in the snapshot on. Prints how each differs
+   from the most similar signature before it. */
 enum { FOLD__COMPARED = 64 };
 static void fold__put_op_splits(fold__text *text, const fold__snapshot *snapshot, uint32_t first,
                                 unsigned long count)
@@ -28778,8 +28778,8 @@ static void fold__see_signature(const fold_ctx *f, uint32_t sig, fold_seen *seen
         seen->cell = fold__request_name(f, f->sigs[signature->tag_cell].op);
 }
 
-/* Numbers samples from 1 on. A call begins a sample if neither it nor any later call reads a call before it.
-   Nodes that are shared by samples, or that only combine samples, belong to none. */
+/* Numbers samples from 1 on. Call c begins a sample if no call from c on reads a call before c. Nodes that
+   are shared by samples, or that only combine samples, belong to none. */
 static void fold__number_samples(fold__snapshot *snapshot)
 {
     /* a value that a sample reads; a call inside a sample; the first call of a sample */
@@ -29017,7 +29017,7 @@ enum { FOLD__DTYPES = sizeof fold__dtypes / sizeof *fold__dtypes };
 enum { FOLD__PART_STEPS = 3 };
 
 /* Returns the array with part `nth` of all parameters: 0 is their values, 1 and 2 are the optimiser's state.
-   Part 3, only Adam's, is no array but a parameter's step count, saved if it differs from the model's. */
+   Part 3, for Adam, is no array but a parameter's step count, saved only if it differs from the model's. */
 static float *fold__state_array(const fold_model *m, int nth)
 {
     static const int array[] = { FOLD__M_VALUES, FOLD__M_STATE1, FOLD__M_STATE2 };
@@ -29119,8 +29119,8 @@ static int fold__can_save(const fold_model *m, const fold_save_desc *desc, fold_
     return !error->status;
 }
 
-/* Formats in which a tensor stores a part of a parameter. Wider formats come first in a file, so that every
-   tensor is aligned to the size of its values. */
+/* Formats in which a tensor stores a part of a parameter. Wider formats come first in a file, so that values
+   are aligned. */
 enum { FOLD__AS_FLOATS, FOLD__AS_SCALES, FOLD__AS_BF16, FOLD__AS_INT8, FOLD__FORMS };
 
 /* Whether a part of a parameter is saved in a format. A frozen parameter without steps saves no state. */
@@ -29133,8 +29133,8 @@ static int fold__is_saved(const fold_model *m, const fold__param_data *param, in
            (part != FOLD__PART_STEPS || param->steps != m->steps);
 }
 
-/* Prints a tensor's entry in the header. `at` is the offset of its data, and is advanced past them. Scales of
-   int8 weights have a shape that broadcasts in Python. */
+/* Prints a tensor's entry in the header. `at` is the offset of the tensor's data, and is moved past the data.
+   Scales of int8 weights have a shape that broadcasts in Python. */
 static void fold__put_tensor(fold__text *text, const fold_model *m, const fold__param_data *param, int part,
                              int format, unsigned long long *at)
 {
@@ -29297,7 +29297,7 @@ static int fold__disk_replaceable(const char *path)
 }
 
 /* Locks an open file until its descriptor is closed or the process ends. Returns 0 if another saver has
-   locked it or it no longer has its name, and -1 if the system has no locks. */
+   locked the file or the file has lost its name, and -1 if the system has no locks. */
 static int fold__disk_lock(int file, const char *path)
 {
     struct stat mine, there;
@@ -29313,7 +29313,7 @@ static int fold__disk_lock(int file, const char *path)
 static void fold__disk_close(int file) { close(file); }
 static void fold__disk_remove(const char *path) { remove(path); }
 
-/* Creates a locked file. Before it is locked, another saver may take it for a leftover and remove it. */
+/* Creates a file, then locks it. In between, another saver may take it for a leftover and remove it. */
 static int fold__disk_create(const char *path)
 {
     const int file = open(path, O_WRONLY | O_CREAT | O_EXCL, 0666);
@@ -29385,7 +29385,7 @@ static void fold__disk_clear(const char *path)
 static int fold__disk_sync(int file) { return _commit(file); }
 static void fold__disk_close(int file) { _close(file); }
 
-/* Renames a file. Retries for at least a second while others have it open, as a saver about to close does. */
+/* Renames a file. Retries for at least a second while others have it open, e.g. a saver about to close it. */
 static int fold__disk_rename(const char *from, const char *to)
 {
     const unsigned long replace_existing = 1, write_through = 8;
@@ -29424,7 +29424,7 @@ static int fold__disk_sync_folder(char *path) { return (void)path, 0; }
 static int fold__disk_replaceable(const char *path) { return (void)path, 1; }
 #endif
 
-/* Opens a temporary file under the first of 100 names that no saver holds. It is renamed once complete. */
+/* Opens a temporary file, renamed once complete, under the first of 100 names that no saver holds. */
 enum { FOLD__DRAFTS = 100 };
 static int fold__temp_file_new(const char *path, char *temp_file, size_t size, fold__error *error)
 {
@@ -29509,7 +29509,7 @@ static int fold__json_fail(fold__json *json, const char *problem)
 }
 static void fold__json_blanks(fold__json *json) { json->at += strspn(json->at, " \t\n\r"); }
 
-/* Skips blanks, and `character` if it comes next. Returns whether it was there. */
+/* Skips blanks, then `character` if it comes next. Returns whether `character` came next. */
 static int fold__json_next(fold__json *json, char character)
 {
     fold__json_blanks(json);
@@ -29560,7 +29560,7 @@ static int fold__json_escape(fold__json *json, char **out)
         impl = 0;
     }
     if (!impl)
-        return fold__json_fail(json, "a string has an invalid escape"); /* it may not be a zero byte either */
+        return fold__json_fail(json, "a string has an invalid escape"); /* or stands for a zero byte */
     const int more = impl < 0x80 ? 0 : impl < 0x800 ? 1 : impl < 0x10000 ? 2 : 3;
     static const unsigned char lead[] = { 0, 0xc0, 0xe0, 0xf0 };
     *(*out)++ = (char)(lead[more] | impl >> 6 * more);
@@ -29620,7 +29620,7 @@ typedef struct fold__tensor {
     uint32_t param;      /* 1 + the parameter to load it into, or 0 */
     int of_bytes;        /* whether it contains the scales of an int8 tensor to load */
     const struct fold__tensor *scales; /* for an int8 tensor to load: one scale per index of its last axis or,
-                                          if the scales' rank is above 1, one per vector along it */
+                                          if the scales' rank is above 1, one per vector along that axis */
     uint64_t begin, end; /* its bytes in the data of the file */
     const unsigned char *data;
 } fold__tensor;
@@ -30257,7 +30257,7 @@ static int fold__has_its_bytes(const fold__tensor *tensor, const fold__param_dat
            (param->bytes != FOLD__NO_PACK) != by_rows && (param->bytes_t != FOLD__NO_PACK) == by_rows;
 }
 
-/* Checks step counts, int8 tensors and values to quantise. Reserves a buffer of floats for the latter. */
+/* Checks step counts, int8 tensors and values to quantise. Reserves a buffer of floats for these values. */
 static int fold__load_check(fold__file *file)
 {
     enum { FOLD__CHECKED_FLOATS = 64 };
@@ -30325,7 +30325,7 @@ static void fold__load_tensor(fold__file *file, const fold__tensor *tensor)
 }
 
 #ifndef FOLD_INFERENCE
-/* Sets the step count of every parameter with state in the file: its own if it has one, else the file's. */
+/* Sets the step count of every parameter with state in the file: its own count or else the file's count. */
 static void fold__load_steps(fold__file *file)
 {
     fold__begin_states(file->model, file->rule, file->n_steps);
