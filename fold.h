@@ -1882,7 +1882,7 @@ FOLD_API int fold_finite(const float *values, int n);
                  (fold__run_samples): forward, backward, then weight gradients.
      need        fold__mark_needed marks the nodes that the roots depend on, fold__mark_grads those that get
                  gradients. A cached plan (fold__replay_plan) replaces this and all steps before forward.
-     analyse     fold__analyse_signatures finds which values backward needs, and which share a tile.
+     analyse     fold__analyse_signatures finds which values backward needs, and which exist only for one tile.
      schedule    fold__form_groups cuts the samples into groups. In each group fold__find_components joins
                  signatures that feed each other, and fold__schedule_group makes batches of their calls:
                  by default fold__schedule_ratio, which chooses with fold__priority_of.
@@ -2104,7 +2104,7 @@ __declspec(dllimport) void *__stdcall CreateFileW(const wchar_t *path, unsigned 
 #if __clang_major__ > 12 && (defined(__x86_64__) || defined(__i386__))
 #define FOLD__PRECISE
 #pragma float_control(precise, on, push)
-#elif __clang_major__ > 12 /* some clangs ignore float_control here; this pragma lasts until the file ends */
+#elif __clang_major__ > 12 /* some clangs ignore float_control here; this one lasts to the end of the file */
 #pragma clang fp reassociate(off)
 #endif
 #pragma STDC FP_CONTRACT OFF
@@ -2594,12 +2594,12 @@ FOLD_API const char *fold_status_text(fold_status status)
     return (unsigned)status < FOLD_STATUS_COUNT ? text[status] : "unknown status";
 }
 
-/* ==== section: memory ========================================================================
-   Owns: all memory of a context or model, as a fixed number of growing arrays. With an allocator, each array
-   is one allocation. In a caller's block the arrays follow one another, and growing one moves those after it,
-   so the exact size of a block is the sum of what the arrays need.
-   Uses: libc. Invariant: arrays shrink only in fold__arena_shrink, so nothing is allocated after warm-up.
-   This section does not know what arrays contain. */
+/* ==== section: memory ======================================================================== Owns: all
+   memory of a context or model, as a fixed number of growing arrays. With an allocator, each array is one
+   allocation. In a caller's block the arrays follow one another, and growing an array moves the arrays after
+   it, so the exact size of a block is the sum of what the arrays need. Uses: libc. Invariant: arrays shrink
+   only in fold__arena_shrink, so nothing is allocated after warm-up. This section does not know what arrays
+   contain. */
 
 /* A growing array; sizes are in bytes. need: the largest size requested (in a context, since the last reset
    unless `lasting`). discardable: the contents may be lost when the array grows. */
@@ -3129,7 +3129,7 @@ enum {
     FOLD__EXP_TILE = 1024,        /* exps computed at a time before they are summed */
     FOLD__NARROW_ELEMENTS = 32,   /* elements whose lanes are added up together; a multiple of 8 */
     FOLD__NARROW_ROWS = 4,        /* maximum rows of a narrow tile */
-    FOLD__TILE_BLOCK = 40,        /* row tiles per block, which runs on all panels: its rows stay in L2 */
+    FOLD__TILE_BLOCK = 40,        /* row tiles per block: it runs on all panels while its rows stay in L2 */
     FOLD__TILE_ROWS = 6,          /* maximum rows of a tile */
     FOLD__TILE_SEGMENTS = 4,      /* segments that a tile sums without storing in between */
     FOLD__TILE_ARRAYS = FOLD__TILE_SEGMENTS + 2, /* arrays of row pointers per block of tiles */
@@ -3638,7 +3638,7 @@ typedef struct fold__command_list {
     int disabled;                 /* there is no room for the list, or its size differs between replays */
 } fold__command_list;
 
-/* Returns memory that replays do not change, or NULL if there is none. */
+/* Returns memory that replays do not change, or NULL if none is left. */
 static FOLD__NOINLINE void *fold__command_memory(fold__command_list *commands, size_t bytes)
 {
     const size_t from = commands->used;
@@ -4098,8 +4098,8 @@ static void fold__weight_grad_narrow(const fold__tiles *tiles, int rows, const f
     }
 }
 
-/* Computes a weight gradient as a product of packed operands, whose sums stay in registers for many rows.
-   Each block of rows is a segment: X is transposed, dY packed. Half a block of X and a panel fit in L1. */
+/* Computes a weight gradient as a product of packed operands. Sums stay in registers for many rows. Each
+   block of rows is a segment: X is transposed, dY packed. Half a block of X and a panel fit in L1. */
 static void fold__weight_grad_packed(const fold__tiles *tiles, int rows, const fold_rows *input, int inner,
                                      const fold_rows *dy, int columns, float *dw, size_t ldw, float *scratch)
 {
@@ -4711,7 +4711,7 @@ typedef struct fold__int8_kernels {
     /* Returns the largest magnitude, as bits. NaN counts as larger than infinity. */
     uint32_t (*largest)(const float *from, int count);
     /* Rounds from[i] * factor, of magnitude 127 at most, to values of `size` bytes and appends four zeros.
-       Returns their sum if `flip` is not 0. May write up to FOLD__LANES - 1 further values. */
+       Returns the sum of the values if `flip` is not 0. May write up to FOLD__LANES - 1 further values. */
     int32_t (*round)(const float *from, int count, float factor, char *to);
     const struct fold__bf16_kernels *bf16; /* for bf16 weights; NULL: the weights are int8 */
 } fold__int8_kernels;
@@ -6106,7 +6106,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(floor)(FOLD__V x)
     return FOLD__VSEL(FOLD__VLT(size, whole), rounded, x);
 }
 
-/* |x|^p = 2^(p exponent) e^(p log(1 + fraction)), with p exponent in two parts. So p multiplies only the
+/* |x|^p = 2^(p * exponent) e^(p log(1 + fraction)); p * exponent has two parts. So p multiplies only the
    logarithm of a number near 1, and at most p / 2 ulp are lost, however large the result is. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(pow_positive)(FOLD__V x, FOLD__V p)
 {
@@ -6539,7 +6539,7 @@ FOLD__RULES(FOLD__RULE_DEFINE)
 
 /* A tile's accumulators are separate variables, named by macros: a compiler might not keep an array in
    registers. FOLD__ROWS_n expands F(row, with) for every row, FOLD__COLS_n expands F(with, column) for every
-   column: a vector of a row or, in narrow tiles, a column of the weight. */
+   column, which is a vector of a row or, in narrow tiles, a column of the weight. */
 #define FOLD__ROWS_1(F, with) F(0, with)
 #define FOLD__ROWS_2(F, with) FOLD__ROWS_1(F, with) F(1, with)
 #define FOLD__ROWS_3(F, with) FOLD__ROWS_2(F, with) F(2, with)
@@ -9960,7 +9960,7 @@ static const char *fold__infer_concat(const fold_shape *in, int count, const int
     return NULL;
 }
 
-/* Copies `length` elements of an axis, from `first` on, from `whole` to `part`, or back if `into_whole`. */
+/* Copies `length` elements of an axis (from `first` on) from `whole` to `part`, or back if `into_whole`. */
 static void fold__move_part(const fold_shape *shape, int along, int first, int length, float *whole,
                             float *part, int into_whole)
 {
@@ -11301,7 +11301,7 @@ static uint64_t fold__random_element(const fold_random *random, int element)
     return fold__draw_key(fold__mix64(random->key), random->draw, (uint64_t)element);
 }
 
-/* Returns a generator. The library's and the program's streams of the same seed have different numbers. */
+/* Returns a generator. For one seed, the library's and the program's generators give different numbers. */
 static fold_random fold__random_of(uint64_t seed, uint64_t stream)
 {
     const fold_random random = { seed ^ fold__mix64(stream), 0 };
