@@ -1529,7 +1529,7 @@ FOLD_API fold_status fold_model_load(fold_model *m, const char *path, const fold
 /* Loads a model from a file in memory. */
 FOLD_API fold_status fold_model_load_memory(fold_model *m, const void *bytes, size_t size,
                                             const fold_load_desc *desc);
-/* Loads a model through your reader, front to back. It reads only the bytes of the file: more may follow. */
+/* Loads a model through your reader, front to back. Only the bytes of the file are read: more may follow. */
 FOLD_API fold_status fold_model_load_from(fold_model *m, fold_reader *read, void *user,
                                           const fold_load_desc *desc);
 /* Uses the weights of a file in place, in flash or memory-mapped. (examples/export.c turns a file into an
@@ -1882,7 +1882,7 @@ FOLD_API int fold_finite(const float *values, int n);
                  (fold__run_samples): forward, backward, then weight gradients.
      need        fold__mark_needed marks the nodes that the roots depend on, fold__mark_grads those that get
                  gradients. A cached plan (fold__replay_plan) replaces this and all steps before forward.
-     analyse     fold__analyse_signatures finds which values backward needs, and which exist only for one tile.
+     analyse     fold__analyse_signatures finds which values backward needs, and which live for only one tile.
      schedule    fold__form_groups cuts the samples into groups. In each group fold__find_components joins
                  signatures that feed each other, and fold__schedule_group makes batches of their calls:
                  by default fold__schedule_ratio, which chooses with fold__priority_of.
@@ -2104,7 +2104,7 @@ __declspec(dllimport) void *__stdcall CreateFileW(const wchar_t *path, unsigned 
 #if __clang_major__ > 12 && (defined(__x86_64__) || defined(__i386__))
 #define FOLD__PRECISE
 #pragma float_control(precise, on, push)
-#elif __clang_major__ > 12 /* some clangs ignore float_control here; this one lasts to the end of the file */
+#elif __clang_major__ > 12 /* some clangs ignore float_control here; this lasts to the end of the file */
 #pragma clang fp reassociate(off)
 #endif
 #pragma STDC FP_CONTRACT OFF
@@ -2594,12 +2594,12 @@ FOLD_API const char *fold_status_text(fold_status status)
     return (unsigned)status < FOLD_STATUS_COUNT ? text[status] : "unknown status";
 }
 
-/* ==== section: memory ======================================================================== Owns: all
-   memory of a context or model, as a fixed number of growing arrays. With an allocator, each array is one
-   allocation. In a caller's block the arrays follow one another, and growing an array moves the arrays after
-   it, so the exact size of a block is the sum of what the arrays need. Uses: libc. Invariant: arrays shrink
-   only in fold__arena_shrink, so nothing is allocated after warm-up. This section does not know what arrays
-   contain. */
+/* ==== section: memory ========================================================================
+   Owns: all memory of a context or model, as a fixed number of growing arrays. With an allocator, each array
+   is one allocation. In a caller's block the arrays follow one another, and growing one moves the later ones,
+   so the exact size of a block is the sum of what the arrays need.
+   Uses: libc. Invariant: arrays shrink only in fold__arena_shrink, so nothing is allocated after warm-up.
+   This section does not know what arrays contain. */
 
 /* A growing array; sizes are in bytes. need: the largest size requested (in a context, since the last reset
    unless `lasting`). discardable: the contents may be lost when the array grows. */
@@ -5145,7 +5145,7 @@ FOLD__INLINE float fold__fmaf(float a, float b, float c)
 #endif
 
 #ifdef FOLD_USE_CBLAS
-/* Products use sgemm on gathered rows and row-major packs. Their bits differ from those of other kernels. */
+/* Products use sgemm on gathered rows and row-major packs. No other kernels give the same bits. */
 static void fold__gather(float *dst, const fold_rows *input, ptrdiff_t row, int rows, int count)
 {
     for (int line = 0; line < rows; line++)
@@ -8199,16 +8199,16 @@ static const fold__engine *fold__engine_of(const fold_op_call *call)
 typedef struct fold__param_data {
     char *name;
     fold_shape shape;
-    uint32_t touched_at; /* lookup tables: start of its dim[0] elements in the touched lists */
+    uint32_t touched_at; /* lookup tables: where the table's dim[0] elements of the touched lists start */
     size_t at, size;     /* offset and size in values and gradients, in floats; FOLD__NO_PACK: no values */
     const void *image_data;   /* values in an image, if read in place; NULL: in an array of the model */
     size_t pack, pack_t; /* offsets in the packs, in floats; FOLD__NO_PACK: no pack */
     size_t bytes, bytes_t; /* offsets of the int8 or bf16 weight and its transpose; FOLD__NO_PACK: floats. For
-                              bytes in an image: the distance from them to their scales */
+                              bytes in an image: the distance from the bytes to the scales */
     uint32_t touched; /* number of rows in the touched list */
     unsigned uses; /* requested uses, including FOLD__FOR_CELLS */
 #ifndef FOLD_INFERENCE
-    uint64_t steps;         /* step count of its optimiser state, for Adam's bias correction */
+    uint64_t steps;         /* step count of the optimiser state, for Adam's bias correction */
     int back_from, back_to; /* requested rows of the pack that is used only for gradients of inputs */
 #endif
     uint8_t frozen, buffer, rate_set;
@@ -8634,7 +8634,7 @@ static void fold__elementwise_backward(const fold_op_call *call, const fold__ele
     X(at_most, at_most, d_at_most, "ga", copy, "")       \
     X(copy, copy, copy, "g", copy, "")                   \
     X(stop, copy, copy, "", copy, "")
-/* The op's attribute, if there is one, is the scalar of its map and of its gradients' maps. */
+/* The op's attribute, if there is one, is the scalar of the op's map and of the gradients' maps. */
 #define FOLD__DEFINE(name, map, da, from_a, db, from_b)                                            \
     static const fold__elementwise fold__e_##name = { fold__maps_##map,                            \
                                                       { fold__maps_##da, fold__maps_##db },        \
@@ -10945,7 +10945,7 @@ static void fold__over_rows(const fold_op_call *call, fold__lines_fn *over, int 
 FOLD__OVER_ROWS(softmax, FOLD__KEEPS_ROWS)
 FOLD__OVER_ROWS(log_softmax, FOLD__KEEPS_ROWS)
 FOLD__OVER_ROWS(logsumexp, FOLD__REDUCES)
-FOLD__OVER_ROWS(sum, FOLD__REDUCES) /* sums in the order of fold_sum; that of fold_list_sum differs */
+FOLD__OVER_ROWS(sum, FOLD__REDUCES) /* sums in the order of fold_sum, not of fold_list_sum */
 FOLD__OVER_ROWS(softmax_xent, FOLD__CHOOSES)
 
 /* Which keys a query attends to: the second attribute of attention. */
