@@ -5351,7 +5351,7 @@ static fold__fp fold__fp_enter(int flush)
         _mm_setcsr(wanted);
     return saved;
 #elif defined(FOLD__FPCR)
-    uint64_t saved, wanted, flags; /* 0x01000000 flushes, 0x00080000 in half precision, 0x00c00000 rounds, */
+    uint64_t saved, wanted, flags; /* 0x01000000 flushes (0x00080000: half floats), 0x00c00000 rounds, */
     __asm__ volatile("mrs %0, fpcr" : "=r"(saved));
     __asm__ volatile("mrs %0, fpsr" : "=r"(flags));
     wanted = (saved & ~(uint64_t)0x01c89f00u) | (flush ? 0x01000000u : 0); /* 0x9f00 enables traps */
@@ -9585,7 +9585,7 @@ static const char *fold__infer_norm(const fold_shape *in, int count, const int32
 static int fold__centred(const fold_op_call *call) { return call->n_in > 2; }
 
 /* target = (in - mean) / standard deviation, or in / root mean square; returns 1 / the divisor. If the
-   squares overflow or become too small, the values are scaled by a power of two first. */
+   squares overflow or become too small, the values are first scaled by a power of two. */
 static float fold__standardise(const fold_op_call *call, float *target, const float *in, size_t count,
                                float power)
 {
