@@ -590,8 +590,8 @@ typedef struct fold_ctx_desc {
                                bit-identical results. Small runs, calls that cannot be split and fold_run_more
                                stay on the calling thread. 0 means 1. Your own ops may run on any of them */
     fold_parallel_for *parallel_for; /* runs tasks on your job system, or is fold_pool_for; required for
-                                        threads. While waiting, it may run other jobs on the calling thread,
-                                        with your floating-point settings, but none that uses this context */
+                                        threads. While waiting, it may run other jobs on the calling thread.
+                                        They get your floating-point settings; none may use this context */
     void *pool;             /* passed to parallel_for */
     fold_memory memory;
 } fold_ctx_desc;
@@ -600,9 +600,9 @@ FOLD_API fold_ctx_desc fold_ctx_desc_default(void);
 #if !defined(FOLD_NO_STDIO) && (defined(_WIN32) || defined(__unix__) || defined(__APPLE__) || \
                                 defined(__HAIKU__) || defined(__wasi__))
 #define FOLD_HAS_CLOCK 1
-/* Returns a time in nanoseconds that never decreases, on any thread, e.g. for fold_ctx_desc.clock. `user` is
-   not used. It exists on Windows and POSIX systems, where FOLD_HAS_CLOCK is defined. If headers hide the
-   system's clock from strict C (-std=c99), it calls clock(), which counts processor time. */
+/* Returns a time in nanoseconds that never decreases, on any thread, e.g. for fold_ctx_desc.clock. Ignores
+   `user`. This function exists on Windows and POSIX systems, where FOLD_HAS_CLOCK is defined. If headers hide
+   the system's clock from strict C (-std=c99), the function calls clock(), which counts processor time. */
 FOLD_API uint64_t fold_clock_monotonic(void *user);
 #endif
 
@@ -1381,7 +1381,7 @@ FOLD_API fold_recurrent fold_lstm_new(fold_model *m, const char *name, int input
 FOLD_API fold_recurrent fold_gru_new(fold_model *m, const char *name, int inputs, int hidden);
 
 FOLD_API fold_state fold_recurrent_zeros(fold_ctx *f, const fold_recurrent *r); /* state of zeros */
-/* Records one step from state s and returns the next state. With lists, every row makes one step. */
+/* Records one step from state s and returns the next state. With lists, every row takes one step. */
 FOLD_API fold_state fold_recurrent_apply(fold_ctx *f, const fold_recurrent *r, fold_node x, fold_state s);
 
 /* Unrolls a recurrent layer over a sequence of n >= 0 inputs and returns the final state. For n = 0 this is
@@ -1500,8 +1500,8 @@ FOLD_API uint64_t fold_model_steps(const fold_model *m);
 #endif
 
 /* A load checks the whole header against the model and reads all data before it writes: a load that fails
-   changes nothing. It temporarily needs up to four times the size of the header, which is at most 100 MB, and
-   memory for the data of the tensors it loads, unless the file is in memory.
+   changes nothing. Loading temporarily needs memory: up to four times the size of the header (which is at
+   most 100 MB) and, unless the file itself is in memory, room for the data of the loaded tensors.
    - Values of type F16, BF16 and F64 are converted to float. Gradients are unchanged. Packed weights and
      cached plans are updated; reset eager contexts yourself.
    - Tensors are converted to the model's formats: int8 (I8 with scales, as saved) to float, or float to int8
@@ -1529,7 +1529,7 @@ FOLD_API fold_status fold_model_load(fold_model *m, const char *path, const fold
 /* Loads a model from a file in memory. */
 FOLD_API fold_status fold_model_load_memory(fold_model *m, const void *bytes, size_t size,
                                             const fold_load_desc *desc);
-/* Loads a model through your reader, front to back. It reads only the bytes of the file: more may follow. */
+/* Loads a model through your reader, front to back. Only the bytes of the file are read: more may follow. */
 FOLD_API fold_status fold_model_load_from(fold_model *m, fold_reader *read, void *user,
                                           const fold_load_desc *desc);
 /* Uses the weights of a file in place, in flash or memory-mapped. (examples/export.c turns a file into an
@@ -1882,7 +1882,7 @@ FOLD_API int fold_finite(const float *values, int n);
                  (fold__run_samples): forward, backward, then weight gradients.
      need        fold__mark_needed marks the nodes that the roots depend on, fold__mark_grads those that get
                  gradients. A cached plan (fold__replay_plan) replaces this and all steps before forward.
-     analyse     fold__analyse_signatures finds which values backward needs, and which share a tile.
+     analyse     fold__analyse_signatures finds which values backward needs, and which live for only one tile.
      schedule    fold__form_groups cuts the samples into groups. In each group fold__find_components joins
                  signatures that feed each other, and fold__schedule_group makes batches of their calls:
                  by default fold__schedule_ratio, which chooses with fold__priority_of.
@@ -1904,10 +1904,10 @@ FOLD_API int fold_finite(const float *values, int n);
      replay      fold_replay runs the existing plan again (fold__replay_batched); in an eager context it
                  computes each op again (fold__replay_eager).
      slices      fold_run_begin plans and reserves; fold_run_more runs steps until the time is up
-                 (fold__run_slice). If a step is too long, it runs as many rows as are predicted to fit
+                 (fold__run_slice). Of a step that is too long, it runs as many rows as are predicted to fit
                  (fold__run_rows, fold__rows_within).
-     step        fold_adam_step and the other optimisers call fold__step_param, which applies the update rule
-                 (FOLD__RULES), compiled for the instruction set, to a parameter.
+     step        fold_adam_step and the other optimisers call fold__step_param for every parameter. It applies
+                 the update rule (FOLD__RULES), which is compiled for each instruction set.
 
    Where to look for
      large batches, in pieces   fold__size_sub_batches decides, fold__forward_batch runs them
@@ -1938,7 +1938,7 @@ FOLD_API int fold_finite(const float *values, int n);
              name. In kernels, letters are those of the formula next to them.
 
    Sections  These are in file order. A section calls only sections above it, except where
-             tests/check_style.py allows it. Its banner says what it owns and uses, and its invariant.
+             tests/check_style.py allows it. A banner says what its section owns and uses, and an invariant.
      platform                     compilers, instruction sets, small helpers on sizes
      errors                       the record of the first error
      memory                       growing arrays, or a caller's block
@@ -2001,14 +2001,14 @@ FOLD_API int fold_finite(const float *values, int n);
                      use, the suffix calls that only combine scalars of samples, such as a sum of losses.
                      Boundary values and gradients pass between prefix, samples and suffix
      phase           one group in one direction; a run is a sequence of phases, a phase a sequence of steps
-     chunk           some rows of every list of a group, run forward and backward before the next
+     chunk           some rows of every list of a group, run forward and backward before the next chunk
      buffer          storage for one value, gradient or contribution of a program, for all calls of a group.
                      It is a slab in the group's memory, or transient memory in a worker's scratch
      instruction     one op of a program as a stage runs it, with bound operands
      binding         where the rows of an operand are, for all batches of a stage
      tile            rows, or rows x columns of a product, processed while they are in the cache
      contribution    what one reader of a value adds to its gradient
-     use             one place that reads a parameter or shared node; summed separately for gradients
+     use             one place that reads a parameter or shared node; each has its own sum of gradients
      pack            a weight laid out in panels for the kernels; updated when its values are written
      command list    kernel calls with their pointers, recorded for a replay to run
    ============================================================================================ */
@@ -2104,7 +2104,7 @@ __declspec(dllimport) void *__stdcall CreateFileW(const wchar_t *path, unsigned 
 #if __clang_major__ > 12 && (defined(__x86_64__) || defined(__i386__))
 #define FOLD__PRECISE
 #pragma float_control(precise, on, push)
-#elif __clang_major__ > 12 /* here some clangs ignore float_control; this lasts to the end of the file */
+#elif __clang_major__ > 12 /* some clangs ignore float_control here; this lasts to the end of the file */
 #pragma clang fp reassociate(off)
 #endif
 #pragma STDC FP_CONTRACT OFF
@@ -2114,7 +2114,7 @@ __declspec(dllimport) void *__stdcall CreateFileW(const wchar_t *path, unsigned 
                      "no-inline-functions") /* saves a third of the compile time at the same speed */
 #pragma GCC optimize("no-unsafe-math-optimizations", "no-associative-math", "no-reciprocal-math")
 #pragma GCC optimize("signed-zeros", "no-finite-math-only", "no-single-precision-constant")
-/* g++ reads all constants before it obeys this pragma. With -fsingle-precision-constant it stops here. */
+/* g++ reads constants before it obeys this pragma: with -fsingle-precision-constant, compiling stops here. */
 typedef char fold__no_single_precision_constant[sizeof 1.0 == sizeof(double) ? 1 : -1];
 #ifndef __OPTIMIZE_SIZE__ /* These passes take an eighth of the compile time and gain too little. */
 #pragma GCC optimize("no-tree-vectorize", "no-tree-vrp", "no-tree-pre", "no-code-hoisting", "no-tree-slsr")
@@ -2224,7 +2224,7 @@ FOLD__INLINE float fold__float_of(uint32_t bits)
     return value;
 }
 
-/* Returns count * size + more, or SIZE_MAX, which allocators refuse, if a term exceeds half of SIZE_MAX. */
+/* Returns count * size + more. If a term exceeds SIZE_MAX / 2, returns SIZE_MAX, which allocators refuse. */
 static size_t fold__size(size_t count, size_t size, size_t more)
 {
     if (more > SIZE_MAX / 2 || (size && count > SIZE_MAX / 2 / size))
@@ -2247,7 +2247,7 @@ static uint64_t fold__mix64(uint64_t bits) /* the finaliser of splitmix64 (Steel
     return bits ^ (bits >> 31);
 }
 
-/* Like strcmp, which would add 700 bytes on a small machine. */
+/* Replaces strcmp, which would add 700 bytes of code on a small machine. */
 static int fold__compare_text(const char *one, const char *other)
 {
     while (*one && *one == *other) {
@@ -2285,8 +2285,8 @@ static void fold__sort(uint32_t *items, uint32_t count,
    Owns: formatting of text, the first error and its message, the text of a status.
    Uses: libc. Invariant: the first error of a model or context stays until it is cleared. */
 
-/* A text being formatted, with only the conversions that this file uses: vsnprintf would be larger than all
-   messages. `length` is that of the whole text; `size` bytes of it are stored, the last one zero. */
+/* A text being formatted. It supports only the conversions used here: vsnprintf would be larger than all
+   messages. `length` counts the whole text; of this, `size` bytes are stored, including the final zero. */
 typedef struct fold__line {
     char *text;
     size_t size, length;
@@ -2339,7 +2339,7 @@ static uint64_t fold__double_bits(double value)
 #define FOLD__DOUBLE(exponent) ((uint64_t)(1023 + (exponent)) << 52) /* the bits of 2^exponent */
 
 /* Returns the first six digits of a non-negative value, rounded half to even, and the first digit's exponent.
-   The value is an integer times a power of two, so multiplying the integer by 2s or 5s yields its digits. */
+   The value is an integer times a power of two; multiplying the integer by 2s or 5s yields the digits. */
 static uint32_t fold__six_digits(double value, int *exponent)
 {
     uint8_t digit[776] = { 0 }; /* lowest digit first; a double has at most 767 significant digits */
@@ -2537,8 +2537,8 @@ typedef struct fold__error {
     char text[248];
     void (*tell)(const char *message, void *user); /* see fold_ctx_desc.error */
     void *user;
-    const char *call; /* the public call that messages name, if it consists of other calls; NULL: none */
-    int calls;        /* nesting depth of such calls */
+    const char *call; /* the public call to name in messages from calls that it makes; NULL: none */
+    int calls;        /* nesting depth of public calls that make others */
 } fold__error;
 
 /* Replaces the function name at the start of a message with the name of the call that the user made. */
@@ -2596,13 +2596,13 @@ FOLD_API const char *fold_status_text(fold_status status)
 
 /* ==== section: memory ========================================================================
    Owns: all memory of a context or model, as a fixed number of growing arrays. With an allocator, each array
-   is one allocation. In a caller's block the arrays follow one another, and growing one moves those after it,
+   is one allocation. In a caller's block the arrays follow one another, and growing one moves the later ones,
    so the exact size of a block is the sum of what the arrays need.
    Uses: libc. Invariant: arrays shrink only in fold__arena_shrink, so nothing is allocated after warm-up.
    This section does not know what arrays contain. */
 
-/* A growing array; sizes are in bytes. need: the largest size requested; in a context, since the last reset,
-   unless `lasting`. discardable: growing, which is rare, may lose the contents. */
+/* A growing array; sizes are in bytes. need: the largest size requested (in a context, since the last reset
+   unless `lasting`). discardable: the contents may be lost when the array grows. */
 typedef struct fold__array {
     char *data;
     size_t capacity, need;
@@ -2764,8 +2764,8 @@ static void fold__arena_account(fold__arena *arena, size_t more, size_t less)
         arena->peak = arena->bytes;
 }
 
-/* Large arrays start on pages. If one of two arrays used together started a few cache lines further into its
-   page, a load from it would have the low address bits of a recent store to the other, and would wait. */
+/* Large arrays start on pages. If two arrays started at slightly different offsets in a page, a load from one
+   could have the same low address bits as a recent store to the other, and would wait for the store. */
 static size_t fold__alignment(size_t capacity)
 {
     return capacity < 16 * FOLD__PAGE ? FOLD__ALIGN : FOLD__PAGE;
@@ -2797,8 +2797,8 @@ static int fold__grow_allocated(fold__arena *arena, fold__array *array, size_t n
     return 1;
 }
 
-/* Places a block's arrays again, one of them with the given capacity, and moves their contents. Arrays move
-   up only if lower ones grew, and down only if lower ones gave up slack, so two passes are enough. */
+/* Lays out a block's arrays again, with `capacity` bytes for array `grown`, and moves their contents. Arrays
+   move up only if lower ones grew, and down only if lower ones gave up slack, so two passes are enough. */
 static void fold__block_layout(fold__arena *arena, int grown, size_t capacity, int trim)
 {
     size_t at = 0, end = 0;
@@ -2851,7 +2851,7 @@ static int fold__grow_in_block(fold__arena *arena, int which, size_t need)
 }
 
 #if defined(FOLD__MOVE_ARRAYS) && !defined(FOLD_NO_MALLOC)
-/* For tests only: one request in FOLD__MOVE_ARRAYS moves all arrays of a context, large ones less often, and
+/* For tests only: one request in FOLD__MOVE_ARRAYS moves all arrays of a context (large ones less often), and
    sometimes removes their slack. AddressSanitizer then finds stale pointers and writes beyond the requested
    size. User-defined allocators are left alone, because tests count their calls. */
 static void fold__move_arrays(fold__arena *arena)
@@ -3096,7 +3096,7 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
 #define FOLD__NO_PANELS(panel) (0 && (panel) == 0)
 #endif
 
-/* Same as fold_row, for hot loops: gcc does not inline ordinary functions if optimize options differ. */
+/* Same as fold_row, for hot loops. Since optimize options differ, gcc would not inline fold_row there. */
 FOLD__INLINE float *fold__at(const fold_rows *rows, ptrdiff_t row)
 {
     return rows->rows ? rows->rows[row] : rows->base + row * rows->stride;
@@ -3123,13 +3123,13 @@ enum {
     FOLD__ROW_BLOCK = 96,         /* rows of X and dY per block of a weight gradient */
     FOLD__K_BLOCK = 96,           /* rows of dW per block; a multiple of every tile height */
     FOLD__N_BLOCK = 64,           /* columns of dW per block, if nothing is packed */
-    FOLD__PASSING = 1 << 16,      /* in that case, floats of the narrower operand per pass: they stay in L2 */
+    FOLD__PASSING = 1 << 16,      /* floats of the narrower operand per pass without packing; fit in L2 */
     FOLD__PACKING = 1 << 15,      /* packing a weight is faster from this many floats on; L1 holds fewer */
     FOLD__TRANSPOSE_ROWS = 10,    /* transposing is faster from this many rows per leftover column on */
     FOLD__EXP_TILE = 1024,        /* exps computed at a time before they are summed */
     FOLD__NARROW_ELEMENTS = 32,   /* elements whose lanes are added up together; a multiple of 8 */
     FOLD__NARROW_ROWS = 4,        /* maximum rows of a narrow tile */
-    FOLD__TILE_BLOCK = 40,        /* row tiles per block, which runs on all panels: its rows stay in L2 */
+    FOLD__TILE_BLOCK = 40,        /* row tiles per block: it runs on all panels while its rows stay in L2 */
     FOLD__TILE_ROWS = 6,          /* maximum rows of a tile */
     FOLD__TILE_SEGMENTS = 4,      /* segments that a tile sums without storing in between */
     FOLD__TILE_ARRAYS = FOLD__TILE_SEGMENTS + 2, /* arrays of row pointers per block of tiles */
@@ -3150,13 +3150,13 @@ enum {
     FOLD__INT8_INNER = 1 << 17,   /* maximum rows of an int8 weight: 2^17 * 127 * 127 fits an int32_t */
     FOLD__BF16_GROUP = 64,        /* bf16 columns stored together; the last group has up to 15 more */
     FOLD__BF16_INNER = 320,       /* rows of a bf16 group converted to floats in scratch at a time */
-    FOLD__BF16_ROWS = 240,        /* rows of x multiplied by these floats at a time */
+    FOLD__BF16_ROWS = 240,        /* rows of x that one converted part of a group multiplies at a time */
     FOLD__BF16_FEW = 6,           /* up to this many rows are multiplied singly, without scratch */
     FOLD__CBLAS_BLOCK = 128       /* rows gathered per call of sgemm */
 };
 
-/* One K-segment of a product. weights: where the segment's first row is in the pack. inner: how many of the
-   weight's rows the segment has. row: the first of them, used instead of `weights` for int8 and bf16. */
+/* One K-segment of a product. weights: where the segment's first row is in the pack. inner: number of weight
+   rows in the segment. row: the first of these rows, used instead of `weights` for int8 and bf16. */
 typedef struct fold__seg {
     fold_rows input;
     const float *weights;
@@ -3166,7 +3166,7 @@ typedef struct fold__seg {
 /* output[row] = init[row] + sum over segments of input[row] * W, for all columns of W or some. The pack's
    layout and the summation order depend on n_pack, so a column's bits do not depend on the other columns. */
 typedef struct fold__product {
-    int rows, columns, n_seg; /* `columns` are those of output and init; n_seg: segments */
+    int rows, columns, n_seg; /* columns: of output and init; n_seg: number of segments */
     int n_pack, col;          /* columns of the packed weight (0 means `columns`); first column to compute */
     int inner;                /* rows of the whole weight, even if segments use only some */
     size_t in_place; /* 0: `weights` are packs. Otherwise the stride of row-major weights, which are followed
@@ -3199,20 +3199,20 @@ typedef struct fold__attention_call {
     int queries, keys, heads, width, value_width;
     int causal;  /* query i attends to keys up to i + keys - queries; otherwise to all */
     float scale; /* factor of scores; 0 means 1 / sqrt(width) */
-    /* edges, unless NULL; then neither causal nor key_panels may be set */
+    /* NULL, or edges. With edges, neither causal nor key_panels may be set */
     const fold__adjacency *adjacency;
     fold_rows query, key, value;
-    const float *key_panels; /* keys packed by attention_append, read by forward instead of key, or NULL */
+    const float *key_panels; /* NULL, or keys packed by attention_append: forward reads these, not key */
     fold_rows out;   /* written by forward; not read by backward */
-    fold_rows norms; /* [queries x 2 heads]: each head's largest score and sum of exps, which forward stores
-                        for backward; if the base is NULL, forward does not */
+    fold_rows norms; /* [queries x (2 * heads)]: each head's largest score and sum of exps, which forward
+                        stores for backward, unless the base is NULL */
     fold_rows d_out; /* read by backward, which writes the next three if their base is not NULL */
     fold_rows d_query, d_key, d_value;
 } fold__attention_call;
 
 /* The maps y = f(a, b, c, s), written in the vector macros of the SIMD section. They propagate NaN and have
    PyTorch's gradients. relu adds a zero, so that -0 becomes 0 however a compiler implements VMAX. In maps
-   named d_f, a is the gradient of y. LIGHT maps are limited by memory, or rare, so AVX-512 uses AVX2's. */
+   named d_f, a is the gradient of y. LIGHT maps are rare or limited by memory: AVX-512 uses AVX2's. */
 #define FOLD__MAPS(X, LIGHT)                                                                             \
     X(add, FOLD__VADD(FOLD__A, FOLD__B))                                                                 \
     LIGHT(sub, FOLD__VSUB(FOLD__A, FOLD__B))                                                             \
@@ -3295,12 +3295,12 @@ enum fold__map {
 typedef void (*fold__map_fn)(float *out, const float *in_a, const float *in_b, const float *in_c,
                              float scalar, size_t count, size_t rows, const fold_rows all[4]);
 
-/* The optimisers' update rules. A rule computes `change`, which is subtracted from a value. It uses the
-   gradient `grad`, which includes weight decay, and the optimiser state in state1 and state2, which it
-   updates. Divisions and square roots are correctly rounded and nothing is fused, so all kernel sets are
-   bit-identical. A state that only decays would become denormal, rounding would keep it denormal for ever,
-   and each operation on it would take about a hundred cycles. So a state too small to change a value becomes
-   0: a mean of gradients below 2^-100, a mean of squared gradients below 2^-139. */
+/* The optimisers' update rules. A rule computes `change`, which is subtracted from a value, and updates the
+   optimiser state in state1 and state2. It reads the gradient `grad`, which includes weight decay. Divisions
+   and square roots are correctly rounded and nothing is fused, so all kernel sets are bit-identical. A state
+   that only decays would become denormal, rounding would keep it denormal for ever, and each operation on it
+   would take about a hundred cycles. So a state too small to change a value becomes 0: a mean of gradients
+   below 2^-100, a mean of squared gradients below 2^-139. */
 #define FOLD__FADING(least, keep, state, added) \
     FOLD__ISA(unless_below)(FOLD__VADD(FOLD__VMUL(keep, state), added), least)
 #define FOLD__MEAN(keep, state, added) FOLD__FADING(0x1p-100f, keep, state, added)
@@ -3329,7 +3329,7 @@ typedef struct fold__step {
     int states;
     float rate, decay, shrink, epsilon;
     float keep1, add1, scale1, keep2, add2, scale2;
-    uint64_t steps; /* step count, including this step, for which scale1 and scale2 were computed; 0: none */
+    uint64_t steps; /* scale1 and scale2 are for this step count, including this step; 0: none */
 } fold__step;
 typedef void (*fold__rule_fn)(const fold__step *step, float *values, float *grads, float *states1,
                               float *states2, size_t count);
@@ -3345,8 +3345,8 @@ typedef struct fold__kernels {
     void (*pack)(float *dst, const float *weights, int inner, int columns, int transposed, int first,
                  int count);
     void (*product)(const fold__product *product, float *scratch);
-    /* Adds x[r][i] * dy[r][j] to dw[i*ldw + j] as a chain over r, in row order. If `separate` (at least one
-       row), the chain starts at zero and its result is then added to dw. */
+    /* Adds x[r][i] * dy[r][j] to dw[i*ldw + j] as a chain over r, in row order. If `separate`, which needs at
+       least one row, the chain starts at zero, and its result is then added to dw. */
     void (*weight_grad)(int rows, const fold_rows *input, int inner, const fold_rows *dy, int columns,
                         float *dw, size_t ldw, float *scratch, int separate);
     /* Adds left[r][i] * right[r][i] to sum[i] as a chain over r, in row order. */
@@ -3376,7 +3376,7 @@ typedef struct fold__reducer {
     void (*take_rows)(const int *index, int rows, const fold_rows *from, const fold_rows *to, size_t width);
     void (*add_rows)(const int *index, int rows, const fold_rows *from, const fold_rows *to, size_t width);
     /* largest_rows computes the maximum of each column of `count` rows from `first` on; ties go to the
-       earlier row. first_largest, its gradient, is `from` for the first row with the maximum, else zeros. */
+       earlier row. first_largest computes the gradient: `from` in the first row with the maximum, else 0. */
     void (*largest_rows)(float *largest, const fold_rows *rows, ptrdiff_t first, int count, size_t width);
     void (*first_largest)(const float *from, const float *largest, const fold_rows *rows, const fold_rows *to,
                           ptrdiff_t first, int count, size_t width);
@@ -3638,7 +3638,7 @@ typedef struct fold__command_list {
     int disabled;                 /* there is no room for the list, or its size differs between replays */
 } fold__command_list;
 
-/* Returns memory that replays do not change, or NULL if there is none. */
+/* Returns memory that replays do not change, or NULL if none is left. */
 static FOLD__NOINLINE void *fold__command_memory(fold__command_list *commands, size_t bytes)
 {
     const size_t from = commands->used;
@@ -3716,7 +3716,7 @@ typedef struct fold__row_sums {
     int heads;                   /* 1 or 2; the second head's columns are `width` further on, */
     ptrdiff_t next;              /* and its weights and factors are `next` floats further on */
     const int *first, *index;    /* e reads row index[e] of `from`, which has no row pointers. NULL: row e */
-    const int *weight_at;        /* with an index: e has weights[weight_at[e]]. NULL: weights are in order; */
+    const int *weight_at;        /* with an index: e has weights[weight_at[e]]. NULL: weights are in order */
     size_t align;                /* rows' weights begin at multiples of this power of 2. 0: rows share them */
     const float *weights, *factor; /* factor NULL means 1 */
     fold_rows from, to;
@@ -3745,14 +3745,14 @@ FOLD__INLINE void fold__fetch_next(const fold__pass *pass, const fold_rows *inpu
     }
 }
 
-/* The functions of an instruction set that the drivers below use. */
+/* The functions that the drivers below call, as compiled for one instruction set. */
 typedef struct fold__tiles {
     int vector, panel; /* floats per vector, vectors per panel */
     int least,
-        tallest; /* vectors of the narrowest tile (1: tiles may end with part of one); rows of the tallest */
+        tallest; /* vectors of the narrowest tile (1: part of a vector can end a tile); rows of the tallest */
     int reach[FOLD__TILE_ROWS];             /* how many panels a tile of each height may span: a power of 2 */
     fold__tile_fn tile[FOLD__TILE_ROWS][8]; /* [rows - 1][vectors - 1] */
-    fold__tile_fn short_tile[4]; /* tallest tiles of 1 to 4 vectors, the last one half used; NULL: none */
+    fold__tile_fn short_tile[4]; /* tallest tiles of 1 to 4 vectors, the last vector half used; or NULL */
     int narrow_columns;                     /* maximum columns of a narrow tile */
     /* [rows - 1][columns - 1]; stores the lanes of each element, row by row */
     fold__narrow_fn narrow[FOLD__NARROW_ROWS][8];
@@ -3798,8 +3798,8 @@ FOLD__INLINE void fold__copy_short(float *to, const float *from, int count)
         *to = *from;
 }
 
-/* Runs tiles that cover columns `start` to `end` of the pack, not all of which are requested. Results go to
-   `buffer`, from which only the requested columns are copied. */
+/* Runs tiles over columns `start` to `end` of the pack, of which only some are requested. The tiles write to
+   `buffer`, and only the requested columns are copied from there. */
 static void fold__tiles_buffered(fold__tile_fn tile, fold__tile_args *at, int height, int first, int last,
                                  int start, int end, float *buffer)
 {
@@ -3837,7 +3837,7 @@ static fold__tile_fn fold__tile_of(const fold__tiles *tiles, int height, int vec
                                                           : tiles->tile[height - 1][vectors - 1];
 }
 
-/* Returns how many panels a tile covers: more than one if each of their vectors has a requested column. */
+/* Returns how many panels a tile covers: more than one if every vector in them has a requested column. */
 static int fold__panels_together(const fold__tiles *tiles, const fold__product *product,
                                  const fold__layout *layout, int height, int panel)
 {
@@ -3873,7 +3873,7 @@ static void fold__tile_rows(const fold__tiles *tiles, const fold__product *produ
             start += vector;
         while (end - vector >= last && end - start > narrowest && together == 1)
             end -= vector;
-        /* if tiles can end with part of a vector, a mask cuts it off; anything else needs a buffer */
+        /* if tiles can end in part of a vector, a mask stores that part; anything else needs a buffer */
         const int buffered = start < first || end - last >= (tiles->least > 1 ? 1 : vector);
         at->last = end <= last || buffered ? vector : vector - (end - last);
         at->offset =
@@ -3894,8 +3894,8 @@ static void fold__tile_rows(const fold__tiles *tiles, const fold__product *produ
     }
 }
 
-/* Returns the height of the next tile if `left` rows are left. Depending on the kernels, tiles have 1, 2, 3,
-   4 or 6 rows (or 5, if `five`), or 1, 2 or 4, or 1 or 2. In the first case, 7 rows are split into 4 + 3. */
+/* Returns the height of the next tile if `left` rows are left. If `tallest` is 6, tiles have 1, 2, 3, 4 or 6
+   rows (also 5, if `five`), and 7 rows are split into 4 + 3. If it is 4, tiles have 1, 2 or 4 rows. */
 static int fold__tile_height(int tallest, int left, int five)
 {
     const int height = left < tallest ? left : tallest, rest = left - height;
@@ -4050,7 +4050,7 @@ static void fold__product_any(const fold__tiles *tiles, const fold__product *pro
 /* Computes a weight gradient in blocks of dW, which stay in L1 during a pass over some rows. A pass has as
    many rows as L2 can hold of the narrower operand. Per pass, that operand is read once for each strip of
    blocks, the wider one and dW only once. A few rows are applied to all of dW at once. If rows of dW share
-   cache sets, dW is processed row by row: a load from one row would wait for stores to the row before. */
+   cache sets, dW is processed row by row, so loads from a row do not wait for stores to the row before. */
 static void fold__weight_grad_direct(const fold__tiles *tiles, int rows, const fold_rows *input, int inner,
                                      const fold_rows *dy, int columns, float *dw, size_t ldw, float *held,
                                      int separate)
@@ -4098,8 +4098,8 @@ static void fold__weight_grad_narrow(const fold__tiles *tiles, int rows, const f
     }
 }
 
-/* Computes a weight gradient as a product of packed operands, whose sums stay in registers for many rows.
-   Each block of rows is a segment: X is transposed, dY packed. Half a block of X and a panel fit in L1. */
+/* Computes a weight gradient as a product of packed operands. Sums stay in registers for many rows. Each
+   block of rows is a segment: X is transposed, dY packed. Half a block of X and a panel fit in L1. */
 static void fold__weight_grad_packed(const fold__tiles *tiles, int rows, const fold_rows *input, int inner,
                                      const fold_rows *dy, int columns, float *dw, size_t ldw, float *scratch)
 {
@@ -4136,7 +4136,7 @@ static int fold__columns_turned(const fold__tiles *tiles, int rows, int inner, i
     const int rest = columns % tiles->vector;
     if (inner < FOLD__LANES || tiles->many <= tiles->few)
         return 0;
-    if (columns < FOLD__LANES) /* eight fill a short vector, so the transpose is faster only for more rows */
+    if (columns < FOLD__LANES) /* eight columns fill a short vector: a transpose only pays with many rows */
         return columns == 8 && rows <= FOLD__ROW_BLOCK / 2 ? 0 : columns;
     return 2 * rest < tiles->vector && rows >= FOLD__TRANSPOSE_ROWS * rest ? rest : 0;
 }
@@ -4186,8 +4186,8 @@ static size_t fold__edge_attention_floats(const fold__adjacency *adjacency, int 
     return floats * FOLD__LANES;
 }
 
-/* Returns how many scores are held: in backward those of all rows, otherwise those of one block, which may be
-   one long row. The number is a power of two, so that a cached plan has room for other edges. */
+/* Returns how many scores are held: in backward, those of all rows; in forward, those of one block, which may
+   be one long row. The number is a power of two, so that a cached plan has room for other edges. */
 static size_t fold__edge_attention_held(const fold__attention_call *call, int backward)
 {
     const size_t rows = backward ? (size_t)call->queries : 1, most = (size_t)call->adjacency->max_edges;
@@ -4247,7 +4247,7 @@ static size_t fold__attention_held(const fold__attention_call *call, int backwar
                            : FOLD__QUERY_BLOCK * fold__attention_stride(call);
 }
 
-/* Returns how many scratch floats all heads need, which run one at a time or, along edges, in pairs. */
+/* Returns the scratch floats that attention needs. Heads run one at a time or, along edges, in pairs. */
 static size_t fold__attention_floats(const fold__attention_call *call, int backward)
 {
     const size_t keys = call->adjacency ? 0 : fold__round_up((size_t)call->keys, FOLD__PANEL_KEYS),
@@ -4622,7 +4622,7 @@ static void fold__edge_attention_forward(const fold__attender *attender, const f
     }
 }
 
-/* Computes gradients. Scores and slopes of all rows are held, since keys and values need them at the end. */
+/* Computes gradients. Holds all scores and slopes, as gradients of keys and values need them at the end. */
 static void fold__edge_attention_backward(const fold__attender *attender, const fold__attention_call *call,
                                           int head, int heads, float *scratch)
 {
@@ -4686,7 +4686,7 @@ typedef struct fold__int8_tile_args {
     const char *rows;
     const uint8_t *weights;
     size_t stride, group, row;
-    int quads, columns; /* quads: their number; in the layout of files, that of values of x */
+    int quads, columns; /* quads: number of quads or, in the layout of files, of values of x */
     const int32_t *start;
     const float *scale, *scales;
     const float *const *from;
@@ -4708,16 +4708,16 @@ typedef struct fold__int8_kernels {
     unsigned flip;
     int tallest; /* maximum rows of a tile: see fold__tile_height */
     fold__int8_tile_fn tile[FOLD__TILE_ROWS][FOLD__INT8_WIDE]; /* [rows - 1][groups - 1]; NULL: none */
-    /* Returns the bits of the largest magnitude; those of NaN are larger than those of infinity. */
+    /* Returns the largest magnitude, as bits. NaN counts as larger than infinity. */
     uint32_t (*largest)(const float *from, int count);
     /* Rounds from[i] * factor, of magnitude 127 at most, to values of `size` bytes and appends four zeros.
-       Returns their sum if `flip` is not 0. May write up to FOLD__LANES - 1 further values. */
+       Returns the sum of the values if `flip` is not 0. May write up to FOLD__LANES - 1 further values. */
     int32_t (*round)(const float *from, int count, float factor, char *to);
     const struct fold__bf16_kernels *bf16; /* for bf16 weights; NULL: the weights are int8 */
 } fold__int8_kernels;
 
 static int fold__int8_groups(int columns) { return (columns - 1) / FOLD__INT8_GROUP + 1; }
-/* Returns the distance between groups in bytes: an odd number of cache lines, so they use different sets. */
+/* Returns the distance between groups in bytes: an odd number of cache lines, to use different sets. */
 static size_t fold__int8_stride(int inner) { return (size_t)(((inner + 3) / 4) | 1) * FOLD__INT8_LINE; }
 /* Returns the size of a weight in bytes, without the scales that follow it. */
 static size_t fold__int8_size(const fold__int8_kernels *kernels, int inner, int columns)
@@ -4769,7 +4769,7 @@ static size_t fold__int8_floats(const fold__int8_kernels *kernels, size_t rows, 
     return 2 * FOLD__INT8_ROWS + block * fold__int8_row(kernels, inner) / sizeof(float);
 }
 
-/* Returns 127 / largest and sets *scale to largest / 127; `largest` is a magnitude, as bits. */
+/* Returns 127 / largest and sets *scale to largest / 127; `largest` is a magnitude, given as bits. */
 FOLD__INLINE float fold__int8_factor(uint32_t largest, float *scale)
 {
     float most;
@@ -5039,7 +5039,7 @@ static size_t fold__bf16_floats(size_t rows, int inner)
            3 * fold__min_size(rows, FOLD__BF16_ROWS) * sizeof(float *) / sizeof(float);
 }
 
-/* Multiplies some rows by one group, converting a part of it at a time to floats in `weights`. */
+/* Multiplies some rows by one group, which is converted to floats in `weights`, a part at a time. */
 static void fold__bf16_block(const fold__bf16_kernels *bf16, const fold__bf16_group *group,
                              const fold__product *product, ptrdiff_t row, float *weights, float *scratch)
 {
@@ -5145,7 +5145,7 @@ FOLD__INLINE float fold__fmaf(float a, float b, float c)
 #endif
 
 #ifdef FOLD_USE_CBLAS
-/* Products use sgemm on gathered rows and row-major packs. Their bits differ from those of other kernels. */
+/* Products use sgemm on gathered rows and row-major packs. No other kernels give the same bits. */
 static void fold__gather(float *dst, const fold_rows *input, ptrdiff_t row, int rows, int count)
 {
     for (int line = 0; line < rows; line++)
@@ -5197,7 +5197,7 @@ static void fold__weight_grad_sgemm(int rows, const fold_rows *input, int inner,
 #if FOLD__X86
 static const int32_t fold__masks[16] = {
     -1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0
-}; /* from element 8 - n on, a mask of n lanes */
+}; /* the mask of n lanes starts at element 8 - n */
 #if FOLD__GNU_VECTORS
 /* Vectors in memory, with the alignment of a float. */
 typedef float fold__f8 __attribute__((vector_size(32), aligned(4), may_alias));
@@ -5221,7 +5221,7 @@ typedef uint32_t fold__u16 __attribute__((vector_size(64)));
 #if FOLD__NEON
 #ifndef __clang__
 #pragma GCC push_options
-#pragma GCC optimize("no-schedule-insns") /* this pass loads more than registers can hold */
+#pragma GCC optimize("no-schedule-insns") /* this pass moves too many loads up for the registers to hold */
 #endif
 #define FOLD__SIMD_PASS 128
 #include FOLD_FILENAME
@@ -5296,7 +5296,7 @@ static int fold__best_pass(void)
 }
 #endif
 
-/* Returns the named kernel set or NULL; if the name is NULL, the best ("cblas" under FOLD_USE_CBLAS). */
+/* Returns the named kernel set, or NULL; without a name, the best ("cblas" under FOLD_USE_CBLAS). */
 static const fold__kernels *fold__kernels_for(const char *name)
 {
     const fold__kernels *set[4];
@@ -5351,7 +5351,7 @@ static fold__fp fold__fp_enter(int flush)
         _mm_setcsr(wanted);
     return saved;
 #elif defined(FOLD__FPCR)
-    uint64_t saved, wanted, flags; /* 0x01000000 flushes, 0x00080000 in half precision, 0x00c00000 rounds, */
+    uint64_t saved, wanted, flags; /* 0x01000000 flushes (0x00080000: half floats), 0x00c00000 rounds, */
     __asm__ volatile("mrs %0, fpcr" : "=r"(saved));
     __asm__ volatile("mrs %0, fpsr" : "=r"(flags));
     wanted = (saved & ~(uint64_t)0x01c89f00u) | (flush ? 0x01000000u : 0); /* 0x9f00 enables traps */
@@ -5482,7 +5482,7 @@ static void fold__attend(const fold__kernels *kernels, const fold__attention_cal
 #define FOLD__MM_ALL(name, ...) _mm512_maskz_##name(FOLD__ALL, __VA_ARGS__)
 #define FOLD__W 16
 #define FOLD__M __mmask16
-#define FOLD__ALL ((__mmask16)0xffff) /* for maskz intrinsics: the others cause warnings in gcc 12's header */
+#define FOLD__ALL ((__mmask16)0xffff) /* for maskz intrinsics: plain ones cause warnings in gcc 12's header */
 #define FOLD__MASK __mmask16
 #define FOLD__SOME(count) ((__mmask16)((1u << (unsigned)(count)) - 1u))
 #define FOLD__VLOAD_M(from, mask) _mm512_maskz_loadu_ps(mask, from)
@@ -5607,7 +5607,7 @@ FOLD__NOINLINE static fold__f4 fold__f4_fma_exact(fold__f4 a, fold__f4 b, fold__
     return sums;
 }
 
-/* fold__fmaf in four lanes: all take the slow path if one sum is halfway, or is denormal and not 0. */
+/* fold__fmaf in four lanes: all take the slow path if any sum is halfway, or is denormal but not 0. */
 FOLD__INLINE fold__f4 fold__f4_fma_doubles(fold__f4 a, fold__f4 b, fold__f4 c)
 {
     const __m128 av = (__m128)a, bv = (__m128)b, cv = (__m128)c;
@@ -5731,7 +5731,7 @@ FOLD__INLINE fold__f4 fold__f4_fma(fold__f4 a, fold__f4 b, fold__f4 c)
 #ifndef FOLD__ISA_8 /* AVX-512 uses AVX2's functions if eight lanes are as fast; other sets use their own */
 #define FOLD__ISA_8 FOLD__ISA
 #endif
-#ifndef FOLD__VMAX /* not NEON's instructions, which return NaN if either is NaN and order the two zeros */
+#ifndef FOLD__VMAX /* NEON's instructions return NaN if either operand is NaN, and order the two zeros */
 #define FOLD__VMIN(a, b) FOLD__VSEL(FOLD__VLT(a, b), a, b)
 #define FOLD__VMAX(a, b) FOLD__VSEL(FOLD__VLT(b, a), a, b)
 #endif
@@ -5808,7 +5808,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_made)(FOLD__V r, FOLD__I number)
     FOLD__I half;
     p = FOLD__VFMA(FOLD__ISA(exp_tail)(r), r, one);
     p = FOLD__VFMA(p, r, one);
-    number = FOLD__IADD(number, FOLD__ISET(254u)); /* adds the bias of both halves, so it is positive */
+    number = FOLD__IADD(number, FOLD__ISET(254u)); /* adds the bias of both halves; the sum is positive */
     half = FOLD__ISHR(number, 1);
     p = FOLD__VMUL(p, FOLD__IFLOATS(FOLD__ISHL(half, 23)));
     number = FOLD__ISUB(number, half);
@@ -5947,8 +5947,8 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu_tanh_low)(FOLD__V x)
     return FOLD__VMAX(low, x);
 }
 
-/* exp(-|z|) = 2^(n + r). The exponent is x p with p = a + b x^2, and can be -150. So that r has a float's
-   accuracy, p and its constants have two parts; the first part of a is so short that p - a is exact. */
+/* exp(-|z|) = 2^(n + r). The exponent is x p with p = a + b x^2, and can be -150. So p, a and b have two
+   parts each, and r has the accuracy of a float. The first part of a is so short that p - a is exact. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu_tanh_exp)(FOLD__V x)
 {
     const FOLD__V a = FOLD__VSET(0x1.26afp+1f), a_rest = FOLD__VSET(-0x1.ef218cp-18f);
@@ -5988,7 +5988,7 @@ FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(gelu_tanh_slope)(FOLD__V x)
 #endif
 
 /* gelu(x) = x P(x), where P(x) = (1 + erf(x / sqrt 2)) / 2 is the normal distribution function. P(-t) is
-   exp(-t^2 / 2) R(t), where R is smooth: it is u = 1 / (1 + 0.3 t) times a polynomial in u - 0.75, fitted to
+   exp(-t^2 / 2) R(t), where R is smooth. R is u = 1 / (1 + 0.3 t) times a polynomial in u - 0.75, fitted to
    within 3.5e-9 up to t = 14.4. From |x| = 14.4 on, x P(x) rounds to x or 0, so t is min(|x|, 14.4). */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(normal_tail)(FOLD__V t)
 {
@@ -6054,7 +6054,7 @@ FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(silu_slope)(FOLD__V x)
 }
 #endif
 
-#if FOLD__SIMD_PASS != 512 /* used only by light maps, for which AVX-512 uses AVX2's */
+#if FOLD__SIMD_PASS != 512 /* only light maps use elu, and AVX-512 uses AVX2's light maps */
 /* x > 0 ? x : alpha (e^x - 1), where e^x - 1 is -1 for x <= -30. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(elu)(FOLD__V x, FOLD__V alpha)
 {
@@ -6071,7 +6071,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(elu_slope)(FOLD__V x, FOLD__V alpha)
 }
 
 /* sin(x + quarters pi / 2) for |x| <= 2^18, NaN beyond. x is reduced to n pi/2 + r, with pi/2 in three parts;
-   the first one leaves x - n pi/2 exact. |r| is up to 0.81, not pi/4, as n is a rounded product. */
+   the first one leaves x - n pi/2 exact. |r| can be 0.81, above pi/4: n is a rounded product. */
 FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(sine)(FOLD__V x, uint32_t quarters)
 {
     const FOLD__V magic = FOLD__VSET(12582912.0f), zero = FOLD__VZERO(); /* as for exp */
@@ -6106,7 +6106,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(floor)(FOLD__V x)
     return FOLD__VSEL(FOLD__VLT(size, whole), rounded, x);
 }
 
-/* |x|^p = 2^(p exponent) e^(p log(1 + fraction)), with p exponent in two parts. So p multiplies only the
+/* |x|^p = 2^(p * exponent) e^(p log(1 + fraction)); p * exponent has two parts. So p multiplies only the
    logarithm of a number near 1, and at most p / 2 ulp are lost, however large the result is. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(pow_positive)(FOLD__V x, FOLD__V p)
 {
@@ -6122,7 +6122,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(pow_positive)(FOLD__V x, FOLD__V p)
     r = FOLD__VFMA(r, FOLD__VSET(0x1.62e43p-1f), log_part); /* ln 2 */
     r = FOLD__VMIN(one, FOLD__VMAX(FOLD__VNEG(one), r));
     r = FOLD__ISA(exp_made)(r, FOLD__ISUB(FOLD__VBITS(n), FOLD__ISET(0x4b400000u)));
-    edge = FOLD__VSEL(FOLD__VLT(x, one), zero, inf); /* if x is 0 or infinity: for p > 0, then for p < 0 */
+    edge = FOLD__VSEL(FOLD__VLT(x, one), zero, inf); /* x = 0 or infinity, for p > 0; next line: p < 0 */
     edge = FOLD__VSEL(FOLD__VLT(p, zero), FOLD__VSEL(FOLD__VLT(x, one), inf, zero), edge);
     edge = FOLD__VSEL(FOLD__VEQ(p, zero), one, edge);
     r = FOLD__VSEL(FOLD__VEQ(x, zero), edge, r);
@@ -6178,8 +6178,8 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(pow_slope)(FOLD__V x, FOLD__V p)
     in_c = fold__next(&c_rows, in_c, row);
 
 #if FOLD__SIMD_PASS == 1
-/* One loop serves all maps, because with short vectors, choosing the map again for every vector costs little.
-   The last floats of a row are padded in a buffer and use the same loop. */
+/* One loop serves all maps: with short vectors, choosing the map again for every vector costs little. The
+   last floats of a row are padded in a buffer and use the same loop. */
 #define FOLD__MAP_CASE(name, expression) \
     case FOLD__MAP_##name: result = expression; break;
 static void FOLD__ISA(map)(int map, float *out, const float *in_a, const float *in_b, const float *in_c,
@@ -6360,8 +6360,8 @@ FOLD__TARGET FOLD__INLINE FOLD__L FOLD__ISA(lanes_max)(FOLD__L a, FOLD__L b)
 #define FOLD__JOIN_HALVES(op) _mm256_##op##_ps(lanes.part1, lanes.part0)
 #endif
 #if FOLD__SIMD_PASS == 512 && !defined(__clang__)
-#define FOLD__JOINED FOLD__NOINLINE static /* if gcc 12 inlines it, the loops before it are slower, */
-#define FOLD__JOIN_END _mm256_zeroupper()  /* and gcc omits this, so all code that follows is slower */
+#define FOLD__JOINED FOLD__NOINLINE static /* inlining by gcc 12 slows the loops before the call, */
+#define FOLD__JOIN_END _mm256_zeroupper()  /* and then gcc omits this, which slows all later code */
 #else
 #define FOLD__JOINED FOLD__INLINE
 #define FOLD__JOIN_END (void)0
@@ -6539,7 +6539,7 @@ FOLD__RULES(FOLD__RULE_DEFINE)
 
 /* A tile's accumulators are separate variables, named by macros: a compiler might not keep an array in
    registers. FOLD__ROWS_n expands F(row, with) for every row, FOLD__COLS_n expands F(with, column) for every
-   column: a vector of a row or, in narrow tiles, a column of the weight. */
+   column, which is a vector of a row or, in narrow tiles, a column of the weight. */
 #define FOLD__ROWS_1(F, with) F(0, with)
 #define FOLD__ROWS_2(F, with) FOLD__ROWS_1(F, with) F(1, with)
 #define FOLD__ROWS_3(F, with) FOLD__ROWS_2(F, with) F(2, with)
@@ -6714,7 +6714,7 @@ FOLD__TARGET static void FOLD__ISA(pack_rows)(float *dst, size_t stride, const f
 }
 
 #if FOLD__SIMD_PASS == 256
-/* Transposes four columns of eight rows: USE(column, values) is expanded with the eight values of each. */
+/* Transposes four columns of eight rows: USE(column, values) gets a column's eight values. */
 #define FOLD__PAIR(src, row, at)                                                       \
     _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(src[row] + column + at)), \
                          _mm_loadu_ps(src[row + 4] + column + at), 1)
@@ -6941,7 +6941,7 @@ static void FOLD__ISA(grad_pass)(int height, const fold_rows *input, int first, 
                                  const fold_rows *dy, int from, int columns, const fold__pass *pass)
 {
 #if FOLD__SIMD_PASS == 512
-    if (columns == 8 || (columns < 8 && pass->whole)) { /* AVX2's masked stores would be slow otherwise */
+    if (columns == 8 || (columns < 8 && pass->whole)) { /* avoids AVX2's masked stores, which are slow */
         fold__grad_pass__avx2(height, input, first, inner, dy, from, columns, pass);
         return;
     }
@@ -6955,8 +6955,8 @@ static void FOLD__ISA(grad_pass)(int height, const fold_rows *input, int first, 
     }
 }
 
-/* If there are more than two passes, sums are kept in the block between passes, where rows are adjacent and
-   start on cache lines. With two, they are kept there only if a row of dW would wait for the row before. */
+/* If there are more than two passes, sums stay in the block between passes: its rows are adjacent and start
+   on cache lines. With two passes, they stay there only if a row of dW would wait for the row before. */
 static void FOLD__ISA(grad)(int rows, const fold_rows *input, int first, int inner, const fold_rows *dy,
                             int from, int columns, float *dw, size_t ldw, float *block, int separate)
 {
@@ -7134,7 +7134,7 @@ FOLD__TARGET static void FOLD__ISA(softmax_fill)(const fold__softmax_tile *with,
     }
 }
 
-#if FOLD__SIMD_PASS != 512 /* AVX-512 uses AVX2's, whose loads match the stores of the sums just before */
+#if FOLD__SIMD_PASS != 512 /* AVX-512 uses AVX2's version: its loads match the stores of the sums before */
 FOLD__TARGET static void FOLD__ISA(softmax_invert)(float *values, int count)
 {
     for (int at = 0; at < count; at += FOLD__W)
@@ -7405,7 +7405,7 @@ static void FOLD__ISA(gather)(const fold__row_sums *at)
 }
 
 #if FOLD__SIMD_PASS != 512
-/* Products of a query with eight keys, or with two times eight, each a chain over some columns. */
+/* Products of a query with eight keys, or with sixteen, each a chain over some columns. */
 #if FOLD__SIMD_PASS == 256
 #define FOLD__COLUMN_TIMES_0(at, values) acc0 = FOLD__VFMA(FOLD__VSET(query[column + at]), values, acc0);
 #define FOLD__COLUMN_TIMES_1(at, values) acc1 = FOLD__VFMA(FOLD__VSET(query[column + at]), values, acc1);
@@ -7469,7 +7469,7 @@ static void FOLD__ISA(sixteen_products)(const float *query, const float *const *
     FOLD__ISA(eight_products)(query, src + 8, first, last, to + 8);
 }
 #endif
-/* Rows are padded with their last key to a multiple of eight. Heads run together, so keys are found once. */
+/* Rows are padded with their last key to a multiple of eight. Heads run together, to find each key once. */
 FOLD__TARGET static void FOLD__ISA(edge_products)(const fold__adjacency *adjacency, int row, int rows,
                                                    const fold_rows *query, const fold_rows *key,
                                                    ptrdiff_t col, int width, int heads, float *scores,
@@ -8199,16 +8199,16 @@ static const fold__engine *fold__engine_of(const fold_op_call *call)
 typedef struct fold__param_data {
     char *name;
     fold_shape shape;
-    uint32_t touched_at; /* lookup tables: start of its dim[0] elements in the touched lists */
+    uint32_t touched_at; /* lookup tables: where the table's dim[0] elements of the touched lists start */
     size_t at, size;     /* offset and size in values and gradients, in floats; FOLD__NO_PACK: no values */
-    const void *image_data;   /* its values in an image if read in place; NULL: in an array of the model */
+    const void *image_data;   /* values in an image, if read in place; NULL: in an array of the model */
     size_t pack, pack_t; /* offsets in the packs, in floats; FOLD__NO_PACK: no pack */
     size_t bytes, bytes_t; /* offsets of the int8 or bf16 weight and its transpose; FOLD__NO_PACK: floats. For
-                              bytes in an image: the distance from them to their scales */
+                              bytes in an image: the distance from the bytes to the scales */
     uint32_t touched; /* number of rows in the touched list */
     unsigned uses; /* requested uses, including FOLD__FOR_CELLS */
 #ifndef FOLD_INFERENCE
-    uint64_t steps;         /* step count of its optimiser state, for Adam's bias correction */
+    uint64_t steps;         /* step count of the optimiser state, for Adam's bias correction */
     int back_from, back_to; /* requested rows of the pack that is used only for gradients of inputs */
 #endif
     uint8_t frozen, buffer, rate_set;
@@ -8264,7 +8264,7 @@ static int fold__matrix_rows(const fold__param_data *param) /* called per produc
 enum {                       /* flags of an op */
        FOLD__LIST = 1,       /* has a list as input */
        FOLD__GEMM = 2,       /* a product, which runs all rows of a batch at once */
-       FOLD__FLOW = 4,       /* linear; backward reads no values, so it can run before they are computed */
+       FOLD__FLOW = 4,       /* linear; backward reads no values, so it can run before forward */
        FOLD__ONE_ROW = 8,    /* user-defined op that runs row by row */
        FOLD__RANDOM = 16,    /* its data is a dropout key */
        FOLD__NO_GRAD_1 = 32, /* input 1, a target, has no gradient */
@@ -8542,8 +8542,8 @@ static void fold__sum_rows(const fold__kernels *kernels, float *total, size_t si
         fold__sum_pairs(kernels, total + at, fold__min_size(width, size - at), input, at, first, count);
 }
 
-/* Sums the gradient of a broadcast operand over the groups along which the operand repeats, last one first.
-   With four axes, at most two groups repeat. `full` has the output's size, and as much room after it. */
+/* Sums the gradient of a broadcast operand over the groups along which the operand repeats, last group first.
+   With four axes, at most two groups repeat. `full` has the output's size, with as much room after it. */
 static void fold__sum_repeats(const fold__kernels *kernels, float *din, size_t own, float *full, size_t size,
                               const fold__broadcast *broadcast)
 {
@@ -8634,7 +8634,7 @@ static void fold__elementwise_backward(const fold_op_call *call, const fold__ele
     X(at_most, at_most, d_at_most, "ga", copy, "")       \
     X(copy, copy, copy, "g", copy, "")                   \
     X(stop, copy, copy, "", copy, "")
-/* The op's attribute, if there is one, is the scalar of its map and of its gradients' maps. */
+/* The op's attribute, if there is one, is the scalar of the op's map and of the gradients' maps. */
 #define FOLD__DEFINE(name, map, da, from_a, db, from_b)                                            \
     static const fold__elementwise fold__e_##name = { fold__maps_##map,                            \
                                                       { fold__maps_##da, fold__maps_##db },        \
@@ -8788,7 +8788,7 @@ static const char *fold__infer_linear(const fold_shape *in, int count, const int
     return NULL;
 }
 
-/* Whether kernels read a weight's bytes directly from the image: those that use the layout of files do. */
+/* Whether the kernels read a weight's bytes in the image, as kernels that use the layout of files do. */
 static int fold__has_stored_bytes(const fold__int8_kernels *kernels, const fold__param_data *param)
 {
     return param->stored && kernels->as_saved;
@@ -8818,8 +8818,8 @@ static int fold__is_read_in_place(const fold__param_data *param, int transposed)
     return fold__floats_in_place(param) && !transposed && param->pack == FOLD__NO_PACK;
 }
 
-/* Returns the first row of a weight that the pack for gradients of inputs contains: it has no columns for
-   earlier rows. At least FOLD__LANES rows remain, so that a wide product does not become narrow. */
+/* The pack for gradients of inputs may leave out a weight's first rows. Returns the first row that the pack
+   contains. At least FOLD__LANES rows remain, so that a wide product does not become narrow. */
 static int fold__back_first(const fold__param_data *param)
 {
 #ifdef FOLD_INFERENCE
@@ -8896,8 +8896,8 @@ static fold_rows fold__lines_of(const fold_rows *rows, int row, int width)
     return lines;
 }
 
-/* Turns rows of `lines` lines each into one sequence of lines, if they are contiguous. Otherwise it returns
-   0, and the caller processes one sample at a time. */
+/* Turns rows of `lines` lines each into one sequence of lines, if they are contiguous. Otherwise returns 0,
+   and the caller processes one sample at a time. */
 static int fold__rows_flatten(fold_rows *input, int lines, int width)
 {
     if (lines == 1)
@@ -9017,7 +9017,7 @@ static void fold__linear_backward(const fold_op_call *call)
     }
 }
 
-/* Returns the scratch floats that products of up to `lines` rows need; in training, of any number of rows. */
+/* Returns the scratch floats that products of up to `lines` rows need or, in training, of any number. */
 static size_t fold__linear_scratch(const fold__kernels *kernels, const fold__int8_kernels *const *formats,
                                    const fold__param_data *weight, size_t lines, int trains)
 {
@@ -9035,7 +9035,7 @@ static size_t fold__linear_scratch(const fold__kernels *kernels, const fold__int
     return fold__max_size(forward, backward);
 }
 
-/* A range of columns of a gradient, for one of several threads to sum, or of rows in a part of that work. */
+/* A range of a gradient's columns that one thread sums, or a range of rows in a part of that work. */
 typedef struct fold__extent {
     int from, to;
 } fold__extent;
@@ -9052,8 +9052,8 @@ static size_t fold__segment_at(const int32_t *attr, const fold_shape *in_shape, 
 /* Whether weight_grad accepts `separate`: portable kernels and a BLAS do not. */
 static int fold__adds_separately(const fold__kernels *kernels) { return kernels->set && kernels->vector > 1; }
 
-/* Adds x^T dy to acc, the rows of W of one segment of a linear op, for some columns; dy begins at the first
-   of these. The lines continue the chains of acc in order or, if `separate`, are summed separately. */
+/* Adds x^T dy for some columns to acc, the gradient of one segment's rows of W. dy begins at the first
+   column. The lines continue the chains of acc in order or, if `separate`, are summed separately. */
 static void fold__linear_weight_grad(const fold_op_call *call, int lines, int segment, const fold_rows *input,
                                      const fold_rows *dy, fold__extent extent, int separate, float *acc)
 {
@@ -9074,7 +9074,7 @@ typedef struct fold__matrix {
     int rows, columns;
 } fold__matrix;
 
-/* With fewer rows than this, a product of two values reads the right one in place: packing takes as long. */
+/* With fewer rows than this, a product of two values reads the right one in place: packing does not pay. */
 enum { FOLD__FEW_ROWS = 4 };
 
 /* to = left right, or left right^T, summed in the same order as a linear op without bias. */
@@ -9252,7 +9252,7 @@ static const char *fold__infer_to_scalar(const fold_shape *in, int count, const 
 
 /* -- reductions inside a row ----------------------------------------------------------------- */
 
-/* The view of a value as [outer][length][inner] around an axis, or as [1][size][1] if it is over all axes. */
+/* The view of a value as [outer][length][inner] around an axis or, for all axes, as [1][size][1]. */
 typedef struct fold__axis {
     int outer, length, inner;
 } fold__axis;
@@ -9293,11 +9293,11 @@ static const char *fold__infer_axis(const fold_shape *in, int count, const int32
 }
 
 /* What an op over an axis handles at once: lines of one outer index or, for losses, all values. out and dout
-   have one line, or as many as in. Backward gets din, the gradient of `input`, and in and out if used. */
+   have one line, or as many as in. Backward gets din, the gradient of `input`, and, if used, in and out. */
 typedef struct fold__lines {
     const fold__kernels *kernels;
     fold__axis axis;
-    size_t inner, size; /* the number of lines, which is also the stride within a line; values of all lines */
+    size_t inner, size; /* number of lines, also the stride within a line; values of all lines together */
     const fold_op_call *call;
     int row, input;
     float *in, *out, *dout, *din, *scratch;
@@ -9394,7 +9394,7 @@ static void fold__mean_lines_grad(const fold__lines *lines)
 FOLD__OVER_AXIS(sum)
 FOLD__OVER_AXIS(mean)
 
-/* Returns the index of a line's first NaN or, if none, of the first maximum (sign 1) or minimum (sign -1). */
+/* Returns the index of a line's first NaN, else of the first maximum (sign 1) or minimum (sign -1). */
 static size_t fold__first_of(const fold__lines *lines, size_t column, float sign)
 {
     float most = sign * lines->in[column];
@@ -9495,7 +9495,7 @@ static void fold__prod_lines(const fold__lines *lines)
             lines->out[column] *= lines->in[at + column];
 }
 
-/* A value's gradient is the product of the values before and after it: dividing by the value fails at 0. */
+/* A value's gradient is the product of all others: dividing the whole product by the value fails at 0. */
 static void fold__prod_lines_grad(const fold__lines *lines)
 {
     float *running = lines->scratch;
@@ -9585,7 +9585,7 @@ static const char *fold__infer_norm(const fold_shape *in, int count, const int32
 static int fold__centred(const fold_op_call *call) { return call->n_in > 2; }
 
 /* target = (in - mean) / standard deviation, or in / root mean square; returns 1 / the divisor. If the
-   squares overflow or become too small, the values are scaled by a power of two first. */
+   squares overflow or become too small, the values are first scaled by a power of two. */
 static float fold__standardise(const fold_op_call *call, float *target, const float *in, size_t count,
                                float power)
 {
@@ -9631,7 +9631,7 @@ static void fold__layer_norm_forward(const fold_op_call *call)
 
 static void fold__rms_norm_forward(const fold_op_call *call) { fold__layer_norm_forward(call); }
 
-/* Computes a line's gradient of x from standardised values and the output gradient times the gain. */
+/* Computes the gradient of a line of x from standardised values and the output gradient times the gain. */
 static void fold__norm_line_grad(const fold_op_call *call, float *din, const float *target, float *work,
                                  float inverse, size_t count)
 {
@@ -9793,7 +9793,7 @@ static void fold__max_n_backward(const fold_op_call *call)
 }
 
 /* Softmax weights (shares) of one row's elements: exp(score - largest) / sum, summed in list order, per head.
-   The shares of up to `room` elements are held at a time, which in most rows are all elements. */
+   The shares of up to `room` elements are held at a time; most rows have no more elements. */
 typedef struct fold__softmax_mean {
     const fold_op_call *call;
     const fold__kernels *kernels;
@@ -9960,7 +9960,7 @@ static const char *fold__infer_concat(const fold_shape *in, int count, const int
     return NULL;
 }
 
-/* Copies `length` elements of an axis, from `first` on, from `whole` to `part`, or back if `into_whole`. */
+/* Copies `length` elements of an axis (from `first` on) from `whole` to `part`, or back if `into_whole`. */
 static void fold__move_part(const fold_shape *shape, int along, int first, int length, float *whole,
                             float *part, int into_whole)
 {
@@ -10297,7 +10297,7 @@ static const char *fold__infer_windows(const fold_shape *in, int count, const in
     return NULL;
 }
 
-/* The positions of a line at which a tap is inside x, and the first pixel it reads there. */
+/* The positions of a line at which a tap is inside x, and the first pixel that the tap reads. */
 typedef struct fold__tap {
     int first, count;
     size_t pixel;
@@ -10328,7 +10328,7 @@ static void fold__map_pixels(fold__map_fn map, int count, int channels, fold_row
         (size_t)(dense ? 1 : count), all);
 }
 
-/* Returns the pixels of x that a tap reads. The next one returns pixels of y, starting at a position. */
+/* Returns the pixels of x that a tap reads. fold__tap_out returns pixels of y from a position on. */
 static fold_rows fold__tap_in(const fold__filter *filter, const float *values, const fold__tap *tap)
 {
     const fold_rows rows = { (float *)(uintptr_t)values + tap->pixel * (size_t)filter->channels,
@@ -10588,7 +10588,7 @@ static void fold__dense_forward(const fold_op_call *call, const fold__filter *fi
     }
 }
 
-/* Adds the gradients of patches, those of `count` positions from `first` on, to the gradient of x. */
+/* Adds the gradients of the patches at `count` positions, starting at `first`, to the gradient of x. */
 static void fold__add_patches(const fold_op_call *call, const fold__filter *filter, const float *patches,
                               int first, int count, float *din)
 {
@@ -10851,7 +10851,7 @@ static void fold__list_take_forward(const fold_op_call *call)
         ->take_rows(engine->index, call->rows, &call->in[0], &call->out[0], (size_t)fold__out_size(call));
 }
 
-/* With `sparse_grad`, a row's sum is where the row is first used; these positions are after the index. */
+/* With `sparse_grad`, a row's sum is stored at the row's first use; those positions follow the index. */
 static void fold__list_take_backward(const fold_op_call *call)
 {
     const fold__engine *engine = fold__engine_of(call);
@@ -10893,7 +10893,7 @@ static void fold__move_column(const fold_rows *rows, const int *order, int first
 
 /* Runs an op along the rows of each target, one column at a time: each column is a line. An op that reduces
    returns one row per target, zeros if the target has no rows; other ops return one row per input row. For an
-   op that chooses, the index is followed by each target's chosen row, counted from the target's first. */
+   op that chooses, the index is followed by each target's chosen row, counted from the target's first row. */
 enum { FOLD__KEEPS_ROWS, FOLD__REDUCES, FOLD__CHOOSES };
 enum { FOLD__LINES_OVER_ROWS = 5 };
 static size_t fold__over_rows_floats(size_t rows) { return FOLD__LINES_OVER_ROWS * (rows + 1); }
@@ -10945,7 +10945,7 @@ static void fold__over_rows(const fold_op_call *call, fold__lines_fn *over, int 
 FOLD__OVER_ROWS(softmax, FOLD__KEEPS_ROWS)
 FOLD__OVER_ROWS(log_softmax, FOLD__KEEPS_ROWS)
 FOLD__OVER_ROWS(logsumexp, FOLD__REDUCES)
-FOLD__OVER_ROWS(sum, FOLD__REDUCES) /* sums in the order of fold_sum; that of fold_list_sum differs */
+FOLD__OVER_ROWS(sum, FOLD__REDUCES) /* sums in the order of fold_sum, not of fold_list_sum */
 FOLD__OVER_ROWS(softmax_xent, FOLD__CHOOSES)
 
 /* Which keys a query attends to: the second attribute of attention. */
@@ -11016,7 +11016,7 @@ static void fold__list_attention_backward(const fold_op_call *call)
 
 /* -- attention to a cache ----------------------------------------------------------------------- */
 
-/* The data of a step: the cache and the rows that it appends. */
+/* The data of a step: the cache and the rows that the step appends to it. */
 typedef struct fold__appended {
     fold_cache *cache;
     int first, end;
@@ -11288,8 +11288,8 @@ static int fold__differentiable(const fold__op_row *op, int input)
    Owns: random generators, random draws, and the index of the largest value.
    Uses: kernels, for the processor's settings. Invariant: a seed gives the same numbers on every platform. */
 
-/* Draw d of a seed has the key mix(seed + (d + 1) * step), so a cell call only stores where its draws begin.
-   The steps are 2^64 / the golden ratio, as in splitmix64, and a multiplier from Steele and Vigna (2021). */
+/* Draw d of a seed has the key mix(seed + (d + 1) * step), so a call only stores where its draws begin.
+   DRAW_STEP is 2^64 / the golden ratio (splitmix64); ELEMENT_STEP is from Steele and Vigna (2021). */
 #define FOLD__DRAW_STEP UINT64_C(0x9e3779b97f4a7c15)
 #define FOLD__ELEMENT_STEP UINT64_C(0xd1342543de82ef95)
 FOLD__INLINE uint64_t fold__draw_key(uint64_t base, uint64_t draw, uint64_t element)
@@ -11301,7 +11301,7 @@ static uint64_t fold__random_element(const fold_random *random, int element)
     return fold__draw_key(fold__mix64(random->key), random->draw, (uint64_t)element);
 }
 
-/* Returns a generator. The library's and the program's streams of the same seed have different numbers. */
+/* Returns a generator. For one seed, the library's and the program's generators give different numbers. */
 static fold_random fold__random_of(uint64_t seed, uint64_t stream)
 {
     const fold_random random = { seed ^ fold__mix64(stream), 0 };
@@ -11459,7 +11459,7 @@ FOLD__NOINLINE static double fold__sum_shares(const float *logits, int count, in
     return sum;
 }
 
-/* Draws an index of one head and adds the logarithm of its probability. The shares are laid end to end; the
+/* Draws an index for one head, and adds the logarithm of its probability. The shares are laid end to end; the
    one that contains a random point is drawn. A logit of -infinity is never drawn: its share is too small to
    change a sum. If the sum is too large or too small, the largest logit is first subtracted from all. */
 static int fold__softmax_head(uint64_t bits, const float *logits, int count, double *log_probability)
