@@ -425,10 +425,11 @@ FOLD_API const float *fold_model_values(const fold_model *m, int *count);
    fold_values_write_end afterwards: it updates packed weights. Error: p is quantised or read in place. */
 FOLD_API float *fold_values_write_begin(fold_model *m, fold_param p);
 FOLD_API void fold_values_write_end(fold_model *m, fold_param p);
-/* Fills all parameters of a layer from arrays. Each array is copied to the parameter NAME.PART. It is
+/* Fills all parameters of a layer from arrays. Each array is copied to the parameter NAME.PART. Arrays are
    row-major, with the shape and order given in the comment on the layer's _new. If name is "", the parts are
    full names, and the arrays must cover the whole model. Errors, set on the model: a part that the layer does
-   not have; a parameter without an array, or an array of a different length. An error changes nothing.
+   not have; a parameter without an array, or an array of a different length. After errors, nothing
+   is copied.
        fold_array arrays[2] = { { "W", W, 6 * 32 }, { "b", b, 32 } };
        fold_values_fill(m, "encoder", arrays, 2); // made by fold_dense_new(m, "encoder", 6, 32, ...) */
 typedef struct fold_array {
@@ -462,9 +463,10 @@ FOLD_API fold_status fold_values_average(fold_model *m, const fold_model *from, 
 typedef struct fold_quantize_desc {
     int min_values; /* weights with fewer values stay float; 0 means 1024 */
     int tables; /* also quantise lookup tables. In int8, every vector along the last axis has its own scale.
-                   fold_lookup writes the dequantised row into the recording. Of a tied table
-                   (FOLD_FOR_LINEAR_T), only the copy for products is kept. A table stays float if cells read
-                   it with fold_use, if it is read in place or, for int8 only, if fold_linear reads it */
+                   fold_lookup writes the dequantised row into the recording. A tied table
+                   (FOLD_FOR_LINEAR_T) keeps only the int8 copy that products use. A table stays float if
+                   cells read it with fold_use, if it is read in place or, for int8 only, if fold_linear
+                   reads it */
     int bits;   /* 8 or 0: int8; 16: bfloat16 */
 } fold_quantize_desc;
 FOLD_API fold_quantize_desc fold_quantize_desc_default(void);
@@ -1462,12 +1464,12 @@ FOLD_API fold_state fold_child_sum_apply(fold_ctx *f, const fold_child_sum *t, f
      RMSprop), or optimizer.adam.m.NAME and optimizer.adam.v.NAME, with `optimizer` and `steps` in the
      metadata. If Adam's step count differs for a parameter, e.g. one thawed later, it is stored in
      optimizer.adam.step.NAME, F32 [1].
-   - A weight that is only int8 (fold_model_quantize) is an I8 tensor NAME and an F32 tensor NAME.scale: in
+   - A weight kept only in int8 (fold_model_quantize) is an I8 tensor NAME and an F32 tensor NAME.scale: in
      Python the weight is NAME * NAME.scale. It has one scale per column, [columns], or, for a table or a
-     weight of fold_linear_t, one per row, [rows x 1]. A weight that is only bfloat16 is BF16.
+     weight of fold_linear_t, one per row, [rows x 1]. A weight kept only in bfloat16 is BF16.
    - Optimiser settings, rate sets and which parameters are frozen are not saved: your program sets them.
    Saves and loads return a status, and do nothing while the model has an error (fold_model_clear_error). A
-   failed one sets no error: fold_model_message says why, until the next save or load. Errors:
+   failed save or load sets no error, but fold_model_message says why until the next one. Statuses:
    - FOLD_IO: a file cannot be opened, read or written, or is not a safetensors file.
    - FOLD_BAD_SHAPE: the shape of a tensor is not that of its parameter.
    - FOLD_BAD_ARGUMENT: a tensor is missing, unknown, or of a type that cannot be read. */
@@ -1578,7 +1580,7 @@ typedef struct fold_tensor {
     const char *name;  /* UTF-8, valid until the file is closed; NULL: no such tensor */
     const char *dtype; /* type, e.g. "F32", or "another" for types unknown to fold.h */
     uint64_t count;    /* number of values, the product of all dimensions. Scalars have rank 1 */
-    int rank, dim[FOLD_TENSOR_RANK]; /* rank may be larger than the array; dims above INT_MAX are INT_MAX */
+    int rank, dim[FOLD_TENSOR_RANK]; /* rank may exceed FOLD_TENSOR_RANK; dim is at most INT_MAX */
     int taken;         /* 1 after fold_tensors_take, else 0 */
 } fold_tensor;
 #ifndef FOLD_NO_STDIO
@@ -1849,7 +1851,7 @@ FOLD_API int fold_random_weighted(fold_random *r, const float *weights, int n);
 /* Returns the index of the first of the largest values. NaN is ignored; -1 if there is no other value. */
 FOLD_API int fold_argmax(const float *values, int n);
 /* Writes the indices of the k largest values, largest first. Equal values stay in order. Returns the number
-   written: k, or fewer if fewer values are not NaN. */
+   written, which is below k if there are not k values other than NaN. */
 FOLD_API int fold_top_k(const float *values, int n, int k, int *index);
 /* Returns 1 if all n values are finite. Otherwise, or if values is NULL, returns 0. Use it in a controller to
    check sensors before a step, because a NaN would reach all actions and stay in any state carried from step
@@ -5940,7 +5942,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(product_rest)(FOLD__V a, FOLD__V b, 
 }
 
 /* gelu_tanh(x) = 0.5 x (1 + tanh(z / 2)) = x sigmoid(z) with z = 2 sqrt(2/pi) (x + 0.044715 x^3). For |x| >=
-   12 it equals x or 0, so z is computed with |x| limited to 12; x < -12 counts as -12. NaN stays NaN. */
+   12 it equals x or 0, so z is computed with x limited to [-12, 12]. NaN stays NaN. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu_tanh_low)(FOLD__V x)
 {
     const FOLD__V low = FOLD__VSET(-12.0f);
@@ -8409,7 +8411,7 @@ static int fold__shapes_alike(const fold_shape *const shape[3], int size)
     return alike;
 }
 
-/* Maps all rows for operands of any shapes. Missing operands are NULL. */
+/* Maps all rows for operands of any shape. Missing operands are NULL. */
 static void fold__map_rows(const fold_op_call *call, fold__map_fn map, const fold_rows *output,
                            const fold_rows *const in[3], const fold_shape *const shape[3], float scalar)
 {
@@ -9848,7 +9850,7 @@ static void fold__softmax_mean_exps(const fold__softmax_mean *at, float *sum)
     }
 }
 
-/* Computes a row's largest scores and sums of exps. If there is room for all elements, the exps are held. */
+/* Computes a row's largest scores and sums of exps. If there is room for all elements, the exps are kept. */
 static void fold__softmax_mean_begin(fold__softmax_mean *at, int row)
 {
     at->begin = at->call->list[row];
@@ -13806,7 +13808,7 @@ typedef struct fold__stages {
     uint32_t first_facts, has_prologue; /* first_facts identifies the analysis */
 } fold__stages;
 
-/* Maximum number of operands and of outputs of an op that can have gradients. */
+/* Ops with gradients have at most this many operands, and at most this many outputs. */
 enum {
     FOLD__BACK_IN = FOLD__TRAINING(1) ? FOLD_MAX_IN : 1,
     FOLD__BACK_OUT = FOLD__TRAINING(1) ? FOLD_MAX_OUT : 1
@@ -20543,7 +20545,7 @@ static void fold__greedy_pointers(fold_ctx *f, fold__greedy *greedy, uint32_t co
     greedy->reads = (fold__reads *)(void *)(greedy->depth + count);
 }
 
-/* Gathers the group's calls of some signatures in record order. Returns the number of these calls. */
+/* Gathers the group's calls with the given signatures, in record order. Returns the number of these calls. */
 static uint32_t fold__gather_calls(fold_ctx *f, uint32_t group, uint32_t first_sig, uint32_t end_sig)
 {
     fold__run *run = f->run;
@@ -26209,7 +26211,7 @@ FOLD_API fold_status fold_run_more(fold_ctx *f, uint64_t ns, int *more)
 }
 
 /* ==== section: results =======================================================================
-   Owns: values that the caller keeps, the caller's memory that runs read or write (output_ref, index_ref,
+   Owns: values that the caller keeps, memory of the caller that a run reads or writes (output_ref, index_ref,
    edges_ref), and reading results: values, gradients, statistics.
    Uses: run calls, storage. Invariant: reading changes no value. */
 

@@ -53,7 +53,7 @@ typedef struct fold_fit_report {
     double metric;      /* metric of the last complete epoch; NaN before the first epoch ends */
     double best;        /* best metric so far, also before training was resumed; NaN if there is none yet */
     int best_epoch;     /* epoch of `best`; -1: none yet */
-    double per_second;  /* training samples per second, not counting metric and files; 0 without
+    double per_second;  /* training samples per second, excluding time for metrics and files; 0 without
                            FOLD_HAS_CLOCK */
     int ended;          /* why training ended: FOLD_FIT_… */
     double rate_factor; /* learning rate factor of the last step, from fold_fit_desc.rates */

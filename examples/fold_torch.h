@@ -1182,7 +1182,7 @@ static void fold_torch__check_gain(fold_torch__walk *walk, fold_param gain)
                              i, fold_torch__shorten(shown, walk->layer), (double)values[i]);
 }
 
-/* Visits a batch norm. If the module has no weight and bias, its running statistics hold them. */
+/* Visits a batch norm. If the module has no weight and bias, its running statistics include them. */
 static void fold_torch__walk_statistics(fold_torch__walk *walk, int is_affine)
 {
     fold_torch__piece piece = fold_torch__piece_of(walk, "running_mean", "gain", &fold_torch__rnn);
