@@ -286,9 +286,9 @@ typedef struct fold_onnx__move {
 /* The calls of fold.h that make up an op, in this order; NULL: left out. */
 typedef struct fold_onnx__calls {
     fold_node (*one)(fold_ctx *f, fold_node x);
+    fold_node (*two)(fold_ctx *f, fold_node a, fold_node b); /* joins all inputs, from the left */
     fold_node (*with)(fold_ctx *f, fold_node x, float real);
     fold_node (*between)(fold_ctx *f, fold_node x, float low, float high);
-    fold_node (*two)(fold_ctx *f, fold_node a, fold_node b); /* joins all inputs, from the left */
     fold_node (*along)(fold_ctx *f, fold_node x, int axis);
     fold_node (*after)(fold_ctx *f, fold_node x);
 } fold_onnx__calls;
@@ -1097,12 +1097,6 @@ static float fold_onnx__real(fold_onnx *o, const char *name, float otherwise)
     return fold_onnx__attribute(o, name, 2, &field) ? (float)fold_onnx__decode(FOLD_ONNX__FLOAT, field.value)
                                                     : otherwise;
 }
-static int fold_onnx__has_word(fold_onnx *o, const char *name, const char *word)
-{
-    fold_onnx__field field;
-    return fold_onnx__attribute(o, name, 4, &field) && fold_onnx__is(field.bytes, word);
-}
-
 /* The index of an attribute's text among n words; 0 if the attribute is missing. */
 static int fold_onnx__word(fold_onnx *o, const char *name, const char *const *words, int n)
 {
@@ -1120,29 +1114,36 @@ static int fold_onnx__has_in(const fold_onnx *o, int i) { return i < o->node.n_i
 static int fold_onnx__has_out(const fold_onnx *o, int i) { return i < o->node.n_out && o->node.out[i]; }
 static fold_onnx__value *fold_onnx__out(fold_onnx *o) { return &o->values[o->node.out[0]]; }
 
-/* Reads a list of integers from an attribute or a constant input. Returns its length; -1: there is none; -2:
-   an error. */
-static int fold_onnx__list(fold_onnx *o, const char *name, int input, int *out, int most)
+/* Reads a list of numbers from an attribute, whose values of this type are in the field `number`, or from a
+   constant input. Returns its length; -1: there is none; -2: an error. */
+static int fold_onnx__numbers_of(fold_onnx *o, const char *name, int number, int type, int input, double *out,
+                                 int most)
 {
     fold_onnx__field field;
-    double numbers[FOLD_ONNX__MOST_OUT];
     int count = -1;
-    if (name && fold_onnx__attribute(o, name, -8, &field)) {
-        count = fold_onnx__numbers(o, field.bytes, 8, fold_onnx__type_of(FOLD_ONNX__INT64), numbers,
-                                   FOLD_ONNX__MOST_OUT);
+    if (name && fold_onnx__attribute(o, name, -number, &field)) {
+        count = fold_onnx__numbers(o, field.bytes, number, fold_onnx__type_of((uint64_t)type), out, most);
     } else if (input >= 0 && fold_onnx__has_in(o, input)) {
         const fold_onnx__value *value = fold_onnx__in(o, input);
         if (value->origin != FOLD_ONNX__FIXED)
             return FOLD_ONNX__REFUSE(o, "'%s' is not constant", value->name) - 2;
         count = value->count;
-        for (int i = 0; i < count && i < FOLD_ONNX__MOST_OUT; i++)
-            numbers[i] = fold_onnx__number(value, i);
+        for (int i = 0; i < count && i < most; i++)
+            out[i] = fold_onnx__number(value, i);
     }
     if (count > most)
         return FOLD_ONNX__REFUSE(o, "a list of %d numbers", count) - 2;
+    return o->failed ? -2 : count;
+}
+
+/* The same for a list of integers. */
+static int fold_onnx__list(fold_onnx *o, const char *name, int input, int *out, int most)
+{
+    double numbers[FOLD_ONNX__MOST_OUT];
+    const int count = fold_onnx__numbers_of(o, name, 8, FOLD_ONNX__INT64, input, numbers, most);
     for (int i = 0; i < count; i++)
         out[i] = fold_onnx__near(numbers[i]);
-    return o->failed ? -2 : count;
+    return count;
 }
 
 /* A negative axis counts from the end. Returns it counted from 0; 0 after an error. */
@@ -1171,6 +1172,14 @@ static int fold_onnx__marked_axes(fold_onnx *o, int rank, int adds, unsigned *ma
         *marks |= 1u << axis;
     }
     return count;
+}
+
+/* The constant number that input i must be; `otherwise` if it is left out; 0 after an error. */
+static double fold_onnx__setting(fold_onnx *o, int i, double otherwise)
+{
+    if (fold_onnx__has_in(o, i) && !fold_onnx__scalar(o, o->node.in[i], &otherwise))
+        return FOLD_ONNX__REFUSE(o, "'%.60s' is not a constant number", fold_onnx__in(o, i)->name);
+    return otherwise;
 }
 
 static int fold_onnx__all_fixed(const fold_onnx *o)
@@ -1796,12 +1805,12 @@ static void fold_onnx__record_calls(fold_onnx *o, const fold_onnx__step *s, cons
     fold_node x = fold_onnx__with_axes(o->f, in[0], rank);
     if (calls->one)
         x = calls->one(o->f, x);
+    for (int i = 1; i < s->n_in && calls->two; i++)
+        x = calls->two(o->f, x, fold_onnx__with_axes(o->f, in[i], rank));
     if (calls->with)
         x = calls->with(o->f, x, s->real[0]);
     if (calls->between)
         x = calls->between(o->f, x, s->real[0], s->real[1]);
-    for (int i = 1; i < s->n_in && calls->two; i++)
-        x = calls->two(o->f, x, fold_onnx__with_axes(o->f, in[i], rank));
     if (calls->along)
         x = calls->along(o->f, x, s->number[0]);
     if (calls->after)
@@ -1949,10 +1958,13 @@ static int fold_onnx__makes_view(fold_onnx *o, fold_onnx__step *s, const fold_on
                                  const fold_onnx__view *view)
 {
     int count = 0;
-    const int all = fold_onnx__size(o, made), *source = fold_onnx__sources(o, view, &count);
-    fold_onnx__move *move = fold_onnx__new_move(o, source, count, all, 0, fold_onnx__shape(&view->dims));
-    return fold_onnx__makes_moved(o, s, made, move && move->is_window && !move->is_part ? NULL : move,
-                                  &view->dims);
+    const int all = fold_onnx__size(o, made);
+    if (o->failed || !fold_onnx__moves(view, all))
+        return fold_onnx__makes(o, s, 0, o->node.out[0], &view->dims);
+    const int *source = fold_onnx__sources(o, view, &count);
+    const fold_onnx__move *move =
+        fold_onnx__new_move(o, source, count, all, 0, fold_onnx__shape(&view->dims));
+    return fold_onnx__makes_moved(o, s, made, move, &view->dims);
 }
 
 /* The same, with an output whose axis i is axis order[i] of the result. */
@@ -2258,6 +2270,11 @@ static fold_node fold_onnx__prelu(fold_ctx *f, fold_node x, fold_node slope)
     return fold_add(f, above, fold_mul(f, slope, fold_at_most(f, x, 0)));
 }
 
+static int fold_onnx__no_broadcast(fold_onnx *o, int one, int other)
+{
+    return FOLD_ONNX__REFUSE(o, "axes of %d and %d values do not broadcast", one, other);
+}
+
 /* Replaces dims by the shape to which a and dims broadcast, as in fold.h. */
 static int fold_onnx__meet(fold_onnx *o, const fold_onnx__dims *a, fold_onnx__dims *dims)
 {
@@ -2267,7 +2284,7 @@ static int fold_onnx__meet(fold_onnx *o, const fold_onnx__dims *a, fold_onnx__di
         const int own = k + a->rank - dims->rank, other = k + had.rank - dims->rank;
         const int x = own < 0 ? 1 : a->dim[own], y = other < 0 ? 1 : had.dim[other];
         if (x != y && x != 1 && y != 1)
-            return FOLD_ONNX__REFUSE(o, "axes of %d and %d values do not broadcast", x, y);
+            return fold_onnx__no_broadcast(o, x, y);
         dims->dim[k] = x == 1 ? y : x;
     }
     return fold_onnx__size(o, dims);
@@ -2309,19 +2326,16 @@ static int fold_onnx__compute(fold_onnx *o, const fold_onnx__dims *dims)
     return !o->failed;
 }
 
-static const fold_onnx__op fold_onnx__rounds =
-    FOLD_ONNX__ROW("Round", 1, 1, "", NULL, fold_onnx__nearest_whole, FOLD_ONNX__STOPS);
-
 /* Element-wise ops that fold.h lacks, for equal shapes. Those with FOLD_ONNX__STOPS have no gradient. */
 static void fold_onnx__map_forward(const fold_op_call *c)
 {
-    const fold_onnx__op *op = (const fold_onnx__op *)c->user;
+    const fold_onnx__formula *formula = (const fold_onnx__formula *)c->user;
     const int count = fold_onnx__elements(c->out_shape[0]);
     for (int row = 0; row < c->rows; row++) {
         const float *a = fold_row(&c->in[0], row), *b = fold_row(&c->in[c->n_in - 1], row);
         float *out = fold_row(&c->out[0], row);
         for (int i = 0; i < count; i++)
-            out[i] = (float)op->number->of((double)a[i], (double)b[i]);
+            out[i] = (float)formula->of((double)a[i], (double)b[i]);
     }
 }
 
@@ -2335,11 +2349,9 @@ static double fold_onnx__slope_of_one(const fold_onnx__formula *f, double a)
                                   : 1; /* rounding to half precision */
 }
 
-static double fold_onnx__slope(const fold_onnx__op *op, double a, double b, int of)
+static double fold_onnx__slope_of_two(const fold_onnx__formula *f, double a, double b, int of)
 {
-    if (op->most == 1)
-        return fold_onnx__slope_of_one(op->number, a);
-    if (op->number == fold_onnx__fmod)
+    if (f == fold_onnx__fmod)
         return of ? -fold_onnx__trunc_of(a / b, 0) : 1;
     if (!of)
         return b == 0 ? 0 : b * pow(a, b - 1);
@@ -2348,7 +2360,7 @@ static double fold_onnx__slope(const fold_onnx__op *op, double a, double b, int 
 
 static void fold_onnx__map_backward(const fold_op_call *c)
 {
-    const fold_onnx__op *op = (const fold_onnx__op *)c->user;
+    const fold_onnx__formula *f = (const fold_onnx__formula *)c->user;
     const int count = fold_onnx__elements(c->out_shape[0]);
     for (int of = 0; of < c->n_in; of++)
         for (int row = 0; row < c->rows && fold_row(&c->din[of], row); row++) {
@@ -2356,7 +2368,9 @@ static void fold_onnx__map_backward(const fold_op_call *c)
             const float *out = fold_row(&c->dout[0], row);
             float *in = fold_row(&c->din[of], row);
             for (int i = 0; i < count; i++)
-                in[i] = (float)fold_onnx__slope(op, (double)a[i], (double)b[i], of) * out[i];
+                in[i] = (float)(c->n_in == 1 ? fold_onnx__slope_of_one(f, (double)a[i])
+                                             : fold_onnx__slope_of_two(f, (double)a[i], (double)b[i], of)) *
+                        out[i];
         }
 }
 
@@ -2390,27 +2404,25 @@ static int fold_onnx__one_step(fold_onnx *o, const fold_onnx__calls *calls, int 
 
 static int fold_onnx__open_gelu(fold_onnx *o, const fold_onnx__value *from)
 {
+    static const char *const ways[2] = { "none", "tanh" };
     fold_onnx__calls calls = o->node.op->calls;
     (void)from;
-    calls.one = fold_onnx__has_word(o, "approximate", "tanh") ? fold_gelu_tanh : fold_gelu;
+    calls.one = fold_onnx__word(o, "approximate", ways, 2) ? fold_gelu_tanh : fold_gelu;
     return fold_onnx__one_step(o, &calls, 0, 0, 0);
 }
 
 static int fold_onnx__open_clip(fold_onnx *o, const fold_onnx__value *from)
 {
-    double bound[2] = { (double)fold_onnx__real(o, "min", -FLT_MAX),
-                        (double)fold_onnx__real(o, "max", FLT_MAX) };
-    for (int i = 0; i < 2; i++)
-        if (fold_onnx__has_in(o, i + 1) && !fold_onnx__scalar(o, o->node.in[i + 1], &bound[i]))
-            return FOLD_ONNX__REFUSE(o, "a bound that is not constant");
-    if (!(bound[0] <= bound[1]) || bound[0] == (double)INFINITY || bound[1] == -(double)INFINITY)
-        return FOLD_ONNX__REFUSE(o, "no value is between %g and %g", bound[0], bound[1]);
+    const double low = fold_onnx__setting(o, 1, (double)fold_onnx__real(o, "min", -FLT_MAX)),
+                 high = fold_onnx__setting(o, 2, (double)fold_onnx__real(o, "max", FLT_MAX));
+    if (!(low <= high) || low == (double)INFINITY || high == -(double)INFINITY)
+        return FOLD_ONNX__REFUSE(o, "no value is between %g and %g", low, high);
     if (!fold_onnx__is_fixed(o, o->node.in[0]))
-        return fold_onnx__one_step(o, &o->node.op->calls, 0, (float)bound[0], (float)bound[1]);
+        return fold_onnx__one_step(o, &o->node.op->calls, 0, (float)low, (float)high);
     double *numbers = fold_onnx__fix(o, fold_onnx__out(o), &from->dims, from->is_integer);
     for (int i = 0; numbers && i < from->count; i++) {
         const double x = fold_onnx__number(from, i);
-        numbers[i] = x < bound[0] ? bound[0] : x > bound[1] ? bound[1] : x;
+        numbers[i] = x < low ? low : x > high ? high : x;
     }
     return numbers != NULL;
 }
@@ -2453,14 +2465,25 @@ static int fold_onnx__joins_number(fold_onnx *o, int rank)
     return 0;
 }
 
+/* Lets the node compute a formula instead of what its row in the table says. */
+static void fold_onnx__computes(fold_onnx *o, const fold_onnx__formula *number, int flags)
+{
+    fold_onnx__op *op = FOLD_ONNX__PASSING(o, fold_onnx__op, 1);
+    if (!op)
+        return;
+    *op = *o->node.op;
+    memset(&op->calls, 0, sizeof op->calls);
+    op->number = number;
+    op->flags = flags;
+    o->node.op = op;
+}
+
 static int fold_onnx__joins(fold_onnx *o); /* several ops that are one of fold.h */
 /* Element-wise ops of one to three inputs, or of any number, such as sums; these go from the left. */
 static int fold_onnx__open_elements(fold_onnx *o, const fold_onnx__value *from)
 {
-    static const fold_onnx__op whole_div =
-        FOLD_ONNX__ROW("Div", 2, 2, "", NULL, fold_onnx__whole_div, FOLD_ONNX__INTEGERS | FOLD_ONNX__STOPS);
     if (o->node.op->number == fold_onnx__div && from->is_integer)
-        o->node.op = &whole_div;
+        fold_onnx__computes(o, fold_onnx__whole_div, FOLD_ONNX__INTEGERS | FOLD_ONNX__STOPS);
     const fold_onnx__op *op = o->node.op;
     const int n = o->node.n_in, *in = o->node.in, chooses = n == 3 && !op->calls.two;
     const int stops = (op->flags & (FOLD_ONNX__STOPS | FOLD_ONNX__TRUTH)) != 0;
@@ -2471,7 +2494,7 @@ static int fold_onnx__open_elements(fold_onnx *o, const fold_onnx__value *from)
         return 0;
     if (fold_onnx__all_fixed(o) && (chooses || op->number))
         return fold_onnx__compute(o, &dims);
-    if (op->calls.one || op->calls.with || op->calls.between)
+    if (!op->calls.two && (op->calls.one || op->calls.with || op->calls.between))
         return fold_onnx__one_step(o, &op->calls, 0, fold_onnx__real(o, "alpha", op->alpha),
                                    fold_onnx__real(o, "beta", op->beta));
     if (op->calls.two && n == 2 && (fold_onnx__joins(o) || fold_onnx__joins_number(o, dims.rank)))
@@ -2479,6 +2502,7 @@ static int fold_onnx__open_elements(fold_onnx *o, const fold_onnx__value *from)
     fold_onnx__step s =
         fold_onnx__begin(o, op->calls.two ? fold_onnx__record_calls : fold_onnx__record_own, n);
     s.calls = op->calls;
+    s.real[0] = (float)n; /* by which a mean is divided */
     for (int i = 0; i < n && !o->failed; i++) {
         const fold_onnx__view view = fold_onnx__repeated(o, &fold_onnx__in(o, i)->dims, &dims);
         fold_onnx__reads(o, &s, i, in[i], op->calls.two ? NULL : &view, fold_onnx__shape(&dims));
@@ -2487,36 +2511,20 @@ static int fold_onnx__open_elements(fold_onnx *o, const fold_onnx__value *from)
     s.stops = stops;
     if (!op->calls.two && n < 3)
         s.own = fold_onnx__own_op(o, op->type, n, fold_onnx__map_forward,
-                                  stops ? NULL : fold_onnx__map_backward, op);
+                                  stops ? NULL : fold_onnx__map_backward, op->number);
     return fold_onnx__makes(o, &s, 0, o->node.out[0], &dims);
-}
-
-static void fold_onnx__record_mean(fold_onnx *o, const fold_onnx__step *s, const fold_node *in,
-                                   fold_node *out)
-{
-    fold_onnx__record_calls(o, s, in, out);
-    out[0] = fold_onnx__divide_by(o->f, out[0], (float)s->n_in);
-}
-static int fold_onnx__open_mean(fold_onnx *o, const fold_onnx__value *from)
-{
-    if (!fold_onnx__open_elements(o, from))
-        return 0;
-    o->steps[o->n_steps - 1].record = fold_onnx__record_mean;
-    return 1;
 }
 
 static int fold_onnx__open_pow(fold_onnx *o, const fold_onnx__value *from)
 {
-    static const fold_onnx__op whole =
-        FOLD_ONNX__ROW("Pow", 2, 2, "", NULL, fold_onnx__whole_pow, FOLD_ONNX__INTEGERS | FOLD_ONNX__STOPS);
-    fold_onnx__calls calls = { NULL, fold_pow, NULL, NULL, NULL, NULL };
+    fold_onnx__calls calls = { NULL, NULL, fold_pow, NULL, NULL, NULL };
     double exponent = 0;
     /* fold_pow ignores the sign of zero, and does not accept exponents that are 0, infinite or large */
     const int is_number = fold_onnx__scalar(o, o->node.in[1], &exponent) && fabs(exponent) <= 64 &&
                           exponent != 0 && (exponent == -1 || fmod(exponent, 2) != -1) &&
                           fold_onnx__in(o, 1)->dims.rank <= from->dims.rank;
-    if (from->is_integer)
-        o->node.op = &whole; /* powers of integers are integers */
+    if (from->is_integer) /* powers of integers are integers */
+        fold_onnx__computes(o, fold_onnx__whole_pow, FOLD_ONNX__INTEGERS | FOLD_ONNX__STOPS);
     if (!is_number || fold_onnx__all_fixed(o) || from->is_integer)
         return fold_onnx__open_elements(o, from);
     if (exponent == 1 || exponent == 2 || exponent == -1)
@@ -2573,12 +2581,11 @@ static int fold_onnx__open_prelu(fold_onnx *o, const fold_onnx__value *from)
 
 static int fold_onnx__open_mod(fold_onnx *o, const fold_onnx__value *from)
 {
-    static const fold_onnx__op like_c[2] = {
-        FOLD_ONNX__ROW("Mod", 2, 2, "", NULL, fold_onnx__fmod, FOLD_ONNX__FREEZES),
-        FOLD_ONNX__ROW("Mod", 2, 2, "", NULL, fold_onnx__whole_fmod, FOLD_ONNX__INTEGERS | FOLD_ONNX__STOPS)
-    };
-    if (fold_onnx__whole(o, "fmod", 0))
-        o->node.op = &like_c[from->is_integer];
+    const int like_c = fold_onnx__whole(o, "fmod", 0) != 0;
+    if (like_c && from->is_integer)
+        fold_onnx__computes(o, fold_onnx__whole_fmod, FOLD_ONNX__INTEGERS | FOLD_ONNX__STOPS);
+    else if (like_c)
+        fold_onnx__computes(o, fold_onnx__fmod, FOLD_ONNX__FREEZES);
     else if (!from->is_integer)
         return FOLD_ONNX__REFUSE(o, "floats need fmod=1");
     return fold_onnx__open_elements(o, from);
@@ -2587,14 +2594,6 @@ static int fold_onnx__open_mod(fold_onnx *o, const fold_onnx__value *from)
 /* A cast changes values if floats become integers, numbers become booleans, or bits are lost. */
 static int fold_onnx__open_cast(fold_onnx *o, const fold_onnx__value *from)
 {
-    static const fold_onnx__op casts[5] = {
-        FOLD_ONNX__ROW("Cast", 1, 1, "", NULL, fold_onnx__to_half, FOLD_ONNX__INTEGERS),
-        FOLD_ONNX__ROW("Cast", 1, 1, "", NULL, fold_onnx__trunc, FOLD_ONNX__STOPS),
-        FOLD_ONNX__ROW("Cast", 1, 1, "", NULL, fold_onnx__not_zero,
-                       FOLD_ONNX__INTEGERS | FOLD_ONNX__TRUTH | FOLD_ONNX__STOPS),
-        FOLD_ONNX__ROW("Cast", 1, 1, "", NULL, fold_onnx__to_uint8, FOLD_ONNX__INTEGERS | FOLD_ONNX__STOPS),
-        FOLD_ONNX__ROW("Cast", 1, 1, "", NULL, fold_onnx__to_int8, FOLD_ONNX__INTEGERS | FOLD_ONNX__STOPS)
-    };
     const int to = fold_onnx__whole(o, "to", 0);
     const fold_onnx__type *type = fold_onnx__type_of((uint64_t)to);
     const fold_onnx__view view = fold_onnx__view_of(o, &from->dims);
@@ -2604,11 +2603,14 @@ static int fold_onnx__open_cast(fold_onnx *o, const fold_onnx__value *from)
     const int changes = to == FOLD_ONNX__BOOL || to == FOLD_ONNX__HALF || type->is_integer == 2 ||
                         (type->is_integer && !from->is_integer);
     if (changes)
-        o->node.op = &casts[to == FOLD_ONNX__HALF    ? 0
-                            : to == FOLD_ONNX__BOOL  ? 2
-                            : type->is_integer != 2  ? 1
-                            : to == FOLD_ONNX__UINT8 ? 3
-                                                     : 4];
+        fold_onnx__computes(o,
+                            to == FOLD_ONNX__HALF    ? fold_onnx__to_half
+                            : to == FOLD_ONNX__BOOL  ? fold_onnx__not_zero
+                            : type->is_integer != 2  ? fold_onnx__trunc
+                            : to == FOLD_ONNX__UINT8 ? fold_onnx__to_uint8
+                                                     : fold_onnx__to_int8,
+                            FOLD_ONNX__INTEGERS | (to == FOLD_ONNX__HALF ? 0 : FOLD_ONNX__STOPS) |
+                                (to == FOLD_ONNX__BOOL ? FOLD_ONNX__TRUTH : 0));
     if (!(changes ? fold_onnx__open_elements(o, from)
                   : fold_onnx__emit(o, &view, o->node.out[0], &view.dims)))
         return 0;
@@ -2725,7 +2727,7 @@ static int fold_onnx__open_quantize(fold_onnx *o, const fold_onnx__value *from)
     for (int i = 1; i < n; i++)
         fold_onnx__reads(o, &s, i, o->node.in[i], &own[i], fold_onnx__shape(&own[i].dims));
     if (quantizes)
-        s.own = fold_onnx__own_op(o, "Round", 1, fold_onnx__map_forward, NULL, &fold_onnx__rounds);
+        s.own = fold_onnx__own_op(o, "Round", 1, fold_onnx__map_forward, NULL, fold_onnx__nearest_whole);
     return fold_onnx__makes(o, &s, 0, o->node.out[0], &from->dims);
 }
 
@@ -2753,7 +2755,7 @@ static int fold_onnx__open_dynamic_quantize(fold_onnx *o, const fold_onnx__value
     fold_onnx__step s = fold_onnx__begin(o, fold_onnx__record_dynamic_quantize, 1);
     s.number[0] = from->count;
     s.stops = 1;
-    s.own = fold_onnx__own_op(o, "Round", 1, fold_onnx__map_forward, NULL, &fold_onnx__rounds);
+    s.own = fold_onnx__own_op(o, "Round", 1, fold_onnx__map_forward, NULL, fold_onnx__nearest_whole);
     fold_onnx__reads(o, &s, 0, o->node.in[0], NULL, fold_shape1(1));
     for (int i = 2; i >= 0; i--) {
         if (!fold_onnx__has_out(o, i))
@@ -3097,13 +3099,10 @@ static int fold_onnx__open_pad(fold_onnx *o, const fold_onnx__value *from)
               n_axes = fold_onnx__list(o, NULL, 3, axes, FOLD_ONNX_RANK);
     const int n = n_axes == -1 ? from->dims.rank : n_axes;
     const int beyond = fold_onnx__word(o, "mode", modes, 4);
-    double value = (double)fold_onnx__real(o, "value", 0);
     if (count != 2 * n)
         return FOLD_ONNX__REFUSE(o, "%d pads of %d axes", count, n);
-    if (fold_onnx__has_in(o, 2) && !fold_onnx__scalar(o, o->node.in[2], &value))
-        return FOLD_ONNX__REFUSE(o, "a value that is not constant");
     fold_onnx__view view = fold_onnx__view_of(o, &from->dims);
-    view.pad = (float)value;
+    view.pad = (float)fold_onnx__setting(o, 2, (double)fold_onnx__real(o, "value", 0));
     for (int i = 0; i < n; i++) {
         const int axis = fold_onnx__axis(o, n_axes == -1 ? i : axes[i], from->dims.rank);
         const long long total = (long long)pads[i] + pads[n + i] + view.dims.dim[axis];
@@ -3132,13 +3131,10 @@ static int fold_onnx__open_tile(fold_onnx *o, const fold_onnx__value *from)
 
 static int fold_onnx__open_trilu(fold_onnx *o, const fold_onnx__value *from)
 {
-    double diagonal = 0;
+    const double diagonal = fold_onnx__setting(o, 1, 0), most = FOLD_ONNX__MOST_VALUES;
     fold_onnx__view view = fold_onnx__view_of(o, &from->dims);
     if (from->dims.rank < 2)
         return FOLD_ONNX__REFUSE(o, "an input of rank %d", from->dims.rank);
-    if (fold_onnx__has_in(o, 1) && !fold_onnx__scalar(o, o->node.in[1], &diagonal))
-        return FOLD_ONNX__REFUSE(o, "a diagonal that is not constant");
-    const double most = FOLD_ONNX__MOST_VALUES;
     view.cuts = fold_onnx__whole(o, "upper", 1) ? -1 : 1;
     view.diagonal = (int)(diagonal < -most ? -most : diagonal < most ? diagonal : most);
     return fold_onnx__emit(o, &view, o->node.out[0], &view.dims);
@@ -3201,13 +3197,12 @@ static int fold_onnx__open_one_hot(fold_onnx *o, const fold_onnx__value *from)
 {
     const fold_onnx__value *values = fold_onnx__in(o, 2);
     const int rank = from->dims.rank + 1, axis = fold_onnx__axis(o, fold_onnx__whole(o, "axis", -1), rank);
+    const double depth = fold_onnx__setting(o, 1, 0);
     fold_onnx__dims dims = from->dims;
-    double depth = 0;
     if (rank > FOLD_ONNX_RANK)
         return fold_onnx__too_many_axes(o, FOLD_ONNX_RANK);
-    if (values->origin != FOLD_ONNX__FIXED || values->count != 2 ||
-        !fold_onnx__scalar(o, o->node.in[1], &depth))
-        return FOLD_ONNX__REFUSE(o, "a depth or two values that are not constant");
+    if (values->origin != FOLD_ONNX__FIXED || values->count != 2)
+        return FOLD_ONNX__REFUSE(o, "'%.60s' is not two constant numbers", values->name);
     dims.rank = rank;
     dims.dim[axis] = fold_onnx__near(depth);
     for (int k = axis + 1; k < rank; k++)
@@ -3227,10 +3222,7 @@ static int fold_onnx__open_one_hot(fold_onnx *o, const fold_onnx__value *from)
 /* Dropout after training: the same values, and a mask that keeps all of them. */
 static int fold_onnx__open_dropout(fold_onnx *o, const fold_onnx__value *from)
 {
-    double ratio = 0.5, trains = 0;
-    if ((fold_onnx__has_in(o, 1) && !fold_onnx__scalar(o, o->node.in[1], &ratio)) ||
-        (fold_onnx__has_in(o, 2) && !fold_onnx__scalar(o, o->node.in[2], &trains)))
-        return FOLD_ONNX__REFUSE(o, "a ratio or a training_mode that is not constant");
+    const double ratio = fold_onnx__setting(o, 1, 0.5), trains = fold_onnx__setting(o, 2, 0);
     if ((trains != 0 || (o->version < 7 && !fold_onnx__whole(o, "is_test", 0))) && ratio != 0)
         return FOLD_ONNX__REFUSE(o, "it drops values; export the network for inference");
     double *mask = fold_onnx__has_out(o, 1)
@@ -3305,17 +3297,14 @@ static int fold_onnx__open_size(fold_onnx *o, const fold_onnx__value *from)
 
 static int fold_onnx__open_range(fold_onnx *o, const fold_onnx__value *from)
 {
-    double x[3]; /* start, limit, delta */
-    for (int i = 0; i < 3; i++)
-        if (!fold_onnx__scalar(o, o->node.in[i], &x[i]))
-            return FOLD_ONNX__REFUSE(o, "'%.60s' is not a constant number", fold_onnx__in(o, i)->name);
-    const double n = ceil((x[1] - x[0]) / x[2]);
+    const double start = fold_onnx__setting(o, 0, 0), limit = fold_onnx__setting(o, 1, 0),
+                 delta = fold_onnx__setting(o, 2, 1), n = ceil((limit - start) / delta);
     if (!(n <= (double)FOLD_ONNX__MOST_VALUES))
         return FOLD_ONNX__REFUSE(o, "%g values", n);
     const fold_onnx__dims dims = { 1, { n > 0 ? (int)n : 0 } };
     double *numbers = fold_onnx__fix(o, fold_onnx__out(o), &dims, from->is_integer);
     for (int i = 0; numbers && i < dims.dim[0]; i++)
-        numbers[i] = fold_onnx__round(from, x[0] + i * x[2]);
+        numbers[i] = fold_onnx__round(from, start + i * delta);
     return numbers != NULL;
 }
 
@@ -3436,10 +3425,7 @@ static int fold_onnx__open_reduce(fold_onnx *o, const fold_onnx__value *from)
 static int fold_onnx__open_cumsum(fold_onnx *o, const fold_onnx__value *from)
 {
     const int back = fold_onnx__whole(o, "reverse", 0) != 0, late = fold_onnx__whole(o, "exclusive", 0) != 0;
-    double number;
-    if (!fold_onnx__scalar(o, o->node.in[1], &number))
-        return FOLD_ONNX__REFUSE(o, "an axis that is not constant");
-    const int axis = fold_onnx__axis(o, fold_onnx__near(number), from->dims.rank);
+    const int axis = fold_onnx__axis(o, fold_onnx__near(fold_onnx__setting(o, 1, 0)), from->dims.rank);
     const int n = from->dims.dim[axis], outer = fold_onnx__product(&from->dims, 0, axis),
               inner = fold_onnx__product(&from->dims, axis + 1, from->dims.rank);
     fold_onnx__view in = fold_onnx__view_of(o, &from->dims), out = in;
@@ -3553,12 +3539,10 @@ static int fold_onnx__open_argmax(fold_onnx *o, const fold_onnx__value *from)
 static int fold_onnx__open_top(fold_onnx *o, const fold_onnx__value *from)
 {
     const int axis = fold_onnx__axis_of(o, from, -1), largest = fold_onnx__whole(o, "largest", 1) != 0;
-    double k = fold_onnx__whole(o, "k", 0);
+    const double k = fold_onnx__setting(o, 1, fold_onnx__whole(o, "k", 0));
     fold_onnx__dims dims = from->dims;
     if (o->failed || from->origin != FOLD_ONNX__FIXED)
         return FOLD_ONNX__REFUSE(o, "values that are not constant");
-    if (fold_onnx__has_in(o, 1) && !fold_onnx__scalar(o, o->node.in[1], &k))
-        return FOLD_ONNX__REFUSE(o, "a number of values that is not constant");
     const int n = dims.dim[axis], inner = fold_onnx__product(&dims, axis + 1, dims.rank);
     if (!(k >= 1 && k <= n && k * from->count <= (double)FOLD_ONNX__MOST_VALUES))
         return FOLD_ONNX__REFUSE(o, "%g of %d values", k, n);
@@ -3769,85 +3753,20 @@ static int fold_onnx__reads_by_weight(fold_onnx *o, fold_onnx__step *s, const fo
     return fold_onnx__weigh(o, wanted, &view, FOLD_FOR_LINEAR, 0, &s->param[0]);
 }
 
-/* A view of the matrices of an operand, repeated to fill the batch, and transposed if `turned`. */
-static fold_onnx__view fold_onnx__matrices(fold_onnx *o, const fold_onnx__dims *from,
-                                           const fold_onnx__dims *batch, int turned)
-{
-    fold_onnx__dims dims = *batch;
-    int order[FOLD_ONNX_RANK];
-    dims.rank += 2;
-    for (int k = 0; k < batch->rank; k++)
-        order[k] = k;
-    for (int k = 0; k < 2; k++) {
-        dims.dim[batch->rank + k] = from->dim[from->rank - 2 + k];
-        order[batch->rank + k] = batch->rank + (turned ? !k : k);
-    }
-    const fold_onnx__view view = fold_onnx__repeated(o, from, &dims);
-    return fold_onnx__permuted(&view, order);
-}
+/* A product of one or two operands, written as in Einsum: each axis has a label, and the result is summed over
+   the labels that it lacks. For each label, its size and how often operands have it; for each kind, its labels
+   in the order of the result. */
+enum { FOLD_ONNX__LABELS = 128, FOLD_ONNX__MOST_LABELS = 3 * FOLD_ONNX_RANK + 1 };
+/* labels of the result that are in both operands, only in the first, and only in the second; and all others */
+enum { FOLD_ONNX__BOTH, FOLD_ONNX__ROWS, FOLD_ONNX__COLUMNS, FOLD_ONNX__SUMMED, FOLD_ONNX__KINDS };
+typedef struct fold_onnx__equation {
+    char has[2][FOLD_ONNX_RANK + 1], result[FOLD_ONNX_RANK + 1];
+    char kinds[FOLD_ONNX__KINDS][FOLD_ONNX__MOST_LABELS];
+    int size[FOLD_ONNX__LABELS], times[FOLD_ONNX__LABELS];
+} fold_onnx__equation;
 
-/* alpha a b + beta c, of matrices or batches of them. A vector gets another axis of 1, which the result does
-   not have. A constant matrix b becomes a weight, and a constant row c its bias. */
-static int fold_onnx__open_product(fold_onnx *o, const fold_onnx__value *from)
-{
-    const float alpha = fold_onnx__real(o, "alpha", 1), beta = fold_onnx__real(o, "beta", 1);
-    const int is_gemm = !strcmp(o->node.type, "Gemm"), has_c = fold_onnx__has_in(o, 2) && beta != 0;
-    const int *in = o->node.in;
-    const int turn[2] = { fold_onnx__whole(o, "transA", 0) != 0, fold_onnx__whole(o, "transB", 0) != 0 };
-    fold_onnx__dims side[2] = { from->dims, fold_onnx__in(o, 1)->dims }, batch = { 0, { 0 } };
-    const fold_onnx__dims none = batch;
-    int kept[2];
-    for (int i = 0; i < 2; i++) {
-        kept[i] = side[i].rank > 1;
-        if (!side[i].rank || (is_gemm && side[i].rank != 2))
-            return FOLD_ONNX__REFUSE(o, "matrices that do not fit");
-        if (!kept[i]) {
-            side[i].dim[!i] = side[i].dim[0];
-            side[i].dim[i] = 1;
-            side[i].rank = 2;
-        }
-        fold_onnx__dims outer = side[i];
-        outer.rank -= 2;
-        if (!fold_onnx__meet(o, &outer, &batch))
-            return 0;
-    }
-    const int one = side[1].rank == 2, count = fold_onnx__size(o, &batch);
-    const fold_onnx__view a = fold_onnx__matrices(o, &side[0], &batch, turn[0]),
-                          b = fold_onnx__matrices(o, &side[1], one ? &none : &batch, turn[1]);
-    const int m = a.dims.dim[batch.rank], k = a.dims.dim[batch.rank + 1], n = b.dims.dim[b.dims.rank - 1];
-    const fold_onnx__value *c = has_c ? fold_onnx__in(o, 2) : NULL;
-    const int linear = one && kept[1] && fold_onnx__is_fixed(o, in[1]), rows = one ? count * m : m;
-    const int row = linear && has_c && fold_onnx__is_fixed(o, in[2]) &&
-                    (c->count == 1 || (c->count == n && c->dims.dim[c->dims.rank - 1] == n));
-    fold_onnx__dims meets = { 2, { m, n } };
-    const fold_onnx__dims result = meets;
-    if (k != b.dims.dim[b.dims.rank - 2])
-        return FOLD_ONNX__REFUSE(o, "matrices that do not fit");
-    if (c && (!fold_onnx__meet(o, &c->dims, &meets) || !fold_onnx__same_dims(&meets, &result)))
-        return FOLD_ONNX__REFUSE(o, "a bias of another shape");
-    fold_onnx__step s = fold_onnx__begin(o, fold_onnx__record_linear, 2 - linear + (has_c && !row));
-    s.number[0] = 2 - linear;
-    s.real[0] = alpha;
-    s.real[1] = beta;
-    const int together = one || count == 1;
-    if (linear)
-        fold_onnx__reads_by_weight(o, &s, &a, &b, turn[1], rows, alpha);
-    else
-        fold_onnx__reads(o, &s, 0, in[0], &a, together ? fold_shape2(rows, k) : fold_shape3(count, m, k));
-    if (!linear)
-        fold_onnx__reads(o, &s, 1, in[1], &b, together ? fold_shape2(k, n) : fold_shape3(count, k, n));
-    if (row)
-        fold_onnx__vector(o, in[2], n, beta, &s.param[1]);
-    else if (has_c)
-        fold_onnx__reads(o, &s, 2 - linear, in[2], NULL, fold_shape1(1));
-    for (int i = 0; i < 2; i++)
-        if (kept[i])
-            batch.dim[batch.rank++] = i ? n : m;
-    return fold_onnx__makes(o, &s, 0, o->node.out[0], &batch);
-}
-
-/* Reads a term of Einsum's equation, which has a letter for each axis, and returns its end. An ellipsis is
-   the axes of `rank` that have no letter, or `dots` axes if rank is -1; the last of them has the label 8. */
+/* Reads a term of an equation, which has a letter for each axis, and returns its end. An ellipsis is the
+   axes of `rank` that have no letter, or `dots` axes if rank is -1; the last of them has the label 8. */
 static const char *fold_onnx__term(fold_onnx *o, const char *text, int rank, int dots, char *label)
 {
     int n = 0, letters = 0;
@@ -3868,55 +3787,48 @@ static const char *fold_onnx__term(fold_onnx *o, const char *text, int rank, int
     return text;
 }
 
-/* A view of an operand with its axes in the order of these labels. Along a label that the operand lacks, its
-   values repeat; a label that it has twice takes the diagonal. */
-static fold_onnx__view fold_onnx__labelled(fold_onnx *o, int input, const char *has, const char *labels,
-                                           const int *size)
+/* A view of an operand whose axes are the labels of these kinds, after those of both operands. Along a label
+   that the operand lacks, its values repeat; a label that it has twice takes the diagonal. */
+static fold_onnx__view fold_onnx__labelled(fold_onnx *o, const fold_onnx__equation *e, int input, int kind,
+                                           int next)
 {
     const fold_onnx__dims *from = &fold_onnx__in(o, input)->dims;
     const fold_onnx__view all = fold_onnx__view_of(o, from);
     fold_onnx__view view = all;
+    char labels[3 * FOLD_ONNX__MOST_LABELS];
+    fold_onnx__format(labels, sizeof labels, "%s%s%s", e->kinds[0], e->kinds[kind], e->kinds[next]);
     if (strlen(labels) > FOLD_ONNX_RANK)
         fold_onnx__too_many_axes(o, FOLD_ONNX_RANK);
     view.dims.rank = o->failed ? 0 : (int)strlen(labels);
     for (int k = 0; k < view.dims.rank && !o->failed; k++) {
-        view.dims.dim[k] = size[(int)labels[k]];
+        view.dims.dim[k] = e->size[(int)labels[k]];
         view.at[k] = FOLD_ONNX__SCRATCH(o, int, view.dims.dim[k]);
         for (int axis = 0; axis < from->rank && view.at[k]; axis++)
-            for (int i = 0; has[axis] == labels[k] && i < from->dim[axis]; i++)
+            for (int i = 0; e->has[input][axis] == labels[k] && i < from->dim[axis]; i++)
                 view.at[k][i] += all.at[axis][i];
     }
     fold_onnx__size(o, &view.dims);
     return view;
 }
 
-/* The labels of each operand and of the result; for each label, its size and how often operands have it. */
-enum { FOLD_ONNX__LABELS = 128, FOLD_ONNX__MOST_LABELS = 3 * FOLD_ONNX_RANK + 1 };
-typedef struct fold_onnx__equation {
-    char has[2][FOLD_ONNX_RANK + 1], result[FOLD_ONNX_RANK + 1];
-    int size[FOLD_ONNX__LABELS], times[FOLD_ONNX__LABELS];
-} fold_onnx__equation;
-
 /* If the equation has no result, that is the ellipsis, then all letters that occur once, in alphabetical
    order. */
-static int fold_onnx__read_equation(fold_onnx *o, fold_onnx__equation *e)
+static int fold_onnx__read_equation(fold_onnx *o, const char *text, fold_onnx__equation *e)
 {
-    fold_onnx__field field;
     int n = 0, dots = 0;
-    if (!e || !fold_onnx__attribute(o, "equation", 4, &field))
-        return FOLD_ONNX__REFUSE(o, "no equation");
-    const char *text = fold_onnx__copy_text(o, field.bytes);
-    for (int i = 0; i < o->node.n_in && !o->failed; i++) {
+    for (int i = 0; i < 2 && i < o->node.n_in && e && !o->failed; i++) {
         const fold_onnx__dims *dims = &fold_onnx__in(o, i)->dims;
         text = fold_onnx__term(o, text + (i && *text == ','), dims->rank, 0, e->has[i]);
         for (int k = 0; k < dims->rank && !o->failed; k++) {
             int *size = &e->size[(int)e->has[i][k]];
             if (*size > 1 && dims->dim[k] > 1 && *size != dims->dim[k])
-                return FOLD_ONNX__REFUSE(o, "axes of %d and %d values with one label", *size, dims->dim[k]);
+                return fold_onnx__no_broadcast(o, *size, dims->dim[k]);
             *size = dims->dim[k] > *size ? dims->dim[k] : *size;
             e->times[(int)e->has[i][k]]++;
         }
     }
+    if (o->failed)
+        return 0;
     for (int label = 1; label <= FOLD_ONNX_RANK; label++)
         dots += e->times[label] > 0;
     if (!strncmp(text, "->", 2))
@@ -3925,88 +3837,114 @@ static int fold_onnx__read_equation(fold_onnx *o, fold_onnx__equation *e)
         for (int label = 1; label < FOLD_ONNX__LABELS && n < FOLD_ONNX_RANK; label++)
             if (label <= FOLD_ONNX_RANK ? e->times[label] > 0 : e->times[label] == 1)
                 e->result[n++] = (char)label;
-    for (const char *at = e->result; *at; at++)
-        if (!e->times[(int)*at] || strchr(at + 1, *at))
-            return FOLD_ONNX__REFUSE(o, "a result with a label twice, or of no operand");
-    return !o->failed && (!*text || FOLD_ONNX__REFUSE(o, "an equation that does not fit its operands"));
-}
-
-/* The labels of the result that are in both operands, only in the first, and only in the second; and the
-   labels that it lacks. */
-enum { FOLD_ONNX__BOTH, FOLD_ONNX__ROWS, FOLD_ONNX__COLUMNS, FOLD_ONNX__SUMMED, FOLD_ONNX__KINDS };
-static void fold_onnx__label_kinds(const fold_onnx__equation *e,
-                                   char kinds[FOLD_ONNX__KINDS][FOLD_ONNX__MOST_LABELS])
-{
     for (const char *at = e->result; *at; at++) {
         const int in_a = strchr(e->has[0], *at) != NULL, in_b = strchr(e->has[1], *at) != NULL;
-        char *kind = kinds[in_a && in_b ? FOLD_ONNX__BOTH : in_a ? FOLD_ONNX__ROWS : FOLD_ONNX__COLUMNS];
+        char *kind = e->kinds[in_a && in_b ? FOLD_ONNX__BOTH : in_a ? FOLD_ONNX__ROWS : FOLD_ONNX__COLUMNS];
+        if ((!in_a && !in_b) || strchr(at + 1, *at))
+            return FOLD_ONNX__REFUSE(o, "a result with a label twice, or of no operand");
         kind[strlen(kind)] = *at;
     }
     for (int label = 1; label < FOLD_ONNX__LABELS; label++)
         if (e->times[label] && !strchr(e->result, label))
-            kinds[FOLD_ONNX__SUMMED][strlen(kinds[FOLD_ONNX__SUMMED])] = (char)label;
+            e->kinds[FOLD_ONNX__SUMMED][strlen(e->kinds[FOLD_ONNX__SUMMED])] = (char)label;
+    return !o->failed && (!*text || FOLD_ONNX__REFUSE(o, "an equation that does not fit its operands"));
 }
 
-/* Two operands are multiplied as matrices [rows x summed] and [summed x columns], or as batches of them. */
-static int fold_onnx__multiplies(fold_onnx *o, const fold_onnx__equation *e, const fold_onnx__view *a,
-                                 char kinds[FOLD_ONNX__KINDS][FOLD_ONNX__MOST_LABELS])
+/* Ends a product of two operands [m x n], or of a batch of them: its labels are moved to their places in the
+   result. */
+static int fold_onnx__makes_product(fold_onnx *o, fold_onnx__step *s, const fold_onnx__equation *e,
+                                    const fold_onnx__dims *made)
 {
     char text[3 * FOLD_ONNX__MOST_LABELS];
     int order[FOLD_ONNX_RANK];
-    fold_onnx__format(text, sizeof text, "%s%s%s", kinds[0], kinds[FOLD_ONNX__SUMMED],
-                      kinds[FOLD_ONNX__COLUMNS]);
-    const fold_onnx__view b = fold_onnx__labelled(o, 1, e->has[1], text, e->size);
-    const int batches = (int)strlen(kinds[0]), rows = batches + (int)strlen(kinds[FOLD_ONNX__ROWS]),
-              columns = batches + (int)strlen(kinds[FOLD_ONNX__SUMMED]);
-    const int count = fold_onnx__product(&b.dims, 0, batches),
-              m = fold_onnx__product(&a->dims, batches, rows),
-              k = fold_onnx__product(&b.dims, batches, columns),
-              n = fold_onnx__product(&b.dims, columns, b.dims.rank);
-    const int linear = fold_onnx__is_fixed(o, o->node.in[1]) && count == 1 && b.dims.rank == 2 &&
-                       columns == 1 && fold_onnx__in(o, 1)->dims.rank == 2 &&
-                       fold_onnx__in(o, 1)->count == k * n;
-    fold_onnx__step s = fold_onnx__begin(o, fold_onnx__record_linear, 2 - linear);
-    s.number[0] = 2 - linear;
-    s.real[0] = 1;
-    if (linear)
-        fold_onnx__reads_by_weight(o, &s, a, &b, e->has[1][0] == *kinds[FOLD_ONNX__COLUMNS], m, 1);
-    else if (fold_onnx__reads(o, &s, 0, o->node.in[0], a,
-                              count > 1 ? fold_shape3(count, m, k) : fold_shape2(m, k)))
-        fold_onnx__reads(o, &s, 1, o->node.in[1], &b,
-                         count > 1 ? fold_shape3(count, k, n) : fold_shape2(k, n));
-    const fold_onnx__dims made = { 3, { count, m, n } };
     fold_onnx__dims full = { (int)strlen(e->result), { 0 } };
-    fold_onnx__format(text, sizeof text, "%s%s%s", kinds[0], kinds[FOLD_ONNX__ROWS],
-                      kinds[FOLD_ONNX__COLUMNS]);
+    fold_onnx__format(text, sizeof text, "%s%s%s", e->kinds[FOLD_ONNX__BOTH], e->kinds[FOLD_ONNX__ROWS],
+                      e->kinds[FOLD_ONNX__COLUMNS]);
     for (int i = 0; i < full.rank; i++) {
         full.dim[i] = e->size[(int)text[i]];
         order[i] = (int)(strchr(text, e->result[i]) - text);
     }
     const fold_onnx__view all = fold_onnx__view_of(o, &full), view = fold_onnx__permuted(&all, order);
-    return fold_onnx__makes_view(o, &s, &made, &view);
+    return fold_onnx__makes_view(o, s, made, &view);
+}
+
+/* alpha times the product of two operands, as matrices [rows x summed] and [summed x columns] or batches of
+   them, plus beta times a third input. A constant matrix becomes a weight, and a constant row its bias. */
+static int fold_onnx__multiplies(fold_onnx *o, const fold_onnx__equation *e, float alpha, float beta)
+{
+    const fold_onnx__view a = fold_onnx__labelled(o, e, 0, FOLD_ONNX__ROWS, FOLD_ONNX__SUMMED),
+                          b = fold_onnx__labelled(o, e, 1, FOLD_ONNX__SUMMED, FOLD_ONNX__COLUMNS);
+    const fold_onnx__value *c = fold_onnx__has_in(o, 2) && beta != 0 ? fold_onnx__in(o, 2) : NULL;
+    const int batches = (int)strlen(e->kinds[FOLD_ONNX__BOTH]),
+              rows = batches + (int)strlen(e->kinds[FOLD_ONNX__ROWS]),
+              columns = batches + (int)strlen(e->kinds[FOLD_ONNX__SUMMED]), *in = o->node.in;
+    if (o->failed)
+        return 0;
+    const int count = fold_onnx__product(&b.dims, 0, batches), m = fold_onnx__product(&a.dims, batches, rows),
+              k = fold_onnx__product(&b.dims, batches, columns),
+              n = fold_onnx__product(&b.dims, columns, b.dims.rank);
+    const int linear = fold_onnx__is_fixed(o, in[1]) && count == 1 && b.dims.rank == 2 && columns == 1 &&
+                       fold_onnx__in(o, 1)->dims.rank == 2 && fold_onnx__in(o, 1)->count == k * n;
+    const int row = linear && c && fold_onnx__is_fixed(o, in[2]) &&
+                    (c->count == 1 || (c->count == n && c->dims.dim[c->dims.rank - 1] == n));
+    const fold_onnx__dims result = { 2, { m, n } }, made = { 3, { count, m, n } };
+    fold_onnx__dims meets = result;
+    if (c && (!fold_onnx__meet(o, &c->dims, &meets) || !fold_onnx__same_dims(&meets, &result)))
+        return FOLD_ONNX__REFUSE(o, "a bias of another shape");
+    fold_onnx__step s = fold_onnx__begin(o, fold_onnx__record_linear, 2 - linear + (c && !row));
+    s.number[0] = 2 - linear;
+    s.real[0] = alpha;
+    s.real[1] = beta;
+    if (linear)
+        fold_onnx__reads_by_weight(o, &s, &a, &b, e->has[1][0] == *e->kinds[FOLD_ONNX__COLUMNS], m, alpha);
+    else
+        fold_onnx__reads(o, &s, 0, in[0], &a, count > 1 ? fold_shape3(count, m, k) : fold_shape2(m, k));
+    if (!linear)
+        fold_onnx__reads(o, &s, 1, in[1], &b, count > 1 ? fold_shape3(count, k, n) : fold_shape2(k, n));
+    if (row)
+        fold_onnx__vector(o, in[2], n, beta, &s.param[1]);
+    else if (c)
+        fold_onnx__reads(o, &s, 2 - linear, in[2], NULL, fold_shape1(1));
+    return fold_onnx__makes_product(o, &s, e, &made);
+}
+
+/* A product of matrices or, with MatMul, of batches of them and of vectors. */
+static int fold_onnx__open_product(fold_onnx *o, const fold_onnx__value *from)
+{
+    const fold_onnx__dims *a = &from->dims, *b = &fold_onnx__in(o, 1)->dims;
+    const int least = !strcmp(o->node.type, "Gemm") ? 2 : 1, most = least == 2 ? 2 : FOLD_ONNX_RANK;
+    const int turns_a = fold_onnx__whole(o, "transA", 0) != 0, turns_b = fold_onnx__whole(o, "transB", 0) != 0;
+    const float alpha = fold_onnx__real(o, "alpha", 1), beta = fold_onnx__real(o, "beta", 1);
+    fold_onnx__equation *e = FOLD_ONNX__SCRATCH(o, fold_onnx__equation, 1);
+    char text[32];
+    if (a->rank < least || b->rank < least || a->rank > most || b->rank > most ||
+        a->dim[a->rank - 1 - turns_a] != b->dim[b->rank > 1 ? b->rank - 2 + turns_b : 0])
+        return FOLD_ONNX__REFUSE(o, "matrices that do not fit");
+    fold_onnx__format(text, sizeof text, "%s,%s->...%s%s", a->rank == 1 ? "k" : turns_a ? "km" : "...mk",
+                      b->rank == 1 ? "k" : turns_b ? "nk" : "...kn", a->rank > 1 ? "m" : "",
+                      b->rank > 1 ? "n" : "");
+    return fold_onnx__read_equation(o, text, e) && fold_onnx__multiplies(o, e, alpha, beta);
 }
 
 /* A single operand is moved, and summed over the axes that the result lacks. */
 static int fold_onnx__open_einsum(fold_onnx *o, const fold_onnx__value *from)
 {
     fold_onnx__equation *e = FOLD_ONNX__SCRATCH(o, fold_onnx__equation, 1);
-    char kinds[FOLD_ONNX__KINDS][FOLD_ONNX__MOST_LABELS] = { "", "", "", "" },
-         text[3 * FOLD_ONNX__MOST_LABELS];
+    fold_onnx__field field;
     (void)from;
-    if (!fold_onnx__read_equation(o, e))
-        return 0;
-    fold_onnx__label_kinds(e, kinds);
-    fold_onnx__format(text, sizeof text, "%s%s%s", kinds[0], kinds[FOLD_ONNX__ROWS],
-                      kinds[FOLD_ONNX__SUMMED]);
-    const fold_onnx__view a = fold_onnx__labelled(o, 0, e->has[0], text, e->size);
-    if (o->failed)
+    if (!fold_onnx__attribute(o, "equation", 4, &field))
+        return FOLD_ONNX__REFUSE(o, "no equation");
+    if (!fold_onnx__read_equation(o, fold_onnx__copy_text(o, field.bytes), e))
         return 0;
     if (o->node.n_in == 2)
-        return fold_onnx__multiplies(o, e, &a, kinds);
-    if (!*kinds[FOLD_ONNX__SUMMED])
-        return fold_onnx__emit(o, &a, o->node.out[0], &a.dims);
+        return fold_onnx__multiplies(o, e, 1, 1);
+    const fold_onnx__view a = fold_onnx__labelled(o, e, 0, FOLD_ONNX__ROWS, FOLD_ONNX__SUMMED);
     fold_onnx__dims kept = a.dims;
     kept.rank = (int)strlen(e->result);
+    if (o->failed)
+        return 0;
+    if (kept.rank == a.dims.rank)
+        return fold_onnx__emit(o, &a, o->node.out[0], &a.dims);
     const int outer = fold_onnx__product(&kept, 0, kept.rank),
               count = fold_onnx__product(&a.dims, kept.rank, a.dims.rank);
     fold_onnx__step s = fold_onnx__begin(o, fold_onnx__record_calls, 1);
@@ -4018,9 +3956,12 @@ static int fold_onnx__open_einsum(fold_onnx *o, const fold_onnx__value *from)
 
 /* ---- convolutions and pools ------------------------------------------------------------------- */
 
-/* How windows move along an axis. begin and end are padding, made is the number of windows. */
+/* How windows move along an axis. begin and end are padding, made is the number of windows. If `pads` is not
+   FOLD_ONNX__GIVEN, the padding is computed: such that there is a window for each stride, with the odd one at
+   the end (UPPER) or the beginning, or none. */
+enum { FOLD_ONNX__GIVEN, FOLD_ONNX__UPPER, FOLD_ONNX__LOWER, FOLD_ONNX__VALID };
 typedef struct fold_onnx__window {
-    int stride, dilation, taps, reach, begin, end, made;
+    int stride, dilation, taps, reach, begin, end, made, pads;
 } fold_onnx__window;
 enum { FOLD_ONNX__MOST_WINDOWS = 3, FOLD_ONNX__MOST_REACH = 32767 };
 
@@ -4040,8 +3981,8 @@ static int fold_onnx__window_fits(fold_onnx *o, fold_onnx__window *w)
    additional length at the end; `wanted`, if not 0, is the length of the result. */
 static int fold_onnx__transposed_window(fold_onnx *o, int n, int more, int wanted, fold_onnx__window *w)
 {
-    const int upper = fold_onnx__has_word(o, "auto_pad", "SAME_UPPER"), most = FOLD_ONNX__MOST_REACH;
-    const int same = upper || fold_onnx__has_word(o, "auto_pad", "SAME_LOWER");
+    const int upper = w->pads == FOLD_ONNX__UPPER, same = upper || w->pads == FOLD_ONNX__LOWER,
+              most = FOLD_ONNX__MOST_REACH;
     const long long spread = (long long)w->stride * (n - 1) + 1, whole = spread + w->reach - 1 + more;
     const long long given = wanted ? wanted : same ? (long long)w->stride * n : whole - w->begin - w->end;
     const long long extra = whole > given ? whole - given : 0;
@@ -4059,13 +4000,12 @@ static int fold_onnx__transposed_window(fold_onnx *o, int n, int more, int wante
 /* The windows of n values. With ceil_mode the last one may reach beyond the padding, but not begin in it. */
 static int fold_onnx__read_window(fold_onnx *o, int n, fold_onnx__window *w)
 {
-    const int upper = fold_onnx__has_word(o, "auto_pad", "SAME_UPPER"),
-              same = upper || fold_onnx__has_word(o, "auto_pad", "SAME_LOWER"),
-              valid = fold_onnx__has_word(o, "auto_pad", "VALID"), most = FOLD_ONNX__MOST_REACH;
-    if (same || valid) {
-        const int missing = valid ? 0 : ((n + w->stride - 1) / w->stride - 1) * w->stride + w->reach - n;
-        w->begin = missing < 0 ? 0 : (missing + !upper) / 2;
-        w->end = missing < 0 ? 0 : missing - w->begin;
+    const int most = FOLD_ONNX__MOST_REACH;
+    if (w->pads != FOLD_ONNX__GIVEN) {
+        const int full = ((n + w->stride - 1) / w->stride - 1) * w->stride + w->reach,
+                  missing = w->pads == FOLD_ONNX__VALID || full < n ? 0 : full - n;
+        w->begin = (missing + (w->pads == FOLD_ONNX__LOWER)) / 2;
+        w->end = missing - w->begin;
     }
     if (w->begin < 0 || w->end < 0 || w->begin > most || w->end > most || n + w->begin + w->end < w->reach)
         return FOLD_ONNX__REFUSE(o, "pads of %d and %d, of a kernel of %d", w->begin, w->end, w->reach);
@@ -4080,8 +4020,10 @@ static int fold_onnx__read_windows(fold_onnx *o, const fold_onnx__dims *filter, 
 {
     static const char *const names[6] = { "strides",        "dilations",    "kernel_shape",
                                           "output_padding", "output_shape", "pads" };
+    static const char *const ways[4] = { "NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID" };
     const fold_onnx__dims *x = &fold_onnx__in(o, 0)->dims;
-    const int axes = x->rank - 2, transposed = !strcmp(o->node.type, "ConvTranspose");
+    const int axes = x->rank - 2, transposed = !strcmp(o->node.type, "ConvTranspose"),
+              pads = fold_onnx__word(o, "auto_pad", ways, 4);
     int list[6][2 * FOLD_ONNX__MOST_WINDOWS] = { { 1, 1, 1 }, { 1, 1, 1 }, { 0 }, { 0 }, { 0 }, { 0 } };
     if (axes < 1 || axes > (filter ? 2 : FOLD_ONNX__MOST_WINDOWS))
         return FOLD_ONNX__REFUSE(o, "an input of rank %d", x->rank);
@@ -4094,7 +4036,7 @@ static int fold_onnx__read_windows(fold_onnx *o, const fold_onnx__dims *filter, 
     }
     for (int k = 0; k < axes && !o->failed; k++) {
         const fold_onnx__window w = {
-            list[0][k], list[1][k], list[2][k], 0, list[5][k], list[5][axes + k], 0
+            list[0][k], list[1][k], list[2][k], 0, list[5][k], list[5][axes + k], 0, pads
         };
         windows[k] = w;
         if (filter && w.taps != filter->dim[2 + k])
@@ -4391,30 +4333,24 @@ static int fold_onnx__read_scales(fold_onnx *o, fold_onnx__resize *r, const fold
     static const char *const policies[3] = { "stretch", "not_larger", "not_smaller" };
     const int is_resize = !strcmp(o->node.type, "Resize"), late = is_resize && o->version > 10, at = 1 + late,
               keeps = fold_onnx__word(o, "keep_aspect_ratio_policy", policies, 3);
-    int axes[FOLD_ONNX_RANK], lengths[FOLD_ONNX_RANK];
-    double scales[FOLD_ONNX_RANK], best = 0;
-    fold_onnx__field field;
+    int axes[FOLD_ONNX_RANK];
+    double told[FOLD_ONNX_RANK], best = 0; /* lengths or scales */
     const int listed = fold_onnx__list(o, "axes", -1, axes, FOLD_ONNX_RANK),
               n = listed < 0 ? x->rank : listed,
               has_lengths = late && fold_onnx__has_in(o, 3) && fold_onnx__in(o, 3)->count;
-    int count = has_lengths ? fold_onnx__list(o, NULL, 3, lengths, FOLD_ONNX_RANK) : -1;
-    if (!has_lengths && fold_onnx__attribute(o, "scales", -7, &field))
-        count = fold_onnx__numbers(o, field.bytes, 7, fold_onnx__type_of(FOLD_ONNX__FLOAT), scales,
-                                   FOLD_ONNX_RANK);
-    else if (!has_lengths && fold_onnx__has_in(o, at) && fold_onnx__is_fixed(o, o->node.in[at]))
-        for (count = 0; count < fold_onnx__in(o, at)->count && count < FOLD_ONNX_RANK; count++)
-            scales[count] = fold_onnx__number(fold_onnx__in(o, at), count);
+    const int count = fold_onnx__numbers_of(o, has_lengths ? NULL : "scales", 7, FOLD_ONNX__FLOAT,
+                                            has_lengths ? 3 : at, told, FOLD_ONNX_RANK);
     if (count != n || o->failed)
-        return FOLD_ONNX__REFUSE(o, "scales or sizes of %d axes, for %d; they must be constant", count, n);
+        return FOLD_ONNX__REFUSE(o, "scales or sizes of %d axes, for %d", count, n);
     for (int k = 0; k < x->rank; k++)
         r->scale[k] = 1, r->made[k] = x->dim[k];
     for (int i = 0; i < n; i++) {
         const int axis = listed < 0 ? i : fold_onnx__axis(o, axes[i], x->rank), had = x->dim[axis];
-        const double scale = has_lengths ? (double)lengths[i] / had : scales[i], length = scale * had;
+        const double scale = has_lengths ? told[i] / had : told[i], length = scale * had;
         if (has_lengths && (!i || (keeps == 1 ? scale < best : scale > best)))
             best = scale;
         r->scale[axis] = (float)scale;
-        r->made[axis] = has_lengths ? lengths[i] : fold_onnx__near(floor((double)r->scale[axis] * had));
+        r->made[axis] = fold_onnx__near(has_lengths ? told[i] : floor((double)r->scale[axis] * had));
         if (!(scale > 0) || !isfinite(r->scale[axis]) || r->made[axis] < 1)
             return FOLD_ONNX__REFUSE(o, "axis %d by a scale of %g, of %d values", axis, scale, had);
         if (r->places == FOLD_ONNX__CORNERS && fabs(length - r->made[axis]) > 1e-5 * length)
@@ -4659,6 +4595,7 @@ static int fold_onnx__recurrent_fits(fold_onnx *o, const fold_onnx__layer *l)
 
 static int fold_onnx__open_recurrent(fold_onnx *o, const fold_onnx__value *from)
 {
+    static const char *const directions[3] = { "forward", "reverse", "bidirectional" };
     const fold_onnx__dims *x = &from->dims;
     fold_onnx__layer *l = FOLD_ONNX__KEPT(o, fold_onnx__layer, 1);
     fold_onnx__field words, word;
@@ -4669,8 +4606,9 @@ static int fold_onnx__open_recurrent(fold_onnx *o, const fold_onnx__value *from)
     l->batch = x->dim[!l->batch_first];
     l->width = x->dim[2];
     l->hidden = fold_onnx__whole(o, "hidden_size", 0);
-    l->ways = fold_onnx__has_word(o, "direction", "bidirectional") ? 2 : 1;
-    l->reverse = fold_onnx__has_word(o, "direction", "reverse");
+    const int direction = fold_onnx__word(o, "direction", directions, 3);
+    l->ways = direction == 2 ? 2 : 1;
+    l->reverse = direction == 1;
     l->is_lstm = !strcmp(o->node.type, "LSTM");
     l->gates = l->is_lstm ? 4 : !strcmp(o->node.type, "GRU") ? 3 : 1;
     l->is_relu = fold_onnx__attribute(o, "activations", -9, &words) &&
@@ -4709,15 +4647,15 @@ static int fold_onnx__open_if(fold_onnx *o, const fold_onnx__value *from); /* it
     FOLD_ONNX__OP(type, 1, 1, "", fold_onnx__open_elements, number, 0, 0, flags, one, NULL, NULL, NULL, \
                   NULL, NULL)
 #define FOLD_ONNX__WITH(type, with, alpha)                                                                  \
-    FOLD_ONNX__OP(type, 1, 1, "alpha", fold_onnx__open_elements, NULL, alpha, 0, 0, NULL, with, NULL, NULL, \
+    FOLD_ONNX__OP(type, 1, 1, "alpha", fold_onnx__open_elements, NULL, alpha, 0, 0, NULL, NULL, with, NULL, \
                   NULL, NULL)
 #define FOLD_ONNX__BETWEEN(type, most, attributes, open, between, alpha, beta)                             \
     FOLD_ONNX__OP(type, 1, most, attributes, open, NULL, alpha, beta, most == 3 ? FOLD_ONNX__INTEGERS : 0, \
-                  NULL, NULL, between, NULL, NULL, NULL)
-#define FOLD_ONNX__TWO(type, least, most, open, two, number, flags) \
-    FOLD_ONNX__OP(type, least, most, "", open, number, 0, 0, flags, NULL, NULL, NULL, two, NULL, NULL)
+                  NULL, NULL, NULL, between, NULL, NULL)
+#define FOLD_ONNX__TWO(type, least, most, open, two, with, number, flags) \
+    FOLD_ONNX__OP(type, least, most, "", open, number, 0, 0, flags, NULL, two, with, NULL, NULL, NULL)
 #define FOLD_ONNX__MANY(type, least, most, two, number, flags) \
-    FOLD_ONNX__TWO(type, least, most, fold_onnx__open_elements, two, number, flags)
+    FOLD_ONNX__TWO(type, least, most, fold_onnx__open_elements, two, NULL, number, flags)
 #define FOLD_ONNX__TEST(type, inputs, number) \
     FOLD_ONNX__MANY(type, inputs, inputs, NULL, number, FOLD_ONNX__INTEGERS | FOLD_ONNX__TRUTH)
 #define FOLD_ONNX__REDUCE(type, before, along, after, flags)                                            \
@@ -4808,14 +4746,15 @@ static const fold_onnx__op fold_onnx__ops[] = {
     FOLD_ONNX__BETWEEN("Selu", 1, "alpha gamma", fold_onnx__open_selu, fold_onnx__selu, 1.67326319f,
                        1.05070102f),
     FOLD_ONNX__BETWEEN("Shrink", 1, "bias lambd", fold_onnx__open_shrink, fold_onnx__shrink, 0, 0),
-    FOLD_ONNX__TWO("PRelu", 2, 2, fold_onnx__open_prelu, fold_onnx__prelu, NULL, 0),
+    FOLD_ONNX__TWO("PRelu", 2, 2, fold_onnx__open_prelu, fold_onnx__prelu, NULL, NULL, 0),
     FOLD_ONNX__MANY("Add", 2, 2, fold_add, fold_onnx__add, FOLD_ONNX__COUNTS),
     FOLD_ONNX__MANY("Div", 2, 2, fold_div, fold_onnx__div, FOLD_ONNX__FREEZES | FOLD_ONNX__INTEGERS),
     FOLD_ONNX__MANY("Mul", 2, 2, fold_mul, fold_onnx__mul, FOLD_ONNX__COUNTS),
     FOLD_ONNX__MANY("Sub", 2, 2, fold_sub, fold_onnx__sub, FOLD_ONNX__FREEZES | FOLD_ONNX__COUNTS),
     FOLD_ONNX__MANY("Max", 1, FOLD_ONNX__ANY, fold_maximum, fold_onnx__max, FOLD_ONNX__INTEGERS),
     FOLD_ONNX__MANY("Min", 1, FOLD_ONNX__ANY, fold_minimum, fold_onnx__min, FOLD_ONNX__INTEGERS),
-    FOLD_ONNX__TWO("Mean", 1, FOLD_ONNX__ANY, fold_onnx__open_mean, fold_add, NULL, 0),
+    FOLD_ONNX__TWO("Mean", 1, FOLD_ONNX__ANY, fold_onnx__open_elements, fold_add, fold_onnx__divide_by, NULL,
+                   0),
     FOLD_ONNX__MANY("Sum", 1, FOLD_ONNX__ANY, fold_add, fold_onnx__add, FOLD_ONNX__COUNTS),
     FOLD_ONNX__MANY("Where", 3, 3, NULL, NULL, FOLD_ONNX__INTEGERS),
     FOLD_ONNX__TEST("And", 2, fold_onnx__and),
@@ -5703,45 +5642,18 @@ static int fold_onnx__write(fold_writer *write, void *writer, const char *format
     return write(text, strlen(text), writer);
 }
 
-/* The shortest C constant that is this finite float. */
-static void fold_onnx__shortest(float value, char text[32])
-{
-    const double size = fabs((double)value);
-    const int exponent = size > 0 ? (int)floor(log10(size)) : 0;
-    char digits[16];
-    int count = 0, same = 0, power = 0, at = 0;
-    while (!same && ++count < 11) {
-        power = count - 1 - exponent;
-        /* in two factors, neither of which overflows */
-        const double half = pow(10, power / 2), rest = pow(10, power - power / 2);
-        const double rounded = floor(size * half * rest + 0.5), back = rounded / half / rest;
-        same = (float)(back * (1 - 4e-16)) == (float)size && (float)(back * (1 + 4e-16)) == (float)size;
-        fold_onnx__format(digits, sizeof digits, "%u", (unsigned)rounded);
-    }
-    if (digits[count])
-        digits[count] = 0, power--; /* rounded up to a power of ten */
-    const int n = (int)strlen(digits), point = n - power;
-    if (signbit(value))
-        text[at++] = '-';
-    if (point < -4 || point > 9) {
-        fold_onnx__format(text + at, 24, "%se%df", digits, -power);
-        return;
-    }
-    for (int i = point < 1 ? point - 1 : 0; i < n || i < point; i++) {
-        if (i == point)
-            text[at++] = '.';
-        text[at++] = i < 0 || i >= n ? '0' : digits[i];
-    }
-    strcpy(text + at, point < n ? "f" : ".0f");
-}
-
-/* Without a header C has no names for infinities and NaN, so they are computed. */
+/* A whole number, then doubled or halved: exact, also for infinities and NaN, which have no names in C without
+   a header. */
 static int fold_onnx__print_pad(float pad, fold_writer *write, void *writer)
 {
-    char text[32];
-    fold_onnx__shortest(isfinite(pad) ? pad : pad < 0 ? -3e38f : 3e38f, text);
-    return fold_onnx__write(write, writer, "        float own_pad = %s;\n", text) ||
-           (!isfinite(pad) && fold_onnx__write(write, writer, "        own_pad *= 10.0f;\n")) ||
+    int power = 128;
+    double whole = isfinite(pad) ? ldexp(frexp((double)pad, &power), FLT_MANT_DIG) : pad < 0 ? -1 : 1;
+    for (power -= isfinite(pad) ? FLT_MANT_DIG : 0; power < 0 && fmod(whole, 2) == 0; power++)
+        whole /= 2;
+    return fold_onnx__write(write, writer, "        float own_pad = %.0f.0f;\n", whole) ||
+           (power && fold_onnx__write(write, writer,
+                                      "        for (i = 0; i < %d; i++)\n            own_pad *= %s;\n",
+                                      power < 0 ? -power : power, power < 0 ? "0.5f" : "2.0f")) ||
            (isnan(pad) && fold_onnx__write(write, writer, "        own_pad -= own_pad;\n"));
 }
 
@@ -5796,7 +5708,7 @@ static int fold_onnx__print_gather(const fold_seen *seen, fold_writer *write, vo
 static int fold_onnx__print_formula(const fold_seen *seen, fold_writer *write, void *writer)
 {
     static const char spaces[] = "                        ";
-    const char *text = ((const fold_onnx__op *)seen->user_op->user)->number->text, *end;
+    const char *text = ((const fold_onnx__formula *)seen->user_op->user)->text, *end;
     int stopped = fold_onnx__write(write, writer, "        for (i = 0; i < %d; i++) {\n",
                                    fold_onnx__elements(*seen->out[0]));
     for (int i = 0; i < 2 && !stopped; i++)
