@@ -2801,18 +2801,22 @@ static int fold_onnx__write(fold_writer *write, void *writer, const char *format
     return write(text, strlen(text), writer);
 }
 
-/* A whole number, then doubled or halved: exact, also for infinities and NaN, which have no names in C without
-   a header. */
+/* A whole number, times or divided by powers of two, which is exact. Infinities and NaN have no names in C
+   without a header, so they are computed. */
 static int fold_onnx__print_pad(float pad, fold_writer *write, void *writer)
 {
-    int power = 128;
+    int power = 127;
     double whole = isfinite(pad) ? ldexp(frexp((double)pad, &power), FLT_MANT_DIG) : pad < 0 ? -1 : 1;
-    for (power -= isfinite(pad) ? FLT_MANT_DIG : 0; power < 0 && fmod(whole, 2) == 0; power++)
+    power -= isfinite(pad) ? FLT_MANT_DIG : 0;
+    for (; power < 0 && fmod(whole, 2) == 0; power++)
         whole /= 2;
-    return fold_onnx__write(write, writer, "        float own_pad = %.0f.0f;\n", whole) ||
-           (power && fold_onnx__write(write, writer,
-                                      "        for (i = 0; i < %d; i++)\n            own_pad *= %s;\n",
-                                      power < 0 ? -power : power, power < 0 ? "0.5f" : "2.0f")) ||
+    int stopped = fold_onnx__write(write, writer, "        float own_pad = %.0f.0f", whole);
+    for (int by; power && !stopped; power -= by) {
+        by = power > 60 ? 60 : power < -60 ? -60 : power;
+        stopped = fold_onnx__write(write, writer, " %c %.0f.0f", by < 0 ? '/' : '*', ldexp(1, by < 0 ? -by : by));
+    }
+    return stopped || fold_onnx__write(write, writer, ";\n") ||
+           (!isfinite(pad) && fold_onnx__write(write, writer, "        own_pad *= 2.0f;\n")) ||
            (isnan(pad) && fold_onnx__write(write, writer, "        own_pad -= own_pad;\n"));
 }
 

@@ -1,10 +1,10 @@
-/* fold_onnx_ops.h - the second file of fold_onnx.h, which includes it: what each op of an ONNX file does. Copy it
-   into the same folder, and include only fold_onnx.h.
+/* fold_onnx_ops.h - what each op of an ONNX file does: the second file of fold_onnx.h, which includes it. Copy
+   both into the same folder, and include fold_onnx.h.
 
-   An op has a row in the table at the end of this file. The row names its attributes, the numbers of its
-   inputs, and the function that opens a node: it checks the node, and computes its outputs if they are
-   constant, or else adds a step. Recording a sample then makes the calls of each step's recorder. Above the
-   table is a list of what each opset changed. */
+   Each op has a row in the table at the end. The row has the number of the op's inputs, the attributes that are
+   supported, and the function that opens a node of the op: this computes outputs that are constant, and adds a
+   step for others, with the function that records it. The comment above the table lists what each opset
+   changed. */
 
 #if defined(FOLD_ONNX_IMPLEMENTATION) && !defined(FOLD__ONNX_OPS)
 #define FOLD__ONNX_OPS
@@ -1760,11 +1760,11 @@ static int fold_onnx__reads_by_weight(fold_onnx *o, fold_onnx__step *s, const fo
     return fold_onnx__weigh(o, wanted, &view, FOLD_FOR_LINEAR, 0, &s->param[0]);
 }
 
-/* A product of one or two operands, written as in Einsum: each axis has a label, and the result is summed over
-   the labels that it lacks. For each label, its size and how often operands have it; for each kind, its labels
-   in the order of the result. */
+/* A product of one or two operands, written as in Einsum: each axis has a label, and the result is summed
+   over the labels that it lacks. For each label: its size, and how often operands have it. The kinds are the
+   labels of the result that are in both operands, only in the first, and only in the second, in the order of
+   the result; and all others. */
 enum { FOLD_ONNX__LABELS = 128, FOLD_ONNX__MOST_LABELS = 3 * FOLD_ONNX_RANK + 1 };
-/* labels of the result that are in both operands, only in the first, and only in the second; and all others */
 enum { FOLD_ONNX__BOTH, FOLD_ONNX__ROWS, FOLD_ONNX__COLUMNS, FOLD_ONNX__SUMMED, FOLD_ONNX__KINDS };
 typedef struct fold_onnx__equation {
     char has[2][FOLD_ONNX_RANK + 1], result[FOLD_ONNX_RANK + 1];
@@ -1920,7 +1920,8 @@ static int fold_onnx__open_product(fold_onnx *o, const fold_onnx__value *from)
 {
     const fold_onnx__dims *a = &from->dims, *b = &fold_onnx__in(o, 1)->dims;
     const int least = !strcmp(o->node.type, "Gemm") ? 2 : 1, most = least == 2 ? 2 : FOLD_ONNX_RANK;
-    const int turns_a = fold_onnx__whole(o, "transA", 0) != 0, turns_b = fold_onnx__whole(o, "transB", 0) != 0;
+    const int turns_a = fold_onnx__whole(o, "transA", 0) != 0,
+              turns_b = fold_onnx__whole(o, "transB", 0) != 0;
     const float alpha = fold_onnx__real(o, "alpha", 1), beta = fold_onnx__real(o, "beta", 1);
     fold_onnx__equation *e = FOLD_ONNX__SCRATCH(o, fold_onnx__equation, 1);
     char text[32];
