@@ -1103,6 +1103,7 @@ static float fold_onnx__real(fold_onnx *o, const char *name, float otherwise)
     return fold_onnx__attribute(o, name, 2, &field) ? (float)fold_onnx__decode(FOLD_ONNX__FLOAT, field.value)
                                                     : otherwise;
 }
+
 /* The index of an attribute's text among n words; 0 if the attribute is missing. */
 static int fold_onnx__word(fold_onnx *o, const char *name, const char *const *words, int n)
 {
@@ -2813,7 +2814,8 @@ static int fold_onnx__print_pad(float pad, fold_writer *write, void *writer)
     int stopped = fold_onnx__write(write, writer, "        float own_pad = %.0f.0f", whole);
     for (int by; power && !stopped; power -= by) {
         by = power > 60 ? 60 : power < -60 ? -60 : power;
-        stopped = fold_onnx__write(write, writer, " %c %.0f.0f", by < 0 ? '/' : '*', ldexp(1, by < 0 ? -by : by));
+        stopped =
+            fold_onnx__write(write, writer, " %c %.0f.0f", by < 0 ? '/' : '*', ldexp(1, by < 0 ? -by : by));
     }
     return stopped || fold_onnx__write(write, writer, ";\n") ||
            (!isfinite(pad) && fold_onnx__write(write, writer, "        own_pad *= 2.0f;\n")) ||

@@ -1,10 +1,9 @@
-/* fold_onnx_ops.h - what each op of an ONNX file does: the second file of fold_onnx.h, which includes it. Copy
-   both into the same folder, and include fold_onnx.h.
+/* fold_onnx_ops.h - what each op of an ONNX file does. This is the second file of fold_onnx.h, which includes
+   it: copy both into the same folder, and include fold_onnx.h.
 
-   Each op has a row in the table at the end. The row has the number of the op's inputs, the attributes that are
-   supported, and the function that opens a node of the op: this computes outputs that are constant, and adds a
-   step for others, with the function that records it. The comment above the table lists what each opset
-   changed. */
+   Each op has a row in the table at the end: the number of its inputs, the supported attributes, and the
+   function that opens a node. This computes outputs that are constant; for others it adds a step, with the
+   function that records it. The comment above the table lists what each opset changed. */
 
 #if defined(FOLD_ONNX_IMPLEMENTATION) && !defined(FOLD__ONNX_OPS)
 #define FOLD__ONNX_OPS
@@ -1918,6 +1917,7 @@ static int fold_onnx__multiplies(fold_onnx *o, const fold_onnx__equation *e, flo
 /* A product of matrices or, with MatMul, of batches of them and of vectors. */
 static int fold_onnx__open_product(fold_onnx *o, const fold_onnx__value *from)
 {
+    static const char *const forms[2][3] = { { "k", "...mk", "...km" }, { "k", "...kn", "...nk" } };
     const fold_onnx__dims *a = &from->dims, *b = &fold_onnx__in(o, 1)->dims;
     const int least = !strcmp(o->node.type, "Gemm") ? 2 : 1, most = least == 2 ? 2 : FOLD_ONNX_RANK;
     const int turns_a = fold_onnx__whole(o, "transA", 0) != 0,
@@ -1928,8 +1928,8 @@ static int fold_onnx__open_product(fold_onnx *o, const fold_onnx__value *from)
     if (a->rank < least || b->rank < least || a->rank > most || b->rank > most ||
         a->dim[a->rank - 1 - turns_a] != b->dim[b->rank > 1 ? b->rank - 2 + turns_b : 0])
         return FOLD_ONNX__REFUSE(o, "matrices that do not fit");
-    fold_onnx__format(text, sizeof text, "%s,%s->...%s%s", a->rank == 1 ? "k" : turns_a ? "km" : "...mk",
-                      b->rank == 1 ? "k" : turns_b ? "nk" : "...kn", a->rank > 1 ? "m" : "",
+    fold_onnx__format(text, sizeof text, "%s,%s->...%s%s", forms[0][a->rank > 1 ? 1 + turns_a : 0],
+                      forms[1][b->rank > 1 ? 1 + turns_b : 0], a->rank > 1 ? "m" : "",
                       b->rank > 1 ? "n" : "");
     return fold_onnx__read_equation(o, text, e) && fold_onnx__multiplies(o, e, alpha, beta);
 }
@@ -2043,9 +2043,8 @@ static int fold_onnx__read_windows(fold_onnx *o, const fold_onnx__dims *filter, 
             return FOLD_ONNX__REFUSE(o, "%s do not fit %d axes", names[i], axes);
     }
     for (int k = 0; k < axes && !o->failed; k++) {
-        const fold_onnx__window w = {
-            list[0][k], list[1][k], list[2][k], 0, list[5][k], list[5][axes + k], 0, pads
-        };
+        const fold_onnx__window w = { list[0][k], list[1][k],        list[2][k], 0,
+                                      list[5][k], list[5][axes + k], 0,          pads };
         windows[k] = w;
         if (filter && w.taps != filter->dim[2 + k])
             return FOLD_ONNX__REFUSE(o, "a kernel of %d, and weights of %d", w.taps, filter->dim[2 + k]);
