@@ -1545,10 +1545,10 @@ static int fold_onnx__open_argmax(fold_onnx *o, const fold_onnx__value *from)
 static int fold_onnx__open_top(fold_onnx *o, const fold_onnx__value *from)
 {
     const int axis = fold_onnx__axis_of(o, from, -1), largest = fold_onnx__whole(o, "largest", 1) != 0;
-    const double k = fold_onnx__setting(o, 1, fold_onnx__whole(o, "k", 0));
     fold_onnx__dims dims = from->dims;
     if (o->failed || from->origin != FOLD_ONNX__FIXED)
         return FOLD_ONNX__REFUSE(o, "values that are not constant");
+    const double k = fold_onnx__setting(o, 1, fold_onnx__whole(o, "k", 0));
     const int n = dims.dim[axis], inner = fold_onnx__product(&dims, axis + 1, dims.rank);
     if (!(k >= 1 && k <= n && k * from->count <= (double)FOLD_ONNX__MOST_VALUES))
         return FOLD_ONNX__REFUSE(o, "%g of %d values", k, n);
