@@ -312,9 +312,9 @@ typedef struct fold_onnx__op {
     float alpha, beta;                /* default values of alpha, and of beta or gamma */
     int flags;
 } fold_onnx__op;
-/* What the op does: it reads integers that are not constant; makes truth values; freezes its second operand;
-   stops gradients; accepts no integers of 8 bits, since results would wrap; accepts an empty first input; may
-   leave out its first output. */
+/* INTEGERS: reads integers that are not constant. COUNTS: but not those of 8 bits, since results would wrap.
+   TRUTH: makes truth values. FREEZES: constants after the first input are not trained. STOPS: passes no
+   gradient. EMPTY: the first input may be empty. LEAVES: the first output may be left out. */
 enum { FOLD_ONNX__INTEGERS = 1, FOLD_ONNX__TRUTH = 2, FOLD_ONNX__FREEZES = 4, FOLD_ONNX__STOPS = 8 };
 enum { FOLD_ONNX__COUNTS = 1 | 16, FOLD_ONNX__EMPTY = 32, FOLD_ONNX__LEAVES = 64 };
 #define FOLD_ONNX__OP(type, least, most, attributes, open, number, alpha, beta, flags, ...) \
