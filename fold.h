@@ -511,8 +511,10 @@ FOLD_API fold_quantized fold_param_quantized(const fold_model *m, fold_param p);
    2. Build it again, calling fold_model_reserve with the result before anything is added: each array is then
       allocated once, at this size.
    3. For a model in a static array, do step 2 in a large block and measure again: block_bytes is the size to
-      use (without step 2, it is larger). Measure before you create contexts that share the block: block_bytes
-      includes them. You can keep the numbers as constants; measure with the kernel set used later (isa). */
+      use. Without step 2 it is usually larger, except for models read from an ONNX file. Before you measure,
+      load the weights, since loading needs memory in the block. Afterwards, create the contexts that share
+      the block: block_bytes would include them. You can keep the numbers as constants; measure with the
+      kernel set used later (isa). */
 typedef struct fold_model_size {
     size_t values, grads, packs, state, state2, params, marks, cells, ops; /* bytes of each array: `packs` are
                            packed weights, `state` and `state2` optimiser state, `marks` touched table rows */
@@ -881,11 +883,12 @@ FOLD_API fold_status fold_backward(fold_ctx *f, fold_node root);
    with the same index. Errors: a wrong n; a context with dedupe, which merges equal lookups. An index out of
    range fails the run, which does nothing; the context stays usable. */
 FOLD_API void fold_index_ref(fold_ctx *f, fold_node x, const int *index, int n);
-/* Makes attention along edges read its edges from your memory, whenever fold_index_ref would. Use it for
-   agents whose neighbours change. Each run reads *edges pairs, at most max_edges. x is the result of
-   fold_list_attention_to or fold_list_attention_weights_to; the numbers of rows of q, k and v stay the same.
-   Memory for max_edges is reserved at once. If called right after the attention, this reuses memory of the
-   recorded edges, so that every frame takes the same memory. Results are bit-identical to a fresh recording.
+/* Makes attention along edges read its edges from your memory, in the same runs as fold_index_ref reads an
+   index. Use it for agents whose neighbours change. Each run reads *edges pairs, at most max_edges. x is the
+   result of fold_list_attention_to or fold_list_attention_weights_to; the numbers of rows of q, k and v stay
+   the same. Memory for max_edges is reserved at once. If called right after the attention, this reuses memory
+   of the recorded edges, so that every frame takes the same memory. Results are bit-identical to a fresh
+   recording.
    Errors: any other x, an x that has run, or the same x twice; max_edges below the recorded number; a context
    with dedupe. *edges outside [0, max_edges], or an index out of range, fails the run as above. */
 FOLD_API void fold_edges_ref(fold_ctx *f, fold_node x, const int *from, const int *to, const int *edges,
@@ -896,7 +899,7 @@ FOLD_API void fold_output_ref(fold_ctx *f, fold_node x, float *values);
 /* Repeats the last run or backward on new data, without recording or planning. (A run that had nothing to do
    does not count.)
    - Parameters, and the memory behind fold_input_ref, fold_index_ref and fold_edges_ref, are read again.
-   - Whatever was copied stays as recorded: other edges, lengths, shapes, what dedupe merged (never inputs).
+   - Whatever was copied stays as recorded: other inputs, indices and edges, lengths, shapes, merged calls.
      So do values from earlier runs; in an eager context, so do all values recorded before the last run.
    - Values are bit-identical to a fresh recording; without fold_dropout_seed, dropout draws new masks.
    - As always, gradients of kept nodes are replaced, and gradients of parameters are added to.
@@ -1237,7 +1240,8 @@ FOLD_API fold_node fold_pick_each(fold_ctx *f, fold_node x, const int *index, in
 FOLD_API fold_node fold_softmax_xent_each(fold_ctx *f, fold_node logits, const int *label, int n);
 FOLD_API fold_node fold_hinge_each(fold_ctx *f, fold_node scores, const int *label, int n);
 
-/* Records a call of a cell with a list, given as one list per component. Element i is row i of each. */
+/* Records a call of a cell with a list, given as one list per component. Element i is row i of each. The list
+   may be empty: its sums are zeros. */
 FOLD_API fold_node fold_call_list(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in,
                                   const fold_node *lists);
 
@@ -28705,8 +28709,8 @@ static void fold__put_batch_splits(fold__text *text, const fold__snapshot *snaps
     else if (seen->chain > seen->groups)
         fold__put(text, "%lu because some read others", (unsigned long)seen->chain);
     if (snapshot->planned && seen->groups > 1)
-        fold__put(text, "%sin %lu groups of samples", seen->chain > seen->groups ? ", " : "",
-                  (unsigned long)seen->groups);
+        fold__put(text, "%sin %lu of %lu groups", seen->chain > seen->groups ? ", " : "",
+                  (unsigned long)seen->groups, (unsigned long)snapshot->n_groups);
     if (snapshot->planned && seen->batches > seen->chain)
         fold__put(text, "%s%lu more by the schedule",
                   seen->chain > seen->groups || seen->groups > 1 ? ", " : "",
@@ -29834,11 +29838,16 @@ FOLD_API fold_status fold_ctx_fail(fold_ctx *f, fold_status status, const char *
     return fold_ctx_status(f);
 }
 
+static int fold__load_full(fold__file *file)
+{
+    char full[FOLD__WHEN_FULL];
+    return fold__load_fail(file, FOLD_NO_MEMORY, "load: out of memory%s", fold__when_full(file->model, full));
+}
 static char *fold__file_need(fold__file *file, int which, size_t bytes)
 {
     if (fold__arena_need(&file->arena, which, bytes))
         return file->arrays[which].data;
-    fold__load_fail(file, FOLD_NO_MEMORY, "load: out of memory");
+    fold__load_full(file);
     return NULL;
 }
 
@@ -30119,7 +30128,7 @@ static int fold__take_stream(fold__file *file, uint64_t size)
     const char *bytes = size < SIZE_MAX / 4 ? fold__read_array(file, FOLD__F_STAGE, (size_t)size) : NULL;
     char more;
     if (!bytes)
-        return fold__load_fail(file, FOLD_NO_MEMORY, "load: out of memory");
+        return fold__load_full(file);
     if ((file->read)(&more, 1, file->user))
         return fold__load_fail(file, FOLD_IO, "load: the file has more than its data");
     file->read = NULL;

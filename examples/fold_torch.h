@@ -98,9 +98,10 @@ FOLD_API fold_norm fold_torch_norm(fold_torch *t, const char *name, fold_norm_ki
 /* Read nn.RNN (tanh or relu), nn.LSTM or nn.GRU. They may have 1 to FOLD_MAX_LAYERS layers and one or two
    directions, but no proj_size. The `nonlinearity` of nn.RNN is not in the file: choose the right call, since
    the other one silently computes different values. The two biases of nn.LSTM and nn.RNN are loaded as their
-   sum; a GRU keeps both. nn.LSTMCell, nn.GRUCell and nn.RNNCell are read as a stack with one layer; its
-   cell[0] is a fold_recurrent. In a GRU, the number of inputs is the number of rows of the parameter
-   NAME.0.W; in the others, it is that number minus the hidden size. */
+   sum; a GRU keeps both. `dropout` between layers is not in the file either, and is not applied. nn.LSTMCell,
+   nn.GRUCell and nn.RNNCell are read as a stack with one layer; its cell[0] is a fold_recurrent. In a GRU,
+   the number of inputs is the number of rows of the parameter NAME.0.W; in the others, it is that number
+   minus the hidden size. */
 FOLD_API fold_rnn_stack fold_torch_rnn(fold_torch *t, const char *name);
 FOLD_API fold_rnn_stack fold_torch_rnn_relu(fold_torch *t, const char *name);
 FOLD_API fold_rnn_stack fold_torch_lstm(fold_torch *t, const char *name);

@@ -9,8 +9,9 @@ some ten minutes, with -O3 -march=native. Both sides have the same weights, samp
 gradients of the first batch are compared in every form. DyNet's side is the best that was found: a network can be written in
 several forms, with autobatching or without (bench/peers/dynet.cc); each is probed, the best three take part in all rounds.
 Rates are by the processor's clock; turns.py has the rules. A row that does not settle is not printed.
+Autobatching by depth is wrong for CompactVanillaLSTMBuilder: VanillaLSTMC has the signature of VanillaLSTMH in DyNet's nodes-lstm.cc.
 """
-import argparse, json, os, subprocess, sys, tempfile
+import argparse, json, os, re, subprocess, sys, tempfile
 
 from turns import Tally, rate_of
 
@@ -36,6 +37,14 @@ def build(source):
                     "-I/usr/include/eigen3", "bench/peers/dynet.cc", "-o", driver, "-L" + library + "/dynet", "-ldynet",
                     "-Wl,-rpath," + library + "/dynet"], check=True)
     return driver
+
+
+def version(source):
+    """The commit of the clone, and the flags with which it was compiled."""
+    commit = subprocess.run(["git", "-C", source, "log", "-1", "--format=%h of %ad", "--date=short"], capture_output=True, text=True).stdout
+    with open("build/dynet/dynet/CMakeFiles/dynet.dir/flags.make") as file:
+        flags = re.search("^CXX_FLAGS = *(.*)", file.read(), re.M).group(1)
+    return "DyNet at %s, compiled with `%s`" % (commit.strip() or "no commit", flags)
 
 
 class Driver:
@@ -126,6 +135,7 @@ def main():
         print(Tally().result("dynet"))
         return 0
     driver, tally = build(os.path.abspath(source)), Tally()
+    print(version(source) + "\n")
     print("| network | | batch | fold.h, samples/s | DyNet's best | by | ratio |\n|---|---|--:|--:|--:|---|--:|")
     numbers = lambda text, default: [int(x) for x in text.split(",")] if text else default
     for workload in given.workload.split(",") if given.workload else FORMS:
