@@ -193,7 +193,7 @@ FOLD_API int fold_onnx_print(const fold_seen *seen, fold_writer *write, void *wr
 #pragma fp_contract(off)
 #endif
 
-enum { FOLD_ONNX__MOST_VALUES = 1 << 24, FOLD_ONNX__MOST_OUT = 64 };
+enum { FOLD_ONNX__MOST_VALUES = 1 << 24, FOLD_ONNX__MOST_OUT = 64, FOLD_ONNX__FILTERS = 1024 };
 
 /* ---- an open file ----------------------------------------------------------------------------- */
 
@@ -1441,7 +1441,7 @@ static int fold_onnx__weigh(fold_onnx *o, fold_onnx__weight wanted, const fold_o
     const size_t bytes = sizeof(float) * (size_t)fold_onnx__elements(wanted.desc.shape);
     if (!o->failed && value->origin != FOLD_ONNX__FIXED)
         return FOLD_ONNX__REFUSE(o, "'%s' is not constant", value->name);
-    if (!o->failed && o->n_weights == 2 * o->most_values)
+    if (!o->failed && o->n_weights == 2 * o->most_values + FOLD_ONNX__FILTERS)
         return FOLD_ONNX__REFUSE(o, "too many parameters");
     for (int i = 0; i < o->n_weights && wanted.form != FOLD_ONNX__ALONE && !o->failed; i++) {
         fold_onnx__weight *made = o->weights[i];
@@ -2318,7 +2318,7 @@ static void fold_onnx__count_graph(fold_onnx *o, fold_onnx__span graph, int numb
 }
 
 /* Allocates tables for the most that the graph can need: each input and output of a node may need a move,
-   whose result is another value. */
+   whose result is another value. Only convolutions can need more parameters, one for each group. */
 static int fold_onnx__make_tables(fold_onnx *o, fold_onnx__span model, fold_onnx__span graph)
 {
     fold_onnx__field field;
@@ -2339,7 +2339,7 @@ static int fold_onnx__make_tables(fold_onnx *o, fold_onnx__span model, fold_onnx
     o->values = FOLD_ONNX__KEPT(o, fold_onnx__value, o->most_values);
     o->steps = FOLD_ONNX__KEPT(o, fold_onnx__step, o->most_steps + 1);
     o->named = FOLD_ONNX__KEPT(o, int, o->n_named);
-    o->weights = FOLD_ONNX__PASSING(o, fold_onnx__weight *, 2 * o->most_values);
+    o->weights = FOLD_ONNX__PASSING(o, fold_onnx__weight *, 2 * o->most_values + FOLD_ONNX__FILTERS);
     o->inputs = FOLD_ONNX__KEPT(o, int, n_inputs + 1);
     o->outputs = FOLD_ONNX__KEPT(o, int, n_outputs + 1);
     o->metadata = FOLD_ONNX__KEPT(o, fold_onnx__pair, n_metadata + 1);
