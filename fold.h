@@ -1,8 +1,8 @@
 /* fold.h - dynamic batching of neural networks in one C file.                     version 0.4.0-dev
 
-   You write a network for ONE sample, with ordinary `if`, `for` and recursion. fold.h records what it would
-   compute, finds the operations of all samples that can run together, and runs them as a few large batches,
-   forward and backward. You read the results sample by sample.
+   You write a network for ONE sample, with ordinary `if`, `for` and recursion. fold.h records the
+   computation, finds the operations of all samples that can run together, and runs them as a few large
+   batches, forward and backward. You read the results sample by sample.
 
    USE      In exactly one C or C++ file:     #define FOLD_IMPLEMENTATION
                                               #include "fold.h"
@@ -41,11 +41,11 @@
      Model      fold_model_new creates the model, which owns the parameters. (4)
      Layers     fold_dense_new, fold_lstm_new and the other layer constructors add their parameters to the
                 model (12); fold_weight_new, fold_bias_new and similar functions add single parameters. (4)
-     Context    fold_ctx_new creates a context, which records and runs. Set `training` if it will train. (5)
+     Context    fold_ctx_new creates a context, which records and runs. For training, set `training`. (5)
      Record     Go through the samples one at a time. Pass data in with fold_input and fold_lookup (6), and
-                compute with ops such as fold_linear (7) and layers such as fold_dense_apply (12). Use a list
-                for rows that all get the same treatment, and for sequences: fold_list_input (11),
-                fold_unroll_list (12). Make a cell of code that runs many times: fold_call. (10)
+                compute with ops such as fold_linear (7) and layers such as fold_dense_apply (12). For rows
+                that all get the same treatment, and for sequences, use a list: fold_list_input (11),
+                fold_unroll_list (12). Make a cell from code that runs many times: fold_cell_new. (10)
      Run        fold_run computes what was recorded. (8)
      Read       fold_value and fold_scalar read one result, fold_read copies many. (8)
      Train      fold_backward computes the gradients of a loss (8), and fold_adam_step updates the parameters
@@ -56,7 +56,7 @@
                 over several frames. (8)
      Memory     fold_memory.block puts a model or context into a fixed block; fold_model_measure and
                 fold_ctx_desc.measure find out how large it must be. (3, 4, 5)
-     Threads    fold_ctx_desc.threads splits a run among threads, e.g. those of fold_pool_new (5), and
+     Threads    fold_ctx_desc.threads splits a run among threads, such as those of fold_pool_new (5).
                 fold_model_desc.threads splits an optimiser step (4). Or give each thread its own context.
      When something is wrong, read fold_ctx_message. fold_ctx_print shows what was batched. (14)
 
@@ -80,27 +80,28 @@
      FOLD_API *              is put before every public function, to export or import it, e.g.
                              __declspec(dllexport) or __attribute__((visibility("hidden"))). Default: extern.
                              With gcc or clang on ELF systems, a shared library then exports the functions,
-                             but calls its own copies if others have them too. A program linked with -no-pie
-                             that takes their addresses needs a library built with -DFOLD_API=extern
-     FOLD_NO_MALLOC          leaves out malloc: every model must be given memory
+                             but always calls its own copies of them. If a program linked with -no-pie takes
+                             the address of a function, build the library with -DFOLD_API=extern
+     FOLD_NO_MALLOC          leaves out malloc: you must pass memory to every model
      FOLD_USE_THREADS *      adds fold_pool, a pool of POSIX threads (gcc or clang). fold_ctx_desc.threads
                              works with any other pool too
-     FOLD_USE_CBLAS          computes large products with cblas_sgemm. Results then agree within a tolerance,
-                             not bit for bit. FOLD_CBLAS_HEADER names the header, default <cblas.h>
+     FOLD_USE_CBLAS          computes large products with cblas_sgemm. Results then agree only within a
+                             tolerance. FOLD_CBLAS_HEADER names the header, default <cblas.h>
      FOLD_REPRODUCIBLE       makes the portable kernels use fmaf, which matches the SIMD kernels bit for bit
                              (slow without FMA hardware)
      FOLD_ALLOW_FAST_MATH    allows -ffast-math, /fp:fast or x87 arithmetic, which void the numerics contract
                              (-funsafe-math-optimizations and the like need no define: the portable kernels
-                             keep their bits, but clang's -ffp-contract=fast may change other kernels' bits)
-     FOLD_FILENAME           this file's name (default "fold.h"); it includes itself once per instruction set
+                             give the same bits, but clang's -ffp-contract=fast may change bits of other
+                             kernels)
+     FOLD_FILENAME           name of this file, which includes itself per instruction set; default "fold.h"
      FOLD_GROUP_BYTES        the default of fold_ctx_desc.group_bytes
      FOLD_NO_STDIO *         leaves out every function that takes a FILE * or a path, and the clock.
-     The following leave code out of programs that only run networks; `make sizes` prints how much each saves.
+     The following defines leave out code that programs may not need. `make sizes` prints how much each saves.
      To leave out ops that are never called, use -ffunction-sections -fdata-sections -Wl,--gc-sections.
-     FOLD_INFERENCE *        leaves out gradients, optimisers, saving and random initial values (zeros
-                             instead), and their functions. All ops stay, so that recording code can be shared
-                             with a program that trains. Every model is for inference, and creating a context
-                             with `training` is an error
+     FOLD_INFERENCE *        leaves out gradients, optimisers and saving, with their functions. Random initial
+                             values become zeros. All ops stay, so that recording code can be shared with a
+                             program that trains. Every model is for inference, and creating a context with
+                             `training` is an error
      FOLD_NO_TEXT *          leaves out printing and inspection (section 14). Error messages stay, but no
                              longer suggest the most similar name for a missing tensor
      FOLD_PLAIN_CONTEXTS     leaves out the fold_ctx_desc settings eager, dedupe, schedule, clock, zone,
@@ -117,57 +118,61 @@
                - ..._new creates an object (fold_weight_new: a parameter), ..._apply records a layer.
                - ..._desc is a struct of settings, ..._default returns the defaults of a desc or an optimiser.
                  Start from the defaults and set members by name, since later versions may add members.
-               Counts are int, byte sizes size_t, and zero selects the default. Outputs come last. `user` is
-               the last argument of a callback (before `pool`, if any) and follows the callback in structs.
-     Lifetime  Parameters, cells and ops live as long as their model, nodes until the next fold_ctx_reset.
-               Strings and arrays you pass are copied unless the comment says otherwise. A returned name is
-               valid until something is added to the model, a returned message until the next call. If part of
-               your program is reloaded while it runs, keep fold.h in the part that stays: models and contexts
-               contain pointers to its functions.
+               Counts are int, byte sizes size_t, and zero selects the default. Outputs come last. In structs,
+               `user` follows its callback. In calls of the callback, only `pool` may follow `user`.
+     Lifetime  Parameters, cells and ops live as long as their model. Nodes live until the next
+               fold_ctx_reset. Strings and arrays you pass are copied unless the comment says otherwise. A
+               returned name is valid until something is added to the model. A returned message is valid until
+               the next call. If part of your program is reloaded while it runs, keep fold.h in the part that
+               stays: models and contexts contain pointers to its functions.
      Memory    A model or context takes memory from an allocator, or from a block that you pass (fold_memory).
                Nothing is allocated while recordings are no larger than the largest so far. A run reserves its
                memory before it writes anything. fold_ctx_stats reports the most memory that a context has
                held, and how large a block must be for its recordings. A recording that fits a fresh block
                also fits that block after other recordings.
      Real time Once a context has run its largest recording (and replayed it), and an optimiser has taken a
-               step, no call allocates, locks or calls the system, except those that create, free, open,
-               close, load, save, print, visit, quantise, reserve or seal, and except fold_pool_for,
-               fold_to_file and fold_clock_monotonic. examples/CALLS.md marks the calls for which this holds.
+               step, no call allocates, locks or calls the system. Exceptions are calls that create, free,
+               open, close, load, save, print, visit, quantise, reserve or seal, and fold_pool_for,
+               fold_to_file and fold_clock_monotonic. examples/CALLS.md marks the calls that keep this
+               promise.
      Errors    The library never aborts, exits or prints. The first error sticks to the context (or model),
                with a message, and the desc's `error` callback is called.
                - The failing call returns the null node; functions that run return the stored status.
                - A null operand is an error; the message names the call and the operand. After an error every
                  call accepts null nodes and returns one.
                - fold_ctx_reset clears a context's error. A model's error stops its contexts too, until
-                 fold_model_clear_error. Nothing trained is lost.
-               - A setting that is NaN, out of range or not a member of its enum is FOLD_BAD_ARGUMENT and
-                 changes nothing: "adam: beta1 is 2, must be in [0, 1)". Data (values, factors of fold_scale,
-                 terms of fold_shift) may be anything; NaN propagates to the results.
+                 fold_model_clear_error. No trained values are lost.
+               - A setting that is NaN, out of range or not a member of its enum is the error
+                 FOLD_BAD_ARGUMENT and changes nothing: "adam: beta1 is 2, must be in [0, 1)". Data (values,
+                 factors of fold_scale, terms of fold_shift) may be anything; NaN propagates to the results.
                - Errors stick only if something was lost. A read (8), load or save (13) that fails changes
                  nothing: it returns a status, the message says why, and everything stays usable.
-               - NULL is safe everywhere: without a model or context a call returns FOLD_BAD_ARGUMENT, a null
-                 handle, NULL, or a message saying that there is none.
-     Threads   There are no mutable globals. A context belongs to one thread at a time, and may itself split a
-               run among several (fold_ctx_desc.threads); results are bit-identical for any number. Many
-               contexts may read one model at once: for inference on all cores, use one context per thread.
-               Whatever writes to the model needs exclusive access to it: optimisers, fold_values_write_begin,
-               fold_backward, new parameters and cells.
-     Numerics  Batching never changes a result: a sample's values and gradients are bit-identical alone
-               (eager) and in any batch, with any schedule or thread count, on every instruction set with FMA.
-               - The order of a sum depends only on the op and its shapes per sample; for gradients of
-                 parameters, only on the sequence recorded. These gradients sum n rows in blocks of 512 (large
-                 weights: 2048), with an error of at most about (block + n / block) / 2 units in the last
-                 place. Rows of zeros, such as masked padding, count too, and so may change the last bits.
-               - All computation rounds to nearest, never traps and keeps denormals, however your program has
-                 set the processor. The processor's settings and exception flags are restored, so your
-                 program may enable traps, as long as it passes no NaN as a setting. If your program flushes
-                 denormals (when linked with -ffast-math), its own code still does.
-               - With fold_model_desc.flush_subnormals, runs and optimiser steps flush denormals: batched and
-                 eager results are still bit-identical, but different kinds of processors may disagree. A
+               - NULL is safe everywhere. If the model or context is NULL, a call returns FOLD_BAD_ARGUMENT, a
+                 null handle, NULL, or a message that says so.
+     Threads   There are no mutable globals. A context belongs to one thread at a time. It can split a run
+               among several threads (fold_ctx_desc.threads); results are bit-identical for any number of
+               threads. Many contexts may read one model at once: for inference on all cores, use one context
+               per thread. Calls that write to a model need exclusive access to it: optimiser steps,
+               fold_backward, fold_values_write_begin, and calls that add parameters or cells.
+     Numerics  Batching never changes a result. The values and gradients of a sample are bit-identical whether
+               it runs alone (eager) or in a batch. They do not depend on the schedule, the number of threads,
+               or the instruction set if it has FMA.
+               - The order in which terms are summed depends only on the op and its shapes per sample. For
+                 gradients of parameters it depends only on the sequence of recorded calls. Such a gradient
+                 sums n rows in blocks of 512 rows (large weights: 2048), with an error of about (block + n /
+                 block) / 2 units in the last place at most. Rows of zeros, such as masked padding, count too,
+                 and so may change the last bits.
+               - All computation rounds to nearest, never traps and keeps denormals, whatever floating-point
+                 modes your program has set. These modes and the exception flags are restored afterwards. Your
+                 program may therefore enable traps, as long as it passes no NaN as a setting. If it flushes
+                 denormals (when linked with -ffast-math), its own code still does so.
+               - With fold_model_desc.flush_subnormals, runs and optimiser steps flush denormals. Batched and
+                 eager results are still bit-identical, but results may differ between kinds of processors. A
                  denormal that you pass in counts as 0 in arithmetic but survives copies, and a batch may copy
                  where an eager run does not.
-               - No op or loss hides a NaN in its inputs: the NaN reaches the values, and the gradients if it
-                 does in PyTorch. Which values are NaN is guaranteed; their sign and payload are not.
+               - No op or loss hides a NaN in its inputs: the NaN reaches the values, and also the gradients
+                 wherever it does in PyTorch. Which values are NaN is guaranteed, but not their sign and
+                 payload.
      Accuracy  The table gives the largest error of an op's values and gradients compared with exact
                arithmetic, in units in the last place. It does not hold for int8 and bfloat16 weights.
                - Element-wise functions: units of the result. The bound of silu holds for x >= -87.
@@ -175,7 +180,7 @@
                  counted as in the formula: a derivative that contains 1 - y, such as that of tanh, counts the
                  1. Ops with a softmax subtract the largest x first, so a term counts 1 + (largest - x) times.
                  Softmax-weighted means and attention also count the terms of the weights' sum.
-               `make accuracy` prints the largest errors measured. Bounds for values, and for gradients:
+               `make accuracy` prints errors measured. Columns: bound for values, bound for gradients, ops.
          0  0   copy stop_gradient neg abs relu floor at_least at_most clip select minimum maximum amax amin
                 max_pool concat slice reshape transpose pick list_join list_take list_max list_stack
                 list_unstack
@@ -264,7 +269,7 @@ typedef struct fold_ctx fold_ctx;      /* holds one recording and runs it */
 
 /* Handles are plain values; all-zero is null. A node is valid until its context's next fold_ctx_reset. The
    salt of a node changes with every reset and differs between contexts; the salts of other handles differ
-   between models. So stale and foreign handles are detected, except about one in four billion. */
+   between models. Stale and foreign handles are therefore detected, except about one in four billion. */
 typedef struct fold_node { uint32_t id, salt; } fold_node;
 typedef struct fold_param { uint32_t id, salt; } fold_param;
 typedef struct fold_cell { uint32_t id, salt; } fold_cell;
@@ -301,8 +306,8 @@ typedef struct fold_memory {
 /* Returns a short description of a status. */
 FOLD_API const char *fold_status_text(fold_status status);
 
-/* A callback that writes `size` bytes and returns 0 to continue, or anything else to stop. Every function
-   that prints, or saves to something other than a file, takes one. */
+/* A callback that writes `size` bytes and returns 0 to continue, or anything else to stop. Functions that
+   print take a fold_writer, and so does fold_model_save_to. */
 typedef int fold_writer(const void *bytes, size_t size, void *user);
 #ifndef FOLD_NO_STDIO
 /* A fold_writer that writes to a FILE *, as in fold_ctx_print(f, fold_to_file, stdout). */
@@ -329,9 +334,9 @@ typedef struct fold_model_desc {
     fold_memory memory;  /* may be a block (see fold_model_size). Contexts without their own memory use the
                             same block: create and run such contexts on one thread at a time */
     fold_memory tracing; /* memory for tracing the bodies of cells; all zero: `memory`. fold_model_seal frees
-                            it. If it is a block, a context can then use that block */
-    void (*error)(const char *message, void *user); /* called once by the failing call when an error sticks:
-                            print it, or set a breakpoint. Must not use the model or context. NULL: none */
+                            this memory. A context can use its block afterwards */
+    void (*error)(const char *message, void *user); /* called once, by the failing call, when an error sticks.
+                            For printing or a breakpoint; must not use the model or context. NULL: none */
     void *error_user;
     int threads;         /* number of threads for optimiser steps, which never changes results; 0 means 1.
                             Steps of small models always stay on the calling thread */
@@ -343,7 +348,7 @@ typedef struct fold_model_desc {
 FOLD_API fold_model_desc fold_model_desc_default(void);
 
 /* Creates an empty model; desc NULL: the defaults. Returns NULL if memory runs out, or if desc has alloc but
-   no free; if the block is too small, desc.error gets a message that says how many bytes are needed. An isa
+   no free. If the block is too small, desc.error gets a message that says how many bytes are needed. An isa
    that is unknown or unavailable, or threads without a parallel_for, sets an error on the model. Nothing can
    be added until fold_model_clear_error; after that, the model uses the best kernels, or one thread. */
 FOLD_API fold_model *fold_model_new(const fold_model_desc *desc);
@@ -351,9 +356,9 @@ FOLD_API void fold_model_free(fold_model *m); /* frees a model; free its context
 FOLD_API fold_status fold_model_status(const fold_model *m);  /* returns the first error, or FOLD_OK */
 FOLD_API const char *fold_model_message(const fold_model *m); /* why a call, a load or a save failed */
 FOLD_API void fold_model_clear_error(fold_model *m);          /* makes a model with an error usable again */
-/* Sets an error from your own code on a model that has none. Up to 240 bytes of the message are copied;
-   control characters, and bytes that are not UTF-8, become '?'. FOLD_OK, or a status that does not exist,
-   counts as FOLD_BAD_ARGUMENT. Returns the model's status. */
+/* Sets an error from your own code on a model, unless it already has one. Up to 240 bytes of the message are
+   copied; control characters, and bytes that are not UTF-8, become '?'. FOLD_OK, or a status that does not
+   exist, counts as FOLD_BAD_ARGUMENT. Returns the model's status. */
 FOLD_API fold_status fold_model_fail(fold_model *m, fold_status status, const char *message);
 /* Formats a message like vsnprintf, also in builds without stdio. It supports %% %c %s %d %u %x %lu %llu %g
    and %.0f (printed as %g from 2^64 on), with widths, and %s with a precision. Returns the full length. */
@@ -421,8 +426,8 @@ FOLD_API const float *fold_param_value(const fold_model *m, fold_param p);
    no floats or are read in place are left out. The others start at multiples of 16 floats; gaps are zero. */
 FOLD_API const float *fold_model_values(const fold_model *m, int *count);
 
-/* Returns the values of a parameter for writing or, if p is null, those of all parameters as one span. Call
-   fold_values_write_end afterwards: it updates packed weights. Error: p is quantised or read in place. */
+/* Returns the values of a parameter for writing. If p is null, returns all parameters as one span. Call
+   fold_values_write_end afterwards, to update packed weights. Error: p is quantised or read in place. */
 FOLD_API float *fold_values_write_begin(fold_model *m, fold_param p);
 FOLD_API void fold_values_write_end(fold_model *m, fold_param p);
 /* Fills all parameters of a layer from arrays. Each array is copied to the parameter NAME.PART. Arrays are
@@ -439,8 +444,8 @@ typedef struct fold_array {
 } fold_array;
 FOLD_API fold_status fold_values_fill(fold_model *m, const char *name, const fold_array *arrays, int n);
 /* Copies all values from a model built by the same calls, e.g. to a target network. This includes frozen
-   parameters and buffers. Gradients and optimiser state do not change. If a parameter differs in name or
-   shape, is quantised or is read in place, this is an error whose message names it, and nothing changes. */
+   parameters and buffers. Gradients and optimiser state do not change. Error: a parameter differs in name or
+   shape, is quantised or is read in place. The message names this parameter, and nothing changes. */
 FOLD_API fold_status fold_values_copy(fold_model *m, const fold_model *from);
 #ifndef FOLD_INFERENCE
 /* Returns the gradient of a parameter, laid out like its values; NULL in inference models. */
@@ -448,8 +453,8 @@ FOLD_API const float *fold_param_grad(const fold_model *m, fold_param p);
 /* Returns the gradients of all parameters, in the layout of fold_model_values. */
 FOLD_API const float *fold_model_grads(const fold_model *m, int *count);
 /* Returns a gradient for writing, like fold_values_write_begin; NULL in inference models. Use it to sum
-   gradients over replicas, in the same order on each. Later runs add to what you wrote. Nonzero rows of
-   lookup tables count as touched, as if this model had looked them up. */
+   gradients over replicas, in the same order on every replica. Later runs add to what you wrote. Nonzero rows
+   of lookup tables count as touched, as if this model had looked them up. */
 FOLD_API float *fold_grads_write_begin(fold_model *m, fold_param p);
 FOLD_API void fold_grads_write_end(fold_model *m, fold_param p);
 /* Scales the learning rate and weight decay of all parameters with this rate_set. Both factors, in [0, inf),
@@ -465,8 +470,8 @@ typedef struct fold_quantize_desc {
     int tables; /* also quantise lookup tables. In int8, every vector along the last axis has its own scale.
                    fold_lookup writes the dequantised row into the recording. A tied table
                    (FOLD_FOR_LINEAR_T) keeps only the int8 copy that products use. A table stays float if
-                   cells read it with fold_use, if it is read in place or, for int8 only, if fold_linear
-                   reads it */
+                   cells read it with fold_use, or if it is read in place. In int8, it also stays float if
+                   fold_linear reads it */
     int bits;   /* 8 or 0: int8; 16: bfloat16 */
 } fold_quantize_desc;
 FOLD_API fold_quantize_desc fold_quantize_desc_default(void);
@@ -474,11 +479,11 @@ FOLD_API fold_quantize_desc fold_quantize_desc_default(void);
    - int8 takes a quarter of the memory. Products are several times as fast if the processor has int8
      instructions. Inputs of products are converted as they are read, so there is nothing to calibrate.
    - bfloat16 (`bits` of 16) takes half the memory, and only the weights are rounded.
-   Needs: a model made for inference, loaded before or after (section 13 describes int8 in files). Afterwards
-   call fold_ctx_reset on every context, and get pointers to values again. Parameters added later stay float
-   until the next call, except int8 tensors that are read in place (fold_model_read_in_place). The floats of a
-   converted weight are gone: fold_param_value returns NULL, and fold_use and writing are errors. A weight
-   keeps its floats if cells also read it with fold_use, or if both fold_linear and fold_linear_t do.
+   The model must be for inference. Load it before or after this call (section 13 describes int8 in files).
+   Then call fold_ctx_reset on every context, and get pointers to values again. Parameters added later stay
+   float until the next call, except int8 tensors that are read in place (fold_model_read_in_place). The
+   floats of a converted weight are gone: fold_param_value returns NULL, and fold_use and writing are errors.
+   A weight keeps its floats if cells also read it with fold_use, or if both fold_linear and fold_linear_t do.
 
    int8: each output column of a weight is stored as integers from -127 to 127 and a scale, which is the
    column's largest magnitude divided by 127. Inputs of products get one scale per row, or one per part of a
@@ -492,7 +497,7 @@ FOLD_API fold_quantize_desc fold_quantize_desc_default(void);
    These stay float:
    - weights with fewer than `min_values` values, fewer than 16 outputs or more than 131072 inputs;
    - filters with one input channel, biases, and tables whose rows have fewer than 16 values;
-   - without `tables`, all tables. A tied table (FOLD_FOR_LINEAR_T) also gets int8 or bfloat16 for products.
+   - without `tables`, all tables. For products, a tied table (FOLD_FOR_LINEAR_T) also gets a converted copy.
    Errors: FOLD_BAD_ARGUMENT if a weight has an infinity or a NaN (loading refuses them as well), and
    FOLD_NO_MEMORY. Both leave the model as it was. */
 FOLD_API fold_status fold_model_quantize(fold_model *m, const fold_quantize_desc *desc);
@@ -500,7 +505,7 @@ FOLD_API fold_status fold_model_quantize(fold_model *m, const fold_quantize_desc
 typedef struct fold_quantized {
     int bits;    /* bits per value in products: 8, 16 or 32 */
     float error; /* relative error of the worst column: the root mean square of its rounding errors, divided
-                    by that of its values. 0: no error, or loaded as int8 */
+                    by the root mean square of its values. 0: no error, or loaded as int8 */
 } fold_quantized;
 /* Returns how a weight was quantised; zeros if p is from another model. fold_model_print lists all. */
 FOLD_API fold_quantized fold_param_quantized(const fold_model *m, fold_param p);
@@ -514,9 +519,9 @@ FOLD_API fold_quantized fold_param_quantized(const fold_model *m, fold_param p);
       allocated once, at this size.
    3. For a model in a static array, do step 2 in a large block and measure again: block_bytes is the size to
       use. Without step 2 it is usually larger, except for models read from an ONNX file. Before you measure,
-      load the weights, since loading needs memory in the block. Afterwards, create the contexts that share
-      the block: block_bytes would include them. You can keep the numbers as constants; measure with the
-      kernel set used later (isa). */
+      load the weights, since loading needs memory in the block. Create contexts that share the block only
+      afterwards, since block_bytes would include them. You can keep the numbers as constants if you measure
+      with the kernel set used later (isa). */
 typedef struct fold_model_size {
     size_t values, grads, packs, state, state2, params, marks, cells, ops; /* bytes of each array: `packs` are
                            packed weights, `state` and `state2` optimiser state, `marks` touched table rows */
@@ -524,8 +529,8 @@ typedef struct fold_model_size {
                            the model ran out of memory, 0 if it has no block */
     size_t tracing;     /* size of a block for fold_model_desc.tracing; 0 after fold_model_seal */
 } fold_model_size;
-/* Returns a model's allocator, for your own data. If the model has a block, it allocates from that. Free your
-   data before the model. For a NULL model, all members are NULL. */
+/* Returns a model's allocator, for your own data. If the model has a block, this allocator uses the block.
+   Free your data before the model. For a NULL model, all members are NULL. */
 FOLD_API fold_memory fold_model_memory(const fold_model *m);
 FOLD_API fold_model_size fold_model_measure(const fold_model *m); /* returns how much memory a model holds */
 /* Allocates the arrays of a model in advance, with these sizes. block_bytes and tracing are ignored, and NULL
@@ -536,17 +541,17 @@ FOLD_API fold_status fold_model_reserve(fold_model *m, const fold_model_size *si
    contexts before they record or run again. Returns the model's status. */
 FOLD_API fold_status fold_model_seal(fold_model *m);
 #ifndef FOLD_INFERENCE
-/* Returns how many rows of a lookup table have a gradient. Up to `capacity` of their indices are written to
-   rows, each once (rows may be NULL if capacity is 0). These rows were touched (see section 9) since the
-   gradient was last cleared. Returns -1 if p is not a table or other ops read it. */
+/* Returns how many rows of a lookup table have a gradient, because they were touched (section 9) since it was
+   last cleared. Up to `capacity` indices of these rows are written to `rows`, each once; `rows` may be NULL
+   if capacity is 0. Returns -1 if p is not a table, or if other ops read it. */
 FOLD_API int fold_grads_rows(const fold_model *m, fold_param p, int capacity, int *rows);
 /* Replaces fold_grads_write_end if you wrote only these n rows of a table. Takes time proportional to n. */
 FOLD_API void fold_grads_write_rows_end(fold_model *m, fold_param p, const int *rows, int n);
 #endif
 
 /* ==== 5 context ========================================================================== */
-/* A context holds one recording and runs it. Create one with fold_ctx_new, with `training` set if it will
-   train. Before each new recording call fold_ctx_reset, which keeps the memory. */
+/* A context holds one recording and runs it. Create a context with fold_ctx_new; for training, set
+   `training`. Before each new recording call fold_ctx_reset, which keeps the memory. */
 
 typedef struct fold_ctx_desc {
     int training;           /* allow fold_backward; without it a context only runs forward */
@@ -563,13 +568,13 @@ typedef struct fold_ctx_desc {
                                returns NULL. Replays use more memory if there is room: to find the smallest
                                block, do not replay. `threads` needs no parallel_for here */
     fold_schedule schedule;
-    size_t group_bytes;     /* size of a group, i.e. of the samples that run together: their values take about
-                               this many bytes. Finish recording one sample before the next. 0 means
-                               FOLD_GROUP_BYTES (1 MiB), or up to three times that if batches would have few
-                               rows or weights take more than half of FOLD_GROUP_BYTES, or even more if
-                               batches would have fewer than 12 rows. SIZE_MAX: all samples. Forward-only runs
-                               split large batches into pieces; values used only within a piece take about a
-                               quarter of group_bytes. 16384 suits devices with little memory */
+    size_t group_bytes;     /* samples that run together are a group: their values take about this many bytes.
+                               Finish recording one sample before the next. 0 means FOLD_GROUP_BYTES (1 MiB).
+                               This default grows up to threefold if batches would have few rows, or if
+                               weights take more than half of FOLD_GROUP_BYTES. It grows further if batches
+                               would have fewer than 12 rows. SIZE_MAX: all samples. Forward-only runs split
+                               large batches into pieces; values used only within a piece take about a quarter
+                               of group_bytes. 16384 suits devices with little memory */
     size_t plan_cache_bytes; /* memory for cached plans, so that each recorded structure is planned only in
                                 its first two runs. A plan takes about 60 bytes a node; start with 1 << 20.
                                 The least recently used plan is evicted first. Only the first run of a
@@ -581,9 +586,9 @@ typedef struct fold_ctx_desc {
                                direction. Needs a clock, which every thread calls. 0: none */
     uint64_t trace_over_ns; /* fold_ctx_visit_times shows the last run that took longer than this, including
                                planning, even after faster runs. Uses half of trace_bytes. 0: the last run */
-    void (*zone)(int begin, const char *name, int calls, void *user); /* called when planning or a batch
-                               begins (1) or ends (0), on each thread that takes part, with the name of the op
-                               or cell and the number of calls. For profilers such as Tracy. NULL: none */
+    void (*zone)(int begin, const char *name, int calls, void *user); /* for profilers such as Tracy: called
+                               when planning or a batch begins (1) or ends (0), on each thread that takes
+                               part. Gets the name of the op or cell, and the number of calls. NULL: none */
     void *zone_user;
     void (*error)(const char *message, void *user); /* called once when an error sticks to the context. Errors
                                of the model go to fold_model_desc.error only */
@@ -592,8 +597,8 @@ typedef struct fold_ctx_desc {
                                bit-identical results. Small runs, calls that cannot be split and fold_run_more
                                stay on the calling thread. 0 means 1. Your own ops may run on any of them */
     fold_parallel_for *parallel_for; /* runs tasks on your job system, or is fold_pool_for; required for
-                                        threads. While waiting, it may run other jobs on the calling thread.
-                                        They get your floating-point settings; none may use this context */
+                                        threads. While it waits, it may run other jobs on the calling thread.
+                                        Such jobs get your floating-point modes; none may use this context */
     void *pool;             /* passed to parallel_for */
     fold_memory memory;
 } fold_ctx_desc;
@@ -612,7 +617,7 @@ FOLD_API uint64_t fold_clock_monotonic(void *user);
 typedef struct fold_pool fold_pool;
 /* Creates a pool of POSIX threads for fold_ctx_desc.pool. Set parallel_for to fold_pool_for; link with
    -pthread. `threads`, 1 to 64, includes the calling thread. Only one context at a time may run on a pool.
-   After a fork, the child's copy starts its own threads on first use. Returns NULL if none can be created. */
+   After a fork, the child's copy starts its own threads on first use. Returns NULL if this fails. */
 FOLD_API fold_pool *fold_pool_new(int threads);
 FOLD_API void fold_pool_free(fold_pool *p);  /* frees a pool; NULL is fine */
 /* Runs tasks on a pool, or on the calling thread if `pool` is NULL. It does nothing if n < 1. */
@@ -620,9 +625,9 @@ FOLD_API void fold_pool_for(int n, fold_task *task, void *user, void *pool);
 #endif
 
 /* Creates a context for a model; desc NULL: for inference. Returns NULL if the model is NULL, or if its
-   allocator or block is out of memory. If a setting is invalid, or the context's block is too small to start
-   with, the context has an error that names the setting and that fold_ctx_reset does not clear. Free such a
-   context too: it uses the model's memory. */
+   allocator or block is out of memory. If a setting is invalid, or the block is too small even for an empty
+   context, the context has an error. The message names the setting, and fold_ctx_reset does not clear the
+   error. Free such a context too: it uses the model's memory. */
 FOLD_API fold_ctx *fold_ctx_new(fold_model *m, const fold_ctx_desc *desc);
 FOLD_API void fold_ctx_free(fold_ctx *f);  /* frees a context; NULL is fine */
 FOLD_API fold_model *fold_ctx_model(fold_ctx *f); /* the model of f */
@@ -664,12 +669,12 @@ FOLD_API fold_node fold_shared(fold_ctx *f, fold_node x);
    repeated value is summed over its repetitions in the order of fold_sum, axis by axis, the last one first.
    Factors of fold_scale, terms of fold_shift, rows, indices and labels are data: calls that differ only in
    data can share a batch. All other numbers are settings: calls with different settings never share one.
-   Settings must be finite unless stated otherwise. Negative axes count from the end (-1 is the last), and so
-   does a negative index of fold_pick, row of fold_list_at or start of fold_slice. Labels, rows of tables and
-   arrays of indices must be in range. */
+   Settings must be finite unless stated otherwise. Negative axes count from the end (-1 is the last). The
+   same holds for a negative index of fold_pick, row of fold_list_at and start of fold_slice. Labels, rows of
+   tables and arrays of indices must be in range. */
 
-/* Computes x W + b, or concat(x...) W + b without copying. x is [.., inputs], W [inputs x outputs] and b
-   [outputs] or null. The result is [.., outputs]. */
+/* Computes x W + b. fold_linear_n computes concat(x...) W + b without copying. x is [.., inputs], W [inputs x
+   outputs] and b [outputs] or null. The result is [.., outputs]. */
 FOLD_API fold_node fold_linear(fold_ctx *f, fold_node x, fold_param W, fold_param b);
 FOLD_API fold_node fold_linear_n(fold_ctx *f, const fold_node *x, int n, fold_param W, fold_param b);
 /* Computes x W^T + b for W [outputs x inputs], such as a tied embedding. */
@@ -713,8 +718,8 @@ FOLD_API fold_node fold_add(fold_ctx *f, fold_node a, fold_node b);     /* a + b
 FOLD_API fold_node fold_sub(fold_ctx *f, fold_node a, fold_node b);     /* a - b */
 FOLD_API fold_node fold_mul(fold_ctx *f, fold_node a, fold_node b);     /* a b, element by element */
 FOLD_API fold_node fold_div(fold_ctx *f, fold_node a, fold_node b);     /* a / b */
-/* If a and b are equal, the result is b; if either is NaN, it is NaN. The gradient goes to the chosen value,
-   or to both if the result is NaN. */
+/* If a and b are equal, the result is b. If either is NaN, the result is NaN. The gradient goes to the chosen
+   value, or to both if the result is NaN. */
 FOLD_API fold_node fold_minimum(fold_ctx *f, fold_node a, fold_node b); /* the smaller of a and b */
 FOLD_API fold_node fold_maximum(fold_ctx *f, fold_node a, fold_node b); /* the larger of a and b */
 FOLD_API fold_node fold_scale(fold_ctx *f, fold_node x, float factor);  /* factor x */
@@ -750,10 +755,10 @@ FOLD_API fold_node fold_at_most(fold_ctx *f, fold_node x, float high);  /* x > h
 
 FOLD_API fold_node fold_softmax(fold_ctx *f, fold_node x);     /* e^x / sum e^x over the last axis */
 FOLD_API fold_node fold_log_softmax(fold_ctx *f, fold_node x); /* x - log sum e^x over the last axis */
-/* These reduce one axis, which disappears, or, with FOLD_ALL, all axes, which gives [1]. amax and amin are
-   NaN if any value is; their gradient goes to the first extreme value, or the first NaN. Sums and means of
-   many values are accurate, here and in fold_sum_n, fold_mean_n, fold_list_sum and fold_list_mean: at most 32
-   values are added one after another. Longer sums are split into blocks, which are added pairwise. A block
+/* These reduce one axis, which disappears. With FOLD_ALL they reduce all axes, and the result is [1]. amax
+   and amin are NaN if any value is NaN. Their gradient goes to the first extreme value or NaN. Sums and means
+   of many values are accurate, here and in fold_sum_n, fold_mean_n, fold_list_sum and fold_list_mean: at most
+   32 values are added one after another. Longer sums are split into blocks, which are added pairwise. A block
    has 512 adjacent values (16 interleaved sums of 32), or 32 rows, nodes or list elements. The order, and so
    the bits, depends only on the number of values. */
 FOLD_API fold_node fold_sum(fold_ctx *f, fold_node x, int axis);       /* sum along an axis */
@@ -776,7 +781,7 @@ FOLD_API fold_node fold_rms_norm(fold_ctx *f, fold_node x, fold_param gain, floa
    parameters via fold_use, and broadcast to the shape of x; epsilon is as in layer norm. */
 FOLD_API fold_node fold_standardize(fold_ctx *f, fold_node x, fold_node mean, fold_node variance,
                                     float epsilon);
-/* Applies dropout. x becomes 0 x with probability rate < 1, else x / (1 - rate); inference keeps x. */
+/* Applies dropout: each x becomes 0 x with probability rate < 1, else x / (1 - rate). Inference keeps x. */
 FOLD_API fold_node fold_dropout(fold_ctx *f, fold_node x, float rate);
 /* Restarts the dropout masks of a context. A mask depends only on (key, number of draws since this call,
    element). A new context has key 0. fold_ctx_reset does not restart the masks, so every training step has
@@ -826,8 +831,8 @@ FOLD_API fold_node fold_hinge(fold_ctx *f, fold_node scores, int label);
 
 /* These are for policies in reinforcement learning; to draw actions, see section 16. The log-probability of
    choice k is fold_pick(f, fold_log_softmax(f, logits), k); for lists use fold_pick_each. */
-/* Computes -sum p log p for p = softmax(logits) over the last axis, which disappears. A logit of -infinity
-   rules a choice out: it adds nothing, here and in the losses. */
+/* Computes -sum p log p for p = softmax(logits) over the last axis, which disappears. A choice whose logit is
+   -infinity is ruled out: it adds nothing, here and in the losses. */
 FOLD_API fold_node fold_softmax_entropy(fold_ctx *f, fold_node logits);
 /* Computes the log-probability [1] of x under independent normal distributions. For s = log_deviation, the
    log of the standard deviation (may be [1]), it sums -(x - mean)^2 / (2 e^(2 s)) - s - log(2 pi) / 2. */
@@ -846,21 +851,22 @@ FOLD_API fold_node fold_linear_then(fold_ctx *f, fold_node start, fold_node h, f
 /* A run computes what was recorded: fold_run runs forward, and fold_backward also computes the gradients of a
    loss. After a run, fold_value and fold_read can read its roots and kept nodes. */
 
-/* Keeps x readable after a run, as roots are. It is computed even if no root depends on it. What you record
+/* Keeps x readable after a run, as roots are. x is computed even if no root depends on it. What you record
    after that run can read x without computing it again. Neither this nor fold_keep_grad is allowed in a
    cell's body: make the value an output of the cell. */
 FOLD_API void fold_keep(fold_ctx *f, fold_node x);
 
-/* Computes the n roots, the kept nodes, and everything that these depend on. n may be 0. You can record more
-   and run again. Only new nodes are computed, as long as the earlier values they read are roots, kept nodes
-   or inputs. Other earlier values are computed again from those, and planning visits every node from there
-   on; fold_stats counts both (recomputed_nodes, visited_nodes). If everything is already computed, nothing
-   runs. After parameters change, a batched context recomputes what it needs; reset an eager one. */
+/* Computes the n roots, the kept nodes, and everything that these depend on. n may be 0. You can then record
+   more and run again. If the new nodes read only roots, kept nodes and inputs of earlier runs, only the new
+   nodes are computed. Other earlier values that they read are computed again, and planning visits all nodes
+   recorded since (recomputed_nodes and visited_nodes of fold_stats). If all values are already computed,
+   nothing runs. After parameters change, a batched context recomputes what it needs, but an eager one must be
+   reset. */
 FOLD_API fold_status fold_run(fold_ctx *f, const fold_node *roots, int n);
 #ifndef FOLD_INFERENCE
-/* Keeps the gradient of x for fold_grad, after fold_backward; inference contexts ignore it. It is an error
-   for parameters: use fold_param_grad. If x is a concatenation, such as an output of a bidirectional
-   fold_rnn_stack, the gradients of its inputs may then be summed in a different order. */
+/* Keeps the gradient of x, so that fold_grad can return it after fold_backward. Inference contexts ignore
+   this call. For parameters it is an error: use fold_param_grad. If x is a concatenation, such as an output
+   of a bidirectional fold_rnn_stack, the gradients of its inputs may then be summed in a different order. */
 FOLD_API void fold_keep_grad(fold_ctx *f, fold_node x);
 /* Runs forward and backward from one scalar root, such as a loss. It adds to the gradients of parameters and
    kept nodes. The root may be a view of one element of a larger value. No fold_run is needed first: all
@@ -877,13 +883,13 @@ FOLD_API fold_status fold_backward(fold_ctx *f, fold_node root);
        fold_output_ref(f, fold_out(f, step, 1), memory); // the next step reads it
        for (fold_run(f, &action, 1);; fold_replay(f)) { act(fold_value(f, action)); sense(sensors); } */
 
-/* Makes x read its index from your memory instead of the recorded one. The next fold_run, and every
+/* Makes x read its index from your memory, instead of using the recorded index. The next fold_run, and every
    fold_backward and fold_replay, read your index. (An eager context has already used the recorded index, so
    there only fold_replay reads yours.) x is the result of fold_lookup, fold_pick, fold_softmax_xent,
    fold_hinge or their list forms, or of fold_list_choice_xent; functions made of these, and the _to forms,
    have no index. `index` points to n ints: one per row, or a single one if all rows of a list were recorded
-   with the same index. Errors: a wrong n; a context with dedupe, which merges equal lookups. An index out of
-   range fails the run, which does nothing; the context stays usable. */
+   with the same index. Errors: n is wrong; the context has dedupe, which merges equal lookups. An index out
+   of range fails the run, which does nothing; the context stays usable. */
 FOLD_API void fold_index_ref(fold_ctx *f, fold_node x, const int *index, int n);
 /* Makes attention along edges read its edges from your memory, in the same runs as fold_index_ref reads an
    index. Use it for agents whose neighbours change. Each run reads *edges pairs, at most max_edges. x is the
@@ -891,8 +897,8 @@ FOLD_API void fold_index_ref(fold_ctx *f, fold_node x, const int *index, int n);
    the same. Memory for max_edges is reserved at once. If called right after the attention, this reuses memory
    of the recorded edges, so that every frame takes the same memory. Results are bit-identical to a fresh
    recording.
-   Errors: any other x, an x that has run, or the same x twice; max_edges below the recorded number; a context
-   with dedupe. *edges outside [0, max_edges], or an index out of range, fails the run as above. */
+   Errors: x is any other node, has run, or was passed before; max_edges is below the recorded number; the
+   context has dedupe. *edges outside [0, max_edges], or an index out of range, fails the run as above. */
 FOLD_API void fold_edges_ref(fold_ctx *f, fold_node x, const int *from, const int *to, const int *edges,
                              int max_edges);
 /* Keeps x, and copies it to `values` at the end of each run that computes it. If fold_input_ref reads the
@@ -905,9 +911,9 @@ FOLD_API void fold_output_ref(fold_ctx *f, fold_node x, float *values);
      So do values from earlier runs; in an eager context, so do all values recorded before the last run.
    - Values are bit-identical to a fresh recording; without fold_dropout_seed, dropout draws new masks.
    - As always, gradients of kept nodes are replaced, and gradients of parameters are added to.
-   - If parameters have changed, the next run of a batched context recomputes what the replay did not.
-   - It does not allocate or move values, except that the first replay of a recording may do so once. In a
-     block without room for that, replays take longer.
+   - If parameters have changed, the next run of a batched context recomputes values that the replay did not.
+   - A replay neither allocates nor moves values, except that the first replay of a recording may do so. In a
+     block without room for this, replays take longer.
    Errors: FOLD_BAD_STATE, and nothing is lost, if
    - nothing was run since fold_ctx_reset, or the last run did not finish;
    - something was recorded or newly kept since, or a parameter was added, frozen or thawed;
@@ -916,25 +922,25 @@ FOLD_API fold_status fold_replay(fold_ctx *f);
 
 /* Starts a run that fold_run_more executes in slices, between the other work of a frame. fold_run_begin,
    fold_backward_begin and fold_replay_begin replace fold_run, fold_backward and fold_replay. Nothing is
-   computed yet, except in eager contexts. The first two plan the whole run, which takes about as long as
-   recording it: 20 to 70 ns per node, e.g. 0.5 ms for 256 pairs of trees.
+   computed yet, except in eager contexts. fold_run_begin and fold_backward_begin plan the whole run, which
+   takes about as long as recording: 20 to 70 ns per node, or 0.5 ms for 256 pairs of trees.
    - Do not change parameters, or inputs given by reference, until the run has finished.
    - Running, recording, keeping, printing or resetting in this context abandons the run. Other contexts of
      the model may run in between.
-   - Results are readable when the run has finished. A backward, a replay, or a run after parameters changed
-     overwrites earlier results: from its first slice on, no computed value is readable until some run
-     finishes (this one, its replay, or another, which recomputes what it needs).
-   - An abandoned backward may have added to gradients of parameters: call fold_grads_clear. Gradients of kept
-     nodes start from zero again. */
+   - Results are readable when the run has finished. A backward pass, a replay, or a run after parameters
+     changed overwrites earlier results. From its first slice on, no computed value is readable until a run
+     has finished: this run, its replay, or another run (which recomputes the values that it needs).
+   - An abandoned backward pass may have added to gradients of parameters: call fold_grads_clear. Gradients of
+     kept nodes start from zero again. */
 FOLD_API fold_status fold_run_begin(fold_ctx *f, const fold_node *roots, int n);
 #ifndef FOLD_INFERENCE
 FOLD_API fold_status fold_backward_begin(fold_ctx *f, fold_node root); /* starts a sliced fold_backward */
 #endif
 FOLD_API fold_status fold_replay_begin(fold_ctx *f); /* starts a sliced fold_replay */
 /* Continues a started run for about `ns` nanoseconds (0: to the end). It uses only the calling thread, and
-   sets *more to 1 if any of the run is left, else to 0. Results are bit-identical to an uninterrupted run.
+   sets *more to 1 if part of the run remains, else to 0. Results are bit-identical to an uninterrupted run.
    It stops before a batch that is predicted to take longer than the time left, judging by batches so far. If
-   even the first batch of a slice is too long, it runs some of its calls, or some rows of lists. So a slice
+   even the first batch of a slice is too long, only some of its calls, or some rows of lists, run. So a slice
    overruns by at most the prediction error for one batch, plus whatever else the processor does. Three kinds
    of work are never split: a call that reads whole lists (a reduction, a gather, attention), a call of a cell
    that takes a list, and the gradients of inputs and looked-up rows. Reductions, gathers and these gradients
@@ -944,10 +950,10 @@ FOLD_API fold_status fold_replay_begin(fold_ctx *f); /* starts a sliced fold_rep
        fold_run_begin(f, roots, n);
        for (int more = 1; more && !fold_run_more(f, 500000, &more);) show_frame(); */
 FOLD_API fold_status fold_run_more(fold_ctx *f, uint64_t ns, int *more);
-/* Estimates how many nanoseconds the rest of a started run takes on one thread. If none is started, it
-   estimates a replay of the last run. A context with a clock times the batches of sliced runs and, if it has
-   one thread, of its first three runs and every 64th run; batches never timed are estimated from their amount
-   of work. Returns 0 if there is no clock, if nothing has run, and in eager contexts. */
+/* Estimates how many nanoseconds the rest of a started run takes on one thread. If no run is started, it
+   estimates a replay of the last run. The batches of sliced runs are timed, if there is a clock. A context
+   with one thread also times its first three runs and every 64th run. Batches never timed are estimated from
+   their amount of work. Returns 0 if there is no clock, if nothing has run, and in eager contexts. */
 FOLD_API uint64_t fold_estimate_ns(const fold_ctx *f);
 
 /* Returns the values of a root or a kept node. Inputs, and all shapes, are readable before any run. The
@@ -973,11 +979,11 @@ FOLD_API fold_status fold_read(fold_ctx *f, const fold_node *x, int n, float *va
    step needs a different kind: momentum, squares (Adagrad, RMSprop) or Adam's. In this state, means of
    gradients below 2^-100 and means of squares below 2^-139 become 0.
    In lookup tables a step changes only the rows touched since the last step, and their state; other rows do
-   not decay. A backward touches a row if the root's gradient reaches a lookup of that row, even as zero.
+   not decay. A backward pass touches a row if the root's gradient reaches a lookup of that row, even as zero.
    Gradients do not go through fold_stop_gradient, to targets, or to values that only kept nodes read. A
    call of a cell passes gradients from all its outputs (zeros from unused ones) to the inputs they depend on.
-   If a table is also the weight of an op that gradients reach, all its rows are touched. On tables Adam
-   differs from torch.optim.SparseAdam, which adds epsilon before bias correction and has no decay. */
+   If a table is also the weight of an op that gradients reach, all rows of the table are touched. On tables
+   Adam differs from torch.optim.SparseAdam, which adds epsilon before bias correction and has no decay. */
 
 /* In all settings zero selects the default, so it is enough to set the learning rate. `rate` has no default:
    with 0 a step trains nothing, as at the end of a schedule. Momentum and weight decay are off by default. To
@@ -1017,7 +1023,7 @@ FOLD_API fold_status fold_rmsprop_step(fold_model *m, const fold_rmsprop *o); /*
 FOLD_API fold_status fold_adam_step(fold_model *m, const fold_adam *o); /* one step of Adam or AdamW */
 FOLD_API void fold_grads_clear(fold_model *m); /* sets all gradients to zero */
 /* Scales all gradients to a global norm of at most `limit` >= 0 (Pascanu et al. 2013). Returns the norm
-   before scaling. If it is not finite, nothing is scaled: call fold_grads_clear and skip the step. */
+   before scaling. If the norm is not finite, nothing is scaled: call fold_grads_clear and skip the step. */
 FOLD_API double fold_grads_clip(fold_model *m, float limit);
 
 /* A learning rate schedule: the factor by which to multiply the rate at each step, counted from 0.
@@ -1050,10 +1056,10 @@ FOLD_API float fold_rate_factor(const fold_rates *rates, uint64_t step);
    fold_cell_new traces it once; fold_call then records each call as one node, so that recording and
    scheduling cost less. Start with plain ops, and make a cell of what is recorded most often.
    The body describes one sample. It may use parameters, other cells without a list (they are inlined) and all
-   ops of section 7 except fold_sum_n, fold_mean_n, fold_max_n and fold_softmax_mean_n. It must not make
-   inputs, constants or lookups (pass them in), run, reset, keep, or make cells.
-   A cell with list inputs gets component c of every list element as in[n_in + c]. Ops on it run per element,
-   and the fold_list_… reductions turn it into one value per call. */
+   ops of section 7 except fold_sum_n, fold_mean_n, fold_max_n and fold_softmax_mean_n. It must not create
+   inputs, constants or lookups (pass them in) or cells, and must not run, reset or keep.
+   A cell with list inputs gets component c of every list element as in[n_in + c]. Ops on a component run per
+   element, and the fold_list_… reductions turn it into one value per call. */
 typedef void fold_cell_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user);
 typedef struct fold_cell_desc {
     const char *name;               /* name in messages; copied */
@@ -1083,7 +1089,8 @@ FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i);  /* returns out
      work on each row and return a list. All ops of section 7 are row-wise, except the …_n ops that reduce n
      nodes. Axes, softmax, norms, losses, fold_slice, fold_split and fold_reshape apply to each row.
    - All lists that one row-wise call reads must have the same length; a list of one row is not repeated. A
-     node next to a list is used for every row. A value that depends on no list stays single, even in a cell.
+     node passed with a list is used for every row. A value that depends on no list stays single, even in a
+     cell.
    - In element-wise ops a node next to a list must not have more axes than a row. If it does, turn the node
      into a list with fold_list_unstack, or the list into one value with fold_list_stack.
    - Lists of all lengths batch together, without padding. Each row is bit-identical to the same row as a
@@ -1095,12 +1102,12 @@ FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i);  /* returns out
      reductions are allowed, over the elements of the cell's own list.
    - fold_ctx_desc.dedupe does not merge calls that have their own indices (fold_list_lookup, fold_list_take,
      …_to, fold_pick_each and so on).
-   - If all lists of a sample have the same length, at least 128, and all its calls are row-wise, the sample
-     runs in chunks of rows, split among all threads. It may end with sums and means of lists of [1], which
-     may be added to each other or scaled by a number, but not, say, multiplied by a node. For a backward,
-     each cell or layer may be called only once, and inputs must have no gradients. In all other samples, each
-     call runs on one thread.
-   - fold_value and fold_grad return the n rows end to end, and for n = 0 a pointer that must not be
+   - A sample runs in chunks of rows, split among all threads, if all its lists have the same length, at least
+     128, and all its calls are row-wise. At its end it may compute sums and means of lists of [1]. These may
+     be added to each other or scaled by a number, but not, for example, multiplied by a node. In a backward
+     pass, each cell or layer may be called only once, and inputs must have no gradients. In all other
+     samples, each call runs on one thread.
+   - fold_value and fold_grad return the n rows end to end. For n = 0 they return a pointer that must not be
      dereferenced. Rows of a view or of fold_list_lookup are not contiguous: copy them with fold_read. */
 
 /* Records a list of n rows, stored end to end in `values`. They are copied. */
@@ -1152,7 +1159,7 @@ FOLD_API fold_node fold_list_softmax_mean_to(fold_ctx *f, fold_node score, fold_
                                              int edges, int rows);
 
 /* These apply softmax to the rows of a list, for a choice among n rows, e.g. moves, words or agents. The
-   scores of one choice are a list of [1]; those of several separate choices are a list of [heads]. The
+   scores of one choice are a list of [1]. The scores of several separate choices are a list of [heads]. The
    results are bit-identical to those of fold_softmax, fold_log_softmax and so on for a vector [n] (which work
    within each row of a list). A score of -infinity (an illegal move) has probability 0 and no gradient. If
    there are 0 rows, softmax gives 0 rows, the entropy is 0, logsumexp is an error. Not for cell bodies. */
@@ -1165,7 +1172,7 @@ FOLD_API fold_node fold_list_softmax_entropy(fold_ctx *f, fold_node x); /* -sum 
 FOLD_API fold_node fold_list_choice_xent(fold_ctx *f, fold_node x, int label);
 /* These apply the calls above separately to the edges that lead to each row. Errors are those of
    fold_list_sum_to. Softmax and log-softmax return a list with a row per edge. The others return a list of
-   `rows` rows; rows without edges are zeros. Row r chooses edge label[r], so it must have an edge. */
+   `rows` rows; rows without edges are zeros. Row r chooses edge label[r], so every row must have an edge. */
 FOLD_API fold_node fold_list_softmax_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows);
 FOLD_API fold_node fold_list_log_softmax_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows);
 FOLD_API fold_node fold_list_logsumexp_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows);
@@ -1194,11 +1201,11 @@ FOLD_API fold_node fold_list_attention_weights(fold_ctx *f, fold_node q, fold_no
 FOLD_API fold_node fold_list_attention_weights_to(fold_ctx *f, fold_node q, fold_node k, int heads,
                                                   const int *from, const int *to, int edges);
 
-/* A cache holds the earlier rows of a sequence that its next steps read: keys and values (a KV cache), e.g.
-   when a language model generates text, or the inputs of a convolution. Use a separate cache for each
-   attention or convolution of each sequence. You own the struct and its memory; neither may move while a
-   run may need it. A copy of the struct shares the memory; fold_cache_copy copies the rows. Set the members
-   up to value_width, and the others to 0. */
+/* A cache holds earlier rows of a sequence, which later steps read. For attention these rows are keys and
+   values (a KV cache, as for generating text with a language model), for a convolution its inputs. Use a
+   separate cache for each attention or convolution of each sequence. You own the struct and its memory;
+   neither may move while a run may need them. A copy of the struct shares the memory; fold_cache_copy copies
+   the rows. Set the members up to value_width, and the others to 0. */
 typedef struct fold_cache {
     float *memory;          /* fold_cache_bytes bytes; fastest if aligned to 64 */
     int capacity;           /* maximum number of rows */
@@ -1217,8 +1224,8 @@ FOLD_API fold_status fold_cache_truncate(fold_cache *cache, int length);
    that has not run. Both must have the same heads and widths, `to` must have room for the rows (a ring: the
    same capacity), and their memory must not overlap. Otherwise: FOLD_BAD_ARGUMENT, and nothing changes. */
 FOLD_API fold_status fold_cache_copy(fold_cache *to, const fold_cache *from);
-/* Appends k and v to the cache, and computes attention of q to all its rows. Both happen in the run. The
-   result is bit-identical to the last rows of causal fold_list_attention over all rows.
+/* Appends k and v to the cache, and computes attention of q to all rows of the cache. Both happen in the run.
+   The result is bit-identical to the last rows of causal fold_list_attention over all rows.
    - q, k and v are nodes, or lists of equal length, such as a prompt.
    - Steps of sequences of different lengths batch, and one cached plan serves every step.
    - There are no gradients: the call is an error in a training context.
@@ -1242,8 +1249,8 @@ FOLD_API fold_node fold_pick_each(fold_ctx *f, fold_node x, const int *index, in
 FOLD_API fold_node fold_softmax_xent_each(fold_ctx *f, fold_node logits, const int *label, int n);
 FOLD_API fold_node fold_hinge_each(fold_ctx *f, fold_node scores, const int *label, int n);
 
-/* Records a call of a cell with a list, given as one list per component. Element i is row i of each. The list
-   may be empty: its sums are zeros. */
+/* Records a call of a cell with a list. Pass one fold.h list for each component of the elements: element i
+   consists of row i of every such list. With 0 rows, sums over the elements are zeros. */
 FOLD_API fold_node fold_call_list(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in,
                                   const fold_node *lists);
 
@@ -1287,8 +1294,8 @@ FOLD_API fold_conv fold_conv_new(fold_model *m, const char *name, fold_shape fil
                                  const fold_conv_desc *desc, fold_activation activation);
 FOLD_API fold_node fold_conv_apply(fold_ctx *f, const fold_conv *layer, fold_node x);
 
-/* A norm layer normalises the last axis, of `width` values. It has a gain [width], initially 1, and, except
-   for RMS norm, a bias [width]. epsilon >= 0; 0 means 1e-5. */
+/* A norm layer normalises the last axis, of `width` values. It has a gain [width], initially 1. Except for
+   RMS norm, it also has a bias [width]. epsilon >= 0; 0 means 1e-5. */
 typedef enum fold_norm_kind {
     FOLD_NORM_LAYER, /* fold_layer_norm */
     FOLD_NORM_RMS,   /* fold_rms_norm */
@@ -1377,7 +1384,7 @@ FOLD_API fold_recurrent fold_rnn_relu_new(fold_model *m, const char *name, int i
 FOLD_API fold_recurrent fold_lstm_new(fold_model *m, const char *name, int inputs, int hidden);
 
 /* Adds a GRU (Cho et al. 2014). X = x W + b and H = h U + c have three blocks of `hidden` columns each: r, z
-   and n. With X_r for the first block of X, and so on:
+   and n. X_r is the first block of X, and so on:
        r = sigmoid(X_r + H_r), z = sigmoid(X_z + H_z), n = tanh(X_n + r H_n), h' = (1 - z) n + z h
    W [inputs x 3 hidden], U [hidden x 3 hidden], b and c [3 hidden]: r z n. */
 FOLD_API fold_recurrent fold_gru_new(fold_model *m, const char *name, int inputs, int hidden);
@@ -1405,8 +1412,8 @@ FOLD_API fold_node fold_unroll_list(fold_ctx *f, const fold_recurrent *r, fold_n
                                     const fold_state *begin, fold_state *last);
 
 /* A stack is 1 to FOLD_MAX_LAYERS recurrent layers, each reading the outputs of the layer below. Outputs of a
-   bidirectional stack are [2 hidden]: h of both directions, forward first. `make` creates the cells, named 0,
-   1, … and, for the reverse direction, 0.reverse, …: fold_lstm_new makes 0.W, 0.b, 0.reverse.W, ….
+   bidirectional stack are [2 hidden]: h of both directions, forward first. `make` creates the cells, which
+   are named 0, 1, … or, in the reverse direction, 0.reverse, …: their parameters are named 0.W, 0.b, ….
        fold_rnn_stack encoder = fold_rnn_stack_new(m, "encoder", fold_lstm_new, inputs, hidden, 2, 1);
        fold_unroll_stack(f, &encoder, x, n, NULL, out, NULL); */
 typedef fold_recurrent fold_recurrent_maker(fold_model *m, const char *name, int inputs, int hidden);
@@ -1417,8 +1424,8 @@ typedef struct fold_rnn_stack {
 FOLD_API fold_rnn_stack fold_rnn_stack_new(fold_model *m, const char *name, fold_recurrent_maker *make,
                                            int inputs, int hidden, int layers, int bidirectional);
 /* Unrolls a stack like fold_unroll. out receives the outputs of the top layer, [hidden] or [2 hidden]. begin
-   and last have layers * directions states in the order of `cell`. All three may be NULL; without begin the
-   initial states are zeros. In PyTorch out[t] is output[t], and last[i].h and c are h_n[i] and c_n[i]. */
+   and last have layers * directions states in the order of `cell`. Any of these may be NULL; without begin
+   the initial states are zeros. In PyTorch out[t] is output[t], and last[i].h and c are h_n[i] and c_n[i]. */
 FOLD_API fold_status fold_unroll_stack(fold_ctx *f, const fold_rnn_stack *s, const fold_node *x, int n,
                                           const fold_state *begin, fold_node *out, fold_state *last);
 /* Unrolls a stack over the rows of a list. It returns the outputs of the top layer as a list. The states of
@@ -1432,7 +1439,7 @@ FOLD_API fold_node fold_unroll_stack_list(fold_ctx *f, const fold_rnn_stack *s, 
        c = i u + sum of f[k] c[k], h = o tanh(c)
      leaf.W   [inputs x 3 hidden], leaf.b [3 hidden]: i o u
      inner.W  [arity hidden x (3 + arity) hidden], inner.b [(3 + arity) hidden]: i, o, one f per child in
-              order, u; the rows are for h of the children, in order. In inner.b, f is initially 1 */
+              order, u; the rows are for h of the children, in order. The f part of inner.b is initially 1 */
 typedef struct fold_tree_lstm { fold_cell leaf, inner; int hidden, arity; } fold_tree_lstm;
 FOLD_API fold_tree_lstm fold_tree_lstm_new(fold_model *m, const char *name, int inputs, int hidden,
                                            int arity);
@@ -1462,14 +1469,14 @@ FOLD_API fold_state fold_child_sum_apply(fold_ctx *f, const fold_child_sum *t, f
      are not "__metadata__" and do not begin with "optimizer.".
    - The optimiser's state, if saved, is optimizer.momentum.NAME (SGD), optimizer.squares.NAME (Adagrad,
      RMSprop), or optimizer.adam.m.NAME and optimizer.adam.v.NAME, with `optimizer` and `steps` in the
-     metadata. If Adam's step count differs for a parameter, e.g. one thawed later, it is stored in
-     optimizer.adam.step.NAME, F32 [1].
+     metadata. If a parameter has its own step count in Adam, because it was thawed later, this count is
+     stored in optimizer.adam.step.NAME, F32 [1].
    - A weight kept only in int8 (fold_model_quantize) is an I8 tensor NAME and an F32 tensor NAME.scale: in
-     Python the weight is NAME * NAME.scale. It has one scale per column, [columns], or, for a table or a
-     weight of fold_linear_t, one per row, [rows x 1]. A weight kept only in bfloat16 is BF16.
+     Python the weight is NAME * NAME.scale. There is one scale per column, [columns]. For a table or a weight
+     of fold_linear_t there is one scale per row, [rows x 1]. A weight kept only in bfloat16 is a BF16 tensor.
    - Optimiser settings, rate sets and which parameters are frozen are not saved: your program sets them.
    Saves and loads return a status, and do nothing while the model has an error (fold_model_clear_error). A
-   failed save or load sets no error, but fold_model_message says why until the next one. Statuses:
+   failed save or load sets no error, but fold_model_message says why until the next save or load. Statuses:
    - FOLD_IO: a file cannot be opened, read or written, or is not a safetensors file.
    - FOLD_BAD_SHAPE: the shape of a tensor is not that of its parameter.
    - FOLD_BAD_ARGUMENT: a tensor is missing, unknown, or of a type that cannot be read. */
@@ -1484,13 +1491,13 @@ FOLD_API fold_save_desc fold_save_desc_default(void);  /* all zero */
 #ifndef FOLD_NO_STDIO
 /* Saves a model to a file; desc NULL: the defaults. Whatever happens, the file at `path` is either the old
    one or the complete new one. Several threads or processes may save to one path: the last one wins.
-   - Data is first written to `path`.tmp or, while another save uses that, to `path`.1.tmp … `path`.99.tmp:
-     leave these names alone. The file is renamed when it is all on disk, which may take milliseconds.
+   - Data is first written to `path`.tmp or, if another save uses it, to `path`.1.tmp … `path`.99.tmp: leave
+     these names alone. The file is renamed when it is all on disk, which may take milliseconds.
    - A save that fails leaves no file behind. A program that dies may leave its .tmp, which the next save
      removes if the file system has locks.
    - A folder, pipe, device or link at `path` is never replaced: saving fails with FOLD_IO.
    - On Windows, paths here and below are UTF-8 or, if that is invalid, in the code page of the process.
-   - On systems other than POSIX and Windows, the only guarantee is that writing precedes renaming. */
+   - On systems other than POSIX and Windows, the file is only guaranteed to be renamed after writing. */
 FOLD_API fold_status fold_model_save(fold_model *m, const char *path, const fold_save_desc *desc);
 #endif
 /* Saves a model through your writer; desc NULL: the defaults. */
@@ -1508,8 +1515,8 @@ FOLD_API uint64_t fold_model_steps(const fold_model *m);
      cached plans are updated; reset eager contexts yourself.
    - Tensors are converted to the model's formats: int8 (I8 with scales, as saved) to float, or float to int8
      or bfloat16. Converted values must be finite, and memory is needed for the largest such tensor as floats.
-   - int8 loaded into int8 is unchanged, and so is bfloat16: a model built and quantised like the saved one
-     gives bit-identical results. */
+   - int8 and bfloat16 tensors loaded into weights of the same format are unchanged: a model built and
+     quantised like the saved one gives bit-identical results. */
 typedef struct fold_load_desc {
     int state;           /* 1: also load the optimiser state and step count. If the file has none, loading
                             fails or, with allow_missing, the optimiser starts fresh */
@@ -1519,7 +1526,7 @@ typedef struct fold_load_desc {
     char *config;        /* receives the file's `config`, zero-terminated, "" if it has none. May be NULL */
     size_t config_size;  /* size of the buffer in bytes; a longer text is an error. To read config before you
                             create parameters, load into an empty model with allow_unknown */
-    int *loaded;         /* receives the number of tensors loaded, including state: 0 after an error, or from
+    int *loaded;         /* receives the number of tensors loaded, including optimiser state. 0: an error, or
                             an unrelated file with allow_missing and allow_unknown. May be NULL */
 } fold_load_desc;
 FOLD_API fold_load_desc fold_load_desc_default(void);  /* all zero */
@@ -1535,12 +1542,12 @@ FOLD_API fold_status fold_model_load_memory(fold_model *m, const void *bytes, si
 FOLD_API fold_status fold_model_load_from(fold_model *m, fold_reader *read, void *user,
                                           const fold_load_desc *desc);
 /* Uses the weights of a file in place, in flash or memory-mapped. (examples/export.c turns a file into an
-   array.) Call it first: parameters created afterwards, singly or by layers, are the tensors of the same name
-   in the image; those with `values` in their desc are not looked up. image NULL ends this.
+   array.) Call it before you create parameters. A parameter created afterwards, alone or by a layer, then is
+   the tensor of the same name in the image, unless its desc has `values`. image NULL ends this.
    Needs: a model made for inference, a little-endian machine, and F32 or I8 tensors. Floats must be 4-byte
    aligned; 64 is fastest. The image is never written, may serve any number of models, and must outlive them.
-   Cost: nothing for biases and tables, and for weights whose column count is a multiple of 16 or that are
-   followed by 16 more floats. Other weights, and those of fold_linear_t, get a packed copy.
+   Memory: biases and tables need none. Weights need none if their number of columns is a multiple of 16, or
+   if 16 more floats follow them. Other weights, and those of fold_linear_t, get a packed copy.
    int8: call fold_model_quantize before creating parameters. I8 tensors with scales, as saved from an int8
    model, then become int8 weights directly, bit-identical to that model. They need no memory if products are
    plain loops, as on microcontrollers; vector kernels copy weights, but not tables. Each byte is checked
@@ -1589,7 +1596,7 @@ FOLD_API fold_tensors *fold_tensors_open(fold_model *m, const char *path);
 #endif
 /* Opens a safetensors file in memory, which must stay there until fold_tensors_close. */
 FOLD_API fold_tensors *fold_tensors_open_memory(fold_model *m, const void *bytes, size_t size);
-/* Closes a file. Call it before fold_model_free. Returns the model's status, or why reading failed. */
+/* Closes a file. Call it before fold_model_free. Returns the model's status, or that of a failed read. */
 FOLD_API fold_status fold_tensors_close(fold_tensors *t);
 FOLD_API fold_model *fold_tensors_model(const fold_tensors *t); /* the model that gets errors */
 FOLD_API int fold_tensors_count(const fold_tensors *t);         /* the number of tensors */
@@ -1597,8 +1604,8 @@ FOLD_API int fold_tensors_count(const fold_tensors *t);         /* the number of
    which safetensors.torch.save_model stores in the metadata. */
 FOLD_API int fold_tensors_find(const fold_tensors *t, const char *name);
 FOLD_API fold_tensor fold_tensors_at(const fold_tensors *t, int index);  /* describes a tensor */
-/* Writes values [from, from + count) of a tensor to out, `step` floats apart. Its type must be F32, F16, BF16
-   or F64. Nothing is written while the model has an error. Returns the model's status. */
+/* Writes values [from, from + count) of a tensor to out, `step` floats apart. The tensor's type must be F32,
+   F16, BF16 or F64. Nothing is written while the model has an error. Returns the model's status. */
 FOLD_API fold_status fold_tensors_read(fold_tensors *t, int index, size_t from, size_t count, float *out,
                                        size_t step);
 /* Marks a tensor as used, for programs that report unused tensors at the end. */
@@ -1609,9 +1616,9 @@ FOLD_API fold_status fold_tensors_missing(fold_tensors *t, const char *who, cons
 /* ==== 14 looking inside ================================================================== */
 #ifndef FOLD_NO_TEXT
 /* These calls show how a context batched a recording. If batches are not what you expect, start with
-   fold_ctx_print. They show the forward batches of the last run; a backward runs them in reverse. In an eager
-   context, or if something was recorded since the last run, they show the batches that FOLD_SCHEDULE_DEPTH
-   would make if all samples were one group.
+   fold_ctx_print. They show the forward batches of the last run; a backward pass runs them in reverse. In an
+   eager context, or if something was recorded since the last run, they show the batches that
+   FOLD_SCHEDULE_DEPTH would make if all samples were one group.
    They also work in a context with an error (fold_ctx_print ends with its message), and do not change its
    status. They return FOLD_OK, FOLD_IO if the writer stopped, or FOLD_NO_MEMORY. They need about 40 bytes per
    node, which the context keeps, or returns to its block. Like calls that record, they may move values that
@@ -1648,9 +1655,9 @@ typedef struct fold_seen {
     uint32_t shared;          /* bit i: all calls of the batch read the same value as input i */
     const fold_shape *in[2 * FOLD_MAX_IN]; /* shapes of inputs, then of list components */
     const fold_shape *out[FOLD_MAX_OUT];
-    int kind;                 /* index of its kind, from 0: calls of one kind can share a batch */
+    int kind;                 /* index of the call's kind, from 0: calls of one kind can share a batch */
     fold_node node;           /* the first output; the ids of the other outputs follow */
-    const uint32_t *operand;  /* ids of the nodes it reads: one per input, then each component's nodes */
+    const uint32_t *operand;  /* ids of the nodes that the call reads: inputs, then nodes of each component */
     const uint32_t *offset;   /* offset in each of these nodes, in floats. If the highest bit is set, a list
                                  is read whole, from that offset in each row */
     int n_operands;
@@ -1659,11 +1666,11 @@ typedef struct fold_seen {
     uint64_t data;            /* data of the call, e.g. a label or the bits of a factor */
     const struct fold_op_desc *user_op; /* desc of your own op; NULL: a built-in one */
     int sample;               /* sample index; -1: shared by samples, combines samples, or not planned */
-    int batch, group;         /* indices from 0; prologues are numbered too. For a leaf, those of its first
-                                 reader, or -1. For a run: the number of batches and groups */
+    int batch, group;         /* indices from 0; prologues are numbered too. For a leaf, those of the first
+                                 call that reads it, or -1. For a run: the number of batches and groups */
     int calls, lower_bound;   /* number of calls in the batch or run; lower_bound as in fold_stats */
     uint64_t start_ns, end_ns; /* nanoseconds since the run began; end_ns of a run: the end of planning */
-    int thread, backward, prologue; /* FOLD_SEEN_TIME: the thread, 1 for a backward, 1 for a prologue */
+    int thread, backward, prologue; /* FOLD_SEEN_TIME: the thread; 1 in a backward pass; 1 in a prologue */
     int dropped;              /* number of this thread's times that did not fit into trace_bytes */
     int recomputed;           /* of a run: number of its calls that an earlier run had computed */
 } fold_seen;
@@ -1681,14 +1688,14 @@ FOLD_API fold_status fold_ctx_visit_times(const fold_ctx *f, fold_visitor *visit
 typedef struct fold_stats {
     int nodes, edges;            /* number of nodes and operands recorded since the reset */
     int run_nodes;               /* number of calls and ops that the last run executed */
-    int visited_nodes;           /* number of nodes that planning visited: those since the last run, more if
-                                    they need values not kept; all in a backward or if parameters changed */
+    int visited_nodes;           /* number of nodes that planning visited: new nodes, and more if they read
+                                    values not kept. All nodes in a backward pass or if parameters changed */
     int batches;                 /* number of forward batches of the last run, without prologues */
     int prologues;               /* number of prologue batches: they run the parts of cells that do not depend
                                     on the recursion, first and for many calls at once */
-    int lower_bound;             /* no schedule can have fewer batches: the length of the longest chain,
-                                    summed over groups and kinds of calls. Counted by the first fold_ctx_stats
-                                    after a run; 0 if you recorded more before that */
+    int lower_bound;             /* no schedule can have fewer batches than this: the length of the longest
+                                    chain, summed over groups and kinds of calls. Counted by the first
+                                    fold_ctx_stats after a run; 0 if you recorded more before that */
     int groups;                  /* number of groups of samples that ran together in the last run */
     int signatures;              /* number of kinds of calls seen: calls of one kind can share a batch */
     int batched_nodes;           /* number of executed nodes that shared a batch with others */
@@ -1707,8 +1714,8 @@ typedef struct fold_stats {
                                     after one ran out of memory */
     const char *one_group;       /* why all samples of the last run were one group; "" if they were not */
     int recomputed_nodes;        /* number of executed nodes that an earlier run had computed with the same
-                                    parameters but did not keep; in a backward also those of a fold_run before
-                                    it. A replay reports the figure of its run, an eager context 0 */
+                                    parameters but did not keep; in a backward pass also those of a fold_run
+                                    before it. A replay reports the number of its run, an eager context 0 */
 } fold_stats;
 FOLD_API fold_stats fold_ctx_stats(const fold_ctx *f); /* figures of the recording and last run */
 
@@ -1771,7 +1778,7 @@ typedef struct fold_op_call {
     void *user;                              /* fold_op_desc.user */
 } fold_op_call;
 
-/* Sets out_shape[0..n_out) from in_shape[0..n_in) and attr, and returns NULL or an error text. */
+/* Sets out_shape[0..n_out) from in_shape[0..n_in) and attr, and returns NULL or an error message. */
 typedef const char *fold_op_infer(const fold_shape *in_shape, int n_in, const int32_t *attr,
                                   fold_shape *out_shape);
 
@@ -1780,7 +1787,7 @@ enum {                          /* what backward reads; other values may be over
 };
 typedef struct fold_op_desc {
     const char *name;           /* for messages and prints; copied */
-    int n_in;                   /* number of inputs, -1 for 1 to FOLD_MAX_IN; for list ops: of components */
+    int n_in;                   /* number of inputs (list op: of components). -1: 1 to FOLD_MAX_IN inputs */
     int n_out, n_attr;          /* number of outputs; number of attributes (at most 4). In eager contexts, ops
                                    on list elements must have one output */
     int is_list;                /* 1: reduces a list to one value; batches mix all lengths */
@@ -1837,8 +1844,8 @@ FOLD_API void fold_random_gaussian(fold_random *r, const float *mean, const floa
    chosen. Returns -1 if there is nothing to choose or a logit is NaN. */
 FOLD_API int fold_random_softmax(fold_random *r, const float *logits, int n);
 /* Draws an index for each of several heads and returns their total log-probability. logits has sizes[i]
-   values for head i, one head after another. For a head with nothing to choose or a NaN, chosen[i] is -1, and
-   NaN is returned. For one softmax, pass one head. */
+   values for head i, one head after another. If head i has nothing to choose or a NaN, chosen[i] is -1, and
+   the call returns NaN. For one softmax, pass one head. */
 FOLD_API float fold_random_softmax_n(fold_random *r, const float *logits, const int *sizes, int heads,
                                      int *chosen);
 /* Draws a row of a list of scores [1] like fold_random_softmax. The scores must be readable after a run. It
