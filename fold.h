@@ -62,7 +62,7 @@
 
    DOES NOT
      - run on GPUs, use anything but float32 (weights may be int8 or bfloat16), or take second derivatives;
-     - load Python models, only their weights; read graph files (fold_onnx.h does); decode images;
+     - load Python models (only their weights); read graph files (fold_onnx.h does); decode images;
      - normalise across samples, as batch norm does in training: batching must never change a result. Use
        fold_layer_norm or fold_rms_norm per value, or fold_list_standardize over the rows of one sample. A
        network trained with batch norm keeps its fixed statistics (fold_standardize, FOLD_NORM_FIXED).
@@ -91,13 +91,12 @@
                              (slow without FMA hardware)
      FOLD_ALLOW_FAST_MATH    allows -ffast-math, /fp:fast or x87 arithmetic, which void the numerics contract
                              (-funsafe-math-optimizations and the like need no define: the portable kernels
-                             give the same bits, but clang's -ffp-contract=fast may change bits of other
-                             kernels)
+                             give the same bits, but clang's -ffp-contract=fast may change the bits of others)
      FOLD_FILENAME           name of this file, which includes itself per instruction set; default "fold.h"
      FOLD_GROUP_BYTES        the default of fold_ctx_desc.group_bytes
-     FOLD_NO_STDIO *         leaves out every function that takes a FILE * or a path, and the clock.
-     The following defines leave out code that programs may not need. `make sizes` prints how much each saves.
-     To leave out ops that are never called, use -ffunction-sections -fdata-sections -Wl,--gc-sections.
+     FOLD_NO_STDIO *         leaves out the clock, and every function that takes a FILE * or a path.
+     The following defines shrink programs that only run networks. `make sizes` prints how much each saves. To
+     leave out ops that are never called, use -ffunction-sections -fdata-sections -Wl,--gc-sections.
      FOLD_INFERENCE *        leaves out gradients, optimisers and saving, with their functions. Random initial
                              values become zeros. All ops stay, so that recording code can be shared with a
                              program that trains. Every model is for inference, and creating a context with
@@ -118,11 +117,11 @@
                - ..._new creates an object (fold_weight_new: a parameter), ..._apply records a layer.
                - ..._desc is a struct of settings, ..._default returns the defaults of a desc or an optimiser.
                  Start from the defaults and set members by name, since later versions may add members.
-               Counts are int, byte sizes size_t, and zero selects the default. Outputs come last. In structs,
-               `user` follows its callback. In calls of the callback, only `pool` may follow `user`.
+               Counts are int, byte sizes size_t, and zero selects the default. Outputs come last. Callbacks
+               take `user` last (or `user` and `pool`). In structs, `user` follows its callback.
      Lifetime  Parameters, cells and ops live as long as their model. Nodes live until the next
                fold_ctx_reset. Strings and arrays you pass are copied unless the comment says otherwise. A
-               returned name is valid until something is added to the model. A returned message is valid until
+               returned name is valid until something is added to the model; a returned message is valid until
                the next call. If part of your program is reloaded while it runs, keep fold.h in the part that
                stays: models and contexts contain pointers to its functions.
      Memory    A model or context takes memory from an allocator, or from a block that you pass (fold_memory).
@@ -139,7 +138,7 @@
                with a message, and the desc's `error` callback is called.
                - The failing call returns the null node; functions that run return the stored status.
                - A null operand is an error; the message names the call and the operand. After an error every
-                 call accepts null nodes and returns one.
+                 call accepts null nodes and returns the null node.
                - fold_ctx_reset clears a context's error. A model's error stops its contexts too, until
                  fold_model_clear_error. No trained values are lost.
                - A setting that is NaN, out of range or not a member of its enum is the error
@@ -159,9 +158,9 @@
                or the instruction set if it has FMA.
                - The order in which terms are summed depends only on the op and its shapes per sample. For
                  gradients of parameters it depends only on the sequence of recorded calls. Such a gradient
-                 sums n rows in blocks of 512 rows (large weights: 2048), with an error of about (block + n /
-                 block) / 2 units in the last place at most. Rows of zeros, such as masked padding, count too,
-                 and so may change the last bits.
+                 sums n rows in blocks of 512 rows (large weights: 2048), with an error of at most about
+                 (block + n / block) / 2 units in the last place. Rows of zeros, such as masked padding, count
+                 too, and so may change the last bits.
                - All computation rounds to nearest, never traps and keeps denormals, whatever floating-point
                  modes your program has set. These modes and the exception flags are restored afterwards. Your
                  program may therefore enable traps, as long as it passes no NaN as a setting. If it flushes
@@ -170,12 +169,12 @@
                  eager results are still bit-identical, but results may differ between kinds of processors. A
                  denormal that you pass in counts as 0 in arithmetic but survives copies, and a batch may copy
                  where an eager run does not.
-               - No op or loss hides a NaN in its inputs: the NaN reaches the values, and also the gradients
+               - No op or loss hides a NaN in its inputs: the NaN reaches the values, and the gradients
                  wherever it does in PyTorch. Which values are NaN is guaranteed, but not their sign and
                  payload.
      Accuracy  The table gives the largest error of an op's values and gradients compared with exact
                arithmetic, in units in the last place. It does not hold for int8 and bfloat16 weights.
-               - Element-wise functions: units of the result. The bound of silu holds for x >= -87.
+               - Element-wise functions: units of the result. For silu, the bound holds if x >= -87.
                - Sums: units of the sum of the magnitudes of all terms, plus half a unit per term. Terms are
                  counted as in the formula: a derivative that contains 1 - y, such as that of tanh, counts the
                  1. Ops with a softmax subtract the largest x first, so a term counts 1 + (largest - x) times.
@@ -246,10 +245,10 @@ extern "C" {
 
 typedef enum fold_status {
     FOLD_OK,
-    FOLD_BAD_ARGUMENT,   /* a null pointer, an index or a setting out of range */
+    FOLD_BAD_ARGUMENT,   /* a null pointer, or an index or setting out of range */
     FOLD_BAD_SHAPE,      /* shapes that do not fit the op */
     FOLD_BAD_HANDLE,     /* a stale node, or a handle of another context or model */
-    FOLD_BAD_STATE,      /* e.g. reading what was not kept, training in an inference context */
+    FOLD_BAD_STATE,      /* e.g. reading a value that was not kept, training in an inference context */
     FOLD_BAD_CELL,       /* a mistake in a cell's body, e.g. a call not allowed there */
     FOLD_NO_MEMORY,
     FOLD_IO,             /* a file, a reader or a writer failed */
@@ -334,7 +333,7 @@ typedef struct fold_model_desc {
     fold_memory memory;  /* may be a block (see fold_model_size). Contexts without their own memory use the
                             same block: create and run such contexts on one thread at a time */
     fold_memory tracing; /* memory for tracing the bodies of cells; all zero: `memory`. fold_model_seal frees
-                            this memory. A context can use its block afterwards */
+                            this memory; if it is a block, a context can then use the block */
     void (*error)(const char *message, void *user); /* called once, by the failing call, when an error sticks.
                             For printing or a breakpoint; must not use the model or context. NULL: none */
     void *error_user;
@@ -426,15 +425,15 @@ FOLD_API const float *fold_param_value(const fold_model *m, fold_param p);
    no floats or are read in place are left out. The others start at multiples of 16 floats; gaps are zero. */
 FOLD_API const float *fold_model_values(const fold_model *m, int *count);
 
-/* Returns the values of a parameter for writing. If p is null, returns all parameters as one span. Call
-   fold_values_write_end afterwards, to update packed weights. Error: p is quantised or read in place. */
+/* Returns the values of a parameter for writing. If p is null, returns those of all parameters as one span.
+   Call fold_values_write_end afterwards, to update packed weights. Error: p is quantised or read in place. */
 FOLD_API float *fold_values_write_begin(fold_model *m, fold_param p);
 FOLD_API void fold_values_write_end(fold_model *m, fold_param p);
 /* Fills all parameters of a layer from arrays. Each array is copied to the parameter NAME.PART. Arrays are
    row-major, with the shape and order given in the comment on the layer's _new. If name is "", the parts are
    full names, and the arrays must cover the whole model. Errors, set on the model: a part that the layer does
-   not have; a parameter without an array, or an array of a different length. After errors, nothing
-   is copied.
+   not have; a parameter without an array, or an array of a different length. After an error, nothing is
+   copied.
        fold_array arrays[2] = { { "W", W, 6 * 32 }, { "b", b, 32 } };
        fold_values_fill(m, "encoder", arrays, 2); // made by fold_dense_new(m, "encoder", 6, 32, ...) */
 typedef struct fold_array {
@@ -541,7 +540,7 @@ FOLD_API fold_status fold_model_reserve(fold_model *m, const fold_model_size *si
    contexts before they record or run again. Returns the model's status. */
 FOLD_API fold_status fold_model_seal(fold_model *m);
 #ifndef FOLD_INFERENCE
-/* Returns how many rows of a lookup table have a gradient, because they were touched (section 9) since it was
+/* Returns how many rows of a lookup table have a gradient: those touched (section 9) since the gradient was
    last cleared. Up to `capacity` indices of these rows are written to `rows`, each once; `rows` may be NULL
    if capacity is 0. Returns -1 if p is not a table, or if other ops read it. */
 FOLD_API int fold_grads_rows(const fold_model *m, fold_param p, int capacity, int *rows);
@@ -556,12 +555,12 @@ FOLD_API void fold_grads_write_rows_end(fold_model *m, fold_param p, const int *
 typedef struct fold_ctx_desc {
     int training;           /* allow fold_backward; without it a context only runs forward */
     int eager;              /* run each op as soon as it is recorded, one row at a time, so that its value is
-                               readable at once. Use it to step through a network in a debugger */
+                               readable at once. Use this setting to step through a network in a debugger */
     int dedupe;             /* merge identical calls into one node, so that recurrent and child-sum cells
-                               multiply a looked-up word once for all its occurrences. Worth it if samples
-                               share a lot and cells are wide. Costs about 15 ns a node, splits batches, and
-                               makes structure depend on data: measure both ways. Gradients are summed in a
-                               different order, but all contexts with dedupe agree bit for bit */
+                               multiply a looked-up word once for all its occurrences. This pays if samples
+                               share a lot and cells are wide. It costs about 15 ns a node, splits batches,
+                               and makes structure depend on data: measure both ways. Gradients are summed in
+                               a different order, but all contexts with dedupe agree bit for bit */
     int measure;            /* plan and reserve memory, but compute nothing. To size a static array, record
                                the worst case and run it: the size is fold_stats.block_bytes. If parameters
                                will change between runs, change them between these runs too. fold_value
@@ -584,8 +583,9 @@ typedef struct fold_ctx_desc {
     void *clock_user;
     size_t trace_bytes;     /* memory for the times that fold_ctx_visit_times shows: 32 bytes per batch and
                                direction. Needs a clock, which every thread calls. 0: none */
-    uint64_t trace_over_ns; /* fold_ctx_visit_times shows the last run that took longer than this, including
-                               planning, even after faster runs. Uses half of trace_bytes. 0: the last run */
+    uint64_t trace_over_ns; /* fold_ctx_visit_times shows the last run that took longer than this (including
+                               planning), even if faster runs followed. Uses half of trace_bytes. 0: the last
+                               run */
     void (*zone)(int begin, const char *name, int calls, void *user); /* for profilers such as Tracy: called
                                when planning or a batch begins (1) or ends (0), on each thread that takes
                                part. Gets the name of the op or cell, and the number of calls. NULL: none */
@@ -595,7 +595,7 @@ typedef struct fold_ctx_desc {
     void *error_user;
     int threads;            /* split samples, or pieces of large batches, among up to this many threads, with
                                bit-identical results. Small runs, calls that cannot be split and fold_run_more
-                               stay on the calling thread. 0 means 1. Your own ops may run on any of them */
+                               stay on the calling thread. 0 means 1. Your own ops may run on any thread */
     fold_parallel_for *parallel_for; /* runs tasks on your job system, or is fold_pool_for; required for
                                         threads. While it waits, it may run other jobs on the calling thread.
                                         Such jobs get your floating-point modes; none may use this context */
@@ -617,7 +617,7 @@ FOLD_API uint64_t fold_clock_monotonic(void *user);
 typedef struct fold_pool fold_pool;
 /* Creates a pool of POSIX threads for fold_ctx_desc.pool. Set parallel_for to fold_pool_for; link with
    -pthread. `threads`, 1 to 64, includes the calling thread. Only one context at a time may run on a pool.
-   After a fork, the child's copy starts its own threads on first use. Returns NULL if this fails. */
+   After a fork, the child's copy starts its own threads on first use. Returns NULL on failure. */
 FOLD_API fold_pool *fold_pool_new(int threads);
 FOLD_API void fold_pool_free(fold_pool *p);  /* frees a pool; NULL is fine */
 /* Runs tasks on a pool, or on the calling thread if `pool` is NULL. It does nothing if n < 1. */
@@ -633,9 +633,9 @@ FOLD_API void fold_ctx_free(fold_ctx *f);  /* frees a context; NULL is fine */
 FOLD_API fold_model *fold_ctx_model(fold_ctx *f); /* the model of f */
 /* Discards the recording and the context's error; memory and settings stay. */
 FOLD_API void fold_ctx_reset(fold_ctx *f);
-/* Returns the first error since the reset, either the context's or, if it has none, its model's. */
+/* Returns the first error of the context since the reset, or, if there is none, the error of its model. */
 FOLD_API fold_status fold_ctx_status(const fold_ctx *f);
-/* Returns the message of the context's error, or, if it has none, why the last read failed. */
+/* Returns the message of the context's error, or, if there is no error, why the last read failed. */
 FOLD_API const char *fold_ctx_message(const fold_ctx *f);
 /* Sets an error from your own code on a context, like fold_model_fail. Returns the context's status. */
 FOLD_API fold_status fold_ctx_fail(fold_ctx *f, fold_status status, const char *message);
@@ -748,7 +748,7 @@ FOLD_API fold_node fold_cos(fold_ctx *f, fold_node x);                  /* cos x
    (negative if x is -0 and p is odd). The gradient is p x^(p - 1), or 0 if p is 0. */
 FOLD_API fold_node fold_pow(fold_ctx *f, fold_node x, float exponent);
 FOLD_API fold_node fold_floor(fold_ctx *f, fold_node x);                /* rounds down; no gradient passes */
-/* Clamps x to [low, high], with low <= high; both may be infinite. No gradient outside, or if x is NaN. */
+/* Clamps x to [low, high], low <= high; both may be infinite. No gradient passes outside, or for a NaN. */
 FOLD_API fold_node fold_clip(fold_ctx *f, fold_node x, float low, float high);
 FOLD_API fold_node fold_at_least(fold_ctx *f, fold_node x, float low);  /* x < low ? low : x */
 FOLD_API fold_node fold_at_most(fold_ctx *f, fold_node x, float high);  /* x > high ? high : x */
@@ -860,8 +860,8 @@ FOLD_API void fold_keep(fold_ctx *f, fold_node x);
    more and run again. If the new nodes read only roots, kept nodes and inputs of earlier runs, only the new
    nodes are computed. Other earlier values that they read are computed again, and planning visits all nodes
    recorded since (recomputed_nodes and visited_nodes of fold_stats). If all values are already computed,
-   nothing runs. After parameters change, a batched context recomputes what it needs, but an eager one must be
-   reset. */
+   nothing runs. After parameters change, a batched context recomputes what it needs; reset an eager
+   context. */
 FOLD_API fold_status fold_run(fold_ctx *f, const fold_node *roots, int n);
 #ifndef FOLD_INFERENCE
 /* Keeps the gradient of x, so that fold_grad can return it after fold_backward. Inference contexts ignore
@@ -885,11 +885,11 @@ FOLD_API fold_status fold_backward(fold_ctx *f, fold_node root);
 
 /* Makes x read its index from your memory, instead of using the recorded index. The next fold_run, and every
    fold_backward and fold_replay, read your index. (An eager context has already used the recorded index, so
-   there only fold_replay reads yours.) x is the result of fold_lookup, fold_pick, fold_softmax_xent,
-   fold_hinge or their list forms, or of fold_list_choice_xent; functions made of these, and the _to forms,
-   have no index. `index` points to n ints: one per row, or a single one if all rows of a list were recorded
-   with the same index. Errors: n is wrong; the context has dedupe, which merges equal lookups. An index out
-   of range fails the run, which does nothing; the context stays usable. */
+   there only fold_replay reads your index.) x is the result of fold_lookup, fold_pick, fold_softmax_xent,
+   fold_hinge or their list forms, or of fold_list_choice_xent; functions composed of these, and the _to
+   forms, have no index. `index` points to n ints: one per row, or a single one if all rows of a list were
+   recorded with the same index. Errors: n is wrong; the context has dedupe, which merges equal lookups. An
+   index out of range fails the run, which does nothing; the context stays usable. */
 FOLD_API void fold_index_ref(fold_ctx *f, fold_node x, const int *index, int n);
 /* Makes attention along edges read its edges from your memory, in the same runs as fold_index_ref reads an
    index. Use it for agents whose neighbours change. Each run reads *edges pairs, at most max_edges. x is the
@@ -904,8 +904,8 @@ FOLD_API void fold_edges_ref(fold_ctx *f, fold_node x, const int *from, const in
 /* Keeps x, and copies it to `values` at the end of each run that computes it. If fold_input_ref reads the
    same memory, this carries a state from one run to the next. */
 FOLD_API void fold_output_ref(fold_ctx *f, fold_node x, float *values);
-/* Repeats the last run or backward on new data, without recording or planning. (A run that had nothing to do
-   does not count.)
+/* Repeats the last fold_run or fold_backward on new data, without recording or planning. (A run that had
+   nothing to do does not count.)
    - Parameters, and the memory behind fold_input_ref, fold_index_ref and fold_edges_ref, are read again.
    - Whatever was copied stays as recorded: other inputs, indices and edges, lengths, shapes, merged calls.
      So do values from earlier runs; in an eager context, so do all values recorded before the last run.
@@ -958,9 +958,9 @@ FOLD_API uint64_t fold_estimate_ns(const fold_ctx *f);
 
 /* Returns the values of a root or a kept node. Inputs, and all shapes, are readable before any run. The
    pointer is valid until the next call that records, runs, prints, or names what to keep or copy. You may
-   pass it to fold_input, but not after fold_ctx_reset: to keep values across a reset, use fold_read. If x has
-   no readable values, fold_value returns NULL (fold_scalar: NaN, fold_node_shape: rank 0, fold_read: a
-   status). This sets no error, but fold_ctx_message says why until the next read or run. In a cell's body,
+   pass the pointer to fold_input, but not after fold_ctx_reset: to keep values across a reset, use fold_read.
+   If x has no readable values, fold_value returns NULL (fold_scalar: NaN, fold_node_shape: rank 0, fold_read:
+   a status). This sets no error, but fold_ctx_message says why until the next read or run. In a cell's body,
    values are readable while an eager context runs it; while fold_cell_new traces it, reading is an error. */
 FOLD_API const float *fold_value(fold_ctx *f, fold_node x);
 #ifndef FOLD_INFERENCE
@@ -1089,8 +1089,7 @@ FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i);  /* returns out
      work on each row and return a list. All ops of section 7 are row-wise, except the …_n ops that reduce n
      nodes. Axes, softmax, norms, losses, fold_slice, fold_split and fold_reshape apply to each row.
    - All lists that one row-wise call reads must have the same length; a list of one row is not repeated. A
-     node passed with a list is used for every row. A value that depends on no list stays single, even in a
-     cell.
+     node passed with a list serves every row. A value that depends on no list stays single, even in a cell.
    - In element-wise ops a node next to a list must not have more axes than a row. If it does, turn the node
      into a list with fold_list_unstack, or the list into one value with fold_list_stack.
    - Lists of all lengths batch together, without padding. Each row is bit-identical to the same row as a
@@ -1112,7 +1111,8 @@ FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i);  /* returns out
 
 /* Records a list of n rows, stored end to end in `values`. They are copied. */
 FOLD_API fold_node fold_list_input(fold_ctx *f, const float *values, int n, fold_shape row);
-/* Records a list of n rows without copying. Do not change them until fold_ctx_reset (but see fold_replay). */
+/* Records a list of n rows without copying. They must not change until fold_ctx_reset (but see
+   fold_replay). */
 FOLD_API fold_node fold_list_input_ref(fold_ctx *f, const float *values, int n, fold_shape row);
 /* Records a list of n rows of bytes, converted to floats as in fold_input_bytes. */
 FOLD_API fold_node fold_list_input_bytes(fold_ctx *f, const uint8_t *bytes, int n, fold_shape row,
@@ -1160,9 +1160,10 @@ FOLD_API fold_node fold_list_softmax_mean_to(fold_ctx *f, fold_node score, fold_
 
 /* These apply softmax to the rows of a list, for a choice among n rows, e.g. moves, words or agents. The
    scores of one choice are a list of [1]. The scores of several separate choices are a list of [heads]. The
-   results are bit-identical to those of fold_softmax, fold_log_softmax and so on for a vector [n] (which work
-   within each row of a list). A score of -infinity (an illegal move) has probability 0 and no gradient. If
-   there are 0 rows, softmax gives 0 rows, the entropy is 0, logsumexp is an error. Not for cell bodies. */
+   results are bit-identical to those of fold_softmax, fold_log_softmax and so on for a vector [n]. (Applied
+   to a list, those ops work within each row.) A score of -infinity (an illegal move) has probability 0 and no
+   gradient. If there are 0 rows, softmax gives 0 rows, the entropy is 0, logsumexp is an error. Not for cell
+   bodies. */
 FOLD_API fold_node fold_list_softmax(fold_ctx *f, fold_node x);     /* e^x / sum e^x, a list */
 FOLD_API fold_node fold_list_log_softmax(fold_ctx *f, fold_node x); /* x - log sum e^x, a list */
 FOLD_API fold_node fold_list_logsumexp(fold_ctx *f, fold_node x);   /* log sum e^x, one value */
@@ -1201,8 +1202,8 @@ FOLD_API fold_node fold_list_attention_weights(fold_ctx *f, fold_node q, fold_no
 FOLD_API fold_node fold_list_attention_weights_to(fold_ctx *f, fold_node q, fold_node k, int heads,
                                                   const int *from, const int *to, int edges);
 
-/* A cache holds earlier rows of a sequence, which later steps read. For attention these rows are keys and
-   values (a KV cache, as for generating text with a language model), for a convolution its inputs. Use a
+/* A cache holds earlier rows of a sequence, which later steps read. For attention, these rows are keys and
+   values: a KV cache, with which language models generate text. For a convolution, they are its inputs. Use a
    separate cache for each attention or convolution of each sequence. You own the struct and its memory;
    neither may move while a run may need them. A copy of the struct shares the memory; fold_cache_copy copies
    the rows. Set the members up to value_width, and the others to 0. */
@@ -1249,8 +1250,8 @@ FOLD_API fold_node fold_pick_each(fold_ctx *f, fold_node x, const int *index, in
 FOLD_API fold_node fold_softmax_xent_each(fold_ctx *f, fold_node logits, const int *label, int n);
 FOLD_API fold_node fold_hinge_each(fold_ctx *f, fold_node scores, const int *label, int n);
 
-/* Records a call of a cell with a list. Pass one fold.h list for each component of the elements: element i
-   consists of row i of every such list. With 0 rows, sums over the elements are zeros. */
+/* Records a call of a cell with a list. Pass one list node for each component of the elements: element i
+   consists of row i of every list node. With 0 rows, sums over the elements are zeros. */
 FOLD_API fold_node fold_call_list(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in,
                                   const fold_node *lists);
 
@@ -1406,14 +1407,15 @@ FOLD_API fold_state fold_unroll(fold_ctx *f, const fold_recurrent *r, const fold
 
 /* Unrolls a recurrent layer over the rows of a list, and returns the list of outputs h. Results are
    bit-identical to fold_unroll over the rows as nodes. h and c of begin must be single nodes. last receives
-   the final state (for 0 rows the initial one), or is NULL. Unused outputs cost nothing: for one result per
-   sequence, use only `last`. */
+   the final state (for 0 rows, the initial state), or is NULL. Unused outputs cost nothing: for one result
+   per sequence, use only `last`. */
 FOLD_API fold_node fold_unroll_list(fold_ctx *f, const fold_recurrent *r, fold_node x, int reverse,
                                     const fold_state *begin, fold_state *last);
 
 /* A stack is 1 to FOLD_MAX_LAYERS recurrent layers, each reading the outputs of the layer below. Outputs of a
-   bidirectional stack are [2 hidden]: h of both directions, forward first. `make` creates the cells, which
-   are named 0, 1, … or, in the reverse direction, 0.reverse, …: their parameters are named 0.W, 0.b, ….
+   bidirectional stack are [2 hidden]: h of both directions, forward first. `make` creates the cells: 0, 1,
+   … for the forward direction, and 0.reverse, 1.reverse, … for the other direction. For example,
+   fold_lstm_new adds the parameters 0.W, 0.b and 0.reverse.W.
        fold_rnn_stack encoder = fold_rnn_stack_new(m, "encoder", fold_lstm_new, inputs, hidden, 2, 1);
        fold_unroll_stack(f, &encoder, x, n, NULL, out, NULL); */
 typedef fold_recurrent fold_recurrent_maker(fold_model *m, const char *name, int inputs, int hidden);
@@ -1424,8 +1426,9 @@ typedef struct fold_rnn_stack {
 FOLD_API fold_rnn_stack fold_rnn_stack_new(fold_model *m, const char *name, fold_recurrent_maker *make,
                                            int inputs, int hidden, int layers, int bidirectional);
 /* Unrolls a stack like fold_unroll. out receives the outputs of the top layer, [hidden] or [2 hidden]. begin
-   and last have layers * directions states in the order of `cell`. Any of these may be NULL; without begin
-   the initial states are zeros. In PyTorch out[t] is output[t], and last[i].h and c are h_n[i] and c_n[i]. */
+   and last have layers * directions states in the order of `cell`. out, begin and last may be NULL; without
+   begin the initial states are zeros. In PyTorch out[t] is output[t], and last[i].h and c are h_n[i] and
+   c_n[i]. */
 FOLD_API fold_status fold_unroll_stack(fold_ctx *f, const fold_rnn_stack *s, const fold_node *x, int n,
                                           const fold_state *begin, fold_node *out, fold_state *last);
 /* Unrolls a stack over the rows of a list. It returns the outputs of the top layer as a list. The states of
@@ -1508,9 +1511,9 @@ FOLD_API fold_status fold_model_save_to(fold_model *m, fold_writer *write, void 
 FOLD_API uint64_t fold_model_steps(const fold_model *m);
 #endif
 
-/* A load checks the whole header against the model and reads all data before it writes: a load that fails
-   changes nothing. Loading temporarily needs memory: up to four times the size of the header (which is at
-   most 100 MB) and, unless the file itself is in memory, room for the data of the loaded tensors.
+/* A load checks the whole header against the model and reads all data before it changes anything: a load that
+   fails leaves the model as it was. Loading temporarily needs memory: up to four times the size of the header
+   (which is at most 100 MB) and, unless the file itself is in memory, room for the data loaded.
    - Values of type F16, BF16 and F64 are converted to float. Gradients are unchanged. Packed weights and
      cached plans are updated; reset eager contexts yourself.
    - Tensors are converted to the model's formats: int8 (I8 with scales, as saved) to float, or float to int8
@@ -1522,7 +1525,7 @@ typedef struct fold_load_desc {
                             fails or, with allow_missing, the optimiser starts fresh */
     int allow_missing;   /* 1: parameters that are not in the file keep their values, with cleared state */
     int allow_unknown;   /* 1: skip tensors that are not parameters; optimizer.… are always skipped */
-    const char *prefix;  /* load only tensors whose names begin with this, and remove it; NULL: load all */
+    const char *prefix;  /* load only tensors with this prefix, and remove the prefix; NULL: load all */
     char *config;        /* receives the file's `config`, zero-terminated, "" if it has none. May be NULL */
     size_t config_size;  /* size of the buffer in bytes; a longer text is an error. To read config before you
                             create parameters, load into an empty model with allow_unknown */
@@ -1665,12 +1668,14 @@ typedef struct fold_seen {
     int row;                  /* for a leaf: the looked-up row, or -1 */
     uint64_t data;            /* data of the call, e.g. a label or the bits of a factor */
     const struct fold_op_desc *user_op; /* desc of your own op; NULL: a built-in one */
-    int sample;               /* sample index; -1: shared by samples, combines samples, or not planned */
+    int sample;               /* index of the sample; -1: shared by samples, combines samples, or not
+                                 planned */
     int batch, group;         /* indices from 0; prologues are numbered too. For a leaf, those of the first
                                  call that reads it, or -1. For a run: the number of batches and groups */
     int calls, lower_bound;   /* number of calls in the batch or run; lower_bound as in fold_stats */
     uint64_t start_ns, end_ns; /* nanoseconds since the run began; end_ns of a run: the end of planning */
-    int thread, backward, prologue; /* FOLD_SEEN_TIME: the thread; 1 in a backward pass; 1 in a prologue */
+    int thread, backward, prologue; /* for FOLD_SEEN_TIME: the thread; 1 if it is a backward pass, else 0; 1
+                                       if it is a prologue, else 0 */
     int dropped;              /* number of this thread's times that did not fit into trace_bytes */
     int recomputed;           /* of a run: number of its calls that an earlier run had computed */
 } fold_seen;
@@ -1680,8 +1685,9 @@ typedef int fold_visitor(const fold_seen *seen, void *user);
 FOLD_API fold_status fold_ctx_visit(fold_ctx *f, fold_visitor *visit, void *user);
 /* Visits the times of the batches of the last run, or of the last slow one (fold_ctx_desc.trace_over_ns).
    First comes FOLD_SEEN_RUN, then a FOLD_SEEN_TIME for each batch, direction and thread that ran it; its
-   other fields hold what all calls of the batch share. There are no times without trace_bytes or a clock, or
-   in eager contexts. Allocates nothing; values stay where they are. Returns FOLD_IO if the visitor stops. */
+   other members hold what all calls of the batch have in common. There are no times without trace_bytes or a
+   clock, or in eager contexts. Allocates nothing, and moves no values. Returns FOLD_IO if the visitor
+   stops. */
 FOLD_API fold_status fold_ctx_visit_times(const fold_ctx *f, fold_visitor *visit, void *user);
 #endif
 
@@ -1711,7 +1717,7 @@ typedef struct fold_stats {
     size_t pack_bytes;           /* bytes of the model's packed weights */
     size_t bytes, peak_bytes;    /* bytes that the context holds now, and the most so far */
     size_t block_bytes;          /* size of a block that is large enough for every recording so far; too small
-                                    after one ran out of memory */
+                                    after a recording ran out of memory */
     const char *one_group;       /* why all samples of the last run were one group; "" if they were not */
     int recomputed_nodes;        /* number of executed nodes that an earlier run had computed with the same
                                     parameters but did not keep; in a backward pass also those of a fold_run
@@ -1772,8 +1778,8 @@ typedef struct fold_op_call {
     const int *lengths;                      /* is_whole: number of rows of each input */
     const fold_rows *in, *out;
     const fold_rows *dout;                   /* backward: gradients of the outputs, to read */
-    const fold_rows *din;                    /* backward: gradients of the inputs, to write (not to add to);
-                                                absent if not needed */
+    const fold_rows *din;                    /* backward: gradients of the inputs: write, do not add; absent
+                                                if not needed */
     float *scratch;                          /* fold_op_desc.scratch floats for temporary use */
     void *user;                              /* fold_op_desc.user */
 } fold_op_call;
@@ -1855,7 +1861,7 @@ FOLD_API int fold_random_row(fold_random *r, fold_ctx *f, fold_node scores);
    a weight is negative, infinite or NaN. */
 FOLD_API int fold_random_weighted(fold_random *r, const float *weights, int n);
 
-/* Returns the index of the first of the largest values. NaN is ignored; -1 if there is no other value. */
+/* Returns the index of the first of the largest values, or -1 if there are no values. NaN is ignored. */
 FOLD_API int fold_argmax(const float *values, int n);
 /* Writes the indices of the k largest values, largest first. Equal values stay in order. Returns the number
    written, which is below k if there are not k values other than NaN. */
