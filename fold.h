@@ -684,8 +684,8 @@ FOLD_API fold_node fold_matmul(fold_ctx *f, fold_node a, fold_node b);
 FOLD_API fold_node fold_dot(fold_ctx *f, fold_node a, fold_node b);     /* sum of a b, [1]; equal shapes */
 
 /* Convolution and pooling work on a grid [height x width x channels] or a line. A line is [length x
-   channels], or a list of [channels], which gives a list (lists of all lengths batch together). Position i of
-   the output reads x from position i stride - padding on. A convolution computes
+   channels], or a list of [channels], for which the result is a list. (Lists of all lengths batch together.)
+   Position i of the output reads x from position i stride - padding on. A convolution computes
        y[i, j, o] = b[o] + sum over u, v, c of
            x[i stride + u dilation - padding, j stride + v dilation - padding, c] W[u, v, c, o]
    x is zero outside its borders; for a line, leave out i and u. W is a filter (FOLD_FOR_CONV), b [outputs] or
@@ -1173,7 +1173,8 @@ FOLD_API fold_node fold_list_softmax_entropy(fold_ctx *f, fold_node x); /* -sum 
 FOLD_API fold_node fold_list_choice_xent(fold_ctx *f, fold_node x, int label);
 /* These apply the calls above separately to the edges that lead to each row. Errors are those of
    fold_list_sum_to. Softmax and log-softmax return a list with a row per edge. The others return a list of
-   `rows` rows; rows without edges are zeros. Row r chooses edge label[r], so every row must have an edge. */
+   `rows` rows; rows without edges are zeros. fold_list_choice_xent_to chooses edge label[r] for row r, so it
+   needs an edge for every row. */
 FOLD_API fold_node fold_list_softmax_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows);
 FOLD_API fold_node fold_list_log_softmax_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows);
 FOLD_API fold_node fold_list_logsumexp_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows);
@@ -1668,8 +1669,7 @@ typedef struct fold_seen {
     int row;                  /* for a leaf: the looked-up row, or -1 */
     uint64_t data;            /* data of the call, e.g. a label or the bits of a factor */
     const struct fold_op_desc *user_op; /* desc of your own op; NULL: a built-in one */
-    int sample;               /* index of the sample; -1: shared by samples, combines samples, or not
-                                 planned */
+    int sample;               /* sample index; -1: shared by samples, combines samples, or not planned */
     int batch, group;         /* indices from 0; prologues are numbered too. For a leaf, those of the first
                                  call that reads it, or -1. For a run: the number of batches and groups */
     int calls, lower_bound;   /* number of calls in the batch or run; lower_bound as in fold_stats */
@@ -1686,8 +1686,7 @@ FOLD_API fold_status fold_ctx_visit(fold_ctx *f, fold_visitor *visit, void *user
 /* Visits the times of the batches of the last run, or of the last slow one (fold_ctx_desc.trace_over_ns).
    First comes FOLD_SEEN_RUN, then a FOLD_SEEN_TIME for each batch, direction and thread that ran it; its
    other members hold what all calls of the batch have in common. There are no times without trace_bytes or a
-   clock, or in eager contexts. Allocates nothing, and moves no values. Returns FOLD_IO if the visitor
-   stops. */
+   clock, or in eager contexts. Allocates nothing, moves no values. Returns FOLD_IO if the visitor stops. */
 FOLD_API fold_status fold_ctx_visit_times(const fold_ctx *f, fold_visitor *visit, void *user);
 #endif
 
