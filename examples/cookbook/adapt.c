@@ -1,0 +1,92 @@
+/* adapt: a machine that wears learns its own behaviour again, in two static arrays and without malloc
+     cc -O2 -o adapt examples/cookbook/adapt.c -lm && ./adapt */
+#define FOLD_IMPLEMENTATION
+#include "../../fold.h"
+#include "../unfused.h"
+#include <stdio.h>
+
+enum { SEEN = 2, HIDDEN = 16, STEPS = 16, LESSONS = 400 };
+#ifndef MODEL_BYTES /* the program prints how many it needs */
+#define MODEL_BYTES 32768
+#define CONTEXT_BYTES 131072
+#endif
+static unsigned char model_block[MODEL_BYTES], context_block[CONTEXT_BYTES];
+
+static float seen[STEPS][SEEN], speed[STEPS]; /* speed and current of a motor; the speed that follows */
+
+static void drive(int lesson) /* the motor runs for some steps */
+{
+    float now = (float)(lesson % 5) / 8;
+    for (int t = 0; t < STEPS; t++) {
+        const float current = (float)((lesson * 7 + t * t) % 17 - 8) / 8;
+        seen[t][0] = now;
+        seen[t][1] = current;
+        now = 0.75f * now + 0.25f * current - 0.125f * now * now;
+        speed[t] = now;
+    }
+}
+
+static fold_model *new_model(void)
+{
+    fold_model_desc desc = fold_model_desc_default();
+    desc.memory.block = model_block;
+    desc.memory.block_size = sizeof model_block;
+    return fold_model_new(&desc);
+}
+
+static fold_ctx *new_context(fold_model *m)
+{
+    fold_ctx_desc desc = fold_ctx_desc_default();
+    desc.training = 1;
+    desc.group_bytes = 16384;
+    desc.memory.block = context_block;
+    desc.memory.block_size = sizeof context_block;
+    return fold_ctx_new(m, &desc);
+}
+
+static unsigned long hash_of(const fold_model *m) /* of all parameters, by FNV-1a */
+{
+    int count;
+    const float *values = fold_model_values(m, &count);
+    const unsigned char *bytes = (const unsigned char *)values;
+    uint32_t hash = 2166136261u;
+    for (size_t i = 0; i < (size_t)count * sizeof *values; i++) hash = (hash ^ bytes[i]) * 16777619u;
+    return hash;
+}
+
+int main(void)
+{
+    fold_model *m = new_model();
+    float first = 0, last = 0;
+    /* [adapt] */
+    fold_recurrent body = fold_gru_new(m, "body", SEEN, HIDDEN);
+    for (int i = 0; i < fold_param_count(m); i++) fold_param_freeze(m, fold_param_at(m, i), 1);
+    fold_dense head = fold_dense_new(m, "head", HIDDEN, 1, FOLD_ACT_LINEAR);
+
+    fold_ctx *f = new_context(m);
+    fold_node x[STEPS], loss[STEPS]; /* recorded once, then repeated on what seen and speed hold */
+    for (int t = 0; t < STEPS; t++) x[t] = fold_input_ref(f, seen[t], fold_shape1(SEEN));
+    fold_unroll(f, &body, x, STEPS, 0, NULL, x);
+    for (int t = 0; t < STEPS; t++) {
+        fold_node next = fold_input_ref(f, &speed[t], fold_shape1(1));
+        loss[t] = fold_squared_error(f, fold_dense_apply(f, &head, x[t]), next);
+    }
+    fold_node mean = fold_mean_n(f, loss, STEPS);
+    /* [learn] */
+    fold_adam adam = fold_adam_default();
+    adam.rate = 0.01f;
+    for (int lesson = 0; lesson < LESSONS; lesson++) {
+        drive(lesson);
+        fold_status failed = lesson == 0 ? fold_backward(f, mean) : fold_replay(f);
+        if (failed || fold_adam_step(m, &adam)) return puts(fold_ctx_message(f)), 1;
+        last = fold_scalar(f, mean);
+        if (lesson == 0) first = last;
+    }
+    /* [end] */
+    printf("error %d before, %d after, in units of 1e-6\n", (int)(first * 1e6f), (int)(last * 1e6f));
+    printf("model %lu bytes, context %lu bytes, hash %08lx\n", (unsigned long)fold_model_measure(m).block_bytes,
+           (unsigned long)fold_ctx_stats(f).block_bytes, hash_of(m));
+    fold_ctx_free(f);
+    fold_model_free(m);
+    return !(last < first / 4);
+}
