@@ -72,7 +72,6 @@ int main(void)
         loss[t] = fold_squared_error(f, fold_dense_apply(f, &head, x[t]), next);
     }
     fold_node mean = fold_mean_n(f, loss, STEPS);
-    /* [learn] */
     fold_adam adam = fold_adam_default();
     adam.rate = 0.01f;
     for (int lesson = 0; lesson < LESSONS; lesson++) {
