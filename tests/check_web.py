@@ -148,6 +148,7 @@ class Firefox(Browser):
         self.answer() # what it is
         self.call("WebDriver:NewSession")
         self.call("WebDriver:SetTimeouts", script=200000)
+        self.go("about:blank") # its first page allows no eval
 
     def answer(self):
         length = b""
