@@ -64,7 +64,7 @@ static unsigned long hash_of(const fold_model *m) /* of all parameters, by FNV-1
 int main(void)
 {
     fold_model *m = new_model();
-    float before = 0, after = 0; /* mean errors of the first and the last lessons */
+    float before = 0, after = 0; /* errors of the first and the last lessons */
     /* [adapt] */
     fold_recurrent body = fold_gru_new(m, "body", SEEN, HIDDEN);
     for (int i = 0; i < fold_param_count(m); i++) fold_param_freeze(m, fold_param_at(m, i), 1);
@@ -83,11 +83,12 @@ int main(void)
         drive(lesson);
         fold_status failed = lesson == 0 ? fold_backward(f, mean) : fold_replay(f);
         if (failed || fold_adam_step(m, &adam)) return puts(fold_ctx_message(f)), 1;
-        if (lesson < PART) before += fold_scalar(f, mean) / PART;
-        if (lesson >= LESSONS - PART) after += fold_scalar(f, mean) / PART;
+        if (lesson < PART) before += fold_scalar(f, mean);
+        if (lesson >= LESSONS - PART) after += fold_scalar(f, mean);
     }
     /* [end] */
-    printf("error 0.%06d before, 0.%06d after\n", (int)(before * 1e6f), (int)(after * 1e6f));
+    printf("error 0.%06d before, 0.%06d after\n", (int)(before * 1e6f / (float)PART),
+           (int)(after * 1e6f / (float)PART));
     printf("model %lu bytes, context %lu bytes, hash %08lx\n", (unsigned long)fold_model_measure(m).block_bytes,
            (unsigned long)fold_ctx_stats(f).block_bytes, hash_of(m));
     fold_ctx_free(f);
