@@ -590,8 +590,8 @@ typedef struct fold_ctx_desc {
                                bit-identical results. Small runs, calls that cannot be split and fold_run_more
                                stay on the calling thread. 0 means 1. Your own ops may run on any of them */
     fold_parallel_for *parallel_for; /* runs tasks on your job system, or is fold_pool_for; required for
-                                        threads. While waiting, it may run other jobs on the calling thread,
-                                        with your floating-point settings, but none that uses this context */
+                                        threads. While waiting, it may run other jobs on the calling thread.
+                                        They get your floating-point settings; none may use this context */
     void *pool;             /* passed to parallel_for */
     fold_memory memory;
 } fold_ctx_desc;
@@ -600,9 +600,9 @@ FOLD_API fold_ctx_desc fold_ctx_desc_default(void);
 #if !defined(FOLD_NO_STDIO) && (defined(_WIN32) || defined(__unix__) || defined(__APPLE__) || \
                                 defined(__HAIKU__) || defined(__wasi__))
 #define FOLD_HAS_CLOCK 1
-/* Returns a time in nanoseconds that never decreases, on any thread, e.g. for fold_ctx_desc.clock. `user` is
-   not used. It exists on Windows and POSIX systems, where FOLD_HAS_CLOCK is defined. If headers hide the
-   system's clock from strict C (-std=c99), it calls clock(), which counts processor time. */
+/* Returns a time in nanoseconds that never decreases, on any thread, e.g. for fold_ctx_desc.clock. Ignores
+   `user`. This function exists on Windows and POSIX systems, where FOLD_HAS_CLOCK is defined. If headers hide
+   the system's clock from strict C (-std=c99), the function calls clock(), which counts processor time. */
 FOLD_API uint64_t fold_clock_monotonic(void *user);
 #endif
 
@@ -1381,7 +1381,7 @@ FOLD_API fold_recurrent fold_lstm_new(fold_model *m, const char *name, int input
 FOLD_API fold_recurrent fold_gru_new(fold_model *m, const char *name, int inputs, int hidden);
 
 FOLD_API fold_state fold_recurrent_zeros(fold_ctx *f, const fold_recurrent *r); /* state of zeros */
-/* Records one step from state s and returns the next state. With lists, every row makes one step. */
+/* Records one step from state s and returns the next state. With lists, every row takes one step. */
 FOLD_API fold_state fold_recurrent_apply(fold_ctx *f, const fold_recurrent *r, fold_node x, fold_state s);
 
 /* Unrolls a recurrent layer over a sequence of n >= 0 inputs and returns the final state. For n = 0 this is
@@ -1500,8 +1500,8 @@ FOLD_API uint64_t fold_model_steps(const fold_model *m);
 #endif
 
 /* A load checks the whole header against the model and reads all data before it writes: a load that fails
-   changes nothing. It temporarily needs up to four times the size of the header, which is at most 100 MB, and
-   memory for the data of the tensors it loads, unless the file is in memory.
+   changes nothing. Loading temporarily needs memory: up to four times the size of the header (which is at
+   most 100 MB) and, unless the file itself is in memory, room for the data of the loaded tensors.
    - Values of type F16, BF16 and F64 are converted to float. Gradients are unchanged. Packed weights and
      cached plans are updated; reset eager contexts yourself.
    - Tensors are converted to the model's formats: int8 (I8 with scales, as saved) to float, or float to int8
@@ -1529,7 +1529,7 @@ FOLD_API fold_status fold_model_load(fold_model *m, const char *path, const fold
 /* Loads a model from a file in memory. */
 FOLD_API fold_status fold_model_load_memory(fold_model *m, const void *bytes, size_t size,
                                             const fold_load_desc *desc);
-/* Loads a model through your reader, front to back. It reads only the bytes of the file: more may follow. */
+/* Loads a model through your reader, front to back. Only the bytes of the file are read: more may follow. */
 FOLD_API fold_status fold_model_load_from(fold_model *m, fold_reader *read, void *user,
                                           const fold_load_desc *desc);
 /* Uses the weights of a file in place, in flash or memory-mapped. (examples/export.c turns a file into an
@@ -1882,7 +1882,7 @@ FOLD_API int fold_finite(const float *values, int n);
                  (fold__run_samples): forward, backward, then weight gradients.
      need        fold__mark_needed marks the nodes that the roots depend on, fold__mark_grads those that get
                  gradients. A cached plan (fold__replay_plan) replaces this and all steps before forward.
-     analyse     fold__analyse_signatures finds which values backward needs, and which share a tile.
+     analyse     fold__analyse_signatures finds which values backward needs, and which live for only one tile.
      schedule    fold__form_groups cuts the samples into groups. In each group fold__find_components joins
                  signatures that feed each other, and fold__schedule_group makes batches of their calls:
                  by default fold__schedule_ratio, which chooses with fold__priority_of.
@@ -1904,10 +1904,10 @@ FOLD_API int fold_finite(const float *values, int n);
      replay      fold_replay runs the existing plan again (fold__replay_batched); in an eager context it
                  computes each op again (fold__replay_eager).
      slices      fold_run_begin plans and reserves; fold_run_more runs steps until the time is up
-                 (fold__run_slice). If a step is too long, it runs as many rows as are predicted to fit
+                 (fold__run_slice). Of a step that is too long, it runs as many rows as are predicted to fit
                  (fold__run_rows, fold__rows_within).
-     step        fold_adam_step and the other optimisers call fold__step_param, which applies the update rule
-                 (FOLD__RULES), compiled for the instruction set, to a parameter.
+     step        fold_adam_step and the other optimisers call fold__step_param for every parameter. It applies
+                 the update rule (FOLD__RULES), which is compiled for each instruction set.
 
    Where to look for
      large batches, in pieces   fold__size_sub_batches decides, fold__forward_batch runs them
@@ -1938,7 +1938,7 @@ FOLD_API int fold_finite(const float *values, int n);
              name. In kernels, letters are those of the formula next to them.
 
    Sections  These are in file order. A section calls only sections above it, except where
-             tests/check_style.py allows it. Its banner says what it owns and uses, and its invariant.
+             tests/check_style.py allows it. A banner says what its section owns and uses, and an invariant.
      platform                     compilers, instruction sets, small helpers on sizes
      errors                       the record of the first error
      memory                       growing arrays, or a caller's block
@@ -2001,14 +2001,14 @@ FOLD_API int fold_finite(const float *values, int n);
                      use, the suffix calls that only combine scalars of samples, such as a sum of losses.
                      Boundary values and gradients pass between prefix, samples and suffix
      phase           one group in one direction; a run is a sequence of phases, a phase a sequence of steps
-     chunk           some rows of every list of a group, run forward and backward before the next
+     chunk           some rows of every list of a group, run forward and backward before the next chunk
      buffer          storage for one value, gradient or contribution of a program, for all calls of a group.
                      It is a slab in the group's memory, or transient memory in a worker's scratch
      instruction     one op of a program as a stage runs it, with bound operands
      binding         where the rows of an operand are, for all batches of a stage
      tile            rows, or rows x columns of a product, processed while they are in the cache
      contribution    what one reader of a value adds to its gradient
-     use             one place that reads a parameter or shared node; summed separately for gradients
+     use             one place that reads a parameter or shared node; each has its own sum of gradients
      pack            a weight laid out in panels for the kernels; updated when its values are written
      command list    kernel calls with their pointers, recorded for a replay to run
    ============================================================================================ */
@@ -2104,7 +2104,7 @@ __declspec(dllimport) void *__stdcall CreateFileW(const wchar_t *path, unsigned 
 #if __clang_major__ > 12 && (defined(__x86_64__) || defined(__i386__))
 #define FOLD__PRECISE
 #pragma float_control(precise, on, push)
-#elif __clang_major__ > 12 /* here some clangs ignore float_control; this lasts to the end of the file */
+#elif __clang_major__ > 12 /* some clangs ignore float_control here; this lasts to the end of the file */
 #pragma clang fp reassociate(off)
 #endif
 #pragma STDC FP_CONTRACT OFF
@@ -2114,7 +2114,7 @@ __declspec(dllimport) void *__stdcall CreateFileW(const wchar_t *path, unsigned 
                      "no-inline-functions") /* saves a third of the compile time at the same speed */
 #pragma GCC optimize("no-unsafe-math-optimizations", "no-associative-math", "no-reciprocal-math")
 #pragma GCC optimize("signed-zeros", "no-finite-math-only", "no-single-precision-constant")
-/* g++ reads all constants before it obeys this pragma. With -fsingle-precision-constant it stops here. */
+/* g++ reads constants before it obeys this pragma: with -fsingle-precision-constant, compiling stops here. */
 typedef char fold__no_single_precision_constant[sizeof 1.0 == sizeof(double) ? 1 : -1];
 #ifndef __OPTIMIZE_SIZE__ /* These passes take an eighth of the compile time and gain too little. */
 #pragma GCC optimize("no-tree-vectorize", "no-tree-vrp", "no-tree-pre", "no-code-hoisting", "no-tree-slsr")
@@ -2224,7 +2224,7 @@ FOLD__INLINE float fold__float_of(uint32_t bits)
     return value;
 }
 
-/* Returns count * size + more, or SIZE_MAX, which allocators refuse, if a term exceeds half of SIZE_MAX. */
+/* Returns count * size + more. If a term exceeds SIZE_MAX / 2, returns SIZE_MAX, which allocators refuse. */
 static size_t fold__size(size_t count, size_t size, size_t more)
 {
     if (more > SIZE_MAX / 2 || (size && count > SIZE_MAX / 2 / size))
@@ -2247,7 +2247,7 @@ static uint64_t fold__mix64(uint64_t bits) /* the finaliser of splitmix64 (Steel
     return bits ^ (bits >> 31);
 }
 
-/* Like strcmp, which would add 700 bytes on a small machine. */
+/* Replaces strcmp, which would add 700 bytes of code on a small machine. */
 static int fold__compare_text(const char *one, const char *other)
 {
     while (*one && *one == *other) {
@@ -2285,8 +2285,8 @@ static void fold__sort(uint32_t *items, uint32_t count,
    Owns: formatting of text, the first error and its message, the text of a status.
    Uses: libc. Invariant: the first error of a model or context stays until it is cleared. */
 
-/* A text being formatted, with only the conversions that this file uses: vsnprintf would be larger than all
-   messages. `length` is that of the whole text; `size` bytes of it are stored, the last one zero. */
+/* A text being formatted. It supports only the conversions used here: vsnprintf would be larger than all
+   messages. `length` counts the whole text; of this, `size` bytes are stored, including the final zero. */
 typedef struct fold__line {
     char *text;
     size_t size, length;
@@ -2339,7 +2339,7 @@ static uint64_t fold__double_bits(double value)
 #define FOLD__DOUBLE(exponent) ((uint64_t)(1023 + (exponent)) << 52) /* the bits of 2^exponent */
 
 /* Returns the first six digits of a non-negative value, rounded half to even, and the first digit's exponent.
-   The value is an integer times a power of two, so multiplying the integer by 2s or 5s yields its digits. */
+   The value is an integer times a power of two; multiplying the integer by 2s or 5s yields the digits. */
 static uint32_t fold__six_digits(double value, int *exponent)
 {
     uint8_t digit[776] = { 0 }; /* lowest digit first; a double has at most 767 significant digits */
@@ -2537,8 +2537,8 @@ typedef struct fold__error {
     char text[248];
     void (*tell)(const char *message, void *user); /* see fold_ctx_desc.error */
     void *user;
-    const char *call; /* the public call that messages name, if it consists of other calls; NULL: none */
-    int calls;        /* nesting depth of such calls */
+    const char *call; /* the public call to name in messages from calls that it makes; NULL: none */
+    int calls;        /* nesting depth of public calls that make others */
 } fold__error;
 
 /* Replaces the function name at the start of a message with the name of the call that the user made. */
@@ -2596,13 +2596,13 @@ FOLD_API const char *fold_status_text(fold_status status)
 
 /* ==== section: memory ========================================================================
    Owns: all memory of a context or model, as a fixed number of growing arrays. With an allocator, each array
-   is one allocation. In a caller's block the arrays follow one another, and growing one moves those after it,
+   is one allocation. In a caller's block the arrays follow one another, and growing one moves the later ones,
    so the exact size of a block is the sum of what the arrays need.
    Uses: libc. Invariant: arrays shrink only in fold__arena_shrink, so nothing is allocated after warm-up.
    This section does not know what arrays contain. */
 
-/* A growing array; sizes are in bytes. need: the largest size requested; in a context, since the last reset,
-   unless `lasting`. discardable: growing, which is rare, may lose the contents. */
+/* A growing array; sizes are in bytes. need: the largest size requested (in a context, since the last reset
+   unless `lasting`). discardable: the contents may be lost when the array grows. */
 typedef struct fold__array {
     char *data;
     size_t capacity, need;
@@ -2764,8 +2764,8 @@ static void fold__arena_account(fold__arena *arena, size_t more, size_t less)
         arena->peak = arena->bytes;
 }
 
-/* Large arrays start on pages. If one of two arrays used together started a few cache lines further into its
-   page, a load from it would have the low address bits of a recent store to the other, and would wait. */
+/* Large arrays start on pages. If two arrays started at slightly different offsets in a page, a load from one
+   could have the same low address bits as a recent store to the other, and would wait for the store. */
 static size_t fold__alignment(size_t capacity)
 {
     return capacity < 16 * FOLD__PAGE ? FOLD__ALIGN : FOLD__PAGE;
@@ -2797,8 +2797,8 @@ static int fold__grow_allocated(fold__arena *arena, fold__array *array, size_t n
     return 1;
 }
 
-/* Places a block's arrays again, one of them with the given capacity, and moves their contents. Arrays move
-   up only if lower ones grew, and down only if lower ones gave up slack, so two passes are enough. */
+/* Lays out a block's arrays again, with `capacity` bytes for array `grown`, and moves their contents. Arrays
+   move up only if lower ones grew, and down only if lower ones gave up slack, so two passes are enough. */
 static void fold__block_layout(fold__arena *arena, int grown, size_t capacity, int trim)
 {
     size_t at = 0, end = 0;
@@ -2851,7 +2851,7 @@ static int fold__grow_in_block(fold__arena *arena, int which, size_t need)
 }
 
 #if defined(FOLD__MOVE_ARRAYS) && !defined(FOLD_NO_MALLOC)
-/* For tests only: one request in FOLD__MOVE_ARRAYS moves all arrays of a context, large ones less often, and
+/* For tests only: one request in FOLD__MOVE_ARRAYS moves all arrays of a context (large ones less often), and
    sometimes removes their slack. AddressSanitizer then finds stale pointers and writes beyond the requested
    size. User-defined allocators are left alone, because tests count their calls. */
 static void fold__move_arrays(fold__arena *arena)
@@ -3096,7 +3096,7 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
 #define FOLD__NO_PANELS(panel) (0 && (panel) == 0)
 #endif
 
-/* Same as fold_row, for hot loops: gcc does not inline ordinary functions if optimize options differ. */
+/* Same as fold_row, for hot loops. Since optimize options differ, gcc would not inline fold_row there. */
 FOLD__INLINE float *fold__at(const fold_rows *rows, ptrdiff_t row)
 {
     return rows->rows ? rows->rows[row] : rows->base + row * rows->stride;
@@ -3123,13 +3123,13 @@ enum {
     FOLD__ROW_BLOCK = 96,         /* rows of X and dY per block of a weight gradient */
     FOLD__K_BLOCK = 96,           /* rows of dW per block; a multiple of every tile height */
     FOLD__N_BLOCK = 64,           /* columns of dW per block, if nothing is packed */
-    FOLD__PASSING = 1 << 16,      /* in that case, floats of the narrower operand per pass: they stay in L2 */
+    FOLD__PASSING = 1 << 16,      /* floats of the narrower operand per pass without packing; fit in L2 */
     FOLD__PACKING = 1 << 15,      /* packing a weight is faster from this many floats on; L1 holds fewer */
     FOLD__TRANSPOSE_ROWS = 10,    /* transposing is faster from this many rows per leftover column on */
     FOLD__EXP_TILE = 1024,        /* exps computed at a time before they are summed */
     FOLD__NARROW_ELEMENTS = 32,   /* elements whose lanes are added up together; a multiple of 8 */
     FOLD__NARROW_ROWS = 4,        /* maximum rows of a narrow tile */
-    FOLD__TILE_BLOCK = 40,        /* row tiles per block, which runs on all panels: its rows stay in L2 */
+    FOLD__TILE_BLOCK = 40,        /* row tiles per block: it runs on all panels while its rows stay in L2 */
     FOLD__TILE_ROWS = 6,          /* maximum rows of a tile */
     FOLD__TILE_SEGMENTS = 4,      /* segments that a tile sums without storing in between */
     FOLD__TILE_ARRAYS = FOLD__TILE_SEGMENTS + 2, /* arrays of row pointers per block of tiles */
@@ -3150,13 +3150,13 @@ enum {
     FOLD__INT8_INNER = 1 << 17,   /* maximum rows of an int8 weight: 2^17 * 127 * 127 fits an int32_t */
     FOLD__BF16_GROUP = 64,        /* bf16 columns stored together; the last group has up to 15 more */
     FOLD__BF16_INNER = 320,       /* rows of a bf16 group converted to floats in scratch at a time */
-    FOLD__BF16_ROWS = 240,        /* rows of x multiplied by these floats at a time */
+    FOLD__BF16_ROWS = 240,        /* rows of x that one converted part of a group multiplies at a time */
     FOLD__BF16_FEW = 6,           /* up to this many rows are multiplied singly, without scratch */
     FOLD__CBLAS_BLOCK = 128       /* rows gathered per call of sgemm */
 };
 
-/* One K-segment of a product. weights: where the segment's first row is in the pack. inner: how many of the
-   weight's rows the segment has. row: the first of them, used instead of `weights` for int8 and bf16. */
+/* One K-segment of a product. weights: where the segment's first row is in the pack. inner: number of weight
+   rows in the segment. row: the first of these rows, used instead of `weights` for int8 and bf16. */
 typedef struct fold__seg {
     fold_rows input;
     const float *weights;
@@ -3166,7 +3166,7 @@ typedef struct fold__seg {
 /* output[row] = init[row] + sum over segments of input[row] * W, for all columns of W or some. The pack's
    layout and the summation order depend on n_pack, so a column's bits do not depend on the other columns. */
 typedef struct fold__product {
-    int rows, columns, n_seg; /* `columns` are those of output and init; n_seg: segments */
+    int rows, columns, n_seg; /* columns: of output and init; n_seg: number of segments */
     int n_pack, col;          /* columns of the packed weight (0 means `columns`); first column to compute */
     int inner;                /* rows of the whole weight, even if segments use only some */
     size_t in_place; /* 0: `weights` are packs. Otherwise the stride of row-major weights, which are followed
@@ -3199,20 +3199,20 @@ typedef struct fold__attention_call {
     int queries, keys, heads, width, value_width;
     int causal;  /* query i attends to keys up to i + keys - queries; otherwise to all */
     float scale; /* factor of scores; 0 means 1 / sqrt(width) */
-    /* edges, unless NULL; then neither causal nor key_panels may be set */
+    /* NULL, or edges. With edges, neither causal nor key_panels may be set */
     const fold__adjacency *adjacency;
     fold_rows query, key, value;
-    const float *key_panels; /* keys packed by attention_append, read by forward instead of key, or NULL */
+    const float *key_panels; /* NULL, or keys packed by attention_append: forward reads these, not key */
     fold_rows out;   /* written by forward; not read by backward */
-    fold_rows norms; /* [queries x 2 heads]: each head's largest score and sum of exps, which forward stores
-                        for backward; if the base is NULL, forward does not */
+    fold_rows norms; /* [queries x (2 * heads)]: each head's largest score and sum of exps, which forward
+                        stores for backward, unless the base is NULL */
     fold_rows d_out; /* read by backward, which writes the next three if their base is not NULL */
     fold_rows d_query, d_key, d_value;
 } fold__attention_call;
 
 /* The maps y = f(a, b, c, s), written in the vector macros of the SIMD section. They propagate NaN and have
    PyTorch's gradients. relu adds a zero, so that -0 becomes 0 however a compiler implements VMAX. In maps
-   named d_f, a is the gradient of y. LIGHT maps are limited by memory, or rare, so AVX-512 uses AVX2's. */
+   named d_f, a is the gradient of y. LIGHT maps are rare or limited by memory: AVX-512 uses AVX2's. */
 #define FOLD__MAPS(X, LIGHT)                                                                             \
     X(add, FOLD__VADD(FOLD__A, FOLD__B))                                                                 \
     LIGHT(sub, FOLD__VSUB(FOLD__A, FOLD__B))                                                             \
@@ -3295,12 +3295,12 @@ enum fold__map {
 typedef void (*fold__map_fn)(float *out, const float *in_a, const float *in_b, const float *in_c,
                              float scalar, size_t count, size_t rows, const fold_rows all[4]);
 
-/* The optimisers' update rules. A rule computes `change`, which is subtracted from a value. It uses the
-   gradient `grad`, which includes weight decay, and the optimiser state in state1 and state2, which it
-   updates. Divisions and square roots are correctly rounded and nothing is fused, so all kernel sets are
-   bit-identical. A state that only decays would become denormal, rounding would keep it denormal for ever,
-   and each operation on it would take about a hundred cycles. So a state too small to change a value becomes
-   0: a mean of gradients below 2^-100, a mean of squared gradients below 2^-139. */
+/* The optimisers' update rules. A rule computes `change`, which is subtracted from a value, and updates the
+   optimiser state in state1 and state2. It reads the gradient `grad`, which includes weight decay. Divisions
+   and square roots are correctly rounded and nothing is fused, so all kernel sets are bit-identical. A state
+   that only decays would become denormal, rounding would keep it denormal for ever, and each operation on it
+   would take about a hundred cycles. So a state too small to change a value becomes 0: a mean of gradients
+   below 2^-100, a mean of squared gradients below 2^-139. */
 #define FOLD__FADING(least, keep, state, added) \
     FOLD__ISA(unless_below)(FOLD__VADD(FOLD__VMUL(keep, state), added), least)
 #define FOLD__MEAN(keep, state, added) FOLD__FADING(0x1p-100f, keep, state, added)
@@ -3329,7 +3329,7 @@ typedef struct fold__step {
     int states;
     float rate, decay, shrink, epsilon;
     float keep1, add1, scale1, keep2, add2, scale2;
-    uint64_t steps; /* step count, including this step, for which scale1 and scale2 were computed; 0: none */
+    uint64_t steps; /* scale1 and scale2 are for this step count, including this step; 0: none */
 } fold__step;
 typedef void (*fold__rule_fn)(const fold__step *step, float *values, float *grads, float *states1,
                               float *states2, size_t count);
@@ -3345,8 +3345,8 @@ typedef struct fold__kernels {
     void (*pack)(float *dst, const float *weights, int inner, int columns, int transposed, int first,
                  int count);
     void (*product)(const fold__product *product, float *scratch);
-    /* Adds x[r][i] * dy[r][j] to dw[i*ldw + j] as a chain over r, in row order. If `separate` (at least one
-       row), the chain starts at zero and its result is then added to dw. */
+    /* Adds x[r][i] * dy[r][j] to dw[i*ldw + j] as a chain over r, in row order. If `separate`, which needs at
+       least one row, the chain starts at zero, and its result is then added to dw. */
     void (*weight_grad)(int rows, const fold_rows *input, int inner, const fold_rows *dy, int columns,
                         float *dw, size_t ldw, float *scratch, int separate);
     /* Adds left[r][i] * right[r][i] to sum[i] as a chain over r, in row order. */
@@ -3376,7 +3376,7 @@ typedef struct fold__reducer {
     void (*take_rows)(const int *index, int rows, const fold_rows *from, const fold_rows *to, size_t width);
     void (*add_rows)(const int *index, int rows, const fold_rows *from, const fold_rows *to, size_t width);
     /* largest_rows computes the maximum of each column of `count` rows from `first` on; ties go to the
-       earlier row. first_largest, its gradient, is `from` for the first row with the maximum, else zeros. */
+       earlier row. first_largest computes the gradient: `from` in the first row with the maximum, else 0. */
     void (*largest_rows)(float *largest, const fold_rows *rows, ptrdiff_t first, int count, size_t width);
     void (*first_largest)(const float *from, const float *largest, const fold_rows *rows, const fold_rows *to,
                           ptrdiff_t first, int count, size_t width);
@@ -3638,7 +3638,7 @@ typedef struct fold__command_list {
     int disabled;                 /* there is no room for the list, or its size differs between replays */
 } fold__command_list;
 
-/* Returns memory that replays do not change, or NULL if there is none. */
+/* Returns memory that replays do not change, or NULL if none is left. */
 static FOLD__NOINLINE void *fold__command_memory(fold__command_list *commands, size_t bytes)
 {
     const size_t from = commands->used;
@@ -3716,7 +3716,7 @@ typedef struct fold__row_sums {
     int heads;                   /* 1 or 2; the second head's columns are `width` further on, */
     ptrdiff_t next;              /* and its weights and factors are `next` floats further on */
     const int *first, *index;    /* e reads row index[e] of `from`, which has no row pointers. NULL: row e */
-    const int *weight_at;        /* with an index: e has weights[weight_at[e]]. NULL: weights are in order; */
+    const int *weight_at;        /* with an index: e has weights[weight_at[e]]. NULL: weights are in order */
     size_t align;                /* rows' weights begin at multiples of this power of 2. 0: rows share them */
     const float *weights, *factor; /* factor NULL means 1 */
     fold_rows from, to;
@@ -3745,14 +3745,14 @@ FOLD__INLINE void fold__fetch_next(const fold__pass *pass, const fold_rows *inpu
     }
 }
 
-/* The functions of an instruction set that the drivers below use. */
+/* The functions that the drivers below call, as compiled for one instruction set. */
 typedef struct fold__tiles {
     int vector, panel; /* floats per vector, vectors per panel */
     int least,
-        tallest; /* vectors of the narrowest tile (1: tiles may end with part of one); rows of the tallest */
+        tallest; /* vectors of the narrowest tile (1: part of a vector can end a tile); rows of the tallest */
     int reach[FOLD__TILE_ROWS];             /* how many panels a tile of each height may span: a power of 2 */
     fold__tile_fn tile[FOLD__TILE_ROWS][8]; /* [rows - 1][vectors - 1] */
-    fold__tile_fn short_tile[4]; /* tallest tiles of 1 to 4 vectors, the last one half used; NULL: none */
+    fold__tile_fn short_tile[4]; /* tallest tiles of 1 to 4 vectors, the last vector half used; or NULL */
     int narrow_columns;                     /* maximum columns of a narrow tile */
     /* [rows - 1][columns - 1]; stores the lanes of each element, row by row */
     fold__narrow_fn narrow[FOLD__NARROW_ROWS][8];
@@ -3798,8 +3798,8 @@ FOLD__INLINE void fold__copy_short(float *to, const float *from, int count)
         *to = *from;
 }
 
-/* Runs tiles that cover columns `start` to `end` of the pack, not all of which are requested. Results go to
-   `buffer`, from which only the requested columns are copied. */
+/* Runs tiles over columns `start` to `end` of the pack, of which only some are requested. The tiles write to
+   `buffer`, and only the requested columns are copied from there. */
 static void fold__tiles_buffered(fold__tile_fn tile, fold__tile_args *at, int height, int first, int last,
                                  int start, int end, float *buffer)
 {
@@ -3837,7 +3837,7 @@ static fold__tile_fn fold__tile_of(const fold__tiles *tiles, int height, int vec
                                                           : tiles->tile[height - 1][vectors - 1];
 }
 
-/* Returns how many panels a tile covers: more than one if each of their vectors has a requested column. */
+/* Returns how many panels a tile covers: more than one if every vector in them has a requested column. */
 static int fold__panels_together(const fold__tiles *tiles, const fold__product *product,
                                  const fold__layout *layout, int height, int panel)
 {
@@ -3873,7 +3873,7 @@ static void fold__tile_rows(const fold__tiles *tiles, const fold__product *produ
             start += vector;
         while (end - vector >= last && end - start > narrowest && together == 1)
             end -= vector;
-        /* if tiles can end with part of a vector, a mask cuts it off; anything else needs a buffer */
+        /* if tiles can end in part of a vector, a mask stores that part; anything else needs a buffer */
         const int buffered = start < first || end - last >= (tiles->least > 1 ? 1 : vector);
         at->last = end <= last || buffered ? vector : vector - (end - last);
         at->offset =
@@ -3894,8 +3894,8 @@ static void fold__tile_rows(const fold__tiles *tiles, const fold__product *produ
     }
 }
 
-/* Returns the height of the next tile if `left` rows are left. Depending on the kernels, tiles have 1, 2, 3,
-   4 or 6 rows (or 5, if `five`), or 1, 2 or 4, or 1 or 2. In the first case, 7 rows are split into 4 + 3. */
+/* Returns the height of the next tile if `left` rows are left. If `tallest` is 6, tiles have 1, 2, 3, 4 or 6
+   rows (also 5, if `five`), and 7 rows are split into 4 + 3. If it is 4, tiles have 1, 2 or 4 rows. */
 static int fold__tile_height(int tallest, int left, int five)
 {
     const int height = left < tallest ? left : tallest, rest = left - height;
@@ -4050,7 +4050,7 @@ static void fold__product_any(const fold__tiles *tiles, const fold__product *pro
 /* Computes a weight gradient in blocks of dW, which stay in L1 during a pass over some rows. A pass has as
    many rows as L2 can hold of the narrower operand. Per pass, that operand is read once for each strip of
    blocks, the wider one and dW only once. A few rows are applied to all of dW at once. If rows of dW share
-   cache sets, dW is processed row by row: a load from one row would wait for stores to the row before. */
+   cache sets, dW is processed row by row, so loads from a row do not wait for stores to the row before. */
 static void fold__weight_grad_direct(const fold__tiles *tiles, int rows, const fold_rows *input, int inner,
                                      const fold_rows *dy, int columns, float *dw, size_t ldw, float *held,
                                      int separate)
@@ -4098,8 +4098,8 @@ static void fold__weight_grad_narrow(const fold__tiles *tiles, int rows, const f
     }
 }
 
-/* Computes a weight gradient as a product of packed operands, whose sums stay in registers for many rows.
-   Each block of rows is a segment: X is transposed, dY packed. Half a block of X and a panel fit in L1. */
+/* Computes a weight gradient as a product of packed operands. Sums stay in registers for many rows. Each
+   block of rows is a segment: X is transposed, dY packed. Half a block of X and a panel fit in L1. */
 static void fold__weight_grad_packed(const fold__tiles *tiles, int rows, const fold_rows *input, int inner,
                                      const fold_rows *dy, int columns, float *dw, size_t ldw, float *scratch)
 {
@@ -4136,7 +4136,7 @@ static int fold__columns_turned(const fold__tiles *tiles, int rows, int inner, i
     const int rest = columns % tiles->vector;
     if (inner < FOLD__LANES || tiles->many <= tiles->few)
         return 0;
-    if (columns < FOLD__LANES) /* eight fill a short vector, so the transpose is faster only for more rows */
+    if (columns < FOLD__LANES) /* eight columns fill a short vector: a transpose only pays with many rows */
         return columns == 8 && rows <= FOLD__ROW_BLOCK / 2 ? 0 : columns;
     return 2 * rest < tiles->vector && rows >= FOLD__TRANSPOSE_ROWS * rest ? rest : 0;
 }
@@ -4186,8 +4186,8 @@ static size_t fold__edge_attention_floats(const fold__adjacency *adjacency, int 
     return floats * FOLD__LANES;
 }
 
-/* Returns how many scores are held: in backward those of all rows, otherwise those of one block, which may be
-   one long row. The number is a power of two, so that a cached plan has room for other edges. */
+/* Returns how many scores are held: in backward, those of all rows; in forward, those of one block, which may
+   be one long row. The number is a power of two, so that a cached plan has room for other edges. */
 static size_t fold__edge_attention_held(const fold__attention_call *call, int backward)
 {
     const size_t rows = backward ? (size_t)call->queries : 1, most = (size_t)call->adjacency->max_edges;
@@ -4247,7 +4247,7 @@ static size_t fold__attention_held(const fold__attention_call *call, int backwar
                            : FOLD__QUERY_BLOCK * fold__attention_stride(call);
 }
 
-/* Returns how many scratch floats all heads need, which run one at a time or, along edges, in pairs. */
+/* Returns the scratch floats that attention needs. Heads run one at a time or, along edges, in pairs. */
 static size_t fold__attention_floats(const fold__attention_call *call, int backward)
 {
     const size_t keys = call->adjacency ? 0 : fold__round_up((size_t)call->keys, FOLD__PANEL_KEYS),
@@ -4622,7 +4622,7 @@ static void fold__edge_attention_forward(const fold__attender *attender, const f
     }
 }
 
-/* Computes gradients. Scores and slopes of all rows are held, since keys and values need them at the end. */
+/* Computes gradients. Holds all scores and slopes, as gradients of keys and values need them at the end. */
 static void fold__edge_attention_backward(const fold__attender *attender, const fold__attention_call *call,
                                           int head, int heads, float *scratch)
 {
@@ -4686,7 +4686,7 @@ typedef struct fold__int8_tile_args {
     const char *rows;
     const uint8_t *weights;
     size_t stride, group, row;
-    int quads, columns; /* quads: their number; in the layout of files, that of values of x */
+    int quads, columns; /* quads: number of quads or, in the layout of files, of values of x */
     const int32_t *start;
     const float *scale, *scales;
     const float *const *from;
@@ -4708,16 +4708,16 @@ typedef struct fold__int8_kernels {
     unsigned flip;
     int tallest; /* maximum rows of a tile: see fold__tile_height */
     fold__int8_tile_fn tile[FOLD__TILE_ROWS][FOLD__INT8_WIDE]; /* [rows - 1][groups - 1]; NULL: none */
-    /* Returns the bits of the largest magnitude; those of NaN are larger than those of infinity. */
+    /* Returns the largest magnitude, as bits. NaN counts as larger than infinity. */
     uint32_t (*largest)(const float *from, int count);
     /* Rounds from[i] * factor, of magnitude 127 at most, to values of `size` bytes and appends four zeros.
-       Returns their sum if `flip` is not 0. May write up to FOLD__LANES - 1 further values. */
+       Returns the sum of the values if `flip` is not 0. May write up to FOLD__LANES - 1 further values. */
     int32_t (*round)(const float *from, int count, float factor, char *to);
     const struct fold__bf16_kernels *bf16; /* for bf16 weights; NULL: the weights are int8 */
 } fold__int8_kernels;
 
 static int fold__int8_groups(int columns) { return (columns - 1) / FOLD__INT8_GROUP + 1; }
-/* Returns the distance between groups in bytes: an odd number of cache lines, so they use different sets. */
+/* Returns the distance between groups in bytes: an odd number of cache lines, to use different sets. */
 static size_t fold__int8_stride(int inner) { return (size_t)(((inner + 3) / 4) | 1) * FOLD__INT8_LINE; }
 /* Returns the size of a weight in bytes, without the scales that follow it. */
 static size_t fold__int8_size(const fold__int8_kernels *kernels, int inner, int columns)
@@ -4769,7 +4769,7 @@ static size_t fold__int8_floats(const fold__int8_kernels *kernels, size_t rows, 
     return 2 * FOLD__INT8_ROWS + block * fold__int8_row(kernels, inner) / sizeof(float);
 }
 
-/* Returns 127 / largest and sets *scale to largest / 127; `largest` is a magnitude, as bits. */
+/* Returns 127 / largest and sets *scale to largest / 127; `largest` is a magnitude, given as bits. */
 FOLD__INLINE float fold__int8_factor(uint32_t largest, float *scale)
 {
     float most;
@@ -5039,7 +5039,7 @@ static size_t fold__bf16_floats(size_t rows, int inner)
            3 * fold__min_size(rows, FOLD__BF16_ROWS) * sizeof(float *) / sizeof(float);
 }
 
-/* Multiplies some rows by one group, converting a part of it at a time to floats in `weights`. */
+/* Multiplies some rows by one group, which is converted to floats in `weights`, a part at a time. */
 static void fold__bf16_block(const fold__bf16_kernels *bf16, const fold__bf16_group *group,
                              const fold__product *product, ptrdiff_t row, float *weights, float *scratch)
 {
@@ -5145,7 +5145,7 @@ FOLD__INLINE float fold__fmaf(float a, float b, float c)
 #endif
 
 #ifdef FOLD_USE_CBLAS
-/* Products use sgemm on gathered rows and row-major packs. Their bits differ from those of other kernels. */
+/* Products use sgemm on gathered rows and row-major packs. No other kernels give the same bits. */
 static void fold__gather(float *dst, const fold_rows *input, ptrdiff_t row, int rows, int count)
 {
     for (int line = 0; line < rows; line++)
@@ -5197,7 +5197,7 @@ static void fold__weight_grad_sgemm(int rows, const fold_rows *input, int inner,
 #if FOLD__X86
 static const int32_t fold__masks[16] = {
     -1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0
-}; /* from element 8 - n on, a mask of n lanes */
+}; /* the mask of n lanes starts at element 8 - n */
 #if FOLD__GNU_VECTORS
 /* Vectors in memory, with the alignment of a float. */
 typedef float fold__f8 __attribute__((vector_size(32), aligned(4), may_alias));
@@ -5221,7 +5221,7 @@ typedef uint32_t fold__u16 __attribute__((vector_size(64)));
 #if FOLD__NEON
 #ifndef __clang__
 #pragma GCC push_options
-#pragma GCC optimize("no-schedule-insns") /* this pass loads more than registers can hold */
+#pragma GCC optimize("no-schedule-insns") /* this pass moves too many loads up for the registers to hold */
 #endif
 #define FOLD__SIMD_PASS 128
 #include FOLD_FILENAME
@@ -5296,7 +5296,7 @@ static int fold__best_pass(void)
 }
 #endif
 
-/* Returns the named kernel set or NULL; if the name is NULL, the best ("cblas" under FOLD_USE_CBLAS). */
+/* Returns the named kernel set, or NULL; without a name, the best ("cblas" under FOLD_USE_CBLAS). */
 static const fold__kernels *fold__kernels_for(const char *name)
 {
     const fold__kernels *set[4];
@@ -5351,7 +5351,7 @@ static fold__fp fold__fp_enter(int flush)
         _mm_setcsr(wanted);
     return saved;
 #elif defined(FOLD__FPCR)
-    uint64_t saved, wanted, flags; /* 0x01000000 flushes, 0x00080000 in half precision, 0x00c00000 rounds, */
+    uint64_t saved, wanted, flags; /* 0x01000000 flushes (0x00080000: half floats), 0x00c00000 rounds, */
     __asm__ volatile("mrs %0, fpcr" : "=r"(saved));
     __asm__ volatile("mrs %0, fpsr" : "=r"(flags));
     wanted = (saved & ~(uint64_t)0x01c89f00u) | (flush ? 0x01000000u : 0); /* 0x9f00 enables traps */
@@ -5482,7 +5482,7 @@ static void fold__attend(const fold__kernels *kernels, const fold__attention_cal
 #define FOLD__MM_ALL(name, ...) _mm512_maskz_##name(FOLD__ALL, __VA_ARGS__)
 #define FOLD__W 16
 #define FOLD__M __mmask16
-#define FOLD__ALL ((__mmask16)0xffff) /* for maskz intrinsics: the others cause warnings in gcc 12's header */
+#define FOLD__ALL ((__mmask16)0xffff) /* for maskz intrinsics: plain ones cause warnings in gcc 12's header */
 #define FOLD__MASK __mmask16
 #define FOLD__SOME(count) ((__mmask16)((1u << (unsigned)(count)) - 1u))
 #define FOLD__VLOAD_M(from, mask) _mm512_maskz_loadu_ps(mask, from)
@@ -5607,7 +5607,7 @@ FOLD__NOINLINE static fold__f4 fold__f4_fma_exact(fold__f4 a, fold__f4 b, fold__
     return sums;
 }
 
-/* fold__fmaf in four lanes: all take the slow path if one sum is halfway, or is denormal and not 0. */
+/* fold__fmaf in four lanes: all take the slow path if any sum is halfway, or is denormal but not 0. */
 FOLD__INLINE fold__f4 fold__f4_fma_doubles(fold__f4 a, fold__f4 b, fold__f4 c)
 {
     const __m128 av = (__m128)a, bv = (__m128)b, cv = (__m128)c;
@@ -5731,7 +5731,7 @@ FOLD__INLINE fold__f4 fold__f4_fma(fold__f4 a, fold__f4 b, fold__f4 c)
 #ifndef FOLD__ISA_8 /* AVX-512 uses AVX2's functions if eight lanes are as fast; other sets use their own */
 #define FOLD__ISA_8 FOLD__ISA
 #endif
-#ifndef FOLD__VMAX /* not NEON's instructions, which return NaN if either is NaN and order the two zeros */
+#ifndef FOLD__VMAX /* NEON's instructions return NaN if either operand is NaN, and order the two zeros */
 #define FOLD__VMIN(a, b) FOLD__VSEL(FOLD__VLT(a, b), a, b)
 #define FOLD__VMAX(a, b) FOLD__VSEL(FOLD__VLT(b, a), a, b)
 #endif
@@ -5808,7 +5808,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_made)(FOLD__V r, FOLD__I number)
     FOLD__I half;
     p = FOLD__VFMA(FOLD__ISA(exp_tail)(r), r, one);
     p = FOLD__VFMA(p, r, one);
-    number = FOLD__IADD(number, FOLD__ISET(254u)); /* adds the bias of both halves, so it is positive */
+    number = FOLD__IADD(number, FOLD__ISET(254u)); /* adds the bias of both halves; the sum is positive */
     half = FOLD__ISHR(number, 1);
     p = FOLD__VMUL(p, FOLD__IFLOATS(FOLD__ISHL(half, 23)));
     number = FOLD__ISUB(number, half);
@@ -5947,8 +5947,8 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu_tanh_low)(FOLD__V x)
     return FOLD__VMAX(low, x);
 }
 
-/* exp(-|z|) = 2^(n + r). The exponent is x p with p = a + b x^2, and can be -150. So that r has a float's
-   accuracy, p and its constants have two parts; the first part of a is so short that p - a is exact. */
+/* exp(-|z|) = 2^(n + r). The exponent is x p with p = a + b x^2, and can be -150. So p, a and b have two
+   parts each, and r has the accuracy of a float. The first part of a is so short that p - a is exact. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu_tanh_exp)(FOLD__V x)
 {
     const FOLD__V a = FOLD__VSET(0x1.26afp+1f), a_rest = FOLD__VSET(-0x1.ef218cp-18f);
@@ -5988,7 +5988,7 @@ FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(gelu_tanh_slope)(FOLD__V x)
 #endif
 
 /* gelu(x) = x P(x), where P(x) = (1 + erf(x / sqrt 2)) / 2 is the normal distribution function. P(-t) is
-   exp(-t^2 / 2) R(t), where R is smooth: it is u = 1 / (1 + 0.3 t) times a polynomial in u - 0.75, fitted to
+   exp(-t^2 / 2) R(t), where R is smooth. R is u = 1 / (1 + 0.3 t) times a polynomial in u - 0.75, fitted to
    within 3.5e-9 up to t = 14.4. From |x| = 14.4 on, x P(x) rounds to x or 0, so t is min(|x|, 14.4). */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(normal_tail)(FOLD__V t)
 {
@@ -6054,7 +6054,7 @@ FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(silu_slope)(FOLD__V x)
 }
 #endif
 
-#if FOLD__SIMD_PASS != 512 /* used only by light maps, for which AVX-512 uses AVX2's */
+#if FOLD__SIMD_PASS != 512 /* only light maps use elu, and AVX-512 uses AVX2's light maps */
 /* x > 0 ? x : alpha (e^x - 1), where e^x - 1 is -1 for x <= -30. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(elu)(FOLD__V x, FOLD__V alpha)
 {
@@ -6071,7 +6071,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(elu_slope)(FOLD__V x, FOLD__V alpha)
 }
 
 /* sin(x + quarters pi / 2) for |x| <= 2^18, NaN beyond. x is reduced to n pi/2 + r, with pi/2 in three parts;
-   the first one leaves x - n pi/2 exact. |r| is up to 0.81, not pi/4, as n is a rounded product. */
+   the first one leaves x - n pi/2 exact. |r| can be 0.81, above pi/4: n is a rounded product. */
 FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(sine)(FOLD__V x, uint32_t quarters)
 {
     const FOLD__V magic = FOLD__VSET(12582912.0f), zero = FOLD__VZERO(); /* as for exp */
@@ -6106,7 +6106,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(floor)(FOLD__V x)
     return FOLD__VSEL(FOLD__VLT(size, whole), rounded, x);
 }
 
-/* |x|^p = 2^(p exponent) e^(p log(1 + fraction)), with p exponent in two parts. So p multiplies only the
+/* |x|^p = 2^(p * exponent) e^(p log(1 + fraction)); p * exponent has two parts. So p multiplies only the
    logarithm of a number near 1, and at most p / 2 ulp are lost, however large the result is. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(pow_positive)(FOLD__V x, FOLD__V p)
 {
@@ -6122,7 +6122,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(pow_positive)(FOLD__V x, FOLD__V p)
     r = FOLD__VFMA(r, FOLD__VSET(0x1.62e43p-1f), log_part); /* ln 2 */
     r = FOLD__VMIN(one, FOLD__VMAX(FOLD__VNEG(one), r));
     r = FOLD__ISA(exp_made)(r, FOLD__ISUB(FOLD__VBITS(n), FOLD__ISET(0x4b400000u)));
-    edge = FOLD__VSEL(FOLD__VLT(x, one), zero, inf); /* if x is 0 or infinity: for p > 0, then for p < 0 */
+    edge = FOLD__VSEL(FOLD__VLT(x, one), zero, inf); /* x = 0 or infinity, for p > 0; next line: p < 0 */
     edge = FOLD__VSEL(FOLD__VLT(p, zero), FOLD__VSEL(FOLD__VLT(x, one), inf, zero), edge);
     edge = FOLD__VSEL(FOLD__VEQ(p, zero), one, edge);
     r = FOLD__VSEL(FOLD__VEQ(x, zero), edge, r);
@@ -6178,8 +6178,8 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(pow_slope)(FOLD__V x, FOLD__V p)
     in_c = fold__next(&c_rows, in_c, row);
 
 #if FOLD__SIMD_PASS == 1
-/* One loop serves all maps, because with short vectors, choosing the map again for every vector costs little.
-   The last floats of a row are padded in a buffer and use the same loop. */
+/* One loop serves all maps: with short vectors, choosing the map again for every vector costs little. The
+   last floats of a row are padded in a buffer and use the same loop. */
 #define FOLD__MAP_CASE(name, expression) \
     case FOLD__MAP_##name: result = expression; break;
 static void FOLD__ISA(map)(int map, float *out, const float *in_a, const float *in_b, const float *in_c,
@@ -6360,8 +6360,8 @@ FOLD__TARGET FOLD__INLINE FOLD__L FOLD__ISA(lanes_max)(FOLD__L a, FOLD__L b)
 #define FOLD__JOIN_HALVES(op) _mm256_##op##_ps(lanes.part1, lanes.part0)
 #endif
 #if FOLD__SIMD_PASS == 512 && !defined(__clang__)
-#define FOLD__JOINED FOLD__NOINLINE static /* if gcc 12 inlines it, the loops before it are slower, */
-#define FOLD__JOIN_END _mm256_zeroupper()  /* and gcc omits this, so all code that follows is slower */
+#define FOLD__JOINED FOLD__NOINLINE static /* inlining by gcc 12 slows the loops before the call, */
+#define FOLD__JOIN_END _mm256_zeroupper()  /* and then gcc omits this, which slows all later code */
 #else
 #define FOLD__JOINED FOLD__INLINE
 #define FOLD__JOIN_END (void)0
@@ -6539,7 +6539,7 @@ FOLD__RULES(FOLD__RULE_DEFINE)
 
 /* A tile's accumulators are separate variables, named by macros: a compiler might not keep an array in
    registers. FOLD__ROWS_n expands F(row, with) for every row, FOLD__COLS_n expands F(with, column) for every
-   column: a vector of a row or, in narrow tiles, a column of the weight. */
+   column, which is a vector of a row or, in narrow tiles, a column of the weight. */
 #define FOLD__ROWS_1(F, with) F(0, with)
 #define FOLD__ROWS_2(F, with) FOLD__ROWS_1(F, with) F(1, with)
 #define FOLD__ROWS_3(F, with) FOLD__ROWS_2(F, with) F(2, with)
@@ -6714,7 +6714,7 @@ FOLD__TARGET static void FOLD__ISA(pack_rows)(float *dst, size_t stride, const f
 }
 
 #if FOLD__SIMD_PASS == 256
-/* Transposes four columns of eight rows: USE(column, values) is expanded with the eight values of each. */
+/* Transposes four columns of eight rows: USE(column, values) gets a column's eight values. */
 #define FOLD__PAIR(src, row, at)                                                       \
     _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(src[row] + column + at)), \
                          _mm_loadu_ps(src[row + 4] + column + at), 1)
@@ -6941,7 +6941,7 @@ static void FOLD__ISA(grad_pass)(int height, const fold_rows *input, int first, 
                                  const fold_rows *dy, int from, int columns, const fold__pass *pass)
 {
 #if FOLD__SIMD_PASS == 512
-    if (columns == 8 || (columns < 8 && pass->whole)) { /* AVX2's masked stores would be slow otherwise */
+    if (columns == 8 || (columns < 8 && pass->whole)) { /* avoids AVX2's masked stores, which are slow */
         fold__grad_pass__avx2(height, input, first, inner, dy, from, columns, pass);
         return;
     }
@@ -6955,8 +6955,8 @@ static void FOLD__ISA(grad_pass)(int height, const fold_rows *input, int first, 
     }
 }
 
-/* If there are more than two passes, sums are kept in the block between passes, where rows are adjacent and
-   start on cache lines. With two, they are kept there only if a row of dW would wait for the row before. */
+/* If there are more than two passes, sums stay in the block between passes: its rows are adjacent and start
+   on cache lines. With two passes, they stay there only if a row of dW would wait for the row before. */
 static void FOLD__ISA(grad)(int rows, const fold_rows *input, int first, int inner, const fold_rows *dy,
                             int from, int columns, float *dw, size_t ldw, float *block, int separate)
 {
@@ -7134,7 +7134,7 @@ FOLD__TARGET static void FOLD__ISA(softmax_fill)(const fold__softmax_tile *with,
     }
 }
 
-#if FOLD__SIMD_PASS != 512 /* AVX-512 uses AVX2's, whose loads match the stores of the sums just before */
+#if FOLD__SIMD_PASS != 512 /* AVX-512 uses AVX2's version: its loads match the stores of the sums before */
 FOLD__TARGET static void FOLD__ISA(softmax_invert)(float *values, int count)
 {
     for (int at = 0; at < count; at += FOLD__W)
@@ -7405,7 +7405,7 @@ static void FOLD__ISA(gather)(const fold__row_sums *at)
 }
 
 #if FOLD__SIMD_PASS != 512
-/* Products of a query with eight keys, or with two times eight, each a chain over some columns. */
+/* Products of a query with eight keys, or with sixteen, each a chain over some columns. */
 #if FOLD__SIMD_PASS == 256
 #define FOLD__COLUMN_TIMES_0(at, values) acc0 = FOLD__VFMA(FOLD__VSET(query[column + at]), values, acc0);
 #define FOLD__COLUMN_TIMES_1(at, values) acc1 = FOLD__VFMA(FOLD__VSET(query[column + at]), values, acc1);
@@ -7469,7 +7469,7 @@ static void FOLD__ISA(sixteen_products)(const float *query, const float *const *
     FOLD__ISA(eight_products)(query, src + 8, first, last, to + 8);
 }
 #endif
-/* Rows are padded with their last key to a multiple of eight. Heads run together, so keys are found once. */
+/* Rows are padded with their last key to a multiple of eight. Heads run together, to find each key once. */
 FOLD__TARGET static void FOLD__ISA(edge_products)(const fold__adjacency *adjacency, int row, int rows,
                                                    const fold_rows *query, const fold_rows *key,
                                                    ptrdiff_t col, int width, int heads, float *scores,
@@ -8199,16 +8199,16 @@ static const fold__engine *fold__engine_of(const fold_op_call *call)
 typedef struct fold__param_data {
     char *name;
     fold_shape shape;
-    uint32_t touched_at; /* lookup tables: start of its dim[0] elements in the touched lists */
+    uint32_t touched_at; /* lookup tables: where the table's dim[0] elements of the touched lists start */
     size_t at, size;     /* offset and size in values and gradients, in floats; FOLD__NO_PACK: no values */
-    const void *image_data;   /* its values in an image if read in place; NULL: in an array of the model */
+    const void *image_data;   /* values in an image, if read in place; NULL: in an array of the model */
     size_t pack, pack_t; /* offsets in the packs, in floats; FOLD__NO_PACK: no pack */
     size_t bytes, bytes_t; /* offsets of the int8 or bf16 weight and its transpose; FOLD__NO_PACK: floats. For
-                              bytes in an image: the distance from them to their scales */
+                              bytes in an image: the distance from the bytes to the scales */
     uint32_t touched; /* number of rows in the touched list */
     unsigned uses; /* requested uses, including FOLD__FOR_CELLS */
 #ifndef FOLD_INFERENCE
-    uint64_t steps;         /* step count of its optimiser state, for Adam's bias correction */
+    uint64_t steps;         /* step count of the optimiser state, for Adam's bias correction */
     int back_from, back_to; /* requested rows of the pack that is used only for gradients of inputs */
 #endif
     uint8_t frozen, buffer, rate_set;
@@ -8264,7 +8264,7 @@ static int fold__matrix_rows(const fold__param_data *param) /* called per produc
 enum {                       /* flags of an op */
        FOLD__LIST = 1,       /* has a list as input */
        FOLD__GEMM = 2,       /* a product, which runs all rows of a batch at once */
-       FOLD__FLOW = 4,       /* linear; backward reads no values, so it can run before they are computed */
+       FOLD__FLOW = 4,       /* linear; backward reads no values, so it can run before forward */
        FOLD__ONE_ROW = 8,    /* user-defined op that runs row by row */
        FOLD__RANDOM = 16,    /* its data is a dropout key */
        FOLD__NO_GRAD_1 = 32, /* input 1, a target, has no gradient */
@@ -8542,8 +8542,8 @@ static void fold__sum_rows(const fold__kernels *kernels, float *total, size_t si
         fold__sum_pairs(kernels, total + at, fold__min_size(width, size - at), input, at, first, count);
 }
 
-/* Sums the gradient of a broadcast operand over the groups along which the operand repeats, last one first.
-   With four axes, at most two groups repeat. `full` has the output's size, and as much room after it. */
+/* Sums the gradient of a broadcast operand over the groups along which the operand repeats, last group first.
+   With four axes, at most two groups repeat. `full` has the output's size, with as much room after it. */
 static void fold__sum_repeats(const fold__kernels *kernels, float *din, size_t own, float *full, size_t size,
                               const fold__broadcast *broadcast)
 {
@@ -8634,7 +8634,7 @@ static void fold__elementwise_backward(const fold_op_call *call, const fold__ele
     X(at_most, at_most, d_at_most, "ga", copy, "")       \
     X(copy, copy, copy, "g", copy, "")                   \
     X(stop, copy, copy, "", copy, "")
-/* The op's attribute, if there is one, is the scalar of its map and of its gradients' maps. */
+/* The op's attribute, if there is one, is the scalar of the op's map and of the gradients' maps. */
 #define FOLD__DEFINE(name, map, da, from_a, db, from_b)                                            \
     static const fold__elementwise fold__e_##name = { fold__maps_##map,                            \
                                                       { fold__maps_##da, fold__maps_##db },        \
@@ -8788,7 +8788,7 @@ static const char *fold__infer_linear(const fold_shape *in, int count, const int
     return NULL;
 }
 
-/* Whether kernels read a weight's bytes directly from the image: those that use the layout of files do. */
+/* Whether the kernels read a weight's bytes in the image, as kernels that use the layout of files do. */
 static int fold__has_stored_bytes(const fold__int8_kernels *kernels, const fold__param_data *param)
 {
     return param->stored && kernels->as_saved;
@@ -8818,8 +8818,8 @@ static int fold__is_read_in_place(const fold__param_data *param, int transposed)
     return fold__floats_in_place(param) && !transposed && param->pack == FOLD__NO_PACK;
 }
 
-/* Returns the first row of a weight that the pack for gradients of inputs contains: it has no columns for
-   earlier rows. At least FOLD__LANES rows remain, so that a wide product does not become narrow. */
+/* The pack for gradients of inputs may leave out a weight's first rows. Returns the first row that the pack
+   contains. At least FOLD__LANES rows remain, so that a wide product does not become narrow. */
 static int fold__back_first(const fold__param_data *param)
 {
 #ifdef FOLD_INFERENCE
@@ -8896,8 +8896,8 @@ static fold_rows fold__lines_of(const fold_rows *rows, int row, int width)
     return lines;
 }
 
-/* Turns rows of `lines` lines each into one sequence of lines, if they are contiguous. Otherwise it returns
-   0, and the caller processes one sample at a time. */
+/* Turns rows of `lines` lines each into one sequence of lines, if they are contiguous. Otherwise returns 0,
+   and the caller processes one sample at a time. */
 static int fold__rows_flatten(fold_rows *input, int lines, int width)
 {
     if (lines == 1)
@@ -9017,7 +9017,7 @@ static void fold__linear_backward(const fold_op_call *call)
     }
 }
 
-/* Returns the scratch floats that products of up to `lines` rows need; in training, of any number of rows. */
+/* Returns the scratch floats that products of up to `lines` rows need or, in training, of any number. */
 static size_t fold__linear_scratch(const fold__kernels *kernels, const fold__int8_kernels *const *formats,
                                    const fold__param_data *weight, size_t lines, int trains)
 {
@@ -9035,7 +9035,7 @@ static size_t fold__linear_scratch(const fold__kernels *kernels, const fold__int
     return fold__max_size(forward, backward);
 }
 
-/* A range of columns of a gradient, for one of several threads to sum, or of rows in a part of that work. */
+/* A range of a gradient's columns that one thread sums, or a range of rows in a part of that work. */
 typedef struct fold__extent {
     int from, to;
 } fold__extent;
@@ -9052,8 +9052,8 @@ static size_t fold__segment_at(const int32_t *attr, const fold_shape *in_shape, 
 /* Whether weight_grad accepts `separate`: portable kernels and a BLAS do not. */
 static int fold__adds_separately(const fold__kernels *kernels) { return kernels->set && kernels->vector > 1; }
 
-/* Adds x^T dy to acc, the rows of W of one segment of a linear op, for some columns; dy begins at the first
-   of these. The lines continue the chains of acc in order or, if `separate`, are summed separately. */
+/* Adds x^T dy for some columns to acc, the gradient of one segment's rows of W. dy begins at the first
+   column. The lines continue the chains of acc in order or, if `separate`, are summed separately. */
 static void fold__linear_weight_grad(const fold_op_call *call, int lines, int segment, const fold_rows *input,
                                      const fold_rows *dy, fold__extent extent, int separate, float *acc)
 {
@@ -9074,7 +9074,7 @@ typedef struct fold__matrix {
     int rows, columns;
 } fold__matrix;
 
-/* With fewer rows than this, a product of two values reads the right one in place: packing takes as long. */
+/* With fewer rows than this, a product of two values reads the right one in place: packing does not pay. */
 enum { FOLD__FEW_ROWS = 4 };
 
 /* to = left right, or left right^T, summed in the same order as a linear op without bias. */
@@ -9252,7 +9252,7 @@ static const char *fold__infer_to_scalar(const fold_shape *in, int count, const 
 
 /* -- reductions inside a row ----------------------------------------------------------------- */
 
-/* The view of a value as [outer][length][inner] around an axis, or as [1][size][1] if it is over all axes. */
+/* The view of a value as [outer][length][inner] around an axis or, for all axes, as [1][size][1]. */
 typedef struct fold__axis {
     int outer, length, inner;
 } fold__axis;
@@ -9293,11 +9293,11 @@ static const char *fold__infer_axis(const fold_shape *in, int count, const int32
 }
 
 /* What an op over an axis handles at once: lines of one outer index or, for losses, all values. out and dout
-   have one line, or as many as in. Backward gets din, the gradient of `input`, and in and out if used. */
+   have one line, or as many as in. Backward gets din, the gradient of `input`, and, if used, in and out. */
 typedef struct fold__lines {
     const fold__kernels *kernels;
     fold__axis axis;
-    size_t inner, size; /* the number of lines, which is also the stride within a line; values of all lines */
+    size_t inner, size; /* number of lines, also the stride within a line; values of all lines together */
     const fold_op_call *call;
     int row, input;
     float *in, *out, *dout, *din, *scratch;
@@ -9394,7 +9394,7 @@ static void fold__mean_lines_grad(const fold__lines *lines)
 FOLD__OVER_AXIS(sum)
 FOLD__OVER_AXIS(mean)
 
-/* Returns the index of a line's first NaN or, if none, of the first maximum (sign 1) or minimum (sign -1). */
+/* Returns the index of a line's first NaN, else of the first maximum (sign 1) or minimum (sign -1). */
 static size_t fold__first_of(const fold__lines *lines, size_t column, float sign)
 {
     float most = sign * lines->in[column];
@@ -9495,7 +9495,7 @@ static void fold__prod_lines(const fold__lines *lines)
             lines->out[column] *= lines->in[at + column];
 }
 
-/* A value's gradient is the product of the values before and after it: dividing by the value fails at 0. */
+/* A value's gradient is the product of all others: dividing the whole product by the value fails at 0. */
 static void fold__prod_lines_grad(const fold__lines *lines)
 {
     float *running = lines->scratch;
@@ -9585,7 +9585,7 @@ static const char *fold__infer_norm(const fold_shape *in, int count, const int32
 static int fold__centred(const fold_op_call *call) { return call->n_in > 2; }
 
 /* target = (in - mean) / standard deviation, or in / root mean square; returns 1 / the divisor. If the
-   squares overflow or become too small, the values are scaled by a power of two first. */
+   squares overflow or become too small, the values are first scaled by a power of two. */
 static float fold__standardise(const fold_op_call *call, float *target, const float *in, size_t count,
                                float power)
 {
@@ -9631,7 +9631,7 @@ static void fold__layer_norm_forward(const fold_op_call *call)
 
 static void fold__rms_norm_forward(const fold_op_call *call) { fold__layer_norm_forward(call); }
 
-/* Computes a line's gradient of x from standardised values and the output gradient times the gain. */
+/* Computes the gradient of a line of x from standardised values and the output gradient times the gain. */
 static void fold__norm_line_grad(const fold_op_call *call, float *din, const float *target, float *work,
                                  float inverse, size_t count)
 {
@@ -9793,7 +9793,7 @@ static void fold__max_n_backward(const fold_op_call *call)
 }
 
 /* Softmax weights (shares) of one row's elements: exp(score - largest) / sum, summed in list order, per head.
-   The shares of up to `room` elements are held at a time, which in most rows are all elements. */
+   The shares of up to `room` elements are held at a time; most rows have no more elements. */
 typedef struct fold__softmax_mean {
     const fold_op_call *call;
     const fold__kernels *kernels;
@@ -9960,7 +9960,7 @@ static const char *fold__infer_concat(const fold_shape *in, int count, const int
     return NULL;
 }
 
-/* Copies `length` elements of an axis, from `first` on, from `whole` to `part`, or back if `into_whole`. */
+/* Copies `length` elements of an axis (from `first` on) from `whole` to `part`, or back if `into_whole`. */
 static void fold__move_part(const fold_shape *shape, int along, int first, int length, float *whole,
                             float *part, int into_whole)
 {
@@ -10297,7 +10297,7 @@ static const char *fold__infer_windows(const fold_shape *in, int count, const in
     return NULL;
 }
 
-/* The positions of a line at which a tap is inside x, and the first pixel it reads there. */
+/* The positions of a line at which a tap is inside x, and the first pixel that the tap reads. */
 typedef struct fold__tap {
     int first, count;
     size_t pixel;
@@ -10328,7 +10328,7 @@ static void fold__map_pixels(fold__map_fn map, int count, int channels, fold_row
         (size_t)(dense ? 1 : count), all);
 }
 
-/* Returns the pixels of x that a tap reads. The next one returns pixels of y, starting at a position. */
+/* Returns the pixels of x that a tap reads. fold__tap_out returns pixels of y from a position on. */
 static fold_rows fold__tap_in(const fold__filter *filter, const float *values, const fold__tap *tap)
 {
     const fold_rows rows = { (float *)(uintptr_t)values + tap->pixel * (size_t)filter->channels,
@@ -10588,7 +10588,7 @@ static void fold__dense_forward(const fold_op_call *call, const fold__filter *fi
     }
 }
 
-/* Adds the gradients of patches, those of `count` positions from `first` on, to the gradient of x. */
+/* Adds the gradients of the patches at `count` positions, starting at `first`, to the gradient of x. */
 static void fold__add_patches(const fold_op_call *call, const fold__filter *filter, const float *patches,
                               int first, int count, float *din)
 {
@@ -10851,7 +10851,7 @@ static void fold__list_take_forward(const fold_op_call *call)
         ->take_rows(engine->index, call->rows, &call->in[0], &call->out[0], (size_t)fold__out_size(call));
 }
 
-/* With `sparse_grad`, a row's sum is where the row is first used; these positions are after the index. */
+/* With `sparse_grad`, a row's sum is stored at the row's first use; those positions follow the index. */
 static void fold__list_take_backward(const fold_op_call *call)
 {
     const fold__engine *engine = fold__engine_of(call);
@@ -10893,7 +10893,7 @@ static void fold__move_column(const fold_rows *rows, const int *order, int first
 
 /* Runs an op along the rows of each target, one column at a time: each column is a line. An op that reduces
    returns one row per target, zeros if the target has no rows; other ops return one row per input row. For an
-   op that chooses, the index is followed by each target's chosen row, counted from the target's first. */
+   op that chooses, the index is followed by each target's chosen row, counted from the target's first row. */
 enum { FOLD__KEEPS_ROWS, FOLD__REDUCES, FOLD__CHOOSES };
 enum { FOLD__LINES_OVER_ROWS = 5 };
 static size_t fold__over_rows_floats(size_t rows) { return FOLD__LINES_OVER_ROWS * (rows + 1); }
@@ -10945,7 +10945,7 @@ static void fold__over_rows(const fold_op_call *call, fold__lines_fn *over, int 
 FOLD__OVER_ROWS(softmax, FOLD__KEEPS_ROWS)
 FOLD__OVER_ROWS(log_softmax, FOLD__KEEPS_ROWS)
 FOLD__OVER_ROWS(logsumexp, FOLD__REDUCES)
-FOLD__OVER_ROWS(sum, FOLD__REDUCES) /* sums in the order of fold_sum; that of fold_list_sum differs */
+FOLD__OVER_ROWS(sum, FOLD__REDUCES) /* sums in the order of fold_sum, not of fold_list_sum */
 FOLD__OVER_ROWS(softmax_xent, FOLD__CHOOSES)
 
 /* Which keys a query attends to: the second attribute of attention. */
@@ -11016,7 +11016,7 @@ static void fold__list_attention_backward(const fold_op_call *call)
 
 /* -- attention to a cache ----------------------------------------------------------------------- */
 
-/* The data of a step: the cache and the rows that it appends. */
+/* The data of a step: the cache and the rows that the step appends to it. */
 typedef struct fold__appended {
     fold_cache *cache;
     int first, end;
@@ -11288,8 +11288,8 @@ static int fold__differentiable(const fold__op_row *op, int input)
    Owns: random generators, random draws, and the index of the largest value.
    Uses: kernels, for the processor's settings. Invariant: a seed gives the same numbers on every platform. */
 
-/* Draw d of a seed has the key mix(seed + (d + 1) * step), so a cell call only stores where its draws begin.
-   The steps are 2^64 / the golden ratio, as in splitmix64, and a multiplier from Steele and Vigna (2021). */
+/* Draw d of a seed has the key mix(seed + (d + 1) * step), so a call only stores where its draws begin.
+   DRAW_STEP is 2^64 / the golden ratio (splitmix64); ELEMENT_STEP is from Steele and Vigna (2021). */
 #define FOLD__DRAW_STEP UINT64_C(0x9e3779b97f4a7c15)
 #define FOLD__ELEMENT_STEP UINT64_C(0xd1342543de82ef95)
 FOLD__INLINE uint64_t fold__draw_key(uint64_t base, uint64_t draw, uint64_t element)
@@ -11301,7 +11301,7 @@ static uint64_t fold__random_element(const fold_random *random, int element)
     return fold__draw_key(fold__mix64(random->key), random->draw, (uint64_t)element);
 }
 
-/* Returns a generator. The library's and the program's streams of the same seed have different numbers. */
+/* Returns a generator. For one seed, the library's and the program's generators give different numbers. */
 static fold_random fold__random_of(uint64_t seed, uint64_t stream)
 {
     const fold_random random = { seed ^ fold__mix64(stream), 0 };
@@ -11459,7 +11459,7 @@ FOLD__NOINLINE static double fold__sum_shares(const float *logits, int count, in
     return sum;
 }
 
-/* Draws an index of one head and adds the logarithm of its probability. The shares are laid end to end; the
+/* Draws an index for one head, and adds the logarithm of its probability. The shares are laid end to end; the
    one that contains a random point is drawn. A logit of -infinity is never drawn: its share is too small to
    change a sum. If the sum is too large or too small, the largest logit is first subtracted from all. */
 static int fold__softmax_head(uint64_t bits, const float *logits, int count, double *log_probability)
@@ -11511,7 +11511,7 @@ FOLD__NOINLINE static int fold__softmax(const fold_random *random, const float *
     return fold__softmax_head(fold__random_element(random, 0), logits, count, NULL);
 }
 
-/* Draws the last index with a positive weight before which the weights sum to at most a random point. */
+/* Draws the last index with positive weight whose preceding weights sum to at most a random point. */
 FOLD__NOINLINE static int fold__weighted(const fold_random *random, const float *weights, int count)
 {
     int chosen = -1;
@@ -11601,7 +11601,7 @@ FOLD_API int fold_finite(const float *values, int n)
 
 /* ==== section: model =========================================================================
    Owns the parameters: values, gradients, optimiser state and packs, each in one array for the whole model.
-   It also owns the arrays of cells and user ops, which the sections on cells and op recorders fill.
+   It also owns the arrays of cells and of user ops; the sections on cells and op recorders fill these.
    Uses random numbers, ops, kernels, shapes, memory, errors.
    Invariant: a model refers to no recording. Code that writes values refreshes the packs. Code that reads
    values never does, so contexts on several threads can share a model. */
@@ -11624,7 +11624,7 @@ enum {
     FOLD__MODEL_ARRAYS(FOLD__MODEL_ARRAY) FOLD__M_COUNT
 };
 enum { FOLD__RATE_SETS = 16, FOLD__SPAN_ALIGN = 16, FOLD__NORM_BLOCK = 1024, FOLD__STEP_ROWS = 32 };
-enum { FOLD__MAX_WIDTH = 1 << 24 }; /* of a layer, so that the width of all its gates fits in an int */
+enum { FOLD__MAX_WIDTH = 1 << 24 }; /* of a layer: the total width of its gates must fit in an int */
 
 struct fold__cell_data;
 struct fold__tensor;
@@ -11634,11 +11634,11 @@ struct fold_model {
     fold__heap heap; /* manages the caller's block, if there is one */
     fold__error error;
     const fold__kernels *kernels;
-    /* Kernels by weight format, set by fold_model_quantize, so programs without it do not link them. */
+    /* Kernels by weight format. Only fold_model_quantize sets them, so other programs do not link them. */
     const fold__int8_kernels *formats[FOLD__WEIGHT_FORMATS];
     uint64_t seed;
     uint32_t salt;            /* stored in the model's handles, so that other models reject them */
-    uint32_t version, layout; /* count writes to values, and parameters added, quantised, frozen or thawed */
+    uint32_t version, layout; /* counters: writes to values; parameters added, quantised, frozen, thawed */
     uint32_t quantized;       /* number of successful calls to fold_model_quantize */
     uint32_t n_params, n_cells, n_ops;
     uint32_t touched_rows;     /* number of rows of all lookup tables; 0 for inference */
@@ -11652,7 +11652,7 @@ struct fold_model {
     int threads;
 #endif
     fold_ctx *tracer;    /* the context that traces cell bodies, created with the first cell */
-    fold_memory tracing; /* memory of the tracer; if zero, it uses the model's memory */
+    fold_memory tracing; /* memory of the tracer; if zero, the tracer uses the model's memory */
     uint8_t inference, flushes, sealed, has_tables;
     uint32_t projected_cells; /* number of leading cells that have a projection or need none */
     /* project_cells, find_in_image and take_bytes are set when they are first needed. So programs that do not
@@ -11690,8 +11690,8 @@ static int fold__lacks(fold_model *m, int given, const char *problem)
 
 /* -- settings -------------------------------------------------------------------------------- */
 
-/* All checked settings and their ranges. OF is the first member of a struct fold_<owner>, and AND is a
-   further one; the members of a struct are checked together. ONE is a number passed to a call. */
+/* All checked settings and their ranges. OF names the first member of a struct fold_<owner>, AND each further
+   member; the members of a struct are checked together. ONE names a number passed to a call. */
 #define FOLD__SETTINGS(OF, AND, ONE)                                                                     \
     OF(ctx_desc, schedule, UP_TO(FOLD_SCHEDULE_COUNT - 1)) OF(quantize_desc, min_values, FROM(0))        \
     OF(param_desc, init, UP_TO(FOLD_INIT_ORTHOGONAL)) AND(param_desc, init_scale, FINITE)                \
@@ -11757,8 +11757,8 @@ static const struct fold__setting {
     FOLD__SETTINGS(FOLD__ROW_FIRST, FOLD__ROW_AND, FOLD__ROW_ONE){ "", 0, 0, 0, 0, 0 }
 };
 
-/* Checks the settings of one owner, whose rows start at `first`. The error names the first one out of range.
-   `name` is the name of a parameter or layer for the message, or NULL. */
+/* Checks the settings of one owner; their rows begin at `first`. The error names the first setting out of
+   range and, unless it is NULL, the parameter or layer `name`. */
 static int fold__settings_ok(fold__error *error, int first, const char *who, const char *name,
                              const void *settings)
 {
@@ -11945,7 +11945,7 @@ static fold__param_data *fold__param_of(const fold_model *m, fold_param param)
     return &fold__params(m)[param.id - 1];
 }
 
-/* The parameters that a handle selects: all if it is null, none if it belongs to another model. */
+/* The parameters that a handle selects: all for the null handle, none for a handle of another model. */
 typedef struct fold__range {
     uint32_t first, end;
 } fold__range;
@@ -11973,7 +11973,7 @@ static const fold_op_desc *fold__desc_of(const fold_model *m, uint32_t op)
 
 /* -- initial values -------------------------------------------------------------------------- */
 
-/* Orthonormalises rows (columns if there are fewer) by modified Gram-Schmidt in double, and scales them. */
+/* Orthonormalises rows (or columns, if fewer) by modified Gram-Schmidt in double, and scales them. */
 static void fold__orthogonalise(float *values, size_t rows, size_t columns, float gain)
 {
     const size_t count = fold__min_size(rows, columns);
@@ -12063,7 +12063,7 @@ static float *fold__param_values(const fold_model *m, const fold__param_data *pa
     return fold__keeps_values(param) ? fold__values(m) + param->at : NULL;
 }
 
-/* Refreshes the packs in `which` for `count` rows of the first axis. The pack of a bias is a plain copy. */
+/* Refreshes the packs that `which` selects, for `count` rows from `first` on. A bias is copied. */
 static void fold__pack_part(fold_model *m, const fold__param_data *param, int which, int first, int count)
 {
     const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
@@ -12099,8 +12099,8 @@ static void fold__refresh_packs(fold_model *m, const fold__param_data *param)
     fold__refresh_rows(m, param, 0, param->shape.dim[0]);
 }
 
-/* Packs these rows for gradients of inputs as well, now and whenever values change. This is done on demand:
-   many weights never need it (a first layer's), and others only for the rows that multiply states. */
+/* Packs `count` rows from `first` on for gradients of inputs as well, now and whenever values change. Many
+   weights never need this (a first layer's), and others only for the rows that multiply states. */
 static void fold__keep_back_pack(fold_model *m, fold__param_data *param, int first, int count)
 {
 #ifdef FOLD_INFERENCE
@@ -12118,7 +12118,7 @@ static void fold__keep_back_pack(fold_model *m, fold__param_data *param, int fir
 }
 
 /* Whether products can read a weight directly from the image. Tiles may read FOLD__BEYOND floats past the end
-   of the weight, which must be in the image as well. */
+   of the weight: these must be in the image too. */
 static int fold__fits_in_place(const fold_model *m, const fold__param_data *param)
 {
     const size_t beyond = (size_t)FOLD__BEYOND;
@@ -12295,7 +12295,7 @@ static int fold__can_add(fold_model *m, const char *what, const char *name)
     return !m->error.status;
 }
 
-/* Makes a parameter from its desc. fold__layout_packs sets the offsets of its packs afterwards. */
+/* Makes a parameter from its desc. Its packs get their offsets later, from fold__layout_packs. */
 static fold__param_data fold__described_param(const fold_model *m, const fold_param_desc *desc)
 {
     fold__param_data param = FOLD__ALL_ZERO;
@@ -12620,7 +12620,7 @@ static int fold__can_quantize(const fold__param_data *param, const fold_quantize
     return !(param->uses & FOLD_FOR_CONV) || param->shape.dim[param->shape.rank - 2] > 1;
 }
 
-/* Whether the running fold_model_quantize has quantised a parameter: the first `had` bytes existed before. */
+/* Whether the current fold_model_quantize has quantised a parameter; `had`: quantised bytes before it. */
 static int fold__is_newly_quantized(const fold__param_data *param, size_t had)
 {
     return !param->stored && ((param->bytes != FOLD__NO_PACK && param->bytes >= had) ||
@@ -12677,7 +12677,7 @@ static void fold__read_lines(const fold_model *m, const fold__param_data *param,
     }
 }
 
-/* Quantises values into the places that fold__layout_int8 assigned. Returns 0 if one is not finite. */
+/* Quantises values into the places that fold__layout_int8 assigned. Returns 0 if a value is not finite. */
 static int fold__make_bytes(fold_model *m, fold__param_data *param, const float *values)
 {
     const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
@@ -12691,8 +12691,8 @@ static int fold__make_bytes(fold_model *m, fold__param_data *param, const float 
     return error[0] <= 1 && error[1] <= 1;
 }
 
-/* Quantises all weights that can be quantised; their floats stay until fold__drop_floats. If it fails, with
-   an error, the model is unchanged. */
+/* Quantises all weights that can be quantised; their floats stay until fold__drop_floats. On failure, returns
+   0, with an error and an unchanged model. */
 static int fold__quantize_all(fold_model *m, const fold_quantize_desc *desc)
 {
     char full[FOLD__WHEN_FULL];
@@ -12727,8 +12727,8 @@ static int fold__quantize_all(fold_model *m, const fold_quantize_desc *desc)
     return there && !wrong;
 }
 
-/* Whether the floats of a weight can be dropped. Lookups can read quantised values if they are stored as rows
-   or as bf16. A cell that reads a parameter with fold_use needs the floats. */
+/* Whether the floats of a weight can be dropped. Lookups can read quantised values if these are stored as
+   rows or as bf16. A cell that reads a parameter with fold_use needs the floats. */
 static int fold__has_bytes_alone(const fold__param_data *param, int tables)
 {
     const int direct = param->bytes != FOLD__NO_PACK, transposed = param->bytes_t != FOLD__NO_PACK;
@@ -12848,7 +12848,7 @@ FOLD_API float *fold_grads_write_begin(fold_model *m, fold_param param)
     return data ? fold__grads(m) + data->at : fold__grads(m);
 }
 
-/* Notes that the caller has written a gradient: rows of a lookup table that are not zero count as touched. */
+/* Notes that the caller has written a gradient. Rows of a table's gradient count as touched unless zero. */
 static void fold__note_grad(fold_model *m, fold__param_data *param)
 {
     const size_t width = param->size / (size_t)param->shape.dim[0];
@@ -12962,8 +12962,8 @@ static void fold__begin_states(fold_model *m, int rule, uint64_t steps)
 #define FOLD__ARRAYS(NODE, EDGE, KEEP, DISCARDABLE, RUN, RUN_DISCARDABLE)                                   \
     NODE(SIG, uint32_t, sig)                  /* the signature of a call */                                 \
     NODE(KIND, uint8_t, kind)                 /* kind of node, and flags */                                 \
-    NODE(FIRST_EDGE, uint32_t, first_edge)    /* first edge; a node's edges end at the next node's */       \
-    NODE(SOURCE, uint32_t, source)            /* the node that has its value: itself unless a view */       \
+    NODE(FIRST_EDGE, uint32_t, first_edge)    /* first edge; its edges end where the next node's begin */   \
+    NODE(SOURCE, uint32_t, source)            /* the node itself or, for a view, the node it shows */       \
     NODE(OFFSET, uint32_t, offset)            /* where a view starts in its source's value, in floats */    \
     NODE(SHAPE, uint32_t, shape)              /* index into `shapes`; for a list, the shape of one row */   \
     NODE(LENGTH, uint32_t, length)            /* number of rows of a list, or of list elements of a call */ \
@@ -12976,7 +12976,7 @@ static void fold__begin_states(fold_model *m, int rule, uint64_t steps)
     KEEP(DATA, float, data)                   /* copied inputs, kept values and gradients */                \
     KEEP(PARAM_NODES, uint32_t, param_nodes)  /* for each parameter: see fold__param_node */                \
     KEEP(DEDUPE_TABLE, uint32_t, dedupe_table) /* hash table of nodes, for finding identical calls */       \
-    KEEP(READERS, uint32_t, readers)          /* dedupe, by node: first call whose newest operand it is */  \
+    KEEP(READERS, uint32_t, readers)          /* dedupe: a node's first reader that reads no newer node */  \
     KEEP(MERGED, fold__merged_range, found)   /* ranges of nodes that samples share, due to merging */      \
     KEEP(KEPT_GRADS, fold__kept_grad, kept_grads) /* requested with fold_keep_grad */                       \
     KEEP(INDEX_REFS, fold__index_ref, index_refs) /* set by fold_index_ref, fold_edges_ref */               \
@@ -13070,7 +13070,7 @@ static fold__op_run *fold__backward_of(const fold__body_op *op)
 #endif
 }
 
-/* Returns how many operands the op's weight multiplies. A linear op may have one more, to start from. */
+/* Returns how many operands the op's weight multiplies. A linear op may have one more, which it adds. */
 static int fold__segments(const fold__body_op *op)
 {
     return op->n_in - (op->op == FOLD__OP_linear ? op->attr[FOLD__LINEAR_STARTS] : 0);
@@ -13115,10 +13115,10 @@ typedef struct fold__cell_data {
     int n_draws;          /* number of dropout draws in one call */
     uint8_t max_of_list;  /* the body takes the maximum over the list, so the list must not be empty */
     uint8_t border_out;   /* mask of outputs that the body reads as well */
-    uint16_t border_in;   /* mask of inputs that the body does not read exactly once and whole */
+    uint16_t border_in;   /* mask of inputs that the body reads more than once or in part */
     uint8_t in_order;     /* the body reads its inputs in order */
     uint8_t products;     /* in a layer's cell: number of products in its projection; else 0 */
-    uint8_t is_projected; /* it is the projection of another cell: fold_model_print does not list it */
+    uint8_t is_projected; /* the projection of another cell: fold_model_print does not list it */
     fold_cell projection; /* the null handle: none; see fold__project_cell */
     void *memory;         /* the block that holds everything above */
     size_t memory_size;
@@ -13131,7 +13131,7 @@ enum { FOLD__POOL_KEYS, FOLD__POOL_OPS, FOLD__POOL_REFS, FOLD__POOL_SHAPES, FOLD
 static const uint8_t fold__pool_bytes[] = { sizeof(uint32_t), sizeof(fold__body_op), sizeof(fold__ref),
                                             sizeof(fold_shape), sizeof(fold__value) };
 
-/* A signature: its key, and what follows from it. The key consists of the op, the number of inputs, the
+/* A signature: its key, and what follows from the key. The key consists of the op, the number of inputs, the
    attributes, parameters, input shapes, shared operands and tag. Keys are compared in full. */
 typedef struct fold__sig {
     uint32_t first[FOLD__POOLS]; /* where its key and (unless it is a cell's) program begin in the pools */
@@ -13143,7 +13143,7 @@ typedef struct fold__sig {
     uint32_t list_mode; /* flags: FOLD__ROW_BY_ROW ... */
     uint32_t tag_cell;  /* in eager bodies: the call's signature; in traced bodies: 1 + the cell; else 0 */
     uint32_t tag_op;    /* in such a body: ordinal of the op, from 1 on; else 0 */
-    uint32_t in_shape;  /* index in the key of the first input's shape */
+    uint32_t in_shape;  /* where, in the key, the shape of the first input is */
     uint8_t n_in, n_list, n_out, is_cell;
     uint8_t own_program;     /* its program is in the context's pools, not the cell's */
     uint8_t out_lists;       /* mask of outputs that are lists */
@@ -13174,8 +13174,8 @@ typedef struct fold__kept_grad {
     uint32_t node, data_at, filled;
 } fold__kept_grad;
 /* A node that reads its indices from the caller's memory: one per row, all below `end`. Attention along edges
-   reads *count edges (at most `most`) instead: edge e goes from index[e] to to[e]. `edges` checks and copies
-   them: it points to fold__visit_edges, so programs without fold_edges_ref do not link that function. */
+   reads *count edges (at most `most`) instead: edge e goes from index[e] to to[e]. `edges` is then
+   fold__visit_edges, which checks and copies edges (by pointer, so that other programs do not link it). */
 typedef struct fold__index_ref {
     const int *index;
     uint32_t node;
@@ -13190,12 +13190,12 @@ typedef struct fold__output_ref {
 } fold__output_ref;
 
 /* Sets of kinds: bit k stands for kind k, where k includes the flags FOLD__IS_LIST (8) and FOLD__IS_SHARED
-   (16). KINDS_PER_ELEMENT contains all kinds with FOLD__IS_LIST: while a body is traced, these are values per
-   list element. KINDS_MARKER contains the markers of such values in an eager body: kind 7 with any flags. */
+   (16). KINDS_PER_ELEMENT has all kinds with FOLD__IS_LIST: while a body is traced, such a node has one value
+   per list element. KINDS_MARKER has kind 7 with any flags: markers of such nodes in an eager body. */
 #define FOLD__KINDS_PER_ELEMENT 0xff00ff00u
 #define FOLD__KINDS_MARKER 0x80808080u
 
-/* An operand: it reads the value of node `source`, starting at float `offset`. */
+/* An operand: a value that starts at float `offset` of node `source`. */
 typedef struct fold__operand {
     uint32_t source, offset, shape;
     uint8_t kind;
@@ -13255,7 +13255,7 @@ struct fold_ctx {
     fold__array arrays[FOLD__ARRAY_COUNT];
     fold_model *model;
     fold__error error;
-    fold__error read_error;      /* error of the last read, which does not stick */
+    fold__error read_error;      /* error of the last read, which the next read clears */
     int unusable;                /* created with wrong settings, so its error stays */
     int (*reclaim)(fold_ctx *f); /* fold__forget_idle: frees idle signatures; returns 0 if it cannot */
 
@@ -13271,11 +13271,11 @@ struct fold_ctx {
     uint32_t salt; /* stored in its handles */
     uint64_t resets;
     uint64_t seed;  /* dropout seed, as set by the last fold_dropout_seed */
-    uint64_t draws; /* dropout draws since then, not cleared by resets; in a traced body, its own draws */
+    uint64_t draws; /* dropout draws since then, not cleared by resets; in a traced body, draws of the body */
 #define FOLD__ARRAY_MEMBER(name, type, pointer) type *pointer;
     FOLD__ARRAYS(FOLD__ARRAY_MEMBER, FOLD__ARRAY_MEMBER, FOLD__ARRAY_MEMBER, FOLD__ARRAY_MEMBER,
                  FOLD__NO_ARRAY, FOLD__NO_ARRAY)
-    uint32_t *element_tag; /* `data_at` of a marker of list elements: identifies it in its body */
+    uint32_t *element_tag; /* `data_at` of a marker of list elements: identifies the marker in its body */
     uint32_t *header_call; /* `data_at` of the header of an eager call that merges: the call's first output */
     uint32_t first_keep; /* all kept nodes before this one have their values */
     uint32_t pending_step; /* offset in `data` of the last cache step that has not run, or FOLD__NONE */
@@ -13296,7 +13296,7 @@ struct fold_ctx {
     size_t bytes_refused;                /* that this recording requested but could not get */
     void (*refresh_tables)(fold_ctx *f); /* fold__refresh_tables, if a quantised table was looked up */
     uint32_t n_keeps;
-    uint32_t n_keep_requests; /* requests to keep a value or gradient that came before it was computed */
+    uint32_t n_keep_requests; /* requests to keep values or gradients not yet computed */
     uint32_t old_nodes;       /* n_nodes at the last run */
     uint32_t old_merged;      /* n_merged at the last run */
     uint32_t n_kept_grads;
@@ -13319,7 +13319,7 @@ struct fold_ctx {
     uint32_t pool_used[FOLD__POOLS];
     uint32_t sig_tables; /* number of times that signatures were forgotten */
     uint64_t forgot_at;  /* `resets` when idle signatures were last forgotten */
-    int sig_pins;        /* above 0: not only the recording uses them, so none may be forgotten */
+    int sig_pins;        /* users of signatures besides the recording; above 0: none may be forgotten */
     size_t block_peak;   /* the largest block size that an earlier recording would have needed */
     uint32_t recent[FOLD__RECENT]; /* see fold__recent_sig; 0: none */
     uint32_t shape_bucket[FOLD__SHAPE_BUCKETS]; /* 1 + the newest shape with this hash; 0: none */
@@ -13334,8 +13334,8 @@ struct fold_ctx {
 static int fold__in_training(const fold_ctx *f) { return FOLD__TRAINING(f->desc.training); }
 
 /* The contents of `node_data` by kind of node; use the accessors below. Parameters are numbered from 0.
-   - OP: data of the op or call that is not in its signature: see fold__request.data. For a product, the
-     concatenation whose parts it reads: fold__node_concat.
+   - OP: data that the op or call has besides its signature: see fold__request.data. For a product, the
+     concatenation whose parts the product reads: fold__node_concat.
    - OUTPUT: the node of its call, which is the call's first output: fold__node_call.
    - INPUT: in a traced body, its number among the body's inputs: fold__node_ordinal.
    - INPUT_REF: the address of the caller's values: fold__node_address.
@@ -13433,7 +13433,7 @@ FOLD__INLINE fold_schedule fold__schedule_of(const fold_ctx *f)
 
 static void fold__refresh_pointers(fold_ctx *f);
 
-/* Element sizes of the node arrays. These fill up without calling fold__ask, so their `need` lags behind. */
+/* Element sizes of the node arrays. Nodes are added without fold__ask, so the arrays' `need` lags behind. */
 static const uint8_t fold__node_bytes[] = {
 #define FOLD__ELEMENT_BYTES(name, type, pointer) sizeof(type),
     FOLD__ARRAYS(FOLD__ELEMENT_BYTES, FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__NO_ARRAY,
@@ -13462,7 +13462,7 @@ static uint32_t fold__capacity(const fold_ctx *f, int which, size_t size)
     return (uint32_t)fold__min_size(f->arrays[which].capacity / size, FOLD__NONE / 2);
 }
 
-/* Recomputes node_cap and edge_cap after arrays moved: when one grows, it can take spare room from others. */
+/* Recomputes node_cap and edge_cap after arrays have moved: one that grows may take room from others. */
 static void fold__note_room(fold_ctx *f)
 {
     uint32_t nodes = FOLD__NONE;
@@ -13477,7 +13477,7 @@ static void fold__note_room(fold_ctx *f)
 }
 
 /* Returns the size that a block needs, at any address, to hold the context and all memory requested since the
-   reset. Recording does not count shapes, so the size includes room for all known shapes, and for those that
+   reset. Recording does not count shapes, so the size includes room for all known shapes, and for shapes that
    a context in a block keeps from earlier recordings. */
 static size_t fold__block_bytes(const fold_ctx *f)
 {
@@ -13605,7 +13605,7 @@ enum {
     FOLD__SUFFIX = 16,
     FOLD__INNER = 32, /* something outside the suffix reads it */
     FOLD__PREFIX = 64,
-    FOLD__NEEDED_IF_EMPTY = 128, /* eager: needed even if the list is empty, so not only by its elements */
+    FOLD__NEEDED_IF_EMPTY = 128, /* eager: needed even if the list is empty, so not only by list elements */
     /* flags that a call passes on to the nodes it reads */
     FOLD__PASSED = FOLD__RUNS | FOLD__ON_GRAD_PATH | FOLD__PREFIX | FOLD__NEEDED_IF_EMPTY
 };
@@ -13634,18 +13634,18 @@ typedef struct fold__group {
 /* A signature in a group. */
 typedef struct fold__group_sig {
     uint32_t run_sig, group, calls, elems;
-    uint32_t by_sig; /* element i: number i of the group_sigs sorted by signature, then by group */
+    uint32_t by_sig; /* in element i: the ith group_sig in order of signature, then of group */
     uint32_t first_record;            /* where its calls begin in calls_by_sig */
     uint32_t first_buffer, n_buffers;
-    uint32_t max_rows, max_elems; /* of its largest batch; while batches are made: of all so far */
+    uint32_t max_rows, max_elems; /* size of its largest batch; while batches are made: of all so far */
     uint32_t rows, elem_rows; /* rows of slabs, for calls and for elements; fewer if rows are reused */
-    uint32_t block, first_block; /* about this many rows are reused together; index of the first such block */
+    uint32_t block, first_block; /* rows of a block (reused together), roughly; index of its first block */
     uint32_t chain; /* length of its longest chain; in mixed components, known only after fold__count_bound */
     uint32_t component;
     uint32_t first_predecessor, end_predecessor; /* range in `predecessors` */
     uint32_t first_batch, last_batch;
     uint32_t last_read;      /* the last batch that reads its outputs, or NONE */
-    uint32_t first_back;     /* first batch whose backward (which runs last) reads its outputs, or NONE */
+    uint32_t first_back;     /* first (in backward: last) batch whose backward reads its outputs, or NONE */
     uint64_t recurrent;      /* mask of inputs from the same component */
     uint32_t tile;           /* number of rows of a tile */
     uint32_t sub_batch_rows; /* rows that a batch runs forward at a time; max_rows: all */
@@ -13684,7 +13684,7 @@ typedef struct fold__run_sig {
     uint32_t sig;
     uint32_t group_sig;         /* its index in the group being listed, else NONE */
     uint32_t first_by_sig, n_groups; /* its groups: where they begin in `by_sig`, and their number */
-    uint32_t first, first_elem; /* its first call on the gradient path, and the first with a list element */
+    uint32_t first, first_elem; /* first call on the gradient path, and first such call with list elements */
     uint32_t calls;             /* number of calls that run */
     size_t elems;               /* number of list elements of these calls */
     uint8_t partly;             /* some calls need no gradient */
@@ -13725,8 +13725,8 @@ typedef struct fold__work_unit {
 enum { FOLD__SUM_UNITS = 16 }; /* work units for sums: use i has unit i % 16 */
 enum { FOLD__COSTS = 4 }; /* costs per signature: prologue and body, forward and backward */
 
-/* Progress of a run. Next is batch `at` of `phase` or, after the backward of all batches, the sums. `done` is
-   how many rows of that batch, or how much work of the sums, has been done. */
+/* Progress of a run. What runs next is batch `at` of `phase` or, once all batches have run backward, the
+   sums. `done` is how many rows of the batch, or how much work of the sums, has been done. */
 typedef struct fold__progress {
     uint32_t phase; /* see fold__find_phase; NONE: the run has finished */
     uint32_t group, at;
@@ -13737,14 +13737,14 @@ typedef struct fold__progress {
 /* How a parameter or shared node is read: as a segment of an op's weight, as a bias, as an operand that is a
    parameter, or as an input that all calls share. */
 enum { FOLD__USE_WEIGHT, FOLD__USE_BIAS, FOLD__USE_VALUE, FOLD__USE_OPERAND };
-/* How a use's sum gets into its target's total. IN_PLACE: it is computed there, since no earlier use has
-   written there. BY_KERNEL: the kernel that computes it adds it to the total. SEPARATE: it is added later. */
+/* How the sum of a use gets into its target's total. IN_PLACE: it is computed there, as no earlier use has
+   written there. BY_KERNEL: the kernel that computes the sum also adds it. SEPARATE: it is added later. */
 enum { FOLD__SUM_IN_PLACE, FOLD__SUM_BY_KERNEL, FOLD__SUM_SEPARATE };
 #define FOLD__NO_TOTAL SIZE_MAX
 typedef struct fold__use {
     uint32_t run_sig, op, ref; /* op and operand that read it; for USE_OPERAND, ref is the input */
     uint32_t kind, target;     /* FOLD__USE_..., and the parameter or node that is read */
-    uint32_t first;            /* the first call that reads it, by which uses are sorted */
+    uint32_t first;            /* the first call that reads it; uses are sorted by this call */
     int is_node;               /* the target is a node */
     uint32_t before;           /* the previous use of the same parameter, or NONE */
     int leads;                 /* it is the first use of its parameter */
@@ -13754,15 +13754,15 @@ typedef struct fold__use {
     size_t ld;                 /* distance between rows of its target, in floats */
     size_t lines, block;       /* number of lines (matrix rows) per row of a batch, and per block */
     size_t sum_at, block_at;   /* offsets in `sums` of its sum, and of each block from the second on */
-    size_t done, next;         /* number of lines summed before the current groups, and after them */
+    size_t done, next;         /* number of lines summed before and after the current groups run */
     size_t total;              /* offset in `sums` of its parameter's total; NO_TOTAL: the gradient itself */
     uint64_t rows, work;       /* number of rows in the groups being summed, and their cost */
 } fold__use;
 
 /* What determines where the rows of a batch begin in an operand. FIXED operands always begin at row 0:
-   parameters, values of one tile, or no operand (base NULL). Others advance with the calls or list elements
-   of the signature, with those since its prologue began, or with the rows of the batch. EXTERNAL operands are
-   outside the signature's buffers. */
+   parameters, values of one tile, or no operand (base NULL). Other operands advance with the signature's
+   calls or list elements (all, or only those since its prologue began), or with the rows of the batch.
+   EXTERNAL operands are outside the signature's buffers. */
 enum {
     FOLD__BIND_FIXED,
     FOLD__BIND_CALL,
@@ -13794,11 +13794,11 @@ typedef struct fold__instruction {
     uint8_t gathers;                /* each of its rows has its own data */
     int first_segment, end_segment; /* as in fold__engine */
     fold__op_run *run, *run_back;
-    fold__map_fn map[3];     /* its map, and those of its operands' gradients; NULL: use run, run_back */
+    fold__map_fn map[3];     /* maps of the op and of operands' gradients; NULL: use run, run_back */
     uint32_t bindings[3][4]; /* what each map writes and reads */
 } fold__instruction;
-/* How the stages of a signature run. This does not depend on the number of calls or on addresses, so it is
-   kept from run to run. Its buffers, instructions (the body's first) and bindings follow it in memory. */
+/* How the stages of a signature run, kept from run to run: this depends on neither the number of calls nor
+   addresses. Buffers, instructions (the body's first) and bindings follow the struct in memory. */
 typedef struct fold__stages {
     size_t next;                        /* 1 + the offset of the signature's next stages; 0: none */
     size_t op_floats;                   /* largest number of scratch floats of an op without parameters */
@@ -13824,8 +13824,8 @@ typedef struct fold__worker {
     const fold__buffer *buffer;
     uint32_t stage;
     const uint32_t *ids; /* its calls */
-    uint32_t *list;      /* where each call's elements begin in the batch, then the end of the last. If a
-                            part begins within a list, the first is negative (wrapped around) */
+    uint32_t *list;      /* where each call's elements begin in the batch, then where the last end. If a part
+                            begins within a list, the first number is negative (wrapped around) */
     const fold_model *model;
     float *region;       /* its group's slabs */
     /* the tile */
@@ -13859,16 +13859,16 @@ typedef struct fold__plan {
     const char *one_group;  /* why there is only one group */
 } fold__plan;
 
-/* Key for finding a kept plan. Different plans can have equal keys, so their structures are also compared. */
+/* Key for finding a kept plan. Different plans can have equal keys, so plans' structures are compared too. */
 typedef struct fold__plan_key {
     uint64_t hash;
     uint32_t nodes, edges, found, roots, words, layout;
     uint64_t mode;
 } fold__plan_key;
 
-/* Arrays of a run, indexed by node id, call or edge: type, pointer, count. They follow one another in one
-   array of the context. TRAINING: only in training. SAME: uses the memory of a different array, before or
-   after that array does. The first table is part of a plan, which may be kept: */
+/* Arrays of a run, indexed by node id, call or edge, and stored one after the other in one array of the
+   context. A row has type, pointer and count. TRAINING: only in training. SAME: shares the memory of another
+   array, used before or after it. The arrays of the first table are part of a plan, which may be kept: */
 #define FOLD__RUN_NODE_ARRAYS(ALL, TRAINING, SAME)                                                       \
     ALL(uint8_t, state, nodes)         /* flags: FOLD__RUNS ... */                                       \
     ALL(uint8_t, grad, nodes)          /* whether its value gets a gradient */                           \
@@ -13878,7 +13878,7 @@ typedef struct fold__plan_key {
     SAME(uint32_t, gathered_at, call_row)  /* before: index of a value's call in a set */                \
     ALL(uint32_t, first_elem_row, nodes)    /* of a call: its list's first row in buffers of elements */ \
     SAME(uint32_t, depth, first_elem_row)   /* before: 1 + the largest depth of what it reads */         \
-    ALL(uint32_t, chain, nodes)        /* the longest chain of its own signature that ends with it */    \
+    ALL(uint32_t, chain, nodes)        /* of a call: its signature's longest chain that ends with it */  \
     SAME(uint32_t, block_of, chain)    /* then: the block of its rows (fold__find_blocks) */             \
     SAME(uint32_t, boundary_grad_at, chain)   /* then: the offset of a boundary gradient */              \
     ALL(uint32_t, reach, nodes)        /* the last call outside the suffix that reads it */              \
@@ -13893,14 +13893,14 @@ typedef struct fold__plan_key {
     TRAINING(uint32_t, next_contribution, edges)  /* the next edge to the same value */                  \
     TRAINING(uint32_t, contribution_floats, edges) /* floats of its rows, and FOLD__SPARSE_GRAD */
 #define FOLD__SPARSE_GRAD 0x80000000u /* flag: for only a few rows of the list (fold__is_sparse_take) */
-/* The second table is needed only during planning, except its last array, needed only while the plan runs: */
+/* The arrays of the second table are needed only in planning; the last one, only while the plan runs: */
 #define FOLD__RUN_PLANNING_ARRAYS(ALL, TRAINING, SAME)                                                       \
-    ALL(uint32_t, producer, nodes) /* of a value: the signature in a group that computes it */               \
+    ALL(uint32_t, producer, nodes) /* of a value: the group_sig that computes it */                          \
     ALL(uint32_t, piece_floats, nodes)  /* the size of the pieces that contributions write */                \
-    SAME(uint32_t, last_contribution, piece_floats)    /* then: the last edge that is added up for it */     \
+    SAME(uint32_t, last_contribution, piece_floats)    /* then: last edge whose contribution is added up */  \
     ALL(uint32_t, gathered, 7 * calls + 2 * edges) /* calls of signatures that feed each other */            \
     SAME(uint32_t, spare_calls, gathered)      /* before: calls while they are sorted */                     \
-    TRAINING(uint64_t, pieces_written, nodes)  /* pieces of a value that are written, a bit each */          \
+    TRAINING(uint64_t, pieces_written, nodes)  /* mask of the pieces of a value that are written */          \
     TRAINING(float *, grad_row, nodes)         /* while it runs: the address of its gradient */
 
 /* A point in a recording: numbers of nodes, edges and keep requests at that time. */
@@ -13908,7 +13908,7 @@ typedef struct fold__recorded {
     uint32_t nodes, edges, wanted;
 } fold__recorded;
 
-/* What a run computes. From AGAIN on, it also computes values that are already available. */
+/* What a run computes. The scopes from AGAIN on also compute values that are already available. */
 enum fold__run_scope {
     FOLD__SCOPE_NOTHING,   /* all values are available; the plan of the previous run stays */
     FOLD__SCOPE_NEW,       /* what the roots need and is not available */
@@ -13950,7 +13950,7 @@ typedef struct fold__run {
     fold__progress progress;
     int timing;         /* this run's batches are timed */
     fold__work_unit batch_unit, sum_unit[FOLD__SUM_UNITS]; /* of batches and of sums of uses */
-    uint64_t moves; /* arena.moves before execution, since rows are addresses */
+    uint64_t moves; /* arena.moves before execution; if it grows, addresses of rows are stale */
     uint64_t began; /* start time */
 
     /* the plan */
@@ -14107,8 +14107,8 @@ static void fold__share_scratch(const fold_ctx *f)
         run->worker[thread].scratch = run->scratch + (size_t)thread * run->plan.scratch;
 }
 
-/* Refreshes all pointers after arrays have moved. Carved pointers are right only if nothing has been recorded
-   since they were carved, because their sizes depend on the recording (fold__node_arrays). */
+/* Refreshes all pointers after arrays have moved. Pointers carved earlier are right only if nothing has been
+   recorded since, because the sizes of carved arrays depend on the recording (fold__node_arrays). */
 static FOLD__NOINLINE void fold__refresh_pointers(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -14130,7 +14130,7 @@ static FOLD__NOINLINE void fold__refresh_pointers(fold_ctx *f)
 }
 
 /* The head of the array `plans`. It is followed by two tables of hashes, the buckets and the plans. The first
-   table holds the latest structures without a plan; once it is half full, it replaces the second. */
+   table holds the latest structures without a plan; once half full, it replaces the second table. */
 typedef struct fold__plans {
     uint64_t runs;
     size_t begin, end; /* range of the plans in the array */
@@ -14205,8 +14205,8 @@ static int fold__nothing_since(const fold_ctx *f, const fold__recorded *then)
     return then->nodes == f->n_nodes && then->edges == f->n_edges && then->wanted == f->n_keep_requests;
 }
 
-/* Makes the next backward overwrite kept gradients instead of adding to them, because a replay replaces them,
-   and because they are incomplete after an abandoned backward. */
+/* Makes the next backward overwrite kept gradients instead of adding to them: a replay must replace them, and
+   an abandoned backward leaves them incomplete. */
 static void fold__restart_kept_grads(fold_ctx *f)
 {
     for (uint32_t at = 0; at < f->n_kept_grads; at++)
@@ -14228,7 +14228,7 @@ static void fold__close_run(fold_ctx *f)
     run->life = FOLD__CLOSED;
 }
 
-/* Opens a run, which pins signatures until it is closed. begin: it will run in slices. */
+/* Opens a run. Signatures stay pinned until it is closed. begin: the run will execute in slices. */
 static void fold__open_run(fold_ctx *f, enum fold__run_scope scope, int begin)
 {
     fold__close_run(f);
@@ -14303,7 +14303,7 @@ static uint32_t fold__value_size(const fold_ctx *f, uint32_t id)
     return fold__row_size(f, id) * fold__rows_of(f, id);
 }
 
-/* Returns a row in the table or, if the table is quantised, its dequantised copy in the recording's data. */
+/* Returns the address of a row: in the table or, if it is quantised, in the recording's copy. */
 FOLD__INLINE float *fold__looked_up_row(const fold_ctx *f, uint32_t id, uint32_t row)
 {
     const float *values = fold__param_values(f->model, fold__lookup_table(f, id));
@@ -14312,8 +14312,8 @@ FOLD__INLINE float *fold__looked_up_row(const fold_ctx *f, uint32_t id, uint32_t
                   : fold__data_ptr(f, f->data_at[id]) + row * width;
 }
 
-/* Returns the address of an operand `offset` floats into a looked-up list: in row `nth` if the operand reads
-   all rows, otherwise in the row that contains `offset`. */
+/* Returns the address of an operand in a looked-up list. If `all`, the operand reads all rows, each from
+   `offset` on: returns its address in row `nth`. Otherwise `offset` counts from the first row. */
 static float *fold__looked_up_part(const fold_ctx *f, uint32_t id, uint32_t offset, int all, uint32_t nth)
 {
     const uint32_t width = fold__row_size(f, id);
@@ -14581,8 +14581,8 @@ static int fold__check_cell_shape(fold_ctx *f, const fold__cell_data *cell, int 
     return fold__fail(f, FOLD_BAD_SHAPE, "%s: %s is %s, must be %s", cell->name, name, has, right);
 }
 
-/* Infers the output shapes of an op, checks them and makes its program. Shapes are written directly to the
-   pool, because forty of them would fill much of a small stack. */
+/* Infers the output shapes of an op, checks them and makes the op's program. Shapes are written directly to
+   the pool, because forty of them would fill much of a small stack. */
 static int fold__infer_op(fold_ctx *f, fold__sig *sig, const fold__request *request, const uint32_t *in_shape)
 {
     const int inputs = sig->n_in + sig->n_list;
@@ -14654,8 +14654,8 @@ static FOLD__NOINLINE int fold__grow_table(fold_ctx *f, int which, uint32_t size
     return 1;
 }
 
-/* Returns the signature of a key, or makes it from the draft if the key is new; 0 on failure. Keys are
-   compared in full, since different keys can have equal hashes. */
+/* Returns the signature of a key, or 0 on failure. If the key is new, makes its signature from the draft.
+   Keys are compared in full, since different keys can have equal hashes. */
 static uint32_t fold__intern_sig(fold_ctx *f, const fold__request *request, fold__sig *draft,
                                  const uint32_t *key, uint32_t words)
 {
@@ -14731,7 +14731,7 @@ static uint32_t fold__request_key(const fold_ctx *f, const fold__request *reques
     return words;
 }
 
-/* Whether a request has signature `sig`. It makes no key, to be fast: most requests repeat a recent one. */
+/* Whether a request has signature `sig`. For speed, makes no key: most requests repeat a recent one. */
 static int fold__is_request(const fold_ctx *f, const fold__sig *sig, const fold__request *request)
 {
     const uint32_t *word = fold__key_of(f, sig) + 1;
@@ -14841,7 +14841,7 @@ enum {
 /* Returns the signature that an eager body's tag names; 0 for a traced body, whose tag names a cell. */
 static uint32_t fold__tag_sig(const fold_ctx *f, uint32_t tag) { return f->frame.tracing ? 0 : tag; }
 
-/* Replaces hashes by marks: 1 if the signature or, for an eager call, an op of its body is in use, else 0. */
+/* Replaces hashes: 1 if the signature, or (eager) an op in the body of its calls, is in use; else 0. */
 static void fold__mark_sigs(fold_ctx *f)
 {
     fold__sig *sigs = f->sigs;
@@ -14946,7 +14946,7 @@ static fold_node fold__handle(const fold_ctx *f, uint32_t id)
     return node;
 }
 
-/* Appends a node, for which capacity is reserved. Its edges are those added since the previous node. */
+/* Appends a node, for which capacity is reserved. It gets the edges added since the previous node. */
 FOLD__INLINE uint32_t fold__append(fold_ctx *f, uint8_t kind, uint32_t sig, uint32_t source, uint32_t offset,
                                    uint32_t shape, uint64_t data)
 {
@@ -15224,7 +15224,7 @@ static fold_node fold__found_duplicate(fold_ctx *f, uint32_t id, uint32_t duplic
     return fold__note_merged(f, duplicate, duplicate) ? fold__handle(f, duplicate) : fold__null;
 }
 
-/* Returns two node ids: of a parameter and of its per-sample copy. An id is 0 if not yet recorded. */
+/* Returns the address of two ids: of a parameter's node, then of its per-sample copy (0: not recorded). */
 static uint32_t *fold__param_node(const fold_ctx *f, uint32_t param)
 {
     return f->param_nodes + 2 * (size_t)param;
@@ -15259,7 +15259,7 @@ static size_t fold__n_operands(const fold__request *request)
     return request->n_in + (request->n_list ? request->list->count * (size_t)request->n_list : 0);
 }
 
-/* Appends the edges of a request, for which capacity is reserved: first those of fixed inputs, then those of
+/* Appends the edges of a request, for which capacity is reserved: first edges of fixed inputs, then edges of
    the list, component by component. Returns the set of kinds of the fixed inputs. */
 FOLD__INLINE uint32_t fold__add_edges(fold_ctx *f, const fold__request *request)
 {
@@ -15336,8 +15336,8 @@ typedef struct fold__row_request {
     fold__operand operand[FOLD_MAX_IN + 1];
 } fold__row_request;
 
-/* Rejects an element-wise op on a list and a node with more axes than the rows have: it would combine every
-   row with the whole node, which is hardly ever intended. */
+/* Rejects an element-wise op on a list and a node, if the node has more axes than a row: the op would combine
+   every row with the whole node, which is hardly ever intended. */
 static int fold__meets_rows(fold_ctx *f, const fold__request *request)
 {
     fold_shape shape[2];
@@ -15407,8 +15407,8 @@ static FOLD__NOINLINE fold_node fold__record_copy(fold_ctx *f, const fold__opera
     return fold__record(f, &request);
 }
 
-/* Writes edges to nodes that are `node_stride` apart. Returns 0 if no node is shared or a list, and all have
-   the given shapes (a single shape for all if shape_stride is 0). */
+/* Writes edges to `count` nodes, taking every `node_stride`th. Returns 0 if no node is shared or a list, and
+   all have the given shapes (a single shape for all if shape_stride is 0). */
 FOLD__INLINE uint32_t fold__write_plain(const fold_ctx *f, uint32_t edge, const fold_node *in,
                                         uint32_t node_stride, uint32_t count, const uint32_t *shape,
                                         uint32_t shape_stride)
@@ -15427,7 +15427,7 @@ FOLD__INLINE uint32_t fold__write_plain(const fold_ctx *f, uint32_t edge, const 
 
 /* The fast path for an op, or a call with a list of `count` elements, that repeats a recent signature: only
    handles and shapes are checked. Returns the null node if the request may differ or be wrong; the caller
-   then records it in full. `words`: attributes and parameters in its key; `weight`: the first parameter. */
+   then records it in full. `words`: attributes and parameters in the key; `weight`: the first parameter. */
 FOLD__INLINE fold_node fold__record_again(fold_ctx *f, uint32_t op, uint32_t weight, const uint32_t *words,
                                           int n_words, const fold_node *in, int n_in, const fold_node *list,
                                           int count, uint64_t data)
@@ -15744,8 +15744,8 @@ static size_t fold__own_offset(const fold_ctx *f, const float *values)
     return from < f->arrays[FOLD__ARRAY_DATA].capacity ? from / sizeof *values : FOLD__ELSEWHERE;
 }
 
-/* Copies the values of an input. They may be in the recording's own data, which moves as it grows. Values
-   from before a reset are an error, which is detected if they are beyond the data in use, or if the context
+/* Copies the values of an input, which may be in the recording's own data (this moves as it grows). Values
+   from before a reset are an error; this is detected if they are beyond the data in use, or if the context
    has returned no address since the reset. */
 static uint32_t fold__alloc_input(fold_ctx *f, const float *values, size_t size)
 {
@@ -16010,8 +16010,8 @@ FOLD_API fold_node fold_shared(fold_ctx *f, fold_node x)
 /* -- products -------------------------------------------------------------------------------- */
 
 /* Records a linear op. If `whole` is not 0, the operands are the parts of that concatenation. In the body of
-   a cell with a list, leading operands that do not depend on the list element go to an op of their own, which
-   runs once per call; a second op, run once per element, adds the other products to its result. */
+   a cell with a list, a first op, run once per call, takes the leading operands that do not depend on the
+   list element; a second op, run once per element, adds the other products to the first op's result. */
 static fold_node fold__linear_op(fold_ctx *f, fold__operand *operand, int count, const int32_t attr[4],
                                  const uint32_t param[2], uint32_t whole)
 {
@@ -16042,13 +16042,13 @@ static fold_node fold__linear_op(fold_ctx *f, fold__operand *operand, int count,
 
 static int fold__is_concat(const fold_ctx *f, uint32_t id)
 {
-    const int marks = fold__kind_of(f, id) == FOLD__NODE_MARKER; /* a marker has its elements' signature */
+    const int marks = fold__kind_of(f, id) == FOLD__NODE_MARKER; /* it has the signature of its ops */
     return f->sig[id] && (marks || fold__is_op(f, id)) && fold__node_sig(f, id)->op == FOLD__OP_concat;
 }
 
 /* Replaces a concatenated vector with its parts, so that a product reads them without a copy. If nodes and
-   lists were concatenated into a list, the parts are views of that list: fold__read_whole may have to
-   redirect the product to the list later, which it could not do for a part that is a node. */
+   lists were concatenated into a list, the parts are views of that list: fold__read_whole may later have to
+   redirect the product to the list, and could not do so if a part were a node. */
 static int fold__expand_concat(const fold_ctx *f, fold__operand *operand, int count)
 {
     const fold__operand whole = operand[0];
@@ -16094,7 +16094,7 @@ static void fold__read_whole(fold_ctx *f, uint32_t id, uint32_t whole)
     fold__set_node_data(f, id, 0);
 }
 
-/* If a concatenation's gradient is kept, products must read it whole: reading parts bypasses the gradient. */
+/* Where the gradient of a concatenation is kept, makes products read the concatenation, not its parts. */
 static void fold__read_kept_whole(fold_ctx *f)
 {
     for (uint32_t call = 0; call < f->n_calls && f->kept_concats; call++) {
@@ -16785,7 +16785,7 @@ static int fold__one_shape(fold_ctx *f, const char *who, uint32_t one, uint32_t 
     return fold__fail_shapes(f, who, problem, both, 2);
 }
 
-/* Checks the nodes of one component. All must have *shape; if that is FOLD__NONE, the first node sets it. */
+/* Checks the nodes of one component. All must have shape *shape; if it is FOLD__NONE, the first sets it. */
 static int fold__check_list(fold_ctx *f, const char *who, const fold_node *nodes, size_t step, size_t count,
                             uint32_t *shape)
 {
@@ -17120,7 +17120,7 @@ FOLD_API fold_node fold_list_take(fold_ctx *f, fold_node x, const int *index, in
     return fold__record_whole(f, &fold__impl_list_take, &operand, 1, NULL, count, data_at);
 }
 
-/* Sets end[target] to where a target's rows end once rows are sorted by target; end[count] is the total. */
+/* Sets end[target] to where a target's rows end once rows are sorted by target. end[count] becomes `rows`. */
 static void fold__ends_of_targets(const int *to, int rows, int count, int *end)
 {
     memset(end, 0, ((size_t)count + 1) * sizeof *end);
@@ -17152,7 +17152,7 @@ static int fold__is_in_order(const int *to, int rows, int count, int *start)
 static void fold__invert_index(const int *to, int rows, int count, int *order, int *start)
 {
     fold__ends_of_targets(to, rows, count, start);
-    for (int row = rows; row-- > 0;) /* fills each target from its end, which leaves its start */
+    for (int row = rows; row-- > 0;) /* fills each target backwards, so `start` ends at its first row */
         order[--start[to[row]]] = row;
 }
 
@@ -17374,7 +17374,7 @@ FOLD_API fold_node fold_list_attention(fold_ctx *f, fold_node q, fold_node k, fo
                               0);
 }
 
-/* Returns values for which attention results in its weights: row i has a 1 at key i in every head. */
+/* Returns a `v` with which attention returns its weights: row i has a 1 at key i in every head. */
 static fold_node fold__values_for_weights(fold_ctx *f, fold_node k, int heads)
 {
     static const char *const who = "list_attention_weights";
@@ -18001,7 +18001,7 @@ static int fold__trace_keeps(const fold__trace *trace, uint32_t id, const fold__
     return live;
 }
 
-/* Returns the index of these shapes in a program. Equal runs are stored once, to keep cells small. */
+/* Returns the index of these shapes in a program. Equal sequences are stored once, to keep cells small. */
 static uint32_t fold__shared_shapes(fold_shape *shapes, int *used, const fold_shape *shape, int count)
 {
     int at = 0;
@@ -18336,7 +18336,7 @@ static int fold__check_call(fold_ctx *f, const fold__cell_data *cell, const fold
     return 1;
 }
 
-/* Returns the cell after its body has run: a body that creates cells, which is an error, moves all cells. */
+/* Returns the cell after its body has run. Creating cells in a body moves all cells, and is an error. */
 static const fold__cell_data *fold__cell_after_body(fold_ctx *f, uint32_t id, uint32_t cells)
 {
     const fold__cell_data *cell = &fold__cells(f->model)[id];
@@ -18577,11 +18577,11 @@ FOLD_API void fold_model_free(fold_model *m)
    Uses: signatures, storage, model. Invariant: batched and eager contexts follow the same rules, since the
    rules determine the bits of gradients:
 
-   - A root's gradient goes to the operands that can pass it on. If it reaches a call, it reaches all outputs,
-     and everything that any output depends on, whichever outputs are used.
+   - A root's gradient goes to the operands that can pass it on. If it reaches a call, it reaches all outputs
+     of the call and everything that any of them depends on, whichever are used.
    - Each reader that the gradient reaches computes its contribution from zero. A single contribution is
      written in place, and so are several contributions to disjoint pieces of a value (at most 64 pieces).
-     Otherwise each one has its own rows, and they are added to zero in record order.
+     Otherwise each contribution has its own rows; these are added to zero in record order.
    - Each use of a shared operand or a parameter is summed separately, over its rows in record order, with the
      rows of the prefix last.
    - A call with an empty list adds no row for values that only the list's elements need. */
@@ -18614,9 +18614,9 @@ static FOLD__NOINLINE void fold__look_from(const fold_ctx *f, uint32_t id)
     run->plan.first_node = id;
 }
 
-/* Marks a value as needed and returns its node. Returns node 0, a dummy, if nothing has to run for it. That
-   is so if an earlier run stored it (but backward computes it again, as does any run after parameters have
-   changed), or if it is a leaf recorded before the first node that the run visits. */
+/* Marks a value as needed and returns its node. Returns node 0, a dummy, if nothing has to run for the value:
+   it is a leaf recorded before the first node that the run visits, or an earlier run stored it. For backward,
+   and after parameters have changed, stored values are computed again. */
 static FOLD__NOINLINE uint32_t fold__need_value(const fold_ctx *f, uint32_t source, uint8_t marks)
 {
     if ((f->kind[source] & FOLD__IS_STORED) && f->run->scope < FOLD__SCOPE_AGAIN)
@@ -18647,8 +18647,8 @@ static uint32_t fold__sig_of_call(const fold_ctx *f, uint32_t view)
     return f->sigs[f->sig[fold__call_of(f, f->source[view])]].tag_cell;
 }
 
-/* Marks all inputs of an eager call as needed even if its list is empty, as the single node of a batched call
-   needs all its inputs. Copies that only list elements read are needed only if there are elements. */
+/* Marks all inputs of an eager call as needed even if its list is empty, since a batched call needs all its
+   inputs. Copies that only list elements read are needed only if there are elements. */
 static void fold__need_inputs(const fold_ctx *f, uint32_t view, uint8_t how)
 {
     uint8_t *state = f->run->state;
@@ -18705,7 +18705,7 @@ static int fold__leaf_grad(const fold_ctx *f, uint32_t id)
     }
 }
 
-/* Whether a signature's calls can be in the suffix, as ops on scalars whose backward reads no values. */
+/* Whether a signature's calls can be in the suffix: ops on scalars whose backward reads no values. */
 static int fold__sig_flows(const fold_ctx *f, const fold__sig *sig)
 {
     int flows = !fold__is_eager(f) && !sig->is_cell && !sig->shared && !sig->out_lists &&
@@ -18718,7 +18718,7 @@ static int fold__sig_flows(const fold_ctx *f, const fold__sig *sig)
 
 /* Whether a call belongs to the suffix, given that only the suffix reads it. The suffix combines scalars, of
    samples or of a long list, into the roots: a sum of losses, for example. It does not force all samples into
-   one group: since its backward needs no values, one sample can run backward before another runs forward. */
+   one group: its backward needs no values, so one sample can run backward before another runs forward. */
 static FOLD__NOINLINE int fold__in_suffix(const fold_ctx *f, uint32_t id)
 {
     const fold__run *run = f->run;
@@ -18735,16 +18735,16 @@ static FOLD__NOINLINE int fold__in_suffix(const fold_ctx *f, uint32_t id)
 }
 
 /* Marks the prefix: calls that several samples share because identical calls were merged, and all that these
-   depend on (fold__mark_prefix). They are marked even if they do not run, because sums add their rows last,
-   and that order must not vary. The prefix runs forward before the samples and backward after them, so
-   samples that share it can be in different groups. */
+   calls depend on (fold__mark_prefix). The prefix is marked even if it does not run, because sums add its
+   rows last, and that order must not vary. The prefix runs forward before the samples and backward after
+   them, so samples that share it can be in different groups. */
 static void fold__mark_merged(fold_ctx *f)
 {
     const uint32_t first = f->run->plan.first_node;
     for (uint32_t at = first > 1 ? f->old_merged : 0; at < f->n_merged; at++) {
         const fold__merged_range found = f->found[at];
         if (found.first < first)
-            continue; /* already computed; if needed again, it keeps the samples that share it in one group */
+            continue; /* already computed; if it runs again, the samples that share it stay in one group */
         memset(f->run->state + found.first, FOLD__PREFIX, (size_t)found.last - found.first + 1);
     }
 }
@@ -18889,7 +18889,7 @@ static FOLD__NOINLINE void fold__mark_prefix(fold_ctx *f, uint32_t id)
         f->run->state[f->edge_source[edge]] |= FOLD__PREFIX;
 }
 
-/* Gives a call the marks of all its outputs, and the last reader of any of them. Returns the marks. */
+/* Gives a call the marks of all its outputs, and the last reader of any. Returns the marks. */
 FOLD__INLINE uint8_t fold__gather_outputs(const fold__marker *marker, uint32_t id)
 {
     uint8_t marks = marker->state[id];
@@ -19170,7 +19170,7 @@ static void fold__gradient_modes(fold_ctx *f)
     run->mode[run->root] = FOLD__GRAD_ROOT;
 }
 
-/* Whether a signature is of an op that processes lists row by row in an eager cell body. */
+/* Whether a signature belongs to an op that processes lists row by row in an eager cell body. */
 static int fold__is_of_rows(const fold__sig *sig) { return sig->tag_cell && fold__is_by_rows(sig); }
 
 FOLD__INLINE int fold__is_sparse_take(const fold_ctx *f, uint32_t id)
@@ -19373,8 +19373,8 @@ static int fold__same_ops(const fold_ctx *f, const fold__body_op *one, const fol
     return fold__runs_tiled(f, one) && fold__runs_tiled(f, other) && one->elem == other->elem;
 }
 
-/* Notes which values are outputs, which ones have gradients that sums of weights' gradients read, and which
-   ones are made and read within one span, so that they need memory for only one tile. */
+/* Notes which values are outputs, and whether sums of weights' gradients read a value's gradient. Notes which
+   values are made and read within one span: these need memory for only one tile. */
 static void fold__mark_transient(const fold_ctx *f, const fold__program *program, fold__value_facts *facts)
 {
     for (int op_index = 0, span = 0; op_index < program->n_ops; op_index++) {
@@ -19665,8 +19665,8 @@ static int fold__analyse_signatures(fold_ctx *f)
    a value with an earlier one. `reach`, the last reader of each value, shows all such places in one pass over
    calls and operands. Groups depend on calls, operands and sizes, never on computed values. */
 
-/* Returns the last call that reads this call's value, or reads a leaf with a gradient that this call reads
-   too. Leaves of the prefix do not count, since the prefix sums their gradients. */
+/* Returns the last call that reads this call's value, or that shares with it a leaf that gets a gradient.
+   Leaves of the prefix do not count, since the prefix sums their gradients. */
 FOLD__INLINE uint32_t fold__reach(const fold_ctx *f, uint32_t id)
 {
     const fold__run *run = f->run;
@@ -19841,9 +19841,9 @@ static size_t fold__groups_wanted(const fold_ctx *f, size_t bytes, uint32_t unit
 }
 
 /* Cuts the samples' calls into groups of about equal size, and counts the units: single samples, or several
-   whose recordings interleave. If all calls fit the budget, it stops counting at two. If there are fewer than
-   four groups per thread, their number is rounded up so that all threads get the same number, unless all work
-   fits one group and is too little to share. */
+   whose recordings interleave. If all calls fit the budget, it stops counting at two. Fewer than four groups
+   per thread are rounded up to a multiple of the number of threads, unless all work fits one group and is too
+   little to share. */
 static int fold__cut_samples(fold_ctx *f, uint32_t first_call, uint32_t end_call, uint32_t *units)
 {
     const int whole = fold__shares(fold__all_bytes(f), f->group_bytes) < 2;
@@ -19874,7 +19874,7 @@ static int fold__cut_samples(fold_ctx *f, uint32_t first_call, uint32_t end_call
 }
 
 /* Keeps lookups of a table in one group if their gradients are summed, since a table sums them in record
-   order. For this, it makes each lookup's reach at least that of the lookups before it. */
+   order. For this, makes the reaches of the lookups non-decreasing. */
 static int fold__tie_lookups(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -20031,7 +20031,7 @@ static void fold__list_leaves(fold_ctx *f)
 
 /* ==== section: scheduling: dependencies ======================================================
    Owns: the dependency graph of a group's signatures (fold__find_components): which signature feeds which
-   inputs of which other, the longest chain of calls of each, and the strongly connected components.
+   inputs of another, the longest chain of calls of each, and the strongly connected components.
    Uses: storage. Invariant: afterwards signatures are numbered by component, producers first. This takes time
    proportional to calls and operands, plus the pairs of signatures that feed each other. */
 
@@ -20058,7 +20058,7 @@ static int fold__add_group_sig(fold_ctx *f, uint32_t group, uint32_t run_sig)
     return 1;
 }
 
-/* Lists the group's signatures in the order of their first calls, and notes which one makes each value. */
+/* Lists the group's signatures in the order of their first calls, and which signature makes each value. */
 static int fold__list_signatures(fold_ctx *f, uint32_t group)
 {
     fold__run *run = f->run;
@@ -20131,11 +20131,11 @@ FOLD__INLINE uint32_t fold__read_operand(const fold__reader *reader, uint32_t so
             reader->predecessors[(*n_predecessors)++].sig = from;
         reader->operands[from] |= operand;
     }
-    return reader->chain[source] & (0u - (from == reader->self)); /* no branch, which would be mispredicted */
+    return reader->chain[source] & (0u - (from == reader->self)); /* no branch: it would be mispredicted */
 }
 
 /* Finds which signatures feed which inputs of a signature and, for each of its calls, the longest chain of
-   the signature's calls that ends there. `operands` must be all zeros, and is all zeros again afterwards. */
+   the signature's calls that ends with that call. `operands` is all zeros, before and afterwards. */
 static void fold__read_operands(fold_ctx *f, const fold__group *group, uint32_t self, uint64_t *operands)
 {
     fold__run *run = f->run;
@@ -20245,7 +20245,7 @@ static void fold__find_recurrent(fold__group_sig *sigs, uint32_t sig, const fold
     }
 }
 
-/* Numbers the group's signatures by component, producers first. `place` has room for 2 numbers for each. */
+/* Numbers the group's signatures by component, producers first. `place` holds 2 numbers per signature. */
 static void fold__sort_signatures(fold_ctx *f, const fold__group *group, uint32_t n_predecessors,
                                   uint32_t *place)
 {
@@ -20349,7 +20349,7 @@ static void fold__end_batch(const fold_ctx *f, fold__batch *batch, uint32_t end)
     batch->elems = elems - batch->first_elem;
 }
 
-/* Makes a batch of all calls from position `first` to the end of the order of calls. Arrays may move. */
+/* Makes a batch of the calls from position `first` of their order to its end. Arrays may move. */
 static int fold__add_batch(fold_ctx *f, uint32_t sig, uint32_t first)
 {
     fold__run *run = f->run;
@@ -20399,7 +20399,7 @@ static int fold__crosses_stages(const fold_ctx *f, const fold__group_sig *group_
 /* Returns the number of floats allowed for a signature's transient buffers, or for a block of rows. */
 static size_t fold__transient_floats(const fold_ctx *f) { return f->group_bytes / 4 / sizeof(float); }
 
-/* Returns how many calls form a block, whose rows are reused together. In inference a prologue runs block by
+/* Returns how many calls form a block; blocks of rows are reused. In inference a prologue runs block by
    block, so a block must fit in a share of the group's memory and have enough rows for efficient products. */
 static uint32_t fold__block_calls(const fold_ctx *f, const fold__group_sig *group_sig)
 {
@@ -20412,8 +20412,8 @@ static uint32_t fold__block_calls(const fold_ctx *f, const fold__group_sig *grou
     return (uint32_t)fold__max_size(least * calls / (calls + elems) + 1, most / (floats / calls + 1));
 }
 
-/* A prologue runs those products of a cell that do not depend on the recursion, for many calls at once. It
-   pays only if the signature feeds itself in batches of fewer rows than this. */
+/* A prologue runs those products of a cell that do not depend on the recursion, for many calls at once. A
+   prologue pays only if the signature feeds itself in batches of fewer rows than this. */
 enum { FOLD__PROLOGUE_ROWS = 8 };
 static void fold__plan_prologue(const fold_ctx *f, fold__group_sig *group_sig)
 {
@@ -20428,7 +20428,7 @@ static void fold__plan_prologue(const fold_ctx *f, fold__group_sig *group_sig)
 }
 
 /* Makes a batch for each level of a signature's chain. With a prologue, each block of rows begins with a
-   prologue batch for all of the block's calls. */
+   batch that runs the prologue of all its calls. */
 static int fold__batch_by_chain(fold_ctx *f, uint32_t sig)
 {
     fold__run *run = f->run;
@@ -20490,7 +20490,7 @@ typedef struct fold__height {
 /* Data of a gathered call that policies use, kept together because calls become ready in any order. */
 typedef struct fold__waiting {
     uint32_t id, sig;      /* sig: counted from the first gathered signature */
-    uint32_t height;       /* longest path through readers, in calls; later its index in `heights` */
+    uint32_t height;       /* longest path through readers, in calls; later its count's index in `heights` */
     uint32_t missing;      /* number of operands that have not run */
     uint32_t next;         /* next call in the signature's queue */
     uint32_t reader;       /* its first reader, as an index in `reads`, or NONE */
@@ -20675,7 +20675,7 @@ static uint64_t fold__priority_of(const fold_ctx *f, const fold__greedy *greedy,
     return (uint64_t)(agenda ? ~bits : bits) << 32 | (uint32_t)~sig;
 }
 
-/* Returns the signature of highest priority. Updates the tree for each change, or once if there are many. */
+/* Returns the signature of highest priority. Updates the tree for each change, or rebuilds it if many. */
 static uint32_t fold__pick_signature(const fold_ctx *f, fold__greedy *greedy)
 {
     const int few = greedy->n_changed < greedy->leaves / 16;
@@ -21130,9 +21130,9 @@ static void fold__give_gap(fold__offset_allocator *offsets, const fold__buffer *
     }
 }
 
-/* Assigns offsets to the slabs among the buffers or, if `transient` is set, to the transient buffers. Their
-   lifetimes end before `times`. Returns how many floats they need in total. In training the sweep goes
-   backwards in time: most buffers are in use at the end, and those placed first are packed without gaps. */
+/* Assigns offsets to the slabs among the buffers or, if `transient` is set, to the transient buffers. All
+   lifetimes end before `times`. Returns the number of floats needed in total. In training, the sweep goes
+   backwards in time: most buffers are in use at the end, and buffers placed first have no gaps. */
 static size_t fold__assign_offset(const fold_ctx *f, fold__buffer *buffer, uint32_t n_buffers, int transient,
                                   uint32_t times)
 {
@@ -21167,9 +21167,9 @@ static fold__buffer *fold__block_of(const fold__run *run, fold__buffer *block, c
     return &block[group_sig->first_block + batch->first_call_row / group_sig->block];
 }
 
-/* Finds when blocks of rows are in use: from their first batch or prologue to the last batch that reads
-   values of their calls. A second pass goes backwards until each block's last use is found. Returns whether
-   some block begins after the last use of another. Blocks of elements are stored after those of calls. */
+/* Finds when blocks of rows are in use: from a block's first batch or prologue to the last batch that reads
+   its calls. A second pass goes backwards until each block's last use is found. Returns whether some block
+   begins after the last use of another. Blocks of elements come after blocks of calls. */
 static int fold__find_blocks(fold_ctx *f, const fold__group *group, fold__buffer *block, uint32_t n_blocks)
 {
     fold__run *run = f->run;
@@ -21189,7 +21189,7 @@ static int fold__find_blocks(fold_ctx *f, const fold__group *group, fold__buffer
             continue;
         own->storage = own[n_blocks].storage = FOLD__SLAB;
         own->first = own[n_blocks].first = index - group->first_batch;
-        own->size = batch->first_call_row; /* its first row, until it is placed */
+        own->size = batch->first_call_row; /* the block's first row, until the block is placed */
         own[n_blocks].size = batch->first_elem;
         left += (uint32_t)several;
         latest = several ? index : latest;
@@ -21215,7 +21215,7 @@ static int fold__find_blocks(fold_ctx *f, const fold__group *group, fold__buffer
 }
 
 /* Places blocks as if they were buffers and rows were floats, so that calls reuse the rows of values that are
-   no longer needed. Roots, and values that other groups read, have been copied by then. */
+   no longer needed. Roots, and values that other groups read, are copied before their rows are reused. */
 static void fold__reuse_rows(fold_ctx *f, const fold__group *group, fold__buffer *block, uint32_t n_blocks)
 {
     fold__run *run = f->run;
@@ -21245,9 +21245,9 @@ static void fold__reuse_rows(fold_ctx *f, const fold__group *group, fold__buffer
     }
 }
 
-/* Finds when a program's transient values are in use, as op numbers. A value stored for a whole batch is in
-   use from the first op of the span that makes it to the last op of the span that last reads it, because each
-   tile of rows runs through a whole span before the next tile begins. */
+/* Finds when a program's transient values are in use, as op numbers. A value that is stored for a whole batch
+   is in use from the first op of the span that computes the value to the last op of the last span that reads
+   it: each tile of rows runs through a whole span before the next tile begins. */
 static void fold__live_transient(const fold_ctx *f, const fold__program *program, fold__buffer *buffer)
 {
     uint32_t span = 0;
@@ -21305,8 +21305,8 @@ static void fold__assign_transient(fold_ctx *f, fold__group_sig *group_sig, cons
 }
 
 /* In inference, a batch of many rows may run in parts, one after another, so that transient buffers fit in
-   the cache and in a share of the group's memory. A part has as many rows as fit, but enough that weights are
-   not read too often. Calls with lists differ in size and are never divided, except lists in chunks. */
+   the cache and in a share of the group's memory. A part has as many rows as fit, or more to avoid reading
+   weights too often. Calls with lists differ in size, so their batches are divided only in chunks. */
 static void fold__size_sub_batches(fold_ctx *f, fold__group_sig *group_sig, const fold__program *program)
 {
     const int chunks = fold__chunk_of(fold__group_of(f, group_sig)) != 0;
@@ -21444,10 +21444,10 @@ static int fold__plan_group(fold_ctx *f, uint32_t which)
 }
 
 /* ==== section: forward execution =============================================================
-   Owns: running batches, and their forward pass (fold__forward_batch). Running a batch means finding the rows
-   of its operands and results, forward and backward; calling ops on them (products on all rows, other ops
-   tile by tile); and copying values that stay readable. How a stage runs its ops, and where their operands
-   are, is determined once for all batches of a signature (fold__plan_stages) and reused in later runs; a
+   Owns: running batches, and their forward pass (fold__forward_batch). To run a batch, forward or backward,
+   means to find the rows of its operands and results, call its ops on them (products on all rows, other ops
+   tile by tile), and copy values that stay readable. How a stage runs its ops, and where the operands of the
+   ops are, is determined once for all batches of a signature (fold__plan_stages) and reused in later runs; a
    batch adds only where its rows begin.
    Uses: ops, and the plan's batches, offsets and prologues. Invariant: running allocates nothing. */
 
@@ -21481,8 +21481,8 @@ static fold_rows fold__tidy_rows(float **rows, size_t count, ptrdiff_t size)
     return tidy;
 }
 
-/* Advances rows by `row` rows and `offset` floats. Pointers to rows are copied if `offset` is added. Fields
-   are set singly, here and below, since copying a struct just written waits for its stores. */
+/* Advances rows by `row` rows and `offset` floats. Copies pointers to rows if `offset` is not 0. Fields are
+   set one by one, here and below: copying a struct just written would wait for its stores. */
 FOLD__INLINE void fold__shift_rows(fold__worker *worker, fold_rows *rows, uint32_t row, uint32_t offset,
                                    size_t count)
 {
@@ -21538,7 +21538,7 @@ FOLD__INLINE float *fold__binding_base(const fold__worker *worker, const fold__b
            binding->offset;
 }
 
-/* Turns rows of calls into rows of elements: each of `count` elements, from `row` on, gets its call's row. */
+/* Turns rows of calls into rows of elements: `count` elements, from `row` on, each get their call's row. */
 static void fold__repeat_rows(fold__worker *worker, fold_rows *rows, uint32_t offset, uint32_t row,
                               size_t count)
 {
@@ -21624,7 +21624,7 @@ static void fold__bind_operand(const fold__worker *worker, const fold__body_op *
 
 /* -- one op over some rows of a batch -------------------------------------------------------- */
 
-/* Finds each row's data: the data recorded with its call, or the key of its random draw. */
+/* Finds each row's data: what was recorded with the row's call, or the key of the row's random draw. */
 static void fold__gather_data(const fold_ctx *f, fold__worker *worker, const fold__body_op *op, uint32_t row,
                               size_t count, fold_op_call *op_call)
 {
@@ -21747,7 +21747,7 @@ static void fold__call_rows(fold__worker *worker, const fold__op_row *op, fold_o
         fold__call_list_row(worker, op, call, run);
 }
 
-/* Runs an op and captures its maps and tiles or, if they are large or not all that it does, its call. */
+/* Runs an op and captures its maps and tiles. If these are large or incomplete, captures the op's call. */
 static FOLD__NOINLINE void fold__capture_op(const fold_ctx *f, fold__worker *worker,
                                             const fold__instruction *instruction, const fold__op_row *op)
 {
@@ -21773,7 +21773,7 @@ static FOLD__NOINLINE void fold__capture_op(const fold_ctx *f, fold__worker *wor
     call->out = (fold_rows *)memcpy(rows + inputs, worker->op_out, outputs * sizeof *rows);
 }
 
-/* Runs a map of an op: 0 is the op itself, 1 and 2 are the gradients of its operands. */
+/* Runs a map of an op: map 0 is the op itself, maps 1 and 2 are the gradients of its operands. */
 FOLD__INLINE void fold__run_map(fold__worker *worker, int op_index, uint32_t which, size_t count)
 {
     const fold__instruction *instruction = &worker->instruction[op_index];
@@ -21823,8 +21823,8 @@ static void fold__forward_ops(fold_ctx *f, fold__worker *worker, int first, int 
 
 /* -- instructions ---------------------------------------------------------------------------- */
 
-/* Whether a stage runs an op; also sets which segments of a product it runs. The prologue runs what does not
-   depend on the recursion, including leading segments of products; the batches after it run the rest. */
+/* Whether a stage runs an op, and which segments of a product. The prologue runs what does not depend on the
+   recursion, including leading segments of products; the batches after the prologue run the rest. */
 static int fold__stage_part(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
                             fold__instruction *instruction)
 {
@@ -21852,8 +21852,8 @@ static void fold__bind_grad(const fold_ctx *f, const fold__worker *worker, uint3
         fold__bind_buffer(worker, fold__buffer_grad(&worker->program, value), binding);
 }
 
-/* Chooses where an op's contribution to an operand goes: to rows of its own if there are any, else to the
-   operand's gradient. Contributions of single list elements are summed there later. */
+/* Chooses where an op's contribution to an operand is written: to separate rows if it has any, else to the
+   operand's gradient. Contributions of single list elements are later summed at the same place. */
 static void fold__bind_dest(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
                             int operand, fold__binding *binding)
 {
@@ -21912,7 +21912,7 @@ static void fold__plan_maps(fold__worker *worker, const fold__body_op *op, fold_
     const fold__elementwise *maps = NULL;
     worker->prepared.engine.maps = &maps;
     worker->prepared.call.rows = 0;
-    instruction->run(&worker->prepared.call); /* with 0 rows it only reports its maps */
+    instruction->run(&worker->prepared.call); /* with 0 rows, an op only reports its maps */
     for (uint32_t which = 0; which <= op->n_in; which++) {
         const char *from = which ? maps->from[which - 1] : op->n_in > 1 ? "ab" : "a";
         if (which ? instruction->for_elements || !(instruction->wanted >> (which - 1) & 1)
@@ -22010,7 +22010,7 @@ static int fold__plan_stages(fold_ctx *f, uint32_t sig)
     return 1;
 }
 
-/* Finds stages of group signatures among those that earlier runs built, or builds them. Arrays may move. */
+/* Finds stages that earlier runs built for group signatures, or builds new ones. Arrays may move. */
 static int fold__find_stages(fold_ctx *f, uint32_t first, uint32_t end)
 {
     fold__run *run = f->run;
@@ -22093,7 +22093,7 @@ static void fold__take_part(const fold_ctx *f, fold__batch *batch, uint32_t from
     batch->elems = end - begin;
 }
 
-/* Sets up the execution of a batch or some of its rows. What a stage's batches share is looked up once. */
+/* Sets up the execution of a batch or some of its rows. What all batches of a stage share is found once. */
 static void fold__enter_batch(const fold_ctx *f, fold__worker *worker, uint32_t batch, uint32_t from,
                               uint32_t to)
 {
@@ -22118,7 +22118,7 @@ FOLD__INLINE float *fold__edge_row(const fold_ctx *f, uint32_t edge, uint32_t ro
 }
 
 /* Returns how many rows of a call's list are in the current part of a batch, and sets *first to the first of
-   these. Returns 1 for a value that is not per element. */
+   these rows. Returns 1 for a value that is not per element. */
 FOLD__INLINE uint32_t fold__rows_in_part(const fold__worker *worker, int is_list, uint32_t call,
                                          uint32_t *first)
 {
@@ -22127,7 +22127,7 @@ FOLD__INLINE uint32_t fold__rows_in_part(const fold__worker *worker, int is_list
 }
 
 /* Whether a list component consists, over all calls, of whole lists that are adjacent in memory, as lists
-   made by one signature are. If so, rows need no pointers. */
+   made by one signature can be. Adjacent lists need no pointers to rows. */
 static int fold__in_one_piece(const fold_ctx *f, const fold__worker *worker, int operand, fold_rows *rows)
 {
     const float *expected = NULL;
@@ -22136,7 +22136,7 @@ static int fold__in_one_piece(const fold_ctx *f, const fold__worker *worker, int
     for (uint32_t call = 0; call < worker->batch.count; call++) {
         const fold__call_operands operands = fold__operands_of_call(f, worker->ids[call]);
         const uint32_t edge = fold__operand_first(&operands, operand);
-        if (operands.edges != 1 || !fold__edge_is_list(f, edge)) /* without edges, none may be read */
+        if (operands.edges != 1 || !fold__edge_is_list(f, edge)) /* `edge` exists only if there are edges */
             return 0;
         const uint32_t source = f->edge_source[edge];
         if (fold__kind_of(f, source) == FOLD__NODE_LOOKUP)
@@ -22157,15 +22157,15 @@ static int fold__in_one_piece(const fold_ctx *f, const fold__worker *worker, int
     return rows->base != NULL;
 }
 
-/* Returns the start of the contributions to a value: in its group's memory or, if the value crosses between
-   groups, in the part of the region that lasts for the whole run. */
+/* Returns the start of the contributions to a value. They are in the memory of the value's group or, if the
+   value crosses between groups, in the part of the region that lasts for the whole run. */
 static float *fold__grad_area(const fold_ctx *f, uint32_t source, const fold__group *group)
 {
     const fold__run *run = f->run;
     return (run->state[source] & FOLD__BOUNDARY) ? run->region : run->region + group->rows_at;
 }
 
-/* Returns a row that is written but never read. Each worker has its own, since threads would race on one. */
+/* Returns a row that is written but never read. Each worker has its own, to avoid races. */
 static float *fold__sink_row(const fold_ctx *f, const fold__worker *worker)
 {
     return f->run->sink + (size_t)(worker - f->run->worker) * f->run->widest_value;
@@ -22192,8 +22192,8 @@ static size_t fold__dest_stride(const fold_ctx *f, uint32_t edge, uint32_t float
     return f->run->mode[source] == FOLD__GRAD_SUM ? floats : fold__row_size(f, source);
 }
 
-/* Finds the rows of a fixed input, which has one edge for each call of the batch: the rows to read or, in the
-   backward pass (if `back` is given), the rows for contributions. */
+/* Finds the rows of a fixed input, one per call of the batch: rows to read or, if `back` is given (in the
+   backward pass), rows for contributions. */
 static void fold__fixed_rows(const fold_ctx *f, const fold__worker *worker, int operand,
                              const fold__group *back, float **rows)
 {
@@ -22386,7 +22386,7 @@ static void fold__note_output(fold_ctx *f, fold__worker *worker, int output)
             if (worker->commands)
                 fold__emit(worker->commands, NULL, NULL, &copy, sizeof copy);
         }
-        if (first == begin) /* threads share a list: only the first part sets its address */
+        if (first == begin) /* of a list that is written in parts, the first part sets the address */
             f->value[id] = to;
     }
 }
@@ -22476,8 +22476,8 @@ static void fold__clear_rows(const fold_rows *to, size_t first, size_t end, uint
         fold__clear_row(fold__row(to, (int)i), size);
 }
 
-/* Adds the nth row to a sum. Rows of the first block are added one by one. Later blocks are each summed at
-   `block`, which may be the block's first row, and are added to the sum when full or after the last row. */
+/* Adds the nth row to a sum. Rows of the first block are added directly. Rows of a later block are added up
+   in `block`, which may be the first of them. The result is added to the sum after the last of them. */
 static void fold__add_nth(const fold_ctx *f, float *sum, float *block, const float *row, uint32_t size,
                           uint32_t nth, int is_last)
 {
@@ -22490,11 +22490,11 @@ static void fold__add_nth(const fold_ctx *f, float *sum, float *block, const flo
 }
 
 /* ==== section: parameter gradients ===========================================================
-   Owns: the gradients of parameters, shared nodes and looked-up table rows. A use of a weight is summed by
-   one product over all rows of a group, X^T dY (fold__accumulate_use); threads divide up its columns.
+   Owns: the gradients of parameters, shared nodes and looked-up table rows. A use of a weight is summed by a
+   product over all rows of a group, X^T dY (fold__accumulate_use); threads divide up the product's columns.
    Uses: forward execution, model. Invariant: each use is summed separately, group by group, in record order.
-   The uses of a parameter, in the order of their first rows, then add up to a total, which is added to the
-   gradient once. That order is part of the numerics contract: groups and threads do not change it. */
+   A parameter's uses, in the order of their first rows, add up to a total, and the total is added to the
+   gradient once. This order is part of the numerics contract: groups and threads do not change it. */
 
 static void fold__find_extent(const fold_ctx *f, fold__use *use)
 {
@@ -22590,7 +22590,7 @@ static int fold__list_uses_of(fold_ctx *f, uint32_t run_sig)
     return 1;
 }
 
-/* At a parameter's first use, allocates its total. A gradient that is all zeros holds the total itself. */
+/* At a parameter's first use, allocates its total, unless an all-zero gradient serves as the total. */
 static void fold__layout_total(fold_ctx *f, fold__use *use)
 {
     const fold__param_data *param = &fold__params(f->model)[use->target];
@@ -22602,8 +22602,8 @@ static void fold__layout_total(fold_ctx *f, fold__use *use)
     f->run->sum_floats += fold__round_up(param->size, 16);
 }
 
-/* Returns the shape of the rows that a use sums: that of the value, or of the result of the op that reads the
-   weight or bias. It is [1] for an operand that calls share, whose sum is not divided into columns. */
+/* Returns the shape of the rows that a use sums: the shape of the value or, for a weight or bias, of the
+   result of the op that reads it. Returns [1] for an operand that calls share, to keep its sum whole. */
 static fold_shape fold__shape_of_use(const fold_ctx *f, const fold__use *use)
 {
     const fold__program program = fold__program_in_run(f, use->run_sig);
@@ -22660,7 +22660,8 @@ static int fold__is_reached(const fold__run *run, const fold__use *use)
 
 /* Chooses how many lines of a use form a block (more if the sum is large). Lays out the sum and, if there are
    several blocks, memory for one block. Convolutions count rows instead of lines. If a linear op's sum is one
-   block that slices need not cut, and its weight is not transposed, its kernel also adds it to the total. */
+   block that slices need not split, and the op's weight is not transposed, the op's kernel also adds the sum
+   to the total. */
 enum { FOLD__KERNEL_WORK = 1 << 22 }; /* multiplications: at most about 100 microseconds */
 static void fold__place_sum(fold_ctx *f, fold__use *use)
 {
@@ -22728,8 +22729,8 @@ static float *fold__use_sum(const fold_ctx *f, const fold__use *use)
     return use->sum == FOLD__SUM_SEPARATE ? f->run->sums + use->sum_at : fold__use_total(f, use) + use->at;
 }
 
-/* Returns where to add the next `count` lines of a use, or some columns of them, and adds `count` to *done.
-   The first block is summed in place. Each later one is added to the sum when the next one begins. */
+/* Returns where to add the next `count` lines of a use, or some columns of these, and adds `count` to *done.
+   The first block is summed in place. A later block is added to the sum when the next block begins. */
 static float *fold__next_lines(const fold_ctx *f, const fold__use *use, fold__extent share, size_t count,
                                size_t *done)
 {
@@ -22758,9 +22759,9 @@ static void fold__add_to_total(const fold_ctx *f, const fold__use *use)
                       sum, (uint32_t)use->size);
 }
 
-/* Where to find the rows that a use sums: in `buffer`; if that is NULL, at the edges of `input`; if both are
-   NULL, in the gradient of an output, which its readers computed. The summed part begins `offset` floats into
-   each row. The rows of a product are never those of a parameter: the product reads a copy. */
+/* Where the rows that a use sums are: in `buffer`; if that is NULL, at the edges of `input`; if both are
+   NULL, in the gradient of output number `output`. The summed part begins `offset` floats into each row.
+   These are never rows of a parameter that is the input of a product: the product reads a copy. */
 typedef struct fold__source {
     const fold__buffer *buffer;
     const fold__ref *input;
@@ -22768,7 +22769,7 @@ typedef struct fold__source {
     size_t offset;
 } fold__source;
 
-/* Finds, from `column` on, the op's output gradient or its contribution to a parameter read as a value. */
+/* Finds an op's output gradient or its contribution to a parameter read as a value, from `column` on. */
 static fold__source fold__gradient_source(const fold__run *run, const fold__use *use,
                                           const fold__group_sig *group_sig, const fold__program *program,
                                           const fold__body_op *op, uint32_t column)
@@ -22815,7 +22816,7 @@ static float **fold__record_rows(fold_ctx *f, const fold__group_sig *group_sig, 
     size_t at = 0;
     const uint32_t from = (uint32_t)some.from, to = (uint32_t)some.to;
     const int of_each = !op->elem && !for_elements && !run->run_sig[group_sig->run_sig].partly;
-    const int quick = of_each && !is_list; /* one row per call, as most uses have */
+    const int quick = of_each && !is_list; /* one row per call, as in most uses */
     const uint32_t last = to < group_sig->calls ? to : group_sig->calls;
     const uint32_t input = source->input && !is_list ? source->input->index : 0;
     for (uint32_t call = from; call < last && quick; call++) {
@@ -22890,7 +22891,7 @@ static void fold__add_to_use(fold_ctx *f, fold__worker *worker, const fold__use 
 }
 
 /* The part of a use's work between `from` and `to`. It consists of columns, in whole vectors, so that one
-   thread computes each sum, in order. In sliced runs it consists of rows if these outnumber the vectors. */
+   thread computes each sum, in order. In sliced runs with more rows than vectors, it consists of rows. */
 typedef struct fold__use_share {
     fold__extent columns, rows;
 } fold__use_share;
@@ -23018,7 +23019,7 @@ static void fold__accumulate_lookup(fold_ctx *f, uint32_t id)
 }
 
 /* Adds the sum of a looked-up row to its table's gradient, unless an earlier lookup of the row has done so.
-   The gradient of a row that has not been touched is zero. */
+   Until a row is touched, its gradient is zero. */
 static void fold__commit_row(fold_ctx *f, fold__param_data *param, uint32_t row, uint32_t size)
 {
     fold_model *m = f->model;
@@ -23044,12 +23045,12 @@ static void fold__commit_lookups(fold_ctx *f)
     }
 }
 
-/* Reserves memory for the sums of uses and looked-up rows. Returns 0 if it is short, but sets no error. */
+/* Reserves memory for the sums of uses and looked-up rows. Returns 0, but sets no error, if that fails. */
 static int fold__reserve_sums(fold_ctx *f)
 {
     fold__run *run = f->run;
     size_t floats = run->sum_floats;
-    /* including totals that this run keeps in gradients: a context's memory must not depend on that */
+    /* including totals that this run keeps in gradients, since that must not change a context's memory */
     for (uint32_t which = 0; which < run->n_uses; which++) {
         const fold__use *use = &run->use[which];
         if (!use->leads || use->total != FOLD__NO_TOTAL)
@@ -23064,7 +23065,7 @@ static int fold__reserve_sums(fold_ctx *f)
     int fits = fold__ask(f, FOLD__ARRAY_SUMS, floats, sizeof(float));
     fits &= fold__ask(f, FOLD__ARRAY_TABLE_ROWS, f->model->touched_rows, sizeof(fold__row_sum));
     const size_t has = f->arrays[FOLD__ARRAY_TABLE_ROWS].need;
-    if (has > had) /* otherwise it is all zeros, as every run leaves it */
+    if (has > had) /* earlier rows are all zeros: every run leaves them so */
         memset(f->arrays[FOLD__ARRAY_TABLE_ROWS].data + had, 0, has - had);
     run->sums_used = run->sum_floats;
     return fits;
@@ -23072,15 +23073,15 @@ static int fold__reserve_sums(fold_ctx *f)
 
 /* ==== section: backward execution ============================================================
    Owns: the gradients of recorded values and of values within programs. Batches run in reverse
-   (fold__backward_batch). Each completes the gradients of its outputs, then runs its ops from last to first,
-   which write their contributions to operands. Finally, it completes the contributions to inputs that several
-   ops read.
+   (fold__backward_batch). A batch completes the gradients of its outputs. Then it runs its ops from last to
+   first, and these write their contributions to operands. Finally, it completes the contributions to inputs
+   that several ops read.
    Uses: forward execution, parameter gradients. Invariant: a value's gradient is complete before the op that
    made it runs backward. */
 
-/* Lays out those contributions of a call that are not written in place, in units of 16 floats. Contributions
-   to values that cross between groups begin at *at_linked, others at *at or, if `at` is NULL, after earlier
-   ones of the call's group. If a value's gradient is a sum, the edges to it are linked in record order. */
+/* Lays out, in units of 16 floats, the contributions of a call that are not written in place. Contributions
+   to values that cross between groups begin at *at_linked. Others begin at *at or, if `at` is NULL, after the
+   group's earlier ones. If a value's gradient is a sum, the edges to the value are linked in record order. */
 FOLD__INLINE void fold__assign_contribution_rows(fold_ctx *f, uint32_t id, uint32_t *at, uint32_t *at_linked)
 {
     fold__run *run = f->run;
@@ -23160,7 +23161,7 @@ static void fold__add_contribution(const fold_ctx *f, uint32_t id, uint32_t edge
     }
     if (first)
         fold__clear_row(to, end - at);
-    if (noted & FOLD__SPARSE_GRAD) { /* a repeated row has its sum in the first place, zeros in the rest */
+    if (noted & FOLD__SPARSE_GRAD) { /* of equal rows, the first has the sum, the others are zero */
         const uint32_t call = fold__edge_call(f, edge);
         const float *data = fold__data_ptr(f, (uint32_t)fold__node_op_data(f, call));
         const int *index = (const int *)(const void *)data;
@@ -23175,7 +23176,7 @@ static void fold__add_contribution(const fold_ctx *f, uint32_t id, uint32_t edge
                       floats);
 }
 
-/* Sums the contributions to some rows of a value, in blocks if they cover all of it and it is no list. */
+/* Sums the contributions to some rows of a value: in blocks if they cover a whole value that is no list. */
 static void fold__sum_contributions(const fold_ctx *f, uint32_t id, float *area, fold__extent some)
 {
     const fold__run *run = f->run;
@@ -23244,7 +23245,7 @@ static void fold__add_parts(const fold_ctx *f, const fold_rows *to, uint32_t wid
 }
 
 /* Sums, in trace order, what ops from number `op_index` on contribute to one input or value of the program,
-   identified by the kind and index of the refs that read it. Returns whether any op contributes. */
+   given by the kind and index of refs to it. Returns whether any op contributes. */
 static int fold__add_contributions(fold_ctx *f, fold__worker *worker, int op_index, uint32_t kind,
                                    uint32_t index, const fold_rows *to, uint32_t width, size_t count)
 {
@@ -23267,8 +23268,8 @@ static int fold__add_contributions(fold_ctx *f, fold__worker *worker, int op_ind
     return any;
 }
 
-/* Completes the gradient of a value of the program for `count` rows of the tile: adds up its readers'
-   contributions in trace order, then the gradient from outside. */
+/* Completes the gradient of a value of the program for `count` rows of the tile: adds up the contributions of
+   the value's readers in trace order, then adds the gradient from outside. */
 static void fold__finish_value(fold_ctx *f, fold__worker *worker, uint32_t value, const fold__binding *grad,
                                size_t count)
 {
@@ -23289,7 +23290,7 @@ static void fold__finish_value(fold_ctx *f, fold__worker *worker, uint32_t value
     fold__add_parts(f, &to, size, 0, &part, size, first, count);
 }
 
-/* Sums the contributions of list elements to a call's operand in list order. Sums continue across parts. */
+/* Sums, in list order, what list elements contribute to a call's operand. Sums continue in later parts. */
 static void fold__sum_per_element(fold_ctx *f, fold__worker *worker, const fold__body_op *op, int operand)
 {
     char *free = worker->free;
@@ -23316,7 +23317,7 @@ static void fold__sum_per_element(fold_ctx *f, fold__worker *worker, const fold_
     worker->free = free;
 }
 
-/* Clears what calls with empty lists contribute through an op that only list elements need. */
+/* Clears the contributions of an op for calls with empty lists, if only list elements need the op. */
 static void fold__clear_empty(const fold_ctx *f, const fold__worker *worker, const fold_op_call *call)
 {
     for (int row = 0; row < call->rows; row++)
@@ -23375,7 +23376,7 @@ static void fold__backward_ops(fold_ctx *f, fold__worker *worker, int first, int
 }
 
 /* Returns 1 if the part's first call was begun in an earlier part, else 0. Sums over that call's list
-   continue, and everything that depends on them is computed again. */
+   continue, and everything that depends on these sums is computed again. */
 static uint32_t fold__begun(const fold__worker *worker) { return worker->list && worker->list[0]; }
 
 /* Sums of contributions to whole values, computed side by side, with many rows per kernel call. */
@@ -23393,7 +23394,7 @@ FOLD__INLINE int fold__is_complete(const fold_ctx *f, uint32_t id)
 }
 
 /* Adds a value to the sums. Returns 0 if its gradient does not qualify: it is kept or shared, has a partial
-   contribution, or has more than a block of contributions. */
+   contribution, or has more contributions than a block. */
 FOLD__INLINE int fold__join_sums(const fold_ctx *f, fold__sums *sums, uint32_t id)
 {
     const fold__run *run = f->run;
@@ -23496,7 +23497,7 @@ static void fold__begin_backward(fold_ctx *f, fold__worker *worker, const fold__
 }
 
 /* Completes, in trace order, the contributions to inputs that several ops of the program read. If there is a
-   prologue, its backward pass does this for inputs that close no cycle. */
+   prologue, its backward pass does this for inputs that are not recurrent. */
 static void fold__finish_inputs(fold_ctx *f, fold__worker *worker)
 {
     const fold__value_facts *inputs =
@@ -23584,8 +23585,7 @@ static void fold__backward_batch(fold_ctx *f, fold__worker *worker, const fold__
 
 /* ==== section: eager mode ====================================================================
    Owns: running each op as soon as it is recorded, also inside cells, one row at a time (fold__eager_run);
-   and the backward pass of each op (fold__eager_backward_op), for which a run visits the recording in
-   reverse.
+   and running each op backward (fold__eager_backward_op), in the reverse of record order.
    Uses: backward execution, recorder core, ops. Invariant: eager and batched runs share ops, kernels and the
    rules of gradients, but no schedule, slab, tile or stage, since tests compare the two. */
 
@@ -23594,9 +23594,9 @@ static void fold__eager_run(fold_ctx *f, uint32_t id);
 /* -- calls of cells -------------------------------------------------------------------------- */
 
 /* A body runs op by op on the call's inputs. In training, several ops can contribute to the gradient of one
-   input or output. A batched call first sums what its body contributes to each input, and what its readers
-   contribute to each output. An eager call gets the same sums by copying each input that the body reads in
-   part or more than once, and each output that the body itself reads. */
+   input or output. A batched call first sums what the body contributes to an input, and what readers
+   contribute to an output. To get the same sums, an eager call copies each input that the body reads in part
+   or more than once, and each output that the body itself reads. */
 
 static fold_node fold__border(fold_ctx *f, uint32_t tag, const fold__operand *operand)
 {
@@ -23627,8 +23627,8 @@ static uint32_t fold__borders(const fold_ctx *f, const fold__cell_data *cell, co
     return !fold__in_training(f) ? shared : lists ? ~0u : copied | shared;
 }
 
-/* Records an op on list elements as one op per element, after a marker node for all of them. In training, the
-   op reads copies of the call's values, so that gradients are first summed over elements. */
+/* Records an op on list elements as one op per element, after a single marker node. In training, the ops read
+   copies of the call's values, so that gradients are first summed over elements. */
 static fold_node fold__record_elements(fold_ctx *f, const fold__request *request)
 {
     fold__operand in[FOLD_MAX_IN + 1];
@@ -23676,8 +23676,8 @@ static fold_node fold__record_elements(fold_ctx *f, const fold__request *request
     return fold__broken(f) ? fold__null : fold__handle(f, marker);
 }
 
-/* Builds a call's list as the body sees it: for each component, a marker followed by the elements, which are
-   copies in training and views otherwise. */
+/* Builds a call's list as the body sees it: for each component, a marker followed by the elements. Elements
+   are copies in training, else views. */
 static int fold__eager_list(fold_ctx *f, const fold__cell_data *cell, const fold__list *list, fold_node *seen)
 {
     for (int component = 0; component < cell->program.n_list; component++) {
@@ -23773,8 +23773,8 @@ static fold_node fold__eager_body(fold_ctx *f, uint32_t id, uint32_t tag, fold__
     return fine && !fold__broken(f) ? fold__view_outputs(f, n_out, out, first) : fold__null;
 }
 
-/* Records an eager call. With dedupe, a header node precedes it: a view with a signature, through which later
-   identical calls find this one. */
+/* Records an eager call. With dedupe, a header node precedes it. The header is a view with a signature;
+   through it, later identical calls find this call. */
 static fold_node fold__eager_call(fold_ctx *f, const fold__request *request, fold__operand *operands,
                                   const fold__list *list, const fold_node *in)
 {
@@ -23837,7 +23837,7 @@ static uint32_t fold__eager_times(const fold_ctx *f, uint32_t id)
     return fold__is_by_rows(fold__node_sig(f, id)) ? f->length[id] : 1;
 }
 
-/* Returns one row of an input (or of contributions to it) if the op processes lists row by row, else all. */
+/* Returns one row of an input (or of contributions to it) if the op runs lists row by row, else all rows. */
 static fold_rows fold__eager_part(const fold_rows *rows, int by_rows, uint32_t row)
 {
     if (!by_rows || fold__absent(rows))
@@ -23874,8 +23874,8 @@ static fold_op_call *fold__eager_set_call(fold_ctx *f, uint32_t id, const fold__
     return call;
 }
 
-/* Returns how many floats of scratch an eager op needs, for itself and for sums over its rows. These are
-   followed by pointers to the rows of its lists and of the contributions to them. */
+/* Returns how many floats of scratch an eager op needs, for itself and for sums over its rows. Pointers to
+   the rows of its lists, and to rows of contributions to these lists, follow the floats. */
 static size_t fold__eager_floats(const fold_ctx *f, const fold__program *program)
 {
     size_t floats = fold__round_up(fold__op_scratch(f, program, program->op, SIZE_MAX), 16);
@@ -23958,7 +23958,7 @@ static void fold__eager_run(fold_ctx *f, uint32_t id)
 
 /* -- gradients ------------------------------------------------------------------------------- */
 
-/* Finds the rows that an op's contributions to an input go to. Returns whether it makes any contributions. */
+/* Finds the rows to which an op's contributions to an input go. Returns whether there are contributions. */
 static int fold__eager_dest(fold_ctx *f, uint32_t id, int operand, float ***pointers)
 {
     fold__run *run = f->run;
@@ -23993,8 +23993,8 @@ static int fold__eager_dest(fold_ctx *f, uint32_t id, int operand, float ***poin
     return 1;
 }
 
-/* Whether an op that processes lists row by row has to sum its rows' contributions to an input, in row order,
-   because the input is not a list. A single row's contribution needs no sum. */
+/* Whether contributions of an op's rows to an input must be summed, in row order. This is so if the op
+   processes lists row by row, the input is not a list, and there is not just one row. */
 static int fold__eager_sums(const fold_ctx *f, uint32_t id, int operand)
 {
     const fold__sig *sig = fold__node_sig(f, id);
@@ -24117,9 +24117,9 @@ static const fold__eager *fold__eager_mode(void)
 }
 
 /* ==== section: plan cache ====================================================================
-   Owns: plans of earlier runs, kept in fold_ctx_desc.plan_cache_bytes of memory. A plan is stored the second
-   time its structure is run (fold__store_plan), which may evict the least recently used plans. It is used
-   from then on (fold__replay_plan).
+   Owns: plans of earlier runs, kept in fold_ctx_desc.plan_cache_bytes of memory. The second time a structure
+   is run, its plan is stored (fold__store_plan), and the least recently used plans may be evicted. Later runs
+   of the structure use the plan (fold__replay_plan).
    Uses: storage. Invariant: a plan is found through a hash, and used only if the whole structure is equal.
    Hashing and comparing each read the recording once. */
 
@@ -24254,7 +24254,7 @@ static int fold__fits_run(const fold_ctx *f, const fold__kept_plan *kept, uint32
     return 1;
 }
 
-/* Returns the offset of the kept plan for the run's structure, or 0 if none, and lists its sections. */
+/* Returns the offset of the kept plan for the run's structure, or 0 if there is none. Lists its sections. */
 static size_t fold__find_plan(const fold_ctx *f, uint32_t n_words,
                               fold__plan_section section[FOLD__PLAN_SECTIONS])
 {
@@ -24335,7 +24335,7 @@ static uint32_t *fold__seen_slot(uint32_t *table, uint32_t slots, uint64_t hash)
     return &table[slot];
 }
 
-/* Whether a structure was run before. Tables keep 31 bits of its hash; false matches store a plan early. */
+/* Whether a structure was run before. Tables keep 31 bits per hash: a false match stores a plan early. */
 static int fold__seen_before(fold__plans *plans, uint64_t hash)
 {
     uint32_t *first = fold__seen_hashes(plans), *second = first + plans->slots;
@@ -24375,8 +24375,8 @@ static void fold__store_plan(fold_ctx *f, const fold_node *roots, size_t n_roots
 }
 
 /* ==== section: cost model ====================================================================
-   Owns: measured times of each signature's batches, weighted towards recent ones, and estimates for other
-   batches.
+   Owns: measured times of each signature's batches, with more weight on recent batches, and estimates for
+   other batches.
    Uses: storage, program analysis. Invariant: times never change results, only where slices end. */
 
 #define FOLD__GUESSED_NS 0.05 /* per multiplication, if none has been timed */
@@ -24416,7 +24416,7 @@ static void fold__learn_cost(fold_ctx *f, const fold__batch *batch, int kind, do
 }
 
 /* Estimates a batch's time in nanoseconds from a least-squares fit of time against rows over the timed
-   batches. If their row counts vary too little, or this batch is far larger than they are, time is taken as
+   batches. If the row counts of these vary too little, or this batch has far more rows, time is taken as
    proportional to rows. Slope and intercept are clamped to be non-negative. */
 static double fold__estimate_batch(const fold_ctx *f, const fold__batch *batch, int kind)
 {
@@ -24442,14 +24442,14 @@ static double fold__estimate_batch(const fold_ctx *f, const fold__batch *batch, 
    Uses: all sections above. Invariant: all memory is reserved before the first write. */
 
 /* Finds the address of a value that exists when a run begins. Other values get the address of the sink: their
-   rows may be gathered, though not read, before they are computed. */
+   rows may be gathered, but are not read, before the values are computed. */
 FOLD__INLINE void fold__resolve(fold_ctx *f, uint32_t id)
 {
     const int there = !fold__makes_value(f->kind[id]) || (f->kind[id] & FOLD__IS_STORED);
     f->value[id] = there ? fold__address(f, id) : f->run->sink;
 }
 
-/* Finds the addresses of the nodes that the run visits, and of earlier nodes that these read. */
+/* Finds the addresses of the nodes that the run visits, and of earlier nodes that they read. */
 static void fold__resolve_values(fold_ctx *f)
 {
     const uint32_t first = f->run->plan.first_node;
@@ -24460,7 +24460,7 @@ static void fold__resolve_values(fold_ctx *f)
             fold__resolve(f, f->edge_source[edge]);
 }
 
-/* Assigns roots and kept values their offsets in the recording's data, which the caller then reserves. A
+/* Assigns offsets in the recording's data to roots and kept values. The caller then reserves the memory. A
    value that is computed again keeps its offset. */
 static void fold__layout_results(fold_ctx *f)
 {
@@ -24474,9 +24474,9 @@ static void fold__layout_results(fold_ctx *f)
     }
 }
 
-/* Lays out the values and gradients that cross between groups, and contributions to them, in units of 16
-   floats from the region's start. Returns the number of units. Leaves have values already, and their
-   gradients are stored with their group. Also lays out each group's contributions, from unit 0 on. */
+/* Lays out, in units of 16 floats from the region's start, the values and gradients that cross between
+   groups, and contributions to these gradients. Returns the number of units. Leaves have values already, and
+   their gradients are stored with their group. Also lays out each group's contributions, from unit 0 on. */
 static uint32_t fold__layout_boundary(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -24503,7 +24503,7 @@ static uint32_t fold__layout_boundary(fold_ctx *f)
     return rows;
 }
 
-/* Returns the first group of samples. The last one precedes fold__samples_to. */
+/* Returns the first group of samples. The last group precedes fold__samples_to. */
 static uint32_t fold__samples_from(const fold__run *run) { return run->plan.has_prefix ? 1 : 0; }
 static uint32_t fold__samples_to(const fold__run *run)
 {
@@ -24666,8 +24666,8 @@ static void fold__resolve_gradients(fold_ctx *f, const fold__group *group)
     }
 }
 
-/* Clears a group's gradients (of values and leaves) that are written only in part, before they are written:
-   if `boundary` is set, those that cross between groups, which other groups write; else the rest. */
+/* Clears the gradients of a group's values and leaves that will be written only in part. If `boundary` is
+   set, clears those that cross between groups, since other groups write these; else, clears the rest. */
 static void fold__clear_partial(fold_ctx *f, const fold__group *group, int boundary)
 {
     fold__run *run = f->run;
@@ -24689,7 +24689,7 @@ static void fold__clear_partial(fold_ctx *f, const fold__group *group, int bound
     }
 }
 
-/* Begins a group, or the chunk of its lists from `row` on. Lists then begin `row` rows before their slabs. */
+/* Begins a group, or the chunk of its lists from `row` on. A list then begins `row` rows before its slab. */
 static void fold__enter_chunk(fold_ctx *f, fold__group *group, uint32_t row)
 {
     fold__run *run = f->run;
@@ -24828,8 +24828,8 @@ static void fold__run_job(int worker_index, void *user)
     fold__fp_leave(saved);
 }
 
-/* Runs a job on its threads. While the calling thread waits for them, a job system may run the host's jobs on
-   it, so the host's floating-point settings are restored until the job is done. */
+/* Runs a job on several threads. While the calling thread waits for the others, a job system may run the
+   host's jobs on it. So the host's floating-point settings are restored until the job is done. */
 static void fold__on_threads(fold_ctx *f, fold__job *job)
 {
     if (job->threads > 1) {
@@ -24841,7 +24841,7 @@ static void fold__on_threads(fold_ctx *f, fold__job *job)
     }
 }
 
-/* Returns how many threads can get at least one piece: waking others would only cost time. */
+/* Returns how many threads can get at least one piece: waking more would only cost time. */
 static uint64_t fold__workers_for(const fold_ctx *f, uint64_t pieces)
 {
     const uint64_t threads = (uint64_t)fold__threads_of(f);
@@ -24887,15 +24887,15 @@ static void fold__backward_group(fold_ctx *f, fold__worker *worker, uint32_t whi
 }
 
 /* Whether a group's rows of a use are summed after the group has run. This is so for parameters, and for
-   shared nodes of the prefix if the group is not the prefix. Other uses are summed when the node's gradient
-   is completed (fold__shared_total). */
+   shared nodes of the prefix if the group is not the prefix. Uses of other shared nodes are summed when the
+   node's gradient is completed (fold__shared_total). */
 static int fold__adds_up(const fold__run *run, const fold__use *use, uint32_t group)
 {
     return !use->is_node || (group >= fold__samples_from(run) && (run->state[use->target] & FOLD__PREFIX));
 }
 
 /* Counts a use's rows in groups [first, last), and returns the cost of summing them, in multiplications.
-   Finding a row costs FOLD__FIND_WORK of these. */
+   Finding a row costs as much as FOLD__FIND_WORK multiplications. */
 enum { FOLD__FIND_WORK = 1024 };
 static uint64_t fold__measure_use(const fold_ctx *f, fold__use *use, uint32_t first, uint32_t last)
 {
@@ -24915,7 +24915,7 @@ static uint64_t fold__measure_use(const fold_ctx *f, fold__use *use, uint32_t fi
     return use->work = use->rows * (use->size + FOLD__FIND_WORK) * (uint64_t)fold__shape_lines(&shape);
 }
 
-/* Measures all uses. Returns the total cost of their sums, of which each thread or slice gets a part. */
+/* Measures all uses. Returns the total cost of their sums, which threads or slices divide. */
 static uint64_t fold__measure_sums(const fold_ctx *f, uint32_t first, uint32_t last)
 {
     uint64_t work = 0;
@@ -24925,7 +24925,7 @@ static uint64_t fold__measure_sums(const fold_ctx *f, uint32_t first, uint32_t l
 }
 
 /* Adds a part of what groups [first, last) contribute to parameters and shared nodes, in order. The costs of
-   all uses are laid end to end; a part from `from` to `to` may begin and end anywhere. */
+   all uses are laid end to end. The part, from `from` to `to`, may begin and end within a use. */
 static void fold__accumulate_groups(fold_ctx *f, fold__worker *worker, uint32_t first, uint32_t last,
                                     uint64_t from, uint64_t to)
 {
@@ -24943,7 +24943,7 @@ static void fold__accumulate_groups(fold_ctx *f, fold__worker *worker, uint32_t 
         for (uint32_t group = first; group < last && share.columns.from < share.columns.to; group++)
             if (fold__adds_up(run, use, group))
                 fold__accumulate_use(f, worker, use, &run->group[group], share, &done);
-        if (to >= end || share.rows.to < (int)use->rows) /* if threads divide columns, the last writes it */
+        if (to >= end || share.rows.to < (int)use->rows) /* if threads divide columns: the last thread */
             use->next = done;
         if (run->sums_in_one_go && to >= end && !use->is_node)
             fold__add_to_total(f, use);
@@ -25004,8 +25004,8 @@ static uint32_t fold__phase_steps(const fold__run *run, const fold__progress *pr
 }
 
 /* Moves to the next phase that has steps, which may be the current one. Phases: the prefix, the suffix
-   backward, each group of samples forward and backward, the suffix forward, the prefix backward. Gradients
-   pass through the suffix before its values exist, and the prefix after all samples have added theirs. */
+   backward, each group of samples forward and backward, the suffix forward, the prefix backward. The suffix
+   runs backward before its values exist, the prefix after all samples have added gradients. */
 static void fold__find_phase(const fold__run *run, fold__progress *progress)
 {
     const uint32_t from = fold__samples_from(run), suffix = 2 + 2 * (fold__samples_to(run) - from);
@@ -25030,10 +25030,10 @@ static void fold__first_phase(const fold__run *run, fold__progress *progress)
     fold__find_phase(run, progress);
 }
 
-/* Runs the next groups of samples, from `first` on, and returns the end of those that ran. In inference all
-   groups are divided among the threads. In training one group per thread runs at a time; then the threads
-   divide up the sums that the groups add to, so that every sum continues in the order of groups. If only one
-   group runs, threads divide its batches. */
+/* Runs the next groups of samples, from `first` on. Returns the group after the last group that ran. In
+   inference all groups are divided among the threads. In training one group per thread runs at a time; then
+   the threads divide up the sums that the groups add to, so that every sum continues in the order of groups.
+   If only one group runs, threads divide its batches. */
 static uint32_t fold__run_samples(fold_ctx *f, uint32_t first)
 {
     fold__run *run = f->run;
@@ -25080,7 +25080,7 @@ static void fold__commit(fold_ctx *f)
     fold__commit_lookups(f);
 }
 
-/* Runs a command list. Commands bypass the worker, so a batch among them enters its group and stage again. */
+/* Runs a command list. Commands bypass the worker, so a command that is a batch first enters its group. */
 static void fold__run_commands(fold_ctx *f)
 {
     fold__worker *const worker = f->run->worker;
@@ -25162,8 +25162,8 @@ static uint64_t fold__rows_of_step(const fold_ctx *f, const fold__progress *prog
                                : fold__rows_to_cut(f, &f->run->batch[which]);
 }
 
-/* The work of all uses in a group's sums is laid end to end. Returns how much of the next `work` belongs to
-   this use, whose own work begins at *at, and moves *at past it. */
+/* The work of all uses in a group's sums is laid end to end. The work of this use begins at *at. Returns how
+   much of the next `work` belongs to this use. Moves *at past the use. */
 static uint64_t fold__work_of_use(const fold__use *use, uint64_t *at, const fold__progress *progress,
                                   uint64_t work)
 {
@@ -25214,7 +25214,7 @@ static void fold__run_sums(fold_ctx *f, const fold__progress *progress, uint64_t
     const double expected = fold__estimate_rows(f, progress, work);
     const double times = fold__as_double(fold__now(f) - start) / (expected > 0 ? expected : 1);
     uint64_t at = 0;
-    for (uint32_t use = 0; use < run->n_uses; use++) { /* unit costs are learned by scaling, so never 0 */
+    for (uint32_t use = 0; use < run->n_uses; use++) { /* learning scales unit costs: none may be 0 */
         fold__work_unit *unit = &run->sum_unit[use % FOLD__SUM_UNITS];
         const double ns = fold__unit_ns(unit) > 1e-4 ? fold__unit_ns(unit) : 1e-4;
         if (fold__work_of_use(&run->use[use], &at, progress, work))
@@ -25253,7 +25253,7 @@ static void fold__run_rows(fold_ctx *f, uint64_t rows, uint64_t all)
     fold__find_phase(run, progress);
 }
 
-/* Starts a run in slices. From here on, gradients without a separate total no longer count as zeros. */
+/* Starts a run in slices. From here on, gradients that hold their total do not count as zeros. */
 static void fold__begin_slices(fold_ctx *f)
 {
     fold__first_phase(f->run, &f->run->progress);
@@ -25450,8 +25450,8 @@ static void fold__mark_done(fold_ctx *f)
     run->interrupted_salt = 0;
 }
 
-/* Counts the calls of a planned run that an earlier run has computed: those whose values are stored, and all
-   that these depend on. A run of only new nodes has no such calls, so it is not searched. */
+/* Counts the calls of a planned run that an earlier run has computed: calls with stored values, and all calls
+   that these depend on. A run of only new nodes has none, and is not searched. */
 static uint32_t fold__count_recomputed(const fold_ctx *f)
 {
     const fold__run *run = f->run;
@@ -25751,8 +25751,8 @@ static float *fold__copy_value(const fold_ctx *f, const fold__operand *operand, 
     return to;
 }
 
-/* Copies values to the addresses given to fold_output_ref: those named since the last run, and earlier ones
-   if this run computed their values again. */
+/* Copies values to the addresses given to fold_output_ref. Addresses given before the last run get a value
+   only if this run computed it again. */
 static void fold__give_outputs(fold_ctx *f)
 {
     const fold__run *run = f->run;
@@ -25843,7 +25843,7 @@ static enum fold__run_scope fold__scope_of(const fold_ctx *f, const fold_node *r
     return fold__all_there(f, roots, n_roots) ? FOLD__SCOPE_NOTHING : FOLD__SCOPE_NEW;
 }
 
-/* Returns the first index reference that a run reads. Old ones are read only by runs that visit old nodes. */
+/* Returns the first index reference that a run reads: an old one only if the run visits old nodes. */
 static uint32_t fold__first_index_ref(const fold_ctx *f, enum fold__run_scope scope)
 {
     return scope >= FOLD__SCOPE_AGAIN ? 0 : f->old_index_refs;
@@ -25923,7 +25923,7 @@ FOLD_API fold_status fold_run_begin(fold_ctx *f, const fold_node *roots, int cou
 }
 
 #ifndef FOLD_INFERENCE
-/* Returns the root, or a copy if it is a parameter: only nodes that use a parameter give it a gradient. */
+/* Returns the root, or a copy of a parameter: only nodes that use a parameter give it a gradient. */
 static fold_node fold__root_of(fold_ctx *f, fold_node x)
 {
     fold__operand operand;
@@ -25985,7 +25985,7 @@ static const char *fold__replay_problem(const fold_ctx *f)
     return NULL;
 }
 
-/* Gives random calls that were run last, or recorded for that run, the draws of a fresh recording. */
+/* Gives new draws, as in a fresh recording, to random calls of the last run or recorded for it. */
 static void fold__draw_again(fold_ctx *f)
 {
     for (uint32_t at = 0; at < f->n_calls && f->n_draws; at++) {
@@ -26011,8 +26011,8 @@ static fold_status fold__replay_eager(fold_ctx *f)
     return fold__finish_eager(f);
 }
 
-/* Starts capturing the kernel calls of a replay, which are the same in every replay if one thread runs one
-   group forward and no array moves. */
+/* Starts capturing the kernel calls of a replay. These never change if one thread runs one group forward and
+   no array moves. */
 static void fold__begin_capture(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -26148,8 +26148,8 @@ static const char *fold__slice_problem(const fold_ctx *f, uint64_t ns)
     return NULL;
 }
 
-/* Runs steps until the time is used up. The first is cut to the rows that fit, but to at least one; later
-   steps run in full or wait for the next slice. Between slices, ops may be added and arrays may move. */
+/* Runs steps until the time is used up. The first step is cut to the rows that fit, at least one; later steps
+   run in full or wait for the next slice. Between slices, ops may be added and arrays may move. */
 static void fold__run_slice(fold_ctx *f, uint64_t ns)
 {
     fold__progress *progress = &f->run->progress;
@@ -26733,7 +26733,7 @@ static void fold__step_rows(fold_model *m, const fold__param_data *param, const 
 }
 
 /* A step shared by several workers. The rows to update, of all parameters, are laid end to end and divided
-   equally. A worker updates the blocks that begin in its share, and packs each while it is in cache. */
+   equally. A worker updates the blocks that begin in its share, and packs each block while it is in cache. */
 typedef struct fold__stepping {
     fold_model *model;
     fold__step step;
@@ -26749,7 +26749,7 @@ static size_t fold__stepped_rows(const fold_model *m, const fold__param_data *pa
                                       : (size_t)param->shape.dim[0];
 }
 
-/* Updates rows of a parameter and refreshes their packs; those of lookup tables wait for all workers. */
+/* Updates rows of a parameter and refreshes their packs; packs of lookup tables wait for all workers. */
 static void fold__step_param(const fold__stepping *stepping, fold__step step, const fold__param_data *param,
                              size_t from, size_t to)
 {
@@ -27024,7 +27024,7 @@ FOLD_API float fold_rate_factor(const fold_rates *rates, uint64_t step)
    Uses: the public calls; recorder core for the steps of unrolled layers; cells for products that contexts
    with dedupe share. Invariant: a layer computes what its ops would if recorded one by one. */
 
-/* The full name of a part of a layer. If the model has an error, it is empty, which no parameter accepts. */
+/* The full name of a part of a layer. If the model has an error, the name is empty and not accepted. */
 typedef struct fold__name {
     char text[128];
 } fold__name;
@@ -27421,8 +27421,8 @@ typedef struct fold__gates {
     fold_activation activation; /* for a cell without gates */
 } fold__gates;
 
-/* Makes the projection of a layer's cell: a second cell, whose inputs are products of the first input instead
-   of that input. Contexts with dedupe record it for looked-up words, so that each word is multiplied once. */
+/* Makes the projection of a layer's cell: a second cell that takes products of the first input instead of the
+   input itself. Contexts with dedupe record this cell for looked-up words, to multiply each word once. */
 static void fold__project_cell(fold_model *m, uint32_t id)
 {
     const fold__cell_data cell = fold__cells(m)[id];
@@ -27444,8 +27444,8 @@ static void fold__project_cell(fold_model *m, uint32_t id)
     fold__cells(m)[made.id - 1].is_projected = 1;
 }
 
-/* Makes the projections of all layers' cells. A model with lookup tables has them, whether the layers or the
-   tables were added first. If a cell body adds the table, they are made after the body has been traced. */
+/* Makes the projections of all layers' cells. A model with lookup tables has projections, whether layers or
+   tables were added first. If a cell body adds the table, the body is traced first. */
 static void fold__project_cells(fold_model *m)
 {
     while (m->projected_cells < m->n_cells && !m->error.status && !m->tracer->frame.tracing) {
@@ -27490,9 +27490,9 @@ static fold_node fold__gate_product(fold_ctx *f, const fold__gates *gates, fold_
                             : fold_linear_n(f, both, 2, weight, bias);
 }
 
-/* In contexts with dedupe, the product of a looked-up word is a separate call, run once for all occurrences,
-   whatever the states. From its first such word on, a cell uses products for every input, so that all its
-   calls can share batches: *cell becomes its projection. Returns NULL if the cell uses x itself. */
+/* In contexts with dedupe, the product of a looked-up word is a separate call, run once for all occurrences.
+   From the first such word on, a cell uses products for every input, so that all calls can share batches:
+   *cell becomes the cell's projection. Returns NULL if the cell uses x itself. */
 static const fold__gates *fold__project_word(fold_ctx *f, fold_cell *cell, fold_node x)
 {
     if (!f || !fold__merges(f) || f->frame.cell || cell->salt != f->model->salt || !cell->id ||
@@ -27731,7 +27731,7 @@ FOLD_API fold_rnn_stack fold_rnn_stack_new(fold_model *m, const char *name, fold
 }
 
 /* Runs a layer in one direction over the first `count` nodes of f->steps, an array that may move whenever a
-   call is recorded. The states h go to the next `count` nodes or, in reverse, are appended to these. */
+   call is recorded. The next `count` nodes become the states h; in reverse, h is appended to each. */
 static fold_state fold__stack_direction(fold_ctx *f, const char *who, const fold_recurrent *layer, int count,
                                         int reverse, const fold_state *begin)
 {
@@ -27975,7 +27975,7 @@ FOLD_API fold_state fold_child_sum_apply(fold_ctx *f, const fold_child_sum *laye
                           1);
 }
 
-/* The sections from here to the end run rarely, so they are optimised for size. */
+/* The sections from here on run rarely, so they are optimised for size. */
 #if defined(__GNUC__) && !defined(__clang__) && defined(__OPTIMIZE__)
 #pragma GCC push_options
 #pragma GCC optimize("Os")
@@ -28091,7 +28091,7 @@ static void fold__put_shape(fold__text *text, const fold_shape *shape)
     fold__put_bytes(text, "]", 1);
 }
 
-/* Prints `before`, then a count and its noun, for example "1 call" or "3 batches". */
+/* Prints `before`, then a count and its noun, e.g. "1 call" or "3 batches". */
 static void fold__put_count(fold__text *text, const char *before, size_t count, const char *what)
 {
     fold__put(text, "%s%lu %s%s", before, (unsigned long)count, what,
@@ -28316,7 +28316,7 @@ static void fold__put_attr(fold__text *text, uint32_t op, int32_t attr)
         fold__put(text, "%d", (int)attr);
 }
 
-/* Prints a signature, for example "linear(W, b)", "sum(axis 0)" or "compose". */
+/* Prints a signature, e.g. "linear(W, b)", "sum(axis 0)" or "compose". */
 static void fold__put_signature(fold__text *text, const fold_ctx *f, uint32_t sig)
 {
     const fold__sig *signature = &f->sigs[sig];
@@ -28653,8 +28653,8 @@ static uint32_t fold__key_distance(const fold_ctx *f, const fold__sig *one, cons
     return count;
 }
 
-/* Lists the signatures of one op, from its first one in the snapshot on. For each, prints its differences
-   from the most similar one before it. */
+/* Lists the signatures of one op, from the op's first signature in the snapshot on. Prints how each differs
+   from the most similar signature before it. */
 enum { FOLD__COMPARED = 64 };
 static void fold__put_op_splits(fold__text *text, const fold__snapshot *snapshot, uint32_t first,
                                 unsigned long count)
@@ -28778,8 +28778,8 @@ static void fold__see_signature(const fold_ctx *f, uint32_t sig, fold_seen *seen
         seen->cell = fold__request_name(f, f->sigs[signature->tag_cell].op);
 }
 
-/* Numbers samples from 1 on. A call begins a sample if neither it nor any later call reads a call before it.
-   Nodes that are shared by samples, or that only combine samples, belong to none. */
+/* Numbers samples from 1 on. Call c begins a sample if no call from c on reads a call before c. Nodes that
+   are shared by samples, or that only combine samples, belong to none. */
 static void fold__number_samples(fold__snapshot *snapshot)
 {
     /* a value that a sample reads; a call inside a sample; the first call of a sample */
@@ -29017,7 +29017,7 @@ enum { FOLD__DTYPES = sizeof fold__dtypes / sizeof *fold__dtypes };
 enum { FOLD__PART_STEPS = 3 };
 
 /* Returns the array with part `nth` of all parameters: 0 is their values, 1 and 2 are the optimiser's state.
-   Part 3, only Adam's, is no array but a parameter's step count, saved if it differs from the model's. */
+   Part 3, for Adam, is no array but a parameter's step count, saved only if it differs from the model's. */
 static float *fold__state_array(const fold_model *m, int nth)
 {
     static const int array[] = { FOLD__M_VALUES, FOLD__M_STATE1, FOLD__M_STATE2 };
@@ -29119,8 +29119,8 @@ static int fold__can_save(const fold_model *m, const fold_save_desc *desc, fold_
     return !error->status;
 }
 
-/* Formats in which a tensor stores a part of a parameter. Wider formats come first in a file, so that every
-   tensor is aligned to the size of its values. */
+/* Formats in which a tensor stores a part of a parameter. Wider formats come first in a file, so that values
+   are aligned. */
 enum { FOLD__AS_FLOATS, FOLD__AS_SCALES, FOLD__AS_BF16, FOLD__AS_INT8, FOLD__FORMS };
 
 /* Whether a part of a parameter is saved in a format. A frozen parameter without steps saves no state. */
@@ -29133,8 +29133,8 @@ static int fold__is_saved(const fold_model *m, const fold__param_data *param, in
            (part != FOLD__PART_STEPS || param->steps != m->steps);
 }
 
-/* Prints a tensor's entry in the header. `at` is the offset of its data, and is advanced past them. Scales of
-   int8 weights have a shape that broadcasts in Python. */
+/* Prints a tensor's entry in the header. `at` is the offset of the tensor's data, and is moved past the data.
+   Scales of int8 weights have a shape that broadcasts in Python. */
 static void fold__put_tensor(fold__text *text, const fold_model *m, const fold__param_data *param, int part,
                              int format, unsigned long long *at)
 {
@@ -29297,7 +29297,7 @@ static int fold__disk_replaceable(const char *path)
 }
 
 /* Locks an open file until its descriptor is closed or the process ends. Returns 0 if another saver has
-   locked it or it no longer has its name, and -1 if the system has no locks. */
+   locked the file or the file has lost its name, and -1 if the system has no locks. */
 static int fold__disk_lock(int file, const char *path)
 {
     struct stat mine, there;
@@ -29313,7 +29313,7 @@ static int fold__disk_lock(int file, const char *path)
 static void fold__disk_close(int file) { close(file); }
 static void fold__disk_remove(const char *path) { remove(path); }
 
-/* Creates a locked file. Before it is locked, another saver may take it for a leftover and remove it. */
+/* Creates a file, then locks it. In between, another saver may take it for a leftover and remove it. */
 static int fold__disk_create(const char *path)
 {
     const int file = open(path, O_WRONLY | O_CREAT | O_EXCL, 0666);
@@ -29385,7 +29385,7 @@ static void fold__disk_clear(const char *path)
 static int fold__disk_sync(int file) { return _commit(file); }
 static void fold__disk_close(int file) { _close(file); }
 
-/* Renames a file. Retries for at least a second while others have it open, as a saver about to close does. */
+/* Renames a file. Retries for at least a second while others have it open, e.g. a saver about to close it. */
 static int fold__disk_rename(const char *from, const char *to)
 {
     const unsigned long replace_existing = 1, write_through = 8;
@@ -29424,7 +29424,7 @@ static int fold__disk_sync_folder(char *path) { return (void)path, 0; }
 static int fold__disk_replaceable(const char *path) { return (void)path, 1; }
 #endif
 
-/* Opens a temporary file under the first of 100 names that no saver holds. It is renamed once complete. */
+/* Opens a temporary file, renamed once complete, under the first of 100 names that no saver holds. */
 enum { FOLD__DRAFTS = 100 };
 static int fold__temp_file_new(const char *path, char *temp_file, size_t size, fold__error *error)
 {
@@ -29509,7 +29509,7 @@ static int fold__json_fail(fold__json *json, const char *problem)
 }
 static void fold__json_blanks(fold__json *json) { json->at += strspn(json->at, " \t\n\r"); }
 
-/* Skips blanks, and `character` if it comes next. Returns whether it was there. */
+/* Skips blanks, then `character` if it comes next. Returns whether `character` came next. */
 static int fold__json_next(fold__json *json, char character)
 {
     fold__json_blanks(json);
@@ -29560,7 +29560,7 @@ static int fold__json_escape(fold__json *json, char **out)
         impl = 0;
     }
     if (!impl)
-        return fold__json_fail(json, "a string has an invalid escape"); /* it may not be a zero byte either */
+        return fold__json_fail(json, "a string has an invalid escape"); /* or stands for a zero byte */
     const int more = impl < 0x80 ? 0 : impl < 0x800 ? 1 : impl < 0x10000 ? 2 : 3;
     static const unsigned char lead[] = { 0, 0xc0, 0xe0, 0xf0 };
     *(*out)++ = (char)(lead[more] | impl >> 6 * more);
@@ -29620,7 +29620,7 @@ typedef struct fold__tensor {
     uint32_t param;      /* 1 + the parameter to load it into, or 0 */
     int of_bytes;        /* whether it contains the scales of an int8 tensor to load */
     const struct fold__tensor *scales; /* for an int8 tensor to load: one scale per index of its last axis or,
-                                          if the scales' rank is above 1, one per vector along it */
+                                          if the scales' rank is above 1, one per vector along that axis */
     uint64_t begin, end; /* its bytes in the data of the file */
     const unsigned char *data;
 } fold__tensor;
@@ -30257,7 +30257,7 @@ static int fold__has_its_bytes(const fold__tensor *tensor, const fold__param_dat
            (param->bytes != FOLD__NO_PACK) != by_rows && (param->bytes_t != FOLD__NO_PACK) == by_rows;
 }
 
-/* Checks step counts, int8 tensors and values to quantise. Reserves a buffer of floats for the latter. */
+/* Checks step counts, int8 tensors and values to quantise. Reserves a buffer of floats for these values. */
 static int fold__load_check(fold__file *file)
 {
     enum { FOLD__CHECKED_FLOATS = 64 };
@@ -30325,7 +30325,7 @@ static void fold__load_tensor(fold__file *file, const fold__tensor *tensor)
 }
 
 #ifndef FOLD_INFERENCE
-/* Sets the step count of every parameter with state in the file: its own if it has one, else the file's. */
+/* Sets the step count of every parameter with state in the file: its own count or else the file's count. */
 static void fold__load_steps(fold__file *file)
 {
     fold__begin_states(file->model, file->rule, file->n_steps);
