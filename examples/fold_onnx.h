@@ -749,10 +749,10 @@ static int fold_onnx__distance(const char *a, const char *b)
 }
 
 /* "; nearest: ..." for a message: the most similar name with this origin or, if that is 0, with any. A name
-   with more than half of its letters changed is not suggested, unless it is very short. */
+   with more than a third of its letters changed is not suggested, unless the name is very short. */
 static const char *fold_onnx__nearest(fold_onnx *o, const char *name, int origin)
 {
-    int best = 0, least = name && strlen(name) > 2 ? (int)(strlen(name) + 1) / 2 + 1 : INT_MAX;
+    int best = 0, least = name && strlen(name) > 2 ? (int)(strlen(name) + 1) / 3 + 1 : INT_MAX;
     for (int i = 1; i < o->n_values && name; i++) {
         const fold_onnx__value *value = &o->values[i];
         const int fits = origin ? value->origin == origin : value->origin != FOLD_ONNX__UNKNOWN;
