@@ -19204,7 +19204,7 @@ FOLD__INLINE uint32_t fold__contribution_rows(const fold_ctx *f, uint32_t id, ui
 
 /* ==== section: program analysis ==============================================================
    Owns: the analysis of a program (fold__find_analysis): which of its values get gradients, how these are
-   assembled, which values must outlive their batch, and how many floats and how much scratch a call needs.
+   assembled, which values must outlive their batch, and how much memory a call needs.
    Uses: reachability, ops. Invariant: an analysis depends only on the program and on which inputs get
    gradients. So it is made once, in time proportional to the size of the program, and later runs reuse it. */
 
@@ -19894,8 +19894,7 @@ static int fold__tie_lookups(fold_ctx *f)
    - it works row by row, reads no single row, and its lists are as long as those of the group's other calls
    - it passes gradients only to lists made in the group
    - its own gradients are neither kept nor written only in part
-   - no earlier call of the group contributes to the same weights, whose gradients are summed chunk by
-   chunk */
+   - no earlier call adds to the same gradients of weights, since these are summed chunk by chunk */
 static int fold__fits_chunks(const fold_ctx *f, const fold__group *group, uint32_t call)
 {
     const fold__run *run = f->run;
