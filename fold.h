@@ -17080,8 +17080,7 @@ FOLD_API fold_node fold_list_unstack(fold_ctx *f, fold_node x)
 
 static int fold__sparse_pays(int taken, uint32_t rows) { return (uint32_t)taken < rows / 4; }
 
-/* Copies indices and, after them, writes the position at which each index first occurs. The hash table is
-   temporary. */
+/* Copies indices, followed by the position at which each index first occurs. The hash table is temporary. */
 static uint32_t fold__alloc_sparse_index(fold_ctx *f, const int *index, int count)
 {
     uint32_t room = 1;
@@ -17158,8 +17157,7 @@ static void fold__invert_index(const int *to, int rows, int count, int *order, i
         order[--start[to[row]]] = row;
 }
 
-/* Stores the order of rows by target, in the layout of fold__segments_of. Leaves room for one choice per
-   target. */
+/* Stores the order of rows by target, as fold__segments_of reads it. Leaves room for a choice per target. */
 static uint32_t fold__alloc_segments(fold_ctx *f, const int *to, int rows, int count)
 {
     const uint32_t data_at = fold__alloc_data(f, (size_t)rows + 2 * (size_t)count + 2);
@@ -17233,7 +17231,8 @@ FOLD_API fold_node fold_list_softmax_mean_to(fold_ctx *f, fold_node score, fold_
     return fold__list_to(f, &fold__impl_softmax_mean_n, "list_softmax_mean_to", both, 2, to, edges, rows);
 }
 
-/* Chooses one row for each of `count` targets or, if `count` is -1, one row of the whole list. */
+/* Checks that each of `count` targets chooses one of its own rows or, if `count` is -1, that the single row
+   chosen is in the list. */
 static int fold__choices_ok(fold_ctx *f, const char *who, const int *label, const int *to, int rows,
                             int count)
 {
@@ -18128,7 +18127,7 @@ static int fold__tracing_failed(fold_model *m, const char *name)
 static uint32_t fold__shapes_around(const fold__trace *trace, int *used)
 {
     fold_shape around[FOLD__CELL_SHAPES];
-    const int inputs = trace->cell->program.n_in + trace->cell->program.n_list; /* the first nodes */
+    const int inputs = trace->cell->program.n_in + trace->cell->program.n_list; /* the trace's first nodes */
     const int count = inputs + trace->cell->program.n_out;
     for (int i = 0; i < count; i++) {
         const uint32_t id = i < inputs ? (uint32_t)i + 1 : trace->out[i - inputs];
@@ -19110,9 +19109,9 @@ FOLD__INLINE uint64_t fold__sending_operands(const fold__sig *sig)
     return sig->differentiable & ~(uint64_t)sig->shared;
 }
 
-/* Notes what a call contributes to the values it reads, and returns a mask of the operands that read a value
-   with a gradient. An edge to a single row makes the list's gradient a sum, since other edges may read the
-   same row. The exception is a list copied for an eager cell: only one element's copy reads each row. */
+/* Notes what a call contributes to the values it reads. Returns a mask of the operands that read a value with
+   a gradient. An edge to a single row makes the list's gradient a sum, since other edges may read the same
+   row. The exception is a list copied for an eager cell: only one element's copy reads each row. */
 FOLD__INLINE uint64_t fold__note_edges(fold_ctx *f, uint32_t id)
 {
     fold__run *run = f->run;
@@ -21167,8 +21166,7 @@ static fold__buffer *fold__block_of(const fold__run *run, fold__buffer *block, c
 }
 
 /* Finds when each block of rows is in use: from its first batch or prologue to the last batch that reads its
-   calls. Returns whether some block begins after another's last use. Blocks of elements come after blocks of
-   calls. */
+   calls. Returns whether a block begins after another's last use. Blocks of elements come last. */
 static int fold__find_blocks(fold_ctx *f, const fold__group *group, fold__buffer *block, uint32_t n_blocks)
 {
     fold__run *run = f->run;
@@ -24414,9 +24412,9 @@ static void fold__learn_cost(fold_ctx *f, const fold__batch *batch, int kind, do
     fold__learn_unit(&f->run->batch_unit, fold__batch_work(f, batch), ns);
 }
 
-/* Estimates a batch's time in nanoseconds from a least-squares fit of time against rows over the timed
-   batches. If the row counts of these vary too little, or this batch has far more rows, time is taken as
-   proportional to rows. Slope and intercept are clamped to be non-negative. */
+/* Estimates a batch's time in nanoseconds from a least-squares fit of time against rows. Time is taken as
+   proportional to rows if the timed batches vary too little in rows, or if this batch has far more. Slope and
+   intercept are clamped to be non-negative. */
 static double fold__estimate_batch(const fold_ctx *f, const fold__batch *batch, int kind)
 {
     const fold__cost *cost = fold__cost_of(f, batch, kind);
@@ -24808,8 +24806,8 @@ static void fold__run_batch(fold_ctx *f, fold__worker *worker, const fold__group
         fold__learn_cost(f, &worker->batch, kind, fold__as_double(fold__now(f) - start));
 }
 
-/* Work for several threads: groups [first, last), each run by one thread; the sums that these groups add to;
-   or the rows of one batch when no other group runs. */
+/* Work for several threads: either groups [first, last), each run by one thread, or the sums that these
+   groups add to, or the rows of a batch that runs alone. */
 typedef struct fold__job {
     fold_ctx *ctx;
     void (*run)(const struct fold__job *job, fold__worker *worker, uint64_t worker_index);
@@ -25161,8 +25159,8 @@ static uint64_t fold__rows_of_step(const fold_ctx *f, const fold__progress *prog
                                : fold__rows_to_cut(f, &f->run->batch[which]);
 }
 
-/* The work of all uses in a group's sums is laid end to end. The work of this use begins at *at. Returns how
-   much of the next `work` belongs to this use. Moves *at past the use. */
+/* Returns how much of the next `work` belongs to this use, and moves *at past the use. The work of a group's
+   uses is laid end to end; that of this use begins at *at. */
 static uint64_t fold__work_of_use(const fold__use *use, uint64_t *at, const fold__progress *progress,
                                   uint64_t work)
 {
@@ -25191,7 +25189,7 @@ static double fold__estimate_rows(const fold_ctx *f, const fold__progress *progr
     return fold__estimate_batch(f, &batch, progress->backward ? FOLD__EVENT_BACKWARD : FOLD__EVENT_FORWARD);
 }
 
-/* Returns how many rows of a step (for sums, how much work) should fit into `ns`, but at least a minimum. */
+/* Estimates how many rows of a step fit into `ns` or, if the step sums gradients, how much work. */
 static uint64_t fold__rows_within(const fold_ctx *f, const fold__progress *progress, uint64_t rows, double ns)
 {
     const int is_sums = fold__step_batch(f->run, progress) == FOLD__NONE;
@@ -25540,8 +25538,7 @@ static void fold__find_last_readers(const fold_ctx *f, const fold__group *group,
     }
 }
 
-/* Returns the length of the longest chain of a signature's calls; other calls may come in between. Only calls
-   between a call of the signature and the last call that depends on it are visited. */
+/* Returns the length of the longest chain of a signature's calls. Other calls may come in between. */
 static uint32_t fold__own_chain(const fold_ctx *f, const fold__group_sig *group_sig, const uint32_t *last,
                                 uint32_t *chain)
 {
@@ -28777,8 +28774,8 @@ static void fold__see_signature(const fold_ctx *f, uint32_t sig, fold_seen *seen
         seen->cell = fold__request_name(f, f->sigs[signature->tag_cell].op);
 }
 
-/* Numbers samples from 1 on. Call c begins a sample if no call from c on reads a call before c. Nodes that
-   are shared by samples, or that only combine samples, belong to none. */
+/* Numbers samples from 1 on. A call begins a sample if neither it nor a later call reads an earlier one.
+   Nodes that are shared by samples, or that only combine samples, belong to none. */
 static void fold__number_samples(fold__snapshot *snapshot)
 {
     /* a value that a sample reads; a call inside a sample; the first call of a sample */
@@ -29945,8 +29942,8 @@ static fold__tensor *fold__find_tensor(const fold__file *file, const char *const
 }
 
 #ifndef FOLD_NO_TEXT
-/* Returns the edit distance of two names without their common start and end, or 0 if they differ only in
-   module names in front of one of them. */
+/* Returns the edit distance of two names, or 0 if they differ only in module names in front of one of
+   them. */
 static size_t fold__name_distance(const char *a, const char *b)
 {
     size_t n = strlen(a), m = strlen(b), row[FOLD__SHORT];
