@@ -18604,7 +18604,7 @@ static int fold__makes_value(uint8_t kind)
 }
 
 /* Makes the run visit nodes from `id` on. A run normally starts at the first node recorded since the last
-   run, and goes further back only if values are missing, so that running a small new part is cheap. */
+   run, so that running a small new part is cheap. It goes further back only if values are missing. */
 static FOLD__NOINLINE void fold__look_from(const fold_ctx *f, uint32_t id)
 {
     fold__run *run = f->run;
@@ -18980,8 +18980,8 @@ static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t n_root
             fold__persist(f, id);
 }
 
-/* If the body of an eager call trains a parameter or reads an input that gets a gradient, gives gradients to
-   all outputs of the call, as if the call were one node. */
+/* Gives gradients to all outputs of an eager call, as if the call were one node, if its body trains a
+   parameter or reads an input that gets a gradient. */
 static void fold__mark_body_grads(const fold_ctx *f, uint32_t view)
 {
     fold__run *run = f->run;
@@ -19010,8 +19010,8 @@ static int fold__passes_grad(const fold_ctx *f, uint32_t id)
     return grad;
 }
 
-/* Finds which values get a gradient: those that a root's gradient reaches and that depend on a trained
-   parameter or on a node whose gradient is kept. */
+/* Finds which values get a gradient: a root's gradient reaches them, and they depend on a trained parameter
+   or on a node whose gradient is kept. */
 static void fold__mark_grads(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -19192,8 +19192,8 @@ static uint32_t fold__edge_call(const fold_ctx *f, uint32_t edge)
     return id;
 }
 
-/* Returns how many rows a call contributes through an edge. In an eager cell body, an op that processes lists
-   row by row contributes to a parameter once per row, as the ops of a batched body do. */
+/* Returns how many rows a call contributes through an edge. An op that processes lists row by row contributes
+   once per row to a parameter, also in an eager cell body. */
 FOLD__INLINE uint32_t fold__contribution_rows(const fold_ctx *f, uint32_t id, uint32_t edge, int sparse)
 {
     const int of_rows = sparse || (fold__is_of_rows(fold__node_sig(f, id)) &&
@@ -19362,7 +19362,7 @@ static void fold__measure_program(fold__run_sig *run_sig, const fold__program *p
 }
 
 /* Whether an op runs tile by tile. Products and list ops do not: they process all rows of a batch at once.
-   Consecutive tiled ops form a span if all run per call or all run per list element: each tile passes through
+   Consecutive tiled ops form a span if all run per call or all run per list element. Each tile passes through
    the whole span before the next tile begins. */
 static int fold__runs_tiled(const fold_ctx *f, const fold__body_op *op)
 {
@@ -19810,10 +19810,10 @@ static size_t fold__all_bytes(const fold_ctx *f)
 
 static size_t fold__shares(size_t bytes, size_t of) { return bytes / of + (bytes % of >= (of + 1) / 2); }
 
-/* Returns the number of groups for samples of `bytes` in total. A group normally fills the byte budget.
-   Groups may grow to three budgets, so that batches have more rows and, in training, so that the weight
-   gradients are read and written less often. They may be even larger if batches would otherwise have too few
-   rows for their weights. */
+/* Returns the number of groups for samples of `bytes` in total. A group normally fills the byte budget. It
+   may grow to three budgets to get more rows per batch and, in training, to read and write the weight
+   gradients less often. It may be even larger if batches would otherwise have too few rows for their
+   weights. */
 static size_t fold__groups_wanted(const fold_ctx *f, size_t bytes, uint32_t units)
 {
     const fold__run *run = f->run;
@@ -19977,8 +19977,8 @@ static int fold__form_groups(fold_ctx *f)
     return fold__add_group(f, first_call, run->plan.calls); /* no calls if the root is a leaf */
 }
 
-/* Marks values that cross between groups: results of the prefix that samples read, values that the suffix
-   reads, and leaves of the prefix that other groups read. */
+/* Marks values that cross between groups: results and leaves of the prefix that other groups read, and values
+   that the suffix reads. */
 static void fold__mark_boundary(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -20132,8 +20132,8 @@ FOLD__INLINE uint32_t fold__read_operand(const fold__reader *reader, uint32_t so
     return reader->chain[source] & (0u - (from == reader->self)); /* no branch: it would be mispredicted */
 }
 
-/* Finds which signatures feed which inputs of a signature and, for each of its calls, the longest chain of
-   the signature's calls that ends with that call. `operands` is all zeros, before and afterwards. */
+/* Finds which signatures feed which inputs of a signature. For each of its calls, finds the longest chain of
+   the signature's calls that ends there. `operands` is all zeros, before and afterwards. */
 static void fold__read_operands(fold_ctx *f, const fold__group *group, uint32_t self, uint64_t *operands)
 {
     fold__run *run = f->run;
@@ -20398,7 +20398,7 @@ static int fold__crosses_stages(const fold_ctx *f, const fold__group_sig *group_
 static size_t fold__transient_floats(const fold_ctx *f) { return f->group_bytes / 4 / sizeof(float); }
 
 /* Returns how many calls form a block; blocks of rows are reused. In inference a prologue runs block by
-   block, so a block must fit in a share of the group's memory and have enough rows for efficient products. */
+   block. A block must fit in a share of the group's memory, and have enough rows for efficient products. */
 static uint32_t fold__block_calls(const fold_ctx *f, const fold__group_sig *group_sig)
 {
     const fold__analysis *found = &f->run->run_sig[group_sig->run_sig].found;
@@ -20838,7 +20838,7 @@ static int fold__schedule_group(fold_ctx *f, uint32_t group)
    (fold__offset_allocator), without comparing pairs of buffers. */
 
 /* The order of a program's buffers. In training, values are followed by their gradients, by contributions to
-   operands, and by the gradients that outputs get from outside. If the program has a list, the contributions
+   operands, and by gradients of outputs from the call's readers. If the program has a list, the contributions
    of single list elements to operands of calls come last. */
 static uint32_t fold__buffer_value(uint32_t value) { return value; }
 static uint32_t fold__buffer_grad(const fold__program *program, uint32_t value)
@@ -20953,8 +20953,8 @@ static void fold__choose_buffers(const fold_ctx *f, const fold__group_sig *group
 
 /* -- lifetimes ------------------------------------------------------------------------------- */
 
-/* Times in a group of n batches: batch b runs forward at time b and backward at time 2n - 1 - b, and weight
-   gradients are summed at time 2n. */
+/* Times in a group of n batches: batch b runs forward at time b and backward at time 2n - 1 - b. The
+   gradients of weights are summed at time 2n. */
 typedef struct fold__times {
     uint32_t first_batch, count;
 } fold__times;
@@ -21273,9 +21273,9 @@ static void fold__live_transient(const fold_ctx *f, const fold__program *program
     }
 }
 
-/* Assigns offsets in scratch to transient buffers, one after the other. If the buffers exceed the size of a
-   tile, values that are not in use at the same time share memory, except in training: fold__live_transient
-   does not know when gradients and contributions are in use. */
+/* Assigns offsets in scratch to transient buffers, one after the other. In inference, values that are not in
+   use at the same time share memory if the buffers exceed the size of a tile. In training they cannot, as
+   fold__live_transient does not know when gradients and contributions are in use. */
 static void fold__assign_transient(fold_ctx *f, fold__group_sig *group_sig, const fold__program *program)
 {
     fold__run *run = f->run;
@@ -21301,9 +21301,9 @@ static void fold__assign_transient(fold_ctx *f, fold__group_sig *group_sig, cons
     group_sig->op_at = fold__assign_offset(f, buffer, group_sig->n_buffers, 1, (uint32_t)program->n_ops + 1);
 }
 
-/* In inference, a batch of many rows may run in parts, one after another, so that transient buffers fit in
-   the cache and in a share of the group's memory. A part has as many rows as fit, or more to avoid reading
-   weights too often. Calls with lists differ in size, so their batches are divided only in chunks. */
+/* In inference, a batch of many rows may run in parts, so that transient buffers fit in the cache and in a
+   share of the group's memory. A part has as many rows as fit, or more to avoid reading weights too often.
+   Calls with lists differ in size, so their batches are divided only in chunks. */
 static void fold__size_sub_batches(fold_ctx *f, fold__group_sig *group_sig, const fold__program *program)
 {
     const int chunks = fold__chunk_of(fold__group_of(f, group_sig)) != 0;
@@ -21554,7 +21554,8 @@ static void fold__repeat_rows(fold__worker *worker, fold_rows *rows, uint32_t of
     rows->rows = to;
 }
 
-/* Finds rows that are not evenly spaced in a buffer: a parameter, rows from outside, or repeated rows. */
+/* Finds rows that are not evenly spaced in a buffer: those of a parameter, of other calls, or repeated
+   ones. */
 static FOLD__NOINLINE void fold__other_rows(fold__worker *worker, const fold__binding *binding, size_t count,
                                             fold_rows *rows)
 {
@@ -22154,8 +22155,8 @@ static int fold__in_one_piece(const fold_ctx *f, const fold__worker *worker, int
     return rows->base != NULL;
 }
 
-/* Returns the start of the contributions to a value. They are in the memory of the value's group or, if the
-   value crosses between groups, in the part of the region that lasts for the whole run. */
+/* Returns the start of the contributions to a value. They are in the memory of the value's group, or outlive
+   the groups if the value crosses between them. */
 static float *fold__grad_area(const fold_ctx *f, uint32_t source, const fold__group *group)
 {
     const fold__run *run = f->run;
@@ -22189,8 +22190,8 @@ static size_t fold__dest_stride(const fold_ctx *f, uint32_t edge, uint32_t float
     return f->run->mode[source] == FOLD__GRAD_SUM ? floats : fold__row_size(f, source);
 }
 
-/* Finds the rows of a fixed input, one per call of the batch: rows to read or, if `back` is given (in the
-   backward pass), rows for contributions. */
+/* Finds the rows of a fixed input, one per call of the batch. These are the rows to read or, if `back` is
+   given, the rows for contributions. */
 static void fold__fixed_rows(const fold_ctx *f, const fold__worker *worker, int operand,
                              const fold__group *back, float **rows)
 {
@@ -23265,8 +23266,8 @@ static int fold__add_contributions(fold_ctx *f, fold__worker *worker, int op_ind
     return any;
 }
 
-/* Completes the gradient of a value of the program for `count` rows of the tile: adds up the contributions of
-   the value's readers in trace order, then adds the gradient from outside. */
+/* Completes the gradient of a value of the program for `count` rows of the tile. Adds up what the value's
+   readers in the program contribute, in trace order, and then what the call's readers contribute. */
 static void fold__finish_value(fold_ctx *f, fold__worker *worker, uint32_t value, const fold__binding *grad,
                                size_t count)
 {
@@ -23458,7 +23459,8 @@ static void fold__begin_output(fold_ctx *f, fold__worker *worker, int output, co
     worker->outer[output] = fold__tidy_rows(rows, count, (ptrdiff_t)value->size);
 }
 
-/* Finds the rows of gradients from outside and of contributions. Clears rows that are not written in full. */
+/* Finds the rows of contributions, and of gradients from the call's readers. Clears rows not written in
+   full. */
 static void fold__begin_backward(fold_ctx *f, fold__worker *worker, const fold__group *group)
 {
     fold__run *run = f->run;
@@ -23592,8 +23594,8 @@ static void fold__eager_run(fold_ctx *f, uint32_t id);
 
 /* A body runs op by op on the call's inputs. In training, several ops can contribute to the gradient of one
    input or output. A batched call first sums what the body contributes to an input, and what readers
-   contribute to an output. To get the same sums, an eager call copies each input that the body reads in part
-   or more than once, and each output that the body itself reads. */
+   contribute to an output. An eager call gets the same sums by copying each input that the body reads in part
+   or more than once, and each output that the body reads. */
 
 static fold_node fold__border(fold_ctx *f, uint32_t tag, const fold__operand *operand)
 {
@@ -24155,8 +24157,7 @@ static fold__kept_plan *fold__plan_at(fold__plans *plans, size_t at)
 }
 static size_t fold__plan_header(void) { return fold__round_up(sizeof(fold__kept_plan), FOLD__ALIGN); }
 
-/* Lists the parts of a structure that no array of the recording contains: the parameters of leaves, the
-   lengths of lists, the scratch sizes of ops over lists, and the roots. */
+/* Lists the parts of a structure that no array of the recording contains, such as the lengths of lists. */
 static int fold__list_words(fold_ctx *f, const fold_node *roots, size_t n_roots, uint32_t *n_words)
 {
     if (!fold__need(f, FOLD__ARRAY_PLANNING, 2 * (size_t)f->n_nodes + n_roots + 1, sizeof(uint32_t)))
@@ -25028,9 +25029,9 @@ static void fold__first_phase(const fold__run *run, fold__progress *progress)
 }
 
 /* Runs the next groups of samples, from `first` on. Returns the group after the last group that ran. In
-   inference all groups are divided among the threads. In training one group per thread runs at a time; then
-   the threads divide up the sums that the groups add to, so that every sum continues in the order of groups.
-   If only one group runs, threads divide its batches. */
+   inference all groups are divided among the threads. In training one group per thread runs at a time. Then
+   the threads divide up the sums that the groups add to, and every sum continues in the order of groups. If
+   only one group runs, threads divide its batches. */
 static uint32_t fold__run_samples(fold_ctx *f, uint32_t first)
 {
     fold__run *run = f->run;
@@ -29277,8 +29278,8 @@ FOLD_API fold_status fold_model_save_to(fold_model *m, fold_writer *write, void 
 }
 
 #ifndef FOLD_NO_STDIO
-/* What standard C cannot do: create a file that is locked while its descriptor is open, remove a file only if
-   no saver has locked it, and flush to disk. Stdio writes the contents. */
+/* What standard C cannot do: create a file and hold a lock on it, remove a file only if no saver has locked
+   it, and flush to disk. Stdio writes the contents. */
 enum { FOLD__NAME_IN_USE = -2 }; /* the name exists; -1 stands for all other failures */
 
 #if defined(FOLD__DISK_POSIX)
