@@ -20129,7 +20129,7 @@ FOLD__INLINE uint32_t fold__read_operand(const fold__reader *reader, uint32_t so
             reader->predecessors[(*n_predecessors)++].sig = from;
         reader->operands[from] |= operand;
     }
-    return reader->chain[source] & (0u - (from == reader->self)); /* no branch: it would be mispredicted */
+    return reader->chain[source] & (0u - (from == reader->self)); /* a branch would be mispredicted */
 }
 
 /* Finds which signatures feed which inputs of a signature. For each of its calls, finds the longest chain of
@@ -20287,7 +20287,7 @@ static void fold__sort_signatures(fold_ctx *f, const fold__group *group, uint32_
 static int fold__find_components(fold_ctx *f, uint32_t which)
 {
     fold__run *run = f->run;
-    const fold__group group = run->group[which]; /* a copy: arrays may move */
+    const fold__group group = run->group[which]; /* copied because arrays may move */
     const size_t n_sigs = group.end_sig - group.first_sig;
     uint32_t n_predecessors = 0;
     if (!n_sigs)
@@ -20431,7 +20431,7 @@ static int fold__batch_by_chain(fold_ctx *f, uint32_t sig)
 {
     fold__run *run = f->run;
     fold__plan_prologue(f, &run->group_sig[sig]);
-    const fold__group_sig of = run->group_sig[sig]; /* a copy: arrays may move */
+    const fold__group_sig of = run->group_sig[sig]; /* copied because arrays may move */
     const uint32_t block = of.has_prologue ? fold__block_calls(f, &of) : of.calls;
     const uint32_t prologues = of.has_prologue ? (of.calls - 1) / block + 1 : 0;
     if (!fold__need(f, FOLD__ARRAY_BATCHES, run->plan.batches + prologues + of.chain, sizeof(fold__batch)))
@@ -20572,7 +20572,7 @@ static void fold__find_readers(const fold_ctx *f, fold__greedy *greedy, uint32_t
         uint32_t missing = 0;
         for (uint32_t edge = f->first_edge[id], end = f->first_edge[id + 1]; edge < end; edge++) {
             const uint32_t source = f->edge_source[edge];
-            /* no branch: it would often be mispredicted */
+            /* a branch would often be mispredicted */
             const uint32_t inside = producer[source] - greedy->first_sig < greedy->n_sigs;
             fold__waiting *const from = &waiting[inside ? gathered_at[source] : count];
             const fold__reads read = { call, from->reader };
@@ -20819,7 +20819,7 @@ static int fold__schedule_group(fold_ctx *f, uint32_t group)
     if (!fold__list_signatures(f, group) || !fold__find_components(f, group))
         return 0;
     const fold_schedule policy = fold__schedule_of(f);
-    const fold__group of = run->group[group]; /* a copy: arrays may move */
+    const fold__group of = run->group[group]; /* copied because arrays may move */
     if (!(fold__chunk_of(&of)              ? fold__schedule_chunks(f, &of)
           : policy == FOLD_SCHEDULE_DEPTH  ? fold__schedule_depth(f, group)
           : policy == FOLD_SCHEDULE_AGENDA ? fold__schedule_greedy(f, group, of.first_sig, of.end_sig)
@@ -21423,7 +21423,7 @@ static void fold__plan_group_sig(fold_ctx *f, fold__group_sig *group_sig, const 
 static int fold__plan_group(fold_ctx *f, uint32_t which)
 {
     fold__run *run = f->run;
-    const fold__group group = run->group[which]; /* a copy: arrays may move */
+    const fold__group group = run->group[which]; /* copied because arrays may move */
     const fold__times times = { group.first_batch, group.end_batch - group.first_batch };
     const uint32_t first_buffer = run->plan.buffers;
     const uint32_t n_blocks = fold__note_batches(f, &group);
@@ -24166,7 +24166,7 @@ static int fold__list_words(fold_ctx *f, const fold_node *roots, size_t n_roots,
     for (uint32_t id = 1; id <= f->n_nodes; id++) {
         const uint32_t kind = fold__kind_of(f, id);
         *to = kind == FOLD__NODE_LOOKUP ? fold__node_table(f, id) : fold__node_param(f, id);
-        /* no branch: it would often be mispredicted */
+        /* a branch would often be mispredicted */
         to += (kind == FOLD__NODE_LOOKUP) | (kind == FOLD__NODE_PARAM);
         if (!fold__is_list(f, id))
             continue;
@@ -24813,7 +24813,7 @@ typedef struct fold__job {
     fold_ctx *ctx;
     void (*run)(const struct fold__job *job, fold__worker *worker, uint64_t worker_index);
     uint32_t first, last;
-    uint64_t work, threads; /* work: the cost of the sums, or number of rows */
+    uint64_t work, threads; /* work: the cost of the sums, or the number of rows */
     uint32_t batch;
     int kind;
 } fold__job;
@@ -26052,7 +26052,7 @@ static fold_status fold__replay_batched(fold_ctx *f)
     if (!run->commands.first)
         fold__begin_capture(f);
     fold__run_planned(f, start);
-    if (run->worker->commands) /* addresses left there would be denormal floats, slow to add */
+    if (run->worker->commands) /* addresses left there would be denormal floats, which are slow to add */
         memset(run->scratch, 0, (size_t)(run->commands.base - (char *)run->scratch));
     run->worker->commands = NULL;
     if (!run->commands.disabled && run->commands.used > run->commands.size)
@@ -26588,7 +26588,7 @@ struct fold_pool {
     long process;          /* the process that owns the threads; after fork, the child has none */
     int wanted, started, stop;
     unsigned round;        /* number of calls of fold_pool_for */
-    int next, count, left; /* next task to start, number of tasks, number unfinished */
+    int next, count, left; /* next task to start, number of tasks, number of unfinished tasks */
     fold_task *task;
     void *user;
 };
@@ -29193,7 +29193,7 @@ static void fold__put_number(fold__text *text, uint64_t number, int width)
 
 static void fold__put_floats(fold__text *text, const float *values, size_t count)
 {
-    if (fold__is_little_endian()) /* all at once: many times faster */
+    if (fold__is_little_endian()) /* writing all at once is many times faster */
         fold__put_bytes(text, (const char *)values, count * sizeof *values);
     for (size_t i = 0; i < count && !fold__is_little_endian(); i++)
         fold__put_number(text, fold__bits_of(values[i]), 4);
@@ -29406,7 +29406,7 @@ static int fold__disk_replaceable(const char *path)
     wchar_t wide[FOLD__WIDE];
     return _wstat(fold__wide(path, wide), &there) || (there.st_mode & _S_IFMT) == _S_IFREG;
 }
-#else /* plain C: only one saver per path at a time, no flushing to disk */
+#else /* in plain C, a path may have only one saver at a time, and nothing is flushed to disk */
 static int fold__disk_create(const char *path)
 {
     FILE *there = fold__open_file(path, 0);
