@@ -16012,8 +16012,8 @@ FOLD_API fold_node fold_shared(fold_ctx *f, fold_node x)
 /* -- products -------------------------------------------------------------------------------- */
 
 /* Records a linear op. If `whole` is not 0, the operands are the parts of that concatenation. In the body of
-   a cell with a list, a first op, run once per call, takes the leading operands that do not depend on the
-   list element; a second op, run once per element, adds the other products to the first op's result. */
+   a cell with a list, the op is split in two. The first op runs once per call, on the leading operands that
+   do not depend on the list element. The second runs once per element, and adds the other products. */
 static fold_node fold__linear_op(fold_ctx *f, fold__operand *operand, int count, const int32_t attr[4],
                                  const uint32_t param[2], uint32_t whole)
 {
@@ -16044,13 +16044,13 @@ static fold_node fold__linear_op(fold_ctx *f, fold__operand *operand, int count,
 
 static int fold__is_concat(const fold_ctx *f, uint32_t id)
 {
-    const int marks = fold__kind_of(f, id) == FOLD__NODE_MARKER; /* it has the signature of its ops */
+    const int marks = fold__kind_of(f, id) == FOLD__NODE_MARKER; /* a marker has the signature of its ops */
     return f->sig[id] && (marks || fold__is_op(f, id)) && fold__node_sig(f, id)->op == FOLD__OP_concat;
 }
 
-/* Replaces a concatenated vector with its parts, so that a product reads them without a copy. If nodes and
-   lists were concatenated into a list, the parts are views of that list: fold__read_whole may later have to
-   redirect the product to the list, and could not do so if a part were a node. */
+/* Replaces a concatenated vector with its parts, so that a product reads them without a copy. The parts of a
+   concatenated list are views of that list, even if they were nodes: fold__read_whole may later have to
+   redirect the product to the list. */
 static int fold__expand_concat(const fold_ctx *f, fold__operand *operand, int count)
 {
     const fold__operand whole = operand[0];
@@ -16124,7 +16124,7 @@ static int fold__own_operand(fold_ctx *f, fold__operand *operand)
 }
 
 /* Which rows of W the inputs are multiplied by: all, the first ones, or the last ones. With LAST, the last
-   element of `in` is not an input, but the value to which the product is added. */
+   element of `in` is not an input, but the value that the product is added to. */
 enum { FOLD__ROWS_ALL, FOLD__ROWS_FIRST, FOLD__ROWS_LAST };
 static fold_node fold__linear(fold_ctx *f, const fold_node *in, int count, fold_param weight, fold_param bias,
                               int transposed, int part)
@@ -16144,7 +16144,7 @@ static fold_node fold__linear(fold_ctx *f, const fold_node *in, int count, fold_
         return fold__null;
     const uint32_t read = operands[0].source;
     if (!starts)
-        count = fold__expand_concat(f, operands, count); /* with a value to add to, parts have no room */
+        count = fold__expand_concat(f, operands, count); /* a value to add to leaves no room for parts */
     const uint32_t whole = operands[0].source != read && !f->frame.cell ? read : 0;
     if (!(matrix->uses & (transposed ? FOLD_FOR_LINEAR_T : FOLD_FOR_LINEAR)))
         return fold__fail_node(f, FOLD_BAD_ARGUMENT,
@@ -16286,7 +16286,7 @@ static int fold__filter_fits(fold_ctx *f, const char *who, const fold_shape *sha
     return 1;
 }
 
-/* Whether an operand is a 1-D signal given as a list, one row per position. All lengths batch together. */
+/* Whether an operand is a 1-D signal given as a list of positions. Signals of all lengths share batches. */
 static int fold__is_line(const fold_ctx *f, const fold__operand *operand, int rank)
 {
     return rank == 1 && fold__is_list_operand(f, operand) && f->shapes[operand->shape].shape.rank == 1 &&
@@ -16598,8 +16598,8 @@ static fold_node fold__indexed(fold_ctx *f, const fold__op_impl *impl, fold_node
     return fold__op(f, impl, &node, 1, NULL, (uint64_t)at);
 }
 
-/* Returns p log p for each choice. A choice ruled out by a logit of -infinity contributes 0 to the entropy,
-   because the logarithm is clamped, as in torch.distributions.Categorical. */
+/* Returns p log p for each choice. The logarithm is clamped, so that a choice with a logit of -infinity adds
+   0 to the entropy, as in torch.distributions.Categorical. */
 static fold_node fold__p_log_p(fold_ctx *f, fold_node chance, fold_node logarithm)
 {
     return fold_mul(f, chance, fold_at_least(f, logarithm, -FLT_MAX));
@@ -16695,7 +16695,7 @@ FOLD_API fold_node fold_slice(fold_ctx *f, fold_node x, int axis, int start, int
     return fold__record_view(f, &operand, offset, &out, 0);
 }
 
-/* Views x as equal parts along axis 0 or, if `rows` is set, as its rows. On failure all parts are null. */
+/* Splits x into equal parts along axis 0 or, if `rows` is set, into rows. On failure all parts are null. */
 static void fold__take_parts(fold_ctx *f, const char *who, fold_node x, int count, int rows, fold_node *parts)
 {
     fold__operand operand;
@@ -16787,7 +16787,7 @@ static int fold__one_shape(fold_ctx *f, const char *who, uint32_t one, uint32_t 
     return fold__fail_shapes(f, who, problem, both, 2);
 }
 
-/* Checks the nodes of one component. All must have shape *shape; if it is FOLD__NONE, the first sets it. */
+/* Checks that the nodes of a component have shape *shape. If it is FOLD__NONE, the first node sets it. */
 static int fold__check_list(fold_ctx *f, const char *who, const fold_node *nodes, size_t step, size_t count,
                             uint32_t *shape)
 {
@@ -17080,8 +17080,7 @@ FOLD_API fold_node fold_list_unstack(fold_ctx *f, fold_node x)
 
 static int fold__sparse_pays(int taken, uint32_t rows) { return (uint32_t)taken < rows / 4; }
 
-/* Copies indices and writes, after them, the position at which each one first occurs. The hash table that
-   finds these positions needs memory only until the function returns. */
+/* Copies indices, followed by the position at which each index first occurs. The hash table is temporary. */
 static uint32_t fold__alloc_sparse_index(fold_ctx *f, const int *index, int count)
 {
     uint32_t room = 1;
@@ -17158,8 +17157,7 @@ static void fold__invert_index(const int *to, int rows, int count, int *order, i
         order[--start[to[row]]] = row;
 }
 
-/* Stores, in the layout of fold__segments_of, whether rows are sorted by target, the sorted order if they are
-   not, and where the rows of each target begin. Leaves room after these for one choice per target. */
+/* Stores the order of rows by target, as fold__segments_of reads it. Leaves room for a choice per target. */
 static uint32_t fold__alloc_segments(fold_ctx *f, const int *to, int rows, int count)
 {
     const uint32_t data_at = fold__alloc_data(f, (size_t)rows + 2 * (size_t)count + 2);
@@ -17177,8 +17175,8 @@ static size_t fold__adjacency_ints(const fold_ctx *f, size_t pairs, size_t queri
     return queries + 1 + pairs + (fold__in_training(f) ? keys + 1 + 2 * pairs : 0);
 }
 
-/* Writes the fold__adjacency of edges, in the layout of fold__adjacency_of: the keys of each query. For
-   gradients it also writes the transpose: the queries of each key, and where the weight of each pair is. */
+/* Writes the keys of each query, in the layout of fold__adjacency_of. For gradients, also writes the queries
+   of each key, and where the weight of each pair is. */
 static void fold__write_adjacency(fold_ctx *f, uint32_t data_at, const int *from, const int *to, int pairs,
                                   int queries, int keys)
 {
@@ -17233,7 +17231,8 @@ FOLD_API fold_node fold_list_softmax_mean_to(fold_ctx *f, fold_node score, fold_
     return fold__list_to(f, &fold__impl_softmax_mean_n, "list_softmax_mean_to", both, 2, to, edges, rows);
 }
 
-/* count: number of targets, each of which chooses one of its rows; or -1 if the whole list chooses one. */
+/* Checks that each of `count` targets chooses one of its own rows or, if `count` is -1, that the single row
+   chosen is in the list. */
 static int fold__choices_ok(fold_ctx *f, const char *who, const int *label, const int *to, int rows,
                             int count)
 {
@@ -17376,7 +17375,7 @@ FOLD_API fold_node fold_list_attention(fold_ctx *f, fold_node q, fold_node k, fo
                               0);
 }
 
-/* Returns a `v` with which attention returns its weights: row i has a 1 at key i in every head. */
+/* Returns values for which attention returns its weights: row i has a 1 at key i in every head. */
 static fold_node fold__values_for_weights(fold_ctx *f, fold_node k, int heads)
 {
     static const char *const who = "list_attention_weights";
@@ -17467,7 +17466,7 @@ static fold__appended *fold__step_at(const fold_ctx *f, uint32_t data_at)
 }
 
 /* Whether this recording has a step of the cache that has not run yet. cache->internal.recorded alone does
-   not show this, because it may come from a freed context that had the same salt. */
+   not show this: a freed context with the same salt may have set it. */
 static int fold__step_waits(const fold_ctx *f, const fold_cache *cache)
 {
     uint32_t at = cache->internal.recorded == f->salt ? f->pending_step : FOLD__NONE;
@@ -17943,7 +17942,7 @@ static void fold__trace_live(const fold__trace *trace)
     for (int output = 0; output < trace->cell->program.n_out; output++)
         trace->live[tracer->source[trace->out[output]]] = 1;
     for (uint32_t id = tracer->n_nodes; id > 0; id--) {
-        if (fold__kind_of(tracer, id) == FOLD__NODE_PARAM) /* eager contexts read it, live or not */
+        if (fold__kind_of(tracer, id) == FOLD__NODE_PARAM) /* eager contexts read it even if it is not live */
             fold__params(tracer->model)[fold__node_param(tracer, id)].uses |= FOLD__FOR_CELLS;
         if (!trace->live[id])
             continue;
@@ -18017,7 +18016,7 @@ static uint32_t fold__shared_shapes(fold_shape *shapes, int *used, const fold_sh
     return (uint32_t)at;
 }
 
-/* Counts of the live ops of a trace, and of their operands, values and shapes. `traced` counts all ops. */
+/* Counts of a trace's live ops and of what these ops use. `traced` counts all ops. */
 typedef struct fold__live_count {
     size_t ops, refs, values, traced;
     int shapes;
@@ -18092,9 +18091,8 @@ static void fold__compile(const fold__trace *trace, fold__body_op *ops, fold__re
     fold__mark_passes(tracer->model, program, values);
 }
 
-/* Finds the inputs and outputs of a cell whose gradients are first summed within a call: inputs that the body
-   reads more than once or in part, and outputs that it reads. An eager call copies these, so that it sums in
-   the same order as a batched call. */
+/* Finds inputs that the body reads more than once or in part, and outputs that the body reads. An eager call
+   copies these, so that it sums their gradients in the same order as a batched call. */
 static void fold__find_borders(fold__cell_data *cell)
 {
     const fold__program *program = &cell->program;
@@ -18129,7 +18127,7 @@ static int fold__tracing_failed(fold_model *m, const char *name)
 static uint32_t fold__shapes_around(const fold__trace *trace, int *used)
 {
     fold_shape around[FOLD__CELL_SHAPES];
-    const int inputs = trace->cell->program.n_in + trace->cell->program.n_list; /* the first nodes */
+    const int inputs = trace->cell->program.n_in + trace->cell->program.n_list; /* the trace's first nodes */
     const int count = inputs + trace->cell->program.n_out;
     for (int i = 0; i < count; i++) {
         const uint32_t id = i < inputs ? (uint32_t)i + 1 : trace->out[i - inputs];
@@ -18425,7 +18423,7 @@ FOLD__INLINE fold_node fold__record_call(fold_ctx *f, fold_cell cell, fold__oper
     return fold__record(f, request);
 }
 
-/* Records a checked call. It is not inlined, which saves the fast path (fold__record_again) a stack frame. */
+/* Records a checked call. Not inlined, to save the fast path (fold__record_again) a stack frame. */
 static FOLD__NOINLINE fold_node fold__call_checked(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in,
                                                    const fold_node *items, int count)
 {
@@ -18606,7 +18604,7 @@ static int fold__makes_value(uint8_t kind)
 }
 
 /* Makes the run visit nodes from `id` on. A run normally starts at the first node recorded since the last
-   run, and goes further back only if values are missing, so that running a small new part is cheap. */
+   run, so that running a small new part is cheap. It goes further back only if values are missing. */
 static FOLD__NOINLINE void fold__look_from(const fold_ctx *f, uint32_t id)
 {
     fold__run *run = f->run;
@@ -18617,8 +18615,8 @@ static FOLD__NOINLINE void fold__look_from(const fold_ctx *f, uint32_t id)
 }
 
 /* Marks a value as needed and returns its node. Returns node 0, a dummy, if nothing has to run for the value:
-   it is a leaf recorded before the first node that the run visits, or an earlier run stored it. For backward,
-   and after parameters have changed, stored values are computed again. */
+   it is an old leaf, or an earlier run stored it. Stored values are computed again for backward, and after
+   parameters have changed. */
 static FOLD__NOINLINE uint32_t fold__need_value(const fold_ctx *f, uint32_t source, uint8_t marks)
 {
     if ((f->kind[source] & FOLD__IS_STORED) && f->run->scope < FOLD__SCOPE_AGAIN)
@@ -18718,9 +18716,9 @@ static int fold__sig_flows(const fold_ctx *f, const fold__sig *sig)
     return flows;
 }
 
-/* Whether a call belongs to the suffix, given that only the suffix reads it. The suffix combines scalars, of
-   samples or of a long list, into the roots: a sum of losses, for example. It does not force all samples into
-   one group: its backward needs no values, so one sample can run backward before another runs forward. */
+/* Whether a call belongs to the suffix, given that only the suffix reads it. The suffix combines scalars into
+   the roots: a sum of the samples' losses, for example. Its backward needs no values, so one sample can run
+   backward before another runs forward. The suffix therefore does not force all samples into one group. */
 static FOLD__NOINLINE int fold__in_suffix(const fold_ctx *f, uint32_t id)
 {
     const fold__run *run = f->run;
@@ -18737,9 +18735,9 @@ static FOLD__NOINLINE int fold__in_suffix(const fold_ctx *f, uint32_t id)
 }
 
 /* Marks the prefix: calls that several samples share because identical calls were merged, and all that these
-   calls depend on (fold__mark_prefix). The prefix is marked even if it does not run, because sums add its
-   rows last, and that order must not vary. The prefix runs forward before the samples and backward after
-   them, so samples that share it can be in different groups. */
+   calls depend on (fold__mark_prefix). The prefix runs forward before the samples and backward after them, so
+   samples that share it can be in different groups. It is marked even if it does not run, since sums always
+   add its rows last. */
 static void fold__mark_merged(fold_ctx *f)
 {
     const uint32_t first = f->run->plan.first_node;
@@ -18822,8 +18820,8 @@ static FOLD__NOINLINE void fold__mark_passed(const fold_ctx *f, uint32_t id)
             fold__need_value(f, f->edge_source[first + nth], FOLD__ON_GRAD_PATH);
 }
 
-/* The pointers that marking uses, loaded once before its loop. Marking stores bytes, which may alias
-   anything, so the compiler would otherwise reload all pointers after each store. */
+/* The pointers that marking uses. Marks are bytes, which may alias anything: without these copies, the
+   compiler would reload all pointers after each mark. */
 typedef struct fold__marker {
     uint8_t *state;
     uint32_t *reach;
@@ -18891,7 +18889,7 @@ static FOLD__NOINLINE void fold__mark_prefix(fold_ctx *f, uint32_t id)
         f->run->state[f->edge_source[edge]] |= FOLD__PREFIX;
 }
 
-/* Gives a call the marks of all its outputs, and the last reader of any. Returns the marks. */
+/* Gives a call the marks of all its outputs, and the last reader of any output. Returns the marks. */
 FOLD__INLINE uint8_t fold__gather_outputs(const fold__marker *marker, uint32_t id)
 {
     uint8_t marks = marker->state[id];
@@ -18982,8 +18980,8 @@ static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t n_root
             fold__persist(f, id);
 }
 
-/* If the body of an eager call trains a parameter or reads an input that gets a gradient, gives gradients to
-   all outputs of the call, as if the call were one node. */
+/* Gives gradients to all outputs of an eager call, as if the call were one node, if its body trains a
+   parameter or reads an input that gets a gradient. */
 static void fold__mark_body_grads(const fold_ctx *f, uint32_t view)
 {
     fold__run *run = f->run;
@@ -19012,8 +19010,8 @@ static int fold__passes_grad(const fold_ctx *f, uint32_t id)
     return grad;
 }
 
-/* Finds which values get a gradient: those that a root's gradient reaches and that depend on a trained
-   parameter or on a node whose gradient is kept. */
+/* Finds which values get a gradient: a root's gradient reaches them, and they depend on a trained parameter
+   or on a node whose gradient is kept. */
 static void fold__mark_grads(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -19051,9 +19049,9 @@ static uint32_t fold__common_divisor(uint32_t one, uint32_t other)
     return one;
 }
 
-/* Notes a contribution to the `length` floats of a value that start at `offset`. Returns the new mode of the
-   value's gradient: GRAD_SUM, for good, if a piece is written twice or there are more than 64 pieces.
-   `piece_floats` is the size of a piece and divides all lengths and offsets; `pieces_written` is a mask. */
+/* Notes a contribution to part of a value, and returns the new mode of the value's gradient. The gradient
+   becomes a sum if a piece is written twice, or if there are more than 64 pieces. `piece_floats` divides all
+   lengths and offsets. */
 static uint8_t fold__note_piece(uint8_t mode, uint32_t *piece_floats, uint64_t *pieces_written,
                                 uint32_t offset, uint32_t length)
 {
@@ -19111,9 +19109,9 @@ FOLD__INLINE uint64_t fold__sending_operands(const fold__sig *sig)
     return sig->differentiable & ~(uint64_t)sig->shared;
 }
 
-/* Notes what a call contributes to the values it reads, and returns a mask of the operands that read a value
-   with a gradient. An edge to a single row makes the list's gradient a sum, since other edges may read the
-   same row. The exception is a list copied for an eager cell: only one element's copy reads each row. */
+/* Notes what a call contributes to the values it reads. Returns a mask of the operands that read a value with
+   a gradient. An edge to a single row makes the list's gradient a sum, since other edges may read the same
+   row. The exception is a list copied for an eager cell: only one element's copy reads each row. */
 FOLD__INLINE uint64_t fold__note_edges(fold_ctx *f, uint32_t id)
 {
     fold__run *run = f->run;
@@ -19134,7 +19132,7 @@ FOLD__INLINE uint64_t fold__note_edges(fold_ctx *f, uint32_t id)
         if (fold__is_list(f, source) && !fold__edge_is_list(f, edge)) {
             const int copied = fold__is_input_copy(f, source) && fold__is_input_copy(f, id);
             mode[source] = copied ? FOLD__GRAD_DISJOINT : FOLD__GRAD_SUM;
-        } else if (!at && length == fold__row_size(f, source)) { /* most edges */
+        } else if (!at && length == fold__row_size(f, source)) { /* the usual case */
             mode[source] = mode[source] == FOLD__GRAD_ZERO ? FOLD__GRAD_WHOLE : FOLD__GRAD_SUM;
         } else {
             mode[source] = fold__note_piece(mode[source], &run->piece_floats[source],
@@ -19194,8 +19192,8 @@ static uint32_t fold__edge_call(const fold_ctx *f, uint32_t edge)
     return id;
 }
 
-/* Returns how many rows a call contributes through an edge. In an eager cell body, an op that processes lists
-   row by row contributes to a parameter once per row, as the ops of a batched body do. */
+/* Returns how many rows a call contributes through an edge. An op that processes lists row by row contributes
+   once per row to a parameter, also in an eager cell body. */
 FOLD__INLINE uint32_t fold__contribution_rows(const fold_ctx *f, uint32_t id, uint32_t edge, int sparse)
 {
     const int of_rows = sparse || (fold__is_of_rows(fold__node_sig(f, id)) &&
@@ -19205,7 +19203,7 @@ FOLD__INLINE uint32_t fold__contribution_rows(const fold_ctx *f, uint32_t id, ui
 
 /* ==== section: program analysis ==============================================================
    Owns: the analysis of a program (fold__find_analysis): which of its values get gradients, how these are
-   assembled, which values must outlive their batch, and how many floats and how much scratch a call needs.
+   assembled, which values must outlive their batch, and how much memory a call needs.
    Uses: reachability, ops. Invariant: an analysis depends only on the program and on which inputs get
    gradients. So it is made once, in time proportional to the size of the program, and later runs reuse it. */
 
@@ -19344,7 +19342,7 @@ static size_t fold__batch_scratch(const fold_ctx *f, const fold__program *progra
 }
 
 /* Counts the floats that must outlive a batch, per call and per list element, and the arrays of row pointers
-   that a batch needs for its inputs, its outputs and one op at a time. */
+   that a batch needs. */
 static void fold__measure_program(fold__run_sig *run_sig, const fold__program *program,
                                   const fold__value_facts *facts)
 {
@@ -19364,7 +19362,7 @@ static void fold__measure_program(fold__run_sig *run_sig, const fold__program *p
 }
 
 /* Whether an op runs tile by tile. Products and list ops do not: they process all rows of a batch at once.
-   Consecutive tiled ops form a span if all run per call or all run per list element: each tile passes through
+   Consecutive tiled ops form a span if all run per call or all run per list element. Each tile passes through
    the whole span before the next tile begins. */
 static int fold__runs_tiled(const fold_ctx *f, const fold__body_op *op)
 {
@@ -19375,8 +19373,7 @@ static int fold__same_ops(const fold_ctx *f, const fold__body_op *one, const fol
     return fold__runs_tiled(f, one) && fold__runs_tiled(f, other) && one->elem == other->elem;
 }
 
-/* Notes which values are outputs, and whether sums of weights' gradients read a value's gradient. Notes which
-   values are made and read within one span: these need memory for only one tile. */
+/* Notes how values are used. A value that is made and read within one span needs memory for only one tile. */
 static void fold__mark_transient(const fold_ctx *f, const fold__program *program, fold__value_facts *facts)
 {
     for (int op_index = 0, span = 0; op_index < program->n_ops; op_index++) {
@@ -19400,7 +19397,7 @@ static void fold__mark_transient(const fold_ctx *f, const fold__program *program
     }
 }
 
-/* Marks values that outputs need even if a call's list is empty, because not only list elements need them. */
+/* Marks values that outputs need even if a call's list is empty. */
 static void fold__mark_needed_if_empty(const fold__program *program, fold__value_facts *facts)
 {
     for (int output = 0; output < program->n_out; output++)
@@ -19463,8 +19460,7 @@ static void fold__settle_fact_pieces(fold__value_facts *facts, uint32_t size)
         facts->mode = fold__settle_pieces(facts->piece_floats, facts->pieces_written, size);
 }
 
-/* Notes for each op with a gradient what its backward reads, which operands get a gradient from it, and which
-   pieces of values and inputs it contributes to. */
+/* Notes for each op with a gradient what its backward pass reads, and what the op contributes to. */
 static void fold__note_contributions(const fold_ctx *f, fold__run_sig *run_sig, const fold__program *program,
                                      fold__value_facts *facts)
 {
@@ -19734,7 +19730,7 @@ static size_t fold__weight_floats(const fold_ctx *f, const fold__program *progra
     return floats;
 }
 
-/* Estimates the number of multiplications for a number of calls and list elements of a signature. */
+/* Estimates how many multiplications the given calls and list elements of a signature take. */
 static double fold__work_of_rows(const fold_ctx *f, uint32_t run_sig, size_t calls, size_t elems)
 {
     const fold__program program = fold__program_in_run(f, run_sig);
@@ -19743,8 +19739,8 @@ static double fold__work_of_rows(const fold_ctx *f, uint32_t run_sig, size_t cal
            (double)elems * (double)(weights + f->run->run_sig[run_sig].found.elem_floats);
 }
 
-/* The least work worth sharing among threads, in multiplications: about 20 microseconds on one thread,
-   several times the cost of waking a thread that worked recently. */
+/* The least work worth sharing among threads, in multiplications. It takes about 20 microseconds on one
+   thread, several times the cost of waking a thread that worked recently. */
 #ifndef FOLD__SHARED_WORK
 #define FOLD__SHARED_WORK (1 << 20)
 #endif
@@ -19815,9 +19811,9 @@ static size_t fold__all_bytes(const fold_ctx *f)
 static size_t fold__shares(size_t bytes, size_t of) { return bytes / of + (bytes % of >= (of + 1) / 2); }
 
 /* Returns the number of groups for samples of `bytes` in total. A group normally fills the byte budget. It
-   may fill up to three budgets to get more rows per batch and, in training, to reach about twice the bytes of
-   the weight gradients, which each group reads and writes. It may be even larger if batches would otherwise
-   have too few rows for their weights. Batches are taken to have a row per unit, or per list element. */
+   may grow to three budgets to get more rows per batch and, in training, to read and write the weight
+   gradients less often. It may be even larger if batches would otherwise have too few rows for their
+   weights. */
 static size_t fold__groups_wanted(const fold_ctx *f, size_t bytes, uint32_t units)
 {
     const fold__run *run = f->run;
@@ -19842,10 +19838,9 @@ static size_t fold__groups_wanted(const fold_ctx *f, size_t bytes, uint32_t unit
     return fold__max_size(fold__min_size(fold__min_size(groups, few), of_batch / least), 1);
 }
 
-/* Cuts the samples' calls into groups of about equal size, and counts the units: single samples, or several
-   whose recordings interleave. If all calls fit the budget, it stops counting at two. Fewer than four groups
-   per thread are rounded up to a multiple of the number of threads, unless all work fits one group and is too
-   little to share. */
+/* Cuts the samples' calls into groups of about equal size. Counts the units on the way, but only to two if
+   all calls fit the budget. Fewer than four groups per thread are rounded up to a multiple of the number of
+   threads, unless all work fits one group and is too little to share. */
 static int fold__cut_samples(fold_ctx *f, uint32_t first_call, uint32_t end_call, uint32_t *units)
 {
     const int whole = fold__shares(fold__all_bytes(f), f->group_bytes) < 2;
@@ -19894,10 +19889,11 @@ static int fold__tie_lookups(fold_ctx *f)
     return 1;
 }
 
-/* Whether a call can run on some rows of its lists independently of the others. It must work row by row, on
-   lists as long as those of the group's other calls, and read no single row. It may pass gradients only to
-   lists made in the group; its own gradients must be neither kept nor written only in part. Weights'
-   gradients are summed chunk by chunk, so no earlier call of the group may contribute to the same sums. */
+/* Whether a call can run on some rows of its lists independently of the others:
+   - it works row by row, reads no single row, and its lists are as long as those of the group's other calls
+   - it passes gradients only to lists made in the group
+   - its own gradients are neither kept nor written only in part
+   - no earlier call adds to the same gradients of weights, since these are summed chunk by chunk */
 static int fold__fits_chunks(const fold_ctx *f, const fold__group *group, uint32_t call)
 {
     const fold__run *run = f->run;
@@ -19981,8 +19977,8 @@ static int fold__form_groups(fold_ctx *f)
     return fold__add_group(f, first_call, run->plan.calls); /* no calls if the root is a leaf */
 }
 
-/* Marks values that cross between groups: results of the prefix that samples read, values that the suffix
-   reads, and leaves of the prefix that other groups read. */
+/* Marks values that cross between groups: results and leaves of the prefix that other groups read, and values
+   that the suffix reads. */
 static void fold__mark_boundary(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -20133,11 +20129,11 @@ FOLD__INLINE uint32_t fold__read_operand(const fold__reader *reader, uint32_t so
             reader->predecessors[(*n_predecessors)++].sig = from;
         reader->operands[from] |= operand;
     }
-    return reader->chain[source] & (0u - (from == reader->self)); /* no branch: it would be mispredicted */
+    return reader->chain[source] & (0u - (from == reader->self)); /* a branch would be mispredicted */
 }
 
-/* Finds which signatures feed which inputs of a signature and, for each of its calls, the longest chain of
-   the signature's calls that ends with that call. `operands` is all zeros, before and afterwards. */
+/* Finds which signatures feed which inputs of a signature. For each of its calls, finds the longest chain of
+   the signature's calls that ends there. `operands` is all zeros, before and afterwards. */
 static void fold__read_operands(fold_ctx *f, const fold__group *group, uint32_t self, uint64_t *operands)
 {
     fold__run *run = f->run;
@@ -20291,7 +20287,7 @@ static void fold__sort_signatures(fold_ctx *f, const fold__group *group, uint32_
 static int fold__find_components(fold_ctx *f, uint32_t which)
 {
     fold__run *run = f->run;
-    const fold__group group = run->group[which]; /* a copy: arrays may move */
+    const fold__group group = run->group[which]; /* copied because arrays may move */
     const size_t n_sigs = group.end_sig - group.first_sig;
     uint32_t n_predecessors = 0;
     if (!n_sigs)
@@ -20321,9 +20317,9 @@ static int fold__find_components(fold_ctx *f, uint32_t which)
    Owns: the batches of a group and their order (fold__schedule_group). By default components run in order. A
    component of one signature gets one batch per level of its chain, which is the fewest possible, and
    sometimes a prologue. In larger components the policy decides: after each batch it picks the signature of
-   highest priority and runs all of its ready calls. The agenda policy treats the group as one component. Time
-   is proportional to calls and operands, plus the logarithm of the number of signatures for each priority
-   that a batch changes. The depth policy sorts calls: those of equal depth and signature form one batch.
+   highest priority and runs all of its ready calls. The agenda policy treats the group as one component. The
+   depth policy sorts calls: those of equal depth and signature form one batch. Time is linear in calls and
+   operands, and each change of a priority takes time logarithmic in the number of signatures.
    Uses: scheduling: dependencies. Invariant: every call is in one batch, after all it reads; a prologue is
    extra. */
 
@@ -20402,7 +20398,7 @@ static int fold__crosses_stages(const fold_ctx *f, const fold__group_sig *group_
 static size_t fold__transient_floats(const fold_ctx *f) { return f->group_bytes / 4 / sizeof(float); }
 
 /* Returns how many calls form a block; blocks of rows are reused. In inference a prologue runs block by
-   block, so a block must fit in a share of the group's memory and have enough rows for efficient products. */
+   block. A block must fit in a share of the group's memory, and have enough rows for efficient products. */
 static uint32_t fold__block_calls(const fold_ctx *f, const fold__group_sig *group_sig)
 {
     const fold__analysis *found = &f->run->run_sig[group_sig->run_sig].found;
@@ -20414,8 +20410,8 @@ static uint32_t fold__block_calls(const fold_ctx *f, const fold__group_sig *grou
     return (uint32_t)fold__max_size(least * calls / (calls + elems) + 1, most / (floats / calls + 1));
 }
 
-/* A prologue runs those products of a cell that do not depend on the recursion, for many calls at once. A
-   prologue pays only if the signature feeds itself in batches of fewer rows than this. */
+/* A prologue runs those products of a cell that do not depend on the recursion, for many calls at once. It
+   pays off only if the batches of the recursion have fewer rows than this. */
 enum { FOLD__PROLOGUE_ROWS = 8 };
 static void fold__plan_prologue(const fold_ctx *f, fold__group_sig *group_sig)
 {
@@ -20435,7 +20431,7 @@ static int fold__batch_by_chain(fold_ctx *f, uint32_t sig)
 {
     fold__run *run = f->run;
     fold__plan_prologue(f, &run->group_sig[sig]);
-    const fold__group_sig of = run->group_sig[sig]; /* a copy: arrays may move */
+    const fold__group_sig of = run->group_sig[sig]; /* copied because arrays may move */
     const uint32_t block = of.has_prologue ? fold__block_calls(f, &of) : of.calls;
     const uint32_t prologues = of.has_prologue ? (of.calls - 1) / block + 1 : 0;
     if (!fold__need(f, FOLD__ARRAY_BATCHES, run->plan.batches + prologues + of.chain, sizeof(fold__batch)))
@@ -20492,7 +20488,7 @@ typedef struct fold__height {
 /* Data of a gathered call that policies use, kept together because calls become ready in any order. */
 typedef struct fold__waiting {
     uint32_t id, sig;      /* sig: counted from the first gathered signature */
-    uint32_t height;       /* longest path through readers, in calls; later its count's index in `heights` */
+    uint32_t height;       /* longest path through readers, in calls; later an index in `heights` */
     uint32_t missing;      /* number of operands that have not run */
     uint32_t next;         /* next call in the signature's queue */
     uint32_t reader;       /* its first reader, as an index in `reads`, or NONE */
@@ -20576,7 +20572,7 @@ static void fold__find_readers(const fold_ctx *f, fold__greedy *greedy, uint32_t
         uint32_t missing = 0;
         for (uint32_t edge = f->first_edge[id], end = f->first_edge[id + 1]; edge < end; edge++) {
             const uint32_t source = f->edge_source[edge];
-            /* no branch: it would often be mispredicted */
+            /* a branch would often be mispredicted */
             const uint32_t inside = producer[source] - greedy->first_sig < greedy->n_sigs;
             fold__waiting *const from = &waiting[inside ? gathered_at[source] : count];
             const fold__reads read = { call, from->reader };
@@ -20592,8 +20588,8 @@ static void fold__find_readers(const fold_ctx *f, fold__greedy *greedy, uint32_t
     }
 }
 
-/* Ready and pending calls are counted per signature and height, in memory proportional to the number of
-   calls. In deep components with many signatures, several heights share a count. */
+/* Ready and pending calls are counted per signature and height. In deep components with many signatures,
+   several heights share a count to save memory. */
 enum { FOLD__HEIGHTS = 4 }; /* maximum number of counts per call, plus two per signature */
 static uint32_t fold__height_step(uint32_t height, uint32_t shift) { return ((height - 1) >> shift) + 1; }
 
@@ -20656,9 +20652,9 @@ static void fold__agenda_depths(fold__greedy *greedy, uint32_t count)
     }
 }
 
-/* Returns the priority of running a signature next, or 0 if none of its calls is ready. Ties go to the first
-   signature. Agenda prefers a low mean depth of pending calls. Ratio multiplies the ready share of pending
-   calls, the ready share of calls of greatest height (most others wait for these), and this height. */
+/* Returns the priority of running a signature next, or 0 if none of its calls is ready. The agenda policy
+   prefers a low mean depth of pending calls. The ratio policy prefers a large share of ready calls, above all
+   among calls of greatest height, since most others wait for these. */
 static uint64_t fold__priority_of(const fold_ctx *f, const fold__greedy *greedy, uint32_t sig)
 {
     const fold__ready *ready = &greedy->queue[sig];
@@ -20677,7 +20673,7 @@ static uint64_t fold__priority_of(const fold_ctx *f, const fold__greedy *greedy,
     return (uint64_t)(agenda ? ~bits : bits) << 32 | (uint32_t)~sig;
 }
 
-/* Returns the signature of highest priority. Updates the tree for each change, or rebuilds it if many. */
+/* Returns the signature of highest priority. Rebuilds the tree if many priorities have changed. */
 static uint32_t fold__pick_signature(const fold_ctx *f, fold__greedy *greedy)
 {
     const int few = greedy->n_changed < greedy->leaves / 16;
@@ -20823,7 +20819,7 @@ static int fold__schedule_group(fold_ctx *f, uint32_t group)
     if (!fold__list_signatures(f, group) || !fold__find_components(f, group))
         return 0;
     const fold_schedule policy = fold__schedule_of(f);
-    const fold__group of = run->group[group]; /* a copy: arrays may move */
+    const fold__group of = run->group[group]; /* copied because arrays may move */
     if (!(fold__chunk_of(&of)              ? fold__schedule_chunks(f, &of)
           : policy == FOLD_SCHEDULE_DEPTH  ? fold__schedule_depth(f, group)
           : policy == FOLD_SCHEDULE_AGENDA ? fold__schedule_greedy(f, group, of.first_sig, of.end_sig)
@@ -20841,9 +20837,9 @@ static int fold__schedule_group(fold_ctx *f, uint32_t group)
    interval in the sequence of forward and backward batches. A single sweep over time assigns offsets
    (fold__offset_allocator), without comparing pairs of buffers. */
 
-/* A program's buffers are numbered in this order: values; in training, also gradients of values,
-   contributions to operands, and gradients that outputs get from outside. If the program has a list, these
-   are followed by the contributions of single list elements to operands of calls. */
+/* The order of a program's buffers. In training, values are followed by their gradients, by contributions to
+   operands, and by gradients of outputs from the call's readers. If the program has a list, the contributions
+   of single list elements to operands of calls come last. */
 static uint32_t fold__buffer_value(uint32_t value) { return value; }
 static uint32_t fold__buffer_grad(const fold__program *program, uint32_t value)
 {
@@ -20957,8 +20953,8 @@ static void fold__choose_buffers(const fold_ctx *f, const fold__group_sig *group
 
 /* -- lifetimes ------------------------------------------------------------------------------- */
 
-/* Times in a group of n batches: batch b runs forward at time b and backward at time 2n - 1 - b, and weight
-   gradients are summed at time 2n. */
+/* Times in a group of n batches: batch b runs forward at time b and backward at time 2n - 1 - b. The
+   gradients of weights are summed at time 2n. */
 typedef struct fold__times {
     uint32_t first_batch, count;
 } fold__times;
@@ -21169,9 +21165,8 @@ static fold__buffer *fold__block_of(const fold__run *run, fold__buffer *block, c
     return &block[group_sig->first_block + batch->first_call_row / group_sig->block];
 }
 
-/* Finds when blocks of rows are in use: from a block's first batch or prologue to the last batch that reads
-   its calls. A second pass goes backwards until each block's last use is found. Returns whether some block
-   begins after the last use of another. Blocks of elements come after blocks of calls. */
+/* Finds when each block of rows is in use: from its first batch or prologue to the last batch that reads its
+   calls. Returns whether a block begins after another's last use. Blocks of elements come last. */
 static int fold__find_blocks(fold_ctx *f, const fold__group *group, fold__buffer *block, uint32_t n_blocks)
 {
     fold__run *run = f->run;
@@ -21247,9 +21242,9 @@ static void fold__reuse_rows(fold_ctx *f, const fold__group *group, fold__buffer
     }
 }
 
-/* Finds when a program's transient values are in use, as op numbers. A value that is stored for a whole batch
-   is in use from the first op of the span that computes the value to the last op of the last span that reads
-   it: each tile of rows runs through a whole span before the next tile begins. */
+/* Finds from which op to which each transient value of a program is in use. A value that is stored for a
+   whole batch is in use for whole spans, since each tile of rows runs through a span before the next tile
+   begins. */
 static void fold__live_transient(const fold_ctx *f, const fold__program *program, fold__buffer *buffer)
 {
     uint32_t span = 0;
@@ -21278,9 +21273,9 @@ static void fold__live_transient(const fold_ctx *f, const fold__program *program
     }
 }
 
-/* Assigns offsets in scratch to transient buffers, one after the other. If the buffers exceed the size of a
-   tile, values that are not in use at the same time share memory, except in training: fold__live_transient
-   does not know when gradients and contributions are in use. */
+/* Assigns offsets in scratch to transient buffers, one after the other. In inference, values that are not in
+   use at the same time share memory if the buffers exceed the size of a tile. In training they cannot, as
+   fold__live_transient does not know when gradients and contributions are in use. */
 static void fold__assign_transient(fold_ctx *f, fold__group_sig *group_sig, const fold__program *program)
 {
     fold__run *run = f->run;
@@ -21306,9 +21301,9 @@ static void fold__assign_transient(fold_ctx *f, fold__group_sig *group_sig, cons
     group_sig->op_at = fold__assign_offset(f, buffer, group_sig->n_buffers, 1, (uint32_t)program->n_ops + 1);
 }
 
-/* In inference, a batch of many rows may run in parts, one after another, so that transient buffers fit in
-   the cache and in a share of the group's memory. A part has as many rows as fit, or more to avoid reading
-   weights too often. Calls with lists differ in size, so their batches are divided only in chunks. */
+/* In inference, a batch of many rows may run in parts, so that transient buffers fit in the cache and in a
+   share of the group's memory. A part has as many rows as fit, or more to avoid reading weights too often.
+   Calls with lists differ in size, so their batches are divided only in chunks. */
 static void fold__size_sub_batches(fold_ctx *f, fold__group_sig *group_sig, const fold__program *program)
 {
     const int chunks = fold__chunk_of(fold__group_of(f, group_sig)) != 0;
@@ -21428,7 +21423,7 @@ static void fold__plan_group_sig(fold_ctx *f, fold__group_sig *group_sig, const 
 static int fold__plan_group(fold_ctx *f, uint32_t which)
 {
     fold__run *run = f->run;
-    const fold__group group = run->group[which]; /* a copy: arrays may move */
+    const fold__group group = run->group[which]; /* copied because arrays may move */
     const fold__times times = { group.first_batch, group.end_batch - group.first_batch };
     const uint32_t first_buffer = run->plan.buffers;
     const uint32_t n_blocks = fold__note_batches(f, &group);
@@ -21446,11 +21441,11 @@ static int fold__plan_group(fold_ctx *f, uint32_t which)
 }
 
 /* ==== section: forward execution =============================================================
-   Owns: running batches, and their forward pass (fold__forward_batch). To run a batch, forward or backward,
-   means to find the rows of its operands and results, call its ops on them (products on all rows, other ops
-   tile by tile), and copy values that stay readable. How a stage runs its ops, and where the operands of the
-   ops are, is determined once for all batches of a signature (fold__plan_stages) and reused in later runs; a
-   batch adds only where its rows begin.
+   Owns: running batches, and their forward pass (fold__forward_batch). Running a batch, forward or backward,
+   means finding the rows of its operands and results, calling its ops on them (products on all rows, other
+   ops tile by tile), and copying values that stay readable. All batches of a signature, also in later runs,
+   share stages, which say how ops run and where their operands are (fold__plan_stages). A batch adds only
+   where its rows begin.
    Uses: ops, and the plan's batches, offsets and prologues. Invariant: running allocates nothing. */
 
 static FOLD__NOINLINE void *fold__scratch_array(fold__worker *worker, size_t count, size_t size)
@@ -21559,7 +21554,8 @@ static void fold__repeat_rows(fold__worker *worker, fold_rows *rows, uint32_t of
     rows->rows = to;
 }
 
-/* Finds rows that are not evenly spaced in a buffer: a parameter, rows from outside, or repeated rows. */
+/* Finds rows that are not evenly spaced in a buffer: those of a parameter, of other calls, or repeated
+   ones. */
 static FOLD__NOINLINE void fold__other_rows(fold__worker *worker, const fold__binding *binding, size_t count,
                                             fold_rows *rows)
 {
@@ -21825,8 +21821,8 @@ static void fold__forward_ops(fold_ctx *f, fold__worker *worker, int first, int 
 
 /* -- instructions ---------------------------------------------------------------------------- */
 
-/* Whether a stage runs an op, and which segments of a product. The prologue runs what does not depend on the
-   recursion, including leading segments of products; the batches after the prologue run the rest. */
+/* Whether a stage runs an op, and which segments of a product. The prologue runs all that does not depend on
+   the recursion. The batches after the prologue run the rest. */
 static int fold__stage_part(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
                             fold__instruction *instruction)
 {
@@ -21971,7 +21967,7 @@ static void fold__enter_stage(const fold_ctx *f, fold__worker *worker, const fol
     worker->run_sig = &f->run->run_sig[group_sig->run_sig];
     worker->program = fold__program_of(f, &f->sigs[worker->run_sig->sig]);
     worker->tile = group_sig->tile;
-    worker->buffer = kinds; /* without offsets, which the batch sets */
+    worker->buffer = kinds; /* the batch sets the offsets */
     worker->instruction = instructions + (stage ? 0 : worker->program.n_ops);
     worker->binding =
         (fold__binding *)(void *)(instructions + (worker->program.n_ops << group_sig->has_prologue));
@@ -22159,8 +22155,8 @@ static int fold__in_one_piece(const fold_ctx *f, const fold__worker *worker, int
     return rows->base != NULL;
 }
 
-/* Returns the start of the contributions to a value. They are in the memory of the value's group or, if the
-   value crosses between groups, in the part of the region that lasts for the whole run. */
+/* Returns the start of the contributions to a value. They are in the memory of the value's group, or outlive
+   the groups if the value crosses between them. */
 static float *fold__grad_area(const fold_ctx *f, uint32_t source, const fold__group *group)
 {
     const fold__run *run = f->run;
@@ -22194,8 +22190,8 @@ static size_t fold__dest_stride(const fold_ctx *f, uint32_t edge, uint32_t float
     return f->run->mode[source] == FOLD__GRAD_SUM ? floats : fold__row_size(f, source);
 }
 
-/* Finds the rows of a fixed input, one per call of the batch: rows to read or, if `back` is given (in the
-   backward pass), rows for contributions. */
+/* Finds the rows of a fixed input, one per call of the batch. These are the rows to read or, if `back` is
+   given, the rows for contributions. */
 static void fold__fixed_rows(const fold_ctx *f, const fold__worker *worker, int operand,
                              const fold__group *back, float **rows)
 {
@@ -22388,7 +22384,7 @@ static void fold__note_output(fold_ctx *f, fold__worker *worker, int output)
             if (worker->commands)
                 fold__emit(worker->commands, NULL, NULL, &copy, sizeof copy);
         }
-        if (first == begin) /* of a list that is written in parts, the first part sets the address */
+        if (first == begin) /* the first part of a list sets its address */
             f->value[id] = to;
     }
 }
@@ -22478,8 +22474,8 @@ static void fold__clear_rows(const fold_rows *to, size_t first, size_t end, uint
         fold__clear_row(fold__row(to, (int)i), size);
 }
 
-/* Adds the nth row to a sum. Rows of the first block are added directly. Rows of a later block are added up
-   in `block`, which may be the first of them. The result is added to the sum after the last of them. */
+/* Adds the nth row to a sum. Rows of a later block are first added up in `block`, which may be the block's
+   first row. */
 static void fold__add_nth(const fold_ctx *f, float *sum, float *block, const float *row, uint32_t size,
                           uint32_t nth, int is_last)
 {
@@ -22592,7 +22588,7 @@ static int fold__list_uses_of(fold_ctx *f, uint32_t run_sig)
     return 1;
 }
 
-/* At a parameter's first use, allocates its total, unless an all-zero gradient serves as the total. */
+/* Allocates a parameter's total at its first use, unless the gradient is all zeros and can hold the total. */
 static void fold__layout_total(fold_ctx *f, fold__use *use)
 {
     const fold__param_data *param = &fold__params(f->model)[use->target];
@@ -22604,8 +22600,8 @@ static void fold__layout_total(fold_ctx *f, fold__use *use)
     f->run->sum_floats += fold__round_up(param->size, 16);
 }
 
-/* Returns the shape of the rows that a use sums: the shape of the value or, for a weight or bias, of the
-   result of the op that reads it. Returns [1] for an operand that calls share, to keep its sum whole. */
+/* Returns the shape of the rows that a use sums. For a weight or bias, it is the shape of the result of the
+   op that reads it. Returns [1] for an operand that calls share, to keep its sum whole. */
 static fold_shape fold__shape_of_use(const fold_ctx *f, const fold__use *use)
 {
     const fold__program program = fold__program_in_run(f, use->run_sig);
@@ -22660,10 +22656,9 @@ static int fold__is_reached(const fold__run *run, const fold__use *use)
     return 0;
 }
 
-/* Chooses how many lines of a use form a block (more if the sum is large). Lays out the sum and, if there are
-   several blocks, memory for one block. Convolutions count rows instead of lines. If a linear op's sum is one
-   block that slices need not split, and the op's weight is not transposed, the op's kernel also adds the sum
-   to the total. */
+/* Chooses how many lines of a use form a block. Lays out the sum and, if there are several blocks, memory for
+   one block. Convolutions count rows instead of lines. The kernel of a linear op can add a sum of one block
+   to the total itself, unless the op's weight is transposed or slices may have to split the sum. */
 enum { FOLD__KERNEL_WORK = 1 << 22 }; /* multiplications: at most about 100 microseconds */
 static void fold__place_sum(fold_ctx *f, fold__use *use)
 {
@@ -22731,8 +22726,8 @@ static float *fold__use_sum(const fold_ctx *f, const fold__use *use)
     return use->sum == FOLD__SUM_SEPARATE ? f->run->sums + use->sum_at : fold__use_total(f, use) + use->at;
 }
 
-/* Returns where to add the next `count` lines of a use, or some columns of these, and adds `count` to *done.
-   The first block is summed in place. A later block is added to the sum when the next block begins. */
+/* Returns where to add the next `count` lines of a use, and adds `count` to *done. The first block is summed
+   in place. A later block is added to the sum when the next block begins. */
 static float *fold__next_lines(const fold_ctx *f, const fold__use *use, fold__extent share, size_t count,
                                size_t *done)
 {
@@ -22761,9 +22756,9 @@ static void fold__add_to_total(const fold_ctx *f, const fold__use *use)
                       sum, (uint32_t)use->size);
 }
 
-/* Where the rows that a use sums are: in `buffer`; if that is NULL, at the edges of `input`; if both are
-   NULL, in the gradient of output number `output`. The summed part begins `offset` floats into each row.
-   These are never rows of a parameter that is the input of a product: the product reads a copy. */
+/* Where the rows that a use sums are: in `buffer` or, if that is NULL, at the edges of `input` or, if both
+   are NULL, in the gradient of output number `output`. The summed part begins `offset` floats into each row.
+   If the input of a product is a parameter, the rows are those of a copy. */
 typedef struct fold__source {
     const fold__buffer *buffer;
     const fold__ref *input;
@@ -22892,8 +22887,8 @@ static void fold__add_to_use(fold_ctx *f, fold__worker *worker, const fold__use 
     }
 }
 
-/* The part of a use's work between `from` and `to`. It consists of columns, in whole vectors, so that one
-   thread computes each sum, in order. In sliced runs with more rows than vectors, it consists of rows. */
+/* The part of a use's work between `from` and `to`. It consists of whole vectors of columns, so that a single
+   thread computes each sum in order. In sliced runs with more rows than vectors, it consists of rows. */
 typedef struct fold__use_share {
     fold__extent columns, rows;
 } fold__use_share;
@@ -23052,7 +23047,7 @@ static int fold__reserve_sums(fold_ctx *f)
 {
     fold__run *run = f->run;
     size_t floats = run->sum_floats;
-    /* including totals that this run keeps in gradients, since that must not change a context's memory */
+    /* including totals kept in gradients: keeping them must not change a context's memory use */
     for (uint32_t which = 0; which < run->n_uses; which++) {
         const fold__use *use = &run->use[which];
         if (!use->leads || use->total != FOLD__NO_TOTAL)
@@ -23081,9 +23076,9 @@ static int fold__reserve_sums(fold_ctx *f)
    Uses: forward execution, parameter gradients. Invariant: a value's gradient is complete before the op that
    made it runs backward. */
 
-/* Lays out, in units of 16 floats, the contributions of a call that are not written in place. Contributions
-   to values that cross between groups begin at *at_linked. Others begin at *at or, if `at` is NULL, after the
-   group's earlier ones. If a value's gradient is a sum, the edges to the value are linked in record order. */
+/* Lays out the contributions of a call that are not written in place, in units of 16 floats. Contributions to
+   values that cross between groups begin at *at_linked. Others begin at *at or, if `at` is NULL, after the
+   group's earlier ones. Links the edges to a value in record order if its gradient is a sum. */
 FOLD__INLINE void fold__assign_contribution_rows(fold_ctx *f, uint32_t id, uint32_t *at, uint32_t *at_linked)
 {
     fold__run *run = f->run;
@@ -23163,7 +23158,7 @@ static void fold__add_contribution(const fold_ctx *f, uint32_t id, uint32_t edge
     }
     if (first)
         fold__clear_row(to, end - at);
-    if (noted & FOLD__SPARSE_GRAD) { /* of equal rows, the first has the sum, the others are zero */
+    if (noted & FOLD__SPARSE_GRAD) { /* the first of equal rows has the sum, the others are zero */
         const uint32_t call = fold__edge_call(f, edge);
         const float *data = fold__data_ptr(f, (uint32_t)fold__node_op_data(f, call));
         const int *index = (const int *)(const void *)data;
@@ -23178,7 +23173,8 @@ static void fold__add_contribution(const fold_ctx *f, uint32_t id, uint32_t edge
                       floats);
 }
 
-/* Sums the contributions to some rows of a value: in blocks if they cover a whole value that is no list. */
+/* Sums the contributions to some rows of a value. Those to whole values other than lists are summed in
+   blocks. */
 static void fold__sum_contributions(const fold_ctx *f, uint32_t id, float *area, fold__extent some)
 {
     const fold__run *run = f->run;
@@ -23246,8 +23242,8 @@ static void fold__add_parts(const fold_ctx *f, const fold_rows *to, uint32_t wid
         fold__add_part(f, fold__row(to, (int)i), width, offset, fold__row(from, (int)i), size, first);
 }
 
-/* Sums, in trace order, what ops from number `op_index` on contribute to one input or value of the program,
-   given by the kind and index of refs to it. Returns whether any op contributes. */
+/* Sums, in trace order, what ops from number `op_index` on contribute to one input or value of the program.
+   Returns whether any op contributes. */
 static int fold__add_contributions(fold_ctx *f, fold__worker *worker, int op_index, uint32_t kind,
                                    uint32_t index, const fold_rows *to, uint32_t width, size_t count)
 {
@@ -23270,8 +23266,8 @@ static int fold__add_contributions(fold_ctx *f, fold__worker *worker, int op_ind
     return any;
 }
 
-/* Completes the gradient of a value of the program for `count` rows of the tile: adds up the contributions of
-   the value's readers in trace order, then adds the gradient from outside. */
+/* Completes the gradient of a value of the program for `count` rows of the tile. Adds up what the value's
+   readers in the program contribute, in trace order, and then what the call's readers contribute. */
 static void fold__finish_value(fold_ctx *f, fold__worker *worker, uint32_t value, const fold__binding *grad,
                                size_t count)
 {
@@ -23292,7 +23288,7 @@ static void fold__finish_value(fold_ctx *f, fold__worker *worker, uint32_t value
     fold__add_parts(f, &to, size, 0, &part, size, first, count);
 }
 
-/* Sums, in list order, what list elements contribute to a call's operand. Sums continue in later parts. */
+/* Sums, in list order, what list elements contribute to a call's operand. Later parts continue the sum. */
 static void fold__sum_per_element(fold_ctx *f, fold__worker *worker, const fold__body_op *op, int operand)
 {
     char *free = worker->free;
@@ -23463,7 +23459,8 @@ static void fold__begin_output(fold_ctx *f, fold__worker *worker, int output, co
     worker->outer[output] = fold__tidy_rows(rows, count, (ptrdiff_t)value->size);
 }
 
-/* Finds the rows of gradients from outside and of contributions. Clears rows that are not written in full. */
+/* Finds the rows of contributions, and of gradients from the call's readers. Clears rows not written in
+   full. */
 static void fold__begin_backward(fold_ctx *f, fold__worker *worker, const fold__group *group)
 {
     fold__run *run = f->run;
@@ -23597,8 +23594,8 @@ static void fold__eager_run(fold_ctx *f, uint32_t id);
 
 /* A body runs op by op on the call's inputs. In training, several ops can contribute to the gradient of one
    input or output. A batched call first sums what the body contributes to an input, and what readers
-   contribute to an output. To get the same sums, an eager call copies each input that the body reads in part
-   or more than once, and each output that the body itself reads. */
+   contribute to an output. An eager call gets the same sums by copying each input that the body reads in part
+   or more than once, and each output that the body reads. */
 
 static fold_node fold__border(fold_ctx *f, uint32_t tag, const fold__operand *operand)
 {
@@ -23876,8 +23873,8 @@ static fold_op_call *fold__eager_set_call(fold_ctx *f, uint32_t id, const fold__
     return call;
 }
 
-/* Returns how many floats of scratch an eager op needs, for itself and for sums over its rows. Pointers to
-   the rows of its lists, and to rows of contributions to these lists, follow the floats. */
+/* Returns how many floats of scratch an eager op needs, for itself and for sums over its rows. The pointers
+   to rows that it needs follow the floats. */
 static size_t fold__eager_floats(const fold_ctx *f, const fold__program *program)
 {
     size_t floats = fold__round_up(fold__op_scratch(f, program, program->op, SIZE_MAX), 16);
@@ -24160,8 +24157,7 @@ static fold__kept_plan *fold__plan_at(fold__plans *plans, size_t at)
 }
 static size_t fold__plan_header(void) { return fold__round_up(sizeof(fold__kept_plan), FOLD__ALIGN); }
 
-/* Lists the parts of a structure that no array of the recording contains: the parameters of leaves, the
-   lengths of lists, the scratch sizes of ops over lists, and the roots. */
+/* Lists the parts of a structure that no array of the recording contains, such as the lengths of lists. */
 static int fold__list_words(fold_ctx *f, const fold_node *roots, size_t n_roots, uint32_t *n_words)
 {
     if (!fold__need(f, FOLD__ARRAY_PLANNING, 2 * (size_t)f->n_nodes + n_roots + 1, sizeof(uint32_t)))
@@ -24170,7 +24166,7 @@ static int fold__list_words(fold_ctx *f, const fold_node *roots, size_t n_roots,
     for (uint32_t id = 1; id <= f->n_nodes; id++) {
         const uint32_t kind = fold__kind_of(f, id);
         *to = kind == FOLD__NODE_LOOKUP ? fold__node_table(f, id) : fold__node_param(f, id);
-        /* no branch: it would often be mispredicted */
+        /* a branch would often be mispredicted */
         to += (kind == FOLD__NODE_LOOKUP) | (kind == FOLD__NODE_PARAM);
         if (!fold__is_list(f, id))
             continue;
@@ -24337,7 +24333,7 @@ static uint32_t *fold__seen_slot(uint32_t *table, uint32_t slots, uint64_t hash)
     return &table[slot];
 }
 
-/* Whether a structure was run before. Tables keep 31 bits per hash: a false match stores a plan early. */
+/* Whether a structure was run before. A false match of its 31-bit hash only stores a plan too early. */
 static int fold__seen_before(fold__plans *plans, uint64_t hash)
 {
     uint32_t *first = fold__seen_hashes(plans), *second = first + plans->slots;
@@ -24417,9 +24413,9 @@ static void fold__learn_cost(fold_ctx *f, const fold__batch *batch, int kind, do
     fold__learn_unit(&f->run->batch_unit, fold__batch_work(f, batch), ns);
 }
 
-/* Estimates a batch's time in nanoseconds from a least-squares fit of time against rows over the timed
-   batches. If the row counts of these vary too little, or this batch has far more rows, time is taken as
-   proportional to rows. Slope and intercept are clamped to be non-negative. */
+/* Estimates a batch's time in nanoseconds from a least-squares fit of time against rows. Time is taken as
+   proportional to rows if the timed batches vary too little in rows, or if this batch has far more. Slope and
+   intercept are clamped to be non-negative. */
 static double fold__estimate_batch(const fold_ctx *f, const fold__batch *batch, int kind)
 {
     const fold__cost *cost = fold__cost_of(f, batch, kind);
@@ -24443,8 +24439,8 @@ static double fold__estimate_batch(const fold_ctx *f, const fold__batch *batch, 
    threads divide up the sums that these groups add to.
    Uses: all sections above. Invariant: all memory is reserved before the first write. */
 
-/* Finds the address of a value that exists when a run begins. Other values get the address of the sink: their
-   rows may be gathered, but are not read, before the values are computed. */
+/* Finds the address of a value that exists when a run begins. Other values get the address of the sink, since
+   their rows may be gathered before the values are computed, though not read. */
 FOLD__INLINE void fold__resolve(fold_ctx *f, uint32_t id)
 {
     const int there = !fold__makes_value(f->kind[id]) || (f->kind[id] & FOLD__IS_STORED);
@@ -24476,9 +24472,9 @@ static void fold__layout_results(fold_ctx *f)
     }
 }
 
-/* Lays out, in units of 16 floats from the region's start, the values and gradients that cross between
-   groups, and contributions to these gradients. Returns the number of units. Leaves have values already, and
-   their gradients are stored with their group. Also lays out each group's contributions, from unit 0 on. */
+/* Lays out the values and gradients that cross between groups, and contributions to these gradients. Returns
+   their size in units of 16 floats. Leaves have values already, and their gradients are stored with their
+   group. Also lays out each group's contributions, from unit 0 on. */
 static uint32_t fold__layout_boundary(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -24668,8 +24664,8 @@ static void fold__resolve_gradients(fold_ctx *f, const fold__group *group)
     }
 }
 
-/* Clears the gradients of a group's values and leaves that will be written only in part. If `boundary` is
-   set, clears those that cross between groups, since other groups write these; else, clears the rest. */
+/* Clears those gradients of a group that will be written only in part. If `boundary` is set, clears those
+   that cross between groups, since other groups write them; else, clears the rest. */
 static void fold__clear_partial(fold_ctx *f, const fold__group *group, int boundary)
 {
     fold__run *run = f->run;
@@ -24811,13 +24807,13 @@ static void fold__run_batch(fold_ctx *f, fold__worker *worker, const fold__group
         fold__learn_cost(f, &worker->batch, kind, fold__as_double(fold__now(f) - start));
 }
 
-/* Work for several threads: groups [first, last), each run by one thread; the sums that these groups add to;
-   or the rows of one batch when no other group runs. */
+/* Work for several threads: either groups [first, last), each run by one thread, or the sums that these
+   groups add to, or the rows of a batch that runs alone. */
 typedef struct fold__job {
     fold_ctx *ctx;
     void (*run)(const struct fold__job *job, fold__worker *worker, uint64_t worker_index);
     uint32_t first, last;
-    uint64_t work, threads; /* work: the cost of the sums, or number of rows */
+    uint64_t work, threads; /* work: the cost of the sums, or the number of rows */
     uint32_t batch;
     int kind;
 } fold__job;
@@ -24939,13 +24935,13 @@ static void fold__accumulate_groups(fold_ctx *f, fold__worker *worker, uint32_t 
         size_t done = use->done;
         const int in_one = use->sum == FOLD__SUM_BY_KERNEL;
         if (begin == end || from >= end || to <= begin || (in_one && from > begin))
-            continue; /* the part in which a one-kernel sum begins does all of it */
+            continue; /* a sum of one kernel is done by the part in which it begins */
         const fold__use_share share = fold__share_of_use(f, use, from > begin ? from - begin : 0,
                                                          (to < end && !in_one ? to : end) - begin);
         for (uint32_t group = first; group < last && share.columns.from < share.columns.to; group++)
             if (fold__adds_up(run, use, group))
                 fold__accumulate_use(f, worker, use, &run->group[group], share, &done);
-        if (to >= end || share.rows.to < (int)use->rows) /* if threads divide columns: the last thread */
+        if (to >= end || share.rows.to < (int)use->rows) /* the last thread, if threads divide columns */
             use->next = done;
         if (run->sums_in_one_go && to >= end && !use->is_node)
             fold__add_to_total(f, use);
@@ -25007,7 +25003,7 @@ static uint32_t fold__phase_steps(const fold__run *run, const fold__progress *pr
 
 /* Moves to the next phase that has steps, which may be the current one. Phases: the prefix, the suffix
    backward, each group of samples forward and backward, the suffix forward, the prefix backward. The suffix
-   runs backward before its values exist, the prefix after all samples have added gradients. */
+   runs backward early, since that needs no values. The prefix waits for the gradients of all samples. */
 static void fold__find_phase(const fold__run *run, fold__progress *progress)
 {
     const uint32_t from = fold__samples_from(run), suffix = 2 + 2 * (fold__samples_to(run) - from);
@@ -25033,9 +25029,9 @@ static void fold__first_phase(const fold__run *run, fold__progress *progress)
 }
 
 /* Runs the next groups of samples, from `first` on. Returns the group after the last group that ran. In
-   inference all groups are divided among the threads. In training one group per thread runs at a time; then
-   the threads divide up the sums that the groups add to, so that every sum continues in the order of groups.
-   If only one group runs, threads divide its batches. */
+   inference all groups are divided among the threads. In training one group per thread runs at a time. Then
+   the threads divide up the sums that the groups add to, and every sum continues in the order of groups. If
+   only one group runs, threads divide its batches. */
 static uint32_t fold__run_samples(fold_ctx *f, uint32_t first)
 {
     fold__run *run = f->run;
@@ -25128,7 +25124,7 @@ static void fold__execute(fold_ctx *f)
         at.phase++;
         if (!at.backward) {
             fold__run_group(f, run->worker, at.group, FOLD__EVENT_FORWARD, 1);
-        } else if (fold__goes_back(run)) { /* always true: drops code from inference builds */
+        } else if (fold__goes_back(run)) { /* always true: lets inference builds drop this code */
             fold__backward_group(f, run->worker, at.group, 1);
             fold__sum_groups(f, at.group, at.group + 1);
         }
@@ -25164,8 +25160,8 @@ static uint64_t fold__rows_of_step(const fold_ctx *f, const fold__progress *prog
                                : fold__rows_to_cut(f, &f->run->batch[which]);
 }
 
-/* The work of all uses in a group's sums is laid end to end. The work of this use begins at *at. Returns how
-   much of the next `work` belongs to this use. Moves *at past the use. */
+/* Returns how much of the next `work` belongs to this use, and moves *at past the use. The work of a group's
+   uses is laid end to end; that of this use begins at *at. */
 static uint64_t fold__work_of_use(const fold__use *use, uint64_t *at, const fold__progress *progress,
                                   uint64_t work)
 {
@@ -25194,7 +25190,7 @@ static double fold__estimate_rows(const fold_ctx *f, const fold__progress *progr
     return fold__estimate_batch(f, &batch, progress->backward ? FOLD__EVENT_BACKWARD : FOLD__EVENT_FORWARD);
 }
 
-/* Returns how many rows of a step (for sums, how much work) should fit into `ns`, but at least a minimum. */
+/* Estimates how many rows of a step fit into `ns` or, if the step sums gradients, how much work. */
 static uint64_t fold__rows_within(const fold_ctx *f, const fold__progress *progress, uint64_t rows, double ns)
 {
     const int is_sums = fold__step_batch(f->run, progress) == FOLD__NONE;
@@ -25216,7 +25212,7 @@ static void fold__run_sums(fold_ctx *f, const fold__progress *progress, uint64_t
     const double expected = fold__estimate_rows(f, progress, work);
     const double times = fold__as_double(fold__now(f) - start) / (expected > 0 ? expected : 1);
     uint64_t at = 0;
-    for (uint32_t use = 0; use < run->n_uses; use++) { /* learning scales unit costs: none may be 0 */
+    for (uint32_t use = 0; use < run->n_uses; use++) { /* costs are learnt by scaling, so none may be 0 */
         fold__work_unit *unit = &run->sum_unit[use % FOLD__SUM_UNITS];
         const double ns = fold__unit_ns(unit) > 1e-4 ? fold__unit_ns(unit) : 1e-4;
         if (fold__work_of_use(&run->use[use], &at, progress, work))
@@ -25543,8 +25539,7 @@ static void fold__find_last_readers(const fold_ctx *f, const fold__group *group,
     }
 }
 
-/* Returns the length of the longest chain of a signature's calls; other calls may come in between. Only calls
-   between a call of the signature and the last call that depends on it are visited. */
+/* Returns the length of the longest chain of a signature's calls. Other calls may come in between. */
 static uint32_t fold__own_chain(const fold_ctx *f, const fold__group_sig *group_sig, const uint32_t *last,
                                 uint32_t *chain)
 {
@@ -25987,7 +25982,7 @@ static const char *fold__replay_problem(const fold_ctx *f)
     return NULL;
 }
 
-/* Gives new draws, as in a fresh recording, to random calls of the last run or recorded for it. */
+/* Gives new draws, as in a fresh recording, to the random calls of the last run and those recorded for it. */
 static void fold__draw_again(fold_ctx *f)
 {
     for (uint32_t at = 0; at < f->n_calls && f->n_draws; at++) {
@@ -26057,7 +26052,7 @@ static fold_status fold__replay_batched(fold_ctx *f)
     if (!run->commands.first)
         fold__begin_capture(f);
     fold__run_planned(f, start);
-    if (run->worker->commands) /* addresses left there would be denormal floats, slow to add */
+    if (run->worker->commands) /* addresses left there would be denormal floats, which are slow to add */
         memset(run->scratch, 0, (size_t)(run->commands.base - (char *)run->scratch));
     run->worker->commands = NULL;
     if (!run->commands.disabled && run->commands.used > run->commands.size)
@@ -26593,7 +26588,7 @@ struct fold_pool {
     long process;          /* the process that owns the threads; after fork, the child has none */
     int wanted, started, stop;
     unsigned round;        /* number of calls of fold_pool_for */
-    int next, count, left; /* next task to start, number of tasks, number unfinished */
+    int next, count, left; /* next task to start, number of tasks, number of unfinished tasks */
     fold_task *task;
     void *user;
 };
@@ -27419,7 +27414,7 @@ typedef struct fold__gates {
     fold_param weight, bias, recurrent, recurrent_bias;
     int hidden;
     int arity;     /* number of children of a tree node */
-    int projected; /* whether the body gets products of the first input and the weights, not that input */
+    int projected; /* whether the body gets the first input already multiplied by the weights */
     fold_activation activation; /* for a cell without gates */
 } fold__gates;
 
@@ -27446,8 +27441,8 @@ static void fold__project_cell(fold_model *m, uint32_t id)
     fold__cells(m)[made.id - 1].is_projected = 1;
 }
 
-/* Makes the projections of all layers' cells. A model with lookup tables has projections, whether layers or
-   tables were added first. If a cell body adds the table, the body is traced first. */
+/* Makes the projections of all layers' cells, once the model has lookup tables as well as layers. If a cell
+   body adds the table, the body is traced first. */
 static void fold__project_cells(fold_model *m)
 {
     while (m->projected_cells < m->n_cells && !m->error.status && !m->tracer->frame.tracing) {
@@ -27732,8 +27727,8 @@ FOLD_API fold_rnn_stack fold_rnn_stack_new(fold_model *m, const char *name, fold
     return stack;
 }
 
-/* Runs a layer in one direction over the first `count` nodes of f->steps, an array that may move whenever a
-   call is recorded. The next `count` nodes become the states h; in reverse, h is appended to each. */
+/* Runs a layer in one direction over the first `count` nodes of f->steps. The next `count` nodes become the
+   states h; in reverse, h is appended to each. Recording a call may move the array. */
 static fold_state fold__stack_direction(fold_ctx *f, const char *who, const fold_recurrent *layer, int count,
                                         int reverse, const fold_state *begin)
 {
@@ -28126,8 +28121,8 @@ typedef struct fold__snapshot {
     uint32_t n_batches, n_calls, n_sigs, n_groups, bound, recomputed;
     fold__seen_batch *batch;
     const uint32_t *call; /* calls in batch order */
-    uint32_t *at; /* per node: for a call, 1 + its batch; for other values that are read, FOLD__LEAF + 1 + the
-                     first batch that reads them; else 0 */
+    uint32_t *at; /* per node: 1 + its batch if it is a call; FOLD__LEAF + 1 + the first
+                     batch that reads it if it is another value; else 0 */
     uint32_t *sig_at;        /* per signature: 1 + its index in `sig` */
     fold__seen_sig *sig;     /* in order of their first batches */
     uint32_t *work;          /* working memory, per node */
@@ -28780,8 +28775,8 @@ static void fold__see_signature(const fold_ctx *f, uint32_t sig, fold_seen *seen
         seen->cell = fold__request_name(f, f->sigs[signature->tag_cell].op);
 }
 
-/* Numbers samples from 1 on. Call c begins a sample if no call from c on reads a call before c. Nodes that
-   are shared by samples, or that only combine samples, belong to none. */
+/* Numbers samples from 1 on. A call begins a sample if neither it nor a later call reads an earlier one.
+   Nodes that are shared by samples, or that only combine samples, belong to none. */
 static void fold__number_samples(fold__snapshot *snapshot)
 {
     /* a value that a sample reads; a call inside a sample; the first call of a sample */
@@ -29198,7 +29193,7 @@ static void fold__put_number(fold__text *text, uint64_t number, int width)
 
 static void fold__put_floats(fold__text *text, const float *values, size_t count)
 {
-    if (fold__is_little_endian()) /* all at once: many times faster */
+    if (fold__is_little_endian()) /* writing all at once is many times faster */
         fold__put_bytes(text, (const char *)values, count * sizeof *values);
     for (size_t i = 0; i < count && !fold__is_little_endian(); i++)
         fold__put_number(text, fold__bits_of(values[i]), 4);
@@ -29283,8 +29278,8 @@ FOLD_API fold_status fold_model_save_to(fold_model *m, fold_writer *write, void 
 }
 
 #ifndef FOLD_NO_STDIO
-/* What standard C cannot do: create a file that is locked while its descriptor is open, remove a file only if
-   no saver has locked it, and flush to disk. Stdio writes the contents. */
+/* What standard C cannot do: create a file and hold a lock on it, remove a file only if no saver has locked
+   it, and flush to disk. Stdio writes the contents. */
 enum { FOLD__NAME_IN_USE = -2 }; /* the name exists; -1 stands for all other failures */
 
 #if defined(FOLD__DISK_POSIX)
@@ -29411,7 +29406,7 @@ static int fold__disk_replaceable(const char *path)
     wchar_t wide[FOLD__WIDE];
     return _wstat(fold__wide(path, wide), &there) || (there.st_mode & _S_IFMT) == _S_IFREG;
 }
-#else /* plain C: only one saver per path at a time, no flushing to disk */
+#else /* in plain C, a path may have only one saver at a time, and nothing is flushed to disk */
 static int fold__disk_create(const char *path)
 {
     FILE *there = fold__open_file(path, 0);
@@ -29621,8 +29616,8 @@ typedef struct fold__tensor {
     char *dims;          /* text of all dimensions in the header */
     uint32_t param;      /* 1 + the parameter to load it into, or 0 */
     int of_bytes;        /* whether it contains the scales of an int8 tensor to load */
-    const struct fold__tensor *scales; /* for an int8 tensor to load: one scale per index of its last axis or,
-                                          if the scales' rank is above 1, one per vector along that axis */
+    const struct fold__tensor *scales; /* scales of an int8 tensor: one per index of its last axis or, if of
+                                          rank 2 or more, one per vector along that axis */
     uint64_t begin, end; /* its bytes in the data of the file */
     const unsigned char *data;
 } fold__tensor;
@@ -29948,8 +29943,8 @@ static fold__tensor *fold__find_tensor(const fold__file *file, const char *const
 }
 
 #ifndef FOLD_NO_TEXT
-/* Returns the edit distance of two names without their common start and end, or 0 if they differ only in
-   module names in front of one of them. */
+/* Returns the edit distance of two names, or 0 if they differ only in module names in front of one of
+   them. */
 static size_t fold__name_distance(const char *a, const char *b)
 {
     size_t n = strlen(a), m = strlen(b), row[FOLD__SHORT];
