@@ -1,4 +1,4 @@
-/* fold.h - dynamic batching of neural networks in one C file.                     version 0.4.0-dev
+/* fold.h - dynamic batching of neural networks in one C file.                     version 0.4.0
 
    You write a network for ONE sample, with ordinary `if`, `for` and recursion. fold.h records what it would
    compute, finds the operations of all samples that can run together, and runs them as a few large batches,
@@ -200,7 +200,7 @@
 #define FOLD_VERSION_MAJOR 0
 #define FOLD_VERSION_MINOR 4
 #define FOLD_VERSION_PATCH 0
-#define FOLD_VERSION "0.4.0-dev"
+#define FOLD_VERSION "0.4.0"
 
 #ifdef FOLD_API
 #ifdef FOLD_STATIC
