@@ -1657,14 +1657,23 @@ typedef struct fold_seen {
                                  reader, or -1. For a run: the number of batches and groups */
     int calls, lower_bound;   /* number of calls in the batch or run; lower_bound as in fold_stats */
     uint64_t start_ns, end_ns; /* nanoseconds since the run began; end_ns of a run: the end of planning */
-    int thread, backward, prologue; /* FOLD_SEEN_TIME: the thread, 1 for a backward, 1 for a prologue */
+    int thread, backward, prologue; /* FOLD_SEEN_TIME: the thread, 1 for a backward, 1 for a prologue. Of a
+                                 run: backward is 1 if the context has `training` */
     int dropped;              /* number of this thread's times that did not fit into trace_bytes */
     int recomputed;           /* of a run: number of its calls already computed by an earlier run */
+    uint32_t lists;           /* bit i: input i of the recording call is a list. Inputs that are read row by row
+                                 are shown as the list's components, after the other inputs */
+    const void *index;        /* rows, labels or edges of a call over lists, as fold.h stores them */
+    fold_cell called;         /* the cell of a call */
 } fold_seen;
 /* A callback for one item, which is valid until it returns (names longer). It returns nonzero to stop. */
 typedef int fold_visitor(const fold_seen *seen, void *user);
 /* Visits what fold_ctx_print would print, under the same conditions. Returns FOLD_IO if the visitor stops. */
 FOLD_API fold_status fold_ctx_visit(fold_ctx *f, fold_visitor *visit, void *user);
+/* Visits the body of a cell: FOLD_SEEN_RUN with the shapes of its inputs, list components and outputs, and as
+   operands the values that are outputs; then FOLD_SEEN_CALL for each op. Inputs have the ids from 1 on, then
+   follow the list's components and the results of the ops. The i-th parameter of the model is 2^31 + i. */
+FOLD_API fold_status fold_cell_visit(const fold_model *m, fold_cell cell, fold_visitor *visit, void *user);
 /* Visits the times of the batches of the last run, or of the last slow one (fold_ctx_desc.trace_over_ns).
    First comes FOLD_SEEN_RUN, then a FOLD_SEEN_TIME for each batch, direction and thread that ran it; its
    other fields hold what all calls of the batch share. There are no times without trace_bytes or a clock, or
@@ -28742,13 +28751,28 @@ FOLD_API fold_status fold_ctx_print_splits(fold_ctx *f, fold_writer *write, void
 
 /* -- visitors -------------------------------------------------------------------------------- */
 
+static void fold__see_op(const fold_model *m, const fold__body_op *op, uint32_t of, fold_seen *seen)
+{
+    seen->user_op = fold__desc_of(m, of);
+    for (int i = 0; i < 2; i++)
+        seen->param[i] = fold_param_at(m, (int)op->param[i] - 1);
+    seen->n_attr = fold__op_of(m, of)->n_attr;
+    seen->float_attr = fold__attr_is_float(of);
+    for (int i = 0; i < seen->n_attr; i++) {
+        seen->attr_name[i] = of >= FOLD__OP_COUNT ? "" : fold__attr_name(of, i);
+        seen->attr[i] = seen->float_attr ? (double)fold__attr_float(op->attr[i]) : (double)op->attr[i];
+    }
+}
+
 static void fold__see_signature(const fold_ctx *f, uint32_t sig, fold_seen *seen)
 {
     const fold__sig *signature = &f->sigs[sig];
+    const fold_cell called = { (signature->op & ~FOLD__CELL_OP) + 1, f->model->salt };
     memset(seen, 0, sizeof *seen);
     seen->row = -1;
     seen->name = fold__request_name(f, signature->op);
     seen->is_cell = signature->is_cell;
+    seen->lists = signature->lists;
     seen->n_in = signature->n_in;
     seen->n_list = signature->n_list;
     seen->n_out = signature->n_out;
@@ -28758,19 +28782,10 @@ static void fold__see_signature(const fold_ctx *f, uint32_t sig, fold_seen *seen
     for (int output = 0; output < signature->n_out; output++)
         seen->out[output] = &f->shapes[signature->out_shape[output]].shape;
     if (signature->is_cell)
-        return;
-    const fold__body_op *op = fold__program_of(f, signature).op;
-    const int is_own = signature->op >= FOLD__OP_COUNT;
-    seen->user_op = fold__desc_of(f->model, signature->op);
-    for (int i = 0; i < 2; i++)
-        seen->param[i] = fold_param_at(f->model, (int)op->param[i] - 1);
-    seen->n_attr = fold__op_of(f->model, signature->op)->n_attr;
-    seen->float_attr = fold__attr_is_float(signature->op);
-    for (int i = 0; i < seen->n_attr; i++) {
-        seen->attr_name[i] = is_own ? "" : fold__attr_name(signature->op, i);
-        seen->attr[i] = seen->float_attr ? (double)fold__attr_float(op->attr[i]) : (double)op->attr[i];
-    }
-    if (signature->tag_cell)
+        seen->called = called;
+    else
+        fold__see_op(f->model, fold__program_of(f, signature).op, signature->op, seen);
+    if (signature->tag_cell && !signature->is_cell)
         seen->cell = fold__request_name(f, f->sigs[signature->tag_cell].op);
 }
 
@@ -28813,6 +28828,11 @@ static void fold__see_node(const fold__snapshot *snapshot, uint32_t id, fold_see
     seen->batch = (int)fold__column(snapshot, id);
     seen->group = seen->batch < 0 ? -1 : (int)snapshot->batch[seen->batch].group;
     seen->sample = (int)snapshot->sample[id] - 1;
+    const fold__sig *sig = fold__is_op(f, id) ? fold__node_sig(f, id) : NULL;
+    if (sig && sig->op < FOLD__OP_COUNT && (sig->list_mode & (FOLD__ROW_DATA | FOLD__WHOLE_IN)) && f->data_used)
+        seen->index = fold__data_ptr(f, (uint32_t)seen->data);
+    if (fold__kind_of(f, id) == FOLD__NODE_LOOKUP && seen->rows >= 0)
+        seen->index = fold__data_ptr(f, fold__node_table_row(f, id));
 }
 
 static void fold__see_leaf(const fold__snapshot *snapshot, uint32_t id, fold_seen *seen)
@@ -28846,6 +28866,7 @@ static FOLD__NOINLINE int fold__visit_snapshot(const fold__snapshot *snapshot, f
     seen.group = (int)snapshot->n_groups;
     seen.lower_bound = (int)snapshot->bound;
     seen.recomputed = (int)snapshot->recomputed;
+    seen.backward = fold__in_training(f);
     int stopped = !visit || visit(&seen, user);
     for (uint32_t id = 1; id <= f->n_nodes && !stopped; id++) {
         if (snapshot->at[id] ? !fold__is_leaf(snapshot, id)
@@ -28876,6 +28897,62 @@ FOLD_API fold_status fold_ctx_visit(fold_ctx *f, fold_visitor *visit, void *user
         return made;
     fold__number_samples(&snapshot);
     return fold__end_snapshot(&snapshot, fold__visit_snapshot(&snapshot, visit, user) ? FOLD_IO : FOLD_OK);
+}
+
+/* Shows an op of a body. Apart from fold_cell_visit, since both frames together exceed 1 KB. */
+static FOLD__NOINLINE int fold__visit_body_op(const fold_model *m, const fold__program *program,
+                                              const fold__body_op *op, fold_seen *seen, fold_visitor *visit,
+                                              void *user)
+{
+    uint32_t operand[FOLD_MAX_IN + 1], offset[FOLD_MAX_IN + 1];
+    const uint32_t first[] = { (uint32_t)(1 + program->n_in + program->n_list), 1,
+                               (uint32_t)(1 + program->n_in), 0x80000000u }; /* by FOLD__FROM_VALUE ... */
+    memset(seen, 0, sizeof *seen);
+    seen->what = FOLD_SEEN_CALL;
+    seen->name = op->op < FOLD__OP_COUNT ? fold__op_name(op->op) : fold__desc_of(m, op->op)->name;
+    fold__see_op(m, op, op->op, seen);
+    seen->n_in = seen->n_operands = op->n_in;
+    seen->n_out = op->n_out;
+    for (int i = 0; i < op->n_in + op->n_out; i++)
+        *(i < op->n_in ? &seen->in[i] : &seen->out[i - op->n_in]) =
+            &program->shape[op->first_shape + (uint32_t)i];
+    for (int i = 0; i < op->n_in; i++) {
+        const fold__ref *ref = &program->ref[op->first_ref + (uint32_t)i];
+        operand[i] = first[ref->kind] + ref->index;
+        offset[i] = ref->offset;
+    }
+    seen->operand = operand;
+    seen->offset = offset;
+    seen->node.id = first[FOLD__FROM_VALUE] + op->first_value;
+    seen->rows = seen->row = seen->sample = -1;
+    seen->data = op->data;
+    return visit(seen, user);
+}
+
+FOLD_API fold_status fold_cell_visit(const fold_model *m, fold_cell cell, fold_visitor *visit, void *user)
+{
+    uint32_t out[FOLD_MAX_OUT];
+    fold_seen seen = FOLD__ALL_ZERO;
+    if (!m || !cell.id || cell.salt != m->salt || cell.id > m->n_cells)
+        return m ? FOLD_BAD_HANDLE : FOLD_BAD_ARGUMENT;
+    const fold__cell_data *data = &fold__cells(m)[cell.id - 1];
+    const fold__program *program = &data->program;
+    const int inputs = program->n_in + program->n_list;
+    seen.name = data->name;
+    seen.is_cell = 1;
+    seen.called = cell;
+    seen.n_in = program->n_in;
+    seen.n_list = program->n_list;
+    seen.n_out = seen.n_operands = program->n_out;
+    seen.operand = out;
+    for (int i = 0; i < inputs + program->n_out; i++)
+        *(i < inputs ? &seen.in[i] : &seen.out[i - inputs]) = &data->shape[i];
+    for (int output = 0; output < program->n_out; output++)
+        out[output] = (uint32_t)(1 + inputs) + program->out[output].index;
+    int stopped = !visit || visit(&seen, user);
+    for (int op = 0; op < program->n_ops && !stopped; op++)
+        stopped = fold__visit_body_op(m, program, &program->op[op], &seen, visit, user);
+    return stopped ? FOLD_IO : FOLD_OK;
 }
 
 FOLD_API fold_status fold_ctx_visit_times(const fold_ctx *f, fold_visitor *visit, void *user)
