@@ -28899,59 +28899,50 @@ FOLD_API fold_status fold_ctx_visit(fold_ctx *f, fold_visitor *visit, void *user
     return fold__end_snapshot(&snapshot, fold__visit_snapshot(&snapshot, visit, user) ? FOLD_IO : FOLD_OK);
 }
 
-/* Shows an op of a body. Apart from fold_cell_visit, since both frames together exceed 1 KB. */
-static FOLD__NOINLINE int fold__visit_body_op(const fold_model *m, const fold__program *program,
-                                              const fold__body_op *op, fold_seen *seen, fold_visitor *visit,
-                                              void *user)
+/* Apart from fold_cell_visit, since both frames together would exceed 1 KB. */
+static FOLD__NOINLINE int fold__visit_refs(const fold__program *program, const fold__ref *ref,
+                                           fold_seen *seen, fold_visitor *visit, void *user)
 {
     uint32_t operand[FOLD_MAX_IN + 1], offset[FOLD_MAX_IN + 1];
-    const uint32_t first[] = { (uint32_t)(1 + program->n_in + program->n_list), 1,
-                               (uint32_t)(1 + program->n_in), 0x80000000u }; /* by FOLD__FROM_VALUE ... */
-    memset(seen, 0, sizeof *seen);
-    seen->what = FOLD_SEEN_CALL;
-    seen->name = op->op < FOLD__OP_COUNT ? fold__op_name(op->op) : fold__desc_of(m, op->op)->name;
-    fold__see_op(m, op, op->op, seen);
-    seen->n_in = seen->n_operands = op->n_in;
-    seen->n_out = op->n_out;
-    for (int i = 0; i < op->n_in + op->n_out; i++)
-        *(i < op->n_in ? &seen->in[i] : &seen->out[i - op->n_in]) =
-            &program->shape[op->first_shape + (uint32_t)i];
-    for (int i = 0; i < op->n_in; i++) {
-        const fold__ref *ref = &program->ref[op->first_ref + (uint32_t)i];
-        operand[i] = first[ref->kind] + ref->index;
-        offset[i] = ref->offset;
+    const uint32_t inputs = (uint32_t)(1 + program->n_in), values = inputs + (uint32_t)program->n_list;
+    const uint32_t first[] = { values, 1, inputs, 0x80000000u }; /* in the order of FOLD__FROM_VALUE, ... */
+    for (int i = 0; i < seen->n_operands; i++) {
+        operand[i] = first[ref[i].kind] + ref[i].index;
+        offset[i] = ref[i].offset;
     }
     seen->operand = operand;
     seen->offset = offset;
-    seen->node.id = first[FOLD__FROM_VALUE] + op->first_value;
     seen->rows = seen->row = seen->sample = -1;
-    seen->data = op->data;
+    seen->node.id += values;
     return visit(seen, user);
 }
 
 FOLD_API fold_status fold_cell_visit(const fold_model *m, fold_cell cell, fold_visitor *visit, void *user)
 {
-    uint32_t out[FOLD_MAX_OUT];
-    fold_seen seen = FOLD__ALL_ZERO;
-    if (!m || !cell.id || cell.salt != m->salt || cell.id > m->n_cells)
-        return m ? FOLD_BAD_HANDLE : FOLD_BAD_ARGUMENT;
+    if (!m || !visit || !cell.id || cell.salt != m->salt || cell.id > m->n_cells)
+        return m && visit ? FOLD_BAD_HANDLE : FOLD_BAD_ARGUMENT;
     const fold__cell_data *data = &fold__cells(m)[cell.id - 1];
     const fold__program *program = &data->program;
-    const int inputs = program->n_in + program->n_list;
-    seen.name = data->name;
-    seen.is_cell = 1;
-    seen.called = cell;
-    seen.n_in = program->n_in;
-    seen.n_list = program->n_list;
-    seen.n_out = seen.n_operands = program->n_out;
-    seen.operand = out;
-    for (int i = 0; i < inputs + program->n_out; i++)
-        *(i < inputs ? &seen.in[i] : &seen.out[i - inputs]) = &data->shape[i];
-    for (int output = 0; output < program->n_out; output++)
-        out[output] = (uint32_t)(1 + inputs) + program->out[output].index;
-    int stopped = !visit || visit(&seen, user);
-    for (int op = 0; op < program->n_ops && !stopped; op++)
-        stopped = fold__visit_body_op(m, program, &program->op[op], &seen, visit, user);
+    int stopped = 0;
+    for (int index = -1; index < program->n_ops && !stopped; index++) {
+        const fold__body_op *op = index < 0 ? NULL : &program->op[index];
+        const fold_op_desc *own = op ? fold__desc_of(m, op->op) : NULL;
+        const fold_shape *shape = op ? &program->shape[op->first_shape] : data->shape;
+        fold_seen seen = FOLD__ALL_ZERO;
+        seen.what = op ? FOLD_SEEN_CALL : FOLD_SEEN_RUN;
+        seen.name = !op ? data->name : own ? own->name : fold__op_name(op->op);
+        seen.n_in = op ? op->n_in : program->n_in;
+        seen.n_list = op ? 0 : program->n_list;
+        seen.n_out = op ? op->n_out : program->n_out;
+        seen.n_operands = op ? op->n_in : program->n_out;
+        seen.node.id = op ? op->first_value : 0;
+        seen.data = op ? op->data : 0;
+        if (op)
+            fold__see_op(m, op, op->op, &seen);
+        for (int i = 0, inputs = seen.n_in + seen.n_list; i < inputs + seen.n_out; i++)
+            *(i < inputs ? &seen.in[i] : &seen.out[i - inputs]) = &shape[i];
+        stopped = fold__visit_refs(program, op ? &program->ref[op->first_ref] : program->out, &seen, visit, user);
+    }
     return stopped ? FOLD_IO : FOLD_OK;
 }
 

@@ -21,11 +21,15 @@ long() { sanitizing || "$@"; }
 real() { [ -z "${FOLD_DATA:-}" ] || "$@"; } # without such data real_data says what is skipped
 
 small_examples() {
-    for each in hello plan notebook parity save; do example $each; done
+    for each in hello plan notebook parity replay save; do example $each; done
     prints "parity" ./build/parity "RESULT parity right_before= right_of_12=100.0 right_of_100=100.0 hash="
     step "parity learns the same in every run" same_hash ./build/parity
     prints "save" "(cd $out && ../../save)" "RESULT save won_before= of=100 won_after= of=500 same=1"
     step "save learns the player's habits, the same in every run" save_learns
+    prints "replay" "(cd $out && ../../replay --write small.foldrecord)" "RESULT replay calls=59 samples=4 bytes= ways=10 same=10 printed="
+    prints "replay of a file" "(cd $out && ../../replay small.foldrecord)" "RESULT replay calls=59 samples=4 bytes= ways=10 same=10 printed="
+    step "replay names the first node that differs" says "(cd $out && sed '/^input/s/ [0-9a-f]* ;/ 3f800000 ;/' small.foldrecord \
+        >other.foldrecord; ../../replay other.foldrecord)" "as in the file, eager: node [0-9]* (.*): values here are not those in the file"
     prints "notebook" ./build/notebook "RESULT notebook checked=31 wrong=0"
     step "notebook prints its batches" notebook_batches
     example mpi_sick sharing

@@ -86,8 +86,8 @@ cmake_projects() {
     else skip "the library with cblas" "there is no cblas.h"; fi
 }
 header_as_source() { # language: lines that compile each header by itself
-    for header in fold.h examples/fold_draw.h examples/fold_fit.h examples/fold_onnx.h examples/fold_rl.h \
-        examples/fold_to_c.h examples/fold_torch.h; do
+    for header in fold.h examples/fold_draw.h examples/fold_fit.h examples/fold_onnx.h \
+        examples/fold_record.h examples/fold_rl.h examples/fold_to_c.h examples/fold_torch.h; do
         name=$(basename "$header" .h | tr '[:lower:]' '[:upper:]')
         echo "list(APPEND sources $fold/$header)
             set_source_files_properties($fold/$header PROPERTIES
