@@ -426,14 +426,14 @@ typedef enum fold_record__form {
 } fold_record__form;
 
 typedef void fold_record__any(void);
-typedef fold_node fold_record__unary(fold_ctx *f, fold_node x);
-typedef fold_node fold_record__binary(fold_ctx *f, fold_node a, fold_node b);
-typedef fold_node fold_record__number(fold_ctx *f, fold_node x, float number);
-typedef fold_node fold_record__axis(fold_ctx *f, fold_node x, int axis);
-typedef fold_node fold_record__each(fold_ctx *f, fold_node x, const int *index, int n);
-typedef fold_node fold_record__pool(fold_ctx *f, fold_node x, int size, int stride, int padding);
-typedef fold_node fold_record__nodes(fold_ctx *f, const fold_node *x, int n);
-typedef fold_node fold_record__to(fold_ctx *f, fold_node x, const int *to, int edges, int rows);
+typedef fold_node fold_record__call_unary(fold_ctx *f, fold_node x);
+typedef fold_node fold_record__call_binary(fold_ctx *f, fold_node a, fold_node b);
+typedef fold_node fold_record__call_number(fold_ctx *f, fold_node x, float number);
+typedef fold_node fold_record__call_axis(fold_ctx *f, fold_node x, int axis);
+typedef fold_node fold_record__call_each(fold_ctx *f, fold_node x, const int *index, int n);
+typedef fold_node fold_record__call_pool(fold_ctx *f, fold_node x, int size, int stride, int padding);
+typedef fold_node fold_record__call_nodes(fold_ctx *f, const fold_node *x, int n);
+typedef fold_node fold_record__call_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows);
 
 typedef struct fold_record__op {
     const char *name;
@@ -735,7 +735,7 @@ static fold_node fold_record__pooled(fold_record__player *p, const fold_record__
 {
     const fold_record__op *op = &fold_record__ops[t->which];
     fold_record__any *call = p->program->shapes[t->shape].rank == 3 ? op->over : op->call;
-    return ((fold_record__pool *)call)(p->f, x, (int)t->attr[0] >> 16, (int)t->attr[1] & 0xffff,
+    return ((fold_record__call_pool *)call)(p->f, x, (int)t->attr[0] >> 16, (int)t->attr[1] & 0xffff,
                                        (int)t->attr[2]);
 }
 
@@ -763,14 +763,14 @@ static fold_node fold_record__reduce(fold_record__player *p, const fold_record__
     if (!p->is_body && !t->n_list) {
         const int *to = fold_record__index(p->program, t);
         return two ? fold_list_softmax_mean_to(f, in[0], in[1], to, t->n_index, t->rows)
-                   : ((fold_record__to *)op->to)(f, in[0], to, t->n_index, t->rows);
+                   : ((fold_record__call_to *)op->to)(f, in[0], to, t->n_index, t->rows);
     }
     if (p->is_body || whole)
-        return two ? fold_list_softmax_mean(f, in[0], in[1]) : ((fold_record__unary *)op->over)(f, in[0]);
+        return two ? fold_list_softmax_mean(f, in[0], in[1]) : ((fold_record__call_unary *)op->over)(f, in[0]);
     if (!fold_record__elements(p, t, t->n_operands - t->n_in))
         return fold_record__null;
     return two ? fold_softmax_mean_n(f, p->r->steps, p->r->steps + count, count)
-               : ((fold_record__nodes *)op->call)(f, p->r->steps, count);
+               : ((fold_record__call_nodes *)op->call)(f, p->r->steps, count);
 }
 
 /* fold_list_softmax_entropy sums p log p over rows, with p = softmax and log p = at_least(log_softmax). A file
@@ -800,16 +800,16 @@ static fold_node fold_record__over_rows(fold_record__player *p, const fold_recor
         return fold_list_choice_xent_to(p->f, x, index, index + t->rows, t->n_index - t->rows, t->rows);
     case FOLD_RECORD__OVER:
         if (t->rows < 0)
-            return ((fold_record__unary *)op->over)(p->f, x);
+            return ((fold_record__call_unary *)op->over)(p->f, x);
         break;
     default:
         if (t->n_index < 1)
-            return ((fold_record__unary *)op->over)(p->f, x);
+            return ((fold_record__call_unary *)op->over)(p->f, x);
         rows = 0;
         for (int i = 0; i < t->n_index; i++)
             rows = index[i] >= rows && index[i] < INT_MAX ? index[i] + 1 : rows;
     }
-    return ((fold_record__to *)op->to)(p->f, x, index, t->n_index, rows);
+    return ((fold_record__call_to *)op->to)(p->f, x, index, t->n_index, rows);
 }
 
 /* Returns the key for fold_dropout_seed with which the next draw is this one: the inverse of splitmix64. */
@@ -867,14 +867,14 @@ static fold_node fold_record__small(fold_record__player *p, const fold_record__i
     case FOLD_RECORD__UNARY:
         if (!strcmp(op->name, "neg") && fold_record__is(fold_record__maker(p, t), FOLD_RECORD__ENTROPY))
             return fold_record__entropy(p, fold_record__maker(p, t));
-        return ((fold_record__unary *)op->call)(f, in[0]);
-    case FOLD_RECORD__BINARY: return ((fold_record__binary *)op->call)(f, in[0], in[1]);
+        return ((fold_record__call_unary *)op->call)(f, in[0]);
+    case FOLD_RECORD__BINARY: return ((fold_record__call_binary *)op->call)(f, in[0], in[1]);
     case FOLD_RECORD__DATA: memcpy(&number, &bits, sizeof number); /* fall through */
-    case FOLD_RECORD__NUMBER: return ((fold_record__number *)op->call)(f, in[0], number);
-    case FOLD_RECORD__AXIS: return ((fold_record__axis *)op->call)(f, in[0], a);
+    case FOLD_RECORD__NUMBER: return ((fold_record__call_number *)op->call)(f, in[0], number);
+    case FOLD_RECORD__AXIS: return ((fold_record__call_axis *)op->call)(f, in[0], a);
     case FOLD_RECORD__INDEX:
-        return t->n_index < 0 ? ((fold_record__axis *)op->call)(f, in[0], (int)t->data)
-                              : ((fold_record__each *)op->over)(f, in[0], index, t->n_index);
+        return t->n_index < 0 ? ((fold_record__call_axis *)op->call)(f, in[0], (int)t->data)
+                              : ((fold_record__call_each *)op->over)(f, in[0], index, t->n_index);
     case FOLD_RECORD__NORM:
         return n == 3 ? fold_layer_norm(f, in[0], fold_record__used(p, t, 1), fold_record__used(p, t, 2), number)
                       : fold_rms_norm(f, in[0], fold_record__used(p, t, 1), number);
@@ -1366,7 +1366,7 @@ typedef struct fold_record__reader {
 
 /* What may follow an item, in this order. */
 static const char *const fold_record__keys[] = { "in",    "list",  "out",  "from",   "lists", "shared", "params", "attr",
-                                                 "data",  "index", "rows", "sample", "hash",  "values", ";" };
+                                                 "data",  "index", "rows", "sample", "hash",  "values" };
 enum {
     FOLD_RECORD__KEY_IN,
     FOLD_RECORD__KEY_LIST,
@@ -1382,7 +1382,6 @@ enum {
     FOLD_RECORD__KEY_SAMPLE,
     FOLD_RECORD__KEY_HASH,
     FOLD_RECORD__KEY_VALUES,
-    FOLD_RECORD__KEY_END,
     FOLD_RECORD__KEYS
 };
 
@@ -1728,13 +1727,13 @@ static void fold_record__read_item(fold_record__reader *file, fold_record__progr
         t->which = fold_record__integer(file, 0, (int)(kind == FOLD_RECORD__CELL ? r->n_cells : r->n_params)) - 1;
     if (!r->result.status && t->which < 0)
         fold_record__wrong(file, "a number is not as it must be");
-    for (int key = 0; key < FOLD_RECORD__KEY_END && fold_record__next(file);) {
+    for (int key = 0; fold_record__next(file) && strcmp(file->word, ";") != 0; key++) {
         while (key < FOLD_RECORD__KEYS && strcmp(fold_record__keys[key], file->word) != 0)
             key++;
         if (key == FOLD_RECORD__KEYS)
             fold_record__wrong(file, "a key is unknown, twice or in the wrong place");
-        else if (key < FOLD_RECORD__KEY_END)
-            fold_record__read_key(file, g, &g->item[nth], key++);
+        else
+            fold_record__read_key(file, g, &g->item[nth], key);
     }
     const char *problem = r->result.status ? NULL : fold_record__problem(r, g, &g->item[nth]);
     const fold_record__item *made = &g->item[nth];

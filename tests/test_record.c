@@ -204,7 +204,7 @@ static net new_net(void)
     return n;
 }
 
-#define LISTED(name, call) static fold_node name(const recording *r) { return call; }
+#define LISTED(name, call) static fold_node call_##name(const recording *r) { return call; }
 LISTED(take, fold_list_take(r->f, r->x, index_of, 5))
 LISTED(few_of_many, fold_list_take(r->f, fold_list_take(r->f, r->x, index_of, 5), index_of, 1))
 LISTED(join, fold_list_join(r->f, &r->x, 3))
@@ -238,7 +238,7 @@ LISTED(softmax_to, fold_list_softmax_to(r->f, r->x, to, r->rows, 3))
 LISTED(log_softmax_to, fold_list_log_softmax_to(r->f, r->x, in_order, r->rows, 7))
 LISTED(logsumexp_to, fold_list_logsumexp_to(r->f, r->x, to, r->rows, 4))
 LISTED(entropy_to, fold_list_softmax_entropy_to(r->f, r->x, to, r->rows, 3))
-static fold_node choice_to(const recording *r)
+static fold_node call_choice_to(const recording *r)
 {
     static const int label[3] = { 1, 0, 2 }, sorted[3] = { 0, 1, 3 };
     const fold_node a = fold_list_choice_xent_to(r->f, r->scores, label, to, r->rows, 3);
@@ -251,7 +251,7 @@ LISTED(edges, fold_list_attention_to(r->f, r->x, r->y, r->x, 2, index_of, to, RO
 LISTED(weights, fold_list_attention_weights(r->f, r->x, r->y, 2, 1))
 LISTED(weights_to, fold_list_attention_weights_to(r->f, r->x, r->y, 2, index_of, in_order, 4))
 LISTED(conv, fold_conv1d(r->f, r->x, r->n.line, FOLD_NULL_PARAM, NULL))
-static fold_node convs(const recording *r)
+static fold_node call_convs(const recording *r)
 {
     const fold_conv_desc wide = { 1, 2, 2, 0 }, apart = { 2, 1, 1, 1 }, narrow = { 1, 0, 1, 0 };
     const fold_node a = fold_conv1d(r->f, r->x, r->n.line, FOLD_NULL_PARAM, &wide), b = fold_conv1d(r->f, r->lookups, r->n.separate, r->n.b, &apart);
@@ -268,14 +268,14 @@ LISTED(dense, fold_dense_apply(r->f, &r->n.dense, r->x))
 LISTED(norm, fold_rms_norm(r->f, r->x, r->n.b, 0))
 LISTED(positions, fold_exp(r->f, fold_list_positions(r->f, r->n.table, 3, 4)))
 LISTED(dropouts, fold_add(r->f, fold_dropout(r->f, r->x, 0.25f), fold_dropout(r->f, r->x, 0.5f)))
-static fold_node pairs(const recording *r)
+static fold_node call_pairs(const recording *r)
 {
     const fold_node lists[2] = { r->x, r->y }, mixed[2] = { r->node, r->x }, other[2] = { r->x, r->node };
     const fold_node a = fold_call(r->f, r->n.pair, lists, 2), b = fold_call(r->f, r->n.pair, mixed, 2), c = fold_call(r->f, r->n.pair, other, 2);
     const fold_node sum = fold_add(r->f, fold_out(r->f, a, 1), fold_out(r->f, c, 1));
     return fold_add(r->f, fold_add(r->f, sum, fold_out(r->f, b, 2)), fold_sum(r->f, fold_list_sum(r->f, b), 0));
 }
-static fold_node elements(const recording *r)
+static fold_node call_elements(const recording *r)
 {
     const fold_node lists[2] = { r->x, r->scores };
     fold_node element[6];
@@ -286,7 +286,7 @@ static fold_node elements(const recording *r)
     const fold_node a = fold_call_list(r->f, r->n.weighed, &r->node, 1, lists), b = fold_call_n(r->f, r->n.weighed, &r->node, 1, element, 3);
     return fold_sub(r->f, fold_out(r->f, a, 1), fold_out(r->f, b, 0));
 }
-static fold_node of_nodes(const recording *r)
+static fold_node call_of_nodes(const recording *r)
 {
     fold_node element[3], score[3];
     for (int i = 0; i < 3; i++) {
@@ -298,7 +298,7 @@ static fold_node of_nodes(const recording *r)
 }
 
 static const struct { const char *name; calls *call; } listed[] = {
-#define ROW_OF(name) { #name, name },
+#define ROW_OF(name) { #name, call_##name },
     ROW_OF(take) ROW_OF(few_of_many) ROW_OF(join) ROW_OF(one_list) ROW_OF(at) ROW_OF(part_of_row) ROW_OF(looked_up_row) ROW_OF(stack) ROW_OF(stacked_lookups) ROW_OF(unstack)
     ROW_OF(node_less_list) ROW_OF(list_less_node) ROW_OF(two_lists) ROW_OF(part_of_rows) ROW_OF(halves) ROW_OF(sum) ROW_OF(mean) ROW_OF(max) ROW_OF(softmax_mean)
     ROW_OF(standardize) ROW_OF(sum_to) ROW_OF(mean_to) ROW_OF(max_to) ROW_OF(softmax_mean_to) ROW_OF(softmax) ROW_OF(log_softmax) ROW_OF(logsumexp) ROW_OF(entropy)
@@ -354,7 +354,7 @@ static void lists_with(int eager, int training)
         fold_model_free(n.m);
     }
 }
-static void lists(void) { lists_with(0, 1); }
+static void trained_lists(void) { lists_with(0, 1); }
 static void lists_for_inference(void) { lists_with(0, 0); }
 static void eager_lists(void) { lists_with(1, 1); }
 
@@ -392,7 +392,7 @@ static void layers_in(const fold_ctx_desc *desc)
     fold_ctx_free(f);
     fold_model_free(n.m);
 }
-static void layers(void)
+static void all_layers(void)
 {
     fold_ctx_desc desc = fold_ctx_desc_default();
     layers_in(&desc);
@@ -635,10 +635,10 @@ int main(int argc, char **argv)
 {
     check_start(argc, argv);
     check_run("every op", every_op);
-    check_run("lists", lists);
+    check_run("lists", trained_lists);
     check_run("lists for inference", lists_for_inference);
     check_run("eager lists", eager_lists);
-    check_run("layers", layers);
+    check_run("layers", all_layers);
     check_run("what is used", what_is_used);
     check_run("lies", lies);
     check_run("refused", refused);
