@@ -628,16 +628,21 @@ static fold_node fold_record__in(fold_record__player *p, const fold_record__item
     return !p->is_body && i < t->n_in && (t->shared >> i & 1) ? fold_shared(p->f, x) : x;
 }
 
-/* Collects the inputs in the order of the call. Those that are lists are components in the file. */
+/* Returns the operand that is input i of the call. Inputs that are read row by row come last in a file. */
+static int fold_record__place(const fold_record__item *t, int i)
+{
+    int lists = 0;
+    for (int before = 0; before < i; before++)
+        lists += t->n_list && (t->lists >> before & 1);
+    return t->n_list && (t->lists >> i & 1) ? t->n_in + lists : i - lists;
+}
+
+/* Collects the inputs in the order of the call. */
 static int fold_record__inputs(fold_record__player *p, const fold_record__item *t, fold_node *in)
 {
-    const int by_rows = t->n_list && t->lists, count = t->n_in + (by_rows ? t->n_list : 0);
-    int fixed = 0, lists = t->n_in;
-    for (int i = 0; i < count; i++) {
-        const int is_list = by_rows && (t->lists >> i & 1);
-        const int at = is_list || fixed == t->n_in ? lists++ : fixed++;
-        in[i] = at < count ? fold_record__in(p, t, at) : fold_record__null;
-    }
+    const int count = t->n_in + (t->lists ? t->n_list : 0);
+    for (int i = 0; i < count; i++)
+        in[i] = fold_record__in(p, t, fold_record__place(t, i));
     return count;
 }
 
@@ -652,9 +657,8 @@ static fold_param fold_record__used(fold_record__player *p, const fold_record__i
 {
     static const fold_param none = { 0, 0 };
     const fold_record__program *g = p->program;
-    const fold_record__item *from = i < t->n_operands
-                                        ? fold_record__owner(g, g->operands[t->operand + (size_t)i].id)
-                                        : NULL;
+    const size_t at = t->operand + (size_t)fold_record__place(t, i);
+    const fold_record__item *from = fold_record__owner(g, g->operands[at].id);
     return from && from->kind == FOLD_RECORD__USE ? p->r->param[from->which].handle : none;
 }
 
@@ -713,8 +717,10 @@ static fold_node fold_record__linear(fold_record__player *p, const fold_record__
     int given = 0;
     if (fold_record__is(fold_record__maker(p, t), FOLD_RECORD__WINDOWS))
         return fold_record__conv_list(p, t, 0);
-    if (of.rank > 2) /* a list that is too short for the filter */
-        return fold_list_input(p->f, NULL, 0, *fold_record__out_shape(p->program, t));
+    if (of.rank > 2) { /* fold_conv1d over a list that is too short, of which a file has an empty one */
+        const fold_conv_desc desc = { 0, 0, n > 1 ? 2 : 1, 0 };
+        return fold_conv1d(p->f, fold_list_input(p->f, NULL, 0, fold_shape1(of.dim[1])), W, b, &desc);
+    }
     for (int i = 0; i < n; i++) {
         const fold_shape shape = fold_node_shape(p->f, in[i]);
         given += shape.rank ? shape.dim[shape.rank - 1] : 0;
@@ -1669,7 +1675,7 @@ static const char *fold_record__problem(const fold_record *r, const fold_record_
     const int by_rows = t->lists && t->n_list && !joins, elements = t->n_operands - t->n_in;
     int lists = 0;
     for (int i = 0; i < 32; i++)
-        lists += (int)(t->lists >> i & 1);
+        lists += i < inputs && (t->lists >> i & 1);
     if (!t->n_out)
         return "an item has no result";
     if (!calls && (inputs || t->n_operands || t->n_out != 1))
@@ -1690,7 +1696,7 @@ static const char *fold_record__problem(const fold_record *r, const fold_record_
         return "the number of inputs is wrong";
     if (op && op->form == FOLD_RECORD__LINEAR && t->attr[1] != 0 && inputs < 2)
         return "a product has nothing to start from";
-    if (op && t->n_out != (op->form == FOLD_RECORD__ATTENTION ? 2 : 1))
+    if (op && t->n_out > (op->form == FOLD_RECORD__ATTENTION ? 2 : 1))
         return "the number of results is wrong";
     if (cell && (t->n_out != cell->n_out ||
                  (by_rows ? inputs != cell->n_in || cell->n_list
@@ -1773,7 +1779,7 @@ static void fold_record__read_param(fold_record__reader *file)
     fold_record__read_name(file, param->name, sizeof param->name);
     param->uses = fold_record__integer(file, 0, 15);
     fold_record__shape(file, &param->shape);
-    if (!fold_record__next(file))
+    if (!fold_record__next(file) || !param->shape.rank)
         return;
     const size_t size = (size_t)fold_record__size(&param->shape), width = size / (size_t)param->shape.dim[0];
     if (fold_record__is_word(file, "values")) {

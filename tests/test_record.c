@@ -30,14 +30,21 @@ static text nothing(void)
     return t;
 }
 
-/* Whether what a context prints of its plan is what the other one prints. References have become values in a file. */
+/* What a context prints of its plan. The line of leaves goes, since those that no call reads are not written, and references have
+   become values. */
+static text plan_of(fold_ctx *f)
+{
+    text t = nothing();
+    fold_ctx_print(f, append, &t);
+    for (char *at = t.bytes; (at = strstr(at, "input_ref")) != NULL;) memmove(at + 5, at + 9, strlen(at + 9) + 1);
+    char *leaves = strstr(t.bytes, "leaves: "), *end = leaves ? strchr(leaves, '\n') : NULL;
+    if (end) memmove(leaves, end + 1, strlen(end));
+    return t;
+}
 static int same_plan(fold_ctx *f, fold_ctx *g)
 {
-    text one = nothing(), other = nothing();
-    fold_ctx_print(f, append, &one);
-    fold_ctx_print(g, append, &other);
-    for (char *at = one.bytes; (at = strstr(at, "input_ref")) != NULL; one.size -= 4) memmove(at + 5, at + 9, strlen(at + 9) + 1);
-    const int same = one.size == other.size && !memcmp(one.bytes, other.bytes, one.size);
+    text one = plan_of(f), other = plan_of(g);
+    const int same = !strcmp(one.bytes, other.bytes);
     if (!same && check.verbose) printf("%s\n---- played:\n%s\n", one.bytes, other.bytes);
     free(one.bytes);
     free(other.bytes);
@@ -207,7 +214,7 @@ static net new_net(void)
 #define LISTED(name, call) static fold_node call_##name(const recording *r) { return call; }
 LISTED(take, fold_list_take(r->f, r->x, index_of, 5))
 LISTED(few_of_many, fold_list_take(r->f, fold_list_take(r->f, r->x, index_of, 5), index_of, 1))
-LISTED(join, fold_list_join(r->f, &r->x, 3))
+LISTED(join, fold_list_join(r->f, &r->x, 2))
 LISTED(one_list, fold_list_join(r->f, &r->lookups, 1))
 LISTED(at, fold_list_at(r->f, fold_tanh(r->f, r->x), -1))
 LISTED(part_of_row, fold_exp(r->f, fold_slice(r->f, fold_list_at(r->f, fold_tanh(r->f, r->x), 1), 0, 1, 2)))
@@ -240,7 +247,7 @@ LISTED(logsumexp_to, fold_list_logsumexp_to(r->f, r->x, to, r->rows, 4))
 LISTED(entropy_to, fold_list_softmax_entropy_to(r->f, r->x, to, r->rows, 3))
 static fold_node call_choice_to(const recording *r)
 {
-    static const int label[3] = { 1, 0, 2 }, sorted[3] = { 0, 1, 3 };
+    static const int label[3] = { 1, 4, 2 }, sorted[3] = { 0, 2, 3 };
     const fold_node a = fold_list_choice_xent_to(r->f, r->scores, label, to, r->rows, 3);
     return fold_add(r->f, a, fold_list_choice_xent_to(r->f, r->scores, sorted, in_order, r->rows, 3));
 }
@@ -513,9 +520,9 @@ static void lies(void)
     fold_run(f, &y, 1);
     CHECK(!fold_record_write(f, NULL, append, &t).status);
     CHECK_INT(try_file(t.bytes, t.size).differ, 0);
-    fold_record_result result = altered(&t, "input", "3f800000", "3f800001");
+    fold_record_result result = altered(&t, "input", "3f800000", "3f900000");
     CHECK_INT(result.differ, 1);
-    CHECK_TEXT(result.message, "node 4 (add, sample 0): values here are not those in the file");
+    CHECK_TEXT(result.message, "node 5 (add, sample 0): values here are not those in the file");
     CHECK_INT(altered(&t, "param", "40000000", "40000001").differ, 1);
     CHECK_INT(altered(&t, "op", "data 40000000", "data 40400000").differ, 1);
     CHECK_INT(altered(&t, "op", "tanh", "relu").differ, 1);
@@ -569,7 +576,8 @@ static void refused(void)
     desc.losses = node;
     desc.n_losses = 1;
     CHECK_TEXT(refusal(f, &desc), "losses need a context with `training`");
-    desc.n_losses = -1;
+    desc.n_losses = 0;
+    desc.n_outputs = -1;
     CHECK_TEXT(refusal(f, &desc), "their number is negative");
     CHECK_INT(fold_record_write(f, NULL, stop_at_once, NULL).status, FOLD_IO);
     CHECK_INT(fold_record_write(f, NULL, NULL, NULL).status, FOLD_BAD_ARGUMENT);
@@ -625,7 +633,7 @@ static void what_is_used(void)
     t.size = 0;
     CHECK(!fold_record_write(f, NULL, append, &t).status);
     CHECK(strstr(t.bytes, "input 1 out 1 4") && strstr(t.bytes, "op 2 square in 1 2 out 1 2 from 1 1+1"));
-    plays_the_same("later", f, &t);
+    CHECK_INT(try_file(t.bytes, t.size).differ, 0);
     free(t.bytes);
     fold_ctx_free(f);
     fold_model_free(n.m);
