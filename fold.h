@@ -1657,12 +1657,12 @@ typedef struct fold_seen {
                                  reader, or -1. For a run: the number of batches and groups */
     int calls, lower_bound;   /* number of calls in the batch or run; lower_bound as in fold_stats */
     uint64_t start_ns, end_ns; /* nanoseconds since the run began; end_ns of a run: the end of planning */
-    int thread, backward, prologue; /* FOLD_SEEN_TIME: the thread, 1 for a backward, 1 for a prologue. Of a
-                                 run: backward is 1 if the context has `training` */
+    int thread, backward, prologue; /* FOLD_SEEN_TIME: the thread, 1 for a backward, 1 for a prologue. For a
+                                 run, backward is 1 if the context has `training` */
     int dropped;              /* number of this thread's times that did not fit into trace_bytes */
     int recomputed;           /* of a run: number of its calls already computed by an earlier run */
-    uint32_t lists;           /* bit i: input i of the recording call is a list. Inputs that are read row by row
-                                 are shown as the list's components, after the other inputs */
+    uint32_t lists;           /* bit i: input i of the call is a list. Lists that are read row by row come
+                                 after the other inputs, as components of a list */
     const void *index;        /* rows, labels or edges of a call over lists, as fold.h stores them */
     fold_cell called;         /* the cell of a call */
 } fold_seen;
@@ -1670,9 +1670,9 @@ typedef struct fold_seen {
 typedef int fold_visitor(const fold_seen *seen, void *user);
 /* Visits what fold_ctx_print would print, under the same conditions. Returns FOLD_IO if the visitor stops. */
 FOLD_API fold_status fold_ctx_visit(fold_ctx *f, fold_visitor *visit, void *user);
-/* Visits the body of a cell: FOLD_SEEN_RUN with the shapes of its inputs, list components and outputs, and as
-   operands the values that are outputs; then FOLD_SEEN_CALL for each op. Inputs have the ids from 1 on, then
-   follow the list's components and the results of the ops. The i-th parameter of the model is 2^31 + i. */
+/* Visits the body of a cell: first FOLD_SEEN_RUN, with the shapes of the cell and its outputs as operands,
+   then FOLD_SEEN_CALL for each op. Ids count from 1: inputs, list components, results of ops. Parameter i of
+   the model has the id 2^31 + i. Errors: FOLD_BAD_HANDLE, FOLD_BAD_ARGUMENT, FOLD_IO if the visitor stops. */
 FOLD_API fold_status fold_cell_visit(const fold_model *m, fold_cell cell, fold_visitor *visit, void *user);
 /* Visits the times of the batches of the last run, or of the last slow one (fold_ctx_desc.trace_over_ns).
    First comes FOLD_SEEN_RUN, then a FOLD_SEEN_TIME for each batch, direction and thread that ran it; its
@@ -28754,6 +28754,7 @@ FOLD_API fold_status fold_ctx_print_splits(fold_ctx *f, fold_writer *write, void
 static void fold__see_op(const fold_model *m, const fold__body_op *op, uint32_t of, fold_seen *seen)
 {
     seen->user_op = fold__desc_of(m, of);
+    seen->name = seen->user_op ? seen->user_op->name : fold__op_name(of);
     for (int i = 0; i < 2; i++)
         seen->param[i] = fold_param_at(m, (int)op->param[i] - 1);
     seen->n_attr = fold__op_of(m, of)->n_attr;
@@ -28829,10 +28830,9 @@ static void fold__see_node(const fold__snapshot *snapshot, uint32_t id, fold_see
     seen->group = seen->batch < 0 ? -1 : (int)snapshot->batch[seen->batch].group;
     seen->sample = (int)snapshot->sample[id] - 1;
     const fold__sig *sig = fold__is_op(f, id) ? fold__node_sig(f, id) : NULL;
-    if (sig && sig->op < FOLD__OP_COUNT && (sig->list_mode & (FOLD__ROW_DATA | FOLD__WHOLE_IN)) && f->data_used)
+    if (sig ? sig->op < FOLD__OP_COUNT && (sig->list_mode & (FOLD__ROW_DATA | FOLD__WHOLE_IN)) && f->data_used
+            : fold__kind_of(f, id) == FOLD__NODE_LOOKUP && seen->rows >= 0)
         seen->index = fold__data_ptr(f, (uint32_t)seen->data);
-    if (fold__kind_of(f, id) == FOLD__NODE_LOOKUP && seen->rows >= 0)
-        seen->index = fold__data_ptr(f, fold__node_table_row(f, id));
 }
 
 static void fold__see_leaf(const fold__snapshot *snapshot, uint32_t id, fold_seen *seen)
@@ -28899,49 +28899,49 @@ FOLD_API fold_status fold_ctx_visit(fold_ctx *f, fold_visitor *visit, void *user
     return fold__end_snapshot(&snapshot, fold__visit_snapshot(&snapshot, visit, user) ? FOLD_IO : FOLD_OK);
 }
 
-/* Apart from fold_cell_visit, since both frames together would exceed 1 KB. */
-static FOLD__NOINLINE int fold__visit_refs(const fold__program *program, const fold__ref *ref,
-                                           fold_seen *seen, fold_visitor *visit, void *user)
+/* Shows a part of a cell: the cell or an op. A function of its own, since the frames add up to over 1 KB. */
+static FOLD__NOINLINE int fold__visit_part(const fold__program *program, const fold_shape *shape,
+                                           const fold__ref *ref, fold_seen *seen, fold_visitor *visit,
+                                           void *user)
 {
     uint32_t operand[FOLD_MAX_IN + 1], offset[FOLD_MAX_IN + 1];
-    const uint32_t inputs = (uint32_t)(1 + program->n_in), values = inputs + (uint32_t)program->n_list;
-    const uint32_t first[] = { values, 1, inputs, 0x80000000u }; /* in the order of FOLD__FROM_VALUE, ... */
+    const uint32_t list = (uint32_t)(1 + program->n_in), value = list + (uint32_t)program->n_list;
+    const uint32_t first[] = { value, 1, list, 0x80000000u }; /* in the order of FOLD__FROM_VALUE, ... */
     for (int i = 0; i < seen->n_operands; i++) {
         operand[i] = first[ref[i].kind] + ref[i].index;
         offset[i] = ref[i].offset;
     }
+    for (int i = 0, inputs = seen->n_in + seen->n_list; i < inputs + seen->n_out; i++)
+        *(i < inputs ? &seen->in[i] : &seen->out[i - inputs]) = &shape[i];
     seen->operand = operand;
     seen->offset = offset;
     seen->rows = seen->row = seen->sample = -1;
-    seen->node.id += values;
+    seen->node.id += value;
     return visit(seen, user);
 }
 
 FOLD_API fold_status fold_cell_visit(const fold_model *m, fold_cell cell, fold_visitor *visit, void *user)
 {
+    fold_seen seen = FOLD__ALL_ZERO;
     if (!m || !visit || !cell.id || cell.salt != m->salt || cell.id > m->n_cells)
         return m && visit ? FOLD_BAD_HANDLE : FOLD_BAD_ARGUMENT;
     const fold__cell_data *data = &fold__cells(m)[cell.id - 1];
     const fold__program *program = &data->program;
-    int stopped = 0;
-    for (int index = -1; index < program->n_ops && !stopped; index++) {
-        const fold__body_op *op = index < 0 ? NULL : &program->op[index];
-        const fold_op_desc *own = op ? fold__desc_of(m, op->op) : NULL;
-        const fold_shape *shape = op ? &program->shape[op->first_shape] : data->shape;
-        fold_seen seen = FOLD__ALL_ZERO;
-        seen.what = op ? FOLD_SEEN_CALL : FOLD_SEEN_RUN;
-        seen.name = !op ? data->name : own ? own->name : fold__op_name(op->op);
-        seen.n_in = op ? op->n_in : program->n_in;
-        seen.n_list = op ? 0 : program->n_list;
-        seen.n_out = op ? op->n_out : program->n_out;
-        seen.n_operands = op ? op->n_in : program->n_out;
-        seen.node.id = op ? op->first_value : 0;
-        seen.data = op ? op->data : 0;
-        if (op)
-            fold__see_op(m, op, op->op, &seen);
-        for (int i = 0, inputs = seen.n_in + seen.n_list; i < inputs + seen.n_out; i++)
-            *(i < inputs ? &seen.in[i] : &seen.out[i - inputs]) = &shape[i];
-        stopped = fold__visit_refs(program, op ? &program->ref[op->first_ref] : program->out, &seen, visit, user);
+    seen.name = data->name;
+    seen.n_in = program->n_in;
+    seen.n_list = program->n_list;
+    seen.n_out = seen.n_operands = program->n_out;
+    int stopped = fold__visit_part(program, data->shape, program->out, &seen, visit, user);
+    for (const fold__body_op *op = program->op; op < program->op + program->n_ops && !stopped; op++) {
+        memset(&seen, 0, sizeof seen);
+        seen.what = FOLD_SEEN_CALL;
+        fold__see_op(m, op, op->op, &seen);
+        seen.n_in = seen.n_operands = op->n_in;
+        seen.n_out = op->n_out;
+        seen.node.id = op->first_value;
+        seen.data = op->data;
+        stopped = fold__visit_part(program, &program->shape[op->first_shape], &program->ref[op->first_ref],
+                                   &seen, visit, user);
     }
     return stopped ? FOLD_IO : FOLD_OK;
 }

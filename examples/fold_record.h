@@ -70,7 +70,8 @@ typedef struct fold_record_result {
 
 /* Writes the recording of a context, which it does not change. It writes the calls that fold_ctx_visit shows:
    those of the last run or, if something was recorded since, all. desc may be NULL. An output that is a view
-   must be readable, so write it after a run. */
+   must be readable, so write it after a run. Write it before an optimiser steps and before referenced inputs
+   change, since the file gets their present values. */
 FOLD_API fold_record_result fold_record_write(fold_ctx *f, const fold_record_desc *desc, fold_writer *write,
                                               void *user);
 
@@ -248,6 +249,7 @@ static int fold_record__grow(fold_record *r, void *items, size_t *room, size_t w
     *room = more;
     return 1;
 }
+
 /* Adds `count` zeroed items to an array of a struct; is 0 if there is no memory. */
 #define FOLD_RECORD__ADD(r, of, array, n, room, count)                                                       \
     (fold_record__grow(r, &(of)->array, &(of)->room, (of)->n + (size_t)(count), sizeof *(of)->array) ?       \
@@ -452,7 +454,7 @@ typedef struct fold_record__op {
 #define FOLD_RECORD__OTHER_OP(name, form, n_in) { #name, FOLD_RECORD__##form, n_in, NULL, NULL, NULL }
 #define FOLD_RECORD__POOL_OP(name, call) \
     { #name, FOLD_RECORD__POOL, 1, FOLD_RECORD__CALL(call##1d), FOLD_RECORD__CALL(call##2d), NULL }
-#define FOLD_RECORD__REDUCE_OP(name)                                                                  \
+#define FOLD_RECORD__REDUCE_OP(name)                                                                   \
     { #name "_n", FOLD_RECORD__REDUCE, 1, FOLD_RECORD__CALL(name##_n), FOLD_RECORD__CALL(list_##name), \
       FOLD_RECORD__CALL(list_##name##_to) }
 #define FOLD_RECORD__ROWS_OP(name, form) \
@@ -623,8 +625,8 @@ static fold_node fold_record__in(fold_record__player *p, const fold_record__item
     const fold_record__program *g = p->program;
     const int elements = t->n_list ? (t->n_operands - t->n_in) / t->n_list : 0;
     const int input = i < t->n_in || !elements ? i : t->n_in + (i - t->n_in) / elements;
-    const fold_node x = fold_record__part(p, &g->operands[t->operand + (size_t)i],
-                                          &g->shapes[t->shape + (size_t)input]);
+    const fold_node x =
+        fold_record__part(p, &g->operands[t->operand + (size_t)i], &g->shapes[t->shape + (size_t)input]);
     return !p->is_body && i < t->n_in && (t->shared >> i & 1) ? fold_shared(p->f, x) : x;
 }
 
@@ -742,7 +744,7 @@ static fold_node fold_record__pooled(fold_record__player *p, const fold_record__
     const fold_record__op *op = &fold_record__ops[t->which];
     fold_record__any *call = p->program->shapes[t->shape].rank == 3 ? op->over : op->call;
     return ((fold_record__call_pool *)call)(p->f, x, (int)t->attr[0] >> 16, (int)t->attr[1] & 0xffff,
-                                       (int)t->attr[2]);
+                                            (int)t->attr[2]);
 }
 
 /* Collects the n elements of all list components in r->steps, which has room for twice as many and is
@@ -772,14 +774,15 @@ static fold_node fold_record__reduce(fold_record__player *p, const fold_record__
                    : ((fold_record__call_to *)op->to)(f, in[0], to, t->n_index, t->rows);
     }
     if (p->is_body || whole)
-        return two ? fold_list_softmax_mean(f, in[0], in[1]) : ((fold_record__call_unary *)op->over)(f, in[0]);
+        return two ? fold_list_softmax_mean(f, in[0], in[1])
+                   : ((fold_record__call_unary *)op->over)(f, in[0]);
     if (!fold_record__elements(p, t, t->n_operands - t->n_in))
         return fold_record__null;
     return two ? fold_softmax_mean_n(f, p->r->steps, p->r->steps + count, count)
                : ((fold_record__call_nodes *)op->call)(f, p->r->steps, count);
 }
 
-/* fold_list_softmax_entropy sums p log p over rows, with p = softmax and log p = at_least(log_softmax). A file
+/* fold_list_softmax_entropy sums p log p over rows, with p = softmax, log p = at_least(log_softmax). A file
    has these ops; this plays the whole call in place of the last one, which negates the sum. */
 static fold_node fold_record__entropy(fold_record__player *p, const fold_record__item *sum)
 {
@@ -882,8 +885,9 @@ static fold_node fold_record__small(fold_record__player *p, const fold_record__i
         return t->n_index < 0 ? ((fold_record__call_axis *)op->call)(f, in[0], (int)t->data)
                               : ((fold_record__call_each *)op->over)(f, in[0], index, t->n_index);
     case FOLD_RECORD__NORM:
-        return n == 3 ? fold_layer_norm(f, in[0], fold_record__used(p, t, 1), fold_record__used(p, t, 2), number)
-                      : fold_rms_norm(f, in[0], fold_record__used(p, t, 1), number);
+        return n == 3
+                   ? fold_layer_norm(f, in[0], fold_record__used(p, t, 1), fold_record__used(p, t, 2), number)
+                   : fold_rms_norm(f, in[0], fold_record__used(p, t, 1), number);
     case FOLD_RECORD__HUBER: return fold_huber(f, in[0], in[1], number);
     case FOLD_RECORD__DROPOUT: return fold_record__dropout(p, t, in[0]);
     case FOLD_RECORD__CONV: return fold_record__conv(p, t, in);
@@ -977,7 +981,8 @@ static void fold_record__check_result(fold_record__player *p, const fold_record_
 /* Counts the floats of an item, and of the body of a cell for each row. */
 static int fold_record__fits(fold_record__player *p, const fold_record__item *t)
 {
-    const fold_record__program *g = p->program, *body = t->kind == FOLD_RECORD__CELL ? &p->r->cell[t->which]->body : NULL;
+    const fold_record__program *g = p->program,
+                               *body = t->kind == FOLD_RECORD__CELL ? &p->r->cell[t->which]->body : NULL;
     const int elements = t->n_list ? (t->n_operands - t->n_in) / t->n_list : 1;
     const size_t rows = (size_t)(t->rows > elements ? t->rows : elements < 1 ? 1 : elements);
     size_t floats = 0;
@@ -1150,7 +1155,8 @@ FOLD_API fold_node fold_record_output(const fold_record *r, int i)
 }
 FOLD_API fold_node fold_record_loss(const fold_record *r, int i)
 {
-    return r ? fold_record__port_node(r, i, fold_record__outputs(r), (int)r->main.n_ports) : fold_record__null;
+    return r ? fold_record__port_node(r, i, fold_record__outputs(r), (int)r->main.n_ports)
+             : fold_record__null;
 }
 
 FOLD_API fold_model *fold_record_model(fold_record *r) { return r ? r->m : NULL; }
@@ -1198,14 +1204,15 @@ static void fold_record__compare_floats(fold_record *r, const char *what, const 
             const fold_shape *shape = fold_record__out_shape(&r->main, t);
             char dims[64] = "";
             for (int axis = 0, at = 0; axis < shape->rank; axis++)
-                at += snprintf(dims + at, sizeof dims - (size_t)at, "%s%d", axis ? "x" : "", shape->dim[axis]);
+                at +=
+                    snprintf(dims + at, sizeof dims - (size_t)at, "%s%d", axis ? "x" : "", shape->dim[axis]);
             result->line = t->line;
             snprintf(result->message, sizeof result->message,
                      "node %u (%.60s, %s, sample %d): float %d is %.9g, must be %.9g", (unsigned)t->id,
                      fold_record__name(r, t), dims, t->sample, i, (double)got[i], (double)want[i]);
         } else if (result->differ == 1)
-            snprintf(result->message, sizeof result->message, "%.100s: float %d is %.9g, must be %.9g", what, i,
-                     (double)got[i], (double)want[i]);
+            snprintf(result->message, sizeof result->message, "%.100s: float %d is %.9g, must be %.9g", what,
+                     i, (double)got[i], (double)want[i]);
     }
 }
 
@@ -1233,7 +1240,7 @@ static int fold_record__run(fold_record *r, fold_ctx *f, const unsigned char *ne
                 (keep || (need && need[i] == 2)))
                 roots[n++] = x;
         }
-    for (size_t i = 0; i < g->n_ports && !need; i++)
+    for (size_t i = 0; i < g->n_ports; i++)
         if (!fold_node_is_null(g->port[i].node))
             roots[n++] = g->port[i].node;
     fold_status status = fold_run(f, roots, (int)n);
@@ -1304,7 +1311,8 @@ static void fold_record__compare_all(fold_record *r, fold_ctx *f, int gradients)
         const float *values;
         const int count = r->wanted[id] ? fold_record__read_values(f, g->node[id], &values) : 0;
         if (count == r->wanted[id] && count)
-            fold_record__compare_floats(r, "", fold_record__owner(g, (uint32_t)id), values, r->want[id], count);
+            fold_record__compare_floats(r, "", fold_record__owner(g, (uint32_t)id), values, r->want[id],
+                                        count);
     }
 #ifndef FOLD_INFERENCE
     for (size_t i = 0; i < r->n_params && gradients; i++)
@@ -1371,8 +1379,9 @@ typedef struct fold_record__reader {
 } fold_record__reader;
 
 /* What may follow an item, in this order. */
-static const char *const fold_record__keys[] = { "in",    "list",  "out",  "from",   "lists", "shared", "params", "attr",
-                                                 "data",  "index", "rows", "sample", "hash",  "values" };
+static const char *const fold_record__keys[] = { "in",     "list",   "out",  "from",  "lists",
+                                                 "shared", "params", "attr", "data",  "index",
+                                                 "rows",   "sample", "hash", "values" };
 enum {
     FOLD_RECORD__KEY_IN,
     FOLD_RECORD__KEY_LIST,
@@ -1393,8 +1402,8 @@ enum {
 
 static int fold_record__wrong(fold_record__reader *file, const char *why)
 {
-    return fold_record__fail(file->r, FOLD_BAD_ARGUMENT, file->line, "line %d: %s, at '%.40s'", file->line, why,
-                             file->word);
+    return fold_record__fail(file->r, FOLD_BAD_ARGUMENT, file->line, "line %d: %s, at '%.40s'", file->line,
+                             why, file->word);
 }
 
 /* Reads the next word. Returns 0 after an error. */
@@ -1426,12 +1435,12 @@ static int fold_record__is_word(const fold_record__reader *file, const char *wor
 static int fold_record__expect(fold_record__reader *file, const char *word)
 {
     if (fold_record__next(file) && strcmp(file->word, word) != 0)
-        fold_record__fail(file->r, FOLD_BAD_ARGUMENT, file->line, "line %d: '%s' is missing, at '%.40s'", file->line,
-                          word, file->word);
+        fold_record__fail(file->r, FOLD_BAD_ARGUMENT, file->line, "line %d: '%s' is missing, at '%.40s'",
+                          file->line, word, file->word);
     return !file->r->result.status;
 }
 
-/* Reads digits of a number from *at on; hexadecimal if base is 16. Returns 0 if there are none, or too many. */
+/* Reads a number from *at on; hexadecimal if base is 16. Returns 0 if there are no digits, or too many. */
 static int fold_record__digits(const char **at, int base, uint64_t most, uint64_t *number)
 {
     const char *begin = *at;
@@ -1600,8 +1609,8 @@ static int fold_record__read_index(fold_record__reader *file, fold_record__progr
 /* Whether attribute i of an op is a float. */
 static int fold_record__is_float(const fold_record__item *t)
 {
-    const fold_record__form form = t->kind == FOLD_RECORD__OP ? fold_record__ops[t->which].form
-                                                              : FOLD_RECORD__UNARY;
+    const fold_record__form form =
+        t->kind == FOLD_RECORD__OP ? fold_record__ops[t->which].form : FOLD_RECORD__UNARY;
     return form == FOLD_RECORD__NUMBER || form == FOLD_RECORD__NORM || form == FOLD_RECORD__HUBER ||
            form == FOLD_RECORD__DROPOUT;
 }
@@ -1630,7 +1639,8 @@ static void fold_record__read_values_of(fold_record__reader *file, fold_record__
 }
 
 /* Reads what follows a key of an item. */
-static void fold_record__read_key(fold_record__reader *file, fold_record__program *g, fold_record__item *t, int key)
+static void fold_record__read_key(fold_record__reader *file, fold_record__program *g, fold_record__item *t,
+                                  int key)
 {
     const int most_in = FOLD_MAX_IN + 1;
     int count;
@@ -1698,9 +1708,8 @@ static const char *fold_record__problem(const fold_record *r, const fold_record_
         return "a product has nothing to start from";
     if (op && t->n_out > (op->form == FOLD_RECORD__ATTENTION ? 2 : 1))
         return "the number of results is wrong";
-    if (cell && (t->n_out != cell->n_out ||
-                 (by_rows ? inputs != cell->n_in || cell->n_list
-                          : t->n_in != cell->n_in || t->n_list != cell->n_list)))
+    if (cell && (t->n_out != cell->n_out || (by_rows ? inputs != cell->n_in || cell->n_list
+                                                     : t->n_in != cell->n_in || t->n_list != cell->n_list)))
         return "the cell has other inputs or outputs";
     return NULL;
 }
@@ -1724,13 +1733,15 @@ static void fold_record__read_item(fold_record__reader *file, fold_record__progr
     const size_t nth = g->n_items - 1;
     if (fold_record__integer(file, 0, INT_MAX) != end && !r->result.status)
         fold_record__wrong(file, "ids are not in order");
-    if (kind == FOLD_RECORD__OP && fold_record__next(file) && (t->which = fold_record__find_op(file->word)) < 0)
+    if (kind == FOLD_RECORD__OP && fold_record__next(file) &&
+        (t->which = fold_record__find_op(file->word)) < 0)
         fold_record__wrong(file, "there is no such op");
     if (kind == FOLD_RECORD__OP && !r->result.status &&
         fold_record__ops[t->which].form == FOLD_RECORD__REFUSED)
         fold_record__wrong(file, "this op cannot be played");
     if (kind == FOLD_RECORD__CELL || kind == FOLD_RECORD__USE || kind == FOLD_RECORD__LOOKUP)
-        t->which = fold_record__integer(file, 0, (int)(kind == FOLD_RECORD__CELL ? r->n_cells : r->n_params)) - 1;
+        t->which =
+            fold_record__integer(file, 0, (int)(kind == FOLD_RECORD__CELL ? r->n_cells : r->n_params)) - 1;
     if (!r->result.status && t->which < 0)
         fold_record__wrong(file, "a number is not as it must be");
     for (int key = 0; fold_record__next(file) && strcmp(file->word, ";") != 0; key++) {
@@ -1845,8 +1856,9 @@ static void fold_record__read_file(fold_record__reader *file)
     r->main.n_ids = 1;
     fold_record__expect(file, "fold_record");
     if (fold_record__integer(file, 0, INT_MAX) != FOLD_RECORD__VERSION)
-        fold_record__fail(r, FOLD_BAD_ARGUMENT, file->line, "line %d: version '%.20s' of the format, must be %d",
-                          file->line, file->word, (int)FOLD_RECORD__VERSION);
+        fold_record__fail(r, FOLD_BAD_ARGUMENT, file->line,
+                          "line %d: version '%.20s' of the format, must be %d", file->line, file->word,
+                          (int)FOLD_RECORD__VERSION);
     fold_record__expect(file, "kernels");
     fold_record__read_name(file, r->kernels, sizeof r->kernels);
     fold_record__expect(file, "schedule");
@@ -1861,7 +1873,8 @@ static void fold_record__read_file(fold_record__reader *file)
         else
             break;
     }
-    for (; (kind = fold_record__kind_of(file)) < FOLD_RECORD__KINDS && !r->result.status; fold_record__next(file))
+    for (; (kind = fold_record__kind_of(file)) < FOLD_RECORD__KINDS && !r->result.status;
+         fold_record__next(file))
         fold_record__read_item(file, &r->main, kind);
     if (!fold_record__is_word(file, "outputs"))
         fold_record__wrong(file, "an item or outputs are missing");
@@ -1947,21 +1960,20 @@ static int fold_record__cell_of(fold_record__writer *w, fold_cell cell)
     return (int)r->n_cells - 1;
 }
 
-/* Marks a parameter as used. Only rows of it are, if row is at least 0. */
-static void fold_record__use(fold_record__writer *w, int param, int uses, int row)
+/* Marks a parameter as used, all of it if `whole` is set. Returns it, or NULL. */
+static fold_record__param *fold_record__use(fold_record__writer *w, int param, int uses, int whole)
 {
     if (param < 0 || (size_t)param >= w->r->n_params)
-        return;
+        return NULL;
     fold_record__param *p = &w->r->param[param];
     p->used = 1;
     p->uses |= uses;
-    p->whole |= row < 0;
-    if (row >= 0 && !p->row)
+    p->whole |= whole;
+    if (!p->row && !whole)
         p->row = (unsigned char *)calloc((size_t)p->shape.dim[0], 1);
-    if (row >= 0 && !p->row)
+    if (!p->row && !whole)
         fold_record__fail(w->r, FOLD_NO_MEMORY, 0, "no memory");
-    else if (row >= 0 && row < p->shape.dim[0])
-        p->row[row] = 1;
+    return p;
 }
 
 static void fold_record__copy_ints(fold_record__writer *w, const int *from, int count)
@@ -1979,7 +1991,8 @@ static const int *fold_record__segments(const int *index, int rows, const int **
 }
 
 /* Adds the target of each of n rows and, before them, the row that each target chooses. */
-static void fold_record__copy_targets(fold_record__writer *w, const int *index, int rows, int targets, int chooses)
+static void fold_record__copy_targets(fold_record__writer *w, const int *index, int rows, int targets,
+                                      int chooses)
 {
     const int *order, *start = fold_record__segments(index, rows, &order);
     const int *choice = index + rows + (targets < 0 ? 1 : targets) + 2;
@@ -2008,15 +2021,17 @@ static void fold_record__copy_edges(fold_record__writer *w, const int *start, in
 }
 
 /* Copies the indices of a call or a lookup from where fold.h stores them. */
-static void fold_record__copy_index(fold_record__writer *w, const fold_seen *seen, fold_record__item *t, int rows)
+static void fold_record__copy_index(fold_record__writer *w, const fold_seen *seen, fold_record__item *t,
+                                    int rows)
 {
     const int *index = (const int *)seen->index;
     const size_t before = w->program->n_index;
-    const fold_record__form form = t->kind == FOLD_RECORD__OP ? fold_record__ops[t->which].form
-                                                              : FOLD_RECORD__TAKE;
+    const fold_record__form form =
+        t->kind == FOLD_RECORD__OP ? fold_record__ops[t->which].form : FOLD_RECORD__TAKE;
     t->index = before;
-    if (rows < 0 && (form == FOLD_RECORD__SOFTMAX || form == FOLD_RECORD__REDUCE || form == FOLD_RECORD__OVER ||
-                     form == FOLD_RECORD__ENTROPY || form == FOLD_RECORD__CHOICE)) {
+    if (rows < 0 &&
+        (form == FOLD_RECORD__SOFTMAX || form == FOLD_RECORD__REDUCE || form == FOLD_RECORD__OVER ||
+         form == FOLD_RECORD__ENTROPY || form == FOLD_RECORD__CHOICE)) {
         fold_record__fail(w->r, FOLD_BAD_STATE, 0, "%.60s reads a list of unknown length", seen->name);
         return;
     }
@@ -2043,7 +2058,7 @@ static void fold_record__copy_index(fold_record__writer *w, const fold_seen *see
     t->n_index = (int)(w->program->n_index - before);
 }
 
-/* Copies operands, with the context's ids for now. Returns the number of rows of the first list among them. */
+/* Copies operands, with the context's ids for now. Returns the number of rows of the first list, or -1. */
 static int fold_record__copy_operands(fold_record__writer *w, const fold_seen *seen, fold_record__item *t)
 {
     fold_record__program *g = w->program;
@@ -2090,7 +2105,7 @@ static void fold_record__see_param(fold_record__writer *w, uint32_t id, fold_par
     t->id = id;
     const fold_shape *shape = &w->r->param[which].shape;
     fold_record__copy_shapes(w, &shape, 1);
-    fold_record__use(w, which, 0, -1);
+    fold_record__use(w, which, 0, 1);
 }
 
 static void fold_record__see_leaf(fold_record__writer *w, const fold_seen *seen)
@@ -2099,9 +2114,9 @@ static void fold_record__see_leaf(fold_record__writer *w, const fold_seen *seen)
     fold_record__item *t = fold_record__add(w->r, w->program, FOLD_RECORD__INPUT);
     if (!t)
         return;
-    t->kind = !is_param               ? seen->rows < 0 ? FOLD_RECORD__INPUT : FOLD_RECORD__LIST
-              : seen->row < 0         ? FOLD_RECORD__USE
-                                      : FOLD_RECORD__LOOKUP;
+    t->kind = !is_param       ? seen->rows < 0 ? FOLD_RECORD__INPUT : FOLD_RECORD__LIST
+              : seen->row < 0 ? FOLD_RECORD__USE
+                              : FOLD_RECORD__LOOKUP;
     t->which = is_param ? fold_record__param_of(seen->param[0]) : 0;
     t->n_out = 1;
     t->id = seen->node.id;
@@ -2111,7 +2126,7 @@ static void fold_record__see_leaf(fold_record__writer *w, const fold_seen *seen)
     fold_record__copy_shapes(w, seen->out, 1);
     fold_record__note_node(w, seen->node.id, 1);
     if (t->kind == FOLD_RECORD__USE)
-        fold_record__use(w, t->which, 0, -1);
+        fold_record__use(w, t->which, 0, 1);
     if (t->kind != FOLD_RECORD__LOOKUP)
         return;
     if (seen->rows < 0)
@@ -2119,8 +2134,9 @@ static void fold_record__see_leaf(fold_record__writer *w, const fold_seen *seen)
     else
         fold_record__copy_index(w, seen, t, seen->rows);
     t->n_index = seen->rows < 0 ? 1 : seen->rows;
-    for (int i = 0; i < t->n_index && !w->r->result.status; i++)
-        fold_record__use(w, t->which, FOLD_FOR_LOOKUP, w->program->index[t->index + (size_t)i]);
+    const fold_record__param *table = fold_record__use(w, t->which, FOLD_FOR_LOOKUP, 0);
+    for (int i = 0; i < t->n_index && table && table->row; i++)
+        table->row[w->program->index[t->index + (size_t)i]] = 1;
 }
 
 static int fold_record__refuse(fold_record__writer *w, const fold_seen *seen)
@@ -2130,9 +2146,10 @@ static int fold_record__refuse(fold_record__writer *w, const fold_seen *seen)
         return 0;
     fold_record__fail(w->r, FOLD_BAD_ARGUMENT, 0, "%.60s cannot be written: %s", seen->name,
                       seen->user_op ? "the code of a user-defined op is not in the recording"
-                      : op >= 0     ? "the rows of its cache are not in the recording; use fold_list_attention or "
-                                      "fold_conv1d"
-                                    : "fold_record.h does not know this op");
+                      : op >= 0
+                          ? "the rows of its cache are not in the recording; use fold_list_attention or "
+                            "fold_conv1d"
+                          : "fold_record.h does not know this op");
     return 1;
 }
 
@@ -2151,10 +2168,12 @@ static void fold_record__see_call(fold_record__writer *w, const fold_seen *seen)
         return;
     for (int i = 0; i < seen->n_operands && w->cell; i++)
         if (seen->operand[i] >> 31)
-            fold_record__see_param(w, seen->operand[i], fold_param_at(w->m, (int)(seen->operand[i] & 0x7fffffffu)));
-    const int which = seen->is_cell ? fold_record__cell_of(w, seen->called) : fold_record__find_op(seen->name);
-    fold_record__item *t = which < 0 ? NULL
-                                     : fold_record__add(r, g, seen->is_cell ? FOLD_RECORD__CELL : FOLD_RECORD__OP);
+            fold_record__see_param(w, seen->operand[i],
+                                   fold_param_at(w->m, (int)(seen->operand[i] & 0x7fffffffu)));
+    const int which =
+        seen->is_cell ? fold_record__cell_of(w, seen->called) : fold_record__find_op(seen->name);
+    fold_record__item *t =
+        which < 0 ? NULL : fold_record__add(r, g, seen->is_cell ? FOLD_RECORD__CELL : FOLD_RECORD__OP);
     if (!t)
         return;
     t->which = which;
@@ -2180,10 +2199,15 @@ static void fold_record__see_call(fold_record__writer *w, const fold_seen *seen)
         fold_record__copy_index(w, seen, t, rows);
     for (int i = 0; i < 2 && !seen->is_cell; i++)
         t->param[i] = fold_record__param_of(seen->param[i]);
-    const int conv = fold_record__is(t, FOLD_RECORD__CONV) ||
-                     (t->param[0] >= 0 && (size_t)t->param[0] < r->n_params && r->param[t->param[0]].shape.rank > 2);
-    fold_record__use(w, t->param[0], conv ? FOLD_FOR_CONV : t->attr[0] != 0 ? FOLD_FOR_LINEAR_T : FOLD_FOR_LINEAR, -1);
-    fold_record__use(w, t->param[1], 0, -1);
+    const int conv =
+        fold_record__is(t, FOLD_RECORD__CONV) ||
+        (t->param[0] >= 0 && (size_t)t->param[0] < r->n_params && r->param[t->param[0]].shape.rank > 2);
+    fold_record__use(w, t->param[0],
+                     conv              ? FOLD_FOR_CONV
+                     : t->attr[0] != 0 ? FOLD_FOR_LINEAR_T
+                                       : FOLD_FOR_LINEAR,
+                     1);
+    fold_record__use(w, t->param[1], 0, 1);
 }
 
 /* The visitor of fold_ctx_visit and fold_cell_visit. */
@@ -2205,7 +2229,8 @@ static int fold_record__see(const fold_seen *seen, void *user)
         w->cell->n_out = seen->n_out;
         for (int i = 0; i < seen->n_in + seen->n_list; i++)
             w->cell->shape[i] = *seen->in[i];
-        for (int i = 0; i < seen->n_out && FOLD_RECORD__ADD(r, w->program, port, n_ports, ports_room, 1); i++) {
+        for (int i = 0; i < seen->n_out && FOLD_RECORD__ADD(r, w->program, port, n_ports, ports_room, 1);
+             i++) {
             w->program->port[i].at.id = seen->operand[i];
             w->program->port[i].shape = *seen->out[i];
         }
@@ -2223,8 +2248,7 @@ static int fold_record__by_id(const void *one, const void *other)
 static uint32_t fold_record__used_at(const fold_record__program *g, uint32_t param, size_t before)
 {
     while (before-- > 0)
-        if (g->item[before].kind == FOLD_RECORD__USE &&
-            g->item[before].which == (int)(param & 0x7fffffffu))
+        if (g->item[before].kind == FOLD_RECORD__USE && g->item[before].which == (int)(param & 0x7fffffffu))
             return g->item[before].id;
     return 0;
 }
@@ -2259,7 +2283,8 @@ static void fold_record__number(fold_record__writer *w, int inputs)
         }
         g->n_items++;
         t->id = (uint32_t)g->n_ids;
-        if (!used && fold_record__grow(w->r, &w->id, &w->ids_room, (size_t)id + (size_t)t->n_out, sizeof *w->id))
+        if (!used &&
+            fold_record__grow(w->r, &w->id, &w->ids_room, (size_t)id + (size_t)t->n_out, sizeof *w->id))
             for (int out = 0; out < t->n_out; out++)
                 w->id[id + (uint32_t)out] = t->id + (uint32_t)out;
         fold_record__give_ids(w->r, g, t->n_out);
@@ -2294,9 +2319,10 @@ static int fold_record__locate(fold_record__writer *w, fold_node x, fold_record_
             port->at.offset = (uint32_t)(at - values);
             break;
         }
-    return port->at.id || fold_record__fail(w->r, FOLD_BAD_STATE, 0,
-                                            "an output or loss is not in the plan; call fold_run or fold_backward "
-                                            "before, and name whole values or views of nodes");
+    return port->at.id ||
+           fold_record__fail(w->r, FOLD_BAD_STATE, 0,
+                             "an output or loss is not in the plan; call fold_run or fold_backward "
+                             "before, and name whole values or views of nodes");
 }
 
 static void fold_record__add_port(fold_record__writer *w, fold_node x)
@@ -2375,7 +2401,8 @@ static void fold_record__visit(fold_record__writer *w)
     r->main.n_ids = 1;
     fold_status status = fold_ctx_visit(w->f, fold_record__see, w);
     if (status && !r->result.status)
-        fold_record__fail(r, status, 0, "the context cannot be visited: %s", fold_status_text(status));
+        fold_record__fail(r, status, 0, "the context cannot be visited: %s%s", fold_status_text(status),
+                          status == FOLD_NO_MEMORY ? "; its block needs 40 bytes more per node" : "");
     if (!r->result.status)
         fold_record__number(w, 0);
     for (size_t i = 0; i < r->main.n_items && !r->result.status; i++)
@@ -2403,7 +2430,8 @@ static void fold_record__visit_cells(fold_record__writer *w)
     }
     for (size_t i = 0; i < r->n_params && !r->result.status; i++)
         if (r->param[i].used && !r->param[i].from)
-            fold_record__fail(r, FOLD_BAD_STATE, 0, "parameter '%.60s' is quantised; write before fold_model_quantize",
+            fold_record__fail(r, FOLD_BAD_STATE, 0,
+                              "parameter '%.60s' is quantised; write before fold_model_quantize",
                               r->param[i].name);
 }
 
@@ -2530,7 +2558,8 @@ static void fold_record__put_param(fold_record__writer *w, const fold_record__pa
     fold_record__line(w);
 }
 
-static void fold_record__put_shapes(fold_record__writer *w, const char *key, const fold_shape *shape, int count)
+static void fold_record__put_shapes(fold_record__writer *w, const char *key, const fold_shape *shape,
+                                    int count)
 {
     if (!count)
         return;
@@ -2572,7 +2601,8 @@ static void fold_record__put_attr(fold_record__writer *w, const fold_record__ite
         fold_record__hex(w, "data", t->data);
 }
 
-static void fold_record__put_item(fold_record__writer *w, const fold_record__program *g, const fold_record__item *t)
+static void fold_record__put_item(fold_record__writer *w, const fold_record__program *g,
+                                  const fold_record__item *t)
 {
     const fold_shape *shape = &g->shapes[t->shape];
     const int rows = t->rows < 0 ? 1 : t->rows;
@@ -2580,7 +2610,9 @@ static void fold_record__put_item(fold_record__writer *w, const fold_record__pro
     if (t->kind == FOLD_RECORD__OP)
         fold_record__word(w, fold_record__ops[t->which].name);
     else if (t->kind > FOLD_RECORD__LIST)
-        fold_record__int(w, NULL, t->kind == FOLD_RECORD__CELL ? t->which + 1 : fold_record__number_of(w->r, t->which));
+        fold_record__int(w, NULL,
+                         t->kind == FOLD_RECORD__CELL ? t->which + 1
+                                                      : fold_record__number_of(w->r, t->which));
     fold_record__put_shapes(w, "in", shape, t->n_in);
     fold_record__put_shapes(w, "list", shape + t->n_in, t->n_list);
     fold_record__put_shapes(w, "out", shape + t->n_in + t->n_list, t->n_out);
@@ -2616,7 +2648,8 @@ static void fold_record__put_item(fold_record__writer *w, const fold_record__pro
     fold_record__line(w);
 }
 
-static void fold_record__put_ports(fold_record__writer *w, const char *key, const fold_record__port *port, int count)
+static void fold_record__put_ports(fold_record__writer *w, const char *key, const fold_record__port *port,
+                                   int count)
 {
     fold_record__int(w, key, count);
     for (int i = 0; i < count; i++) {
@@ -2695,7 +2728,8 @@ FOLD_API fold_record_result fold_record_write(fold_ctx *f, const fold_record_des
     w.write = write;
     w.user = user;
     if (fold_ctx_status(f))
-        fold_record__fail(w.r, fold_ctx_status(f), 0, "the context has an error: %.150s", fold_ctx_message(f));
+        fold_record__fail(w.r, fold_ctx_status(f), 0, "the context has an error: %.150s",
+                          fold_ctx_message(f));
     if (!w.r->result.status)
         fold_record__visit(&w);
     if (!w.r->result.status)

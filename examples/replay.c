@@ -67,7 +67,7 @@ static void join(fold_ctx *f, const fold_node *in, fold_node *out, const void *u
 }
 
 /* A sentence is joined word by word with a cell, and once more as a list whose rows are weighted and summed. */
-static fold_node sentence(fold_ctx *f, const net *n, const int *word, int length)
+static fold_node sentence(fold_ctx *f, const net *n, const int *word, int length, fold_node *half)
 {
     fold_node state = fold_lookup(f, n->words, word[0]);
     for (int i = 1; i < length; i++) {
@@ -77,8 +77,8 @@ static fold_node sentence(fold_ctx *f, const net *n, const int *word, int length
     const fold_node rows = fold_list_lookup(f, n->words, word, length);
     const fold_node weights = fold_list_softmax(f, fold_dense_apply(f, &n->gate, rows));
     const fold_node sum = fold_list_sum(f, fold_mul(f, rows, weights));
-    const fold_node half = fold_slice(f, state, 0, WIDTH / 2, WIDTH / 2); /* a view */
-    return fold_dense_apply(f, &n->classify, fold_concat2(f, half, sum));
+    *half = fold_slice(f, state, 0, WIDTH / 2, WIDTH / 2); /* a view */
+    return fold_dense_apply(f, &n->classify, fold_concat2(f, *half, sum));
 }
 
 static void record(text *t)
@@ -102,20 +102,20 @@ static void record(text *t)
     fold_ctx_desc training = fold_ctx_desc_default();
     training.training = 1;
     fold_ctx *f = fold_ctx_new(m, &training);
-    fold_node loss[SENTENCES], scores[SENTENCES];
+    fold_node loss[SENTENCES], out[2 * SENTENCES]; /* scores, then halves of states, which fold_to_c can print */
     for (int i = 0; i < SENTENCES; i++) {
         int word[SENTENCES + 2];
         for (int at = 0; at < i + 3; at++)
             word[at] = (7 * i + 3 * at) % WORDS;
-        scores[i] = sentence(f, &n, word, i + 3);
-        loss[i] = fold_softmax_xent(f, scores[i], i % CLASSES);
+        out[i] = sentence(f, &n, word, i + 3, &out[SENTENCES + i]);
+        loss[i] = fold_softmax_xent(f, out[i], i % CLASSES);
     }
     fold_node mean = fold_mean_n(f, loss, SENTENCES);
-    if (fold_run(f, scores, SENTENCES) || fold_backward(f, mean))
+    if (fold_run(f, out, 2 * SENTENCES) || fold_backward(f, mean))
         fail(fold_ctx_message(f));
     fold_record_desc desc = fold_record_desc_default();
-    desc.outputs = scores;
-    desc.n_outputs = SENTENCES;
+    desc.outputs = out;
+    desc.n_outputs = 2 * SENTENCES;
     desc.losses = &mean;
     desc.n_losses = 1;
     const fold_record_result written = fold_record_write(f, &desc, append, t);
