@@ -88,7 +88,7 @@ typedef struct fold_record_about {
     const char *schedule;  /* "eager", the schedule of its plan, or "none" */
 } fold_record_about;
 FOLD_API fold_record_about fold_record_describe(const fold_record *r); /* describes a recording */
-FOLD_API fold_model *fold_record_model(fold_record *r); /* the model for contexts that play it */
+FOLD_API fold_model *fold_record_model(fold_record *r); /* returns the model for contexts that play it */
 
 /* Records the calls again, in a context of fold_record_model: all, or only those that one sample needs
    (-1: all). The caller runs them. An error is also set on the context. */
