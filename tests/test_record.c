@@ -537,6 +537,44 @@ static void lies(void)
     free(t.bytes);
 }
 
+/* Ways that differ: what the eager context computed is changed, as if a batch computed other bits. */
+static void ways_that_differ(void)
+{
+    text t = nothing();
+    const net n = new_net();
+    fold_ctx_desc desc = fold_ctx_desc_default();
+    desc.training = 1;
+    fold_ctx *f = fold_ctx_new(n.m, &desc);
+    const recording r = record_inputs(f, &n, 0);
+    const fold_node y = fold_tanh(f, fold_dense_apply(f, &n.dense, r.node)), loss = fold_sum(f, y, 0);
+    fold_record_desc written = fold_record_desc_default();
+    written.losses = &loss;
+    written.n_losses = 1;
+    CHECK(!fold_run(f, &loss, 1) && !fold_record_write(f, &written, append, &t).status);
+    fold_record *record = fold_record_read(t.bytes, t.size, NULL);
+    fold_record_result result = fold_record_compare(record, NULL, -1);
+    CHECK(!result.status && !result.differ && record->wanted[record->main.n_ids - 1] == 1);
+    record->want[record->main.n_ids - 1][0] += 1; /* the loss */
+    result = fold_record_compare(record, &desc, -1);
+    CHECK_INT(result.differ, 1);
+    CHECK_TEXT(result.message, " (sum, 1, sample 0): float 0 is ");
+    record->want[record->main.n_ids - 2][2] += 1; /* and the value that it reads, which must be found as the first */
+    result = fold_record_compare(record, &desc, -1);
+    CHECK_INT(result.differ, 2);
+    CHECK_TEXT(result.message, " (tanh, 3, sample 0): float 2 is ");
+    CHECK_INT(fold_record_compare(record, &desc, 0).differ, 2);
+    fold_record_compare(record, NULL, -1); /* computes them again */
+    CHECK_INT(fold_record_compare(record, &desc, -1).differ, 0);
+    for (size_t i = 0; i < record->n_params; i++) record->want_grad[i][0] += 1;
+    result = fold_record_compare(record, &desc, -1);
+    CHECK_INT(result.differ, 2);
+    CHECK_TEXT(result.message, "dense.W: float 0 is ");
+    fold_record_free(record);
+    fold_ctx_free(f);
+    fold_model_free(n.m);
+    free(t.bytes);
+}
+
 static int stop_at_once(const void *bytes, size_t size, void *user) { return (void)bytes, (void)size, (void)user, 1; }
 
 static const char *refusal(fold_ctx *f, const fold_record_desc *desc)
@@ -649,6 +687,7 @@ int main(int argc, char **argv)
     check_run("layers", all_layers);
     check_run("what is used", what_is_used);
     check_run("lies", lies);
+    check_run("ways that differ", ways_that_differ);
     check_run("refused", refused);
     check_run("quantised", quantised);
     check_run("hostile files", hostile);

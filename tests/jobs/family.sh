@@ -52,7 +52,7 @@ older_versions() { # each companion needs the version that is beside it, and say
     mkdir -p "$out/older"
     printf '#define FOLD_H\n#define FOLD_VERSION "%s"\n' "$1.$2.$3" >"$out/older/fold.h"
     printf '#define FOLD_VERSION_%s %s\n' MAJOR "$1" MINOR "$2" PATCH "$3" >>"$out/older/fold.h"
-    for each in draw fit onnx rl to_c torch; do
+    for each in draw fit onnx record rl to_c torch; do
         step "fold_$each.h refuses an older fold.h" refuses_older "fold_$each.h" "$needed" "$1.$2.$3"
     done
 }
