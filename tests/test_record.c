@@ -1,7 +1,7 @@
 /* test_record.c - recordings as files (examples/fold_record.h): round trips of every op, cells and lists, what is refused, and files
    that lie.
 
-     cc -O1 -o test_record tests/test_record.c -lm && ./test_record */
+     cc -O2 -o test_record tests/test_record.c -lm && ./test_record */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #define FOLD_RECORD_IMPLEMENTATION
