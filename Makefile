@@ -159,31 +159,28 @@ frame: bench/bench
 bench/literature: bench/literature.c examples/options.h fold.h
 	$(CC) $(CFLAGS) -o bench/literature bench/literature.c -lm
 
-# Real trees (FOLD_DATA names their folder) at all batch sizes: bench/STUDY.md and bench/study.svg.
+# Real trees (FOLD_DATA names their folder) at all batch sizes: bench/STUDY.md and bench/study.svg. All pages of figures are written by
+# bench/figures.py, which keeps in build/figures what was printed: `python3 bench/figures.py study --kept` writes a page again.
 bench-study: bench/study bench/literature bench/bench
-	@mkdir -p build
-	sh bench/study-results >build/STUDY.md && mv build/STUDY.md bench/STUDY.md
-	sh bench/figures write
+	python3 bench/figures.py study
 
 # The examples at full settings (FOLD_DATA names the folder of real data): bench/log/PROGRAMS.md.
-bench-programs: examples
-	sh bench/programs >build/PROGRAMS.md && mv build/PROGRAMS.md bench/log/PROGRAMS.md
-	sh bench/figures write
+bench-programs: examples bench/bench
+	python3 bench/figures.py programs
 
 # Beside PyTorch, and policies beside ONNX Runtime (ONNXRUNTIME names its folder), in alternation on the same machine, an hour for all. PEERS: options, such as --workload gru --batch 32
 bench-peers: bench/bench
 	sh bench/peers/run $(PEERS)
 	sh bench/peers/onnx
 
-# Beside DyNet (DYNET names a clone of it, which is built in ten minutes), by turns. DYNET_ROWS: options, such as --hidden 16 --batch 1
+# Beside DyNet (DYNET names a clone of it, which is built in ten minutes), by turns: a section of bench/STUDY.md. For single rows, call
+# bench/peers/dynet.py.
 bench-dynet: bench/bench
-	python3 bench/peers/dynet.py $(DYNET_ROWS)
+	python3 bench/figures.py dynet
 
-# Writes bench/log/RESULTS.md from what the two print here.
+# Writes bench/log/RESULTS.md from what bench/bench and bench/peers/run print here.
 bench-results: bench/bench
-	@mkdir -p build
-	sh bench/results >build/RESULTS.md && mv build/RESULTS.md bench/log/RESULTS.md
-	sh bench/figures write
+	python3 bench/figures.py results
 
 # Training on 2, 3 and 4 ranks, to the parameters of one process with as many shards, whichever way gradients of words travel.
 # MPI_SICK: options of the program.

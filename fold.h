@@ -79,10 +79,10 @@
      FOLD_STATIC *           makes all functions static: the whole library is private to one file
      FOLD_API *              is put before every public function, to export or import it, e.g.
                              __declspec(dllexport) or __attribute__((visibility("hidden"))). Default: extern.
-                             With gcc or clang on ELF systems, a shared library then exports the functions but
-                             keeps calling its own copy if another library has one too. A program linked with
-                             -no-pie that takes their addresses needs a library built with -DFOLD_API=extern
-     FOLD_NO_MALLOC          leaves out malloc: every model must be given its memory
+                             With gcc or clang on ELF systems, a shared library then exports the functions,
+                             but calls its own copies if others have them too. A program linked with -no-pie
+                             that takes their addresses needs a library built with -DFOLD_API=extern
+     FOLD_NO_MALLOC          leaves out malloc: every model must be given memory
      FOLD_USE_THREADS *      adds fold_pool, a pool of POSIX threads (gcc or clang). fold_ctx_desc.threads
                              works with any other pool too
      FOLD_USE_CBLAS          computes large products with cblas_sgemm. Results then agree within a tolerance,
@@ -91,7 +91,7 @@
                              (slow without FMA hardware)
      FOLD_ALLOW_FAST_MATH    allows -ffast-math, /fp:fast or x87 arithmetic, which void the numerics contract
                              (-funsafe-math-optimizations and the like need no define: the portable kernels
-                             keep their bits, but clang's -ffp-contract=fast may change the bits of others)
+                             keep their bits, but clang's -ffp-contract=fast may change other kernels' bits)
      FOLD_FILENAME           this file's name (default "fold.h"); it includes itself once per instruction set
      FOLD_GROUP_BYTES        the default of fold_ctx_desc.group_bytes
      FOLD_NO_STDIO *         leaves out every function that takes a FILE * or a path, and the clock.
@@ -131,8 +131,8 @@
                also fits that block after other recordings.
      Real time Once a context has run its largest recording (and replayed it), and an optimiser has taken a
                step, no call allocates, locks or calls the system, except those that create, free, open,
-               close, load, save, print, visit, quantise, reserve or seal, fold_pool_for, fold_to_file and
-               fold_clock_monotonic. examples/CALLS.md marks the calls of which this is true.
+               close, load, save, print, visit, quantise, reserve or seal, and except fold_pool_for,
+               fold_to_file and fold_clock_monotonic. examples/CALLS.md marks the calls for which this holds.
      Errors    The library never aborts, exits or prints. The first error sticks to the context (or model),
                with a message, and the desc's `error` callback is called.
                - The failing call returns the null node; functions that run return the stored status.
@@ -152,10 +152,10 @@
                contexts may read one model at once: for inference on all cores, use one context per thread.
                Whatever writes to the model needs exclusive access to it: optimisers, fold_values_write_begin,
                fold_backward, new parameters and cells.
-     Numerics  Batching never changes a result. Values and gradients are bit-identical for a sample alone
-     (eager) and in any batch, under any schedule and number of threads, on every instruction set with FMA.
-               - The order of a sum depends only on the op and its shapes per sample, and for gradients of
-                 parameters only on the sequence recorded. These gradients sum n rows in blocks of 512 (large
+     Numerics  Batching never changes a result: a sample's values and gradients are bit-identical alone
+               (eager) and in any batch, with any schedule or thread count, on every instruction set with FMA.
+               - The order of a sum depends only on the op and its shapes per sample; for gradients of
+                 parameters, only on the sequence recorded. These gradients sum n rows in blocks of 512 (large
                  weights: 2048), with an error of at most about (block + n / block) / 2 units in the last
                  place. Rows of zeros, such as masked padding, count too, and so may change the last bits.
                - All computation rounds to nearest, never traps and keeps denormals, however your program has
@@ -173,7 +173,7 @@
                - Element-wise functions: units of the result. The bound of silu holds for x >= -87.
                - Sums: units of the sum of the magnitudes of all terms, plus half a unit per term. Terms are
                  counted as in the formula: a derivative that contains 1 - y, such as that of tanh, counts the
-                 1. Ops with a softmax subtract the largest x first, and count 1 + the distance to it.
+                 1. Ops with a softmax subtract the largest x first, so a term counts 1 + (largest - x) times.
                  Softmax-weighted means and attention also count the terms of the weights' sum.
                `make accuracy` prints the largest errors measured. Bounds for values, and for gradients:
          0  0   copy stop_gradient neg abs relu floor at_least at_most clip select minimum maximum amax amin
@@ -230,14 +230,14 @@ extern "C" {
 #endif
 
 /* ==== 3 types ============================================================================ */
-/* Types and limits that all sections use. A node is a value of one sample; a list is a node of many rows. */
+/* Types and limits that all sections use. A node is a value of one sample; a list is a node with rows. */
 
 #define FOLD_MAX_RANK 4  /* maximum number of axes of a value. The maximum size is 2^30 floats */
 #define FOLD_MAX_IN 32   /* maximum number of inputs of an op; list ops accept any number of nodes */
 #define FOLD_MAX_CELL_IN 16 /* maximum number of inputs of a cell, apart from its list */
 #define FOLD_MAX_LIST 4  /* maximum number of components per element of a cell's list */
 #define FOLD_MAX_OUT 8   /* maximum number of outputs of an op or cell */
-#define FOLD_ALL 0x7fffffff /* passed as an axis: all axes */
+#define FOLD_ALL 0x7fffffff /* an axis argument that stands for all axes */
 
 typedef enum fold_status {
     FOLD_OK,
@@ -263,8 +263,8 @@ typedef struct fold_model fold_model;  /* owns parameters, cells and user-define
 typedef struct fold_ctx fold_ctx;      /* holds one recording and runs it */
 
 /* Handles are plain values; all-zero is null. A node is valid until its context's next fold_ctx_reset. The
-   salt of a node changes with every reset and differs between contexts; that of other handles differs between
-   models. So stale handles and handles from elsewhere are detected, except about one in four billion. */
+   salt of a node changes with every reset and differs between contexts; the salts of other handles differ
+   between models. So stale and foreign handles are detected, except about one in four billion. */
 typedef struct fold_node { uint32_t id, salt; } fold_node;
 typedef struct fold_param { uint32_t id, salt; } fold_param;
 typedef struct fold_cell { uint32_t id, salt; } fold_cell;
@@ -325,7 +325,7 @@ typedef struct fold_model_desc {
     uint64_t seed;       /* seed of the initial values; 0 is a seed like any other */
     int inference;       /* 1: store no gradients, optimiser state or transposed weights. 0: contexts with
                             `training` can train the model */
-    const char *isa;     /* kernels: "avx512", "avx2", "neon", "portable", "cblas"; NULL: the best here */
+    const char *isa;     /* kernels: "avx512", "avx2", "neon", "portable", "cblas"; NULL: the best one */
     fold_memory memory;  /* may be a block (see fold_model_size). Contexts without their own memory use the
                             same block: create and run such contexts on one thread at a time */
     fold_memory tracing; /* memory for tracing the bodies of cells; all zero: `memory`. fold_model_seal frees
@@ -333,8 +333,8 @@ typedef struct fold_model_desc {
     void (*error)(const char *message, void *user); /* called once by the failing call when an error sticks:
                             print it, or set a breakpoint. Must not use the model or context. NULL: none */
     void *error_user;
-    int threads;         /* number of threads for optimiser steps; it does not change results. Steps of small
-                            models stay on the calling thread. 0, 1: all steps do */
+    int threads;         /* number of threads for optimiser steps, which never changes results; 0 means 1.
+                            Steps of small models always stay on the calling thread */
     fold_parallel_for *parallel_for; /* runs tasks on threads, as in fold_ctx_desc; required for threads */
     void *pool;          /* passed to parallel_for */
     int flush_subnormals; /* flush denormals (magnitudes below 2^-126) to zero in runs and optimiser steps,
@@ -345,9 +345,9 @@ FOLD_API fold_model_desc fold_model_desc_default(void);
 /* Creates an empty model; desc NULL: the defaults. Returns NULL if memory runs out, or if desc has alloc but
    no free; if the block is too small, desc.error gets a message that says how many bytes are needed. An isa
    that is unknown or unavailable, or threads without a parallel_for, sets an error on the model. Nothing can
-   be added until fold_model_clear_error; from then on the model uses the best kernels, or one thread. */
+   be added until fold_model_clear_error; after that, the model uses the best kernels, or one thread. */
 FOLD_API fold_model *fold_model_new(const fold_model_desc *desc);
-FOLD_API void fold_model_free(fold_model *m); /* frees a model, after its contexts. NULL is fine */
+FOLD_API void fold_model_free(fold_model *m); /* frees a model; free its contexts first. NULL is fine */
 FOLD_API fold_status fold_model_status(const fold_model *m);  /* returns the first error, or FOLD_OK */
 FOLD_API const char *fold_model_message(const fold_model *m); /* why a call, a load or a save failed */
 FOLD_API void fold_model_clear_error(fold_model *m);          /* makes a model with an error usable again */
@@ -385,9 +385,9 @@ typedef struct fold_param_desc {
     fold_init init;      /* default FOLD_INIT_ZEROS, which suits biases but not weights */
     float init_scale;    /* finite, see fold_init; 0 means 1, except for FOLD_INIT_CONSTANT */
     const float *values; /* initial values, copied; they replace `init`. NULL: use `init` */
-    unsigned uses;       /* FOLD_FOR_... flags; 0: FOLD_FOR_LINEAR if the rank is 2 */
+    unsigned uses;       /* FOLD_FOR_... flags; 0 means FOLD_FOR_LINEAR if the rank is 2 */
     int frozen;          /* 1: no gradient and no updates; fold_param_freeze changes this */
-    int buffer;          /* 1: state, not a weight: never trained, whatever fold_param_freeze says */
+    int buffer;          /* 1: state, not a weight; never trained, whatever fold_param_freeze says */
     int rate_set;        /* parameter group for fold_model_scale_rates, 0 to 15 */
 } fold_param_desc;
 
@@ -406,7 +406,7 @@ FOLD_API fold_param fold_table_new(fold_model *m, const char *name, int rows, in
 /* Adds a convolution filter with He initialisation. Its shape is described at FOLD_FOR_CONV. */
 FOLD_API fold_param fold_filter_new(fold_model *m, const char *name, fold_shape shape);
 FOLD_API int fold_param_is_null(fold_param p); /* returns 1 for the null handle */
-FOLD_API fold_param fold_param_find(const fold_model *m, const char *name); /* finds a parameter, or null */
+FOLD_API fold_param fold_param_find(const fold_model *m, const char *name); /* parameter by name, or null */
 FOLD_API int fold_param_count(const fold_model *m); /* returns the number of parameters */
 FOLD_API fold_param fold_param_at(const fold_model *m, int index); /* the index-th parameter created */
 FOLD_API const char *fold_param_name(const fold_model *m, fold_param p); /* the name of p */
@@ -418,17 +418,17 @@ FOLD_API void fold_param_freeze(fold_model *m, fold_param p, int frozen);
    if fold_model_quantize left no floats, and points into the image after fold_model_read_in_place. */
 FOLD_API const float *fold_param_value(const fold_model *m, fold_param p);
 /* Returns the values of all parameters as one span of *count floats; count may be NULL. Parameters that have
-   no floats or are read in place are left out. Others start at multiples of 16 floats; gaps are zero. */
+   no floats or are read in place are left out. The others start at multiples of 16 floats; gaps are zero. */
 FOLD_API const float *fold_model_values(const fold_model *m, int *count);
 
-/* Returns the values of a parameter for writing, or of all as one span if p is null. After writing, call
-   fold_values_write_end, which updates packed weights. It is an error if p is quantised or read in place. */
+/* Returns the values of a parameter for writing or, if p is null, those of all parameters as one span. Call
+   fold_values_write_end afterwards: it updates packed weights. Error: p is quantised or read in place. */
 FOLD_API float *fold_values_write_begin(fold_model *m, fold_param p);
 FOLD_API void fold_values_write_end(fold_model *m, fold_param p);
 /* Fills all parameters of a layer from arrays. Each array is copied to the parameter NAME.PART. It is
    row-major, with the shape and order given in the comment on the layer's _new. If name is "", the parts are
    full names, and the arrays must cover the whole model. Errors, set on the model: a part that the layer does
-   not have; a parameter without an array, or with a different number of values. An error changes nothing.
+   not have; a parameter without an array, or an array of a different length. An error changes nothing.
        fold_array arrays[2] = { { "W", W, 6 * 32 }, { "b", b, 32 } };
        fold_values_fill(m, "encoder", arrays, 2); // made by fold_dense_new(m, "encoder", 6, 32, ...) */
 typedef struct fold_array {
@@ -438,8 +438,8 @@ typedef struct fold_array {
 } fold_array;
 FOLD_API fold_status fold_values_fill(fold_model *m, const char *name, const fold_array *arrays, int n);
 /* Copies all values from a model built by the same calls, e.g. to a target network. This includes frozen
-   parameters and buffers. Gradients and optimiser state do not change. It is an error, and nothing changes,
-   if a parameter differs in name or shape, is quantised or is read in place. The message names the first. */
+   parameters and buffers. Gradients and optimiser state do not change. If a parameter differs in name or
+   shape, is quantised or is read in place, this is an error whose message names it, and nothing changes. */
 FOLD_API fold_status fold_values_copy(fold_model *m, const fold_model *from);
 #ifndef FOLD_INFERENCE
 /* Returns the gradient of a parameter, laid out like its values; NULL in inference models. */
@@ -452,7 +452,7 @@ FOLD_API const float *fold_model_grads(const fold_model *m, int *count);
 FOLD_API float *fold_grads_write_begin(fold_model *m, fold_param p);
 FOLD_API void fold_grads_write_end(fold_model *m, fold_param p);
 /* Scales the learning rate and weight decay of all parameters with this rate_set. Both factors, in [0, inf),
-   are 1 at first; a later call replaces them. */
+   are initially 1; a later call replaces them. */
 FOLD_API void fold_model_scale_rates(fold_model *m, int rate_set, float rate, float decay);
 /* Updates an exponential moving average of values (Polyak update). Every value w becomes w + share (v - w),
    where v is the value in the other model and share is in [0, 1]. Errors as in fold_values_copy. */
@@ -460,7 +460,7 @@ FOLD_API fold_status fold_values_average(fold_model *m, const fold_model *from, 
 #endif
 
 typedef struct fold_quantize_desc {
-    int min_values; /* weights with fewer values stay float; 0: 1024 */
+    int min_values; /* weights with fewer values stay float; 0 means 1024 */
     int tables; /* also quantise lookup tables. In int8, every vector along the last axis has its own scale.
                    fold_lookup writes the dequantised row into the recording. Of a tied table
                    (FOLD_FOR_LINEAR_T), only the copy for products is kept. A table stays float if cells read
@@ -469,27 +469,27 @@ typedef struct fold_quantize_desc {
 } fold_quantize_desc;
 FOLD_API fold_quantize_desc fold_quantize_desc_default(void);
 /* Converts weights to int8 or bfloat16, for faster and smaller inference.
-   - int8 takes a quarter of the memory. Products are several times as fast if the processor has instructions
-     for them. Inputs of products are converted as they are read, so there is nothing to calibrate.
+   - int8 takes a quarter of the memory. Products are several times as fast if the processor has int8
+     instructions. Inputs of products are converted as they are read, so there is nothing to calibrate.
    - bfloat16 (`bits` of 16) takes half the memory, and only the weights are rounded.
    Needs: a model made for inference, loaded before or after (section 13 describes int8 in files). Afterwards
    call fold_ctx_reset on every context, and get pointers to values again. Parameters added later stay float
-   until the next call, except those whose int8 is read in place (fold_model_read_in_place).
-   The floats of a weight are gone afterwards: fold_param_value returns NULL, fold_use and writing are errors.
-   A weight keeps them if cells also read it with fold_use, or if both fold_linear and fold_linear_t do.
+   until the next call, except int8 tensors that are read in place (fold_model_read_in_place). The floats of a
+   converted weight are gone: fold_param_value returns NULL, and fold_use and writing are errors. A weight
+   keeps its floats if cells also read it with fold_use, or if both fold_linear and fold_linear_t do.
 
-   int8: each output column of a weight is stored as integers from -127 to 127 and a scale, its largest
-   magnitude divided by 127. Inputs of products get one scale per row, or one per part of a concatenation.
-   Integer sums are exact, so these products are bit-identical on every processor and in batches of any size,
-   even without FOLD_REPRODUCIBLE. A row with an infinity or a NaN gives NaN in all columns, and affects no
-   other row. A row, or a column of a weight, whose magnitudes are all below 2^-119 counts as zeros.
+   int8: each output column of a weight is stored as integers from -127 to 127 and a scale, which is the
+   column's largest magnitude divided by 127. Inputs of products get one scale per row, or one per part of a
+   concatenation. Integer sums are exact, so products are bit-identical on every processor and in batches of
+   any size, even without FOLD_REPRODUCIBLE. A row with an infinity or a NaN gives NaN in all columns, and
+   affects no other row. A row, or a weight's column, with all magnitudes below 2^-119 counts as zeros.
    bfloat16: values are rounded to 8 bits of precision, to nearest, ties to even, and clamped to the largest
-   bfloat16. Products are bit-identical to products with the rounded values as floats. This includes rows with
-   an infinity or a NaN: infinity times a weight is infinity, or NaN if the weight is 0.
+   bfloat16. Products are bit-identical to float products with the rounded values. This includes rows with an
+   infinity or a NaN: infinity times a weight is infinity, or NaN if the weight is 0.
 
    These stay float:
-   - weights of fewer than `min_values` values, fewer than 16 outputs or more than 131072 inputs;
-   - filters of one input channel, biases, and tables whose rows have fewer than 16 values;
+   - weights with fewer than `min_values` values, fewer than 16 outputs or more than 131072 inputs;
+   - filters with one input channel, biases, and tables whose rows have fewer than 16 values;
    - without `tables`, all tables. A tied table (FOLD_FOR_LINEAR_T) also gets int8 or bfloat16 for products.
    Errors: FOLD_BAD_ARGUMENT if a weight has an infinity or a NaN (loading refuses them as well), and
    FOLD_NO_MEMORY. Both leave the model as it was. */
@@ -497,31 +497,33 @@ FOLD_API fold_status fold_model_quantize(fold_model *m, const fold_quantize_desc
 
 typedef struct fold_quantized {
     int bits;    /* bits per value in products: 8, 16 or 32 */
-    float error; /* relative error of the worst column: root mean square of the rounding errors divided by
-                    root mean square of the values. 0: no error, or loaded as int8 */
+    float error; /* relative error of the worst column: the root mean square of its rounding errors, divided
+                    by that of its values. 0: no error, or loaded as int8 */
 } fold_quantized;
 /* Returns how a weight was quantised; zeros if p is from another model. fold_model_print lists all. */
 FOLD_API fold_quantized fold_param_quantized(const fold_model *m, fold_param p);
 
 /* -- Advanced -- */
 
-/* Sizes of a model's growing arrays, in bytes. They double as they grow, so with an allocator that never
-   reuses freed memory a model takes several times the size of its weights. To allocate only what it needs:
+/* Sizes of a model's growing arrays, in bytes. Arrays double as they grow, so with an allocator that never
+   reuses freed memory a model takes several times the size of its weights. To allocate only what is needed:
    1. Build the model, train it for a step if it is to be trained, and call fold_model_measure.
    2. Build it again, calling fold_model_reserve with the result before anything is added: each array is then
       allocated once, at this size.
-   3. For a model in a static array, do step 2 in a large block, measure that, and use its block_bytes.
-      Measure before you create contexts that share the block: block_bytes includes them. Without step 2 the
-      block is larger. You can keep the numbers as constants; measure with the kernel set used later (isa). */
+   3. For a model in a static array, do step 2 in a large block and measure again: block_bytes is the size to
+      use. Without step 2 it is usually larger, except for models read from an ONNX file. Before you measure,
+      load the weights, since loading needs memory in the block. Afterwards, create the contexts that share
+      the block: block_bytes would include them. You can keep the numbers as constants; measure with the
+      kernel set used later (isa). */
 typedef struct fold_model_size {
-    size_t values, grads, packs, state, state2, params, marks, cells, ops; /* bytes per array: packs are
-                           packed weights, state and state2 optimiser state, marks touched table rows */
+    size_t values, grads, packs, state, state2, params, marks, cells, ops; /* bytes of each array: `packs` are
+                           packed weights, `state` and `state2` optimiser state, `marks` touched table rows */
     size_t block_bytes; /* size of a block that holds the model if the same calls build it again; too small if
                            the model ran out of memory, 0 if it has no block */
     size_t tracing;     /* size of a block for fold_model_desc.tracing; 0 after fold_model_seal */
 } fold_model_size;
-/* Returns a model's allocator, for your own data. With a block, it allocates from the block. Free your data
-   before the model. For a NULL model all members are NULL. */
+/* Returns a model's allocator, for your own data. If the model has a block, it allocates from that. Free your
+   data before the model. For a NULL model, all members are NULL. */
 FOLD_API fold_memory fold_model_memory(const fold_model *m);
 FOLD_API fold_model_size fold_model_measure(const fold_model *m); /* returns how much memory a model holds */
 /* Allocates the arrays of a model in advance, with these sizes. block_bytes and tracing are ignored, and NULL
@@ -555,17 +557,17 @@ typedef struct fold_ctx_desc {
                                different order, but all contexts with dedupe agree bit for bit */
     int measure;            /* plan and reserve memory, but compute nothing. To size a static array, record
                                the worst case and run it: the size is fold_stats.block_bytes. If parameters
-                               change between runs, change them here too. fold_value returns NULL. Replays use
-                               more memory if there is room: to find the smallest block, do not replay.
-                               threads needs no parallel_for */
+                               will change between runs, change them between these runs too. fold_value
+                               returns NULL. Replays use more memory if there is room: to find the smallest
+                               block, do not replay. `threads` needs no parallel_for here */
     fold_schedule schedule;
-    size_t group_bytes;     /* size of a group: so many samples run together that their values take about this
-                               many bytes. Finish recording one sample before the next. 0: FOLD_GROUP_BYTES
-                               (1 MiB), up to three times that if batches would have few rows or weights take
-                               more than half of it, and more if batches would have fewer than 12 rows.
-                               SIZE_MAX: all samples. Forward-only runs split large batches into pieces;
-                               values used only within a piece take about a quarter of this. 16384 suits
-                               devices with little memory */
+    size_t group_bytes;     /* size of a group, i.e. of the samples that run together: their values take about
+                               this many bytes. Finish recording one sample before the next. 0 means
+                               FOLD_GROUP_BYTES (1 MiB), or up to three times that if batches would have few
+                               rows or weights take more than half of FOLD_GROUP_BYTES, or even more if
+                               batches would have fewer than 12 rows. SIZE_MAX: all samples. Forward-only runs
+                               split large batches into pieces; values used only within a piece take about a
+                               quarter of group_bytes. 16384 suits devices with little memory */
     size_t plan_cache_bytes; /* memory for cached plans, so that each recorded structure is planned only in
                                 its first two runs. A plan takes about 60 bytes a node; start with 1 << 20.
                                 The least recently used plan is evicted first. Only the first run of a
@@ -586,7 +588,7 @@ typedef struct fold_ctx_desc {
     void *error_user;
     int threads;            /* split samples, or pieces of large batches, among up to this many threads, with
                                bit-identical results. Small runs, calls that cannot be split and fold_run_more
-                               stay on the calling thread. 0, 1: one. Your own ops run on any of them */
+                               stay on the calling thread. 0 means 1. Your own ops may run on any of them */
     fold_parallel_for *parallel_for; /* runs tasks on your job system, or is fold_pool_for; required for
                                         threads. While waiting, it may run other jobs on the calling thread,
                                         with your floating-point settings, but none that uses this context */
@@ -608,7 +610,7 @@ FOLD_API uint64_t fold_clock_monotonic(void *user);
 typedef struct fold_pool fold_pool;
 /* Creates a pool of POSIX threads for fold_ctx_desc.pool. Set parallel_for to fold_pool_for; link with
    -pthread. `threads`, 1 to 64, includes the calling thread. Only one context at a time may run on a pool.
-   After a fork, the child's copy starts its own threads on first use. NULL: threads cannot be created. */
+   After a fork, the child's copy starts its own threads on first use. Returns NULL if none can be created. */
 FOLD_API fold_pool *fold_pool_new(int threads);
 FOLD_API void fold_pool_free(fold_pool *p);  /* frees a pool; NULL is fine */
 /* Runs tasks on a pool, or on the calling thread if `pool` is NULL. It does nothing if n < 1. */
@@ -624,9 +626,9 @@ FOLD_API void fold_ctx_free(fold_ctx *f);  /* frees a context; NULL is fine */
 FOLD_API fold_model *fold_ctx_model(fold_ctx *f); /* the model of f */
 /* Discards the recording and the context's error; memory and settings stay. */
 FOLD_API void fold_ctx_reset(fold_ctx *f);
-/* Returns the first error since the reset, of the context or else its model. */
+/* Returns the first error since the reset, either the context's or, if it has none, its model's. */
 FOLD_API fold_status fold_ctx_status(const fold_ctx *f);
-/* Returns the message of the context's error, or else why the last read failed (see fold_value). */
+/* Returns the message of the context's error, or, if it has none, why the last read failed. */
 FOLD_API const char *fold_ctx_message(const fold_ctx *f);
 /* Sets an error from your own code on a context, like fold_model_fail. Returns the context's status. */
 FOLD_API fold_status fold_ctx_fail(fold_ctx *f, fold_status status, const char *message);
@@ -639,7 +641,7 @@ FOLD_API int fold_node_is_null(fold_node x); /* returns 1 for the null node */
 /* Records your values as a node, of shape [n] or of a shape you give. The values are copied. */
 FOLD_API fold_node fold_input(fold_ctx *f, const float *values, int n);
 FOLD_API fold_node fold_input_shaped(fold_ctx *f, const float *values, fold_shape shape);
-/* Records values without copying them: they must not change until fold_ctx_reset, but see fold_replay. */
+/* Records values without copying them: they must not change until fold_ctx_reset (but see fold_replay). */
 FOLD_API fold_node fold_input_ref(fold_ctx *f, const float *values, fold_shape shape);
 /* Records bytes as floats, each multiplied by `factor`. Use 1 / 255.0f for the pixels of a game. */
 FOLD_API fold_node fold_input_bytes(fold_ctx *f, const uint8_t *bytes, fold_shape shape, float factor);
@@ -659,7 +661,7 @@ FOLD_API fold_node fold_shared(fold_ctx *f, fold_node x);
    repeated: [3 x 4] with [3 x 1], [4] or [1] gives [3 x 4], and so does [3 x 1] with [4]. The gradient of a
    repeated value is summed over its repetitions in the order of fold_sum, axis by axis, the last one first.
    Factors of fold_scale, terms of fold_shift, rows, indices and labels are data: calls that differ only in
-   data batch together. All other numbers are settings: calls with different settings do not batch together.
+   data can share a batch. All other numbers are settings: calls with different settings never share one.
    Settings must be finite unless stated otherwise. Negative axes count from the end (-1 is the last), and so
    does a negative index of fold_pick, row of fold_list_at or start of fold_slice. Labels, rows of tables and
    arrays of indices must be in range. */
@@ -676,18 +678,18 @@ FOLD_API fold_node fold_dot(fold_ctx *f, fold_node a, fold_node b);     /* sum o
 
 /* Convolution and pooling work on a grid [height x width x channels] or a line. A line is [length x
    channels], or a list of [channels], which gives a list (lists of all lengths batch together). Position i of
-   the output reads x from i stride - padding on. A convolution computes
+   the output reads x from position i stride - padding on. A convolution computes
        y[i, j, o] = b[o] + sum over u, v, c of
            x[i stride + u dilation - padding, j stride + v dilation - padding, c] W[u, v, c, o]
-   x is zero outside its borders; on a line there is no i and u. W is a filter (FOLD_FOR_CONV), b [outputs] or
+   x is zero outside its borders; for a line, leave out i and u. W is a filter (FOLD_FOR_CONV), b [outputs] or
    null. A filter of n taps spans r = (n - 1) dilation + 1 values, and an axis of s values gives
    floor((s + 2 padding - r) / stride) + 1; a list that is too short gives an empty list. For padding on one
-   side, as in a causal filter, prepend zeros with fold_concat or fold_list_join.
-   PyTorch filters, also depthwise, need permute(2, 3, 1, 0), or (2, 1, 0) in 1d; images need (1, 2, 0). */
+   side, as in a causal filter, prepend zeros with fold_concat or fold_list_join. Filters from PyTorch, also
+   depthwise ones, need permute(2, 3, 1, 0), or (2, 1, 0) in 1d; images need permute(1, 2, 0). */
 typedef struct fold_conv_desc {
-    int stride;    /* 0: 1 */
+    int stride;    /* 0 means 1 */
     int padding;   /* zeros on each side, fewer than the filter spans; 0: none */
-    int dilation;  /* distance between taps; 0: 1. All three, and sizes, are at most 32767 */
+    int dilation;  /* distance between taps; 0 means 1. These three, and filter sizes, are at most 32767 */
     int depthwise; /* 1: each channel has its own filter; W is [height x width x 1 x channels] */
 } fold_conv_desc;
 FOLD_API fold_conv_desc fold_conv_desc_default(void); /* all zero */
@@ -697,9 +699,9 @@ FOLD_API fold_node fold_conv2d(fold_ctx *f, fold_node x, fold_param W, fold_para
 FOLD_API fold_node fold_conv1d(fold_ctx *f, fold_node x, fold_param W, fold_param b,
                                const fold_conv_desc *desc);
 /* Computes the maximum or mean of windows, per channel. A window spans `size` values of each axis but the
-   last. stride 0: size. Padding must be less than size and is ignored; a window of padding alone gives 0. A
-   maximum passes its gradient to the first largest value or NaN. For whole axes use fold_mean or
-   fold_amax. */
+   last. A stride of 0 means `size`. Padding must be less than size and is left out of maxima and means; a
+   window of padding alone gives 0. A maximum passes its gradient to the first largest value or NaN. For whole
+   axes use fold_mean or fold_amax. */
 FOLD_API fold_node fold_max_pool2d(fold_ctx *f, fold_node x, int size, int stride, int padding);
 FOLD_API fold_node fold_max_pool1d(fold_ctx *f, fold_node x, int size, int stride, int padding);
 FOLD_API fold_node fold_mean_pool2d(fold_ctx *f, fold_node x, int size, int stride, int padding);
@@ -720,7 +722,7 @@ FOLD_API fold_node fold_exp(fold_ctx *f, fold_node x);                  /* e^x *
 FOLD_API fold_node fold_log(fold_ctx *f, fold_node x);                  /* log x, to the base e */
 FOLD_API fold_node fold_sqrt(fold_ctx *f, fold_node x);                 /* sqrt x */
 FOLD_API fold_node fold_square(fold_ctx *f, fold_node x);               /* x^2 */
-FOLD_API fold_node fold_abs(fold_ctx *f, fold_node x);                  /* |x|; gradient 0 at 0 */
+FOLD_API fold_node fold_abs(fold_ctx *f, fold_node x);                  /* |x|; at 0 the gradient is 0 */
 FOLD_API fold_node fold_sigmoid(fold_ctx *f, fold_node x);              /* 1 / (1 + e^-x) */
 FOLD_API fold_node fold_tanh(fold_ctx *f, fold_node x);                 /* tanh x */
 FOLD_API fold_node fold_relu(fold_ctx *f, fold_node x);    /* x <= 0 ? 0 : x */
@@ -746,9 +748,9 @@ FOLD_API fold_node fold_at_most(fold_ctx *f, fold_node x, float high);  /* x > h
 
 FOLD_API fold_node fold_softmax(fold_ctx *f, fold_node x);     /* e^x / sum e^x over the last axis */
 FOLD_API fold_node fold_log_softmax(fold_ctx *f, fold_node x); /* x - log sum e^x over the last axis */
-/* These reduce one axis, which disappears, or with FOLD_ALL all axes, which gives [1]. amax and amin are NaN
-   if any value is; their gradient goes to the first extreme value, or the first NaN. Sums and means of many
-   values are accurate, here and in fold_sum_n, fold_mean_n, fold_list_sum and fold_list_mean: at most 32
+/* These reduce one axis, which disappears, or, with FOLD_ALL, all axes, which gives [1]. amax and amin are
+   NaN if any value is; their gradient goes to the first extreme value, or the first NaN. Sums and means of
+   many values are accurate, here and in fold_sum_n, fold_mean_n, fold_list_sum and fold_list_mean: at most 32
    values are added one after another. Longer sums are split into blocks, which are added pairwise. A block
    has 512 adjacent values (16 interleaved sums of 32), or 32 rows, nodes or list elements. The order, and so
    the bits, depends only on the number of values. */
@@ -762,9 +764,9 @@ FOLD_API fold_node fold_prod(fold_ctx *f, fold_node x, int axis);      /* produc
 /* Computes prefix sums along an axis: each value plus all before it. The result has the shape of x. */
 FOLD_API fold_node fold_cumsum(fold_ctx *f, fold_node x, int axis);
 /* Computes (x - mean) / sqrt(variance + epsilon) * gain + bias over the last axis (Ba et al. 2016). gain and
-   bias have the length of that axis. epsilon >= 0; 0: 1e-5. In a model that can be trained, a gain created
-   without initial values is an error, since it would be all zeros: use fold_gain_new, or FOLD_INIT_CONSTANT
-   or `values` if you do want zeros. */
+   bias have the length of that axis. epsilon >= 0; 0 means 1e-5. In a model that can be trained, a gain
+   created without initial values is an error, since it would be all zeros: use fold_gain_new, or
+   FOLD_INIT_CONSTANT or `values` if you do want zeros. */
 FOLD_API fold_node fold_layer_norm(fold_ctx *f, fold_node x, fold_param gain, fold_param bias, float epsilon);
 /* Computes x / sqrt(mean square + epsilon) * gain (Zhang and Sennrich 2019); otherwise like layer norm. */
 FOLD_API fold_node fold_rms_norm(fold_ctx *f, fold_node x, fold_param gain, float epsilon);
@@ -772,7 +774,7 @@ FOLD_API fold_node fold_rms_norm(fold_ctx *f, fold_node x, fold_param gain, floa
    parameters via fold_use, and broadcast to the shape of x; epsilon is as in layer norm. */
 FOLD_API fold_node fold_standardize(fold_ctx *f, fold_node x, fold_node mean, fold_node variance,
                                     float epsilon);
-/* Applies dropout. x becomes 0 x with probability rate < 1, else x / (1 - rate); in inference it stays x. */
+/* Applies dropout. x becomes 0 x with probability rate < 1, else x / (1 - rate); inference keeps x. */
 FOLD_API fold_node fold_dropout(fold_ctx *f, fold_node x, float rate);
 /* Restarts the dropout masks of a context. A mask depends only on (key, number of draws since this call,
    element). A new context has key 0. fold_ctx_reset does not restart the masks, so every training step has
@@ -784,25 +786,25 @@ FOLD_API void fold_dropout_seed(fold_ctx *f, uint64_t key);
    may be 0, use zeros, which add no batch: n ? fold_sum_n(f, x, n) : fold_zeros(f, shape). */
 FOLD_API fold_node fold_sum_n(fold_ctx *f, const fold_node *x, int n);  /* sum of n nodes */
 FOLD_API fold_node fold_mean_n(fold_ctx *f, const fold_node *x, int n); /* mean of n nodes */
-FOLD_API fold_node fold_max_n(fold_ctx *f, const fold_node *x, int n);  /* maximum of n nodes, as fold_amax */
+FOLD_API fold_node fold_max_n(fold_ctx *f, const fold_node *x, int n);  /* max of n nodes; see fold_amax */
 /* Sums value[k] weighted by softmax over k of score[k] (Bahdanau et al. 2015). A score is [1], or [heads] to
    weight that many equal parts of each value separately. */
 FOLD_API fold_node fold_softmax_mean_n(fold_ctx *f, const fold_node *score, const fold_node *value,
                                        int n);
 
-FOLD_API fold_node fold_concat(fold_ctx *f, const fold_node *x, int n, int axis); /* joins n along an axis */
+FOLD_API fold_node fold_concat(fold_ctx *f, const fold_node *x, int n, int axis); /* joins along an axis */
 FOLD_API fold_node fold_concat2(fold_ctx *f, fold_node a, fold_node b); /* joins a and b along axis 0 */
-/* Stacks n nodes of one shape to [n, shape]: a copy. Their rank is at most 3. */
+/* Stacks n nodes of one shape into a value [n, shape], by copying. Their rank is at most 3. */
 FOLD_API fold_node fold_stack(fold_ctx *f, const fold_node *x, int n);
 /* Splits x along axis 0 into n parts, which are views. This inverts fold_stack; parts of a vector are [1]. */
 FOLD_API void fold_unstack(fold_ctx *f, fold_node x, int n, fold_node *parts);
-/* Returns `length` values of an axis from `start` on: a view for axis 0, else a copy. */
+/* Returns `length` values of an axis from `start` on: as a view if the axis is 0, else as a copy. */
 FOLD_API fold_node fold_slice(fold_ctx *f, fold_node x, int axis, int start, int length);
 FOLD_API void fold_split(fold_ctx *f, fold_node x, int n, fold_node *parts); /* n equal views of axis 0 */
 FOLD_API fold_node fold_reshape(fold_ctx *f, fold_node x, fold_shape shape); /* view of x in this shape */
-FOLD_API fold_node fold_transpose(fold_ctx *f, fold_node x, int axis_a, int axis_b); /* swaps axes: a copy */
-FOLD_API fold_node fold_pick(fold_ctx *f, fold_node x, int index); /* one element, row-major: [1] */
-/* Selects condition > 0 ? a : b, element by element; all shapes are equal. */
+FOLD_API fold_node fold_transpose(fold_ctx *f, fold_node x, int axis_a, int axis_b); /* swaps axes (copies) */
+FOLD_API fold_node fold_pick(fold_ctx *f, fold_node x, int index); /* one element [1], in row-major order */
+/* Selects condition > 0 ? a : b, element by element; all shapes must be equal. */
 FOLD_API fold_node fold_select(fold_ctx *f, fold_node condition, fold_node a, fold_node b);
 FOLD_API fold_node fold_stop_gradient(fold_ctx *f, fold_node x); /* x, but no gradient passes */
 
@@ -811,7 +813,7 @@ FOLD_API fold_node fold_stop_gradient(fold_ctx *f, fold_node x); /* x, but no gr
 FOLD_API fold_node fold_softmax_xent(fold_ctx *f, fold_node logits, int label);
 /* Sums t (log t - log softmax(logits)) for a target t that sums to 1. */
 FOLD_API fold_node fold_softmax_kl(fold_ctx *f, fold_node logits, fold_node target);
-/* Sums softplus(x) - t x, the binary cross entropy of logits x and target t. t x is 0 if t is. */
+/* Sums softplus(x) - t x, the binary cross entropy of logits x and target t. (t x counts as 0 if t is 0.) */
 FOLD_API fold_node fold_bce(fold_ctx *f, fold_node logits, fold_node target);
 /* Sums (a - b)^2; fold_scale it by 1 / n for the mean squared error. */
 FOLD_API fold_node fold_squared_error(fold_ctx *f, fold_node a, fold_node b);
@@ -822,7 +824,7 @@ FOLD_API fold_node fold_hinge(fold_ctx *f, fold_node scores, int label);
 
 /* These are for policies in reinforcement learning; to draw actions, see section 16. The log-probability of
    choice k is fold_pick(f, fold_log_softmax(f, logits), k); for lists use fold_pick_each. */
-/* Computes -sum p log p of p = softmax(logits) over the last axis. This axis disappears. A logit of -infinity
+/* Computes -sum p log p for p = softmax(logits) over the last axis, which disappears. A logit of -infinity
    rules a choice out: it adds nothing, here and in the losses. */
 FOLD_API fold_node fold_softmax_entropy(fold_ctx *f, fold_node logits);
 /* Computes the log-probability [1] of x under independent normal distributions. For s = log_deviation, the
@@ -832,14 +834,14 @@ FOLD_API fold_node fold_gaussian_log_prob(fold_ctx *f, fold_node x, fold_node me
 FOLD_API fold_node fold_gaussian_entropy(fold_ctx *f, fold_node log_deviation);
 
 /* -- Advanced -- */
-/* These compute fold_linear_n of x and h in two bit-identical steps:
+/* These compute fold_linear_n of x and h in two steps, with bit-identical results:
        start = x W[first rows, as many as x has values] + b;   y = start + h W[last rows]
    start [outputs] can be used many times, or alone if there is no h. */
 FOLD_API fold_node fold_linear_first(fold_ctx *f, fold_node x, fold_param W, fold_param b);
 FOLD_API fold_node fold_linear_then(fold_ctx *f, fold_node start, fold_node h, fold_param W);
 
 /* ==== 8 running ========================================================================== */
-/* A run computes what was recorded: fold_run runs forward, fold_backward also computes the gradients of a
+/* A run computes what was recorded: fold_run runs forward, and fold_backward also computes the gradients of a
    loss. After a run, fold_value and fold_read can read its roots and kept nodes. */
 
 /* Keeps x readable after a run, as roots are. It is computed even if no root depends on it. What you record
@@ -847,11 +849,11 @@ FOLD_API fold_node fold_linear_then(fold_ctx *f, fold_node start, fold_node h, f
    cell's body: make the value an output of the cell. */
 FOLD_API void fold_keep(fold_ctx *f, fold_node x);
 
-/* Computes the n roots, kept nodes, and all that these depend on. n may be 0. You can record more and run
-   again. Only new nodes are computed, if the earlier values they read are roots, kept nodes or inputs. Other
-   earlier values are computed again from those, and planning visits every node from there on; fold_stats
-   counts both (recomputed_nodes, visited_nodes). If everything is already computed, nothing runs. After
-   parameters change, a batched context recomputes what it needs; reset an eager one. */
+/* Computes the n roots, the kept nodes, and everything that these depend on. n may be 0. You can record more
+   and run again. Only new nodes are computed, as long as the earlier values they read are roots, kept nodes
+   or inputs. Other earlier values are computed again from those, and planning visits every node from there
+   on; fold_stats counts both (recomputed_nodes, visited_nodes). If everything is already computed, nothing
+   runs. After parameters change, a batched context recomputes what it needs; reset an eager one. */
 FOLD_API fold_status fold_run(fold_ctx *f, const fold_node *roots, int n);
 #ifndef FOLD_INFERENCE
 /* Keeps the gradient of x for fold_grad, after fold_backward; inference contexts ignore it. It is an error
@@ -881,11 +883,12 @@ FOLD_API fold_status fold_backward(fold_ctx *f, fold_node root);
    with the same index. Errors: a wrong n; a context with dedupe, which merges equal lookups. An index out of
    range fails the run, which does nothing; the context stays usable. */
 FOLD_API void fold_index_ref(fold_ctx *f, fold_node x, const int *index, int n);
-/* Makes attention along edges read its edges from your memory, whenever fold_index_ref would. Use it for
-   agents whose neighbours change. Each run reads *edges pairs, at most max_edges. x is the result of
-   fold_list_attention_to or fold_list_attention_weights_to; the numbers of rows of q, k and v stay the same.
-   Memory for max_edges is reserved at once. If called right after the attention, this reuses memory of the
-   recorded edges, so that every frame takes the same memory. Results are bit-identical to a fresh recording.
+/* Makes attention along edges read its edges from your memory, in the same runs as fold_index_ref reads an
+   index. Use it for agents whose neighbours change. Each run reads *edges pairs, at most max_edges. x is the
+   result of fold_list_attention_to or fold_list_attention_weights_to; the numbers of rows of q, k and v stay
+   the same. Memory for max_edges is reserved at once. If called right after the attention, this reuses memory
+   of the recorded edges, so that every frame takes the same memory. Results are bit-identical to a fresh
+   recording.
    Errors: any other x, an x that has run, or the same x twice; max_edges below the recorded number; a context
    with dedupe. *edges outside [0, max_edges], or an index out of range, fails the run as above. */
 FOLD_API void fold_edges_ref(fold_ctx *f, fold_node x, const int *from, const int *to, const int *edges,
@@ -896,13 +899,13 @@ FOLD_API void fold_output_ref(fold_ctx *f, fold_node x, float *values);
 /* Repeats the last run or backward on new data, without recording or planning. (A run that had nothing to do
    does not count.)
    - Parameters, and the memory behind fold_input_ref, fold_index_ref and fold_edges_ref, are read again.
-   - Whatever was copied stays as recorded: other edges, lengths, shapes, what dedupe merged (never inputs).
-     Values from earlier runs stay, too; in an eager context, all that were recorded before the last run.
+   - Whatever was copied stays as recorded: other inputs, indices and edges, lengths, shapes, merged calls.
+     So do values from earlier runs; in an eager context, so do all values recorded before the last run.
    - Values are bit-identical to a fresh recording; without fold_dropout_seed, dropout draws new masks.
    - As always, gradients of kept nodes are replaced, and gradients of parameters are added to.
    - If parameters have changed, the next run of a batched context recomputes what the replay did not.
-   - It does not allocate or move values, except that the first replay of a recording may do so once. If a
-     block has no room for that, replays take longer.
+   - It does not allocate or move values, except that the first replay of a recording may do so once. In a
+     block without room for that, replays take longer.
    Errors: FOLD_BAD_STATE, and nothing is lost, if
    - nothing was run since fold_ctx_reset, or the last run did not finish;
    - something was recorded or newly kept since, or a parameter was added, frozen or thawed;
@@ -913,7 +916,7 @@ FOLD_API fold_status fold_replay(fold_ctx *f);
    fold_backward_begin and fold_replay_begin replace fold_run, fold_backward and fold_replay. Nothing is
    computed yet, except in eager contexts. The first two plan the whole run, which takes about as long as
    recording it: 20 to 70 ns per node, e.g. 0.5 ms for 256 pairs of trees.
-   - Leave parameters and inputs given by reference alone until the run has finished.
+   - Do not change parameters, or inputs given by reference, until the run has finished.
    - Running, recording, keeping, printing or resetting in this context abandons the run. Other contexts of
      the model may run in between.
    - Results are readable when the run has finished. A backward, a replay, or a run after parameters changed
@@ -930,10 +933,10 @@ FOLD_API fold_status fold_replay_begin(fold_ctx *f); /* starts a sliced fold_rep
    sets *more to 1 if any of the run is left, else to 0. Results are bit-identical to an uninterrupted run.
    It stops before a batch that is predicted to take longer than the time left, judging by batches so far. If
    even the first batch of a slice is too long, it runs some of its calls, or some rows of lists. So a slice
-   overruns by at most the prediction error for one batch, plus whatever else the processor does, except in
-   three kinds of work that are never split: a call that reads whole lists (a reduction, a gather, attention),
-   a call of a cell that takes a list, and the gradients of inputs and looked-up rows. Reductions, gathers and
-   these gradients take about 0.1 to 0.5 ms per million values; attention takes as long as its products.
+   overruns by at most the prediction error for one batch, plus whatever else the processor does. Three kinds
+   of work are never split: a call that reads whole lists (a reduction, a gather, attention), a call of a cell
+   that takes a list, and the gradients of inputs and looked-up rows. Reductions, gathers and these gradients
+   take about 0.1 to 0.5 ms per million values; attention takes as long as its products.
    Needs: the context's clock, unless ns is 0. Error: FOLD_BAD_STATE, and nothing is lost, if there is no
    clock or no started run, or if parameters have changed since the start.
        fold_run_begin(f, roots, n);
@@ -950,7 +953,7 @@ FOLD_API uint64_t fold_estimate_ns(const fold_ctx *f);
    pass it to fold_input, but not after fold_ctx_reset: to keep values across a reset, use fold_read. If x has
    no readable values, fold_value returns NULL (fold_scalar: NaN, fold_node_shape: rank 0, fold_read: a
    status). This sets no error, but fold_ctx_message says why until the next read or run. In a cell's body,
-   values are readable while an eager context runs it; when fold_cell_new traces it, reading is an error. */
+   values are readable while an eager context runs it; while fold_cell_new traces it, reading is an error. */
 FOLD_API const float *fold_value(fold_ctx *f, fold_node x);
 #ifndef FOLD_INFERENCE
 FOLD_API const float *fold_grad(fold_ctx *f, fold_node x); /* gradient of x, after fold_keep_grad */
@@ -965,8 +968,8 @@ FOLD_API fold_status fold_read(fold_ctx *f, const fold_node *x, int n, float *va
 /* An optimiser step updates every parameter that is not frozen, using its gradient, and then clears all
    gradients. Start with fold_adam_step. For a learning rate schedule, set `rate` before each step. Every step
    returns the model's status. Optimiser state is allocated at the first step, and starts from zero again if a
-   step needs a different kind: momentum, squares (Adagrad, RMSprop) or Adam's. Means of gradients below
-   2^-100, and of squares below 2^-139, become 0.
+   step needs a different kind: momentum, squares (Adagrad, RMSprop) or Adam's. In this state, means of
+   gradients below 2^-100 and means of squares below 2^-139 become 0.
    In lookup tables a step changes only the rows touched since the last step, and their state; other rows do
    not decay. A backward touches a row if the root's gradient reaches a lookup of that row, even as zero.
    Gradients do not go through fold_stop_gradient, to targets, or to values that only kept nodes read. A
@@ -976,12 +979,12 @@ FOLD_API fold_status fold_read(fold_ctx *f, const fold_node *x, int n, float *va
 
 /* In all settings zero selects the default, so it is enough to set the learning rate. `rate` has no default:
    with 0 a step trains nothing, as at the end of a schedule. Momentum and weight decay are off by default. To
-   turn off beta1, beta2 or rho, set it to 1e-9f (epsilon: 1e-30f), which vanishes in rounding. Rates,
-   decays and epsilons are in [0, inf), beta1, beta2 and rho in [0, 1), and momentum in [0, 1]. */
+   turn off beta1, beta2 or rho, set it to 1e-9f (epsilon: 1e-30f), which vanishes in rounding. Rates, decays
+   and epsilons must be in [0, inf), beta1, beta2 and rho in [0, 1), and momentum in [0, 1]. */
 typedef struct fold_sgd {
     float rate;
     float momentum;  /* v = momentum * v + gradient; w -= rate * v. 0: none */
-    float decay;     /* L2 weight decay, in all four: adds decay * w to the gradient. 0: none */
+    float decay;     /* L2 weight decay, as in all four optimisers: adds decay * w to the gradient. 0: none */
 } fold_sgd;
 typedef struct fold_adagrad { /* Duchi et al. 2011 */
     float rate;
@@ -1020,7 +1023,7 @@ FOLD_API double fold_grads_clip(fold_model *m, float limit);
        FOLD_RATE_CONSTANT     1
        FOLD_RATE_LINEAR       end + (1 - end) (1 - t) with t = (step - warm_up) / (steps - warm_up), at most 1
        FOLD_RATE_COSINE       end + (1 - end) (1 + cos(pi t)) / 2 (Loshchilov and Hutter 2017)
-       FOLD_RATE_STEP         factor to the power of step / every, rounded down */
+       FOLD_RATE_STEP         factor to the power of floor(step / every) */
 typedef enum fold_rate_kind {
     FOLD_RATE_CONSTANT,
     FOLD_RATE_LINEAR,
@@ -1030,12 +1033,12 @@ typedef enum fold_rate_kind {
 typedef struct fold_rates {
     int kind;     /* a fold_rate_kind; as an int, so that { 0 } initialises it in C++ too */
     int warm_up;  /* number of warm-up steps; 0: none */
-    int steps;    /* number of all steps, including warm_up. 0: no end; linear and cosine stay at 1 */
+    int steps;    /* number of all steps, including warm_up. 0: no end (linear and cosine stay at 1) */
     float end;    /* final factor, in [0, inf) */
     int every;    /* number of steps between multiplications by `factor`; 0: never */
-    float factor; /* in [0, inf); 0: 0.1 */
+    float factor; /* in [0, inf); 0 means 0.1 */
 } fold_rates;
-/* Returns the rate's factor at a step: 1 if rates is NULL, NaN if a setting is wrong (then the step fails).
+/* Returns the rate factor for a step: 1 if rates is NULL, NaN (which fails the step) if a setting is wrong.
        adam.rate = 0.001f * fold_rate_factor(&rates, fold_model_steps(m)); */
 FOLD_API float fold_rate_factor(const fold_rates *rates, uint64_t step);
 #endif
@@ -1055,7 +1058,7 @@ typedef struct fold_cell_desc {
     fold_cell_body *body;           /* called by fold_cell_new, when another cell inlines this one, and for
                                        every call in an eager context */
     const void *user;               /* passed to body */
-    size_t user_size;               /* bytes of *user to copy; 0: no copy, *user must outlive the model */
+    size_t user_size;               /* bytes of *user to copy; 0: no copy, and *user must outlive the model */
     int n_in;                       /* number of inputs, apart from the list */
     fold_shape in[FOLD_MAX_CELL_IN];
     int n_list;                     /* number of components of a list element; 0: no list */
@@ -1079,7 +1082,7 @@ FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i);  /* returns out
      nodes. Axes, softmax, norms, losses, fold_slice, fold_split and fold_reshape apply to each row.
    - All lists that one row-wise call reads must have the same length; a list of one row is not repeated. A
      node next to a list is used for every row. A value that depends on no list stays single, even in a cell.
-   - In element-wise ops a node next to a list must not have more axes than a row. If it has, turn the node
+   - In element-wise ops a node next to a list must not have more axes than a row. If it does, turn the node
      into a list with fold_list_unstack, or the list into one value with fold_list_stack.
    - Lists of all lengths batch together, without padding. Each row is bit-identical to the same row as a
      single node. Dropout makes one draw per call; its mask depends on the row index.
@@ -1091,16 +1094,16 @@ FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i);  /* returns out
    - fold_ctx_desc.dedupe does not merge calls that have their own indices (fold_list_lookup, fold_list_take,
      …_to, fold_pick_each and so on).
    - If all lists of a sample have the same length, at least 128, and all its calls are row-wise, the sample
-     runs in chunks of rows, split among all threads. At its end it may have sums and means of lists of [1],
-     which may be added to each other or scaled by a number, but not, say, multiplied by a node. For a
-     backward, each cell or layer may be called only once, and inputs must have no gradients. In all other
-     samples, each call runs on one thread.
+     runs in chunks of rows, split among all threads. It may end with sums and means of lists of [1], which
+     may be added to each other or scaled by a number, but not, say, multiplied by a node. For a backward,
+     each cell or layer may be called only once, and inputs must have no gradients. In all other samples, each
+     call runs on one thread.
    - fold_value and fold_grad return the n rows end to end, and for n = 0 a pointer that must not be
      dereferenced. Rows of a view or of fold_list_lookup are not contiguous: copy them with fold_read. */
 
-/* Records a list of n rows, end to end in `values`. They are copied. */
+/* Records a list of n rows, stored end to end in `values`. They are copied. */
 FOLD_API fold_node fold_list_input(fold_ctx *f, const float *values, int n, fold_shape row);
-/* Records a list of n rows without copying. Do not change them until fold_ctx_reset, but see fold_replay. */
+/* Records a list of n rows without copying. Do not change them until fold_ctx_reset (but see fold_replay). */
 FOLD_API fold_node fold_list_input_ref(fold_ctx *f, const float *values, int n, fold_shape row);
 /* Records a list of n rows of bytes, converted to floats as in fold_input_bytes. */
 FOLD_API fold_node fold_list_input_bytes(fold_ctx *f, const uint8_t *bytes, int n, fold_shape row,
@@ -1109,23 +1112,23 @@ FOLD_API fold_node fold_list_input_bytes(fold_ctx *f, const uint8_t *bytes, int 
 FOLD_API fold_node fold_list_lookup(fold_ctx *f, fold_param table, const int *rows, int n);
 /* Looks up n consecutive rows from `first` on, such as position embeddings. */
 FOLD_API fold_node fold_list_positions(fold_ctx *f, fold_param table, int first, int n);
-/* Joins n >= 1 lists end to end: a copy. A node counts as one row. All rows must have the same shape. */
+/* Joins n >= 1 lists end to end by copying them. A node counts as one row. Row shapes must be equal. */
 FOLD_API fold_node fold_list_join(fold_ctx *f, const fold_node *x, int n);
-/* Returns row i as a node: a view. Negative i counts from the end: -1 is the last row. */
+/* Returns row i as a node, which is a view. Negative i counts from the end: -1 is the last row. */
 FOLD_API fold_node fold_list_at(fold_ctx *f, fold_node list, int i);
-/* Gathers n rows by index, in any order, repeats allowed: a copy. A row's gradients are summed in that
-   order. */
+/* Copies n rows, chosen by index, to a new list (gather). They may be in any order and repeat. The gradients
+   of a row are summed in the order of `index`. */
 FOLD_API fold_node fold_list_take(fold_ctx *f, fold_node list, const int *index, int n);
 /* Returns the number of rows, or -1 if x is not a list. */
 FOLD_API int fold_list_length(fold_ctx *f, fold_node x);
-/* Stacks the rows of a list into one value [n, row]: a view. n >= 1, and rows have rank 3 at most. Calls that
-   read the result batch only if n is the same. */
+/* Views the rows of a list as one value [n, row]. n >= 1, and rows have rank 3 at most. Calls that read the
+   result batch only if n is the same. */
 FOLD_API fold_node fold_list_stack(fold_ctx *f, fold_node list);
-/* Splits x along its first axis into the rows of a list: a copy. Rows of a vector are [1]. */
+/* Copies x into a list with one row for each index of x's first axis. Rows of a vector are [1]. */
 FOLD_API fold_node fold_list_unstack(fold_ctx *f, fold_node x);
 
-/* These reduce the rows of a list, or in a cell body the elements of the cell's list, to one value. For a
-   list of 0 rows the result is zeros; a maximum is an error. */
+/* These reduce the rows of a list, or in a cell body the elements of the cell's list, to one value. If there
+   are 0 rows, the result is zeros, except that a maximum is an error. */
 FOLD_API fold_node fold_list_sum(fold_ctx *f, fold_node x);  /* the sum of the rows, value by value */
 FOLD_API fold_node fold_list_mean(fold_ctx *f, fold_node x); /* the mean of the rows, value by value */
 FOLD_API fold_node fold_list_max(fold_ctx *f, fold_node x);  /* the maximum of the rows, value by value */
@@ -1134,7 +1137,7 @@ FOLD_API fold_node fold_list_max(fold_ctx *f, fold_node x);  /* the maximum of t
 FOLD_API fold_node fold_list_softmax_mean(fold_ctx *f, fold_node score, fold_node value);
 /* Standardises each value of a row by its mean and variance over the list's rows. It returns a list. Each
    sample is normalised separately, as in instance norm, so batching does not change the result. For a gain
-   and a bias afterwards use FOLD_NORM_FIXED. epsilon >= 0; 0: 1e-5. Overflowing squares give NaN. */
+   and a bias afterwards use FOLD_NORM_FIXED. epsilon >= 0; 0 means 1e-5. Overflowing squares give NaN. */
 FOLD_API fold_node fold_list_standardize(fold_ctx *f, fold_node x, float epsilon);
 
 /* These reduce the rows of x, one per edge, to `rows` rows (scatter). Row r of the result combines the rows e
@@ -1149,8 +1152,8 @@ FOLD_API fold_node fold_list_softmax_mean_to(fold_ctx *f, fold_node score, fold_
 /* These apply softmax to the rows of a list, for a choice among n rows, e.g. moves, words or agents. The
    scores of one choice are a list of [1]; those of several separate choices are a list of [heads]. The
    results are bit-identical to those of fold_softmax, fold_log_softmax and so on for a vector [n] (which work
-   within each row of a list). A score of -infinity (an illegal move) has probability 0 and no gradient. For 0
-   rows the result has 0 rows, the entropy is 0, logsumexp is an error. Not allowed in cell bodies. */
+   within each row of a list). A score of -infinity (an illegal move) has probability 0 and no gradient. If
+   there are 0 rows, softmax gives 0 rows, the entropy is 0, logsumexp is an error. Not for cell bodies. */
 FOLD_API fold_node fold_list_softmax(fold_ctx *f, fold_node x);     /* e^x / sum e^x, a list */
 FOLD_API fold_node fold_list_log_softmax(fold_ctx *f, fold_node x); /* x - log sum e^x, a list */
 FOLD_API fold_node fold_list_logsumexp(fold_ctx *f, fold_node x);   /* log sum e^x, one value */
@@ -1159,8 +1162,8 @@ FOLD_API fold_node fold_list_softmax_entropy(fold_ctx *f, fold_node x); /* -sum 
    chooses a value in each row.) A label out of range is an error, as is every label if there are 0 rows. */
 FOLD_API fold_node fold_list_choice_xent(fold_ctx *f, fold_node x, int label);
 /* These apply the calls above separately to the edges that lead to each row. Errors are those of
-   fold_list_sum_to. Softmax and log-softmax return a list with a row per edge, the others a list of `rows`
-   rows, which are zeros for rows without edges. Row r chooses edge label[r], so it must have an edge. */
+   fold_list_sum_to. Softmax and log-softmax return a list with a row per edge. The others return a list of
+   `rows` rows; rows without edges are zeros. Row r chooses edge label[r], so it must have an edge. */
 FOLD_API fold_node fold_list_softmax_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows);
 FOLD_API fold_node fold_list_log_softmax_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows);
 FOLD_API fold_node fold_list_logsumexp_to(fold_ctx *f, fold_node x, const int *to, int edges, int rows);
@@ -1176,7 +1179,7 @@ FOLD_API fold_node fold_list_choice_xent_to(fold_ctx *f, fold_node x, const int 
 FOLD_API fold_node fold_list_attention(fold_ctx *f, fold_node q, fold_node k, fold_node v, int heads,
                                        int causal);
 /* Computes attention along edges, as between neighbouring agents. For each edge e, in order, row to[e] of q
-   attends to row from[e] of k and v. The result has the rows of q; k and v may have a different number. A
+   attends to row from[e] of k and v. The result has the rows of q; k and v may have more or fewer. A
    repeated edge counts twice. Each row is bit-identical to fold_list_attention of that query over the rows it
    attends to. Gradients of k and v are summed in query order. */
 FOLD_API fold_node fold_list_attention_to(fold_ctx *f, fold_node q, fold_node k, fold_node v, int heads,
@@ -1204,13 +1207,13 @@ typedef struct fold_cache {
 } fold_cache;
 /* Returns the number of bytes that a cache needs, or 0 if its sizes are invalid. */
 FOLD_API size_t fold_cache_bytes(const fold_cache *cache);
-/* Forgets all but the first `length` rows. It abandons a step that was recorded but has not run. Nodes of
+/* Forgets all but the first `length` rows, and abandons a step that was recorded but has not run. Nodes of
    steps that wrote forgotten rows must not be computed again. Error: FOLD_BAD_ARGUMENT if the cache has fewer
    rows, or is a ring and would keep only some of its rows. */
 FOLD_API fold_status fold_cache_truncate(fold_cache *cache, int length);
-/* Replaces the rows of `to` by copies of the rows of `from`, as in beam search. It abandons a step of `to`
+/* Replaces the rows of `to` by copies of the rows of `from`, as in beam search, and abandons a step of `to`
    that has not run. Both must have the same heads and widths, `to` must have room for the rows (a ring: the
-   same capacity), and their memory must not overlap. If sizes do not fit: FOLD_BAD_ARGUMENT, no change. */
+   same capacity), and their memory must not overlap. Otherwise: FOLD_BAD_ARGUMENT, and nothing changes. */
 FOLD_API fold_status fold_cache_copy(fold_cache *to, const fold_cache *from);
 /* Appends k and v to the cache, and computes attention of q to all its rows. Both happen in the run. The
    result is bit-identical to the last rows of causal fold_list_attention over all rows.
@@ -1237,7 +1240,8 @@ FOLD_API fold_node fold_pick_each(fold_ctx *f, fold_node x, const int *index, in
 FOLD_API fold_node fold_softmax_xent_each(fold_ctx *f, fold_node logits, const int *label, int n);
 FOLD_API fold_node fold_hinge_each(fold_ctx *f, fold_node scores, const int *label, int n);
 
-/* Records a call of a cell with a list, given as one list per component. Element i is row i of each. */
+/* Records a call of a cell with a list, given as one list per component. Element i is row i of each. The list
+   may be empty: its sums are zeros. */
 FOLD_API fold_node fold_call_list(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in,
                                   const fold_node *lists);
 
@@ -1282,7 +1286,7 @@ FOLD_API fold_conv fold_conv_new(fold_model *m, const char *name, fold_shape fil
 FOLD_API fold_node fold_conv_apply(fold_ctx *f, const fold_conv *layer, fold_node x);
 
 /* A norm layer normalises the last axis, of `width` values. It has a gain [width], initially 1, and, except
-   for RMS norm, a bias [width]. epsilon >= 0; 0: 1e-5. */
+   for RMS norm, a bias [width]. epsilon >= 0; 0 means 1e-5. */
 typedef enum fold_norm_kind {
     FOLD_NORM_LAYER, /* fold_layer_norm */
     FOLD_NORM_RMS,   /* fold_rms_norm */
@@ -1311,7 +1315,7 @@ FOLD_API fold_node fold_attention_apply(fold_ctx *f, const fold_attention *layer
    Recording takes two calls of cells and one attention, however long x is. */
 typedef struct fold_transformer_desc {
     int width, heads;           /* width is a multiple of heads */
-    int inner;                  /* width of the output of `inner`; 0: 4 width */
+    int inner;                  /* width of the output of `inner`; 0 means 4 width */
     fold_activation activation; /* activation of `inner`; 0 (FOLD_ACT_LINEAR) means FOLD_ACT_RELU */
     int norm_first;
     fold_norm_kind norm;        /* kind and epsilon of both norms */
@@ -1381,9 +1385,9 @@ FOLD_API fold_state fold_recurrent_zeros(fold_ctx *f, const fold_recurrent *r); 
 FOLD_API fold_state fold_recurrent_apply(fold_ctx *f, const fold_recurrent *r, fold_node x, fold_state s);
 
 /* Unrolls a recurrent layer over a sequence of n >= 0 inputs and returns the final state. For n = 0 this is
-   the initial state, after an error null. Sequences may differ in length: their steps batch without padding.
+   the initial state; after an error it is null. Steps of sequences of any lengths batch without padding.
    - begin: the initial state; NULL: zeros.
-   - reverse: 1: go from x[n - 1] to x[0], so that out[t] depends on x[t] to x[n - 1].
+   - reverse: if 1, go from x[n - 1] to x[0], so that out[t] depends on x[t] to x[n - 1].
    - out: receives the n outputs h, out[t] for x[t]. It may be the array x, or NULL.
        for (int t = 0; t < n; t++) x[t] = fold_lookup(f, words, sentence[t]);
        fold_state last = fold_unroll(f, &lstm, x, n, 0, NULL, out);
@@ -1398,9 +1402,9 @@ FOLD_API fold_state fold_unroll(fold_ctx *f, const fold_recurrent *r, const fold
 FOLD_API fold_node fold_unroll_list(fold_ctx *f, const fold_recurrent *r, fold_node x, int reverse,
                                     const fold_state *begin, fold_state *last);
 
-/* A stack is 1 to FOLD_MAX_LAYERS recurrent layers, each reading the outputs of the layer below. If
-   bidirectional, an output is h of both directions, [2 hidden], forward first. `make` creates the cells,
-   named 0, 1, … and, in reverse, 0.reverse, …: fold_lstm_new makes 0.W, 0.b, 0.reverse.W, ….
+/* A stack is 1 to FOLD_MAX_LAYERS recurrent layers, each reading the outputs of the layer below. Outputs of a
+   bidirectional stack are [2 hidden]: h of both directions, forward first. `make` creates the cells, named 0,
+   1, … and, for the reverse direction, 0.reverse, …: fold_lstm_new makes 0.W, 0.b, 0.reverse.W, ….
        fold_rnn_stack encoder = fold_rnn_stack_new(m, "encoder", fold_lstm_new, inputs, hidden, 2, 1);
        fold_unroll_stack(f, &encoder, x, n, NULL, out, NULL); */
 typedef fold_recurrent fold_recurrent_maker(fold_model *m, const char *name, int inputs, int hidden);
@@ -1456,7 +1460,7 @@ FOLD_API fold_state fold_child_sum_apply(fold_ctx *f, const fold_child_sum *t, f
      are not "__metadata__" and do not begin with "optimizer.".
    - The optimiser's state, if saved, is optimizer.momentum.NAME (SGD), optimizer.squares.NAME (Adagrad,
      RMSprop), or optimizer.adam.m.NAME and optimizer.adam.v.NAME, with `optimizer` and `steps` in the
-     metadata. If Adam's step count differs for a parameter, e.g. one thawed later, it is in
+     metadata. If Adam's step count differs for a parameter, e.g. one thawed later, it is stored in
      optimizer.adam.step.NAME, F32 [1].
    - A weight that is only int8 (fold_model_quantize) is an I8 tensor NAME and an F32 tensor NAME.scale: in
      Python the weight is NAME * NAME.scale. It has one scale per column, [columns], or, for a table or a
@@ -1483,15 +1487,15 @@ FOLD_API fold_save_desc fold_save_desc_default(void);  /* all zero */
    - A save that fails leaves no file behind. A program that dies may leave its .tmp, which the next save
      removes if the file system has locks.
    - A folder, pipe, device or link at `path` is never replaced: saving fails with FOLD_IO.
-   - On Windows, paths here and below are UTF-8, or else in the code page of the process.
-   - On systems other than POSIX and Windows, it is only certain that writing precedes renaming. */
+   - On Windows, paths here and below are UTF-8 or, if that is invalid, in the code page of the process.
+   - On systems other than POSIX and Windows, the only guarantee is that writing precedes renaming. */
 FOLD_API fold_status fold_model_save(fold_model *m, const char *path, const fold_save_desc *desc);
 #endif
 /* Saves a model through your writer; desc NULL: the defaults. */
 FOLD_API fold_status fold_model_save_to(fold_model *m, fold_writer *write, void *user,
                                         const fold_save_desc *desc);
-/* Returns the step count of the optimiser, which saving and loading its state preserves. It restarts from 0
-   when a different kind of optimiser is used. */
+/* Returns the optimiser's step count. Saving and loading the optimiser's state keep it; using a different
+   kind of optimiser restarts it from 0. */
 FOLD_API uint64_t fold_model_steps(const fold_model *m);
 #endif
 
@@ -1501,7 +1505,7 @@ FOLD_API uint64_t fold_model_steps(const fold_model *m);
    - Values of type F16, BF16 and F64 are converted to float. Gradients are unchanged. Packed weights and
      cached plans are updated; reset eager contexts yourself.
    - Tensors are converted to the model's formats: int8 (I8 with scales, as saved) to float, or float to int8
-     or bfloat16. Values must then be finite, and memory is needed for the largest such tensor as floats.
+     or bfloat16. Converted values must be finite, and memory is needed for the largest such tensor as floats.
    - int8 loaded into int8 is unchanged, and so is bfloat16: a model built and quantised like the saved one
      gives bit-identical results. */
 typedef struct fold_load_desc {
@@ -1552,7 +1556,7 @@ FOLD_API fold_status fold_model_read_in_place(fold_model *m, const void *image, 
 FOLD_API fold_status fold_model_print_file_memory(const fold_model *m, const void *bytes, size_t size,
                                                   fold_writer *write, void *user);
 #ifndef FOLD_NO_STDIO
-/* Prints the contents of a file at a path, in the same form. */
+/* Prints the contents of the file at a path, in the same form. */
 FOLD_API fold_status fold_model_print_file(const fold_model *m, const char *path, fold_writer *write,
                                            void *user);
 #endif
@@ -1583,7 +1587,7 @@ FOLD_API fold_tensors *fold_tensors_open(fold_model *m, const char *path);
 #endif
 /* Opens a safetensors file in memory, which must stay there until fold_tensors_close. */
 FOLD_API fold_tensors *fold_tensors_open_memory(fold_model *m, const void *bytes, size_t size);
-/* Closes a file, before fold_model_free. Returns the model's status, or why the file could not be read. */
+/* Closes a file. Call it before fold_model_free. Returns the model's status, or why reading failed. */
 FOLD_API fold_status fold_tensors_close(fold_tensors *t);
 FOLD_API fold_model *fold_tensors_model(const fold_tensors *t); /* the model that gets errors */
 FOLD_API int fold_tensors_count(const fold_tensors *t);         /* the number of tensors */
@@ -1592,7 +1596,7 @@ FOLD_API int fold_tensors_count(const fold_tensors *t);         /* the number of
 FOLD_API int fold_tensors_find(const fold_tensors *t, const char *name);
 FOLD_API fold_tensor fold_tensors_at(const fold_tensors *t, int index);  /* describes a tensor */
 /* Writes values [from, from + count) of a tensor to out, `step` floats apart. Its type must be F32, F16, BF16
-   or F64. It writes nothing while the model has an error. Returns the model's status. */
+   or F64. Nothing is written while the model has an error. Returns the model's status. */
 FOLD_API fold_status fold_tensors_read(fold_tensors *t, int index, size_t from, size_t count, float *out,
                                        size_t step);
 /* Marks a tensor as used, for programs that report unused tensors at the end. */
@@ -1614,8 +1618,8 @@ FOLD_API fold_status fold_tensors_missing(fold_tensors *t, const char *who, cons
 
 /* Prints the batches in order, with their numbers of calls, operands and shapes. */
 FOLD_API fold_status fold_ctx_print(fold_ctx *f, fold_writer *write, void *user);
-/* Prints why calls of the same op are not in one batch. They may differ in something, depend on each other,
-   be in different groups of samples, or be separated by the schedule. */
+/* Prints why calls of the same op are not in one batch: what they differ in, or that they depend on each
+   other, are in different groups of samples, or are separated by the schedule. */
 FOLD_API fold_status fold_ctx_print_splits(fold_ctx *f, fold_writer *write, void *user);
 /* Prints the parameters of a model (shapes, sizes, uses) and its cells. Needs no memory. */
 FOLD_API fold_status fold_model_print(const fold_model *m, fold_writer *write, void *user);
@@ -1653,20 +1657,20 @@ typedef struct fold_seen {
     uint64_t data;            /* data of the call, e.g. a label or the bits of a factor */
     const struct fold_op_desc *user_op; /* desc of your own op; NULL: a built-in one */
     int sample;               /* sample index; -1: shared by samples, combines samples, or not planned */
-    int batch, group;         /* indices from 0; prologues are numbered too. For a leaf: those of its first
+    int batch, group;         /* indices from 0; prologues are numbered too. For a leaf, those of its first
                                  reader, or -1. For a run: the number of batches and groups */
     int calls, lower_bound;   /* number of calls in the batch or run; lower_bound as in fold_stats */
     uint64_t start_ns, end_ns; /* nanoseconds since the run began; end_ns of a run: the end of planning */
     int thread, backward, prologue; /* FOLD_SEEN_TIME: the thread, 1 for a backward, 1 for a prologue. For a
                                  run, backward is 1 if the context has `training` */
     int dropped;              /* number of this thread's times that did not fit into trace_bytes */
-    int recomputed;           /* of a run: number of its calls already computed by an earlier run */
+    int recomputed;           /* of a run: number of its calls that an earlier run had computed */
     uint32_t lists;           /* bit i: input i of the call is a list. Lists that are read row by row come
                                  after the other inputs, as components of a list */
     const void *index;        /* rows, labels or edges of a call over lists, as fold.h stores them */
     fold_cell called;         /* the cell of a call */
 } fold_seen;
-/* A callback for one item, which is valid until it returns (names longer). It returns nonzero to stop. */
+/* A callback for one item, of which only the names stay valid after it returns. Nonzero means stop. */
 typedef int fold_visitor(const fold_seen *seen, void *user);
 /* Visits what fold_ctx_print would print, under the same conditions. Returns FOLD_IO if the visitor stops. */
 FOLD_API fold_status fold_ctx_visit(fold_ctx *f, fold_visitor *visit, void *user);
@@ -1684,14 +1688,14 @@ FOLD_API fold_status fold_ctx_visit_times(const fold_ctx *f, fold_visitor *visit
 typedef struct fold_stats {
     int nodes, edges;            /* number of nodes and operands recorded since the reset */
     int run_nodes;               /* number of calls and ops that the last run executed */
-    int visited_nodes;           /* number of nodes that planning visited: those since the last run; more if
+    int visited_nodes;           /* number of nodes that planning visited: those since the last run, more if
                                     they need values not kept; all in a backward or if parameters changed */
     int batches;                 /* number of forward batches of the last run, without prologues */
     int prologues;               /* number of prologue batches: they run the parts of cells that do not depend
                                     on the recursion, first and for many calls at once */
-    int lower_bound;             /* no schedule can have fewer batches: the sum, over groups and kinds of
-                                    calls, of the longest chain. Counted by the first fold_ctx_stats after a
-                                    run; 0 if you recorded more before that */
+    int lower_bound;             /* no schedule can have fewer batches: the length of the longest chain,
+                                    summed over groups and kinds of calls. Counted by the first fold_ctx_stats
+                                    after a run; 0 if you recorded more before that */
     int groups;                  /* number of groups of samples that ran together in the last run */
     int signatures;              /* number of kinds of calls seen: calls of one kind can share a batch */
     int batched_nodes;           /* number of executed nodes that shared a batch with others */
@@ -1708,10 +1712,10 @@ typedef struct fold_stats {
     size_t bytes, peak_bytes;    /* bytes that the context holds now, and the most so far */
     size_t block_bytes;          /* size of a block that is large enough for every recording so far; too small
                                     after one ran out of memory */
-    const char *one_group;       /* why all samples of the last run were one group; "" if not */
-    int recomputed_nodes;        /* executed nodes that an earlier run had computed with the same parameters:
-                                    values that fold_keep did not keep; in a backward also those of a fold_run
-                                    before it. A replay reports the figure of its run; eager contexts: 0 */
+    const char *one_group;       /* why all samples of the last run were one group; "" if they were not */
+    int recomputed_nodes;        /* number of executed nodes that an earlier run had computed with the same
+                                    parameters but did not keep; in a backward also those of a fold_run before
+                                    it. A replay reports the figure of its run, an eager context 0 */
 } fold_stats;
 FOLD_API fold_stats fold_ctx_stats(const fold_ctx *f); /* figures of the recording and last run */
 
@@ -1754,8 +1758,8 @@ FOLD_API fold_stats fold_ctx_stats(const fold_ctx *f); /* figures of the recordi
 
    After fold_op rounded = round_new(m, &step), y = fold_op_apply(f, rounded, &x, 1, NULL, 0) records it. */
 
-/* Rows of floats: row r is at rows[r] or, if `rows` is NULL, at base + r * stride. With stride 0 all share
-   one row. If both are NULL the rows are absent. Use fold_row to get a row. */
+/* Rows of floats: row r is at rows[r] or, if `rows` is NULL, at base + r * stride. If the stride is 0, all
+   rows are the same. If both pointers are NULL, the rows are absent. Use fold_row to get a row. */
 typedef struct fold_rows { float *base; ptrdiff_t stride; float *const *rows; } fold_rows;
 
 typedef struct fold_op_call {
@@ -1783,7 +1787,7 @@ enum {                          /* what backward reads; other values may be over
 };
 typedef struct fold_op_desc {
     const char *name;           /* for messages and prints; copied */
-    int n_in;                   /* number of inputs; -1: 1 to FOLD_MAX_IN; list ops: components of elements */
+    int n_in;                   /* number of inputs, -1 for 1 to FOLD_MAX_IN; for list ops: of components */
     int n_out, n_attr;          /* number of outputs; number of attributes (at most 4). In eager contexts, ops
                                    on list elements must have one output */
     int is_list;                /* 1: reduces a list to one value; batches mix all lengths */
@@ -1796,7 +1800,7 @@ typedef struct fold_op_desc {
     void (*forward)(const fold_op_call *c);
     void (*backward)(const fold_op_call *c);  /* NULL: no gradients pass */
     void *user;                 /* passed to forward and backward, possibly on several threads; not copied.
-                                   Shapes may depend on attributes only. What varies by call is `data` */
+                                   Shapes may depend only on attributes. Pass what varies by call as `data` */
 } fold_op_desc;
 FOLD_API fold_op_desc fold_op_desc_default(void);  /* all zero */
 /* Adds an op. Returns the null handle, with an error on the model, if desc is invalid or memory runs out. */
@@ -1831,7 +1835,7 @@ FOLD_API uint64_t fold_random_bits(fold_random *r);    /* returns 64 random bits
 FOLD_API float fold_random_uniform(fold_random *r);    /* draws from [0, 1), a multiple of 2^-24 */
 FOLD_API float fold_random_normal(fold_random *r);     /* draws from N(0, 1) (Box, Muller 1958) */
 FOLD_API int fold_random_below(fold_random *r, int n); /* draws from 0 to n - 1; returns 0 for n < 1 */
-/* Shuffles n items, in n - 1 draws (Fisher and Yates). */
+/* Shuffles n items, using n - 1 draws (Fisher and Yates). */
 FOLD_API void fold_random_shuffle(fold_random *r, int n, int *items);
 /* Draws values[i] from N(mean[i], deviation[i]^2). NULL means 0 for mean and 1 for deviation. */
 FOLD_API void fold_random_gaussian(fold_random *r, const float *mean, const float *deviation, int n,
@@ -1844,14 +1848,14 @@ FOLD_API int fold_random_softmax(fold_random *r, const float *logits, int n);
    NaN is returned. For one softmax, pass one head. */
 FOLD_API float fold_random_softmax_n(fold_random *r, const float *logits, const int *sizes, int heads,
                                      int *chosen);
-/* Draws a row of a list of scores [1] like fold_random_softmax. The scores must be readable after a run. Also
-   returns -1 if rows are not [1] or cannot be read: fold_ctx_message says why. */
+/* Draws a row of a list of scores [1] like fold_random_softmax. The scores must be readable after a run. It
+   also returns -1 if rows are not [1] or cannot be read, and fold_ctx_message then says why. */
 FOLD_API int fold_random_row(fold_random *r, fold_ctx *f, fold_node scores);
-/* Draws an index with probabilities proportional to weights. Returns -1 if there is nothing to choose, or a
-   weight is negative, infinite or NaN. */
+/* Draws an index with probabilities proportional to weights. Returns -1 if there is nothing to choose, or if
+   a weight is negative, infinite or NaN. */
 FOLD_API int fold_random_weighted(fold_random *r, const float *weights, int n);
 
-/* Returns the index of the (first) largest value. NaN is ignored; -1 if there is no other value. */
+/* Returns the index of the first of the largest values. NaN is ignored; -1 if there is no other value. */
 FOLD_API int fold_argmax(const float *values, int n);
 /* Writes the indices of the k largest values, largest first. Equal values stay in order. Returns the number
    written: k, or fewer if fewer values are not NaN. */
@@ -2002,9 +2006,9 @@ FOLD_API int fold_finite(const float *values, int n);
      batch           calls of one signature and stage that run together
      sample          a set of calls that share no value with calls of other samples
      group           samples that run forward and backward together before the next group starts
-     prefix, suffix  the groups before and after the samples: merged calls that several samples use, and calls
-                     that only combine scalars of samples, such as a sum of losses. Boundary values and
-                     gradients pass between prefix, samples and suffix
+     prefix, suffix  the groups before and after the samples. The prefix has merged calls that several samples
+                     use, the suffix calls that only combine scalars of samples, such as a sum of losses.
+                     Boundary values and gradients pass between prefix, samples and suffix
      phase           one group in one direction; a run is a sequence of phases, a phase a sequence of steps
      chunk           some rows of every list of a group, run forward and backward before the next
      buffer          storage for one value, gradient or contribution of a program, for all calls of a group.
@@ -2109,17 +2113,17 @@ __declspec(dllimport) void *__stdcall CreateFileW(const wchar_t *path, unsigned 
 #if __clang_major__ > 12 && (defined(__x86_64__) || defined(__i386__))
 #define FOLD__PRECISE
 #pragma float_control(precise, on, push)
-#elif __clang_major__ > 12 /* some clangs ignore float_control here; this lasts to the end of the file */
+#elif __clang_major__ > 12 /* here some clangs ignore float_control; this lasts to the end of the file */
 #pragma clang fp reassociate(off)
 #endif
 #pragma STDC FP_CONTRACT OFF
 #elif defined(__GNUC__)
 #pragma GCC push_options
 #pragma GCC optimize("fp-contract=off", \
-                     "no-inline-functions") /* compiles in a third less time and runs as fast */
+                     "no-inline-functions") /* saves a third of the compile time at the same speed */
 #pragma GCC optimize("no-unsafe-math-optimizations", "no-associative-math", "no-reciprocal-math")
 #pragma GCC optimize("signed-zeros", "no-finite-math-only", "no-single-precision-constant")
-/* g++ reads all constants before it obeys this pragma, so -fsingle-precision-constant stops it here. */
+/* g++ reads all constants before it obeys this pragma. With -fsingle-precision-constant it stops here. */
 typedef char fold__no_single_precision_constant[sizeof 1.0 == sizeof(double) ? 1 : -1];
 #ifndef __OPTIMIZE_SIZE__ /* These passes take an eighth of the compile time and gain too little. */
 #pragma GCC optimize("no-tree-vectorize", "no-tree-vrp", "no-tree-pre", "no-code-hoisting", "no-tree-slsr")
@@ -2129,7 +2133,7 @@ typedef char fold__no_single_precision_constant[sizeof 1.0 == sizeof(double) ? 1
 #pragma GCC optimize("no-move-loop-invariants")
 #endif
 #if defined(__i386__) && !defined(__SSE2_MATH__)
-#pragma GCC target("sse2,fpmath=sse") /* x87 registers would round twice */
+#pragma GCC target("sse2,fpmath=sse") /* the x87 would round twice */
 #endif
 #elif defined(_MSC_VER)
 #define FOLD__PRECISE
@@ -2252,7 +2256,7 @@ static uint64_t fold__mix64(uint64_t bits) /* the finaliser of splitmix64 (Steel
     return bits ^ (bits >> 31);
 }
 
-/* Does what strcmp does, which would add 700 bytes on a small machine. */
+/* Like strcmp, which would add 700 bytes on a small machine. */
 static int fold__compare_text(const char *one, const char *other)
 {
     while (*one && *one == *other) {
@@ -2290,8 +2294,8 @@ static void fold__sort(uint32_t *items, uint32_t count,
    Owns: formatting of text, the first error and its message, the text of a status.
    Uses: libc. Invariant: the first error of a model or context stays until it is cleared. */
 
-/* A text being formatted. Only the conversions that this file uses exist: vsnprintf would be larger than all
-   messages. `length` counts the whole text; `size` bytes of it are stored, the last of them zero. */
+/* A text being formatted, with only the conversions that this file uses: vsnprintf would be larger than all
+   messages. `length` is that of the whole text; `size` bytes of it are stored, the last one zero. */
 typedef struct fold__line {
     char *text;
     size_t size, length;
@@ -2323,7 +2327,7 @@ static uint32_t fold__divide_number(uint64_t *number, uint32_t base)
     return rest;
 }
 
-/* Writes a number's digits so that the last is just before `end`; returns a pointer to the first. */
+/* Writes the digits of a number, the last one just before `end`; returns a pointer to the first. */
 static char *fold__digits(char *end, uint64_t number, uint32_t base)
 {
     do
@@ -2332,9 +2336,9 @@ static char *fold__digits(char *end, uint64_t number, uint32_t base)
     return end;
 }
 
-enum { FOLD__NUMBER = 32 }; /* bytes that hold any number as text */
+enum { FOLD__NUMBER = 32 }; /* enough bytes for any number as text */
 
-/* Returns a double's bits, for comparisons: the host may trap on comparing NaN, and may flush denormals. */
+/* Returns a double's bits, which can be compared even if the program traps on NaN or flushes denormals. */
 static uint64_t fold__double_bits(double value)
 {
     uint64_t bits;
@@ -2606,8 +2610,8 @@ FOLD_API const char *fold_status_text(fold_status status)
    Uses: libc. Invariant: arrays shrink only in fold__arena_shrink, so nothing is allocated after warm-up.
    This section does not know what arrays contain. */
 
-/* A growing array; sizes in bytes. need: the largest size requested; in a context, only since the last reset,
-   unless `lasting`. discardable: the contents may be lost when the array grows, which is rare. */
+/* A growing array; sizes are in bytes. need: the largest size requested; in a context, since the last reset,
+   unless `lasting`. discardable: growing, which is rare, may lose the contents. */
 typedef struct fold__array {
     char *data;
     size_t capacity, need;
@@ -2677,7 +2681,7 @@ typedef struct fold__heap {
     fold__free_block *first;
     char *block;          /* NULL: no block */
     size_t size, used;    /* bytes of the block; end of the highest allocation so far */
-    size_t bytes_refused; /* the block size that the last refused allocation would have needed */
+    size_t bytes_refused; /* size that the block would have needed for the last refused allocation */
 } fold__heap;
 
 enum { FOLD__HEAP_ALIGN = sizeof(fold__free_block) };
@@ -2749,7 +2753,7 @@ static void fold__heap_give(void *memory, size_t size, void *user)
         fold__join_free_blocks(before);
 }
 
-/* Makes a heap with the whole block as one free block; an empty heap if the block is too small. */
+/* Makes a heap whose whole block is free, or an empty heap if the block is too small. */
 static fold__heap fold__heap_of(const fold_memory *memory)
 {
     const size_t skip = fold__to_align(memory->block);
@@ -2770,7 +2774,7 @@ static void fold__arena_account(fold__arena *arena, size_t more, size_t less)
 }
 
 /* Large arrays start on pages. If one of two arrays used together started a few cache lines further into its
-   page, a load from it would have the low address bits of a recent store to the other, and wait for it. */
+   page, a load from it would have the low address bits of a recent store to the other, and would wait. */
 static size_t fold__alignment(size_t capacity)
 {
     return capacity < 16 * FOLD__PAGE ? FOLD__ALIGN : FOLD__PAGE;
@@ -2780,7 +2784,7 @@ static int fold__grow_allocated(fold__arena *arena, fold__array *array, size_t n
 {
     const size_t wanted = array->discardable ? need + need / 8 : fold__max_size(need, array->capacity * 2);
     const size_t capacity = fold__round_up(wanted, FOLD__ALIGN);
-    if (array->data && array->discardable) { /* freed first, so that the two never exist at the same time */
+    if (array->data && array->discardable) { /* freed first, so that old and new never exist together */
         (arena->memory.free)(array->data, array->capacity, arena->memory.user);
         fold__arena_account(arena, 0, array->capacity);
         array->data = NULL;
@@ -2802,8 +2806,8 @@ static int fold__grow_allocated(fold__arena *arena, fold__array *array, size_t n
     return 1;
 }
 
-/* Places a block's arrays again, with the given capacity for one of them, and moves their contents. Arrays
-   move up only if lower ones grew, and down only if lower ones gave up slack, so two passes are enough. */
+/* Places a block's arrays again, one of them with the given capacity, and moves their contents. Arrays move
+   up only if lower ones grew, and down only if lower ones gave up slack, so two passes are enough. */
 static void fold__block_layout(fold__arena *arena, int grown, size_t capacity, int trim)
 {
     size_t at = 0, end = 0;
@@ -2880,8 +2884,8 @@ static void fold__move_arrays(fold__arena *arena)
 }
 #endif
 
-/* Makes array `which` hold `need` bytes, or returns 0 if out of memory. In both cases only a discardable
-   array may lose its contents. */
+/* Makes array `which` hold `need` bytes, or returns 0 if out of memory. Either way, only a discardable array
+   may lose its contents. */
 static int fold__arena_need(fold__arena *arena, int which, size_t need)
 {
     fold__array *array = &arena->array[which];
@@ -2898,8 +2902,8 @@ static int fold__arena_need(fold__arena *arena, int which, size_t need)
     return 1;
 }
 
-/* Releases an array's memory beyond its first `need` bytes; in a block, other arrays use it when they grow.
-   The array keeps its size if there is no memory for a smaller copy. */
+/* Releases an array's memory beyond its first `need` bytes. In a block, that memory serves other arrays when
+   they grow; otherwise the array is copied, or keeps its size if there is no memory for the copy. */
 static void fold__arena_shrink(fold__arena *arena, int which, size_t need)
 {
     fold__array *array = &arena->array[which], smaller = *array;
@@ -3023,8 +3027,8 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
    Owns: all loops over many floats: packed weights, products, weight gradients, element-wise maps,
    reductions, attention heads. Each kernel is compiled once per instruction set and called through tables.
    Uses: platform. Invariant: kernels get pointers and sizes, never ops or nodes. Each element of a product is
-   summed with fused multiply-adds in an order that depends only on (K, N). So the bits of a row do not depend
-   on the rows next to it nor, where multiply-adds are fused, on the instruction set. */
+   summed with fused multiply-adds in an order that depends only on (K, N). So the bits of a row depend
+   neither on the rows next to it nor, where multiply-adds are fused, on the instruction set. */
 
 #if (defined(__x86_64__) || defined(_M_X64)) && !defined(_M_ARM64EC) &&                      \
     (defined(__GNUC__) || defined(__clang__) || defined(_MSC_VER)) && !defined(__TINYC__) && \
@@ -3055,8 +3059,8 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
 #include <wasm_simd128.h>
 #endif
 
-/* Set if the compiler has vectors of four floats in registers, rather than emulated through memory. Not set
-   on 32-bit ARM, and on POWER before VSX, whose vectors flush denormals. */
+/* Set if the compiler keeps vectors of four floats in registers, rather than emulating them in memory. Not
+   set on 32-bit ARM, nor on POWER before VSX, because their vectors flush denormals. */
 #if (defined(__GNUC__) || defined(__clang__)) && !defined(__TINYC__) && !defined(FOLD__PLAIN_SCALARS) && \
     (defined(__SSE2__) || (defined(__aarch64__) && defined(__ARM_NEON)) || defined(__VSX__) ||           \
      (defined(__VX__) && __ARCH__ >= 12) || defined(__wasm_simd128__) || defined(__mips_msa) ||          \
@@ -3076,7 +3080,7 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
 #define FOLD__NEON 0
 #endif
 
-/* Set if some processors have an int8 dot product that the compiler may not use by default. */
+/* Set if some processors have an int8 dot product that the compiler does not use by default. */
 #if FOLD__NEON && defined(__linux__) && !defined(__ARM_FEATURE_DOTPROD)
 #define FOLD__SDOT 1
 #include <sys/auxv.h>
@@ -3096,12 +3100,12 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
 #define FOLD_CBLAS_HEADER <cblas.h>
 #endif
 #include FOLD_CBLAS_HEADER
-#define FOLD__NO_PANELS(panel) ((panel) == 0) /* packs are the row-major weight, without panels */
+#define FOLD__NO_PANELS(panel) ((panel) == 0) /* packs are row-major weights, without panels */
 #else
 #define FOLD__NO_PANELS(panel) (0 && (panel) == 0)
 #endif
 
-/* Same as fold_row, for hot loops: gcc inlines no ordinary function into one with other optimize options. */
+/* Same as fold_row, for hot loops: gcc does not inline ordinary functions if optimize options differ. */
 FOLD__INLINE float *fold__at(const fold_rows *rows, ptrdiff_t row)
 {
     return rows->rows ? rows->rows[row] : rows->base + row * rows->stride;
@@ -3111,7 +3115,7 @@ FOLD__INLINE float *fold__next(const fold_rows *rows, const float *before, size_
     return rows->rows ? rows->rows[row] : (float *)(uintptr_t)before + rows->stride;
 }
 
-/* The `all` argument for maps of a single row: no further rows. */
+/* The argument `all` of a map for a single row: there are no further rows. */
 static const fold_rows fold__no_others[4] = { { NULL, 0, NULL } };
 static fold_rows fold__rows_from(const fold_rows *input, ptrdiff_t row)
 {
@@ -3128,25 +3132,25 @@ enum {
     FOLD__ROW_BLOCK = 96,         /* rows of X and dY per block of a weight gradient */
     FOLD__K_BLOCK = 96,           /* rows of dW per block; a multiple of every tile height */
     FOLD__N_BLOCK = 64,           /* columns of dW per block, if nothing is packed */
-    FOLD__PASSING = 1 << 16,      /* in that case, floats of the narrower operand per pass, kept in L2 */
-    FOLD__PACKING = 1 << 15,      /* size in floats from which packing a weight is faster: larger than L1 */
-    FOLD__TRANSPOSE_ROWS = 10,    /* number of rows per leftover column from which transposing is faster */
+    FOLD__PASSING = 1 << 16,      /* in that case, floats of the narrower operand per pass: they stay in L2 */
+    FOLD__PACKING = 1 << 15,      /* packing a weight is faster from this many floats on; L1 holds fewer */
+    FOLD__TRANSPOSE_ROWS = 10,    /* transposing is faster from this many rows per leftover column on */
     FOLD__EXP_TILE = 1024,        /* exps computed at a time before they are summed */
     FOLD__NARROW_ELEMENTS = 32,   /* elements whose lanes are added up together; a multiple of 8 */
     FOLD__NARROW_ROWS = 4,        /* maximum rows of a narrow tile */
-    FOLD__TILE_BLOCK = 40,        /* row tiles processed per panel before the next: rows stay in L2 */
+    FOLD__TILE_BLOCK = 40,        /* row tiles per block, which runs on all panels: its rows stay in L2 */
     FOLD__TILE_ROWS = 6,          /* maximum rows of a tile */
     FOLD__TILE_SEGMENTS = 4,      /* segments that a tile sums without storing in between */
     FOLD__TILE_ARRAYS = FOLD__TILE_SEGMENTS + 2, /* arrays of row pointers per block of tiles */
     FOLD__BEYOND = 15,            /* columns that tiles may read past the end of a weight */
     FOLD__TILE_WIDTH = FOLD__X86 ? 128 : 80, /* maximum columns of a tile, or of a bf16 group */
     FOLD__PANEL_KEYS = 64,        /* attention keys per panel */
-    FOLD__SOFTMAXED_ROWS = 4,     /* softmax rows computed together; blocks are padded to a multiple of it */
+    FOLD__SOFTMAXED_ROWS = 4,     /* softmax rows computed together; blocks are padded to multiples of it */
     FOLD__QUERY_BLOCK = 48,       /* maximum query rows whose scores are held */
-    FOLD__MIN_QUERIES = 12,       /* minimum of that, if there are many keys */
+    FOLD__MIN_QUERIES = 12,       /* minimum query rows, even if there are many keys */
     FOLD__SCORES = 1 << 15,       /* scores that fit in L2 */
-    FOLD__EDGE_SCORES = 1 << 11,  /* scores of a head of attention along edges that fit in L1 */
-    FOLD__EDGE_HEADS = 2,         /* heads of attention along edges computed together */
+    FOLD__EDGE_SCORES = 1 << 11,  /* scores of one head that fit in L1, for attention along edges */
+    FOLD__EDGE_HEADS = 2,         /* heads computed together in attention along edges */
     FOLD__TRANSPOSE_COLUMNS = 64, /* columns that a transpose reads together */
     FOLD__INT8_GROUP = 16,        /* int8 columns that are stored together */
     FOLD__INT8_WIDE = 4,          /* maximum groups of an int8 tile */
@@ -3160,8 +3164,8 @@ enum {
     FOLD__CBLAS_BLOCK = 128       /* rows gathered per call of sgemm */
 };
 
-/* One K-segment of a product. weights: where the segment's first row is in the pack. inner: number of the
-   weight's rows in the segment. row: the first of them, used instead of `weights` for int8 and bf16. */
+/* One K-segment of a product. weights: where the segment's first row is in the pack. inner: how many of the
+   weight's rows the segment has. row: the first of them, used instead of `weights` for int8 and bf16. */
 typedef struct fold__seg {
     fold_rows input;
     const float *weights;
@@ -3171,13 +3175,13 @@ typedef struct fold__seg {
 /* output[row] = init[row] + sum over segments of input[row] * W, for all columns of W or some. The pack's
    layout and the summation order depend on n_pack, so a column's bits do not depend on the other columns. */
 typedef struct fold__product {
-    int rows, columns, n_seg; /* columns of output and init; segments */
-    int n_pack, col;          /* columns of the packed weight (0: `columns`); first column to compute */
+    int rows, columns, n_seg; /* `columns` are those of output and init; n_seg: segments */
+    int n_pack, col;          /* columns of the packed weight (0 means `columns`); first column to compute */
     int inner;                /* rows of the whole weight, even if segments use only some */
-    size_t in_place; /* 0: `weights` are packs. Otherwise the stride of row-major weights, with FOLD__BEYOND
-                        readable floats after them, unless the product is narrow */
+    size_t in_place; /* 0: `weights` are packs. Otherwise the stride of row-major weights, which are followed
+                        by FOLD__BEYOND readable floats unless the product is narrow */
     const fold__seg *seg;
-    fold_rows init; /* base and rows NULL: zeros. stride 0: a bias. May be the output's rows */
+    fold_rows init; /* base and rows NULL: zeros. stride 0: a bias. May be the rows of `output` */
     fold_rows output;
     struct fold__command_list *commands; /* NULL, or the list in which the product's tiles are recorded */
 } fold__product;
@@ -3189,11 +3193,11 @@ static int fold__pack_columns_of(const fold__product *product)
 
 /* Edges of attention in CSR form, by query and by key. Query i attends to keys key_of[p] for p in
    [query_start[i], query_start[i + 1]), in that order. Gradients use the transpose: key j's gradient is one
-   chain of sums over queries query_of[p], in order, with weights at weight_at[p], for p in [key_start[j],
-   key_start[j + 1]). Backward holds all edges' weights, in rows that start at multiples of FOLD__LANES. */
+   chain of sums over queries query_of[p], for p from key_start[j] to key_start[j + 1] - 1, with weights at
+   weight_at[p]. Backward holds all edges' weights, in rows that start at multiples of FOLD__LANES. */
 typedef struct fold__adjacency {
     const int *query_start, *key_of, *key_start, *query_of, *weight_at;
-    int max_edges; /* maximum number of edges; 0: the current number */
+    int max_edges; /* maximum number of edges; 0 means the current number */
 } fold__adjacency;
 
 /* One call of attention. Rows contain all heads side by side: `width` floats per head in query and key,
@@ -3203,21 +3207,21 @@ typedef struct fold__adjacency {
 typedef struct fold__attention_call {
     int queries, keys, heads, width, value_width;
     int causal;  /* query i attends to keys up to i + keys - queries; otherwise to all */
-    float scale; /* factor of scores; 0: 1 / sqrt(width) */
-    /* edges, unless NULL. Not together with causal or key_panels */
+    float scale; /* factor of scores; 0 means 1 / sqrt(width) */
+    /* edges, unless NULL; then neither causal nor key_panels may be set */
     const fold__adjacency *adjacency;
     fold_rows query, key, value;
     const float *key_panels; /* keys packed by attention_append, read by forward instead of key, or NULL */
     fold_rows out;   /* written by forward; not read by backward */
     fold_rows norms; /* [queries x 2 heads]: each head's largest score and sum of exps, which forward stores
-                        for backward. If the base is NULL, forward does not store them */
+                        for backward; if the base is NULL, forward does not */
     fold_rows d_out; /* read by backward, which writes the next three if their base is not NULL */
     fold_rows d_query, d_key, d_value;
 } fold__attention_call;
 
 /* The maps y = f(a, b, c, s), written in the vector macros of the SIMD section. They propagate NaN and have
    PyTorch's gradients. relu adds a zero, so that -0 becomes 0 however a compiler implements VMAX. In maps
-   named d_f, a is the gradient of y. LIGHT maps are limited by memory or rare: AVX-512 uses AVX2's. */
+   named d_f, a is the gradient of y. LIGHT maps are limited by memory, or rare, so AVX-512 uses AVX2's. */
 #define FOLD__MAPS(X, LIGHT)                                                                             \
     X(add, FOLD__VADD(FOLD__A, FOLD__B))                                                                 \
     LIGHT(sub, FOLD__VSUB(FOLD__A, FOLD__B))                                                             \
@@ -3296,7 +3300,7 @@ enum fold__map {
 
 /* Applies a map to `rows` rows of `count` elements. out, in_a, in_b and in_c are the first rows of all[0..3];
    `all` may be NULL for one row. out may be one of the inputs. An input that the map does not use may be
-   NULL; in `all`, it then has the rows of out. */
+   NULL, if the rows of out take its place in `all`. */
 typedef void (*fold__map_fn)(float *out, const float *in_a, const float *in_b, const float *in_c,
                              float scalar, size_t count, size_t rows, const fold_rows all[4]);
 
@@ -3388,10 +3392,10 @@ typedef struct fold__reducer {
 } fold__reducer;
 
 /* The layout of a pack. Vectors are spread evenly over panels: 5 vectors make panels of 3 + 2, not 4 + 1.
-   Rows are `width` floats apart in every panel, so one offset selects a weight row in all of them. */
+   Rows are `width` floats apart in every panel, so a weight row is at the same offset in all of them. */
 typedef struct fold__layout {
     int panels, full, vectors, width;
-} fold__layout; /* the first `full` panels have `vectors` vectors, the others one less */
+} fold__layout; /* the first `full` panels have `vectors` vectors, the others have one less */
 
 static fold__layout fold__layout_of(int panel, int vector, int columns)
 {
@@ -3400,7 +3404,7 @@ static fold__layout fold__layout_of(int panel, int vector, int columns)
         return layout;
     int vectors = (columns - 1) / vector + 1;
     layout.panels = (vectors - 1) / (panel / vector) + 1;
-    if (vector < 16) /* short vectors: all panels are whole, since this pads little */
+    if (vector < 16) /* short vectors: all panels are whole, since this adds little padding */
         vectors = layout.panels * (panel / vector);
     layout.vectors = (vectors - 1) / layout.panels + 1;
     layout.full = vectors - layout.panels * (layout.vectors - 1);
@@ -3413,17 +3417,17 @@ static int fold__layout_start(const fold__layout *layout, int panel)
     return panel * layout->vectors - (panel > layout->full ? panel - layout->full : 0);
 }
 
-/* Whether a weight is narrow. Its sums are then split into FOLD__LANES chains each, since a single long chain
-   would wait for each addition. In other weights each lane of a vector is the sum of one column. */
+/* Whether a weight is narrow. Each of its sums is then split into FOLD__LANES chains, since a single long
+   chain would wait for each addition. In other weights each lane of a vector is the sum of one column. */
 static int fold__is_narrow(int inner, int columns) { return columns < FOLD__LANES && inner > 4 * columns; }
 
-/* Returns the floats from one column of a narrow pack to the next: whole cache lines. */
+/* Returns the distance in floats between columns of a narrow pack: whole cache lines. */
 static size_t fold__narrow_stride(int inner)
 {
     return ((size_t)inner + FOLD__LANES - 1) / FOLD__LANES * FOLD__LANES;
 }
 
-/* Returns the floats from one panel of a pack to the next; for narrow packs, from one column to the next. */
+/* Returns the distance in floats between panels of a pack or, for narrow packs, between columns. */
 static size_t fold__pack_stride(const fold__kernels *kernels, int inner, int columns)
 {
     return fold__is_narrow(inner, columns)
@@ -3446,7 +3450,7 @@ static size_t fold__pack_row(const fold__kernels *kernels, int inner, int column
                : row * (size_t)fold__layout_of(kernels->panel, kernels->vector, columns).width;
 }
 
-/* Returns the scratch floats of a buffer for one tile; the next function adds pointers to rows of tiles. */
+/* Returns how many scratch floats a buffer for one tile takes; the next function adds row pointers. */
 static size_t fold__buffered_floats(size_t rows)
 {
     return fold__min_size(rows, FOLD__TILE_ROWS) * FOLD__TILE_WIDTH;
@@ -3467,7 +3471,7 @@ static size_t fold__product_floats(const fold__kernels *kernels, size_t rows, in
     return fold__max_size(narrow, fold__tile_floats(rows));
 }
 
-/* Returns the scratch floats that suffice for product and weight_grad with any number of rows. */
+/* Returns how many scratch floats suffice for product and weight_grad with any number of rows. */
 static size_t fold__scratch_floats(const fold__kernels *kernels, int inner, int count)
 {
     const size_t product = fold__product_floats(kernels, SIZE_MAX, inner, count);
@@ -3516,8 +3520,8 @@ FOLD__INLINE void fold__transpose_4(float *dst, size_t ld, const float *const sr
 
 /* Packing functions of an instruction set. */
 typedef struct fold__packer {
-    /* Packs rows row..row+rows of `input` as panels that are `stride` floats apart; the last panel's vectors
-       are filled up with zeros. */
+    /* Packs rows row..row+rows of `input` as panels that are `stride` floats apart; the last vectors of the
+       last panel are filled up with zeros. */
     void (*pack_rows)(float *dst, size_t stride, const fold__layout *layout, const fold_rows *input,
                       ptrdiff_t row, int rows, int columns);
     /* dst[c*ld + r] = src[r][c] for eight rows. NULL: rows are transposed four at a time. */
@@ -3603,8 +3607,8 @@ static void fold__pack_any(const fold__packer *packer, int panel, int vector, fl
 
 /* The arguments of a tile function, which computes `count` tiles, one below the other, over some segments.
    Packs are read from `offset` on; weight rows are `width` floats apart. Chains start from from[row] +
-   from_col if `started`, else from zeros. Results go to to[row] + to_col; `last` columns of the last vector
-   are stored, at least one. scattered: prefetch inputs. distant: prefetch the rows that chains continue. */
+   from_col if `started`, else from zeros. Results go to to[row] + to_col; of the last vector, `last` >= 1
+   columns are stored. scattered: prefetch inputs. distant: prefetch the rows that chains continue. */
 typedef struct fold__tile_args {
     int n_seg, count, last, started, scattered, distant;
     size_t offset, width, panel_stride, from_col, to_col;
@@ -3618,8 +3622,8 @@ typedef struct fold__tile_args {
 } fold__tile_args;
 typedef void (*fold__tile_fn)(const fold__tile_args *at);
 
-/* One recorded kernel call: an op or tiles of a product or, if both are NULL, a map, a copy or a whole batch.
-   Its arguments follow it: a fold__prepared, fold__tile_args or fold__map_call. */
+/* One recorded kernel call: an op, or tiles of a product; if both pointers are NULL, a map, a copy or a whole
+   batch. Its arguments follow it: a fold__prepared, fold__tile_args or fold__map_call. */
 typedef struct fold__command {
     struct fold__command *next;
     void (*op)(const fold_op_call *);
@@ -3640,7 +3644,7 @@ typedef struct fold__command_list {
     fold__command *first, **last; /* first is NULL if there is no list */
     int incomplete;               /* an op cannot be recorded, so its batch becomes one command */
     int opaque;                   /* part of an op is neither a map nor a repeatable tile */
-    int disabled;                 /* there is no room for the list, or replays need different amounts */
+    int disabled;                 /* there is no room for the list, or its size differs between replays */
 } fold__command_list;
 
 /* Returns memory that replays do not change, or NULL if there is none. */
@@ -3684,7 +3688,7 @@ typedef void (*fold__narrow_fn)(const fold__seg *seg, ptrdiff_t first_row, const
    tile ends one step after the row above it; with a ramp of -1, each row begins one step after the row below
    it. `steps` is the number of steps of the first tile's last row. */
 typedef struct fold__strided {
-    const float *left, *right, *factor; /* factor: one per row, applied at the end; NULL: 1 */
+    const float *left, *right, *factor; /* factor: one per row, applied at the end; NULL means 1 */
     float *out;
     ptrdiff_t left_row, left_step, right_step, out_row;
     ptrdiff_t left_next, right_next, out_next;
@@ -3693,9 +3697,9 @@ typedef struct fold__strided {
 } fold__strided;
 typedef void (*fold__strided_fn)(const fold__strided *at);
 
-/* Rows of scores and, in backward, of slopes, `stride` floats apart. Row r has seen + r * grow scores, padded
-   to a multiple of FOLD__LANES. largest and factor have one value per row; rows of lanes are FOLD__LANES
-   apart. Rows are read and written up to the next multiple of FOLD__SOFTMAXED_ROWS. */
+/* Rows of scores and, in backward, of slopes, `stride` floats apart. Row r has seen + r * grow scores and is
+   padded to a multiple of FOLD__LANES. largest and factor have one value per row; rows of lanes are
+   FOLD__LANES apart. Rows are read and written up to the next multiple of FOLD__SOFTMAXED_ROWS. */
 typedef struct fold__softmax_tile {
     int rows, seen, grow;
     float scale;
@@ -3714,21 +3718,21 @@ typedef struct fold__softmax_kernels {
     fold__softmax_fn slopes;  /* slopes = weight (slope - factor) scale */
 } fold__softmax_kernels;
 
-/* to[r] = factor[r] times the sum of weights[e] from[index[e]] over the elements e of row r, first[r] to
-   first[r + 1] - 1, as a chain from zero. `width` columns are summed, starting at from_col and to_col. */
+/* to[r] = factor[r] times the sum of weights[e] from[index[e]] over the elements e of row r (first[r] to
+   first[r + 1] - 1), as a chain from zero. `width` columns are summed, starting at from_col and to_col. */
 typedef struct fold__row_sums {
     int rows, width, started;    /* started: chains continue from `to` */
     int heads;                   /* 1 or 2; the second head's columns are `width` further on, */
     ptrdiff_t next;              /* and its weights and factors are `next` floats further on */
     const int *first, *index;    /* e reads row index[e] of `from`, which has no row pointers. NULL: row e */
     const int *weight_at;        /* with an index: e has weights[weight_at[e]]. NULL: weights are in order; */
-    size_t align;                /* rows' weights begin at multiples of this power of 2. 0: all share them */
-    const float *weights, *factor; /* factor NULL: 1 */
+    size_t align;                /* rows' weights begin at multiples of this power of 2. 0: rows share them */
+    const float *weights, *factor; /* factor NULL means 1 */
     fold_rows from, to;
     ptrdiff_t from_col, to_col;
 } fold__row_sums;
 
-/* A pass of some rows of X and dY over a block of dW. It reads the sums where the pass before left them and
+/* A pass of some rows of X and dY over a block of dW. It reads the sums where the previous pass left them and
    stores them where the next pass expects them. */
 typedef struct fold__pass {
     const float *from;
@@ -3755,7 +3759,7 @@ typedef struct fold__tiles {
     int vector, panel; /* floats per vector, vectors per panel */
     int least,
         tallest; /* vectors of the narrowest tile (1: tiles may end with part of one); rows of the tallest */
-    int reach[FOLD__TILE_ROWS];             /* panels that a tile of each height may span: a power of two */
+    int reach[FOLD__TILE_ROWS];             /* how many panels a tile of each height may span: a power of 2 */
     fold__tile_fn tile[FOLD__TILE_ROWS][8]; /* [rows - 1][vectors - 1] */
     fold__tile_fn short_tile[4]; /* tallest tiles of 1 to 4 vectors, the last one half used; NULL: none */
     int narrow_columns;                     /* maximum columns of a narrow tile */
@@ -3763,7 +3767,7 @@ typedef struct fold__tiles {
     fold__narrow_fn narrow[FOLD__NARROW_ROWS][8];
     /* Adds the sum of each element's lanes to its total. Accesses up to the next multiple of 8 elements. */
     void (*add_lanes)(float *total, const float *lanes, int count);
-    int few, many; /* few: rows per pass over dW; many: most rows whose weight gradients need no packing */
+    int few, many; /* few: rows per pass over dW; many: maximum rows for a weight gradient without packing */
     /* Adds the product of X transposed and dY to dW, [inner x columns], starting at column `first` of X and
        column `from` of dY. `block`, unless NULL, holds the sums of many rows, [FOLD__K_BLOCK x FOLD__N_BLOCK]
        at most. If `separate`, which needs a block, chains start at zero and are then added to dW. */
@@ -3775,7 +3779,7 @@ typedef struct fold__tiles {
 /* Functions for attention, kept separate so that a linker can leave them out with the attention ops. */
 typedef struct fold__attender {
     const fold__tiles *tiles;
-    fold__softmax_kernels softmax[2]; /* the first for rows of regular length, the second for uneven rows */
+    fold__softmax_kernels softmax[2]; /* for rows of regular length, and for uneven rows */
     void (*join_largest)(float *largest, const float *lanes, int count); /* stores the maximum of the lanes */
     void (*invert)(float *values, int count); /* 1 / value; accesses up to the next multiple of FOLD__LANES */
     fold__strided_fn strided[FOLD__TILE_ROWS][8]; /* [rows - 1][vectors - 1] */
@@ -3900,7 +3904,7 @@ static void fold__tile_rows(const fold__tiles *tiles, const fold__product *produ
 }
 
 /* Returns the height of the next tile if `left` rows are left. Depending on the kernels, tiles have 1, 2, 3,
-   4 or 6 rows (or 5, if `five`); 1, 2 or 4 rows; or 1 or 2. So 7 rows are split into 4 + 3. */
+   4 or 6 rows (or 5, if `five`), or 1, 2 or 4, or 1 or 2. In the first case, 7 rows are split into 4 + 3. */
 static int fold__tile_height(int tallest, int left, int five)
 {
     const int height = left < tallest ? left : tallest, rest = left - height;
@@ -4053,9 +4057,9 @@ static void fold__product_any(const fold__tiles *tiles, const fold__product *pro
 }
 
 /* Computes a weight gradient in blocks of dW, which stay in L1 during a pass over some rows. A pass has as
-   many rows as keep the narrower operand in L2. That operand is read once per strip of blocks, the wider one
-   and dW only once. A few rows are applied to all of dW at once. If rows of dW share cache sets, dW is
-   processed row by row, because a load from one row would wait for stores to the row before. */
+   many rows as L2 can hold of the narrower operand. Per pass, that operand is read once for each strip of
+   blocks, the wider one and dW only once. A few rows are applied to all of dW at once. If rows of dW share
+   cache sets, dW is processed row by row: a load from one row would wait for stores to the row before. */
 static void fold__weight_grad_direct(const fold__tiles *tiles, int rows, const fold_rows *input, int inner,
                                      const fold_rows *dy, int columns, float *dw, size_t ldw, float *held,
                                      int separate)
@@ -4191,7 +4195,7 @@ static size_t fold__edge_attention_floats(const fold__adjacency *adjacency, int 
     return floats * FOLD__LANES;
 }
 
-/* Returns how many scores are held: those of all rows in backward, otherwise those of a block, which may be
+/* Returns how many scores are held: in backward those of all rows, otherwise those of one block, which may be
    one long row. The number is a power of two, so that a cached plan has room for other edges. */
 static size_t fold__edge_attention_held(const fold__attention_call *call, int backward)
 {
@@ -4217,7 +4221,7 @@ static int fold__edge_block(const fold__attention_call *call, int row)
     return rows;
 }
 
-/* Returns the query rows of the next block if `left` are left. Blocks are about equal and of whole tiles. */
+/* Returns how many of `left` query rows the next block has. Blocks are about equal, made of whole tiles. */
 static int fold__attention_block(const fold__attention_call *call, int left)
 {
     const int fit = FOLD__SCORES / (call->keys < 1 ? 1 : call->keys) / FOLD__TILE_ROWS * FOLD__TILE_ROWS;
@@ -4237,7 +4241,7 @@ typedef struct fold__attention_head {
     int row;                  /* the block's first row */
     fold__softmax_tile block; /* the block's scores, with room for padding */
     const float *key_panels;  /* the head's first panel */
-    size_t key_next;          /* floats from one of its panels to the next */
+    size_t key_next;          /* distance between the head's panels, in floats */
     float *packed_keys, *packed_values;
 } fold__attention_head;
 
@@ -4252,7 +4256,7 @@ static size_t fold__attention_held(const fold__attention_call *call, int backwar
                            : FOLD__QUERY_BLOCK * fold__attention_stride(call);
 }
 
-/* Returns the scratch floats for any number of heads, which run one at a time or, along edges, in pairs. */
+/* Returns how many scratch floats all heads need, which run one at a time or, along edges, in pairs. */
 static size_t fold__attention_floats(const fold__attention_call *call, int backward)
 {
     const size_t keys = call->adjacency ? 0 : fold__round_up((size_t)call->keys, FOLD__PANEL_KEYS),
@@ -4353,7 +4357,7 @@ static void fold__strided_run(const fold__attender *attender, const fold__stride
         at.left_next = height * (at.left_row + (at.ramp < 0 ? at.left_step : 0));
         at.right_next = at.ramp < 0 ? height * at.right_step : 0;
         at.out_next = height * at.out_row;
-        if (at.ramp < 0) { /* starts from the row that omits most steps */
+        if (at.ramp < 0) { /* start with the row that omits the most steps */
             at.left += (height - 1) * at.left_row;
             at.out += (height - 1) * at.out_row;
             at.left_row = -at.left_row;
@@ -4670,14 +4674,14 @@ static void fold__edge_attention_backward(const fold__attender *attender, const 
    row with an infinity or NaN has the scale NaN, so all its results are NaN.
    
    Columns are stored in groups of 16. A group is a sequence of quads; a quad covers four rows of the weight.
-   It has four bytes of each column or, if x is rounded to 16 bits, two bytes of each column, then the other
-   two of each. If a segment begins or ends within a quad, v is zero for the rest of the quad. Kernels that
-   are plain loops, and tables that no product reads (fold__int8_lines), use the layout of files, so that
+   A quad has four bytes of each column or, if x is rounded to 16 bits, two bytes of each column, then the
+   other two of each. If a segment begins or ends within a quad, v is zero for the rest of the quad. Kernels
+   that are plain loops, and tables that no product reads (fold__int8_lines), use the layout of files, so that
    bytes in an image are read in place: row by row or, for a transpose, column by column. In files, a
    transpose has one scale per row. */
 
-/* An int8 weight. group: bytes from one group to the next or, in the layout of files, from column to column.
-   row: bytes from one row to the next. */
+/* An int8 weight. group: the distance between groups in bytes or, in the layout of files, between columns.
+   row: the distance between rows in bytes. */
 typedef struct fold__int8_weight {
     const uint8_t *bytes;
     const float *scales;
@@ -4691,7 +4695,7 @@ typedef struct fold__int8_tile_args {
     const char *rows;
     const uint8_t *weights;
     size_t stride, group, row;
-    int quads, columns; /* quads; in the layout of files, values of x instead */
+    int quads, columns; /* quads: their number; in the layout of files, that of values of x */
     const int32_t *start;
     const float *scale, *scales;
     const float *const *from;
@@ -4701,7 +4705,7 @@ typedef struct fold__int8_tile_args {
 typedef void (*fold__int8_tile_fn)(const fold__int8_tile_args *at);
 
 /* The int8 functions of an instruction set. Weights are stored with the bits of `flip` inverted. For an
-   instruction on unsigned bytes this adds 128 to them, so sums start at -128 times the row's sum. */
+   instruction on unsigned bytes, this adds 128 to the weights, so sums start at -128 times the row's sum. */
 typedef struct fold__int8_kernels {
     const char *name;
     void (*product)(const struct fold__int8_kernels *kernels, const struct fold__int8_weight *weight,
@@ -4713,16 +4717,16 @@ typedef struct fold__int8_kernels {
     unsigned flip;
     int tallest; /* maximum rows of a tile: see fold__tile_height */
     fold__int8_tile_fn tile[FOLD__TILE_ROWS][FOLD__INT8_WIDE]; /* [rows - 1][groups - 1]; NULL: none */
-    /* Returns the bits of the largest magnitude; a NaN's are larger than infinity's. */
+    /* Returns the bits of the largest magnitude; those of NaN are larger than those of infinity. */
     uint32_t (*largest)(const float *from, int count);
-    /* Rounds from[i] * factor, at most 127, to values of `size` bytes and appends four zeros. Returns their
-       sum if `flip` is not 0. May write up to FOLD__LANES - 1 further values. */
+    /* Rounds from[i] * factor, of magnitude 127 at most, to values of `size` bytes and appends four zeros.
+       Returns their sum if `flip` is not 0. May write up to FOLD__LANES - 1 further values. */
     int32_t (*round)(const float *from, int count, float factor, char *to);
     const struct fold__bf16_kernels *bf16; /* for bf16 weights; NULL: the weights are int8 */
 } fold__int8_kernels;
 
 static int fold__int8_groups(int columns) { return (columns - 1) / FOLD__INT8_GROUP + 1; }
-/* Returns the bytes from group to group: an odd number of cache lines, so that groups use different sets. */
+/* Returns the distance between groups in bytes: an odd number of cache lines, so they use different sets. */
 static size_t fold__int8_stride(int inner) { return (size_t)(((inner + 3) / 4) | 1) * FOLD__INT8_LINE; }
 /* Returns the size of a weight in bytes, without the scales that follow it. */
 static size_t fold__int8_size(const fold__int8_kernels *kernels, int inner, int columns)
@@ -4762,7 +4766,7 @@ static uint8_t *fold__int8_at(const fold__int8_kernels *kernels, const fold__int
 }
 
 static int fold__int8_number(unsigned bits) { return (int)bits - 2 * (int)(bits & 128u); }
-/* Returns the bytes of a rounded row of x, with up to three zeros on either side and room for excess. */
+/* Returns the size in bytes of a rounded row of x, with up to three zeros on either side and spare room. */
 static size_t fold__int8_row(const fold__int8_kernels *kernels, int inner)
 {
     const size_t bytes = ((size_t)inner + 6 + FOLD__LANES) * (size_t)kernels->size;
@@ -4774,7 +4778,7 @@ static size_t fold__int8_floats(const fold__int8_kernels *kernels, size_t rows, 
     return 2 * FOLD__INT8_ROWS + block * fold__int8_row(kernels, inner) / sizeof(float);
 }
 
-/* Returns 127 / largest, with the largest magnitude given as bits; *scale is largest / 127. */
+/* Returns 127 / largest and sets *scale to largest / 127; `largest` is a magnitude, as bits. */
 FOLD__INLINE float fold__int8_factor(uint32_t largest, float *scale)
 {
     float most;
@@ -5044,7 +5048,7 @@ static size_t fold__bf16_floats(size_t rows, int inner)
            3 * fold__min_size(rows, FOLD__BF16_ROWS) * sizeof(float *) / sizeof(float);
 }
 
-/* Multiplies some rows by one group, of which a part at a time is converted to floats in `weights`. */
+/* Multiplies some rows by one group, converting a part of it at a time to floats in `weights`. */
 static void fold__bf16_block(const fold__bf16_kernels *bf16, const fold__bf16_group *group,
                              const fold__product *product, ptrdiff_t row, float *weights, float *scratch)
 {
@@ -5202,7 +5206,7 @@ static void fold__weight_grad_sgemm(int rows, const fold_rows *input, int inner,
 #if FOLD__X86
 static const int32_t fold__masks[16] = {
     -1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0
-}; /* starting at 8 - n: a mask of n lanes */
+}; /* from element 8 - n on, a mask of n lanes */
 #if FOLD__GNU_VECTORS
 /* Vectors in memory, with the alignment of a float. */
 typedef float fold__f8 __attribute__((vector_size(32), aligned(4), may_alias));
@@ -5226,7 +5230,7 @@ typedef uint32_t fold__u16 __attribute__((vector_size(64)));
 #if FOLD__NEON
 #ifndef __clang__
 #pragma GCC push_options
-#pragma GCC optimize("no-schedule-insns") /* before register allocation, it loads more than registers hold */
+#pragma GCC optimize("no-schedule-insns") /* this pass loads more than registers can hold */
 #endif
 #define FOLD__SIMD_PASS 128
 #include FOLD_FILENAME
@@ -5301,7 +5305,7 @@ static int fold__best_pass(void)
 }
 #endif
 
-/* Returns the named kernel set or NULL; for a NULL name the machine's best ("cblas" under FOLD_USE_CBLAS). */
+/* Returns the named kernel set or NULL; if the name is NULL, the best ("cblas" under FOLD_USE_CBLAS). */
 static const fold__kernels *fold__kernels_for(const char *name)
 {
     const fold__kernels *set[4];
@@ -5334,9 +5338,9 @@ static const fold__kernels *fold__kernels_for(const char *name)
     return NULL;
 }
 
-/* All computation is between these calls, where rounding is to nearest, nothing traps, and denormals are kept
-   or, for models that ask for it, flushed. Draws, files and initial values keep denormals for every model.
-   The second call restores the program's settings and exception flags, so that no trap fires late. */
+/* All computation happens between these two calls, where rounding is to nearest, nothing traps, and denormals
+   are kept or, for models that ask for it, flushed. Draws, files and initial values keep denormals for every
+   model. The second call restores the program's settings and exception flags, so that no trap fires late. */
 #if (defined(__SSE__) || defined(_M_X64)) && !defined(__TINYC__)
 #define FOLD__MXCSR 1
 typedef uint64_t fold__fp;
@@ -5612,7 +5616,7 @@ FOLD__NOINLINE static fold__f4 fold__f4_fma_exact(fold__f4 a, fold__f4 b, fold__
     return sums;
 }
 
-/* fold__fmaf in four lanes: all take the slow path if one sum is halfway, or a denormal other than 0. */
+/* fold__fmaf in four lanes: all take the slow path if one sum is halfway, or is denormal and not 0. */
 FOLD__INLINE fold__f4 fold__f4_fma_doubles(fold__f4 a, fold__f4 b, fold__f4 c)
 {
     const __m128 av = (__m128)a, bv = (__m128)b, cv = (__m128)c;
@@ -5780,8 +5784,8 @@ FOLD__INLINE fold__f4 fold__f4_fma(fold__f4 a, fold__f4 b, fold__f4 c)
    exp log tanh sigmoid softplus
    fused 0.89 0.86 2.60 2.34 1.82
    portable plain 1.17 0.93 2.67 2.34 1.77
-   gelu_tanh: 3.2 down to -10; 6.5 below, since exp(-|z|) is denormal and its error is multiplied by x. gelu:
-   6.6, portable plain 7.9. silu: 3.2 down to -87; 52 below, for the same reason. elu: 0.95. sin and cos
+   gelu_tanh: 3.2 for x >= -10; 6.5 below, since exp(-|z|) is denormal and its error is multiplied by x. gelu:
+   6.6, portable plain 7.9. silu: 3.2 for x >= -87; 52 below, for the same reason. elu: 0.95. sin and cos
    within 2^18: 1.6. pow: 0.9 + 0.65 |exponent|, portable plain 1.3 + 0.9 |exponent|. */
 
 /* Splits x into n ln 2 + r with |r| <= ln 2 / 2: returns r, and the integer n in *number. */
@@ -5813,14 +5817,14 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_made)(FOLD__V r, FOLD__I number)
     FOLD__I half;
     p = FOLD__VFMA(FOLD__ISA(exp_tail)(r), r, one);
     p = FOLD__VFMA(p, r, one);
-    number = FOLD__IADD(number, FOLD__ISET(254u)); /* adds the bias of both halves: now positive */
+    number = FOLD__IADD(number, FOLD__ISET(254u)); /* adds the bias of both halves, so it is positive */
     half = FOLD__ISHR(number, 1);
     p = FOLD__VMUL(p, FOLD__IFLOATS(FOLD__ISHL(half, 23)));
     number = FOLD__ISUB(number, half);
     return FOLD__VMUL(p, FOLD__IFLOATS(FOLD__ISHL(number, 23)));
 }
 
-/* exp(x) for x <= 89, where it is infinite. x below -104 counts as -104, where exp is 0. NaN stays NaN. */
+/* exp(x) for x <= 89; exp(89) is infinite. x below -104 counts as -104, where exp is 0. NaN stays NaN. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_low)(FOLD__V x)
 {
     const FOLD__V low = FOLD__VSET(-104.0f);
@@ -5952,7 +5956,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu_tanh_low)(FOLD__V x)
     return FOLD__VMAX(low, x);
 }
 
-/* exp(-|z|) = 2^(n + r). The exponent is x p with p = a + b x^2, and can be 150. So that r has a float's
+/* exp(-|z|) = 2^(n + r). The exponent is x p with p = a + b x^2, and can be -150. So that r has a float's
    accuracy, p and its constants have two parts; the first part of a is so short that p - a is exact. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu_tanh_exp)(FOLD__V x)
 {
@@ -6026,7 +6030,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu)(FOLD__V x)
 {
     FOLD__V size = FOLD__VABS(x), t = FOLD__VMIN(FOLD__VSET(14.4f), size); /* NaN stays NaN */
     FOLD__V tail = FOLD__VMUL(t, FOLD__ISA(normal_tail)(t)), e = FOLD__ISA(normal_exp)(t);
-    FOLD__V above = FOLD__VABS(FOLD__VMAX(FOLD__VZERO(), x)); /* x's sign: gelu(-0) and gelu(-99) are -0 */
+    FOLD__V above = FOLD__VABS(FOLD__VMAX(FOLD__VZERO(), x)); /* with x's sign, so gelu(-0) is -0 */
     above = FOLD__IFLOATS(FOLD__IXOR(FOLD__VBITS(above), FOLD__IXOR(FOLD__VBITS(x), FOLD__VBITS(size))));
     return FOLD__VFMA(FOLD__VNEG(tail), e, above);
 }
@@ -6076,7 +6080,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(elu_slope)(FOLD__V x, FOLD__V alpha)
 }
 
 /* sin(x + quarters pi / 2) for |x| <= 2^18, NaN beyond. x is reduced to n pi/2 + r, with pi/2 in three parts;
-   the first one leaves x - n pi/2 exact. |r| is up to 0.81, not pi/4, since n is from a rounded product. */
+   the first one leaves x - n pi/2 exact. |r| is up to 0.81, not pi/4, as n is a rounded product. */
 FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(sine)(FOLD__V x, uint32_t quarters)
 {
     const FOLD__V magic = FOLD__VSET(12582912.0f), zero = FOLD__VZERO(); /* as for exp */
@@ -6284,7 +6288,7 @@ FOLD__MADE_MAPS(FOLD__MAP_DEFINE, FOLD__NO_MAP)
 FOLD__MADE_MAPS(FOLD__MAP_DEFINE, FOLD__MAP_DEFINE)
 #endif
 
-/* ---- sixteen lanes, in the number of vectors that they need ---- */
+/* ---- sixteen lanes, in as many vectors as they take ---- */
 
 #define FOLD__L FOLD__ISA(lanes)
 #define FOLD__PART(index) FOLD__V part##index;
@@ -6544,7 +6548,7 @@ FOLD__RULES(FOLD__RULE_DEFINE)
 
 /* A tile's accumulators are separate variables, named by macros: a compiler might not keep an array in
    registers. FOLD__ROWS_n expands F(row, with) for every row, FOLD__COLS_n expands F(with, column) for every
-   vector of a row or column. */
+   column: a vector of a row or, in narrow tiles, a column of the weight. */
 #define FOLD__ROWS_1(F, with) F(0, with)
 #define FOLD__ROWS_2(F, with) FOLD__ROWS_1(F, with) F(1, with)
 #define FOLD__ROWS_3(F, with) FOLD__ROWS_2(F, with) F(2, with)
@@ -6621,7 +6625,7 @@ FOLD__RULES(FOLD__RULE_DEFINE)
 #define FOLD__STEP_6(VECTORS) FOLD__COLS_##VECTORS(FOLD__LOAD_B, 6) FOLD__ROWS_6(FOLD__ROW_OF, VECTORS)
 #define FOLD__STEP_12(VECTORS) FOLD__COLS_##VECTORS(FOLD__LOAD_B, 12) FOLD__ROWS_12(FOLD__ROW_OF, VECTORS)
 
-/* Computes all remaining tiles of ROWS rows, of which VECTORS vectors are whole: all, or all but the last. */
+/* Computes all remaining tiles of ROWS rows, with VECTORS whole vectors per row: all, or all but the last. */
 #define FOLD__TILE_LOOP(ROWS, VECTORS, FROM_ROW, STEP, TO_ROW)                                          \
     for (; line + ROWS <= lines; line += ROWS, from += ROWS, to += ROWS) {                              \
         FOLD__ROWS_##ROWS(FROM_ROW, VECTORS)                                                            \
@@ -7170,7 +7174,7 @@ FOLD__TARGET static void FOLD__ISA(softmax_invert)(float *values, int count)
     float *to##row = out + row * at->out_row; \
     FOLD__COLS_##VECTORS(FOLD__TO, row)
 
-/* The steps of a ramp, which involve only rows from `first` on, are before or after the steps of all rows. */
+/* A ramp's steps, which involve only rows from `first` on, come before or after the steps of all rows. */
 #define FOLD__STRIDED(ROWS, VECTORS)                                                                        \
     FOLD__TARGET static void FOLD__ISA(strided_##ROWS##_by_##VECTORS)(const fold__strided *at)              \
     {                                                                                                       \
@@ -7410,7 +7414,7 @@ static void FOLD__ISA(gather)(const fold__row_sums *at)
 }
 
 #if FOLD__SIMD_PASS != 512
-/* Products of a query with eight keys, or with twice eight, each a chain over some columns. */
+/* Products of a query with eight keys, or with two times eight, each a chain over some columns. */
 #if FOLD__SIMD_PASS == 256
 #define FOLD__COLUMN_TIMES_0(at, values) acc0 = FOLD__VFMA(FOLD__VSET(query[column + at]), values, acc0);
 #define FOLD__COLUMN_TIMES_1(at, values) acc1 = FOLD__VFMA(FOLD__VSET(query[column + at]), values, acc1);
@@ -8300,7 +8304,7 @@ static float fold__data_float(uint64_t data) { return fold__attr_float((int32_t)
 /* -- element-wise ---------------------------------------------------------------------------- */
 
 /* How operands are broadcast to the shape of an output. The output's axes are merged into groups. In each
-   group an operand has either all values, contiguous, or a single one that repeats (a bit of `repeats`). */
+   group an operand has either all values, contiguous, or a single one that repeats (a bit in `repeats`). */
 typedef struct fold__broadcast {
     int groups, length[FOLD_MAX_RANK];
     unsigned repeats[FOLD_MAX_RANK];
@@ -8351,7 +8355,7 @@ static FOLD__NOINLINE void fold__map_line(fold__map_fn map, float *out, int leng
     }
 }
 
-/* Maps one row of broadcast operands. If none repeats in the last group, two groups run in a single call. */
+/* Maps one row of broadcast operands. If no operand repeats in the last group, two groups run in one call. */
 static void fold__map_broadcast(fold__map_fn map, float *out, const float *const in[3],
                                 const fold__broadcast *broadcast, float scalar)
 {
@@ -8479,7 +8483,7 @@ static void fold__elementwise_forward(const fold_op_call *call, const fold__elem
 }
 
 /* Sums of many values. A chain loses accuracy as it grows, so chains have at most FOLD__CHAIN values; longer
-   sums are split into blocks, whose sums are added in pairs. The order depends only on the number of values.
+   sums are split into blocks, whose sums are added pairwise. The order depends only on the number of values.
    Contiguous values are summed in sixteen lanes, each of which is a chain. */
 enum { FOLD__CHAIN = 32, FOLD__LANES_CHAIN = FOLD__LANES * FOLD__CHAIN, FOLD__SUM_WIDTH = 128 };
 
@@ -8547,8 +8551,8 @@ static void fold__sum_rows(const fold__kernels *kernels, float *total, size_t si
         fold__sum_pairs(kernels, total + at, fold__min_size(width, size - at), input, at, first, count);
 }
 
-/* Sums the gradient of a broadcast operand over the groups along which the operand repeats, the last first:
-   at most two groups of four axes. `full` has the output's size, and as much room after it. */
+/* Sums the gradient of a broadcast operand over the groups along which the operand repeats, last one first.
+   With four axes, at most two groups repeat. `full` has the output's size, and as much room after it. */
 static void fold__sum_repeats(const fold__kernels *kernels, float *din, size_t own, float *full, size_t size,
                               const fold__broadcast *broadcast)
 {
@@ -8778,7 +8782,7 @@ enum {
     FOLD__LINEAR_T,      /* W is [outputs x inputs] */
     FOLD__LINEAR_STARTS, /* the last input is what sums start from */
     FOLD__LINEAR_ROW,    /* the first row of W that the op reads */
-    FOLD__LINEAR_OUT     /* outputs */
+    FOLD__LINEAR_OUT     /* number of outputs */
 };
 static const char *fold__infer_linear(const fold_shape *in, int count, const int32_t *attr, fold_shape *out)
 {
@@ -8793,7 +8797,7 @@ static const char *fold__infer_linear(const fold_shape *in, int count, const int
     return NULL;
 }
 
-/* Whether a weight's bytes are read in the image, by kernels that use the layout of files. */
+/* Whether kernels read a weight's bytes directly from the image: those that use the layout of files do. */
 static int fold__has_stored_bytes(const fold__int8_kernels *kernels, const fold__param_data *param)
 {
     return param->stored && kernels->as_saved;
@@ -8823,8 +8827,8 @@ static int fold__is_read_in_place(const fold__param_data *param, int transposed)
     return fold__floats_in_place(param) && !transposed && param->pack == FOLD__NO_PACK;
 }
 
-/* Returns the first row of a weight in the pack that only gradients of inputs read; the pack has no columns
-   for earlier rows. At least FOLD__LANES rows remain, so that a wide product does not become narrow. */
+/* Returns the first row of a weight that the pack for gradients of inputs contains: it has no columns for
+   earlier rows. At least FOLD__LANES rows remain, so that a wide product does not become narrow. */
 static int fold__back_first(const fold__param_data *param)
 {
 #ifdef FOLD_INFERENCE
@@ -9022,7 +9026,7 @@ static void fold__linear_backward(const fold_op_call *call)
     }
 }
 
-/* Returns the scratch floats for products of at most `lines` rows; in training, for any number of rows. */
+/* Returns the scratch floats that products of up to `lines` rows need; in training, of any number of rows. */
 static size_t fold__linear_scratch(const fold__kernels *kernels, const fold__int8_kernels *const *formats,
                                    const fold__param_data *weight, size_t lines, int trains)
 {
@@ -9040,7 +9044,7 @@ static size_t fold__linear_scratch(const fold__kernels *kernels, const fold__int
     return fold__max_size(forward, backward);
 }
 
-/* A range of columns of a gradient, summed by one of several threads, or of rows in a part of that work. */
+/* A range of columns of a gradient, for one of several threads to sum, or of rows in a part of that work. */
 typedef struct fold__extent {
     int from, to;
 } fold__extent;
@@ -9079,7 +9083,7 @@ typedef struct fold__matrix {
     int rows, columns;
 } fold__matrix;
 
-/* With fewer rows, a product of two values reads the right one in place: packing it would take as long. */
+/* With fewer rows than this, a product of two values reads the right one in place: packing takes as long. */
 enum { FOLD__FEW_ROWS = 4 };
 
 /* to = left right, or left right^T, summed in the same order as a linear op without bias. */
@@ -9139,7 +9143,7 @@ static void fold__matrix_transposed_product(const fold__kernels *kernels, fold__
     fold__matrix_product(kernels, turned, right, 0, to, scratch);
 }
 
-/* The factors of a product: matrices, or a vector and a matrix. count: contiguous products in a sample. */
+/* The factors of a product: matrices, or a vector and a matrix. A sample has `count` such products. */
 typedef struct fold__factors {
     fold__matrix left, right;
     int count;
@@ -9297,8 +9301,8 @@ static const char *fold__infer_axis(const fold_shape *in, int count, const int32
     return NULL;
 }
 
-/* What an op over an axis processes at once: lines of one outer index or, for losses, a whole value. out and
-   dout have one line, or as many as in. Backward gets din, the gradient of `input`; in and out if used. */
+/* What an op over an axis handles at once: lines of one outer index or, for losses, all values. out and dout
+   have one line, or as many as in. Backward gets din, the gradient of `input`, and in and out if used. */
 typedef struct fold__lines {
     const fold__kernels *kernels;
     fold__axis axis;
@@ -9500,7 +9504,7 @@ static void fold__prod_lines(const fold__lines *lines)
             lines->out[column] *= lines->in[at + column];
 }
 
-/* A value's gradient is the product of those before it times that of those after: dividing fails at zeros. */
+/* A value's gradient is the product of the values before and after it: dividing by the value fails at 0. */
 static void fold__prod_lines_grad(const fold__lines *lines)
 {
     float *running = lines->scratch;
@@ -9798,7 +9802,7 @@ static void fold__max_n_backward(const fold_op_call *call)
 }
 
 /* Softmax weights (shares) of one row's elements: exp(score - largest) / sum, summed in list order, per head.
-   The shares of up to `room` elements are held at a time, in most rows those of all. */
+   The shares of up to `room` elements are held at a time, which in most rows are all elements. */
 typedef struct fold__softmax_mean {
     const fold_op_call *call;
     const fold__kernels *kernels;
@@ -9915,7 +9919,7 @@ static void fold__softmax_mean_n_forward(const fold_op_call *call)
     }
 }
 
-/* Computes gradients of the held elements. That of a score is its share * (dout . value - dout . output). */
+/* Computes gradients of the held elements. A score's gradient is share * (dout . value - dout . output). */
 static void fold__softmax_mean_back(const fold__softmax_mean *at, const float *out, const float *dout)
 {
     const fold_op_call *call = at->call;
@@ -10102,7 +10106,7 @@ static const float *fold__target_of(const fold__lines *lines)
 {
     return fold__row(&lines->call->in[1], lines->row);
 }
-/* Converts the slopes of a loss to the gradient of its input. For a target, the sign is reversed. */
+/* Scales a loss's slopes to the gradient of its input or, with the sign reversed, of its target. */
 static void fold__loss_grad(const fold__lines *lines)
 {
     FOLD__RUN_MAP(lines->kernels, scale, lines->din, lines->din, NULL, NULL,
@@ -10231,8 +10235,8 @@ FOLD__OVER_ALL(hinge)
 
 /* Convolutions and pools. A line is a grid of height 1. Orders of sums:
    - If a filter mixes channels, an output is computed like a linear op on its patch of x: the sum starts from
-   the bias and goes over rows of taps, taps in a row, and channels. With fewer than sixteen outputs, each run
-   of the patch (fold__runs) is a segment.
+   the bias and takes rows of taps, then taps of a row, then channels. With fewer than sixteen outputs, each
+   run of the patch (fold__runs) is a segment of that sum.
    - The gradient of an element of x is a sum over the positions that read it, in order of positions.
    - The gradient of a weight is a chain over the positions of each sample in turn.
    - If channels are separate (depthwise filters, pools), an output is a chain over taps, and a gradient of x
@@ -10333,7 +10337,7 @@ static void fold__map_pixels(fold__map_fn map, int count, int channels, fold_row
         (size_t)(dense ? 1 : count), all);
 }
 
-/* Returns the pixels of x that a tap reads. The next function returns those of y, from a position on. */
+/* Returns the pixels of x that a tap reads. The next one returns pixels of y, starting at a position. */
 static fold_rows fold__tap_in(const fold__filter *filter, const float *values, const fold__tap *tap)
 {
     const fold_rows rows = { (float *)(uintptr_t)values + tap->pixel * (size_t)filter->channels,
@@ -10348,8 +10352,8 @@ static fold_rows fold__tap_out(const fold__filter *filter, const float *values, 
     return rows;
 }
 
-/* Applies a map to each tap of a line. Its operands are what the tap reads, the weights (or the sum), and the
-   sum. Sums in y are over taps in order; for x, taps run in reverse, so that positions are in order. */
+/* Applies a map to each tap of a line. The map's operands are what the tap reads, the weights (or the sum),
+   and the sum. Sums in y take taps in order. For x, taps run in reverse, so that positions are in order. */
 static void fold__over_taps(const fold__filter *filter, fold__map_fn map, const float *weights,
                             const float *x, const float *y, int line, int back)
 {
@@ -10447,7 +10451,7 @@ static fold__padded fold__pad(const fold__filter *filter, const float *in, float
 {
     const size_t line = (size_t)filter->width * (size_t)filter->channels;
     const size_t left = (size_t)filter->left * (size_t)filter->channels;
-    const int in_place = !filter->left && !fold__runs_of(filter).copied; /* copied patches read past x */
+    const int in_place = !filter->left && !fold__runs_of(filter).copied; /* copying patches reads past x */
     const fold__padded padded = { in_place ? in : scratch, line + 2 * left };
     if (in_place)
         return padded;
@@ -10473,7 +10477,7 @@ static size_t fold__filter_pointers(void)
     return (size_t)FOLD__TILE_SEGMENTS * (size_t)FOLD__FILTER_ROWS * sizeof(float *) / sizeof(float);
 }
 
-/* A block's scratch: pointers to runs, patches, padded x, and the scratch of products. */
+/* A block's scratch: patches, padded x, pointers to runs, and the scratch of products. */
 typedef struct fold__filter_scratch {
     float **pointers, *patches, *padded, *product;
 } fold__filter_scratch;
@@ -10526,7 +10530,7 @@ static fold_rows fold__point_at_run(const fold__filter *filter, const fold__runs
     return rows;
 }
 
-/* Copies patches. Each run copies whole FOLD__LANES floats; the next run overwrites the excess. */
+/* Copies patches. A run's length is rounded up to whole FOLD__LANES; the next run overwrites the excess. */
 static void fold__copy_patches(const fold__filter *filter, const fold__runs *runs, const fold__padded *padded,
                                int first, int count, float *patches)
 {
@@ -10593,7 +10597,7 @@ static void fold__dense_forward(const fold_op_call *call, const fold__filter *fi
     }
 }
 
-/* Adds the gradients of some positions' patches, which have `length` floats each, to the gradient of x. */
+/* Adds the gradients of patches, those of `count` positions from `first` on, to the gradient of x. */
 static void fold__add_patches(const fold_op_call *call, const fold__filter *filter, const float *patches,
                               int first, int count, float *din)
 {
@@ -10601,7 +10605,7 @@ static void fold__add_patches(const fold_op_call *call, const fold__filter *filt
     for (int line = first / filter->columns; line * filter->columns < end; line++) {
         const int start = line * filter->columns, from = first > start ? first - start : 0,
                   to = end - start < filter->columns ? end - start : filter->columns;
-        for (int tap = taps - 1; tap >= 0; tap--) { /* the last tap first, so that positions are in order */
+        for (int tap = taps - 1; tap >= 0; tap--) { /* last tap first, so that sums take positions in order */
             const fold__tap at = fold__tap_of(filter, line, from, to, tap);
             const fold_rows sum = fold__tap_in(filter, din, &at);
             const size_t row = (size_t)(start + at.first - first);
@@ -10685,8 +10689,8 @@ static void fold__conv_backward(const fold_op_call *call)
             fold__depthwise_dx(call, &filter, fold__row(&call->dout[0], row), fold__row(&call->din[0], row));
 }
 
-/* Adds the products of input and dy to acc, row by row, each element in one chain of additions, in order
-   of position. dy points at the first column of the extent. */
+/* Adds the products of input and dy to acc, row by row. Each element is one chain of additions, in order of
+   positions. dy points at the first column of the extent. */
 static void fold__conv_weight_grad(const fold_op_call *call, size_t rows, const fold_rows *input,
                                    const fold_rows *dy, fold__extent extent, float *acc)
 {
@@ -10856,7 +10860,7 @@ static void fold__list_take_forward(const fold_op_call *call)
         ->take_rows(engine->index, call->rows, &call->in[0], &call->out[0], (size_t)fold__out_size(call));
 }
 
-/* If `sparse_grad`, a row's sum is stored where the row is first taken; these positions follow the index. */
+/* With `sparse_grad`, a row's sum is where the row is first used; these positions are after the index. */
 static void fold__list_take_backward(const fold_op_call *call)
 {
     const fold__engine *engine = fold__engine_of(call);
@@ -10880,7 +10884,7 @@ static void fold__list_unstack_backward(const fold_op_call *call)
     fold__copy_pixels(call, call->rows, fold__out_size(call), parts, call->dout[0]);
 }
 
-/* Returns where each target's rows start in `order`, which is NULL if rows are in that order already. */
+/* Returns where each target's rows start in `order`, which is NULL if rows are already sorted by target. */
 static const int *fold__segments_of(const int *index, int rows, const int **order)
 {
     *order = index[0] ? NULL : index + 1;
@@ -10897,8 +10901,8 @@ static void fold__move_column(const fold_rows *rows, const int *order, int first
 }
 
 /* Runs an op along the rows of each target, one column at a time: each column is a line. An op that reduces
-   has one row per target, which is zeros for a target without rows; other ops have one row per input row. For
-   an op that chooses, each target's chosen row, counted from its first row, follows the index. */
+   returns one row per target, zeros if the target has no rows; other ops return one row per input row. For an
+   op that chooses, the index is followed by each target's chosen row, counted from the target's first. */
 enum { FOLD__KEEPS_ROWS, FOLD__REDUCES, FOLD__CHOOSES };
 enum { FOLD__LINES_OVER_ROWS = 5 };
 static size_t fold__over_rows_floats(size_t rows) { return FOLD__LINES_OVER_ROWS * (rows + 1); }
@@ -11026,7 +11030,7 @@ typedef struct fold__appended {
     fold_cache *cache;
     int first, end;
     uint32_t node;
-    uint32_t waiting; /* place of the previous step if it has not run either, else FOLD__NONE */
+    uint32_t waiting; /* offset in `data` of the previous step if that has not run either, else NONE */
 } fold__appended;
 
 static int fold__cache_value_width(const fold_cache *cache)
@@ -11117,7 +11121,7 @@ static void fold__attention_step_forward(const fold_op_call *call)
 }
 #define fold__attention_step_backward ((void (*)(const fold_op_call *))0)
 
-/* Copies rows from `first` on from a ring to `plain`, or back. Rows before the beginning are zeros. */
+/* Copies rows of a ring, starting at row `first`, to `plain` or back. Rows before row 0 are zeros. */
 static void fold__copy_ring(const fold_op_call *call, const fold_cache *ring, int first, int rows,
                             fold_rows plain, int into)
 {
@@ -11399,7 +11403,7 @@ static void fold__normals(uint64_t bits, float scale, float out[2])
     out[!exchanged] = scale * (float)(radius * sine);
 }
 
-/* Not inlined, because a compiler could move computations to where the program's settings apply. */
+/* Not inlined: a compiler could move computations to where the program's floating-point settings apply. */
 FOLD__NOINLINE static void fold__gaussian(const fold_random *random, const float *mean,
                                           const float *deviation, int count, float *values)
 {
@@ -11431,8 +11435,8 @@ FOLD_API float fold_random_normal(fold_random *random)
     return value;
 }
 
-/* Returns e^x to about 8 digits; x is clamped to -700 .. 700. It is a power of 2^(1/16), whose exponent is
-   added as bits, times a short series. A NaN from a float stays NaN, as it has zeros in these bits. */
+/* Returns e^x to about 8 digits; x is clamped to -700 .. 700. The result is a power of 2^(1/16), with its
+   exponent added as bits, times a short series. A NaN stays NaN. */
 FOLD__INLINE double fold__exp_shortly(double x)
 {
     static const double table[16] = { 1.00000000000, 1.04427378243, 1.09050773267, 1.13878863476,
@@ -11454,7 +11458,7 @@ FOLD__INLINE double fold__exp_shortly(double x)
     return series * x;
 }
 
-/* Sums the shares e^(logit - less). sums[part] is the prefix sum up to the end of a part of 2^by logits. */
+/* Sums the shares e^(logit - less). sums[i] becomes the sum of parts 0 to i; a part has 2^by logits. */
 FOLD__NOINLINE static double fold__sum_shares(const float *logits, int count, int by, double less,
                                               double *sums)
 {
@@ -11464,9 +11468,9 @@ FOLD__NOINLINE static double fold__sum_shares(const float *logits, int count, in
     return sum;
 }
 
-/* Draws an index of one head and adds the logarithm of its probability. The shares are laid end to end, and a
-   random point chooses the share that contains it. The share of -infinity is too small to change a sum, so it
-   is never drawn. If shares would be too large or too small, the largest logit is first subtracted. */
+/* Draws an index of one head and adds the logarithm of its probability. The shares are laid end to end; the
+   one that contains a random point is drawn. A logit of -infinity is never drawn: its share is too small to
+   change a sum. If the sum is too large or too small, the largest logit is first subtracted from all. */
 static int fold__softmax_head(uint64_t bits, const float *logits, int count, double *log_probability)
 {
     enum { FOLD__PARTIAL_SUMS = 64 };
@@ -11496,7 +11500,7 @@ static int fold__softmax_head(uint64_t bits, const float *logits, int count, dou
     return chosen;
 }
 
-/* Draws an index per head. Returns the log-probability of all, or NaN if a head has nothing to draw. */
+/* Draws an index per head. Returns the log-probability of all draws, or NaN if a head has nothing to draw. */
 FOLD__NOINLINE static float fold__softmax_heads(const fold_random *random, const float *logits,
                                                 const int *sizes, int heads, int *chosen)
 {
@@ -11516,7 +11520,7 @@ FOLD__NOINLINE static int fold__softmax(const fold_random *random, const float *
     return fold__softmax_head(fold__random_element(random, 0), logits, count, NULL);
 }
 
-/* Draws an index: the last with positive weight for which the weights before it sum to at most the point. */
+/* Draws the last index with positive weight whose preceding weights sum to at most a random point. */
 FOLD__NOINLINE static int fold__weighted(const fold_random *random, const float *weights, int count)
 {
     int chosen = -1;
@@ -11606,7 +11610,7 @@ FOLD_API int fold_finite(const float *values, int n)
 
 /* ==== section: model =========================================================================
    Owns the parameters: values, gradients, optimiser state and packs, each in one array for the whole model.
-   It also owns the arrays of cells and user ops, which sections cells and op recorders fill.
+   It also owns the arrays of cells and of user ops; the sections on cells and op recorders fill these.
    Uses random numbers, ops, kernels, shapes, memory, errors.
    Invariant: a model refers to no recording. Code that writes values refreshes the packs. Code that reads
    values never does, so contexts on several threads can share a model. */
@@ -11629,7 +11633,7 @@ enum {
     FOLD__MODEL_ARRAYS(FOLD__MODEL_ARRAY) FOLD__M_COUNT
 };
 enum { FOLD__RATE_SETS = 16, FOLD__SPAN_ALIGN = 16, FOLD__NORM_BLOCK = 1024, FOLD__STEP_ROWS = 32 };
-enum { FOLD__MAX_WIDTH = 1 << 24 }; /* of a layer; with it, the width of all its gates still fits in an int */
+enum { FOLD__MAX_WIDTH = 1 << 24 }; /* of a layer: the total width of its gates must fit in an int */
 
 struct fold__cell_data;
 struct fold__tensor;
@@ -11639,11 +11643,11 @@ struct fold_model {
     fold__heap heap; /* manages the caller's block, if there is one */
     fold__error error;
     const fold__kernels *kernels;
-    /* Kernels by weight format, set only by fold_model_quantize: programs without it do not link them. */
+    /* Kernels by weight format. Only fold_model_quantize sets them, so other programs do not link them. */
     const fold__int8_kernels *formats[FOLD__WEIGHT_FORMATS];
     uint64_t seed;
     uint32_t salt;            /* stored in the model's handles, so that other models reject them */
-    uint32_t version, layout; /* counters: writes to values; parameters added, quantised, frozen or thawed */
+    uint32_t version, layout; /* counters: writes to values; parameters added, quantised, frozen, thawed */
     uint32_t quantized;       /* number of successful calls to fold_model_quantize */
     uint32_t n_params, n_cells, n_ops;
     uint32_t touched_rows;     /* number of rows of all lookup tables; 0 for inference */
@@ -11657,9 +11661,9 @@ struct fold_model {
     int threads;
 #endif
     fold_ctx *tracer;    /* the context that traces cell bodies, created with the first cell */
-    fold_memory tracing; /* memory of the tracer; if zero, it uses the model's memory */
+    fold_memory tracing; /* memory of the tracer; if zero, the tracer uses the model's memory */
     uint8_t inference, flushes, sealed, has_tables;
-    uint32_t projected_cells; /* number of cells, from the first on, that have a projection or need none */
+    uint32_t projected_cells; /* number of leading cells that have a projection or need none */
     /* project_cells, find_in_image and take_bytes are set when they are first needed. So programs that do not
        read in place, quantise, or create layers with cells do not link these functions. */
     void (*project_cells)(fold_model *m); /* fold__project_cells; NULL: no layer has a cell */
@@ -11685,7 +11689,7 @@ FOLD__MODEL_ARRAYS(FOLD__GIVE_ARRAY)
 
 FOLD__FAILS(fold__model_fail, fold_model, &of->error)
 
-/* Sets the error `problem` unless `given`. Returns 1 if the call must stop: no model, or it has an error. */
+/* Sets the error `problem` unless `given`. Returns 1 if the call must stop: m is NULL or has an error. */
 static int fold__lacks(fold_model *m, int given, const char *problem)
 {
     if (m && !given)
@@ -11695,8 +11699,8 @@ static int fold__lacks(fold_model *m, int given, const char *problem)
 
 /* -- settings -------------------------------------------------------------------------------- */
 
-/* All checked settings and their ranges. OF is the first member of a struct fold_<owner>, and AND is a
-   further one; the members of a struct are checked together. ONE is a number passed to a call. */
+/* All checked settings and their ranges. OF names the first member of a struct fold_<owner>, AND each further
+   member; the members of a struct are checked together. ONE names a number passed to a call. */
 #define FOLD__SETTINGS(OF, AND, ONE)                                                                     \
     OF(ctx_desc, schedule, UP_TO(FOLD_SCHEDULE_COUNT - 1)) OF(quantize_desc, min_values, FROM(0))        \
     OF(param_desc, init, UP_TO(FOLD_INIT_ORTHOGONAL)) AND(param_desc, init_scale, FINITE)                \
@@ -11762,8 +11766,8 @@ static const struct fold__setting {
     FOLD__SETTINGS(FOLD__ROW_FIRST, FOLD__ROW_AND, FOLD__ROW_ONE){ "", 0, 0, 0, 0, 0 }
 };
 
-/* Checks the settings of one owner, whose rows start at `first`. The first setting out of range becomes the
-   error. `name` is the name of a parameter or layer for the message, or NULL. */
+/* Checks the settings of one owner; their rows begin at `first`. The error names the first setting out of
+   range and, unless it is NULL, the parameter or layer `name`. */
 static int fold__settings_ok(fold__error *error, int first, const char *who, const char *name,
                              const void *settings)
 {
@@ -11772,7 +11776,7 @@ static int fold__settings_ok(fold__error *error, int first, const char *who, con
         const unsigned char *at = (const unsigned char *)settings + row->offset;
         const int is_float = row->flags & FOLD__A_FLOAT, open_low = row->flags & FOLD__OPEN_LOW,
                   open_high = row->flags & FOLD__OPEN_HIGH;
-        int whole = *at; /* an enum may have a single byte */
+        int whole = *at; /* an enum may be a single byte wide */
         if (row->size == sizeof whole)
             memcpy(&whole, at, sizeof whole);
         const double value = is_float ? (double)fold__float_of((uint32_t)whole) : whole;
@@ -11950,7 +11954,7 @@ static fold__param_data *fold__param_of(const fold_model *m, fold_param param)
     return &fold__params(m)[param.id - 1];
 }
 
-/* The parameters that a handle selects: all if it is null, none if it belongs to another model. */
+/* The parameters that a handle selects: all for the null handle, none for a handle of another model. */
 typedef struct fold__range {
     uint32_t first, end;
 } fold__range;
@@ -11978,7 +11982,7 @@ static const fold_op_desc *fold__desc_of(const fold_model *m, uint32_t op)
 
 /* -- initial values -------------------------------------------------------------------------- */
 
-/* Makes rows (or columns, if fewer) orthonormal, with modified Gram-Schmidt in double, and scales them. */
+/* Orthonormalises rows (or columns, if fewer) by modified Gram-Schmidt in double, and scales them. */
 static void fold__orthogonalise(float *values, size_t rows, size_t columns, float gain)
 {
     const size_t count = fold__min_size(rows, columns);
@@ -12068,7 +12072,7 @@ static float *fold__param_values(const fold_model *m, const fold__param_data *pa
     return fold__keeps_values(param) ? fold__values(m) + param->at : NULL;
 }
 
-/* Refreshes the packs in `which` for `count` rows of the first axis. The pack of a bias is a plain copy. */
+/* Refreshes the packs that `which` selects, for `count` rows from `first` on. A bias is copied. */
 static void fold__pack_part(fold_model *m, const fold__param_data *param, int which, int first, int count)
 {
     const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
@@ -12104,8 +12108,8 @@ static void fold__refresh_packs(fold_model *m, const fold__param_data *param)
     fold__refresh_rows(m, param, 0, param->shape.dim[0]);
 }
 
-/* Packs these rows for gradients of inputs as well, now and whenever values change. It is done on demand:
-   many weights never need it (those of a first layer), or only for the rows that multiply states. */
+/* Packs `count` rows from `first` on for gradients of inputs as well, now and whenever values change. Many
+   weights never need this (a first layer's), and others only for the rows that multiply states. */
 static void fold__keep_back_pack(fold_model *m, fold__param_data *param, int first, int count)
 {
 #ifdef FOLD_INFERENCE
@@ -12123,7 +12127,7 @@ static void fold__keep_back_pack(fold_model *m, fold__param_data *param, int fir
 }
 
 /* Whether products can read a weight directly from the image. Tiles may read FOLD__BEYOND floats past the end
-   of the weight, which must be in the image as well. */
+   of the weight: these must be in the image too. */
 static int fold__fits_in_place(const fold_model *m, const fold__param_data *param)
 {
     const size_t beyond = (size_t)FOLD__BEYOND;
@@ -12300,7 +12304,7 @@ static int fold__can_add(fold_model *m, const char *what, const char *name)
     return !m->error.status;
 }
 
-/* Makes a parameter from its desc. fold__layout_packs sets the offsets of its packs afterwards. */
+/* Makes a parameter from its desc. Its packs get their offsets later, from fold__layout_packs. */
 static fold__param_data fold__described_param(const fold_model *m, const fold_param_desc *desc)
 {
     fold__param_data param = FOLD__ALL_ZERO;
@@ -12625,7 +12629,7 @@ static int fold__can_quantize(const fold__param_data *param, const fold_quantize
     return !(param->uses & FOLD_FOR_CONV) || param->shape.dim[param->shape.rank - 2] > 1;
 }
 
-/* Whether the running fold_model_quantize has quantised a parameter: the first `had` bytes are older. */
+/* Whether the current fold_model_quantize has quantised a parameter; `had`: quantised bytes before it. */
 static int fold__is_newly_quantized(const fold__param_data *param, size_t had)
 {
     return !param->stored && ((param->bytes != FOLD__NO_PACK && param->bytes >= had) ||
@@ -12682,7 +12686,7 @@ static void fold__read_lines(const fold_model *m, const fold__param_data *param,
     }
 }
 
-/* Quantises values to the offsets from fold__layout_int8. Returns 0 if a value is not finite. */
+/* Quantises values into the places that fold__layout_int8 assigned. Returns 0 if a value is not finite. */
 static int fold__make_bytes(fold_model *m, fold__param_data *param, const float *values)
 {
     const int rows = fold__matrix_rows(param), columns = fold__matrix_columns(param);
@@ -12696,8 +12700,8 @@ static int fold__make_bytes(fold_model *m, fold__param_data *param, const float 
     return error[0] <= 1 && error[1] <= 1;
 }
 
-/* Quantises all weights that can be quantised; their floats stay until fold__drop_floats. If it fails, with
-   an error, the model is unchanged. */
+/* Quantises all weights that can be quantised; their floats stay until fold__drop_floats. On failure, returns
+   0, with an error and an unchanged model. */
 static int fold__quantize_all(fold_model *m, const fold_quantize_desc *desc)
 {
     char full[FOLD__WHEN_FULL];
@@ -12732,8 +12736,8 @@ static int fold__quantize_all(fold_model *m, const fold_quantize_desc *desc)
     return there && !wrong;
 }
 
-/* Whether the floats of a weight can be dropped. Lookups can read quantised values if they are stored as rows
-   or as bf16. A cell that reads a parameter with fold_use needs the floats. */
+/* Whether the floats of a weight can be dropped. Lookups can read quantised values if these are stored as
+   rows or as bf16. A cell that reads a parameter with fold_use needs the floats. */
 static int fold__has_bytes_alone(const fold__param_data *param, int tables)
 {
     const int direct = param->bytes != FOLD__NO_PACK, transposed = param->bytes_t != FOLD__NO_PACK;
@@ -12853,7 +12857,7 @@ FOLD_API float *fold_grads_write_begin(fold_model *m, fold_param param)
     return data ? fold__grads(m) + data->at : fold__grads(m);
 }
 
-/* Notes that the caller has written a gradient: rows of a lookup table that are not zero count as touched. */
+/* Notes that the caller has written a gradient. Rows of a table's gradient count as touched unless zero. */
 static void fold__note_grad(fold_model *m, fold__param_data *param)
 {
     const size_t width = param->size / (size_t)param->shape.dim[0];
@@ -12967,8 +12971,8 @@ static void fold__begin_states(fold_model *m, int rule, uint64_t steps)
 #define FOLD__ARRAYS(NODE, EDGE, KEEP, DISCARDABLE, RUN, RUN_DISCARDABLE)                                   \
     NODE(SIG, uint32_t, sig)                  /* the signature of a call */                                 \
     NODE(KIND, uint8_t, kind)                 /* kind of node, and flags */                                 \
-    NODE(FIRST_EDGE, uint32_t, first_edge)    /* first edge; a node's edges end at the next node's */       \
-    NODE(SOURCE, uint32_t, source)            /* the node that has its value: itself, unless a view */      \
+    NODE(FIRST_EDGE, uint32_t, first_edge)    /* first edge; its edges end where the next node's begin */   \
+    NODE(SOURCE, uint32_t, source)            /* the node itself or, for a view, the node it shows */       \
     NODE(OFFSET, uint32_t, offset)            /* where a view starts in its source's value, in floats */    \
     NODE(SHAPE, uint32_t, shape)              /* index into `shapes`; for a list, the shape of one row */   \
     NODE(LENGTH, uint32_t, length)            /* number of rows of a list, or of list elements of a call */ \
@@ -12981,7 +12985,7 @@ static void fold__begin_states(fold_model *m, int rule, uint64_t steps)
     KEEP(DATA, float, data)                   /* copied inputs, kept values and gradients */                \
     KEEP(PARAM_NODES, uint32_t, param_nodes)  /* for each parameter: see fold__param_node */                \
     KEEP(DEDUPE_TABLE, uint32_t, dedupe_table) /* hash table of nodes, for finding identical calls */       \
-    KEEP(READERS, uint32_t, readers)          /* dedupe, by node: first call whose latest operand it is */  \
+    KEEP(READERS, uint32_t, readers)          /* dedupe: a node's first reader that reads no newer node */  \
     KEEP(MERGED, fold__merged_range, found)   /* ranges of nodes that samples share, due to merging */      \
     KEEP(KEPT_GRADS, fold__kept_grad, kept_grads) /* requested with fold_keep_grad */                       \
     KEEP(INDEX_REFS, fold__index_ref, index_refs) /* set by fold_index_ref, fold_edges_ref */               \
@@ -13025,7 +13029,7 @@ enum {
                  FOLD__ARRAY_NAME) FOLD__ARRAY_COUNT
 };
 
-/* Values of the low three bits of `kind`, and flags, in one enum: C++20 warns if two are combined with |. */
+/* Values of the low three bits of `kind`, and flags, in one enum: C++20 warns if | mixes enums. */
 enum {
     FOLD__NODE_OP,
     FOLD__NODE_OUTPUT,
@@ -13044,13 +13048,13 @@ enum {
 };
 
 /* Kinds of operands in a program: a value of the program, a fixed input, a component of the list's elements,
-   or a parameter. The operand starts at float `offset`. */
+   or a parameter. The operand starts `offset` floats into it. */
 enum { FOLD__FROM_VALUE, FOLD__FROM_INPUT, FOLD__FROM_LIST, FOLD__FROM_PARAM };
 typedef struct fold__ref {
     uint32_t kind, index, offset;
 } fold__ref;
 
-/* One op of a program. Operands, shapes (inputs, then outputs) and values are ranges in program arrays. */
+/* One op of a program. Its operands, shapes (inputs, then outputs) and values are ranges in the program. */
 typedef struct fold__body_op {
     uint32_t op, first_ref, first_shape, first_value;
     uint8_t n_in, n_out;
@@ -13075,7 +13079,7 @@ static fold__op_run *fold__backward_of(const fold__body_op *op)
 #endif
 }
 
-/* Returns the number of operands that are multiplied by the op's weight; a linear op may add one more. */
+/* Returns how many operands the op's weight multiplies. A linear op may have one more, which it adds. */
 static int fold__segments(const fold__body_op *op)
 {
     return op->n_in - (op->op == FOLD__OP_linear ? op->attr[FOLD__LINEAR_STARTS] : 0);
@@ -13100,7 +13104,7 @@ typedef struct fold__program {
     const fold__ref *ref;
     const fold_shape *shape;
     const fold__value *value;
-    const fold__ref *out; /* outputs: distinct values, each one whole, so FROM_VALUE only */
+    const fold__ref *out; /* outputs: distinct, whole values, so all are FROM_VALUE */
 } fold__program;
 
 /* An op of a traced body, as it was recorded. The ops of eager calls are compared with it. */
@@ -13120,26 +13124,26 @@ typedef struct fold__cell_data {
     int n_draws;          /* number of dropout draws in one call */
     uint8_t max_of_list;  /* the body takes the maximum over the list, so the list must not be empty */
     uint8_t border_out;   /* mask of outputs that the body reads as well */
-    uint16_t border_in;   /* mask of inputs that the body does not read exactly once and whole */
+    uint16_t border_in;   /* mask of inputs that the body reads more than once or in part */
     uint8_t in_order;     /* the body reads its inputs in order */
     uint8_t products;     /* in a layer's cell: number of products in its projection; else 0 */
-    uint8_t is_projected; /* it is the projection of another cell: fold_model_print does not list it */
+    uint8_t is_projected; /* the projection of another cell: fold_model_print does not list it */
     fold_cell projection; /* the null handle: none; see fold__project_cell */
     void *memory;         /* the block that holds everything above */
     size_t memory_size;
 } fold__cell_data;
 
-#define FOLD__CELL_OP 0x8000u /* in keys, op ids from here on are cells */
+#define FOLD__CELL_OP 0x8000u /* in keys, ops from this number on are cells */
 
 /* Keys and programs of signatures are ranges in pools: the arrays from FOLD__ARRAY_KEYS on, in this order. */
 enum { FOLD__POOL_KEYS, FOLD__POOL_OPS, FOLD__POOL_REFS, FOLD__POOL_SHAPES, FOLD__POOL_VALUES, FOLD__POOLS };
 static const uint8_t fold__pool_bytes[] = { sizeof(uint32_t), sizeof(fold__body_op), sizeof(fold__ref),
                                             sizeof(fold_shape), sizeof(fold__value) };
 
-/* A signature: its key, and what follows from it. The key consists of the op, the number of inputs, the
+/* A signature: its key, and what follows from the key. The key consists of the op, the number of inputs, the
    attributes, parameters, input shapes, shared operands and tag. Keys are compared in full. */
 typedef struct fold__sig {
-    uint32_t first[FOLD__POOLS]; /* where its key and program (unless a cell's own) begin in the pools */
+    uint32_t first[FOLD__POOLS]; /* where its key and (unless it is a cell's) program begin in the pools */
     uint32_t count[FOLD__POOLS];
     uint32_t hash;
     uint32_t op;        /* the op, or FOLD__CELL_OP | cell */
@@ -13148,7 +13152,7 @@ typedef struct fold__sig {
     uint32_t list_mode; /* flags: FOLD__ROW_BY_ROW ... */
     uint32_t tag_cell;  /* in eager bodies: the call's signature; in traced bodies: 1 + the cell; else 0 */
     uint32_t tag_op;    /* in such a body: ordinal of the op, from 1 on; else 0 */
-    uint32_t in_shape;  /* index in the key of the first input's shape */
+    uint32_t in_shape;  /* where, in the key, the shape of the first input is */
     uint8_t n_in, n_list, n_out, is_cell;
     uint8_t own_program;     /* its program is in the context's pools, not the cell's */
     uint8_t out_lists;       /* mask of outputs that are lists */
@@ -13156,7 +13160,7 @@ typedef struct fold__sig {
     uint32_t out_shape[FOLD_MAX_OUT];
 } fold__sig;
 
-/* The gradient of a looked-up row: where in `sums` its sum and a block are, in units of 16 floats. */
+/* The gradient of a looked-up row: where its sum and latest block begin in `sums`, in units of 16 floats. */
 typedef struct fold__row_sum {
     uint32_t sum_at, block_at, count; /* rows added so far */
 } fold__row_sum;
@@ -13179,8 +13183,8 @@ typedef struct fold__kept_grad {
     uint32_t node, data_at, filled;
 } fold__kept_grad;
 /* A node that reads its indices from the caller's memory: one per row, all below `end`. Attention along edges
-   reads *count edges (at most `most`) instead: edge e is from index[e] to to[e]. `edges` checks and copies
-   them. It is fold__visit_edges, as a pointer so that programs without fold_edges_ref do not link that. */
+   reads *count edges (at most `most`) instead: edge e goes from index[e] to to[e]. `edges` is then
+   fold__visit_edges, which checks and copies edges (by pointer, so that other programs do not link it). */
 typedef struct fold__index_ref {
     const int *index;
     uint32_t node;
@@ -13195,12 +13199,12 @@ typedef struct fold__output_ref {
 } fold__output_ref;
 
 /* Sets of kinds: bit k stands for kind k, where k includes the flags FOLD__IS_LIST (8) and FOLD__IS_SHARED
-   (16). KINDS_PER_ELEMENT has all kinds with FOLD__IS_LIST, which are values per list element while tracing.
-   KINDS_MARKER has the markers of such values in an eager body: kind 7 with any flags. */
+   (16). KINDS_PER_ELEMENT has all kinds with FOLD__IS_LIST: while a body is traced, such a node has one value
+   per list element. KINDS_MARKER has kind 7 with any flags: markers of such nodes in an eager body. */
 #define FOLD__KINDS_PER_ELEMENT 0xff00ff00u
 #define FOLD__KINDS_MARKER 0x80808080u
 
-/* An operand, which reads the value of node `source` from float `offset` on. */
+/* An operand: a value that starts at float `offset` of node `source`. */
 typedef struct fold__operand {
     uint32_t source, offset, shape;
     uint8_t kind;
@@ -13232,12 +13236,12 @@ typedef struct fold__event {
 enum {
     FOLD__RECENT = 64,
     FOLD__SHAPE_BUCKETS = 64,
-    FOLD__KEPT_SHAPES = 8 * sizeof(void *), /* number that a context in a block keeps at a reset */
+    FOLD__KEPT_SHAPES = 8 * sizeof(void *), /* shapes that a context in a block keeps at a reset */
     FOLD__GROUP_ROWS = 12, /* with fewer rows per batch, weights are read too often */
     FOLD__PART_ROWS = 4,   /* GROUP_ROWS for scalar kernels, which read weights for every row anyway */
     FOLD__TRAIN_ROWS = 20, /* in training, more rows are not worth their memory */
     FOLD__MAX_ROWS = 64,
-    FOLD__MAX_BUDGETS = 3 /* a group uses up to this many byte budgets to have enough rows */
+    FOLD__MAX_BUDGETS = 3 /* a group may use up to this many byte budgets to have enough rows */
 };
 
 struct fold__request;
@@ -13260,29 +13264,29 @@ struct fold_ctx {
     fold__array arrays[FOLD__ARRAY_COUNT];
     fold_model *model;
     fold__error error;
-    fold__error read_error;      /* error of the last read, which does not stick */
+    fold__error read_error;      /* error of the last read, which the next read clears */
     int unusable;                /* created with wrong settings, so its error stays */
-    int (*reclaim)(fold_ctx *f); /* fold__forget_idle: frees memory of idle signatures; 0: nothing freed */
+    int (*reclaim)(fold_ctx *f); /* fold__forget_idle: frees idle signatures; returns 0 if it cannot */
 
     /* settings */
     fold_ctx_desc desc; /* as passed to fold_ctx_new, except that `threads` is the number in use */
     const fold__eager *eager; /* NULL: the context batches */
     size_t group_bytes; /* memory budget of a group */
-    size_t group_rows;  /* a group may exceed the budget if its average batch has fewer rows; 0: never */
-    size_t trace_events; /* maximum per thread; the kept slow run has room for the same number again */
+    size_t group_rows;  /* if batches average fewer rows than this, a group may exceed the budget; 0: never */
+    size_t trace_events; /* maximum per thread, and as many again for the kept slow run */
     uint64_t slow_began, slow_plan_ns; /* start and planning time of the kept slow run */
 
     /* the recording */
     uint32_t salt; /* stored in its handles */
     uint64_t resets;
     uint64_t seed;  /* dropout seed, as set by the last fold_dropout_seed */
-    uint64_t draws; /* dropout draws since then, not cleared by resets; in a traced body, its own draws */
+    uint64_t draws; /* dropout draws since then, not cleared by resets; in a traced body, draws of the body */
 #define FOLD__ARRAY_MEMBER(name, type, pointer) type *pointer;
     FOLD__ARRAYS(FOLD__ARRAY_MEMBER, FOLD__ARRAY_MEMBER, FOLD__ARRAY_MEMBER, FOLD__ARRAY_MEMBER,
                  FOLD__NO_ARRAY, FOLD__NO_ARRAY)
-    uint32_t *element_tag; /* `data_at` of a marker of list elements: identifies it in its body */
+    uint32_t *element_tag; /* `data_at` of a marker of list elements: identifies the marker in its body */
     uint32_t *header_call; /* `data_at` of the header of an eager call that merges: the call's first output */
-    uint32_t first_keep; /* no node kept before this one is still waiting for its value */
+    uint32_t first_keep; /* all kept nodes before this one have their values */
     uint32_t pending_step; /* offset in `data` of the last cache step that has not run, or FOLD__NONE */
     uint32_t quantized;  /* the model's `quantized` at the last reset */
     uint32_t tables_version; /* the model's `version` when quantised table rows were copied to `data` */
@@ -13301,7 +13305,7 @@ struct fold_ctx {
     size_t bytes_refused;                /* that this recording requested but could not get */
     void (*refresh_tables)(fold_ctx *f); /* fold__refresh_tables, if a quantised table was looked up */
     uint32_t n_keeps;
-    uint32_t n_keep_requests; /* requests to keep a value or gradient that came before it was computed */
+    uint32_t n_keep_requests; /* requests to keep values or gradients not yet computed */
     uint32_t old_nodes;       /* n_nodes at the last run */
     uint32_t old_merged;      /* n_merged at the last run */
     uint32_t n_kept_grads;
@@ -13324,7 +13328,7 @@ struct fold_ctx {
     uint32_t pool_used[FOLD__POOLS];
     uint32_t sig_tables; /* number of times that signatures were forgotten */
     uint64_t forgot_at;  /* `resets` when idle signatures were last forgotten */
-    int sig_pins;        /* above 0: not only the recording uses signatures, so none may be forgotten */
+    int sig_pins;        /* users of signatures besides the recording; above 0: none may be forgotten */
     size_t block_peak;   /* the largest block size that an earlier recording would have needed */
     uint32_t recent[FOLD__RECENT]; /* see fold__recent_sig; 0: none */
     uint32_t shape_bucket[FOLD__SHAPE_BUCKETS]; /* 1 + the newest shape with this hash; 0: none */
@@ -13339,8 +13343,8 @@ struct fold_ctx {
 static int fold__in_training(const fold_ctx *f) { return FOLD__TRAINING(f->desc.training); }
 
 /* The contents of `node_data` by kind of node; use the accessors below. Parameters are numbered from 0.
-   - OP: data of the op or call that is not in its signature: see fold__request.data. For a product, the
-     concatenation whose parts it reads: fold__node_concat.
+   - OP: data that the op or call has besides its signature: see fold__request.data. For a product, the
+     concatenation whose parts the product reads: fold__node_concat.
    - OUTPUT: the node of its call, which is the call's first output: fold__node_call.
    - INPUT: in a traced body, its number among the body's inputs: fold__node_ordinal.
    - INPUT_REF: the address of the caller's values: fold__node_address.
@@ -13438,7 +13442,7 @@ FOLD__INLINE fold_schedule fold__schedule_of(const fold_ctx *f)
 
 static void fold__refresh_pointers(fold_ctx *f);
 
-/* Sizes of the elements of node arrays, which fill up to their capacity without fold__ask updating `need`. */
+/* Element sizes of the node arrays. Nodes are added without fold__ask, so the arrays' `need` lags behind. */
 static const uint8_t fold__node_bytes[] = {
 #define FOLD__ELEMENT_BYTES(name, type, pointer) sizeof(type),
     FOLD__ARRAYS(FOLD__ELEMENT_BYTES, FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__NO_ARRAY, FOLD__NO_ARRAY,
@@ -13467,7 +13471,7 @@ static uint32_t fold__capacity(const fold_ctx *f, int which, size_t size)
     return (uint32_t)fold__min_size(f->arrays[which].capacity / size, FOLD__NONE / 2);
 }
 
-/* Recomputes node_cap and edge_cap after arrays moved: when one grows, it can take spare room from others. */
+/* Recomputes node_cap and edge_cap after arrays have moved: one that grows may take room from others. */
 static void fold__note_room(fold_ctx *f)
 {
     uint32_t nodes = FOLD__NONE;
@@ -13481,9 +13485,9 @@ static void fold__note_room(fold_ctx *f)
     f->edge_cap = sources < offsets ? sources : offsets;
 }
 
-/* Returns the size of a block, at any address, for the context and all memory requested since the reset.
-   Recording does not count shapes, so room for all known shapes is included, and for those that a context in
-   a block keeps from earlier recordings. */
+/* Returns the size that a block needs, at any address, to hold the context and all memory requested since the
+   reset. Recording does not count shapes, so the size includes room for all known shapes, and for shapes that
+   a context in a block keeps from earlier recordings. */
 static size_t fold__block_bytes(const fold_ctx *f)
 {
     const size_t shapes =
@@ -13590,14 +13594,14 @@ static uint32_t fold__alloc_data(fold_ctx *f, size_t floats)
     return (uint32_t)(at / 16);
 }
 
-/* Where a buffer is stored: nowhere, in the group's region, or in scratch, for a batch or for one tile. */
+/* Where a buffer is stored: nowhere, in the group's region, in scratch per batch, or in scratch per tile. */
 enum { FOLD__SLAB_NONE, FOLD__SLAB, FOLD__PER_BATCH, FOLD__PER_TILE };
 /* How a gradient is computed from its contributions. */
 enum {
     FOLD__GRAD_ZERO,              /* no contributions: the gradient is cleared */
     FOLD__GRAD_WHOLE,             /* one contribution, written in place */
-    FOLD__GRAD_DISJOINT,          /* several, written in place, which cover the gradient completely */
-    FOLD__GRAD_DISJOINT_AND_ZERO, /* several, written in place after the rest is cleared */
+    FOLD__GRAD_DISJOINT,          /* several that together cover the gradient, written in place */
+    FOLD__GRAD_DISJOINT_AND_ZERO, /* several that leave gaps, written in place after the gaps are cleared */
     FOLD__GRAD_SUM,               /* each contribution has a row of its own, and the rows are added up */
     FOLD__GRAD_ROOT               /* the gradient of the root, which is 1 */
 };
@@ -13610,7 +13614,7 @@ enum {
     FOLD__SUFFIX = 16,
     FOLD__INNER = 32, /* something outside the suffix reads it */
     FOLD__PREFIX = 64,
-    FOLD__NEEDED_IF_EMPTY = 128, /* eager: needed even if the list is empty, so not only by its elements */
+    FOLD__NEEDED_IF_EMPTY = 128, /* eager: needed even if the list is empty, so not only by list elements */
     /* flags that a call passes on to the nodes it reads */
     FOLD__PASSED = FOLD__RUNS | FOLD__ON_GRAD_PATH | FOLD__PREFIX | FOLD__NEEDED_IF_EMPTY
 };
@@ -13621,16 +13625,16 @@ enum { FOLD__PROLOGUE, FOLD__BODY };
 typedef struct fold__batch {
     uint32_t group_sig, stage;            /* FOLD__PROLOGUE or FOLD__BODY */
     uint32_t first, count;                /* its calls: a range of fold__run.order */
-    uint32_t first_call_row, first_elem;  /* first rows of calls and list elements in the buffers */
+    uint32_t first_call_row, first_elem;  /* buffer rows of its first call and first list element */
     uint32_t elems;                       /* number of list elements of the calls */
     uint32_t prologue_row, prologue_elem; /* rows at which the preceding prologue began */
 } fold__batch;
-/* A group of samples, or the prefix, or the suffix. Sizes and offsets are in floats. In the region, its slabs
-   come first, then rows of contributions, then gradients of leaves. */
+/* A group of samples, or the prefix, or the suffix. Sizes and offsets are in floats. In the region, the
+   group's slabs come first, then its rows of contributions, then its gradients of leaves. */
 typedef struct fold__group {
     uint32_t first_batch, end_batch, first_sig, end_sig, first_call, end_call, first_leaf, end_leaf;
     uint32_t rows;                 /* size of all rows of contributions, in units of 16 floats */
-    uint32_t chunk;                /* rows of every list that run at a time, forward and backward; 0: all */
+    uint32_t chunk;                /* rows per list that run at a time, forward and backward; 0: all */
     uint32_t length;               /* if it runs in chunks: the number of rows of each of its lists */
     uint32_t row;                  /* while it runs: the first row of the chunk */
     size_t floats;                 /* size of its slabs */
@@ -13639,18 +13643,18 @@ typedef struct fold__group {
 /* A signature in a group. */
 typedef struct fold__group_sig {
     uint32_t run_sig, group, calls, elems;
-    uint32_t by_sig; /* element i: the group_sig that is number i if sorted by signature, then by group */
+    uint32_t by_sig; /* in element i: the ith group_sig in order of signature, then of group */
     uint32_t first_record;            /* where its calls begin in calls_by_sig */
     uint32_t first_buffer, n_buffers;
-    uint32_t max_rows, max_elems; /* of its largest batch; while batches are made, all assigned so far */
+    uint32_t max_rows, max_elems; /* size of its largest batch; while batches are made: of all so far */
     uint32_t rows, elem_rows; /* rows of slabs, for calls and for elements; fewer if rows are reused */
-    uint32_t block, first_block; /* about this many rows are reused together; index of the first such block */
+    uint32_t block, first_block; /* rows of a block (reused together), roughly; index of its first block */
     uint32_t chain; /* length of its longest chain; in mixed components, known only after fold__count_bound */
     uint32_t component;
     uint32_t first_predecessor, end_predecessor; /* range in `predecessors` */
     uint32_t first_batch, last_batch;
     uint32_t last_read;      /* the last batch that reads its outputs, or NONE */
-    uint32_t first_back;     /* first batch whose backward (which runs last) reads its outputs, or NONE */
+    uint32_t first_back;     /* first (in backward: last) batch whose backward reads its outputs, or NONE */
     uint64_t recurrent;      /* mask of inputs from the same component */
     uint32_t tile;           /* number of rows of a tile */
     uint32_t sub_batch_rows; /* rows that a batch runs forward at a time; max_rows: all */
@@ -13661,14 +13665,14 @@ typedef struct fold__group_sig {
     uint8_t read_late;    /* weight gradients read its outputs */
     uint8_t cleared;      /* mask of outputs whose gradients are cleared before any backward */
     size_t stages;        /* 1 + the offset of its stages */
-    size_t op_at;         /* offset in scratch of an op's floats, after its transient buffers */
+    size_t op_at;         /* offset in scratch of an op's floats, after transient buffers */
     size_t free_at;       /* offset in scratch of pointers to rows, after op_at */
 } fold__group_sig;
 typedef struct fold__buffer {
     size_t offset, floats; /* in the group's region or in scratch */
     uint32_t size;         /* floats of a row */
     uint32_t first, last;  /* lifetime of a slab */
-    uint8_t elem;          /* a row for each list element, otherwise one for each call */
+    uint8_t elem;          /* 1: a row for each list element; 0: a row for each call */
     uint8_t storage;       /* FOLD__SLAB... */
     uint8_t per_prologue;  /* the slab has rows for one prologue at a time */
 } fold__buffer;
@@ -13678,7 +13682,7 @@ typedef struct fold__analysis {
     uint32_t first_facts;
     uint32_t row_floats;    /* floats per call of values and gradients that outlive a batch */
     uint32_t elem_floats;   /* the same, per list element */
-    uint32_t arrays;        /* largest number of arrays of pointers to rows in a batch */
+    uint32_t arrays;        /* largest number of row-pointer arrays in a batch */
     uint8_t backward, grad; /* whether the run goes backward, and whether some call needs a gradient */
     uint64_t operand_grad;  /* mask of inputs that get a gradient in some call */
     uint64_t operand_back;  /* mask of inputs that backward reads */
@@ -13689,14 +13693,14 @@ typedef struct fold__run_sig {
     uint32_t sig;
     uint32_t group_sig;         /* its index in the group being listed, else NONE */
     uint32_t first_by_sig, n_groups; /* its groups: where they begin in `by_sig`, and their number */
-    uint32_t first, first_elem; /* its first call on the gradient path, and the first with a list element */
+    uint32_t first, first_elem; /* first call on the gradient path, and first such call with list elements */
     uint32_t calls;             /* number of calls that run */
     size_t elems;               /* number of list elements of these calls */
     uint8_t partly;             /* some calls need no gradient */
     fold__analysis found;
 } fold__run_sig;
-/* Facts about a value of an analysed program. In the array, facts about the program's inputs come next, then
-   facts about the operands of its ops, which use only piece_floats and grad. */
+/* Facts about a value of an analysed program. In the array, facts about values are followed by facts about
+   the program's inputs, then by facts about the operands of its ops (only piece_floats and grad). */
 typedef struct fold__value_facts {
     uint64_t deps;           /* mask of inputs it depends on */
     uint64_t pieces_written; /* mask of pieces that have received a contribution */
@@ -13727,11 +13731,11 @@ typedef struct fold__work_unit {
     double ns;
     int known;
 } fold__work_unit;
-enum { FOLD__SUM_UNITS = 16 }; /* number of time units; uses take them in turn */
+enum { FOLD__SUM_UNITS = 16 }; /* work units for sums: use i has unit i % 16 */
 enum { FOLD__COSTS = 4 }; /* costs per signature: prologue and body, forward and backward */
 
-/* Progress of a run. Next is batch `at` of `phase` or, after the backward of all batches, the sums. `done` is
-   the number of rows of that batch, or the work of the sums, that is already done. */
+/* Progress of a run. What runs next is batch `at` of `phase` or, once all batches have run backward, the
+   sums. `done` is how many rows of the batch, or how much work of the sums, has been done. */
 typedef struct fold__progress {
     uint32_t phase; /* see fold__find_phase; NONE: the run has finished */
     uint32_t group, at;
@@ -13742,14 +13746,14 @@ typedef struct fold__progress {
 /* How a parameter or shared node is read: as a segment of an op's weight, as a bias, as an operand that is a
    parameter, or as an input that all calls share. */
 enum { FOLD__USE_WEIGHT, FOLD__USE_BIAS, FOLD__USE_VALUE, FOLD__USE_OPERAND };
-/* How the sum of a use gets into the total of its target. IN_PLACE: it is computed there, since no earlier
-   use has written there. BY_KERNEL: the kernel that computes it adds it. SEPARATE: it is added later. */
+/* How the sum of a use gets into its target's total. IN_PLACE: it is computed there, as no earlier use has
+   written there. BY_KERNEL: the kernel that computes the sum also adds it. SEPARATE: it is added later. */
 enum { FOLD__SUM_IN_PLACE, FOLD__SUM_BY_KERNEL, FOLD__SUM_SEPARATE };
 #define FOLD__NO_TOTAL SIZE_MAX
 typedef struct fold__use {
     uint32_t run_sig, op, ref; /* op and operand that read it; for USE_OPERAND, ref is the input */
     uint32_t kind, target;     /* FOLD__USE_..., and the parameter or node that is read */
-    uint32_t first;            /* the first call that reads it, by which uses are sorted */
+    uint32_t first;            /* the first call that reads it; uses are sorted by this call */
     int is_node;               /* the target is a node */
     uint32_t before;           /* the previous use of the same parameter, or NONE */
     int leads;                 /* it is the first use of its parameter */
@@ -13757,17 +13761,17 @@ typedef struct fold__use {
     size_t at, size;           /* range of floats of the target that it reads */
     int turned;                /* transposed: rows of its target are columns of the op's result */
     size_t ld;                 /* distance between rows of its target, in floats */
-    size_t lines, block;       /* number of lines (matrix rows) in a row, and in a block */
+    size_t lines, block;       /* number of lines (matrix rows) per row of a batch, and per block */
     size_t sum_at, block_at;   /* offsets in `sums` of its sum, and of each block from the second on */
-    size_t done, next;         /* number of lines summed before the current groups, and with those included */
+    size_t done, next;         /* number of lines summed before and after the current groups run */
     size_t total;              /* offset in `sums` of its parameter's total; NO_TOTAL: the gradient itself */
     uint64_t rows, work;       /* number of rows in the groups being summed, and their cost */
 } fold__use;
 
 /* What determines where the rows of a batch begin in an operand. FIXED operands always begin at row 0:
-   parameters, values of one tile, or no operand (base NULL). Others advance with the calls or list elements
-   of the signature, with those since its prologue began, or with the rows of the batch. EXTERNAL operands are
-   outside the signature's buffers. */
+   parameters, values of one tile, or no operand (base NULL). Other operands advance with the signature's
+   calls or list elements (all, or only those since its prologue began), or with the rows of the batch.
+   EXTERNAL operands are outside the signature's buffers. */
 enum {
     FOLD__BIND_FIXED,
     FOLD__BIND_CALL,
@@ -13783,7 +13787,7 @@ typedef struct fold__binding {
     uint32_t buffer;
     uint32_t offset;  /* where the operand starts in each row, in floats */
     uint32_t param;   /* 1 + the parameter, or 0 */
-    uint32_t outside; /* byte offset in the worker of the fold_rows of an external operand, or 0 */
+    uint32_t outside; /* if external: byte offset of its fold_rows in the worker; else 0 */
     uint8_t indexed_by;
     uint8_t per_element; /* if a call's row is repeated for its list elements: how rows advance; else 0 */
 } fold__binding;
@@ -13799,11 +13803,11 @@ typedef struct fold__instruction {
     uint8_t gathers;                /* each of its rows has its own data */
     int first_segment, end_segment; /* as in fold__engine */
     fold__op_run *run, *run_back;
-    fold__map_fn map[3];     /* its map, and those of its operands' gradients; NULL: use run, run_back */
+    fold__map_fn map[3];     /* maps of the op and of operands' gradients; NULL: use run, run_back */
     uint32_t bindings[3][4]; /* what each map writes and reads */
 } fold__instruction;
-/* How the stages of a signature run. This does not depend on the number of calls or on addresses, so it is
-   kept from run to run. Its buffers, instructions (the body's first) and bindings follow it in memory. */
+/* How the stages of a signature run, kept from run to run: this depends on neither the number of calls nor
+   addresses. Buffers, instructions (the body's first) and bindings follow the struct in memory. */
 typedef struct fold__stages {
     size_t next;                        /* 1 + the offset of the signature's next stages; 0: none */
     size_t op_floats;                   /* largest number of scratch floats of an op without parameters */
@@ -13829,8 +13833,8 @@ typedef struct fold__worker {
     const fold__buffer *buffer;
     uint32_t stage;
     const uint32_t *ids; /* its calls */
-    uint32_t *list;      /* where each call's elements begin in the batch, then the end of the last. If a
-                            part begins within a list, the first is negative (wrapped around) */
+    uint32_t *list;      /* where each call's elements begin in the batch, then where the last end. If a part
+                            begins within a list, the first number is negative (wrapped around) */
     const fold_model *model;
     float *region;       /* its group's slabs */
     /* the tile */
@@ -13847,7 +13851,7 @@ typedef struct fold__worker {
     fold_rows op_in[FOLD_MAX_IN + 1], op_out[FOLD_MAX_OUT];
     fold_rows op_dout[FOLD__BACK_OUT], op_din[FOLD__BACK_IN + 1];
     int lengths[FOLD_MAX_IN]; /* lengths of lists that an op reads whole */
-    uint32_t one_list[2];     /* eager: memory of `list` for one call */
+    uint32_t one_list[2];     /* eager: memory for the `list` of one call */
     uint64_t draw;            /* eager: key of a random draw */
     /* statistics */
     size_t kernel_calls, one_row_calls, events;
@@ -13864,26 +13868,26 @@ typedef struct fold__plan {
     const char *one_group;  /* why there is only one group */
 } fold__plan;
 
-/* Key for finding a kept plan. Different plans can have equal keys, so their structures are also compared. */
+/* Key for finding a kept plan. Different plans can have equal keys, so plans' structures are compared too. */
 typedef struct fold__plan_key {
     uint64_t hash;
     uint32_t nodes, edges, found, roots, words, layout;
     uint64_t mode;
 } fold__plan_key;
 
-/* Arrays of a run, indexed by node id, call or edge: type, pointer, count. They follow one another in one
-   array of the context. TRAINING: only in training. SAME: uses the memory of a different array, before or
-   after that array does. The first table is part of a plan, which may be kept: */
+/* Arrays of a run, indexed by node id, call or edge, and stored one after the other in one array of the
+   context. A row has type, pointer and count. TRAINING: only in training. SAME: shares the memory of another
+   array, used before or after it. The arrays of the first table are part of a plan, which may be kept: */
 #define FOLD__RUN_NODE_ARRAYS(ALL, TRAINING, SAME)                                                       \
     ALL(uint8_t, state, nodes)         /* flags: FOLD__RUNS ... */                                       \
     ALL(uint8_t, grad, nodes)          /* whether its value gets a gradient */                           \
     ALL(uint8_t, mode, nodes)          /* FOLD__GRAD_...: how its gradient is computed */                \
     ALL(uint32_t, call_row, nodes)         /* of a call: its row in its signature's buffers */           \
     SAME(uint32_t, leaf_group, call_row)   /* before: the group that reads a leaf */                     \
-    SAME(uint32_t, gathered_at, call_row)  /* before: of a value, the index of its call in a set */      \
+    SAME(uint32_t, gathered_at, call_row)  /* before: index of a value's call in a set */                \
     ALL(uint32_t, first_elem_row, nodes)    /* of a call: its list's first row in buffers of elements */ \
     SAME(uint32_t, depth, first_elem_row)   /* before: 1 + the largest depth of what it reads */         \
-    ALL(uint32_t, chain, nodes)        /* the longest chain of its own signature that ends with it */    \
+    ALL(uint32_t, chain, nodes)        /* of a call: its signature's longest chain that ends with it */  \
     SAME(uint32_t, block_of, chain)    /* then: the block of its rows (fold__find_blocks) */             \
     SAME(uint32_t, boundary_grad_at, chain)   /* then: the offset of a boundary gradient */              \
     ALL(uint32_t, reach, nodes)        /* the last call outside the suffix that reads it */              \
@@ -13897,15 +13901,15 @@ typedef struct fold__plan_key {
     TRAINING(uint32_t, contribution_at, edges)    /* place in the group's rows, in units of 16 floats */ \
     TRAINING(uint32_t, next_contribution, edges)  /* the next edge to the same value */                  \
     TRAINING(uint32_t, contribution_floats, edges) /* floats of its rows, and FOLD__SPARSE_GRAD */
-#define FOLD__SPARSE_GRAD 0x80000000u /* flag: only for few rows of the list (fold__is_sparse_take) */
-/* The second table is only needed during planning, or only while the plan runs: */
+#define FOLD__SPARSE_GRAD 0x80000000u /* flag: for only a few rows of the list (fold__is_sparse_take) */
+/* The arrays of the second table are needed only in planning; the last one, only while the plan runs: */
 #define FOLD__RUN_PLANNING_ARRAYS(ALL, TRAINING, SAME)                                                       \
-    ALL(uint32_t, producer, nodes) /* of a value: the signature in a group that computes it */               \
+    ALL(uint32_t, producer, nodes) /* of a value: the group_sig that computes it */                          \
     ALL(uint32_t, piece_floats, nodes)  /* the size of the pieces that contributions write */                \
-    SAME(uint32_t, last_contribution, piece_floats)    /* then: the last edge that is added up for it */     \
+    SAME(uint32_t, last_contribution, piece_floats)    /* then: last edge whose contribution is added up */  \
     ALL(uint32_t, gathered, 7 * calls + 2 * edges) /* calls of signatures that feed each other */            \
     SAME(uint32_t, spare_calls, gathered)      /* before: calls while they are sorted */                     \
-    TRAINING(uint64_t, pieces_written, nodes)  /* pieces of a value that are written, a bit each */          \
+    TRAINING(uint64_t, pieces_written, nodes)  /* mask of the pieces of a value that are written */          \
     TRAINING(float *, grad_row, nodes)         /* while it runs: the address of its gradient */
 
 /* A point in a recording: numbers of nodes, edges and keep requests at that time. */
@@ -13913,7 +13917,7 @@ typedef struct fold__recorded {
     uint32_t nodes, edges, wanted;
 } fold__recorded;
 
-/* What a run computes. From AGAIN on, it also computes values that are already available. */
+/* What a run computes. The scopes from AGAIN on also compute values that are already available. */
 enum fold__run_scope {
     FOLD__SCOPE_NOTHING,   /* all values are available; the plan of the previous run stays */
     FOLD__SCOPE_NEW,       /* what the roots need and is not available */
@@ -13955,7 +13959,7 @@ typedef struct fold__run {
     fold__progress progress;
     int timing;         /* this run's batches are timed */
     fold__work_unit batch_unit, sum_unit[FOLD__SUM_UNITS]; /* of batches and of sums of uses */
-    uint64_t moves; /* arena.moves before execution, since rows are addresses */
+    uint64_t moves; /* arena.moves before execution; if it grows, addresses of rows are stale */
     uint64_t began; /* start time */
 
     /* the plan */
@@ -13971,7 +13975,7 @@ typedef struct fold__run {
     /* sums of the uses of parameters and shared nodes */
     uint32_t n_uses;
     int shared_grads;   /* some use is of a shared node */
-    int sums_in_one_go; /* one group and one thread sum all parameters: each sum is complete, and added,
+    int sums_in_one_go; /* one thread sums all parameters, in one group: each sum is completed and added
                            before the next one starts */
     size_t sum_floats;  /* floats of the sums of uses and of totals */
     size_t sums_used;   /* sum_floats, and the floats of rows looked up so far */
@@ -14051,8 +14055,8 @@ FOLD__INLINE fold__program fold__program_in_run(const fold_ctx *f, uint32_t run_
 {
     return fold__program_of(f, &f->sigs[f->run->run_sig[run_sig].sig]);
 }
-/* Returns a row of a slab; `region` is where the group's slabs begin. While a later chunk runs, the first row
-   of a list would be before its slab, so `row` is negative (wrapped around). */
+/* Returns a row of a slab; `region` is where the group's slabs begin. While a chunk after the first runs, a
+   list's row 0 would be before its slab, so `row` is negative (wrapped around). */
 FOLD__INLINE float *fold__slab_row(const fold__buffer *buffer, float *region, uint32_t row)
 {
     return region + buffer->offset + (ptrdiff_t)(int32_t)row * (ptrdiff_t)buffer->size;
@@ -14112,8 +14116,8 @@ static void fold__share_scratch(const fold_ctx *f)
         run->worker[thread].scratch = run->scratch + (size_t)thread * run->plan.scratch;
 }
 
-/* Refreshes all pointers after arrays have moved. Carved pointers are right only if nothing has been recorded
-   since they were carved, because their sizes depend on the recording (fold__node_arrays). */
+/* Refreshes all pointers after arrays have moved. Pointers carved earlier are right only if nothing has been
+   recorded since, because the sizes of carved arrays depend on the recording (fold__node_arrays). */
 static FOLD__NOINLINE void fold__refresh_pointers(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -14134,8 +14138,8 @@ static FOLD__NOINLINE void fold__refresh_pointers(fold_ctx *f)
     fold__share_scratch(f);
 }
 
-/* The head of the array `plans`, which two tables of hashes follow, then the buckets and the plans. The first
-   table holds the latest structures without a plan; once half full, it takes the place of the second. */
+/* The head of the array `plans`. It is followed by two tables of hashes, the buckets and the plans. The first
+   table holds the latest structures without a plan; once half full, it replaces the second table. */
 typedef struct fold__plans {
     uint64_t runs;
     size_t begin, end; /* range of the plans in the array */
@@ -14210,8 +14214,8 @@ static int fold__nothing_since(const fold_ctx *f, const fold__recorded *then)
     return then->nodes == f->n_nodes && then->edges == f->n_edges && then->wanted == f->n_keep_requests;
 }
 
-/* Makes the next backward overwrite kept gradients instead of adding to them. A replay replaces them, and
-   after an abandoned backward they are incomplete. */
+/* Makes the next backward overwrite kept gradients instead of adding to them: a replay must replace them, and
+   an abandoned backward leaves them incomplete. */
 static void fold__restart_kept_grads(fold_ctx *f)
 {
     for (uint32_t at = 0; at < f->n_kept_grads; at++)
@@ -14233,7 +14237,7 @@ static void fold__close_run(fold_ctx *f)
     run->life = FOLD__CLOSED;
 }
 
-/* Opens a run, which pins signatures until it is closed. begin: it will run in slices. */
+/* Opens a run. Signatures stay pinned until it is closed. begin: the run will execute in slices. */
 static void fold__open_run(fold_ctx *f, enum fold__run_scope scope, int begin)
 {
     fold__close_run(f);
@@ -14308,7 +14312,7 @@ static uint32_t fold__value_size(const fold_ctx *f, uint32_t id)
     return fold__row_size(f, id) * fold__rows_of(f, id);
 }
 
-/* Returns a row in the table or, if the table is quantised, its dequantised copy in the recording's data. */
+/* Returns the address of a row: in the table or, if it is quantised, in the recording's copy. */
 FOLD__INLINE float *fold__looked_up_row(const fold_ctx *f, uint32_t id, uint32_t row)
 {
     const float *values = fold__param_values(f->model, fold__lookup_table(f, id));
@@ -14317,8 +14321,8 @@ FOLD__INLINE float *fold__looked_up_row(const fold_ctx *f, uint32_t id, uint32_t
                   : fold__data_ptr(f, f->data_at[id]) + row * width;
 }
 
-/* Returns where an operand starts that is `offset` floats into a looked-up list: in row `nth` if it reads all
-   rows, otherwise in the row that contains `offset`. */
+/* Returns the address of an operand in a looked-up list. If `all`, the operand reads all rows, each from
+   `offset` on: returns its address in row `nth`. Otherwise `offset` counts from the first row. */
 static float *fold__looked_up_part(const fold_ctx *f, uint32_t id, uint32_t offset, int all, uint32_t nth)
 {
     const uint32_t width = fold__row_size(f, id);
@@ -14415,14 +14419,14 @@ static const char *fold__request_name(const fold_ctx *f, uint32_t op)
     return op & FOLD__CELL_OP ? fold__called_cell(f->model, op)->name : own ? own->name : fold__op_name(op);
 }
 
-/* Whether calls of a signature have elements: of their own list, or the rows of a result that is a list. */
+/* Whether a signature's calls have elements: elements of their list, or rows of a result that is a list. */
 FOLD__INLINE int fold__has_elements(const fold__sig *sig) { return sig->n_list || sig->out_lists; }
 
 FOLD__INLINE int fold__is_by_rows(const fold__sig *sig) { return (sig->list_mode & FOLD__ROW_BY_ROW) != 0; }
 FOLD__INLINE int fold__is_whole(const fold__sig *sig) { return (sig->list_mode & FOLD__WHOLE_IN) != 0; }
 
-/* Returns the index, among a signature's inputs, of the operand at `position` of the op or cell. In a call by
-   rows, the fixed inputs come first, then the lists, as components of the signature's list. */
+/* Returns the index, among a signature's inputs, of the operand at `position` of the op or cell. In a
+   row-by-row call, fixed inputs come first, then the lists, as components of the signature's list. */
 static uint32_t fold__operand_number(const fold__sig *sig, uint32_t position)
 {
     uint32_t before = 0;
@@ -14586,8 +14590,8 @@ static int fold__check_cell_shape(fold_ctx *f, const fold__cell_data *cell, int 
     return fold__fail(f, FOLD_BAD_SHAPE, "%s: %s is %s, must be %s", cell->name, name, has, right);
 }
 
-/* Infers the output shapes of an op, checks them and makes its program. Shapes are written directly to the
-   pool, because forty of them would fill much of a small stack. */
+/* Infers the output shapes of an op, checks them and makes the op's program. Shapes are written directly to
+   the pool, because forty of them would fill much of a small stack. */
 static int fold__infer_op(fold_ctx *f, fold__sig *sig, const fold__request *request, const uint32_t *in_shape)
 {
     const int inputs = sig->n_in + sig->n_list;
@@ -14659,8 +14663,8 @@ static FOLD__NOINLINE int fold__grow_table(fold_ctx *f, int which, uint32_t size
     return 1;
 }
 
-/* Returns the signature of a key, made from the draft if it is new; 0 on failure. Keys are compared in full,
-   since different keys can have equal hashes. */
+/* Returns the signature of a key, or 0 on failure. If the key is new, makes its signature from the draft.
+   Keys are compared in full, since different keys can have equal hashes. */
 static uint32_t fold__intern_sig(fold_ctx *f, const fold__request *request, fold__sig *draft,
                                  const uint32_t *key, uint32_t words)
 {
@@ -14736,7 +14740,7 @@ static uint32_t fold__request_key(const fold_ctx *f, const fold__request *reques
     return words;
 }
 
-/* Whether a request has signature `sig`. This makes no key, because most requests repeat a recent one. */
+/* Whether a request has signature `sig`. For speed, makes no key: most requests repeat a recent one. */
 static int fold__is_request(const fold_ctx *f, const fold__sig *sig, const fold__request *request)
 {
     const uint32_t *word = fold__key_of(f, sig) + 1;
@@ -14812,7 +14816,7 @@ static FOLD__NOINLINE uint32_t fold__find_sig(fold_ctx *f, const fold__request *
     return sig || !(f->reclaim)(f) ? sig : fold__sig_by_key(f, request);
 }
 
-/* Returns an entry of a direct-mapped cache of signatures, by op, weight, shape and, in a body, ordinal. */
+/* Returns an entry of a direct-mapped cache of signatures, indexed by op, weight, shape and ordinal. */
 FOLD__INLINE uint32_t *fold__recent_sig(fold_ctx *f, uint32_t op, uint32_t param, uint32_t shape,
                                         uint32_t ordinal)
 {
@@ -14843,10 +14847,10 @@ enum {
 /* Signatures are kept from one recording to the next. If a block is full, signatures that this recording does
    not use are dropped, so a recording that fits a block alone also fits it after others. Shapes are kept. */
 
-/* Returns the signature that a tag names: that of an eager body's call. A traced body's tag names a cell. */
+/* Returns the signature that an eager body's tag names; 0 for a traced body, whose tag names a cell. */
 static uint32_t fold__tag_sig(const fold_ctx *f, uint32_t tag) { return f->frame.tracing ? 0 : tag; }
 
-/* Replaces hashes by marks: 1 if the signature, or an op of a call's eager body, is in use, else 0. */
+/* Replaces hashes: 1 if the signature, or (eager) an op in the body of its calls, is in use; else 0. */
 static void fold__mark_sigs(fold_ctx *f)
 {
     fold__sig *sigs = f->sigs;
@@ -14951,7 +14955,7 @@ static fold_node fold__handle(const fold_ctx *f, uint32_t id)
     return node;
 }
 
-/* Appends a node, for which capacity is reserved. Its edges are those added since the previous node. */
+/* Appends a node, for which capacity is reserved. It gets the edges added since the previous node. */
 FOLD__INLINE uint32_t fold__append(fold_ctx *f, uint8_t kind, uint32_t sig, uint32_t source, uint32_t offset,
                                    uint32_t shape, uint64_t data)
 {
@@ -15046,7 +15050,7 @@ FOLD__INLINE int fold__input_of(fold_ctx *f, const fold_node *in, int which, con
     operand->source = f->source[node.id];
     operand->offset = f->offset[node.id];
     operand->shape = f->shape[node.id];
-    const uint8_t own = FOLD__IS_SHARED | FOLD__IS_LIST; /* a view has its own values of these flags */
+    const uint8_t own = FOLD__IS_SHARED | FOLD__IS_LIST; /* a view has its own values for these flags */
     operand->kind = (uint8_t)((f->kind[node.id] & own) | (f->kind[operand->source] & ~own));
     return 1;
 }
@@ -15229,7 +15233,7 @@ static fold_node fold__found_duplicate(fold_ctx *f, uint32_t id, uint32_t duplic
     return fold__note_merged(f, duplicate, duplicate) ? fold__handle(f, duplicate) : fold__null;
 }
 
-/* Returns a pair: the node of a parameter and the node of its per-sample copy; 0 if not yet recorded. */
+/* Returns the address of two ids: of a parameter's node, then of its per-sample copy (0: not recorded). */
 static uint32_t *fold__param_node(const fold_ctx *f, uint32_t param)
 {
     return f->param_nodes + 2 * (size_t)param;
@@ -15264,7 +15268,7 @@ static size_t fold__n_operands(const fold__request *request)
     return request->n_in + (request->n_list ? request->list->count * (size_t)request->n_list : 0);
 }
 
-/* Appends the edges of a request, for which capacity is reserved: first those of fixed inputs, then those of
+/* Appends the edges of a request, for which capacity is reserved: first edges of fixed inputs, then edges of
    the list, component by component. Returns the set of kinds of the fixed inputs. */
 FOLD__INLINE uint32_t fold__add_edges(fold_ctx *f, const fold__request *request)
 {
@@ -15341,8 +15345,8 @@ typedef struct fold__row_request {
     fold__operand operand[FOLD_MAX_IN + 1];
 } fold__row_request;
 
-/* Rejects an element-wise op on a list and a node with more axes than the rows have: it would combine every
-   row with the whole node, which is hardly ever intended. */
+/* Rejects an element-wise op on a list and a node, if the node has more axes than a row: the op would combine
+   every row with the whole node, which is hardly ever intended. */
 static int fold__meets_rows(fold_ctx *f, const fold__request *request)
 {
     fold_shape shape[2];
@@ -15412,8 +15416,8 @@ static FOLD__NOINLINE fold_node fold__record_copy(fold_ctx *f, const fold__opera
     return fold__record(f, &request);
 }
 
-/* Writes edges to nodes that are `node_stride` apart. Returns 0 if no node is shared or a list, and all have
-   the given shapes (a single shape for all if shape_stride is 0). */
+/* Writes edges to `count` nodes, taking every `node_stride`th. Returns 0 if no node is shared or a list, and
+   all have the given shapes (a single shape for all if shape_stride is 0). */
 FOLD__INLINE uint32_t fold__write_plain(const fold_ctx *f, uint32_t edge, const fold_node *in,
                                         uint32_t node_stride, uint32_t count, const uint32_t *shape,
                                         uint32_t shape_stride)
@@ -15432,7 +15436,7 @@ FOLD__INLINE uint32_t fold__write_plain(const fold_ctx *f, uint32_t edge, const 
 
 /* The fast path for an op, or a call with a list of `count` elements, that repeats a recent signature: only
    handles and shapes are checked. Returns the null node if the request may differ or be wrong; the caller
-   then records it in full. `words` are attributes and parameters in its key; `weight` is the first. */
+   then records it in full. `words`: attributes and parameters in the key; `weight`: the first parameter. */
 FOLD__INLINE fold_node fold__record_again(fold_ctx *f, uint32_t op, uint32_t weight, const uint32_t *words,
                                           int n_words, const fold_node *in, int n_in, const fold_node *list,
                                           int count, uint64_t data)
@@ -15682,7 +15686,7 @@ static void fold__reset(fold_ctx *f)
     fold__close_run(f);
     const int failed = f->error.status == FOLD_NO_MEMORY || f->n_shapes > FOLD__KEPT_SHAPES;
     f->block_peak = fold__max_size(f->block_peak, fold__block_bytes(f));
-    if (f->n_sigs > FOLD__MAX_IDLE_SIGS || (f->arena.block && failed)) /* its signatures may never recur */
+    if (f->n_sigs > FOLD__MAX_IDLE_SIGS || (f->arena.block && failed)) /* old signatures may never recur */
         fold__forget_all(f);
     for (int i = 0; i < FOLD__ARRAY_COUNT; i++)
         if (!f->arrays[i].lasting)
@@ -15749,8 +15753,8 @@ static size_t fold__own_offset(const fold_ctx *f, const float *values)
     return from < f->arrays[FOLD__ARRAY_DATA].capacity ? from / sizeof *values : FOLD__ELSEWHERE;
 }
 
-/* Copies the values of an input. They may be in the recording's own data, which moves as it grows. Values
-   from before a reset are an error, which is detected if they lie beyond the data in use, or if the context
+/* Copies the values of an input, which may be in the recording's own data (this moves as it grows). Values
+   from before a reset are an error; this is detected if they are beyond the data in use, or if the context
    has returned no address since the reset. */
 static uint32_t fold__alloc_input(fold_ctx *f, const float *values, size_t size)
 {
@@ -16015,8 +16019,8 @@ FOLD_API fold_node fold_shared(fold_ctx *f, fold_node x)
 /* -- products -------------------------------------------------------------------------------- */
 
 /* Records a linear op. If `whole` is not 0, the operands are the parts of that concatenation. In the body of
-   a cell with a list, leading operands that do not depend on the list element go to an op of their own, which
-   runs once per call; a second op, run once per element, adds the other products to its result. */
+   a cell with a list, a first op, run once per call, takes the leading operands that do not depend on the
+   list element; a second op, run once per element, adds the other products to the first op's result. */
 static fold_node fold__linear_op(fold_ctx *f, fold__operand *operand, int count, const int32_t attr[4],
                                  const uint32_t param[2], uint32_t whole)
 {
@@ -16047,13 +16051,13 @@ static fold_node fold__linear_op(fold_ctx *f, fold__operand *operand, int count,
 
 static int fold__is_concat(const fold_ctx *f, uint32_t id)
 {
-    const int marks = fold__kind_of(f, id) == FOLD__NODE_MARKER; /* it has the signature of its elements */
+    const int marks = fold__kind_of(f, id) == FOLD__NODE_MARKER; /* it has the signature of its ops */
     return f->sig[id] && (marks || fold__is_op(f, id)) && fold__node_sig(f, id)->op == FOLD__OP_concat;
 }
 
 /* Replaces a concatenated vector with its parts, so that a product reads them without a copy. If nodes and
-   lists were concatenated into a list, the parts are views of that list: fold__read_whole may have to
-   redirect the product to the list later, which it could not do for a part that is a node. */
+   lists were concatenated into a list, the parts are views of that list: fold__read_whole may later have to
+   redirect the product to the list, and could not do so if a part were a node. */
 static int fold__expand_concat(const fold_ctx *f, fold__operand *operand, int count)
 {
     const fold__operand whole = operand[0];
@@ -16099,7 +16103,7 @@ static void fold__read_whole(fold_ctx *f, uint32_t id, uint32_t whole)
     fold__set_node_data(f, id, 0);
 }
 
-/* If a concatenation's gradient is kept, products must read it whole: its parts bypass the gradient. */
+/* Where the gradient of a concatenation is kept, makes products read the concatenation, not its parts. */
 static void fold__read_kept_whole(fold_ctx *f)
 {
     for (uint32_t call = 0; call < f->n_calls && f->kept_concats; call++) {
@@ -16147,7 +16151,7 @@ static fold_node fold__linear(fold_ctx *f, const fold_node *in, int count, fold_
         return fold__null;
     const uint32_t read = operands[0].source;
     if (!starts)
-        count = fold__expand_concat(f, operands, count); /* the value to add to leaves no room for parts */
+        count = fold__expand_concat(f, operands, count); /* with a value to add to, parts have no room */
     const uint32_t whole = operands[0].source != read && !f->frame.cell ? read : 0;
     if (!(matrix->uses & (transposed ? FOLD_FOR_LINEAR_T : FOLD_FOR_LINEAR)))
         return fold__fail_node(f, FOLD_BAD_ARGUMENT,
@@ -16790,7 +16794,7 @@ static int fold__one_shape(fold_ctx *f, const char *who, uint32_t one, uint32_t 
     return fold__fail_shapes(f, who, problem, both, 2);
 }
 
-/* Checks the nodes of one component. All must have *shape; if that is FOLD__NONE, the first node sets it. */
+/* Checks the nodes of one component. All must have shape *shape; if it is FOLD__NONE, the first sets it. */
 static int fold__check_list(fold_ctx *f, const char *who, const fold_node *nodes, size_t step, size_t count,
                             uint32_t *shape)
 {
@@ -16914,7 +16918,7 @@ static int fold__indices_ok(fold_ctx *f, const char *who, const char *name, cons
                                         name, wrong, index[wrong], end);
 }
 
-/* Copies indices. If `index` is NULL, they are first, first + 1, ... */
+/* Copies indices. If `index` is NULL, they are `first`, `first` + 1, ... */
 static uint32_t fold__alloc_indices(fold_ctx *f, const int *index, int first, int count)
 {
     const uint32_t data_at = fold__alloc_data(f, fold__max_size((size_t)count, 1));
@@ -16924,7 +16928,7 @@ static uint32_t fold__alloc_indices(fold_ctx *f, const int *index, int first, in
     return data_at;
 }
 
-/* If `rows` is NULL, looks up rows first, first + 1, ... */
+/* If `rows` is NULL, looks up rows `first`, `first` + 1, ... */
 static fold_node fold__list_lookup(fold_ctx *f, fold_param table, const char *who, const int *rows, int first,
                                    int count)
 {
@@ -17083,8 +17087,8 @@ FOLD_API fold_node fold_list_unstack(fold_ctx *f, fold_node x)
 
 static int fold__sparse_pays(int taken, uint32_t rows) { return (uint32_t)taken < rows / 4; }
 
-/* Copies indices, followed by the position at which each of them first occurs. The hash table that finds
-   these positions needs memory only until the function returns. */
+/* Copies indices and writes, after them, the position at which each one first occurs. The hash table that
+   finds these positions needs memory only until the function returns. */
 static uint32_t fold__alloc_sparse_index(fold_ctx *f, const int *index, int count)
 {
     uint32_t room = 1;
@@ -17125,7 +17129,7 @@ FOLD_API fold_node fold_list_take(fold_ctx *f, fold_node x, const int *index, in
     return fold__record_whole(f, &fold__impl_list_take, &operand, 1, NULL, count, data_at);
 }
 
-/* Sets end[target] to where a target's rows end once rows are sorted by target; end[count] is the total. */
+/* Sets end[target] to where a target's rows end once rows are sorted by target. end[count] becomes `rows`. */
 static void fold__ends_of_targets(const int *to, int rows, int count, int *end)
 {
     memset(end, 0, ((size_t)count + 1) * sizeof *end);
@@ -17157,7 +17161,7 @@ static int fold__is_in_order(const int *to, int rows, int count, int *start)
 static void fold__invert_index(const int *to, int rows, int count, int *order, int *start)
 {
     fold__ends_of_targets(to, rows, count, start);
-    for (int row = rows; row-- > 0;) /* filling a target from its end leaves its start */
+    for (int row = rows; row-- > 0;) /* fills each target backwards, so `start` ends at its first row */
         order[--start[to[row]]] = row;
 }
 
@@ -17379,7 +17383,7 @@ FOLD_API fold_node fold_list_attention(fold_ctx *f, fold_node q, fold_node k, fo
                               0);
 }
 
-/* Returns values with which the result of attention is its weights: row i has a 1 at key i in every head. */
+/* Returns a `v` with which attention returns its weights: row i has a 1 at key i in every head. */
 static fold_node fold__values_for_weights(fold_ctx *f, fold_node k, int heads)
 {
     static const char *const who = "list_attention_weights";
@@ -17803,7 +17807,7 @@ static int fold__is_traced(const fold_ctx *f, const fold__cell_data *cell, const
     return 1;
 }
 
-/* Whether an op of an eager body matches the trace; if not, sets an error. Ops no output needs may differ. */
+/* Whether an op of an eager body matches the trace; if not, sets an error. Unneeded ops may differ. */
 static int fold__holds_trace(fold_ctx *f, const fold__request *request)
 {
     const fold__cell_data *cell = &fold__cells(f->model)[f->frame.cell - 1];
@@ -17946,7 +17950,7 @@ static void fold__trace_live(const fold__trace *trace)
     for (int output = 0; output < trace->cell->program.n_out; output++)
         trace->live[tracer->source[trace->out[output]]] = 1;
     for (uint32_t id = tracer->n_nodes; id > 0; id--) {
-        if (fold__kind_of(tracer, id) == FOLD__NODE_PARAM) /* eager contexts read it anyway */
+        if (fold__kind_of(tracer, id) == FOLD__NODE_PARAM) /* eager contexts read it, live or not */
             fold__params(tracer->model)[fold__node_param(tracer, id)].uses |= FOLD__FOR_CELLS;
         if (!trace->live[id])
             continue;
@@ -18006,7 +18010,7 @@ static int fold__trace_keeps(const fold__trace *trace, uint32_t id, const fold__
     return live;
 }
 
-/* Returns the index of a sequence in a program's shapes. Equal ones are stored once, to keep cells small. */
+/* Returns the index of these shapes in a program. Equal sequences are stored once, to keep cells small. */
 static uint32_t fold__shared_shapes(fold_shape *shapes, int *used, const fold_shape *shape, int count)
 {
     int at = 0;
@@ -18341,7 +18345,7 @@ static int fold__check_call(fold_ctx *f, const fold__cell_data *cell, const fold
     return 1;
 }
 
-/* Returns the cell after its body has run. A body that creates cells, which is an error, moves this one. */
+/* Returns the cell after its body has run. Creating cells in a body moves all cells, and is an error. */
 static const fold__cell_data *fold__cell_after_body(fold_ctx *f, uint32_t id, uint32_t cells)
 {
     const fold__cell_data *cell = &fold__cells(f->model)[id];
@@ -18428,7 +18432,7 @@ FOLD__INLINE fold_node fold__record_call(fold_ctx *f, fold_cell cell, fold__oper
     return fold__record(f, request);
 }
 
-/* Records a checked call. Being separate, it saves fold__record_again, the fast path, a stack frame. */
+/* Records a checked call. It is not inlined, which saves the fast path (fold__record_again) a stack frame. */
 static FOLD__NOINLINE fold_node fold__call_checked(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in,
                                                    const fold_node *items, int count)
 {
@@ -18523,8 +18527,8 @@ FOLD_API fold_node fold_out(fold_ctx *f, fold_node call, int i)
 }
 
 /* ==== section: model lifecycle ===============================================================
-   Owns: sealing, measuring and freeing a model. These are defined this late because they also free and
-   measure the context that traces the model's cells.
+   Owns: sealing, measuring and freeing a model. They come this late because they also free
+   and measure the context that traces the model's cells.
    Uses: cells, context lifecycle, model. Invariant: a model outlives its contexts. */
 
 FOLD_API fold_model_size fold_model_measure(const fold_model *m)
@@ -18578,15 +18582,15 @@ FOLD_API void fold_model_free(fold_model *m)
 /* ==== section: reachability ==================================================================
    Owns: which nodes a run computes, which of them get a gradient, and how each gradient is assembled from its
    contributions. fold__mark_calls goes backwards from the roots, fold__mark_grads forwards from trained
-   leaves, and fold__gradient_modes over the calls that run. Each takes time linear in the operands.
+   leaves, and fold__gradient_modes over the calls that run. Each takes time linear in the number of operands.
    Uses: signatures, storage, model. Invariant: batched and eager contexts follow the same rules, since the
    rules determine the bits of gradients:
 
-   - A root's gradient goes to the operands that can pass it on. If it reaches a call, it reaches all outputs,
-     and everything that any output depends on, whichever outputs are used.
+   - A root's gradient goes to the operands that can pass it on. If it reaches a call, it reaches all outputs
+     of the call and everything that any of them depends on, whichever are used.
    - Each reader that the gradient reaches computes its contribution from zero. A single contribution is
      written in place, and so are several contributions to disjoint pieces of a value (at most 64 pieces).
-     Otherwise each one has its own rows, and they are added to zero in record order.
+     Otherwise each contribution has its own rows; these are added to zero in record order.
    - Each use of a shared operand or a parameter is summed separately, over its rows in record order, with the
      rows of the prefix last.
    - A call with an empty list adds no row for values that only the list's elements need. */
@@ -18619,9 +18623,9 @@ static FOLD__NOINLINE void fold__look_from(const fold_ctx *f, uint32_t id)
     run->plan.first_node = id;
 }
 
-/* Marks a value as needed and returns its node. Returns node 0, a dummy, if nothing has to run for it. Either
-   an earlier run stored it (but backward computes it again, and so does any run after parameters have
-   changed), or it is a leaf recorded before the first node that the run visits. */
+/* Marks a value as needed and returns its node. Returns node 0, a dummy, if nothing has to run for the value:
+   it is a leaf recorded before the first node that the run visits, or an earlier run stored it. For backward,
+   and after parameters have changed, stored values are computed again. */
 static FOLD__NOINLINE uint32_t fold__need_value(const fold_ctx *f, uint32_t source, uint8_t marks)
 {
     if ((f->kind[source] & FOLD__IS_STORED) && f->run->scope < FOLD__SCOPE_AGAIN)
@@ -18652,8 +18656,8 @@ static uint32_t fold__sig_of_call(const fold_ctx *f, uint32_t view)
     return f->sigs[f->sig[fold__call_of(f, f->source[view])]].tag_cell;
 }
 
-/* Marks all inputs of an eager call as needed even if its list is empty, as the single node of a batched call
-   needs all its inputs. Copies that only list elements read are needed only if there are elements. */
+/* Marks all inputs of an eager call as needed even if its list is empty, since a batched call needs all its
+   inputs. Copies that only list elements read are needed only if there are elements. */
 static void fold__need_inputs(const fold_ctx *f, uint32_t view, uint8_t how)
 {
     uint8_t *state = f->run->state;
@@ -18710,7 +18714,7 @@ static int fold__leaf_grad(const fold_ctx *f, uint32_t id)
     }
 }
 
-/* Whether calls of a signature can be in the suffix: only ops on scalars whose backward reads no values. */
+/* Whether a signature's calls can be in the suffix: ops on scalars whose backward reads no values. */
 static int fold__sig_flows(const fold_ctx *f, const fold__sig *sig)
 {
     int flows = !fold__is_eager(f) && !sig->is_cell && !sig->shared && !sig->out_lists &&
@@ -18723,7 +18727,7 @@ static int fold__sig_flows(const fold_ctx *f, const fold__sig *sig)
 
 /* Whether a call belongs to the suffix, given that only the suffix reads it. The suffix combines scalars, of
    samples or of a long list, into the roots: a sum of losses, for example. It does not force all samples into
-   one group: since its backward needs no values, one sample can run backward before another runs forward. */
+   one group: its backward needs no values, so one sample can run backward before another runs forward. */
 static FOLD__NOINLINE int fold__in_suffix(const fold_ctx *f, uint32_t id)
 {
     const fold__run *run = f->run;
@@ -18740,16 +18744,16 @@ static FOLD__NOINLINE int fold__in_suffix(const fold_ctx *f, uint32_t id)
 }
 
 /* Marks the prefix: calls that several samples share because identical calls were merged, and all that these
-   depend on (fold__mark_prefix). They are marked even if they do not run, because sums add their rows last,
-   and that order must not vary. The prefix runs forward before the samples and backward after them, so
-   samples that share it can be in different groups. */
+   calls depend on (fold__mark_prefix). The prefix is marked even if it does not run, because sums add its
+   rows last, and that order must not vary. The prefix runs forward before the samples and backward after
+   them, so samples that share it can be in different groups. */
 static void fold__mark_merged(fold_ctx *f)
 {
     const uint32_t first = f->run->plan.first_node;
     for (uint32_t at = first > 1 ? f->old_merged : 0; at < f->n_merged; at++) {
         const fold__merged_range found = f->found[at];
         if (found.first < first)
-            continue; /* already computed; if needed again, it keeps the samples that share it in one group */
+            continue; /* already computed; if it runs again, the samples that share it stay in one group */
         memset(f->run->state + found.first, FOLD__PREFIX, (size_t)found.last - found.first + 1);
     }
 }
@@ -18894,7 +18898,7 @@ static FOLD__NOINLINE void fold__mark_prefix(fold_ctx *f, uint32_t id)
         f->run->state[f->edge_source[edge]] |= FOLD__PREFIX;
 }
 
-/* Gives a call the marks of all its outputs, and the last reader of any of them. Returns the marks. */
+/* Gives a call the marks of all its outputs, and the last reader of any. Returns the marks. */
 FOLD__INLINE uint8_t fold__gather_outputs(const fold__marker *marker, uint32_t id)
 {
     uint8_t marks = marker->state[id];
@@ -19001,7 +19005,7 @@ static void fold__mark_body_grads(const fold_ctx *f, uint32_t view)
     }
 }
 
-/* Whether a call that trains no parameter gets a gradient: if an output's is kept or an operand gets one. */
+/* Whether a call that trains no parameter gets a gradient: an operand gets one, or an output's is kept. */
 static int fold__passes_grad(const fold_ctx *f, uint32_t id)
 {
     const fold__sig *sig = fold__node_sig(f, id);
@@ -19054,8 +19058,8 @@ static uint32_t fold__common_divisor(uint32_t one, uint32_t other)
     return one;
 }
 
-/* Notes a contribution to `length` floats of a value, from `offset` on, and returns the resulting mode of its
-   gradient: GRAD_SUM if a piece is written twice or there are more than 64, whatever comes later.
+/* Notes a contribution to the `length` floats of a value that start at `offset`. Returns the new mode of the
+   value's gradient: GRAD_SUM, for good, if a piece is written twice or there are more than 64 pieces.
    `piece_floats` is the size of a piece and divides all lengths and offsets; `pieces_written` is a mask. */
 static uint8_t fold__note_piece(uint8_t mode, uint32_t *piece_floats, uint64_t *pieces_written,
                                 uint32_t offset, uint32_t length)
@@ -19175,7 +19179,7 @@ static void fold__gradient_modes(fold_ctx *f)
     run->mode[run->root] = FOLD__GRAD_ROOT;
 }
 
-/* Whether a signature is of an op in an eager cell body that processes lists row by row. */
+/* Whether a signature belongs to an op that processes lists row by row in an eager cell body. */
 static int fold__is_of_rows(const fold__sig *sig) { return sig->tag_cell && fold__is_by_rows(sig); }
 
 FOLD__INLINE int fold__is_sparse_take(const fold_ctx *f, uint32_t id)
@@ -19367,8 +19371,8 @@ static void fold__measure_program(fold__run_sig *run_sig, const fold__program *p
 }
 
 /* Whether an op runs tile by tile. Products and list ops do not: they process all rows of a batch at once.
-   Consecutive tiled ops form a span if all are per call or all per list element: each tile passes through the
-   whole span before the next tile begins. */
+   Consecutive tiled ops form a span if all run per call or all run per list element: each tile passes through
+   the whole span before the next tile begins. */
 static int fold__runs_tiled(const fold_ctx *f, const fold__body_op *op)
 {
     return !(fold__op_of(f->model, op->op)->flags & (FOLD__GEMM | FOLD__LIST | FOLD__OVER_LISTS));
@@ -19378,8 +19382,8 @@ static int fold__same_ops(const fold_ctx *f, const fold__body_op *one, const fol
     return fold__runs_tiled(f, one) && fold__runs_tiled(f, other) && one->elem == other->elem;
 }
 
-/* Notes which values are outputs, which have gradients that are read when weights' gradients are summed, and
-   which are made and read within one span, so that they need memory for only one tile. */
+/* Notes which values are outputs, and whether sums of weights' gradients read a value's gradient. Notes which
+   values are made and read within one span: these need memory for only one tile. */
 static void fold__mark_transient(const fold_ctx *f, const fold__program *program, fold__value_facts *facts)
 {
     for (int op_index = 0, span = 0; op_index < program->n_ops; op_index++) {
@@ -19670,8 +19674,8 @@ static int fold__analyse_signatures(fold_ctx *f)
    a value with an earlier one. `reach`, the last reader of each value, shows all such places in one pass over
    calls and operands. Groups depend on calls, operands and sizes, never on computed values. */
 
-/* Returns the last call that reads this call's value, or reads a leaf with a gradient that this call reads
-   too. Leaves of the prefix do not count, since the prefix sums their gradients. */
+/* Returns the last call that reads this call's value, or that shares with it a leaf that gets a gradient.
+   Leaves of the prefix do not count, since the prefix sums their gradients. */
 FOLD__INLINE uint32_t fold__reach(const fold_ctx *f, uint32_t id)
 {
     const fold__run *run = f->run;
@@ -19777,7 +19781,7 @@ static size_t fold__rows_wanted(const fold_ctx *f)
 typedef struct fold__ends {
     uint32_t prefix, suffix;
 } fold__ends;
-/* Moves the calls of the prefix before those of samples, and the suffix's after them, in record order. */
+/* Moves the prefix's calls before the samples' calls, and the suffix's after them, each in record order. */
 static fold__ends fold__part_calls(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -19817,10 +19821,10 @@ static size_t fold__all_bytes(const fold_ctx *f)
 
 static size_t fold__shares(size_t bytes, size_t of) { return bytes / of + (bytes % of >= (of + 1) / 2); }
 
-/* Returns into how many groups to divide samples of `bytes` in total. A group normally fills the byte budget.
-   It may fill up to three budgets to get more rows per batch and, in training, to reach about twice the bytes
-   of the weight gradients, which each group reads and writes. It may be even larger if batches would
-   otherwise have too few rows for their weights. A batch should have a row per unit or list element. */
+/* Returns the number of groups for samples of `bytes` in total. A group normally fills the byte budget. It
+   may fill up to three budgets to get more rows per batch and, in training, to reach about twice the bytes of
+   the weight gradients, which each group reads and writes. It may be even larger if batches would otherwise
+   have too few rows for their weights. Batches are taken to have a row per unit, or per list element. */
 static size_t fold__groups_wanted(const fold_ctx *f, size_t bytes, uint32_t units)
 {
     const fold__run *run = f->run;
@@ -19846,9 +19850,9 @@ static size_t fold__groups_wanted(const fold_ctx *f, size_t bytes, uint32_t unit
 }
 
 /* Cuts the samples' calls into groups of about equal size, and counts the units: single samples, or several
-   whose recordings interleave. If all calls fit the budget, it stops counting at two. If there are fewer than
-   four groups per thread, their number is rounded up so that all threads get the same number, unless all work
-   fits one group and is too little to share. */
+   whose recordings interleave. If all calls fit the budget, it stops counting at two. Fewer than four groups
+   per thread are rounded up to a multiple of the number of threads, unless all work fits one group and is too
+   little to share. */
 static int fold__cut_samples(fold_ctx *f, uint32_t first_call, uint32_t end_call, uint32_t *units)
 {
     const int whole = fold__shares(fold__all_bytes(f), f->group_bytes) < 2;
@@ -19869,7 +19873,7 @@ static int fold__cut_samples(fold_ctx *f, uint32_t first_call, uint32_t end_call
         left -= bytes;
         if (left > 0)
             continue;
-        const uint32_t cut = unit > start && left + bytes < -left ? unit : end; /* nearer to a share */
+        const uint32_t cut = unit > start && left + bytes < -left ? unit : end; /* the nearer end */
         if (!fold__add_group(f, start, cut))
             return 0;
         start = cut;
@@ -19879,7 +19883,7 @@ static int fold__cut_samples(fold_ctx *f, uint32_t first_call, uint32_t end_call
 }
 
 /* Keeps lookups of a table in one group if their gradients are summed, since a table sums them in record
-   order. For this, it makes each lookup's reach at least that of the lookups before it. */
+   order. For this, makes the reaches of the lookups non-decreasing. */
 static int fold__tie_lookups(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -20036,7 +20040,7 @@ static void fold__list_leaves(fold_ctx *f)
 
 /* ==== section: scheduling: dependencies ======================================================
    Owns: the dependency graph of a group's signatures (fold__find_components): which signature feeds which
-   inputs of which other, the longest chain of calls of each, and the strongly connected components.
+   inputs of another, the longest chain of calls of each, and the strongly connected components.
    Uses: storage. Invariant: afterwards signatures are numbered by component, producers first. This takes time
    proportional to calls and operands, plus the pairs of signatures that feed each other. */
 
@@ -20063,7 +20067,7 @@ static int fold__add_group_sig(fold_ctx *f, uint32_t group, uint32_t run_sig)
     return 1;
 }
 
-/* Lists the group's signatures in the order of their first calls, and notes which one makes each value. */
+/* Lists the group's signatures in the order of their first calls, and which signature makes each value. */
 static int fold__list_signatures(fold_ctx *f, uint32_t group)
 {
     fold__run *run = f->run;
@@ -20136,11 +20140,11 @@ FOLD__INLINE uint32_t fold__read_operand(const fold__reader *reader, uint32_t so
             reader->predecessors[(*n_predecessors)++].sig = from;
         reader->operands[from] |= operand;
     }
-    return reader->chain[source] & (0u - (from == reader->self)); /* no branch, which would be mispredicted */
+    return reader->chain[source] & (0u - (from == reader->self)); /* no branch: it would be mispredicted */
 }
 
 /* Finds which signatures feed which inputs of a signature and, for each of its calls, the longest chain of
-   the signature's calls that ends there. `operands` must be all zeros, and is all zeros again afterwards. */
+   the signature's calls that ends with that call. `operands` is all zeros, before and afterwards. */
 static void fold__read_operands(fold_ctx *f, const fold__group *group, uint32_t self, uint64_t *operands)
 {
     fold__run *run = f->run;
@@ -20250,7 +20254,7 @@ static void fold__find_recurrent(fold__group_sig *sigs, uint32_t sig, const fold
     }
 }
 
-/* Numbers the group's signatures by component, producers first. `place` has room for 2 numbers for each. */
+/* Numbers the group's signatures by component, producers first. `place` holds 2 numbers per signature. */
 static void fold__sort_signatures(fold_ctx *f, const fold__group *group, uint32_t n_predecessors,
                                   uint32_t *place)
 {
@@ -20325,8 +20329,8 @@ static int fold__find_components(fold_ctx *f, uint32_t which)
    component of one signature gets one batch per level of its chain, which is the fewest possible, and
    sometimes a prologue. In larger components the policy decides: after each batch it picks the signature of
    highest priority and runs all of its ready calls. The agenda policy treats the group as one component. Time
-   is proportional to calls and operands, plus the logarithm of the number of signatures for each one whose
-   priority a batch changes. The depth policy sorts calls: those of equal depth and signature form one batch.
+   is proportional to calls and operands, plus the logarithm of the number of signatures for each priority
+   that a batch changes. The depth policy sorts calls: those of equal depth and signature form one batch.
    Uses: scheduling: dependencies. Invariant: every call is in one batch, after all it reads; a prologue is
    extra. */
 
@@ -20354,7 +20358,7 @@ static void fold__end_batch(const fold_ctx *f, fold__batch *batch, uint32_t end)
     batch->elems = elems - batch->first_elem;
 }
 
-/* Makes a batch of all calls from position `first` to the end of the order of calls. Arrays may move. */
+/* Makes a batch of the calls from position `first` of their order to its end. Arrays may move. */
 static int fold__add_batch(fold_ctx *f, uint32_t sig, uint32_t first)
 {
     fold__run *run = f->run;
@@ -20404,7 +20408,7 @@ static int fold__crosses_stages(const fold_ctx *f, const fold__group_sig *group_
 /* Returns the number of floats allowed for a signature's transient buffers, or for a block of rows. */
 static size_t fold__transient_floats(const fold_ctx *f) { return f->group_bytes / 4 / sizeof(float); }
 
-/* Returns how many calls form a block, whose rows are reused together. In inference a prologue runs block by
+/* Returns how many calls form a block; blocks of rows are reused. In inference a prologue runs block by
    block, so a block must fit in a share of the group's memory and have enough rows for efficient products. */
 static uint32_t fold__block_calls(const fold_ctx *f, const fold__group_sig *group_sig)
 {
@@ -20417,8 +20421,8 @@ static uint32_t fold__block_calls(const fold_ctx *f, const fold__group_sig *grou
     return (uint32_t)fold__max_size(least * calls / (calls + elems) + 1, most / (floats / calls + 1));
 }
 
-/* A prologue runs those products of a cell that do not depend on the recursion, for many calls at once. It
-   pays only if the signature feeds itself in batches of fewer rows than this. */
+/* A prologue runs those products of a cell that do not depend on the recursion, for many calls at once. A
+   prologue pays only if the signature feeds itself in batches of fewer rows than this. */
 enum { FOLD__PROLOGUE_ROWS = 8 };
 static void fold__plan_prologue(const fold_ctx *f, fold__group_sig *group_sig)
 {
@@ -20433,7 +20437,7 @@ static void fold__plan_prologue(const fold_ctx *f, fold__group_sig *group_sig)
 }
 
 /* Makes a batch for each level of a signature's chain. With a prologue, each block of rows begins with a
-   prologue batch for all of the block's calls. */
+   batch that runs the prologue of all its calls. */
 static int fold__batch_by_chain(fold_ctx *f, uint32_t sig)
 {
     fold__run *run = f->run;
@@ -20495,7 +20499,7 @@ typedef struct fold__height {
 /* Data of a gathered call that policies use, kept together because calls become ready in any order. */
 typedef struct fold__waiting {
     uint32_t id, sig;      /* sig: counted from the first gathered signature */
-    uint32_t height;       /* longest path through readers, in calls; later its index in `heights` */
+    uint32_t height;       /* longest path through readers, in calls; later its count's index in `heights` */
     uint32_t missing;      /* number of operands that have not run */
     uint32_t next;         /* next call in the signature's queue */
     uint32_t reader;       /* its first reader, as an index in `reads`, or NONE */
@@ -20511,7 +20515,7 @@ typedef struct fold__greedy {
     fold__ready *queue;     /* one per signature */
     fold__height *heights; /* per signature and height */
     uint32_t *changed;     /* signatures whose priority may have changed */
-    /* tournament tree of priorities, from index 1 on: a node has the larger of its two children */
+    /* tournament tree of priorities, rooted at index 1: each node is the larger of its two children */
     uint64_t *winner;
     uint32_t first_sig, n_sigs, leaves, n_changed;
 } fold__greedy;
@@ -20548,7 +20552,7 @@ static void fold__greedy_pointers(fold_ctx *f, fold__greedy *greedy, uint32_t co
     greedy->reads = (fold__reads *)(void *)(greedy->depth + count);
 }
 
-/* Gathers the group's calls of some signatures in record order, with their outputs. Returns their number. */
+/* Gathers the group's calls of some signatures in record order. Returns the number of these calls. */
 static uint32_t fold__gather_calls(fold_ctx *f, uint32_t group, uint32_t first_sig, uint32_t end_sig)
 {
     fold__run *run = f->run;
@@ -20595,9 +20599,9 @@ static void fold__find_readers(const fold_ctx *f, fold__greedy *greedy, uint32_t
     }
 }
 
-/* Counts are kept per signature and height, in memory proportional to the number of calls. In deep components
-   with many signatures, several heights share a count. */
-enum { FOLD__HEIGHTS = 4 }; /* maximum counts per call, besides two per signature */
+/* Ready and pending calls are counted per signature and height, in memory proportional to the number of
+   calls. In deep components with many signatures, several heights share a count. */
+enum { FOLD__HEIGHTS = 4 }; /* maximum number of counts per call, plus two per signature */
 static uint32_t fold__height_step(uint32_t height, uint32_t shift) { return ((height - 1) >> shift) + 1; }
 
 static size_t fold__layout_heights(const fold__greedy *greedy, uint32_t shift)
@@ -20660,8 +20664,8 @@ static void fold__agenda_depths(fold__greedy *greedy, uint32_t count)
 }
 
 /* Returns the priority of running a signature next, or 0 if none of its calls is ready. Ties go to the first
-   signature. Agenda: the least mean depth of pending calls wins. Ratio: the share of pending calls that are
-   ready, times that share among calls of greatest height (most others wait for these), times this height. */
+   signature. Agenda prefers a low mean depth of pending calls. Ratio multiplies the ready share of pending
+   calls, the ready share of calls of greatest height (most others wait for these), and this height. */
 static uint64_t fold__priority_of(const fold_ctx *f, const fold__greedy *greedy, uint32_t sig)
 {
     const fold__ready *ready = &greedy->queue[sig];
@@ -20680,7 +20684,7 @@ static uint64_t fold__priority_of(const fold_ctx *f, const fold__greedy *greedy,
     return (uint64_t)(agenda ? ~bits : bits) << 32 | (uint32_t)~sig;
 }
 
-/* Returns the signature of highest priority. Only changed priorities are compared, one by one if few. */
+/* Returns the signature of highest priority. Updates the tree for each change, or rebuilds it if many. */
 static uint32_t fold__pick_signature(const fold_ctx *f, fold__greedy *greedy)
 {
     const int few = greedy->n_changed < greedy->leaves / 16;
@@ -20704,7 +20708,7 @@ static uint32_t fold__pick_signature(const fold_ctx *f, fold__greedy *greedy)
     return ~(uint32_t)winner[1];
 }
 
-/* Appends all ready calls of a signature to the order of calls, and queues the calls that are now ready. */
+/* Appends a signature's ready calls to the order of calls, and queues the calls that this makes ready. */
 static void fold__run_ready(fold_ctx *f, fold__greedy *greedy, uint32_t sig)
 {
     const int agenda = fold__schedule_of(f) == FOLD_SCHEDULE_AGENDA;
@@ -20807,7 +20811,7 @@ static int fold__schedule_ratio(fold_ctx *f, uint32_t group)
     return 1;
 }
 
-/* Makes each call a batch, since a chunk of its list has enough rows. */
+/* Makes each call a batch of its own, since a chunk of its list has enough rows. */
 static int fold__schedule_chunks(fold_ctx *f, const fold__group *group)
 {
     fold__run *run = f->run;
@@ -20872,7 +20876,7 @@ static uint32_t fold__n_buffers_of(const fold_ctx *f, uint32_t sig)
     return (uint32_t)program.n_values;
 }
 
-/* Maximum floats of one value in a tile, chosen so that all values of a tile stay in the L1 cache. */
+/* Maximum number of floats of one value in a tile, so that all values of a tile stay in the L1 cache. */
 enum { FOLD__TILE_FLOATS = 4096 };
 static uint32_t fold__rows_of_tile(const fold__program *program)
 {
@@ -21017,7 +21021,7 @@ static void fold__live_own(fold_ctx *f, const fold__group_sig *group_sig, const 
     }
 }
 
-/* Notes the last batch that reads the outputs of each signature, both forward and backward. */
+/* Notes which batch reads each signature's outputs last, in the forward and in the backward pass. */
 static void fold__note_readers(fold_ctx *f, const fold__group *group)
 {
     fold__run *run = f->run;
@@ -21071,8 +21075,8 @@ typedef struct fold__gap {
 typedef struct fold__offset_allocator {
     fold__gap *gap; /* sorted by offset; no two are adjacent */
     uint32_t n_gaps;
-    uint32_t *enter, *leave;           /* per time: the first buffer whose use begins or ends */
-    uint32_t *next_enter, *next_leave; /* per buffer: next in the list for that time, or NONE */
+    uint32_t *enter, *leave;           /* per time: first in the list of buffers whose use begins or ends */
+    uint32_t *next_enter, *next_leave; /* per buffer: the next one in its list, or NONE */
 } fold__offset_allocator;
 
 static size_t fold__offset_bytes(size_t buffers, size_t times)
@@ -21135,9 +21139,9 @@ static void fold__give_gap(fold__offset_allocator *offsets, const fold__buffer *
     }
 }
 
-/* Assigns offsets to the slabs among the buffers (or to the transient buffers), whose lifetimes end before
-   `times`. Returns how many floats they need in total. In training the sweep goes backwards in time: most
-   buffers are in use at the end, and those placed first are packed without gaps. */
+/* Assigns offsets to the slabs among the buffers or, if `transient` is set, to the transient buffers. Their
+   lifetimes end before `times`. Returns how many floats they need in total. In training the sweep goes
+   backwards in time: most buffers are in use at the end, and those placed first are packed without gaps. */
 static size_t fold__assign_offset(const fold_ctx *f, fold__buffer *buffer, uint32_t n_buffers, int transient,
                                   uint32_t times)
 {
@@ -21172,7 +21176,7 @@ static fold__buffer *fold__block_of(const fold__run *run, fold__buffer *block, c
     return &block[group_sig->first_block + batch->first_call_row / group_sig->block];
 }
 
-/* Finds when blocks of rows are in use: from their first batch, or its prologue, to the last batch that reads
+/* Finds when blocks of rows are in use: from their first batch or prologue to the last batch that reads
    values of their calls. A second pass goes backwards until each block's last use is found. Returns whether
    some block begins after the last use of another. Blocks of elements are stored after those of calls. */
 static int fold__find_blocks(fold_ctx *f, const fold__group *group, fold__buffer *block, uint32_t n_blocks)
@@ -21309,9 +21313,9 @@ static void fold__assign_transient(fold_ctx *f, fold__group_sig *group_sig, cons
     group_sig->op_at = fold__assign_offset(f, buffer, group_sig->n_buffers, 1, (uint32_t)program->n_ops + 1);
 }
 
-/* In inference, a batch of many rows may run in parts, one after the other, so that its transient buffers fit
-   the cache and a share of the group's memory. A part has as many rows as fit, but enough that weights are
-   not read too often. Calls with lists differ in size and are never divided, except for lists in chunks. */
+/* In inference, a batch of many rows may run in parts, one after another, so that transient buffers fit in
+   the cache and in a share of the group's memory. A part has as many rows as fit, but enough that weights are
+   not read too often. Calls with lists differ in size and are never divided, except lists in chunks. */
 static void fold__size_sub_batches(fold_ctx *f, fold__group_sig *group_sig, const fold__program *program)
 {
     const int chunks = fold__chunk_of(fold__group_of(f, group_sig)) != 0;
@@ -21329,7 +21333,7 @@ static void fold__size_sub_batches(fold_ctx *f, fold__group_sig *group_sig, cons
     fold__assign_transient(f, group_sig, program);
 }
 
-/* Lays out a signature's scratch (transient buffers, floats for an op, row pointers). Returns its floats. */
+/* Lays out a signature's scratch: buffers, floats for an op, row pointers. Returns its size in floats. */
 static size_t fold__group_sig_scratch(fold_ctx *f, fold__group_sig *group_sig, const fold__program *program)
 {
     fold__run *run = f->run;
@@ -21350,8 +21354,8 @@ static size_t fold__group_sig_scratch(fold_ctx *f, fold__group_sig *group_sig, c
     return group_sig->free_at + fold__max_size(pointers + whole / sizeof(float), late);
 }
 
-/* Finds the first and last batch of each signature of a group, the size of its largest batch, and its blocks
-   of rows. Returns the number of blocks, or 0 if each signature has only one. */
+/* For each signature of a group, finds the first and the last batch, the size of the largest batch, and the
+   blocks of rows. Returns the number of blocks, or 0 if each signature has only one. */
 static uint32_t fold__note_batches(fold_ctx *f, const fold__group *group)
 {
     fold__run *run = f->run;
@@ -21451,10 +21455,10 @@ static int fold__plan_group(fold_ctx *f, uint32_t which)
 /* ==== section: forward execution =============================================================
    Owns: running batches, and their forward pass (fold__forward_batch). Running a batch means finding the rows
    of its operands and results, forward and backward; calling ops on them (products on all rows, other ops
-   tile by tile); and copying what stays readable. How a stage runs its ops, and where their operands are, is
-   determined once for all batches of a signature (fold__plan_stages) and reused in later runs; a batch adds
-   only where its rows begin.
-   Uses: ops; of the plan, its batches, offsets and prologues. Invariant: running allocates nothing. */
+   tile by tile); and copying values that stay readable. How a stage runs its ops, and where their operands
+   are, is determined once for all batches of a signature (fold__plan_stages) and reused in later runs; a
+   batch adds only where its rows begin.
+   Uses: ops, and the plan's batches, offsets and prologues. Invariant: running allocates nothing. */
 
 static FOLD__NOINLINE void *fold__scratch_array(fold__worker *worker, size_t count, size_t size)
 {
@@ -21486,8 +21490,8 @@ static fold_rows fold__tidy_rows(float **rows, size_t count, ptrdiff_t size)
     return tidy;
 }
 
-/* Advances rows by `row` rows and `offset` floats. If pointers to rows change by this, `count` of them are
-   copied. Fields are set singly, here and below, since copying a struct just written waits for its stores. */
+/* Advances rows by `row` rows and `offset` floats. Pointers to rows are copied if `offset` is added. Fields
+   are set singly, here and below, since copying a struct just written waits for its stores. */
 FOLD__INLINE void fold__shift_rows(fold__worker *worker, fold_rows *rows, uint32_t row, uint32_t offset,
                                    size_t count)
 {
@@ -21562,7 +21566,7 @@ static void fold__repeat_rows(fold__worker *worker, fold_rows *rows, uint32_t of
     rows->rows = to;
 }
 
-/* Finds rows not evenly spaced in a buffer: those of a parameter, from outside, or repeated per element. */
+/* Finds rows that are not evenly spaced in a buffer: a parameter, rows from outside, or repeated rows. */
 static FOLD__NOINLINE void fold__other_rows(fold__worker *worker, const fold__binding *binding, size_t count,
                                             fold_rows *rows)
 {
@@ -21752,7 +21756,7 @@ static void fold__call_rows(fold__worker *worker, const fold__op_row *op, fold_o
         fold__call_list_row(worker, op, call, run);
 }
 
-/* Runs an op and captures its maps and tiles, if these are small and all that it does, or else its call. */
+/* Runs an op and captures its maps and tiles or, if they are large or not all that it does, its call. */
 static FOLD__NOINLINE void fold__capture_op(const fold_ctx *f, fold__worker *worker,
                                             const fold__instruction *instruction, const fold__op_row *op)
 {
@@ -21857,8 +21861,8 @@ static void fold__bind_grad(const fold_ctx *f, const fold__worker *worker, uint3
         fold__bind_buffer(worker, fold__buffer_grad(&worker->program, value), binding);
 }
 
-/* Binds an op's contribution to an operand: to rows of its own if there are any, else to the operand's
-   gradient. Contributions of single list elements are summed there later. */
+/* Chooses where an op's contribution to an operand goes: to rows of its own if there are any, else to the
+   operand's gradient. Contributions of single list elements are summed there later. */
 static void fold__bind_dest(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
                             int operand, fold__binding *binding)
 {
@@ -21874,7 +21878,7 @@ static void fold__bind_dest(const fold_ctx *f, const fold__worker *worker, const
     binding->offset = ref->offset;
 }
 
-/* Binds an op's operands and results, and the gradients that its backward reads and writes. */
+/* Binds an op's operands and results, and the gradients that its backward pass reads and writes. */
 static void fold__plan_operands(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
                                 fold__instruction *instruction)
 {
@@ -21983,7 +21987,7 @@ static void fold__enter_stage(const fold_ctx *f, fold__worker *worker, const fol
     worker->din = worker->dout + worker->program.n_values;
 }
 
-/* Makes the stages of a signature: its buffers' kinds, then instructions, then bindings. Arrays may move. */
+/* Builds a signature's stages: chooses storage for its buffers, then binds instructions. Arrays may move. */
 static int fold__plan_stages(fold_ctx *f, uint32_t sig)
 {
     fold__run *run = f->run;
@@ -22015,7 +22019,7 @@ static int fold__plan_stages(fold_ctx *f, uint32_t sig)
     return 1;
 }
 
-/* Finds the stages of group signatures among those that earlier runs made, or makes them. Arrays may move. */
+/* Finds stages of group signatures among those that earlier runs built, or builds them. Arrays may move. */
 static int fold__find_stages(fold_ctx *f, uint32_t first, uint32_t end)
 {
     fold__run *run = f->run;
@@ -22037,8 +22041,8 @@ static int fold__find_stages(fold_ctx *f, uint32_t first, uint32_t end)
     return 1;
 }
 
-/* Whether a batch can be cut between list elements, even within a list. This is so in sliced runs, if its ops
-   process lists row by row. Other batches are cut between calls. */
+/* Whether a batch can be cut between list elements, even within a list. This is so in sliced runs if the
+   batch's ops process lists row by row. Other batches are cut between calls. */
 static int fold__cuts_lists(const fold_ctx *f, const fold__batch *batch)
 {
     const fold__run *run = f->run;
@@ -22098,7 +22102,7 @@ static void fold__take_part(const fold_ctx *f, fold__batch *batch, uint32_t from
     batch->elems = end - begin;
 }
 
-/* Sets up the execution of a batch or some of its rows. Looks up what a stage's batches share only once. */
+/* Sets up the execution of a batch or some of its rows. What a stage's batches share is looked up once. */
 static void fold__enter_batch(const fold_ctx *f, fold__worker *worker, uint32_t batch, uint32_t from,
                               uint32_t to)
 {
@@ -22141,7 +22145,7 @@ static int fold__in_one_piece(const fold_ctx *f, const fold__worker *worker, int
     for (uint32_t call = 0; call < worker->batch.count; call++) {
         const fold__call_operands operands = fold__operands_of_call(f, worker->ids[call]);
         const uint32_t edge = fold__operand_first(&operands, operand);
-        if (operands.edges != 1 || !fold__edge_is_list(f, edge)) /* without edges there is none to read */
+        if (operands.edges != 1 || !fold__edge_is_list(f, edge)) /* without edges, none may be read */
             return 0;
         const uint32_t source = f->edge_source[edge];
         if (fold__kind_of(f, source) == FOLD__NODE_LOOKUP)
@@ -22170,7 +22174,7 @@ static float *fold__grad_area(const fold_ctx *f, uint32_t source, const fold__gr
     return (run->state[source] & FOLD__BOUNDARY) ? run->region : run->region + group->rows_at;
 }
 
-/* Returns a row that is written but never read. Each worker has its own, since threads would race for one. */
+/* Returns a row that is written but never read. Each worker has its own, since threads would race on one. */
 static float *fold__sink_row(const fold_ctx *f, const fold__worker *worker)
 {
     return f->run->sink + (size_t)(worker - f->run->worker) * f->run->widest_value;
@@ -22197,8 +22201,8 @@ static size_t fold__dest_stride(const fold_ctx *f, uint32_t edge, uint32_t float
     return f->run->mode[source] == FOLD__GRAD_SUM ? floats : fold__row_size(f, source);
 }
 
-/* Finds the rows of a fixed input, one edge for each call of the batch: the rows to read or, in backward (if
-   the group is given), the rows for contributions. */
+/* Finds the rows of a fixed input, which has one edge for each call of the batch: the rows to read or, in the
+   backward pass (if `back` is given), the rows for contributions. */
 static void fold__fixed_rows(const fold_ctx *f, const fold__worker *worker, int operand,
                              const fold__group *back, float **rows)
 {
@@ -22213,7 +22217,7 @@ static void fold__fixed_rows(const fold_ctx *f, const fold__worker *worker, int 
     }
 }
 
-/* Does the same for a list component. A call's rows may come from both whole lists and single rows. */
+/* Like fold__fixed_rows, for a list component. A call's rows may come from whole lists and single rows. */
 static void fold__list_rows(const fold_ctx *f, const fold__worker *worker, int operand,
                             const fold__group *back, float **rows)
 {
@@ -22310,7 +22314,7 @@ static void fold__run_segments(fold__worker *worker, const fold__engine *engine,
                    (size_t)fold__shape_size(&call->out_shape[0]) * sizeof(float));
 }
 
-/* Runs an op over whole lists. The rows of its outputs and, in backward, of gradients must have been set. */
+/* Runs an op over whole lists. Rows of outputs and, in the backward pass, of gradients must have been set. */
 static void fold__run_whole(fold_ctx *f, fold__worker *worker, uint32_t id, fold__op_run *run, int backward)
 {
     fold__prepared *prepared = &worker->prepared;
@@ -22410,7 +22414,7 @@ static void fold__forward_part(fold_ctx *f, fold__worker *worker)
         fold__note_output(f, worker, output);
 }
 
-/* Runs a batch forward, in parts if its scratch does not fit all its rows (fold__size_sub_batches). */
+/* Runs a batch forward, in parts if scratch has no room for all its rows (fold__size_sub_batches). */
 static void fold__forward_batch(fold_ctx *f, fold__worker *worker)
 {
     const fold__batch batch = worker->batch;
@@ -22495,8 +22499,8 @@ static void fold__add_nth(const fold_ctx *f, float *sum, float *block, const flo
 }
 
 /* ==== section: parameter gradients ===========================================================
-   Owns: the gradients of parameters, shared nodes and looked-up table rows. A weight's use is summed by one
-   product over all rows of a group, X^T dY (fold__accumulate_use), whose columns are divided among threads.
+   Owns: the gradients of parameters, shared nodes and looked-up table rows. A use of a weight is summed by
+   one product over all rows of a group, X^T dY (fold__accumulate_use); threads divide up its columns.
    Uses: forward execution, model. Invariant: each use is summed separately, group by group, in record order.
    The uses of a parameter, in the order of their first rows, then add up to a total, which is added to the
    gradient once. That order is part of the numerics contract: groups and threads do not change it. */
@@ -22523,7 +22527,7 @@ static void fold__find_extent(const fold_ctx *f, fold__use *use)
     }
 }
 
-/* Adds a use of a trained parameter or of a shared node with a gradient, sorted by first recorded row. */
+/* Inserts a use of a trained parameter, or of a shared node with a gradient, in the order of first rows. */
 static int fold__add_use(fold_ctx *f, fold__use use, int elem)
 {
     fold__run *run = f->run;
@@ -22595,7 +22599,7 @@ static int fold__list_uses_of(fold_ctx *f, uint32_t run_sig)
     return 1;
 }
 
-/* At a parameter's first use, allocates memory for its total; zero gradients become the total itself. */
+/* At a parameter's first use, allocates its total. A gradient that is all zeros holds the total itself. */
 static void fold__layout_total(fold_ctx *f, fold__use *use)
 {
     const fold__param_data *param = &fold__params(f->model)[use->target];
@@ -22663,9 +22667,9 @@ static int fold__is_reached(const fold__run *run, const fold__use *use)
     return 0;
 }
 
-/* Chooses how many lines of a use form a block (more for a large sum), and lays out the sum and, if there is
-   a second block, memory for that. Convolutions count rows instead of lines. The kernel of a linear op whose
-   weight is not transposed also adds the sum to the total if it is one block that slices need not cut. */
+/* Chooses how many lines of a use form a block (more if the sum is large). Lays out the sum and, if there are
+   several blocks, memory for one block. Convolutions count rows instead of lines. If a linear op's sum is one
+   block that slices need not cut, and its weight is not transposed, its kernel also adds it to the total. */
 enum { FOLD__KERNEL_WORK = 1 << 22 }; /* multiplications: at most about 100 microseconds */
 static void fold__place_sum(fold_ctx *f, fold__use *use)
 {
@@ -22773,7 +22777,7 @@ typedef struct fold__source {
     size_t offset;
 } fold__source;
 
-/* Finds the gradient of the op's result or, for a value, the op's contribution to it, from `column` on. */
+/* Finds, from `column` on, the op's output gradient or its contribution to a parameter read as a value. */
 static fold__source fold__gradient_source(const fold__run *run, const fold__use *use,
                                           const fold__group_sig *group_sig, const fold__program *program,
                                           const fold__body_op *op, uint32_t column)
@@ -22802,8 +22806,8 @@ static fold__source fold__operand_source(const fold__run *run, const fold__group
     return source;
 }
 
-/* Lists some rows of a source: those of a signature's calls in a group that have a gradient and need the op.
-   They are in record order, so that the order of sums does not depend on the batches. */
+/* Lists rows of a source for a signature's calls in a group, except calls that have no gradient or do not
+   need the op. The rows are in record order, so that the order of sums does not depend on the batches. */
 static float **fold__record_rows(fold_ctx *f, const fold__group_sig *group_sig, const fold__program *program,
                                  const fold__body_op *op, const fold__source *source, fold__extent some,
                                  float *region, char **scratch, size_t *n_rows)
@@ -22859,7 +22863,7 @@ static float **fold__record_rows(fold_ctx *f, const fold__group_sig *group_sig, 
     return rows;
 }
 
-/* Adds rows to a use's sum by blocks, after the `done` lines so far. dy: at the share's first column. */
+/* Adds rows to a use's sum in blocks, after *done earlier lines. `dy` starts at the share's first column. */
 static void fold__add_to_use(fold_ctx *f, fold__worker *worker, const fold__use *use,
                              const fold__program *program, size_t rows, const fold_rows *in,
                              const fold_rows *dy, fold__extent share, size_t *done)
@@ -23049,7 +23053,7 @@ static void fold__commit_lookups(fold_ctx *f)
     }
 }
 
-/* Reserves memory for the sums of uses and looked-up rows, or returns 0 without setting an error. */
+/* Reserves memory for the sums of uses and looked-up rows. Returns 0 if it is short, but sets no error. */
 static int fold__reserve_sums(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -23076,16 +23080,16 @@ static int fold__reserve_sums(fold_ctx *f)
 }
 
 /* ==== section: backward execution ============================================================
-   Owns: the gradients of recorded values and of values within programs. Batches run in reverse. Each
-   (fold__backward_batch) completes the gradients of its outputs, then runs its ops from last to first; these
-   write their contributions to operands. Finally, it completes the contributions to inputs that several ops
-   read.
-   Uses: forward execution, parameter gradients. Invariant: a value's gradient is complete before the backward
-   of the op that made it. */
+   Owns: the gradients of recorded values and of values within programs. Batches run in reverse
+   (fold__backward_batch). Each completes the gradients of its outputs, then runs its ops from last to first,
+   which write their contributions to operands. Finally, it completes the contributions to inputs that several
+   ops read.
+   Uses: forward execution, parameter gradients. Invariant: a value's gradient is complete before the op that
+   made it runs backward. */
 
-/* Lays out those contributions of a call that are not written in place, in units of 16 floats. They begin at
-   *at_linked if the value crosses between groups, else at *at or, if `at` is NULL, after earlier ones of the
-   call's group. If a value's gradient is a sum, the edges to it are linked in record order. */
+/* Lays out those contributions of a call that are not written in place, in units of 16 floats. Contributions
+   to values that cross between groups begin at *at_linked, others at *at or, if `at` is NULL, after earlier
+   ones of the call's group. If a value's gradient is a sum, the edges to it are linked in record order. */
 FOLD__INLINE void fold__assign_contribution_rows(fold_ctx *f, uint32_t id, uint32_t *at, uint32_t *at_linked)
 {
     fold__run *run = f->run;
@@ -23145,8 +23149,8 @@ static void fold__add_part(const fold_ctx *f, float *to, uint32_t width, uint32_
     fold__add_row(f, to + offset, from, size);
 }
 
-/* Adds an edge's contribution to some rows of a value's gradient. It may cover the whole value, one range,
-   the same range of every row of a list, or the rows that were taken from a list. */
+/* Adds an edge's contribution to some rows of a value's gradient. A contribution may cover the whole value,
+   one range, the same range of every row of a list, or the rows that were taken from a list. */
 static void fold__add_contribution(const fold_ctx *f, uint32_t id, uint32_t edge, const float *from,
                                    int first, fold__extent some)
 {
@@ -23165,7 +23169,7 @@ static void fold__add_contribution(const fold_ctx *f, uint32_t id, uint32_t edge
     }
     if (first)
         fold__clear_row(to, end - at);
-    if (noted & FOLD__SPARSE_GRAD) { /* a row taken twice has its sum in the first place, else zeros */
+    if (noted & FOLD__SPARSE_GRAD) { /* a repeated row has its sum in the first place, zeros in the rest */
         const uint32_t call = fold__edge_call(f, edge);
         const float *data = fold__data_ptr(f, (uint32_t)fold__node_op_data(f, call));
         const int *index = (const int *)(const void *)data;
@@ -23180,7 +23184,7 @@ static void fold__add_contribution(const fold_ctx *f, uint32_t id, uint32_t edge
                       floats);
 }
 
-/* Sums the contributions to some rows of a value: in blocks if it is no list and they cover all of it. */
+/* Sums the contributions to some rows of a value, in blocks if they cover all of it and it is no list. */
 static void fold__sum_contributions(const fold_ctx *f, uint32_t id, float *area, fold__extent some)
 {
     const fold__run *run = f->run;
@@ -23224,7 +23228,7 @@ static void fold__finish_gradient(fold_ctx *f, fold__worker *worker, uint32_t id
     if (run->shared_grads)
         fold__shared_total(f, worker, id, group); /* no list is shared */
     if (!(f->kind[id] & FOLD__IS_GRAD_KEPT) || !run->grad[id])
-        return; /* a kept gradient is unchanged if the root's does not reach it */
+        return; /* a kept gradient is unchanged if the root's gradient does not reach it */
     for (uint32_t which = 0; which < f->n_kept_grads; which++) {
         fold__kept_grad *kept = &f->kept_grads[which];
         if (kept->node != id)
@@ -23249,7 +23253,7 @@ static void fold__add_parts(const fold_ctx *f, const fold_rows *to, uint32_t wid
 }
 
 /* Sums, in trace order, what ops from number `op_index` on contribute to one input or value of the program,
-   identified by the kind and index of the refs that read it. Returns whether there are any. */
+   identified by the kind and index of the refs that read it. Returns whether any op contributes. */
 static int fold__add_contributions(fold_ctx *f, fold__worker *worker, int op_index, uint32_t kind,
                                    uint32_t index, const fold_rows *to, uint32_t width, size_t count)
 {
@@ -23272,8 +23276,8 @@ static int fold__add_contributions(fold_ctx *f, fold__worker *worker, int op_ind
     return any;
 }
 
-/* Completes the gradient of a value of the program for `count` rows of the tile: contributions of its readers
-   in trace order, then the gradient from outside. */
+/* Completes the gradient of a value of the program for `count` rows of the tile: adds up its readers'
+   contributions in trace order, then the gradient from outside. */
 static void fold__finish_value(fold_ctx *f, fold__worker *worker, uint32_t value, const fold__binding *grad,
                                size_t count)
 {
@@ -23321,7 +23325,7 @@ static void fold__sum_per_element(fold_ctx *f, fold__worker *worker, const fold_
     worker->free = free;
 }
 
-/* Clears the contributions that calls with an empty list make through an op that only list elements need. */
+/* Clears what calls with empty lists contribute through an op that only list elements need. */
 static void fold__clear_empty(const fold_ctx *f, const fold__worker *worker, const fold_op_call *call)
 {
     for (int row = 0; row < call->rows; row++)
@@ -23413,7 +23417,7 @@ FOLD__INLINE int fold__join_sums(const fold_ctx *f, fold__sums *sums, uint32_t i
     return 1;
 }
 
-/* Adds the first contribution to every value, then the second to those that have one, until none are left. */
+/* Adds to each value its first contribution, then its second, and so on, until no value has any left. */
 static void fold__add_sums(const fold_ctx *f, fold__sums *sums, const fold__group *group)
 {
     float *from[32];
@@ -23465,7 +23469,7 @@ static void fold__begin_output(fold_ctx *f, fold__worker *worker, int output, co
     worker->outer[output] = fold__tidy_rows(rows, count, (ptrdiff_t)value->size);
 }
 
-/* Finds the rows of gradients from outside and of contributions. Clears those not written in full. */
+/* Finds the rows of gradients from outside and of contributions. Clears rows that are not written in full. */
 static void fold__begin_backward(fold_ctx *f, fold__worker *worker, const fold__group *group)
 {
     fold__run *run = f->run;
@@ -23501,7 +23505,7 @@ static void fold__begin_backward(fold_ctx *f, fold__worker *worker, const fold__
 }
 
 /* Completes, in trace order, the contributions to inputs that several ops of the program read. If there is a
-   prologue, this happens in its backward for inputs that close no cycle. */
+   prologue, its backward pass does this for inputs that close no cycle. */
 static void fold__finish_inputs(fold_ctx *f, fold__worker *worker)
 {
     const fold__value_facts *inputs =
@@ -23529,7 +23533,7 @@ static int fold__gives_grad(const fold_ctx *f, const fold__worker *worker)
     return 0;
 }
 
-/* Finds the rows of a call's output gradients and of its contributions. Returns whether it makes any. */
+/* Finds the rows of a call's output gradients and contributions. Returns whether there are contributions. */
 static int fold__bind_list_call_backward(fold_ctx *f, fold__worker *worker, uint32_t id,
                                          const fold__group *group)
 {
@@ -23588,11 +23592,11 @@ static void fold__backward_batch(fold_ctx *f, fold__worker *worker, const fold__
 }
 
 /* ==== section: eager mode ====================================================================
-   Owns: running each op when it is recorded (fold__eager_run), one row at a time, and the bodies of cells op
-   by op; and the backward pass of each op (fold__eager_backward_op), for which a run visits the recording in
+   Owns: running each op as soon as it is recorded, also inside cells, one row at a time (fold__eager_run);
+   and the backward pass of each op (fold__eager_backward_op), for which a run visits the recording in
    reverse.
-   Uses: backward execution, recorder core, ops. Invariant: tests compare batched runs with eager ones, so
-   both share ops, kernels and the rules of gradients, but no schedule, slab, tile or stage. */
+   Uses: backward execution, recorder core, ops. Invariant: eager and batched runs share ops, kernels and the
+   rules of gradients, but no schedule, slab, tile or stage, since tests compare the two. */
 
 static void fold__eager_run(fold_ctx *f, uint32_t id);
 
@@ -23681,7 +23685,7 @@ static fold_node fold__record_elements(fold_ctx *f, const fold__request *request
     return fold__broken(f) ? fold__null : fold__handle(f, marker);
 }
 
-/* Makes a call's list as the body sees it: for each component a marker and then its elements, which are
+/* Builds a call's list as the body sees it: for each component, a marker followed by the elements, which are
    copies in training and views otherwise. */
 static int fold__eager_list(fold_ctx *f, const fold__cell_data *cell, const fold__list *list, fold_node *seen)
 {
@@ -23716,7 +23720,7 @@ static int fold__eager_list(fold_ctx *f, const fold__cell_data *cell, const fold
     return 1;
 }
 
-/* Makes the call's inputs as the body sees them: the caller's nodes or copies of them. Copies of lists come
+/* Builds the call's inputs as the body sees them: the caller's nodes or copies of them. Copies of lists come
    last, as lists do among a batched call's operands. */
 static int fold__eager_inputs(fold_ctx *f, const fold__cell_data *cell, uint32_t copied,
                               const fold__list *list, fold__operand *in, fold_node *seen)
@@ -23879,12 +23883,12 @@ static fold_op_call *fold__eager_set_call(fold_ctx *f, uint32_t id, const fold__
     return call;
 }
 
-/* Returns the floats of scratch that an eager op needs, for itself and for sums over its rows. These are
+/* Returns how many floats of scratch an eager op needs, for itself and for sums over its rows. These are
    followed by pointers to the rows of its lists and of the contributions to them. */
 static size_t fold__eager_floats(const fold_ctx *f, const fold__program *program)
 {
     size_t floats = fold__round_up(fold__op_scratch(f, program, program->op, SIZE_MAX), 16);
-    for (int operand = 0; operand < program->op->n_in; operand++) /* a row and a block of rows per operand */
+    for (int operand = 0; operand < program->op->n_in; operand++) /* a row and the sum of a block for each */
         floats += 2 * fold__round_up(fold__operand_floats(program, program->op, operand), 16);
     return floats;
 }
@@ -23895,7 +23899,7 @@ static size_t fold__eager_pointers(const fold_ctx *f, uint32_t id)
            fold__list_op_scratch(f, id) / sizeof(float *);
 }
 
-/* Reserves scratch for one op, and returns the start of its pointers. */
+/* Reserves scratch for one op. Returns the address after its floats, where pointers to rows are stored. */
 static float **fold__eager_scratch(fold_ctx *f, uint32_t id)
 {
     const fold__program program = fold__program_of(f, fold__node_sig(f, id));
@@ -23922,7 +23926,7 @@ static int fold__eager_stores(fold_ctx *f, uint32_t id)
     return 1;
 }
 
-/* Runs an op over whole lists. For backward, fold__bind_list_call_backward must have found the gradients. */
+/* Runs an op over whole lists. If `backward` is set, fold__bind_list_call_backward must have been called. */
 static void fold__eager_whole(fold_ctx *f, uint32_t id, const fold__program *program, float **pointers,
                               int backward)
 {
@@ -23963,7 +23967,7 @@ static void fold__eager_run(fold_ctx *f, uint32_t id)
 
 /* -- gradients ------------------------------------------------------------------------------- */
 
-/* Finds where an op's contributions to an input go, as pointers for lists. Returns whether there are any. */
+/* Finds the rows that an op's contributions to an input go to. Returns whether it makes any contributions. */
 static int fold__eager_dest(fold_ctx *f, uint32_t id, int operand, float ***pointers)
 {
     fold__run *run = f->run;
@@ -24123,8 +24127,8 @@ static const fold__eager *fold__eager_mode(void)
 
 /* ==== section: plan cache ====================================================================
    Owns: plans of earlier runs, kept in fold_ctx_desc.plan_cache_bytes of memory. A plan is stored the second
-   time its structure is run (fold__store_plan), evicting the least recently used plans, and is used from then
-   on (fold__replay_plan).
+   time its structure is run (fold__store_plan), which may evict the least recently used plans. It is used
+   from then on (fold__replay_plan).
    Uses: storage. Invariant: a plan is found through a hash, and used only if the whole structure is equal.
    Hashing and comparing each read the recording once. */
 
@@ -24340,7 +24344,7 @@ static uint32_t *fold__seen_slot(uint32_t *table, uint32_t slots, uint64_t hash)
     return &table[slot];
 }
 
-/* Whether a structure was run before. The tables keep 31 bits of a hash: false matches store plans early. */
+/* Whether a structure was run before. Tables keep 31 bits of its hash; false matches store a plan early. */
 static int fold__seen_before(fold__plans *plans, uint64_t hash)
 {
     uint32_t *first = fold__seen_hashes(plans), *second = first + plans->slots;
@@ -24380,7 +24384,7 @@ static void fold__store_plan(fold_ctx *f, const fold_node *roots, size_t n_roots
 }
 
 /* ==== section: cost model ====================================================================
-   Owns: how long batches of each signature took, weighted towards recent ones, and estimates for other
+   Owns: measured times of each signature's batches, weighted towards recent ones, and estimates for other
    batches.
    Uses: storage, program analysis. Invariant: times never change results, only where slices end. */
 
@@ -24421,8 +24425,8 @@ static void fold__learn_cost(fold_ctx *f, const fold__batch *batch, int kind, do
 }
 
 /* Estimates a batch's time in nanoseconds from a least-squares fit of time against rows over the timed
-   batches. If their row counts vary too little, or this batch is far larger, time is taken as proportional to
-   rows. Slope and intercept are clamped to be non-negative. */
+   batches. If their row counts vary too little, or this batch is far larger than they are, time is taken as
+   proportional to rows. Slope and intercept are clamped to be non-negative. */
 static double fold__estimate_batch(const fold_ctx *f, const fold__batch *batch, int kind)
 {
     const fold__cost *cost = fold__cost_of(f, batch, kind);
@@ -24440,8 +24444,8 @@ static double fold__estimate_batch(const fold_ctx *f, const fold__batch *batch, 
 }
 
 /* ==== section: plan execution ================================================================
-   Owns: making a plan (fold__make_plan), reserving the memory that it writes (fold__reserve_run), and running
-   its groups forward and backward (fold__execute), phase by phase (fold__find_phase). In inference, all
+   Owns: making a plan (fold__make_plan), reserving the memory that a run writes (fold__reserve_run), and
+   running groups forward and backward (fold__execute), phase by phase (fold__find_phase). In inference, all
    groups of samples are divided among the threads. In training, one group per thread runs at a time; then the
    threads divide up the sums that these groups add to.
    Uses: all sections above. Invariant: all memory is reserved before the first write. */
@@ -24481,7 +24485,7 @@ static void fold__layout_results(fold_ctx *f)
 
 /* Lays out the values and gradients that cross between groups, and contributions to them, in units of 16
    floats from the region's start. Returns the number of units. Leaves have values already, and their
-   gradients are stored with their group. Also lays out each group's contributions, from its start. */
+   gradients are stored with their group. Also lays out each group's contributions, from unit 0 on. */
 static uint32_t fold__layout_boundary(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -24508,7 +24512,7 @@ static uint32_t fold__layout_boundary(fold_ctx *f)
     return rows;
 }
 
-/* Returns the first group of samples; they end before fold__samples_to. */
+/* Returns the first group of samples. The last one precedes fold__samples_to. */
 static uint32_t fold__samples_from(const fold__run *run) { return run->plan.has_prefix ? 1 : 0; }
 static uint32_t fold__samples_to(const fold__run *run)
 {
@@ -24546,8 +24550,8 @@ static void fold__layout_groups(fold_ctx *f, size_t boundary)
     run->plan.region = end + samples * fold__min_size((size_t)fold__threads_of(f), to - from);
 }
 
-/* Clears the state of nodes that the run reads but does not visit, because they were recorded earlier. It
-   computes none of them, and they get no gradients. */
+/* Clears the state of nodes that the run reads but does not visit, because they were recorded earlier. The
+   run computes none of them, and they get no gradients. */
 static void fold__clear_outside(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -24608,7 +24612,7 @@ static int fold__make_plan(fold_ctx *f)
     return 1;
 }
 
-/* Packs the weights of products whose inputs get gradients in this run, for use in backward. */
+/* Packs, for the backward pass, the weights of products whose inputs get gradients in this run. */
 static void fold__ready_packs(fold_ctx *f)
 {
     for (uint32_t sig = 0; sig < f->run->plan.run_sigs; sig++) {
@@ -24671,8 +24675,8 @@ static void fold__resolve_gradients(fold_ctx *f, const fold__group *group)
     }
 }
 
-/* Clears, before any is written, those gradients of a group's values and leaves that are written only in
-   part: if `boundary` is set, those that cross between groups, which other groups write; else the others. */
+/* Clears a group's gradients (of values and leaves) that are written only in part, before they are written:
+   if `boundary` is set, those that cross between groups, which other groups write; else the rest. */
 static void fold__clear_partial(fold_ctx *f, const fold__group *group, int boundary)
 {
     fold__run *run = f->run;
@@ -24694,7 +24698,7 @@ static void fold__clear_partial(fold_ctx *f, const fold__group *group, int bound
     }
 }
 
-/* Begins a group, or its chunk that starts at `row` of its lists, which start `row` rows before the slabs. */
+/* Begins a group, or the chunk of its lists from `row` on. Lists then begin `row` rows before their slabs. */
 static void fold__enter_chunk(fold_ctx *f, fold__group *group, uint32_t row)
 {
     fold__run *run = f->run;
@@ -24774,7 +24778,7 @@ static const char *fold__batch_name(const fold_ctx *f, const fold__worker *worke
     return fold__request_name(f, f->sigs[worker->run_sig->sig].op);
 }
 
-/* Runs a batch forward and captures its commands. If they would differ in another replay, or are too many,
+/* Runs a batch forward and captures its commands. If they would differ in a later replay, or are too many,
    the batch itself becomes a single command. */
 enum { FOLD__MAX_COMMAND_BYTES = 1 << 16 };
 static FOLD__NOINLINE void fold__capture_batch(fold_ctx *f, fold__worker *worker, uint32_t which)
@@ -24814,8 +24818,8 @@ static void fold__run_batch(fold_ctx *f, fold__worker *worker, const fold__group
         fold__learn_cost(f, &worker->batch, kind, fold__as_double(fold__now(f) - start));
 }
 
-/* Work for several threads: groups [first, last) one by one, the sums that these groups add to, or the rows
-   of one batch when no other group runs. */
+/* Work for several threads: groups [first, last), each run by one thread; the sums that these groups add to;
+   or the rows of one batch when no other group runs. */
 typedef struct fold__job {
     fold_ctx *ctx;
     void (*run)(const struct fold__job *job, fold__worker *worker, uint64_t worker_index);
@@ -24862,8 +24866,8 @@ static void fold__run_rows_job(const fold__job *job, fold__worker *worker, uint6
                     (uint32_t)(job->work * (worker_index + 1) / job->threads));
 }
 
-/* Runs a group's batches in order or, in backward, from last to first. `alone` means that no other group runs
-   at that time, so threads may divide a batch. */
+/* Runs a group's batches in order or, in the backward pass, from last to first. `alone` means that no other
+   group runs at that time, so threads may divide a batch. */
 static void fold__run_group(fold_ctx *f, fold__worker *worker, uint32_t which, int kind, int alone)
 {
     const fold__group *group = &f->run->group[which];
@@ -24892,7 +24896,7 @@ static void fold__backward_group(fold_ctx *f, fold__worker *worker, uint32_t whi
 }
 
 /* Whether a group's rows of a use are summed after the group has run. This is so for parameters, and for
-   shared nodes of the prefix if the group consists of samples. Other uses are summed when the node's gradient
+   shared nodes of the prefix if the group is not the prefix. Other uses are summed when the node's gradient
    is completed (fold__shared_total). */
 static int fold__adds_up(const fold__run *run, const fold__use *use, uint32_t group)
 {
@@ -24920,7 +24924,7 @@ static uint64_t fold__measure_use(const fold_ctx *f, fold__use *use, uint32_t fi
     return use->work = use->rows * (use->size + FOLD__FIND_WORK) * (uint64_t)fold__shape_lines(&shape);
 }
 
-/* Measures all uses. Returns the total cost of their sums, which fold__accumulate_groups divides up. */
+/* Measures all uses. Returns the total cost of their sums, of which each thread or slice gets a part. */
 static uint64_t fold__measure_sums(const fold_ctx *f, uint32_t first, uint32_t last)
 {
     uint64_t work = 0;
@@ -24948,7 +24952,7 @@ static void fold__accumulate_groups(fold_ctx *f, fold__worker *worker, uint32_t 
         for (uint32_t group = first; group < last && share.columns.from < share.columns.to; group++)
             if (fold__adds_up(run, use, group))
                 fold__accumulate_use(f, worker, use, &run->group[group], share, &done);
-        if (to >= end || share.rows.to < (int)use->rows) /* if threads divide columns, the last one writes */
+        if (to >= end || share.rows.to < (int)use->rows) /* if threads divide columns, the last writes it */
             use->next = done;
         if (run->sums_in_one_go && to >= end && !use->is_node)
             fold__add_to_total(f, use);
@@ -25001,16 +25005,16 @@ static void fold__sum_groups(fold_ctx *f, uint32_t first, uint32_t last)
     fold__on_threads(f, &job);
 }
 
-/* Returns the number of steps of a phase: one per batch of its group and, in backward, one for the sums. */
+/* Returns the number of steps of a phase: one per batch of its group; if backward, one more for the sums. */
 static uint32_t fold__phase_steps(const fold__run *run, const fold__progress *progress)
 {
     const fold__group *group = &run->group[progress->group];
     return group->end_batch - group->first_batch + (uint32_t)progress->backward;
 }
 
-/* Moves to the next phase that has steps, which may be the current one. The phases are: the prefix, the
-   suffix backward, each group of samples forward and backward, the suffix, the prefix backward. Gradients
-   pass the suffix before its values exist, and the prefix once all samples have added theirs. */
+/* Moves to the next phase that has steps, which may be the current one. Phases: the prefix, the suffix
+   backward, each group of samples forward and backward, the suffix forward, the prefix backward. Gradients
+   pass through the suffix before its values exist, and the prefix after all samples have added theirs. */
 static void fold__find_phase(const fold__run *run, fold__progress *progress)
 {
     const uint32_t from = fold__samples_from(run), suffix = 2 + 2 * (fold__samples_to(run) - from);
@@ -25110,7 +25114,7 @@ static void fold__run_commands(fold_ctx *f)
     worker->one_row_calls = one_row;
 }
 
-/* Runs a reserved plan in one go: phase by phase, or using commands captured in an earlier replay. */
+/* Runs a reserved plan in one go: phase by phase or, if an earlier replay captured commands, using these. */
 static void fold__execute(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -25150,7 +25154,7 @@ enum { FOLD__TIMED_FIRST = 4, FOLD__TIMED_EACH = 64, FOLD__MIN_WORK = 1 << 14 };
 /* Whether an unfinished run has overwritten values of this recording, so that none can be read. */
 static int fold__is_interrupted(const fold_ctx *f) { return f->run->interrupted_salt == f->salt; }
 
-/* Returns the batch of a step, or FOLD__NONE for a group's last step in backward, which sums gradients. */
+/* Returns the batch of a step, or FOLD__NONE for the last step of a backward phase, which sums gradients. */
 static uint32_t fold__step_batch(const fold__run *run, const fold__progress *progress)
 {
     const fold__group *group = &run->group[progress->group];
@@ -25197,7 +25201,7 @@ static double fold__estimate_rows(const fold_ctx *f, const fold__progress *progr
     return fold__estimate_batch(f, &batch, progress->backward ? FOLD__EVENT_BACKWARD : FOLD__EVENT_FORWARD);
 }
 
-/* Returns how many rows of a step (for sums, how much work) should fit into `ns`, but enough for progress. */
+/* Returns how many rows of a step (for sums, how much work) should fit into `ns`, but at least a minimum. */
 static uint64_t fold__rows_within(const fold_ctx *f, const fold__progress *progress, uint64_t rows, double ns)
 {
     const int is_sums = fold__step_batch(f->run, progress) == FOLD__NONE;
@@ -25258,7 +25262,7 @@ static void fold__run_rows(fold_ctx *f, uint64_t rows, uint64_t all)
     fold__find_phase(run, progress);
 }
 
-/* Starts a run in slices. Gradients that have no separate total no longer count as zeros from here on. */
+/* Starts a run in slices. From here on, gradients without a separate total no longer count as zeros. */
 static void fold__begin_slices(fold_ctx *f)
 {
     fold__first_phase(f->run, &f->run->progress);
@@ -25272,11 +25276,11 @@ static void fold__begin_slices(fold_ctx *f)
 }
 
 /* ==== section: run calls =====================================================================
-   Owns: a run from its roots to its results: making or finding a plan, executing it (at once, in slices, or
-   as a replay), and noting which values were computed.
+   Owns: the course of a run from its roots to its results. A run makes or finds a plan, executes it (at once,
+   in slices, or as a replay), and notes which values were computed.
    Uses: all sections above. Invariant: whatever can fail does so before the first write. */
 
-/* Reserves what an eager backward writes: contributions, followed by gradients for all values. */
+/* Reserves what an eager backward pass writes: contributions, followed by gradients for all values. */
 static int fold__eager_reserve(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -25371,7 +25375,7 @@ static int fold__is_choice(const fold_ctx *f, uint32_t id)
     return fold__kind_of(f, id) == FOLD__NODE_OP && !fold__is_list(f, id) &&
            fold__node_sig(f, id)->op == FOLD__OP_list_softmax_xent;
 }
-/* Returns the number of indices: one per row, or one for all rows of a list. Edges are counted separately. */
+/* Returns the number of indices: one per row if each has its own, else one. Edges are counted separately. */
 static uint32_t fold__n_indices(const fold_ctx *f, const fold__index_ref *ref)
 {
     const int each = fold__kind_of(f, ref->node) == FOLD__NODE_LOOKUP || fold__has_row_data(f, ref->node);
@@ -25522,7 +25526,7 @@ static void fold__note_stats(fold_ctx *f)
     stats->one_group = run->plan.one_group;
 }
 
-/* -- lower bound of the batches, counted on request ------------------------------------------- */
+/* -- lower bound for the number of batches, counted on request -------------------------------- */
 
 static int fold__shows_plan(const fold_ctx *f)
 {
@@ -25546,7 +25550,7 @@ static void fold__find_last_readers(const fold_ctx *f, const fold__group *group,
     }
 }
 
-/* Returns the longest chain of calls of one signature, which may have calls of others in between. Only calls
+/* Returns the length of the longest chain of a signature's calls; other calls may come in between. Only calls
    between a call of the signature and the last call that depends on it are visited. */
 static uint32_t fold__own_chain(const fold_ctx *f, const fold__group_sig *group_sig, const uint32_t *last,
                                 uint32_t *chain)
@@ -25578,8 +25582,8 @@ static uint32_t fold__own_chain(const fold_ctx *f, const fold__group_sig *group_
     return longest;
 }
 
-/* Returns the sum of the longest chains of all signatures in all groups. Planning skips signatures that feed
-   each other; their chains are found here, in arrays that planning no longer needs. */
+/* Returns the sum of the longest chains' lengths over all signatures and groups. Planning skips signatures
+   that feed each other; their chains are found here, in arrays that planning no longer needs. */
 static uint32_t fold__count_bound(const fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -25875,7 +25879,7 @@ static int fold__plan_run(fold_ctx *f, const fold_node *roots, size_t n_roots, i
     return planned && fold__steps_fit(f) && !FOLD__TRAINING(backward && !fold__reserve_kept_grads(f));
 }
 
-/* Plans and runs. A run that is only begun computes nothing yet. Returns 0 with an error if out of memory. */
+/* Plans and runs. A run that is only begun computes nothing yet. Returns 0 if an error has been set. */
 static int fold__try_run(fold_ctx *f, const fold_node *roots, size_t n_roots, int backward)
 {
     fold__run *run = f->run;
@@ -25928,7 +25932,7 @@ FOLD_API fold_status fold_run_begin(fold_ctx *f, const fold_node *roots, int cou
 }
 
 #ifndef FOLD_INFERENCE
-/* Returns a copy of a root that is a parameter: only nodes that use a parameter give it a gradient. */
+/* Returns the root, or a copy if it is a parameter: only nodes that use a parameter give it a gradient. */
 static fold_node fold__root_of(fold_ctx *f, fold_node x)
 {
     fold__operand operand;
@@ -25990,7 +25994,7 @@ static const char *fold__replay_problem(const fold_ctx *f)
     return NULL;
 }
 
-/* Gives random calls of the last run, or recorded for it, the draws that a fresh recording would get. */
+/* Gives random calls that were run last, or recorded for that run, the draws of a fresh recording. */
 static void fold__draw_again(fold_ctx *f)
 {
     for (uint32_t at = 0; at < f->n_calls && f->n_draws; at++) {
@@ -26168,7 +26172,7 @@ static void fold__run_slice(fold_ctx *f, uint64_t ns)
         run->interrupted_salt = f->salt; /* stored values are overwritten from here on */
     f->run->worker->group_sig = NULL;
     if (f->desc.measure &&
-        (!ns || progress->done++)) /* it may be abandoned: planning again can need more memory */
+        (!ns || progress->done++)) /* the run may be abandoned: planning again can need more memory */
         progress->phase = FOLD__NONE;
     for (int ran = 0; progress->phase != FOLD__NONE && !f->desc.measure; ran = 1) {
         const uint64_t used = ns ? fold__now(f) - start : 0, all = fold__rows_of_step(f, progress);
@@ -26411,8 +26415,8 @@ static int fold__readable(fold_ctx *f, fold_node x, const char *who, fold__opera
     return 0;
 }
 
-/* Whether a node has values that the caller may read. While a body is being traced nothing has values; if it
-   had, whatever is computed from them would become a constant of the cell. */
+/* Whether a node has values that the caller may read. While a body is being traced, no node has any:
+   otherwise, whatever the body computed from them would become a constant of the cell. */
 static int fold__valuable(fold_ctx *f, fold_node x, const char *who, fold__operand *operand)
 {
     if (f && f->frame.tracing)
@@ -26587,7 +26591,7 @@ FOLD_API fold_stats fold_ctx_stats(const fold_ctx *f)
 
 enum {
     FOLD__MAX_THREADS = 64,
-    FOLD__SPINS = 4000 /* polls before a thread sleeps, since jobs often follow closely */
+    FOLD__SPINS = 4000 /* number of polls before a thread sleeps, since the next job often follows soon */
 };
 struct fold_pool {
     pthread_mutex_t lock;
@@ -26737,8 +26741,8 @@ static void fold__step_rows(fold_model *m, const fold__param_data *param, const 
                                  state2 ? state2 + at : NULL, count * width);
 }
 
-/* A step shared by several workers. The rows to update of all parameters are laid end to end and divided into
-   equal shares. A worker updates the blocks that begin in its share, and packs each while it is in cache. */
+/* A step shared by several workers. The rows to update, of all parameters, are laid end to end and divided
+   equally. A worker updates the blocks that begin in its share, and packs each while it is in cache. */
 typedef struct fold__stepping {
     fold_model *model;
     fold__step step;
@@ -26754,7 +26758,7 @@ static size_t fold__stepped_rows(const fold_model *m, const fold__param_data *pa
                                       : (size_t)param->shape.dim[0];
 }
 
-/* Updates rows of a parameter and refreshes their packs, which in lookup tables wait for all workers. */
+/* Updates rows of a parameter and refreshes their packs; those of lookup tables wait for all workers. */
 static void fold__step_param(const fold__stepping *stepping, fold__step step, const fold__param_data *param,
                              size_t from, size_t to)
 {
@@ -26825,7 +26829,7 @@ static void fold__step_lane(int worker_index, void *user)
     fold__fp_leave(saved);
 }
 
-/* Runs a step, on several threads if it is large. A float costs about as much as 16 multiplications. */
+/* Runs a step, on several threads if it is large. Updating a float costs about 16 multiplications. */
 static void fold__step_all(fold__stepping *stepping)
 {
     fold_model *m = stepping->model;
@@ -26865,8 +26869,8 @@ static fold__step fold__step_of(enum fold__rule rule, float rate, float decay, f
     return step;
 }
 
-/* Computes differences of settings, rounded as in runs whatever mode the host has set. It is not inlined, so
-   that the compiler cannot move them out from between the caller's fold__fp_enter and fold__fp_leave. */
+/* Computes differences of settings, rounded as in runs, whatever mode the host has set. Not inlined, so that
+   the compiler cannot move the computation out from between fold__fp_enter and fold__fp_leave. */
 FOLD__NOINLINE static void fold__settle_step(fold__step *step)
 {
     if (step->add1 == 0)
@@ -26943,7 +26947,7 @@ FOLD_API fold_status fold_adam_step(fold_model *m, const fold_adam *settings)
     return fold__step_model(m, &step, settings->decoupled);
 }
 
-/* Returns a sum of squares: from the dot kernel or, for blocks that may overflow or underflow, in double. */
+/* Returns a sum of squares. Blocks that may overflow or underflow in the dot kernel are summed in double. */
 static double fold__squares(const fold__kernels *kernels, const float *grads, size_t count)
 {
     double sum = 0;
@@ -27029,7 +27033,7 @@ FOLD_API float fold_rate_factor(const fold_rates *rates, uint64_t step)
    Uses: the public calls; recorder core for the steps of unrolled layers; cells for products that contexts
    with dedupe share. Invariant: a layer computes what its ops would if recorded one by one. */
 
-/* The full name of a part of a layer. It is empty, which no parameter accepts, if the model has an error. */
+/* The full name of a part of a layer. If the model has an error, it is empty, which no parameter accepts. */
 typedef struct fold__name {
     char text[128];
 } fold__name;
@@ -27417,12 +27421,12 @@ FOLD_API fold_node fold_encoder_apply(fold_ctx *f, const fold_encoder *encoder, 
     return encoder->has_norm ? FOLD__AS_CALL(f, "encoder_apply", fold_norm_apply(f, &encoder->norm, x)) : x;
 }
 
-/* The `user` of a layer's cell, copied into the model. */
+/* The `user` data of a layer's cell, copied into the model. */
 typedef struct fold__gates {
     fold_param weight, bias, recurrent, recurrent_bias;
     int hidden;
     int arity;     /* number of children of a tree node */
-    int projected; /* whether the body gets products with weight (and recurrent) instead of its first input */
+    int projected; /* whether the body gets products of the first input and the weights, not that input */
     fold_activation activation; /* for a cell without gates */
 } fold__gates;
 
@@ -27495,7 +27499,7 @@ static fold_node fold__gate_product(fold_ctx *f, const fold__gates *gates, fold_
                             : fold_linear_n(f, both, 2, weight, bias);
 }
 
-/* In contexts with dedupe, makes the product of a looked-up word a call that runs once for all occurrences,
+/* In contexts with dedupe, the product of a looked-up word is a separate call, run once for all occurrences,
    whatever the states. From its first such word on, a cell uses products for every input, so that all its
    calls can share batches: *cell becomes its projection. Returns NULL if the cell uses x itself. */
 static const fold__gates *fold__project_word(fold_ctx *f, fold_cell *cell, fold_node x)
@@ -27736,7 +27740,7 @@ FOLD_API fold_rnn_stack fold_rnn_stack_new(fold_model *m, const char *name, fold
 }
 
 /* Runs a layer in one direction over the first `count` nodes of f->steps, an array that may move whenever a
-   call records. The states h go to the next `count` nodes or, in reverse, are concatenated to these. */
+   call is recorded. The states h go to the next `count` nodes or, in reverse, are appended to these. */
 static fold_state fold__stack_direction(fold_ctx *f, const char *who, const fold_recurrent *layer, int count,
                                         int reverse, const fold_state *begin)
 {
@@ -27763,7 +27767,7 @@ static int fold__room_for_steps(fold_ctx *f, int count)
     return fold__need(f, FOLD__ARRAY_STEPS, 2 * (size_t)count * sizeof(fold_node) + 1, 1);
 }
 
-/* Runs all layers over the first `count` nodes of f->steps, which become the outputs. */
+/* Runs all layers over the first `count` nodes of f->steps, and replaces these with the outputs. */
 static void fold__unroll_layers(fold_ctx *f, const char *who, const fold_rnn_stack *stack, int count,
                                 int fine, const fold_state *begin, fold_state *last)
 {
@@ -27851,7 +27855,7 @@ FOLD_API fold_node fold_unroll_list(fold_ctx *f, const fold_recurrent *layer, fo
     return count < 0 ? fold__null : fold__list_of_steps(f, count, layer->hidden);
 }
 
-/* Body of a leaf's cell. Without children h and c are zero, so the gates depend on W x alone. */
+/* Body of a leaf's cell. Without children, h and c are zero, so the gates depend on W x alone. */
 static void fold__leaf_body(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
 {
     const fold__gates *gates = (const fold__gates *)user;
@@ -27974,7 +27978,7 @@ FOLD_API fold_state fold_child_sum_apply(fold_ctx *f, const fold_child_sum *laye
         return fold__state_of(fold_call(f, cell, in, 1), 1);
     if (gates)
         in[1] = fold_linear_first(f, x, gates->recurrent, gates->recurrent_bias);
-    /* a state is its h and c, which alternate as fold_call_n expects for a list with two components */
+    /* in an array of states, h and c alternate, as fold_call_n expects for a list with two components */
     return fold__state_of(fold_call_n(f, cell, in, gates ? 2 : 1, (const fold_node *)(const void *)children,
                                       count),
                           1);
@@ -27997,7 +28001,7 @@ FOLD_API int fold_to_file(const void *bytes, size_t count, void *file)
 }
 #endif
 
-/* Whether text begins with valid UTF-8 that is not a control character. Sets `count` to its length, or 1. */
+/* Whether text begins with valid UTF-8 and no control character. *count becomes its length (1 if invalid). */
 static int fold__is_plain(const char *from, int *count)
 {
     *count = fold__utf8(from);
@@ -28085,8 +28089,8 @@ static void fold__put_spaces(fold__text *text, size_t used, size_t width)
 
 #ifndef FOLD_NO_TEXT
 /* ==== section: inspection ====================================================================
-   Owns: printing and visiting a recording and the plan of its last run, both using a snapshot made here; the
-   summary of a model.
+   Owns: printing and visiting a recording and the plan of its last run, using a snapshot of both; printing
+   the summary of a model.
    Uses: text output, results. Invariant: nothing that a run reads is changed. */
 
 static void fold__put_shape(fold__text *text, const fold_shape *shape)
@@ -28117,7 +28121,7 @@ typedef struct fold__seen_sig {
     uint32_t sig;
     uint32_t calls;
     uint32_t batches;
-    uint32_t chain;      /* its longest chains, summed over groups: a lower bound on its batches */
+    uint32_t chain;      /* length of its longest chain, summed over groups: a lower bound on its batches */
     uint32_t groups;     /* number of groups with its calls */
     uint32_t last_group; /* 1 + the last of these groups */
 } fold__seen_sig;
@@ -28125,12 +28129,12 @@ typedef struct fold__seen_sig {
 typedef struct fold__snapshot {
     fold_ctx *ctx;
     fold__error error; /* error of the context, restored afterwards */
-    int planned;       /* 1 if batches are those of the last run, 0 if of the recording, by depth */
+    int planned;       /* 1 if batches are those of the last run, 0 if formed here, by depth */
     uint32_t n_batches, n_calls, n_sigs, n_groups, bound, recomputed;
     fold__seen_batch *batch;
     const uint32_t *call; /* calls in batch order */
-    uint32_t *at; /* per node: 1 + its batch for a call, FOLD__LEAF + 1 + the first batch that reads it for
-                     any other value that calls read, else 0 */
+    uint32_t *at; /* per node: for a call, 1 + its batch; for other values that are read, FOLD__LEAF + 1 + the
+                     first batch that reads them; else 0 */
     uint32_t *sig_at;        /* per signature: 1 + its index in `sig` */
     fold__seen_sig *sig;     /* in order of their first batches */
     uint32_t *work;          /* working memory, per node */
@@ -28255,7 +28259,7 @@ static void fold__index_snapshot(fold__snapshot *snapshot)
     }
 }
 
-/* Takes a snapshot. Failure does not set an error on the recording. Until fold__end_snapshot the context has
+/* Takes a snapshot. Failure does not set an error on the recording. Until fold__end_snapshot, the context has
    an error, so that it refuses all calls from a writer or visitor. */
 static fold_status fold__make_snapshot(fold_ctx *f, fold__snapshot *snapshot)
 {
@@ -28714,8 +28718,8 @@ static void fold__put_batch_splits(fold__text *text, const fold__snapshot *snaps
     else if (seen->chain > seen->groups)
         fold__put(text, "%lu because some read others", (unsigned long)seen->chain);
     if (snapshot->planned && seen->groups > 1)
-        fold__put(text, "%sin %lu groups of samples", seen->chain > seen->groups ? ", " : "",
-                  (unsigned long)seen->groups);
+        fold__put(text, "%sin %lu of %lu groups", seen->chain > seen->groups ? ", " : "",
+                  (unsigned long)seen->groups, (unsigned long)snapshot->n_groups);
     if (snapshot->planned && seen->batches > seen->chain)
         fold__put(text, "%s%lu more by the schedule",
                   seen->chain > seen->groups || seen->groups > 1 ? ", " : "",
@@ -28790,11 +28794,11 @@ static void fold__see_signature(const fold_ctx *f, uint32_t sig, fold_seen *seen
         seen->cell = fold__request_name(f, f->sigs[signature->tag_cell].op);
 }
 
-/* Numbers samples from 1 on. A call begins a sample if neither it nor any later call reads an earlier call.
+/* Numbers samples from 1 on. A call begins a sample if neither it nor any later call reads a call before it.
    Nodes that are shared by samples, or that only combine samples, belong to none. */
 static void fold__number_samples(fold__snapshot *snapshot)
 {
-    /* read by a call of a sample; inside a sample; the first call of one */
+    /* a value that a sample reads; a call inside a sample; the first call of a sample */
     enum { FOLD__SAMPLE_READ = 1, FOLD__SAMPLE_INSIDE, FOLD__SAMPLE_FIRST };
     const fold_ctx *f = snapshot->ctx;
     uint32_t lowest = FOLD__NONE, sample = 0;
@@ -29081,7 +29085,7 @@ enum { FOLD__DTYPES = sizeof fold__dtypes / sizeof *fold__dtypes };
 enum { FOLD__PART_STEPS = 3 };
 
 /* Returns the array with part `nth` of all parameters: 0 is their values, 1 and 2 are the optimiser's state.
-   Part 3, which only Adam has, is not an array but a parameter's step count, saved if not the model's. */
+   Part 3, only Adam's, is no array but a parameter's step count, saved if it differs from the model's. */
 static float *fold__state_array(const fold_model *m, int nth)
 {
     static const int array[] = { FOLD__M_VALUES, FOLD__M_STATE1, FOLD__M_STATE2 };
@@ -29127,7 +29131,7 @@ static int fold__compare_joined(const char *text, const char *const parts[3])
 
 #ifndef FOLD_NO_STDIO
 #ifdef FOLD__DISK_WINDOWS
-/* Converts a path from UTF-8 or, if invalid, the process's code page. A path that is too long becomes "". */
+/* Converts a path from UTF-8 or, if invalid, from the process's code page. Returns "" for too long a path. */
 enum { FOLD__WIDE = 260 };
 static const wchar_t *fold__wide(const char *path, wchar_t to[FOLD__WIDE])
 {
@@ -29377,7 +29381,7 @@ static int fold__disk_lock(int file, const char *path)
 static void fold__disk_close(int file) { close(file); }
 static void fold__disk_remove(const char *path) { remove(path); }
 
-/* Creates a locked file. Locking fails if another saver took it for a leftover and removed it before. */
+/* Creates a locked file. Before it is locked, another saver may take it for a leftover and remove it. */
 static int fold__disk_create(const char *path)
 {
     const int file = open(path, O_WRONLY | O_CREAT | O_EXCL, 0666);
@@ -29488,7 +29492,7 @@ static int fold__disk_sync_folder(char *path) { return (void)path, 0; }
 static int fold__disk_replaceable(const char *path) { return (void)path, 1; }
 #endif
 
-/* Opens a temporary file, with the first of 100 names that no saver holds. It is renamed once complete. */
+/* Opens a temporary file under the first of 100 names that no saver holds. It is renamed once complete. */
 enum { FOLD__DRAFTS = 100 };
 static int fold__temp_file_new(const char *path, char *temp_file, size_t size, fold__error *error)
 {
@@ -29559,7 +29563,7 @@ FOLD_API fold_status fold_model_save(fold_model *m, const char *path, const fold
 
 /* -- reading a header ------------------------------------------------------------------------ */
 
-/* A header's text, ended by a zero byte. Parses only JSON that headers use, decoding strings in place. */
+/* A header's zero-terminated text. Only JSON that headers use is parsed; strings are decoded in place. */
 typedef struct fold__json {
     char *start, *at;
     const char *problem;
@@ -29573,7 +29577,7 @@ static int fold__json_fail(fold__json *json, const char *problem)
 }
 static void fold__json_blanks(fold__json *json) { json->at += strspn(json->at, " \t\n\r"); }
 
-/* Skips blanks, and `character` if it comes next. Returns whether it did. */
+/* Skips blanks, and `character` if it comes next. Returns whether it was there. */
 static int fold__json_next(fold__json *json, char character)
 {
     fold__json_blanks(json);
@@ -29684,12 +29688,12 @@ typedef struct fold__tensor {
     uint32_t param;      /* 1 + the parameter to load it into, or 0 */
     int of_bytes;        /* whether it contains the scales of an int8 tensor to load */
     const struct fold__tensor *scales; /* for an int8 tensor to load: one scale per index of its last axis or,
-                                          if their rank is above 1, one per vector along that axis */
+                                          if the scales' rank is above 1, one per vector along it */
     uint64_t begin, end; /* its bytes in the data of the file */
     const unsigned char *data;
 } fold__tensor;
 
-/* Parses a shape. `dim` gets at most `room` dimensions; `rank` is their number and `count` their product. */
+/* Parses a shape: *rank dimensions, of which the first `room` go to `dim`. Sets *count to their product. */
 static int fold__json_shape(fold__json *json, int *dim, int room, int *rank, uint64_t *count)
 {
     uint64_t number;
@@ -29902,11 +29906,16 @@ FOLD_API fold_status fold_ctx_fail(fold_ctx *f, fold_status status, const char *
     return fold_ctx_status(f);
 }
 
+static int fold__load_full(fold__file *file)
+{
+    char full[FOLD__WHEN_FULL];
+    return fold__load_fail(file, FOLD_NO_MEMORY, "load: out of memory%s", fold__when_full(file->model, full));
+}
 static char *fold__file_need(fold__file *file, int which, size_t bytes)
 {
     if (fold__arena_need(&file->arena, which, bytes))
         return file->arrays[which].data;
-    fold__load_fail(file, FOLD_NO_MEMORY, "load: out of memory");
+    fold__load_full(file);
     return NULL;
 }
 
@@ -30187,7 +30196,7 @@ static int fold__take_stream(fold__file *file, uint64_t size)
     const char *bytes = size < SIZE_MAX / 4 ? fold__read_array(file, FOLD__F_STAGE, (size_t)size) : NULL;
     char more;
     if (!bytes)
-        return fold__load_fail(file, FOLD_NO_MEMORY, "load: out of memory");
+        return fold__load_full(file);
     if ((file->read)(&more, 1, file->user))
         return fold__load_fail(file, FOLD_IO, "load: the file has more than its data");
     file->read = NULL;
@@ -30316,7 +30325,7 @@ static int fold__has_its_bytes(const fold__tensor *tensor, const fold__param_dat
            (param->bytes != FOLD__NO_PACK) != by_rows && (param->bytes_t != FOLD__NO_PACK) == by_rows;
 }
 
-/* Checks step counts and values that are or will become int8. Reserves a buffer of floats to be quantised. */
+/* Checks step counts, int8 tensors and values to quantise. Reserves a buffer of floats for the latter. */
 static int fold__load_check(fold__file *file)
 {
     enum { FOLD__CHECKED_FLOATS = 64 };

@@ -34,7 +34,7 @@ static fold_model *new_model(network *n, void *block, size_t size)
     n->tell = fold_dense_new(m, "tell", STATE, STATE, FOLD_ACT_LINEAR);
     n->memory = fold_gru_new(m, "memory", SENSES + STATE, STATE);
     n->act = fold_dense_new(m, "act", STATE, ACTION, FOLD_ACT_TANH);
-    return m; /* trained weights come in by fold_model_load */
+    return m; /* load trained weights here, so that print_sizes counts the memory that this needs */
 }
 
 /* Records and runs a frame of all agents. Arrays given by reference are read and written whenever it runs. */
@@ -53,7 +53,7 @@ static fold_status run(fold_ctx *f, const network *n, world *w)
     return fold_run(f, NULL, 0); /* all that goes out by reference */
 }
 
-static int print_sizes(world *w) /* of frames with as many pairs as fold_edges_ref was told */
+static int print_sizes(world *w) /* enough for any frame, since fold_edges_ref reserves memory for max_edges */
 {
     static unsigned char large[LARGE];
     network n;

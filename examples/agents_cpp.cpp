@@ -62,7 +62,7 @@ struct brain {
     }
 };
 
-static int print_sizes(world &w) /* of frames with as many pairs as fold_edges_ref was told */
+static int print_sizes(world &w) /* enough for any frame, since fold_edges_ref reserves memory for max_edges */
 {
     static std::byte block[large];
     const brain b(block, large);

@@ -3,16 +3,16 @@
      c++ -std=c++20 -O2 -fno-exceptions -fno-rtti -o cartpole examples/cartpole.cpp && ./cartpole --svg cartpole.svg
 
    A cart on a track is pushed left or right 50 times a second, and the pole on it must not fall (Barto,
-   Sutton and Anderson 1983). An episode ends when the pole leans by 12 degrees, when the cart is 2.4 m away,
-   or after 500 steps. An untrained controller keeps the pole up for about 20 steps.
+   Sutton and Anderson 1983). An episode ends when the pole leans by 12 degrees, when the cart is 2.4 m from
+   the middle, or after 500 steps. An untrained controller keeps the pole up for about 20 steps.
 
    The controller is trained by proximal policy optimisation (Schulman et al. 2017) with generalised advantage
-   estimation (Schulman et al. 2016). Many episodes run at once: each step records the episodes that have not
-   ended, one by one, and runs them as one batch. In training, each episode is a list with one row per step,
-   be it 8 steps or 500; lists of all lengths share batches, and nothing is padded. Each episode has its own
-   random generator, keyed by its number, so every run of the program gives the same result. After each
-   update, the controller is tested on 100 other episodes, without randomness in its actions. Training ends
-   when all of these last 500 steps. The last line reports how long 100 new episodes last. */
+   estimation (Schulman et al. 2016). Many episodes run at once: in each step, the unfinished episodes are
+   recorded one by one and run as one batch. In training, each episode is a list with one row per step, be it
+   8 steps or 500; lists of all lengths share batches, and nothing is padded. Each episode has its own random
+   generator, keyed by its number, so every run of the program gives the same result. After each update, the
+   controller is tested on 100 other episodes, without randomness in its actions. Training ends when all of
+   these last 500 steps. The last line reports how long 100 new episodes last. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #define FOLD_RL_IMPLEMENTATION

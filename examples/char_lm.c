@@ -10,16 +10,16 @@
    the same in all three ways:
      padded     Every line of a batch is padded to the length of the batch's longest line.
      bucketed   Every batch contains lines of a single bucket, all padded to the bucket's length. You can give
-                the lengths; otherwise a bucket ends as soon as it has enough lines. Each batch comes from a
+                the lengths; by default, each bucket has enough lines for four batches. Each batch comes from a
                 random bucket, chosen in proportion to the number of lines it has left. Batches with the same
                 numbers of steps and lines have the same network, so it is scheduled once and its plan is then
                 reused (fold_ctx_desc.plan_cache_bytes).
      dynamic    Every line keeps its own length. Nothing is padded.
    Padding repeats the end-of-line character, and a mask of 0 removes its loss. In all three ways the loss of
    a batch is the mean over the lines' own steps, so all three must agree, and the program checks that they
-   do. The loss of each held-out line must be bit-identical. Gradients are sums over all steps, and padding
-   changes the order of these sums, so the gradients of one batch agree except for rounding. Padded and
-   dynamic training see the same batches and must reach nearly the same perplexity. */
+   do. The loss of each held-out line must be bit-identical in all three ways. Gradients are sums over all
+   steps, and padding changes the order of these sums, so the gradients of one batch agree except for
+   rounding. Padded and dynamic training see the same batches and must reach nearly the same perplexity. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #define DATA_IMPLEMENTATION

@@ -1,10 +1,10 @@
-/* data.h - reads data for the examples: arrays in memory, CSV, MNIST's IDX, parse trees, lines of text.
+/* data.h - reads data for the examples: arrays in memory, CSV files, MNIST's IDX files, parse trees and lines of text.
 
-   In one C or C++ file:  #define DATA_IMPLEMENTATION
-                          #include "data.h"
+   In one C99 or C++17 file:  #define DATA_IMPLEMENTATION
+                              #include "data.h"
 
-   A set is a table: `count` examples, each with a value of every field, data or label. Loaders fill it, iterators walk
-   it in batches. All of it lies in memory, which the set owns unless it was the caller's.
+   A set is a table of `count` examples, each with a value for every field. A field is data or a label. Loaders fill a
+   set, iterators go through it in batches. All values are in memory, which the set owns unless you keep it.
 
        data_set digits = { 0 };
        data_error e = { 0 };
@@ -18,9 +18,9 @@
                for (size_t i = 0; i < it.size; i++)
                    learn(data_floats(&digits, 0, it.index[i]), data_ints(&digits, 1, it.index[i], NULL)[0]);
 
-   Errors are values: functions that can fail take a data_error, zero at first, and return 0 when all is well. The first
-   error sticks: every call that gets it afterwards fails at once. A set keeps what it held before. Files are not trusted:
-   sizes are checked before memory is taken, and nothing recurses. There are no globals. It is C99 and C++17. */
+   Errors are values: functions that can fail take a data_error, which must be zero at first, and return 0 on success.
+   After the first error, every call with the same data_error fails at once. A set keeps what it contained before. Files
+   are not trusted: sizes are checked before memory is allocated, and nothing recurses. There are no globals. */
 
 #ifndef DATA_H
 #define DATA_H
@@ -32,40 +32,40 @@
 extern "C" {
 #endif
 
-enum { DATA_MAX_RANK = 4, DATA_MAX_FIELDS = 8 }; /* rank counts the batch's axis */
+enum { DATA_MAX_RANK = 4, DATA_MAX_FIELDS = 8 }; /* the rank includes the axis of the batch */
 
-typedef struct data_error { char text[400]; long line; } data_error; /* "FILE:LINE: what is wrong"; line 0: none */
+typedef struct data_error { char text[400]; long line; } data_error; /* "FILE:LINE: what is wrong"; line 0: unknown */
 
 /* ---- random numbers: splitmix64 (Steele et al. 2014) ---- */
 
 uint64_t data_random(uint64_t *state);
-size_t data_random_below(uint64_t *state, size_t n);  /* 0 to n - 1; n is at least 1 */
+size_t data_random_below(uint64_t *state, size_t n);  /* 0 to n - 1; n must be at least 1 */
 float data_random_unit(uint64_t *state);              /* [0, 1) */
 
 /* ---- sets ---- */
 
 typedef enum data_type { DATA_FLOAT, DATA_INT } data_type;
 
-/* A set provides fields. dim[0..rank) is the shape of one example, rank 1 to 3. With rank 1 and dim[0] 0 lengths vary. */
+/* A field of a set. The shape of an example is dim[0..rank), with rank 1 to 3. Rank 1 and dim[0] 0: lengths vary. */
 typedef struct data_field {
     const char *name;     /* not copied */
-    int label;            /* 1: an answer, 0: data */
+    int label;            /* 1: a label; 0: data */
     data_type type;
     int rank, dim[DATA_MAX_RANK];
     const void *values;   /* float or int32_t [count x shape], example by example */
-    const size_t *start;  /* varying lengths: example i is values[start[i]] to values[start[i + 1]] */
-    int owned;            /* the set frees values and start */
+    const size_t *start;  /* if lengths vary: example i is values[start[i] .. start[i + 1]) */
+    int owned;            /* 1: the set frees values and start */
 } data_field;
 
 typedef struct data_set { data_field field[DATA_MAX_FIELDS]; int n_fields; size_t count; } data_set;
 
-/* Adds a field of `count` examples. Its arrays stay the caller's and are not copied. With `owned` they become the set's,
-   which frees them by free(), even if this fails. All fields have the same count, at least 1. */
+/* Adds a field with `count` examples. Its arrays are not copied. They stay yours unless `owned` is set: then the set
+   frees them with free(), even if this call fails. All fields must have the same count, at least 1. */
 int data_add(data_set *s, const data_field *field, size_t count, data_error *e);
 void data_set_free(data_set *s);
 int data_find(const data_set *s, const char *name);  /* returns the index of the field, or -1 */
 
-/* Returns the values of one example, or NULL when there is no such field or example, or it is of the other type. */
+/* Return the values of one example, or NULL if there is no such field or example, or the field has the other type. */
 const float *data_floats(const data_set *s, int field, size_t example);
 const int32_t *data_ints(const data_set *s, int field, size_t example, size_t *length);  /* length may be NULL */
 
@@ -74,22 +74,22 @@ const int32_t *data_ints(const data_set *s, int field, size_t example, size_t *l
 typedef struct data_iter_desc { size_t batch; int shuffle; uint64_t seed; } data_iter_desc;
 
 typedef struct data_iter {
-    const data_set *set;  /* must stay as it is */
+    const data_set *set;  /* must not change */
     size_t batch;         /* examples per batch */
-    const size_t *index;  /* holds this batch's `batch` examples */
-    size_t size, pad;     /* the first `size` of them are new in this pass; the last `pad`, in a pass's last batch only,
-                             repeat its first ones. size + pad = batch */
-    size_t passes;        /* calls of data_reset so far */
+    const size_t *index;  /* indices of the `batch` examples of this batch */
+    size_t size, pad;     /* the first `size` examples are new in this pass. Only the last batch of a pass may have
+                             `pad` more, which repeat the pass's first examples. size + pad = batch */
+    size_t passes;        /* number of calls of data_reset so far */
     size_t at, *order;    /* private */
     int shuffle;
     uint64_t random;
 } data_iter;
 
 int data_iter_new(data_iter *it, const data_set *s, const data_iter_desc *desc, data_error *e);
-int data_next(data_iter *it);    /* 1: there is a next batch, in index, size, pad. 0: the pass is over */
-void data_reset(data_iter *it);  /* begins a pass, shuffled anew: the n-th pass of a seed is always the same */
+int data_next(data_iter *it);    /* 1: index, size and pad describe the next batch; 0: the pass is over */
+void data_reset(data_iter *it);  /* begins a pass, shuffled again. The n-th pass depends only on the seed */
 void data_iter_free(data_iter *it);
-/* Returns a field as batches have it: the shape of one example with the batch in front, or rank 0 for no such field. */
+/* Returns a field with its shape in a batch: the batch axis, then the shape of one example. Rank 0: no such field. */
 data_field data_provide(const data_iter *it, int field);
 
 /* ---- words ---- */
@@ -101,56 +101,56 @@ typedef struct data_vocab {
     size_t *slots, n_slots;                       /* private: a hash table holds index + 1 */
 } data_vocab;
 
-int data_vocab_add(data_vocab *v, const char *text, size_t length);         /* counts it; returns its index, -1: no memory */
+int data_vocab_add(data_vocab *v, const char *text, size_t length);         /* counts a word; returns its index, or -1 */
 int data_vocab_find(const data_vocab *v, const char *text, size_t length);  /* -1: not there */
 void data_vocab_free(data_vocab *v);
 
-/* Says how text becomes words. */
+/* How text is divided into words. */
 typedef struct data_words {
-    int add;         /* new words enter the vocabulary, else they are read as `unknown` */
-    int unknown;     /* index; -1: an unknown word is an error */
-    int lower;       /* ASCII capitals become small */
-    int characters;  /* lines only: every UTF-8 character is a word, else what spaces and tabs separate */
+    int add;         /* 1: new words are added to the vocabulary; 0: they are read as `unknown` */
+    int unknown;     /* index for unknown words; -1: an unknown word is an error */
+    int lower;       /* 1: ASCII capitals become lower case */
+    int characters;  /* lines only. 1: each UTF-8 character is a word; 0: words are separated by spaces and tabs */
 } data_words;
 
 /* ---- files ---- */
 
-/* Writes dir/name to path of `size` bytes. Returns 1 when there is such a file and it can be read. */
+/* Writes "dir/name" to `path`, which has `size` bytes. Returns 1 if this file exists and can be read. */
 int data_path(char *path, size_t size, const char *dir, const char *name);
 
-/* Reads a field in MNIST's format: bytes, with examples along the first axis. Labels stay integers, data becomes 0 to 1. */
+/* Reads a field in MNIST's format: bytes, examples along the first axis. Labels stay integers; data becomes 0 to 1. */
 int data_load_idx(data_set *s, const char *name, int label, const char *path, data_error *e);
 
-/* Describes numbers in columns. `fields` gives name, label, type and shape of each. In order, a field takes as many
-   columns as its shape has values; a field without a name skips them. Cells may be quoted; empty lines are left out. */
+/* The numeric columns of a CSV file. Set the name, label, type and shape of each field. Fields read columns from left
+   to right, one per value; a field without a name skips its columns. Cells may be quoted. Empty lines are skipped. */
 typedef struct data_csv { char separator; int header; const data_field *fields; int n_fields; } data_csv;
 int data_load_csv(data_set *s, const data_csv *desc, const char *path, data_error *e);
 
-/* Makes each line that is not empty an example: a field of word indices of varying length. */
+/* Reads a field of word indices, with varying lengths. Each line that is not empty is an example. */
 int data_load_lines(data_set *s, const char *name, const data_words *words, data_vocab *v, const char *path,
                     data_error *e);
 
-/* Holds the nodes of all trees, children before parents. A tree's nodes are contiguous and its root is the last. Walk a
-   tree by recursion, or from its first node to its root by a loop. */
-typedef struct data_node { int child, sibling, word, label; } data_node; /* -1: has no child, no next sibling */
+/* The nodes of all trees, children before parents. The nodes of a tree are contiguous, and the root is the last one. To
+   visit a tree, recurse, or loop from its first node to its root. */
+typedef struct data_node { int child, sibling, word, label; } data_node; /* child, sibling: -1 if none */
 typedef struct data_trees {
     data_node *nodes; size_t n_nodes, cap_nodes;  /* all zero: empty */
-    size_t longest;                               /* nodes of the largest tree of any set */
+    size_t longest;                               /* number of nodes of the largest tree in any set */
 } data_trees;
-/* Appends a node whose children are there. Returns its index, or -1 when there is no memory. */
+/* Appends a node whose children have already been added. Returns its index, or -1 if there is no memory. */
 int data_tree_node(data_trees *t, const int *children, int n, int word, int label);
-/* Adds two fields to the set: "tree" [2], the first node and the root of each tree, and the label "label" of the root.
-   `tree` [count x 2] comes from malloc and is the set's from now on, even if this fails. */
+/* Adds two fields to the set: "tree" [2], with the first node and the root of each tree, and "label", with the label of
+   the root. `tree` [count x 2] must come from malloc. The set owns it from now on, even if this call fails. */
 int data_add_trees(data_set *s, data_trees *t, int32_t *tree, size_t count, data_error *e);
 void data_trees_free(data_trees *t);
 
-/* Reads trees in the format of the Penn Treebank, one a line, with numbers as labels:
-   (3 (2 a) (4 (4 great) (2 film))). Adds the fields of data_add_trees. */
+/* Reads trees in the format of the Penn Treebank, one per line, with numbers as labels, such as (3 (2 a) (4 (4 great)
+   (2 film))). Adds the fields that data_add_trees adds. */
 typedef struct data_ptb {
     data_words words;
     int classes;   /* labels are 0 to classes - 1 */
-    int arity;     /* children of every inner node; 0: any number */
-    size_t limit;  /* trees read; 0: all */
+    int arity;     /* number of children of every inner node; 0: any number */
+    size_t limit;  /* maximum number of trees to read; 0: all */
 } data_ptb;
 int data_load_trees(data_set *s, data_trees *t, const data_ptb *desc, data_vocab *v, const char *path, data_error *e);
 
@@ -170,7 +170,7 @@ int data_load_trees(data_set *s, data_trees *t, const data_ptb *desc, data_vocab
 #include <stdlib.h>
 #include <string.h>
 
-/* Notes the first error; returns 1, always. Line 0 means no line, path NULL no file. */
+/* Stores the error if it is the first. Always returns 1. Line 0 means no line, and path NULL no file. */
 #if defined(__GNUC__) || defined(__clang__)
 __attribute__((format(printf, 4, 5)))
 #endif
@@ -188,7 +188,7 @@ static int data__fail(data_error *e, const char *path, long line, const char *te
     return 1;
 }
 
-/* Makes room for n items of `size` bytes in an array that doubles. Returns NULL without memory, and the array stays. */
+/* Makes room for n items of `size` bytes in an array that doubles. Without memory, returns NULL and keeps the array. */
 static void *data__grow(void *items, size_t *cap, size_t n, size_t size)
 {
     size_t more = *cap ? *cap : 64;
@@ -214,7 +214,7 @@ float data_random_unit(uint64_t *state) { return (float)(data_random(state) >> 4
 
 /* ---- sets ---- */
 
-/* Returns the number of values of one example: 0 if lengths vary, SIZE_MAX if it is no shape at all. */
+/* Returns the number of values of one example: 0 if lengths vary, SIZE_MAX if the shape is invalid. */
 static size_t data__size(const data_field *f)
 {
     size_t size = 1;
@@ -267,7 +267,7 @@ void data_set_free(data_set *s)
     memset(s, 0, sizeof *s);
 }
 
-/* Returns where the values of an example begin, or NULL when there are none of that kind. */
+/* Returns the first value of an example, or NULL if there is no such example or it has a different type. */
 static const void *data__values(const data_set *s, int field, size_t example, data_type type, size_t *length)
 {
     if (field < 0 || field >= s->n_fields || example >= s->count || s->field[field].type != type) return NULL;
@@ -346,7 +346,7 @@ data_field data_provide(const data_iter *it, int field)
     if (!it->set || field < 0 || field >= it->set->n_fields) return f;
     f = it->set->field[field];
     f.owned = 0;
-    f.values = NULL; /* the examples of a batch stay in their places */
+    f.values = NULL; /* the examples of a batch are not copied */
     f.start = NULL;
     for (int i = f.rank; i > 0; i--) f.dim[i] = f.dim[i - 1];
     f.dim[0] = (int)it->batch;
@@ -415,7 +415,7 @@ void data_vocab_free(data_vocab *v)
 
 /* ---- files ---- */
 
-/* Holds a file in memory, followed by a 0, and the place of reading. */
+/* A file in memory, followed by a 0, and the position up to which it has been read. */
 typedef struct data__file { const char *path; char *text, *at, *end; long line; } data__file;
 
 int data_path(char *path, size_t size, const char *dir, const char *name)
@@ -451,7 +451,7 @@ static int data__open(data__file *t, const char *path, data_error *e)
     return 0;
 }
 
-/* Finds the next line, ended by a 0 in place, from *from to *to. Returns 0 behind the last, or if it holds a zero byte. */
+/* Finds the next line, *from to *to, and ends it with a 0 in place. Returns 0 after the last, or at a zero byte. */
 static int data__line(data__file *t, char **from, char **to, data_error *e)
 {
     if (!t->line && t->end - t->at >= 3 && !memcmp(t->at, "\xef\xbb\xbf", 3)) t->at += 3; /* byte order mark */
@@ -473,7 +473,7 @@ static size_t data__big_endian(const char *p)
     return (size_t)b[0] << 24 | (size_t)b[1] << 16 | (size_t)b[2] << 8 | b[3];
 }
 
-/* Reads the header into shape and count; the bytes behind it must be exactly as many as it says. */
+/* Reads the shape and the count from the header. Exactly as many bytes as it specifies must follow. */
 static int data__idx_header(const data__file *t, data_field *f, size_t *count, data_error *e)
 {
     const size_t bytes = (size_t)(t->end - t->text);
@@ -529,8 +529,8 @@ int data_load_idx(data_set *s, const char *name, int label, const char *path, da
 
 /* ---- CSV ---- */
 
-/* Returns the next cell, ended by a 0 in place, or NULL if it is badly quoted. *at moves behind it, to NULL after the
-   line's last. */
+/* Returns the next cell, ended with a 0 in place, or NULL if it is badly quoted. Moves *at to the cell after it, or
+   sets it to NULL after the last cell of the line. */
 static char *data__cell(char **at, char separator)
 {
     char *cell = *at, *from = cell, *to = cell;
@@ -547,7 +547,7 @@ static char *data__cell(char **at, char separator)
     return cell;
 }
 
-/* strtof with a point, whatever the locale: that of a German host wants a comma there. */
+/* strtof with a decimal point in every locale; in a German one, strtof itself expects a comma. */
 static float data__real(const char *cell, char **end)
 {
     const char *point = localeconv()->decimal_point, *at = strchr(cell, '.');
@@ -570,7 +570,7 @@ static float data__real(const char *cell, char **end)
     return x;
 }
 
-/* Writes a cell's number to values[i] of its type. */
+/* Writes the number in a cell to values[i]. Returns what is wrong with the cell, or NULL. */
 static const char *data__number(const char *cell, data_type type, void *values, size_t i)
 {
     char *end;
@@ -594,7 +594,7 @@ typedef struct data__csv {
     size_t cap[DATA_MAX_FIELDS], count;
 } data__csv;
 
-/* Reads one line. Every field's array grows with it, since no size is believed before it is there. */
+/* Reads one line. The fields' arrays grow line by line, since no size is trusted before the data is there. */
 static int data__csv_line(data__csv *c, const data__file *t, char *at, data_error *e)
 {
     size_t column = 0;
@@ -643,7 +643,7 @@ int data_load_csv(data_set *s, const data_csv *desc, const char *path, data_erro
         f.values = c.values[k];
         f.start = NULL;
         f.owned = 1;
-        if (f.name) data_add(s, &f, c.count, e); /* after an error it frees them */
+        if (f.name) data_add(s, &f, c.count, e); /* after an error, it frees the arrays */
     }
     while (e->text[0] && s->n_fields > before) data__field_free(&s->field[--s->n_fields]);
     free(t.text);
@@ -652,7 +652,7 @@ int data_load_csv(data_set *s, const data_csv *desc, const char *path, data_erro
 
 /* ---- lines and trees ---- */
 
-/* Returns the index of a word, or -1 and an error. */
+/* Returns the index of a word, or -1 with an error. */
 static int data__word(const data__file *t, data_vocab *v, const data_words *w, char *text, size_t length, data_error *e)
 {
     int index;
@@ -665,7 +665,7 @@ static int data__word(const data__file *t, data_vocab *v, const data_words *w, c
     return index < 0 ? w->unknown : index;
 }
 
-/* Counts the bytes of the UTF-8 character at `text`. A byte that begins none is a character of its own. */
+/* Returns the length of the UTF-8 character at `text`. A byte that does not begin one counts as a character. */
 static size_t data__character(const char *text)
 {
     const unsigned char first = (unsigned char)*text;
@@ -677,7 +677,7 @@ static size_t data__character(const char *text)
 
 typedef struct data__ragged { int32_t *values; size_t *start, n, cap_values, count, cap_start; } data__ragged;
 
-/* Adds a line's words, and the place at which the next line's begin. */
+/* Adds the words of a line, and the index at which the words of the next line begin. */
 static int data__add_line(data__ragged *r, const data__file *t, const data_words *w, data_vocab *v, char *at,
                           data_error *e)
 {
@@ -773,7 +773,7 @@ void data_trees_free(data_trees *t)
     memset(t, 0, sizeof *t);
 }
 
-/* Holds a node whose ')' is still to come. Its children so far are the last on the list of children. */
+/* A node whose ')' has not been read yet. Its children so far are the last ones in the list of children. */
 typedef struct data__begun { int label, word; size_t children; } data__begun;
 typedef struct data__parser {
     const data__file *file;
@@ -784,7 +784,7 @@ typedef struct data__parser {
     int *children; size_t n_children, cap_children;
 } data__parser;
 
-/* Begins a node, at "(label". */
+/* Begins the node that starts at "(label". */
 static int data__begin(data__parser *p, char **at, data_error *e)
 {
     const long line = p->file->line;
@@ -806,7 +806,7 @@ static int data__begin(data__parser *p, char **at, data_error *e)
     return 0;
 }
 
-/* Completes a node, at ")". It becomes a child of the one begun before it. */
+/* Completes a node at its ")". It becomes a child of the node that was begun before it. */
 static int data__end(data__parser *p, data_error *e)
 {
     const data__begun *b = &p->begun[p->depth - 1];
@@ -824,7 +824,7 @@ static int data__end(data__parser *p, data_error *e)
     return 0;
 }
 
-/* Only a space and brackets end a word: it may hold a no-break space and any other UTF-8. */
+/* Only a space or a bracket ends a word, so it may contain no-break spaces and any other UTF-8. */
 static int data__leaf(data__parser *p, char **at, data_error *e)
 {
     const size_t length = strcspn(*at, " ()");
@@ -836,7 +836,7 @@ static int data__leaf(data__parser *p, char **at, data_error *e)
     return e->text[0] != 0;
 }
 
-/* Reads a line's tree. Its root is then the only child on the list. */
+/* Reads the tree in a line. Its root is then the only child in the list. */
 static int data__tree(data__parser *p, char *at, data_error *e)
 {
     const long line = p->file->line;

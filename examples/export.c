@@ -9,11 +9,11 @@
      #include "my_weights.h"
      fold_model_read_in_place(m, my_weights, my_weights_bytes);
 
-   A comment above the array lists what the file contains. Without a file, the program first trains a
-   policy for --steps batches: that of examples/policy.h, which examples/firmware.c runs. In its task, when
-   the last value of an observation is 1, the policy must remember ten of the other values, and act on them
-   until the next such observation. --bytes quantises the weights to int8, a quarter of the size; a program
-   that reads such a file must call fold_model_quantize before it creates its layers. */
+   A comment above the array lists what the file contains. Without a file, the program first trains the policy
+   of examples/policy.h, which examples/firmware.c runs, for --steps batches. When the last value of an
+   observation is 1, this policy must remember ten of the other values, and act on them until the next such
+   observation. --bytes quantises the weights to int8, a quarter of the size; a program that reads such a file
+   must call fold_model_quantize before it creates its layers. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #include "policy.h"

@@ -7,14 +7,14 @@
        fold_draw_svg(f, fold_to_file, stdout);          the plan
        fold_draw_race(f, NULL, fold_to_file, stdout);   a moving picture to post
 
-   A picture shows the plan of the last run or, if something was recorded since, the recording by depth, like
-   fold_ctx_print. Draw a picture if the batches are not as you expect, a race to show others what batching
-   does to your network, or a timeline if a run takes too long.
+   A picture shows the plan of the last run. If something has been recorded since, it shows the recording by
+   depth instead, as fold_ctx_print does. Draw a picture if the batches are not as you expect, a race to show
+   others what batching does to your network, or a timeline if a run takes too long.
 
    All calls return FOLD_OK, FOLD_IO if the writer stopped, FOLD_BAD_ARGUMENT if f is NULL, or FOLD_NO_MEMORY.
-   While a picture is being written, it needs about 60 bytes per node from malloc. The calls also work in a
-   context with an error, and do not change its status. The writer may use the context. There are no globals.
-   The file compiles as C99 and C++17. With FOLD_NO_TEXT, contexts cannot be visited, and nothing is declared.
+   Writing a picture temporarily takes about 60 bytes per node from malloc. The calls also work in a context
+   with an error, and do not change its status. The writer may use the context. There are no globals. The file
+   compiles as C99 and C++17. With FOLD_NO_TEXT, contexts cannot be visited, and nothing is declared.
 
    The file is also an example of a visitor: fold_draw__take copies what it needs from each call, and all
    other code reads the copy. */
@@ -48,16 +48,16 @@ FOLD_API fold_status fold_draw_svg(fold_ctx *f, fold_writer *write, void *user);
 
 typedef struct fold_draw_race_desc {
     const char *title; /* heading, also read by screen readers. NULL: "One recording, run twice" */
-    float seconds;     /* duration without the pauses, up to 600. 0: 1/3 s per step, at most 8 s */
+    float seconds;     /* duration without the pauses, up to 600. 0 means 1/3 s per step, at most 8 s */
 } fold_draw_race_desc;
 FOLD_API fold_draw_race_desc fold_draw_race_desc_default(void);
 
-/* Writes a moving SVG picture of the recording run twice: on the left one call per step, in the order of
-   recording, and on the right one batch or prologue per step. A batch takes longer than one of its calls, so
-   the picture compares numbers of steps, not times. It moves in an <img> of a web page and of a README, and
-   loops. Without animation it shows the end of both sides, with their steps. Colours follow the reader's
-   dark mode. It draws at most 64 rows of the first 256 batches and counts all other calls, and takes about
-   600 bytes per drawn call. desc may be NULL. Returns FOLD_BAD_ARGUMENT if `seconds` is out of range. */
+/* Writes a moving SVG picture in which the recording runs twice: on the left one call per step, in recording
+   order, and on the right one batch or prologue per step. A batch takes longer than one of its calls, so the
+   picture compares numbers of steps, not times. It loops, also as an <img> in a web page or a README. Viewers
+   without animation show the end of both runs, with their numbers of steps. Colours adapt to dark mode. At
+   most 64 rows of the first 256 batches are drawn, and all other calls are only counted. The file has about
+   600 bytes per drawn call. desc may be NULL. If `seconds` is out of range, returns FOLD_BAD_ARGUMENT. */
 FOLD_API fold_status fold_draw_race(fold_ctx *f, const fold_draw_race_desc *desc, fold_writer *write,
                                     void *user);
 
@@ -147,8 +147,8 @@ static int fold_draw__is_no_xml(const char *from)
     return !strncmp(from, "\xef\xbf\xbe", 3) || !strncmp(from, "\xef\xbf\xbf", 3);
 }
 
-/* Writes the first `characters` of a name, made safe inside quotes: special characters are escaped. Bytes
-   that are not UTF-8, and characters that XML does not allow, are replaced with '?'. */
+/* Writes at most `characters` characters of a name, with special characters escaped so that it is safe inside
+   quotes. Bytes that are not UTF-8, and characters that XML does not allow, are replaced with '?'. */
 enum { FOLD_DRAW__WHOLE = 0x7fffffff };
 static void fold_draw__name(fold_draw__text *text, const char *from, int characters)
 {
@@ -333,7 +333,7 @@ static int fold_draw__take(const fold_seen *seen, void *user)
     node->rows = seen->rows;
     node->row = seen->row;
     node->is_param = seen->row < 0 && !fold_param_is_null(seen->param[0]) && !seen->n_operands;
-    node->column = seen->batch; /* the batch, until all columns are known */
+    node->column = seen->batch; /* the number of the batch, until all columns are known */
     if (!is_call)
         return 0;
     fold_draw__column *last = plan->column + plan->n_columns - 1;
@@ -431,8 +431,7 @@ static void fold_draw__leaf(fold_draw__text *text, const fold_draw__node *node, 
         fold_draw__put(text, " %d", node->row);
 }
 
-/* Returns the call that computes an operand. If a call computes several operands, they are drawn as a single
-   edge. */
+/* Returns the call that computes an operand. Several operands from one call are drawn as a single edge. */
 static uint32_t fold_draw__operand(const fold_draw__plan *plan, const fold_draw__node *node, int operand)
 {
     return plan->node[plan->operand[node->first_operand + (size_t)operand]].call;
@@ -522,7 +521,7 @@ enum {
 };
 typedef struct fold_draw__frame {
     int node_w, leaf_w, space; /* widths of a call, of a leaf, and of the space before a column */
-    double left, top, x, y;    /* where the layout's origin is in the picture, and the size of its units */
+    double left, top, x, y;    /* position of the layout's origin in the picture, and size of its units */
 } fold_draw__frame;
 
 static int fold_draw__is_drawn(const fold_draw__node *node)
@@ -603,8 +602,8 @@ static void fold_draw__lay_out_column(fold_draw__plan *plan, const fold_draw__co
     fold_draw__part_column(plan, plan->spare, count);
 }
 
-/* Gives a lane to each leaf and to each call that reads nothing, in recording order, while there are lanes.
-   Then lays out the columns from left to right. Returns the height of the picture. */
+/* Gives a lane to each leaf and to each call that reads nothing, in recording order, as long as there are
+   lanes. Then lays out the columns from left to right. Returns the height of the picture. */
 static int fold_draw__lay_out(fold_draw__plan *plan)
 {
     int lanes = 0, top = 0, bottom = 0;
@@ -628,7 +627,7 @@ static int fold_draw__lay_out(fold_draw__plan *plan)
     return bottom - top + FOLD_DRAW__LANE;
 }
 
-/* Returns the width that the columns need, with a space at the end. */
+/* Places the columns from left to right, and returns their width, including a space at the end. */
 static int fold_draw__place_columns(fold_draw__plan *plan, const fold_draw__frame *frame)
 {
     int left = 0;
@@ -797,31 +796,31 @@ FOLD_API fold_status fold_draw_svg(fold_ctx *f, fold_writer *write, void *user)
 
 /* ---- a race ---------------------------------------------------------------------------------- */
 
-/* Sizes of a race in pixels. Both sides show the same graph, scaled so that it fits. A side of more than
-   FOLD_DRAW__FRAMES steps shows several of them at a time. */
+/* Sizes of a race in pixels. Both sides show the same graph, scaled so that it fits. A side with more than
+   FOLD_DRAW__FRAMES steps shows several steps at a time. */
 enum {
     FOLD_DRAW__RACE_W = 640,
     FOLD_DRAW__SIDE_W = 286,
     FOLD_DRAW__MOST_COLUMNS = 256, /* narrower columns could not be seen */
     FOLD_DRAW__SIDE_H = 480,
-    FOLD_DRAW__RIGHT = 318,   /* from the left side to the right one */
+    FOLD_DRAW__RIGHT = 318,   /* distance from one side to the other */
     FOLD_DRAW__EDGE = 18,
     FOLD_DRAW__GRAPH = 128,   /* top of the graph, below the headings */
     FOLD_DRAW__MARGIN = 4,    /* between a call and the frame of its step */
-    FOLD_DRAW__STRIP_H = 60,  /* maximum height of the strip below the graph, which counts steps */
-    FOLD_DRAW__CHIP_H = 10,   /* maximum height of a call in it */
+    FOLD_DRAW__STRIP_H = 60,  /* maximum height of the strip of steps below the graph */
+    FOLD_DRAW__CHIP_H = 10,   /* maximum height of a call in the strip */
     FOLD_DRAW__FRAMES = 96
 };
 typedef struct fold_draw__race {
     fold_draw__text text;
     fold_draw__plan plan;
     fold_draw__frame frame;
-    int steps[2], most; /* steps of each side: [0] calls, [1] batches and prologues; their maximum */
-    int height;         /* of the graph */
-    int columns, drawn; /* numbers of columns and calls that it shows */
-    int bottom;         /* of the strip */
+    int steps[2], most; /* steps[0]: number of calls; [1]: of batches and prologues; most: the maximum */
+    int height;         /* height of the graph */
+    int columns, drawn; /* numbers of columns and calls in the graph */
+    int bottom;         /* y coordinate of the strip's bottom */
     double chip;        /* height of a call in the strip */
-    double seconds;     /* without the pauses */
+    double seconds;     /* duration without the pauses */
 } fold_draw__race;
 
 FOLD_API fold_draw_race_desc fold_draw_race_desc_default(void)
@@ -831,7 +830,7 @@ FOLD_API fold_draw_race_desc fold_draw_race_desc_default(void)
     return desc;
 }
 
-/* Return the number of moments at which something happens on the longer side, and the moment of a step. */
+/* Return the number of moments at which the longer side changes, and the moment at which a step is shown. */
 static int fold_draw__moments(const fold_draw__race *race)
 {
     return race->most < FOLD_DRAW__FRAMES ? race->most : FOLD_DRAW__FRAMES;
@@ -842,7 +841,8 @@ static int fold_draw__moment(const fold_draw__race *race, int step)
     return race->most ? (int)((int64_t)step * fold_draw__moments(race) / race->most) : 0;
 }
 
-/* Return the seconds of a loop (a pause, the race, a longer pause), and when a step begins, in percent. */
+/* Return the seconds of a loop (a pause, the race, a longer pause), and the percentage at which a step
+   begins. */
 enum { FOLD_DRAW__READY = 1, FOLD_DRAW__DONE = 4 };
 static double fold_draw__loop(const fold_draw__race *race)
 {
@@ -855,7 +855,7 @@ static double fold_draw__percent(const fold_draw__race *race, double steps)
     return fold_draw__tenths(100 * now / fold_draw__loop(race));
 }
 
-/* Places the graph in a side: columns get narrower, and lanes lower, until it fits. Then places the strip. */
+/* Scales the graph so that it fits a side: columns get narrower, and lanes lower. Then places the strip. */
 static void fold_draw__race_place(fold_draw__race *race)
 {
     fold_draw__plan *plan = &race->plan;
@@ -892,7 +892,7 @@ static double fold_draw__margin(const fold_draw__frame *frame)
     return room < most ? room : most;
 }
 
-/* Writes the place and size of a node or, with a margin, of the frame around it. */
+/* Writes the rectangle of a node or, if is_step, of the frame around it, which has a margin. */
 static void fold_draw__race_box(fold_draw__race *race, const fold_draw__node *node, int is_step)
 {
     const fold_draw__frame *frame = &race->frame;
@@ -985,7 +985,7 @@ static void fold_draw__race_steps(fold_draw__race *race, int side)
     fold_draw__put(text, "</g>\n");
 }
 
-/* Writes the calls that have run, with the number of their step. */
+/* Writes the calls that have run, each with the number of its step. */
 static void fold_draw__race_calls(fold_draw__race *race, int side)
 {
     fold_draw__text *text = &race->text;
@@ -1013,7 +1013,7 @@ static void fold_draw__race_calls(fold_draw__race *race, int side)
     fold_draw__put(text, "</g>\n");
 }
 
-/* Writes one call, or one prologue, of the strip below a graph. */
+/* Writes one call, or one prologue, in the strip below a graph. */
 static void fold_draw__race_chip(fold_draw__race *race, int step, int above, int hue)
 {
     const double pitch = (double)FOLD_DRAW__SIDE_W / race->most;
@@ -1153,7 +1153,7 @@ static void fold_draw__race_style(fold_draw__race *race)
     fold_draw__put(text, "}\n</style>\n");
 }
 
-/* Returns a parameter of the kind if another kind has the same name, or else "". */
+/* Returns the name of a parameter that tells this kind from one with the same name; "" if none is needed. */
 static const char *fold_draw__distinction(const fold_draw__plan *plan, int kind)
 {
     const fold_seen *seen = &plan->kind[kind].seen;
@@ -1164,7 +1164,7 @@ static const char *fold_draw__distinction(const fold_draw__plan *plan, int kind)
 }
 
 /* Writes the legend, one colour per kind of call, and returns the picture's height. The widths of entries are
-   guesses, since fonts differ. */
+   estimates, since fonts differ. */
 static int fold_draw__race_legend(fold_draw__race *race)
 {
     enum { FOLD_DRAW__MOST_KINDS = 11, FOLD_DRAW__NAME = 14 };
@@ -1201,7 +1201,7 @@ static int fold_draw__race_legend(fold_draw__race *race)
     return top + 18;
 }
 
-/* Writes what a screen reader reads, and the title. */
+/* Writes the description for screen readers, and the title. */
 static void fold_draw__race_head(fold_draw__race *race, const char *title, int height)
 {
     fold_draw__text *text = &race->text;
@@ -1254,7 +1254,7 @@ FOLD_API fold_status fold_draw_race(fold_ctx *f, const fold_draw_race_desc *desc
     race.seconds = settings.seconds > 0 ? (double)settings.seconds : race.most < 24 ? race.most / 3.0 : 8;
     fold_draw__race_place(&race);
     race.text.stopped = 1;
-    const int height = fold_draw__race_legend(&race); /* only measured */
+    const int height = fold_draw__race_legend(&race); /* only to measure the height */
     race.text.stopped = !write;
     fold_draw__race_head(&race, settings.title, height);
     fold_draw__race_graph(&race);

@@ -51,7 +51,7 @@ typedef struct fold_fit_report {
     int trained;        /* number of this epoch's samples trained on so far */
     double loss;        /* weighted mean loss of these samples, each computed before its batch's step */
     double metric;      /* metric of the last complete epoch; NaN before the first epoch ends */
-    double best;        /* best metric so far, including a resumed run; NaN if there is none yet */
+    double best;        /* best metric so far, also before training was resumed; NaN if there is none yet */
     int best_epoch;     /* epoch of `best`; -1: none yet */
     double per_second;  /* training samples per second, not counting metric and files; 0 without
                            FOLD_HAS_CLOCK */
@@ -64,9 +64,9 @@ typedef struct fold_fit_desc {
     int samples;             /* number of samples, at least 1 */
     fold_node (*loss)(fold_ctx *f, int sample, void *user); /* records one sample and returns its scalar
                                                                loss */
-    float (*weight)(int sample, void *user); /* returns the weight of a sample's loss; NULL: 1. If losses are
-                                                means over tokens, return the number of tokens, so that the
-                                                total is a mean per token */
+    float (*weight)(int sample, void *user); /* returns the weight of a sample's loss. NULL: all weights are
+                                                1. If losses are means over tokens, return the number of
+                                                tokens, so that the total is a mean per token */
     double (*metric)(fold_model *m, void *user); /* returns the metric after each epoch, e.g. the accuracy on
                                                     validation samples, computed in its own context. Larger is
                                                     better, unless smaller_is_better. NULL: the epoch's mean
@@ -76,14 +76,14 @@ typedef struct fold_fit_desc {
                                                                    called, with `ended` set, if an error ends
                                                                    training */
     void *user;              /* passed to the four callbacks */
-    int batch;               /* 0: 32 */
-    int epochs;              /* 0: 10 */
+    int batch;               /* samples per batch; 0 means 32 */
+    int epochs;              /* number of epochs; 0 means 10 */
     int first_epoch;         /* to resume training: the number of the next epoch, e.g. fold_model_steps /
                                 batches per epoch, after fold_model_load with `state`. If above 0, the best
                                 metric so far and its epoch are read from best_path or, if that is NULL,
                                 last_path, where fold_fit noted them. Then only a better epoch replaces
-                                best_path, and patience counts from the best epoch. A file without this note,
-                                e.g. from 0.3.0, starts without a best */
+                                best_path, and patience counts from the best epoch. If the file has no such
+                                note, e.g. if it is from 0.3.0, training starts without a best metric */
     uint64_t seed;           /* seed for shuffling, and for dropout in each epoch and sample */
     int in_order;            /* 1: do not shuffle the samples */
     const fold_sgd *sgd;     /* the optimiser: set exactly one of the four. `progress` may change its rate */
@@ -91,8 +91,8 @@ typedef struct fold_fit_desc {
     const fold_rmsprop *rmsprop;
     const fold_adam *adam;
     fold_rates rates;        /* learning rate schedule: a factor for each step, counted from epoch 0.
-                                rates.steps 0: the number of steps up to the end of the last epoch;
-                                rates.every 0: the number of steps per epoch */
+                                rates.steps 0 means the number of steps up to the end of the last epoch;
+                                rates.every 0 means the number of steps per epoch */
     float clip;              /* maximum norm of the gradients (fold_grads_clip); 0: no clipping; infinity:
                                 only check that the norm is finite */
     int smaller_is_better;   /* 1: smaller values of `metric` are better */
@@ -104,7 +104,7 @@ typedef struct fold_fit_desc {
     const char *best_path;   /* file for the parameters of each new best epoch (fold_model_save); NULL:
                                 none */
     const char *last_path;   /* file for parameters and optimiser state, written after each epoch; NULL: none.
-                                Both files note the best metric so far in their metadata, as `fit` */
+                                The metadata of both files notes the best metric so far, as `fit` */
 #endif
     const char *config;      /* text saved in both files (fold_save_desc.config) */
 } fold_fit_desc;
@@ -123,13 +123,13 @@ FOLD_API fold_status fold_fit(const fold_fit_desc *desc, fold_fit_report *report
 #endif
 
 typedef struct fold_fit_predict_desc {
-    fold_ctx *ctx;           /* any context; in one for training, fold_dropout is active */
+    fold_ctx *ctx;           /* any context; if it is for training, fold_dropout is active */
     int samples;             /* number of samples, may be 0 */
     fold_node (*record)(fold_ctx *f, int sample, void *user); /* records one sample and returns its output */
     void (*take)(fold_ctx *f, int sample, fold_node output, void *user); /* reads the output; must not
                                                                             record */
     void *user;              /* passed to both callbacks */
-    int batch;               /* 0: 32 */
+    int batch;               /* samples per batch; 0 means 32 */
 } fold_fit_predict_desc;
 FOLD_API fold_fit_predict_desc fold_fit_predict_desc_default(void);
 /* Runs all samples in batches, without training. For each batch it resets the context, calls `record` for
@@ -220,7 +220,7 @@ typedef struct fold_fit__training {
     fold_model *model;
     fold_fit__memory orders, losses, values; /* `values` holds the parameters of the best epoch, with
                                                 keep_best */
-    fold_fit__memory config;                 /* config of the files, with room for a note in front */
+    fold_fit__memory config;                 /* config of the files, with room for a note before it */
     int has_kept;                            /* 1: `values` holds an epoch whose metric is `kept` */
     double kept;
     int *order;
@@ -266,7 +266,7 @@ static int fold_fit__settings_ok(fold_ctx *f, const fold_fit__setting *settings,
     return 1;
 }
 
-/* Checks the optimiser's settings against the ranges in fold.h, which checks them only in each step. */
+/* Checks the optimiser's settings against the ranges in fold.h, which checks them only at each step. */
 static int fold_fit__optimiser_ok(const fold_fit_desc *desc)
 {
     const double inf = (double)INFINITY;
@@ -327,7 +327,7 @@ static int fold_fit__desc_ok(const fold_fit_desc *desc)
    a file is saved with blanks in front of config. The blanks are then overwritten: `"config":" … h=8"`
    becomes `"fit":"epoch 3, …","config":"h=8"`, of the same length. */
 
-enum { FOLD_FIT__BLANKS = 80, FOLD_FIT__HEAD = 512 }; /* blanks before config; bytes read of a file */
+enum { FOLD_FIT__BLANKS = 80, FOLD_FIT__HEAD = 512 }; /* blanks before config; bytes read from a file */
 static const char fold_fit__config[] = ",\"config\":\"", fold_fit__note[] = ",\"fit\":\"",
                   fold_fit__digits[] = "0123456789abcdef";
 

@@ -10,8 +10,8 @@
    examples/ppo.c and examples/cartpole.cpp have their own training loops.
 
    Errors are set on the model or context, with a message. Only a trainer needs memory, which it gets from the
-   model's allocator. There are no globals. The file is C99 and C++17 and works in every build of fold.h. With
-   FOLD_INFERENCE the calls for training are not declared. */
+   model's allocator. There are no globals. The file compiles as C99 and C++17 and works in every build of
+   fold.h. With FOLD_INFERENCE, the calls for training are not declared. */
 
 #ifndef FOLD_RL_H
 #define FOLD_RL_H
@@ -33,12 +33,12 @@ extern "C" {
 
 /* ---- policies ---- */
 
-/* A policy is one cell: dense layers (the encoder), a recurrent layer (the memory), and two heads on the
-   memory's output, actor and critic. Its inputs are x, h and, with memory.has_c, c; its outputs are actor,
-   critic, h and c. Without a memory (memory.hidden is 0), the heads read the encoder, and there is no
-   state. */
+/* A policy is a single cell. It consists of dense layers (the encoder), a recurrent layer (the memory), and
+   two heads that read the memory's output (the actor and the critic). The cell's inputs are x, h and, with
+   memory.has_c, c; its outputs are actor, critic, h and c. If memory.hidden is 0, there is no memory and no
+   state, and the heads read the encoder. */
 typedef struct fold_rl_policy {
-    int inputs;       /* values of x */
+    int inputs;       /* number of values of x */
     fold_mlp encoder; /* with 0 layers, its output is x */
     fold_recurrent memory;
     fold_dense actor, critic;
@@ -53,14 +53,14 @@ typedef struct fold_rl_step {
    choices begin about equally likely, 1 for a critic, and the square root of 2 for hidden layers. */
 FOLD_API fold_dense fold_rl_dense_new(fold_model *m, const char *name, int inputs, int outputs,
                                       fold_activation activation, float scale);
-/* Makes a policy of an encoder, a memory, an actor and a critic. The encoder is one tanh layer [inputs x
-   width]. `make`, such as fold_lstm_new, makes the memory, `width` wide (NULL: none). The actor has `actions`
-   outputs and scale 0.01. Parameters are named NAME.encoder.0.W, NAME.memory.W, NAME.actor.W and so on. */
+/* Creates a policy with an encoder, a memory, an actor and a critic. The encoder is one tanh layer [inputs x
+   width]. `make`, such as fold_lstm_new, creates the memory, which has `width` values (NULL: none). The actor
+   has `actions` outputs and scale 0.01. Names are NAME.encoder.0.W, NAME.memory.W, NAME.actor.W and so on. */
 FOLD_API fold_rl_policy fold_rl_policy_new(fold_model *m, const char *name, fold_recurrent_maker *make,
                                            int inputs, int width, int actions);
-/* Makes the cell of a policy whose other members you have set. They may come from fold_torch.h. */
+/* Creates the cell of a policy whose other members you have set. They may come from fold_torch.h. */
 FOLD_API fold_status fold_rl_policy_assemble(fold_model *m, const char *name, fold_rl_policy *policy);
-/* Records a step as one call. Without a memory `state` is not used, and the state returned is null. */
+/* Records a step as one call. Without a memory, `state` is not used, and the returned state is null. */
 FOLD_API fold_rl_step fold_rl_policy_apply(fold_ctx *f, const fold_rl_policy *policy, fold_node x,
                                            fold_state state);
 
@@ -82,28 +82,28 @@ FOLD_API fold_node fold_rl_squashed(fold_ctx *f, fold_node x, fold_node mean, fo
 /* ---- the mean and deviation of observations ---- */
 
 /* The mean and variance [n] of all rows added so far, in buffers of the model, which are saved with it:
-   NAME.mean, NAME.variance, NAME.rest [2 x n] (the rounding errors of both) and NAME.count [2]. Together they
-   are exact to 48 bits, even if many rows are added one at a time. An observation becomes (x - mean) /
-   (sqrt(variance + epsilon_inside) + epsilon_outside), clipped to [-clip, clip]. Stable-Baselines3 uses
-   epsilon_inside 1e-8 and clip 10, rsl_rl epsilon_outside 0.01 and no clip (0). */
+   NAME.mean, NAME.variance, NAME.rest [2 x n] (the rounding errors of both) and NAME.count [2]. The mean and
+   the variance are exact to 48 bits, even if many rows are added one at a time. An observation becomes (x -
+   mean) / (sqrt(variance + epsilon_inside) + epsilon_outside), clipped to [-clip, clip]. Stable-Baselines3
+   uses epsilon_inside 1e-8 and clip 10, rsl_rl epsilon_outside 0.01 and no clip (0). */
 typedef struct fold_rl_moments {
     fold_param mean, variance, rest, count;
     int n;
     float epsilon_inside, epsilon_outside, clip;
 } fold_rl_moments;
-/* Makes moments with mean 0, variance 1 and a count of 0 rows. epsilon_inside is 1e-8 and clip 10. */
+/* Creates moments with mean 0, variance 1 and a count of 0 rows. epsilon_inside is 1e-8 and clip 10. */
 FOLD_API fold_rl_moments fold_rl_moments_new(fold_model *m, const char *name, int n);
 /* Adds `rows` rows of n values in one step (Chan, Golub, LeVeque 1979). Errors: a value is not finite or is
-   outside [-1e18, 1e18], so that its square would overflow a float. On error, nothing changes. */
+   outside [-1e18, 1e18], since squares of larger values may overflow a float. On error, nothing changes. */
 FOLD_API fold_status fold_rl_moments_add(fold_model *m, const fold_rl_moments *moments, const float *values,
                                          int rows);
-/* Normalises rows of observations in place and returns 1. It returns 0 and changes nothing if there is no
-   array or model, if epsilon_inside or epsilon_outside is negative or not finite, or clip is not finite. */
+/* Normalises rows of observations in place and returns 1. Returns 0 and changes nothing if the array or model
+   is missing, epsilon_inside or epsilon_outside is negative or not finite, or clip is not finite. */
 FOLD_API int fold_rl_moments_apply(const fold_model *m, const fold_rl_moments *moments, float *values,
                                    int rows);
-/* Makes moments from NAME._mean and NAME._var of a state_dict, as rsl_rl saves them. epsilon_outside is 0.01,
-   and there is no clip. The file's count and _std are not used: the count is set to 2^20 rows. Errors are set
-   on the model. */
+/* Creates moments from NAME._mean and NAME._var of a state_dict, as rsl_rl saves them. epsilon_outside is
+   0.01, and there is no clip. The file's count and _std are not used: the count is set to 2^20 rows. Errors
+   are set on the model. */
 FOLD_API fold_rl_moments fold_rl_moments_read(fold_tensors *t, const char *name);
 
 #ifndef FOLD_INFERENCE
@@ -111,17 +111,17 @@ FOLD_API fold_rl_moments fold_rl_moments_read(fold_tensors *t, const char *name)
 
 /* Episodes, or pieces of episodes, stored one after another in the arrays. Lengths may be 0. */
 typedef struct fold_rl_episodes {
-    const float *reward, *value; /* of each step: the reward, and the value predicted before it */
-    const int *length;           /* of each episode, in steps */
-    const float *after;          /* of each episode: the value predicted after its last step, 0 if the episode
-                                    is over. NULL: all are over */
+    const float *reward, *value; /* for each step: its reward, and the value predicted before it */
+    const int *length;           /* for each episode: its number of steps */
+    const float *after;          /* for each episode: the value predicted after its last step; 0 if the
+                                    episode is over. NULL: all episodes are over */
     int episodes;
 } fold_rl_episodes;
 /* Writes generalised advantages (Schulman et al. 2016):
        d[t] = reward[t] + discount value[t + 1] - value[t]
        advantage[t] = d[t] + discount trace advantage[t + 1], target[t] = advantage[t] + value[t]
    target may be NULL. Errors, set on the model: a discount or trace outside [0, 1]; a reward or value that is
-   not finite; the message names its episode and step. On error, nothing is written. */
+   not finite (the message names its episode and step). On error, nothing is written. */
 FOLD_API fold_status fold_rl_advantages(fold_model *m, const fold_rl_episodes *e, float discount, float trace,
                                         float *advantage, float *target);
 /* Stored steps of agents, one agent after the other: step t of agent a is row a * steps + t of the arrays. */
@@ -129,10 +129,10 @@ typedef struct fold_rl_rollout {
     int agents, steps;
     const unsigned char *over; /* [agents x steps]: not 0 if an episode ends with this step */
     const float *value;        /* [agents x steps]: value predicted before the step; needed with segment */
-    const float *next_value;   /* [agents]: value predicted after the last step; NULL: 0 */
+    const float *next_value;   /* [agents]: value predicted after the last step; NULL: all 0 */
     int segment;               /* if above 0, pieces also end after every `segment` steps of the rollout */
 } fold_rl_rollout;
-/* Cuts stored steps into pieces. Each piece ends with an episode, a segment or the rollout. Returns the
+/* Cuts stored steps into pieces. A piece ends where an episode, a segment or the rollout ends. Returns the
    number of pieces. For each piece, in the order of the rows, it writes the first row, the number of steps,
    and the value after the last step, which is 0 if the episode is over. `length` and `after` are what
    fold_rl_advantages needs. The arrays have room for agents * steps pieces; first and after may be NULL.
@@ -140,8 +140,8 @@ typedef struct fold_rl_rollout {
    without segments, because they depend on later segments too. Errors, set on the model, with result -1: a
    missing array; a negative number; more than 2^30 steps. */
 FOLD_API int fold_rl_cut(fold_model *m, const fold_rl_rollout *r, int *first, int *length, float *after);
-/* Shifts and scales n values, such as advantages, to mean 0 and deviation 1. A single value becomes 0.
-   Returns 1, or returns 0 and changes nothing if a value is not finite or there is no array. */
+/* Shifts and scales n values, such as advantages, to mean 0 and standard deviation 1. A single value becomes
+   0. Returns 1. If a value is not finite or the array is missing, returns 0 and changes nothing. */
 FOLD_API int fold_rl_standardize(float *values, int n);
 
 /* Computes the loss of PPO, summed over n steps. log_prob, entropy and value are lists of n rows from the
@@ -164,17 +164,17 @@ FOLD_API fold_node fold_rl_ppo_loss(fold_ctx *f, const fold_rl_ppo *o, const fol
 
 /* A body is a user-defined policy: a function over lists, with one row per agent. Agents may see items, such
    as food, neighbours or obstacles, whose number differs between agents and changes with every step. All
-   items are one list, end to end: first those of row 0, then those of row 1, and so on. Item from[i], which
-   is i, belongs to row to[i]: pass both to fold_list_attention_to, or `to` alone to the other calls …_to:
+   items are one list, end to end: first those of row 0, then those of row 1, and so on. Item i belongs to row
+   to[i], and from[i] is i: pass both to fold_list_attention_to, or `to` alone to other calls ending in _to:
        fold_node seen = fold_list_attention_to(f, query, key, value, 4, in->from, in->to, in->item_count);
    A row without items then gets zeros. from and to are valid during the call. */
 typedef struct fold_rl_input {
-    int rows, item_count;   /* number of rows, and of all their items together; may be 0 */
+    int rows, item_count;   /* number of rows, and total number of their items, which may be 0 */
     fold_node observations; /* list of `rows` rows: normalised or converted observations */
     fold_node items;        /* list of all items [item_values], normalised; null if max_items is 0 */
     const int *from, *to;   /* [item_count] */
-    fold_state state;       /* lists of `rows` rows [hidden]: what earlier steps returned, zeros in the first
-                               step of an episode; null without a state */
+    fold_state state;       /* lists of `rows` rows [hidden]: the state that the previous step returned, or
+                               zeros in the first step of an episode; null without a state */
 } fold_rl_input;
 /* Records a step for all rows, with any calls of fold.h, and returns lists of `rows` rows: actor, with one
    value per choice or number; critic [1]; and the state, if there is one. A row's results must depend only on
@@ -197,44 +197,44 @@ typedef fold_rl_step fold_rl_body(fold_ctx *f, const fold_rl_input *in, const vo
      memory and the number of updates are buffers of the model (NAME.h, NAME.c and NAME.updates), and draws
      depend only on the seed and that number. Save the state of the environments yourself.
    - Trained weights are bit-identical for any number of threads, batched and eager.
-   The names in brackets are those of Stable-Baselines3 and CleanRL. A setting of 0 means its default. */
+   The names in brackets are those of Stable-Baselines3 and CleanRL. A setting of 0 means the default. */
 typedef struct fold_rl_trainer_desc {
     int agents;         /* number of agents that act in each step [n_envs]; 1 to 2^20 */
-    int observations;   /* values that an agent observes; at least 1 */
+    int observations;   /* number of values that an agent observes; at least 1 */
     int bytes;          /* 1: observations are bytes, which the policy gets divided by 255 */
     int one_hot;        /* not 0: observations are bytes below this number (at most 256), and the policy gets
-                           each as `one_hot` values, one of which is 1. Larger bytes become zeros */
+                           each of them as `one_hot` values, one of which is 1. Larger bytes become zeros */
     int raw;            /* 1: float observations are not normalised. 0: they are, by the running mean and
                            standard deviation in NAME.observations (VecNormalize). Large values, such as
                            coordinates in pixels, must be normalised */
     const int *choices; /* number of choices of each head; copied. NULL: an action is `heads` real numbers,
                            drawn from normal distributions with standard deviations e^NAME.log_deviation.
                            They are unbounded: clip them before the environment uses them */
-    int heads;          /* 0: 1; at most 64 */
+    int heads;          /* number of heads, at most 64; 0 means 1 */
     int masks;          /* 1: fold_rl_seen.mask may exclude illegal moves. Needs choices */
     const fold_rl_policy *policy; /* copied. It needs one input per observed value, and one output of the
                                 actor per choice or number. NULL: the trainer creates one, named NAME, from
                                 the next three settings */
     fold_recurrent_maker *memory; /* such as fold_lstm_new; NULL: none */
     int layers, width; /* number of tanh layers of the encoder (at most 4) and their width, which is also that
-                          of the memory. 0: 2 layers, or 1 with a memory; 64 wide */
+                          of the memory. 0 means 2 layers (1 with a memory) and a width of 64 */
     fold_rl_body *body; /* a user-defined policy, instead of policy, memory, layers and width */
     int hidden, has_c;  /* width of the body's state h, and 1 if it has a c as well. 0: no state */
     int max_items;      /* largest number of items that an agent sees in a step. Needs a body; 0: none */
     int item_values;    /* values of an item. They are normalised like observations, with the mean and
                            standard deviation in NAME.items, unless raw is 1 */
-    int steps;         /* steps of each agent between updates [n_steps, num_steps]. 0: 64 */
-    int epochs;        /* passes over these steps [n_epochs, update_epochs]. 0: 4 */
-    int minibatches;   /* minibatches per pass [num_minibatches]. 0: 4. With a memory they consist of whole
-                          pieces of episodes, and differ in size */
-    int segment;       /* with a memory or state, pieces have at most this many steps, and start from the
-                          state that the agent had then [bptt_horizon]. 0: they are not cut */
-    float rate;        /* learning rate of Adam [learning_rate]. 0: 0.001 */
+    int steps;         /* steps of each agent between updates [n_steps, num_steps]. 0 means 64 */
+    int epochs;        /* passes over these steps [n_epochs, update_epochs]. 0 means 4 */
+    int minibatches;   /* minibatches per pass [num_minibatches]. 0 means 4. With a memory, minibatches
+                          consist of whole pieces of episodes, and differ in size */
+    int segment;       /* with a memory or state, pieces have at most this many steps, and each starts from
+                          the state that the agent had at that step [bptt_horizon]. 0: not cut */
+    float rate;        /* learning rate of Adam [learning_rate]. 0 means 0.001 */
     fold_rates rates;  /* schedule of the learning rate, counted in updates [anneal_lr]: FOLD_RATE_LINEAR with
                           steps = 100 reaches 0 after 100 updates. 0: constant */
-    float discount, trace;                  /* [gamma, gae_lambda]. 0: 0.99, 0.95 */
-    float clip, value_share, entropy_share; /* [clip_range, vf_coef, ent_coef]. 0: 0.2, 0.5, 0 */
-    float max_norm;                         /* gradients are clipped to this norm [max_grad_norm]. 0: 0.5 */
+    float discount, trace;                  /* [gamma, gae_lambda]. 0 means 0.99 and 0.95 */
+    float clip, value_share, entropy_share; /* [clip_range, vf_coef, ent_coef]. 0 means 0.2, 0.5 and 0 */
+    float max_norm;                         /* maximum norm of the gradients [max_grad_norm]. 0 means 0.5 */
     float target_kl;          /* an update stops after an epoch whose approx_kl exceeds this; 0: never */
     float reward_limit;       /* rewards are clipped to [-reward_limit, reward_limit]; 0: not clipped */
     uint64_t seed;            /* seed for actions and for the order of minibatches */
@@ -251,7 +251,7 @@ typedef struct fold_rl_seen {
     const unsigned char *present; /* [agents]: 0 if the agent is absent. It then gets action 0 and is not
                                 learned from; its episode ended with its last step, and a new one starts when
                                 it returns. NULL: all agents are present */
-    const float *items;     /* [sum of item_counts x item_values]: items, end to end, agent after agent */
+    const float *items;     /* [sum of item_counts x item_values]: items, one agent after the other */
     const int *item_counts; /* [agents]: how many of these items each agent sees; items of absent agents are
                                skipped. Read if max_items is not 0 */
 } fold_rl_seen;
@@ -274,8 +274,8 @@ typedef struct fold_rl_report {
 } fold_rl_report;
 
 typedef struct fold_rl_trainer fold_rl_trainer;
-/* Creates a trainer for a model. Its arrays get their memory from the model's allocator. If it fails, it
-   returns NULL and sets an error on the model that says why. Free the trainer before the model. */
+/* Creates a trainer for a model. The trainer's arrays come from the model's allocator. On failure, returns
+   NULL and sets an error on the model that says why. Free the trainer before the model. */
 FOLD_API fold_rl_trainer *fold_rl_trainer_new(fold_model *m, const char *name, const fold_rl_trainer_desc *d);
 FOLD_API void fold_rl_trainer_free(fold_rl_trainer *t); /* frees t; NULL is fine */
 /* Returns the trainer's policy; NULL if it has a body. */
@@ -286,28 +286,28 @@ FOLD_API fold_rl_moments fold_rl_trainer_item_moments(const fold_rl_trainer *t);
 FOLD_API int fold_rl_trainer_updates(const fold_rl_trainer *t); /* updates so far, including loaded ones */
 FOLD_API int fold_rl_trainer_is_full(const fold_rl_trainer *t); /* 1 if fold_rl_trainer_learn is next */
 
-/* Draws actions [agents x heads] for the observations: integers from 0, or real numbers if there are no
-   `choices`. Errors, set on the model: an observation or item is not finite; a count is out of range; the
+/* Draws actions [agents x heads] for the observations: integers counted from 0, or real numbers if there are
+   no `choices`. Errors, set on the model: an observation or item is not finite; a count is out of range; the
    weights have become infinite or NaN; an agent has a head without a legal move; lists that a body returns do
-   not have the right shape; this is not the call that is due. The step is then not stored. */
+   not have the right shape; a different call is due. After an error, the step is not stored. */
 FOLD_API fold_status fold_rl_trainer_act(fold_rl_trainer *t, const fold_rl_seen *seen, float *actions);
 /* Handles episodes that a time limit ends in this step [truncations]. Call it between act and add, only in
    steps in which that happens. `last` has the last observations of these episodes, before the environments
    started again; its `present` must be 1 for their agents and 0 for all others. The discounted values of
    these observations are added to the rewards (Pardo et al. 2018). Set `terminals` for these agents in add as
-   well. It costs a step of the policy. Errors, set on the model: those of fold_rl_trainer_act; `present` is
-   NULL. */
+   well. The call takes as long as a step of the policy. Errors, set on the model: those of
+   fold_rl_trainer_act; `present` is NULL. */
 FOLD_API fold_status fold_rl_trainer_truncate(fold_rl_trainer *t, const fold_rl_seen *last);
 /* Stores the results of the actions: rewards [agents], and terminals [agents], which are not 0 for agents
-   whose episode is over; their memory is cleared for the next step. terminals NULL: no episode is over.
-   Entries of absent agents are not read. Errors, set on the model: a reward is not finite; this is not the
-   call that is due. */
+   whose episode is over. These agents begin the next step with a cleared memory. terminals may be NULL if no
+   episode is over. Entries of absent agents are not read. Errors, set on the model: a reward is not finite; a
+   different call is due. */
 FOLD_API fold_status fold_rl_trainer_add(fold_rl_trainer *t, const float *rewards,
                                          const unsigned char *terminals);
-/* Learns from a full buffer and empties it. `seen` has the current observations, which you pass to the next
-   act as well: they give the values after the last steps of unfinished episodes. report may be NULL. Errors,
-   set on the model: those of fold_rl_trainer_act, fold_rl_advantages and the optimiser; gradients that are
-   not finite, in which case no optimiser step is made. */
+/* Learns from a full buffer and empties it. `seen` has the current observations, which you also pass to the
+   next act. From them, the policy predicts the values after the last steps of unfinished episodes. report may
+   be NULL. Errors, set on the model: those of fold_rl_trainer_act, fold_rl_advantages and the optimiser;
+   gradients that are not finite, in which case no optimiser step is made. */
 FOLD_API fold_status fold_rl_trainer_learn(fold_rl_trainer *t, const fold_rl_seen *seen,
                                            fold_rl_report *report);
 #endif
@@ -528,7 +528,7 @@ FOLD_API fold_rl_moments fold_rl_moments_new(fold_model *m, const char *name, in
     return moments;
 }
 
-/* Two floats, multiples of 2^20 and the remainder: a single float could not count beyond 2^24. */
+/* A count is two floats, the multiples of 2^20 and the remainder: one float could not count beyond 2^24. */
 static double fold_rl__count(const float *count) { return (double)count[0] * 1048576 + (double)count[1]; }
 static void fold_rl__set_count(float *count, double rows)
 {
@@ -536,14 +536,14 @@ static void fold_rl__set_count(float *count, double rows)
     count[1] = (float)(rows - (double)count[0] * 1048576);
 }
 
-/* `low` gets the error of rounding to `high`. */
+/* Splits a value into the nearest float, `high`, and the rounding error, `low`. */
 static void fold_rl__split(double value, float *high, float *low)
 {
     *high = (float)value;
     *low = (float)(value - (double)*high);
 }
 
-/* Checked before values are written, because fold_values_write_begin writes all if the parameter is null. */
+/* Check this before you write values: fold_values_write_begin takes a null parameter to mean all. */
 static int fold_rl__are_there(const fold_rl_moments *moments)
 {
     return moments && !fold_param_is_null(moments->mean) && !fold_param_is_null(moments->variance) &&
@@ -772,7 +772,7 @@ static int fold_rl__fits(fold_ctx *f, fold_node x, const char *name, int n, int 
 {
     const int rows = fold_list_length(f, x);
     if (rows == n || (rows < 0 && or_one) || fold_node_is_null(x))
-        return 1; /* ops report null themselves */
+        return 1; /* ops report null nodes themselves */
     if (rows < 0)
         fold_rl__fail(NULL, f, FOLD_BAD_SHAPE, "fold_rl_ppo_loss: %s is one node, must be a list of %d rows",
                       name, n);
@@ -831,16 +831,16 @@ struct fold_rl_trainer {
     fold_rl_moments moments, item_moments;
     fold_param deviation, kept_h, kept_c, updates;
     fold_ctx *acting, *learning;
-    int total;    /* values of the actor */
-    int features; /* values of an observation that the policy sees */
-    int rows;     /* of the rollout */
+    int total;    /* number of outputs of the actor */
+    int features; /* number of values of an observation, as the policy gets it */
+    int rows;     /* number of rows of the rollout */
     int part_rows;
-    int step;      /* the next one of the rollout */
+    int step;      /* the next step of the rollout */
     int has_acted; /* 1: fold_rl_trainer_add is next */
     int recorded;
     int pieces;
-    int segments;   /* of a rollout; first_h and first_c have the states before each */
-    int part_items; /* items in the minibatch so far */
+    int segments;   /* number per agent; first_h and first_c have the states before them */
+    int part_items; /* number of items in the minibatch so far */
     size_t block_size;
     char *block;
     int *choices, *action, *length, *first, *order, *part_action;
@@ -1245,7 +1245,7 @@ FOLD_API int fold_rl_trainer_is_full(const fold_rl_trainer *t) { return t && t->
 /* ---- acting -------------------------------------------------------------------------------------- */
 
 /* Random numbers depend only on the seed, the agent and the number of updates, so a checkpoint need not save
-   generators. Agents are numbered below 2^20; the shuffle uses 2^20, which is no agent's number. */
+   generators. Agents have numbers below 2^20; the shuffle uses 2^20, which no agent has. */
 static void fold_rl__begin_rollout(fold_rl_trainer *t)
 {
     const uint64_t stream = (uint64_t)fold_rl_trainer_updates(t) << 24;
@@ -1362,7 +1362,7 @@ static int fold_rl__see(fold_rl_trainer *t, const fold_rl_seen *seen, int adds)
         fold_rl_moments_apply(t->m, &t->moments, t->now, there);
     if (t->item_moments.n)
         fold_rl_moments_apply(t->m, &t->item_moments, t->now_items, items);
-    for (int agent = t->d.agents - 1; agent >= 0; agent--) /* from the end: rows move up */
+    for (int agent = t->d.agents - 1; agent >= 0; agent--) /* from the last agent, since rows move up */
         if (t->present_now[agent])
             memmove(t->now + (size_t)agent * n, t->now + (size_t)--there * n, n * sizeof(float));
         else
@@ -1370,7 +1370,7 @@ static int fold_rl__see(fold_rl_trainer *t, const fold_rl_seen *seen, int adds)
     return 1;
 }
 
-/* Returns a body's input, without a state. It reads the rows in place. */
+/* Returns a body's input, without a state. The rows are read in place. */
 static fold_rl_input fold_rl__input(fold_rl_trainer *t, fold_ctx *f, const float *seen, int rows,
                                     const float *items, const int *counts)
 {
@@ -1673,7 +1673,7 @@ FOLD_API fold_status fold_rl_trainer_add(fold_rl_trainer *t, const float *reward
 
 /* ---- learning ------------------------------------------------------------------------------------ */
 
-/* Cuts the rollout into pieces, even of absent agents. On failure, sets the model's error and returns 0. */
+/* Cuts the rollout into pieces, also for absent agents. On failure, sets the model's error and returns 0. */
 static int fold_rl__cut(fold_rl_trainer *t, int segment)
 {
     const fold_rl_rollout r = { t->d.agents, t->d.steps, t->is_over, t->value, t->next_value, segment };
@@ -1709,7 +1709,7 @@ static int fold_rl__prepare(fold_rl_trainer *t, fold_rl_report *report)
         squares[i] = squares[i] / there - sum[i] / there * (sum[i] / there);
     report->explained_variance = squares[0] > 0 ? 1 - squares[1] / squares[0] : (double)NAN;
     for (int i = 0; i < there; i++)
-        t->after[i] = t->advantage[t->order[i]]; /* `after` is free, and large enough */
+        t->after[i] = t->advantage[t->order[i]]; /* `after` is unused here, and large enough */
     if (!fold_rl_standardize(t->after, there))
         return fold_rl__fail(t->m, NULL, FOLD_BAD_STATE, "fold_rl_trainer_learn: advantages are not finite"),
                -1;
@@ -1751,7 +1751,7 @@ static void fold_rl__gather(fold_rl_trainer *t, int i, int row)
     t->part_target[i] = t->target[row];
 }
 
-/* Records the loss of n gathered rows from `first` on. actor and critic are lists with a row for each. */
+/* Records the loss of n gathered rows, from `first` on. actor and critic are lists of n rows. */
 static fold_node fold_rl__loss(fold_rl_trainer *t, fold_node actor, fold_node critic, int first, int n)
 {
     fold_ctx *f = t->learning;
@@ -1792,7 +1792,7 @@ static fold_node fold_rl__piece_loss(fold_rl_trainer *t, int piece, int first)
     fold_state state = fold_recurrent_zeros(f, &t->policy.memory);
     const float *h = fold_rl__state_before(t, t->first_h, row),
                 *c = fold_rl__state_before(t, t->first_c, row);
-    if (h) { /* an earlier episode may continue here */
+    if (h) { /* the piece may continue an episode */
         state.h = fold_input_ref(f, h, fold_shape1(hidden));
         if (t->policy.memory.has_c)
             state.c = fold_input_ref(f, c, fold_shape1(hidden));
@@ -1829,7 +1829,7 @@ static fold_node fold_rl__states_before(fold_rl_trainer *t, const int *unit, int
     return fold_list_input_ref(t->learning, to, n, fold_shape1(t->d.hidden));
 }
 
-/* Records the loss of n units, from t->order[at] on, with the body. It gathers their rows from *rows on, and
+/* Records the loss of n units with the body, from t->order[at] on. Gathers their rows, from *rows on, and
    adds their number to *rows. The next steps of all unfinished units form one list. The longest units come
    first, so that the unfinished ones are always the first rows. */
 static fold_node fold_rl__chunk_loss(fold_rl_trainer *t, int at, int slot, int n, int *rows)
@@ -2002,7 +2002,7 @@ FOLD_API fold_status fold_rl_trainer_learn(fold_rl_trainer *t, const fold_rl_see
     if (!fold_rl__in_turn(t, "fold_rl_trainer_learn", 2, seen))
         return fold_rl__status(t);
     const int before = fold_rl_trainer_updates(t);
-    if (!fold_rl__values(t, seen)) /* after the rollout */
+    if (!fold_rl__values(t, seen)) /* the values after the rollout */
         return fold_rl__status(t);
     made.updates = before + 1;
     made.rate = (double)(t->d.rate * fold_rate_factor(&t->d.rates, (uint64_t)before));

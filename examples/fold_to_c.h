@@ -23,14 +23,14 @@
    use it, compile it, and include it in other files after `#define lstm_DECLARATIONS`. Alternatively, include
    the whole file in one of yours.
 
-   Use it for one small network that runs on one sample at a time: in a plugin, on a chip, in a control loop.
-   For many voices or robots at once, fold_replay is faster, since it reads each weight once for all of them.
+   Use fold_to_c for one small network that runs on one sample at a time: in a plugin, on a chip or in a
+   control loop. For many voices or robots at once, fold_replay is faster: it reads each weight only once.
 
-   Results are bit-identical to fold_replay if both use fused multiply-adds, and to the portable kernels if
-   neither does. Denormals are kept or flushed, depending on how the processor is set. Weights may be NaN or
-   infinite, unless they become int8. Weights must be floats: print before you call fold_model_quantize, and
-   set fold_to_c_desc.bytes if they should become int8. List ops, losses and random ops are errors, with a
-   message that names the op. User-defined ops are errors unless fold_to_c_desc.print_op prints them.
+   Results are bit-identical to those of fold_replay if both use fused multiply-adds, or to those of the
+   portable kernels if neither does. Denormals are kept or flushed, as the processor is set. Weights must be
+   floats: print before you call fold_model_quantize, and set fold_to_c_desc.bytes to get int8. Weights that
+   stay floats may be NaN or infinite. List ops, losses and random ops are errors whose message names the op,
+   and so are user-defined ops, unless fold_to_c_desc.print_op prints them.
 
    There are no globals. Memory for printing comes from malloc, and is freed before fold_to_c returns. With
    FOLD_NO_TEXT, contexts cannot be visited, and nothing is declared. */
@@ -58,20 +58,20 @@ extern "C" {
 typedef struct fold_to_c_port {
     const char *name; /* name of the argument or, for a state, of the struct's member: a C identifier */
     fold_node node;   /* input: a node from fold_input_ref or fold_input. Output: any node. State: the input
-                         node that reads it; its recorded value is the initial state that lstm_reset sets */
-    fold_node next;   /* state: the node with its value for the next step, which may also be an output.
-                         Otherwise null */
+                         node that reads the state, with the value to which lstm_reset sets the state */
+    fold_node next;   /* state: the node that computes its next value, which may also be an output. Otherwise
+                         null */
 } fold_to_c_port;
 
 /* Prints a user-defined op: C statements that compute `float *own_out` from `const float *own_in0, *own_in1,
-   ...`. Returns nonzero if it cannot print the op. `@` is replaced with the prefix of names and its `_`. */
+   ...`. Returns nonzero if it cannot print the op. `@` becomes the prefix of names, including its `_`. */
 typedef int fold_to_c_print_op(const fold_seen *seen, fold_writer *write, void *writer, void *user);
 
 typedef struct fold_to_c_desc {
     const char *name;   /* prefix of all names in the file, before a `_`. NULL: "network" */
     const char *source; /* origin of the network, for the first comment of the file. NULL: not mentioned */
     int agents;         /* number of agents that each step computes, stored one after another in the arguments
-                           and in an array of states. 0: 1 */
+                           and in an array of states. 0 means 1 */
     const fold_to_c_port *in, *out, *state;
     int n_in, n_out, n_state;
     int bytes;          /* weights with at least this many values become int8, a quarter of the size. On every
@@ -84,7 +84,7 @@ FOLD_API fold_to_c_desc fold_to_c_desc_default(void); /* all zero */
 
 typedef struct fold_to_c_result {
     fold_status status;   /* FOLD_OK, FOLD_IO if the writer stopped, FOLD_NO_MEMORY, or FOLD_BAD_ARGUMENT */
-    size_t weight_bytes;  /* bytes of the constants. All three sizes exclude the padding for vectors */
+    size_t weight_bytes;  /* bytes of the constants. All three sizes exclude padding for vectors */
     size_t state_bytes;   /* bytes of the states of one agent */
     size_t work_bytes;    /* bytes of the values that a step keeps on its stack */
     char message[240];    /* error message with the op's name; "" after success */
@@ -115,7 +115,7 @@ FOLD_API fold_to_c_result fold_to_c(fold_ctx *f, const fold_to_c_desc *desc, fol
 
 /* ---- text of every file ------------------------------------------------------------------------ */
 
-/* `@` is the prefix of names. @V is a vector of @WIDTH floats, or one float, and @I its bits. */
+/* `@` is the prefix of names. @V is a vector of @WIDTH floats, or one float, and @I holds its bits. */
 static const char *const fold_to_c__head[] = {
     "#if defined(__FAST_MATH__) || (defined(__clang__) && __FINITE_MATH_ONLY__ + 0)\n"
     "#error \"-ffast-math and -ffinite-math-only change the results\"\n"
@@ -258,7 +258,7 @@ static const char *const fold_to_c__head[] = {
 };
 
 /* Functions that are printed only if "@name(" occurs in printed text. Each function comes after the functions
-   that it calls. `only` is the preprocessor condition for it. */
+   that it calls. `only` is its preprocessor condition. */
 typedef struct fold_to_c__helper {
     const char *name, *only, *text;
 } fold_to_c__helper;
@@ -856,7 +856,7 @@ enum { FOLD_TO_C__NOTHING, FOLD_TO_C__INPUT, FOLD_TO_C__STATE, FOLD_TO_C__CONSTA
    original value is then NOTHING, and its parts are the values from index `part` on. */
 typedef struct fold_to_c__value {
     int is, port, size, block, part;
-    int span;               /* number of floats in all rows of a list; otherwise equal to `size` */
+    int span;               /* for a list: number of floats in all rows; otherwise equal to `size` */
     int copy_of;            /* operand of the copy that made the value, or -1 */
     fold_shape shape;
     int line;               /* for a shifting state, and the concat stored in it: number of floats appended in
@@ -869,8 +869,8 @@ typedef struct fold_to_c__value {
     int is_read;            /* 1: the loop that computes the value also reads it */
     int in_memory, slack;   /* in_memory: it is stored, not only in a loop's registers. slack: whole vectors
                                may extend beyond its end */
-    int copied;             /* 1: an input or state that is read as vectors, so it is copied to memory where
-                               this is possible */
+    int copied;             /* 1: an input or state that is read in whole vectors, so it is first copied to
+                               memory that allows this */
     int slot, number;       /* the value's memory, and its number in names */
     char letter;            /* distinguishes parts of a map in names; 0: none */
 } fold_to_c__value;
@@ -901,8 +901,8 @@ typedef struct fold_to_c__item {
 typedef struct fold_to_c__slot {
     int count, block, slack, value;
 } fold_to_c__slot;
-/* Weights as printed: in one of these forms, in parts of `block` columns. int8 weights (BYTES) are stored
-   column by column, with a scale for each column (UNITS). */
+/* The forms in which weights are printed, in parts of `block` columns. int8 weights (BYTES) are stored column
+   by column, with a scale for each column (UNITS). */
 enum { FOLD_TO_C__AS_IS, FOLD_TO_C__ROWS, FOLD_TO_C__COLUMNS, FOLD_TO_C__BYTES, FOLD_TO_C__UNITS };
 typedef struct fold_to_c__weight {
     int form, block, from, inner, columns, transposed, value;
@@ -1163,11 +1163,11 @@ static int fold_to_c__see(const fold_seen *seen, void *user)
 
 /* ---- the plan: loops, and memory of values ------------------------------------------------------- */
 
-/* Whether each column of a product is summed in sixteen chains along the inputs, instead of one. This is the
-   order of fold.h (fold__is_narrow). */
+/* Whether each column of a product is summed in sixteen chains along the inputs, instead of in one. fold.h
+   uses the same order (fold__is_narrow). */
 static int fold_to_c__is_narrow(int rows, int columns) { return columns < 16 && rows > 4 * columns; }
 
-/* Attributes of linear ops in fold.h, and of linear ops on windows. */
+/* Indices of attributes of linear ops in fold.h, and of those on windows. */
 enum { FOLD_TO_C__TRANSPOSED, FOLD_TO_C__STARTS, FOLD_TO_C__FIRST_ROW, FOLD_TO_C__OUTPUTS };
 
 static const fold_to_c__operand *fold_to_c__in(const fold_to_c__printer *p, const fold_to_c__call *call,
@@ -1183,7 +1183,7 @@ static int fold_to_c__by_number(const void *one, const void *other)
     return a < b ? -1 : a > b;
 }
 
-/* Replaces a copy with its operand. Calls come after the calls that they read, so one step is enough. */
+/* Replaces a copy with its operand. Calls come after the calls that they read from, so one step is enough. */
 static void fold_to_c__behind_copy(const fold_to_c__printer *p, fold_to_c__operand *operand)
 {
     if (operand->value < 0 || p->value[operand->value].copy_of < 0)
@@ -1315,7 +1315,7 @@ static void fold_to_c__check_names(fold_to_c__printer *p)
                                         all[which][i].name);
 }
 
-/* Replaces the ids of operands with values. */
+/* Replaces the node ids in operands with indices of values. */
 static void fold_to_c__resolve(fold_to_c__printer *p)
 {
     for (size_t i = 0; i < p->n_calls && !p->result.status; i++) {
@@ -1352,8 +1352,8 @@ static void fold_to_c__resolve(fold_to_c__printer *p)
     }
 }
 
-/* Marks the calls that outputs and next states depend on, from the last to the first. Only marked calls cause
-   an error if they cannot be printed. */
+/* Goes from the last call to the first, and marks those that outputs and next states depend on. Only marked
+   calls cause an error if they cannot be printed. */
 static void fold_to_c__mark(fold_to_c__printer *p)
 {
     for (int i = 0; i < p->desc->n_out + p->desc->n_state; i++) {
@@ -1404,7 +1404,7 @@ static int fold_to_c__count_readers(const fold_to_c__printer *p, int value)
 
 /* Finds states that shift, such as the delay lines of a temporal convolution: the next state is the old state
    without its first values, with new values appended. Such a state gets twice the memory, so that a step only
-   appends, and moves the values back when it reaches the end. */
+   appends values; the step that reaches the end then moves the state back to the start. */
 static void fold_to_c__find_lines(fold_to_c__printer *p)
 {
     for (int i = 0; i < p->desc->n_state; i++) {
@@ -1435,7 +1435,7 @@ static int fold_to_c__is_loop(const fold_to_c__call *call)
     return call->op->kind == FOLD_TO_C__MAP && !call->broadcasts;
 }
 
-/* Whether a linear op is narrow. */
+/* Whether a linear op is narrow, so that it sums in sixteen chains. */
 static int fold_to_c__has_lanes(const fold_to_c__printer *p, const fold_to_c__call *call)
 {
     const fold_shape shape = fold_param_shape(p->m, call->param[0]);
@@ -1543,13 +1543,13 @@ static int fold_to_c__made_by(const fold_to_c__printer *p, const fold_to_c__item
     return v->part >= 0 ? v->part + item->part : p->call[item->call].value;
 }
 
-/* Whether a map can be in the loop that computes its operand: if it reads the same element. */
+/* Whether a map can share the loop that computes its operand, because it reads only the same element. */
 static int fold_to_c__is_beside(const fold_to_c__printer *p, const fold_to_c__operand *operand, int size)
 {
     return operand->offset == 0 && operand->size == size && p->value[operand->value].size == size;
 }
 
-/* Returns the first loop of a map's size after the stages that it reads, or -1. */
+/* Returns the first loop of the map's size that comes after the stages that the map reads, or -1. */
 static int fold_to_c__find_loop(const fold_to_c__printer *p, const fold_to_c__call *call, int part, int size)
 {
     int from = 0;
@@ -1644,7 +1644,7 @@ static int fold_to_c__room(int count, int block, int slack, int width)
     return count * ((block + width - 1) / width * width) + slack * (width - 1);
 }
 
-/* Whether the slot is large enough for vectors of any width. */
+/* Whether the slot is large enough for the value, with vectors of any width. */
 static int fold_to_c__holds(const fold_to_c__slot *slot, const fold_to_c__value *v)
 {
     for (int w = 0; w < FOLD_TO_C__WIDTHS; w++)
@@ -1764,8 +1764,8 @@ typedef struct fold_to_c__string {
     char text[160];
 } fold_to_c__string;
 
-/* Formats text into s; s->text may be an operand. It returns no string, since tcc 0.9.27 loses the arguments
-   of a variadic function that returns a large struct. */
+/* Formats text into s; s->text may be one of the arguments. It returns no string, since tcc 0.9.27 loses the
+   arguments of a variadic function that returns a large struct. */
 static void fold_to_c__format(fold_to_c__string *s, const char *format, ...)
 {
     fold_to_c__string made;
@@ -1906,7 +1906,7 @@ static void fold_to_c__declare(fold_to_c__printer *p, int value)
                        p->desc->state[v->port].name, p->desc->state[v->port].name);
 }
 
-/* Prints code that sets zeros after a value that is read in whole vectors. */
+/* Prints code that writes zeros after a value that is read in whole vectors. */
 static void fold_to_c__put_rest(fold_to_c__printer *p, const fold_to_c__value *v, int whole)
 {
     if (v->line)
@@ -1998,8 +1998,8 @@ static void fold_to_c__put_loop(fold_to_c__printer *p, int stage)
 
 /* -- products -- */
 
-/* A segment of a product. It computes the columns of `to`, in blocks: `from` plus the products of `inner`
-   values of x with the weights from row `row` on. */
+/* A segment of a product. It computes the columns of `to`, in blocks: `from` plus the product of `inner`
+   values of x and the weights from row `row` on. */
 typedef struct fold_to_c__segment {
     fold_param param;
     int transposed, row, inner, columns, block;
@@ -2007,8 +2007,8 @@ typedef struct fold_to_c__segment {
     const char *to, *from, *x;
 } fold_to_c__segment;
 
-/* Whether a weight of a linear op, or a filter with several channels, becomes int8, as fold_model_quantize
-   decides. */
+/* Whether a weight of a linear op, or a filter with several channels, becomes int8, by the rules of
+   fold_model_quantize. */
 static int fold_to_c__becomes_bytes(const fold_to_c__printer *p, fold_param param, int columns)
 {
     const fold_shape shape = fold_param_shape(p->m, param);
@@ -2135,8 +2135,8 @@ static fold_to_c__axis fold_to_c__around(const fold_shape *shape, int axis)
     return around;
 }
 
-/* Prints the sum of adjacent values, in blocks of at most 512 that are added in pairs. `x` is the first
-   value. */
+/* Prints code that sums adjacent values in blocks of at most 512, and adds the sums of the blocks pairwise.
+   `x` is the first value. */
 static void fold_to_c__put_sum(fold_to_c__printer *p, const char *x, int from, int count)
 {
     int left = 512;
@@ -2154,7 +2154,7 @@ static void fold_to_c__put_sum(fold_to_c__printer *p, const char *x, int from, i
 }
 
 /* Prints an expression that sums every `inner`-th value, beginning with `first`. Values are added in chains
-   of at most 32, and the chains are added in pairs. */
+   of at most 32, and the sums of the chains are added pairwise. */
 static void fold_to_c__put_apart_sum(fold_to_c__printer *p, const char *x, int first, int count, int inner)
 {
     int left = 32;
@@ -2171,7 +2171,7 @@ static void fold_to_c__put_apart_sum(fold_to_c__printer *p, const char *x, int f
     fold_to_c__put(p, ")");
 }
 
-/* Prints the sum of a line. `x` is its first value. */
+/* Prints code that sums a line. `x` is its first value. */
 static void fold_to_c__put_line_sum(fold_to_c__printer *p, const char *x, const fold_to_c__axis *axis)
 {
     if (axis->inner == 1)
@@ -2389,8 +2389,8 @@ static void fold_to_c__put_cumsum(fold_to_c__printer *p, const fold_to_c__call *
 }
 
 /* Prints code that sets `factor` to the mean square of a row, and `source` to the row, minus its mean if
-   `centred`. If a sum overflows or underflows, the code repeats it with the row times a power of two, as in
-   fold__standardise. */
+   `centred`. If a sum overflows or underflows, the code computes it again from the row times a power of two,
+   as in fold__standardise. */
 static void fold_to_c__put_deviation(fold_to_c__printer *p, int count, int centred, const char *share,
                                      const char *epsilon)
 {
@@ -2498,7 +2498,7 @@ static fold_to_c__filter fold_to_c__filter_of(const fold_shape *in, const fold_t
     return filter;
 }
 
-/* Prints loops over the taps of one position that are inside x, for pools and depthwise filters. */
+/* Prints loops over those taps of one position that are inside x, for pools and depthwise filters. */
 static void fold_to_c__put_taps(fold_to_c__printer *p, const fold_to_c__call *call,
                                 const fold_to_c__filter *filter, const char *begin, const char *tap,
                                 const char *end)
@@ -2541,7 +2541,7 @@ static void fold_to_c__put_pool(fold_to_c__printer *p, const fold_to_c__call *ca
                         mean ? end.text : "(void)seen;");
 }
 
-/* Prints a filter that mixes channels, as products of patches of x. If x is padded, it is copied first. */
+/* Prints a filter that mixes channels, multiplying patches of x by weights. A padded x is copied first. */
 static void fold_to_c__put_filter(fold_to_c__printer *p, const fold_to_c__call *call,
                                   const fold_to_c__filter *filter)
 {

@@ -16,12 +16,12 @@
 
    `name` is the path of a module in the network, such as "encoder.layers.0"; "" is the network itself, here
    and in the lists of layers below. A call reads the module's tensors (name.weight and so on) and adds a
-   layer with that name to the model, as the layer's constructor would, with the sizes and values in the
-   file. You pass the settings that the tensors do not contain, such as heads and strides. You can apply,
-   train and save the layer like any other, and load its file into a layer made with the constructor. Weights
-   are transposed, gates are put into fold.h's order, and if fold.h has one bias for PyTorch's two, the two
-   are added. If the module has no bias, the layer's bias is zero and frozen. Tensors can be F32, F16, BF16
-   or F64.
+   layer with that name to the model, as the layer's constructor would, with the sizes and values in the file.
+   You pass the settings that the tensors do not contain, such as heads and strides. You can apply, train and
+   save the layer like any other, and load the saved file into a layer made with the constructor. Weights are
+   transposed, and gates are put into fold.h's order. Where PyTorch has two biases and fold.h one, the two are
+   added. If the module has no bias, the layer's bias is zero and frozen. Tensors can be F32, F16, BF16 or
+   F64.
 
    Tied weights: safetensors.torch.save_model writes a shared tensor only once, and notes its other names in
    the metadata, so you can read it here by any of its names. Each call copies the values, so layers that are
@@ -29,9 +29,9 @@
    read it with fold_torch_param.
 
    Errors: a tensor that is missing, or whose shape does not match the others, sets an error on the model. The
-   message names the tensor, its shape and the expected shape, and the call returns null handles. If the
-   tensors show that a module is of a different kind, the call is an error as well. But tensors do not show
-   everything: the comments below say what you have to know about the network.
+   message names the tensor, its shape and the expected shape, and the call returns null handles. A call also
+   fails if the tensors show that the module is of a different kind. But tensors do not show everything: the
+   comments below say what you have to know about the network.
 
    All memory comes from the model's allocator, and there are no globals. The file is C99 and C++17 and works
    in every build of fold.h, including FOLD_INFERENCE and FOLD_NO_STDIO. */
@@ -81,10 +81,10 @@ FOLD_API fold_param fold_torch_embedding(fold_torch *t, const char *name);
    approximation. */
 FOLD_API fold_dense fold_torch_linear(fold_torch *t, const char *name, fold_activation activation);
 /* Reads nn.Conv1d or nn.Conv2d, depending on the rank of the weight. groups must be 1 or, with
-   desc->depthwise, the number of channels; padding_mode must be "zeros". Neither is in the file, so a
-   different padding_mode silently computes different values. nn.ConvTranspose1d and 2d have similar tensors.
-   They are refused if their bias has a different length. They are not detected without a bias, or if the
-   numbers of inputs and outputs are equal. In fold.h, channels are last: [height x width x channels] or
+   desc->depthwise, the number of channels; padding_mode must be "zeros". Neither is in the file, so a module
+   with a different padding_mode silently computes different values. nn.ConvTranspose1d and 2d have similar
+   tensors. They are refused if the length of their bias does not fit an nn.Conv, but are not detected if they
+   have no bias, or as many inputs as outputs. In fold.h, channels are last: [height x width x channels] or
    [length x channels]. nn.Flatten in PyTorch has channels first, so transpose before flattening:
        x = fold_transpose(f, fold_transpose(f, x, 0, 2), 1, 2);      // grids
        x = fold_transpose(f, x, 0, 1);                               // lines */
@@ -98,9 +98,10 @@ FOLD_API fold_norm fold_torch_norm(fold_torch *t, const char *name, fold_norm_ki
 /* Read nn.RNN (tanh or relu), nn.LSTM or nn.GRU. They may have 1 to FOLD_MAX_LAYERS layers and one or two
    directions, but no proj_size. The `nonlinearity` of nn.RNN is not in the file: choose the right call, since
    the other one silently computes different values. The two biases of nn.LSTM and nn.RNN are loaded as their
-   sum; a GRU keeps both. nn.LSTMCell, nn.GRUCell and nn.RNNCell are read as a stack with one layer; its
-   cell[0] is a fold_recurrent. To find the number of inputs, take the number of rows of the parameter
-   NAME.0.W and subtract the hidden size, except for a GRU. */
+   sum; a GRU keeps both. `dropout` between layers is not in the file either, and is not applied. nn.LSTMCell,
+   nn.GRUCell and nn.RNNCell are read as a stack with one layer; its cell[0] is a fold_recurrent. In a GRU,
+   the number of inputs is the number of rows of the parameter NAME.0.W; in the others, it is that number
+   minus the hidden size. */
 FOLD_API fold_rnn_stack fold_torch_rnn(fold_torch *t, const char *name);
 FOLD_API fold_rnn_stack fold_torch_rnn_relu(fold_torch *t, const char *name);
 FOLD_API fold_rnn_stack fold_torch_lstm(fold_torch *t, const char *name);
@@ -114,9 +115,9 @@ FOLD_API fold_attention fold_torch_attention(fold_torch *t, const char *name, in
 FOLD_API fold_transformer fold_torch_transformer(fold_torch *t, const char *name,
                                                  const fold_transformer_desc *desc);
 /* Reads nn.TransformerEncoder, with its final norm if there is one. Its layers are stored in your array
-   `layer`, with room for `room` of them, which must stay valid as long as the encoder is used. desc applies
-   to all layers. The final norm gets PyTorch's default epsilon, whatever epsilon the layers have; if yours
-   differs, set norm.epsilon of the encoder. */
+   `layer`, of length `room`, which must stay valid as long as the encoder is used. desc applies to all
+   layers. The final norm gets PyTorch's default epsilon, whatever epsilon the layers have; if yours differs,
+   set norm.epsilon of the encoder. */
 FOLD_API fold_encoder fold_torch_encoder(fold_torch *t, const char *name, fold_transformer *layer, int room,
                                          const fold_transformer_desc *desc);
 
@@ -140,7 +141,7 @@ enum {
     FOLD_TORCH_BATCH_NORM,  /* a fold_norm of kind FOLD_NORM_FIXED, written with running means of 0 and
                                variances of 1, for a module with the default epsilon. Cannot be loaded from
                                raw floats */
-    FOLD_TORCH_RNN,         /* a fold_rnn_stack of such cells or, with FOLD_TORCH_CELL, one cell */
+    FOLD_TORCH_RNN,         /* a fold_rnn_stack with cells of this kind; with FOLD_TORCH_CELL, one cell */
     FOLD_TORCH_LSTM,
     FOLD_TORCH_GRU,
     FOLD_TORCH_ATTENTION,   /* a fold_attention */
@@ -160,9 +161,9 @@ typedef struct fold_torch_layer { int kind; const char *name; } fold_torch_layer
    set on `out`: m has no such layer, or its weights are quantised. */
 FOLD_API fold_status fold_torch_export(fold_model *out, fold_model *m, const fold_torch_layer *layers, int n);
 #ifndef FOLD_INFERENCE
-/* Adds the current gradients of m to `out`, like fold_torch_export: p.grad of PyTorch's
-   net.named_parameters(). If PyTorch has two biases and fold.h one, both get its gradient. Frozen parameters
-   get zeros. Gradients of a batch norm are those of the module that fold_torch_export writes. */
+/* Adds the current gradients of m to `out`, as fold_torch_export adds values. They correspond to p.grad of
+   PyTorch's net.named_parameters(). If PyTorch has two biases and fold.h one, both get its gradient. Frozen
+   parameters get zeros. Gradients of a batch norm are those of the module that fold_torch_export writes. */
 FOLD_API fold_status fold_torch_export_grads(fold_model *out, fold_model *m, const fold_torch_layer *layers,
                                              int n);
 #endif
@@ -282,7 +283,7 @@ FOLD_API void fold_torch_skip(fold_torch *t, const char *prefix)
 
 FOLD_API fold_status fold_torch_close(fold_torch *t)
 {
-    const char *left = NULL; /* the first unread tensor by name */
+    const char *left = NULL; /* the unread tensor whose name comes first */
     char shown[FOLD_TORCH__SHORT];
     int count = 0;
     for (int i = 0; i < fold_tensors_count(t); i++) {
@@ -309,8 +310,8 @@ static int fold_torch__ready(fold_torch *t, const char *name)
     return t && name && !fold_model_status(fold_tensors_model(t));
 }
 
-/* The full name of a module's tensor, or of a layer's parameter. A name that is cut here is too long for any
-   layer. */
+/* The full name of a module's tensor, or of a layer's parameter. A name that is cut here would be too long
+   for any layer. */
 typedef struct fold_torch__name {
     char text[256];
 } fold_torch__name;
@@ -321,7 +322,7 @@ static fold_torch__name fold_torch__join(const char *name, const char *part)
     return full;
 }
 
-/* Returns the name of a layer's parameter in the model, as the constructor makes it. If the layer is "", the
+/* Returns the name of a layer's parameter in the model, as the constructor names it. If the layer is "", the
    name begins with the dot. */
 static fold_torch__name fold_torch__part(const char *layer, const char *part)
 {
@@ -337,7 +338,7 @@ static fold_tensor fold_torch__look(fold_torch *t, const char *name, const char 
     return fold_tensors_at(t, fold_tensors_find(t, full.text));
 }
 
-/* A tensor marked as read. It has floats and at most 4 axes. index -1: none. */
+/* A tensor marked as read. It has floats and at most 4 axes. If index is -1, there is no tensor. */
 typedef struct fold_torch__tensor {
     fold_torch *file;
     int index;
@@ -345,7 +346,7 @@ typedef struct fold_torch__tensor {
     size_t count;
 } fold_torch__tensor;
 
-/* Checks type and shape. Returns 0 with an error if they do not fit. A wanted length of 0 matches any. */
+/* Checks type and shape. Returns 0 with an error if they do not fit. In `wanted`, 0 matches any length. */
 static int fold_torch__fits(fold_torch *t, const fold_tensor *tensor, const fold_shape *wanted)
 {
     static const char *const types[] = { "F32", "F16", "BF16", "F64" };
@@ -367,8 +368,8 @@ static int fold_torch__fits(fold_torch *t, const fold_tensor *tensor, const fold
                             "torch: '%s' is %s in the file, expected %s", shown, there, here);
 }
 
-/* Marks a tensor as read and returns it. Returns none if it does not fit, or if it is missing, which is an
-   error only if `must`. */
+/* Marks a tensor as read and returns it. Returns no tensor if it does not fit or is missing. Only if `must`
+   is set is a missing tensor an error. */
 static fold_torch__tensor fold_torch__take(fold_torch *t, const char *name, const char *part,
                                            fold_shape wanted, int must)
 {
@@ -471,7 +472,7 @@ static void fold_torch__columns(const fold_torch__tensor *weight, int from, int 
                              out + input * (size_t)width + row, inputs * (size_t)width);
 }
 
-/* Loads a vector, from index `from` on. If the module lacks it, the parameter becomes zeros and frozen. */
+/* Loads a vector, from index `from` on. If there is none, the parameter becomes zero and is frozen. */
 static void fold_torch__vector(fold_model *m, const fold_torch__tensor *tensor, int from, fold_param param)
 {
     const int count = fold_param_shape(m, param).dim[0], there = tensor && fold_torch__has(tensor);
@@ -485,7 +486,7 @@ static void fold_torch__vector(fold_model *m, const fold_torch__tensor *tensor, 
         fold_param_freeze(m, param, 1);
 }
 
-/* Loads a layer from the outputs of a weight and a bias, beginning with output `from`. */
+/* Loads the weight and bias of a layer from the outputs of a pair, beginning with output `from`. */
 static void fold_torch__weights(fold_model *m, const fold_torch__pair *pair, int from, fold_param weight,
                                 fold_param bias)
 {
@@ -675,8 +676,8 @@ FOLD_API fold_norm fold_torch_norm(fold_torch *t, const char *name, fold_norm_ki
 
 /* ---- recurrent layers ------------------------------------------------------------------------ */
 
-/* place: the index in PyTorch of each gate of fold.h, and also the other way round. apart: the product of the
-   state has its own weight and bias. */
+/* place[i]: the index in PyTorch of gate i of fold.h, and vice versa. apart: 1 if the product with the state
+   has a weight and a bias of its own. */
 typedef struct fold_torch__gates {
     fold_recurrent_maker *make;
     int count, apart, place[4];
@@ -852,7 +853,7 @@ typedef struct fold_torch__heads {
     int from[3], width;
 } fold_torch__heads;
 
-/* Finds the projections of an attention. width 0: any. The tensors' names begin with `part`. */
+/* Finds the projections of an attention. A width of 0 matches any. The tensors' names begin with `part`. */
 static fold_torch__heads fold_torch__take_heads(fold_torch *t, const char *name, const char *part, int width)
 {
     static const char *const apart[3] = { "q_proj_weight", "k_proj_weight", "v_proj_weight" };
@@ -904,7 +905,7 @@ static fold_dense fold_torch__projection(fold_model *m, const char *name, const 
     return fold_dense_new(m, full.text, inputs, outputs, FOLD_ACT_LINEAR);
 }
 
-/* Makes the parts one by one, since keys and values may have different widths. */
+/* Makes the parts one by one, since keys and values may differ in width from queries. */
 FOLD_API fold_attention fold_torch_attention(fold_torch *t, const char *name, int heads)
 {
     fold_attention layer;
@@ -1017,8 +1018,8 @@ FOLD_API fold_encoder fold_torch_encoder(fold_torch *t, const char *name, fold_t
 /* ---- writing layers, and raw floats ------------------------------------------------------------ */
 
 /* Rows of a PyTorch tensor [rows x inputs x taps], and where their values are: in a parameter [taps x all
-   inputs x rows], from input `first` on. Without a parameter they are `constant`. `second` marks the second
-   of two biases, which is written as zeros and added when loaded. */
+   inputs x rows], from input `first` on. Without a parameter, all values are `constant`. `second` marks the
+   second of two biases, which is written as zeros and added when loaded. */
 typedef struct fold_torch__piece {
     const char *part; /* end of the tensor's name; NULL: further rows of the previous tensor */
     fold_shape shape; /* shape of the whole tensor */
@@ -1031,7 +1032,7 @@ typedef struct fold_torch__piece {
     fold_param gain, bias;
 } fold_torch__piece;
 enum { FOLD_TORCH__NO_STATISTIC, FOLD_TORCH__MEAN, FOLD_TORCH__VARIANCE };
-#define FOLD_TORCH__EPSILON 1e-5 /* epsilon of PyTorch's batch norms by default */
+#define FOLD_TORCH__EPSILON 1e-5 /* default epsilon of PyTorch's batch norms */
 
 /* A walk over the pieces of layers, in the order of state_dict. Errors are set on `told`. */
 typedef struct fold_torch__walk {
@@ -1043,7 +1044,7 @@ typedef struct fold_torch__walk {
     size_t written;
     int grads;              /* 1: export gradients instead of values */
     size_t count, given;    /* number of floats that the layers have needed so far, and number of floats
-                               given */
+                               available */
     fold_torch__name now, lacks; /* names of the current tensor, and of the first tensor for which floats are
                                     missing */
     int lacking;
@@ -1059,7 +1060,7 @@ static size_t fold_torch__size(const fold_torch__piece *piece)
     return (size_t)piece->rows * (size_t)piece->inputs * (size_t)piece->taps;
 }
 
-/* Returns the index, in its parameter, of a value of a piece. */
+/* Returns the index of a piece's value in the parameter. */
 static size_t fold_torch__place(const fold_torch__piece *piece, size_t at)
 {
     const size_t taps = (size_t)piece->taps, size = (size_t)piece->inputs * taps, row = at / size;

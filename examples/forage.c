@@ -1,20 +1,20 @@
-/* forage: creatures learn to collect food and to keep away from wasps. They see whatever is near them as a
-   list.
+/* forage: creatures learn to collect food and to keep away from wasps. What a creature sees is a list of
+   whatever is near it.
 
      cc -O2 -o forage examples/forage.c -lm -lpthread && ./forage
 
    Each field has four creatures, up to 40 pieces of food and up to 16 wasps; both numbers are drawn at random
-   for every episode. A field wraps around at its edges. In each of 200 steps a creature chooses one of eight
-   directions, or none, and drifts on with most of its speed. Food that it touches is worth 1, and a new piece
-   may grow elsewhere. Wasps fly straight ahead; one that touches a creature costs 3.
+   for every episode. A field wraps around at its edges. In each of 200 steps, a creature accelerates in one
+   of eight directions, or does not, and keeps most of its speed. Food that it touches is worth 1, and a new
+   piece may grow elsewhere. Wasps fly straight ahead; one that touches a creature costs 3.
 
    A creature knows its own speed, and sees all items within a quarter of the field: food, wasps and other
    creatures, each a row of seven values, up to about thirty at a time. The network uses attention: it encodes
    each item, weights the items by how well their keys match the creature's query, and adds them up. So it
    needs no padding and no fixed slots, and the order of items does not matter.
 
-   The only code for this is `attend`. It is the policy, a function over lists that the trainer of fold_rl.h
-   calls for acting and for learning. The items of all creatures form one list, and an array of indices says
+   The only code for this is `attend`. It is the policy: a function over lists, which the trainer of fold_rl.h
+   calls both to act and to learn. The items of all creatures form one list, and an array of indices says
    which creature sees each item. The trained weights are the same on any number of threads, and with --eager,
    which runs op by op. */
 #define FOLD_USE_THREADS

@@ -12,7 +12,7 @@
    fold.h divides work only if that is faster, because waking a thread takes longer than running a small
    batch. In training, whole groups of lessons run at the same time. In the game all robots depend on each
    other's messages, so they form one group, and fold.h divides the rows of its large batches among the
-   threads. The program counts both kinds of jobs with fold_ctx_desc.zone.
+   threads. The program counts how often it does either, with fold_ctx_desc.zone.
 
    The pool has as many threads as you ask for, each with its own queue. A thread runs the newest of its own
    jobs; if it has none, it steals the oldest job of another thread. A thread that waits in the middle of a

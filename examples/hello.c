@@ -33,7 +33,7 @@ int main(void)
     fold_adam adam = fold_adam_default();
     for (int step = 0; step <= 2000; step++) {
         fold_node loss[BATCH];
-        fold_ctx_reset(f); /* forget the recording of the step before */
+        fold_ctx_reset(f); /* forget the recording of the previous step */
         for (int i = 0; i < BATCH; i++) {
             int largest = 0;
             fold_node root = tree(f, &n, 4, &largest);

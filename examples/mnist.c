@@ -5,10 +5,10 @@
      ./mnist --data DIR
 
    The program follows sections 2.1 and 2.2 of TorchFold's notebook: first inference, then training with Adam
-   and cross entropy on 5,000 images. It runs both in batches of 32 and one image at a time. Only the context
-   differs, batched or eager, and the results must be bit-identical. Then the program trains the network
-   fully, with a learning rate that falls from 0.001 to zero along half a cosine. After 12 epochs, which take
-   11 seconds, the network classifies 98.4 % of the test images correctly.
+   and cross entropy on 5,000 images. It runs each of them twice: in batches of 32, and one image at a time.
+   Only the context differs, batched or eager, and the results must be bit-identical. Then the program trains
+   the network fully, with a learning rate that falls from 0.001 to zero along half a cosine. After 12 epochs,
+   which take 11 seconds, the network classifies 98.4 % of the test images correctly.
 
    Images and labels are read from DIR/mnist/{train,t10k}-{images-idx3,labels-idx1}-ubyte (LeCun et al. 1998).
    Without --data, the program draws digits from a 5 x 7 font, randomly moved, scaled, slanted and blurred,

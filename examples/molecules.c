@@ -11,21 +11,21 @@
    only a handful of nodes, however large the graph is.
 
    Without --data, the program generates rings of 14 to 40 atoms. All atoms are alike except two marked ones,
-   and the class is whether the marked atoms are at most 6 bonds apart. After k rounds, an atom has no
+   and the class says whether the marked atoms are at most 6 bonds apart. After k rounds, an atom has no
    information from more than k bonds away. So if the marked atoms are more than 2 k bonds apart, no atom has
-   seen both, and the ring looks the same wherever they are. Each class has half of the rings, and the
-   distances 1 to 6 are equally frequent, so one round can classify 67 % correctly, two rounds 83 %, and three
-   rounds all of them: try --rounds 2.
+   information about both, and the ring looks the same to the network wherever they are. Each class has half
+   of the rings, and the distances 1 to 6 are equally frequent, so one round can classify 67 % correctly, two
+   rounds 83 %, and three rounds all of them: try --rounds 2.
 
    With --data, the program reads the text files of the TU collection (Morris et al. 2020): DIR/DS_A.txt,
    DS_graph_indicator.txt and DS_graph_labels.txt, and if they exist DS_node_labels.txt and
    DS_edge_labels.txt. DS is the last component of DIR.
 
    Accuracy is measured by 10-fold cross-validation. The graphs of each class are shuffled and dealt to the
-   folds. Each fold is tested with a network trained on the other nine, from new weights, for a fixed number
-   of epochs. The program prints the mean accuracy of the folds and its standard deviation. Every graph must
-   give the same bits in a batch as alone in an eager context. Seconds are processor time; everything takes
-   about twenty. */
+   folds. For each fold, a network with new weights is trained on the other nine for a fixed number of epochs,
+   and tested on this one. The program prints the mean accuracy of the folds and its standard deviation. Every
+   graph must give the same bits in a batch as alone in an eager context. Seconds are processor time;
+   everything takes about twenty. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #define DATA_IMPLEMENTATION

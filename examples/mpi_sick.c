@@ -9,19 +9,19 @@
    that the gradients of lookup tables are exchanged as well. With --data DIR (or FOLD_DATA), the program
    reads SICK (Marelli et al. 2014) from DIR/sick/{train,dev}/{a,b}.{toks,parents} and sim.txt. Each line of
    .toks holds a sentence's words, each line of .parents the number of each word's head (0 for the root), and
-   each line of sim.txt a score from 1 to 5. Without data, the program makes up pairs. It deals the pairs of
-   every batch to the ranks so that all ranks get about the same number of words. Each rank records and runs its shard.
-   Then the gradients are summed, and every rank makes the same optimiser step.
+   each line of sim.txt a score from 1 to 5. Without data, the program makes up pairs. The pairs of every
+   batch are dealt to the ranks so that all ranks get about the same number of words. Each rank records and
+   runs its shard. Then the gradients are summed, and every rank makes the same optimiser step.
 
    Adding floats in a different order changes the sum, and MPI_Allreduce may choose any order. With two ranks
    that does no harm, since a + b is b + a; with more, the bits would depend on the order. So each rank
    receives one slice of every rank's gradients, adds the slices in rank order, and sends the sum to all
-   ranks. This is no more traffic than an all-reduce. For the gradient of the word table, each rank sends only
-   the rows that its shard has looked up, with their indices, if that is smaller than the table; every rank
-   adds these rows in rank order too. One process with --shards N runs the shards one after another, and
-   fold_backward adds to the gradients, so the order is the same. The program prints a hash of the trained
-   parameters, so that you can compare runs. bench/log/threads.md explains what limits scaling to more
-   ranks. */
+   ranks. This needs no more traffic than an all-reduce. For the gradient of the word table, each rank sends
+   only the rows that its shard has looked up, with their indices, if these need fewer bytes than the whole
+   table; every rank adds these rows in rank order too. One process with --shards N runs the shards one after
+   another, and fold_backward adds to the gradients, so the order is the same. The program prints a hash of
+   the trained parameters, so that you can compare runs. bench/log/threads.md explains what limits scaling to
+   more ranks. */
 #define FOLD_USE_THREADS
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"

@@ -5,8 +5,8 @@
 
    Section 1.1 computes powers of two, each with a chain of calls. Section 1.2 has calls with two results.
    Both sections are written once and run twice, batched and eager. The next part uses a model for inference
-   only. After that, the program mixes immediate and deferred computing: values that one context computes
-   immediately decide what another context records. Finally, all rows of a batch share a value, and equal
+   only. After that, the program mixes immediate and deferred computation: values that one context computes
+   immediately decide what another context records. At the end, all rows of a batch share one value, and equal
    calls are merged. Every value is checked, and the first wrong one ends the program with status 1. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"

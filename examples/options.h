@@ -13,8 +13,8 @@
    number ends the program with a message that names it. options_read also makes stdout write each line as
    soon as it is complete, even to a pipe. bench and tests read numbers with option_number and option_whole.
 
-   A loop that runs for seconds calls time_left_show in each iteration, and time_left_end before anything is
-   printed:
+   A loop that runs for seconds calls time_left_show in each iteration, and time_left_end before the program
+   prints anything else:
 
        time_left left = TIME_LEFT;
        for (int step = 0; step < steps; step++) {
@@ -42,8 +42,8 @@
 #define options_isatty isatty
 #endif
 
-/* Continues a hash (FNV-1a) over some bytes; begin with RESULT_HASH. Programs print it in their RESULT line,
-   so that results of two runs can be compared bit for bit. */
+/* Continues a hash (FNV-1a) over more bytes; begin with RESULT_HASH. Programs print the hash in their RESULT
+   line, so that the results of two runs can be compared bit for bit. */
 #define RESULT_HASH 0xcbf29ce484222325u
 static inline uint64_t result_hash(uint64_t hash, const void *data, size_t bytes)
 {
@@ -84,7 +84,7 @@ typedef struct option {
     double *number;
     const char **text;
     double low, high;
-    int *count; /* of texts: how many there are so far */
+    int *count; /* option_of_texts: number of texts so far */
 } option;
 
 static inline option option_new(const char *name, const char *value, const char *about, double low, double high)
@@ -110,7 +110,7 @@ static inline option option_of_seed(const char *name, uint64_t *to, const char *
     o.seed = to;
     return o;
 }
-/* `value` says what the text is, such as "FILE". A name without a dash means a word that belongs to no
+/* `value` describes the text, such as "FILE". If the name has no dash, the text is a word that belongs to no
    option. */
 static inline option option_of_text(const char *name, const char **to, const char *value, const char *about)
 {
@@ -118,7 +118,7 @@ static inline option option_of_text(const char *name, const char **to, const cha
     o.text = to;
     return o;
 }
-/* The same for an option that may be given up to `most` times: each adds a text to the array `to`. */
+/* The same for an option that may be given up to `most` times. Each time adds a text to the array `to`. */
 static inline option option_of_texts(const char *name, const char **to, int *count, int most, const char *value, const char *about)
 {
     option o = option_new(name, value, about, 0, most);
@@ -142,7 +142,7 @@ static inline void options_print(const char *program, const char *about, const o
         snprintf(left, sizeof left, "%s%s%s", o->name, *o->value ? " " : "", o->value);
         printf("  %-16s %s", left, o->about);
         if (o->whole) printf(" (%.0f to %.0f", o->low, o->high);
-        if (o->whole && *o->whole >= o->low) printf("; default %d", *o->whole); /* below low: all there are */
+        if (o->whole && *o->whole >= o->low) printf("; default %d", *o->whole); /* below low: it means "all" */
         if (o->number) printf(" (%g to %g; default %g", o->low, o->high, *o->number);
         if (o->seed) printf(" (0 to %.0f; default %llu", o->high, (unsigned long long)*o->seed);
         if (o->text && *o->text) printf(" (default %s", *o->text);
@@ -151,7 +151,7 @@ static inline void options_print(const char *program, const char *about, const o
     puts("  -h               prints this");
 }
 
-/* Sets *o from argv[i] and the words after it. Returns the number of words that it used. */
+/* Sets the variable of an option from argv[i] and the next word. Returns the number of words used. */
 static inline int option_read(int argc, char **argv, int i, const option *o)
 {
     if (o->flag) return *o->flag = 1;
@@ -175,7 +175,7 @@ static inline int option_read(int argc, char **argv, int i, const option *o)
 static inline void options_read(int argc, char **argv, const char *about, const option *table, int n)
 {
 #ifdef _WIN32
-    setvbuf(stdout, NULL, _IONBF, 0); /* there is no line buffering */
+    setvbuf(stdout, NULL, _IONBF, 0); /* Windows has no line buffering */
 #else
     setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
 #endif
@@ -194,11 +194,11 @@ static inline void options_read(int argc, char **argv, const char *about, const 
     }
 }
 
-/* Reports on stderr how far a loop is, and how much time is left: on a terminal once a second, in a line that
-   is overwritten; otherwise in a new line every five seconds. stdout gets no progress, so it is the same in
-   every run. */
+/* Reports on stderr how far a loop is, and how much time is left. On a terminal, the report is a line that is
+   overwritten once a second; otherwise it is a new line every five seconds. Nothing is written to stdout, whose
+   contents are therefore the same in every run. */
 typedef struct time_left {
-    time_t start, shown; /* 0: not begun */
+    time_t start, shown; /* times of the start and of the last report; 0: not started */
     int line;            /* 1: the terminal shows it */
 } time_left;
 #define TIME_LEFT { 0, 0, 0 }

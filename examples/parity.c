@@ -38,7 +38,7 @@ static int train(fold_model *m, const network *n)
     int wrong = 0;
     for (int step = 0; step < STEPS && !wrong; step++) {
         fold_node loss[BATCH];
-        fold_ctx_reset(f); /* forgets the recording of the step before */
+        fold_ctx_reset(f); /* forgets the recording of the previous step */
         for (int i = 0; i < BATCH; i++) {
             int odd, length = 1 + fold_random_below(&chance, LONGEST);
             fold_node logits = record(f, n, &chance, length, &odd);

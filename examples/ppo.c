@@ -1,4 +1,4 @@
-/* ppo: a player with a memory learns a small game from scratch, by proximal policy optimisation with an LSTM.
+/* ppo: a player with memory learns a small game from scratch, by proximal policy optimisation with an LSTM.
 
      cc -O2 -o ppo examples/ppo.c -lm -lpthread && ./ppo --svg ppo.svg
 
@@ -9,11 +9,11 @@
    twenty, so the maximum is 20. The game counts as solved when the mean of 100 games, played without
    randomness in the actions, is at least 19.
 
-   64 games start together and run side by side. Each update plays 64 steps of every game, and games end and
-   begin anywhere within these steps. This yields pieces of 1 to 64 steps. Each piece is a sequence of its own
-   length; it starts from the LSTM's state at that time, or from zeros if a game begins there. All pieces of a
-   minibatch run in the same batches, without padding or masks. Proximal policy optimisation (Schulman et al.
-   2017) then makes several passes over the pieces, using fold_rl.h.
+   64 games start together and run side by side. For each update, 64 steps of every game are played. Games end
+   and begin anywhere within these steps, which cuts them into pieces of 1 to 64 steps. A piece starts from
+   the state that the LSTM had at that step, or from zeros if a game begins there. All pieces of a minibatch
+   run in the same batches, without padding or masks. Proximal policy optimisation (Schulman et al. 2017) then
+   makes several passes over the pieces, using fold_rl.h.
 
    A step of playing always has the same structure, so it is recorded once and replayed. Every game has its
    own random generator. The trained weights are the same on any number of threads, and with --eager, which

@@ -3,22 +3,22 @@
      cc -O2 -o robot_arm examples/robot_arm.c -lm && ./robot_arm --svg robot_arm.svg
 
    Which torques give a planar arm the acceleration you want? The Newton-Euler recursion computes them (Luh,
-   Walker and Paul 1980): motion is passed from the base to the tip, and forces come back from the tip to the
-   base. The network is the same recursion, written in ordinary C, with learned cells in place of the
+   Walker and Paul 1980): motion is passed from the base to the tip, and forces are passed back from the tip
+   to the base. The network is the same recursion, written in ordinary C, with learned cells in place of the
    mechanics. The cells multiply the outputs of linear layers, because the equations of mechanics contain such
    products. The network is trained on random arms with any number of links and in any position, each with its
    own structure. Then it controls arms that it has not seen.
 
    In control, each joint follows a path. Its desired acceleration is the acceleration of the path plus a
-   correction of the error, and the network computes the torques of all arms in one run. When an arm grips a
+   correction for the error, and the network computes the torques of all arms in one run. When an arm grips a
    tool or lets go of it, the network must be recorded again; until then, the recording is replayed with new
-   sensor values (fold_replay). Time is simulated, in ticks of one millisecond. Everything is done twice. The
-   first time, each tick computes a whole run, and the results are always the same. The second time, the
-   network has only --budget microseconds of each tick (fold_run_more), and torques stay the same until a run
-   has finished, so tip errors depend on the speed of the machine. A miss is a tick whose slice took longer
-   than the tick lasts, which happens on a busy machine. Jitter is the standard deviation of the slices'
-   times. An eager context repeats some ticks and must compute the same bits; the printed ratio compares the
-   fastest of these ticks.
+   sensor values (fold_replay). Time is simulated, in ticks of one millisecond. The simulation runs twice. The
+   first time, each tick computes a whole run, and the results are always the same. The second time, each tick
+   computes only a slice of a run, for --budget microseconds (fold_run_more), and torques stay the same until
+   the run has finished, so tip errors depend on the speed of the machine. A miss is a tick whose slice takes
+   longer than the tick itself, which happens on a busy machine. Jitter is the standard deviation of the slice
+   times. An eager context repeats some ticks and must compute the same bits; the printed ratio is the time of
+   the fastest eager tick divided by that of the fastest batched one.
 
    For comparison, the same arms are also controlled by the mechanics themselves, and by feedback alone, which
    assumes the inertia that each joint has when the arm is stretched out. Tip errors are root mean squares in

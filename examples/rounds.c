@@ -2,8 +2,8 @@
 
      cc -O2 -o rounds examples/rounds.c -lm && ./rounds
 
-   Three programs share one recipe. A round records what the active samples need next, runs it, and looks at
-   the values: some samples are done, the others continue. So all active samples share a few batches per
+   Three programs share one recipe. A round records what the active samples need next, runs it, and reads the
+   values. Some samples are then done; the others continue. So all active samples share a few batches per
    round, and there are only as many rounds as the slowest sample has steps. run_rounds has the loop, in 25
    lines.
 
@@ -22,7 +22,7 @@
    recording, and passes them to the next round as inputs. exits and search continue from nodes: they record
    more after a run, so they must pass the nodes that later rounds read to fold_keep. Without fold_keep the
    results are the same, but each run recomputes what it needs from earlier rounds. Only the time and
-   fold_stats.recomputed_nodes show it. The program also runs both without fold_keep, to measure the cost.
+   fold_stats.recomputed_nodes differ. The program runs exits and search both ways, to measure the cost.
 
    Each result is compared with two runs of that sample alone, one in a batching context and one in an eager one. All three
    must be bit-identical. */

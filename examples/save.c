@@ -5,7 +5,7 @@
 
    The game is rock, paper, scissors against a player with habits. Before each round the network reads the
    last eight rounds and guesses the player's move; afterwards it learns from past rounds. A single file holds
-   everything: the weights, the optimiser's state and, as `config`, the game's own state. */
+   everything: the weights, the optimiser's state and, as its `config`, the game's own state. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #include <inttypes.h>

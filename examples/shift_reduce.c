@@ -15,9 +15,9 @@
    expressions with 1 to 8 operators and is tested on unseen ones with 4 to 8. With --chain 1, the transitions
    ignore the nesting, and the machine learns far less from the same words.
 
-   With --data DIR, it reads sentences and their parse trees from DIR/sst/{train,test}.txt instead (Socher et
-   al. 2013). It trains on the sentiment of every phrase, in five classes, and is tested on whole
-   sentences. */
+   With --data DIR, the program reads sentences and their parse trees from DIR/sst/{train,test}.txt instead
+   (Socher et al. 2013). The machine trains on the sentiment of every phrase, in five classes, and is tested
+   on whole sentences. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #define DATA_IMPLEMENTATION

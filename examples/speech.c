@@ -19,9 +19,9 @@
    quotients of that sum, in double precision.
 
    To recognise an utterance, the program takes the most probable symbol of each step, merges repeats and
-   drops blanks. The error rate is the number of symbols to insert, delete or change, divided by the number of
-   symbols in the utterances. Utterances alone in an eager context must give the same logits as in batches,
-   and training on them must give the same weights. Seconds are processor time. */
+   drops blanks. The error rate is the number of symbols that must be inserted, deleted or changed, divided by
+   the number of symbols in the utterances. An eager context, which runs one utterance at a time, must give
+   the same logits as batches, and training in it must give the same weights. Seconds are processor time. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #define FOLD_FIT_IMPLEMENTATION

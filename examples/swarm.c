@@ -7,8 +7,8 @@
    velocity, stay with them, stay in bounds, flee the hawk. An agent that sees the hawk is alarmed and flies
    faster. Its neighbours become alarmed too, a little less so, and an alarm takes a second to fade. The
    network imitates the rules but is not told who is alarmed: each agent has to learn that from its
-   neighbours' states, and remember it. At first the rules fly while the network learns; later the network
-   flies, and is told what the rules would have done (Ross, Gordon and Bagnell 2011).
+   neighbours' states, and remember it. At first, the rules fly while the network learns; later, the network
+   flies and is told what the rules would have done (Ross, Gordon and Bagnell 2011).
 
    Each agent has its own GRU state and looks at up to 12 visible neighbours, with two kinds of attention:
    over their positions (fold_list_softmax_mean_to, with a score and a value for each pair) and over their

@@ -13,8 +13,8 @@
 
    Environments run side by side, and all their agents act in one batch. Each point of the learning curve is
    the mean of at least 100 episodes, with actions drawn from the policy. Training ends when such a mean
-   reaches the goal, or after --updates. The trained weights are the same on any number of threads, and with
-   --eager, which runs op by op. */
+   reaches the goal, or after the number of updates that --updates sets. The trained weights are the same on
+   any number of threads, and with --eager, which runs op by op. */
 #define FOLD_USE_THREADS
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"

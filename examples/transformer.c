@@ -15,8 +15,8 @@
    DIR/sst/{train,dev,test}.txt. It uses the words of each sentence and its class, one of five, but no
    phrases.
 
-   The best epoch on the dev sentences is kept and tested. Then the program measures three things, in batches
-   of 64:
+   The weights of the epoch that is best on the dev sentences are kept and tested. Then the program measures
+   three things, in batches of 64:
    - Sentences per second, without padding and padded. The padded form has the same weights, but every
      sentence is as long as the longest of its batch, and padding is computed like any other word, attention
      included. A mask, which would cost extra, is not applied, so only the time of the padded form means

@@ -15,10 +15,10 @@
    sigmoid units over l * r and |l - r|, then five classes; the loss is the KL divergence from a target split
    between the two classes nearest the score. Adagrad trains for 10 epochs with a learning rate of 0.05, on
    the mean loss over batches of 25 pairs, with L2 regularisation of 1e-4 on all weights. Weights are
-   initialised uniformly within 1 / sqrt(inputs), as in Torch. There are two differences: forget gate biases
-   start at 1, and evaluation uses a running average of the weights (Polyak and Juditsky 1992). The epoch is
-   chosen by Pearson correlation on the dev pairs; the test pairs are used only once, at the end. The mean
-   squared error is computed on the expected score. */
+   initialised uniformly within 1 / sqrt(inputs) of 0, as in Torch. There are two differences: forget gate
+   biases start at 1, and evaluation uses a running average of the weights (Polyak and Juditsky 1992). The
+   epoch is chosen by Pearson correlation on the dev pairs; the test pairs are used only once, at the end. The
+   mean squared error is computed on the expected score. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #define DATA_IMPLEMENTATION

@@ -1783,6 +1783,57 @@ static fold_status build(fold_model *m, const fold_model_size *size, float *valu
     return status;
 }
 
+/* To load a file, a block of the model's size is too small, and the message says how large it must be. */
+typedef struct file_bytes {
+    char bytes[1 << 16];
+    size_t size, at;
+} file_bytes;
+static int keep_bytes(const void *bytes, size_t size, void *user)
+{
+    file_bytes *file = (file_bytes *)user;
+    if (size > sizeof file->bytes - file->size) return 1;
+    memcpy(file->bytes + file->size, bytes, size);
+    file->size += size;
+    return 0;
+}
+static size_t next_bytes(void *bytes, size_t size, void *user)
+{
+    file_bytes *file = (file_bytes *)user;
+    const size_t left = file->size - file->at, n = size < left ? size : left;
+    memcpy(bytes, file->bytes + file->at, n);
+    file->at += n;
+    return n;
+}
+static void load_in_a_block(const fold_model_size *size, char *block, size_t block_size, size_t needed)
+{
+    static file_bytes file;
+    fold_model_desc d = fold_model_desc_default();
+    d.memory.block = block;
+    d.memory.block_size = block_size;
+    file.size = 0;
+    fold_model *m = fold_model_new(&d);
+    CHECK_INT(build(m, size, NULL), FOLD_OK);
+    CHECK_INT(fold_model_save_to(m, keep_bytes, &file, NULL), FOLD_OK);
+    fold_model_free(m);
+    size_t room = needed;
+    int turns = 0;
+    for (fold_status status = FOLD_NO_MEMORY; status && turns < 20; turns++) {
+        d.memory.block_size = room;
+        m = fold_model_new(&d);
+        CHECK_INT(build(m, size, NULL), FOLD_OK);
+        file.at = 0;
+        status = fold_model_load_from(m, next_bytes, &file, NULL);
+        const char *number = strstr(fold_model_message(m), "bytes, needs ");
+        if (status && CHECK_SAYS(number != NULL, "\"%s\" tells no bytes", fold_model_message(m))) {
+            CHECK_TEXT(fold_model_message(m), "load: out of memory; the model's block has ");
+            CHECK((size_t)strtoul(number + 13, NULL, 10) > room);
+            room = (size_t)strtoul(number + 13, NULL, 10);
+        }
+        fold_model_free(m);
+    }
+    CHECK_SAYS(turns > 1 && turns < 20, "%d turns", turns);
+}
+
 /* A block of the size that is told holds a model, wherever it begins, and one byte less does not. */
 static char said_of_block[300];
 static void note_error(const char *message, void *user)
@@ -1869,6 +1920,7 @@ static void model_in_a_block(void)
         free(block);
     }
     CHECK(none > 0 && full > 10);
+    load_in_a_block(&size, large, LARGE, bytes[1]);
     free(large);
 }
 

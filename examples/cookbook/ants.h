@@ -17,7 +17,7 @@ static inline brain brain_new(fold_model *m)
     return b;
 }
 
-/* One ant. It looks at one crumb after the other, n of them, and returns a score for each way to go. */
+/* One ant: looks at n crumbs, one after the other, then returns a score for each way to go. */
 static inline fold_node think(fold_ctx *f, const brain *b, float crumb[][2], int n)
 {
     fold_state memory = fold_recurrent_zeros(f, &b->memory);

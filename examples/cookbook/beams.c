@@ -1,5 +1,5 @@
-/* beams: generates text by beam search with four beams, copying caches when a beam has several successors cc
-     -O2 -o beams examples/cookbook/beams.c -lm && ./beams */
+/* beams: generates text by beam search with four beams, copying caches when a beam has several successors
+     cc -O2 -o beams examples/cookbook/beams.c -lm && ./beams */
 #define FOLD_IMPLEMENTATION
 #include "../../fold.h"
 #include <stdio.h>

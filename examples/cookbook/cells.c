@@ -1,4 +1,4 @@
-/* cells: trains on random trees. The join of a tree is a cell: it is traced once, and each call is one node
+/* cells: trains on random trees. Joining two subtrees is a cell: traced once, each call one node
      cc -O2 -o cells examples/cookbook/cells.c -lm && ./cells */
 #define FOLD_IMPLEMENTATION
 #include "../../fold.h"

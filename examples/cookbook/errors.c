@@ -21,7 +21,7 @@ int main(void)
 
     /* [mistake] */
     fold_node y = fold_dense_apply(f, &layer, fold_input(f, x, 3)); /* the layer has 4 inputs */
-    y = fold_tanh(f, y);                                            /* does nothing more */
+    y = fold_tanh(f, y);                                            /* does nothing after an error */
     if (fold_run(f, &y, 1)) printf("after the run: %s\n", fold_ctx_message(f));
     fold_ctx_reset(f); /* forgets the error along with the recording */
     /* [end] */

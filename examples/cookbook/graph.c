@@ -1,5 +1,5 @@
-/* graph: predicts the mean degree of random graphs, recording one node per vertex cc -O2 -o graph
-     examples/cookbook/graph.c -lm && ./graph */
+/* graph: predicts the mean degree of random graphs, recording one node per vertex
+     cc -O2 -o graph examples/cookbook/graph.c -lm && ./graph */
 #define FOLD_IMPLEMENTATION
 #include "../../fold.h"
 #include <stdio.h>

@@ -11,7 +11,7 @@ static const char *cube_infer(const fold_shape *in, int n_in, const int32_t *att
     return in[0].rank == 1 ? NULL : "needs a vector";
 }
 /* [forward] */
-static void cube_forward(const fold_op_call *c) /* of all rows of a batch */
+static void cube_forward(const fold_op_call *c) /* for all rows of a batch */
 {
     for (int r = 0; r < c->rows; r++) {
         const float *x = fold_row(&c->in[0], r);

@@ -28,7 +28,7 @@ int main(void)
 
     for (int i = 0; i < FLOATS; i++) floats[i] = (float)(i % 7 - 3) / 8;
     /* [load] */
-    fold_torch_load_raw_memory(m, floats, FLOATS, layers, 4); /* a file: fold_torch_load_raw */
+    fold_torch_load_raw_memory(m, floats, FLOATS, layers, 4); /* for a file: fold_torch_load_raw */
     if (fold_torch_save(m, "puffer.safetensors", layers, 4)) return puts(fold_model_message(m)), 1;
     /* [end] */
     printf("%d floats\n", FLOATS);

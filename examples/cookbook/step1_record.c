@@ -1,5 +1,5 @@
-/* step1_record: three ants that each see a different number of crumbs decide in the same run cc -O2 -o
-     step1_record examples/cookbook/step1_record.c -lm && ./step1_record */
+/* step1_record: three ants that each see a different number of crumbs decide in the same run
+     cc -O2 -o step1_record examples/cookbook/step1_record.c -lm && ./step1_record */
 #define FOLD_IMPLEMENTATION
 #include "../../fold.h"
 #include <stdio.h>

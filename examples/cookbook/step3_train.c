@@ -19,7 +19,7 @@ int main(void)
     for (int step = 0; step <= STEPS; step++) {
         /* [learn] */
         fold_node loss[MEADOWS * ANTS];
-        fold_ctx_reset(f); /* forget the recording of the step before */
+        fold_ctx_reset(f); /* forget the recording of the previous step */
         for (int i = 0; i < MEADOWS * ANTS; i++) {
             meadow w = meadow_new(step * MEADOWS + i / ANTS);
             float crumb[MOST][2];

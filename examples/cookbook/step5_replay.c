@@ -11,7 +11,7 @@ static float crumb[ANTS][MOST][2];
 static unsigned char block[96 << 10]; /* all memory of the context */
 
 /* [record] */
-static fold_node record(fold_ctx *f, const brain *b) /* one tick of all ants: a list has a row for each */
+static fold_node record(fold_ctx *f, const brain *b) /* one tick of all ants: each list has a row per ant */
 {
     fold_node seen = fold_list_input_ref(f, glance[0], ANTS, fold_shape1(2));
     fold_state before = { fold_list_input_ref(f, memory[0], ANTS, fold_shape1(HIDDEN)), FOLD_NULL_NODE };
@@ -39,7 +39,7 @@ int main(void)
             if (next[i] < count[i]) memcpy(glance[i], crumb[i][next[i]], sizeof glance[i]);
         if (tick ? fold_replay(f) : fold_run(f, &score, 1)) return puts(fold_ctx_message(f)), 1;
         for (int i = 0; i < ANTS; i++)
-            if (next[i]++ == count[i]) { /* it has seen all: it goes, looks about, and thinks afresh */
+            if (next[i]++ == count[i]) { /* it has seen them all: it moves, looks around and begins again */
                 walk(&w, i, fold_argmax(fold_value(f, score) + i * WAYS, WAYS));
                 count[i] = look(&w, i, crumb[i]);
                 next[i] = 0;

@@ -17,7 +17,7 @@ int main(void)
     if (!file) return puts("ant.c cannot be written"), 1;
     /* [print] */
     fold_ctx_desc eager = fold_ctx_desc_default();
-    eager.eager = 1; /* shows the ops inside of a GRU, which are what is printed */
+    eager.eager = 1; /* records the ops inside a GRU, which will be printed */
     fold_ctx *f = fold_ctx_new(m, &eager);
     fold_node seen = fold_input(f, zeros, 2), h = fold_input(f, zeros, HIDDEN);
     fold_state before = { h, FOLD_NULL_NODE }, after = fold_recurrent_apply(f, &b.memory, seen, before);

@@ -18,7 +18,7 @@ int main(void)
     fold_param words = fold_torch_embedding(t, "words");
     fold_rnn_stack lstm = fold_torch_lstm(t, "lstm");
     fold_dense tag = fold_torch_linear(t, "tag", FOLD_ACT_LINEAR);
-    if (fold_torch_close(t)) return puts(fold_model_message(m)), 1; /* fails also if a tensor was not read */
+    if (fold_torch_close(t)) return puts(fold_model_message(m)), 1; /* also fails if a tensor was not read */
     /* [end] */
 
     fold_ctx *f = fold_ctx_new(m, NULL);

@@ -31,7 +31,7 @@ int main(void)
             fold_node logits = fold_dense_apply(f, &tag, fold_list_lookup(f, words, word, length));
             /* [loss] */
             fold_node each = fold_softmax_xent_each(f, logits, label, length); /* a loss for each token */
-            float weight = i % 3 ? 1.0f : 0.25f;                               /* of a less reliable source */
+            float weight = i % 3 ? 1.0f : 0.25f;                               /* a third is less reliable */
             loss[i] = fold_scale(f, fold_list_sum(f, each), weight);
             sum_of_weights += weight * (float)length;
             /* [end] */
