@@ -200,7 +200,7 @@ typedef struct fold_record__cell {
 
 struct fold_record {
     fold_record_result result;
-    fold_record__program main;
+    fold_record__program top;
     size_t n_params, params_room, n_cells, cells_room;
     fold_record__param *param;
     fold_record__cell **cell;
@@ -334,7 +334,7 @@ static void fold_record__clear_program(fold_record__program *g)
 
 static void fold_record__forget_wanted(fold_record *r)
 {
-    for (size_t id = 0; id < r->main.n_ids && r->want; id++)
+    for (size_t id = 0; id < r->top.n_ids && r->want; id++)
         free(r->want[id]);
     for (size_t param = 0; param < r->n_params && r->want_grad; param++)
         free(r->want_grad[param]);
@@ -359,7 +359,7 @@ FOLD_API void fold_record_free(fold_record *r)
         fold_record__clear_program(&r->cell[cell]->body);
         free(r->cell[cell]);
     }
-    fold_record__clear_program(&r->main);
+    fold_record__clear_program(&r->top);
     free(r->param);
     free(r->cell);
     free(r->steps);
@@ -1072,22 +1072,22 @@ static int fold_record__build(fold_record *r)
         if (fold_model_status(r->m))
             return fold_record__fail(r, fold_model_status(r->m), cell->line, "%s", fold_model_message(r->m));
     }
-    r->main.node = (fold_node *)calloc(r->main.n_ids + 1, sizeof(fold_node));
-    return r->main.node ? 1 : fold_record__fail(r, FOLD_NO_MEMORY, 0, "no memory");
+    r->top.node = (fold_node *)calloc(r->top.n_ids + 1, sizeof(fold_node));
+    return r->top.node ? 1 : fold_record__fail(r, FOLD_NO_MEMORY, 0, "no memory");
 }
 
 /* Whether an output belongs to a sample: without samples, each output is one. */
 static int fold_record__is_of(const fold_record *r, const fold_record__item *t, int sample)
 {
     return r->samples ? t->sample == sample
-                      : sample < (int)r->main.n_ports - r->main.n_losses &&
-                            fold_record__owner(&r->main, r->main.port[sample].at.id) == t;
+                      : sample < (int)r->top.n_ports - r->top.n_losses &&
+                            fold_record__owner(&r->top, r->top.port[sample].at.id) == t;
 }
 
 /* Marks the items that a sample needs, and with 2 those of its own that no other one of its own reads. */
 static unsigned char *fold_record__needed(fold_record *r, int sample)
 {
-    const fold_record__program *g = &r->main;
+    const fold_record__program *g = &r->top;
     unsigned char *need = (unsigned char *)calloc(g->n_items + 1, 1);
     for (size_t i = g->n_items; i-- > 0 && need;) {
         const fold_record__item *t = &g->item[i];
@@ -1113,7 +1113,7 @@ static void fold_record__start(fold_record *r)
 /* Plays the items that are marked, and finds the outputs and losses. */
 static int fold_record__play(fold_record *r, fold_ctx *f, const unsigned char *need)
 {
-    fold_record__program *g = &r->main;
+    fold_record__program *g = &r->top;
     fold_record__player p = { r, f, g, g->node, 0, 0, 0 };
     memset(g->node, 0, g->n_ids * sizeof *g->node);
     for (size_t i = 0; i < g->n_ports; i++)
@@ -1144,10 +1144,10 @@ FOLD_API fold_record_result fold_record_play(fold_record *r, fold_ctx *f, int sa
 
 static fold_node fold_record__port_node(const fold_record *r, int i, int first, int end)
 {
-    return r && i >= 0 && i < end - first ? r->main.port[first + i].node : fold_record__null;
+    return r && i >= 0 && i < end - first ? r->top.port[first + i].node : fold_record__null;
 }
 
-static int fold_record__outputs(const fold_record *r) { return (int)r->main.n_ports - r->main.n_losses; }
+static int fold_record__outputs(const fold_record *r) { return (int)r->top.n_ports - r->top.n_losses; }
 
 FOLD_API fold_node fold_record_output(const fold_record *r, int i)
 {
@@ -1155,7 +1155,7 @@ FOLD_API fold_node fold_record_output(const fold_record *r, int i)
 }
 FOLD_API fold_node fold_record_loss(const fold_record *r, int i)
 {
-    return r ? fold_record__port_node(r, i, fold_record__outputs(r), (int)r->main.n_ports)
+    return r ? fold_record__port_node(r, i, fold_record__outputs(r), (int)r->top.n_ports)
              : fold_record__null;
 }
 
@@ -1168,13 +1168,13 @@ FOLD_API fold_record_about fold_record_describe(const fold_record *r)
     about.kernels = about.schedule = "";
     if (!r)
         return about;
-    for (size_t i = 0; i < r->main.n_items; i++)
-        about.calls += r->main.item[i].kind >= FOLD_RECORD__OP;
+    for (size_t i = 0; i < r->top.n_items; i++)
+        about.calls += r->top.item[i].kind >= FOLD_RECORD__OP;
     about.cells = (int)r->n_cells;
     about.parameters = (int)r->n_params;
     about.samples = r->samples;
     about.outputs = fold_record__outputs(r);
-    about.losses = r->main.n_losses;
+    about.losses = r->top.n_losses;
     about.training = r->training;
     about.kernels = r->kernels;
     about.schedule = r->schedule;
@@ -1201,7 +1201,7 @@ static void fold_record__compare_floats(fold_record *r, const char *what, const 
         if (!fold_record__differs(&got[i], &want[i]))
             continue;
         if (!result->differ++ && t) {
-            const fold_shape *shape = fold_record__out_shape(&r->main, t);
+            const fold_shape *shape = fold_record__out_shape(&r->top, t);
             char dims[64] = "";
             for (int axis = 0, at = 0; axis < shape->rank; axis++)
                 at +=
@@ -1228,7 +1228,7 @@ static int fold_record__read_values(fold_ctx *f, fold_node x, const float **valu
 /* Runs what was played: outputs, or the ends of a sample. Then the gradients of the losses. */
 static int fold_record__run(fold_record *r, fold_ctx *f, const unsigned char *need, int keep)
 {
-    fold_record__program *g = &r->main;
+    fold_record__program *g = &r->top;
     size_t n = 0;
     fold_node *roots = (fold_node *)calloc(g->n_ids + g->n_ports + 1, sizeof *roots);
     if (!roots)
@@ -1256,7 +1256,7 @@ static int fold_record__run(fold_record *r, fold_ctx *f, const unsigned char *ne
 
 static int fold_record__keep_wanted(fold_record *r, fold_ctx *f)
 {
-    const fold_record__program *g = &r->main;
+    const fold_record__program *g = &r->top;
     r->want = (float **)calloc(g->n_ids + 1, sizeof *r->want);
     r->wanted = (int *)calloc(g->n_ids + 1, sizeof *r->wanted);
     r->want_grad = (float **)calloc(r->n_params + 1, sizeof *r->want_grad);
@@ -1288,7 +1288,7 @@ static int fold_record__keep_wanted(fold_record *r, fold_ctx *f)
 /* Compares the values of an eager context with the hashes in the file. */
 static void fold_record__compare_hashes(fold_record *r, fold_ctx *f)
 {
-    const fold_record__program *g = &r->main;
+    const fold_record__program *g = &r->top;
     for (size_t i = 0; i < g->n_items; i++) {
         const fold_record__item *t = &g->item[i];
         const uint64_t hash = t->hash ? fold_record__hash_item(f, g, t, &g->node[t->id]) : 0;
@@ -1306,7 +1306,7 @@ static void fold_record__compare_hashes(fold_record *r, fold_ctx *f)
 
 static void fold_record__compare_all(fold_record *r, fold_ctx *f, int gradients)
 {
-    const fold_record__program *g = &r->main;
+    const fold_record__program *g = &r->top;
     for (size_t id = 1; id < g->n_ids; id++) {
         const float *values;
         const int count = r->wanted[id] ? fold_record__read_values(f, g->node[id], &values) : 0;
@@ -1694,7 +1694,7 @@ static const char *fold_record__problem(const fold_record *r, const fold_record_
         return "a list has no rows";
     if (t->kind == FOLD_RECORD__LOOKUP && t->n_index != (t->rows < 0 ? 1 : t->rows))
         return "a lookup has too few rows";
-    if (g != &r->main && (t->n_list || t->lists || (t->kind != FOLD_RECORD__USE && !op)))
+    if (g != &r->top && (t->n_list || t->lists || (t->kind != FOLD_RECORD__USE && !op)))
         return "an item is not allowed in a body";
     if (t->n_list ? elements < 0 || elements % t->n_list : elements != 0)
         return "the number of operands is wrong";
@@ -1761,7 +1761,7 @@ static void fold_record__read_item(fold_record__reader *file, fold_record__progr
         problem = "values are missing";
     if (problem && !r->result.status)
         fold_record__fail(r, FOLD_BAD_ARGUMENT, line, "line %d: %s", line, problem);
-    if (g == &r->main && made->sample >= r->samples)
+    if (g == &r->top && made->sample >= r->samples)
         r->samples = made->sample + 1;
 }
 
@@ -1853,7 +1853,7 @@ static void fold_record__read_file(fold_record__reader *file)
 {
     fold_record *r = file->r;
     int kind;
-    r->main.n_ids = 1;
+    r->top.n_ids = 1;
     fold_record__expect(file, "fold_record");
     if (fold_record__integer(file, 0, INT_MAX) != FOLD_RECORD__VERSION)
         fold_record__fail(r, FOLD_BAD_ARGUMENT, file->line,
@@ -1875,12 +1875,12 @@ static void fold_record__read_file(fold_record__reader *file)
     }
     for (; (kind = fold_record__kind_of(file)) < FOLD_RECORD__KINDS && !r->result.status;
          fold_record__next(file))
-        fold_record__read_item(file, &r->main, kind);
+        fold_record__read_item(file, &r->top, kind);
     if (!fold_record__is_word(file, "outputs"))
         fold_record__wrong(file, "an item or outputs are missing");
-    fold_record__read_ports(file, &r->main, (int)r->main.n_items * FOLD_MAX_OUT);
+    fold_record__read_ports(file, &r->top, (int)r->top.n_items * FOLD_MAX_OUT);
     fold_record__expect(file, "losses");
-    r->main.n_losses = fold_record__read_ports(file, &r->main, (int)r->main.n_items * FOLD_MAX_OUT);
+    r->top.n_losses = fold_record__read_ports(file, &r->top, (int)r->top.n_items * FOLD_MAX_OUT);
     fold_record__expect(file, "end");
 }
 
@@ -2294,7 +2294,7 @@ static void fold_record__number(fold_record__writer *w, int inputs)
 /* Finds the value of which a node is a part: by its id or, for a view, by where its floats are. */
 static int fold_record__locate(fold_record__writer *w, fold_node x, fold_record__port *port)
 {
-    const fold_record__program *g = &w->r->main;
+    const fold_record__program *g = &w->r->top;
     const float *at = fold_value(w->f, x);
     const int rows = fold_list_length(w->f, x);
     memset(port, 0, sizeof *port);
@@ -2330,14 +2330,14 @@ static void fold_record__add_port(fold_record__writer *w, fold_node x)
     fold_record *r = w->r;
     fold_record__port port;
     if (!r->result.status && fold_record__locate(w, x, &port) &&
-        FOLD_RECORD__ADD(r, &r->main, port, n_ports, ports_room, 1))
-        r->main.port[r->main.n_ports - 1] = port;
+        FOLD_RECORD__ADD(r, &r->top, port, n_ports, ports_room, 1))
+        r->top.port[r->top.n_ports - 1] = port;
 }
 
 /* Makes all results that nothing reads outputs. */
 static void fold_record__default_outputs(fold_record__writer *w)
 {
-    const fold_record__program *g = &w->r->main;
+    const fold_record__program *g = &w->r->top;
     unsigned char *read = (unsigned char *)calloc(g->n_ids + 1, 1);
     if (!read)
         fold_record__fail(w->r, FOLD_NO_MEMORY, 0, "no memory");
@@ -2371,7 +2371,7 @@ static void fold_record__find_outputs(fold_record__writer *w, const fold_record_
         fold_record__default_outputs(w);
     for (int i = 0; i < desc->n_losses && !r->result.status; i++)
         fold_record__add_port(w, desc->losses[i]);
-    r->main.n_losses = r->result.status ? 0 : desc->n_losses;
+    r->top.n_losses = r->result.status ? 0 : desc->n_losses;
 }
 
 /* Returns the hash of what the context has of a call. */
@@ -2382,7 +2382,7 @@ static uint64_t fold_record__hash_seen(fold_record__writer *w, const fold_record
         node[out] = t->node;
         node[out].id += (uint32_t)out;
     }
-    return fold_record__hash_item(w->f, &w->r->main, t, node);
+    return fold_record__hash_item(w->f, &w->r->top, t, node);
 }
 
 /* Visits the recording. */
@@ -2397,17 +2397,17 @@ static void fold_record__visit(fold_record__writer *w)
         r->param[i].shape = fold_param_shape(w->m, p);
         r->param[i].from = fold_param_value(w->m, p);
     }
-    w->program = &r->main;
-    r->main.n_ids = 1;
+    w->program = &r->top;
+    r->top.n_ids = 1;
     fold_status status = fold_ctx_visit(w->f, fold_record__see, w);
     if (status && !r->result.status)
         fold_record__fail(r, status, 0, "the context cannot be visited: %s%s", fold_status_text(status),
                           status == FOLD_NO_MEMORY ? "; its block needs 40 bytes more per node" : "");
     if (!r->result.status)
         fold_record__number(w, 0);
-    for (size_t i = 0; i < r->main.n_items && !r->result.status; i++)
-        if (r->main.item[i].kind >= FOLD_RECORD__OP)
-            r->main.item[i].hash = fold_record__hash_seen(w, &r->main.item[i]);
+    for (size_t i = 0; i < r->top.n_items && !r->result.status; i++)
+        if (r->top.item[i].kind >= FOLD_RECORD__OP)
+            r->top.item[i].hash = fold_record__hash_seen(w, &r->top.item[i]);
 }
 
 static void fold_record__visit_cells(fold_record__writer *w)
@@ -2691,11 +2691,11 @@ static void fold_record__put_file(fold_record__writer *w)
             fold_record__put_param(w, &r->param[i]);
     for (size_t i = 0; i < r->n_cells; i++)
         fold_record__put_cell(w, r->cell[i]);
-    for (size_t i = 0; i < r->main.n_items && !r->result.status; i++)
-        fold_record__put_item(w, &r->main, &r->main.item[i]);
-    fold_record__put_ports(w, "outputs", r->main.port, fold_record__outputs(r));
+    for (size_t i = 0; i < r->top.n_items && !r->result.status; i++)
+        fold_record__put_item(w, &r->top, &r->top.item[i]);
+    fold_record__put_ports(w, "outputs", r->top.port, fold_record__outputs(r));
     fold_record__line(w);
-    fold_record__put_ports(w, "losses", r->main.port + fold_record__outputs(r), r->main.n_losses);
+    fold_record__put_ports(w, "losses", r->top.port + fold_record__outputs(r), r->top.n_losses);
     fold_record__line(w);
     fold_record__word(w, "end");
     fold_record__line(w);

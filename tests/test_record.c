@@ -553,12 +553,12 @@ static void ways_that_differ(void)
     CHECK(!fold_run(f, &loss, 1) && !fold_record_write(f, &written, append, &t).status);
     fold_record *record = fold_record_read(t.bytes, t.size, NULL);
     fold_record_result result = fold_record_compare(record, NULL, -1);
-    CHECK(!result.status && !result.differ && record->wanted[record->main.n_ids - 1] == 1);
-    record->want[record->main.n_ids - 1][0] += 1; /* the loss */
+    CHECK(!result.status && !result.differ && record->wanted[record->top.n_ids - 1] == 1);
+    record->want[record->top.n_ids - 1][0] += 1; /* the loss */
     result = fold_record_compare(record, &desc, -1);
     CHECK_INT(result.differ, 1);
     CHECK_TEXT(result.message, " (sum, 1, sample 0): float 0 is ");
-    record->want[record->main.n_ids - 2][2] += 1; /* and the value that it reads, which must be found as the first */
+    record->want[record->top.n_ids - 2][2] += 1; /* and the value that it reads, which must be found as the first */
     result = fold_record_compare(record, &desc, -1);
     CHECK_INT(result.differ, 2);
     CHECK_TEXT(result.message, " (tanh, 3, sample 0): float 2 is ");
