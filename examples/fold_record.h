@@ -1155,8 +1155,7 @@ FOLD_API fold_node fold_record_output(const fold_record *r, int i)
 }
 FOLD_API fold_node fold_record_loss(const fold_record *r, int i)
 {
-    return r ? fold_record__port_node(r, i, fold_record__outputs(r), (int)r->top.n_ports)
-             : fold_record__null;
+    return r ? fold_record__port_node(r, i, fold_record__outputs(r), (int)r->top.n_ports) : fold_record__null;
 }
 
 FOLD_API fold_model *fold_record_model(fold_record *r) { return r ? r->m : NULL; }
@@ -1351,6 +1350,8 @@ FOLD_API fold_record_result fold_record_compare(fold_record *r, const fold_ctx_d
     if (!desc || !r->want) {
         fold_record__forget_wanted(r);
         fold_record__try(r, NULL, NULL, 0);
+        if (r->result.status)
+            fold_record__forget_wanted(r);
         if (!desc || r->result.status)
             return r->result;
     }
@@ -2135,7 +2136,7 @@ static void fold_record__see_leaf(fold_record__writer *w, const fold_seen *seen)
         fold_record__copy_index(w, seen, t, seen->rows);
     t->n_index = seen->rows < 0 ? 1 : seen->rows;
     const fold_record__param *table = fold_record__use(w, t->which, FOLD_FOR_LOOKUP, 0);
-    for (int i = 0; i < t->n_index && table && table->row; i++)
+    for (int i = 0; i < t->n_index && !w->r->result.status; i++)
         table->row[w->program->index[t->index + (size_t)i]] = 1;
 }
 

@@ -4,8 +4,22 @@
      cc -O2 -o test_record tests/test_record.c -lm && ./test_record */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
+#include <stdlib.h>
+
+/* The memory of the companion, which ends before allocation `allocations_left`; -1: it never does. */
+static long allocations_left = -1;
+static int memory_ends(void) { return allocations_left >= 0 && allocations_left-- == 0; }
+static void *ending_malloc(size_t size) { return memory_ends() ? NULL : malloc(size); }
+static void *ending_calloc(size_t n, size_t size) { return memory_ends() ? NULL : calloc(n, size); }
+static void *ending_realloc(void *old, size_t size) { return memory_ends() ? NULL : realloc(old, size); }
+#define malloc ending_malloc
+#define calloc ending_calloc
+#define realloc ending_realloc
 #define FOLD_RECORD_IMPLEMENTATION
 #include "../examples/fold_record.h"
+#undef malloc
+#undef calloc
+#undef realloc
 #include "check.h"
 #define MAX_SAMPLES 4
 #include "op_table.h"
@@ -412,23 +426,30 @@ static void all_layers(void)
 /* ---- files ----------------------------------------------------------------------------------- */
 
 /* A recording of everything that a file may hold. */
-static text everything(void)
+static fold_ctx *record_everything(net *n, fold_node *loss)
 {
-    text t = nothing();
-    const net n = new_net();
+    *n = new_net();
     fold_ctx_desc desc = fold_ctx_desc_default();
     desc.training = 1;
-    fold_ctx *f = fold_ctx_new(n.m, &desc);
-    fold_node part[2 * LISTED_CALLS];
+    fold_ctx *f = fold_ctx_new(n->m, &desc);
+    fold_node part[LISTED_CALLS];
     for (int k = 0; k < LISTED_CALLS; k++) {
-        const recording r = record_inputs(f, &n, 0);
+        const recording r = record_inputs(f, n, 0);
         part[k] = summed(f, listed[k].call(&r));
     }
-    const fold_node loss = fold_sum_n(f, part, LISTED_CALLS);
+    *loss = fold_sum_n(f, part, LISTED_CALLS);
+    fold_run(f, loss, 1);
+    return f;
+}
+static text everything(void)
+{
+    net n;
+    fold_node loss;
+    text t = nothing();
+    fold_ctx *f = record_everything(&n, &loss);
     fold_record_desc written = fold_record_desc_default();
     written.losses = &loss;
     written.n_losses = 1;
-    fold_run(f, &loss, 1);
     const fold_record_result result = fold_record_write(f, &written, append, &t);
     CHECK_SAYS(!result.status, "%s", result.message);
     fold_ctx_free(f);
@@ -482,6 +503,52 @@ static void hostile(void)
     for (size_t size = 0; size < t.size; size += t.size / 40) CHECK(try_file(t.bytes, size).status == FOLD_BAD_ARGUMENT);
     CHECK_SAYS(read > 30, "only %d files of 1500 can still be played", read);
     free(bytes);
+    free(t.bytes);
+}
+
+/* Every allocation fails once: while writing, reading, and comparing. */
+static void no_memory(void)
+{
+    net n;
+    fold_node loss;
+    fold_ctx *f = record_everything(&n, &loss);
+    fold_ctx_desc desc = fold_ctx_desc_default();
+    fold_record_result result, batched;
+    fold_record *r;
+    text t = everything();
+    int failed = 1;
+    for (long k = 0; failed; k++) {
+        text other = nothing();
+        allocations_left = k;
+        result = fold_record_write(f, NULL, append, &other);
+        failed = allocations_left < 0;
+        allocations_left = -1;
+        CHECK_INT(result.status, failed ? FOLD_NO_MEMORY : FOLD_OK);
+        free(other.bytes);
+    }
+    failed = 1;
+    for (long k = 0; failed; k++) {
+        allocations_left = k;
+        r = fold_record_read(t.bytes, t.size, &result);
+        failed = allocations_left < 0;
+        allocations_left = -1;
+        CHECK_INT(result.status, failed ? FOLD_NO_MEMORY : FOLD_OK);
+        fold_record_free(r);
+    }
+    r = fold_record_read(t.bytes, t.size, NULL);
+    failed = 1;
+    for (long k = 0; failed; k += k < 40 ? 1 : 17) {
+        allocations_left = k;
+        result = fold_record_compare(r, NULL, -1);
+        batched = fold_record_compare(r, &desc, 0);
+        failed = allocations_left < 0;
+        allocations_left = -1;
+        CHECK_INT(failed, result.status == FOLD_NO_MEMORY || batched.status == FOLD_NO_MEMORY);
+    }
+    CHECK(!result.status && !result.differ && !batched.differ);
+    fold_record_free(r);
+    fold_ctx_free(f);
+    fold_model_free(n.m);
     free(t.bytes);
 }
 
@@ -690,6 +757,7 @@ int main(int argc, char **argv)
     check_run("ways that differ", ways_that_differ);
     check_run("refused", refused);
     check_run("quantised", quantised);
+    check_run("no memory", no_memory);
     check_run("hostile files", hostile);
     return check_finish();
 }
