@@ -425,10 +425,11 @@ FOLD_API const float *fold_model_values(const fold_model *m, int *count);
    fold_values_write_end afterwards: it updates packed weights. Error: p is quantised or read in place. */
 FOLD_API float *fold_values_write_begin(fold_model *m, fold_param p);
 FOLD_API void fold_values_write_end(fold_model *m, fold_param p);
-/* Fills all parameters of a layer from arrays. Each array is copied to the parameter NAME.PART. It is
+/* Fills all parameters of a layer from arrays. Each array is copied to the parameter NAME.PART. Arrays are
    row-major, with the shape and order given in the comment on the layer's _new. If name is "", the parts are
    full names, and the arrays must cover the whole model. Errors, set on the model: a part that the layer does
-   not have; a parameter without an array, or an array of a different length. An error changes nothing.
+   not have; a parameter without an array, or an array of a different length. After errors, nothing
+   is copied.
        fold_array arrays[2] = { { "W", W, 6 * 32 }, { "b", b, 32 } };
        fold_values_fill(m, "encoder", arrays, 2); // made by fold_dense_new(m, "encoder", 6, 32, ...) */
 typedef struct fold_array {
@@ -462,9 +463,10 @@ FOLD_API fold_status fold_values_average(fold_model *m, const fold_model *from, 
 typedef struct fold_quantize_desc {
     int min_values; /* weights with fewer values stay float; 0 means 1024 */
     int tables; /* also quantise lookup tables. In int8, every vector along the last axis has its own scale.
-                   fold_lookup writes the dequantised row into the recording. Of a tied table
-                   (FOLD_FOR_LINEAR_T), only the copy for products is kept. A table stays float if cells read
-                   it with fold_use, if it is read in place or, for int8 only, if fold_linear reads it */
+                   fold_lookup writes the dequantised row into the recording. A tied table
+                   (FOLD_FOR_LINEAR_T) keeps only the int8 copy that products use. A table stays float if
+                   cells read it with fold_use, if it is read in place or, for int8 only, if fold_linear
+                   reads it */
     int bits;   /* 8 or 0: int8; 16: bfloat16 */
 } fold_quantize_desc;
 FOLD_API fold_quantize_desc fold_quantize_desc_default(void);
@@ -590,8 +592,8 @@ typedef struct fold_ctx_desc {
                                bit-identical results. Small runs, calls that cannot be split and fold_run_more
                                stay on the calling thread. 0 means 1. Your own ops may run on any of them */
     fold_parallel_for *parallel_for; /* runs tasks on your job system, or is fold_pool_for; required for
-                                        threads. While waiting, it may run other jobs on the calling thread,
-                                        with your floating-point settings, but none that uses this context */
+                                        threads. While waiting, it may run other jobs on the calling thread.
+                                        They get your floating-point settings; none may use this context */
     void *pool;             /* passed to parallel_for */
     fold_memory memory;
 } fold_ctx_desc;
@@ -600,9 +602,9 @@ FOLD_API fold_ctx_desc fold_ctx_desc_default(void);
 #if !defined(FOLD_NO_STDIO) && (defined(_WIN32) || defined(__unix__) || defined(__APPLE__) || \
                                 defined(__HAIKU__) || defined(__wasi__))
 #define FOLD_HAS_CLOCK 1
-/* Returns a time in nanoseconds that never decreases, on any thread, e.g. for fold_ctx_desc.clock. `user` is
-   not used. It exists on Windows and POSIX systems, where FOLD_HAS_CLOCK is defined. If headers hide the
-   system's clock from strict C (-std=c99), it calls clock(), which counts processor time. */
+/* Returns a time in nanoseconds that never decreases, on any thread, e.g. for fold_ctx_desc.clock. Ignores
+   `user`. This function exists on Windows and POSIX systems, where FOLD_HAS_CLOCK is defined. If headers hide
+   the system's clock from strict C (-std=c99), the function calls clock(), which counts processor time. */
 FOLD_API uint64_t fold_clock_monotonic(void *user);
 #endif
 
@@ -1381,7 +1383,7 @@ FOLD_API fold_recurrent fold_lstm_new(fold_model *m, const char *name, int input
 FOLD_API fold_recurrent fold_gru_new(fold_model *m, const char *name, int inputs, int hidden);
 
 FOLD_API fold_state fold_recurrent_zeros(fold_ctx *f, const fold_recurrent *r); /* state of zeros */
-/* Records one step from state s and returns the next state. With lists, every row makes one step. */
+/* Records one step from state s and returns the next state. With lists, every row takes one step. */
 FOLD_API fold_state fold_recurrent_apply(fold_ctx *f, const fold_recurrent *r, fold_node x, fold_state s);
 
 /* Unrolls a recurrent layer over a sequence of n >= 0 inputs and returns the final state. For n = 0 this is
@@ -1462,12 +1464,12 @@ FOLD_API fold_state fold_child_sum_apply(fold_ctx *f, const fold_child_sum *t, f
      RMSprop), or optimizer.adam.m.NAME and optimizer.adam.v.NAME, with `optimizer` and `steps` in the
      metadata. If Adam's step count differs for a parameter, e.g. one thawed later, it is stored in
      optimizer.adam.step.NAME, F32 [1].
-   - A weight that is only int8 (fold_model_quantize) is an I8 tensor NAME and an F32 tensor NAME.scale: in
+   - A weight kept only in int8 (fold_model_quantize) is an I8 tensor NAME and an F32 tensor NAME.scale: in
      Python the weight is NAME * NAME.scale. It has one scale per column, [columns], or, for a table or a
-     weight of fold_linear_t, one per row, [rows x 1]. A weight that is only bfloat16 is BF16.
+     weight of fold_linear_t, one per row, [rows x 1]. A weight kept only in bfloat16 is BF16.
    - Optimiser settings, rate sets and which parameters are frozen are not saved: your program sets them.
    Saves and loads return a status, and do nothing while the model has an error (fold_model_clear_error). A
-   failed one sets no error: fold_model_message says why, until the next save or load. Errors:
+   failed save or load sets no error, but fold_model_message says why until the next one. Statuses:
    - FOLD_IO: a file cannot be opened, read or written, or is not a safetensors file.
    - FOLD_BAD_SHAPE: the shape of a tensor is not that of its parameter.
    - FOLD_BAD_ARGUMENT: a tensor is missing, unknown, or of a type that cannot be read. */
@@ -1500,8 +1502,8 @@ FOLD_API uint64_t fold_model_steps(const fold_model *m);
 #endif
 
 /* A load checks the whole header against the model and reads all data before it writes: a load that fails
-   changes nothing. It temporarily needs up to four times the size of the header, which is at most 100 MB, and
-   memory for the data of the tensors it loads, unless the file is in memory.
+   changes nothing. Loading temporarily needs memory: up to four times the size of the header (which is at
+   most 100 MB) and, unless the file itself is in memory, room for the data of the loaded tensors.
    - Values of type F16, BF16 and F64 are converted to float. Gradients are unchanged. Packed weights and
      cached plans are updated; reset eager contexts yourself.
    - Tensors are converted to the model's formats: int8 (I8 with scales, as saved) to float, or float to int8
@@ -1529,7 +1531,7 @@ FOLD_API fold_status fold_model_load(fold_model *m, const char *path, const fold
 /* Loads a model from a file in memory. */
 FOLD_API fold_status fold_model_load_memory(fold_model *m, const void *bytes, size_t size,
                                             const fold_load_desc *desc);
-/* Loads a model through your reader, front to back. It reads only the bytes of the file: more may follow. */
+/* Loads a model through your reader, front to back. Only the bytes of the file are read: more may follow. */
 FOLD_API fold_status fold_model_load_from(fold_model *m, fold_reader *read, void *user,
                                           const fold_load_desc *desc);
 /* Uses the weights of a file in place, in flash or memory-mapped. (examples/export.c turns a file into an
@@ -1578,7 +1580,7 @@ typedef struct fold_tensor {
     const char *name;  /* UTF-8, valid until the file is closed; NULL: no such tensor */
     const char *dtype; /* type, e.g. "F32", or "another" for types unknown to fold.h */
     uint64_t count;    /* number of values, the product of all dimensions. Scalars have rank 1 */
-    int rank, dim[FOLD_TENSOR_RANK]; /* rank may be larger than the array; dims above INT_MAX are INT_MAX */
+    int rank, dim[FOLD_TENSOR_RANK]; /* rank may exceed FOLD_TENSOR_RANK; dim is at most INT_MAX */
     int taken;         /* 1 after fold_tensors_take, else 0 */
 } fold_tensor;
 #ifndef FOLD_NO_STDIO
@@ -1858,7 +1860,7 @@ FOLD_API int fold_random_weighted(fold_random *r, const float *weights, int n);
 /* Returns the index of the first of the largest values. NaN is ignored; -1 if there is no other value. */
 FOLD_API int fold_argmax(const float *values, int n);
 /* Writes the indices of the k largest values, largest first. Equal values stay in order. Returns the number
-   written: k, or fewer if fewer values are not NaN. */
+   written, which is below k if there are not k values other than NaN. */
 FOLD_API int fold_top_k(const float *values, int n, int k, int *index);
 /* Returns 1 if all n values are finite. Otherwise, or if values is NULL, returns 0. Use it in a controller to
    check sensors before a step, because a NaN would reach all actions and stay in any state carried from step
@@ -1891,7 +1893,7 @@ FOLD_API int fold_finite(const float *values, int n);
                  (fold__run_samples): forward, backward, then weight gradients.
      need        fold__mark_needed marks the nodes that the roots depend on, fold__mark_grads those that get
                  gradients. A cached plan (fold__replay_plan) replaces this and all steps before forward.
-     analyse     fold__analyse_signatures finds which values backward needs, and which share a tile.
+     analyse     fold__analyse_signatures finds which values backward needs, and which live for only one tile.
      schedule    fold__form_groups cuts the samples into groups. In each group fold__find_components joins
                  signatures that feed each other, and fold__schedule_group makes batches of their calls:
                  by default fold__schedule_ratio, which chooses with fold__priority_of.
@@ -1913,10 +1915,10 @@ FOLD_API int fold_finite(const float *values, int n);
      replay      fold_replay runs the existing plan again (fold__replay_batched); in an eager context it
                  computes each op again (fold__replay_eager).
      slices      fold_run_begin plans and reserves; fold_run_more runs steps until the time is up
-                 (fold__run_slice). If a step is too long, it runs as many rows as are predicted to fit
+                 (fold__run_slice). Of a step that is too long, it runs as many rows as are predicted to fit
                  (fold__run_rows, fold__rows_within).
-     step        fold_adam_step and the other optimisers call fold__step_param, which applies the update rule
-                 (FOLD__RULES), compiled for the instruction set, to a parameter.
+     step        fold_adam_step and the other optimisers call fold__step_param for every parameter. It applies
+                 the update rule (FOLD__RULES), which is compiled for each instruction set.
 
    Where to look for
      large batches, in pieces   fold__size_sub_batches decides, fold__forward_batch runs them
@@ -1947,7 +1949,7 @@ FOLD_API int fold_finite(const float *values, int n);
              name. In kernels, letters are those of the formula next to them.
 
    Sections  These are in file order. A section calls only sections above it, except where
-             tests/check_style.py allows it. Its banner says what it owns and uses, and its invariant.
+             tests/check_style.py allows it. A banner says what its section owns and uses, and an invariant.
      platform                     compilers, instruction sets, small helpers on sizes
      errors                       the record of the first error
      memory                       growing arrays, or a caller's block
@@ -2010,14 +2012,14 @@ FOLD_API int fold_finite(const float *values, int n);
                      use, the suffix calls that only combine scalars of samples, such as a sum of losses.
                      Boundary values and gradients pass between prefix, samples and suffix
      phase           one group in one direction; a run is a sequence of phases, a phase a sequence of steps
-     chunk           some rows of every list of a group, run forward and backward before the next
+     chunk           some rows of every list of a group, run forward and backward before the next chunk
      buffer          storage for one value, gradient or contribution of a program, for all calls of a group.
                      It is a slab in the group's memory, or transient memory in a worker's scratch
      instruction     one op of a program as a stage runs it, with bound operands
      binding         where the rows of an operand are, for all batches of a stage
      tile            rows, or rows x columns of a product, processed while they are in the cache
      contribution    what one reader of a value adds to its gradient
-     use             one place that reads a parameter or shared node; summed separately for gradients
+     use             one place that reads a parameter or shared node; each has its own sum of gradients
      pack            a weight laid out in panels for the kernels; updated when its values are written
      command list    kernel calls with their pointers, recorded for a replay to run
    ============================================================================================ */
@@ -2113,7 +2115,7 @@ __declspec(dllimport) void *__stdcall CreateFileW(const wchar_t *path, unsigned 
 #if __clang_major__ > 12 && (defined(__x86_64__) || defined(__i386__))
 #define FOLD__PRECISE
 #pragma float_control(precise, on, push)
-#elif __clang_major__ > 12 /* here some clangs ignore float_control; this lasts to the end of the file */
+#elif __clang_major__ > 12 /* some clangs ignore float_control here; this lasts to the end of the file */
 #pragma clang fp reassociate(off)
 #endif
 #pragma STDC FP_CONTRACT OFF
@@ -2123,7 +2125,7 @@ __declspec(dllimport) void *__stdcall CreateFileW(const wchar_t *path, unsigned 
                      "no-inline-functions") /* saves a third of the compile time at the same speed */
 #pragma GCC optimize("no-unsafe-math-optimizations", "no-associative-math", "no-reciprocal-math")
 #pragma GCC optimize("signed-zeros", "no-finite-math-only", "no-single-precision-constant")
-/* g++ reads all constants before it obeys this pragma. With -fsingle-precision-constant it stops here. */
+/* g++ reads constants before it obeys this pragma: with -fsingle-precision-constant, compiling stops here. */
 typedef char fold__no_single_precision_constant[sizeof 1.0 == sizeof(double) ? 1 : -1];
 #ifndef __OPTIMIZE_SIZE__ /* These passes take an eighth of the compile time and gain too little. */
 #pragma GCC optimize("no-tree-vectorize", "no-tree-vrp", "no-tree-pre", "no-code-hoisting", "no-tree-slsr")
@@ -2233,7 +2235,7 @@ FOLD__INLINE float fold__float_of(uint32_t bits)
     return value;
 }
 
-/* Returns count * size + more, or SIZE_MAX, which allocators refuse, if a term exceeds half of SIZE_MAX. */
+/* Returns count * size + more. If a term exceeds SIZE_MAX / 2, returns SIZE_MAX, which allocators refuse. */
 static size_t fold__size(size_t count, size_t size, size_t more)
 {
     if (more > SIZE_MAX / 2 || (size && count > SIZE_MAX / 2 / size))
@@ -2256,7 +2258,7 @@ static uint64_t fold__mix64(uint64_t bits) /* the finaliser of splitmix64 (Steel
     return bits ^ (bits >> 31);
 }
 
-/* Like strcmp, which would add 700 bytes on a small machine. */
+/* Replaces strcmp, which would add 700 bytes of code on a small machine. */
 static int fold__compare_text(const char *one, const char *other)
 {
     while (*one && *one == *other) {
@@ -2294,8 +2296,8 @@ static void fold__sort(uint32_t *items, uint32_t count,
    Owns: formatting of text, the first error and its message, the text of a status.
    Uses: libc. Invariant: the first error of a model or context stays until it is cleared. */
 
-/* A text being formatted, with only the conversions that this file uses: vsnprintf would be larger than all
-   messages. `length` is that of the whole text; `size` bytes of it are stored, the last one zero. */
+/* A text being formatted. It supports only the conversions used here: vsnprintf would be larger than all
+   messages. `length` counts the whole text; of this, `size` bytes are stored, including the final zero. */
 typedef struct fold__line {
     char *text;
     size_t size, length;
@@ -2348,7 +2350,7 @@ static uint64_t fold__double_bits(double value)
 #define FOLD__DOUBLE(exponent) ((uint64_t)(1023 + (exponent)) << 52) /* the bits of 2^exponent */
 
 /* Returns the first six digits of a non-negative value, rounded half to even, and the first digit's exponent.
-   The value is an integer times a power of two, so multiplying the integer by 2s or 5s yields its digits. */
+   The value is an integer times a power of two; multiplying the integer by 2s or 5s yields the digits. */
 static uint32_t fold__six_digits(double value, int *exponent)
 {
     uint8_t digit[776] = { 0 }; /* lowest digit first; a double has at most 767 significant digits */
@@ -2546,8 +2548,8 @@ typedef struct fold__error {
     char text[248];
     void (*tell)(const char *message, void *user); /* see fold_ctx_desc.error */
     void *user;
-    const char *call; /* the public call that messages name, if it consists of other calls; NULL: none */
-    int calls;        /* nesting depth of such calls */
+    const char *call; /* the public call to name in messages from calls that it makes; NULL: none */
+    int calls;        /* nesting depth of public calls that make others */
 } fold__error;
 
 /* Replaces the function name at the start of a message with the name of the call that the user made. */
@@ -2605,13 +2607,13 @@ FOLD_API const char *fold_status_text(fold_status status)
 
 /* ==== section: memory ========================================================================
    Owns: all memory of a context or model, as a fixed number of growing arrays. With an allocator, each array
-   is one allocation. In a caller's block the arrays follow one another, and growing one moves those after it,
+   is one allocation. In a caller's block the arrays follow one another, and growing one moves the later ones,
    so the exact size of a block is the sum of what the arrays need.
    Uses: libc. Invariant: arrays shrink only in fold__arena_shrink, so nothing is allocated after warm-up.
    This section does not know what arrays contain. */
 
-/* A growing array; sizes are in bytes. need: the largest size requested; in a context, since the last reset,
-   unless `lasting`. discardable: growing, which is rare, may lose the contents. */
+/* A growing array; sizes are in bytes. need: the largest size requested (in a context, since the last reset
+   unless `lasting`). discardable: the contents may be lost when the array grows. */
 typedef struct fold__array {
     char *data;
     size_t capacity, need;
@@ -2773,8 +2775,8 @@ static void fold__arena_account(fold__arena *arena, size_t more, size_t less)
         arena->peak = arena->bytes;
 }
 
-/* Large arrays start on pages. If one of two arrays used together started a few cache lines further into its
-   page, a load from it would have the low address bits of a recent store to the other, and would wait. */
+/* Large arrays start on pages. If two arrays started at slightly different offsets in a page, a load from one
+   could have the same low address bits as a recent store to the other, and would wait for the store. */
 static size_t fold__alignment(size_t capacity)
 {
     return capacity < 16 * FOLD__PAGE ? FOLD__ALIGN : FOLD__PAGE;
@@ -2806,8 +2808,8 @@ static int fold__grow_allocated(fold__arena *arena, fold__array *array, size_t n
     return 1;
 }
 
-/* Places a block's arrays again, one of them with the given capacity, and moves their contents. Arrays move
-   up only if lower ones grew, and down only if lower ones gave up slack, so two passes are enough. */
+/* Lays out a block's arrays again, with `capacity` bytes for array `grown`, and moves their contents. Arrays
+   move up only if lower ones grew, and down only if lower ones gave up slack, so two passes are enough. */
 static void fold__block_layout(fold__arena *arena, int grown, size_t capacity, int trim)
 {
     size_t at = 0, end = 0;
@@ -2860,7 +2862,7 @@ static int fold__grow_in_block(fold__arena *arena, int which, size_t need)
 }
 
 #if defined(FOLD__MOVE_ARRAYS) && !defined(FOLD_NO_MALLOC)
-/* For tests only: one request in FOLD__MOVE_ARRAYS moves all arrays of a context, large ones less often, and
+/* For tests only: one request in FOLD__MOVE_ARRAYS moves all arrays of a context (large ones less often), and
    sometimes removes their slack. AddressSanitizer then finds stale pointers and writes beyond the requested
    size. User-defined allocators are left alone, because tests count their calls. */
 static void fold__move_arrays(fold__arena *arena)
@@ -3105,7 +3107,7 @@ static int fold__absent(const fold_rows *rows) { return !rows->base && !rows->ro
 #define FOLD__NO_PANELS(panel) (0 && (panel) == 0)
 #endif
 
-/* Same as fold_row, for hot loops: gcc does not inline ordinary functions if optimize options differ. */
+/* Same as fold_row, for hot loops. Since optimize options differ, gcc would not inline fold_row there. */
 FOLD__INLINE float *fold__at(const fold_rows *rows, ptrdiff_t row)
 {
     return rows->rows ? rows->rows[row] : rows->base + row * rows->stride;
@@ -3132,13 +3134,13 @@ enum {
     FOLD__ROW_BLOCK = 96,         /* rows of X and dY per block of a weight gradient */
     FOLD__K_BLOCK = 96,           /* rows of dW per block; a multiple of every tile height */
     FOLD__N_BLOCK = 64,           /* columns of dW per block, if nothing is packed */
-    FOLD__PASSING = 1 << 16,      /* in that case, floats of the narrower operand per pass: they stay in L2 */
+    FOLD__PASSING = 1 << 16,      /* floats of the narrower operand per pass without packing; fit in L2 */
     FOLD__PACKING = 1 << 15,      /* packing a weight is faster from this many floats on; L1 holds fewer */
     FOLD__TRANSPOSE_ROWS = 10,    /* transposing is faster from this many rows per leftover column on */
     FOLD__EXP_TILE = 1024,        /* exps computed at a time before they are summed */
     FOLD__NARROW_ELEMENTS = 32,   /* elements whose lanes are added up together; a multiple of 8 */
     FOLD__NARROW_ROWS = 4,        /* maximum rows of a narrow tile */
-    FOLD__TILE_BLOCK = 40,        /* row tiles per block, which runs on all panels: its rows stay in L2 */
+    FOLD__TILE_BLOCK = 40,        /* row tiles per block: it runs on all panels while its rows stay in L2 */
     FOLD__TILE_ROWS = 6,          /* maximum rows of a tile */
     FOLD__TILE_SEGMENTS = 4,      /* segments that a tile sums without storing in between */
     FOLD__TILE_ARRAYS = FOLD__TILE_SEGMENTS + 2, /* arrays of row pointers per block of tiles */
@@ -3159,13 +3161,13 @@ enum {
     FOLD__INT8_INNER = 1 << 17,   /* maximum rows of an int8 weight: 2^17 * 127 * 127 fits an int32_t */
     FOLD__BF16_GROUP = 64,        /* bf16 columns stored together; the last group has up to 15 more */
     FOLD__BF16_INNER = 320,       /* rows of a bf16 group converted to floats in scratch at a time */
-    FOLD__BF16_ROWS = 240,        /* rows of x multiplied by these floats at a time */
+    FOLD__BF16_ROWS = 240,        /* rows of x that one converted part of a group multiplies at a time */
     FOLD__BF16_FEW = 6,           /* up to this many rows are multiplied singly, without scratch */
     FOLD__CBLAS_BLOCK = 128       /* rows gathered per call of sgemm */
 };
 
-/* One K-segment of a product. weights: where the segment's first row is in the pack. inner: how many of the
-   weight's rows the segment has. row: the first of them, used instead of `weights` for int8 and bf16. */
+/* One K-segment of a product. weights: where the segment's first row is in the pack. inner: number of weight
+   rows in the segment. row: the first of these rows, used instead of `weights` for int8 and bf16. */
 typedef struct fold__seg {
     fold_rows input;
     const float *weights;
@@ -3175,7 +3177,7 @@ typedef struct fold__seg {
 /* output[row] = init[row] + sum over segments of input[row] * W, for all columns of W or some. The pack's
    layout and the summation order depend on n_pack, so a column's bits do not depend on the other columns. */
 typedef struct fold__product {
-    int rows, columns, n_seg; /* `columns` are those of output and init; n_seg: segments */
+    int rows, columns, n_seg; /* columns: of output and init; n_seg: number of segments */
     int n_pack, col;          /* columns of the packed weight (0 means `columns`); first column to compute */
     int inner;                /* rows of the whole weight, even if segments use only some */
     size_t in_place; /* 0: `weights` are packs. Otherwise the stride of row-major weights, which are followed
@@ -3208,20 +3210,20 @@ typedef struct fold__attention_call {
     int queries, keys, heads, width, value_width;
     int causal;  /* query i attends to keys up to i + keys - queries; otherwise to all */
     float scale; /* factor of scores; 0 means 1 / sqrt(width) */
-    /* edges, unless NULL; then neither causal nor key_panels may be set */
+    /* NULL, or edges. With edges, neither causal nor key_panels may be set */
     const fold__adjacency *adjacency;
     fold_rows query, key, value;
-    const float *key_panels; /* keys packed by attention_append, read by forward instead of key, or NULL */
+    const float *key_panels; /* NULL, or keys packed by attention_append: forward reads these, not key */
     fold_rows out;   /* written by forward; not read by backward */
-    fold_rows norms; /* [queries x 2 heads]: each head's largest score and sum of exps, which forward stores
-                        for backward; if the base is NULL, forward does not */
+    fold_rows norms; /* [queries x (2 * heads)]: each head's largest score and sum of exps, which forward
+                        stores for backward, unless the base is NULL */
     fold_rows d_out; /* read by backward, which writes the next three if their base is not NULL */
     fold_rows d_query, d_key, d_value;
 } fold__attention_call;
 
 /* The maps y = f(a, b, c, s), written in the vector macros of the SIMD section. They propagate NaN and have
    PyTorch's gradients. relu adds a zero, so that -0 becomes 0 however a compiler implements VMAX. In maps
-   named d_f, a is the gradient of y. LIGHT maps are limited by memory, or rare, so AVX-512 uses AVX2's. */
+   named d_f, a is the gradient of y. LIGHT maps are rare or limited by memory: AVX-512 uses AVX2's. */
 #define FOLD__MAPS(X, LIGHT)                                                                             \
     X(add, FOLD__VADD(FOLD__A, FOLD__B))                                                                 \
     LIGHT(sub, FOLD__VSUB(FOLD__A, FOLD__B))                                                             \
@@ -3304,12 +3306,12 @@ enum fold__map {
 typedef void (*fold__map_fn)(float *out, const float *in_a, const float *in_b, const float *in_c,
                              float scalar, size_t count, size_t rows, const fold_rows all[4]);
 
-/* The optimisers' update rules. A rule computes `change`, which is subtracted from a value. It uses the
-   gradient `grad`, which includes weight decay, and the optimiser state in state1 and state2, which it
-   updates. Divisions and square roots are correctly rounded and nothing is fused, so all kernel sets are
-   bit-identical. A state that only decays would become denormal, rounding would keep it denormal for ever,
-   and each operation on it would take about a hundred cycles. So a state too small to change a value becomes
-   0: a mean of gradients below 2^-100, a mean of squared gradients below 2^-139. */
+/* The optimisers' update rules. A rule computes `change`, which is subtracted from a value, and updates the
+   optimiser state in state1 and state2. It reads the gradient `grad`, which includes weight decay. Divisions
+   and square roots are correctly rounded and nothing is fused, so all kernel sets are bit-identical. A state
+   that only decays would become denormal, rounding would keep it denormal for ever, and each operation on it
+   would take about a hundred cycles. So a state too small to change a value becomes 0: a mean of gradients
+   below 2^-100, a mean of squared gradients below 2^-139. */
 #define FOLD__FADING(least, keep, state, added) \
     FOLD__ISA(unless_below)(FOLD__VADD(FOLD__VMUL(keep, state), added), least)
 #define FOLD__MEAN(keep, state, added) FOLD__FADING(0x1p-100f, keep, state, added)
@@ -3338,7 +3340,7 @@ typedef struct fold__step {
     int states;
     float rate, decay, shrink, epsilon;
     float keep1, add1, scale1, keep2, add2, scale2;
-    uint64_t steps; /* step count, including this step, for which scale1 and scale2 were computed; 0: none */
+    uint64_t steps; /* scale1 and scale2 are for this step count, including this step; 0: none */
 } fold__step;
 typedef void (*fold__rule_fn)(const fold__step *step, float *values, float *grads, float *states1,
                               float *states2, size_t count);
@@ -3354,8 +3356,8 @@ typedef struct fold__kernels {
     void (*pack)(float *dst, const float *weights, int inner, int columns, int transposed, int first,
                  int count);
     void (*product)(const fold__product *product, float *scratch);
-    /* Adds x[r][i] * dy[r][j] to dw[i*ldw + j] as a chain over r, in row order. If `separate` (at least one
-       row), the chain starts at zero and its result is then added to dw. */
+    /* Adds x[r][i] * dy[r][j] to dw[i*ldw + j] as a chain over r, in row order. If `separate`, which needs at
+       least one row, the chain starts at zero, and its result is then added to dw. */
     void (*weight_grad)(int rows, const fold_rows *input, int inner, const fold_rows *dy, int columns,
                         float *dw, size_t ldw, float *scratch, int separate);
     /* Adds left[r][i] * right[r][i] to sum[i] as a chain over r, in row order. */
@@ -3385,7 +3387,7 @@ typedef struct fold__reducer {
     void (*take_rows)(const int *index, int rows, const fold_rows *from, const fold_rows *to, size_t width);
     void (*add_rows)(const int *index, int rows, const fold_rows *from, const fold_rows *to, size_t width);
     /* largest_rows computes the maximum of each column of `count` rows from `first` on; ties go to the
-       earlier row. first_largest, its gradient, is `from` for the first row with the maximum, else zeros. */
+       earlier row. first_largest computes the gradient: `from` in the first row with the maximum, else 0. */
     void (*largest_rows)(float *largest, const fold_rows *rows, ptrdiff_t first, int count, size_t width);
     void (*first_largest)(const float *from, const float *largest, const fold_rows *rows, const fold_rows *to,
                           ptrdiff_t first, int count, size_t width);
@@ -3647,7 +3649,7 @@ typedef struct fold__command_list {
     int disabled;                 /* there is no room for the list, or its size differs between replays */
 } fold__command_list;
 
-/* Returns memory that replays do not change, or NULL if there is none. */
+/* Returns memory that replays do not change, or NULL if none is left. */
 static FOLD__NOINLINE void *fold__command_memory(fold__command_list *commands, size_t bytes)
 {
     const size_t from = commands->used;
@@ -3725,7 +3727,7 @@ typedef struct fold__row_sums {
     int heads;                   /* 1 or 2; the second head's columns are `width` further on, */
     ptrdiff_t next;              /* and its weights and factors are `next` floats further on */
     const int *first, *index;    /* e reads row index[e] of `from`, which has no row pointers. NULL: row e */
-    const int *weight_at;        /* with an index: e has weights[weight_at[e]]. NULL: weights are in order; */
+    const int *weight_at;        /* with an index: e has weights[weight_at[e]]. NULL: weights are in order */
     size_t align;                /* rows' weights begin at multiples of this power of 2. 0: rows share them */
     const float *weights, *factor; /* factor NULL means 1 */
     fold_rows from, to;
@@ -3754,14 +3756,14 @@ FOLD__INLINE void fold__fetch_next(const fold__pass *pass, const fold_rows *inpu
     }
 }
 
-/* The functions of an instruction set that the drivers below use. */
+/* The functions that the drivers below call, as compiled for one instruction set. */
 typedef struct fold__tiles {
     int vector, panel; /* floats per vector, vectors per panel */
     int least,
-        tallest; /* vectors of the narrowest tile (1: tiles may end with part of one); rows of the tallest */
+        tallest; /* vectors of the narrowest tile (1: part of a vector can end a tile); rows of the tallest */
     int reach[FOLD__TILE_ROWS];             /* how many panels a tile of each height may span: a power of 2 */
     fold__tile_fn tile[FOLD__TILE_ROWS][8]; /* [rows - 1][vectors - 1] */
-    fold__tile_fn short_tile[4]; /* tallest tiles of 1 to 4 vectors, the last one half used; NULL: none */
+    fold__tile_fn short_tile[4]; /* tallest tiles of 1 to 4 vectors, the last vector half used; or NULL */
     int narrow_columns;                     /* maximum columns of a narrow tile */
     /* [rows - 1][columns - 1]; stores the lanes of each element, row by row */
     fold__narrow_fn narrow[FOLD__NARROW_ROWS][8];
@@ -3807,8 +3809,8 @@ FOLD__INLINE void fold__copy_short(float *to, const float *from, int count)
         *to = *from;
 }
 
-/* Runs tiles that cover columns `start` to `end` of the pack, not all of which are requested. Results go to
-   `buffer`, from which only the requested columns are copied. */
+/* Runs tiles over columns `start` to `end` of the pack, of which only some are requested. The tiles write to
+   `buffer`, and only the requested columns are copied from there. */
 static void fold__tiles_buffered(fold__tile_fn tile, fold__tile_args *at, int height, int first, int last,
                                  int start, int end, float *buffer)
 {
@@ -3846,7 +3848,7 @@ static fold__tile_fn fold__tile_of(const fold__tiles *tiles, int height, int vec
                                                           : tiles->tile[height - 1][vectors - 1];
 }
 
-/* Returns how many panels a tile covers: more than one if each of their vectors has a requested column. */
+/* Returns how many panels a tile covers: more than one if every vector in them has a requested column. */
 static int fold__panels_together(const fold__tiles *tiles, const fold__product *product,
                                  const fold__layout *layout, int height, int panel)
 {
@@ -3882,7 +3884,7 @@ static void fold__tile_rows(const fold__tiles *tiles, const fold__product *produ
             start += vector;
         while (end - vector >= last && end - start > narrowest && together == 1)
             end -= vector;
-        /* if tiles can end with part of a vector, a mask cuts it off; anything else needs a buffer */
+        /* if tiles can end in part of a vector, a mask stores that part; anything else needs a buffer */
         const int buffered = start < first || end - last >= (tiles->least > 1 ? 1 : vector);
         at->last = end <= last || buffered ? vector : vector - (end - last);
         at->offset =
@@ -3903,8 +3905,8 @@ static void fold__tile_rows(const fold__tiles *tiles, const fold__product *produ
     }
 }
 
-/* Returns the height of the next tile if `left` rows are left. Depending on the kernels, tiles have 1, 2, 3,
-   4 or 6 rows (or 5, if `five`), or 1, 2 or 4, or 1 or 2. In the first case, 7 rows are split into 4 + 3. */
+/* Returns the height of the next tile if `left` rows are left. If `tallest` is 6, tiles have 1, 2, 3, 4 or 6
+   rows (also 5, if `five`), and 7 rows are split into 4 + 3. If it is 4, tiles have 1, 2 or 4 rows. */
 static int fold__tile_height(int tallest, int left, int five)
 {
     const int height = left < tallest ? left : tallest, rest = left - height;
@@ -4059,7 +4061,7 @@ static void fold__product_any(const fold__tiles *tiles, const fold__product *pro
 /* Computes a weight gradient in blocks of dW, which stay in L1 during a pass over some rows. A pass has as
    many rows as L2 can hold of the narrower operand. Per pass, that operand is read once for each strip of
    blocks, the wider one and dW only once. A few rows are applied to all of dW at once. If rows of dW share
-   cache sets, dW is processed row by row: a load from one row would wait for stores to the row before. */
+   cache sets, dW is processed row by row, so loads from a row do not wait for stores to the row before. */
 static void fold__weight_grad_direct(const fold__tiles *tiles, int rows, const fold_rows *input, int inner,
                                      const fold_rows *dy, int columns, float *dw, size_t ldw, float *held,
                                      int separate)
@@ -4107,8 +4109,8 @@ static void fold__weight_grad_narrow(const fold__tiles *tiles, int rows, const f
     }
 }
 
-/* Computes a weight gradient as a product of packed operands, whose sums stay in registers for many rows.
-   Each block of rows is a segment: X is transposed, dY packed. Half a block of X and a panel fit in L1. */
+/* Computes a weight gradient as a product of packed operands. Sums stay in registers for many rows. Each
+   block of rows is a segment: X is transposed, dY packed. Half a block of X and a panel fit in L1. */
 static void fold__weight_grad_packed(const fold__tiles *tiles, int rows, const fold_rows *input, int inner,
                                      const fold_rows *dy, int columns, float *dw, size_t ldw, float *scratch)
 {
@@ -4145,7 +4147,7 @@ static int fold__columns_turned(const fold__tiles *tiles, int rows, int inner, i
     const int rest = columns % tiles->vector;
     if (inner < FOLD__LANES || tiles->many <= tiles->few)
         return 0;
-    if (columns < FOLD__LANES) /* eight fill a short vector, so the transpose is faster only for more rows */
+    if (columns < FOLD__LANES) /* eight columns fill a short vector: a transpose only pays with many rows */
         return columns == 8 && rows <= FOLD__ROW_BLOCK / 2 ? 0 : columns;
     return 2 * rest < tiles->vector && rows >= FOLD__TRANSPOSE_ROWS * rest ? rest : 0;
 }
@@ -4195,8 +4197,8 @@ static size_t fold__edge_attention_floats(const fold__adjacency *adjacency, int 
     return floats * FOLD__LANES;
 }
 
-/* Returns how many scores are held: in backward those of all rows, otherwise those of one block, which may be
-   one long row. The number is a power of two, so that a cached plan has room for other edges. */
+/* Returns how many scores are held: in backward, those of all rows; in forward, those of one block, which may
+   be one long row. The number is a power of two, so that a cached plan has room for other edges. */
 static size_t fold__edge_attention_held(const fold__attention_call *call, int backward)
 {
     const size_t rows = backward ? (size_t)call->queries : 1, most = (size_t)call->adjacency->max_edges;
@@ -4256,7 +4258,7 @@ static size_t fold__attention_held(const fold__attention_call *call, int backwar
                            : FOLD__QUERY_BLOCK * fold__attention_stride(call);
 }
 
-/* Returns how many scratch floats all heads need, which run one at a time or, along edges, in pairs. */
+/* Returns the scratch floats that attention needs. Heads run one at a time or, along edges, in pairs. */
 static size_t fold__attention_floats(const fold__attention_call *call, int backward)
 {
     const size_t keys = call->adjacency ? 0 : fold__round_up((size_t)call->keys, FOLD__PANEL_KEYS),
@@ -4631,7 +4633,7 @@ static void fold__edge_attention_forward(const fold__attender *attender, const f
     }
 }
 
-/* Computes gradients. Scores and slopes of all rows are held, since keys and values need them at the end. */
+/* Computes gradients. Holds all scores and slopes, as gradients of keys and values need them at the end. */
 static void fold__edge_attention_backward(const fold__attender *attender, const fold__attention_call *call,
                                           int head, int heads, float *scratch)
 {
@@ -4695,7 +4697,7 @@ typedef struct fold__int8_tile_args {
     const char *rows;
     const uint8_t *weights;
     size_t stride, group, row;
-    int quads, columns; /* quads: their number; in the layout of files, that of values of x */
+    int quads, columns; /* quads: number of quads or, in the layout of files, of values of x */
     const int32_t *start;
     const float *scale, *scales;
     const float *const *from;
@@ -4717,16 +4719,16 @@ typedef struct fold__int8_kernels {
     unsigned flip;
     int tallest; /* maximum rows of a tile: see fold__tile_height */
     fold__int8_tile_fn tile[FOLD__TILE_ROWS][FOLD__INT8_WIDE]; /* [rows - 1][groups - 1]; NULL: none */
-    /* Returns the bits of the largest magnitude; those of NaN are larger than those of infinity. */
+    /* Returns the largest magnitude, as bits. NaN counts as larger than infinity. */
     uint32_t (*largest)(const float *from, int count);
     /* Rounds from[i] * factor, of magnitude 127 at most, to values of `size` bytes and appends four zeros.
-       Returns their sum if `flip` is not 0. May write up to FOLD__LANES - 1 further values. */
+       Returns the sum of the values if `flip` is not 0. May write up to FOLD__LANES - 1 further values. */
     int32_t (*round)(const float *from, int count, float factor, char *to);
     const struct fold__bf16_kernels *bf16; /* for bf16 weights; NULL: the weights are int8 */
 } fold__int8_kernels;
 
 static int fold__int8_groups(int columns) { return (columns - 1) / FOLD__INT8_GROUP + 1; }
-/* Returns the distance between groups in bytes: an odd number of cache lines, so they use different sets. */
+/* Returns the distance between groups in bytes: an odd number of cache lines, to use different sets. */
 static size_t fold__int8_stride(int inner) { return (size_t)(((inner + 3) / 4) | 1) * FOLD__INT8_LINE; }
 /* Returns the size of a weight in bytes, without the scales that follow it. */
 static size_t fold__int8_size(const fold__int8_kernels *kernels, int inner, int columns)
@@ -4778,7 +4780,7 @@ static size_t fold__int8_floats(const fold__int8_kernels *kernels, size_t rows, 
     return 2 * FOLD__INT8_ROWS + block * fold__int8_row(kernels, inner) / sizeof(float);
 }
 
-/* Returns 127 / largest and sets *scale to largest / 127; `largest` is a magnitude, as bits. */
+/* Returns 127 / largest and sets *scale to largest / 127; `largest` is a magnitude, given as bits. */
 FOLD__INLINE float fold__int8_factor(uint32_t largest, float *scale)
 {
     float most;
@@ -5048,7 +5050,7 @@ static size_t fold__bf16_floats(size_t rows, int inner)
            3 * fold__min_size(rows, FOLD__BF16_ROWS) * sizeof(float *) / sizeof(float);
 }
 
-/* Multiplies some rows by one group, converting a part of it at a time to floats in `weights`. */
+/* Multiplies some rows by one group, which is converted to floats in `weights`, a part at a time. */
 static void fold__bf16_block(const fold__bf16_kernels *bf16, const fold__bf16_group *group,
                              const fold__product *product, ptrdiff_t row, float *weights, float *scratch)
 {
@@ -5154,7 +5156,7 @@ FOLD__INLINE float fold__fmaf(float a, float b, float c)
 #endif
 
 #ifdef FOLD_USE_CBLAS
-/* Products use sgemm on gathered rows and row-major packs. Their bits differ from those of other kernels. */
+/* Products use sgemm on gathered rows and row-major packs. No other kernels give the same bits. */
 static void fold__gather(float *dst, const fold_rows *input, ptrdiff_t row, int rows, int count)
 {
     for (int line = 0; line < rows; line++)
@@ -5206,7 +5208,7 @@ static void fold__weight_grad_sgemm(int rows, const fold_rows *input, int inner,
 #if FOLD__X86
 static const int32_t fold__masks[16] = {
     -1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0
-}; /* from element 8 - n on, a mask of n lanes */
+}; /* the mask of n lanes starts at element 8 - n */
 #if FOLD__GNU_VECTORS
 /* Vectors in memory, with the alignment of a float. */
 typedef float fold__f8 __attribute__((vector_size(32), aligned(4), may_alias));
@@ -5230,7 +5232,7 @@ typedef uint32_t fold__u16 __attribute__((vector_size(64)));
 #if FOLD__NEON
 #ifndef __clang__
 #pragma GCC push_options
-#pragma GCC optimize("no-schedule-insns") /* this pass loads more than registers can hold */
+#pragma GCC optimize("no-schedule-insns") /* this pass moves too many loads up for the registers to hold */
 #endif
 #define FOLD__SIMD_PASS 128
 #include FOLD_FILENAME
@@ -5305,7 +5307,7 @@ static int fold__best_pass(void)
 }
 #endif
 
-/* Returns the named kernel set or NULL; if the name is NULL, the best ("cblas" under FOLD_USE_CBLAS). */
+/* Returns the named kernel set, or NULL; without a name, the best ("cblas" under FOLD_USE_CBLAS). */
 static const fold__kernels *fold__kernels_for(const char *name)
 {
     const fold__kernels *set[4];
@@ -5360,7 +5362,7 @@ static fold__fp fold__fp_enter(int flush)
         _mm_setcsr(wanted);
     return saved;
 #elif defined(FOLD__FPCR)
-    uint64_t saved, wanted, flags; /* 0x01000000 flushes, 0x00080000 in half precision, 0x00c00000 rounds, */
+    uint64_t saved, wanted, flags; /* 0x01000000 flushes (0x00080000: half floats), 0x00c00000 rounds, */
     __asm__ volatile("mrs %0, fpcr" : "=r"(saved));
     __asm__ volatile("mrs %0, fpsr" : "=r"(flags));
     wanted = (saved & ~(uint64_t)0x01c89f00u) | (flush ? 0x01000000u : 0); /* 0x9f00 enables traps */
@@ -5491,7 +5493,7 @@ static void fold__attend(const fold__kernels *kernels, const fold__attention_cal
 #define FOLD__MM_ALL(name, ...) _mm512_maskz_##name(FOLD__ALL, __VA_ARGS__)
 #define FOLD__W 16
 #define FOLD__M __mmask16
-#define FOLD__ALL ((__mmask16)0xffff) /* for maskz intrinsics: the others cause warnings in gcc 12's header */
+#define FOLD__ALL ((__mmask16)0xffff) /* for maskz intrinsics: plain ones cause warnings in gcc 12's header */
 #define FOLD__MASK __mmask16
 #define FOLD__SOME(count) ((__mmask16)((1u << (unsigned)(count)) - 1u))
 #define FOLD__VLOAD_M(from, mask) _mm512_maskz_loadu_ps(mask, from)
@@ -5616,7 +5618,7 @@ FOLD__NOINLINE static fold__f4 fold__f4_fma_exact(fold__f4 a, fold__f4 b, fold__
     return sums;
 }
 
-/* fold__fmaf in four lanes: all take the slow path if one sum is halfway, or is denormal and not 0. */
+/* fold__fmaf in four lanes: all take the slow path if any sum is halfway, or is denormal but not 0. */
 FOLD__INLINE fold__f4 fold__f4_fma_doubles(fold__f4 a, fold__f4 b, fold__f4 c)
 {
     const __m128 av = (__m128)a, bv = (__m128)b, cv = (__m128)c;
@@ -5740,7 +5742,7 @@ FOLD__INLINE fold__f4 fold__f4_fma(fold__f4 a, fold__f4 b, fold__f4 c)
 #ifndef FOLD__ISA_8 /* AVX-512 uses AVX2's functions if eight lanes are as fast; other sets use their own */
 #define FOLD__ISA_8 FOLD__ISA
 #endif
-#ifndef FOLD__VMAX /* not NEON's instructions, which return NaN if either is NaN and order the two zeros */
+#ifndef FOLD__VMAX /* NEON's instructions return NaN if either operand is NaN, and order the two zeros */
 #define FOLD__VMIN(a, b) FOLD__VSEL(FOLD__VLT(a, b), a, b)
 #define FOLD__VMAX(a, b) FOLD__VSEL(FOLD__VLT(b, a), a, b)
 #endif
@@ -5817,7 +5819,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(exp_made)(FOLD__V r, FOLD__I number)
     FOLD__I half;
     p = FOLD__VFMA(FOLD__ISA(exp_tail)(r), r, one);
     p = FOLD__VFMA(p, r, one);
-    number = FOLD__IADD(number, FOLD__ISET(254u)); /* adds the bias of both halves, so it is positive */
+    number = FOLD__IADD(number, FOLD__ISET(254u)); /* adds the bias of both halves; the sum is positive */
     half = FOLD__ISHR(number, 1);
     p = FOLD__VMUL(p, FOLD__IFLOATS(FOLD__ISHL(half, 23)));
     number = FOLD__ISUB(number, half);
@@ -5949,15 +5951,15 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(product_rest)(FOLD__V a, FOLD__V b, 
 }
 
 /* gelu_tanh(x) = 0.5 x (1 + tanh(z / 2)) = x sigmoid(z) with z = 2 sqrt(2/pi) (x + 0.044715 x^3). For |x| >=
-   12 it equals x or 0, so z is computed with |x| limited to 12; x < -12 counts as -12. NaN stays NaN. */
+   12 it equals x or 0, so z is computed with x limited to [-12, 12]. NaN stays NaN. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu_tanh_low)(FOLD__V x)
 {
     const FOLD__V low = FOLD__VSET(-12.0f);
     return FOLD__VMAX(low, x);
 }
 
-/* exp(-|z|) = 2^(n + r). The exponent is x p with p = a + b x^2, and can be -150. So that r has a float's
-   accuracy, p and its constants have two parts; the first part of a is so short that p - a is exact. */
+/* exp(-|z|) = 2^(n + r). The exponent is x p with p = a + b x^2, and can be -150. So p, a and b have two
+   parts each, and r has the accuracy of a float. The first part of a is so short that p - a is exact. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu_tanh_exp)(FOLD__V x)
 {
     const FOLD__V a = FOLD__VSET(0x1.26afp+1f), a_rest = FOLD__VSET(-0x1.ef218cp-18f);
@@ -5997,7 +5999,7 @@ FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(gelu_tanh_slope)(FOLD__V x)
 #endif
 
 /* gelu(x) = x P(x), where P(x) = (1 + erf(x / sqrt 2)) / 2 is the normal distribution function. P(-t) is
-   exp(-t^2 / 2) R(t), where R is smooth: it is u = 1 / (1 + 0.3 t) times a polynomial in u - 0.75, fitted to
+   exp(-t^2 / 2) R(t), where R is smooth. R is u = 1 / (1 + 0.3 t) times a polynomial in u - 0.75, fitted to
    within 3.5e-9 up to t = 14.4. From |x| = 14.4 on, x P(x) rounds to x or 0, so t is min(|x|, 14.4). */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(normal_tail)(FOLD__V t)
 {
@@ -6063,7 +6065,7 @@ FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(silu_slope)(FOLD__V x)
 }
 #endif
 
-#if FOLD__SIMD_PASS != 512 /* used only by light maps, for which AVX-512 uses AVX2's */
+#if FOLD__SIMD_PASS != 512 /* only light maps use elu, and AVX-512 uses AVX2's light maps */
 /* x > 0 ? x : alpha (e^x - 1), where e^x - 1 is -1 for x <= -30. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(elu)(FOLD__V x, FOLD__V alpha)
 {
@@ -6080,7 +6082,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(elu_slope)(FOLD__V x, FOLD__V alpha)
 }
 
 /* sin(x + quarters pi / 2) for |x| <= 2^18, NaN beyond. x is reduced to n pi/2 + r, with pi/2 in three parts;
-   the first one leaves x - n pi/2 exact. |r| is up to 0.81, not pi/4, as n is a rounded product. */
+   the first one leaves x - n pi/2 exact. |r| can be 0.81, above pi/4: n is a rounded product. */
 FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(sine)(FOLD__V x, uint32_t quarters)
 {
     const FOLD__V magic = FOLD__VSET(12582912.0f), zero = FOLD__VZERO(); /* as for exp */
@@ -6115,7 +6117,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(floor)(FOLD__V x)
     return FOLD__VSEL(FOLD__VLT(size, whole), rounded, x);
 }
 
-/* |x|^p = 2^(p exponent) e^(p log(1 + fraction)), with p exponent in two parts. So p multiplies only the
+/* |x|^p = 2^(p * exponent) e^(p log(1 + fraction)); p * exponent has two parts. So p multiplies only the
    logarithm of a number near 1, and at most p / 2 ulp are lost, however large the result is. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(pow_positive)(FOLD__V x, FOLD__V p)
 {
@@ -6131,7 +6133,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(pow_positive)(FOLD__V x, FOLD__V p)
     r = FOLD__VFMA(r, FOLD__VSET(0x1.62e43p-1f), log_part); /* ln 2 */
     r = FOLD__VMIN(one, FOLD__VMAX(FOLD__VNEG(one), r));
     r = FOLD__ISA(exp_made)(r, FOLD__ISUB(FOLD__VBITS(n), FOLD__ISET(0x4b400000u)));
-    edge = FOLD__VSEL(FOLD__VLT(x, one), zero, inf); /* if x is 0 or infinity: for p > 0, then for p < 0 */
+    edge = FOLD__VSEL(FOLD__VLT(x, one), zero, inf); /* x = 0 or infinity, for p > 0; next line: p < 0 */
     edge = FOLD__VSEL(FOLD__VLT(p, zero), FOLD__VSEL(FOLD__VLT(x, one), inf, zero), edge);
     edge = FOLD__VSEL(FOLD__VEQ(p, zero), one, edge);
     r = FOLD__VSEL(FOLD__VEQ(x, zero), edge, r);
@@ -6187,8 +6189,8 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(pow_slope)(FOLD__V x, FOLD__V p)
     in_c = fold__next(&c_rows, in_c, row);
 
 #if FOLD__SIMD_PASS == 1
-/* One loop serves all maps, because with short vectors, choosing the map again for every vector costs little.
-   The last floats of a row are padded in a buffer and use the same loop. */
+/* One loop serves all maps: with short vectors, choosing the map again for every vector costs little. The
+   last floats of a row are padded in a buffer and use the same loop. */
 #define FOLD__MAP_CASE(name, expression) \
     case FOLD__MAP_##name: result = expression; break;
 static void FOLD__ISA(map)(int map, float *out, const float *in_a, const float *in_b, const float *in_c,
@@ -6369,8 +6371,8 @@ FOLD__TARGET FOLD__INLINE FOLD__L FOLD__ISA(lanes_max)(FOLD__L a, FOLD__L b)
 #define FOLD__JOIN_HALVES(op) _mm256_##op##_ps(lanes.part1, lanes.part0)
 #endif
 #if FOLD__SIMD_PASS == 512 && !defined(__clang__)
-#define FOLD__JOINED FOLD__NOINLINE static /* if gcc 12 inlines it, the loops before it are slower, */
-#define FOLD__JOIN_END _mm256_zeroupper()  /* and gcc omits this, so all code that follows is slower */
+#define FOLD__JOINED FOLD__NOINLINE static /* inlining by gcc 12 slows the loops before the call, */
+#define FOLD__JOIN_END _mm256_zeroupper()  /* and then gcc omits this, which slows all later code */
 #else
 #define FOLD__JOINED FOLD__INLINE
 #define FOLD__JOIN_END (void)0
@@ -6548,7 +6550,7 @@ FOLD__RULES(FOLD__RULE_DEFINE)
 
 /* A tile's accumulators are separate variables, named by macros: a compiler might not keep an array in
    registers. FOLD__ROWS_n expands F(row, with) for every row, FOLD__COLS_n expands F(with, column) for every
-   column: a vector of a row or, in narrow tiles, a column of the weight. */
+   column, which is a vector of a row or, in narrow tiles, a column of the weight. */
 #define FOLD__ROWS_1(F, with) F(0, with)
 #define FOLD__ROWS_2(F, with) FOLD__ROWS_1(F, with) F(1, with)
 #define FOLD__ROWS_3(F, with) FOLD__ROWS_2(F, with) F(2, with)
@@ -6723,7 +6725,7 @@ FOLD__TARGET static void FOLD__ISA(pack_rows)(float *dst, size_t stride, const f
 }
 
 #if FOLD__SIMD_PASS == 256
-/* Transposes four columns of eight rows: USE(column, values) is expanded with the eight values of each. */
+/* Transposes four columns of eight rows: USE(column, values) gets a column's eight values. */
 #define FOLD__PAIR(src, row, at)                                                       \
     _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(src[row] + column + at)), \
                          _mm_loadu_ps(src[row + 4] + column + at), 1)
@@ -6950,7 +6952,7 @@ static void FOLD__ISA(grad_pass)(int height, const fold_rows *input, int first, 
                                  const fold_rows *dy, int from, int columns, const fold__pass *pass)
 {
 #if FOLD__SIMD_PASS == 512
-    if (columns == 8 || (columns < 8 && pass->whole)) { /* AVX2's masked stores would be slow otherwise */
+    if (columns == 8 || (columns < 8 && pass->whole)) { /* avoids AVX2's masked stores, which are slow */
         fold__grad_pass__avx2(height, input, first, inner, dy, from, columns, pass);
         return;
     }
@@ -6964,8 +6966,8 @@ static void FOLD__ISA(grad_pass)(int height, const fold_rows *input, int first, 
     }
 }
 
-/* If there are more than two passes, sums are kept in the block between passes, where rows are adjacent and
-   start on cache lines. With two, they are kept there only if a row of dW would wait for the row before. */
+/* If there are more than two passes, sums stay in the block between passes: its rows are adjacent and start
+   on cache lines. With two passes, they stay there only if a row of dW would wait for the row before. */
 static void FOLD__ISA(grad)(int rows, const fold_rows *input, int first, int inner, const fold_rows *dy,
                             int from, int columns, float *dw, size_t ldw, float *block, int separate)
 {
@@ -7143,7 +7145,7 @@ FOLD__TARGET static void FOLD__ISA(softmax_fill)(const fold__softmax_tile *with,
     }
 }
 
-#if FOLD__SIMD_PASS != 512 /* AVX-512 uses AVX2's, whose loads match the stores of the sums just before */
+#if FOLD__SIMD_PASS != 512 /* AVX-512 uses AVX2's version: its loads match the stores of the sums before */
 FOLD__TARGET static void FOLD__ISA(softmax_invert)(float *values, int count)
 {
     for (int at = 0; at < count; at += FOLD__W)
@@ -7414,7 +7416,7 @@ static void FOLD__ISA(gather)(const fold__row_sums *at)
 }
 
 #if FOLD__SIMD_PASS != 512
-/* Products of a query with eight keys, or with two times eight, each a chain over some columns. */
+/* Products of a query with eight keys, or with sixteen, each a chain over some columns. */
 #if FOLD__SIMD_PASS == 256
 #define FOLD__COLUMN_TIMES_0(at, values) acc0 = FOLD__VFMA(FOLD__VSET(query[column + at]), values, acc0);
 #define FOLD__COLUMN_TIMES_1(at, values) acc1 = FOLD__VFMA(FOLD__VSET(query[column + at]), values, acc1);
@@ -7478,7 +7480,7 @@ static void FOLD__ISA(sixteen_products)(const float *query, const float *const *
     FOLD__ISA(eight_products)(query, src + 8, first, last, to + 8);
 }
 #endif
-/* Rows are padded with their last key to a multiple of eight. Heads run together, so keys are found once. */
+/* Rows are padded with their last key to a multiple of eight. Heads run together, to find each key once. */
 FOLD__TARGET static void FOLD__ISA(edge_products)(const fold__adjacency *adjacency, int row, int rows,
                                                    const fold_rows *query, const fold_rows *key,
                                                    ptrdiff_t col, int width, int heads, float *scores,
@@ -8208,16 +8210,16 @@ static const fold__engine *fold__engine_of(const fold_op_call *call)
 typedef struct fold__param_data {
     char *name;
     fold_shape shape;
-    uint32_t touched_at; /* lookup tables: start of its dim[0] elements in the touched lists */
+    uint32_t touched_at; /* lookup tables: where the table's dim[0] elements of the touched lists start */
     size_t at, size;     /* offset and size in values and gradients, in floats; FOLD__NO_PACK: no values */
-    const void *image_data;   /* its values in an image if read in place; NULL: in an array of the model */
+    const void *image_data;   /* values in an image, if read in place; NULL: in an array of the model */
     size_t pack, pack_t; /* offsets in the packs, in floats; FOLD__NO_PACK: no pack */
     size_t bytes, bytes_t; /* offsets of the int8 or bf16 weight and its transpose; FOLD__NO_PACK: floats. For
-                              bytes in an image: the distance from them to their scales */
+                              bytes in an image: the distance from the bytes to the scales */
     uint32_t touched; /* number of rows in the touched list */
     unsigned uses; /* requested uses, including FOLD__FOR_CELLS */
 #ifndef FOLD_INFERENCE
-    uint64_t steps;         /* step count of its optimiser state, for Adam's bias correction */
+    uint64_t steps;         /* step count of the optimiser state, for Adam's bias correction */
     int back_from, back_to; /* requested rows of the pack that is used only for gradients of inputs */
 #endif
     uint8_t frozen, buffer, rate_set;
@@ -8273,7 +8275,7 @@ static int fold__matrix_rows(const fold__param_data *param) /* called per produc
 enum {                       /* flags of an op */
        FOLD__LIST = 1,       /* has a list as input */
        FOLD__GEMM = 2,       /* a product, which runs all rows of a batch at once */
-       FOLD__FLOW = 4,       /* linear; backward reads no values, so it can run before they are computed */
+       FOLD__FLOW = 4,       /* linear; backward reads no values, so it can run before forward */
        FOLD__ONE_ROW = 8,    /* user-defined op that runs row by row */
        FOLD__RANDOM = 16,    /* its data is a dropout key */
        FOLD__NO_GRAD_1 = 32, /* input 1, a target, has no gradient */
@@ -8418,7 +8420,7 @@ static int fold__shapes_alike(const fold_shape *const shape[3], int size)
     return alike;
 }
 
-/* Maps all rows for operands of any shapes. Missing operands are NULL. */
+/* Maps all rows for operands of any shape. Missing operands are NULL. */
 static void fold__map_rows(const fold_op_call *call, fold__map_fn map, const fold_rows *output,
                            const fold_rows *const in[3], const fold_shape *const shape[3], float scalar)
 {
@@ -8551,8 +8553,8 @@ static void fold__sum_rows(const fold__kernels *kernels, float *total, size_t si
         fold__sum_pairs(kernels, total + at, fold__min_size(width, size - at), input, at, first, count);
 }
 
-/* Sums the gradient of a broadcast operand over the groups along which the operand repeats, last one first.
-   With four axes, at most two groups repeat. `full` has the output's size, and as much room after it. */
+/* Sums the gradient of a broadcast operand over the groups along which the operand repeats, last group first.
+   With four axes, at most two groups repeat. `full` has the output's size, with as much room after it. */
 static void fold__sum_repeats(const fold__kernels *kernels, float *din, size_t own, float *full, size_t size,
                               const fold__broadcast *broadcast)
 {
@@ -8643,7 +8645,7 @@ static void fold__elementwise_backward(const fold_op_call *call, const fold__ele
     X(at_most, at_most, d_at_most, "ga", copy, "")       \
     X(copy, copy, copy, "g", copy, "")                   \
     X(stop, copy, copy, "", copy, "")
-/* The op's attribute, if there is one, is the scalar of its map and of its gradients' maps. */
+/* The op's attribute, if there is one, is the scalar of the op's map and of the gradients' maps. */
 #define FOLD__DEFINE(name, map, da, from_a, db, from_b)                                            \
     static const fold__elementwise fold__e_##name = { fold__maps_##map,                            \
                                                       { fold__maps_##da, fold__maps_##db },        \
@@ -8797,7 +8799,7 @@ static const char *fold__infer_linear(const fold_shape *in, int count, const int
     return NULL;
 }
 
-/* Whether kernels read a weight's bytes directly from the image: those that use the layout of files do. */
+/* Whether the kernels read a weight's bytes in the image, as kernels that use the layout of files do. */
 static int fold__has_stored_bytes(const fold__int8_kernels *kernels, const fold__param_data *param)
 {
     return param->stored && kernels->as_saved;
@@ -8827,8 +8829,8 @@ static int fold__is_read_in_place(const fold__param_data *param, int transposed)
     return fold__floats_in_place(param) && !transposed && param->pack == FOLD__NO_PACK;
 }
 
-/* Returns the first row of a weight that the pack for gradients of inputs contains: it has no columns for
-   earlier rows. At least FOLD__LANES rows remain, so that a wide product does not become narrow. */
+/* The pack for gradients of inputs may leave out a weight's first rows. Returns the first row that the pack
+   contains. At least FOLD__LANES rows remain, so that a wide product does not become narrow. */
 static int fold__back_first(const fold__param_data *param)
 {
 #ifdef FOLD_INFERENCE
@@ -8905,8 +8907,8 @@ static fold_rows fold__lines_of(const fold_rows *rows, int row, int width)
     return lines;
 }
 
-/* Turns rows of `lines` lines each into one sequence of lines, if they are contiguous. Otherwise it returns
-   0, and the caller processes one sample at a time. */
+/* Turns rows of `lines` lines each into one sequence of lines, if they are contiguous. Otherwise returns 0,
+   and the caller processes one sample at a time. */
 static int fold__rows_flatten(fold_rows *input, int lines, int width)
 {
     if (lines == 1)
@@ -9026,7 +9028,7 @@ static void fold__linear_backward(const fold_op_call *call)
     }
 }
 
-/* Returns the scratch floats that products of up to `lines` rows need; in training, of any number of rows. */
+/* Returns the scratch floats that products of up to `lines` rows need or, in training, of any number. */
 static size_t fold__linear_scratch(const fold__kernels *kernels, const fold__int8_kernels *const *formats,
                                    const fold__param_data *weight, size_t lines, int trains)
 {
@@ -9044,7 +9046,7 @@ static size_t fold__linear_scratch(const fold__kernels *kernels, const fold__int
     return fold__max_size(forward, backward);
 }
 
-/* A range of columns of a gradient, for one of several threads to sum, or of rows in a part of that work. */
+/* A range of a gradient's columns that one thread sums, or a range of rows in a part of that work. */
 typedef struct fold__extent {
     int from, to;
 } fold__extent;
@@ -9061,8 +9063,8 @@ static size_t fold__segment_at(const int32_t *attr, const fold_shape *in_shape, 
 /* Whether weight_grad accepts `separate`: portable kernels and a BLAS do not. */
 static int fold__adds_separately(const fold__kernels *kernels) { return kernels->set && kernels->vector > 1; }
 
-/* Adds x^T dy to acc, the rows of W of one segment of a linear op, for some columns; dy begins at the first
-   of these. The lines continue the chains of acc in order or, if `separate`, are summed separately. */
+/* Adds x^T dy for some columns to acc, the gradient of one segment's rows of W. dy begins at the first
+   column. The lines continue the chains of acc in order or, if `separate`, are summed separately. */
 static void fold__linear_weight_grad(const fold_op_call *call, int lines, int segment, const fold_rows *input,
                                      const fold_rows *dy, fold__extent extent, int separate, float *acc)
 {
@@ -9083,7 +9085,7 @@ typedef struct fold__matrix {
     int rows, columns;
 } fold__matrix;
 
-/* With fewer rows than this, a product of two values reads the right one in place: packing takes as long. */
+/* With fewer rows than this, a product of two values reads the right one in place: packing does not pay. */
 enum { FOLD__FEW_ROWS = 4 };
 
 /* to = left right, or left right^T, summed in the same order as a linear op without bias. */
@@ -9261,7 +9263,7 @@ static const char *fold__infer_to_scalar(const fold_shape *in, int count, const 
 
 /* -- reductions inside a row ----------------------------------------------------------------- */
 
-/* The view of a value as [outer][length][inner] around an axis, or as [1][size][1] if it is over all axes. */
+/* The view of a value as [outer][length][inner] around an axis or, for all axes, as [1][size][1]. */
 typedef struct fold__axis {
     int outer, length, inner;
 } fold__axis;
@@ -9302,11 +9304,11 @@ static const char *fold__infer_axis(const fold_shape *in, int count, const int32
 }
 
 /* What an op over an axis handles at once: lines of one outer index or, for losses, all values. out and dout
-   have one line, or as many as in. Backward gets din, the gradient of `input`, and in and out if used. */
+   have one line, or as many as in. Backward gets din, the gradient of `input`, and, if used, in and out. */
 typedef struct fold__lines {
     const fold__kernels *kernels;
     fold__axis axis;
-    size_t inner, size; /* the number of lines, which is also the stride within a line; values of all lines */
+    size_t inner, size; /* number of lines, also the stride within a line; values of all lines together */
     const fold_op_call *call;
     int row, input;
     float *in, *out, *dout, *din, *scratch;
@@ -9403,7 +9405,7 @@ static void fold__mean_lines_grad(const fold__lines *lines)
 FOLD__OVER_AXIS(sum)
 FOLD__OVER_AXIS(mean)
 
-/* Returns the index of a line's first NaN or, if none, of the first maximum (sign 1) or minimum (sign -1). */
+/* Returns the index of a line's first NaN, else of the first maximum (sign 1) or minimum (sign -1). */
 static size_t fold__first_of(const fold__lines *lines, size_t column, float sign)
 {
     float most = sign * lines->in[column];
@@ -9504,7 +9506,7 @@ static void fold__prod_lines(const fold__lines *lines)
             lines->out[column] *= lines->in[at + column];
 }
 
-/* A value's gradient is the product of the values before and after it: dividing by the value fails at 0. */
+/* A value's gradient is the product of all others: dividing the whole product by the value fails at 0. */
 static void fold__prod_lines_grad(const fold__lines *lines)
 {
     float *running = lines->scratch;
@@ -9594,7 +9596,7 @@ static const char *fold__infer_norm(const fold_shape *in, int count, const int32
 static int fold__centred(const fold_op_call *call) { return call->n_in > 2; }
 
 /* target = (in - mean) / standard deviation, or in / root mean square; returns 1 / the divisor. If the
-   squares overflow or become too small, the values are scaled by a power of two first. */
+   squares overflow or become too small, the values are first scaled by a power of two. */
 static float fold__standardise(const fold_op_call *call, float *target, const float *in, size_t count,
                                float power)
 {
@@ -9640,7 +9642,7 @@ static void fold__layer_norm_forward(const fold_op_call *call)
 
 static void fold__rms_norm_forward(const fold_op_call *call) { fold__layer_norm_forward(call); }
 
-/* Computes a line's gradient of x from standardised values and the output gradient times the gain. */
+/* Computes the gradient of a line of x from standardised values and the output gradient times the gain. */
 static void fold__norm_line_grad(const fold_op_call *call, float *din, const float *target, float *work,
                                  float inverse, size_t count)
 {
@@ -9802,7 +9804,7 @@ static void fold__max_n_backward(const fold_op_call *call)
 }
 
 /* Softmax weights (shares) of one row's elements: exp(score - largest) / sum, summed in list order, per head.
-   The shares of up to `room` elements are held at a time, which in most rows are all elements. */
+   The shares of up to `room` elements are held at a time; most rows have no more elements. */
 typedef struct fold__softmax_mean {
     const fold_op_call *call;
     const fold__kernels *kernels;
@@ -9857,7 +9859,7 @@ static void fold__softmax_mean_exps(const fold__softmax_mean *at, float *sum)
     }
 }
 
-/* Computes a row's largest scores and sums of exps. If there is room for all elements, the exps are held. */
+/* Computes a row's largest scores and sums of exps. If there is room for all elements, the exps are kept. */
 static void fold__softmax_mean_begin(fold__softmax_mean *at, int row)
 {
     at->begin = at->call->list[row];
@@ -9969,7 +9971,7 @@ static const char *fold__infer_concat(const fold_shape *in, int count, const int
     return NULL;
 }
 
-/* Copies `length` elements of an axis, from `first` on, from `whole` to `part`, or back if `into_whole`. */
+/* Copies `length` elements of an axis (from `first` on) from `whole` to `part`, or back if `into_whole`. */
 static void fold__move_part(const fold_shape *shape, int along, int first, int length, float *whole,
                             float *part, int into_whole)
 {
@@ -10306,7 +10308,7 @@ static const char *fold__infer_windows(const fold_shape *in, int count, const in
     return NULL;
 }
 
-/* The positions of a line at which a tap is inside x, and the first pixel it reads there. */
+/* The positions of a line at which a tap is inside x, and the first pixel that the tap reads. */
 typedef struct fold__tap {
     int first, count;
     size_t pixel;
@@ -10337,7 +10339,7 @@ static void fold__map_pixels(fold__map_fn map, int count, int channels, fold_row
         (size_t)(dense ? 1 : count), all);
 }
 
-/* Returns the pixels of x that a tap reads. The next one returns pixels of y, starting at a position. */
+/* Returns the pixels of x that a tap reads. fold__tap_out returns pixels of y from a position on. */
 static fold_rows fold__tap_in(const fold__filter *filter, const float *values, const fold__tap *tap)
 {
     const fold_rows rows = { (float *)(uintptr_t)values + tap->pixel * (size_t)filter->channels,
@@ -10597,7 +10599,7 @@ static void fold__dense_forward(const fold_op_call *call, const fold__filter *fi
     }
 }
 
-/* Adds the gradients of patches, those of `count` positions from `first` on, to the gradient of x. */
+/* Adds the gradients of the patches at `count` positions, starting at `first`, to the gradient of x. */
 static void fold__add_patches(const fold_op_call *call, const fold__filter *filter, const float *patches,
                               int first, int count, float *din)
 {
@@ -10860,7 +10862,7 @@ static void fold__list_take_forward(const fold_op_call *call)
         ->take_rows(engine->index, call->rows, &call->in[0], &call->out[0], (size_t)fold__out_size(call));
 }
 
-/* With `sparse_grad`, a row's sum is where the row is first used; these positions are after the index. */
+/* With `sparse_grad`, a row's sum is stored at the row's first use; those positions follow the index. */
 static void fold__list_take_backward(const fold_op_call *call)
 {
     const fold__engine *engine = fold__engine_of(call);
@@ -10902,7 +10904,7 @@ static void fold__move_column(const fold_rows *rows, const int *order, int first
 
 /* Runs an op along the rows of each target, one column at a time: each column is a line. An op that reduces
    returns one row per target, zeros if the target has no rows; other ops return one row per input row. For an
-   op that chooses, the index is followed by each target's chosen row, counted from the target's first. */
+   op that chooses, the index is followed by each target's chosen row, counted from the target's first row. */
 enum { FOLD__KEEPS_ROWS, FOLD__REDUCES, FOLD__CHOOSES };
 enum { FOLD__LINES_OVER_ROWS = 5 };
 static size_t fold__over_rows_floats(size_t rows) { return FOLD__LINES_OVER_ROWS * (rows + 1); }
@@ -10954,7 +10956,7 @@ static void fold__over_rows(const fold_op_call *call, fold__lines_fn *over, int 
 FOLD__OVER_ROWS(softmax, FOLD__KEEPS_ROWS)
 FOLD__OVER_ROWS(log_softmax, FOLD__KEEPS_ROWS)
 FOLD__OVER_ROWS(logsumexp, FOLD__REDUCES)
-FOLD__OVER_ROWS(sum, FOLD__REDUCES) /* sums in the order of fold_sum; that of fold_list_sum differs */
+FOLD__OVER_ROWS(sum, FOLD__REDUCES) /* sums in the order of fold_sum, not of fold_list_sum */
 FOLD__OVER_ROWS(softmax_xent, FOLD__CHOOSES)
 
 /* Which keys a query attends to: the second attribute of attention. */
@@ -11025,7 +11027,7 @@ static void fold__list_attention_backward(const fold_op_call *call)
 
 /* -- attention to a cache ----------------------------------------------------------------------- */
 
-/* The data of a step: the cache and the rows that it appends. */
+/* The data of a step: the cache and the rows that the step appends to it. */
 typedef struct fold__appended {
     fold_cache *cache;
     int first, end;
@@ -11297,8 +11299,8 @@ static int fold__differentiable(const fold__op_row *op, int input)
    Owns: random generators, random draws, and the index of the largest value.
    Uses: kernels, for the processor's settings. Invariant: a seed gives the same numbers on every platform. */
 
-/* Draw d of a seed has the key mix(seed + (d + 1) * step), so a cell call only stores where its draws begin.
-   The steps are 2^64 / the golden ratio, as in splitmix64, and a multiplier from Steele and Vigna (2021). */
+/* Draw d of a seed has the key mix(seed + (d + 1) * step), so a call only stores where its draws begin.
+   DRAW_STEP is 2^64 / the golden ratio (splitmix64); ELEMENT_STEP is from Steele and Vigna (2021). */
 #define FOLD__DRAW_STEP UINT64_C(0x9e3779b97f4a7c15)
 #define FOLD__ELEMENT_STEP UINT64_C(0xd1342543de82ef95)
 FOLD__INLINE uint64_t fold__draw_key(uint64_t base, uint64_t draw, uint64_t element)
@@ -11310,7 +11312,7 @@ static uint64_t fold__random_element(const fold_random *random, int element)
     return fold__draw_key(fold__mix64(random->key), random->draw, (uint64_t)element);
 }
 
-/* Returns a generator. The library's and the program's streams of the same seed have different numbers. */
+/* Returns a generator. For one seed, the library's and the program's generators give different numbers. */
 static fold_random fold__random_of(uint64_t seed, uint64_t stream)
 {
     const fold_random random = { seed ^ fold__mix64(stream), 0 };
@@ -11468,7 +11470,7 @@ FOLD__NOINLINE static double fold__sum_shares(const float *logits, int count, in
     return sum;
 }
 
-/* Draws an index of one head and adds the logarithm of its probability. The shares are laid end to end; the
+/* Draws an index for one head, and adds the logarithm of its probability. The shares are laid end to end; the
    one that contains a random point is drawn. A logit of -infinity is never drawn: its share is too small to
    change a sum. If the sum is too large or too small, the largest logit is first subtracted from all. */
 static int fold__softmax_head(uint64_t bits, const float *logits, int count, double *log_probability)
@@ -13815,7 +13817,7 @@ typedef struct fold__stages {
     uint32_t first_facts, has_prologue; /* first_facts identifies the analysis */
 } fold__stages;
 
-/* Maximum number of operands and of outputs of an op that can have gradients. */
+/* Ops with gradients have at most this many operands, and at most this many outputs. */
 enum {
     FOLD__BACK_IN = FOLD__TRAINING(1) ? FOLD_MAX_IN : 1,
     FOLD__BACK_OUT = FOLD__TRAINING(1) ? FOLD_MAX_OUT : 1
@@ -20552,7 +20554,7 @@ static void fold__greedy_pointers(fold_ctx *f, fold__greedy *greedy, uint32_t co
     greedy->reads = (fold__reads *)(void *)(greedy->depth + count);
 }
 
-/* Gathers the group's calls of some signatures in record order. Returns the number of these calls. */
+/* Gathers the group's calls with the given signatures, in record order. Returns the number of these calls. */
 static uint32_t fold__gather_calls(fold_ctx *f, uint32_t group, uint32_t first_sig, uint32_t end_sig)
 {
     fold__run *run = f->run;
@@ -21139,9 +21141,9 @@ static void fold__give_gap(fold__offset_allocator *offsets, const fold__buffer *
     }
 }
 
-/* Assigns offsets to the slabs among the buffers or, if `transient` is set, to the transient buffers. Their
-   lifetimes end before `times`. Returns how many floats they need in total. In training the sweep goes
-   backwards in time: most buffers are in use at the end, and those placed first are packed without gaps. */
+/* Assigns offsets to the slabs among the buffers or, if `transient` is set, to the transient buffers. All
+   lifetimes end before `times`. Returns the number of floats needed in total. In training, the sweep goes
+   backwards in time: most buffers are in use at the end, and buffers placed first have no gaps. */
 static size_t fold__assign_offset(const fold_ctx *f, fold__buffer *buffer, uint32_t n_buffers, int transient,
                                   uint32_t times)
 {
@@ -21176,9 +21178,9 @@ static fold__buffer *fold__block_of(const fold__run *run, fold__buffer *block, c
     return &block[group_sig->first_block + batch->first_call_row / group_sig->block];
 }
 
-/* Finds when blocks of rows are in use: from their first batch or prologue to the last batch that reads
-   values of their calls. A second pass goes backwards until each block's last use is found. Returns whether
-   some block begins after the last use of another. Blocks of elements are stored after those of calls. */
+/* Finds when blocks of rows are in use: from a block's first batch or prologue to the last batch that reads
+   its calls. A second pass goes backwards until each block's last use is found. Returns whether some block
+   begins after the last use of another. Blocks of elements come after blocks of calls. */
 static int fold__find_blocks(fold_ctx *f, const fold__group *group, fold__buffer *block, uint32_t n_blocks)
 {
     fold__run *run = f->run;
@@ -21198,7 +21200,7 @@ static int fold__find_blocks(fold_ctx *f, const fold__group *group, fold__buffer
             continue;
         own->storage = own[n_blocks].storage = FOLD__SLAB;
         own->first = own[n_blocks].first = index - group->first_batch;
-        own->size = batch->first_call_row; /* its first row, until it is placed */
+        own->size = batch->first_call_row; /* the block's first row, until the block is placed */
         own[n_blocks].size = batch->first_elem;
         left += (uint32_t)several;
         latest = several ? index : latest;
@@ -21224,7 +21226,7 @@ static int fold__find_blocks(fold_ctx *f, const fold__group *group, fold__buffer
 }
 
 /* Places blocks as if they were buffers and rows were floats, so that calls reuse the rows of values that are
-   no longer needed. Roots, and values that other groups read, have been copied by then. */
+   no longer needed. Roots, and values that other groups read, are copied before their rows are reused. */
 static void fold__reuse_rows(fold_ctx *f, const fold__group *group, fold__buffer *block, uint32_t n_blocks)
 {
     fold__run *run = f->run;
@@ -21254,9 +21256,9 @@ static void fold__reuse_rows(fold_ctx *f, const fold__group *group, fold__buffer
     }
 }
 
-/* Finds when a program's transient values are in use, as op numbers. A value stored for a whole batch is in
-   use from the first op of the span that makes it to the last op of the span that last reads it, because each
-   tile of rows runs through a whole span before the next tile begins. */
+/* Finds when a program's transient values are in use, as op numbers. A value that is stored for a whole batch
+   is in use from the first op of the span that computes the value to the last op of the last span that reads
+   it: each tile of rows runs through a whole span before the next tile begins. */
 static void fold__live_transient(const fold_ctx *f, const fold__program *program, fold__buffer *buffer)
 {
     uint32_t span = 0;
@@ -21314,8 +21316,8 @@ static void fold__assign_transient(fold_ctx *f, fold__group_sig *group_sig, cons
 }
 
 /* In inference, a batch of many rows may run in parts, one after another, so that transient buffers fit in
-   the cache and in a share of the group's memory. A part has as many rows as fit, but enough that weights are
-   not read too often. Calls with lists differ in size and are never divided, except lists in chunks. */
+   the cache and in a share of the group's memory. A part has as many rows as fit, or more to avoid reading
+   weights too often. Calls with lists differ in size, so their batches are divided only in chunks. */
 static void fold__size_sub_batches(fold_ctx *f, fold__group_sig *group_sig, const fold__program *program)
 {
     const int chunks = fold__chunk_of(fold__group_of(f, group_sig)) != 0;
@@ -21453,10 +21455,10 @@ static int fold__plan_group(fold_ctx *f, uint32_t which)
 }
 
 /* ==== section: forward execution =============================================================
-   Owns: running batches, and their forward pass (fold__forward_batch). Running a batch means finding the rows
-   of its operands and results, forward and backward; calling ops on them (products on all rows, other ops
-   tile by tile); and copying values that stay readable. How a stage runs its ops, and where their operands
-   are, is determined once for all batches of a signature (fold__plan_stages) and reused in later runs; a
+   Owns: running batches, and their forward pass (fold__forward_batch). To run a batch, forward or backward,
+   means to find the rows of its operands and results, call its ops on them (products on all rows, other ops
+   tile by tile), and copy values that stay readable. How a stage runs its ops, and where the operands of the
+   ops are, is determined once for all batches of a signature (fold__plan_stages) and reused in later runs; a
    batch adds only where its rows begin.
    Uses: ops, and the plan's batches, offsets and prologues. Invariant: running allocates nothing. */
 
@@ -21490,8 +21492,8 @@ static fold_rows fold__tidy_rows(float **rows, size_t count, ptrdiff_t size)
     return tidy;
 }
 
-/* Advances rows by `row` rows and `offset` floats. Pointers to rows are copied if `offset` is added. Fields
-   are set singly, here and below, since copying a struct just written waits for its stores. */
+/* Advances rows by `row` rows and `offset` floats. Copies pointers to rows if `offset` is not 0. Fields are
+   set one by one, here and below: copying a struct just written would wait for its stores. */
 FOLD__INLINE void fold__shift_rows(fold__worker *worker, fold_rows *rows, uint32_t row, uint32_t offset,
                                    size_t count)
 {
@@ -21547,7 +21549,7 @@ FOLD__INLINE float *fold__binding_base(const fold__worker *worker, const fold__b
            binding->offset;
 }
 
-/* Turns rows of calls into rows of elements: each of `count` elements, from `row` on, gets its call's row. */
+/* Turns rows of calls into rows of elements: `count` elements, from `row` on, each get their call's row. */
 static void fold__repeat_rows(fold__worker *worker, fold_rows *rows, uint32_t offset, uint32_t row,
                               size_t count)
 {
@@ -21633,7 +21635,7 @@ static void fold__bind_operand(const fold__worker *worker, const fold__body_op *
 
 /* -- one op over some rows of a batch -------------------------------------------------------- */
 
-/* Finds each row's data: the data recorded with its call, or the key of its random draw. */
+/* Finds each row's data: what was recorded with the row's call, or the key of the row's random draw. */
 static void fold__gather_data(const fold_ctx *f, fold__worker *worker, const fold__body_op *op, uint32_t row,
                               size_t count, fold_op_call *op_call)
 {
@@ -21756,7 +21758,7 @@ static void fold__call_rows(fold__worker *worker, const fold__op_row *op, fold_o
         fold__call_list_row(worker, op, call, run);
 }
 
-/* Runs an op and captures its maps and tiles or, if they are large or not all that it does, its call. */
+/* Runs an op and captures its maps and tiles. If these are large or incomplete, captures the op's call. */
 static FOLD__NOINLINE void fold__capture_op(const fold_ctx *f, fold__worker *worker,
                                             const fold__instruction *instruction, const fold__op_row *op)
 {
@@ -21782,7 +21784,7 @@ static FOLD__NOINLINE void fold__capture_op(const fold_ctx *f, fold__worker *wor
     call->out = (fold_rows *)memcpy(rows + inputs, worker->op_out, outputs * sizeof *rows);
 }
 
-/* Runs a map of an op: 0 is the op itself, 1 and 2 are the gradients of its operands. */
+/* Runs a map of an op: map 0 is the op itself, maps 1 and 2 are the gradients of its operands. */
 FOLD__INLINE void fold__run_map(fold__worker *worker, int op_index, uint32_t which, size_t count)
 {
     const fold__instruction *instruction = &worker->instruction[op_index];
@@ -21832,8 +21834,8 @@ static void fold__forward_ops(fold_ctx *f, fold__worker *worker, int first, int 
 
 /* -- instructions ---------------------------------------------------------------------------- */
 
-/* Whether a stage runs an op; also sets which segments of a product it runs. The prologue runs what does not
-   depend on the recursion, including leading segments of products; the batches after it run the rest. */
+/* Whether a stage runs an op, and which segments of a product. The prologue runs what does not depend on the
+   recursion, including leading segments of products; the batches after the prologue run the rest. */
 static int fold__stage_part(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
                             fold__instruction *instruction)
 {
@@ -21861,8 +21863,8 @@ static void fold__bind_grad(const fold_ctx *f, const fold__worker *worker, uint3
         fold__bind_buffer(worker, fold__buffer_grad(&worker->program, value), binding);
 }
 
-/* Chooses where an op's contribution to an operand goes: to rows of its own if there are any, else to the
-   operand's gradient. Contributions of single list elements are summed there later. */
+/* Chooses where an op's contribution to an operand is written: to separate rows if it has any, else to the
+   operand's gradient. Contributions of single list elements are later summed at the same place. */
 static void fold__bind_dest(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
                             int operand, fold__binding *binding)
 {
@@ -21921,7 +21923,7 @@ static void fold__plan_maps(fold__worker *worker, const fold__body_op *op, fold_
     const fold__elementwise *maps = NULL;
     worker->prepared.engine.maps = &maps;
     worker->prepared.call.rows = 0;
-    instruction->run(&worker->prepared.call); /* with 0 rows it only reports its maps */
+    instruction->run(&worker->prepared.call); /* with 0 rows, an op only reports its maps */
     for (uint32_t which = 0; which <= op->n_in; which++) {
         const char *from = which ? maps->from[which - 1] : op->n_in > 1 ? "ab" : "a";
         if (which ? instruction->for_elements || !(instruction->wanted >> (which - 1) & 1)
@@ -22019,7 +22021,7 @@ static int fold__plan_stages(fold_ctx *f, uint32_t sig)
     return 1;
 }
 
-/* Finds stages of group signatures among those that earlier runs built, or builds them. Arrays may move. */
+/* Finds stages that earlier runs built for group signatures, or builds new ones. Arrays may move. */
 static int fold__find_stages(fold_ctx *f, uint32_t first, uint32_t end)
 {
     fold__run *run = f->run;
@@ -22102,7 +22104,7 @@ static void fold__take_part(const fold_ctx *f, fold__batch *batch, uint32_t from
     batch->elems = end - begin;
 }
 
-/* Sets up the execution of a batch or some of its rows. What a stage's batches share is looked up once. */
+/* Sets up the execution of a batch or some of its rows. What all batches of a stage share is found once. */
 static void fold__enter_batch(const fold_ctx *f, fold__worker *worker, uint32_t batch, uint32_t from,
                               uint32_t to)
 {
@@ -22127,7 +22129,7 @@ FOLD__INLINE float *fold__edge_row(const fold_ctx *f, uint32_t edge, uint32_t ro
 }
 
 /* Returns how many rows of a call's list are in the current part of a batch, and sets *first to the first of
-   these. Returns 1 for a value that is not per element. */
+   these rows. Returns 1 for a value that is not per element. */
 FOLD__INLINE uint32_t fold__rows_in_part(const fold__worker *worker, int is_list, uint32_t call,
                                          uint32_t *first)
 {
@@ -22136,7 +22138,7 @@ FOLD__INLINE uint32_t fold__rows_in_part(const fold__worker *worker, int is_list
 }
 
 /* Whether a list component consists, over all calls, of whole lists that are adjacent in memory, as lists
-   made by one signature are. If so, rows need no pointers. */
+   made by one signature can be. Adjacent lists need no pointers to rows. */
 static int fold__in_one_piece(const fold_ctx *f, const fold__worker *worker, int operand, fold_rows *rows)
 {
     const float *expected = NULL;
@@ -22145,7 +22147,7 @@ static int fold__in_one_piece(const fold_ctx *f, const fold__worker *worker, int
     for (uint32_t call = 0; call < worker->batch.count; call++) {
         const fold__call_operands operands = fold__operands_of_call(f, worker->ids[call]);
         const uint32_t edge = fold__operand_first(&operands, operand);
-        if (operands.edges != 1 || !fold__edge_is_list(f, edge)) /* without edges, none may be read */
+        if (operands.edges != 1 || !fold__edge_is_list(f, edge)) /* `edge` exists only if there are edges */
             return 0;
         const uint32_t source = f->edge_source[edge];
         if (fold__kind_of(f, source) == FOLD__NODE_LOOKUP)
@@ -22166,15 +22168,15 @@ static int fold__in_one_piece(const fold_ctx *f, const fold__worker *worker, int
     return rows->base != NULL;
 }
 
-/* Returns the start of the contributions to a value: in its group's memory or, if the value crosses between
-   groups, in the part of the region that lasts for the whole run. */
+/* Returns the start of the contributions to a value. They are in the memory of the value's group or, if the
+   value crosses between groups, in the part of the region that lasts for the whole run. */
 static float *fold__grad_area(const fold_ctx *f, uint32_t source, const fold__group *group)
 {
     const fold__run *run = f->run;
     return (run->state[source] & FOLD__BOUNDARY) ? run->region : run->region + group->rows_at;
 }
 
-/* Returns a row that is written but never read. Each worker has its own, since threads would race on one. */
+/* Returns a row that is written but never read. Each worker has its own, to avoid races. */
 static float *fold__sink_row(const fold_ctx *f, const fold__worker *worker)
 {
     return f->run->sink + (size_t)(worker - f->run->worker) * f->run->widest_value;
@@ -22201,8 +22203,8 @@ static size_t fold__dest_stride(const fold_ctx *f, uint32_t edge, uint32_t float
     return f->run->mode[source] == FOLD__GRAD_SUM ? floats : fold__row_size(f, source);
 }
 
-/* Finds the rows of a fixed input, which has one edge for each call of the batch: the rows to read or, in the
-   backward pass (if `back` is given), the rows for contributions. */
+/* Finds the rows of a fixed input, one per call of the batch: rows to read or, if `back` is given (in the
+   backward pass), rows for contributions. */
 static void fold__fixed_rows(const fold_ctx *f, const fold__worker *worker, int operand,
                              const fold__group *back, float **rows)
 {
@@ -22395,7 +22397,7 @@ static void fold__note_output(fold_ctx *f, fold__worker *worker, int output)
             if (worker->commands)
                 fold__emit(worker->commands, NULL, NULL, &copy, sizeof copy);
         }
-        if (first == begin) /* threads share a list: only the first part sets its address */
+        if (first == begin) /* of a list that is written in parts, the first part sets the address */
             f->value[id] = to;
     }
 }
@@ -22485,8 +22487,8 @@ static void fold__clear_rows(const fold_rows *to, size_t first, size_t end, uint
         fold__clear_row(fold__row(to, (int)i), size);
 }
 
-/* Adds the nth row to a sum. Rows of the first block are added one by one. Later blocks are each summed at
-   `block`, which may be the block's first row, and are added to the sum when full or after the last row. */
+/* Adds the nth row to a sum. Rows of the first block are added directly. Rows of a later block are added up
+   in `block`, which may be the first of them. The result is added to the sum after the last of them. */
 static void fold__add_nth(const fold_ctx *f, float *sum, float *block, const float *row, uint32_t size,
                           uint32_t nth, int is_last)
 {
@@ -22499,11 +22501,11 @@ static void fold__add_nth(const fold_ctx *f, float *sum, float *block, const flo
 }
 
 /* ==== section: parameter gradients ===========================================================
-   Owns: the gradients of parameters, shared nodes and looked-up table rows. A use of a weight is summed by
-   one product over all rows of a group, X^T dY (fold__accumulate_use); threads divide up its columns.
+   Owns: the gradients of parameters, shared nodes and looked-up table rows. A use of a weight is summed by a
+   product over all rows of a group, X^T dY (fold__accumulate_use); threads divide up the product's columns.
    Uses: forward execution, model. Invariant: each use is summed separately, group by group, in record order.
-   The uses of a parameter, in the order of their first rows, then add up to a total, which is added to the
-   gradient once. That order is part of the numerics contract: groups and threads do not change it. */
+   A parameter's uses, in the order of their first rows, add up to a total, and the total is added to the
+   gradient once. This order is part of the numerics contract: groups and threads do not change it. */
 
 static void fold__find_extent(const fold_ctx *f, fold__use *use)
 {
@@ -22599,7 +22601,7 @@ static int fold__list_uses_of(fold_ctx *f, uint32_t run_sig)
     return 1;
 }
 
-/* At a parameter's first use, allocates its total. A gradient that is all zeros holds the total itself. */
+/* At a parameter's first use, allocates its total, unless an all-zero gradient serves as the total. */
 static void fold__layout_total(fold_ctx *f, fold__use *use)
 {
     const fold__param_data *param = &fold__params(f->model)[use->target];
@@ -22611,8 +22613,8 @@ static void fold__layout_total(fold_ctx *f, fold__use *use)
     f->run->sum_floats += fold__round_up(param->size, 16);
 }
 
-/* Returns the shape of the rows that a use sums: that of the value, or of the result of the op that reads the
-   weight or bias. It is [1] for an operand that calls share, whose sum is not divided into columns. */
+/* Returns the shape of the rows that a use sums: the shape of the value or, for a weight or bias, of the
+   result of the op that reads it. Returns [1] for an operand that calls share, to keep its sum whole. */
 static fold_shape fold__shape_of_use(const fold_ctx *f, const fold__use *use)
 {
     const fold__program program = fold__program_in_run(f, use->run_sig);
@@ -22669,7 +22671,8 @@ static int fold__is_reached(const fold__run *run, const fold__use *use)
 
 /* Chooses how many lines of a use form a block (more if the sum is large). Lays out the sum and, if there are
    several blocks, memory for one block. Convolutions count rows instead of lines. If a linear op's sum is one
-   block that slices need not cut, and its weight is not transposed, its kernel also adds it to the total. */
+   block that slices need not split, and the op's weight is not transposed, the op's kernel also adds the sum
+   to the total. */
 enum { FOLD__KERNEL_WORK = 1 << 22 }; /* multiplications: at most about 100 microseconds */
 static void fold__place_sum(fold_ctx *f, fold__use *use)
 {
@@ -22737,8 +22740,8 @@ static float *fold__use_sum(const fold_ctx *f, const fold__use *use)
     return use->sum == FOLD__SUM_SEPARATE ? f->run->sums + use->sum_at : fold__use_total(f, use) + use->at;
 }
 
-/* Returns where to add the next `count` lines of a use, or some columns of them, and adds `count` to *done.
-   The first block is summed in place. Each later one is added to the sum when the next one begins. */
+/* Returns where to add the next `count` lines of a use, or some columns of these, and adds `count` to *done.
+   The first block is summed in place. A later block is added to the sum when the next block begins. */
 static float *fold__next_lines(const fold_ctx *f, const fold__use *use, fold__extent share, size_t count,
                                size_t *done)
 {
@@ -22767,9 +22770,9 @@ static void fold__add_to_total(const fold_ctx *f, const fold__use *use)
                       sum, (uint32_t)use->size);
 }
 
-/* Where to find the rows that a use sums: in `buffer`; if that is NULL, at the edges of `input`; if both are
-   NULL, in the gradient of an output, which its readers computed. The summed part begins `offset` floats into
-   each row. The rows of a product are never those of a parameter: the product reads a copy. */
+/* Where the rows that a use sums are: in `buffer`; if that is NULL, at the edges of `input`; if both are
+   NULL, in the gradient of output number `output`. The summed part begins `offset` floats into each row.
+   These are never rows of a parameter that is the input of a product: the product reads a copy. */
 typedef struct fold__source {
     const fold__buffer *buffer;
     const fold__ref *input;
@@ -22777,7 +22780,7 @@ typedef struct fold__source {
     size_t offset;
 } fold__source;
 
-/* Finds, from `column` on, the op's output gradient or its contribution to a parameter read as a value. */
+/* Finds an op's output gradient or its contribution to a parameter read as a value, from `column` on. */
 static fold__source fold__gradient_source(const fold__run *run, const fold__use *use,
                                           const fold__group_sig *group_sig, const fold__program *program,
                                           const fold__body_op *op, uint32_t column)
@@ -22824,7 +22827,7 @@ static float **fold__record_rows(fold_ctx *f, const fold__group_sig *group_sig, 
     size_t at = 0;
     const uint32_t from = (uint32_t)some.from, to = (uint32_t)some.to;
     const int of_each = !op->elem && !for_elements && !run->run_sig[group_sig->run_sig].partly;
-    const int quick = of_each && !is_list; /* one row per call, as most uses have */
+    const int quick = of_each && !is_list; /* one row per call, as in most uses */
     const uint32_t last = to < group_sig->calls ? to : group_sig->calls;
     const uint32_t input = source->input && !is_list ? source->input->index : 0;
     for (uint32_t call = from; call < last && quick; call++) {
@@ -22899,7 +22902,7 @@ static void fold__add_to_use(fold_ctx *f, fold__worker *worker, const fold__use 
 }
 
 /* The part of a use's work between `from` and `to`. It consists of columns, in whole vectors, so that one
-   thread computes each sum, in order. In sliced runs it consists of rows if these outnumber the vectors. */
+   thread computes each sum, in order. In sliced runs with more rows than vectors, it consists of rows. */
 typedef struct fold__use_share {
     fold__extent columns, rows;
 } fold__use_share;
@@ -23027,7 +23030,7 @@ static void fold__accumulate_lookup(fold_ctx *f, uint32_t id)
 }
 
 /* Adds the sum of a looked-up row to its table's gradient, unless an earlier lookup of the row has done so.
-   The gradient of a row that has not been touched is zero. */
+   Until a row is touched, its gradient is zero. */
 static void fold__commit_row(fold_ctx *f, fold__param_data *param, uint32_t row, uint32_t size)
 {
     fold_model *m = f->model;
@@ -23053,12 +23056,12 @@ static void fold__commit_lookups(fold_ctx *f)
     }
 }
 
-/* Reserves memory for the sums of uses and looked-up rows. Returns 0 if it is short, but sets no error. */
+/* Reserves memory for the sums of uses and looked-up rows. Returns 0, but sets no error, if that fails. */
 static int fold__reserve_sums(fold_ctx *f)
 {
     fold__run *run = f->run;
     size_t floats = run->sum_floats;
-    /* including totals that this run keeps in gradients: a context's memory must not depend on that */
+    /* including totals that this run keeps in gradients, since that must not change a context's memory */
     for (uint32_t which = 0; which < run->n_uses; which++) {
         const fold__use *use = &run->use[which];
         if (!use->leads || use->total != FOLD__NO_TOTAL)
@@ -23073,7 +23076,7 @@ static int fold__reserve_sums(fold_ctx *f)
     int fits = fold__ask(f, FOLD__ARRAY_SUMS, floats, sizeof(float));
     fits &= fold__ask(f, FOLD__ARRAY_TABLE_ROWS, f->model->touched_rows, sizeof(fold__row_sum));
     const size_t has = f->arrays[FOLD__ARRAY_TABLE_ROWS].need;
-    if (has > had) /* otherwise it is all zeros, as every run leaves it */
+    if (has > had) /* earlier rows are all zeros: every run leaves them so */
         memset(f->arrays[FOLD__ARRAY_TABLE_ROWS].data + had, 0, has - had);
     run->sums_used = run->sum_floats;
     return fits;
@@ -23081,15 +23084,15 @@ static int fold__reserve_sums(fold_ctx *f)
 
 /* ==== section: backward execution ============================================================
    Owns: the gradients of recorded values and of values within programs. Batches run in reverse
-   (fold__backward_batch). Each completes the gradients of its outputs, then runs its ops from last to first,
-   which write their contributions to operands. Finally, it completes the contributions to inputs that several
-   ops read.
+   (fold__backward_batch). A batch completes the gradients of its outputs. Then it runs its ops from last to
+   first, and these write their contributions to operands. Finally, it completes the contributions to inputs
+   that several ops read.
    Uses: forward execution, parameter gradients. Invariant: a value's gradient is complete before the op that
    made it runs backward. */
 
-/* Lays out those contributions of a call that are not written in place, in units of 16 floats. Contributions
-   to values that cross between groups begin at *at_linked, others at *at or, if `at` is NULL, after earlier
-   ones of the call's group. If a value's gradient is a sum, the edges to it are linked in record order. */
+/* Lays out, in units of 16 floats, the contributions of a call that are not written in place. Contributions
+   to values that cross between groups begin at *at_linked. Others begin at *at or, if `at` is NULL, after the
+   group's earlier ones. If a value's gradient is a sum, the edges to the value are linked in record order. */
 FOLD__INLINE void fold__assign_contribution_rows(fold_ctx *f, uint32_t id, uint32_t *at, uint32_t *at_linked)
 {
     fold__run *run = f->run;
@@ -23169,7 +23172,7 @@ static void fold__add_contribution(const fold_ctx *f, uint32_t id, uint32_t edge
     }
     if (first)
         fold__clear_row(to, end - at);
-    if (noted & FOLD__SPARSE_GRAD) { /* a repeated row has its sum in the first place, zeros in the rest */
+    if (noted & FOLD__SPARSE_GRAD) { /* of equal rows, the first has the sum, the others are zero */
         const uint32_t call = fold__edge_call(f, edge);
         const float *data = fold__data_ptr(f, (uint32_t)fold__node_op_data(f, call));
         const int *index = (const int *)(const void *)data;
@@ -23184,7 +23187,7 @@ static void fold__add_contribution(const fold_ctx *f, uint32_t id, uint32_t edge
                       floats);
 }
 
-/* Sums the contributions to some rows of a value, in blocks if they cover all of it and it is no list. */
+/* Sums the contributions to some rows of a value: in blocks if they cover a whole value that is no list. */
 static void fold__sum_contributions(const fold_ctx *f, uint32_t id, float *area, fold__extent some)
 {
     const fold__run *run = f->run;
@@ -23253,7 +23256,7 @@ static void fold__add_parts(const fold_ctx *f, const fold_rows *to, uint32_t wid
 }
 
 /* Sums, in trace order, what ops from number `op_index` on contribute to one input or value of the program,
-   identified by the kind and index of the refs that read it. Returns whether any op contributes. */
+   given by the kind and index of refs to it. Returns whether any op contributes. */
 static int fold__add_contributions(fold_ctx *f, fold__worker *worker, int op_index, uint32_t kind,
                                    uint32_t index, const fold_rows *to, uint32_t width, size_t count)
 {
@@ -23276,8 +23279,8 @@ static int fold__add_contributions(fold_ctx *f, fold__worker *worker, int op_ind
     return any;
 }
 
-/* Completes the gradient of a value of the program for `count` rows of the tile: adds up its readers'
-   contributions in trace order, then the gradient from outside. */
+/* Completes the gradient of a value of the program for `count` rows of the tile: adds up the contributions of
+   the value's readers in trace order, then adds the gradient from outside. */
 static void fold__finish_value(fold_ctx *f, fold__worker *worker, uint32_t value, const fold__binding *grad,
                                size_t count)
 {
@@ -23298,7 +23301,7 @@ static void fold__finish_value(fold_ctx *f, fold__worker *worker, uint32_t value
     fold__add_parts(f, &to, size, 0, &part, size, first, count);
 }
 
-/* Sums the contributions of list elements to a call's operand in list order. Sums continue across parts. */
+/* Sums, in list order, what list elements contribute to a call's operand. Sums continue in later parts. */
 static void fold__sum_per_element(fold_ctx *f, fold__worker *worker, const fold__body_op *op, int operand)
 {
     char *free = worker->free;
@@ -23325,7 +23328,7 @@ static void fold__sum_per_element(fold_ctx *f, fold__worker *worker, const fold_
     worker->free = free;
 }
 
-/* Clears what calls with empty lists contribute through an op that only list elements need. */
+/* Clears the contributions of an op for calls with empty lists, if only list elements need the op. */
 static void fold__clear_empty(const fold_ctx *f, const fold__worker *worker, const fold_op_call *call)
 {
     for (int row = 0; row < call->rows; row++)
@@ -23384,7 +23387,7 @@ static void fold__backward_ops(fold_ctx *f, fold__worker *worker, int first, int
 }
 
 /* Returns 1 if the part's first call was begun in an earlier part, else 0. Sums over that call's list
-   continue, and everything that depends on them is computed again. */
+   continue, and everything that depends on these sums is computed again. */
 static uint32_t fold__begun(const fold__worker *worker) { return worker->list && worker->list[0]; }
 
 /* Sums of contributions to whole values, computed side by side, with many rows per kernel call. */
@@ -23402,7 +23405,7 @@ FOLD__INLINE int fold__is_complete(const fold_ctx *f, uint32_t id)
 }
 
 /* Adds a value to the sums. Returns 0 if its gradient does not qualify: it is kept or shared, has a partial
-   contribution, or has more than a block of contributions. */
+   contribution, or has more contributions than a block. */
 FOLD__INLINE int fold__join_sums(const fold_ctx *f, fold__sums *sums, uint32_t id)
 {
     const fold__run *run = f->run;
@@ -23505,7 +23508,7 @@ static void fold__begin_backward(fold_ctx *f, fold__worker *worker, const fold__
 }
 
 /* Completes, in trace order, the contributions to inputs that several ops of the program read. If there is a
-   prologue, its backward pass does this for inputs that close no cycle. */
+   prologue, its backward pass does this for inputs that are not recurrent. */
 static void fold__finish_inputs(fold_ctx *f, fold__worker *worker)
 {
     const fold__value_facts *inputs =
@@ -23593,8 +23596,7 @@ static void fold__backward_batch(fold_ctx *f, fold__worker *worker, const fold__
 
 /* ==== section: eager mode ====================================================================
    Owns: running each op as soon as it is recorded, also inside cells, one row at a time (fold__eager_run);
-   and the backward pass of each op (fold__eager_backward_op), for which a run visits the recording in
-   reverse.
+   and running each op backward (fold__eager_backward_op), in the reverse of record order.
    Uses: backward execution, recorder core, ops. Invariant: eager and batched runs share ops, kernels and the
    rules of gradients, but no schedule, slab, tile or stage, since tests compare the two. */
 
@@ -23603,9 +23605,9 @@ static void fold__eager_run(fold_ctx *f, uint32_t id);
 /* -- calls of cells -------------------------------------------------------------------------- */
 
 /* A body runs op by op on the call's inputs. In training, several ops can contribute to the gradient of one
-   input or output. A batched call first sums what its body contributes to each input, and what its readers
-   contribute to each output. An eager call gets the same sums by copying each input that the body reads in
-   part or more than once, and each output that the body itself reads. */
+   input or output. A batched call first sums what the body contributes to an input, and what readers
+   contribute to an output. To get the same sums, an eager call copies each input that the body reads in part
+   or more than once, and each output that the body itself reads. */
 
 static fold_node fold__border(fold_ctx *f, uint32_t tag, const fold__operand *operand)
 {
@@ -23636,8 +23638,8 @@ static uint32_t fold__borders(const fold_ctx *f, const fold__cell_data *cell, co
     return !fold__in_training(f) ? shared : lists ? ~0u : copied | shared;
 }
 
-/* Records an op on list elements as one op per element, after a marker node for all of them. In training, the
-   op reads copies of the call's values, so that gradients are first summed over elements. */
+/* Records an op on list elements as one op per element, after a single marker node. In training, the ops read
+   copies of the call's values, so that gradients are first summed over elements. */
 static fold_node fold__record_elements(fold_ctx *f, const fold__request *request)
 {
     fold__operand in[FOLD_MAX_IN + 1];
@@ -23685,8 +23687,8 @@ static fold_node fold__record_elements(fold_ctx *f, const fold__request *request
     return fold__broken(f) ? fold__null : fold__handle(f, marker);
 }
 
-/* Builds a call's list as the body sees it: for each component, a marker followed by the elements, which are
-   copies in training and views otherwise. */
+/* Builds a call's list as the body sees it: for each component, a marker followed by the elements. Elements
+   are copies in training, else views. */
 static int fold__eager_list(fold_ctx *f, const fold__cell_data *cell, const fold__list *list, fold_node *seen)
 {
     for (int component = 0; component < cell->program.n_list; component++) {
@@ -23782,8 +23784,8 @@ static fold_node fold__eager_body(fold_ctx *f, uint32_t id, uint32_t tag, fold__
     return fine && !fold__broken(f) ? fold__view_outputs(f, n_out, out, first) : fold__null;
 }
 
-/* Records an eager call. With dedupe, a header node precedes it: a view with a signature, through which later
-   identical calls find this one. */
+/* Records an eager call. With dedupe, a header node precedes it. The header is a view with a signature;
+   through it, later identical calls find this call. */
 static fold_node fold__eager_call(fold_ctx *f, const fold__request *request, fold__operand *operands,
                                   const fold__list *list, const fold_node *in)
 {
@@ -23846,7 +23848,7 @@ static uint32_t fold__eager_times(const fold_ctx *f, uint32_t id)
     return fold__is_by_rows(fold__node_sig(f, id)) ? f->length[id] : 1;
 }
 
-/* Returns one row of an input (or of contributions to it) if the op processes lists row by row, else all. */
+/* Returns one row of an input (or of contributions to it) if the op runs lists row by row, else all rows. */
 static fold_rows fold__eager_part(const fold_rows *rows, int by_rows, uint32_t row)
 {
     if (!by_rows || fold__absent(rows))
@@ -23883,8 +23885,8 @@ static fold_op_call *fold__eager_set_call(fold_ctx *f, uint32_t id, const fold__
     return call;
 }
 
-/* Returns how many floats of scratch an eager op needs, for itself and for sums over its rows. These are
-   followed by pointers to the rows of its lists and of the contributions to them. */
+/* Returns how many floats of scratch an eager op needs, for itself and for sums over its rows. Pointers to
+   the rows of its lists, and to rows of contributions to these lists, follow the floats. */
 static size_t fold__eager_floats(const fold_ctx *f, const fold__program *program)
 {
     size_t floats = fold__round_up(fold__op_scratch(f, program, program->op, SIZE_MAX), 16);
@@ -23967,7 +23969,7 @@ static void fold__eager_run(fold_ctx *f, uint32_t id)
 
 /* -- gradients ------------------------------------------------------------------------------- */
 
-/* Finds the rows that an op's contributions to an input go to. Returns whether it makes any contributions. */
+/* Finds the rows to which an op's contributions to an input go. Returns whether there are contributions. */
 static int fold__eager_dest(fold_ctx *f, uint32_t id, int operand, float ***pointers)
 {
     fold__run *run = f->run;
@@ -24002,8 +24004,8 @@ static int fold__eager_dest(fold_ctx *f, uint32_t id, int operand, float ***poin
     return 1;
 }
 
-/* Whether an op that processes lists row by row has to sum its rows' contributions to an input, in row order,
-   because the input is not a list. A single row's contribution needs no sum. */
+/* Whether contributions of an op's rows to an input must be summed, in row order. This is so if the op
+   processes lists row by row, the input is not a list, and there is not just one row. */
 static int fold__eager_sums(const fold_ctx *f, uint32_t id, int operand)
 {
     const fold__sig *sig = fold__node_sig(f, id);
@@ -24126,9 +24128,9 @@ static const fold__eager *fold__eager_mode(void)
 }
 
 /* ==== section: plan cache ====================================================================
-   Owns: plans of earlier runs, kept in fold_ctx_desc.plan_cache_bytes of memory. A plan is stored the second
-   time its structure is run (fold__store_plan), which may evict the least recently used plans. It is used
-   from then on (fold__replay_plan).
+   Owns: plans of earlier runs, kept in fold_ctx_desc.plan_cache_bytes of memory. The second time a structure
+   is run, its plan is stored (fold__store_plan), and the least recently used plans may be evicted. Later runs
+   of the structure use the plan (fold__replay_plan).
    Uses: storage. Invariant: a plan is found through a hash, and used only if the whole structure is equal.
    Hashing and comparing each read the recording once. */
 
@@ -24263,7 +24265,7 @@ static int fold__fits_run(const fold_ctx *f, const fold__kept_plan *kept, uint32
     return 1;
 }
 
-/* Returns the offset of the kept plan for the run's structure, or 0 if none, and lists its sections. */
+/* Returns the offset of the kept plan for the run's structure, or 0 if there is none. Lists its sections. */
 static size_t fold__find_plan(const fold_ctx *f, uint32_t n_words,
                               fold__plan_section section[FOLD__PLAN_SECTIONS])
 {
@@ -24344,7 +24346,7 @@ static uint32_t *fold__seen_slot(uint32_t *table, uint32_t slots, uint64_t hash)
     return &table[slot];
 }
 
-/* Whether a structure was run before. Tables keep 31 bits of its hash; false matches store a plan early. */
+/* Whether a structure was run before. Tables keep 31 bits per hash: a false match stores a plan early. */
 static int fold__seen_before(fold__plans *plans, uint64_t hash)
 {
     uint32_t *first = fold__seen_hashes(plans), *second = first + plans->slots;
@@ -24384,8 +24386,8 @@ static void fold__store_plan(fold_ctx *f, const fold_node *roots, size_t n_roots
 }
 
 /* ==== section: cost model ====================================================================
-   Owns: measured times of each signature's batches, weighted towards recent ones, and estimates for other
-   batches.
+   Owns: measured times of each signature's batches, with more weight on recent batches, and estimates for
+   other batches.
    Uses: storage, program analysis. Invariant: times never change results, only where slices end. */
 
 #define FOLD__GUESSED_NS 0.05 /* per multiplication, if none has been timed */
@@ -24425,7 +24427,7 @@ static void fold__learn_cost(fold_ctx *f, const fold__batch *batch, int kind, do
 }
 
 /* Estimates a batch's time in nanoseconds from a least-squares fit of time against rows over the timed
-   batches. If their row counts vary too little, or this batch is far larger than they are, time is taken as
+   batches. If the row counts of these vary too little, or this batch has far more rows, time is taken as
    proportional to rows. Slope and intercept are clamped to be non-negative. */
 static double fold__estimate_batch(const fold_ctx *f, const fold__batch *batch, int kind)
 {
@@ -24451,14 +24453,14 @@ static double fold__estimate_batch(const fold_ctx *f, const fold__batch *batch, 
    Uses: all sections above. Invariant: all memory is reserved before the first write. */
 
 /* Finds the address of a value that exists when a run begins. Other values get the address of the sink: their
-   rows may be gathered, though not read, before they are computed. */
+   rows may be gathered, but are not read, before the values are computed. */
 FOLD__INLINE void fold__resolve(fold_ctx *f, uint32_t id)
 {
     const int there = !fold__makes_value(f->kind[id]) || (f->kind[id] & FOLD__IS_STORED);
     f->value[id] = there ? fold__address(f, id) : f->run->sink;
 }
 
-/* Finds the addresses of the nodes that the run visits, and of earlier nodes that these read. */
+/* Finds the addresses of the nodes that the run visits, and of earlier nodes that they read. */
 static void fold__resolve_values(fold_ctx *f)
 {
     const uint32_t first = f->run->plan.first_node;
@@ -24469,7 +24471,7 @@ static void fold__resolve_values(fold_ctx *f)
             fold__resolve(f, f->edge_source[edge]);
 }
 
-/* Assigns roots and kept values their offsets in the recording's data, which the caller then reserves. A
+/* Assigns offsets in the recording's data to roots and kept values. The caller then reserves the memory. A
    value that is computed again keeps its offset. */
 static void fold__layout_results(fold_ctx *f)
 {
@@ -24483,9 +24485,9 @@ static void fold__layout_results(fold_ctx *f)
     }
 }
 
-/* Lays out the values and gradients that cross between groups, and contributions to them, in units of 16
-   floats from the region's start. Returns the number of units. Leaves have values already, and their
-   gradients are stored with their group. Also lays out each group's contributions, from unit 0 on. */
+/* Lays out, in units of 16 floats from the region's start, the values and gradients that cross between
+   groups, and contributions to these gradients. Returns the number of units. Leaves have values already, and
+   their gradients are stored with their group. Also lays out each group's contributions, from unit 0 on. */
 static uint32_t fold__layout_boundary(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -24512,7 +24514,7 @@ static uint32_t fold__layout_boundary(fold_ctx *f)
     return rows;
 }
 
-/* Returns the first group of samples. The last one precedes fold__samples_to. */
+/* Returns the first group of samples. The last group precedes fold__samples_to. */
 static uint32_t fold__samples_from(const fold__run *run) { return run->plan.has_prefix ? 1 : 0; }
 static uint32_t fold__samples_to(const fold__run *run)
 {
@@ -24675,8 +24677,8 @@ static void fold__resolve_gradients(fold_ctx *f, const fold__group *group)
     }
 }
 
-/* Clears a group's gradients (of values and leaves) that are written only in part, before they are written:
-   if `boundary` is set, those that cross between groups, which other groups write; else the rest. */
+/* Clears the gradients of a group's values and leaves that will be written only in part. If `boundary` is
+   set, clears those that cross between groups, since other groups write these; else, clears the rest. */
 static void fold__clear_partial(fold_ctx *f, const fold__group *group, int boundary)
 {
     fold__run *run = f->run;
@@ -24698,7 +24700,7 @@ static void fold__clear_partial(fold_ctx *f, const fold__group *group, int bound
     }
 }
 
-/* Begins a group, or the chunk of its lists from `row` on. Lists then begin `row` rows before their slabs. */
+/* Begins a group, or the chunk of its lists from `row` on. A list then begins `row` rows before its slab. */
 static void fold__enter_chunk(fold_ctx *f, fold__group *group, uint32_t row)
 {
     fold__run *run = f->run;
@@ -24837,8 +24839,8 @@ static void fold__run_job(int worker_index, void *user)
     fold__fp_leave(saved);
 }
 
-/* Runs a job on its threads. While the calling thread waits for them, a job system may run the host's jobs on
-   it, so the host's floating-point settings are restored until the job is done. */
+/* Runs a job on several threads. While the calling thread waits for the others, a job system may run the
+   host's jobs on it. So the host's floating-point settings are restored until the job is done. */
 static void fold__on_threads(fold_ctx *f, fold__job *job)
 {
     if (job->threads > 1) {
@@ -24850,7 +24852,7 @@ static void fold__on_threads(fold_ctx *f, fold__job *job)
     }
 }
 
-/* Returns how many threads can get at least one piece: waking others would only cost time. */
+/* Returns how many threads can get at least one piece: waking more would only cost time. */
 static uint64_t fold__workers_for(const fold_ctx *f, uint64_t pieces)
 {
     const uint64_t threads = (uint64_t)fold__threads_of(f);
@@ -24896,15 +24898,15 @@ static void fold__backward_group(fold_ctx *f, fold__worker *worker, uint32_t whi
 }
 
 /* Whether a group's rows of a use are summed after the group has run. This is so for parameters, and for
-   shared nodes of the prefix if the group is not the prefix. Other uses are summed when the node's gradient
-   is completed (fold__shared_total). */
+   shared nodes of the prefix if the group is not the prefix. Uses of other shared nodes are summed when the
+   node's gradient is completed (fold__shared_total). */
 static int fold__adds_up(const fold__run *run, const fold__use *use, uint32_t group)
 {
     return !use->is_node || (group >= fold__samples_from(run) && (run->state[use->target] & FOLD__PREFIX));
 }
 
 /* Counts a use's rows in groups [first, last), and returns the cost of summing them, in multiplications.
-   Finding a row costs FOLD__FIND_WORK of these. */
+   Finding a row costs as much as FOLD__FIND_WORK multiplications. */
 enum { FOLD__FIND_WORK = 1024 };
 static uint64_t fold__measure_use(const fold_ctx *f, fold__use *use, uint32_t first, uint32_t last)
 {
@@ -24924,7 +24926,7 @@ static uint64_t fold__measure_use(const fold_ctx *f, fold__use *use, uint32_t fi
     return use->work = use->rows * (use->size + FOLD__FIND_WORK) * (uint64_t)fold__shape_lines(&shape);
 }
 
-/* Measures all uses. Returns the total cost of their sums, of which each thread or slice gets a part. */
+/* Measures all uses. Returns the total cost of their sums, which threads or slices divide. */
 static uint64_t fold__measure_sums(const fold_ctx *f, uint32_t first, uint32_t last)
 {
     uint64_t work = 0;
@@ -24934,7 +24936,7 @@ static uint64_t fold__measure_sums(const fold_ctx *f, uint32_t first, uint32_t l
 }
 
 /* Adds a part of what groups [first, last) contribute to parameters and shared nodes, in order. The costs of
-   all uses are laid end to end; a part from `from` to `to` may begin and end anywhere. */
+   all uses are laid end to end. The part, from `from` to `to`, may begin and end within a use. */
 static void fold__accumulate_groups(fold_ctx *f, fold__worker *worker, uint32_t first, uint32_t last,
                                     uint64_t from, uint64_t to)
 {
@@ -24952,7 +24954,7 @@ static void fold__accumulate_groups(fold_ctx *f, fold__worker *worker, uint32_t 
         for (uint32_t group = first; group < last && share.columns.from < share.columns.to; group++)
             if (fold__adds_up(run, use, group))
                 fold__accumulate_use(f, worker, use, &run->group[group], share, &done);
-        if (to >= end || share.rows.to < (int)use->rows) /* if threads divide columns, the last writes it */
+        if (to >= end || share.rows.to < (int)use->rows) /* if threads divide columns: the last thread */
             use->next = done;
         if (run->sums_in_one_go && to >= end && !use->is_node)
             fold__add_to_total(f, use);
@@ -25013,8 +25015,8 @@ static uint32_t fold__phase_steps(const fold__run *run, const fold__progress *pr
 }
 
 /* Moves to the next phase that has steps, which may be the current one. Phases: the prefix, the suffix
-   backward, each group of samples forward and backward, the suffix forward, the prefix backward. Gradients
-   pass through the suffix before its values exist, and the prefix after all samples have added theirs. */
+   backward, each group of samples forward and backward, the suffix forward, the prefix backward. The suffix
+   runs backward before its values exist, the prefix after all samples have added gradients. */
 static void fold__find_phase(const fold__run *run, fold__progress *progress)
 {
     const uint32_t from = fold__samples_from(run), suffix = 2 + 2 * (fold__samples_to(run) - from);
@@ -25039,10 +25041,10 @@ static void fold__first_phase(const fold__run *run, fold__progress *progress)
     fold__find_phase(run, progress);
 }
 
-/* Runs the next groups of samples, from `first` on, and returns the end of those that ran. In inference all
-   groups are divided among the threads. In training one group per thread runs at a time; then the threads
-   divide up the sums that the groups add to, so that every sum continues in the order of groups. If only one
-   group runs, threads divide its batches. */
+/* Runs the next groups of samples, from `first` on. Returns the group after the last group that ran. In
+   inference all groups are divided among the threads. In training one group per thread runs at a time; then
+   the threads divide up the sums that the groups add to, so that every sum continues in the order of groups.
+   If only one group runs, threads divide its batches. */
 static uint32_t fold__run_samples(fold_ctx *f, uint32_t first)
 {
     fold__run *run = f->run;
@@ -25089,7 +25091,7 @@ static void fold__commit(fold_ctx *f)
     fold__commit_lookups(f);
 }
 
-/* Runs a command list. Commands bypass the worker, so a batch among them enters its group and stage again. */
+/* Runs a command list. Commands bypass the worker, so a command that is a batch first enters its group. */
 static void fold__run_commands(fold_ctx *f)
 {
     fold__worker *const worker = f->run->worker;
@@ -25171,8 +25173,8 @@ static uint64_t fold__rows_of_step(const fold_ctx *f, const fold__progress *prog
                                : fold__rows_to_cut(f, &f->run->batch[which]);
 }
 
-/* The work of all uses in a group's sums is laid end to end. Returns how much of the next `work` belongs to
-   this use, whose own work begins at *at, and moves *at past it. */
+/* The work of all uses in a group's sums is laid end to end. The work of this use begins at *at. Returns how
+   much of the next `work` belongs to this use. Moves *at past the use. */
 static uint64_t fold__work_of_use(const fold__use *use, uint64_t *at, const fold__progress *progress,
                                   uint64_t work)
 {
@@ -25223,7 +25225,7 @@ static void fold__run_sums(fold_ctx *f, const fold__progress *progress, uint64_t
     const double expected = fold__estimate_rows(f, progress, work);
     const double times = fold__as_double(fold__now(f) - start) / (expected > 0 ? expected : 1);
     uint64_t at = 0;
-    for (uint32_t use = 0; use < run->n_uses; use++) { /* unit costs are learned by scaling, so never 0 */
+    for (uint32_t use = 0; use < run->n_uses; use++) { /* learning scales unit costs: none may be 0 */
         fold__work_unit *unit = &run->sum_unit[use % FOLD__SUM_UNITS];
         const double ns = fold__unit_ns(unit) > 1e-4 ? fold__unit_ns(unit) : 1e-4;
         if (fold__work_of_use(&run->use[use], &at, progress, work))
@@ -25262,7 +25264,7 @@ static void fold__run_rows(fold_ctx *f, uint64_t rows, uint64_t all)
     fold__find_phase(run, progress);
 }
 
-/* Starts a run in slices. From here on, gradients without a separate total no longer count as zeros. */
+/* Starts a run in slices. From here on, gradients that hold their total do not count as zeros. */
 static void fold__begin_slices(fold_ctx *f)
 {
     fold__first_phase(f->run, &f->run->progress);
@@ -25459,8 +25461,8 @@ static void fold__mark_done(fold_ctx *f)
     run->interrupted_salt = 0;
 }
 
-/* Counts the calls of a planned run that an earlier run has computed: those whose values are stored, and all
-   that these depend on. A run of only new nodes has no such calls, so it is not searched. */
+/* Counts the calls of a planned run that an earlier run has computed: calls with stored values, and all calls
+   that these depend on. A run of only new nodes has none, and is not searched. */
 static uint32_t fold__count_recomputed(const fold_ctx *f)
 {
     const fold__run *run = f->run;
@@ -25760,8 +25762,8 @@ static float *fold__copy_value(const fold_ctx *f, const fold__operand *operand, 
     return to;
 }
 
-/* Copies values to the addresses given to fold_output_ref: those named since the last run, and earlier ones
-   if this run computed their values again. */
+/* Copies values to the addresses given to fold_output_ref. Addresses given before the last run get a value
+   only if this run computed it again. */
 static void fold__give_outputs(fold_ctx *f)
 {
     const fold__run *run = f->run;
@@ -25852,7 +25854,7 @@ static enum fold__run_scope fold__scope_of(const fold_ctx *f, const fold_node *r
     return fold__all_there(f, roots, n_roots) ? FOLD__SCOPE_NOTHING : FOLD__SCOPE_NEW;
 }
 
-/* Returns the first index reference that a run reads. Old ones are read only by runs that visit old nodes. */
+/* Returns the first index reference that a run reads: an old one only if the run visits old nodes. */
 static uint32_t fold__first_index_ref(const fold_ctx *f, enum fold__run_scope scope)
 {
     return scope >= FOLD__SCOPE_AGAIN ? 0 : f->old_index_refs;
@@ -25932,7 +25934,7 @@ FOLD_API fold_status fold_run_begin(fold_ctx *f, const fold_node *roots, int cou
 }
 
 #ifndef FOLD_INFERENCE
-/* Returns the root, or a copy if it is a parameter: only nodes that use a parameter give it a gradient. */
+/* Returns the root, or a copy of a parameter: only nodes that use a parameter give it a gradient. */
 static fold_node fold__root_of(fold_ctx *f, fold_node x)
 {
     fold__operand operand;
@@ -25994,7 +25996,7 @@ static const char *fold__replay_problem(const fold_ctx *f)
     return NULL;
 }
 
-/* Gives random calls that were run last, or recorded for that run, the draws of a fresh recording. */
+/* Gives new draws, as in a fresh recording, to random calls of the last run or recorded for it. */
 static void fold__draw_again(fold_ctx *f)
 {
     for (uint32_t at = 0; at < f->n_calls && f->n_draws; at++) {
@@ -26020,8 +26022,8 @@ static fold_status fold__replay_eager(fold_ctx *f)
     return fold__finish_eager(f);
 }
 
-/* Starts capturing the kernel calls of a replay, which are the same in every replay if one thread runs one
-   group forward and no array moves. */
+/* Starts capturing the kernel calls of a replay. These never change if one thread runs one group forward and
+   no array moves. */
 static void fold__begin_capture(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -26157,8 +26159,8 @@ static const char *fold__slice_problem(const fold_ctx *f, uint64_t ns)
     return NULL;
 }
 
-/* Runs steps until the time is used up. The first is cut to the rows that fit, but to at least one; later
-   steps run in full or wait for the next slice. Between slices, ops may be added and arrays may move. */
+/* Runs steps until the time is used up. The first step is cut to the rows that fit, at least one; later steps
+   run in full or wait for the next slice. Between slices, ops may be added and arrays may move. */
 static void fold__run_slice(fold_ctx *f, uint64_t ns)
 {
     fold__progress *progress = &f->run->progress;
@@ -26218,7 +26220,7 @@ FOLD_API fold_status fold_run_more(fold_ctx *f, uint64_t ns, int *more)
 }
 
 /* ==== section: results =======================================================================
-   Owns: values that the caller keeps, the caller's memory that runs read or write (output_ref, index_ref,
+   Owns: values that the caller keeps, memory of the caller that a run reads or writes (output_ref, index_ref,
    edges_ref), and reading results: values, gradients, statistics.
    Uses: run calls, storage. Invariant: reading changes no value. */
 
@@ -26742,7 +26744,7 @@ static void fold__step_rows(fold_model *m, const fold__param_data *param, const 
 }
 
 /* A step shared by several workers. The rows to update, of all parameters, are laid end to end and divided
-   equally. A worker updates the blocks that begin in its share, and packs each while it is in cache. */
+   equally. A worker updates the blocks that begin in its share, and packs each block while it is in cache. */
 typedef struct fold__stepping {
     fold_model *model;
     fold__step step;
@@ -26758,7 +26760,7 @@ static size_t fold__stepped_rows(const fold_model *m, const fold__param_data *pa
                                       : (size_t)param->shape.dim[0];
 }
 
-/* Updates rows of a parameter and refreshes their packs; those of lookup tables wait for all workers. */
+/* Updates rows of a parameter and refreshes their packs; packs of lookup tables wait for all workers. */
 static void fold__step_param(const fold__stepping *stepping, fold__step step, const fold__param_data *param,
                              size_t from, size_t to)
 {
@@ -27033,7 +27035,7 @@ FOLD_API float fold_rate_factor(const fold_rates *rates, uint64_t step)
    Uses: the public calls; recorder core for the steps of unrolled layers; cells for products that contexts
    with dedupe share. Invariant: a layer computes what its ops would if recorded one by one. */
 
-/* The full name of a part of a layer. If the model has an error, it is empty, which no parameter accepts. */
+/* The full name of a part of a layer. If the model has an error, the name is empty and not accepted. */
 typedef struct fold__name {
     char text[128];
 } fold__name;
@@ -27430,8 +27432,8 @@ typedef struct fold__gates {
     fold_activation activation; /* for a cell without gates */
 } fold__gates;
 
-/* Makes the projection of a layer's cell: a second cell, whose inputs are products of the first input instead
-   of that input. Contexts with dedupe record it for looked-up words, so that each word is multiplied once. */
+/* Makes the projection of a layer's cell: a second cell that takes products of the first input instead of the
+   input itself. Contexts with dedupe record this cell for looked-up words, to multiply each word once. */
 static void fold__project_cell(fold_model *m, uint32_t id)
 {
     const fold__cell_data cell = fold__cells(m)[id];
@@ -27453,8 +27455,8 @@ static void fold__project_cell(fold_model *m, uint32_t id)
     fold__cells(m)[made.id - 1].is_projected = 1;
 }
 
-/* Makes the projections of all layers' cells. A model with lookup tables has them, whether the layers or the
-   tables were added first. If a cell body adds the table, they are made after the body has been traced. */
+/* Makes the projections of all layers' cells. A model with lookup tables has projections, whether layers or
+   tables were added first. If a cell body adds the table, the body is traced first. */
 static void fold__project_cells(fold_model *m)
 {
     while (m->projected_cells < m->n_cells && !m->error.status && !m->tracer->frame.tracing) {
@@ -27499,9 +27501,9 @@ static fold_node fold__gate_product(fold_ctx *f, const fold__gates *gates, fold_
                             : fold_linear_n(f, both, 2, weight, bias);
 }
 
-/* In contexts with dedupe, the product of a looked-up word is a separate call, run once for all occurrences,
-   whatever the states. From its first such word on, a cell uses products for every input, so that all its
-   calls can share batches: *cell becomes its projection. Returns NULL if the cell uses x itself. */
+/* In contexts with dedupe, the product of a looked-up word is a separate call, run once for all occurrences.
+   From the first such word on, a cell uses products for every input, so that all calls can share batches:
+   *cell becomes the cell's projection. Returns NULL if the cell uses x itself. */
 static const fold__gates *fold__project_word(fold_ctx *f, fold_cell *cell, fold_node x)
 {
     if (!f || !fold__merges(f) || f->frame.cell || cell->salt != f->model->salt || !cell->id ||
@@ -27740,7 +27742,7 @@ FOLD_API fold_rnn_stack fold_rnn_stack_new(fold_model *m, const char *name, fold
 }
 
 /* Runs a layer in one direction over the first `count` nodes of f->steps, an array that may move whenever a
-   call is recorded. The states h go to the next `count` nodes or, in reverse, are appended to these. */
+   call is recorded. The next `count` nodes become the states h; in reverse, h is appended to each. */
 static fold_state fold__stack_direction(fold_ctx *f, const char *who, const fold_recurrent *layer, int count,
                                         int reverse, const fold_state *begin)
 {
@@ -27984,7 +27986,7 @@ FOLD_API fold_state fold_child_sum_apply(fold_ctx *f, const fold_child_sum *laye
                           1);
 }
 
-/* The sections from here to the end run rarely, so they are optimised for size. */
+/* The sections from here on run rarely, so they are optimised for size. */
 #if defined(__GNUC__) && !defined(__clang__) && defined(__OPTIMIZE__)
 #pragma GCC push_options
 #pragma GCC optimize("Os")
@@ -28100,7 +28102,7 @@ static void fold__put_shape(fold__text *text, const fold_shape *shape)
     fold__put_bytes(text, "]", 1);
 }
 
-/* Prints `before`, then a count and its noun, for example "1 call" or "3 batches". */
+/* Prints `before`, then a count and its noun, e.g. "1 call" or "3 batches". */
 static void fold__put_count(fold__text *text, const char *before, size_t count, const char *what)
 {
     fold__put(text, "%s%lu %s%s", before, (unsigned long)count, what,
@@ -28325,7 +28327,7 @@ static void fold__put_attr(fold__text *text, uint32_t op, int32_t attr)
         fold__put(text, "%d", (int)attr);
 }
 
-/* Prints a signature, for example "linear(W, b)", "sum(axis 0)" or "compose". */
+/* Prints a signature, e.g. "linear(W, b)", "sum(axis 0)" or "compose". */
 static void fold__put_signature(fold__text *text, const fold_ctx *f, uint32_t sig)
 {
     const fold__sig *signature = &f->sigs[sig];
@@ -28662,8 +28664,8 @@ static uint32_t fold__key_distance(const fold_ctx *f, const fold__sig *one, cons
     return count;
 }
 
-/* Lists the signatures of one op, from its first one in the snapshot on. For each, prints its differences
-   from the most similar one before it. */
+/* Lists the signatures of one op, from the op's first signature in the snapshot on. Prints how each differs
+   from the most similar signature before it. */
 enum { FOLD__COMPARED = 64 };
 static void fold__put_op_splits(fold__text *text, const fold__snapshot *snapshot, uint32_t first,
                                 unsigned long count)
@@ -28794,8 +28796,8 @@ static void fold__see_signature(const fold_ctx *f, uint32_t sig, fold_seen *seen
         seen->cell = fold__request_name(f, f->sigs[signature->tag_cell].op);
 }
 
-/* Numbers samples from 1 on. A call begins a sample if neither it nor any later call reads a call before it.
-   Nodes that are shared by samples, or that only combine samples, belong to none. */
+/* Numbers samples from 1 on. Call c begins a sample if no call from c on reads a call before c. Nodes that
+   are shared by samples, or that only combine samples, belong to none. */
 static void fold__number_samples(fold__snapshot *snapshot)
 {
     /* a value that a sample reads; a call inside a sample; the first call of a sample */
@@ -29085,7 +29087,7 @@ enum { FOLD__DTYPES = sizeof fold__dtypes / sizeof *fold__dtypes };
 enum { FOLD__PART_STEPS = 3 };
 
 /* Returns the array with part `nth` of all parameters: 0 is their values, 1 and 2 are the optimiser's state.
-   Part 3, only Adam's, is no array but a parameter's step count, saved if it differs from the model's. */
+   Part 3, for Adam, is no array but a parameter's step count, saved only if it differs from the model's. */
 static float *fold__state_array(const fold_model *m, int nth)
 {
     static const int array[] = { FOLD__M_VALUES, FOLD__M_STATE1, FOLD__M_STATE2 };
@@ -29187,8 +29189,8 @@ static int fold__can_save(const fold_model *m, const fold_save_desc *desc, fold_
     return !error->status;
 }
 
-/* Formats in which a tensor stores a part of a parameter. Wider formats come first in a file, so that every
-   tensor is aligned to the size of its values. */
+/* Formats in which a tensor stores a part of a parameter. Wider formats come first in a file, so that values
+   are aligned. */
 enum { FOLD__AS_FLOATS, FOLD__AS_SCALES, FOLD__AS_BF16, FOLD__AS_INT8, FOLD__FORMS };
 
 /* Whether a part of a parameter is saved in a format. A frozen parameter without steps saves no state. */
@@ -29201,8 +29203,8 @@ static int fold__is_saved(const fold_model *m, const fold__param_data *param, in
            (part != FOLD__PART_STEPS || param->steps != m->steps);
 }
 
-/* Prints a tensor's entry in the header. `at` is the offset of its data, and is advanced past them. Scales of
-   int8 weights have a shape that broadcasts in Python. */
+/* Prints a tensor's entry in the header. `at` is the offset of the tensor's data, and is moved past the data.
+   Scales of int8 weights have a shape that broadcasts in Python. */
 static void fold__put_tensor(fold__text *text, const fold_model *m, const fold__param_data *param, int part,
                              int format, unsigned long long *at)
 {
@@ -29365,7 +29367,7 @@ static int fold__disk_replaceable(const char *path)
 }
 
 /* Locks an open file until its descriptor is closed or the process ends. Returns 0 if another saver has
-   locked it or it no longer has its name, and -1 if the system has no locks. */
+   locked the file or the file has lost its name, and -1 if the system has no locks. */
 static int fold__disk_lock(int file, const char *path)
 {
     struct stat mine, there;
@@ -29381,7 +29383,7 @@ static int fold__disk_lock(int file, const char *path)
 static void fold__disk_close(int file) { close(file); }
 static void fold__disk_remove(const char *path) { remove(path); }
 
-/* Creates a locked file. Before it is locked, another saver may take it for a leftover and remove it. */
+/* Creates a file, then locks it. In between, another saver may take it for a leftover and remove it. */
 static int fold__disk_create(const char *path)
 {
     const int file = open(path, O_WRONLY | O_CREAT | O_EXCL, 0666);
@@ -29453,7 +29455,7 @@ static void fold__disk_clear(const char *path)
 static int fold__disk_sync(int file) { return _commit(file); }
 static void fold__disk_close(int file) { _close(file); }
 
-/* Renames a file. Retries for at least a second while others have it open, as a saver about to close does. */
+/* Renames a file. Retries for at least a second while others have it open, e.g. a saver about to close it. */
 static int fold__disk_rename(const char *from, const char *to)
 {
     const unsigned long replace_existing = 1, write_through = 8;
@@ -29492,7 +29494,7 @@ static int fold__disk_sync_folder(char *path) { return (void)path, 0; }
 static int fold__disk_replaceable(const char *path) { return (void)path, 1; }
 #endif
 
-/* Opens a temporary file under the first of 100 names that no saver holds. It is renamed once complete. */
+/* Opens a temporary file, renamed once complete, under the first of 100 names that no saver holds. */
 enum { FOLD__DRAFTS = 100 };
 static int fold__temp_file_new(const char *path, char *temp_file, size_t size, fold__error *error)
 {
@@ -29577,7 +29579,7 @@ static int fold__json_fail(fold__json *json, const char *problem)
 }
 static void fold__json_blanks(fold__json *json) { json->at += strspn(json->at, " \t\n\r"); }
 
-/* Skips blanks, and `character` if it comes next. Returns whether it was there. */
+/* Skips blanks, then `character` if it comes next. Returns whether `character` came next. */
 static int fold__json_next(fold__json *json, char character)
 {
     fold__json_blanks(json);
@@ -29628,7 +29630,7 @@ static int fold__json_escape(fold__json *json, char **out)
         impl = 0;
     }
     if (!impl)
-        return fold__json_fail(json, "a string has an invalid escape"); /* it may not be a zero byte either */
+        return fold__json_fail(json, "a string has an invalid escape"); /* or stands for a zero byte */
     const int more = impl < 0x80 ? 0 : impl < 0x800 ? 1 : impl < 0x10000 ? 2 : 3;
     static const unsigned char lead[] = { 0, 0xc0, 0xe0, 0xf0 };
     *(*out)++ = (char)(lead[more] | impl >> 6 * more);
@@ -29688,7 +29690,7 @@ typedef struct fold__tensor {
     uint32_t param;      /* 1 + the parameter to load it into, or 0 */
     int of_bytes;        /* whether it contains the scales of an int8 tensor to load */
     const struct fold__tensor *scales; /* for an int8 tensor to load: one scale per index of its last axis or,
-                                          if the scales' rank is above 1, one per vector along it */
+                                          if the scales' rank is above 1, one per vector along that axis */
     uint64_t begin, end; /* its bytes in the data of the file */
     const unsigned char *data;
 } fold__tensor;
@@ -30325,7 +30327,7 @@ static int fold__has_its_bytes(const fold__tensor *tensor, const fold__param_dat
            (param->bytes != FOLD__NO_PACK) != by_rows && (param->bytes_t != FOLD__NO_PACK) == by_rows;
 }
 
-/* Checks step counts, int8 tensors and values to quantise. Reserves a buffer of floats for the latter. */
+/* Checks step counts, int8 tensors and values to quantise. Reserves a buffer of floats for these values. */
 static int fold__load_check(fold__file *file)
 {
     enum { FOLD__CHECKED_FLOATS = 64 };
@@ -30393,7 +30395,7 @@ static void fold__load_tensor(fold__file *file, const fold__tensor *tensor)
 }
 
 #ifndef FOLD_INFERENCE
-/* Sets the step count of every parameter with state in the file: its own if it has one, else the file's. */
+/* Sets the step count of every parameter with state in the file: its own count or else the file's count. */
 static void fold__load_steps(fold__file *file)
 {
     fold__begin_states(file->model, file->rule, file->n_steps);

@@ -16,9 +16,9 @@
                 reused (fold_ctx_desc.plan_cache_bytes).
      dynamic    Every line keeps its own length. Nothing is padded.
    Padding repeats the end-of-line character, and a mask of 0 removes its loss. In all three ways the loss of
-   a batch is the mean over the lines' own steps, so all three must agree, and the program checks that they
-   do. The loss of each held-out line must be bit-identical in all three ways. Gradients are sums over all
-   steps, and padding changes the order of these sums, so the gradients of one batch agree except for
+   a batch is the mean over the lines' own steps, so the three losses must agree, and the program checks that
+   they do. The loss of each held-out line must be bit-identical in all three ways. Gradients are sums over
+   all steps, and padding changes the order of these sums, so the gradients of one batch agree except for
    rounding. Padded and dynamic training see the same batches and must reach nearly the same perplexity. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"

@@ -3,15 +3,15 @@
      cc -O2 -o export examples/export.c -lm && ./export model.safetensors --name my_weights --out my_weights.h
 
    The array contains the file byte for byte, for little-endian machines. Its elements are 32-bit words, so
-   that every compiler aligns it well enough for floats; gcc and clang align it to a cache line. Pass it to
-   fold_model_read_in_place:
+   that every compiler aligns it well enough for floats; gcc and clang align it to a cache line. Pass the
+   array to fold_model_read_in_place:
 
      #include "my_weights.h"
      fold_model_read_in_place(m, my_weights, my_weights_bytes);
 
    A comment above the array lists what the file contains. Without a file, the program first trains the policy
-   of examples/policy.h, which examples/firmware.c runs, for --steps batches. When the last value of an
-   observation is 1, this policy must remember ten of the other values, and act on them until the next such
+   that examples/firmware.c runs (examples/policy.h). Training takes --steps batches. When the last value of
+   an observation is 1, this policy must remember ten of the other values, and act on them until the next such
    observation. --bytes quantises the weights to int8, a quarter of the size; a program that reads such a file
    must call fold_model_quantize before it creates its layers. */
 #define FOLD_IMPLEMENTATION

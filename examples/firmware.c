@@ -3,19 +3,19 @@
 
      cc -O2 -I. -o firmware examples/firmware.c -lm && ./firmware
 
-   Compiled like this, the program makes up its weights. Trained weights are an array in flash, which the
-   network uses in place. Use export to train weights or to convert your own, then compile the firmware with
-   them:
+   Compiled like this, the program makes up its weights. Trained weights are an array in flash, used in place.
+   Use export to train weights or to convert your own, then compile the firmware with them:
 
      cc -O2 -o export examples/export.c -lm && ./export --out policy_weights.h
      cc -O2 -I. -DWEIGHTS -o firmware examples/firmware.c -lm && ./firmware
 
    int8 weights (export --bytes, and -DIN_BYTES here) need a quarter of the flash, and are also used in place.
    Everything else is in two static arrays, one for the model and one for its context. On the desktop, or in
-   an emulator of the target, the program runs the policy for some steps, then prints a hash of its actions,
-   and how large the two arrays must be on that machine. To find the sizes, run it with the default arrays,
-   which are large; run it again with the PARAMS_BYTES and CELLS_BYTES it printed; then build it with all four
-   sizes. For the target, add its start-up code and linker script:
+   an emulator of the target, the program runs the policy for some steps. Then it prints a hash of the
+   actions, and four sizes: MODEL_BYTES and CONTEXT_BYTES are those of the two arrays, PARAMS_BYTES and
+   CELLS_BYTES those of parts of the model. Compile and run it with the large defaults, then with the printed
+   PARAMS_BYTES and CELLS_BYTES, so that no memory is wasted. The second run prints the four sizes for your
+   firmware. For the target, add its start-up code and linker script:
 
      arm-none-eabi-gcc -mcpu=cortex-m7 -mthumb -mfloat-abi=hard -mfpu=fpv5-d16 -Os -ffunction-sections -fdata-sections
          -Wl,--gc-sections -DBARE -DWEIGHTS -DMODEL_BYTES=... -I. -o firmware.elf examples/firmware.c ...

@@ -42,7 +42,7 @@ extern "C" {
 FOLD_API fold_status fold_draw_dot(fold_ctx *f, fold_writer *write, void *user);
 
 /* Writes a self-contained SVG picture: one column per batch, coloured by kind of call. It has a legend and at
-   most 64 rows. If there are more samples, only the first ones are drawn, and the calls of the others are
+   most 64 rows. If there are more samples than rows, only the first are drawn, and calls of the others are
    only counted. */
 FOLD_API fold_status fold_draw_svg(fold_ctx *f, fold_writer *write, void *user);
 
@@ -54,19 +54,19 @@ FOLD_API fold_draw_race_desc fold_draw_race_desc_default(void);
 
 /* Writes a moving SVG picture in which the recording runs twice: on the left one call per step, in recording
    order, and on the right one batch or prologue per step. A batch takes longer than one of its calls, so the
-   picture compares numbers of steps, not times. It loops, also as an <img> in a web page or a README. Viewers
-   without animation show the end of both runs, with their numbers of steps. Colours adapt to dark mode. At
-   most 64 rows of the first 256 batches are drawn, and all other calls are only counted. The file has about
+   picture compares numbers of steps, not times. The picture loops, also as an <img> in a web page or README.
+   Viewers without animation show the end of both runs, with the numbers of steps. Colours adapt to dark mode.
+   At most 64 rows of the first 256 batches are drawn, and other calls are only counted. The file has about
    600 bytes per drawn call. desc may be NULL. If `seconds` is out of range, returns FOLD_BAD_ARGUMENT. */
 FOLD_API fold_status fold_draw_race(fold_ctx *f, const fold_draw_race_desc *desc, fold_writer *write,
                                     void *user);
 
 /* Writes a timeline as JSON in the Trace Event Format, which Perfetto and chrome://tracing display. It shows
-   when the last run since the reset was planned, and when each of its batches ran, forward and backward, with
-   its calls and group. With fold_ctx_desc.trace_over_ns it shows the last slow run. tid is the thread, and
-   times are in microseconds since the run began. "dropped" in otherData is the number of events that did not
-   fit into fold_ctx_desc.trace_bytes. Without trace_bytes or a clock, and in eager contexts, there are no
-   events. Nothing is allocated. */
+   when the last run since the reset was planned, and when each batch of the run ran, forward and backward,
+   with the batch's calls and group. With fold_ctx_desc.trace_over_ns it shows the last slow run. tid is the
+   thread, and times are in microseconds since the run began. "dropped" in otherData is the number of events
+   that did not fit into fold_ctx_desc.trace_bytes. Without trace_bytes or a clock, and in eager contexts,
+   there are no events. Nothing is allocated. */
 FOLD_API fold_status fold_draw_trace(fold_ctx *f, fold_writer *write, void *user);
 
 #ifdef __cplusplus
@@ -885,14 +885,14 @@ static void fold_draw__race_place(fold_draw__race *race)
     race->bottom = FOLD_DRAW__GRAPH + race->height + 24 + (is_bar ? 14 : (int)(race->chip * most));
 }
 
-/* Returns how far the frame of a step extends beyond its calls, on each side. */
+/* Returns how far a step's frame extends beyond the calls in it, on each side. */
 static double fold_draw__margin(const fold_draw__frame *frame)
 {
     const double room = 0.4 * frame->x * frame->space, most = FOLD_DRAW__MARGIN;
     return room < most ? room : most;
 }
 
-/* Writes the rectangle of a node or, if is_step, of the frame around it, which has a margin. */
+/* Writes the rectangle of a node or, if is_step, of the frame around it, with a margin. */
 static void fold_draw__race_box(fold_draw__race *race, const fold_draw__node *node, int is_step)
 {
     const fold_draw__frame *frame = &race->frame;
@@ -1058,7 +1058,7 @@ static void fold_draw__race_strip(fold_draw__race *race, int side)
                    FOLD_DRAW__SIDE_W);
 }
 
-/* Writes the counter of steps: a column of numbers that moves behind a window, which shows one of them. */
+/* Writes the counter of steps: a column of numbers moves behind a window that shows one of them. */
 static void fold_draw__race_count(fold_draw__race *race, int side)
 {
     fold_draw__text *text = &race->text;
@@ -1153,7 +1153,7 @@ static void fold_draw__race_style(fold_draw__race *race)
     fold_draw__put(text, "}\n</style>\n");
 }
 
-/* Returns the name of a parameter that tells this kind from one with the same name; "" if none is needed. */
+/* Returns a parameter's name that tells this kind from another of the same name; "" if none is needed. */
 static const char *fold_draw__distinction(const fold_draw__plan *plan, int kind)
 {
     const fold_seen *seen = &plan->kind[kind].seen;

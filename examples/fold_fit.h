@@ -36,13 +36,13 @@ extern "C" {
 
    At the start of each epoch it shuffles the samples, unless in_order is set; the order depends only on
    (seed, epoch). For each batch it resets the context, calls `loss` to record every sample, and runs backward
-   from the mean of the losses; with weights, this is the sum of weight x loss divided by the sum of weights.
-   Then it clips the gradients and makes an optimiser step, with the optimiser's learning rate times the
+   from the mean of the losses: with weights, from the sum of weight x loss divided by the sum of weights.
+   Then it clips the gradients and takes an optimiser step, with the optimiser's learning rate times the
    factor of `rates`. The last batch may be smaller. At the end of each epoch it computes the metric, writes
    files and checks patience. */
 
 /* Why fold_fit ended. DIVERGED means that a loss or, with `clip`, the norm of the gradients is infinite or
-   NaN. This is an error, and the step is not made. */
+   NaN. This is an error, and the step is not taken. */
 enum { FOLD_FIT_EPOCHS, FOLD_FIT_PATIENCE, FOLD_FIT_PROGRESS, FOLD_FIT_ERROR, FOLD_FIT_DIVERGED };
 
 typedef struct fold_fit_report {
@@ -53,7 +53,7 @@ typedef struct fold_fit_report {
     double metric;      /* metric of the last complete epoch; NaN before the first epoch ends */
     double best;        /* best metric so far, also before training was resumed; NaN if there is none yet */
     int best_epoch;     /* epoch of `best`; -1: none yet */
-    double per_second;  /* training samples per second, not counting metric and files; 0 without
+    double per_second;  /* training samples per second, excluding time for metrics and files; 0 without
                            FOLD_HAS_CLOCK */
     int ended;          /* why training ended: FOLD_FIT_… */
     double rate_factor; /* learning rate factor of the last step, from fold_fit_desc.rates */
@@ -409,7 +409,7 @@ static int fold_fit__read_note(const char *path, fold_fit_report *report)
     return 1;
 }
 
-/* Reads the parameters of the best epoch, to be restored at the end. If the file lacks any of them, keeps
+/* Reads the parameters of the best epoch, to be restored at the end. If the file lacks one of these, keeps
    none. */
 static void fold_fit__read_best(fold_fit__training *training)
 {
@@ -639,7 +639,7 @@ static fold_status fold_fit__save_with(const fold_fit__training *training, const
                            fold_model_message(training->model)); /* ends the training */
 }
 
-/* Saves a file with the note. If it cannot be opened again to write the note, saves it again without one. */
+/* Saves a file with the note. If the file cannot be opened again for the note, saves it without one. */
 static void fold_fit__save(const fold_fit__training *training, const char *path, int state)
 {
     const char *config = training->desc.config;

@@ -22,8 +22,8 @@
    The file is text, a line per call: ops, cells and their bodies, shapes, inputs, and the parameters and rows
    of tables that are used. Floats are written as their bits, so a player computes the same bits. Values that
    can be read when the file is written are in it as hashes, which show whether another machine, compiler or
-   kernel set computes the same. The first line has the format's version; other versions are refused. A
-   typical small network takes 40 kB.
+   kernel set computes the same. The first line has the format's version; other versions are refused. A few
+   samples of a small network take 5 to 40 kB, the 64 trees of examples/hello.c 105 kB.
 
    These cannot be written, and are refused by name: user-defined ops, whose code is not in the recording;
    fold_attention_step and fold_conv1d_step, whose caches are not; quantised parameters. A fold_input_ref

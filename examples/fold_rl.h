@@ -81,7 +81,7 @@ FOLD_API fold_node fold_rl_squashed(fold_ctx *f, fold_node x, fold_node mean, fo
 
 /* ---- the mean and deviation of observations ---- */
 
-/* The mean and variance [n] of all rows added so far, in buffers of the model, which are saved with it:
+/* The mean and variance [n] of all rows added so far. They are in buffers that are saved with the model:
    NAME.mean, NAME.variance, NAME.rest [2 x n] (the rounding errors of both) and NAME.count [2]. The mean and
    the variance are exact to 48 bits, even if many rows are added one at a time. An observation becomes (x -
    mean) / (sqrt(variance + epsilon_inside) + epsilon_outside), clipped to [-clip, clip]. Stable-Baselines3
@@ -167,7 +167,7 @@ FOLD_API fold_node fold_rl_ppo_loss(fold_ctx *f, const fold_rl_ppo *o, const fol
    items are one list, end to end: first those of row 0, then those of row 1, and so on. Item i belongs to row
    to[i], and from[i] is i: pass both to fold_list_attention_to, or `to` alone to other calls ending in _to:
        fold_node seen = fold_list_attention_to(f, query, key, value, 4, in->from, in->to, in->item_count);
-   A row without items then gets zeros. from and to are valid during the call. */
+   A row without items gets zeros. from and to are valid during the call. */
 typedef struct fold_rl_input {
     int rows, item_count;   /* number of rows, and total number of their items, which may be 0 */
     fold_node observations; /* list of `rows` rows: normalised or converted observations */
@@ -203,7 +203,7 @@ typedef struct fold_rl_trainer_desc {
     int observations;   /* number of values that an agent observes; at least 1 */
     int bytes;          /* 1: observations are bytes, which the policy gets divided by 255 */
     int one_hot;        /* not 0: observations are bytes below this number (at most 256), and the policy gets
-                           each of them as `one_hot` values, one of which is 1. Larger bytes become zeros */
+                           each byte as `one_hot` values, one of which is 1. Larger bytes become zeros */
     int raw;            /* 1: float observations are not normalised. 0: they are, by the running mean and
                            standard deviation in NAME.observations (VecNormalize). Large values, such as
                            coordinates in pixels, must be normalised */
@@ -216,8 +216,8 @@ typedef struct fold_rl_trainer_desc {
                                 actor per choice or number. NULL: the trainer creates one, named NAME, from
                                 the next three settings */
     fold_recurrent_maker *memory; /* such as fold_lstm_new; NULL: none */
-    int layers, width; /* number of tanh layers of the encoder (at most 4) and their width, which is also that
-                          of the memory. 0 means 2 layers (1 with a memory) and a width of 64 */
+    int layers, width; /* number of tanh layers of the encoder (at most 4) and width of each, and of the
+                          memory. 0 means 2 layers (1 with a memory) and a width of 64 */
     fold_rl_body *body; /* a user-defined policy, instead of policy, memory, layers and width */
     int hidden, has_c;  /* width of the body's state h, and 1 if it has a c as well. 0: no state */
     int max_items;      /* largest number of items that an agent sees in a step. Needs a body; 0: none */
@@ -291,15 +291,15 @@ FOLD_API int fold_rl_trainer_is_full(const fold_rl_trainer *t); /* 1 if fold_rl_
    weights have become infinite or NaN; an agent has a head without a legal move; lists that a body returns do
    not have the right shape; a different call is due. After an error, the step is not stored. */
 FOLD_API fold_status fold_rl_trainer_act(fold_rl_trainer *t, const fold_rl_seen *seen, float *actions);
-/* Handles episodes that a time limit ends in this step [truncations]. Call it between act and add, only in
-   steps in which that happens. `last` has the last observations of these episodes, before the environments
-   started again; its `present` must be 1 for their agents and 0 for all others. The discounted values of
-   these observations are added to the rewards (Pardo et al. 2018). Set `terminals` for these agents in add as
-   well. The call takes as long as a step of the policy. Errors, set on the model: those of
-   fold_rl_trainer_act; `present` is NULL. */
+/* Handles episodes that a time limit ends in this step [truncations]. In such steps only, call it between act
+   and add. `last` has the last observations of these episodes, before the environments started again; its
+   `present` must be 1 for their agents and 0 for all others. The discounted values of these observations are
+   added to the rewards (Pardo et al. 2018). Set `terminals` for these agents in add as well. The call takes
+   as long as a step of the policy. Errors, set on the model: those of fold_rl_trainer_act; `present` is
+   NULL. */
 FOLD_API fold_status fold_rl_trainer_truncate(fold_rl_trainer *t, const fold_rl_seen *last);
-/* Stores the results of the actions: rewards [agents], and terminals [agents], which are not 0 for agents
-   whose episode is over. These agents begin the next step with a cleared memory. terminals may be NULL if no
+/* Stores the results of the actions: rewards [agents], and terminals [agents], not 0 for each agent whose
+   episode is over. These agents begin the next step with a cleared memory. terminals may be NULL if no
    episode is over. Entries of absent agents are not read. Errors, set on the model: a reward is not finite; a
    different call is due. */
 FOLD_API fold_status fold_rl_trainer_add(fold_rl_trainer *t, const float *rewards,
@@ -307,7 +307,7 @@ FOLD_API fold_status fold_rl_trainer_add(fold_rl_trainer *t, const float *reward
 /* Learns from a full buffer and empties it. `seen` has the current observations, which you also pass to the
    next act. From them, the policy predicts the values after the last steps of unfinished episodes. report may
    be NULL. Errors, set on the model: those of fold_rl_trainer_act, fold_rl_advantages and the optimiser;
-   gradients that are not finite, in which case no optimiser step is made. */
+   gradients that are not finite, in which case no optimiser step is taken. */
 FOLD_API fold_status fold_rl_trainer_learn(fold_rl_trainer *t, const fold_rl_seen *seen,
                                            fold_rl_report *report);
 #endif
@@ -839,7 +839,7 @@ struct fold_rl_trainer {
     int has_acted; /* 1: fold_rl_trainer_add is next */
     int recorded;
     int pieces;
-    int segments;   /* number per agent; first_h and first_c have the states before them */
+    int segments;   /* number per agent; first_h and first_c: the states before each */
     int part_items; /* number of items in the minibatch so far */
     size_t block_size;
     char *block;
@@ -1245,7 +1245,7 @@ FOLD_API int fold_rl_trainer_is_full(const fold_rl_trainer *t) { return t && t->
 /* ---- acting -------------------------------------------------------------------------------------- */
 
 /* Random numbers depend only on the seed, the agent and the number of updates, so a checkpoint need not save
-   generators. Agents have numbers below 2^20; the shuffle uses 2^20, which no agent has. */
+   generators. Agents have numbers below 2^20, so the shuffle can use 2^20. */
 static void fold_rl__begin_rollout(fold_rl_trainer *t)
 {
     const uint64_t stream = (uint64_t)fold_rl_trainer_updates(t) << 24;
@@ -1540,7 +1540,7 @@ static fold_status fold_rl__status(const fold_rl_trainer *t)
     return t ? fold_model_status(t->m) : FOLD_BAD_ARGUMENT;
 }
 
-/* Stores the items of an agent, which begin at `from`. Returns their number of values. */
+/* Stores the items of an agent, from `from` on. Returns the number of their values. */
 static size_t fold_rl__store_items(fold_rl_trainer *t, const float *from, int agent, size_t row)
 {
     const size_t n = (size_t)t->now_count[agent] * (size_t)t->d.item_values;
@@ -1810,7 +1810,7 @@ static fold_node fold_rl__piece_loss(fold_rl_trainer *t, int piece, int first)
     return fold_rl__loss(t, actor, critic, first, n);
 }
 
-/* Return the first row of a unit of t->order, and its number of steps, which is 1 for a single row. */
+/* Return the first row of a unit of t->order, and its number of steps (1 for a single row). */
 static int fold_rl__row_of(const fold_rl_trainer *t, int unit) { return t->d.hidden ? t->first[unit] : unit; }
 static int fold_rl__steps_of(const fold_rl_trainer *t, int unit) { return t->d.hidden ? t->length[unit] : 1; }
 
@@ -1921,7 +1921,7 @@ static void fold_rl__tell(const fold_rl_trainer *t, int n, fold_rl_report *repor
     }
 }
 
-/* Makes an optimiser step with a minibatch. Returns its number of rows, or -1 with an error on the model. */
+/* Takes an optimiser step with a minibatch. Returns its number of rows, or -1 with an error on the model. */
 static int fold_rl__learn_part(fold_rl_trainer *t, int from, int to, fold_rl_report *report)
 {
     fold_ctx *f = t->learning;

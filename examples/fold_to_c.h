@@ -26,11 +26,11 @@
    Use fold_to_c for one small network that runs on one sample at a time: in a plugin, on a chip or in a
    control loop. For many voices or robots at once, fold_replay is faster: it reads each weight only once.
 
-   Results are bit-identical to those of fold_replay if both use fused multiply-adds, or to those of the
-   portable kernels if neither does. Denormals are kept or flushed, as the processor is set. Weights must be
-   floats: print before you call fold_model_quantize, and set fold_to_c_desc.bytes to get int8. Weights that
-   stay floats may be NaN or infinite. List ops, losses and random ops are errors whose message names the op,
-   and so are user-defined ops, unless fold_to_c_desc.print_op prints them.
+   Results are bit-identical to those of fold_replay if both use fused multiply-adds. If neither does, they
+   are bit-identical to those of the portable kernels. Denormals are kept or flushed, as the processor is set.
+   Weights must be floats: print before you call fold_model_quantize, and set fold_to_c_desc.bytes to get
+   int8. Weights that stay floats may be NaN or infinite. List ops, losses and random ops are errors whose
+   message names the op, and so are user-defined ops, unless fold_to_c_desc.print_op prints them.
 
    There are no globals. Memory for printing comes from malloc, and is freed before fold_to_c returns. With
    FOLD_NO_TEXT, contexts cannot be visited, and nothing is declared. */
@@ -852,7 +852,7 @@ static const struct {
 enum { FOLD_TO_C__NOTHING, FOLD_TO_C__INPUT, FOLD_TO_C__STATE, FOLD_TO_C__CONSTANT, FOLD_TO_C__MADE };
 
 /* A value. Its floats are stored in `size / block` parts of `block` floats, each padded to whole vectors. If
-   all readers of a map read only parts of it, the map is split into one map per part. The kind of the
+   all readers of a map's result read only parts, the map is split into one map per part. The kind of the
    original value is then NOTHING, and its parts are the values from index `part` on. */
 typedef struct fold_to_c__value {
     int is, port, size, block, part;
@@ -995,7 +995,7 @@ static int fold_to_c__bytes(const void *bytes, size_t size, void *user)
     return p->stopped;
 }
 
-/* Marks the helpers that a piece of code calls, and the helpers that those call in turn. */
+/* Marks the helpers that a piece of code calls, and the helpers that they call in turn. */
 static void fold_to_c__scan(fold_to_c__printer *p, const char *text)
 {
     for (const char *at = strchr(text, '@'); at; at = strchr(at + 1, '@'))
@@ -1167,7 +1167,7 @@ static int fold_to_c__see(const fold_seen *seen, void *user)
    uses the same order (fold__is_narrow). */
 static int fold_to_c__is_narrow(int rows, int columns) { return columns < 16 && rows > 4 * columns; }
 
-/* Indices of attributes of linear ops in fold.h, and of those on windows. */
+/* Indices of attributes in fold.h: those of linear ops, and of ops on windows. */
 enum { FOLD_TO_C__TRANSPOSED, FOLD_TO_C__STARTS, FOLD_TO_C__FIRST_ROW, FOLD_TO_C__OUTPUTS };
 
 static const fold_to_c__operand *fold_to_c__in(const fold_to_c__printer *p, const fold_to_c__call *call,
@@ -1352,8 +1352,8 @@ static void fold_to_c__resolve(fold_to_c__printer *p)
     }
 }
 
-/* Goes from the last call to the first, and marks those that outputs and next states depend on. Only marked
-   calls cause an error if they cannot be printed. */
+/* From the last call to the first, marks the calls that outputs and next states depend on. Only marked calls
+   cause an error if they cannot be printed. */
 static void fold_to_c__mark(fold_to_c__printer *p)
 {
     for (int i = 0; i < p->desc->n_out + p->desc->n_state; i++) {
@@ -1764,7 +1764,7 @@ typedef struct fold_to_c__string {
     char text[160];
 } fold_to_c__string;
 
-/* Formats text into s; s->text may be one of the arguments. It returns no string, since tcc 0.9.27 loses the
+/* Formats text into s; s->text may be one of the arguments. Returns nothing, since tcc 0.9.27 loses the
    arguments of a variadic function that returns a large struct. */
 static void fold_to_c__format(fold_to_c__string *s, const char *format, ...)
 {
@@ -2388,8 +2388,8 @@ static void fold_to_c__put_cumsum(fold_to_c__printer *p, const fold_to_c__call *
                    size, axis.inner, axis.inner);
 }
 
-/* Prints code that sets `factor` to the mean square of a row, and `source` to the row, minus its mean if
-   `centred`. If a sum overflows or underflows, the code computes it again from the row times a power of two,
+/* Prints code that sets `factor` to the mean square of a row, and `source` to the row (minus its mean, if
+   `centred`). If a sum overflows or underflows, the code computes it again from the row times a power of two,
    as in fold__standardise. */
 static void fold_to_c__put_deviation(fold_to_c__printer *p, int count, int centred, const char *share,
                                      const char *epsilon)

@@ -62,7 +62,7 @@ typedef fold_tensors fold_torch;
    is no memory for the handle. */
 FOLD_API fold_torch *fold_torch_open(fold_model *m, const char *path);
 #endif
-/* Opens a safetensors file in memory, which must stay valid until fold_torch_close. */
+/* Opens a safetensors file in memory that stays valid until fold_torch_close. */
 FOLD_API fold_torch *fold_torch_open_memory(fold_model *m, const void *bytes, size_t size);
 /* Frees t and returns the model's status. Call it before you free the model. A tensor that was neither read
    nor skipped is an error. */
@@ -83,8 +83,8 @@ FOLD_API fold_dense fold_torch_linear(fold_torch *t, const char *name, fold_acti
 /* Reads nn.Conv1d or nn.Conv2d, depending on the rank of the weight. groups must be 1 or, with
    desc->depthwise, the number of channels; padding_mode must be "zeros". Neither is in the file, so a module
    with a different padding_mode silently computes different values. nn.ConvTranspose1d and 2d have similar
-   tensors. They are refused if the length of their bias does not fit an nn.Conv, but are not detected if they
-   have no bias, or as many inputs as outputs. In fold.h, channels are last: [height x width x channels] or
+   tensors. Such a module is refused if the length of its bias does not fit an nn.Conv, but is not detected if
+   it has no bias, or as many inputs as outputs. In fold.h, channels are last: [height x width x channels] or
    [length x channels]. nn.Flatten in PyTorch has channels first, so transpose before flattening:
        x = fold_transpose(f, fold_transpose(f, x, 0, 2), 1, 2);      // grids
        x = fold_transpose(f, x, 0, 1);                               // lines */
@@ -99,9 +99,9 @@ FOLD_API fold_norm fold_torch_norm(fold_torch *t, const char *name, fold_norm_ki
    directions, but no proj_size. The `nonlinearity` of nn.RNN is not in the file: choose the right call, since
    the other one silently computes different values. The two biases of nn.LSTM and nn.RNN are loaded as their
    sum; a GRU keeps both. `dropout` between layers is not in the file either, and is not applied. nn.LSTMCell,
-   nn.GRUCell and nn.RNNCell are read as a stack with one layer; its cell[0] is a fold_recurrent. In a GRU,
-   the number of inputs is the number of rows of the parameter NAME.0.W; in the others, it is that number
-   minus the hidden size. */
+   nn.GRUCell and nn.RNNCell are read as a stack with one layer; cell[0] of the stack is a fold_recurrent. In
+   a GRU, the number of inputs is the number of rows of the parameter NAME.0.W; in the others, it is that
+   number minus the hidden size. */
 FOLD_API fold_rnn_stack fold_torch_rnn(fold_torch *t, const char *name);
 FOLD_API fold_rnn_stack fold_torch_rnn_relu(fold_torch *t, const char *name);
 FOLD_API fold_rnn_stack fold_torch_lstm(fold_torch *t, const char *name);
@@ -115,7 +115,7 @@ FOLD_API fold_attention fold_torch_attention(fold_torch *t, const char *name, in
 FOLD_API fold_transformer fold_torch_transformer(fold_torch *t, const char *name,
                                                  const fold_transformer_desc *desc);
 /* Reads nn.TransformerEncoder, with its final norm if there is one. Its layers are stored in your array
-   `layer`, of length `room`, which must stay valid as long as the encoder is used. desc applies to all
+   `layer`, of length `room`. The array must stay valid as long as the encoder is used. desc applies to all
    layers. The final norm gets PyTorch's default epsilon, whatever epsilon the layers have; if yours differs,
    set norm.epsilon of the encoder. */
 FOLD_API fold_encoder fold_torch_encoder(fold_torch *t, const char *name, fold_transformer *layer, int room,
@@ -184,8 +184,8 @@ FOLD_API fold_status fold_torch_save_raw(fold_model *m, const char *path, const 
 /* Writes n layers to a safetensors file, with fold_torch_export and fold_model_save. The temporary model uses
    m's allocator. Returns the status of m. */
 FOLD_API fold_status fold_torch_save(fold_model *m, const char *path, const fold_torch_layer *layers, int n);
-/* Writes the gradients of n layers to a safetensors file. Call it after fold_backward and before the
-   optimiser's step, which clears the gradients. */
+/* Writes the gradients of n layers to a safetensors file. Call it between fold_backward and the optimiser's
+   step, since the step clears the gradients. */
 FOLD_API fold_status fold_torch_save_grads(fold_model *m, const char *path, const fold_torch_layer *layers,
                                            int n);
 #endif
@@ -368,8 +368,8 @@ static int fold_torch__fits(fold_torch *t, const fold_tensor *tensor, const fold
                             "torch: '%s' is %s in the file, expected %s", shown, there, here);
 }
 
-/* Marks a tensor as read and returns it. Returns no tensor if it does not fit or is missing. Only if `must`
-   is set is a missing tensor an error. */
+/* Marks a tensor as read and returns it. Returns no tensor if it does not fit or is missing. A missing tensor
+   is an error only if `must` is set. */
 static fold_torch__tensor fold_torch__take(fold_torch *t, const char *name, const char *part,
                                            fold_shape wanted, int must)
 {
@@ -427,7 +427,7 @@ static int fold_torch__sizes_fit(fold_torch *t, const char *name, int inputs, in
                             fold_torch__shorten(shown, name), inputs, outputs, (int)FOLD_TORCH__MAX);
 }
 
-/* A weight and its bias, which may be missing. Their names begin with `part`. */
+/* A weight and its bias; the bias may be missing. Their names begin with `part`. */
 typedef struct fold_torch__pair {
     fold_torch__tensor weight, bias;
 } fold_torch__pair;
@@ -1019,7 +1019,7 @@ FOLD_API fold_encoder fold_torch_encoder(fold_torch *t, const char *name, fold_t
 
 /* Rows of a PyTorch tensor [rows x inputs x taps], and where their values are: in a parameter [taps x all
    inputs x rows], from input `first` on. Without a parameter, all values are `constant`. `second` marks the
-   second of two biases, which is written as zeros and added when loaded. */
+   second of two biases. It is written as zeros; when loaded, it is added to the first. */
 typedef struct fold_torch__piece {
     const char *part; /* end of the tensor's name; NULL: further rows of the previous tensor */
     fold_shape shape; /* shape of the whole tensor */
@@ -1168,7 +1168,7 @@ static void fold_torch__walk_pair(fold_torch__walk *walk, const char *to, const 
     }
 }
 
-/* Checks that a gain can be written as a variance, of which it is the inverse square root. */
+/* Checks that a gain can be written as a variance: gain = 1 / sqrt(variance + epsilon). */
 static void fold_torch__check_gain(fold_torch__walk *walk, fold_param gain)
 {
     const float *values = fold_param_value(walk->m, gain);
@@ -1182,7 +1182,7 @@ static void fold_torch__check_gain(fold_torch__walk *walk, fold_param gain)
                              i, fold_torch__shorten(shown, walk->layer), (double)values[i]);
 }
 
-/* Visits a batch norm. If the module has no weight and bias, its statistics hold gain and bias. */
+/* Visits a batch norm. If the module has no weight and bias, its running statistics include them. */
 static void fold_torch__walk_statistics(fold_torch__walk *walk, int is_affine)
 {
     fold_torch__piece piece = fold_torch__piece_of(walk, "running_mean", "gain", &fold_torch__rnn);

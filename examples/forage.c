@@ -5,7 +5,7 @@
 
    Each field has four creatures, up to 40 pieces of food and up to 16 wasps; both numbers are drawn at random
    for every episode. A field wraps around at its edges. In each of 200 steps, a creature accelerates in one
-   of eight directions, or does not, and keeps most of its speed. Food that it touches is worth 1, and a new
+   of eight directions or not at all, and keeps most of its speed. Food that it touches is worth 1, and a new
    piece may grow elsewhere. Wasps fly straight ahead; one that touches a creature costs 3.
 
    A creature knows its own speed, and sees all items within a quarter of the field: food, wasps and other

@@ -12,7 +12,7 @@
    fold.h divides work only if that is faster, because waking a thread takes longer than running a small
    batch. In training, whole groups of lessons run at the same time. In the game all robots depend on each
    other's messages, so they form one group, and fold.h divides the rows of its large batches among the
-   threads. The program counts how often it does either, with fold_ctx_desc.zone.
+   threads. The program counts how often fold.h does either, with fold_ctx_desc.zone.
 
    The pool has as many threads as you ask for, each with its own queue. A thread runs the newest of its own
    jobs; if it has none, it steals the oldest job of another thread. A thread that waits in the middle of a
@@ -21,8 +21,8 @@
    The game is played on 1, 2 and 4 threads, and every ball must end up with the same bits. It does, because
    each job writes only to its own memory, whichever thread runs it, and because fold.h computes the same bits
    on any number of threads. A hit is counted when a ball begins to touch a robot. For comparison, the program
-   also plays the game with the rule itself, and with robots that do nothing. Times are for whole frames, and
-   mean little on a busy machine. Everything takes about twenty seconds of processor time. */
+   also plays the game with the rule instead of the network, and with idle robots. Times are for whole frames,
+   and mean little on a busy machine. Everything takes about twenty seconds of processor time. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #include "options.h"

@@ -22,10 +22,10 @@
    DS_edge_labels.txt. DS is the last component of DIR.
 
    Accuracy is measured by 10-fold cross-validation. The graphs of each class are shuffled and dealt to the
-   folds. For each fold, a network with new weights is trained on the other nine for a fixed number of epochs,
-   and tested on this one. The program prints the mean accuracy of the folds and its standard deviation. Every
-   graph must give the same bits in a batch as alone in an eager context. Seconds are processor time;
-   everything takes about twenty. */
+   folds. For each fold, a network with new weights is trained for a fixed number of epochs on the other nine
+   folds, and tested on this fold. The program prints the mean accuracy of the folds and its standard
+   deviation. Every graph must give the same bits in a batch as alone in an eager context. All times are
+   processor time; the whole program takes about twenty seconds. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #define DATA_IMPLEMENTATION

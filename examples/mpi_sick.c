@@ -10,8 +10,8 @@
    reads SICK (Marelli et al. 2014) from DIR/sick/{train,dev}/{a,b}.{toks,parents} and sim.txt. Each line of
    .toks holds a sentence's words, each line of .parents the number of each word's head (0 for the root), and
    each line of sim.txt a score from 1 to 5. Without data, the program makes up pairs. The pairs of every
-   batch are dealt to the ranks so that all ranks get about the same number of words. Each rank records and
-   runs its shard. Then the gradients are summed, and every rank makes the same optimiser step.
+   batch are dealt to the ranks so that all get about the same number of words. Each rank records and runs its
+   own pairs (its shard). Then the gradients are summed, and every rank takes the same optimiser step.
 
    Adding floats in a different order changes the sum, and MPI_Allreduce may choose any order. With two ranks
    that does no harm, since a + b is b + a; with more, the bits would depend on the order. So each rank

@@ -9,11 +9,11 @@
    program prints the actions, one line per agent, with the values of all outputs. Without --seed, actions
    have no noise, and a choice is the most probable one.
 
-   --shape NAME=1x4x60 sets the shape of an input whose dimensions the file leaves open; otherwise these are
+   --shape NAME=1x4x60 sets the shape of an input whose dimensions the file leaves open; by default, they are
    1. --bind NAME=16000 makes an input a constant, such as a sample rate on which the network branches. Both
-   may be given several times. A state is an input, such as h_in, that gets the value of an output of the
-   previous step, such as h_out. The program pairs the two by name and shape. Other inputs are observations,
-   unless they are masks or whole numbers.
+   options may be given several times. A state is an input, such as h_in, that gets the value of an output of
+   the previous step, such as h_out. The program pairs such inputs and outputs by name and shape. Other inputs
+   are observations, unless they are masks or whole numbers.
 
    --c FILE prints the network as C (fold_to_c.h) for --agents agents, as a function with one argument per
    input and output. For one robot with one network, printed C is faster and needs no library; for many robots

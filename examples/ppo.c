@@ -10,8 +10,8 @@
    randomness in the actions, is at least 19.
 
    64 games start together and run side by side. For each update, 64 steps of every game are played. Games end
-   and begin anywhere within these steps, which cuts them into pieces of 1 to 64 steps. A piece starts from
-   the state that the LSTM had at that step, or from zeros if a game begins there. All pieces of a minibatch
+   and begin anywhere within these steps, so the steps are cut into pieces of 1 to 64. A piece starts from the
+   state that the LSTM had before the piece, or from zeros if a game begins there. All pieces of a minibatch
    run in the same batches, without padding or masks. Proximal policy optimisation (Schulman et al. 2017) then
    makes several passes over the pieces, using fold_rl.h.
 

@@ -16,14 +16,14 @@
    first time, each tick computes a whole run, and the results are always the same. The second time, each tick
    computes only a slice of a run, for --budget microseconds (fold_run_more), and torques stay the same until
    the run has finished, so tip errors depend on the speed of the machine. A miss is a tick whose slice takes
-   longer than the tick itself, which happens on a busy machine. Jitter is the standard deviation of the slice
+   longer than the tick itself; misses happen on a busy machine. Jitter is the standard deviation of the slice
    times. An eager context repeats some ticks and must compute the same bits; the printed ratio is the time of
    the fastest eager tick divided by that of the fastest batched one.
 
-   For comparison, the same arms are also controlled by the mechanics themselves, and by feedback alone, which
-   assumes the inertia that each joint has when the arm is stretched out. Tip errors are root mean squares in
-   millimetres, for arms that are one or two metres long. Torque errors are relative to the torque that holds
-   the stretched arm against gravity. robot_arm.svg was made with --seconds 3.1. */
+   For comparison, the same arms are also controlled by the mechanics themselves, and by feedback alone. The
+   feedback assumes that each joint has the same inertia as in a stretched-out arm. Tip errors are root mean
+   squares in millimetres, for arms that are one or two metres long. Torque errors are relative to the torque
+   that holds the stretched arm against gravity. robot_arm.svg was made with --seconds 3.1. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #include "options.h"

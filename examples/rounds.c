@@ -15,8 +15,8 @@
    - search plays 128 games of noughts and crosses, each with its own search tree, as in AlphaZero. The
      network reads the moves of a game, and predicts the best move and the winner. In each round, every tree
      asks for one more position. A game is done when its value is proven or after 200 simulations, so trees
-     differ in size and depth. The state of a position is computed from the state of its parent, which an
-     earlier round computed.
+     differ in size and depth. The state of a position is computed from that of its parent, known from an
+     earlier round.
 
    There are two ways to continue. The state of a path is a few numbers: the program reads them, resets the
    recording, and passes them to the next round as inputs. exits and search continue from nodes: they record
@@ -24,8 +24,8 @@
    results are the same, but each run recomputes what it needs from earlier rounds. Only the time and
    fold_stats.recomputed_nodes differ. The program runs exits and search both ways, to measure the cost.
 
-   Each result is compared with two runs of that sample alone, one in a batching context and one in an eager one. All three
-   must be bit-identical. */
+   Each result is compared with two runs of that sample alone, one in a batching context and one in an eager
+   one. All three results must be bit-identical. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #include "options.h"

@@ -5,10 +5,10 @@
 
    In Python, create net.lstm = nn.LSTM(8, 16) and net.head = nn.Linear(16, 3), or the same with other sizes,
    more layers or two directions. Save the network with safetensors.torch.save_file(net.state_dict(),
-   "net.safetensors"), then run `./torch net.safetensors`. Without a file, the program writes one with the
-   same tensor names and reads that. It prints net.head(net.lstm(x)[0][-1]) and trains with a classification
-   loss. Then it saves the trained weights, loads them into a second model and checks that they are
-   bit-identical. */
+   "net.safetensors"), then run `./torch net.safetensors`. Without a file, the program writes a file with the
+   same tensor names and reads it. The program prints net.head(net.lstm(x)[0][-1]) and trains with a
+   classification loss. Then it saves the trained weights, loads them into a second model and checks that they
+   are bit-identical. */
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
 #define FOLD_FIT_IMPLEMENTATION

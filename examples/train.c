@@ -4,8 +4,8 @@
 
    The built-in environment is balancing a pole on a cart for up to 200 steps (Barto, Sutton and Anderson
    1983). For a different environment, write a file that defines the same names as the section below, and pass
-   its name with -DENVIRONMENT. The files in examples/games adapt games from PufferLib 3.0. In the command
-   below, DIR is the directory with the games' unmodified sources, which compile as GNU C with -w:
+   the file's name with -DENVIRONMENT. The files in examples/games adapt games from PufferLib 3.0. In the
+   command below, DIR is the directory with the games' unmodified sources, which compile as GNU C with -w:
 
      cc -O2 -w -I DIR -I examples/games/raylib -DENVIRONMENT='"games/pong.h"' -o train_pong examples/train.c -lm -lpthread && ./train_pong
 
@@ -72,7 +72,7 @@ static void environment_reset(environment *e, environment_value *seen)
     e->step = 0;
 }
 
-/* Makes a step. Where an episode ends it says so, begins another, and shows that one's first observations. */
+/* Takes a step. Where an episode ends, says so, begins a new episode and shows its first observations. */
 static void environment_step(environment *e, const float *actions, float *rewards, unsigned char *terminals,
                              environment_value *seen)
 {
