@@ -27,7 +27,8 @@
 
    These cannot be written, and are refused by name: user-defined ops, whose code is not in the recording;
    fold_attention_step and fold_conv1d_step, whose caches are not; quantised parameters. A fold_input_ref
-   becomes its present value, and so do results of earlier runs.
+   becomes its present value, a fold_index_ref or fold_edges_ref the indices of the last run, and a result of
+   an earlier run an input. The player trains all parameters, also frozen ones.
 
    A file may be hostile: every number in it is checked, and errors are values that name the line. A player
    refuses recordings of more than 2^26 floats.
