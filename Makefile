@@ -15,7 +15,7 @@ demo: build/listops
 
 examples: $(EXAMPLES:%=build/%) $(CPP_EXAMPLES:%=build/%) build/firmware
 
-build/%: examples/%.c examples/data.h examples/fold_draw.h examples/fold_fit.h examples/fold_onnx.h examples/fold_record.h examples/fold_rl.h examples/fold_to_c.h examples/fold_torch.h examples/options.h examples/unfused.h fold.h
+build/%: examples/%.c examples/data.h examples/fold_draw.h examples/fold_fit.h examples/fold_onnx.h examples/fold_onnx_ops.h examples/fold_record.h examples/fold_rl.h examples/fold_to_c.h examples/fold_torch.h examples/options.h examples/unfused.h fold.h
 	@mkdir -p build
 	$(CC) $(CFLAGS) -o $@ $< -lm $(THREADS)
 
@@ -40,7 +40,7 @@ build/%: examples/%.cpp examples/options.h examples/fold_rl.h examples/unfused.h
 WASM_CC ?= clang --target=wasm32-wasi
 WASM_FLAGS = -O2 -msimd128 -fdata-sections
 SITE = index learn playground policy swarm
-SHOWN = hello.c web/learn.c web/policy.c web/swarm.c train.c swarm.c policy.c fold_onnx.h fold_rl.h fold_to_c.h web/playground.c web/trees.c web/lists.c web/agents.c fold_draw.h
+SHOWN = hello.c web/learn.c web/policy.c web/swarm.c train.c swarm.c policy.c fold_onnx.h fold_onnx_ops.h fold_rl.h fold_to_c.h web/playground.c web/trees.c web/lists.c web/agents.c fold_draw.h
 web: $(SITE:%=build/site/%.html) $(SHOWN:%=build/site/source/%.html)
 
 WEB_NEEDS = install clang, lld, wasi-libc and libclang-rt-dev-wasm32 (names of Debian packages), or name another compiler by WASM_CC
@@ -54,7 +54,7 @@ build/web/fold.o: fold.h
 # A page's program without the implementation of fold.h, which is compiled once for all.
 build/web/%.wasm: examples/web/%.c build/web/fold.o examples/options.h examples/unfused.h
 	$(WASM_CC) -mexec-model=reactor $(WASM_FLAGS) -DFOLD__IMPLEMENTED -D_WASI_EMULATED_PROCESS_CLOCKS -Wl,--strip-all,--stack-first,-z,stack-size=262144 -o $@ $< build/web/fold.o -lwasi-emulated-process-clocks -lm
-build/web/policy.wasm: examples/policy.c examples/fold_onnx.h examples/fold_to_c.h
+build/web/policy.wasm: examples/policy.c examples/fold_onnx.h examples/fold_onnx_ops.h examples/fold_to_c.h
 build/web/swarm.wasm: examples/swarm.c examples/web/network_file.h
 build/web/learn.wasm: examples/train.c examples/fold_rl.h examples/web/network_file.h
 build/web/playground.wasm: examples/web/trees.c examples/web/lists.c examples/web/agents.c examples/fold_draw.h

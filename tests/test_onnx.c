@@ -1083,6 +1083,7 @@ static void pools(void)
         { 12, "1 1 4", "", "MaxPool x > y kernel_shape=3, strides=2, auto_pad=SAME_UPPER", "3 3" },
         { 12, "1 1 4", "", "AveragePool x > y kernel_shape=3, strides=2, auto_pad=SAME_LOWER", "-0.5 -1" },
         { 12, "1 1 5", "", "AveragePool x > y kernel_shape=2, strides=2, auto_pad=VALID", "-0.5 -0.5" },
+        { 12, "1 1 5", "", "MaxPool x > y kernel_shape=2, auto_pad=SAME", ":MaxPool 'y': auto_pad 'SAME' is not supported" },
         { 12, "1 1 5", "", "AveragePool x > y kernel_shape=2, strides=2, ceil_mode=1", "-0.5 -0.5 5" },
         { 12, "1 1 5", "", "MaxPool x > y kernel_shape=3, strides=2, ceil_mode=1", "3 5" },
         { 12, "1 1 4", "", "MaxPool x > y kernel_shape=1, strides=2, pads=0,0 ceil_mode=1", "1 3" },
@@ -1113,6 +1114,8 @@ static void transposed(void)
         { 11, "1 4 2", "w 4 2 2=-0.75,2.75,0.75,-1.25,2.25,0.25,-1.75,1.75,-0.25,-2.25,1.25,-0.75,2.75,0.75,-1.25,2.25;b 4=-0.5,3,1,-1", "ConvTranspose x w b > y group=2 strides=2,", "5.5 3 -8 -7 -1.5 7 8.5 -1.5 19 -5 -19.5 8.5 -3.5 11 1.5 -14.5" },
         { 11, "1 2 3", "w 2 1 2=-0.75,2.75,0.75,-1.25", "ConvTranspose x w > y group=2", "-0.75 4.25 -7.75 8.25 -3 8.75 -10.75 7.5" },
         { 11, "1 1 2", "w 1 1 3=-0.75,2.75,0.75", "ConvTranspose x w > y strides=2, auto_pad=SAME_UPPER", "-0.75 2.75 2.25 -5.5" },
+        { 11, "1 32 1", "w 64 1 1=1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1",
+          "Conv x w > z group=32;ReduceSum z > y keepdims=0", "-32" },
         { 11, "1 1 2", "w 1 1 3=-0.75,2.75,0.75", "ConvTranspose x w > y strides=2, output_shape=4,", "2.75 2.25 -5.5 -1.5" },
         { 11, "1 1 2", "w 1 1 3=-0.75,2.75,0.75", "ConvTranspose x w > y pads=3,0", "-1.5" },
         { 11, "2 2 2", "w 2 1 2=-0.75,2.75,0.75,-1.25", "ConvTranspose x w > y", "1.5 -2.5 -0.5 1.5 3.5 -6.5" },
@@ -1144,8 +1147,8 @@ static void resizing(void)
         { 18, "1 1 4 4", "n 2=#2,2;", "Resize x _ _ n > y mode=linear antialias=1 axes=2,3", "0.408163265 -1.12244898 1.30612245 -2.02040816" },
         { 18, "1 1 4 4", "n 2=#3,2;", "Resize x _ _ n > y mode=cubic antialias=1 axes=2,3 cubic_coeff_a=-0.5", "0.168882501 -0.854832914 0.991735537 -1.67768595 1.81458857 -2.50053899" },
         { 18, "1 1 2 4", "n 2=#4,4", "Resize x _ _ n > y axes=-2,-1 keep_aspect_ratio_policy=not_larger", "1 -2 3 -4 5 -6 7 -8" },
-        { 11, "1 1 2", "s 2=1,2", "Resize x _ s > y", ":Resize 'y': scales or sizes of 2 axes, for 3; they must be constant" },
-        { 11, "1 1 2", "", "Resize x _ x > y", ":Resize 'y': scales or sizes of -1 axes, for 3; they must be constant" },
+        { 11, "1 1 2", "s 2=1,2", "Resize x _ s > y", ":Resize 'y': scales or sizes of 2 axes, for 3" },
+        { 11, "1 1 2", "", "Resize x _ x > y", ":Resize 'y': 'x' is not constant" },
         { 11, "1 1 2", "s 3=1,1,0.25", "Resize x _ s > y", ":Resize 'y': axis 2 by a scale of 0.25, of 2 values" },
         { 11, "1 1 2", "s 3=1,1,nan", "Resize x _ s > y", ":Resize 'y': axis 2 by a scale of nan, of 2 values" },
         { 11, "1 1 2", "s 3=1,1,1.25", "Resize x _ s > y coordinate_transformation_mode=align_corners", ":align_corners and a length of 2.5, on which runtimes disagree" },
@@ -1193,7 +1196,14 @@ static void sums_of_products(void)
         { 12, "2 2", "", "Einsum x > y equation=ii", "-3" },
         { 12, "2 2 3", "w 2 2 2 2=-0.75,2.75,0.75,-1.25,2.25,0.25,-1.75,1.75,-0.25,-2.25,1.25,-0.75,2.75,0.75,-1.25,2.25", "Einsum w x > y equation=abcd,dce->ebac", "18.5 9.5 -16 2.5 4 -10.5 8 -17.5 -20.5 -10 18.5 -2 -6.5 10.5 -11.5 18.5 22.5 10.5 -21 1.5 9 -10.5 15 -19.5" },
         { 12, "1 2", "w 2 2=1,2,3,4", "MatMul x w > h;Einsum h w > y equation=ij,kj->ik", "-17 -39" },
-        { 12, "2 3", "w 2=1,2", "Einsum x w > y equation=ij,j->i", ":Einsum 'y': axes of 3 and 2 values with one label" },
+        { 13, "2 1 3", "w 2 3 1=1,1,1,1,0,0", "MatMul x w > y", "2 -4" },
+        { 13, "3", "w 2 3 1=1,1,1,1,0,0", "MatMul x w > y", "2 1" },
+        { 13, "2 1 3", "w 3=1,0,2", "MatMul x w > y", "7 -16" },
+        { 13, "3", "w 3=1,0,2", "MatMul x w > y", "7" },
+        { 13, "2 1 3", "w 3 3 1=1,1,1,1,1,1,1,1,1", "MatMul x w > y", ":MatMul 'y': axes of 2 and 3 values do not broadcast" },
+        { 13, "3", "w 1 3=1,1,1", "MatMul x w > y", ":MatMul 'y': matrices that do not fit" },
+        { 13, "1 1 3", "w 3 1=1,1,1", "Gemm x w > y", ":Gemm 'y': matrices that do not fit" },
+        { 12, "2 3", "w 2=1,2", "Einsum x w > y equation=ij,j->i", ":Einsum 'y': axes of 3 and 2 values do not broadcast" },
         { 12, "2 3", "w 2=1,2", "Einsum x w > y equation=ijk,i->i", ":Einsum 'y': 3 labels of 2 axes" },
         { 12, "2 3", "w 2=1,2", "Einsum x w > y equation=ij,i->iq", ":Einsum 'y': a result with a label twice, or of no operand" },
         { 12, "2 3", "w 2=1,2", "Einsum x w > y equation=ij,i->ii", ":Einsum 'y': a result with a label twice, or of no operand" },
@@ -1235,7 +1245,7 @@ static void sorted_and_summed(void)
         { 13, "3", "c 3=1,-0.5,0.33333334", "Mul x c > h;ArgMin h > i select_last_index=1;Cast i > y to=1", "2" },
         { 10, "4", "", "ThresholdedRelu x > y alpha=1.0", "0 0 3 0" },
         { 13, "1 3 4 1", "", "DepthToSpace x > y blocksize=2", ":DepthToSpace 'y': blocks of 2, which do not fit an input of rank 4" },
-        { 11, "2", "", "CumSum x x > y", ":CumSum 'y': an axis that is not constant" } };
+        { 11, "2", "", "CumSum x x > y", ":CumSum 'y': 'x' is not a constant number" } };
     CHECK_ROWS(rows);
 }
 
@@ -1516,36 +1526,43 @@ static void gradients(void)
     }
 }
 
-/* Numbers are printed by the shortest text that is the same float. */
+/* A pad is printed as a whole number, times or divided by powers of two: an expression with the same bits. */
 static int append(const void *from, size_t size, void *user)
 {
     strncat((char *)user, (const char *)from, size);
     return 0;
 }
-static void shortest(void)
+static void check_pad(float value)
 {
-    static const struct { float value; const char *text; } all[] = {
-        { 0.123456789f, "0.12345679f" }, { 1, "1.0f" }, { 0, "0.0f" }, { -0.0f, "-0.0f" }, { 0.1f, "0.1f" }, { -2.5f, "-2.5f" }, { 16777216, "16777216.0f" },
-        { 3.4028235e38f, "34028235e31f" }, { 1e-45f, "1e-45f" }, { 1.17549435e-38f, "11754944e-45f" }, { 0.00001f, "0.00001f" }, { 9.9999998e-5f, "0.0001f" },
-        { 1e10f, "1e10f" }, { 0.3333333433f, "0.33333334f" }, { 8388607.5f, "8388607.5f" } };
-    char text[200];
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        fold_onnx__shortest(all[i].value, text);
-        CHECK_SAYS(!strcmp(text, all[i].text), "%s, not %s", text, all[i].text);
+    char text[300] = "", *at = text + strlen("        float own_pad =");
+    CHECK_INT(fold_onnx__print_pad(value, append, text), 0);
+    float back = strtof(at, &at);
+    while (at[0] == 'f' && at[1] == ' ') {
+        const char sign = at[2];
+        const float by = strtof(at + 3, &at);
+        back = sign == '*' ? back * by : back / by;
     }
+    CHECK_SAYS(!strcmp(at, "f;\n") && !memcmp(&back, &value, sizeof value), "%s is not %.9g", text, (double)value);
+}
+static void pads(void)
+{
+    static const float all[] = { 0.123456789f, 1, 0, -0.0f, 0.1f, -2.5f, 16777216, 3.4028235e38f, 1e-45f, 1.17549435e-38f, 1e10f, 8388607.5f };
+    static const struct { float value; const char *text; } special[] = {
+        { 1, "float own_pad = 1.0f;\n" }, { 0.5f, "float own_pad = 1.0f / 2.0f;\n" }, { -24, "float own_pad = -24.0f;\n" },
+        { -INFINITY, "float own_pad = -1.0f * 1152921504606846976.0f * 1152921504606846976.0f * 128.0f;\n        own_pad *= 2.0f;\n" } };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) check_pad(all[i]);
     fold_random r = fold_random_new(1, 0);
     for (int i = 0; i < 20000; i++) {
         const uint32_t bits = (uint32_t)fold_random_below(&r, 1 << 16) << 16 | (uint32_t)fold_random_below(&r, 1 << 16);
         float value;
         memcpy(&value, &bits, sizeof value);
-        if (!isfinite(value)) continue;
-        fold_onnx__shortest(value, text);
-        const float back = strtof(text, NULL);
-        CHECK_SAYS(!memcmp(&back, &value, sizeof value), "%s is not %.9g", text, (double)value);
+        if (isfinite(value)) check_pad(value);
     }
-    *text = 0;
-    CHECK_INT(fold_onnx__print_pad(-INFINITY, append, text), 0);
-    CHECK_TEXT(text, "float own_pad = -3e38f;\n        own_pad *= 10.0f;\n");
+    for (size_t i = 0; i < sizeof special / sizeof *special; i++) {
+        char text[300] = "";
+        CHECK_INT(fold_onnx__print_pad(special[i].value, append, text), 0);
+        CHECK_TEXT(text, special[i].text);
+    }
 }
 
 /* A budget of memory that the file does not fit, by its number; what is not a binding of this file. */
@@ -1869,6 +1886,7 @@ static void misuse(void)
     out.name = "lost";
     CHECK_INT(fold_onnx_record(o, f, &in, 1, NULL, &out, 1), FOLD_BAD_ARGUMENT);
     CHECK_TEXT(fold_ctx_message(f), "onnx: nothing makes 'lost'");
+    CHECK(!strstr(fold_ctx_message(f), "nearest")); /* no name is like it */
     fold_ctx_reset(f);
     out.name = "centred"; /* needs obs alone */
     CHECK_INT(fold_onnx_record(o, f, &in, 1, NULL, &out, 1), FOLD_OK);
@@ -1922,7 +1940,7 @@ int main(int argc, char **argv)
     check_run("names of parameters", names);
     check_run("nodes in any order, and parts that are not read", parts);
     check_run("gradients", gradients);
-    check_run("numbers that are printed", shortest);
+    check_run("pads that are printed", pads);
     check_run("settings, and what is asked for", settings);
     check_run("messages", messages);
     check_run("files that are saved", save);

@@ -55,6 +55,9 @@ older_versions() { # each companion needs the version that is beside it, and say
     for each in draw fit onnx record rl to_c torch; do
         step "fold_$each.h refuses an older fold.h" refuses_older "fold_$each.h" "$needed" "$1.$2.$3"
     done
+    step "fold_onnx_ops.h says what to include instead" sh -c "
+        ! $CC -DFOLD_ONNX_IMPLEMENTATION -fsyntax-only -x c examples/fold_onnx_ops.h 2>$out/refused &&
+        grep '#error.*include fold_onnx.h' $out/refused"
 }
 refuses_older() ( # companion, the version that it needs, the one that it finds
     ! $CC -I"$out/older" -fsyntax-only -x c "examples/$1" 2>"$out/refused" &&
