@@ -1663,14 +1663,23 @@ typedef struct fold_seen {
                                  reader, or -1. For a run: the number of batches and groups */
     int calls, lower_bound;   /* number of calls in the batch or run; lower_bound as in fold_stats */
     uint64_t start_ns, end_ns; /* nanoseconds since the run began; end_ns of a run: the end of planning */
-    int thread, backward, prologue; /* FOLD_SEEN_TIME: the thread, 1 for a backward, 1 for a prologue */
+    int thread, backward, prologue; /* FOLD_SEEN_TIME: the thread, 1 for a backward, 1 for a prologue. For a
+                                 run, backward is 1 if the context has `training` */
     int dropped;              /* number of this thread's times that did not fit into trace_bytes */
     int recomputed;           /* of a run: number of its calls that an earlier run had computed */
+    uint32_t lists;           /* bit i: input i of the call is a list. Lists that are read row by row come
+                                 after the other inputs, as components of a list */
+    const void *index;        /* rows, labels or edges of a call over lists, as fold.h stores them */
+    fold_cell called;         /* the cell of a call */
 } fold_seen;
 /* A callback for one item, of which only the names stay valid after it returns. Nonzero means stop. */
 typedef int fold_visitor(const fold_seen *seen, void *user);
 /* Visits what fold_ctx_print would print, under the same conditions. Returns FOLD_IO if the visitor stops. */
 FOLD_API fold_status fold_ctx_visit(fold_ctx *f, fold_visitor *visit, void *user);
+/* Visits the body of a cell: first FOLD_SEEN_RUN, with the shapes of the cell and its outputs as operands,
+   then FOLD_SEEN_CALL for each op. Ids count from 1: inputs, list components, results of ops. Parameter i of
+   the model has the id 2^31 + i. Errors: FOLD_BAD_HANDLE, FOLD_BAD_ARGUMENT, FOLD_IO if the visitor stops. */
+FOLD_API fold_status fold_cell_visit(const fold_model *m, fold_cell cell, fold_visitor *visit, void *user);
 /* Visits the times of the batches of the last run, or of the last slow one (fold_ctx_desc.trace_over_ns).
    First comes FOLD_SEEN_RUN, then a FOLD_SEEN_TIME for each batch, direction and thread that ran it; its
    other fields hold what all calls of the batch share. There are no times without trace_bytes or a clock, or
@@ -28743,13 +28752,29 @@ FOLD_API fold_status fold_ctx_print_splits(fold_ctx *f, fold_writer *write, void
 
 /* -- visitors -------------------------------------------------------------------------------- */
 
+static void fold__see_op(const fold_model *m, const fold__body_op *op, uint32_t of, fold_seen *seen)
+{
+    seen->user_op = fold__desc_of(m, of);
+    seen->name = seen->user_op ? seen->user_op->name : fold__op_name(of);
+    for (int i = 0; i < 2; i++)
+        seen->param[i] = fold_param_at(m, (int)op->param[i] - 1);
+    seen->n_attr = fold__op_of(m, of)->n_attr;
+    seen->float_attr = fold__attr_is_float(of);
+    for (int i = 0; i < seen->n_attr; i++) {
+        seen->attr_name[i] = of >= FOLD__OP_COUNT ? "" : fold__attr_name(of, i);
+        seen->attr[i] = seen->float_attr ? (double)fold__attr_float(op->attr[i]) : (double)op->attr[i];
+    }
+}
+
 static void fold__see_signature(const fold_ctx *f, uint32_t sig, fold_seen *seen)
 {
     const fold__sig *signature = &f->sigs[sig];
+    const fold_cell called = { (signature->op & ~FOLD__CELL_OP) + 1, f->model->salt };
     memset(seen, 0, sizeof *seen);
     seen->row = -1;
     seen->name = fold__request_name(f, signature->op);
     seen->is_cell = signature->is_cell;
+    seen->lists = signature->lists;
     seen->n_in = signature->n_in;
     seen->n_list = signature->n_list;
     seen->n_out = signature->n_out;
@@ -28759,19 +28784,10 @@ static void fold__see_signature(const fold_ctx *f, uint32_t sig, fold_seen *seen
     for (int output = 0; output < signature->n_out; output++)
         seen->out[output] = &f->shapes[signature->out_shape[output]].shape;
     if (signature->is_cell)
-        return;
-    const fold__body_op *op = fold__program_of(f, signature).op;
-    const int is_own = signature->op >= FOLD__OP_COUNT;
-    seen->user_op = fold__desc_of(f->model, signature->op);
-    for (int i = 0; i < 2; i++)
-        seen->param[i] = fold_param_at(f->model, (int)op->param[i] - 1);
-    seen->n_attr = fold__op_of(f->model, signature->op)->n_attr;
-    seen->float_attr = fold__attr_is_float(signature->op);
-    for (int i = 0; i < seen->n_attr; i++) {
-        seen->attr_name[i] = is_own ? "" : fold__attr_name(signature->op, i);
-        seen->attr[i] = seen->float_attr ? (double)fold__attr_float(op->attr[i]) : (double)op->attr[i];
-    }
-    if (signature->tag_cell)
+        seen->called = called;
+    else
+        fold__see_op(f->model, fold__program_of(f, signature).op, signature->op, seen);
+    if (signature->tag_cell && !signature->is_cell)
         seen->cell = fold__request_name(f, f->sigs[signature->tag_cell].op);
 }
 
@@ -28814,6 +28830,10 @@ static void fold__see_node(const fold__snapshot *snapshot, uint32_t id, fold_see
     seen->batch = (int)fold__column(snapshot, id);
     seen->group = seen->batch < 0 ? -1 : (int)snapshot->batch[seen->batch].group;
     seen->sample = (int)snapshot->sample[id] - 1;
+    const fold__sig *sig = fold__is_op(f, id) ? fold__node_sig(f, id) : NULL;
+    if (sig ? sig->op < FOLD__OP_COUNT && (sig->list_mode & (FOLD__ROW_DATA | FOLD__WHOLE_IN)) && f->data_used
+            : fold__kind_of(f, id) == FOLD__NODE_LOOKUP && seen->rows >= 0)
+        seen->index = fold__data_ptr(f, (uint32_t)seen->data);
 }
 
 static void fold__see_leaf(const fold__snapshot *snapshot, uint32_t id, fold_seen *seen)
@@ -28847,6 +28867,7 @@ static FOLD__NOINLINE int fold__visit_snapshot(const fold__snapshot *snapshot, f
     seen.group = (int)snapshot->n_groups;
     seen.lower_bound = (int)snapshot->bound;
     seen.recomputed = (int)snapshot->recomputed;
+    seen.backward = fold__in_training(f);
     int stopped = !visit || visit(&seen, user);
     for (uint32_t id = 1; id <= f->n_nodes && !stopped; id++) {
         if (snapshot->at[id] ? !fold__is_leaf(snapshot, id)
@@ -28877,6 +28898,53 @@ FOLD_API fold_status fold_ctx_visit(fold_ctx *f, fold_visitor *visit, void *user
         return made;
     fold__number_samples(&snapshot);
     return fold__end_snapshot(&snapshot, fold__visit_snapshot(&snapshot, visit, user) ? FOLD_IO : FOLD_OK);
+}
+
+/* Shows a part of a cell: the cell or an op. A function of its own, since the frames add up to over 1 KB. */
+static FOLD__NOINLINE int fold__visit_part(const fold__program *program, const fold_shape *shape,
+                                           const fold__ref *ref, fold_seen *seen, fold_visitor *visit,
+                                           void *user)
+{
+    uint32_t operand[FOLD_MAX_IN + 1], offset[FOLD_MAX_IN + 1];
+    const uint32_t list = (uint32_t)(1 + program->n_in), value = list + (uint32_t)program->n_list;
+    const uint32_t first[] = { value, 1, list, 0x80000000u }; /* in the order of FOLD__FROM_VALUE, ... */
+    for (int i = 0; i < seen->n_operands; i++) {
+        operand[i] = first[ref[i].kind] + ref[i].index;
+        offset[i] = ref[i].offset;
+    }
+    for (int i = 0, inputs = seen->n_in + seen->n_list; i < inputs + seen->n_out; i++)
+        *(i < inputs ? &seen->in[i] : &seen->out[i - inputs]) = &shape[i];
+    seen->operand = operand;
+    seen->offset = offset;
+    seen->rows = seen->row = seen->sample = -1;
+    seen->node.id += value;
+    return visit(seen, user);
+}
+
+FOLD_API fold_status fold_cell_visit(const fold_model *m, fold_cell cell, fold_visitor *visit, void *user)
+{
+    fold_seen seen = FOLD__ALL_ZERO;
+    if (!m || !visit || !cell.id || cell.salt != m->salt || cell.id > m->n_cells)
+        return m && visit ? FOLD_BAD_HANDLE : FOLD_BAD_ARGUMENT;
+    const fold__cell_data *data = &fold__cells(m)[cell.id - 1];
+    const fold__program *program = &data->program;
+    seen.name = data->name;
+    seen.n_in = program->n_in;
+    seen.n_list = program->n_list;
+    seen.n_out = seen.n_operands = program->n_out;
+    int stopped = fold__visit_part(program, data->shape, program->out, &seen, visit, user);
+    for (const fold__body_op *op = program->op; op < program->op + program->n_ops && !stopped; op++) {
+        memset(&seen, 0, sizeof seen);
+        seen.what = FOLD_SEEN_CALL;
+        fold__see_op(m, op, op->op, &seen);
+        seen.n_in = seen.n_operands = op->n_in;
+        seen.n_out = op->n_out;
+        seen.node.id = op->first_value;
+        seen.data = op->data;
+        stopped = fold__visit_part(program, &program->shape[op->first_shape], &program->ref[op->first_ref],
+                                   &seen, visit, user);
+    }
+    return stopped ? FOLD_IO : FOLD_OK;
 }
 
 FOLD_API fold_status fold_ctx_visit_times(const fold_ctx *f, fold_visitor *visit, void *user)
