@@ -2009,7 +2009,7 @@ FOLD_API int fold_finite(const float *values, int n);
      instruction     one op of a program as a stage runs it, with bound operands
      binding         where the rows of an operand are, for all batches of a stage
      tile            rows, or rows x columns of a product, processed while they are in the cache
-     contribution    what one reader of a value adds to its gradient
+     contribution    what one reader of a value adds to that value's gradient
      use             one place that reads a parameter or shared node; each has its own sum of gradients
      pack            a weight laid out in panels for the kernels; updated when its values are written
      command list    kernel calls with their pointers, recorded for a replay to run
@@ -2853,9 +2853,9 @@ static int fold__grow_in_block(fold__arena *arena, int which, size_t need)
 }
 
 #if defined(FOLD__MOVE_ARRAYS) && !defined(FOLD_NO_MALLOC)
-/* For tests only: one request in FOLD__MOVE_ARRAYS moves all arrays of a context (large ones less often), and
-   sometimes removes their slack. AddressSanitizer then finds stale pointers and writes beyond the requested
-   size. User-defined allocators are left alone, because tests count their calls. */
+/* For tests only. One request in FOLD__MOVE_ARRAYS (fewer for large arrays) moves all arrays of a context,
+   and sometimes removes their slack. AddressSanitizer then finds stale pointers and writes beyond the
+   requested size. User-defined allocators are left alone, because tests count their calls. */
 static void fold__move_arrays(fold__arena *arena)
 {
     const uint32_t turn = (uint32_t)(++arena->moves * 0x9E3779B97F4A7C15u >> 32);
@@ -3128,7 +3128,7 @@ enum {
     FOLD__PASSING = 1 << 16,      /* floats of the narrower operand in one unpacked pass; they fit in L2 */
     FOLD__PACKING = 1 << 15,      /* minimum floats for which packing a weight pays off; too many for L1 */
     FOLD__TRANSPOSE_ROWS = 10,    /* minimum rows per leftover column for which transposing pays off */
-    FOLD__EXP_TILE = 1024,        /* exps computed before they are summed */
+    FOLD__EXP_TILE = 1024,        /* exps computed together and then summed */
     FOLD__NARROW_ELEMENTS = 32,   /* elements whose lanes are added up together; a multiple of 8 */
     FOLD__NARROW_ROWS = 4,        /* maximum rows of a narrow tile */
     FOLD__TILE_BLOCK = 40,        /* row tiles per block; its rows stay in L2 for all panels */
@@ -3185,9 +3185,9 @@ static int fold__pack_columns_of(const fold__product *product)
 }
 
 /* Edges of attention in CSR form, by query and by key. Query i attends to keys key_of[p] for p in
-   [query_start[i], query_start[i + 1]), in that order. Gradients use the transpose: key j's gradient is one
-   chain of sums over queries query_of[p], for p from key_start[j] to key_start[j + 1] - 1, with weights at
-   weight_at[p]. Backward holds all edges' weights, in rows that start at multiples of FOLD__LANES. */
+   [query_start[i], query_start[i + 1]), in that order. For gradients, key j is attended by queries
+   query_of[p], with weights at weight_at[p], for p in [key_start[j], key_start[j + 1]); its gradient is one
+   chain over them. Backward holds all edges' weights, in rows that start at multiples of FOLD__LANES. */
 typedef struct fold__adjacency {
     const int *query_start, *key_of, *key_start, *query_of, *weight_at;
     int max_edges; /* maximum number of edges; 0 means the current number */
@@ -3674,11 +3674,11 @@ static FOLD__NOINLINE void fold__drop_commands(fold__command_list *commands, siz
 typedef void (*fold__narrow_fn)(const fold__seg *seg, ptrdiff_t first_row, const float *weights,
                                 size_t stride, float *lanes);
 
-/* Computes out[r] = the sum over t of left[r][t] right[t], a chain in order of t, for `count` tiles, one
-   below the other, each some vectors wide. Strides may be negative; the `next` strides lead from tile to
-   tile. In causal attention each row has one key more than the row before. With a ramp of 1, each row of a
-   tile ends one step after the row above it; with a ramp of -1, each row begins one step after the row below
-   it. `steps` is the number of steps of the first tile's last row. */
+/* Computes `count` tiles, one below the other, each some vectors wide: out[r] = the sum over t of left[r][t]
+   * right[t], a chain in order of t. Strides may be negative; the `next` strides lead from tile to tile. In
+   causal attention, each row has one key more than the row before. With a ramp of 1, each row of a tile ends
+   one step after the row above it. With -1, each row begins one step after the row below it. `steps` is the
+   number of steps of the first tile's last row. */
 typedef struct fold__strided {
     const float *left, *right, *factor; /* factor: one per row, applied at the end; NULL means 1 */
     float *out;
@@ -3760,9 +3760,9 @@ typedef struct fold__tiles {
     /* Adds the sum of each element's lanes to its total. Accesses up to the next multiple of 8 elements. */
     void (*add_lanes)(float *total, const float *lanes, int count);
     int few, many; /* rows per pass over dW; maximum rows of a weight gradient without packing */
-    /* Adds the product of X transposed and dY to dW, [inner x columns], starting at column `first` of X and
-       column `from` of dY. `block`, unless NULL, holds the sums of many rows, [FOLD__K_BLOCK x FOLD__N_BLOCK]
-       at most. If `separate`, which needs a block, chains start at zero and are then added to dW. */
+    /* Adds X^T dY to dW, [inner x columns], from column `first` of X and column `from` of dY on. `block`,
+       unless NULL, holds the sums of many rows: at most [FOLD__K_BLOCK x FOLD__N_BLOCK]. If `separate`, which
+       needs a block, chains start at zero and are then added to dW. */
     void (*grad)(int rows, const fold_rows *input, int first, int inner, const fold_rows *dy, int from,
                  int columns, float *dw, size_t ldw, float *block, int separate);
     fold__packer packer;
@@ -4517,7 +4517,7 @@ static void fold__attention_forward(const fold__attender *attender, const fold__
     }
 }
 
-/* Computes gradients. Weights are recomputed from `norms`, so the output is not needed. */
+/* Computes gradients. Recomputes weights from `norms`, and means of slopes without the output. */
 static void fold__attention_backward(const fold__attender *attender, const fold__attention_call *call,
                                      int head, float *scratch)
 {
@@ -5330,9 +5330,9 @@ static const fold__kernels *fold__kernels_for(const char *name)
     return NULL;
 }
 
-/* All computation happens between these two calls, where rounding is to nearest, nothing traps, and denormals
-   are kept or, for models that ask for it, flushed. Draws, files and initial values keep denormals for every
-   model. The second call restores the program's settings and exception flags, so that no trap fires late. */
+/* All computation happens between these two calls: rounding is to nearest, nothing traps, and denormals are
+   kept, or flushed if the model asks for it. Draws, files and initial values always keep denormals. The
+   second call restores the program's settings and exception flags, so that no trap fires late. */
 #if (defined(__SSE__) || defined(_M_X64)) && !defined(__TINYC__)
 #define FOLD__MXCSR 1
 typedef uint64_t fold__fp;
@@ -6538,9 +6538,9 @@ FOLD__RULES(FOLD__RULE_DEFINE)
 
 /* ---- tiles: ROWS rows by VECTORS vectors of a wide product ---- */
 
-/* A tile's accumulators are separate variables, named by macros: a compiler might not keep an array in
-   registers. FOLD__ROWS_n expands F(row, with) for every row, FOLD__COLS_n expands F(with, column) for every
-   column, which is a vector of a row or, in narrow tiles, a column of the weight. */
+/* A tile's accumulators are separate variables, named by macros, because a compiler might not keep an array
+   in registers. FOLD__ROWS_n expands F(row, with) for every row, FOLD__COLS_n F(with, column) for every
+   column. A column is a vector of a row or, in narrow tiles, a column of the weight. */
 #define FOLD__ROWS_1(F, with) F(0, with)
 #define FOLD__ROWS_2(F, with) FOLD__ROWS_1(F, with) F(1, with)
 #define FOLD__ROWS_3(F, with) FOLD__ROWS_2(F, with) F(2, with)
@@ -13477,9 +13477,9 @@ static void fold__note_room(fold_ctx *f)
     f->edge_cap = sources < offsets ? sources : offsets;
 }
 
-/* Returns the size that a block needs, at any address, to hold the context and all memory requested since the
-   reset. Recording does not count shapes, so the size includes room for all known shapes, and for shapes that
-   a context in a block keeps from earlier recordings. */
+/* Returns a block size that suffices, at any address, for the context and all memory requested since the
+   reset. It includes room for all known shapes, because recording does not count shapes, and for those that a
+   context in a block keeps from earlier recordings. */
 static size_t fold__block_bytes(const fold_ctx *f)
 {
     const size_t shapes =
@@ -13761,9 +13761,9 @@ typedef struct fold__use {
 } fold__use;
 
 /* What determines where the rows of a batch begin in an operand. FIXED operands always begin at row 0:
-   parameters, values of one tile, or no operand (base NULL). Other operands advance with the signature's
-   calls or list elements (all, or only those since its prologue began), or with the rows of the batch.
-   EXTERNAL operands are outside the signature's buffers. */
+   parameters, values of one tile, or no operand (base NULL). Others advance with the rows of the batch, or
+   with the signature's calls or list elements: all, or only those since its prologue began. EXTERNAL operands
+   are outside the signature's buffers. */
 enum {
     FOLD__BIND_FIXED,
     FOLD__BIND_CALL,
