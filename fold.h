@@ -3108,7 +3108,7 @@ FOLD__INLINE float *fold__next(const fold_rows *rows, const float *before, size_
     return rows->rows ? rows->rows[row] : (float *)(uintptr_t)before + rows->stride;
 }
 
-/* The argument `all` of a map for a single row: there are no further rows. */
+/* Passed to a map as `all` for a single row: there are no further rows. */
 static const fold_rows fold__no_others[4] = { { NULL, 0, NULL } };
 static fold_rows fold__rows_from(const fold_rows *input, ptrdiff_t row)
 {
@@ -3340,7 +3340,7 @@ typedef struct fold__kernels {
     const char *name; /* "avx512", "avx2", "neon", "portable", "cblas" */
     int set;          /* vectors: 0 portable, 1 AVX2 or NEON, 2 AVX-512 */
     int panel,
-        vector; /* columns of the widest panel (0: packs are row-major, as for cblas) and of a vector */
+        vector; /* columns of the widest panel (0: packs are row-major, as for cblas); of a vector */
     /* Packs rows first..first+count of weights, row-major [inner x columns]. If `transposed`, weights are
        row-major [columns x inner], and their transpose is packed. */
     void (*pack)(float *dst, const float *weights, int inner, int columns, int transposed, int first,
@@ -3753,7 +3753,7 @@ typedef struct fold__tiles {
         tallest; /* vectors of the narrowest tile (1: part of a vector can end a tile); rows of the tallest */
     int reach[FOLD__TILE_ROWS];             /* how many panels a tile of each height may span: a power of 2 */
     fold__tile_fn tile[FOLD__TILE_ROWS][8]; /* [rows - 1][vectors - 1] */
-    fold__tile_fn short_tile[4]; /* tallest tiles of 1 to 4 vectors, the last vector half used; or NULL */
+    fold__tile_fn short_tile[4]; /* tallest tiles of 1 to 4 vectors of which the last is half used; or NULL */
     int narrow_columns;                     /* maximum columns of a narrow tile */
     /* [rows - 1][columns - 1]; stores the lanes of each element, row by row */
     fold__narrow_fn narrow[FOLD__NARROW_ROWS][8];
@@ -3983,7 +3983,7 @@ static size_t fold__narrow_copied(const fold__product *product)
     return fold__narrow_stride(longest);
 }
 
-/* Returns a segment's weights in one column, contiguous; a column of a row-major weight is copied to `to`. */
+/* Returns a segment's weights in one column as contiguous floats, copied to `to` if weights are row-major. */
 static const float *fold__narrow_column(const fold__product *product, const fold__seg *seg, int col,
                                         float *to)
 {
@@ -4399,7 +4399,7 @@ static void fold__attention_scores(const fold__attention_head *at, const fold_ro
     }
 }
 
-/* to[r] = factor[r] times the sum of weights[r][j] from[j] over the keys j that row r attends to. */
+/* to[r] = factor[r] * the sum of weights[r][j] * from[j] over the keys j that row r attends to. */
 static void fold__attention_sums(const fold__attention_head *at, const float *weights, const fold_rows *from,
                                  ptrdiff_t col, int width, const fold_rows *to, const float *factor)
 {
@@ -4417,7 +4417,7 @@ static void fold__attention_sums(const fold__attention_head *at, const float *we
     fold__strided_run(at->attender, &product, at->block.rows, width);
 }
 
-/* to[j] = the sum of weights[i][j] from[i] over the queries i that attend to key j, continued from block to
+/* to[j] = the sum of weights[i][j] * from[i] over the queries i that attend to key j, continued from block to
    block. In a causal block, each row attends to one key more than the row before it. */
 static void fold__attention_scatter(const fold__attention_head *at, const float *weights,
                                     const fold_rows *from, ptrdiff_t col, int width, const fold_rows *to)
@@ -4781,7 +4781,7 @@ FOLD__INLINE float fold__int8_factor(uint32_t largest, float *scale)
     return largest >= 0x7f800000u || most < 0x1p-119f ? 0.0f : 127.0f / most;
 }
 
-/* A block of rows in one segment (one input) of a product. Scratch holds the rounded rows, and a start value
+/* A block of rows in one segment (one input) of a product. Scratch holds the rounded rows, with a start value
    and a scale for each. */
 typedef struct fold__int8_block {
     const fold__int8_kernels *kernels;
@@ -6448,7 +6448,7 @@ FOLD__TARGET static float FOLD__ISA(max)(const float *from, size_t count)
     }
     for (; count >= FOLD__LANES; count -= FOLD__LANES, from += FOLD__LANES)
         lanes = FOLD__ISA(lanes_max)(FOLD__ISA(lanes_load)(from), lanes);
-    if (count) /* the last FOLD__LANES values, some of them for the second time */
+    if (count) /* the last FOLD__LANES values, some of which are read again */
         lanes = FOLD__ISA(lanes_max)(FOLD__ISA(lanes_load)(from + count - FOLD__LANES), lanes);
     return FOLD__ISA(lanes_largest)(lanes);
 }
@@ -8604,7 +8604,7 @@ static void fold__elementwise_backward(const fold_op_call *call, const fold__ele
     }
 }
 
-/* for each op: name, map, and per input the gradient's map and operands */
+/* for each op: its name and map and, for each input, the gradient's map and that map's operands */
 #define FOLD__ELEMENTWISE(X)                             \
     X(add, add, copy, "g", copy, "g")                    \
     X(sub, sub, copy, "g", neg, "g")                     \
@@ -8740,7 +8740,7 @@ static const char *fold__infer_equal(const fold_shape *in, int count, const int3
     return NULL;
 }
 
-/* Applies a mask that depends only on the key and the element. Like 0 times x, x - x keeps a NaN. */
+/* Applies a mask that depends only on the key and the element. Drops x by x - x, which keeps a NaN. */
 static void fold__dropout_rows(const fold_op_call *call, const fold_rows *output, const fold_rows *input)
 {
     const int count = fold__out_size(call);
@@ -9050,7 +9050,7 @@ static size_t fold__segment_at(const int32_t *attr, const fold_shape *in_shape, 
     return attr[FOLD__LINEAR_T] ? row : row * ldw;
 }
 
-/* Whether weight_grad accepts `separate`: portable kernels and a BLAS do not. */
+/* Portable kernels and a BLAS cannot run weight_grad with `separate`. */
 static int fold__adds_separately(const fold__kernels *kernels) { return kernels->set && kernels->vector > 1; }
 
 /* Adds x^T dy for some columns to acc, the gradient of one segment's rows of W. dy begins at the first
@@ -13879,7 +13879,7 @@ typedef struct fold__plan_key {
     SAME(uint32_t, gathered_at, call_row)  /* before: index of a value's call in a set */                \
     ALL(uint32_t, first_elem_row, nodes)    /* of a call: its list's first row in buffers of elements */ \
     SAME(uint32_t, depth, first_elem_row)   /* before: 1 + the largest depth of what it reads */         \
-    ALL(uint32_t, chain, nodes)        /* of a call: its signature's longest chain that ends with it */  \
+    ALL(uint32_t, chain, nodes)        /* of a call: length of the longest chain that ends with it */    \
     SAME(uint32_t, block_of, chain)    /* then: the block of its rows (fold__find_blocks) */             \
     SAME(uint32_t, boundary_grad_at, chain)   /* then: the offset of a boundary gradient */              \
     ALL(uint32_t, reach, nodes)        /* the last call outside the suffix that reads it */              \
@@ -13893,7 +13893,7 @@ typedef struct fold__plan_key {
     TRAINING(uint32_t, contribution_at, edges)    /* place in the group's rows, in units of 16 floats */ \
     TRAINING(uint32_t, next_contribution, edges)  /* the next edge to the same value */                  \
     TRAINING(uint32_t, contribution_floats, edges) /* floats of its rows, and FOLD__SPARSE_GRAD */
-#define FOLD__SPARSE_GRAD 0x80000000u /* flag: for only a few rows of the list (fold__is_sparse_take) */
+#define FOLD__SPARSE_GRAD 0x80000000u /* flag: has only a few rows of the list (fold__is_sparse_take) */
 /* The arrays of the second table are needed only in planning; the last one, only while the plan runs: */
 #define FOLD__RUN_PLANNING_ARRAYS(ALL, TRAINING, SAME)                                                       \
     ALL(uint32_t, producer, nodes) /* of a value: the group_sig that computes it */                          \
@@ -14732,7 +14732,7 @@ static uint32_t fold__request_key(const fold_ctx *f, const fold__request *reques
     return words;
 }
 
-/* Whether a request has signature `sig`. For speed, makes no key: most requests repeat a recent one. */
+/* Whether a request has signature `sig`. Makes no key, for speed: most requests repeat a recent one. */
 static int fold__is_request(const fold_ctx *f, const fold__sig *sig, const fold__request *request)
 {
     const uint32_t *word = fold__key_of(f, sig) + 1;
@@ -15225,7 +15225,7 @@ static fold_node fold__found_duplicate(fold_ctx *f, uint32_t id, uint32_t duplic
     return fold__note_merged(f, duplicate, duplicate) ? fold__handle(f, duplicate) : fold__null;
 }
 
-/* Returns the address of two ids: of a parameter's node, then of its per-sample copy (0: not recorded). */
+/* Returns where two ids are stored: of a parameter's node and of its per-sample copy (0: not recorded). */
 static uint32_t *fold__param_node(const fold_ctx *f, uint32_t param)
 {
     return f->param_nodes + 2 * (size_t)param;
