@@ -3337,10 +3337,9 @@ typedef void (*fold__rule_fn)(const fold__step *step, float *values, float *grad
 
 struct fold__row_sums;
 typedef struct fold__kernels {
-    const char *name; /* "avx512", "avx2", "neon", "portable", "cblas" */
-    int set;          /* vectors: 0 portable, 1 AVX2 or NEON, 2 AVX-512 */
-    int panel,
-        vector; /* columns of the widest panel (0: packs are row-major, as for cblas); of a vector */
+    const char *name;  /* "avx512", "avx2", "neon", "portable", "cblas" */
+    int set;           /* vectors: 0 portable, 1 AVX2 or NEON, 2 AVX-512 */
+    int panel, vector; /* columns of the widest panel (0: packs are row-major, as for cblas); of a vector */
     /* Packs rows first..first+count of weights, row-major [inner x columns]. If `transposed`, weights are
        row-major [columns x inner], and their transpose is packed. */
     void (*pack)(float *dst, const float *weights, int inner, int columns, int transposed, int first,
@@ -12977,7 +12976,7 @@ static void fold__begin_states(fold_model *m, int rule, uint64_t steps)
     KEEP(DATA, float, data)                   /* copied inputs, kept values and gradients */                \
     KEEP(PARAM_NODES, uint32_t, param_nodes)  /* for each parameter: see fold__param_node */                \
     KEEP(DEDUPE_TABLE, uint32_t, dedupe_table) /* hash table of nodes, for finding identical calls */       \
-    KEEP(READERS, uint32_t, readers)          /* dedupe: the first call whose newest operand is this node */ \
+    KEEP(READERS, uint32_t, readers)          /* dedupe: first call whose newest operand is this node */    \
     KEEP(MERGED, fold__merged_range, found)   /* ranges of nodes that samples share after merging */        \
     KEEP(KEPT_GRADS, fold__kept_grad, kept_grads) /* requested with fold_keep_grad */                       \
     KEEP(INDEX_REFS, fold__index_ref, index_refs) /* set by fold_index_ref, fold_edges_ref */               \
